@@ -1,0 +1,16 @@
+/** @type {import('jest').Config} */
+export default {
+  extensionsToTreatAsEsm: ['.ts'],
+  transform: { '^.+\\.ts$': '@swc/jest' },
+  moduleNameMapper: {
+    '^nestjs-distributed-lock$': '<rootDir>/lib/index.ts',
+    '^(\\.{1,2}/.*)\\.js$': '$1',
+  },
+  testEnvironment: 'node',
+  testMatch: ['<rootDir>/test/**/*.spec.ts', '<rootDir>/sample-app/**/*.spec.ts'],
+  testPathIgnorePatterns: ['/node_modules/', '/dist/'],
+  modulePathIgnorePatterns: ['/dist/'],
+  testTimeout: 20_000,
+  maxWorkers: 2,
+  reporters: ['default', '<rootDir>/test/summary-reporter.mjs'],
+};

@@ -1,0 +1,60 @@
+import { parseDuration, type Duration } from './duration.js';
+import { LockConfigurationError } from './errors.js';
+
+/** The options of one locked call. */
+export interface LockOptions {
+  /** How long the lease outlives a crashed process; at least 100 ms. Default: the module's, `'10s'`. */
+  ttl?: Duration | undefined;
+  /** How long the call queues before it gives up with `LockNotAcquiredError`; 0: not at all. Default: the module's, `'5s'`. */
+  wait?: Duration | undefined;
+  /** Ends the wait when it aborts, with a `LockNotAcquiredError` whose `cause` is the signal's reason. Does not end the body. */
+  signal?: AbortSignal | undefined;
+  /** Whether the lease is renewed while the code runs. `false` is a fixed lease: code that runs longer than `ttl` loses it. Default: `true`. */
+  renew?: boolean | undefined;
+  /** After this long the lock's signal aborts, renewal stops and the lease runs out. Default: no limit. Counts for the outermost call. */
+  maxHold?: Duration | undefined;
+  /** Keeps the lock taken at least so long after it was acquired, though the call returns at once. Default: 0. Counts for the outermost call. */
+  minHold?: Duration | undefined;
+  /** `'context'`: a call made from inside the lock re-enters. `'never'`: it acquires anew. Default: `'context'`. */
+  reentry?: 'context' | 'never' | undefined;
+  /** The ticket of a running lock to enter, from whichever process. `LockLostError` where that lock has ended. */
+  ticket?: string | undefined;
+  /** What `inspect` and messages call this caller, besides host and process. A decorated method says `Class.method`. */
+  by?: string | undefined;
+}
+
+/** A call's options, checked and complete. Durations in milliseconds. */
+export interface Call {
+  readonly ttlMs: number;
+  readonly waitMs: number;
+  readonly signal: AbortSignal | undefined;
+  readonly renew: boolean;
+  readonly maxHoldMs: number;
+  readonly minHoldMs: number;
+  readonly reentry: 'context' | 'never';
+  readonly ticket: string | undefined;
+  readonly by: string;
+}
+
+export const LEAST_TTL_MS = 100;
+
+/** Checks a call's options against the module's defaults; throws `LockConfigurationError` that names `place`. */
+export function parseCall(options: LockOptions, defaults: { readonly ttlMs: number; readonly waitMs: number }, place: string): Call {
+  const { ttl, wait, signal, renew, maxHold, minHold, reentry, ticket, by } = options;
+  if (signal !== undefined && !(signal instanceof AbortSignal)) {
+    throw new LockConfigurationError(
+      `${place}: signal is not an AbortSignal. Pass the signal of an AbortController, or AbortSignal.timeout(ms).`,
+    );
+  }
+  return {
+    ttlMs: ttl === undefined ? defaults.ttlMs : parseDuration(ttl, 'ttl', LEAST_TTL_MS, place),
+    waitMs: wait === undefined ? defaults.waitMs : parseDuration(wait, 'wait', 0, place),
+    signal,
+    renew: renew ?? true,
+    maxHoldMs: maxHold === undefined ? Infinity : parseDuration(maxHold, 'maxHold', 1, place),
+    minHoldMs: minHold === undefined ? 0 : parseDuration(minHold, 'minHold', 0, place),
+    reentry: reentry ?? 'context',
+    ticket,
+    by: by ?? '',
+  };
+}

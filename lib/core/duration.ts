@@ -1,0 +1,31 @@
+import ms from 'ms';
+import { LockConfigurationError } from './errors.js';
+
+/** Milliseconds as a number, or a string such as `'500ms'`, `'30s'` or `'5m'`. */
+export type Duration = number | string;
+
+/** The longest delay that a Node timer can keep, about 24.8 days. */
+const LONGEST = 2 ** 31 - 1;
+
+/**
+ * Milliseconds of a duration that lies between `least` and the longest timer.
+ * Throws `LockConfigurationError`, which names `option` and `place`.
+ */
+export function parseDuration(value: Duration, option: string, least: number, place: string): number {
+  const parsed = typeof value === 'number' ? value : parseText(value);
+  if (!Number.isFinite(parsed) || parsed < least || parsed > LONGEST) {
+    throw new LockConfigurationError(
+      `${place}: ${option} is ${typeof value === 'string' ? `'${value}'` : String(value)}, which is not a duration from ` +
+        `${least} to ${LONGEST} ms. Pass milliseconds as a number, or a string such as '500ms', '30s' or '5m'.`,
+    );
+  }
+  return parsed;
+}
+
+function parseText(value: unknown): number {
+  if (typeof value !== 'string' || value === '' || value.length > 100) {
+    return Number.NaN;
+  }
+  // The type of `ms` lists the literals it knows; at run time it answers `undefined` for any other string.
+  return (ms(value as ms.StringValue) as number | undefined) ?? Number.NaN;
+}

@@ -1,0 +1,133 @@
+import { randomUUID } from 'node:crypto';
+import { isAncestor } from './context.js';
+import type { LockLostError, LostReason } from './errors.js';
+import { leaseDeadline } from './lease.js';
+import type { LockFrame } from './lock-frame.js';
+import type { HoldRecord } from './lock-store.js';
+import type { Waiter } from './waiter.js';
+
+/** What a hold tells of itself to the locks it belongs to. */
+export interface HoldKeeper {
+  /** The clock that decides about leases, in milliseconds. */
+  now(): number;
+  /** Ends a hold whose lease is no longer to be trusted, and answers the error its callers get. */
+  lose(hold: Hold, reason: LostReason): LockLostError;
+  /** Gives the lock back; the last frame has left. */
+  finish(hold: Hold): Promise<void>;
+}
+
+/**
+ * This process's entry into a lock by an owner: its lease, and the stack of locked calls inside it.
+ *
+ * A call enters when the call on top is its ancestor, so that children started in parallel run one after the other.
+ */
+export class Hold implements HoldRecord {
+  readonly keeper: HoldKeeper;
+  readonly key: string;
+  readonly owner: string;
+  readonly by: string;
+  /** Whether it entered another's lock by a ticket, and so has no turn in the local queue. */
+  readonly joined: boolean;
+  id: string = randomUUID();
+  fence: number;
+  ttlMs: number;
+  acquiredAt = 0;
+  /** The moment from which the lease is not trusted any more. */
+  deadline = 0;
+  /** When the next renewal is due; `Infinity` for a fixed lease. */
+  renewAt = Infinity;
+  renewing = false;
+  /** Whether `maxHold` is over and the code was told. */
+  overdue = false;
+  /** When renewal stops and the code is told. */
+  maxHoldAt = Infinity;
+  /** Before this moment the lock is not given back. */
+  minHoldAt = 0;
+  /** What its callers get once the lease is lost. */
+  lost: LockLostError | undefined;
+  readonly #stack: LockFrame[] = [];
+  readonly #entering = new Map<Waiter, LockFrame>();
+
+  constructor(keeper: HoldKeeper, key: string, owner: string, by: string, ttlMs: number, joinedFence?: number) {
+    this.keeper = keeper;
+    this.key = key;
+    this.owner = owner;
+    this.by = by;
+    this.ttlMs = ttlMs;
+    this.joined = joinedFence !== undefined;
+    this.fence = joinedFence ?? 0;
+  }
+
+  /** The locked calls inside, outermost first. */
+  get frames(): readonly LockFrame[] {
+    return this.#stack;
+  }
+
+  /** The locked calls that wait until the one on top has left. */
+  get enteringFrames(): Iterable<LockFrame> {
+    return this.#entering.values();
+  }
+
+  /** The store confirmed a lease of `ttlMs` that was asked for at `sentAt`; a deadline never moves back. */
+  extend(sentAt: number, ttlMs: number): void {
+    this.deadline = Math.max(this.deadline, leaseDeadline(sentAt, ttlMs));
+  }
+
+  /** Whether the lease can be trusted at this moment; has no side effect. */
+  isLive(): boolean {
+    return !this.lost && this.keeper.now() < this.deadline;
+  }
+
+  /** The error of a lost lease; also tells everybody if the clock knows first. */
+  loss(): LockLostError | undefined {
+    return this.lost ?? (this.isLive() ? undefined : this.keeper.lose(this, 'expired'));
+  }
+
+  /** Whether the call may enter now. */
+  admits(frame: LockFrame): boolean {
+    const top = this.#stack.at(-1);
+    return top === undefined || isAncestor(top, frame);
+  }
+
+  enter(frame: LockFrame): void {
+    this.#stack.push(frame);
+  }
+
+  /** Lines a call up for the stack. */
+  addEntering(waiter: Waiter, frame: LockFrame): void {
+    this.#entering.set(waiter, frame);
+  }
+
+  removeEntering(waiter: Waiter): void {
+    this.#entering.delete(waiter);
+  }
+
+  /** Ends the waits for the stack. */
+  refuseEntering(error: Error): void {
+    for (const waiter of [...this.#entering.keys()]) {
+      waiter.refuse(error);
+    }
+  }
+
+  /** Takes a call off the stack, wherever it stands: a child may outlive its parent. */
+  async leave(frame: LockFrame): Promise<void> {
+    const at = this.#stack.lastIndexOf(frame);
+    if (at < 0) {
+      return;
+    }
+    this.#stack.splice(at, 1);
+    if (this.lost) {
+      return;
+    }
+    for (const [waiter, next] of this.#entering) {
+      if (this.admits(next)) {
+        this.enter(next);
+        waiter.admit();
+        return;
+      }
+    }
+    if (this.#stack.length === 0) {
+      await this.keeper.finish(this);
+    }
+  }
+}

@@ -1,0 +1,203 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { Clock } from './clock.js';
+import { isLockError, LockLostError, LockStoreError, type LockError, type LostReason } from './errors.js';
+import type { Hold, HoldKeeper } from './hold.js';
+import type { LocalQueue } from './local-queue.js';
+import type { HoldRecord, LockStore } from './lock-store.js';
+import { Renewer } from './renewer.js';
+import type { Reporter } from './reporter.js';
+
+/** The holds of this process in one store, from the grant to the end. */
+export class Holds implements HoldKeeper {
+  readonly #store: LockStore;
+  readonly #clock: Clock;
+  readonly #queue: LocalQueue;
+  readonly #reporter: Reporter;
+  readonly #renewer: Renewer;
+  readonly #running = new Set<Hold>();
+  readonly #lingering = new Map<Hold, NodeJS.Timeout>();
+
+  constructor(store: LockStore, clock: Clock, queue: LocalQueue, reporter: Reporter) {
+    this.#store = store;
+    this.#clock = clock;
+    this.#queue = queue;
+    this.#reporter = reporter;
+    this.#renewer = new Renewer(
+      store,
+      clock,
+      (hold, reason) => this.lose(hold, reason),
+      (hold, error) => reporter.storeUnavailable(hold, asLockError(error, hold.key)),
+    );
+    store.onForced((key, fence) => this.#force(key, fence));
+  }
+
+  now(): number {
+    return this.#clock.monotonic();
+  }
+
+  /** A hold was granted on an attempt sent at `sentAt`. */
+  start(hold: Hold, sentAt: number, limits: { readonly renew: boolean; readonly maxHoldMs: number; readonly minHoldMs: number }): void {
+    hold.acquiredAt = this.now();
+    this.#running.add(hold);
+    if (!this.#store.expires) {
+      hold.deadline = Infinity;
+    } else {
+      hold.extend(sentAt, hold.ttlMs);
+    }
+    hold.maxHoldAt = hold.acquiredAt + limits.maxHoldMs;
+    hold.minHoldAt = hold.acquiredAt + limits.minHoldMs;
+    if (this.#store.expires || limits.maxHoldMs < Infinity) {
+      this.#renewer.add(hold, limits.renew && this.#store.expires);
+    }
+  }
+
+  /**
+   * Ends a hold whose lease is not to be trusted any more: the code is told before anybody else gets the local turn,
+   * and a release is sent in case the record lives.
+   */
+  lose(hold: Hold, reason: LostReason): LockLostError {
+    if (hold.lost) {
+      return hold.lost;
+    }
+    const loss = lossOf(hold, hold.overdue && reason === 'expired' ? 'maxHold' : reason, this.now());
+    this.#forget(hold);
+    hold.lost = loss;
+    this.#reporter.lost(hold, this.now() - hold.acquiredAt, loss.reason);
+    for (const frame of [...hold.frames]) {
+      frame.tell(loss);
+    }
+    hold.refuseEntering(loss);
+    this.abandon(hold);
+    this.#passTurn(hold);
+    return loss;
+  }
+
+  /** Gives the lock back, or keeps it until `minHold` is over. */
+  async finish(hold: Hold): Promise<void> {
+    const lingerMs = hold.minHoldAt - this.now();
+    if (lingerMs <= 0) {
+      return this.#release(hold);
+    }
+    this.#lingering.set(hold, setTimeout(() => void this.#release(hold), lingerMs).unref());
+    if (hold.minHoldAt > hold.deadline) {
+      // The lease now covers the rest, so that the lock stays taken even if this process ends.
+      hold.ttlMs = Math.max(hold.ttlMs, lingerMs);
+      void this.#renewer.renewNow(hold);
+    }
+  }
+
+  /** Releases in the background what must not stay: a late grant, an attempt of unknown outcome, a lost lease. */
+  abandon(hold: HoldRecord): void {
+    const { key, owner, id, fence, ttlMs, by } = hold;
+    void this.#releaseUntil({ key, owner, id, fence, ttlMs, by }, this.now() + ttlMs);
+  }
+
+  /** Ends everything: running code is told, its locks are given back, and a `minHold` is left to run out. */
+  async shutdown(): Promise<void> {
+    for (const hold of this.#lingering.keys()) {
+      this.#forget(hold);
+    }
+    const releases = [...this.#running].map(async (hold) => {
+      this.#forget(hold);
+      hold.lost = lossOf(hold, 'shutdown', this.now());
+      this.#reporter.lost(hold, this.now() - hold.acquiredAt, 'shutdown');
+      for (const frame of [...hold.frames]) {
+        frame.tell(hold.lost);
+      }
+      hold.refuseEntering(hold.lost);
+      try {
+        await this.#store.release(hold);
+      } catch (error) {
+        this.#reporter.releaseFailed(hold, asLockError(error, hold.key));
+      }
+    });
+    await Promise.all(releases);
+    this.#renewer.stop();
+  }
+
+  async #release(hold: Hold): Promise<void> {
+    if (hold.lost) {
+      return;
+    }
+    this.#forget(hold);
+    try {
+      if (await this.#store.release(hold)) {
+        this.#reporter.released(hold, this.now() - hold.acquiredAt);
+      } else {
+        // Somebody deleted the lock, and the code ended before a renewal could tell.
+        this.#lateLoss(hold);
+      }
+    } catch (error) {
+      this.#reporter.releaseFailed(hold, asLockError(error, hold.key));
+      this.abandon(hold);
+    } finally {
+      this.#passTurn(hold);
+    }
+  }
+
+  #lateLoss(hold: Hold): void {
+    hold.lost = lossOf(hold, 'expired', this.now());
+    this.#reporter.lost(hold, this.now() - hold.acquiredAt, 'expired');
+  }
+
+  /** Tries until the store answers or the lease it could have granted is over. */
+  async #releaseUntil(hold: HoldRecord, until: number): Promise<void> {
+    for (;;) {
+      try {
+        await this.#store.release(hold);
+        return;
+      } catch (error) {
+        const pauseMs = hold.ttlMs / 10;
+        if (!(error instanceof LockStoreError) || this.now() + pauseMs >= until) {
+          return;
+        }
+        await sleep(pauseMs, undefined, { ref: false });
+      }
+    }
+  }
+
+  #force(key: string, fence: number): void {
+    for (const hold of this.#running) {
+      if (hold.key === key && hold.fence === fence) {
+        this.lose(hold, 'forced');
+      }
+    }
+  }
+
+  #forget(hold: Hold): void {
+    this.#running.delete(hold);
+    this.#renewer.delete(hold);
+    clearTimeout(this.#lingering.get(hold));
+    this.#lingering.delete(hold);
+  }
+
+  #passTurn(hold: Hold): void {
+    if (!hold.joined) {
+      this.#queue.pass(hold.key);
+    }
+  }
+}
+
+/** What a store rejects with is a lock error; anything else is a defect of the store, and reported as its failure. */
+function asLockError(error: unknown, key: string): LockError {
+  return isLockError(error)
+    ? error
+    : new LockStoreError(`Lock "${key}": the store failed. Make sure that it rejects with a LockStoreError.`, key, {
+        cause: error,
+        unknown: true,
+      });
+}
+
+function lossOf(hold: Hold, reason: LostReason, now: number): LockLostError {
+  const heldMs = Math.round(now - hold.acquiredAt);
+  return new LockLostError(`Lock "${hold.key}" was lost after ${heldMs} ms: ${WHY[reason]}`, hold.key, reason);
+}
+
+const WHY: Readonly<Record<LostReason, string>> = {
+  expired:
+    'its lease ended before the code did. Check lock.signal in long sections, raise ttl above the longest pause, and let the resource refuse the old fence.',
+  forced: 'an operator released it by force. Find out why before the call is repeated.',
+  released: 'it was released while code inside it still ran. Release it after the last use.',
+  maxHold: 'the code ran on after its maxHold. Stop when lock.signal aborts, or raise maxHold.',
+  shutdown: 'the application shut down. Let sections end before the server has drained, or repeat the call after the restart.',
+};

@@ -1,0 +1,51 @@
+import { channel } from 'node:diagnostics_channel';
+import type { LockError, LostReason, NotAcquiredReason } from './errors.js';
+
+/** The name of the `node:diagnostics_channel` that every lock event is published on. */
+export const LOCK_CHANNEL = 'nestjs-distributed-lock';
+
+/** What every event tells. Owners and tickets are capabilities and in none. */
+interface EventOfLock {
+  /** The name under which the store is registered: `'default'`, or its own. */
+  readonly store: string;
+  readonly key: string;
+  /** Host, process id and, where it is known, `Class.method` of the call. */
+  readonly by: string;
+}
+
+/**
+ * What happened to a lock, as published on the channel `'nestjs-distributed-lock'`.
+ *
+ * | type | when |
+ * |---|---|
+ * | `acquired` | the store granted the lock; re-entries are not told |
+ * | `waited` | a call that had to wait has its turn, or gave up for the reason told |
+ * | `released` | the last hold of this process has left |
+ * | `lost` | the lease ended before the code did |
+ * | `releaseFailed` | the store did not answer a release; the lease runs out by itself |
+ * | `storeUnavailable` | the store failed for the first time since it last answered |
+ */
+export type LockEvent =
+  | (EventOfLock & { readonly type: 'acquired'; readonly fence: number; readonly waitedMs: number })
+  | (EventOfLock & { readonly type: 'waited'; readonly waitedMs: number; readonly gaveUp: NotAcquiredReason | undefined })
+  | (EventOfLock & { readonly type: 'released'; readonly fence: number; readonly heldMs: number })
+  | (EventOfLock & {
+      readonly type: 'lost';
+      readonly fence: number;
+      readonly heldMs: number;
+      readonly reason: LostReason;
+    })
+  | (EventOfLock & { readonly type: 'releaseFailed'; readonly fence: number; readonly error: LockError })
+  | (EventOfLock & { readonly type: 'storeUnavailable'; readonly error: LockError });
+
+const events = channel(LOCK_CHANNEL);
+
+/** Whether anybody listens: an event that nobody reads is not made. */
+export function hasListeners(): boolean {
+  return events.hasSubscribers;
+}
+
+/** Hands the event to the channel, which keeps a listener's error away from the lock. */
+export function publish(event: LockEvent): void {
+  events.publish(event);
+}

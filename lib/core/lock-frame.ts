@@ -1,0 +1,199 @@
+import { liveParent, runInFrame, skipLeft } from './context.js';
+import { LockConfigurationError, LockLostError } from './errors.js';
+import type { Hold } from './hold.js';
+import type { Lock } from './lock.js';
+import { writeTicket } from './ticket.js';
+
+/**
+ * One locked call: the lock that its body sees, and its place in the tree of calls. Its parent is the nearest enclosing
+ * call that had not left when it was made.
+ */
+export class LockFrame implements Lock {
+  readonly keys: readonly string[];
+  /** Whether it was made by `acquire()`, which cannot mark the caller's later code. */
+  readonly isHandle: boolean;
+  parent: LockFrame | undefined;
+  /** One hold per key that was taken so far, in the order of the keys. */
+  readonly holds: Hold[] = [];
+  #released = false;
+  #running = 0;
+  #warned = false;
+  #controller: AbortController | undefined;
+  #told: LockLostError | undefined;
+
+  constructor(keys: readonly string[], parent: LockFrame | undefined, isHandle: boolean) {
+    this.keys = keys;
+    this.isHandle = isHandle;
+    this.parent = parent;
+    if (parent) {
+      liveParent(parent);
+    }
+  }
+
+  /** A released frame counts as left once its body has ended. */
+  get hasLeft(): boolean {
+    return this.#released && this.#running === 0;
+  }
+
+  get fence(): number {
+    if (this.keys.length > 1) {
+      throw new LockConfigurationError(
+        `The lock on ${this.#names()} has one fence per key. Use lock.fenceOf(key) with the key of the resource.`,
+        this.keys[0],
+      );
+    }
+    return (this.holds[0] as Hold).fence;
+  }
+
+  fenceOf(key: string): number {
+    const hold = this.holdOf(key);
+    if (!hold) {
+      throw new LockConfigurationError(`Key "${key}" is not part of this lock, which is on ${this.#names()}. Pass one of its keys.`, key);
+    }
+    return hold.fence;
+  }
+
+  holdOf(key: string): Hold | undefined {
+    return this.holds.find((hold) => hold.key === key);
+  }
+
+  get signal(): AbortSignal {
+    this.#controller ??= new AbortController();
+    const loss = this.#told ?? this.loss();
+    if (loss) {
+      this.#controller.abort(loss);
+    }
+    return this.#controller.signal;
+  }
+
+  get ticket(): string {
+    return writeTicket(this.holds);
+  }
+
+  isHeld(): boolean {
+    return !this.#released && this.holds.every((hold) => hold.isLive());
+  }
+
+  assertHeld(): void {
+    const loss = this.loss();
+    if (loss) {
+      throw loss;
+    }
+  }
+
+  remainingMs(): number {
+    if (!this.isHeld()) {
+      return 0;
+    }
+    return Math.min(...this.holds.map((hold) => hold.deadline - hold.keeper.now()));
+  }
+
+  /** Why the lock is not held any more; undefined while it is. */
+  loss(): LockLostError | undefined {
+    for (const hold of this.holds) {
+      const loss = hold.loss();
+      if (loss) {
+        return loss;
+      }
+    }
+    return this.#released
+      ? new LockLostError(
+          `Lock ${this.#names()} was released before. Acquire it again, or release it after the last use.`,
+          this.keys[0] ?? '',
+          'released',
+        )
+      : undefined;
+  }
+
+  run<T>(fn: () => T): T {
+    this.assertHeld();
+    this.#running++;
+    let result: T;
+    try {
+      result = runInFrame(this, fn);
+    } catch (error) {
+      this.#running--;
+      throw error;
+    }
+    if (isThenable(result)) {
+      const ended = (): void => {
+        this.#running--;
+      };
+      result.then(ended, ended);
+    } else {
+      this.#running--;
+    }
+    return result;
+  }
+
+  /** Tells the code, once, that the lease is lost or about to be. */
+  tell(loss: LockLostError): void {
+    if (!this.#told) {
+      this.#told = loss;
+      this.#controller?.abort(loss);
+    }
+  }
+
+  /** Runs the body and leaves. Rejects with `LockLostError` if the lease ended before the body did; the body's own error goes first. */
+  async runAndLeave<T>(body: (lock: Lock) => T | PromiseLike<T>): Promise<T> {
+    let result: T;
+    try {
+      result = await this.run(() => body(this));
+      // Lets the clock tell of a loss that no timer could, after a blocked event loop.
+      this.loss();
+    } finally {
+      await this.leave();
+    }
+    const loss = this.lostLease();
+    if (loss) {
+      throw loss;
+    }
+    return result;
+  }
+
+  /** Leaves every lock it is in, last taken first. Safe to call twice. */
+  async leave(): Promise<void> {
+    if (this.#released) {
+      return;
+    }
+    this.#released = true;
+    this.parent = skipLeft(this.parent);
+    if (this.holds.length === 1) {
+      await (this.holds[0] as Hold).leave(this);
+    } else {
+      await Promise.all(this.holds.toReversed().map((hold) => hold.leave(this)));
+    }
+    const loss = this.lostLease();
+    if (loss) {
+      this.tell(loss);
+    }
+  }
+
+  /** The loss of a lease, where one is known; after `leave()` that includes a lock that the release found gone. */
+  lostLease(): LockLostError | undefined {
+    return this.holds.find((hold) => hold.lost)?.lost;
+  }
+
+  async release(): Promise<void> {
+    if (this.#released && !this.#warned) {
+      this.#warned = true;
+      process.emitWarning(
+        `Lock ${this.#names()} was released twice; the second release did nothing. Release it in one place, or use 'await using'.`,
+        'LockWarning',
+      );
+    }
+    return this.leave();
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    return this.leave();
+  }
+
+  #names(): string {
+    return this.keys.map((key) => `"${key}"`).join(', ');
+  }
+}
+
+function isThenable(value: unknown): value is PromiseLike<unknown> {
+  return typeof value === 'object' && value !== null && 'then' in value && typeof value.then === 'function';
+}

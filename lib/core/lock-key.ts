@@ -1,0 +1,86 @@
+import { LockKeyError } from './errors.js';
+
+/** The longest key, in bytes of UTF-8. */
+const LONGEST_KEY = 1024;
+
+// eslint-disable-next-line no-control-regex -- control characters are what it looks for
+const SPECIAL = /[%:{}\u0000-\u001f\u007f]/g;
+
+/** The key itself if a store can keep it; throws `LockKeyError` for an empty, over-long or malformed one. */
+export function checkKey(key: unknown, place: string): string {
+  if (typeof key !== 'string') {
+    throw new LockKeyError(`${place}: a key is ${describe(key)}, not a string. Make sure that the key is text.`);
+  }
+  if (key === '') {
+    throw new LockKeyError(`${place}: the key is empty. Name what is protected, such as 'balance:42'.`);
+  }
+  // A UTF-16 unit takes at most three bytes, so short keys need no count.
+  if (key.length * 3 > LONGEST_KEY && Buffer.byteLength(key) > LONGEST_KEY) {
+    throw new LockKeyError(
+      `${place}: the key "${key.slice(0, 40)}…" has ${Buffer.byteLength(key)} bytes; at most ${LONGEST_KEY} are allowed. ` +
+        'Use an identifier or a hash of the long value.',
+      key.slice(0, 40),
+    );
+  }
+  if (!key.isWellFormed()) {
+    throw new LockKeyError(
+      `${place}: the key ${JSON.stringify(key)} holds half a surrogate pair, which UTF-8 cannot store. Make sure that the text is whole.`,
+      key,
+    );
+  }
+  return key;
+}
+
+/**
+ * The text of a value inside a key; throws `LockKeyError` for what would make two different things share one key.
+ * `%`, `:`, `{`, `}` and control characters are percent-escaped, so that `('a:b', 'c')` and `('a', 'b:c')` stay apart.
+ */
+export function formatValue(value: unknown, placeholder: string, place: string): string {
+  switch (typeof value) {
+    case 'string':
+      if (value !== '') {
+        return value.replace(SPECIAL, percentEscape);
+      }
+      break;
+    case 'number':
+      if (Number.isFinite(value)) {
+        return String(value);
+      }
+      break;
+    case 'bigint':
+    case 'boolean':
+      return String(value);
+  }
+  throw new LockKeyError(
+    `${place}: ${placeholder} is ${describe(value)}, which cannot be part of a key. ` +
+      'Make sure that it is a non-empty string, a finite number, a bigint or a boolean.',
+  );
+}
+
+/** A percent-escape per character, as in URLs; all that is escaped here is ASCII. */
+export function percentEscape(character: string): string {
+  return `%${character.charCodeAt(0).toString(16).toUpperCase().padStart(2, '0')}`;
+}
+
+/**
+ * A key with the checks and escapes of a template: `` lockKey`balance:${customerId}` ``.
+ * Throws `LockKeyError` where a value is `undefined`, `null`, `NaN`, `''`, an object or an array.
+ */
+export function lockKey(strings: TemplateStringsArray, ...values: readonly unknown[]): string {
+  const place = 'lockKey`' + strings.join('${…}') + '`';
+  let key = strings[0] ?? '';
+  values.forEach((value, index) => {
+    key += formatValue(value, `value ${index + 1}`, place) + (strings[index + 1] ?? '');
+  });
+  return checkKey(key, place);
+}
+
+function describe(value: unknown): string {
+  if (value === '') {
+    return 'an empty string';
+  }
+  if (Array.isArray(value)) {
+    return 'an array';
+  }
+  return typeof value === 'object' && value !== null ? 'an object' : String(value);
+}

@@ -1,0 +1,29 @@
+/** A lock that the running code holds: on one key, or on several at once. */
+export interface Lock extends AsyncDisposable {
+  /** The keys, sorted, each once. */
+  readonly keys: readonly string[];
+  /**
+   * The fencing token: hand it to the resource, which claims it on its first touch and refuses lower ones.
+   * Throws `LockConfigurationError` for a lock on several keys, which has one fence each: use `fenceOf(key)`.
+   */
+  readonly fence: number;
+  /** The fencing token of one of the keys; throws `LockConfigurationError` for any other key. */
+  fenceOf(key: string): number;
+  /** Aborts once, with a `LockLostError`, when the lease is lost or `maxHold` is over. Not when the lock is released. */
+  readonly signal: AbortSignal;
+  /** Lets another process enter this lock while it lasts. A capability: whoever has it is let in; never log it. */
+  readonly ticket: string;
+  /** Whether the lease can be trusted right now, by the clock: true after a blocked event loop only if it still lasts. */
+  isHeld(): boolean;
+  /** Throws `LockLostError` where `isHeld()` is false. */
+  assertHeld(): void;
+  /** Milliseconds for which the lease can be trusted without a renewal; 0 once lost or released. */
+  remainingMs(): number;
+  /** Runs `fn` inside the lock, so that locked calls it makes re-enter. Throws `LockLostError` once lost or released. */
+  run<T>(fn: () => T): T;
+  /**
+   * Leaves the lock; it is free once the calls inside it have left too. Never rejects: a store that does not answer is
+   * an event, and the lease runs out by itself. A second call does nothing but warn.
+   */
+  release(): Promise<void>;
+}

@@ -1,0 +1,76 @@
+import { skipLeft } from './context.js';
+import { LockNotAcquiredError, type LockHolder, type NotAcquiredReason } from './errors.js';
+import type { Hold } from './hold.js';
+import type { LockFrame } from './lock-frame.js';
+import type { Busy } from './lock-store.js';
+
+/** What is known when a call gives up. */
+export interface GivingUp {
+  readonly key: string;
+  readonly reason: NotAcquiredReason;
+  readonly frame: LockFrame;
+  readonly waitMs: number;
+  readonly waitedMs: number;
+  /** Who has the lock: a hold of this process, or what the store said. */
+  readonly holder?: Hold | Busy | undefined;
+  /** The keys of a cycle, each waiting for the next. */
+  readonly cycle?: readonly string[] | undefined;
+  readonly cause?: unknown;
+}
+
+export function notAcquired(givingUp: GivingUp): LockNotAcquiredError {
+  const { key, reason, waitedMs, holder, cause } = givingUp;
+  const seen = holder && describeHolder(holder);
+  return new LockNotAcquiredError(`Lock "${key}" was not acquired${explain(givingUp, seen?.holder)}`, key, {
+    reason,
+    waitedMs,
+    retryAfterMs: seen?.remainingMs ?? 0,
+    holder: seen?.holder,
+    cause,
+  });
+}
+
+function describeHolder(holder: Hold | Busy): { holder: LockHolder; remainingMs: number } {
+  if (!('keeper' in holder)) {
+    return holder;
+  }
+  const now = holder.keeper.now();
+  return {
+    holder: { by: holder.by, heldMs: Math.round(now - holder.acquiredAt) },
+    remainingMs: Number.isFinite(holder.deadline) ? holder.deadline - now : 0,
+  };
+}
+
+function explain(givingUp: GivingUp, holder: LockHolder | undefined): string {
+  const { reason, waitMs, waitedMs } = givingUp;
+  switch (reason) {
+    case 'aborted':
+      return `: the call's signal aborted after ${Math.round(waitedMs)} ms of waiting.`;
+    case 'tooManyWaiters':
+      return ': too many calls of this process wait for it already. Shorten what runs inside the lock, or raise maxWaiters.';
+    case 'shutdown':
+      return ': the application is shutting down. Repeat the call after the restart.';
+    case 'cycle':
+      return (
+        `: calls of one context wait for each other (${givingUp.cycle?.join(' → ')}). ` +
+        'Take the locks in one order, or all at once with a list of keys.'
+      );
+    case 'busy': {
+      const limit = waitMs === 0 ? ' at once' : ` within ${waitMs} ms`;
+      const who = holder ? `it is held by ${holder.by} since ${seconds(holder.heldMs)}` : 'other calls are before this one';
+      return `${limit}: ${who}. ${ownHandle(givingUp) ?? 'Raise wait, or shorten what runs inside the lock.'}`;
+    }
+  }
+}
+
+/** A handle cannot mark the caller's later code, so a call made beside it waits for its own caller. */
+function ownHandle({ frame, holder }: GivingUp): string | undefined {
+  const top = holder && 'keeper' in holder ? holder.frames.at(-1) : undefined;
+  return top?.isHandle && skipLeft(top.parent) === skipLeft(frame.parent)
+    ? 'The holder is a handle from acquire() in this process: if this call belongs to it, make the call inside lock.run(…).'
+    : undefined;
+}
+
+function seconds(ms: number): string {
+  return ms < 1000 ? `${Math.round(ms)} ms` : `${Math.round(ms / 1000)} s`;
+}

@@ -1,0 +1,175 @@
+import type { Clock } from './clock.js';
+import { LockLostError, type LostReason } from './errors.js';
+import type { Hold } from './hold.js';
+import type { LockStore } from './lock-store.js';
+
+/** Leases in one renewal command. */
+const BATCH = 100;
+/** The longest pause between two looks at the clocks while leases are held. */
+const LONGEST_PAUSE_MS = 1_000;
+/** How far the wall clock may run from the monotonic one before it counts as a jump. */
+const JUMP_MS = 500;
+
+/** Keeps the leases of one store: renews every third of a ttl, tells of `maxHold`, and ends those that ran out. */
+export class Renewer {
+  readonly #store: LockStore;
+  readonly #clock: Clock;
+  readonly #lose: (hold: Hold, reason: LostReason) => void;
+  readonly #failed: (hold: Hold, error: unknown) => void;
+  readonly #holds = new Set<Hold>();
+  #timer: NodeJS.Timeout | undefined;
+  #wakesAt = Infinity;
+  #monotonic = 0;
+  #wall = 0;
+
+  constructor(
+    store: LockStore,
+    clock: Clock,
+    lose: (hold: Hold, reason: LostReason) => void,
+    failed: (hold: Hold, error: unknown) => void,
+  ) {
+    this.#store = store;
+    this.#clock = clock;
+    this.#lose = lose;
+    this.#failed = failed;
+  }
+
+  /** Starts to keep a hold that was just granted. */
+  add(hold: Hold, renew: boolean): void {
+    const now = this.#clock.monotonic();
+    hold.renewAt = renew ? nextRenewal(now, hold.ttlMs) : Infinity;
+    this.#holds.add(hold);
+    this.#wakeBy(Math.min(dueAt(hold), now + LONGEST_PAUSE_MS), now);
+  }
+
+  delete(hold: Hold): void {
+    this.#holds.delete(hold);
+  }
+
+  /** Asks for a renewal of one hold at once. */
+  async renewNow(hold: Hold): Promise<void> {
+    await this.#renew([hold], this.#clock.monotonic());
+  }
+
+  stop(): void {
+    clearTimeout(this.#timer);
+    this.#timer = undefined;
+    this.#wakesAt = Infinity;
+    this.#holds.clear();
+  }
+
+  #wakeBy(at: number, now: number): void {
+    if (at >= this.#wakesAt) {
+      return;
+    }
+    if (this.#wakesAt === Infinity) {
+      this.#monotonic = now;
+      this.#wall = this.#clock.wall();
+    }
+    clearTimeout(this.#timer);
+    this.#wakesAt = at;
+    this.#timer = setTimeout(this.#wake, Math.max(1, at - now));
+    // A process that has nothing else to do may end; its leases then run out.
+    this.#timer.unref();
+  }
+
+  readonly #wake = (): void => {
+    this.#wakesAt = Infinity;
+    const now = this.#clock.monotonic();
+    const jumped = this.#hasJumped(now);
+    let next = now + LONGEST_PAUSE_MS;
+    let due: Hold[] = [];
+    for (const hold of this.#holds) {
+      if (now >= hold.deadline) {
+        this.#lose(hold, 'expired');
+        continue;
+      }
+      if (now >= hold.maxHoldAt && !hold.overdue) {
+        tellOverdue(hold, now);
+      }
+      // Leases that are nearly due go along, so that many leases need few commands.
+      if (!hold.renewing && hold.renewAt < Infinity && (jumped || hold.renewAt - hold.ttlMs / 30 <= now)) {
+        due.push(hold);
+        if (due.length === BATCH) {
+          void this.#renew(due, now);
+          due = [];
+        }
+      }
+      next = Math.min(next, dueAt(hold));
+    }
+    if (due.length > 0) {
+      void this.#renew(due, now);
+    }
+    if (this.#holds.size > 0) {
+      this.#wakeBy(next, now);
+    }
+  };
+
+  /** A machine that slept stops the monotonic clock only; the leases on the server ran on. */
+  #hasJumped(now: number): boolean {
+    const wall = this.#clock.wall();
+    const drift = wall - this.#wall - (now - this.#monotonic);
+    this.#wall = wall;
+    this.#monotonic = now;
+    return Math.abs(drift) > JUMP_MS;
+  }
+
+  async #renew(batch: readonly Hold[], sentAt: number): Promise<void> {
+    const ttls = batch.map((hold) => hold.ttlMs);
+    for (const hold of batch) {
+      hold.renewing = true;
+    }
+    let held: boolean[] | undefined;
+    try {
+      held = await this.#store.renew(batch);
+    } catch (error) {
+      this.#failed(batch[0] as Hold, error);
+    }
+    const now = this.#clock.monotonic();
+    batch.forEach((hold, index) => {
+      hold.renewing = false;
+      // A hold that was released meanwhile is nobody's business any more.
+      if (!this.#holds.has(hold)) {
+        return;
+      }
+      const ttlMs = ttls[index] as number;
+      if (held?.[index] === false) {
+        this.#lose(hold, 'expired');
+        return;
+      }
+      if (held) {
+        hold.extend(sentAt, ttlMs);
+      }
+      if (!hold.overdue) {
+        // An unknown outcome moves nothing: the old deadline stands, and the renewal is tried again before it.
+        hold.renewAt = held ? nextRenewal(now, hold.ttlMs) : now + Math.min(ttlMs / 10, LONGEST_PAUSE_MS);
+      }
+      this.#wakeBy(dueAt(hold), now);
+    });
+  }
+}
+
+/** A third of the ttl, up to a tenth earlier, so that processes that started together drift apart. */
+function nextRenewal(now: number, ttlMs: number): number {
+  return now + (ttlMs / 3) * (1 - Math.random() / 10);
+}
+
+function dueAt(hold: Hold): number {
+  return Math.min(hold.renewing ? Infinity : hold.renewAt, hold.deadline, hold.overdue ? Infinity : hold.maxHoldAt);
+}
+
+function tellOverdue(hold: Hold, now: number): void {
+  hold.overdue = true;
+  hold.renewAt = Infinity;
+  // Where leases do not end by time, this one gets an end here.
+  hold.deadline = Math.min(hold.deadline, now + hold.ttlMs);
+  const told = new LockLostError(
+    `Lock "${hold.key}" has been held for its maxHold. It is not renewed any more and ends in ` +
+      `${Math.ceil(hold.deadline - now)} ms. Make sure that the code stops when lock.signal aborts, or raise maxHold.`,
+    hold.key,
+    'maxHold',
+  );
+  for (const frame of hold.frames) {
+    frame.tell(told);
+  }
+}

@@ -1,0 +1,53 @@
+import { LockConfigurationError } from './errors.js';
+
+/** What a ticket says of one key: whose lock, and which grant of it. */
+export interface TicketEntry {
+  readonly key: string;
+  readonly owner: string;
+  readonly fence: number;
+}
+
+/** The ticket of a running lock: a capability that lets whoever has it enter, useless once the lock has ended. */
+export function writeTicket(entries: readonly TicketEntry[]): string {
+  return Buffer.from(JSON.stringify(entries.map(({ key, owner, fence }) => [key, owner, fence]))).toString('base64url');
+}
+
+/** The ticket's entry for a key. Throws `LockConfigurationError` for what is no ticket, or one of other keys. */
+export function readTicket(ticket: string, key: string): TicketEntry {
+  const entries = decode(ticket);
+  if (!entries) {
+    throw new LockConfigurationError(
+      `Lock "${key}": the ticket is malformed. Make sure that it is the text of lock.ticket, carried unchanged.`,
+      key,
+    );
+  }
+  const entry = entries.find((candidate) => candidate.key === key);
+  if (!entry) {
+    throw new LockConfigurationError(
+      `Lock "${key}": the ticket is for ${entries.map((other) => `"${other.key}"`).join(', ')}. Pass the ticket of a lock on this key.`,
+      key,
+    );
+  }
+  return entry;
+}
+
+function decode(ticket: string): TicketEntry[] | undefined {
+  let parsed: unknown;
+  try {
+    parsed = JSON.parse(Buffer.from(ticket, 'base64url').toString());
+  } catch {
+    return undefined;
+  }
+  if (!Array.isArray(parsed) || parsed.length === 0) {
+    return undefined;
+  }
+  const entries: TicketEntry[] = [];
+  for (const item of parsed as unknown[]) {
+    const [key, owner, fence] = Array.isArray(item) ? (item as unknown[]) : [];
+    if (typeof key !== 'string' || typeof owner !== 'string' || !Number.isSafeInteger(fence)) {
+      return undefined;
+    }
+    entries.push({ key, owner, fence: fence as number });
+  }
+  return entries;
+}

@@ -1,0 +1,36 @@
+import { warnOfSecondCopy } from './copies.js';
+
+warnOfSecondCopy();
+
+export { DistributedLock, type DistributedLockOptions, type LockableMethod } from './distributed-lock.decorator.js';
+export { LockKey } from './lock-key.decorator.js';
+export type { ReturnKind } from './return-kind.js';
+export { LockModule } from './lock.module.js';
+export { InjectLocks } from './lock.module-definition.js';
+export type { LockModuleOptions, LockOptionsFactory } from './lock-module.options.js';
+export { LockService, type LockInspection, type OnBusy, type WithLockOptions } from './lock.service.js';
+export { LockExceptionFilter } from './lock-exception.filter.js';
+export { assertLocked, currentLock } from './current-lock.js';
+export { outsideLocks } from './core/context.js';
+export { lockKey } from './core/lock-key.js';
+export type { LockOptions } from './core/call.js';
+export type { Duration } from './core/duration.js';
+export type { Lock } from './core/lock.js';
+export {
+  isLockError,
+  LockConfigurationError,
+  LockError,
+  LockKeyError,
+  LockLostError,
+  LockNotAcquiredError,
+  LockStoreError,
+  type LockErrorCode,
+  type LockHolder,
+  type LostReason,
+  type NotAcquiredReason,
+} from './core/errors.js';
+export { LOCK_CHANNEL, type LockEvent } from './core/lock-event.js';
+export type { AcquireReply, Busy, ForcedListener, HoldRecord, LockStore, OpenOptions, StoredLock } from './core/lock-store.js';
+export { MemoryLockStore, type MemoryLockStoreOptions } from './memory/memory-lock-store.js';
+export { RedisLockStore } from './redis/redis-lock-store.js';
+export type { RedisClient, RedisConnectionOptions, RedisSource } from './redis/redis-client.js';

@@ -1,0 +1,60 @@
+import type { Duration } from './core/duration.js';
+import { LockConfigurationError } from './core/errors.js';
+import type { LockStore } from './core/lock-store.js';
+
+/** The options of `LockModule`: a store, or several with names, and the defaults of every call. */
+export interface LockModuleOptions {
+  /** Where locks live. The store belongs to the module from here on, which closes it; a client given to the store stays yours. */
+  store?: LockStore | undefined;
+  /** Several stores by name, one of them `default`; instead of `store`. */
+  stores?: Readonly<Record<string, LockStore>> | undefined;
+  /** How long a lease outlives a crashed process; at least 100 ms. Default: `'10s'`. */
+  ttl?: Duration | undefined;
+  /** How long a call queues before it gives up; 0: not at all. Default: `'5s'`. */
+  wait?: Duration | undefined;
+  /** What the names of everything in a server start with; without braces. Default: `'lock'`. */
+  prefix?: string | undefined;
+  /** How many calls of this process may wait for one key; more are refused. Default: 10 000. */
+  maxWaiters?: number | undefined;
+}
+
+/** Makes the options of `LockModule`, for `forRootAsync({ useClass })` and `useExisting`. */
+export interface LockOptionsFactory {
+  createLockOptions(): LockModuleOptions | Promise<LockModuleOptions>;
+}
+
+const OPERATIONS = ['acquire', 'join', 'renew', 'release', 'inspect', 'forceRelease', 'onForced', 'close'] as const;
+
+/** The stores by name. Throws `LockConfigurationError` for what is none. */
+export function storesOf(options: LockModuleOptions): ReadonlyMap<string, LockStore> {
+  const stores = new Map(Object.entries(options?.stores ?? { default: options?.store }));
+  if (options?.stores && (options.store || !stores.has('default'))) {
+    throw new LockConfigurationError("LockModule: pass either store, or stores with one of them named 'default'.");
+  }
+  for (const [name, store] of stores) {
+    if (!isStore(store)) {
+      throw new LockConfigurationError(
+        `LockModule: the store '${name}' is ${describe(store)}, not a lock store. Pass new RedisLockStore(redis) or new MemoryLockStore().`,
+      );
+    }
+  }
+  return stores as ReadonlyMap<string, LockStore>;
+}
+
+/** Throws `LockConfigurationError` for what is no count. */
+export function checkMaxWaiters(maxWaiters: number): number {
+  if (!Number.isSafeInteger(maxWaiters) || maxWaiters < 0) {
+    throw new LockConfigurationError(`LockModule: maxWaiters is ${String(maxWaiters)}. Pass a whole number of calls, 0 or more.`);
+  }
+  return maxWaiters;
+}
+
+function isStore(value: unknown): value is LockStore {
+  return (
+    typeof value === 'object' && value !== null && OPERATIONS.every((name) => typeof (value as Partial<LockStore>)[name] === 'function')
+  );
+}
+
+function describe(value: unknown): string {
+  return typeof value === 'object' && value !== null ? `an object of class ${value.constructor?.name ?? 'null'}` : String(value);
+}

@@ -1,0 +1,43 @@
+import { ConfigurableModuleBuilder, Inject } from '@nestjs/common';
+import type { LockModuleOptions } from './lock-module.options.js';
+import { LockService } from './lock.service.js';
+
+export const { ConfigurableModuleClass, MODULE_OPTIONS_TOKEN, OPTIONS_TYPE, ASYNC_OPTIONS_TYPE } =
+  new ConfigurableModuleBuilder<LockModuleOptions>()
+    .setClassMethodName('forRoot')
+    .setFactoryMethodName('createLockOptions')
+    .setExtras(
+      {
+        /** Whether every module of the application sees the locks. Default: `true`. */
+        isGlobal: true,
+        /** The names of the stores that `@InjectLocks(name)` asks for; `forRoot()` knows them from its options. */
+        storeNames: [] as readonly string[],
+      },
+      (definition, { isGlobal, storeNames }) => {
+        const services = storeNames.filter((name) => name !== 'default').map(namedService);
+        return {
+          ...definition,
+          global: isGlobal,
+          providers: [...(definition.providers ?? []), ...services],
+          exports: [...(definition.exports ?? []), ...services.map(({ provide }) => provide)],
+        };
+      },
+    )
+    .build();
+
+/** Injects the `LockService` of a named store: `constructor(@InjectLocks('reports') private readonly locks: LockService)`. */
+export function InjectLocks(store = 'default'): PropertyDecorator & ParameterDecorator {
+  return Inject(store === 'default' ? LockService : tokenOf(store));
+}
+
+function tokenOf(store: string): string {
+  return `LockService of the store '${store}': name it in the stores of LockModule.forRoot(), or in storeNames of .forRootAsync()`;
+}
+
+function namedService(store: string): { provide: string; inject: [typeof LockService]; useFactory: (locks: LockService) => LockService } {
+  return {
+    provide: tokenOf(store),
+    inject: [LockService],
+    useFactory: (locks) => locks.sibling(store, `@InjectLocks('${store}')`),
+  };
+}

@@ -1,0 +1,94 @@
+import { Inject, Logger, Module, type DynamicModule, type OnApplicationBootstrap, type OnApplicationShutdown } from '@nestjs/common';
+import type { LockTrouble } from './core/reporter.js';
+import { LockService } from './lock.service.js';
+import { checkMaxWaiters, storesOf, type LockModuleOptions } from './lock-module.options.js';
+import { ConfigurableModuleClass, MODULE_OPTIONS_TOKEN, type OPTIONS_TYPE } from './lock.module-definition.js';
+import { LOCK_SERVICE_TOKEN } from './locked-instance.js';
+import { MemoryLockStore } from './memory/memory-lock-store.js';
+
+const logger = new Logger('LockModule');
+
+/** The services of an application's stores, by name. */
+class LockServices extends Map<string, LockService> {
+  constructor(options: LockModuleOptions) {
+    super();
+    for (const [name, store] of storesOf(options)) {
+      const settings = {
+        name,
+        store,
+        ttl: options.ttl ?? '10s',
+        wait: options.wait ?? '5s',
+        maxWaiters: checkMaxWaiters(options.maxWaiters ?? 10_000),
+        onTrouble: logTrouble,
+        open: { prefix: options.prefix ?? 'lock', warn: (message: string) => logger.warn(message) },
+      };
+      this.set(name, new LockService(settings, this));
+    }
+  }
+}
+
+/**
+ * Makes `@DistributedLock` and `LockService` work in an application: import `forRoot()` or `forRootAsync()` once, in the
+ * root module. Global unless `isGlobal: false`. At shutdown, once the server has drained, it rejects waiters, releases
+ * what is held and closes the connections that its stores made.
+ */
+@Module({
+  providers: [
+    { provide: LockServices, inject: [MODULE_OPTIONS_TOKEN], useFactory: (options: LockModuleOptions) => new LockServices(options) },
+    { provide: LockService, inject: [LockServices], useFactory: openAll },
+    { provide: LOCK_SERVICE_TOKEN, useExisting: LockService },
+  ],
+  exports: [LockService, LOCK_SERVICE_TOKEN],
+})
+export class LockModule extends ConfigurableModuleClass implements OnApplicationBootstrap, OnApplicationShutdown {
+  readonly #services: LockServices;
+
+  constructor(@Inject(LockServices) services: LockServices) {
+    super();
+    this.#services = services;
+  }
+
+  static override forRoot(options: typeof OPTIONS_TYPE): DynamicModule {
+    return super.forRoot({ storeNames: Object.keys(options?.stores ?? {}), ...options });
+  }
+
+  /** The module for users' tests: locks in memory that do not end by time, without timers while nothing is contended. */
+  static forTesting(): DynamicModule {
+    return LockModule.forRoot({ store: new MemoryLockStore({ expires: false }) });
+  }
+
+  onApplicationBootstrap(): void {
+    const outlived = [...this.#services.values()].some((service) => service.outlivesProcess);
+    if (outlived && process.listenerCount('SIGTERM') === 0) {
+      logger.warn(
+        'Shutdown hooks are off: locks that are held when the process is stopped stay taken until their ttl is over. ' +
+          'Call app.enableShutdownHooks() before app.listen().',
+      );
+    }
+  }
+
+  async onApplicationShutdown(): Promise<void> {
+    await Promise.all([...this.#services.values()].map((service) => service.shutdown()));
+  }
+}
+
+/** Connects the stores before anybody gets a service, so that locks work from everybody's `onModuleInit`. */
+async function openAll(services: LockServices): Promise<LockService> {
+  await Promise.all([...services.values()].map((service) => service.open()));
+  return services.get('default') as LockService;
+}
+
+function logTrouble(trouble: LockTrouble): void {
+  const where = `Lock "${trouble.key}" of ${trouble.by}`;
+  switch (trouble.type) {
+    case 'lost':
+      logger.error(`${where} was lost after ${Math.round(trouble.heldMs)} ms: ${trouble.reason}.`);
+      break;
+    case 'releaseFailed':
+      logger.warn(`${where} was not released, and ends with its lease: ${trouble.error.message}`);
+      break;
+    case 'storeUnavailable':
+      logger.error(`The lock store '${trouble.store}' is unavailable. ${trouble.error.message}`);
+      break;
+  }
+}

@@ -1,0 +1,98 @@
+import { LockConfigurationError } from '../core/errors.js';
+
+/**
+ * An ioredis client, of version 5 or 6: `Redis` or `Cluster`. Recognised by what it can do, so that clients of another
+ * copy of ioredis are taken as well.
+ */
+export interface RedisClient {
+  duplicate(...args: never[]): unknown;
+  evalsha(...args: never[]): unknown;
+}
+
+/** The options of an ioredis client that the store makes itself; every option of ioredis is allowed. */
+export interface RedisConnectionOptions {
+  readonly host?: string | undefined;
+  readonly port?: number | undefined;
+  readonly username?: string | undefined;
+  readonly password?: string | undefined;
+  readonly db?: number | undefined;
+  readonly keyPrefix?: string | undefined;
+  readonly [option: string]: unknown;
+}
+
+/** Where a store's connections come from: a client to duplicate, a `redis://` or `rediss://` URL, or options for ioredis. */
+export type RedisSource = RedisClient | string | RedisConnectionOptions;
+
+/** What the store uses of a client of its own. */
+export interface Connection {
+  readonly isCluster?: boolean;
+  readonly options: { enableOfflineQueue?: boolean };
+  evalsha(sha: string, numberOfKeys: number, ...args: readonly (string | number)[]): Promise<unknown>;
+  eval(source: string, numberOfKeys: number, ...args: readonly (string | number)[]): Promise<unknown>;
+  info(): Promise<string>;
+  ping(): Promise<unknown>;
+  subscribe(channel: string): Promise<unknown>;
+  on(event: string, listener: (...args: never[]) => void): unknown;
+  connect(): Promise<void>;
+  disconnect(reconnect?: boolean): void;
+}
+
+export function isClient(source: unknown): source is RedisClient {
+  const client = source as Partial<RedisClient> | null | undefined;
+  return typeof client?.duplicate === 'function' && typeof client.evalsha === 'function';
+}
+
+/** Throws `LockConfigurationError` for what no connection can be made from. */
+export function checkSource(source: unknown): RedisSource {
+  if (isClient(source) || (typeof source === 'string' && /^rediss?:\/\//.test(source))) {
+    return source;
+  }
+  const prototype: unknown = typeof source === 'object' && source !== null ? Object.getPrototypeOf(source) : undefined;
+  if (prototype === Object.prototype || prototype === null) {
+    return source as RedisConnectionOptions;
+  }
+  const given = typeof source === 'string' ? 'a text that is no redis:// or rediss:// URL' : `a value of type ${typeof source}`;
+  throw new LockConfigurationError(
+    `RedisLockStore was given ${given}. Pass an ioredis client (Redis or Cluster), a URL such as 'redis://localhost:6379', or ioredis options.`,
+  );
+}
+
+/** A connection of the store's own, not yet connected, that fails fast and comes back by itself. */
+export async function makeConnection(source: RedisSource, options: Readonly<Record<string, unknown>>): Promise<Connection> {
+  const own = {
+    lazyConnect: true,
+    retryStrategy: backOff,
+    // A master that became a replica: another connection may find the new master.
+    reconnectOnError: (error: Error) => error.message.startsWith('READONLY'),
+    commandTimeout: undefined,
+    ...options,
+  };
+  if (isClient(source)) {
+    const duplicate = source.duplicate.bind(source) as (...args: readonly unknown[]) => Connection;
+    return 'isCluster' in source && source.isCluster === true
+      ? duplicate([], { lazyConnect: true, clusterRetryStrategy: backOff, redisOptions: { ...redisOptionsOf(source), ...options } })
+      : duplicate(own);
+  }
+  const Redis = await loadClient();
+  return typeof source === 'string' ? new Redis(source, own) : new Redis({ ...source, ...own });
+}
+
+function redisOptionsOf(cluster: RedisClient): object {
+  return (cluster as { options?: { redisOptions?: object } }).options?.redisOptions ?? {};
+}
+
+function backOff(attempts: number): number {
+  return Math.min(attempts * 50, 1_000);
+}
+
+type ClientConstructor = new (...args: readonly unknown[]) => Connection;
+
+/** ioredis is loaded only where the store has to make a client: applications without Redis need not install it. */
+async function loadClient(): Promise<ClientConstructor> {
+  try {
+    const { Redis } = (await import('ioredis')) as unknown as { Redis: ClientConstructor };
+    return Redis;
+  } catch (cause) {
+    throw new LockConfigurationError('RedisLockStore needs ioredis to connect to a URL. Install it: npm install ioredis.', '', { cause });
+  }
+}

@@ -1,0 +1,44 @@
+import { LockConfigurationError, LockStoreError, type LockError } from '../core/errors.js';
+
+/** Error replies that stay the same however often the command is repeated. */
+const HOPELESS =
+  /^(WRONGPASS|NOAUTH|NOPERM|WRONGTYPE|NOPROTO)|ACL failure in script|can't run this command|unknown command|invalid password|without any password/;
+
+/** What ioredis says where a command was not sent: the connection is away and nothing is queued. */
+const NOT_SENT = /enableOfflineQueue/;
+
+/**
+ * The error of a failed command. An error reply is a known failure; a timeout or a closed connection leaves it unknown
+ * whether the command was carried out. `connectionError` is what the connection itself said last.
+ */
+export function toLockError(error: unknown, key: string, server: string, connectionError: Error | undefined): LockError {
+  const failure = error instanceof Error ? error : new Error(String(error));
+  const isReply = failure.name === 'ReplyError';
+  const cause = isReply ? failure : (connectionError ?? failure);
+  if (HOPELESS.test(cause.message)) {
+    return new LockConfigurationError(`Lock "${key}": ${server} refused a command: ${cause.message}. ${cureOf(cause.message)}`, key, {
+      cause,
+    });
+  }
+  if (isReply) {
+    return new LockStoreError(`Lock "${key}": ${server} failed: ${failure.message}. The call may be repeated once that is over.`, key, {
+      cause,
+      unknown: false,
+    });
+  }
+  return new LockStoreError(
+    `Lock "${key}": ${server} did not answer: ${cause.message}. Make sure that it runs and can be reached from here.`,
+    key,
+    { cause, unknown: !NOT_SENT.test(failure.message) },
+  );
+}
+
+function cureOf(message: string): string {
+  if (/^(WRONGPASS|NOAUTH)|password/.test(message)) {
+    return 'Correct the user name and password of the client or URL given to RedisLockStore.';
+  }
+  if (/^WRONGTYPE/.test(message)) {
+    return 'Something else wrote a key under the prefix of the locks. Choose another prefix.';
+  }
+  return 'Grant the rights that the README lists under "The smallest ACL".';
+}

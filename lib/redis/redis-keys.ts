@@ -1,0 +1,50 @@
+import { percentEscape } from '../core/lock-key.js';
+import { LockConfigurationError } from '../core/errors.js';
+import { slotTag } from './slot-tags.js';
+
+// eslint-disable-next-line no-control-regex -- control characters are what it looks for
+const UNSAFE = /[%{}\u0000-\u001f\u007f]/g;
+
+/** The names of a store's keys and channels. Kind comes before user text, and the key is framed: a lock's keys share one slot. */
+export class RedisKeys {
+  readonly prefix: string;
+  readonly #cluster: boolean;
+
+  constructor(prefix: string, cluster: boolean) {
+    this.prefix = prefix;
+    this.#cluster = cluster;
+  }
+
+  lock(key: string): string {
+    return `${this.prefix}:lock:{${escapeKey(key)}}`;
+  }
+
+  done(key: string, hold: string): string {
+    return `${this.prefix}:done:${hold}:{${escapeKey(key)}}`;
+  }
+
+  /** One counter per server; on a cluster one per slot, since a script's keys must share one. */
+  fence(key: string): string {
+    return `${this.prefix}:fence:{${this.#cluster ? slotTag(escapeKey(key)) : '0'}}`;
+  }
+
+  /** The channel of one process, or of none: what a process id is appended to. */
+  wake(process: string): string {
+    return `${this.prefix}:wake:${process}`;
+  }
+}
+
+/** The key as it stands between the braces: its own braces, `%` and control characters are percent-escaped. */
+function escapeKey(key: string): string {
+  return key.replace(UNSAFE, percentEscape);
+}
+
+/** Throws `LockConfigurationError` for a prefix that would move keys to other slots. */
+export function checkPrefix(prefix: unknown): string {
+  if (typeof prefix !== 'string' || !/^[^{}%\s]{1,200}$/.test(prefix)) {
+    throw new LockConfigurationError(
+      `LockModule: prefix is ${JSON.stringify(prefix)}. Use 1 to 200 characters without braces, '%' and white space, such as 'lock'.`,
+    );
+  }
+  return prefix;
+}
