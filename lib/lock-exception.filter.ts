@@ -1,5 +1,4 @@
-import { Catch, HttpException, Inject, Logger, Optional, type ArgumentsHost, type ExceptionFilter } from '@nestjs/common';
-import { HttpAdapterHost } from '@nestjs/core';
+import { Catch, HttpException, Logger, type ArgumentsHost, type ExceptionFilter } from '@nestjs/common';
 import { STATUS_CODES } from 'node:http';
 import { throwError } from 'rxjs';
 import { LockError, LockNotAcquiredError } from './core/errors.js';
@@ -26,11 +25,6 @@ interface WebSocketClient {
 @Catch(LockError)
 export class LockExceptionFilter implements ExceptionFilter<LockError> {
   readonly #logger = new Logger(LockExceptionFilter.name);
-  readonly #adapterHost: HttpAdapterHost | undefined;
-
-  constructor(@Optional() @Inject(HttpAdapterHost) adapterHost?: HttpAdapterHost) {
-    this.#adapterHost = adapterHost;
-  }
 
   catch(error: LockError, host: ArgumentsHost): unknown {
     this.#log(error);
@@ -43,7 +37,7 @@ export class LockExceptionFilter implements ExceptionFilter<LockError> {
       case 'graphql':
         return Object.assign(new HttpException(body, body.statusCode), { extensions: body });
       default:
-        return this.#reply(body, host);
+        return reply(host.switchToHttp().getResponse(), body);
     }
   }
 
@@ -54,22 +48,24 @@ export class LockExceptionFilter implements ExceptionFilter<LockError> {
       this.#logger.error(error.message, error.stack);
     }
   }
+}
 
-  #reply(body: LockErrorBody, host: ArgumentsHost): void {
-    const adapter = this.#adapterHost?.httpAdapter;
-    const response: unknown = host.switchToHttp().getResponse();
-    if (!adapter) {
-      throw new HttpException(body, body.statusCode);
-    }
-    if (adapter.isHeadersSent(response)) {
-      adapter.end(response);
-      return;
-    }
-    if (body.retryAfterMs !== undefined) {
-      adapter.setHeader(response, 'Retry-After', String(Math.max(1, Math.ceil(body.retryAfterMs / 1000))));
-    }
-    adapter.reply(response, body, body.statusCode);
+/** What Express and Fastify have in common. */
+interface HttpResponse {
+  readonly headersSent?: boolean;
+  readonly sent?: boolean;
+  header(name: string, value: string): unknown;
+  status(code: number): { send(body: unknown): unknown };
+}
+
+function reply(response: HttpResponse, body: LockErrorBody): void {
+  if (response.headersSent || response.sent) {
+    return;
   }
+  if (body.retryAfterMs !== undefined) {
+    response.header('Retry-After', String(Math.max(1, Math.ceil(body.retryAfterMs / 1000))));
+  }
+  response.status(body.statusCode).send(body);
 }
 
 function bodyOf(error: LockError): LockErrorBody {

@@ -27,6 +27,8 @@ export type RedisSource = RedisClient | string | RedisConnectionOptions;
 export interface Connection {
   readonly isCluster?: boolean;
   readonly options: { enableOfflineQueue?: boolean };
+  /** The socket of a single connection; a cluster has one per node, and none here. */
+  readonly stream?: { destroy(): void } | null;
   evalsha(sha: string, numberOfKeys: number, ...args: readonly (string | number)[]): Promise<unknown>;
   eval(source: string, numberOfKeys: number, ...args: readonly (string | number)[]): Promise<unknown>;
   info(): Promise<string>;
@@ -57,8 +59,27 @@ export function checkSource(source: unknown): RedisSource {
   );
 }
 
+/** How long the first replies of a connection may take before it counts as half open, in milliseconds. */
+const HANDSHAKE_MS = 1_000;
+
 /** A connection of the store's own, not yet connected, that fails fast and comes back by itself. */
 export async function makeConnection(source: RedisSource, options: Readonly<Record<string, unknown>>): Promise<Connection> {
+  const connection = await makeClient(source, options);
+  let handshake: NodeJS.Timeout | undefined;
+  connection.on('connect', () => {
+    handshake = setTimeout(() => reconnect(connection), HANDSHAKE_MS).unref();
+  });
+  connection.on('ready', () => clearTimeout(handshake));
+  connection.on('close', () => clearTimeout(handshake));
+  return connection;
+}
+
+/** Makes a connection anew. Its socket is destroyed: a half-open one would wait for ever for the other side to end too. */
+export function reconnect(connection: Connection): void {
+  connection.stream?.destroy();
+}
+
+async function makeClient(source: RedisSource, options: Readonly<Record<string, unknown>>): Promise<Connection> {
   const own = {
     lazyConnect: true,
     retryStrategy: backOff,

@@ -1,4 +1,5 @@
 import { LockConfigurationError, LockStoreError, type LockError } from '../core/errors.js';
+import type { Script } from './scripts.js';
 
 /** Error replies that stay the same however often the command is repeated. */
 const HOPELESS =
@@ -11,26 +12,34 @@ const NOT_SENT = /enableOfflineQueue/;
  * The error of a failed command. An error reply is a known failure; a timeout or a closed connection leaves it unknown
  * whether the command was carried out. `connectionError` is what the connection itself said last.
  */
-export function toLockError(error: unknown, key: string, server: string, connectionError: Error | undefined): LockError {
+export function toLockError(error: unknown, key: string, connectionError: Error | undefined, script?: Script): LockError {
   const failure = error instanceof Error ? error : new Error(String(error));
   const isReply = failure.name === 'ReplyError';
   const cause = isReply ? failure : (connectionError ?? failure);
   if (HOPELESS.test(cause.message)) {
-    return new LockConfigurationError(`Lock "${key}": ${server} refused a command: ${cause.message}. ${cureOf(cause.message)}`, key, {
+    const command = commandOf(cause.message, script);
+    return new LockConfigurationError(`Lock "${key}": Redis refused ${command}: ${cause.message}. ${cureOf(cause.message)}`, key, {
       cause,
     });
   }
   if (isReply) {
-    return new LockStoreError(`Lock "${key}": ${server} failed: ${failure.message}. The call may be repeated once that is over.`, key, {
+    return new LockStoreError(`Lock "${key}": Redis failed: ${failure.message}. The call may be repeated once that is over.`, key, {
       cause,
       unknown: false,
     });
   }
   return new LockStoreError(
-    `Lock "${key}": ${server} did not answer: ${cause.message}. Make sure that it runs and can be reached from here.`,
+    `Lock "${key}": Redis did not answer: ${cause.message}. Make sure that it runs and can be reached from here.`,
     key,
     { cause, unknown: !NOT_SENT.test(failure.message) },
   );
+}
+
+/** The command that an error inside a script is about: servers before 7.2 name only the line. */
+function commandOf(message: string, script: Script | undefined): string {
+  const line = /@user_script: ?(\d+)/.exec(message)?.[1];
+  const command = /redis\.p?call\('(\w+)'/.exec(script?.source.split('\n')[Number(line) - 1] ?? '')?.[1];
+  return command ? `${command} in the script '${script?.name}'` : 'a command';
 }
 
 function cureOf(message: string): string {

@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { LockConfigurationError, LockStoreError, type LockError } from '../core/errors.js';
 import type { AcquireReply, ForcedListener, HoldRecord, LockStore, OpenOptions, StoredLock } from '../core/lock-store.js';
 import { CommandTimeouts } from './command-timeouts.js';
-import { checkSource, isClient, makeConnection, type Connection, type RedisSource } from './redis-client.js';
+import { checkSource, isClient, makeConnection, reconnect, type Connection, type RedisSource } from './redis-client.js';
 import { toLockError } from './redis-errors.js';
 import { checkPrefix, RedisKeys } from './redis-keys.js';
 import { RedisSubscriber } from './redis-subscriber.js';
@@ -54,6 +54,7 @@ export class RedisLockStore implements LockStore {
       await this.#tryRights();
     } catch (error) {
       if (!(error instanceof LockStoreError)) {
+        await this.close();
         throw error;
       }
       warn(`${error.message} Locked calls fail until then.`);
@@ -133,7 +134,7 @@ export class RedisLockStore implements LockStore {
         return await this.#timeouts.bound(connection.eval(script.source, keys.length, ...keys, ...args), limitMs);
       }
     } catch (error) {
-      throw this.#lockError(error, key);
+      throw this.#lockError(error, key, script);
     }
   }
 
@@ -171,8 +172,8 @@ export class RedisLockStore implements LockStore {
 
   /** A connection on which nothing is answered may be half open; another one is not. */
   #reconnect(): void {
-    if (!this.#closed && !this.#isCluster) {
-      this.#connection?.disconnect(true);
+    if (!this.#closed && this.#connection) {
+      reconnect(this.#connection);
     }
   }
 
@@ -205,7 +206,7 @@ export class RedisLockStore implements LockStore {
     throw this.#lockError(error, '');
   }
 
-  #lockError(error: unknown, key: string): LockError {
-    return error instanceof LockConfigurationError ? error : toLockError(error, key, 'Redis', this.#connectionError);
+  #lockError(error: unknown, key: string, script?: Script): LockError {
+    return error instanceof LockConfigurationError ? error : toLockError(error, key, this.#connectionError, script);
   }
 }

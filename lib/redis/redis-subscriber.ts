@@ -1,4 +1,4 @@
-import { makeConnection, type Connection, type RedisSource } from './redis-client.js';
+import { makeConnection, reconnect, type Connection, type RedisSource } from './redis-client.js';
 
 const PING_MS = 5_000;
 
@@ -44,8 +44,8 @@ export class RedisSubscriber {
 
   /** A half-open connection is silent for ever: one that did not answer the last ping is made anew. */
   #ping(connection: Connection): void {
-    if (!this.#answered && connection.isCluster !== true) {
-      connection.disconnect(true);
+    if (!this.#answered) {
+      reconnect(connection);
     }
     this.#answered = false;
     connection.ping().then(

@@ -155,7 +155,8 @@ local held = redis.call('HMGET', lock, 'fence', 'since', 'by')
 if not held[1] then
   return {}
 end
-return {held[1], redis.call('HLEN', lock) - 5, redis.call('PTTL', lock), held[2], held[3]}
+local holds = redis.call('HLEN', lock) - 5
+return {held[1], holds, redis.call('PTTL', lock), held[2], held[3]}
 `,
 );
 

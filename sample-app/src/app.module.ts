@@ -1,0 +1,25 @@
+import { Module, ValidationPipe } from '@nestjs/common';
+import { APP_FILTER, APP_PIPE } from '@nestjs/core';
+import { LockExceptionFilter, LockModule } from 'nestjs-distributed-lock';
+import { BalanceModule } from './balance/balance.module.js';
+import { BatchModule } from './batch/batch.module.js';
+import { DatabaseModule } from './database/database.module.js';
+import { lockOptions } from './lock-options.js';
+import { SettingsModule } from './settings.module.js';
+import { Settings } from './settings.js';
+
+@Module({
+  imports: [
+    SettingsModule,
+    LockModule.forRootAsync({ inject: [Settings], useFactory: lockOptions }),
+    DatabaseModule,
+    BalanceModule,
+    BatchModule,
+  ],
+  providers: [
+    // Answers 423 with Retry-After when a balance is busy, and keeps the names of keys to itself.
+    { provide: APP_FILTER, useClass: LockExceptionFilter },
+    { provide: APP_PIPE, useFactory: () => new ValidationPipe({ transform: true, whitelist: true, forbidNonWhitelisted: true }) },
+  ],
+})
+export class AppModule {}

@@ -1,0 +1,34 @@
+import type { OnApplicationShutdown } from '@nestjs/common';
+import { AsyncLocalStorage } from 'node:async_hooks';
+
+/** Runs one statement with `$1`, `$2` … filled in, and gives its rows. */
+export type Query = (sql: string, params: readonly unknown[]) => Promise<readonly unknown[]>;
+
+/** What the application needs of a database: statements and transactions. The same for PGlite and PostgreSQL. */
+export abstract class Database implements OnApplicationShutdown {
+  readonly #transaction = new AsyncLocalStorage<Query>();
+  #closed: Promise<void> | undefined;
+
+  /** Which database this is, for people; without credentials. */
+  abstract readonly description: string;
+
+  /** Runs a statement, in the transaction of the calling code if there is one. */
+  async query<Row>(sql: string, params: readonly unknown[] = []): Promise<readonly Row[]> {
+    const query = this.#transaction.getStore() ?? ((...statement) => this.run(...statement));
+    return (await query(sql, params)) as readonly Row[];
+  }
+
+  /** Runs `body` in a transaction: committed when it resolves, rolled back when it rejects. Not for use inside another one. */
+  transaction<T>(body: () => Promise<T>): Promise<T> {
+    return this.runTransaction((query) => this.#transaction.run(query, body));
+  }
+
+  /** Two applications of a test may share one database, so it may be closed twice. */
+  onApplicationShutdown(): Promise<void> {
+    return (this.#closed ??= this.close());
+  }
+
+  protected abstract run(...statement: Parameters<Query>): ReturnType<Query>;
+  protected abstract runTransaction<T>(body: (query: Query) => Promise<T>): Promise<T>;
+  protected abstract close(): Promise<void>;
+}

@@ -1,0 +1,25 @@
+import type { Settings } from '../settings.js';
+import { StartUpError } from '../start-up.error.js';
+import type { Database } from './database.js';
+import { PgliteDatabase } from './pglite.database.js';
+import { PostgresDatabase } from './postgres.database.js';
+import { createSchema } from './schema.js';
+
+/** The database of the application, with its table; throws `StartUpError` where it does not answer. */
+export async function openDatabase({ databaseUrl }: Settings): Promise<Database> {
+  const database = databaseUrl === undefined ? new PgliteDatabase() : new PostgresDatabase(databaseUrl);
+  try {
+    await createSchema(database);
+  } catch (cause) {
+    throw new StartUpError(`${database.description}: ${reasonOf(cause)}. Check DATABASE_URL, or leave it out for an embedded database.`, {
+      cause,
+    });
+  }
+  return database;
+}
+
+/** A host with several addresses gives an error without a message, whose parts have one each. */
+function reasonOf(error: unknown): string {
+  const { message, errors = [] } = error as Error & { readonly errors?: readonly unknown[] };
+  return message || errors.map(reasonOf).join('; ');
+}

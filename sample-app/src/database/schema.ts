@@ -1,0 +1,30 @@
+import type { Database } from './database.js';
+
+/** Any number that nothing else in the database uses for an advisory lock. */
+const SCHEMA_LOCK = 20_260_001;
+
+/**
+ * `amount` is in hundredths: money is never a float. `fence` is the highest fencing token that has touched the row.
+ */
+const BALANCES = `
+  CREATE TABLE IF NOT EXISTS balances (
+    customer_id text PRIMARY KEY,
+    amount bigint NOT NULL CHECK (amount >= 0),
+    fence bigint NOT NULL DEFAULT 0
+  )`;
+
+/** Customers 1 to 10 start with 100.00; a restart leaves balances as they are. */
+const CUSTOMERS = `
+  INSERT INTO balances (customer_id, amount)
+  SELECT number::text, 10000 FROM generate_series(1, 10) AS number
+  ON CONFLICT DO NOTHING`;
+
+/** Makes the table and the customers where they are missing. */
+export async function createSchema(database: Database): Promise<void> {
+  await database.transaction(async () => {
+    // Two processes may start at once, and CREATE TABLE IF NOT EXISTS alone fails when they race.
+    await database.query('SELECT pg_advisory_xact_lock($1)', [SCHEMA_LOCK]);
+    await database.query(BALANCES);
+    await database.query(CUSTOMERS);
+  });
+}

@@ -1,0 +1,38 @@
+import { Inject, Injectable } from '@nestjs/common';
+import { DistributedLock } from 'nestjs-distributed-lock';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { DemoSettings } from './demo-settings.js';
+import { SHARED_BALANCE, type SharedBalance } from './shared-balance.js';
+import { ADDED, type TaskOrder, type TaskRecord } from './task.js';
+
+type Run = Omit<TaskRecord, 'task' | 'process' | 'arrivedAt'>;
+
+/** The same work twice: `addLocked` differs from `add` by one line. */
+@Injectable()
+export class DemoService {
+  constructor(
+    @Inject(DemoSettings) private readonly settings: DemoSettings,
+    @Inject(SHARED_BALANCE) private readonly balance: SharedBalance,
+  ) {}
+
+  async run({ task, locked }: TaskOrder): Promise<TaskRecord> {
+    const { account, process } = this.settings;
+    const arrivedAt = Date.now();
+    const run = await (locked ? this.addLocked(account) : this.add(account));
+    return { task, process, arrivedAt, ...run };
+  }
+
+  @DistributedLock({ key: 'demo:<account>', ttl: '2s', wait: '30s' })
+  protected async addLocked(account: string): Promise<Run> {
+    return this.add(account);
+  }
+
+  protected async add(account: string): Promise<Run> {
+    const startedAt = Date.now();
+    const read = await this.balance.read(account);
+    await sleep(this.settings.workMs);
+    const wrote = read + ADDED;
+    await this.balance.write(account, wrote);
+    return { startedAt, endedAt: Date.now(), read, wrote };
+  }
+}

@@ -1,0 +1,32 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { INITIAL, type TaskRecord } from './task.js';
+import type { Team } from './team.js';
+
+/** How much there is to do. */
+export interface RoundPlan {
+  readonly tasks: number;
+  readonly locked: boolean;
+  /** Between the arrival of one task and the next. */
+  readonly staggerMs: number;
+}
+
+/** What a round has come to. */
+export interface Round {
+  /** In the order of their numbers. */
+  readonly records: readonly TaskRecord[];
+  /** In hundredths. */
+  readonly balance: number;
+}
+
+/** Hands the tasks to the members in turn, one shortly after the other, and waits until all have ended. */
+export async function runRound({ members, account, balance }: Team, { tasks, locked, staggerMs }: RoundPlan): Promise<Round> {
+  await balance.write(account, INITIAL);
+  const records = await Promise.all(
+    Array.from({ length: tasks }, async (_, index) => {
+      await sleep(index * staggerMs);
+      const member = members[index % members.length] as Team['members'][number];
+      return member.run({ task: index + 1, locked });
+    }),
+  );
+  return { records, balance: await balance.read(account) };
+}

@@ -1,0 +1,32 @@
+/** One of the demo's tasks: who ran it and when, in milliseconds of the wall clock, which all processes of a machine share. */
+export interface TaskRecord {
+  readonly task: number;
+  /** The letter of its process. */
+  readonly process: string;
+  /** When it asked to run. */
+  readonly arrivedAt: number;
+  readonly startedAt: number;
+  readonly endedAt: number;
+  /** The balance it found, and the one it left, in hundredths. */
+  readonly read: number;
+  readonly wrote: number;
+}
+
+/** What a task is told. */
+export interface TaskOrder {
+  readonly task: number;
+  readonly locked: boolean;
+}
+
+/** What a child process answers. */
+export interface TaskReply {
+  readonly task: number;
+  readonly record?: TaskRecord;
+  readonly error?: string;
+}
+
+/** What each task adds to the balance, in hundredths. */
+export const ADDED = 10_00;
+
+/** What the balance is before each round, in hundredths. */
+export const INITIAL = 100_00;

@@ -1,0 +1,30 @@
+import type { Settings } from './settings.js';
+
+/** What a newcomer is told after the start: what is in use, and what to try next. */
+export function welcome(url: string, { redisUrl, databaseUrl }: Settings, database: string): string {
+  const curl = `curl -w '\\n'`;
+  const json = `-H 'content-type: application/json'`;
+  return `
+The balance service listens on ${url}.
+  Balances: ${database}.
+  Locks:    ${redisUrl === undefined ? 'in the memory of this process (set REDIS_URL to lock across processes)' : `Redis at ${new URL(redisUrl).host}`}.
+${
+  databaseUrl !== undefined && redisUrl === undefined
+    ? '  Take care: a second process on this database would not be locked out. Set REDIS_URL for both.\n'
+    : ''
+}
+Customers 1 to 10 start with 100.00. Try:
+
+  ${curl} ${url}/customers/1/balance
+  ${curl} ${url}/customers/1/credit   ${json} -d '{"amount":"12.50"}'
+  ${curl} ${url}/customers/1/debit    ${json} -d '{"amount":"1000.00"}'
+  ${curl} ${url}/customers/1/transfer ${json} -d '{"to":"2","amount":"20.00"}'
+
+A hundred credits to customer 3, twenty at a time; none is lost, and the balance is 200.00 in the end:
+
+  seq 100 | xargs -P 20 -I{} curl -s -o /dev/null ${url}/customers/3/credit ${json} -d '{"amount":"1.00"}'
+  ${curl} ${url}/customers/3/balance
+
+What happens without the lock: npm run demo
+`;
+}

@@ -1,0 +1,26 @@
+import type { NestExpressApplication } from '@nestjs/platform-express';
+import { Test, type TestingModuleBuilder } from '@nestjs/testing';
+import type { Duration } from 'nestjs-distributed-lock';
+import { AppModule } from '../src/app.module.js';
+import { Database } from '../src/database/database.js';
+import { Settings } from '../src/settings.js';
+
+/** What a test decides about an application. */
+export interface Choices {
+  readonly redisUrl?: string;
+  readonly lockWait?: Duration;
+  readonly change?: (builder: TestingModuleBuilder) => TestingModuleBuilder;
+}
+
+/** The sample application on a free port, with a database that other ones of the same test may share. */
+export async function startApplication(database: Database, choices: Choices = {}): Promise<NestExpressApplication> {
+  const { redisUrl, lockWait = '10s', change = (builder) => builder } = choices;
+  const builder = Test.createTestingModule({ imports: [AppModule] })
+    .overrideProvider(Settings)
+    .useValue(Object.assign(new Settings({}), { redisUrl, lockWait }))
+    .overrideProvider(Database)
+    .useValue(database);
+  const app = (await change(builder).compile()).createNestApplication<NestExpressApplication>({ logger: false });
+  await app.listen(0);
+  return app;
+}

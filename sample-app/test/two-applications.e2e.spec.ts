@@ -1,0 +1,78 @@
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
+import type { NestExpressApplication } from '@nestjs/platform-express';
+import request from 'supertest';
+import { createSchema } from '../src/database/schema.js';
+import type { RedisServer } from '../src/demo/redis-server.js';
+import { RemoteDatabase } from './remote-database.js';
+import { startApplication, type Choices } from './sample-application.js';
+import { startTestRedis } from './test-redis.js';
+import { withoutLock } from './unlocked-balances.js';
+
+/** Sends to the applications in turn; resolves to the status. */
+async function post(apps: readonly NestExpressApplication[], index: number, path: string, body: object): Promise<number> {
+  const app = apps[index % apps.length] as NestExpressApplication;
+  return (await request(app.getHttpServer()).post(path).send(body)).status;
+}
+
+describe('two applications on one database', () => {
+  let redis: RedisServer;
+  let database: RemoteDatabase;
+  let locked: readonly NestExpressApplication[];
+  let unlocked: readonly NestExpressApplication[];
+  const apart: NestExpressApplication[] = [];
+
+  const startTwo = async (choices: Choices) => [await startApplication(database, choices), await startApplication(database, choices)];
+  const creditAHundredTimes = (apps: readonly NestExpressApplication[]) =>
+    Promise.all(Array.from({ length: 100 }, (_, index) => post(apps, index, '/customers/1/credit', { amount: '1.00' })));
+  const balanceOf = async (customer: number) => {
+    const { body } = await request((locked[0] as NestExpressApplication).getHttpServer()).get(`/customers/${customer}/balance`);
+    return Number((body as { balance: string }).balance);
+  };
+
+  beforeAll(async () => {
+    redis = await startTestRedis();
+    database = new RemoteDatabase();
+    await createSchema(database);
+    locked = await startTwo({ redisUrl: redis.url });
+    unlocked = await startTwo({ redisUrl: redis.url, change: withoutLock });
+  });
+  beforeEach(async () => {
+    await database.query('UPDATE balances SET amount = 10000, fence = 0');
+  });
+  afterAll(async () => {
+    await Promise.all([...locked, ...unlocked, ...apart].map((app) => app.close()));
+    await redis.stop();
+  });
+
+  it('a hundred parallel credits give the exact sum', async () => {
+    const answers = await creditAHundredTimes(locked);
+    expect(answers).toEqual(answers.map(() => 200));
+    expect(await balanceOf(1)).toBe(200);
+  });
+
+  it('with the decorator removed, a hundred parallel credits lose updates', async () => {
+    const answers = await creditAHundredTimes(unlocked);
+    expect(answers).toEqual(answers.map(() => 200));
+    expect(await balanceOf(1)).toBeLessThan(200);
+  });
+
+  it('opposite transfers in parallel all finish and conserve the sum', async () => {
+    const answers = await Promise.all(
+      Array.from({ length: 60 }, (_, index) => {
+        const [from, to] = index % 4 < 2 ? ['1', '2'] : ['2', '1'];
+        return post(locked, index, `/customers/${from}/transfer`, { to, amount: '1.00' });
+      }),
+    );
+    expect(answers).toEqual(answers.map(() => 200));
+    expect([await balanceOf(1), await balanceOf(2)]).toEqual([100, 100]);
+  });
+
+  it('an application whose Redis is gone answers 503 to changes and still shows balances', async () => {
+    const other = await startTestRedis();
+    const app = await startApplication(database, { redisUrl: other.url, lockWait: '200ms' });
+    apart.push(app);
+    await other.stop();
+    expect(await post([app], 0, '/customers/1/credit', { amount: '1.00' })).toBe(503);
+    await request(app.getHttpServer()).get('/customers/1/balance').expect(200);
+  });
+});

@@ -1,0 +1,575 @@
+import 'reflect-metadata';
+import {
+  Controller,
+  Get,
+  Inject,
+  Injectable,
+  NotFoundException,
+  Param,
+  Scope,
+  SetMetadata,
+  UseGuards,
+  type CanActivate,
+  type ExecutionContext,
+  type INestApplication,
+} from '@nestjs/common';
+import { ModuleRef, Reflector } from '@nestjs/core';
+import { Cron, ScheduleModule, SchedulerRegistry } from '@nestjs/schedule';
+import { Test, type TestingModule } from '@nestjs/testing';
+import {
+  currentLock,
+  DistributedLock,
+  InjectLocks,
+  LockKey,
+  LockModule,
+  LockNotAcquiredError,
+  LockService,
+  MemoryLockStore,
+  outsideLocks,
+  RedisLockStore,
+} from 'nestjs-distributed-lock';
+import { AsyncResource } from 'node:async_hooks';
+import { setTimeout as sleep } from 'node:timers/promises';
+import PQueue from 'p-queue';
+import { firstValueFrom, interval, Observable, of, Subject, take, throwError, toArray } from 'rxjs';
+import request from 'supertest';
+import { RedisServer } from '../support/redis-server';
+
+let server: RedisServer;
+const modules: TestingModule[] = [];
+
+beforeAll(async () => {
+  server = await RedisServer.start();
+});
+afterEach(async () => {
+  await Promise.all(modules.splice(0).map((module) => module.close()));
+});
+afterAll(() => server.stop());
+
+async function makeModule(metadata: Parameters<typeof Test.createTestingModule>[0], url?: string): Promise<TestingModule> {
+  const store = url ? new RedisLockStore(url) : new MemoryLockStore();
+  const module = await Test.createTestingModule({
+    ...metadata,
+    imports: [LockModule.forRoot({ store }), ...(metadata.imports ?? [])],
+  }).compile();
+  modules.push(module);
+  return module.init();
+}
+
+async function provide<T extends object>(type: new (...args: never[]) => T): Promise<T> {
+  return (await makeModule({ providers: [type] })).get<T>(type);
+}
+
+describe('the sum of parallel credits', () => {
+  const balances = new Map<string, number>();
+
+  async function add(customerId: string, amount: number): Promise<void> {
+    const seen = balances.get(customerId) ?? 0;
+    await sleep(1);
+    balances.set(customerId, seen + amount);
+  }
+
+  @Injectable()
+  class Locked {
+    @DistributedLock({ key: 'balance:<customerId>', ttl: '5s', wait: '15s' })
+    async credit(customerId: string, amount: number): Promise<void> {
+      await add(customerId, amount);
+    }
+  }
+  @Injectable()
+  class Unlocked {
+    async credit(customerId: string, amount: number): Promise<void> {
+      await add(customerId, amount);
+    }
+  }
+
+  test.each([
+    ['is exact over two applications and a real Redis', Locked, (sum: number) => expect(sum).toBe(100)],
+    ['is not with the decorator removed', Unlocked, (sum: number) => expect(sum).toBeLessThan(100)],
+  ])('%s', async (name, type, check) => {
+    const services = [
+      (await makeModule({ providers: [type] }, server.url)).get<Locked>(type),
+      (await makeModule({ providers: [type] }, server.url)).get<Locked>(type),
+    ];
+    await Promise.all(Array.from({ length: 100 }, (_, index) => services[index % 2]?.credit(name, 1)));
+    check(balances.get(name) ?? 0);
+  });
+});
+
+describe('where the decorator works', () => {
+  test('in default, request and transient scope, by self-calls and by inheritance', async () => {
+    let running = 0;
+    let most = 0;
+    const section = async (): Promise<void> => {
+      most = Math.max(most, ++running);
+      await sleep(5);
+      running--;
+    };
+    class Base {
+      @DistributedLock('k:<id>')
+      async run(id: string): Promise<void> {
+        await section();
+        expect(currentLock()?.keys).toEqual([`k:${id}`]);
+      }
+    }
+    @Injectable()
+    class Default extends Base {
+      @DistributedLock('k:<id>')
+      async outer(id: string): Promise<void> {
+        await this.run(id);
+      }
+      override async run(id: string): Promise<void> {
+        await super.run(id);
+      }
+    }
+    @Injectable({ scope: Scope.REQUEST })
+    class PerRequest extends Base {}
+    @Injectable({ scope: Scope.TRANSIENT })
+    class Transient extends Base {}
+    const mixin = (parent: new () => Base): new () => Base => {
+      @Injectable()
+      class Mixed extends parent {
+        @DistributedLock('other:<name>')
+        async other(name: string): Promise<void> {
+          await this.run(name);
+        }
+      }
+      return Mixed;
+    };
+    const Mixed = mixin(Base);
+    const module = await makeModule({ providers: [Default, PerRequest, Transient, Mixed] });
+    const instances: Base[] = [
+      module.get(Default),
+      await module.resolve(PerRequest),
+      await module.resolve(PerRequest),
+      await module.resolve(Transient),
+      module.get<Base>(Mixed),
+    ];
+    await Promise.all([...instances.map((instance) => instance.run('1')), module.get(Default).outer('1')]);
+    expect(most).toBe(1);
+  });
+
+  test('on controllers, with guards and their metadata, over HTTP', async () => {
+    @Injectable()
+    class Roles implements CanActivate {
+      constructor(@Inject(Reflector) private readonly reflector: Reflector) {}
+      canActivate(context: ExecutionContext): boolean {
+        return this.reflector.get<string>('role', context.getHandler()) === 'admin';
+      }
+    }
+    @Controller()
+    class Customers {
+      @Get('above/:id')
+      @UseGuards(Roles)
+      @SetMetadata('role', 'admin')
+      @DistributedLock('customer:<id>')
+      async above(@Param('id') id: string): Promise<string> {
+        return `${id} ${currentLock()?.keys[0]}`;
+      }
+      @DistributedLock('customer:<id>')
+      @Get('below/:id')
+      @UseGuards(Roles)
+      @SetMetadata('role', 'admin')
+      async below(@Param('id') id: string): Promise<string> {
+        return `${id} ${currentLock()?.keys[0]}`;
+      }
+      @DistributedLock('customer:<id>')
+      @Get('missing/:id')
+      async missing(@Param('id') id: string): Promise<string> {
+        throw new NotFoundException(`no customer ${id}`);
+      }
+      @DistributedLock({ key: 'taken', wait: 0 })
+      @Get('taken')
+      async taken(): Promise<void> {
+        await sleep(50);
+      }
+    }
+    const module = await makeModule({ controllers: [Customers], providers: [Roles] });
+    const app: INestApplication = module.createNestApplication({ logger: false });
+    await app.init();
+    const http = request(app.getHttpServer());
+    await http.get('/above/7').expect(200, '7 customer:7');
+    await http.get('/below/7').expect(200, '7 customer:7');
+    await http.get('/missing/7').expect(404).expect(({ body }) => expect(body).toMatchObject({ message: 'no customer 7' }));
+    const responses = await Promise.all([http.get('/taken'), http.get('/taken')]);
+    expect(responses.map(({ status }) => status).toSorted()).toEqual([200, 423]);
+    const refused = responses.find(({ status }) => status === 423);
+    expect(refused?.text).not.toContain('taken"');
+    expect(refused?.body).toEqual({ statusCode: 423, message: 'Locked' });
+    await app.close();
+  });
+
+  test('name, length and metadata of the method survive', () => {
+    class Sample {
+      @DistributedLock('k:<one>')
+      @SetMetadata('below', 1)
+      async method(one: string, two: string): Promise<string> {
+        return one + two;
+      }
+    }
+    const { method } = Sample.prototype as unknown as { method: (...args: unknown[]) => unknown };
+    expect(method.name).toBe('method');
+    expect(method).toHaveLength(2);
+    expect(Reflect.getMetadata('below', method)).toBe(1);
+  });
+
+  test('what is injected does not show', async () => {
+    @Injectable()
+    class Sample {
+      @DistributedLock('k')
+      async method(): Promise<void> {}
+    }
+    const sample = await provide(Sample);
+    expect(Object.keys(sample)).toEqual([]);
+    expect(Object.getOwnPropertySymbols({ ...sample })).toEqual([]);
+    expect(JSON.stringify(sample)).toBe('{}');
+  });
+
+  test('two applications in one process keep their locks apart', async () => {
+    @Injectable()
+    class Sample {
+      @DistributedLock({ key: 'k', wait: 0 })
+      async run<T>(body: () => T): Promise<Awaited<T>> {
+        return await body();
+      }
+    }
+    const [first, second] = [await provide(Sample), await provide(Sample)];
+    expect(await first.run(() => second.run(() => 'both'))).toBe('both');
+    await expect(first.run(() => outsideLocks(() => first.run(() => 1)))).rejects.toBeInstanceOf(LockNotAcquiredError);
+  });
+
+  test('named stores: each its own locks, injectable by name, also from forRootAsync', async () => {
+    @Injectable()
+    class Reports {
+      constructor(@InjectLocks('reports') readonly locks: LockService) {}
+      @DistributedLock({ key: 'k', store: 'reports', wait: 0 })
+      async write<T>(body: () => T): Promise<Awaited<T>> {
+        return await body();
+      }
+    }
+    const stores = (): Record<string, MemoryLockStore> => ({ default: new MemoryLockStore(), reports: new MemoryLockStore() });
+    const imports = [
+      LockModule.forRoot({ stores: stores() }),
+      LockModule.forRootAsync({ storeNames: ['reports'], useFactory: () => ({ stores: stores() }) }),
+    ];
+    for (const imported of imports) {
+      const module = await Test.createTestingModule({ imports: [imported], providers: [Reports] }).compile();
+      const reports = module.get(Reports);
+      const locks = module.get(LockService);
+      await reports.write(async () => {
+        expect(await locks.inspect('k')).toBeNull();
+        expect(await reports.locks.inspect('k')).toMatchObject({ by: expect.stringContaining('Reports.write') as unknown });
+        await outsideLocks(() => locks.withLock('k', { wait: 0 }, () => undefined));
+      });
+      await module.close();
+    }
+  });
+
+  test('the lock outlives the commit of a transaction decorator below it', async () => {
+    const events: string[] = [];
+    const Transactional =
+      (): MethodDecorator =>
+      (_target, _name, descriptor: PropertyDescriptor): void => {
+        const body = descriptor.value as (...args: unknown[]) => Promise<unknown>;
+        descriptor.value = async function (this: unknown, ...args: unknown[]) {
+          events.push('begin');
+          const result = await body.apply(this, args);
+          await sleep(10);
+          events.push('commit');
+          return result;
+        };
+      };
+    @Injectable()
+    class Sample {
+      @DistributedLock({ key: (id: string) => `k:${id}` })
+      @Transactional()
+      async run(id: string): Promise<void> {
+        events.push(id);
+      }
+    }
+    const sample = await provide(Sample);
+    await Promise.all([sample.run('1'), sample.run('1')]);
+    expect(events).toEqual(['begin', '1', 'commit', 'begin', '1', 'commit']);
+  });
+});
+
+describe('jobs', () => {
+  test("a @Cron with onBusy: 'skip' and minHold runs once on two replicas that start at about the same time", async () => {
+    let runs = 0;
+    @Injectable()
+    class Jobs {
+      @Cron('0 0 1 1 *', { name: 'report' })
+      @DistributedLock({ key: 'job:report', onBusy: 'skip', minHold: '2s' })
+      async report(): Promise<void> {
+        runs++;
+      }
+    }
+    const replicas = [
+      await makeModule({ imports: [ScheduleModule.forRoot()], providers: [Jobs] }, server.url),
+      await makeModule({ imports: [ScheduleModule.forRoot()], providers: [Jobs] }, server.url),
+    ];
+    for (const replica of replicas) {
+      await replica.get(SchedulerRegistry).getCronJob('report').fireOnTick();
+      await sleep(100);
+    }
+    expect(runs).toBe(1);
+  });
+
+  test('two requests behind one p-queue do not run together once the documented cure is applied', async () => {
+    let running = 0;
+    let most = 0;
+    const queue = new PQueue({ concurrency: 2 });
+    @Injectable()
+    class Sample {
+      @DistributedLock('k')
+      async task(): Promise<void> {
+        most = Math.max(most, ++running);
+        await sleep(10);
+        running--;
+      }
+      @DistributedLock('other:<id>')
+      async request(id: string): Promise<void> {
+        await queue.add(AsyncResource.bind(() => this.task()));
+      }
+    }
+    const sample = await provide(Sample);
+    await Promise.all([sample.request('1'), sample.request('2'), sample.request('3')]);
+    expect(most).toBe(1);
+  });
+
+  test("without the cure, a shared queue runs one request's task inside another's lock", async () => {
+    const queue = new PQueue({ concurrency: 1 });
+    @Injectable()
+    class Sample {
+      @DistributedLock('k:<id>')
+      async request(id: string, bound: boolean): Promise<readonly string[] | undefined> {
+        const task = async (): Promise<readonly string[] | undefined> => {
+          await sleep(5);
+          return currentLock()?.keys;
+        };
+        return queue.add(bound ? AsyncResource.bind(task) : task);
+      }
+    }
+    const sample = await provide(Sample);
+    const seen = (bound: boolean): Promise<unknown> => Promise.all([sample.request('1', bound), sample.request('2', bound)]);
+    expect(await seen(true)).toEqual([['k:1'], ['k:2']]);
+    expect(await seen(false)).not.toEqual([['k:1'], ['k:2']]);
+  });
+});
+
+describe('what a method returns', () => {
+  @Injectable()
+  class Streams {
+    readonly source = new Subject<number>();
+    subscribed = 0;
+
+    @DistributedLock('k')
+    watch(): Observable<number> {
+      this.subscribed++;
+      return this.source;
+    }
+    @DistributedLock({ key: 'k', wait: 0 })
+    count(): Observable<readonly string[] | undefined> {
+      return of(currentLock()?.keys);
+    }
+    @DistributedLock('k')
+    fail(): Observable<never> {
+      return throwError(() => new NotFoundException('nothing'));
+    }
+    @DistributedLock({ key: 'k', ttl: 150, renew: false })
+    long(): Observable<number> {
+      return interval(20);
+    }
+    @DistributedLock('k')
+    async *pages(count: number): AsyncGenerator<number, string, string | undefined> {
+      for (let page = 0; page < count; page++) {
+        expect(currentLock()?.keys).toEqual(['k']);
+        await this.inside();
+        if ((yield page) === 'enough') {
+          break;
+        }
+      }
+      return 'end';
+    }
+    @DistributedLock({ key: 'k', wait: 0 })
+    async inside(): Promise<string> {
+      return 'inside';
+    }
+    @DistributedLock({ key: 'k', onBusy: 'skip' })
+    async *skipped(): AsyncGenerator<number> {
+      yield 1;
+    }
+    @DistributedLock({ key: 'k', onBusy: 'skip' })
+    skippedStream(): Observable<number> {
+      return of(1);
+    }
+    @DistributedLock('k')
+    undeclared(): Promise<unknown> {
+      return of(1) as unknown as Promise<unknown>;
+    }
+    @DistributedLock({ key: 'k', returns: 'observable' })
+    declared(): Promise<unknown> {
+      return of(1) as unknown as Promise<unknown>;
+    }
+    @DistributedLock('k')
+    synchronous(): Promise<number> {
+      return 1 as unknown as Promise<number>;
+    }
+  }
+
+  let streams: Streams;
+  let locks: LockService;
+  beforeEach(async () => {
+    const module = await makeModule({ providers: [Streams] });
+    streams = module.get(Streams);
+    locks = module.get(LockService);
+  });
+
+  const isFree = async (): Promise<boolean> => {
+    await sleep(5);
+    return (await locks.inspect('k')) === null;
+  };
+
+  test('an Observable is locked on subscribe and free when it completes; its body runs inside the lock', async () => {
+    const stream = streams.count();
+    expect(await isFree()).toBe(true);
+    expect(await firstValueFrom(stream)).toEqual(['k']);
+    expect(await isFree()).toBe(true);
+  });
+
+  test('an Observable that is unsubscribed frees the lock', async () => {
+    const subscription = streams.watch().subscribe();
+    await sleep(10);
+    expect(await locks.inspect('k')).not.toBeNull();
+    subscription.unsubscribe();
+    expect(await isFree()).toBe(true);
+  });
+
+  test('an Observable that is unsubscribed while it waits never runs', async () => {
+    await locks.withLock('k', async () => {
+      const subscription = outsideLocks(() => streams.watch().subscribe());
+      await sleep(10);
+      subscription.unsubscribe();
+    });
+    expect(await isFree()).toBe(true);
+    expect(streams.subscribed).toBe(0);
+  });
+
+  test('each subscription is a call of its own', async () => {
+    const stream = streams.watch();
+    const values: number[] = [];
+    stream.pipe(take(1)).subscribe((value) => values.push(value));
+    stream.pipe(take(1)).subscribe((value) => values.push(value * 10));
+    await sleep(10);
+    expect(streams.subscribed).toBe(1);
+    streams.source.next(1);
+    await sleep(10);
+    expect(streams.subscribed).toBe(2);
+    streams.source.next(2);
+    expect(values).toEqual([1, 20]);
+    expect(await isFree()).toBe(true);
+  });
+
+  test("an Observable's error arrives unchanged and frees the lock", async () => {
+    await expect(firstValueFrom(streams.fail())).rejects.toBeInstanceOf(NotFoundException);
+    expect(await isFree()).toBe(true);
+  });
+
+  test('an Observable errors at once when its lease is lost', async () => {
+    await expect(firstValueFrom(streams.long().pipe(toArray()))).rejects.toMatchObject({ code: 'LOCK_LOST' });
+    expect(await isFree()).toBe(true);
+  });
+
+  test('an async generator is held from the first next to the end, and its body runs inside the lock each time', async () => {
+    const pages = streams.pages(2);
+    expect(await isFree()).toBe(true);
+    expect(await pages.next()).toEqual({ value: 0, done: false });
+    expect(await isFree()).toBe(false);
+    expect(await pages.next()).toEqual({ value: 1, done: false });
+    expect(await pages.next()).toEqual({ value: 'end', done: true });
+    expect(await isFree()).toBe(true);
+  });
+
+  test('an async generator passes values in, and is free after return and throw', async () => {
+    const first = streams.pages(5);
+    await first.next();
+    expect(await first.next('enough')).toEqual({ value: 'end', done: true });
+    expect(await isFree()).toBe(true);
+    for await (const page of streams.pages(5)) {
+      expect(page).toBe(0);
+      break;
+    }
+    expect(await isFree()).toBe(true);
+    const second = streams.pages(5);
+    await second.next();
+    await expect(second.throw(new NotFoundException())).rejects.toBeInstanceOf(NotFoundException);
+    expect(await isFree()).toBe(true);
+  });
+
+  test("onBusy: 'skip' completes an Observable and a generator empty", async () => {
+    await locks.withLock('k', () =>
+      outsideLocks(async () => {
+        expect(await firstValueFrom(streams.skippedStream().pipe(toArray()))).toEqual([]);
+        expect(await streams.skipped().next()).toEqual({ value: undefined, done: true });
+      }),
+    );
+    expect(await streams.skipped().next()).toEqual({ value: 1, done: false });
+  });
+
+  test('a body that hands back something else is refused with what to declare', async () => {
+    await expect(streams.undeclared()).rejects.toThrow(
+      /^Streams\.undeclared is locked .* it returned an Observable\. Declare the return type Observable<…>, or set returns: 'observable'/,
+    );
+    expect(await firstValueFrom(streams.declared() as unknown as Observable<number>)).toBe(1);
+    await expect(streams.synchronous()).rejects.toThrow(/^Streams\.synchronous .*neither a promise nor an Observable\. Make the method async/);
+    expect(await isFree()).toBe(true);
+  });
+});
+
+describe('onBusy as a function', () => {
+  test('answers with the error and the arguments', async () => {
+    @Injectable()
+    class Sample {
+      @DistributedLock({
+        key: (id: string) => `k:${id}`,
+        wait: 0,
+        onBusy: (error, id: string) => `${id} ${error.reason}`,
+      })
+      async run(id: string): Promise<string> {
+        return outsideLocks(() => this.run(id));
+      }
+    }
+    expect(await (await provide(Sample)).run('7')).toBe('7 busy');
+  });
+});
+
+describe('a key function and @LockKey', () => {
+  test('an array locks several keys; @LockKey names a parameter', async () => {
+    @Injectable()
+    class Sample {
+      @DistributedLock({ key: (from: string, to: string) => [`k:${from}`, `k:${to}`] })
+      async transfer(_from: string, _to: string): Promise<readonly string[] | undefined> {
+        return currentLock()?.keys;
+      }
+      @DistributedLock('k:<customerId>')
+      async named(@LockKey('customerId') _id: string): Promise<readonly string[] | undefined> {
+        return currentLock()?.keys;
+      }
+    }
+    const sample = await provide(Sample);
+    expect(await sample.transfer('2', '1')).toEqual(['k:1', 'k:2']);
+    expect(await sample.named('7')).toEqual(['k:7']);
+  });
+});
+
+test('ModuleRef.create gives instances their service too', async () => {
+  @Injectable()
+  class Sample {
+    @DistributedLock('k')
+    async run(): Promise<string> {
+      return 'ran';
+    }
+  }
+  const module = await makeModule({});
+  expect(await (await module.get(ModuleRef).create(Sample)).run()).toBe('ran');
+});

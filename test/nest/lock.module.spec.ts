@@ -1,0 +1,271 @@
+import 'reflect-metadata';
+import { jest } from '@jest/globals';
+import { Controller, Get, Inject, Injectable, Logger, Module, type OnApplicationShutdown, type OnModuleInit } from '@nestjs/common';
+import { Test, type TestingModule } from '@nestjs/testing';
+import { Redis } from 'ioredis';
+import {
+  DistributedLock,
+  LOCK_CHANNEL,
+  LockExceptionFilter,
+  LockModule,
+  LockService,
+  MemoryLockStore,
+  outsideLocks,
+  RedisLockStore,
+  type LockEvent,
+  type LockModuleOptions,
+  type LockOptionsFactory,
+} from 'nestjs-distributed-lock';
+import { subscribe, unsubscribe } from 'node:diagnostics_channel';
+import { setTimeout as sleep } from 'node:timers/promises';
+import request from 'supertest';
+import { RedisServer } from '../support/redis-server';
+
+@Injectable()
+class Balance {
+  @DistributedLock('balance:<customerId>')
+  async credit(customerId: string): Promise<string> {
+    return customerId;
+  }
+}
+
+@Injectable()
+class Factory implements LockOptionsFactory {
+  createLockOptions(): LockModuleOptions {
+    return { store: new MemoryLockStore() };
+  }
+}
+
+@Module({ providers: [Factory], exports: [Factory] })
+class Settings {}
+
+describe('registration', () => {
+  test.each([
+    ['forRoot', LockModule.forRoot({ store: new MemoryLockStore() })],
+    ['forRootAsync with useFactory', LockModule.forRootAsync({ imports: [Settings], inject: [Factory], useFactory: (factory: Factory) => factory.createLockOptions() })],
+    ['forRootAsync with an async useFactory', LockModule.forRootAsync({ useFactory: async () => ({ store: new MemoryLockStore() }) })],
+    ['forRootAsync with useClass', LockModule.forRootAsync({ useClass: Factory })],
+    ['forRootAsync with useExisting', LockModule.forRootAsync({ imports: [Settings], useExisting: Factory })],
+  ])('%s', async (_, imported) => {
+    const module = await Test.createTestingModule({ imports: [imported], providers: [Balance] }).compile();
+    expect(await module.get(Balance).credit('1')).toBe('1');
+    expect(await module.get(LockService).withLock('k', () => 'ran')).toBe('ran');
+    await module.close();
+  });
+
+  test('the defaults of the module are those of every call', async () => {
+    const imports = [LockModule.forRoot({ store: new MemoryLockStore(), ttl: '2s', wait: 20 })];
+    const locks = (await Test.createTestingModule({ imports }).compile()).get(LockService);
+    await locks.withLock('k', async (lock) => {
+      expect(lock.remainingMs()).toBeLessThan(2_000);
+      await outsideLocks(() => expect(locks.withLock('k', () => 1)).rejects.toThrow(/within 20 ms/));
+    });
+  });
+});
+
+describe("users' own tests", () => {
+  @Injectable()
+  class Slow {
+    @DistributedLock({ key: 'k', ttl: 1_000 })
+    async run(): Promise<string> {
+      await sleep(1);
+      return this.nested();
+    }
+    @DistributedLock('k')
+    async nested(): Promise<string> {
+      return 'ran';
+    }
+  }
+
+  async function testing(): Promise<TestingModule> {
+    return Test.createTestingModule({ imports: [LockModule.forTesting()], providers: [Slow] }).compile();
+  }
+
+  test('forTesting has no timers while nothing is contended, and no lease ends under fake timers', async () => {
+    jest.useFakeTimers({ doNotFake: ['nextTick', 'queueMicrotask'] });
+    try {
+      const module = await testing();
+      const locks = module.get(LockService);
+      const lock = await locks.acquire('k', { ttl: 1_000 });
+      expect(jest.getTimerCount()).toBe(0);
+      jest.advanceTimersByTime(3_600_000);
+      expect(lock.isHeld()).toBe(true);
+      expect(await lock.run(() => module.get(Slow).nested())).toBe('ran');
+      await lock.release();
+      expect(jest.getTimerCount()).toBe(0);
+      await module.close();
+    } finally {
+      jest.useRealTimers();
+    }
+  });
+
+  test('forTesting runs methods alone, too', async () => {
+    const slow = (await testing()).get(Slow);
+    expect(await Promise.all([slow.run(), slow.run()])).toEqual(['ran', 'ran']);
+  });
+
+  test('attach makes an object work that Nest did not make', async () => {
+    const locks = (await testing()).get(LockService);
+    const slow = locks.attach(new Slow());
+    expect(slow).toBeInstanceOf(Slow);
+    expect(await slow.run()).toBe('ran');
+    expect(Object.keys(slow)).toEqual([]);
+  });
+
+  test('overrideProvider(LockService): a replacement that runs the body and returns its result, without a connection', async () => {
+    const keys: unknown[] = [];
+    const replacement = {
+      withLock: (key: unknown, _options: unknown, body: () => unknown) => {
+        keys.push(key);
+        return body();
+      },
+    };
+    const imports = [LockModule.forRoot({ store: new RedisLockStore('redis://127.0.0.1:1') })];
+    const module = await Test.createTestingModule({ imports, providers: [Slow] }).overrideProvider(LockService).useValue(replacement).compile();
+    expect(await module.get(Slow).run()).toBe('ran');
+    expect(keys).toEqual(['k', 'k']);
+    await module.close();
+  });
+});
+
+describe('events and logs', () => {
+  test('tell what operators need to see, and no owners and tickets', async () => {
+    const events: LockEvent[] = [];
+    const listener = (event: unknown): number => events.push(event as LockEvent);
+    const logged: unknown[] = [];
+    const logs = (['error', 'warn'] as const).map((level) =>
+      jest.spyOn(Logger.prototype, level).mockImplementation((...args: unknown[]) => void logged.push(...args)),
+    );
+    subscribe(LOCK_CHANNEL, listener);
+    const server = await RedisServer.start();
+    const store = new RedisLockStore(server.url);
+    const module = await Test.createTestingModule({ imports: [LockModule.forRoot({ store })], providers: [Balance] }).compile();
+    const locks = module.get(LockService);
+    await locks.withLock('k', { by: 'Balance.credit' }, async () => {
+      await outsideLocks(() => locks.withLock('k', { wait: 30 }, () => 1).catch(() => undefined));
+    });
+    await locks.withLock('k', { ttl: 300 }, () => server.client.flushall()).catch(() => undefined);
+    const secrets: string[] = [];
+    await locks
+      .withLock('k', { ttl: 1_000 }, async (lock) => {
+        secrets.push(lock.ticket, ...(await server.client.hmget('lock:lock:{k}', 'owner')).map(String));
+        await server.kill();
+      })
+      .catch(() => undefined);
+    await locks.acquire('k', { wait: 0 }).catch(() => undefined);
+    await module.close();
+    await server.stop();
+    unsubscribe(LOCK_CHANNEL, listener);
+    logs.forEach((log) => log.mockRestore());
+
+    expect(new Set(events.map(({ type }) => type))).toEqual(new Set(['acquired', 'waited', 'released', 'lost', 'releaseFailed', 'storeUnavailable']));
+    expect(events[0]).toMatchObject({ type: 'acquired', store: 'default', key: 'k', by: expect.stringMatching(/\(pid \d+\) Balance\.credit$/) as unknown });
+    expect(events.find(({ type }) => type === 'waited')).toMatchObject({ gaveUp: 'busy', waitedMs: expect.any(Number) as unknown });
+    expect(events.find(({ type }) => type === 'lost')).toMatchObject({ reason: 'expired' });
+    expect(logged).toEqual(expect.arrayContaining([expect.stringMatching(/Lock "k" of .* was lost after/), expect.stringMatching(/store 'default' is unavailable/)]));
+    const told = JSON.stringify([events, logged, events.map((event) => ('error' in event ? event.error.message : ''))]);
+    expect(secrets).toHaveLength(2);
+    for (const secret of secrets) {
+      expect(told).not.toContain(secret);
+    }
+  });
+});
+
+describe('shutdown', () => {
+  let server: RedisServer;
+  beforeAll(async () => {
+    server = await RedisServer.start();
+  });
+  afterAll(() => server.stop());
+
+  test("locks work from everybody's onModuleInit until the server has drained, then nothing is left behind", async () => {
+    const phases: string[] = [];
+    @Injectable()
+    class Early implements OnModuleInit, OnApplicationShutdown {
+      constructor(@Inject(LockService) private readonly locks: LockService) {}
+      onModuleInit(): Promise<unknown> {
+        return this.locks.withLock('k', () => phases.push('init'));
+      }
+      onModuleDestroy(): Promise<unknown> {
+        return this.locks.withLock('k', () => phases.push('destroy'));
+      }
+      beforeApplicationShutdown(): Promise<unknown> {
+        return this.locks.withLock('k', () => phases.push('before shutdown'));
+      }
+      onApplicationShutdown(): void {
+        phases.push('shutdown');
+      }
+    }
+    @Controller()
+    class Requests {
+      @Get()
+      @DistributedLock('request')
+      async slow(): Promise<string> {
+        await sleep(200);
+        return this.nested();
+      }
+      @DistributedLock('another')
+      async nested(): Promise<string> {
+        return 'drained';
+      }
+    }
+    const client = new Redis(server.port);
+    const module = await Test.createTestingModule({
+      imports: [LockModule.forRootAsync({ useFactory: () => ({ store: new RedisLockStore(client) }) })],
+      providers: [Early],
+      controllers: [Requests],
+    }).compile();
+    const app = module.createNestApplication({ logger: false });
+    await app.listen(0);
+    const inFlight = request(await app.getUrl()).get('/').then(({ text }) => text);
+    await sleep(80);
+    const left = module.get(LockService).acquire('left behind');
+    await left;
+    await app.close();
+    expect(await inFlight).toBe('drained');
+    expect(phases.slice(0, 3)).toEqual(['init', 'destroy', 'before shutdown']);
+    await expect(module.get(LockService).acquire('k')).rejects.toMatchObject({ reason: 'shutdown' });
+    expect(await server.client.keys('lock:lock:*')).toEqual([]);
+    expect(await client.ping()).toBe('PONG');
+    client.disconnect();
+  });
+
+  test('a warning says so where shutdown hooks are off', async () => {
+    const warn = jest.spyOn(Logger.prototype, 'warn').mockImplementation(() => undefined);
+    for (const hooks of [true, false]) {
+      const imports = [LockModule.forRoot({ store: new RedisLockStore(server.url) })];
+      const app = (await Test.createTestingModule({ imports }).compile()).createNestApplication({ logger: false });
+      if (hooks) {
+        app.enableShutdownHooks(['SIGTERM']);
+      }
+      await app.init();
+      await app.close();
+      expect(warn.mock.calls.flat().filter((message) => String(message).includes('Shutdown hooks are off'))).toHaveLength(hooks ? 0 : 1);
+    }
+    warn.mockRestore();
+  });
+});
+
+describe('LockExceptionFilter', () => {
+  test('answers busy over HTTP with Retry-After and a code, and tells no key', async () => {
+    @Controller()
+    class Customers {
+      @Get()
+      @DistributedLock({ key: 'secret-key', wait: 0 })
+      async slow(): Promise<void> {
+        await sleep(80);
+      }
+    }
+    const module = await Test.createTestingModule({ imports: [LockModule.forTesting()], controllers: [Customers] }).compile();
+    const app = module.createNestApplication({ logger: false });
+    app.useGlobalFilters(new LockExceptionFilter());
+    await app.init();
+    const http = request(app.getHttpServer());
+    const responses = await Promise.all([http.get('/'), http.get('/')]);
+    const busy = responses.find(({ status }) => status === 423);
+    expect(busy?.headers['retry-after']).toBe('1');
+    expect(busy?.body).toEqual({ statusCode: 423, message: 'Locked', code: 'LOCK_NOT_ACQUIRED', retryAfterMs: expect.any(Number) as unknown });
+    expect(busy?.text).not.toContain('secret-key');
+    await app.close();
+  });
+});

@@ -1,0 +1,215 @@
+import 'reflect-metadata';
+import { Injectable, Module } from '@nestjs/common';
+import { Test } from '@nestjs/testing';
+import { DistributedLock, LockConfigurationError, LockKeyError, LockKey, LockModule, LockService, MemoryLockStore } from 'nestjs-distributed-lock';
+import type { DistributedLockOptions, LockModuleOptions } from 'nestjs-distributed-lock';
+
+/** Decorates `Balance.credit` as a class that is loaded would, without its types. */
+function load(options: unknown, method: Function = async function credit(customerId: string, amount: number) {
+  return [customerId, amount];
+}): void {
+  class Balance {}
+  const descriptor = { value: method, configurable: true, writable: true };
+  DistributedLock(options as DistributedLockOptions)(Balance.prototype, 'credit', descriptor as never);
+}
+
+function messageOf(run: () => unknown): string {
+  try {
+    run();
+  } catch (error) {
+    expect(error).toBeInstanceOf(LockConfigurationError);
+    return (error as Error).message;
+  }
+  throw new Error('nothing was thrown');
+}
+
+async function rejectionOf(call: Promise<unknown>): Promise<Error> {
+  return call.then(
+    () => Promise.reject(new Error('nothing was thrown')),
+    (error: Error) => error,
+  );
+}
+
+async function services(options: LockModuleOptions): Promise<LockService> {
+  const module = await Test.createTestingModule({ imports: [LockModule.forRoot(options)] }).compile();
+  return module.get(LockService);
+}
+
+describe('when the class is loaded', () => {
+  test.each([
+    ['an unknown placeholder', 'balance:<custmer>', /<custmer>, but the parameters of this method are: customerId, amount\. Correct the name/],
+    ['an empty template', '', /the key template is empty\. Name what is protected/],
+    ['no key', {}, /has no key\. Pass a template/],
+    ['a key that is neither', { key: 7 }, /has no key/],
+    ['a zero ttl', { key: 'k', ttl: 0 }, /ttl is 0, which is not a duration from 100 to \d+ ms\. Pass milliseconds/],
+    ['a ttl below 100 ms', { key: 'k', ttl: 99 }, /ttl is 99/],
+    ['a negative ttl', { key: 'k', ttl: -5 }, /ttl is -5/],
+    ['an endless ttl', { key: 'k', ttl: Infinity }, /ttl is Infinity/],
+    ['a ttl in parsecs', { key: 'k', ttl: '5 parsecs' }, /ttl is '5 parsecs'/],
+    ['an empty ttl', { key: 'k', ttl: '' }, /ttl is ''/],
+    ['a ttl of NaN', { key: 'k', ttl: Number.NaN }, /ttl is NaN/],
+    ['a null ttl', { key: 'k', ttl: null }, /ttl is null/],
+    ['a ttl longer than a timer', { key: 'k', ttl: '30d' }, /ttl is '30d'/],
+    ['a negative wait', { key: 'k', wait: '-1s' }, /wait is '-1s', which is not a duration from 0/],
+    ['an endless wait', { key: 'k', wait: Infinity }, /wait is Infinity/],
+    ['a wait in parsecs', { key: 'k', wait: '5 parsecs' }, /wait is '5 parsecs'/],
+    ['a zero maxHold', { key: 'k', maxHold: 0 }, /maxHold is 0/],
+    ['a negative minHold', { key: 'k', minHold: -1 }, /minHold is -1/],
+    ['an unknown onBusy', { key: 'k', onBusy: 'ignore' }, /onBusy is "ignore"\. Use 'throw', 'skip' or a function/],
+  ])('%s is refused, naming the class and the method', (_, options, message) => {
+    const thrown = messageOf(() => load(options));
+    expect(thrown).toMatch(/^Balance\.credit: /);
+    expect(thrown).toMatch(message);
+  });
+
+  test('a one-letter parameter name is not trusted, and a hidden one not guessed', () => {
+    const minified = async (e: string): Promise<string> => e;
+    expect(messageOf(() => load('balance:<e>', minified))).toMatch(/^Balance\.credit: .*one-letter .*@LockKey\(\)/);
+    const wrapped = async (...args: unknown[]): Promise<unknown> => args;
+    expect(messageOf(() => load('balance:<customerId>', wrapped))).toMatch(/are: \.\.\.args\. .*another decorator wrapped the method/);
+    expect(messageOf(() => load('balance:<customerId>', Math.max))).toMatch(/hidden.*a position such as <0>, or a function/);
+  });
+
+  test('what is no instance method is refused', () => {
+    class Balance {
+      static async credit(): Promise<void> {}
+    }
+    const descriptor = Object.getOwnPropertyDescriptor(Balance, 'credit') as never;
+    expect(messageOf(() => DistributedLock('k')(Balance, 'credit', descriptor))).toMatch(/^Balance\.credit: .*instance methods.*withLock/);
+    expect(messageOf(() => DistributedLock('k')(Balance.prototype, 'total', undefined as never))).toMatch(/^Balance\.total: /);
+  });
+
+  test('@LockKey needs a name that a template can hold', () => {
+    for (const name of ['', 'a.b', '<a>', 'a b', undefined as never]) {
+      expect(messageOf(() => LockKey(name)({}, 'method', 0))).toMatch(/use it on a parameter of a method, with a name/);
+    }
+  });
+});
+
+describe('at bootstrap', () => {
+  test.each([
+    ['no options', undefined, /the store 'default' is undefined, not a lock store\. Pass new RedisLockStore/],
+    ['no store', {}, /the store 'default' is undefined, not a lock store/],
+    ['something else as a store', { store: new Map() }, /an object of class Map, not a lock store/],
+    ['a text as a store', { store: 'redis://localhost' }, /is redis:\/\/localhost, not a lock store/],
+    ['stores without a default', { stores: { reports: new MemoryLockStore() } }, /one of them named 'default'/],
+    ['store and stores', { store: new MemoryLockStore(), stores: { default: new MemoryLockStore() } }, /either store, or stores/],
+    ['a bad ttl', { store: new MemoryLockStore(), ttl: '1 parsec' }, /LockModule: ttl is '1 parsec'/],
+    ['a bad wait', { store: new MemoryLockStore(), wait: -1 }, /LockModule: wait is -1/],
+    ['a bad maxWaiters', { store: new MemoryLockStore(), maxWaiters: 1.5 }, /maxWaiters is 1\.5\. Pass a whole number/],
+  ])('%s is refused', async (_, options, message) => {
+    const error = await rejectionOf(services(options as LockModuleOptions));
+    expect(error.message).toMatch(message);
+    expect(error).toBeInstanceOf(LockConfigurationError);
+  });
+
+  test('without LockModule, Nest names what to import', async () => {
+    @Injectable()
+    class Balance {
+      @DistributedLock('k')
+      async credit(): Promise<void> {}
+    }
+    const error = await rejectionOf(Test.createTestingModule({ providers: [Balance] }).compile());
+    expect(error.message).toMatch(/dependencies of the Balance/);
+    expect(error.message).toContain('LockModule.forRoot() or .forRootAsync(): import it in the root module');
+  });
+
+  test('an unknown store is refused, naming those that exist', async () => {
+    @Injectable()
+    class Balance {
+      @DistributedLock({ key: 'k', store: 'report' })
+      async credit(): Promise<void> {}
+    }
+    const stores = { default: new MemoryLockStore(), reports: new MemoryLockStore() };
+    const error = await rejectionOf(Test.createTestingModule({ imports: [LockModule.forRoot({ stores })], providers: [Balance] }).compile());
+    expect(error.message).toMatch(/^Balance\.credit: there is no store 'report'\. The stores are: default, reports\. Correct the name/);
+  });
+
+  test('an auto-mock of the service cannot swallow the body', async () => {
+    @Injectable()
+    class Balance {
+      @DistributedLock('k')
+      async credit(): Promise<string> {
+        return 'ran';
+      }
+    }
+    const mocks = [{ withLock: () => undefined }, { withLock: async () => 'mocked' }];
+    for (const mock of mocks) {
+      const module = await Test.createTestingModule({ providers: [Balance] })
+        .useMocker(() => mock)
+        .compile();
+      await expect(module.get(Balance).credit()).rejects.toThrow(/^Balance\.credit: .*did not run the method; it seems to be a mock\. Import LockModule\.forTesting/);
+    }
+  });
+});
+
+describe('when a method is called', () => {
+  @Injectable()
+  class Balance {
+    @DistributedLock('balance:<customerId>')
+    async credit(customerId: unknown): Promise<unknown> {
+      return customerId;
+    }
+    @DistributedLock({ key: (customerId: unknown) => customerId as string })
+    async byFunction(customerId: unknown): Promise<unknown> {
+      return customerId;
+    }
+  }
+
+  async function balance(): Promise<Balance> {
+    const module = await Test.createTestingModule({ imports: [LockModule.forTesting()], providers: [Balance] }).compile();
+    return module.get(Balance);
+  }
+
+  test.each([[undefined], [null], [Number.NaN], [{}], ['']])('%p in a key is refused: a key is never balance:undefined', async (value) => {
+    const error = await rejectionOf((await balance()).credit(value));
+    expect(error).toBeInstanceOf(LockKeyError);
+    expect(error.message).toMatch(/^Balance\.credit: the key 'balance:<customerId>': <customerId> is .*Make sure/);
+  });
+
+  test('a key over 1 KiB is refused', async () => {
+    await expect((await balance()).credit('x'.repeat(1025))).rejects.toThrow(/^Balance\.credit: .* bytes; at most 1024 are allowed\. Use an identifier/);
+  });
+
+  test.each([[undefined, /a key is undefined|there is no key/], ['', /the key is empty/], [[], /there is no key/], [['a', 7], /a key is 7, not a string/]])(
+    'a key function that returns %p is refused',
+    async (value, message) => {
+      const error = await rejectionOf((await balance()).byFunction(value));
+      expect(error.message).toMatch(message);
+      expect(error.message).toMatch(/^Balance\.byFunction: /);
+    },
+  );
+
+  test('an instance that Nest did not make is refused, with both ways out', async () => {
+    await expect(new Balance().credit('1')).rejects.toThrow(
+      /^Balance\.credit is locked, but this instance was not made by Nest.*a provider.*attach\(instance\)/,
+    );
+    const { credit } = Balance.prototype;
+    await expect(credit.call(undefined as never, '1')).rejects.toBeInstanceOf(LockConfigurationError);
+  });
+
+  test('options by hand are checked as those of the decorator are', async () => {
+    const locks = await services({ store: new MemoryLockStore() });
+    await expect(locks.withLock('k', { ttl: 0 }, () => 1)).rejects.toThrow(/^LockService\.withLock: ttl is 0/);
+    await expect(locks.acquire('k', { wait: '5 parsecs' })).rejects.toThrow(/^LockService\.acquire: wait is '5 parsecs'/);
+    await expect(locks.acquire('k', { signal: {} as never })).rejects.toThrow(/signal is not an AbortSignal\. Pass/);
+    await expect(locks.withLock('', () => 1)).rejects.toThrow(/the key is empty/);
+    await expect(locks.withLock([], () => 1)).rejects.toThrow(/there is no key/);
+    await expect(locks.withLock(7 as never, () => 1)).rejects.toThrow(/there is no key/);
+    await expect(locks.withLock('k', undefined as never)).rejects.toThrow(/no function to run inside the lock/);
+    await expect(locks.inspect('')).rejects.toThrow(/the key is empty/);
+    await expect(locks.forceRelease('k', { fence: Number.NaN })).rejects.toThrow(/fence is NaN\. Pass the fence that inspect/);
+  });
+});
+
+test('a module that is not global is seen only where it is imported', async () => {
+  @Injectable()
+  class Balance {
+    @DistributedLock('k')
+    async credit(): Promise<void> {}
+  }
+  @Module({ providers: [Balance] })
+  class Feature {}
+  const local = LockModule.forRoot({ store: new MemoryLockStore(), isGlobal: false });
+  await expect(Test.createTestingModule({ imports: [local, Feature] }).compile()).rejects.toThrow(/import it in the root module/);
+});

@@ -1,0 +1,303 @@
+import 'reflect-metadata';
+import { Redis } from 'ioredis';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { LockConfigurationError, LockLostError, LockStoreError } from '../../lib/core/errors';
+import type { LockTrouble } from '../../lib/core/reporter';
+import type { LockService } from '../../lib/lock.service';
+import { RedisLockStore } from '../../lib/redis/redis-lock-store';
+import { makeLocks } from '../support/make-locks';
+import { freePort, RedisServer } from '../support/redis-server';
+import { TcpProxy } from '../support/tcp-proxy';
+
+let server: RedisServer;
+let proxy: TcpProxy;
+let store: RedisLockStore;
+let locks: LockService;
+let troubles: LockTrouble[];
+let warnings: string[];
+
+async function openStore(source: ConstructorParameters<typeof RedisLockStore>[0]): Promise<RedisLockStore> {
+  const opened = new RedisLockStore(source);
+  await opened.open({ prefix: 'lock', warn: (message) => warnings.push(message) });
+  return opened;
+}
+
+beforeEach(async () => {
+  troubles = [];
+  warnings = [];
+  server = await RedisServer.start();
+  proxy = await TcpProxy.start(server.port);
+  store = await openStore(proxy.url);
+  locks = makeLocks(store, { onTrouble: (trouble) => troubles.push(trouble) });
+});
+afterEach(async () => {
+  await store.close();
+  await proxy.stop();
+  await server.stop();
+});
+
+const lockOf = (key: string): string => `lock:lock:{${key}}`;
+
+describe('a reply that is lost', () => {
+  test("acquire's: the lock ends up held by us with the same fence", async () => {
+    proxy.mode = 'killOnReply';
+    const acquiring = locks.acquire('k', { ttl: 2_000 });
+    await sleep(100);
+    const fence = await server.client.hget(lockOf('k'), 'fence');
+    expect(fence).not.toBeNull();
+    proxy.mode = 'pass';
+    const lock = await acquiring;
+    expect(String(lock.fence)).toBe(fence);
+    expect(await locks.inspect('k')).toMatchObject({ holds: 1 });
+    await lock.release();
+    expect(await locks.inspect('k')).toBeNull();
+  });
+
+  test("acquire's, with a caller who gives up: the lock is released again", async () => {
+    proxy.mode = 'dropReplies';
+    await expect(locks.acquire('k', { ttl: 2_000, wait: 0 })).rejects.toMatchObject({ code: 'LOCK_STORE', unknown: true });
+    expect(await server.client.exists(lockOf('k'))).toBe(1);
+    proxy.mode = 'pass';
+    await sleep(1_000);
+    expect(await server.client.exists(lockOf('k'))).toBe(0);
+  });
+
+  test("release's: the result stands, and the release is sent again", async () => {
+    const result = await locks.withLock('k', { ttl: 2_000 }, () => {
+      proxy.mode = 'killOnReply';
+      setTimeout(() => (proxy.mode = 'pass'), 200);
+      return 'result';
+    });
+    expect(result).toBe('result');
+    expect(troubles.map(({ type }) => type)).toEqual(['releaseFailed']);
+    expect(await server.client.exists(lockOf('k'))).toBe(0);
+    await sleep(600);
+    expect(troubles).toHaveLength(1);
+    expect(await locks.withLock('k', () => 'next')).toBe('next');
+  });
+
+  test("release's, whose command is lost too: the lock is free soon, and no later than its lease", async () => {
+    await locks.withLock('k', { ttl: 2_000 }, () => {
+      proxy.mode = 'blackhole';
+      setTimeout(() => (proxy.mode = 'pass'), 600);
+    });
+    expect(await server.client.exists(lockOf('k'))).toBe(1);
+    const startedAt = performance.now();
+    await locks.withLock('k', { wait: 5_000 }, () => undefined);
+    expect(performance.now() - startedAt).toBeLessThan(2_000);
+  });
+
+  test("renewal's: the next one follows, and nothing is lost", async () => {
+    await locks.withLock('k', { ttl: 900 }, async (lock) => {
+      proxy.mode = 'dropReplies';
+      await sleep(450);
+      proxy.mode = 'pass';
+      await sleep(900);
+      expect(lock.isHeld()).toBe(true);
+    });
+    expect(troubles.filter(({ type }) => type === 'lost')).toEqual([]);
+  });
+});
+
+describe('a server that does not answer', () => {
+  test('half-open connections are bounded by the command timeout, lost at the deadline, and made anew', async () => {
+    const call = locks.withLock('k', { ttl: 600 }, async (lock) => {
+      proxy.mode = 'blackhole';
+      await sleep(700);
+      expect(lock.isHeld()).toBe(false);
+      expect(lock.signal.reason).toBeInstanceOf(LockLostError);
+      proxy.mode = 'pass';
+    });
+    await expect(call).rejects.toMatchObject({ reason: 'expired' });
+    expect(await locks.withLock('k', { wait: 3_000 }, () => 1)).toBe(1);
+  });
+
+  test('a grant that comes after its own deadline is none, and is released', async () => {
+    proxy.latencyMs = 150;
+    await expect(locks.acquire('k', { ttl: 100, wait: 300 })).rejects.toBeInstanceOf(LockStoreError);
+    proxy.latencyMs = 0;
+    await sleep(300);
+    expect(await server.client.exists(lockOf('k'))).toBe(0);
+  });
+
+  test('a stopped server fails a call within its command timeout, and is used again when it goes on', async () => {
+    server.pause();
+    const startedAt = performance.now();
+    await expect(locks.acquire('k', { wait: 0 })).rejects.toMatchObject({ code: 'LOCK_STORE', unknown: true });
+    expect(performance.now() - startedAt).toBeLessThan(1_500);
+    expect(troubles.map(({ type }) => type)).toEqual(['storeUnavailable']);
+    server.resume();
+    expect(await locks.withLock('k', { wait: 3_000 }, () => 1)).toBe(1);
+  });
+
+  test('a killed and restarted server has no locks: holders learn it, fences still rise', async () => {
+    let before = 0;
+    const call = locks.withLock('k', { ttl: 900 }, async (lock) => {
+      before = lock.fence;
+      await server.kill();
+      await server.start();
+      await sleep(900);
+      expect(lock.isHeld()).toBe(false);
+    });
+    await expect(call).rejects.toBeInstanceOf(LockLostError);
+    expect(await locks.withLock('k', { wait: 3_000 }, ({ fence }) => fence)).toBeGreaterThan(before);
+  });
+
+  test('a waiter outlasts a restart of the server', async () => {
+    await server.kill();
+    const waiting = locks.withLock('k', { wait: 5_000 }, () => 1);
+    await sleep(300);
+    await server.start();
+    expect(await waiting).toBe(1);
+  });
+});
+
+describe('locks that vanish', () => {
+  test('a key deleted behind its back is lost within a renewal, aborts the signal and rejects the call', async () => {
+    let toldAfter = Infinity;
+    const call = locks.withLock('k', { ttl: 600 }, async (lock) => {
+      const startedAt = performance.now();
+      lock.signal.addEventListener('abort', () => (toldAfter = performance.now() - startedAt));
+      await server.client.del(lockOf('k'));
+      await sleep(400);
+    });
+    await expect(call).rejects.toMatchObject({ code: 'LOCK_LOST', reason: 'expired' });
+    expect(toldAfter).toBeLessThan(300);
+    expect(troubles.map(({ type }) => type)).toEqual(['lost']);
+  });
+
+  test('a body that ends before a renewal could tell is told by the release', async () => {
+    const call = locks.withLock('k', async () => {
+      await server.client.del(lockOf('k'));
+    });
+    await expect(call).rejects.toMatchObject({ code: 'LOCK_LOST', reason: 'expired' });
+  });
+
+  test('fences rise over a FLUSHALL', async () => {
+    const before = await locks.withLock('k', ({ fence }) => fence);
+    await server.client.flushall();
+    expect(await locks.withLock('k', ({ fence }) => fence)).toBeGreaterThan(before);
+  });
+
+  test('fences rise where the counter is ahead of the clock', async () => {
+    await server.client.set('lock:fence:{0}', '8000000000000000');
+    expect(await locks.withLock('k', ({ fence }) => fence)).toBe(8_000_000_000_000_001);
+  });
+});
+
+describe('a server that refuses', () => {
+  test('out of memory: an acquire fails as unavailable and leaves nothing, renew and release still work', async () => {
+    await locks.withLock('k', { ttl: 600 }, async (lock) => {
+      await server.client.config('SET', 'maxmemory', '1');
+      await expect(locks.acquire('other', { wait: 0 })).rejects.toMatchObject({ code: 'LOCK_STORE', unknown: false });
+      expect(await server.client.exists(lockOf('other'))).toBe(0);
+      await sleep(900);
+      expect(lock.isHeld()).toBe(true);
+    });
+    expect(await server.client.exists(lockOf('k'))).toBe(0);
+    await server.client.config('SET', 'maxmemory', '0');
+    expect(troubles.filter(({ type }) => type !== 'storeUnavailable')).toEqual([]);
+  });
+
+  test('a replica is tried again within the wait, then the error names the cause', async () => {
+    await server.client.replicaof('127.0.0.1', '1');
+    await expect(locks.acquire('k', { wait: 0 })).rejects.toThrow(/READONLY/);
+    const waiting = locks.withLock('k', { wait: 3_000 }, () => 1);
+    await sleep(200);
+    await server.client.replicaof('NO', 'ONE');
+    expect(await waiting).toBe(1);
+  });
+
+  test('a foreign key under the prefix is a clear error', async () => {
+    await server.client.set(lockOf('k'), 'mine');
+    await expect(locks.acquire('k')).rejects.toThrow(/WRONGTYPE.*Choose another prefix/);
+    await expect(locks.acquire('k')).rejects.toBeInstanceOf(LockConfigurationError);
+  });
+
+  test('a wrong password fails at start, naming what to correct and not the password', async () => {
+    await server.client.config('SET', 'requirepass', 'right');
+    const failure = openStore(`redis://:wrong-password@127.0.0.1:${server.port}`).catch((error: Error) => error);
+    const error = (await failure) as Error;
+    expect(error).toBeInstanceOf(LockConfigurationError);
+    expect(error.message).toMatch(/WRONGPASS.*Correct the user name and password/);
+    expect(error.message).not.toContain('wrong-password');
+    await expect(openStore(server.url)).rejects.toThrow(/NOAUTH.*Correct the user name and password/);
+  });
+
+  test('an unreachable server at start is a warning, and calls fail clearly until it is there', async () => {
+    const port = await freePort();
+    const away = await openStore(`redis://127.0.0.1:${port}`);
+    expect(warnings).toEqual([expect.stringMatching(/did not answer: connect ECONNREFUSED.*Locked calls fail until then/)]);
+    const error = (await makeLocks(away)
+      .acquire('k', { wait: 0 })
+      .catch((failure: unknown) => failure)) as LockStoreError;
+    expect(error).toMatchObject({ code: 'LOCK_STORE', key: 'k', status: 503 });
+    expect(error.message).toMatch(/^Lock "k": Redis did not answer: connect ECONNREFUSED .*Make sure that it runs and can be reached/);
+    await away.close();
+  });
+
+  test('the policy of a server that evicts is warned of at start', async () => {
+    await server.client.config('SET', 'maxmemory-policy', 'allkeys-lru');
+    await (await openStore(server.url)).close();
+    expect(warnings).toEqual([expect.stringMatching(/maxmemory-policy is allkeys-lru/)]);
+  });
+});
+
+describe('access control', () => {
+  const RIGHTS = [
+    '+evalsha', '+eval', '+get', '+set', '+del', '+exists', '+hget', '+hset', '+hdel', '+hlen', '+hmget', '+hgetall',
+    '+pexpire', '+pttl', '+time', '+publish', '+subscribe', '+ping', '+info',
+  ]; // prettier-ignore
+  const PLACES = ['~lock:*', '&lock:wake:*'];
+
+  async function connectAs(...rules: string[]): Promise<RedisLockStore> {
+    await server.client.acl('SETUSER', 'locker', 'reset', 'on', '>secret', ...rules);
+    await server.client.script('FLUSH');
+    return openStore(`redis://locker:secret@127.0.0.1:${server.port}`);
+  }
+
+  test('the smallest ACL is enough for every operation', async () => {
+    const own = await connectAs(...PLACES, ...RIGHTS);
+    const service = makeLocks(own);
+    const call = service.withLock('k', async (lock) => {
+      await service.withLock('k', { ticket: lock.ticket }, () => undefined);
+      await service.forceRelease('k', { fence: lock.fence });
+      await sleep(50);
+      expect(lock.signal.reason).toMatchObject({ reason: 'forced' });
+    });
+    await expect(call).rejects.toMatchObject({ reason: 'forced' });
+    expect(warnings).toEqual([]);
+    await own.close();
+  });
+
+  const needed = RIGHTS.filter((right) => !['+publish', '+subscribe', '+ping', '+info'].includes(right));
+  test.each(needed)('without %s the start fails with an error that names it', async (right) => {
+    const failure = connectAs(...PLACES, ...RIGHTS.filter((other) => other !== right)).catch((error: Error) => error);
+    const error = (await failure) as Error;
+    expect(error).toBeInstanceOf(LockConfigurationError);
+    expect(error.message).toMatch(new RegExp(`'?${right.slice(1)}\\b.*smallest ACL`, 'i'));
+    for (const name of await server.client.keys('lock:lock:*')) {
+      expect(await server.client.pttl(name)).toBeGreaterThan(0);
+    }
+  });
+
+  test('a key outside of the rights is named as a key', async () => {
+    await expect(connectAs('~other:*', '&lock:wake:*', ...RIGHTS)).rejects.toThrow(/key.*smallest ACL/);
+  });
+
+  test('a channel outside of the rights is a warning, and locks work', async () => {
+    const own = await connectAs('~lock:*', '&other:*', ...RIGHTS);
+    await sleep(100);
+    expect(warnings).toEqual([expect.stringMatching(/refused SUBSCRIBE on lock:wake:\*.*channel.*next renewal/)]);
+    expect(await makeLocks(own).withLock('k', () => 1)).toBe(1);
+    await own.close();
+  });
+});
+
+test('a client that the user closes does not take the locks along', async () => {
+  const client = new Redis(server.port);
+  const own = await openStore(client);
+  await client.quit();
+  expect(await makeLocks(own).withLock('k', () => 1)).toBe(1);
+  await own.close();
+});

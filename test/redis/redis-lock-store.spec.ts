@@ -1,0 +1,212 @@
+import 'reflect-metadata';
+import { Redis } from 'ioredis';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { LockConfigurationError } from '../../lib/core/errors';
+import type { LockService } from '../../lib/lock.service';
+import { RedisLockStore } from '../../lib/redis/redis-lock-store';
+import { serverWarnings } from '../../lib/redis/server-check';
+import { slotTag } from '../../lib/redis/slot-tags';
+import { startHolder } from '../support/holder';
+import { makeLocks } from '../support/make-locks';
+import { RedisServer } from '../support/redis-server';
+
+let server: RedisServer;
+let store: RedisLockStore;
+let locks: LockService;
+
+beforeAll(async () => {
+  server = await RedisServer.start();
+});
+afterAll(() => server.stop());
+
+beforeEach(async () => {
+  await server.client.flushall();
+  store = new RedisLockStore(server.url);
+  await store.open({ prefix: 'lock', warn: (message) => expect(message).toBe('') });
+  locks = makeLocks(store);
+});
+afterEach(() => store.close());
+
+async function storedKeys(): Promise<string[]> {
+  return (await server.client.keys('*')).filter((name) => !name.includes('start-up check')).toSorted();
+}
+
+describe('what is stored', () => {
+  test('a lock is a hash with an expiry, its fence is a counter, and nothing else but a done mark stays behind', async () => {
+    await locks.withLock('balance:42', { ttl: 7_000 }, async (lock) => {
+      expect(await storedKeys()).toEqual(['lock:fence:{0}', 'lock:lock:{balance:42}']);
+      const stored = await server.client.hgetall('lock:lock:{balance:42}');
+      expect(Object.keys(stored).toSorted()).toEqual(['by', 'fence', expect.stringMatching(/^hold:/), 'owner', 'since', 'ttl']);
+      expect(stored).toMatchObject({ fence: String(lock.fence), ttl: '7000' });
+      expect(await server.client.pttl('lock:lock:{balance:42}')).toBeGreaterThan(6_000);
+    });
+    const left = await storedKeys();
+    expect(left).toEqual([expect.stringMatching(/^lock:done:[0-9a-f-]{36}:\{balance:42\}$/), 'lock:fence:{0}']);
+    const ttl = await server.client.pttl(left[0] as string);
+    expect(ttl).toBeGreaterThan(8_000);
+    expect(ttl).toBeLessThanOrEqual(10_000);
+  });
+
+  test('braces, percent signs and control characters of a key are escaped between the braces', async () => {
+    await locks.withLock('a}{%\n:é', async () => {
+      expect(await storedKeys()).toContain('lock:lock:{a%7D%7B%25%0A:é}');
+    });
+  });
+
+  test('a prefix starts every name, and one with braces is refused', async () => {
+    const other = new RedisLockStore(server.url);
+    await other.open({ prefix: 'shop:locks', warn: () => undefined });
+    await makeLocks(other).withLock('k', async () => expect(await storedKeys()).toContain('shop:locks:lock:{k}'));
+    await other.close();
+    for (const prefix of ['{shop}', '', 'a b', 'a%b']) {
+      await expect(new RedisLockStore(server.url).open({ prefix, warn: () => undefined })).rejects.toThrow(/prefix is .*without braces/);
+    }
+  });
+
+  test('a lock and its expiry are one command: nothing is stored that has none', async () => {
+    await locks.withLock('k', async () => {
+      for (const name of await storedKeys()) {
+        if (!name.includes(':fence:')) {
+          expect(await server.client.pttl(name)).toBeGreaterThan(0);
+        }
+      }
+    });
+  });
+
+  test('a lock whose expiry somebody took away, or that a clock set back has lengthened, ends with its recorded ttl', async () => {
+    const lock = await locks.acquire('k', { ttl: 300, renew: false });
+    await server.client.persist('lock:lock:{k}');
+    await locks.withLock('k', { wait: 2_000 }, () => undefined);
+    await lock.release();
+    const other = await locks.acquire('k', { ttl: 300, renew: false });
+    await server.client.pexpire('lock:lock:{k}', 3_600_000);
+    await locks.withLock('k', { wait: 2_000 }, () => undefined);
+    await other.release();
+  });
+
+  test('the tag of a fence counter is in the slot of the lock, on every slot of a cluster', () => {
+    const tags = new Set(Array.from({ length: 30_000 }, (_, index) => slotTag(`key ${index}`)));
+    expect(tags.size).toBeGreaterThan(13_000);
+    // Slots as CLUSTER KEYSLOT says: foo is in 12182, bar in 5061.
+    expect(slotTag('foo')).toBe(slotTag(slotTag('foo')));
+    expect(slotTag('foo')).not.toBe(slotTag('bar'));
+  });
+});
+
+describe('commands', () => {
+  test('a nested call sends none', async () => {
+    const lock = await locks.acquire('k');
+    await lock.run(async () => {
+      const before = await server.commandCounts();
+      for (let round = 0; round < 100; round++) {
+        await locks.withLock('k', () => undefined);
+      }
+      expect((await server.commandCounts()).get('evalsha')).toBe(before.get('evalsha'));
+    });
+    await lock.release();
+  });
+
+  test('an acquire and its release are one each', async () => {
+    await locks.withLock('warm', () => undefined);
+    const before = await server.commandCounts();
+    for (let round = 0; round < 100; round++) {
+      await locks.withLock(`k${round}`, () => undefined);
+    }
+    const after = await server.commandCounts();
+    expect((after.get('evalsha') ?? 0) - (before.get('evalsha') ?? 0)).toBe(200);
+    expect(after.get('eval')).toBe(before.get('eval'));
+  });
+
+  test('nobody notices a SCRIPT FLUSH', async () => {
+    await locks.withLock('k', async () => {
+      await server.client.script('FLUSH');
+    });
+    await server.client.script('FLUSH');
+    await locks.withLock('k', { wait: 0 }, () => undefined);
+  });
+});
+
+describe('other processes', () => {
+  test('a crashed process frees its lock after its ttl and no sooner', async () => {
+    const holder = await startHolder(server.url, 'k', 1_500);
+    await sleep(700);
+    holder.child.kill('SIGKILL');
+    const killedAt = performance.now();
+    const left = await server.client.pttl('lock:lock:{k}');
+    expect(left).toBeGreaterThan(500);
+    const fence = await locks.withLock('k', { wait: 5_000 }, (lock) => lock.fence);
+    const waited = performance.now() - killedAt;
+    expect(waited).toBeGreaterThanOrEqual(left - 50);
+    expect(waited).toBeLessThan(left + 700);
+    expect(fence).toBeGreaterThan(holder.fence);
+  });
+
+  test('a process paused past its lease knows at once on resume that it lost the lock', async () => {
+    const holder = await startHolder(server.url, 'k', 300);
+    holder.child.kill('SIGSTOP');
+    const fence = await locks.withLock('k', { wait: 3_000 }, (lock) => lock.fence);
+    expect(fence).toBeGreaterThan(holder.fence);
+    const left = holder.leave().catch(() => false);
+    holder.child.kill('SIGCONT');
+    expect(await left).toBe(false);
+  });
+
+  test('a ticket enters from a second process, and the lock is free when both have left', async () => {
+    const first = await startHolder(server.url, 'k', 2_000);
+    const second = await startHolder(server.url, 'k', 2_000, first.ticket);
+    expect(second.fence).toBe(first.fence);
+    expect(await locks.inspect('k')).toMatchObject({ holds: 2 });
+    await first.leave();
+    expect(await locks.tryAcquire('k')).toBeNull();
+    expect(await second.leave()).toBe(true);
+    expect(await locks.inspect('k')).toBeNull();
+  });
+});
+
+describe('connections', () => {
+  test("the user's client is duplicated, left as it is and never closed", async () => {
+    const client = new Redis(server.port);
+    const options = { ...client.options };
+    const own = new RedisLockStore(client);
+    await own.open({ prefix: 'lock', warn: () => undefined });
+    await makeLocks(own).withLock('k', () => undefined);
+    await own.close();
+    expect(client.status).toBe('ready');
+    expect(client.options).toEqual(options);
+    expect(await client.ping()).toBe('PONG');
+    client.disconnect();
+  });
+
+  test("a client's keyPrefix applies to keys, and forced releases are still heard", async () => {
+    const client = new Redis(server.port, { keyPrefix: 'app:' });
+    const own = new RedisLockStore(client);
+    await own.open({ prefix: 'lock', warn: () => undefined });
+    const service = makeLocks(own);
+    const call = service.withLock('k', async (lock) => {
+      expect(await storedKeys()).toContain('app:lock:lock:{k}');
+      await service.forceRelease('k', { fence: lock.fence });
+      await sleep(50);
+      expect(lock.isHeld()).toBe(false);
+    });
+    await expect(call).rejects.toMatchObject({ reason: 'forced' });
+    await own.close();
+    client.disconnect();
+  });
+
+  test.each([[undefined], [null], [42], ['localhost:6379'], [new Map()], [() => undefined]])('%p is refused as a source', (source) => {
+    expect(() => new RedisLockStore(source as never)).toThrow(LockConfigurationError);
+    expect(() => new RedisLockStore(source as never)).toThrow(/Pass an ioredis client \(Redis or Cluster\), a URL/);
+  });
+
+  test('a closed store says so', async () => {
+    const own = new RedisLockStore(server.url);
+    await own.close();
+    await expect(own.inspect('k')).rejects.toThrow(/was closed/);
+  });
+
+  test('a server that evicts keys is warned of, and one that is too old is refused', () => {
+    expect(serverWarnings('redis_version:7.0.15\r\nmaxmemory_policy:noeviction\r\n')).toEqual([]);
+    expect(serverWarnings('redis_version:7.0.15\r\nmaxmemory_policy:allkeys-lru\r\n')[0]).toMatch(/evicts keys.*noeviction/);
+    expect(() => serverWarnings('redis_version:5.0.7\r\n')).toThrow(/Redis 5\.0\.7\. Use Redis 6/);
+  });
+});

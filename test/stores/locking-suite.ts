@@ -1,0 +1,527 @@
+import { jest } from '@jest/globals';
+import { randomUUID } from 'node:crypto';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { currentLock, assertLocked } from '../../lib/current-lock';
+import { outsideLocks } from '../../lib/core/context';
+import { LockConfigurationError, LockLostError, LockNotAcquiredError } from '../../lib/core/errors';
+import type { Lock } from '../../lib/core/lock';
+import type { LockStore } from '../../lib/core/lock-store';
+import type { LockService } from '../../lib/lock.service';
+import { makeLocks } from '../support/make-locks';
+import type { StorePlace } from '../support/stores';
+
+/** Counts how many run at once, and the most that ever did. */
+class Section {
+  most = 0;
+  runs = 0;
+  #now = 0;
+
+  run = async (ms = 5): Promise<void> => {
+    this.#now++;
+    this.runs++;
+    this.most = Math.max(this.most, this.#now);
+    await sleep(ms);
+    this.#now--;
+  };
+}
+
+async function failureOf(call: Promise<unknown>): Promise<Error> {
+  return call.then(
+    () => Promise.reject(new Error('nothing was thrown')),
+    (error: Error) => error,
+  );
+}
+
+/** What callers see of locks, whichever store they are in. */
+export function lockingSuite(place: () => StorePlace): void {
+  let locks: LockService;
+  let key: string;
+
+  beforeEach(async () => {
+    locks = makeLocks(await place().connect());
+    key = `key ${randomUUID()}`;
+  });
+
+  test('callers of one process run one after the other, first come first', async () => {
+    const section = new Section();
+    const order: number[] = [];
+    await Promise.all(
+      Array.from({ length: 20 }, (_, caller) =>
+        locks.withLock(key, async () => {
+          order.push(caller);
+          await section.run(2);
+        }),
+      ),
+    );
+    expect(section.most).toBe(1);
+    expect(order).toEqual([...order].sort((a, b) => a - b));
+  });
+
+  test('workers that read, sleep and write a plain counter lose nothing, in three processes', async () => {
+    const services = [locks, makeLocks(await place().connect()), makeLocks(await place().connect())];
+    let counter = 0;
+    const work = async (service: LockService): Promise<void> => {
+      for (let round = 0; round < 10; round++) {
+        await service.withLock(key, { wait: 15_000 }, async () => {
+          const seen = counter;
+          await sleep(Math.random() * 3);
+          counter = seen + 1;
+        });
+      }
+    };
+    await Promise.all(services.flatMap((service) => [work(service), work(service)]));
+    expect(counter).toBe(60);
+  });
+
+  test('different keys do not wait for each other', async () => {
+    await locks.withLock(key, { wait: 0 }, () => outsideLocks(() => locks.withLock(`${key} other`, { wait: 0 }, () => 1)));
+  });
+
+  test('a nested call re-enters with the same fence, and the lock is free only after the outermost', async () => {
+    await locks.withLock(key, async (outer) => {
+      await locks.withLock(key, { wait: 0 }, async (inner) => {
+        expect(inner.fence).toBe(outer.fence);
+      });
+      expect(await locks.inspect(key)).toMatchObject({ holds: 1, fence: outer.fence });
+    });
+    expect(await locks.inspect(key)).toBeNull();
+  });
+
+  test("reentry: 'never' acquires anew, and so waits for its own caller", async () => {
+    const failure = locks.withLock(key, () => locks.withLock(key, { reentry: 'never', wait: 30 }, () => 1));
+    await expect(failure).rejects.toBeInstanceOf(LockNotAcquiredError);
+  });
+
+  test('children started in parallel run one after the other, at every depth', async () => {
+    const section = new Section();
+    const child = (): Promise<void> => locks.withLock(key, () => section.run());
+    await locks.withLock(key, () => Promise.all([child(), child(), locks.withLock(key, () => Promise.all([child(), child()]))]));
+    expect(section).toMatchObject({ most: 1, runs: 4 });
+  });
+
+  test('a child that outlives its parent keeps the lock', async () => {
+    const section = new Section();
+    let child: Promise<void> | undefined;
+    await locks.withLock(key, () => {
+      child = locks.withLock(key, () => section.run(40));
+    });
+    await locks.withLock(key, () => section.run(1));
+    await child;
+    expect(section).toMatchObject({ most: 1, runs: 2 });
+    expect(await locks.inspect(key)).toBeNull();
+  });
+
+  test('a call whose ancestors have all left is a new acquisition', async () => {
+    let late: Promise<number> | undefined;
+    const first = await locks.withLock(key, (lock) => {
+      late = sleep(30).then(() => locks.withLock(key, ({ fence }) => fence));
+      return lock.fence;
+    });
+    expect(await late).toBeGreaterThan(first);
+  });
+
+  test('outsideLocks makes a call of nobody', async () => {
+    await locks.withLock(key, async () => {
+      await outsideLocks(async () => {
+        expect(currentLock()).toBeUndefined();
+        await expect(locks.withLock(key, { wait: 0 }, () => 1)).rejects.toBeInstanceOf(LockNotAcquiredError);
+      });
+    });
+  });
+
+  test('siblings that nest in opposite order are told of the cycle at once', async () => {
+    const [a, b] = [`${key} a`, `${key} b`];
+    const both = (first: string, second: string): Promise<void> =>
+      locks.withLock(first, async () => {
+        await sleep(20);
+        await locks.withLock(second, () => undefined);
+      });
+    const startedAt = performance.now();
+    const results = await locks.withLock([a, b], () => Promise.allSettled([both(a, b), both(b, a)]));
+    expect(performance.now() - startedAt).toBeLessThan(2_000);
+    const failures = results.flatMap((result) => (result.status === 'rejected' ? [result.reason as LockNotAcquiredError] : []));
+    expect(failures).toHaveLength(1);
+    expect(failures[0]).toMatchObject({ reason: 'cycle' });
+    expect(failures[0]?.message).toContain(' → ');
+  });
+
+  test('siblings that take two locks anew in opposite order are told of the cycle at once', async () => {
+    const [a, b] = [`${key} a`, `${key} b`];
+    const both = (first: string, second: string): Promise<void> =>
+      locks.withLock(first, async () => {
+        await sleep(20);
+        await locks.withLock(second, () => undefined);
+      });
+    const results = await locks.withLock(`${key} root`, () => Promise.allSettled([both(a, b), both(b, a)]));
+    const failures = results.flatMap((result) => (result.status === 'rejected' ? [result.reason as LockNotAcquiredError] : []));
+    expect(failures).toHaveLength(1);
+    expect(failures[0]).toMatchObject({ reason: 'cycle' });
+  });
+
+  test('a wait ends with an error that names the key, the time and the holder', async () => {
+    const error = await locks.withLock(key, { by: 'Balance.credit' }, () =>
+      outsideLocks(() => failureOf(locks.withLock(key, { wait: 60 }, () => 1))),
+    );
+    expect(error).toBeInstanceOf(LockNotAcquiredError);
+    expect(error.message).toMatch(new RegExp(`^Lock "${key}" was not acquired within 60 ms: it is held by .*Balance\\.credit since \\d+ ms\\. Raise wait`));
+    expect((error as LockNotAcquiredError).waitedMs).toBeGreaterThanOrEqual(55);
+    expect((error as LockNotAcquiredError).retryAfterMs).toBeGreaterThan(1_000);
+    expect((error as LockNotAcquiredError).reason).toBe('busy');
+  });
+
+  test('a busy lock of another process is polled, and had soon after it was released', async () => {
+    const elsewhere = makeLocks(await place().connect());
+    const held = await elsewhere.acquire(key);
+    const startedAt = performance.now();
+    const waiting = locks.withLock(key, () => performance.now());
+    await sleep(100);
+    await held.release();
+    expect((await waiting) - startedAt).toBeLessThan(600);
+  });
+
+  test('an aborted signal ends the wait at once, and the next in line is served', async () => {
+    const held = await locks.acquire(key);
+    const controller = new AbortController();
+    const aborted = failureOf(locks.withLock(key, { signal: controller.signal }, () => 1));
+    const next = locks.withLock(key, () => 2);
+    controller.abort(new Error('the user left'));
+    const error = await aborted;
+    expect(error).toMatchObject({ code: 'LOCK_NOT_ACQUIRED', reason: 'aborted', cause: new Error('the user left') });
+    await held.release();
+    expect(await next).toBe(2);
+    await expect(locks.withLock(key, { signal: controller.signal }, () => 1)).rejects.toMatchObject({ reason: 'aborted' });
+  });
+
+  test('too many waiters are refused with a clear error', async () => {
+    const few = makeLocks(await place().connect(), { maxWaiters: 1 });
+    const held = await few.acquire(key);
+    const first = few.withLock(key, () => 1);
+    const error = await failureOf(few.withLock(key, () => 2));
+    expect(error).toMatchObject({ code: 'LOCK_NOT_ACQUIRED', reason: 'tooManyWaiters' });
+    expect(error.message).toMatch(/raise maxWaiters/);
+    await held.release();
+    expect(await first).toBe(1);
+  });
+
+  test("the body's own result and exception pass through unchanged", async () => {
+    class Teapot extends Error {}
+    const teapot = new Teapot('short and stout');
+    await expect(locks.withLock(key, () => Promise.reject(teapot))).rejects.toBe(teapot);
+    await expect(
+      locks.withLock(key, () => {
+        throw teapot;
+      }),
+    ).rejects.toBe(teapot);
+    expect(await locks.withLock(key, () => 7)).toBe(7);
+    expect(await locks.inspect(key)).toBeNull();
+  });
+
+  test('a body longer than its ttl keeps its lock', async () => {
+    const elsewhere = makeLocks(await place().connect());
+    await locks.withLock(key, { ttl: 200 }, async (lock) => {
+      await sleep(700);
+      expect(lock.isHeld()).toBe(true);
+      expect(await elsewhere.tryAcquire(key)).toBeNull();
+    });
+  });
+
+  test('a fixed lease ends after its ttl, aborts the signal and rejects the call', async () => {
+    let aborted: unknown;
+    const call = locks.withLock(key, { ttl: 150, renew: false }, async (lock) => {
+      lock.signal.addEventListener('abort', () => (aborted = lock.signal.reason));
+      await sleep(300);
+      expect(lock.isHeld()).toBe(false);
+      expect(lock.remainingMs()).toBe(0);
+      expect(() => lock.assertHeld()).toThrow(LockLostError);
+      await expect(locks.withLock(key, () => 1)).rejects.toBeInstanceOf(LockLostError);
+    });
+    await expect(call).rejects.toMatchObject({ code: 'LOCK_LOST', reason: 'expired' });
+    expect(aborted).toBeInstanceOf(LockLostError);
+  });
+
+  test('a lost lease aborts the signal before the key can be taken again', async () => {
+    const events: string[] = [];
+    const call = locks.withLock(key, { ttl: 150, renew: false }, async (lock) => {
+      lock.signal.addEventListener('abort', () => events.push('told'));
+      await sleep(400);
+    });
+    const next = locks.withLock(key, () => events.push('next'));
+    await expect(call).rejects.toBeInstanceOf(LockLostError);
+    await next;
+    expect(events).toEqual(['told', 'next']);
+  });
+
+  test('the local turn passes on at the loss, not at the end of a hung body', async () => {
+    const startedAt = performance.now();
+    const hung = failureOf(locks.withLock(key, { ttl: 150, renew: false }, () => sleep(1_000)));
+    await locks.withLock(key, () => undefined);
+    expect(performance.now() - startedAt).toBeLessThan(700);
+    expect(await hung).toBeInstanceOf(LockLostError);
+  });
+
+  test('a blocked event loop that outlives the lease is noticed before any timer could tell', async () => {
+    const call = locks.withLock(key, { ttl: 100 }, async (lock) => {
+      const { signal } = lock;
+      const until = performance.now() + 150;
+      while (performance.now() < until) {
+        // The loop is blocked: no renewal, and no timer.
+      }
+      expect(lock.isHeld()).toBe(false);
+      expect(signal.aborted).toBe(false);
+      expect(() => lock.assertHeld()).toThrow(LockLostError);
+      expect(signal.aborted).toBe(true);
+    });
+    await expect(call).rejects.toMatchObject({ reason: 'expired' });
+  });
+
+  test('maxHold tells the code first, then lets the lease run out', async () => {
+    const elsewhere = makeLocks(await place().connect());
+    let told: Error | undefined;
+    const call = locks.withLock(key, { ttl: 300, maxHold: 100 }, async (lock) => {
+      lock.signal.addEventListener('abort', () => (told = lock.signal.reason as Error));
+      await sleep(150);
+      expect(told).toMatchObject({ code: 'LOCK_LOST', reason: 'maxHold' });
+      expect(lock.isHeld()).toBe(true);
+      expect(await elsewhere.tryAcquire(key)).toBeNull();
+      await sleep(400);
+      expect(lock.isHeld()).toBe(false);
+    });
+    await expect(call).rejects.toMatchObject({ reason: 'maxHold' });
+  });
+
+  test('code that ends after it was told of maxHold, but within its lease, succeeds', async () => {
+    expect(await locks.withLock(key, { ttl: 1_000, maxHold: 20 }, () => sleep(60, 'done'))).toBe('done');
+  });
+
+  test('minHold keeps the lock taken though the result returns at once', async () => {
+    const startedAt = performance.now();
+    await locks.withLock(key, { minHold: 300, ttl: 150 }, () => undefined);
+    expect(performance.now() - startedAt).toBeLessThan(200);
+    await sleep(200);
+    expect(await locks.tryAcquire(key)).toBeNull();
+    await locks.withLock(key, () => undefined);
+    expect(performance.now() - startedAt).toBeGreaterThanOrEqual(295);
+  });
+
+  test("onBusy: 'skip' resolves undefined without waiting, and a function answers instead", async () => {
+    const held = await locks.acquire(key);
+    expect(await locks.withLock(key, { onBusy: 'skip' }, () => 1)).toBeUndefined();
+    expect(await locks.withLock(key, { onBusy: (error) => error.reason as string, wait: 20 }, () => 'ran')).toBe('busy');
+    await held.release();
+    expect(await locks.withLock(key, { onBusy: 'skip' }, () => 1)).toBe(1);
+    const inner = new LockNotAcquiredError('of the body', 'other', { reason: 'busy', waitedMs: 0 });
+    await expect(locks.withLock(key, { onBusy: 'skip' }, () => Promise.reject(inner))).rejects.toBe(inner);
+  });
+
+  test('acquire gives a handle; code beside it is not inside, code in run() is', async () => {
+    const lock = await locks.acquire(key);
+    expect(currentLock()).toBeUndefined();
+    const error = await failureOf(locks.withLock(key, { wait: 30 }, () => 1));
+    expect(error.message).toMatch(/handle from acquire\(\).*lock\.run/);
+    expect(await lock.run(() => locks.withLock(key, { wait: 0 }, (inner) => inner.fence))).toBe(lock.fence);
+    await lock.release();
+    expect(await locks.inspect(key)).toBeNull();
+  });
+
+  test('a handle taken inside a locked call is named when a sibling waits for it in vain', async () => {
+    await locks.withLock(key, async () => {
+      await using handle = await locks.acquire(key);
+      expect(handle.isHeld()).toBe(true);
+      const error = await failureOf(locks.withLock(key, { wait: 30 }, () => 1));
+      expect(error.message).toMatch(/handle from acquire\(\).*lock\.run/);
+    });
+  });
+
+  test('a lock released twice frees nothing a second time, and says so', async () => {
+    const warn = jest.spyOn(process, 'emitWarning').mockImplementation(() => undefined);
+    const lock = await locks.acquire(key);
+    await lock.release();
+    const next = await locks.acquire(key);
+    await lock.release();
+    await lock[Symbol.asyncDispose]();
+    expect(warn.mock.calls).toEqual([[expect.stringMatching(`Lock "${key}" was released twice.*Release it in one place`), 'LockWarning']]);
+    warn.mockRestore();
+    expect((await locks.inspect(key))?.fence).toBe(next.fence);
+    await next.release();
+  });
+
+  test("a released lock's run throws, naming the key and the next step", async () => {
+    const lock = await locks.acquire(key);
+    await lock.release();
+    expect(lock.isHeld()).toBe(false);
+    expect(() => lock.run(() => 1)).toThrow(LockLostError);
+    expect(() => lock.run(() => 1)).toThrow(new RegExp(`"${key}" was released before\\. Acquire it again`));
+  });
+
+  test('a lock released early inside its body lets the result pass, and nested calls hear of it', async () => {
+    const result = await locks.withLock(key, async (lock) => {
+      await lock.release();
+      await expect(locks.withLock(key, () => 1)).rejects.toMatchObject({ code: 'LOCK_LOST', reason: 'released' });
+      return 'result';
+    });
+    expect(result).toBe('result');
+    expect(await locks.withLock(key, { wait: 0 }, () => 1)).toBe(1);
+  });
+
+  test('tryAcquire never waits and never passes a caller who does', async () => {
+    const lock = (await locks.tryAcquire(key)) as Lock;
+    expect(lock.isHeld()).toBe(true);
+    expect(await locks.tryAcquire(key)).toBeNull();
+    const waiting = locks.withLock(key, () => sleep(20));
+    const released = lock.release();
+    expect(await locks.tryAcquire(key)).toBeNull();
+    await Promise.all([released, waiting]);
+  });
+
+  test('several keys are held together, deduplicated and sorted, each with its own fence', async () => {
+    const [a, b] = [`${key} a`, `${key} b`];
+    await locks.withLock([b, a, b], async (lock) => {
+      expect(lock.keys).toEqual([a, b]);
+      expect(lock.fenceOf(b)).toBeGreaterThan(0);
+      expect(lock.fenceOf(a)).not.toBe(lock.fenceOf(b));
+      expect(() => lock.fence).toThrow(LockConfigurationError);
+      expect(() => lock.fenceOf('other')).toThrow(/is not part of this lock/);
+      expect(assertLocked(a).fenceOf(a)).toBe(lock.fenceOf(a));
+      expect(await locks.withLock(b, { wait: 0 }, (inner) => inner.fence)).toBe(lock.fenceOf(b));
+    });
+    expect(await locks.inspect(a)).toBeNull();
+    expect(await locks.inspect(b)).toBeNull();
+  });
+
+  test('several keys in opposite orders never deadlock', async () => {
+    const [a, b] = [`${key} a`, `${key} b`];
+    const section = new Section();
+    await Promise.all(Array.from({ length: 20 }, (_, caller) => locks.withLock(caller % 2 ? [a, b] : [b, a], () => section.run(1))));
+    expect(section).toMatchObject({ most: 1, runs: 20 });
+  });
+
+  test('several keys are all or nothing', async () => {
+    const [a, b] = [`${key} a`, `${key} b`];
+    const held = await locks.acquire(b);
+    await expect(locks.withLock([a, b], { wait: 30 }, () => 1)).rejects.toMatchObject({ code: 'LOCK_NOT_ACQUIRED', key: b });
+    expect(await locks.inspect(a)).toBeNull();
+    await held.release();
+  });
+
+  test('a key that is lost while the next is waited for is taken again', async () => {
+    const [a, b] = [`${key} a`, `${key} b`];
+    const elsewhere = makeLocks(await place().connect());
+    const held = await elsewhere.acquire(b);
+    const both = locks.withLock([a, b], { ttl: 300 }, (lock) => [lock.fenceOf(a), lock.fenceOf(b)]);
+    await sleep(50);
+    const { fence } = (await elsewhere.inspect(a)) as { fence: number };
+    expect(await elsewhere.forceRelease(a, { fence })).toBe(true);
+    await sleep(150);
+    await held.release();
+    const [fenceOfA] = await both;
+    expect(fenceOfA).toBeGreaterThan(fence);
+  });
+
+  test('a ticket enters the running lock from elsewhere, and the lock is free when both have left', async () => {
+    const elsewhere = makeLocks(await place().connect());
+    let inside: Promise<void> | undefined;
+    await locks.withLock(key, async (lock) => {
+      const { ticket } = lock;
+      await outsideLocks(
+        () =>
+          new Promise<void>((entered) => {
+            inside = elsewhere.withLock(key, { ticket, wait: 0 }, async (joined) => {
+              expect(joined.fence).toBe(lock.fence);
+              await elsewhere.withLock(key, { wait: 0 }, (nested) => expect(nested.fence).toBe(lock.fence));
+              entered();
+              await sleep(60);
+            });
+          }),
+      );
+    });
+    expect(await locks.tryAcquire(key)).toBeNull();
+    await inside;
+    expect(await locks.inspect(key)).toBeNull();
+  });
+
+  test('a ticket of a lock that has ended is lost, also after the same context locked again', async () => {
+    const ticket = await locks.withLock(key, (lock) => lock.ticket);
+    const error = await failureOf(locks.withLock(key, { ticket }, () => 1));
+    expect(error).toMatchObject({ code: 'LOCK_LOST', key });
+    expect(error.message).toMatch(/the lock of this ticket has ended\. A ticket enters a running lock only/);
+    await locks.withLock(key, () => expect(locks.withLock(key, { ticket }, () => 1)).rejects.toBeInstanceOf(LockLostError));
+    expect(await locks.inspect(key)).toBeNull();
+  });
+
+  test('a ticket that is none, or of another key, is refused with a clear error', async () => {
+    await expect(locks.withLock(key, { ticket: 'nonsense' }, () => 1)).rejects.toThrow(/the ticket is malformed/);
+    await expect(locks.withLock(key, { ticket: Buffer.from('[[1]]').toString('base64url') }, () => 1)).rejects.toThrow(/malformed/);
+    const ticket = await locks.withLock('another key', (lock) => lock.ticket);
+    await expect(locks.withLock(key, { ticket }, () => 1)).rejects.toThrow(/the ticket is for "another key"/);
+  });
+
+  test('a ticket works within its own process too, where its holder waits for it', async () => {
+    await locks.withLock(key, (lock) => outsideLocks(() => locks.withLock(key, { ticket: lock.ticket, wait: 0 }, () => 1)));
+    expect(await locks.inspect(key)).toBeNull();
+  });
+
+  test('a forced release tells the holder, who loses the lock, and refuses an old fence', async () => {
+    const operator = makeLocks(await place().connect());
+    const call = locks.withLock(key, async (lock) => {
+      await expect(operator.forceRelease(key, { fence: lock.fence - 1 })).resolves.toBe(false);
+      await expect(operator.forceRelease(key, { fence: lock.fence })).resolves.toBe(true);
+      await sleep(100);
+      expect(lock.signal.reason).toMatchObject({ code: 'LOCK_LOST', reason: 'forced' });
+    });
+    await expect(call).rejects.toMatchObject({ reason: 'forced' });
+    expect(await operator.withLock(key, { wait: 0 }, () => 1)).toBe(1);
+  });
+
+  test('assertLocked guards code that needs a lock', async () => {
+    expect(() => assertLocked(key)).toThrow(/is not held by the code that runs here\. Call it from/);
+    await locks.withLock(key, (lock) => expect(assertLocked(key)).toBe(lock));
+  });
+
+  test('shutdown rejects waiters and new calls, tells what runs and leaves nothing behind', async () => {
+    const store = await place().connect();
+    const service = makeLocks({ ...bound(store), close: async () => undefined });
+    let told: Error | undefined;
+    const running = failureOf(
+      service.withLock(key, async (lock) => {
+        lock.signal.addEventListener('abort', () => (told = lock.signal.reason as Error));
+        await sleep(100);
+      }),
+    );
+    await sleep(20);
+    const waiting = failureOf(service.withLock(key, () => 1));
+    await service.shutdown();
+    expect(await waiting).toMatchObject({ code: 'LOCK_NOT_ACQUIRED', reason: 'shutdown' });
+    expect(told).toMatchObject({ reason: 'shutdown' });
+    expect(await running).toMatchObject({ code: 'LOCK_LOST', reason: 'shutdown' });
+    await expect(service.withLock(key, () => 1)).rejects.toMatchObject({ reason: 'shutdown' });
+    expect(await locks.inspect(key)).toBeNull();
+  });
+
+  test('shutdown leaves a minHold to run out', async () => {
+    const store = await place().connect();
+    const service = makeLocks({ ...bound(store), close: async () => undefined });
+    await service.withLock(key, { minHold: 400, ttl: 150 }, () => undefined);
+    await sleep(50);
+    await service.shutdown();
+    await sleep(200);
+    expect(await locks.tryAcquire(key)).toBeNull();
+    await sleep(250);
+    expect(await locks.withLock(key, { wait: 0 }, () => 1)).toBe(1);
+  });
+}
+
+/** The operations of a store as an object of its own, to replace one of them. */
+function bound(store: LockStore): LockStore {
+  return {
+    name: store.name,
+    expires: store.expires,
+    acquire: (hold) => store.acquire(hold),
+    join: (hold) => store.join(hold),
+    renew: (holds) => store.renew(holds),
+    release: (hold) => store.release(hold),
+    inspect: (key) => store.inspect(key),
+    forceRelease: (key, fence) => store.forceRelease(key, fence),
+    onForced: (listener) => store.onForced(listener),
+    close: () => store.close(),
+  };
+}

@@ -1,0 +1,196 @@
+import { randomUUID } from 'node:crypto';
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { HoldRecord, LockStore } from '../../lib/core/lock-store';
+import type { StorePlace } from '../support/stores';
+
+function hold(key: string, changes: Partial<HoldRecord> = {}): HoldRecord {
+  return { key, owner: randomUUID(), id: randomUUID(), fence: 0, ttlMs: 5_000, by: 'tester', ...changes };
+}
+
+/** What every store does on single attempts, each of which may be sent twice. */
+export function storeContract(place: () => StorePlace): void {
+  let store: LockStore;
+  let key: string;
+
+  beforeEach(async () => {
+    store = await place().connect();
+    key = `key ${randomUUID()}`;
+  });
+
+  async function acquired(changes: Partial<HoldRecord> = {}): Promise<HoldRecord> {
+    const wanted = hold(key, changes);
+    const { fence } = await store.acquire(wanted);
+    if (fence === undefined) {
+      throw new Error('busy');
+    }
+    return { ...wanted, fence };
+  }
+
+  test('a free lock is granted, and busy for every other owner, who learns by whom and for how long', async () => {
+    await acquired({ by: 'worker-3' });
+    await sleep(30);
+    const reply = await store.acquire(hold(key));
+    expect(reply.fence).toBeUndefined();
+    expect(reply).toMatchObject({ holder: { by: 'worker-3' } });
+    if (reply.fence === undefined) {
+      expect(reply.remainingMs).toBeGreaterThan(4_000);
+      expect(reply.remainingMs).toBeLessThanOrEqual(5_000);
+      expect(reply.holder.heldMs).toBeGreaterThanOrEqual(20);
+      expect(reply.holder.heldMs).toBeLessThan(2_000);
+    }
+  });
+
+  test('an acquire sent twice answers the same fence and does not shorten the lease', async () => {
+    const first = await acquired();
+    expect((await store.acquire({ ...first, ttlMs: 100 })).fence).toBe(first.fence);
+    expect((await store.inspect(key))?.ttlMs).toBeGreaterThan(4_000);
+    expect((await store.inspect(key))?.holds).toBe(1);
+  });
+
+  test('an acquire sent again later has a whole lease from then on', async () => {
+    const first = await acquired({ ttlMs: 400 });
+    await sleep(250);
+    expect((await store.acquire(first)).fence).toBe(first.fence);
+    expect((await store.inspect(key))?.ttlMs).toBeGreaterThan(300);
+  });
+
+  test('a lease ends by itself, and the next grant has a higher fence', async () => {
+    const first = await acquired({ ttlMs: 100 });
+    await sleep(130);
+    expect(await store.inspect(key)).toBeNull();
+    expect((await acquired()).fence).toBeGreaterThan(first.fence);
+  });
+
+  test('fences rise strictly with every grant', async () => {
+    let last = 0;
+    for (let round = 0; round < 50; round++) {
+      const granted = await acquired();
+      expect(granted.fence).toBeGreaterThan(last);
+      last = granted.fence;
+      await store.release(granted);
+    }
+  });
+
+  test('a renewal extends the lease and never shortens it', async () => {
+    const granted = await acquired({ ttlMs: 300 });
+    expect(await store.renew([{ ...granted, ttlMs: 5_000 }])).toEqual([true]);
+    expect((await store.inspect(key))?.ttlMs).toBeGreaterThan(4_000);
+    expect(await store.renew([{ ...granted, ttlMs: 200 }])).toEqual([true]);
+    expect((await store.inspect(key))?.ttlMs).toBeGreaterThan(4_000);
+  });
+
+  test('a renewal by another owner, fence or hold is refused and changes nothing', async () => {
+    const granted = await acquired({ ttlMs: 1_000 });
+    const strangers = [
+      { ...granted, owner: randomUUID() },
+      { ...granted, fence: granted.fence - 1 },
+      { ...granted, id: randomUUID() },
+    ].map((stranger) => ({ ...stranger, ttlMs: 50_000 }));
+    expect(await store.renew(strangers)).toEqual([false, false, false]);
+    expect((await store.inspect(key))?.ttlMs).toBeLessThanOrEqual(1_000);
+  });
+
+  test('a renewal never creates a lock', async () => {
+    const granted = await acquired();
+    await store.release(granted);
+    expect(await store.renew([granted])).toEqual([false]);
+    expect(await store.inspect(key)).toBeNull();
+  });
+
+  test('renewals of many locks are answered one by one', async () => {
+    const granted = await acquired();
+    const other = hold(`${key} of somebody else`);
+    expect(await store.renew([other, granted, other])).toEqual([false, true, false]);
+  });
+
+  test('a release frees the lock, and sent twice answers the same without touching the next owner', async () => {
+    const first = await acquired();
+    expect(await store.release(first)).toBe(true);
+    const next = await acquired();
+    expect(await store.release(first)).toBe(true);
+    expect((await store.inspect(key))?.fence).toBe(next.fence);
+  });
+
+  test('a release of a lock that is gone says so, however often it is sent', async () => {
+    const first = await acquired({ ttlMs: 100 });
+    await sleep(130);
+    const next = await acquired();
+    expect(await store.release(first)).toBe(false);
+    expect(await store.release(first)).toBe(false);
+    expect((await store.inspect(key))?.fence).toBe(next.fence);
+  });
+
+  test('an acquire that arrives after its own release is refused', async () => {
+    const late = hold(key);
+    await store.release(late);
+    expect((await store.acquire(late)).fence).toBeUndefined();
+    expect(await store.inspect(key)).toBeNull();
+  });
+
+  test('a join adds a hold to the running lock, which is free when the last one has left', async () => {
+    const first = await acquired();
+    const second = { ...first, id: randomUUID() };
+    expect(await store.join(second)).toBe(true);
+    expect(await store.join(second)).toBe(true);
+    expect((await store.inspect(key))?.holds).toBe(2);
+    await store.release(first);
+    expect((await store.acquire(hold(key))).fence).toBeUndefined();
+    expect(await store.renew([second])).toEqual([true]);
+    await store.release(second);
+    expect(await store.inspect(key)).toBeNull();
+  });
+
+  test('a join never shortens the lease, and a longer one extends it', async () => {
+    const first = await acquired({ ttlMs: 1_000 });
+    await store.join({ ...first, id: randomUUID(), ttlMs: 100 });
+    expect((await store.inspect(key))?.ttlMs).toBeGreaterThan(800);
+    await store.join({ ...first, id: randomUUID(), ttlMs: 9_000 });
+    expect((await store.inspect(key))?.ttlMs).toBeGreaterThan(8_000);
+  });
+
+  test('a join of a lock that has ended creates nothing, nor does one that arrives after its own release', async () => {
+    const first = await acquired();
+    const late = { ...first, id: randomUUID() };
+    await store.release(late);
+    expect(await store.join(late)).toBe(false);
+    await store.release(first);
+    expect(await store.join({ ...first, id: randomUUID() })).toBe(false);
+    expect(await store.inspect(key)).toBeNull();
+    const next = await acquired();
+    expect(await store.join({ ...first, id: randomUUID() })).toBe(false);
+    expect(await store.join({ ...next, id: randomUUID(), fence: first.fence })).toBe(false);
+  });
+
+  test('inspect shows the fence, the holds, the lease, since when and by whom, and no owner', async () => {
+    const before = Date.now();
+    const granted = await acquired({ by: 'worker-3 Balance.credit' });
+    const seen = await store.inspect(key);
+    expect(seen).toMatchObject({ fence: granted.fence, holds: 1, by: 'worker-3 Balance.credit' });
+    expect(Math.abs((seen?.since.getTime() ?? 0) - before)).toBeLessThan(2_000);
+    expect(JSON.stringify(seen)).not.toContain(granted.owner);
+    expect(JSON.stringify(seen)).not.toContain(granted.id);
+  });
+
+  test('a forced release needs the right fence, frees the lock and tells the process that holds it', async () => {
+    const told: unknown[] = [];
+    store.onForced((...message) => told.push(message));
+    const granted = await acquired();
+    expect(await store.forceRelease(key, granted.fence - 1)).toBe(false);
+    expect(await store.forceRelease(key, granted.fence)).toBe(true);
+    expect(await store.forceRelease(key, granted.fence)).toBe(false);
+    expect(await store.inspect(key)).toBeNull();
+    await sleep(50);
+    expect(told).toEqual([[key, granted.fence]]);
+  });
+
+  test.each([['{'], ['}{'], ['{a}'], ['a{b}c'], ['{}'], ['%7B'], ['a:b'], ['%'], ['ключ 🔑'], ['line\nbreak'], ['x'.repeat(1024)]])(
+    'a key called %p is a key like any other',
+    async (name) => {
+      const granted = { ...hold(name), fence: 0 };
+      const { fence = 0 } = await store.acquire(granted);
+      expect(fence).toBeGreaterThan(0);
+      expect((await store.acquire(hold(name))).fence).toBeUndefined();
+      expect(await store.release({ ...granted, fence })).toBe(true);
+    },
+  );
+}

@@ -1,0 +1,16 @@
+import 'reflect-metadata';
+import { STORES, type StorePlace } from '../support/stores';
+import { lockingSuite } from './locking-suite';
+import { storeContract } from './store-contract';
+
+const SUITES = { storeContract, lockingSuite };
+
+describe.each(Object.entries(STORES))('the %s store', (_name, { start }) => {
+  let place: StorePlace;
+  beforeAll(async () => {
+    place = await start();
+  });
+  afterAll(() => place.stop());
+
+  describe.each(Object.entries(SUITES))('%s', (_suite, suite) => suite(() => place));
+});

@@ -1,0 +1,26 @@
+import type { Clock } from '../../lib/core/clock';
+import type { LockStore } from '../../lib/core/lock-store';
+import type { LockTrouble } from '../../lib/core/reporter';
+import { LockService } from '../../lib/lock.service';
+
+/** Settings of a test's lock service. */
+export interface TestSettings {
+  ttl?: number;
+  wait?: number;
+  maxWaiters?: number;
+  clock?: Clock;
+  onTrouble?: (trouble: LockTrouble) => void;
+}
+
+/** A lock service on a store that is open, without Nest. */
+export function makeLocks(store: LockStore, settings: TestSettings = {}): LockService {
+  const { ttl = 5_000, wait = 5_000, maxWaiters = 10_000, onTrouble = () => undefined, clock } = settings;
+  const siblings = new Map<string, LockService>();
+  const open = { prefix: 'lock', warn: () => undefined };
+  const service = new LockService(
+    { name: 'default', store, ttl, wait, maxWaiters, onTrouble, open, ...(clock && { clock }) },
+    siblings,
+  );
+  siblings.set('default', service);
+  return service;
+}

@@ -1,0 +1,80 @@
+import { spawn, type ChildProcess } from 'node:child_process';
+import { once } from 'node:events';
+import { createServer, type AddressInfo } from 'node:net';
+import { Redis } from 'ioredis';
+
+/** A real redis-server of the test's own, on a free port and without persistence. */
+export class RedisServer {
+  readonly port: number;
+  readonly #args: readonly string[];
+  #child: ChildProcess | undefined;
+  #client: Redis | undefined;
+
+  private constructor(port: number, args: readonly string[]) {
+    this.port = port;
+    this.#args = args;
+  }
+
+  static async start(...args: string[]): Promise<RedisServer> {
+    const server = new RedisServer(await freePort(), args);
+    await server.start();
+    return server;
+  }
+
+  get url(): string {
+    return `redis://127.0.0.1:${this.port}`;
+  }
+
+  /** A client for looking at what is stored, not used by the code under test. */
+  get client(): Redis {
+    this.#client ??= new Redis(this.port, '127.0.0.1', { maxRetriesPerRequest: null });
+    return this.#client;
+  }
+
+  async start(): Promise<void> {
+    this.#child = spawn('redis-server', ['--port', String(this.port), '--save', '', '--appendonly', 'no', ...this.#args], {
+      stdio: 'ignore',
+    });
+    await this.client.ping();
+  }
+
+  async kill(): Promise<void> {
+    const child = this.#child as ChildProcess;
+    if (child.signalCode !== null) {
+      return;
+    }
+    const exited = once(child, 'exit');
+    child.kill('SIGKILL');
+    await exited;
+  }
+
+  /** Stops the process where it stands: it answers nothing, and its clock runs on. */
+  pause(): void {
+    this.#child?.kill('SIGSTOP');
+  }
+
+  resume(): void {
+    this.#child?.kill('SIGCONT');
+  }
+
+  async stop(): Promise<void> {
+    this.#client?.disconnect();
+    this.resume();
+    await this.kill();
+  }
+
+  /** How often each command was run, scripts' inner commands included. */
+  async commandCounts(): Promise<Map<string, number>> {
+    const info = await this.client.info('commandstats');
+    return new Map([...info.matchAll(/^cmdstat_([^:]+):calls=(\d+)/gm)].map(([, name, calls]) => [name as string, Number(calls)]));
+  }
+}
+
+export async function freePort(): Promise<number> {
+  const probe = createServer().listen(0, '127.0.0.1');
+  await once(probe, 'listening');
+  const { port } = probe.address() as AddressInfo;
+  probe.close();
+  await once(probe, 'close');
+  return port;
+}
