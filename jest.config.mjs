@@ -11,6 +11,7 @@ export default {
   testPathIgnorePatterns: ['/node_modules/', '/dist/'],
   modulePathIgnorePatterns: ['/dist/'],
   testTimeout: 20_000,
-  maxWorkers: 2,
+  // One at a time: tests of time do not share the machine with tests of packages.
+  maxWorkers: 1,
   reporters: ['default', '<rootDir>/test/summary-reporter.mjs'],
 };

@@ -19,8 +19,8 @@ export function warnOfSecondCopy(): void {
   }
 }
 
-/** The stack tells the place in both module formats, and in a bundle. */
+/** The stack tells the place in both module formats; line and column keep two copies in one bundle apart. */
 function placeOfThisFile(): string {
   const line = new Error().stack?.split('\n')[1] ?? '';
-  return /(?:file:\/\/)?(\/[^():]+|[A-Za-z]:[^():]+)/.exec(line)?.[1] ?? line.trim();
+  return /(?:file:\/\/)?((?:\/|[A-Za-z]:)[^():]+:\d+:\d+)/.exec(line)?.[1] ?? line.trim();
 }

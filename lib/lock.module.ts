@@ -58,12 +58,9 @@ export class LockModule extends ConfigurableModuleClass implements OnApplication
   }
 
   onApplicationBootstrap(): void {
-    const outlived = [...this.#services.values()].some((service) => service.outlivesProcess);
-    if (outlived && process.listenerCount('SIGTERM') === 0) {
-      logger.warn(
-        'Shutdown hooks are off: locks that are held when the process is stopped stay taken until their ttl is over. ' +
-          'Call app.enableShutdownHooks() before app.listen().',
-      );
+    if ([...this.#services.values()].some((service) => service.outlivesProcess)) {
+      // An application context is bootstrapped before its caller can enable the hooks.
+      setImmediate(warnWithoutHooks).unref();
     }
   }
 
@@ -78,11 +75,22 @@ async function openAll(services: LockServices): Promise<LockService> {
   return services.get('default') as LockService;
 }
 
+function warnWithoutHooks(): void {
+  if (process.listenerCount('SIGTERM') === 0) {
+    logger.warn(
+      'Shutdown hooks are off: locks that are held when the process is stopped stay taken until their ttl is over. ' +
+        'Call app.enableShutdownHooks() at start-up.',
+    );
+  }
+}
+
 function logTrouble(trouble: LockTrouble): void {
   const where = `Lock "${trouble.key}" of ${trouble.by}`;
   switch (trouble.type) {
     case 'lost':
-      logger.error(`${where} was lost after ${Math.round(trouble.heldMs)} ms: ${trouble.reason}.`);
+      logger[trouble.reason === 'shutdown' ? 'warn' : 'error'](
+        `${where} was lost after ${Math.round(trouble.heldMs)} ms: ${trouble.reason}.`,
+      );
       break;
     case 'releaseFailed':
       logger.warn(`${where} was not released, and ends with its lease: ${trouble.error.message}`);

@@ -25,6 +25,8 @@ const BRAND = Symbol.for('nestjs-distributed-lock:error');
  */
 export abstract class LockError extends Error {
   abstract readonly code: LockErrorCode;
+  /** The name of the class, also where code is minified. */
+  abstract override readonly name: string;
   /** The HTTP status with which Nest answers. */
   abstract readonly status: number;
   /** The key concerned; empty where the error is about none. */
@@ -37,7 +39,6 @@ export abstract class LockError extends Error {
   constructor(message: string, key = '', options?: ErrorOptions) {
     super(message, options);
     this.key = key;
-    this.name = new.target.name;
   }
 
   /** The same as `status`, under the name that Fastify and http-errors read. */
@@ -53,6 +54,7 @@ export function isLockError(error: unknown): error is LockError {
 
 /** The lock was not acquired: busy for the whole `wait`, aborted, too many waiters, or shutting down. HTTP 423. */
 export class LockNotAcquiredError extends LockError {
+  override readonly name: string = 'LockNotAcquiredError';
   readonly code = 'LOCK_NOT_ACQUIRED';
   readonly status = 423;
   readonly reason: NotAcquiredReason;
@@ -84,6 +86,7 @@ export class LockNotAcquiredError extends LockError {
 
 /** The lease ended before the code did; what the code wrote since may have met another owner's writes. HTTP 500. */
 export class LockLostError extends LockError {
+  override readonly name: string = 'LockLostError';
   readonly code = 'LOCK_LOST';
   readonly status = 500;
   readonly reason: LostReason;
@@ -96,12 +99,14 @@ export class LockLostError extends LockError {
 
 /** A key could not be made: a placeholder has no usable value, or the key is empty or too long. HTTP 500. */
 export class LockKeyError extends LockError {
+  override readonly name: string = 'LockKeyError';
   readonly code = 'LOCK_KEY';
   readonly status = 500;
 }
 
 /** The store failed or did not answer; `cause` is the driver's error. HTTP 503. */
 export class LockStoreError extends LockError {
+  override readonly name: string = 'LockStoreError';
   readonly code = 'LOCK_STORE';
   readonly status = 503;
   /** Whether the store may have carried out the command all the same: no reply came, so nobody knows. */
@@ -115,6 +120,7 @@ export class LockStoreError extends LockError {
 
 /** Wrong options or wrong use, found at load, at bootstrap or at first use. No retry mends it. HTTP 500. */
 export class LockConfigurationError extends LockError {
+  override readonly name: string = 'LockConfigurationError';
   readonly code = 'LOCK_CONFIGURATION';
   readonly status = 500;
 }

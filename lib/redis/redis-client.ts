@@ -86,6 +86,8 @@ async function makeClient(source: RedisSource, options: Readonly<Record<string, 
     // A master that became a replica: another connection may find the new master.
     reconnectOnError: (error: Error) => error.message.startsWith('READONLY'),
     commandTimeout: undefined,
+    // ioredis keeps a timer of this length after it was told to disconnect, which would keep the process.
+    disconnectTimeout: 200,
     ...options,
   };
   if (isClient(source)) {

@@ -16,23 +16,23 @@ export function toLockError(error: unknown, key: string, connectionError: Error 
   const failure = error instanceof Error ? error : new Error(String(error));
   const isReply = failure.name === 'ReplyError';
   const cause = isReply ? failure : (connectionError ?? failure);
+  const subject = key === '' ? '' : `Lock "${key}": `;
   if (HOPELESS.test(cause.message)) {
     const command = commandOf(cause.message, script);
-    return new LockConfigurationError(`Lock "${key}": Redis refused ${command}: ${cause.message}. ${cureOf(cause.message)}`, key, {
+    return new LockConfigurationError(`${subject}Redis refused ${command}: ${cause.message}. ${cureOf(cause.message)}`, key, {
       cause,
     });
   }
   if (isReply) {
-    return new LockStoreError(`Lock "${key}": Redis failed: ${failure.message}. The call may be repeated once that is over.`, key, {
+    return new LockStoreError(`${subject}Redis failed: ${failure.message}. The call may be repeated once that is over.`, key, {
       cause,
       unknown: false,
     });
   }
-  return new LockStoreError(
-    `Lock "${key}": Redis did not answer: ${cause.message}. Make sure that it runs and can be reached from here.`,
-    key,
-    { cause, unknown: !NOT_SENT.test(failure.message) },
-  );
+  return new LockStoreError(`${subject}Redis did not answer: ${cause.message}. Make sure that it runs and can be reached from here.`, key, {
+    cause,
+    unknown: !NOT_SENT.test(failure.message),
+  });
 }
 
 /** The command that an error inside a script is about: servers before 7.2 name only the line. */

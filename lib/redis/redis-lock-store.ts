@@ -64,7 +64,7 @@ export class RedisLockStore implements LockStore {
   async acquire(hold: HoldRecord): Promise<AcquireReply> {
     const { key, owner, id, ttlMs, by } = hold;
     const keys = [this.#keys.lock(key), this.#keys.done(key, id), this.#keys.fence(key)];
-    const reply = (await this.#run(ACQUIRE, key, keys, [owner, id, this.#process, Math.ceil(ttlMs), by], ttlMs)) as [number, ...unknown[]];
+    const reply = (await this.#run(ACQUIRE, key, keys, [owner, id, this.#process, Math.ceil(ttlMs), by], ttlMs)) as unknown[];
     if (Number(reply[0]) === 1) {
       return { fence: Number(reply[1]) };
     }

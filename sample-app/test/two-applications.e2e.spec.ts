@@ -14,6 +14,10 @@ async function post(apps: readonly NestExpressApplication[], index: number, path
   return (await request(app.getHttpServer()).post(path).send(body)).status;
 }
 
+function creditAHundredTimes(apps: readonly NestExpressApplication[]): Promise<number[]> {
+  return Promise.all(Array.from({ length: 100 }, (_, index) => post(apps, index, '/customers/1/credit', { amount: '1.00' })));
+}
+
 describe('two applications on one database', () => {
   let redis: RedisServer;
   let database: RemoteDatabase;
@@ -22,8 +26,6 @@ describe('two applications on one database', () => {
   const apart: NestExpressApplication[] = [];
 
   const startTwo = async (choices: Choices) => [await startApplication(database, choices), await startApplication(database, choices)];
-  const creditAHundredTimes = (apps: readonly NestExpressApplication[]) =>
-    Promise.all(Array.from({ length: 100 }, (_, index) => post(apps, index, '/customers/1/credit', { amount: '1.00' })));
   const balanceOf = async (customer: number) => {
     const { body } = await request((locked[0] as NestExpressApplication).getHttpServer()).get(`/customers/${customer}/balance`);
     return Number((body as { balance: string }).balance);

@@ -190,7 +190,10 @@ describe('where the decorator works', () => {
     const http = request(app.getHttpServer());
     await http.get('/above/7').expect(200, '7 customer:7');
     await http.get('/below/7').expect(200, '7 customer:7');
-    await http.get('/missing/7').expect(404).expect(({ body }) => expect(body).toMatchObject({ message: 'no customer 7' }));
+    await http
+      .get('/missing/7')
+      .expect(404)
+      .expect(({ body }) => expect(body).toMatchObject({ message: 'no customer 7' }));
     const responses = await Promise.all([http.get('/taken'), http.get('/taken')]);
     expect(responses.map(({ status }) => status).toSorted()).toEqual([200, 423]);
     const refused = responses.find(({ status }) => status === 423);
@@ -521,7 +524,9 @@ describe('what a method returns', () => {
       /^Streams\.undeclared is locked .* it returned an Observable\. Declare the return type Observable<…>, or set returns: 'observable'/,
     );
     expect(await firstValueFrom(streams.declared() as unknown as Observable<number>)).toBe(1);
-    await expect(streams.synchronous()).rejects.toThrow(/^Streams\.synchronous .*neither a promise nor an Observable\. Make the method async/);
+    await expect(streams.synchronous()).rejects.toThrow(
+      /^Streams\.synchronous .*neither a promise nor an Observable\. Make the method async/,
+    );
     expect(await isFree()).toBe(true);
   });
 });

@@ -42,7 +42,10 @@ class Settings {}
 describe('registration', () => {
   test.each([
     ['forRoot', LockModule.forRoot({ store: new MemoryLockStore() })],
-    ['forRootAsync with useFactory', LockModule.forRootAsync({ imports: [Settings], inject: [Factory], useFactory: (factory: Factory) => factory.createLockOptions() })],
+    [
+      'forRootAsync with useFactory',
+      LockModule.forRootAsync({ imports: [Settings], inject: [Factory], useFactory: (factory: Factory) => factory.createLockOptions() }),
+    ],
     ['forRootAsync with an async useFactory', LockModule.forRootAsync({ useFactory: async () => ({ store: new MemoryLockStore() }) })],
     ['forRootAsync with useClass', LockModule.forRootAsync({ useClass: Factory })],
     ['forRootAsync with useExisting', LockModule.forRootAsync({ imports: [Settings], useExisting: Factory })],
@@ -121,7 +124,10 @@ describe("users' own tests", () => {
       },
     };
     const imports = [LockModule.forRoot({ store: new RedisLockStore('redis://127.0.0.1:1') })];
-    const module = await Test.createTestingModule({ imports, providers: [Slow] }).overrideProvider(LockService).useValue(replacement).compile();
+    const module = await Test.createTestingModule({ imports, providers: [Slow] })
+      .overrideProvider(LockService)
+      .useValue(replacement)
+      .compile();
     expect(await module.get(Slow).run()).toBe('ran');
     expect(keys).toEqual(['k', 'k']);
     await module.close();
@@ -158,11 +164,23 @@ describe('events and logs', () => {
     unsubscribe(LOCK_CHANNEL, listener);
     logs.forEach((log) => log.mockRestore());
 
-    expect(new Set(events.map(({ type }) => type))).toEqual(new Set(['acquired', 'waited', 'released', 'lost', 'releaseFailed', 'storeUnavailable']));
-    expect(events[0]).toMatchObject({ type: 'acquired', store: 'default', key: 'k', by: expect.stringMatching(/\(pid \d+\) Balance\.credit$/) as unknown });
+    expect(new Set(events.map(({ type }) => type))).toEqual(
+      new Set(['acquired', 'waited', 'released', 'lost', 'releaseFailed', 'storeUnavailable']),
+    );
+    expect(events[0]).toMatchObject({
+      type: 'acquired',
+      store: 'default',
+      key: 'k',
+      by: expect.stringMatching(/\(pid \d+\) Balance\.credit$/) as unknown,
+    });
     expect(events.find(({ type }) => type === 'waited')).toMatchObject({ gaveUp: 'busy', waitedMs: expect.any(Number) as unknown });
     expect(events.find(({ type }) => type === 'lost')).toMatchObject({ reason: 'expired' });
-    expect(logged).toEqual(expect.arrayContaining([expect.stringMatching(/Lock "k" of .* was lost after/), expect.stringMatching(/store 'default' is unavailable/)]));
+    expect(logged).toEqual(
+      expect.arrayContaining([
+        expect.stringMatching(/Lock "k" of .* was lost after/),
+        expect.stringMatching(/store 'default' is unavailable/),
+      ]),
+    );
     const told = JSON.stringify([events, logged, events.map((event) => ('error' in event ? event.error.message : ''))]);
     expect(secrets).toHaveLength(2);
     for (const secret of secrets) {
@@ -217,7 +235,9 @@ describe('shutdown', () => {
     }).compile();
     const app = module.createNestApplication({ logger: false });
     await app.listen(0);
-    const inFlight = request(await app.getUrl()).get('/').then(({ text }) => text);
+    const inFlight = request(await app.getUrl())
+      .get('/')
+      .then(({ text }) => text);
     await sleep(80);
     const left = module.get(LockService).acquire('left behind');
     await left;
@@ -239,6 +259,7 @@ describe('shutdown', () => {
         app.enableShutdownHooks(['SIGTERM']);
       }
       await app.init();
+      await sleep(5);
       await app.close();
       expect(warn.mock.calls.flat().filter((message) => String(message).includes('Shutdown hooks are off'))).toHaveLength(hooks ? 0 : 1);
     }
@@ -264,7 +285,12 @@ describe('LockExceptionFilter', () => {
     const responses = await Promise.all([http.get('/'), http.get('/')]);
     const busy = responses.find(({ status }) => status === 423);
     expect(busy?.headers['retry-after']).toBe('1');
-    expect(busy?.body).toEqual({ statusCode: 423, message: 'Locked', code: 'LOCK_NOT_ACQUIRED', retryAfterMs: expect.any(Number) as unknown });
+    expect(busy?.body).toEqual({
+      statusCode: 423,
+      message: 'Locked',
+      code: 'LOCK_NOT_ACQUIRED',
+      retryAfterMs: expect.any(Number) as unknown,
+    });
     expect(busy?.text).not.toContain('secret-key');
     await app.close();
   });

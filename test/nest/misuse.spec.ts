@@ -1,13 +1,24 @@
 import 'reflect-metadata';
 import { Injectable, Module } from '@nestjs/common';
 import { Test } from '@nestjs/testing';
-import { DistributedLock, LockConfigurationError, LockKeyError, LockKey, LockModule, LockService, MemoryLockStore } from 'nestjs-distributed-lock';
+import {
+  DistributedLock,
+  LockConfigurationError,
+  LockKeyError,
+  LockKey,
+  LockModule,
+  LockService,
+  MemoryLockStore,
+} from 'nestjs-distributed-lock';
 import type { DistributedLockOptions, LockModuleOptions } from 'nestjs-distributed-lock';
 
 /** Decorates `Balance.credit` as a class that is loaded would, without its types. */
-function load(options: unknown, method: Function = async function credit(customerId: string, amount: number) {
-  return [customerId, amount];
-}): void {
+function load(
+  options: unknown,
+  method: Function = async function credit(customerId: string, amount: number) {
+    return [customerId, amount];
+  },
+): void {
   class Balance {}
   const descriptor = { value: method, configurable: true, writable: true };
   DistributedLock(options as DistributedLockOptions)(Balance.prototype, 'credit', descriptor as never);
@@ -37,7 +48,11 @@ async function services(options: LockModuleOptions): Promise<LockService> {
 
 describe('when the class is loaded', () => {
   test.each([
-    ['an unknown placeholder', 'balance:<custmer>', /<custmer>, but the parameters of this method are: customerId, amount\. Correct the name/],
+    [
+      'an unknown placeholder',
+      'balance:<custmer>',
+      /<custmer>, but the parameters of this method are: customerId, amount\. Correct the name/,
+    ],
     ['an empty template', '', /the key template is empty\. Name what is protected/],
     ['no key', {}, /has no key\. Pass a template/],
     ['a key that is neither', { key: 7 }, /has no key/],
@@ -121,7 +136,9 @@ describe('at bootstrap', () => {
       async credit(): Promise<void> {}
     }
     const stores = { default: new MemoryLockStore(), reports: new MemoryLockStore() };
-    const error = await rejectionOf(Test.createTestingModule({ imports: [LockModule.forRoot({ stores })], providers: [Balance] }).compile());
+    const error = await rejectionOf(
+      Test.createTestingModule({ imports: [LockModule.forRoot({ stores })], providers: [Balance] }).compile(),
+    );
     expect(error.message).toMatch(/^Balance\.credit: there is no store 'report'\. The stores are: default, reports\. Correct the name/);
   });
 
@@ -138,7 +155,9 @@ describe('at bootstrap', () => {
       const module = await Test.createTestingModule({ providers: [Balance] })
         .useMocker(() => mock)
         .compile();
-      await expect(module.get(Balance).credit()).rejects.toThrow(/^Balance\.credit: .*did not run the method; it seems to be a mock\. Import LockModule\.forTesting/);
+      await expect(module.get(Balance).credit()).rejects.toThrow(
+        /^Balance\.credit: .*did not run the method; it seems to be a mock\. Import LockModule\.forTesting/,
+      );
     }
   });
 });
@@ -168,17 +187,21 @@ describe('when a method is called', () => {
   });
 
   test('a key over 1 KiB is refused', async () => {
-    await expect((await balance()).credit('x'.repeat(1025))).rejects.toThrow(/^Balance\.credit: .* bytes; at most 1024 are allowed\. Use an identifier/);
+    await expect((await balance()).credit('x'.repeat(1025))).rejects.toThrow(
+      /^Balance\.credit: .* bytes; at most 1024 are allowed\. Use an identifier/,
+    );
   });
 
-  test.each([[undefined, /a key is undefined|there is no key/], ['', /the key is empty/], [[], /there is no key/], [['a', 7], /a key is 7, not a string/]])(
-    'a key function that returns %p is refused',
-    async (value, message) => {
-      const error = await rejectionOf((await balance()).byFunction(value));
-      expect(error.message).toMatch(message);
-      expect(error.message).toMatch(/^Balance\.byFunction: /);
-    },
-  );
+  test.each([
+    [undefined, /a key is undefined|there is no key/],
+    ['', /the key is empty/],
+    [[], /there is no key/],
+    [['a', 7], /a key is 7, not a string/],
+  ])('a key function that returns %p is refused', async (value, message) => {
+    const error = await rejectionOf((await balance()).byFunction(value));
+    expect(error.message).toMatch(message);
+    expect(error.message).toMatch(/^Balance\.byFunction: /);
+  });
 
   test('an instance that Nest did not make is refused, with both ways out', async () => {
     await expect(new Balance().credit('1')).rejects.toThrow(

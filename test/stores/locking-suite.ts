@@ -54,7 +54,7 @@ export function lockingSuite(place: () => StorePlace): void {
       ),
     );
     expect(section.most).toBe(1);
-    expect(order).toEqual([...order].sort((a, b) => a - b));
+    expect(order).toEqual(order.toSorted((a, b) => a - b));
   });
 
   test('workers that read, sleep and write a plain counter lose nothing, in three processes', async () => {
@@ -163,7 +163,9 @@ export function lockingSuite(place: () => StorePlace): void {
       outsideLocks(() => failureOf(locks.withLock(key, { wait: 60 }, () => 1))),
     );
     expect(error).toBeInstanceOf(LockNotAcquiredError);
-    expect(error.message).toMatch(new RegExp(`^Lock "${key}" was not acquired within 60 ms: it is held by .*Balance\\.credit since \\d+ ms\\. Raise wait`));
+    expect(error.message).toMatch(
+      new RegExp(`^Lock "${key}" was not acquired within 60 ms: it is held by .*Balance\\.credit since \\d+ ms\\. Raise wait`),
+    );
     expect((error as LockNotAcquiredError).waitedMs).toBeGreaterThanOrEqual(55);
     expect((error as LockNotAcquiredError).retryAfterMs).toBeGreaterThan(1_000);
     expect((error as LockNotAcquiredError).reason).toBe('busy');

@@ -17,10 +17,7 @@ export function makeLocks(store: LockStore, settings: TestSettings = {}): LockSe
   const { ttl = 5_000, wait = 5_000, maxWaiters = 10_000, onTrouble = () => undefined, clock } = settings;
   const siblings = new Map<string, LockService>();
   const open = { prefix: 'lock', warn: () => undefined };
-  const service = new LockService(
-    { name: 'default', store, ttl, wait, maxWaiters, onTrouble, open, ...(clock && { clock }) },
-    siblings,
-  );
+  const service = new LockService({ name: 'default', store, ttl, wait, maxWaiters, onTrouble, open, ...(clock && { clock }) }, siblings);
   siblings.set('default', service);
   return service;
 }

@@ -1,0 +1,146 @@
+import { jest } from '@jest/globals';
+import type { Clock } from '../../lib/core/clock';
+import { LockStoreError } from '../../lib/core/errors';
+import type { HoldRecord } from '../../lib/core/lock-store';
+import { leaseDeadline } from '../../lib/core/lease';
+import { MemoryLockStore } from '../../lib/memory/memory-lock-store';
+import { makeLocks } from '../support/make-locks';
+
+/** Counts renewals, and fails them while told to. */
+class WatchedStore extends MemoryLockStore {
+  batches: number[] = [];
+  failing = false;
+  gone = false;
+
+  override async renew(holds: readonly HoldRecord[]): Promise<boolean[]> {
+    this.batches.push(holds.length);
+    if (this.failing) {
+      throw new LockStoreError('no reply', holds[0]?.key ?? '', { unknown: true });
+    }
+    return this.gone ? holds.map(() => false) : super.renew(holds);
+  }
+}
+
+/** Follows the fake timers, but for a wall clock that may jump and a monotonic one that may stand still. */
+class StubbedClock implements Clock {
+  jump = 0;
+  monotonic = (): number => performance.now();
+  wall = (): number => Date.now() + this.jump;
+}
+
+let store: WatchedStore;
+let clock: StubbedClock;
+
+beforeEach(() => {
+  jest.useFakeTimers({ doNotFake: ['nextTick', 'queueMicrotask', 'setImmediate'] });
+  store = new WatchedStore();
+  clock = new StubbedClock();
+});
+afterEach(() => {
+  jest.useRealTimers();
+});
+
+test('a deadline is counted from the sending, less 1 % and 2 ms', () => {
+  expect(leaseDeadline(1_000, 5_000)).toBe(1_000 + 5_000 - 52);
+});
+
+test('a lease is renewed every third of its ttl, up to a tenth earlier', async () => {
+  const lock = await makeLocks(store, { clock }).acquire('k', { ttl: 3_000 });
+  await jest.advanceTimersByTimeAsync(795);
+  expect(store.batches).toEqual([]);
+  await jest.advanceTimersByTimeAsync(210);
+  expect(store.batches).toEqual([1]);
+  await jest.advanceTimersByTimeAsync(9_000);
+  expect(store.batches.length).toBeGreaterThanOrEqual(9);
+  expect(store.batches.length).toBeLessThanOrEqual(12);
+  expect(lock.isHeld()).toBe(true);
+  await lock.release();
+  const sent = store.batches.length;
+  await jest.advanceTimersByTimeAsync(9_000);
+  expect(store.batches).toHaveLength(sent);
+  expect(jest.getTimerCount()).toBe(0);
+});
+
+test('leases that are due together go together, at most 100 in one command', async () => {
+  const locks = makeLocks(store, { clock });
+  await Promise.all(Array.from({ length: 1_000 }, (_, index) => locks.acquire(`k${index}`, { ttl: 9_000 })));
+  await jest.advanceTimersByTimeAsync(3_050);
+  expect(store.batches.reduce((sum, size) => sum + size, 0)).toBeGreaterThanOrEqual(1_000);
+  expect(Math.max(...store.batches)).toBeLessThanOrEqual(100);
+});
+
+test('a nested call asks for more with the next renewal, and never for less', async () => {
+  const locks = makeLocks(store, { clock });
+  await locks.withLock('k', { ttl: 3_000 }, async (lock) => {
+    await locks.withLock('k', { ttl: 60_000 }, () => expect(lock.remainingMs()).toBeLessThanOrEqual(3_000));
+    await locks.withLock('k', { ttl: 100 }, () => undefined);
+    await jest.advanceTimersByTimeAsync(1_050);
+    expect(lock.remainingMs()).toBeGreaterThan(50_000);
+  });
+});
+
+test('an unknown renewal moves nothing: it is tried again, and the old deadline stands', async () => {
+  const lock = await makeLocks(store, { clock }).acquire('k', { ttl: 3_000 });
+  store.failing = true;
+  await jest.advanceTimersByTimeAsync(2_900);
+  expect(store.batches.length).toBeGreaterThanOrEqual(5);
+  expect(lock.isHeld()).toBe(true);
+  await jest.advanceTimersByTimeAsync(100);
+  expect(lock.isHeld()).toBe(false);
+  expect(lock.signal.reason).toMatchObject({ code: 'LOCK_LOST', reason: 'expired' });
+});
+
+test('a renewal that says the lock is gone ends the lease at once, and aborts the signal once', async () => {
+  const lock = await makeLocks(store, { clock }).acquire('k', { ttl: 3_000 });
+  let aborts = 0;
+  lock.signal.addEventListener('abort', () => aborts++);
+  store.gone = true;
+  await jest.advanceTimersByTimeAsync(1_050);
+  expect(lock.isHeld()).toBe(false);
+  await jest.advanceTimersByTimeAsync(10_000);
+  expect(aborts).toBe(1);
+});
+
+test.each([
+  ['forward', 3_600_000],
+  ['back', -3_600_000],
+])('a wall clock that jumps %s asks for a renewal at once, and nothing else', async (_, jump) => {
+  const lock = await makeLocks(store, { clock }).acquire('k', { ttl: 60_000 });
+  await jest.advanceTimersByTimeAsync(2_100);
+  expect(store.batches).toEqual([]);
+  clock.jump = jump;
+  await jest.advanceTimersByTimeAsync(1_000);
+  expect(store.batches).toEqual([1]);
+  expect(lock.isHeld()).toBe(true);
+  await jest.advanceTimersByTimeAsync(5_000);
+  expect(store.batches).toEqual([1]);
+});
+
+test('a machine that slept past its lease learns at once that the lock is gone', async () => {
+  const lock = await makeLocks(store, { clock }).acquire('k', { ttl: 60_000 });
+  clock.jump = 120_000;
+  store.gone = true;
+  await jest.advanceTimersByTimeAsync(1_000);
+  expect(lock.signal.reason).toMatchObject({ code: 'LOCK_LOST' });
+});
+
+test('a method that restarts itself with a timer does not grow a chain of calls', async () => {
+  const locks = makeLocks(store, { clock });
+  let ticks = 0;
+  let deepest = 0;
+  const tick = (): Promise<void> =>
+    locks.withLock('k', (lock) => {
+      let depth = 0;
+      for (let frame = lock as unknown as { parent?: never } | undefined; frame; frame = frame.parent) {
+        depth++;
+      }
+      deepest = Math.max(deepest, depth);
+      if (++ticks < 3_600) {
+        setTimeout(() => void tick(), 1_000);
+      }
+    });
+  await tick();
+  await jest.advanceTimersByTimeAsync(3_700_000);
+  expect(ticks).toBe(3_600);
+  expect(deepest).toBeLessThanOrEqual(2);
+});
