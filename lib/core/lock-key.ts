@@ -63,7 +63,7 @@ export function percentEscape(character: string): string {
 }
 
 /**
- * A key with the checks and escapes of a template: `` lockKey`balance:${customerId}` ``.
+ * A key with the checks and escapes of a template, for use with the service: a tag for template literals.
  * Throws `LockKeyError` where a value is `undefined`, `null`, `NaN`, `''`, an object or an array.
  */
 export function lockKey(strings: TemplateStringsArray, ...values: readonly unknown[]): string {

@@ -1,0 +1,48 @@
+import { readdirSync, readFileSync } from 'node:fs';
+
+const readme = readFileSync('README.md', 'utf8');
+const { scripts } = JSON.parse(readFileSync('package.json', 'utf8')) as { scripts: Record<string, string> };
+
+/** Without indentation and blank lines, so that a block may stand inside a class. */
+function lines(text: string): string {
+  return `\n${text
+    .split('\n')
+    .map((line) => line.trim())
+    .filter(Boolean)
+    .join('\n')}\n`;
+}
+
+function blocks(language: string): string[] {
+  return [...readme.matchAll(new RegExp(`^\`\`\`${language}\\n(.*?)^\`\`\``, 'gms'))].map(([, block]) => block as string);
+}
+
+const compiled = readdirSync('test/readme')
+  .filter((name) => name.endsWith('.ts') && !name.endsWith('.spec.ts'))
+  .map((name) => lines(readFileSync(`test/readme/${name}`, 'utf8')));
+
+test.each(blocks('ts').map((block) => [block.split('\n')[0], block]))('the block that starts with %p is compiled', (_, block) => {
+  expect(compiled.some((file) => file.includes(lines(block as string)))).toBe(true);
+});
+
+test('every npm script that the README names exists', () => {
+  const named = [...readme.matchAll(/npm (?:run )?(start|test|demo|check|bench\w*)\b/g)].map(([, name]) => name as string);
+  expect(new Set(named)).toEqual(new Set(['start', 'test', 'demo', 'check']));
+  expect(Object.keys(scripts)).toEqual(expect.arrayContaining(named));
+});
+
+test('the smallest ACL is the one that the tests prove to be enough', () => {
+  const rights = /ACL SETUSER locker on >secret (.*)$/m.exec(readme)?.[1]?.split(' ') as string[];
+  const tested = readFileSync('test/redis/faults.spec.ts', 'utf8');
+  for (const right of rights) {
+    expect(tested).toContain(`'${right}'`);
+  }
+  expect(rights.filter((right) => right.startsWith('+'))).toHaveLength(
+    [...(/RIGHTS = \[(.*?)\]/s.exec(tested)?.[1] ?? '').matchAll(/'\+/g)].length,
+  );
+});
+
+test('every link inside the repository leads somewhere', () => {
+  for (const [, target] of readme.matchAll(/\]\((?!https?:)([^)#]+)/g)) {
+    expect(() => readFileSync(target as string)).not.toThrow();
+  }
+});
