@@ -18,13 +18,13 @@ export interface Round {
   readonly balance: number;
 }
 
-/** Hands the tasks to the members in turn, one shortly after the other, and waits until all have ended. */
+/** Hands the first tasks to one member and the next ones to another, one shortly after the other, and waits until all have ended. */
 export async function runRound({ members, account, balance }: Team, { tasks, locked, staggerMs }: RoundPlan): Promise<Round> {
   await balance.write(account, INITIAL);
   const records = await Promise.all(
     Array.from({ length: tasks }, async (_, index) => {
       await sleep(index * staggerMs);
-      const member = members[index % members.length] as Team['members'][number];
+      const member = members[Math.floor((index * members.length) / tasks)] as Team['members'][number];
       return member.run({ task: index + 1, locked });
     }),
   );
