@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto';
+import type { Clock } from './clock.js';
 import { LockLostError, LockStoreError } from './errors.js';
 import type { Hold } from './hold.js';
 import { leaseDeadline } from './lease.js';
@@ -12,8 +13,8 @@ export type AttemptResult =
   | { readonly outcome: 'failed'; readonly error: LockStoreError };
 
 /** Sends one acquire, or one join for a hold with a ticket. Rejects with what no retry mends. */
-export async function attempt(store: LockStore, hold: Hold, now: () => number): Promise<AttemptResult> {
-  const sentAt = now();
+export async function attempt(store: LockStore, hold: Hold, clock: Clock): Promise<AttemptResult> {
+  const sentAt = clock.monotonic();
   let fence: number;
   try {
     if (hold.joined) {
@@ -34,7 +35,7 @@ export async function attempt(store: LockStore, hold: Hold, now: () => number): 
     }
     throw error;
   }
-  if (store.expires && now() >= leaseDeadline(sentAt, hold.ttlMs)) {
+  if (store.expires && clock.monotonic() >= leaseDeadline(sentAt, hold.ttlMs)) {
     return { outcome: 'late' };
   }
   hold.fence = fence;

@@ -79,7 +79,8 @@ export class LockNotAcquiredError extends LockError {
     super(message, key, details.cause === undefined ? undefined : { cause: details.cause });
     this.reason = details.reason;
     this.waitedMs = Math.round(details.waitedMs);
-    this.retryAfterMs = Math.max(0, Math.ceil(details.retryAfterMs ?? 0));
+    const { retryAfterMs = 0 } = details;
+    this.retryAfterMs = Number.isFinite(retryAfterMs) ? Math.max(0, Math.ceil(retryAfterMs)) : 0;
     this.holder = details.holder;
   }
 }

@@ -4,7 +4,7 @@ import type { LockLostError, LostReason } from './errors.js';
 import { leaseDeadline } from './lease.js';
 import type { LockFrame } from './lock-frame.js';
 import type { HoldRecord } from './lock-store.js';
-import type { Waiter } from './waiter.js';
+import type { Waiter, WaitingLine } from './waiter.js';
 
 /** What a hold tells of itself to the locks it belongs to. */
 export interface HoldKeeper {
@@ -43,6 +43,8 @@ export class Hold implements HoldRecord {
   maxHoldAt = Infinity;
   /** Before this moment the lock is not given back. */
   minHoldAt = 0;
+  /** Whether it was lost or given back; nothing is left to lose then. */
+  ended = false;
   /** What its callers get once the lease is lost. */
   lost: LockLostError | undefined;
   readonly #stack: LockFrame[] = [];
@@ -63,11 +65,6 @@ export class Hold implements HoldRecord {
     return this.#stack;
   }
 
-  /** The locked calls that wait until the one on top has left. */
-  get enteringFrames(): Iterable<LockFrame> {
-    return this.#entering.values();
-  }
-
   /** The store confirmed a lease of `ttlMs` that was asked for at `sentAt`; a deadline never moves back. */
   extend(sentAt: number, ttlMs: number): void {
     this.deadline = Math.max(this.deadline, leaseDeadline(sentAt, ttlMs));
@@ -75,12 +72,12 @@ export class Hold implements HoldRecord {
 
   /** Whether the lease can be trusted at this moment; has no side effect. */
   isLive(): boolean {
-    return !this.lost && this.keeper.now() < this.deadline;
+    return !this.ended && this.keeper.now() < this.deadline;
   }
 
   /** The error of a lost lease; also tells everybody if the clock knows first. */
   loss(): LockLostError | undefined {
-    return this.lost ?? (this.isLive() ? undefined : this.keeper.lose(this, 'expired'));
+    return this.ended || this.isLive() ? this.lost : this.keeper.lose(this, 'expired');
   }
 
   /** Whether the call may enter now. */
@@ -93,13 +90,12 @@ export class Hold implements HoldRecord {
     this.#stack.push(frame);
   }
 
-  /** Lines a call up for the stack. */
-  addEntering(waiter: Waiter, frame: LockFrame): void {
-    this.#entering.set(waiter, frame);
-  }
-
-  removeEntering(waiter: Waiter): void {
-    this.#entering.delete(waiter);
+  /** Where a call waits until the one on top has left. */
+  lineFor(frame: LockFrame): WaitingLine {
+    return {
+      add: (waiter) => this.#entering.set(waiter, frame),
+      delete: (waiter) => this.#entering.delete(waiter),
+    };
   }
 
   /** Ends the waits for the stack. */

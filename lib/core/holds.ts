@@ -1,5 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Clock } from './clock.js';
+import type { Entry } from './entry.js';
 import { isLockError, LockLostError, LockStoreError, type LockError, type LostReason } from './errors.js';
 import type { Hold, HoldKeeper } from './hold.js';
 import type { LocalQueue } from './local-queue.js';
@@ -35,20 +36,23 @@ export class Holds implements HoldKeeper {
     return this.#clock.monotonic();
   }
 
-  /** A hold was granted on an attempt sent at `sentAt`. */
-  start(hold: Hold, sentAt: number, limits: { readonly renew: boolean; readonly maxHoldMs: number; readonly minHoldMs: number }): void {
+  /** A hold was granted to a call, on an attempt sent at `sentAt`. */
+  start(hold: Hold, sentAt: number, entry: Entry): void {
+    const { renew, maxHoldMs, minHoldMs } = entry.call;
+    const { expires } = this.#store;
     hold.acquiredAt = this.now();
+    hold.extend(sentAt, expires ? hold.ttlMs : Infinity);
+    hold.maxHoldAt = hold.acquiredAt + maxHoldMs;
+    hold.minHoldAt = hold.acquiredAt + minHoldMs;
+    hold.enter(entry.frame);
     this.#running.add(hold);
-    if (!this.#store.expires) {
-      hold.deadline = Infinity;
-    } else {
-      hold.extend(sentAt, hold.ttlMs);
+    if (expires || maxHoldMs < Infinity) {
+      this.#renewer.add(hold, renew && expires);
     }
-    hold.maxHoldAt = hold.acquiredAt + limits.maxHoldMs;
-    hold.minHoldAt = hold.acquiredAt + limits.minHoldMs;
-    if (this.#store.expires || limits.maxHoldMs < Infinity) {
-      this.#renewer.add(hold, limits.renew && this.#store.expires);
+    if (!hold.joined) {
+      this.#queue.granted(hold);
     }
+    this.#reporter.acquired(hold, entry.waitedMs);
   }
 
   /**
@@ -165,6 +169,7 @@ export class Holds implements HoldKeeper {
   }
 
   #forget(hold: Hold): void {
+    hold.ended = true;
     this.#running.delete(hold);
     this.#renewer.delete(hold);
     clearTimeout(this.#lingering.get(hold));

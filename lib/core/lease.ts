@@ -4,5 +4,5 @@
  * Redlock, https://redis.io/docs/latest/develop/clients/patterns/distributed-locks/).
  */
 export function leaseDeadline(sentAt: number, ttlMs: number): number {
-  return sentAt + ttlMs - (ttlMs * 0.01 + 2);
+  return sentAt + ttlMs * 0.99 - 2;
 }

@@ -22,6 +22,14 @@ export class LocalQueue {
     this.#lines.set(key, new Line());
   }
 
+  /** The caller whose turn it is has the lock. */
+  granted(hold: Hold): void {
+    const line = this.#lines.get(hold.key);
+    if (line) {
+      line.hold = hold;
+    }
+  }
+
   /** Ends a turn: the next in line is admitted and has it. */
   pass(key: string): void {
     const line = this.#lines.get(key);

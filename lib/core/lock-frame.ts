@@ -59,7 +59,7 @@ export class LockFrame implements Lock {
 
   get signal(): AbortSignal {
     this.#controller ??= new AbortController();
-    const loss = this.#told ?? this.loss();
+    const loss = this.#told ?? this.#leaseLoss();
     if (loss) {
       this.#controller.abort(loss);
     }
@@ -90,19 +90,15 @@ export class LockFrame implements Lock {
 
   /** Why the lock is not held any more; undefined while it is. */
   loss(): LockLostError | undefined {
-    for (const hold of this.holds) {
-      const loss = hold.loss();
-      if (loss) {
-        return loss;
-      }
+    const loss = this.#leaseLoss();
+    if (loss || !this.#released) {
+      return loss;
     }
-    return this.#released
-      ? new LockLostError(
-          `Lock ${this.#names()} was released before. Acquire it again, or release it after the last use.`,
-          this.keys[0] ?? '',
-          'released',
-        )
-      : undefined;
+    return new LockLostError(
+      `Lock ${this.#names()} was released before. Acquire it again, or release it after the last use.`,
+      this.keys[0] ?? '',
+      'released',
+    );
   }
 
   run<T>(fn: () => T): T {
@@ -187,6 +183,16 @@ export class LockFrame implements Lock {
 
   async [Symbol.asyncDispose](): Promise<void> {
     return this.leave();
+  }
+
+  #leaseLoss(): LockLostError | undefined {
+    for (const hold of this.holds) {
+      const loss = hold.loss();
+      if (loss) {
+        return loss;
+      }
+    }
+    return undefined;
   }
 
   #names(): string {

@@ -37,7 +37,7 @@ function describeHolder(holder: Hold | Busy): { holder: LockHolder; remainingMs:
   const now = holder.keeper.now();
   return {
     holder: { by: holder.by, heldMs: Math.round(now - holder.acquiredAt) },
-    remainingMs: Number.isFinite(holder.deadline) ? holder.deadline - now : 0,
+    remainingMs: holder.deadline - now,
   };
 }
 
@@ -52,7 +52,7 @@ function explain(givingUp: GivingUp, holder: LockHolder | undefined): string {
       return ': the application is shutting down. Repeat the call after the restart.';
     case 'cycle':
       return (
-        `: calls of one context wait for each other (${givingUp.cycle?.join(' → ')}). ` +
+        `: calls of this process wait for each other (${givingUp.cycle?.join(' → ')}). ` +
         'Take the locks in one order, or all at once with a list of keys.'
       );
     case 'busy': {

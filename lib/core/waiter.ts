@@ -1,6 +1,12 @@
 /** How a wait ended; `closed` at shutdown. A refusal rejects instead. */
 export type WaitOutcome = 'admitted' | 'timedOut' | 'aborted' | 'closed';
 
+/** Where others find a waiter to admit it; it leaves by itself when its wait ends. */
+export interface WaitingLine {
+  add(waiter: Waiter): unknown;
+  delete(waiter: Waiter): unknown;
+}
+
 /**
  * One caller's wait: ends once, by admission, its time limit, its signal, shutdown or a refusal. Its timer keeps the
  * process alive, since somebody awaits the answer.

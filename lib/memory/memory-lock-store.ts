@@ -50,7 +50,7 @@ export class MemoryLockStore implements LockStore {
       return entry;
     }
     return {
-      remainingMs: entry && this.expires ? entry.endsAt - performance.now() : 0,
+      remainingMs: entry ? entry.endsAt - performance.now() : 0,
       holder: { by: entry?.by ?? '', heldMs: entry ? Date.now() - entry.since : 0 },
     };
   }

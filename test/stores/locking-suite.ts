@@ -347,6 +347,22 @@ export function lockingSuite(place: () => StorePlace): void {
     await next.release();
   });
 
+  test('a handle that is looked at long after its release has lost nothing, and passes nobody on', async () => {
+    const troubles: string[] = [];
+    const service = makeLocks(await place().connect(), { onTrouble: ({ type }) => troubles.push(type) });
+    const lock = await service.acquire(key, { ttl: 120 });
+    await lock.release();
+    const section = new Section();
+    const others = Promise.all([service.withLock(key, () => section.run(300)), service.withLock(key, () => section.run(10))]);
+    await sleep(150);
+    expect(lock.isHeld()).toBe(false);
+    expect(() => lock.assertHeld()).toThrow(/released before/);
+    expect(lock.signal.aborted).toBe(false);
+    await others;
+    expect(section.most).toBe(1);
+    expect(troubles).toEqual([]);
+  });
+
   test("a released lock's run throws, naming the key and the next step", async () => {
     const lock = await locks.acquire(key);
     await lock.release();

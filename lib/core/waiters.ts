@@ -1,0 +1,62 @@
+import type { Clock } from './clock.js';
+import { findCycle } from './cycle.js';
+import type { Entry } from './entry.js';
+import type { Hold } from './hold.js';
+import type { LockFrame } from './lock-frame.js';
+import { Waiter, type WaitingLine, type WaitOutcome } from './waiter.js';
+
+/** Everybody in this process who waits for a lock of one store. */
+export class Waiters {
+  readonly #clock: Clock;
+  readonly #waiting = new Set<Waiter>();
+  readonly #frames = new Map<LockFrame, Hold>();
+  #closed = false;
+
+  constructor(clock: Clock) {
+    this.#clock = clock;
+  }
+
+  /** Whether nobody may wait or acquire any more. */
+  get closed(): boolean {
+    return this.#closed;
+  }
+
+  /** Waits until `until` at the latest, or the call's own limit. */
+  async wait(key: string, entry: Entry, until: number, line?: WaitingLine): Promise<WaitOutcome> {
+    const limitMs = Math.min(until, entry.giveUpAt) - this.#clock.monotonic();
+    if (this.#closed || limitMs <= 0) {
+      return this.#closed ? 'closed' : 'timedOut';
+    }
+    entry.waitedFor = key;
+    const waiter = new Waiter(limitMs, entry.call.signal, (ended) => {
+      this.#waiting.delete(ended);
+      line?.delete(ended);
+    });
+    this.#waiting.add(waiter);
+    line?.add(waiter);
+    return waiter.outcome;
+  }
+
+  /** Waits in line for what `hold` has. Throws `LockNotAcquiredError` where its calls wait for this one. */
+  async waitFor(hold: Hold, key: string, entry: Entry, line: WaitingLine): Promise<WaitOutcome> {
+    const { frame } = entry;
+    const cycle = findCycle(frame, hold, this.#frames);
+    if (cycle) {
+      throw entry.refused(key, 'cycle', hold, [...cycle, key]);
+    }
+    this.#frames.set(frame, hold);
+    try {
+      return await this.wait(key, entry, entry.giveUpAt, line);
+    } finally {
+      this.#frames.delete(frame);
+    }
+  }
+
+  /** Ends every wait, and all that would begin. */
+  close(): void {
+    this.#closed = true;
+    for (const waiter of [...this.#waiting]) {
+      waiter.close();
+    }
+  }
+}
