@@ -7,8 +7,10 @@ import { parameterNames } from './core/parameter-names.js';
 import { lockKeyNames } from './lock-key.decorator.js';
 import type { WithLockOptions } from './lock.service.js';
 import { requestLockService } from './locked-instance.js';
-import { lockMethod, type LockedMethod } from './locked-method.js';
-import { returnKindOf, type ReturnKind } from './return-kind.js';
+import { lockedGenerator } from './locked-generator.js';
+import { lockedPromise, type LockedCall, type LockedMethod } from './locked-method.js';
+import { lockedObservable } from './locked-observable.js';
+import { RETURN_KINDS, returnKindOf, type ReturnKind } from './return-kind.js';
 
 /** A method that can be locked: it returns a promise, an Observable or an async generator. */
 export type LockableMethod = (...args: never[]) => PromiseLike<unknown> | Observable<unknown> | AsyncGenerator;
@@ -22,7 +24,8 @@ export interface DistributedLockOptions<Args extends unknown[] = unknown[], Busy
   key: string | ((...args: Args) => string | readonly string[]);
   /**
    * `'throw'`; `'skip'`: resolve `undefined` or complete empty, with `wait: 0` unless set; or a function of the error and
-   * the arguments, whose result is taken. Default: `'throw'`.
+   * the arguments, whose result is taken (an Observable emits it or subscribes to it, a generator returns it). Not for a
+   * call that was aborted, or that closes a cycle. Default: `'throw'`.
    */
   onBusy?: Busy | 'throw' | 'skip' | ((error: LockNotAcquiredError, ...args: Args) => unknown) | undefined;
   /** The name of the store, where the application has several. Default: `'default'`. */
@@ -78,12 +81,22 @@ export function DistributedLock<Args extends unknown[] = unknown[], const Busy =
       name,
       place,
     );
-    const wrapper = lockMethod(method);
+    const run = RUN[method.returns];
+    const wrapper = function (this: unknown, ...args: unknown[]): unknown {
+      return run({ method, self: this, args });
+    };
     imitate(wrapper, body);
     requestLockService(target, method);
     (descriptor as PropertyDescriptor).value = wrapper;
   };
 }
+
+/** How a call of each kind of method is run. */
+const RUN: Readonly<Record<ReturnKind, (call: LockedCall) => unknown>> = {
+  promise: lockedPromise,
+  observable: lockedObservable,
+  generator: lockedGenerator,
+};
 
 function describeMethod<Args extends unknown[], Busy>(
   options: DistributedLockOptions<Args, Busy>,
@@ -92,6 +105,9 @@ function describeMethod<Args extends unknown[], Busy>(
   name: string | symbol,
   place: string,
 ): LockedMethod {
+  if (options.returns !== undefined && !RETURN_KINDS.includes(options.returns)) {
+    throw new LockConfigurationError(`${place}: returns is ${JSON.stringify(options.returns)}. Use one of '${RETURN_KINDS.join("', '")}'.`);
+  }
   return {
     place,
     body,

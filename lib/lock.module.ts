@@ -71,7 +71,12 @@ export class LockModule extends ConfigurableModuleClass implements OnApplication
 
 /** Connects the stores before anybody gets a service, so that locks work from everybody's `onModuleInit`. */
 async function openAll(services: LockServices): Promise<LockService> {
-  await Promise.all([...services.values()].map((service) => service.open()));
+  try {
+    await Promise.all([...services.values()].map((service) => service.open()));
+  } catch (error) {
+    await Promise.all([...services.values()].map((service) => service.shutdown()));
+    throw error;
+  }
   return services.get('default') as LockService;
 }
 

@@ -2,12 +2,12 @@ import { LEAST_TTL_MS, parseCall, type LockOptions } from './core/call.js';
 import { parseDuration, type Duration } from './core/duration.js';
 import { LockConfigurationError, LockNotAcquiredError } from './core/errors.js';
 import type { Lock } from './core/lock.js';
-import { checkKey } from './core/lock-key.js';
+import { checkKey, describe } from './core/lock-key.js';
 import type { OpenOptions, StoredLock } from './core/lock-store.js';
 import { Locks, type LocksSettings } from './core/locks.js';
 import { giveLockService } from './locked-instance.js';
 
-/** What a call does instead of throwing `LockNotAcquiredError`. Does not catch errors of the body. */
+/** What a call does instead of throwing `LockNotAcquiredError`, unless it was aborted or closes a cycle. Does not catch errors of the body. */
 export type OnBusy<T> = 'throw' | 'skip' | ((error: LockNotAcquiredError) => T | PromiseLike<T>);
 
 /** The options of `withLock`. */
@@ -75,7 +75,8 @@ export class LockService {
     key: string | readonly string[],
     ...rest: [(lock: Lock) => T | PromiseLike<T>] | [WithLockOptions<T> | undefined, (lock: Lock) => T | PromiseLike<T>]
   ): Promise<T | undefined> {
-    const [options = DEFAULT_OPTIONS as WithLockOptions<T>, body] = rest.length === 1 ? [undefined, rest[0]] : rest;
+    const [given, body] = rest.length === 1 ? [undefined, rest[0]] : rest;
+    const options: WithLockOptions<T> = given ?? DEFAULT_OPTIONS;
     const place = placeOf(options, 'withLock');
     if (typeof body !== 'function') {
       throw new LockConfigurationError(`${place}: there is no function to run inside the lock. Pass it as the last argument.`);
@@ -86,7 +87,7 @@ export class LockService {
     try {
       frame = await this.#locks.enter(keysOf(key, place), call, false);
     } catch (error) {
-      if (onBusy === 'throw' || !(error instanceof LockNotAcquiredError)) {
+      if (onBusy === 'throw' || !(error instanceof LockNotAcquiredError) || error.reason === 'aborted' || error.reason === 'cycle') {
         throw error;
       }
       return onBusy === 'skip' ? undefined : onBusy(error);
@@ -175,7 +176,7 @@ function keysOf(key: string | readonly string[], place: string): readonly string
     return [checkKey(key, place)];
   }
   if (!Array.isArray(key) || key.length === 0) {
-    throw new LockConfigurationError(`${place}: there is no key. Pass a text, or a list of at least one.`);
+    throw new LockConfigurationError(`${place}: the key is ${describe(key)}. Pass a text, or a list of at least one.`);
   }
   return [...new Set((key as readonly string[]).map((one) => checkKey(one, place)))].toSorted();
 }

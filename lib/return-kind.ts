@@ -1,12 +1,11 @@
+import { LockConfigurationError } from './core/errors.js';
+
 /** What a locked method gives back, and so how long its lock is held. */
-export type ReturnKind = 'promise' | 'observable' | 'generator';
+export type ReturnKind = (typeof RETURN_KINDS)[number];
+
+export const RETURN_KINDS = ['promise', 'observable', 'generator'] as const;
 
 type Tag = '[object AsyncFunction]' | '[object AsyncGeneratorFunction]' | '[object Function]';
-
-/** Whether the source alone says that a function returns a promise. */
-export function isAsyncFunction(method: Function): boolean {
-  return tagOf(method) === '[object AsyncFunction]';
-}
 
 /** Async functions and generators speak for themselves; others by their declared type, and are taken for promises otherwise. */
 export function returnKindOf(method: Function, declared: unknown): ReturnKind {
@@ -39,4 +38,19 @@ function hasMethod(value: unknown, name: string | symbol): boolean {
 
 function tagOf(method: Function): Tag {
   return Object.prototype.toString.call(method) as Tag;
+}
+
+/** The error of a body that handed back something else than it was taken for: says what to declare. */
+export function wrongReturn(
+  result: unknown,
+  { place, returns }: { readonly place: string; readonly returns: ReturnKind },
+): LockConfigurationError {
+  const [what, cure] = isObservable(result)
+    ? ['an Observable', "Declare the return type Observable<…>, or set returns: 'observable'."]
+    : isAsyncIterable(result)
+      ? ['an async iterator', "Make it an async generator, or set returns: 'generator'."]
+      : isPromise(result)
+        ? ['a promise', "Make it async, or set returns: 'promise'."]
+        : ['a value that is neither a promise nor an Observable', 'Make the method async: a lock cannot be held for a synchronous one.'];
+  return new LockConfigurationError(`${place} is locked and was taken for one that returns a ${returns}, but it returned ${what}. ${cure}`);
 }

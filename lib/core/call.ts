@@ -1,3 +1,4 @@
+import { setMaxListeners } from 'node:events';
 import { parseDuration, type Duration } from './duration.js';
 import { LockConfigurationError } from './errors.js';
 
@@ -45,6 +46,13 @@ export function parseCall(options: LockOptions, defaults: { readonly ttlMs: numb
     throw new LockConfigurationError(
       `${place}: signal is not an AbortSignal. Pass the signal of an AbortController, or AbortSignal.timeout(ms).`,
     );
+  }
+  if (reentry !== undefined && reentry !== 'context' && reentry !== 'never') {
+    throw new LockConfigurationError(`${place}: reentry is ${JSON.stringify(reentry)}. Use 'context' or 'never'.`);
+  }
+  if (signal) {
+    // Many calls may wait on one signal, each with a listener.
+    setMaxListeners(0, signal);
   }
   return {
     ttlMs: ttl === undefined ? defaults.ttlMs : parseDuration(ttl, 'ttl', LEAST_TTL_MS, place),

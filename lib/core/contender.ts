@@ -18,6 +18,8 @@ export class Contender {
   readonly #holds: Holds;
   readonly #waiters: Waiters;
   readonly #reporter: Reporter;
+  #contending = 0;
+  #onDrained: (() => void) | undefined;
 
   constructor(store: LockStore, clock: Clock, holds: Holds, waiters: Waiters, reporter: Reporter) {
     this.#store = store;
@@ -36,6 +38,27 @@ export class Contender {
    * | failed, nobody knows how | the same hold is tried again; given back once the caller gives up |
    */
   async obtain(hold: Hold, entry: Entry): Promise<void> {
+    this.#contending++;
+    try {
+      await this.#obtain(hold, entry);
+    } finally {
+      this.#contending--;
+      if (this.#contending === 0) {
+        this.#onDrained?.();
+      }
+    }
+  }
+
+  /** Resolves when no attempt is on its way any more; for shutdown, when nobody begins another. */
+  async drained(): Promise<void> {
+    if (this.#contending > 0) {
+      await new Promise<void>((resolve) => {
+        this.#onDrained = resolve;
+      });
+    }
+  }
+
+  async #obtain(hold: Hold, entry: Entry): Promise<void> {
     // Sticky: a busy reply does not tell that an earlier attempt is not still on its way.
     let unknown = false;
     try {
@@ -54,6 +77,8 @@ export class Contender {
         } else if (result.outcome === 'failed') {
           unknown ||= result.error.unknown;
           this.#reporter.storeUnavailable(hold, result.error);
+        } else {
+          this.#reporter.storeAnswered();
         }
         const busy = result.outcome === 'busy' ? result.busy : undefined;
         const paused = gaveUp || (await this.#pause(hold.key, entry, busy));

@@ -15,6 +15,8 @@ export class Entry {
   /** Host, process id and, where it is known, `Class.method`. */
   readonly by: string;
   readonly giveUpAt: number;
+  /** What it acquired itself, and did not find held by an enclosing call. */
+  readonly obtained: Hold[] = [];
   /** The key that it last had to wait for. */
   waitedFor: string | undefined;
   readonly #clock: Clock;

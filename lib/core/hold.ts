@@ -37,6 +37,8 @@ export class Hold implements HoldRecord {
   /** When the next renewal is due; `Infinity` for a fixed lease. */
   renewAt = Infinity;
   renewing = false;
+  /** Whether its code has ended, and `minHold` keeps it. */
+  lingering = false;
   /** Whether `maxHold` is over and the code was told. */
   overdue = false;
   /** When renewal stops and the code is told. */

@@ -5,8 +5,12 @@ import { isLockError, LockLostError, LockStoreError, type LockError, type LostRe
 import type { Hold, HoldKeeper } from './hold.js';
 import type { LocalQueue } from './local-queue.js';
 import type { HoldRecord, LockStore } from './lock-store.js';
+import { ttlUntil } from './lease.js';
 import { Renewer } from './renewer.js';
 import type { Reporter } from './reporter.js';
+
+/** The longest pause before a failed release is sent again, in milliseconds. */
+const LONGEST_PAUSE_MS = 1_000;
 
 /** The holds of this process in one store, from the grant to the end. */
 export class Holds implements HoldKeeper {
@@ -17,6 +21,8 @@ export class Holds implements HoldKeeper {
   readonly #renewer: Renewer;
   readonly #running = new Set<Hold>();
   readonly #lingering = new Map<Hold, NodeJS.Timeout>();
+  readonly #background = new Set<Promise<void>>();
+  #closing = false;
 
   constructor(store: LockStore, clock: Clock, queue: LocalQueue, reporter: Reporter) {
     this.#store = store;
@@ -38,13 +44,12 @@ export class Holds implements HoldKeeper {
 
   /** A hold was granted to a call, on an attempt sent at `sentAt`. */
   start(hold: Hold, sentAt: number, entry: Entry): void {
-    const { renew, maxHoldMs, minHoldMs } = entry.call;
+    const { renew, maxHoldMs } = entry.call;
     const { expires } = this.#store;
     hold.acquiredAt = this.now();
     hold.extend(sentAt, expires ? hold.ttlMs : Infinity);
-    hold.maxHoldAt = hold.acquiredAt + maxHoldMs;
-    hold.minHoldAt = hold.acquiredAt + minHoldMs;
     hold.enter(entry.frame);
+    entry.obtained.push(hold);
     this.#running.add(hold);
     if (expires || maxHoldMs < Infinity) {
       this.#renewer.add(hold, renew && expires);
@@ -53,6 +58,18 @@ export class Holds implements HoldKeeper {
       this.#queue.granted(hold);
     }
     this.#reporter.acquired(hold, entry.waitedMs);
+  }
+
+  /** The call has all its locks: from here on `maxHold` and `minHold` count. */
+  limit({ call, obtained }: Entry): void {
+    const now = this.now();
+    for (const hold of obtained) {
+      hold.minHoldAt = now + call.minHoldMs;
+      hold.maxHoldAt = now + call.maxHoldMs;
+      if (call.maxHoldMs < Infinity) {
+        this.#renewer.hasten(hold);
+      }
+    }
   }
 
   /**
@@ -83,17 +100,23 @@ export class Holds implements HoldKeeper {
       return this.#release(hold);
     }
     this.#lingering.set(hold, setTimeout(() => void this.#release(hold), lingerMs).unref());
+    hold.lingering = true;
+    hold.renewAt = Infinity;
     if (hold.minHoldAt > hold.deadline) {
-      // The lease now covers the rest, so that the lock stays taken even if this process ends.
-      hold.ttlMs = Math.max(hold.ttlMs, lingerMs);
-      void this.#renewer.renewNow(hold);
+      // One renewal covers the rest, so that the lock stays taken even if this process ends.
+      hold.ttlMs = ttlUntil(lingerMs);
+      hold.renewAt = this.now();
+      this.#renewer.hasten(hold);
     }
   }
 
   /** Releases in the background what must not stay: a late grant, an attempt of unknown outcome, a lost lease. */
   abandon(hold: HoldRecord): void {
     const { key, owner, id, fence, ttlMs, by } = hold;
-    void this.#releaseUntil({ key, owner, id, fence, ttlMs, by }, this.now() + ttlMs);
+    const release = this.#releaseUntil({ key, owner, id, fence, ttlMs, by }, this.now() + ttlMs).finally(() => {
+      this.#background.delete(release);
+    });
+    this.#background.add(release);
   }
 
   /** Ends everything: running code is told, its locks are given back, and a `minHold` is left to run out. */
@@ -117,6 +140,12 @@ export class Holds implements HoldKeeper {
     });
     await Promise.all(releases);
     this.#renewer.stop();
+  }
+
+  /** Waits for the releases in the background, which are not repeated any more, for as long as one command may take. */
+  async settle(): Promise<void> {
+    this.#closing = true;
+    await Promise.race([Promise.all(this.#background), sleep(LONGEST_PAUSE_MS, undefined, { ref: false })]);
   }
 
   async #release(hold: Hold): Promise<void> {
@@ -151,8 +180,8 @@ export class Holds implements HoldKeeper {
         await this.#store.release(hold);
         return;
       } catch (error) {
-        const pauseMs = hold.ttlMs / 10;
-        if (!(error instanceof LockStoreError) || this.now() + pauseMs >= until) {
+        const pauseMs = Math.min(hold.ttlMs / 10, LONGEST_PAUSE_MS);
+        if (this.#closing || !(error instanceof LockStoreError) || this.now() + pauseMs >= until) {
           return;
         }
         await sleep(pauseMs, undefined, { ref: false });

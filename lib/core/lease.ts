@@ -6,3 +6,8 @@
 export function leaseDeadline(sentAt: number, ttlMs: number): number {
   return sentAt + ttlMs * 0.99 - 2;
 }
+
+/** The ttl whose deadline is `ms` after its sending. */
+export function ttlUntil(ms: number): number {
+  return (ms + 2) / 0.99;
+}

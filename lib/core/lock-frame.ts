@@ -18,6 +18,7 @@ export class LockFrame implements Lock {
   #released = false;
   #running = 0;
   #warned = false;
+  #leaving: Promise<void> | undefined;
   #controller: AbortController | undefined;
   #told: LockLostError | undefined;
 
@@ -111,7 +112,7 @@ export class LockFrame implements Lock {
       this.#running--;
       throw error;
     }
-    if (isThenable(result)) {
+    if (result instanceof Promise) {
       const ended = (): void => {
         this.#running--;
       };
@@ -126,15 +127,22 @@ export class LockFrame implements Lock {
   tell(loss: LockLostError): void {
     if (!this.#told) {
       this.#told = loss;
-      this.#controller?.abort(loss);
+      // Listeners belong to this call: a timer that tells of the loss may run in another call's context.
+      runInFrame(this, () => this.#controller?.abort(loss));
     }
+  }
+
+  /** Nobody has seen the lock yet, and its locks are taken anew: what was lost before is forgotten. */
+  startOver(): void {
+    this.#told = undefined;
+    this.#controller = undefined;
   }
 
   /** Runs the body and leaves. Rejects with `LockLostError` if the lease ended before the body did; the body's own error goes first. */
   async runAndLeave<T>(body: (lock: Lock) => T | PromiseLike<T>): Promise<T> {
     let result: T;
     try {
-      result = await this.run(() => body(this));
+      result = await this.run(() => settleOnce(body(this)));
       // Lets the clock tell of a loss that no timer could, after a blocked event loop.
       this.loss();
     } finally {
@@ -147,11 +155,12 @@ export class LockFrame implements Lock {
     return result;
   }
 
-  /** Leaves every lock it is in, last taken first. Safe to call twice. */
-  async leave(): Promise<void> {
-    if (this.#released) {
-      return;
-    }
+  /** Leaves every lock it is in, last taken first. A second call waits for the first. */
+  leave(): Promise<void> {
+    return (this.#leaving ??= this.#leaveAll());
+  }
+
+  async #leaveAll(): Promise<void> {
     this.#released = true;
     this.parent = skipLeft(this.parent);
     if (this.holds.length === 1) {
@@ -159,6 +168,7 @@ export class LockFrame implements Lock {
     } else {
       await Promise.all(this.holds.toReversed().map((hold) => hold.leave(this)));
     }
+    // The release itself may have found that the lock was gone.
     const loss = this.lostLease();
     if (loss) {
       this.tell(loss);
@@ -200,6 +210,12 @@ export class LockFrame implements Lock {
   }
 }
 
-function isThenable(value: unknown): value is PromiseLike<unknown> {
-  return typeof value === 'object' && value !== null && 'then' in value && typeof value.then === 'function';
+/** A lazy thenable, such as a query builder, runs each time its `then` is called: once, and inside the lock. */
+function settleOnce<T>(result: T | PromiseLike<T>): T | Promise<T> {
+  if (result instanceof Promise || typeof result !== 'object' || result === null || !('then' in result)) {
+    return result as T | Promise<T>;
+  }
+  return new Promise((resolve, reject) => {
+    result.then(resolve, reject);
+  });
 }

@@ -75,12 +75,13 @@ export function lockKey(strings: TemplateStringsArray, ...values: readonly unkno
   return checkKey(key, place);
 }
 
-function describe(value: unknown): string {
+/** A value for a message, without its content where that may be large or private. */
+export function describe(value: unknown): string {
   if (value === '') {
     return 'an empty string';
   }
   if (Array.isArray(value)) {
-    return 'an array';
+    return value.length === 0 ? 'an empty list' : 'an array';
   }
   return typeof value === 'object' && value !== null ? 'an object' : String(value);
 }

@@ -64,7 +64,9 @@ export class Locks {
   /** Rejects waiters and new calls, and ends what runs. */
   async shutdown(): Promise<void> {
     this.#waiters.close();
-    await this.#holds.shutdown();
+    // What is still on its way is given back too, before the store is closed.
+    await Promise.all([this.#contender.drained(), this.#holds.shutdown()]);
+    await this.#holds.settle();
   }
 
   /** Calls of this process that wait for the key. */
@@ -84,6 +86,7 @@ export class Locks {
           at = -1;
         }
       }
+      this.#holds.limit(entry);
     } catch (error) {
       gaveUp = error instanceof LockNotAcquiredError ? error.reason : undefined;
       await frame.leave();
@@ -143,7 +146,7 @@ export class Locks {
     if (hold.admits(frame)) {
       hold.enter(frame);
     } else {
-      const outcome = await this.#waiters.waitFor(hold, key, entry, hold.lineFor(frame));
+      const outcome = await this.#waiters.waitFor({ hold }, key, entry, hold.lineFor(frame));
       if (outcome !== 'admitted') {
         throw entry.refused(key, outcome, hold);
       }
@@ -171,19 +174,21 @@ export class Locks {
       throw entry.refused(key, 'tooManyWaiters', line.hold);
     }
     // Only a call made from inside a lock can be waited for by the one that it waits for.
-    return line.hold && frame.parent
-      ? this.#waiters.waitFor(line.hold, key, entry, line.waiting)
+    return frame.parent
+      ? this.#waiters.waitFor(line, key, entry, line.waiting)
       : this.#waiters.wait(key, entry, entry.giveUpAt, line.waiting);
   }
 }
 
 /** Losing one lock while the next was waited for: all are held together, or none is. */
-async function startOver(lost: Hold, { frame, owner }: Entry): Promise<void> {
-  if (lost.owner !== owner) {
+async function startOver(lost: Hold, { frame, obtained }: Entry): Promise<void> {
+  if (!obtained.includes(lost)) {
     // It is an enclosing call's lock, and that call has to hear of it.
     throw lost.loss();
   }
+  obtained.length = 0;
   await Promise.all(frame.holds.splice(0).map((hold) => hold.leave(frame)));
+  frame.startOver();
 }
 
 /** Rejects as soon as the signal aborts; an attempt in flight goes on, and what it brings is given back. */
@@ -194,6 +199,9 @@ function orAbort(entering: Promise<LockFrame>, entry: Entry, signal: AbortSignal
     entering
       .then((frame) => {
         if (signal.aborted) {
+          for (const hold of entry.obtained) {
+            hold.minHoldAt = 0;
+          }
           void frame.leave();
         }
         resolve(frame);

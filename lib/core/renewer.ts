@@ -1,3 +1,4 @@
+import { AsyncResource } from 'node:async_hooks';
 import type { Clock } from './clock.js';
 import { LockLostError, type LostReason } from './errors.js';
 import type { Hold } from './hold.js';
@@ -42,13 +43,15 @@ export class Renewer {
     this.#wakeBy(Math.min(dueAt(hold), now + LONGEST_PAUSE_MS), now);
   }
 
-  delete(hold: Hold): void {
-    this.#holds.delete(hold);
+  /** Something about the hold is due earlier than it was. */
+  hasten(hold: Hold): void {
+    if (this.#holds.has(hold)) {
+      this.#wakeBy(dueAt(hold), this.#clock.monotonic());
+    }
   }
 
-  /** Asks for a renewal of one hold at once. */
-  async renewNow(hold: Hold): Promise<void> {
-    await this.#renew([hold], this.#clock.monotonic());
+  delete(hold: Hold): void {
+    this.#holds.delete(hold);
   }
 
   stop(): void {
@@ -73,7 +76,8 @@ export class Renewer {
     this.#timer.unref();
   }
 
-  readonly #wake = (): void => {
+  /** Bound to where the store was opened: the timer must not keep the context of the call that armed it. */
+  readonly #wake = AsyncResource.bind((): void => {
     this.#wakesAt = Infinity;
     const now = this.#clock.monotonic();
     const jumped = this.#hasJumped(now);
@@ -103,7 +107,7 @@ export class Renewer {
     if (this.#holds.size > 0) {
       this.#wakeBy(next, now);
     }
-  };
+  });
 
   /** A machine that slept stops the monotonic clock only; the leases on the server ran on. */
   #hasJumped(now: number): boolean {
@@ -142,7 +146,7 @@ export class Renewer {
       }
       if (!hold.overdue) {
         // An unknown outcome moves nothing: the old deadline stands, and the renewal is tried again before it.
-        hold.renewAt = held ? nextRenewal(now, hold.ttlMs) : now + Math.min(ttlMs / 10, LONGEST_PAUSE_MS);
+        hold.renewAt = held ? (hold.lingering ? Infinity : nextRenewal(now, hold.ttlMs)) : now + Math.min(ttlMs / 10, LONGEST_PAUSE_MS);
       }
       this.#wakeBy(dueAt(hold), now);
     });

@@ -17,7 +17,7 @@ export class Reporter {
   }
 
   acquired(hold: Hold, waitedMs: number): void {
-    this.#unavailable = false;
+    this.storeAnswered();
     if (hasListeners()) {
       publish({ type: 'acquired', ...this.#subject(hold), fence: hold.fence, waitedMs });
     }
@@ -49,6 +49,10 @@ export class Reporter {
       this.#unavailable = true;
       this.#trouble({ type: 'storeUnavailable', ...this.#subject(hold), error });
     }
+  }
+
+  storeAnswered(): void {
+    this.#unavailable = false;
   }
 
   #trouble(trouble: LockTrouble): void {

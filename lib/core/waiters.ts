@@ -1,7 +1,6 @@
 import type { Clock } from './clock.js';
-import { findCycle } from './cycle.js';
+import { findCycle, type Wanted } from './cycle.js';
 import type { Entry } from './entry.js';
-import type { Hold } from './hold.js';
 import type { LockFrame } from './lock-frame.js';
 import { Waiter, type WaitingLine, type WaitOutcome } from './waiter.js';
 
@@ -9,7 +8,7 @@ import { Waiter, type WaitingLine, type WaitOutcome } from './waiter.js';
 export class Waiters {
   readonly #clock: Clock;
   readonly #waiting = new Set<Waiter>();
-  readonly #frames = new Map<LockFrame, Hold>();
+  readonly #frames = new Map<LockFrame, Wanted>();
   #closed = false;
 
   constructor(clock: Clock) {
@@ -37,14 +36,14 @@ export class Waiters {
     return waiter.outcome;
   }
 
-  /** Waits in line for what `hold` has. Throws `LockNotAcquiredError` where its calls wait for this one. */
-  async waitFor(hold: Hold, key: string, entry: Entry, line: WaitingLine): Promise<WaitOutcome> {
+  /** Waits in line for what `wanted` has. Throws `LockNotAcquiredError` where its calls wait for this one. */
+  async waitFor(wanted: Wanted, key: string, entry: Entry, line: WaitingLine): Promise<WaitOutcome> {
     const { frame } = entry;
-    const cycle = findCycle(frame, hold, this.#frames);
+    const cycle = findCycle(frame, wanted, this.#frames);
     if (cycle) {
-      throw entry.refused(key, 'cycle', hold, [...cycle, key]);
+      throw entry.refused(key, 'cycle', wanted.hold, [...cycle, key]);
     }
-    this.#frames.set(frame, hold);
+    this.#frames.set(frame, wanted);
     try {
       return await this.wait(key, entry, entry.giveUpAt, line);
     } finally {

@@ -1,3 +1,5 @@
+import { AsyncResource } from 'node:async_hooks';
+
 /** A command that got no reply in time; whether it was carried out is unknown. */
 export class CommandTimeout extends Error {
   constructor(limitMs: number) {
@@ -8,20 +10,28 @@ export class CommandTimeout extends Error {
 interface Pending {
   readonly sentAt: number;
   readonly limitMs: number;
-  readonly reject: (error: CommandTimeout) => void;
+  readonly reject: (error: Error) => void;
 }
 
 /** How often open commands are looked at, in milliseconds: the most by which a timeout is late. */
 const SWEEP_MS = 20;
+/** A connection counts as half open after so many times its slowest reply without any answer. */
+const PATIENCE = 4;
+/** What the slowest reply is taken for before the first, and what it is at least, in milliseconds. */
+const SLOWEST_MS = { first: 250, least: 75 } as const;
 
-/** Bounds the time of commands, with one timer for all of them. */
+/** Bounds the time of commands, with one timer for all of them, and tells when nothing is answered at all. */
 export class CommandTimeouts {
   readonly #pending = new Set<Pending>();
   readonly #onSilence: () => void;
   #timer: NodeJS.Timeout | undefined;
+  #sweepsAt = 0;
   #lastReplyAt = 0;
+  /** The time of the slowest reply of late; a slow link is not a dead one. */
+  #slowestMs: number = SLOWEST_MS.first;
+  /** When the first command was sent that timed out, and after which nothing was answered. */
+  #silentSince: number | undefined;
 
-  /** `onSilence` is called when a command timed out and nothing else was answered since it was sent. */
   constructor(onSilence: () => void) {
     this.#onSilence = onSilence;
   }
@@ -30,7 +40,7 @@ export class CommandTimeouts {
     return new Promise((resolve, reject) => {
       const pending = { sentAt: performance.now(), limitMs, reject };
       this.#pending.add(pending);
-      this.#timer ??= this.#arm();
+      this.#arm(pending.sentAt);
       command.then(
         (reply) => {
           this.#answered(pending);
@@ -44,36 +54,57 @@ export class CommandTimeouts {
     });
   }
 
+  /** Ends what is still open, which nobody will answer. */
   stop(): void {
     clearTimeout(this.#timer);
-    this.#timer = undefined;
+    for (const { reject } of this.#pending) {
+      reject(new Error('the store was closed'));
+    }
+    this.#pending.clear();
   }
 
-  #arm(): NodeJS.Timeout {
-    return setTimeout(this.#sweep, SWEEP_MS).unref();
+  #arm(now: number): void {
+    if (this.#timer === undefined) {
+      this.#sweepsAt = now + SWEEP_MS;
+      this.#timer = setTimeout(this.#sweep, SWEEP_MS).unref();
+    }
   }
 
+  /** A late reply counts too: the connection is slow, and not dead. */
   #answered(pending: Pending): void {
     this.#pending.delete(pending);
     this.#lastReplyAt = performance.now();
+    this.#slowestMs = Math.max(this.#lastReplyAt - pending.sentAt, this.#slowestMs * 0.9, SLOWEST_MS.least);
+    this.#silentSince = undefined;
   }
 
-  readonly #sweep = (): void => {
+  readonly #sweep = AsyncResource.bind((): void => {
     this.#timer = undefined;
+    if (performance.now() - this.#sweepsAt > SWEEP_MS) {
+      // The event loop was blocked: replies may lie unread, and are read before an immediate runs.
+      setImmediate(() => this.#judge()).unref();
+    } else {
+      this.#judge();
+    }
+  });
+
+  #judge(): void {
     const now = performance.now();
-    let silent = false;
     for (const pending of this.#pending) {
       if (now - pending.sentAt >= pending.limitMs) {
-        silent ||= this.#lastReplyAt < pending.sentAt;
         this.#pending.delete(pending);
         pending.reject(new CommandTimeout(pending.limitMs));
+        if (this.#lastReplyAt < pending.sentAt) {
+          this.#silentSince ??= pending.sentAt;
+        }
       }
     }
-    if (silent) {
+    if (this.#silentSince !== undefined && now - this.#silentSince >= PATIENCE * this.#slowestMs) {
+      this.#silentSince = undefined;
       this.#onSilence();
     }
     if (this.#pending.size > 0) {
-      this.#timer = this.#arm();
+      this.#arm(now);
     }
-  };
+  }
 }

@@ -26,6 +26,7 @@ export type RedisSource = RedisClient | string | RedisConnectionOptions;
 /** What the store uses of a client of its own. */
 export interface Connection {
   readonly isCluster?: boolean;
+  readonly status: string;
   readonly options: { enableOfflineQueue?: boolean };
   /** The socket of a single connection; a cluster has one per node, and none here. */
   readonly stream?: { destroy(): void } | null;

@@ -124,6 +124,7 @@ export class RedisLockStore implements LockStore {
   async #run(script: Script, key: string, keys: readonly string[], args: readonly (string | number)[], ttlMs: number): Promise<unknown> {
     const limitMs = Math.min(ttlMs / 4, COMMAND_MS);
     try {
+      this.#refuseClosed();
       const connection = this.#connection ?? (await this.#open());
       try {
         return await this.#timeouts.bound(connection.evalsha(script.sha, keys.length, ...keys, ...args), limitMs);
@@ -143,19 +144,6 @@ export class RedisLockStore implements LockStore {
   }
 
   async #makeConnections(): Promise<Connection> {
-    if (this.#closed) {
-      throw new LockConfigurationError('RedisLockStore was closed. Make a new one for new locks.');
-    }
-    const connection = await makeConnection(this.#source, { enableOfflineQueue: true, maxRetriesPerRequest: 0 });
-    connection.on('ready', () => {
-      this.#connectionError = undefined;
-      // Commands wait for the first connection only: later ones fail at once, and are sent again while the caller waits.
-      connection.options.enableOfflineQueue = false;
-    });
-    connection.on('error', (error: Error) => {
-      this.#connectionError = error;
-    });
-    connection.connect().catch(() => undefined);
     const channel = this.#keys.wake(this.#process);
     this.#subscriber = new RedisSubscriber(
       channel,
@@ -165,14 +153,33 @@ export class RedisLockStore implements LockStore {
           `Redis refused SUBSCRIBE on ${this.#keys.wake('*')}: ${error.message}. A forced release is noticed at the next renewal.`,
         ),
     );
-    await this.#subscriber.open(this.#source);
+    this.#refuseClosed();
+    const connection = await makeConnection(this.#source, { enableOfflineQueue: true, maxRetriesPerRequest: 0 });
+    this.#refuseClosed();
     this.#connection = connection;
+    connection.on('ready', () => {
+      this.#connectionError = undefined;
+      // Commands wait for the first connection only: later ones fail at once, and are sent again while the caller waits.
+      connection.options.enableOfflineQueue = false;
+    });
+    connection.on('error', (error: Error) => {
+      this.#connectionError = error;
+    });
+    connection.connect().catch(() => undefined);
+    await this.#subscriber.open(this.#source);
+    this.#refuseClosed();
     return connection;
+  }
+
+  #refuseClosed(): void {
+    if (this.#closed) {
+      throw new LockConfigurationError('RedisLockStore was closed. Make a new one for new locks.');
+    }
   }
 
   /** A connection on which nothing is answered may be half open; another one is not. */
   #reconnect(): void {
-    if (!this.#closed && this.#connection) {
+    if (this.#connection?.status === 'ready') {
       reconnect(this.#connection);
     }
   }

@@ -46,6 +46,7 @@ export class RedisSubscriber {
   #ping(connection: Connection): void {
     if (!this.#answered) {
       reconnect(connection);
+      return;
     }
     this.#answered = false;
     connection.ping().then(

@@ -97,7 +97,11 @@ export const RENEW = script(
 local replies = {}
 for i, lock in ipairs(KEYS) do
   local owner, fence, hold, ttl = ARGV[4 * i - 3], ARGV[4 * i - 2], 'hold:' .. ARGV[4 * i - 1], tonumber(ARGV[4 * i])
-  local held = redis.call('HMGET', lock, 'owner', 'fence', 'ttl', hold)
+  -- A foreign key under one name is that lock's loss, and no failure of the others.
+  local held = redis.pcall('HMGET', lock, 'owner', 'fence', 'ttl', hold)
+  if held.err and not string.find(held.err, '^WRONGTYPE') then
+    return held
+  end
   replies[i] = 0
   if held[1] == owner and held[2] == fence and held[4] then
     replies[i] = 1

@@ -509,6 +509,81 @@ describe('what a method returns', () => {
     expect(await isFree()).toBe(true);
   });
 
+  test('a generator whose lease is lost is ended where it stands, and its own error goes first', async () => {
+    const ended: string[] = [];
+    @Injectable()
+    class Sample {
+      @DistributedLock({ key: 'own', ttl: 120, renew: false })
+      async *pages(error?: Error): AsyncGenerator<number> {
+        try {
+          yield 1;
+          yield 2;
+        } finally {
+          ended.push('closed');
+          if (error) {
+            // oxlint-disable-next-line no-unsafe-finally -- the body's own error is the point
+            throw error;
+          }
+        }
+      }
+    }
+    const sample = await provide(Sample);
+    const first = sample.pages();
+    await first.next();
+    await sleep(200);
+    await expect(first.next()).rejects.toMatchObject({ code: 'LOCK_LOST' });
+    const own = new TypeError('own');
+    const second = sample.pages(own);
+    await second.next();
+    await sleep(200);
+    await expect(second.next()).rejects.toBe(own);
+    expect(ended).toEqual(['closed', 'closed']);
+  });
+
+  test('a source that emits while it is subscribed to sees an unsubscription', async () => {
+    let emitted = 0;
+    @Injectable()
+    class Sample {
+      @DistributedLock('endless')
+      count(): Observable<number> {
+        return new Observable((subscriber) => {
+          while (!subscriber.closed && emitted < 1_000) {
+            subscriber.next(++emitted);
+          }
+        });
+      }
+    }
+    expect(await firstValueFrom((await provide(Sample)).count().pipe(take(1)))).toBe(1);
+    expect(emitted).toBe(1);
+  });
+
+  test('onBusy as a function answers for an Observable and a generator', async () => {
+    @Injectable()
+    class Sample {
+      @DistributedLock({ key: 'busy', wait: 0, onBusy: () => of('a', 'b') })
+      stream(): Observable<string> {
+        return of('ran');
+      }
+      @DistributedLock({ key: 'busy', wait: 0, onBusy: () => 'one' })
+      value(): Observable<string> {
+        return of('ran');
+      }
+      @DistributedLock({ key: 'busy', wait: 0, onBusy: () => 'answer' })
+      async *generator(): AsyncGenerator<string, string> {
+        yield 'ran';
+        return 'ran';
+      }
+    }
+    const module = await makeModule({ providers: [Sample] });
+    const sample = module.get(Sample);
+    const held = await module.get(LockService).acquire('busy');
+    expect(await firstValueFrom(sample.stream().pipe(toArray()))).toEqual(['a', 'b']);
+    expect(await firstValueFrom(sample.value().pipe(toArray()))).toEqual(['one']);
+    expect(await sample.generator().next()).toEqual({ value: 'answer', done: true });
+    await held.release();
+    expect(await firstValueFrom(sample.stream().pipe(toArray()))).toEqual(['ran']);
+  });
+
   test("onBusy: 'skip' completes an Observable and a generator empty", async () => {
     await locks.withLock('k', () =>
       outsideLocks(async () => {

@@ -134,6 +134,25 @@ describe("users' own tests", () => {
   });
 });
 
+test('a replacement that delegates to the real service may be busy', async () => {
+  @Injectable()
+  class Job {
+    @DistributedLock({ key: 'job', onBusy: 'skip' })
+    async run(): Promise<string | undefined> {
+      return 'ran';
+    }
+  }
+  const real = (await Test.createTestingModule({ imports: [LockModule.forTesting()] }).compile()).get(LockService);
+  const module = await Test.createTestingModule({ imports: [LockModule.forTesting()], providers: [Job] })
+    .overrideProvider(LockService)
+    .useValue({ withLock: (...args: Parameters<LockService['withLock']>) => real.withLock(...args) })
+    .compile();
+  expect(await module.get(Job).run()).toBe('ran');
+  await using held = await real.acquire('job');
+  expect(held.isHeld()).toBe(true);
+  expect(await module.get(Job).run()).toBeUndefined();
+});
+
 describe('events and logs', () => {
   test('tell what operators need to see, and no owners and tickets', async () => {
     const events: LockEvent[] = [];

@@ -70,6 +70,7 @@ describe('when the class is loaded', () => {
     ['a wait in parsecs', { key: 'k', wait: '5 parsecs' }, /wait is '5 parsecs'/],
     ['a zero maxHold', { key: 'k', maxHold: 0 }, /maxHold is 0/],
     ['a negative minHold', { key: 'k', minHold: -1 }, /minHold is -1/],
+    ['an unknown kind of result', { key: 'k', returns: 'stream' }, /returns is "stream"\. Use one of 'promise', 'observable', 'generator'/],
     ['an unknown onBusy', { key: 'k', onBusy: 'ignore' }, /onBusy is "ignore"\. Use 'throw', 'skip' or a function/],
   ])('%s is refused, naming the class and the method', (_, options, message) => {
     const thrown = messageOf(() => load(options));
@@ -193,9 +194,9 @@ describe('when a method is called', () => {
   });
 
   test.each([
-    [undefined, /a key is undefined|there is no key/],
+    [undefined, /the key is undefined\. Pass a text/],
     ['', /the key is empty/],
-    [[], /there is no key/],
+    [[], /the key is an empty list/],
     [['a', 7], /a key is 7, not a string/],
   ])('a key function that returns %p is refused', async (value, message) => {
     const error = await rejectionOf((await balance()).byFunction(value));
@@ -216,9 +217,13 @@ describe('when a method is called', () => {
     await expect(locks.withLock('k', { ttl: 0 }, () => 1)).rejects.toThrow(/^LockService\.withLock: ttl is 0/);
     await expect(locks.acquire('k', { wait: '5 parsecs' })).rejects.toThrow(/^LockService\.acquire: wait is '5 parsecs'/);
     await expect(locks.acquire('k', { signal: {} as never })).rejects.toThrow(/signal is not an AbortSignal\. Pass/);
+    await expect(locks.withLock('k', { reentry: 'contxt' as never }, () => 1)).rejects.toThrow(
+      /reentry is "contxt"\. Use 'context' or 'never'/,
+    );
+    await expect(locks.withLock('k', null as never, () => 'ran')).resolves.toBe('ran');
     await expect(locks.withLock('', () => 1)).rejects.toThrow(/the key is empty/);
-    await expect(locks.withLock([], () => 1)).rejects.toThrow(/there is no key/);
-    await expect(locks.withLock(7 as never, () => 1)).rejects.toThrow(/there is no key/);
+    await expect(locks.withLock([], () => 1)).rejects.toThrow(/the key is an empty list/);
+    await expect(locks.withLock(7 as never, () => 1)).rejects.toThrow(/the key is 7\. Pass a text/);
     await expect(locks.withLock('k', undefined as never)).rejects.toThrow(/no function to run inside the lock/);
     await expect(locks.inspect('')).rejects.toThrow(/the key is empty/);
     await expect(locks.forceRelease('k', { fence: Number.NaN })).rejects.toThrow(/fence is NaN\. Pass the fence that inspect/);

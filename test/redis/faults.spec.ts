@@ -87,6 +87,16 @@ describe('a reply that is lost', () => {
     expect(performance.now() - startedAt).toBeLessThan(2_000);
   });
 
+  test("release's, of a lock with a long ttl: it is sent again within seconds", async () => {
+    await locks.withLock('k', { ttl: '10m' }, () => {
+      proxy.mode = 'blackhole';
+      setTimeout(() => (proxy.mode = 'pass'), 1_200);
+    });
+    expect(await server.client.exists(lockOf('k'))).toBe(1);
+    await sleep(3_500);
+    expect(await server.client.exists(lockOf('k'))).toBe(0);
+  });
+
   test("renewal's: the next one follows, and nothing is lost", async () => {
     await locks.withLock('k', { ttl: 900 }, async (lock) => {
       proxy.mode = 'dropReplies';
@@ -152,6 +162,72 @@ describe('a server that does not answer', () => {
   });
 });
 
+describe('a slow connection', () => {
+  test('is not taken for a dead one because one caller has a short ttl', async () => {
+    proxy.latencyMs = 90;
+    let failed = 0;
+    const until = performance.now() + 1_500;
+    const short = (async () => {
+      while (performance.now() < until) {
+        await locks.acquire('short', { ttl: 200, wait: 0 }).then(
+          (lock) => lock.release(),
+          () => sleep(5),
+        );
+      }
+    })();
+    while (performance.now() < until) {
+      await locks.withLock('long', { ttl: 10_000, wait: 0 }, () => undefined).catch(() => failed++);
+    }
+    await short;
+    expect(failed).toBe(0);
+  });
+
+  test('leaves nothing behind at shutdown: what was on its way is given back', async () => {
+    proxy.latencyMs = 100;
+    const call = locks.acquire('k', { ttl: 20_000 }).catch((error: Error) => error);
+    await sleep(30);
+    await locks.shutdown();
+    expect(await call).toMatchObject({ reason: 'shutdown' });
+    expect(await server.client.exists(lockOf('k'))).toBe(0);
+  });
+
+  test('is not made anew where it was the event loop that was blocked', async () => {
+    const before = Number(/total_connections_received:(\d+)/.exec(await server.client.info('stats'))?.[1]);
+    const acquiring = locks.acquire('k', { ttl: 1_000, wait: 0 });
+    await sleep(0);
+    const until = performance.now() + 600;
+    while (performance.now() < until) {
+      // Blocked past the command's limit; the reply lies unread.
+    }
+    await (await acquiring).release();
+    expect(troubles).toEqual([]);
+    expect(Number(/total_connections_received:(\d+)/.exec(await server.client.info('stats'))?.[1])).toBe(before);
+  });
+});
+
+describe('closing', () => {
+  const clients = async (): Promise<number> => ((await server.client.client('LIST')) as string).trim().split('\n').length;
+
+  test('while the store opens leaves no connection behind', async () => {
+    const before = await clients();
+    const own = new RedisLockStore(server.url);
+    const opening = own.open({ prefix: 'lock', warn: () => undefined });
+    await own.close();
+    await expect(opening).rejects.toThrow(/was closed/);
+    await sleep(400);
+    expect(await clients()).toBe(before);
+  });
+
+  test('ends calls that wait for the first connection', async () => {
+    const own = new RedisLockStore(`redis://127.0.0.1:${await freePort()}`);
+    const service = makeLocks(own);
+    const calls = Promise.allSettled([service.acquire('a'), service.acquire('b')]);
+    await sleep(80);
+    await service.shutdown();
+    expect((await calls).map(({ status }) => status)).toEqual(['rejected', 'rejected']);
+  });
+});
+
 describe('locks that vanish', () => {
   test('a key deleted behind its back is lost within a renewal, aborts the signal and rejects the call', async () => {
     let toldAfter = Infinity;
@@ -212,6 +288,25 @@ describe('a server that refuses', () => {
     await server.client.set(lockOf('k'), 'mine');
     await expect(locks.acquire('k')).rejects.toThrow(/WRONGTYPE.*Choose another prefix/);
     await expect(locks.acquire('k')).rejects.toBeInstanceOf(LockConfigurationError);
+  });
+
+  test('a foreign key in the place of one lock does not take the others along', async () => {
+    const held = await Promise.all(['a', 'b', 'c'].map((key) => locks.acquire(key, { ttl: 600 })));
+    await server.client.set(lockOf('b'), 'mine');
+    await sleep(700);
+    expect(held.map((lock) => lock.isHeld())).toEqual([true, false, true]);
+    await Promise.all(held.map((lock) => lock.release()));
+  });
+
+  test('an outage is told once, and the next one again', async () => {
+    for (const round of [1, 2]) {
+      await server.kill();
+      await locks.acquire('k', { wait: 0 }).catch(() => undefined);
+      await locks.acquire('k', { wait: 0 }).catch(() => undefined);
+      expect(troubles).toHaveLength(round);
+      await server.start();
+      await locks.withLock('k', { wait: 5_000 }, () => undefined);
+    }
   });
 
   test('a wrong password fails at start, naming what to correct and not the password', async () => {

@@ -425,7 +425,10 @@ export function lockingSuite(place: () => StorePlace): void {
     const [a, b] = [`${key} a`, `${key} b`];
     const elsewhere = makeLocks(await place().connect());
     const held = await elsewhere.acquire(b);
-    const both = locks.withLock([a, b], { ttl: 300 }, (lock) => [lock.fenceOf(a), lock.fenceOf(b)]);
+    const both = locks.withLock([a, b], { ttl: 300 }, (lock) => {
+      expect(lock.signal.aborted).toBe(false);
+      return [lock.fenceOf(a), lock.fenceOf(b)];
+    });
     await sleep(50);
     const { fence } = (await elsewhere.inspect(a)) as { fence: number };
     expect(await elsewhere.forceRelease(a, { fence })).toBe(true);
@@ -476,6 +479,88 @@ export function lockingSuite(place: () => StorePlace): void {
   test('a ticket works within its own process too, where its holder waits for it', async () => {
     await locks.withLock(key, (lock) => outsideLocks(() => locks.withLock(key, { ticket: lock.ticket, wait: 0 }, () => 1)));
     expect(await locks.inspect(key)).toBeNull();
+  });
+
+  test('a lazy thenable that the body returns runs once, and inside the lock', async () => {
+    const runs: unknown[] = [];
+    const query = {
+      // oxlint-disable-next-line no-thenable -- as query builders are
+      then(resolve: (value: string) => void): void {
+        runs.push(currentLock()?.keys[0]);
+        setTimeout(() => resolve('rows'), 5);
+      },
+    };
+    expect(await locks.withLock(key, () => query as PromiseLike<string>)).toBe('rows');
+    expect(runs).toEqual([key]);
+  });
+
+  test("a lost lease tells its own call, in that call's context, while another call runs", async () => {
+    const seen: unknown[] = [];
+    const other = `${key} other`;
+    const running = locks.withLock(other, { ttl: 150 }, () => sleep(400));
+    const losing = locks.withLock(key, { ttl: 150, renew: false }, async (lock) => {
+      lock.signal.addEventListener('abort', () => {
+        seen.push(currentLock()?.keys[0]);
+        void locks.withLock(other, { wait: 0 }, () => 1).catch((error: LockNotAcquiredError) => seen.push(error.reason));
+      });
+      await sleep(300);
+    });
+    await expect(losing).rejects.toBeInstanceOf(LockLostError);
+    await running;
+    expect(seen).toEqual([key, 'busy']);
+  });
+
+  test('minHold and maxHold count from when all keys are held, and not for a call that never ran', async () => {
+    const [a, b] = [`${key} a`, `${key} b`];
+    const held = await locks.acquire(b);
+    expect(await locks.withLock([a, b], { minHold: 5_000, onBusy: 'skip' }, () => 1)).toBeUndefined();
+    expect(await locks.inspect(a)).toBeNull();
+    const both = locks.withLock([a, b], { maxHold: 100 }, (lock) => lock.signal.aborted);
+    await sleep(150);
+    await held.release();
+    expect(await both).toBe(false);
+  });
+
+  test('minHold that reaches past the lease ends in time, also where nobody is left to release', async () => {
+    const store = await place().connect();
+    const service = makeLocks({ ...bound(store), close: async () => undefined });
+    const startedAt = performance.now();
+    await service.withLock(key, { minHold: 900, ttl: 300 }, () => undefined);
+    await sleep(600);
+    await service.shutdown();
+    await locks.withLock(key, { wait: 3_000 }, () => undefined);
+    const taken = performance.now() - startedAt;
+    expect(taken).toBeGreaterThanOrEqual(890);
+    expect(taken).toBeLessThan(1_300);
+  });
+
+  test('a cycle is found also where a lock was still being acquired when the first of them began to wait', async () => {
+    const [a, b] = [`${key} a`, `${key} b`];
+    const store = await place().connect();
+    const slow = makeLocks({ ...bound(store), acquire: async (hold) => sleep(hold.key === b ? 80 : 0).then(() => store.acquire(hold)) });
+    const both = (first: string, second: string): Promise<void> =>
+      slow.withLock(first, async () => {
+        await sleep(40);
+        await slow.withLock(second, () => undefined);
+      });
+    const startedAt = performance.now();
+    const results = await slow.withLock(`${key} root`, () => Promise.allSettled([both(a, b), both(b, a)]));
+    expect(performance.now() - startedAt).toBeLessThan(1_500);
+    expect(results.flatMap((result) => (result.status === 'rejected' ? [(result.reason as LockNotAcquiredError).reason] : []))).toEqual([
+      'cycle',
+    ]);
+  });
+
+  test('a release that is not awaited is done before the call resolves', async () => {
+    await locks.withLock(key, (lock) => void lock.release());
+    expect(await locks.inspect(key)).toBeNull();
+  });
+
+  test('onBusy does not answer for a call that was aborted', async () => {
+    const held = await locks.acquire(key);
+    const call = locks.withLock(key, { signal: AbortSignal.timeout(20), onBusy: () => 'answer' }, () => 'ran');
+    await expect(call).rejects.toMatchObject({ reason: 'aborted' });
+    await held.release();
   });
 
   test('a forced release tells the holder, who loses the lock, and refuses an old fence', async () => {

@@ -1,7 +1,10 @@
 import { once } from 'node:events';
 import { connect, createServer, type AddressInfo, type Server, type Socket } from 'node:net';
 
-/** What the proxy does with traffic. Requests always go through but for `blackhole`, which swallows both directions. */
+/**
+ * What the proxy does with traffic. Requests always go through but for `blackhole`, which swallows both directions. TCP
+ * never goes on after a gap, so a connection that lost a byte stays half open for good; new ones are whole.
+ */
 export type ProxyMode = 'pass' | 'dropReplies' | 'killOnReply' | 'blackhole';
 
 /** Stands between a client and a server, and breaks what passes. */
@@ -11,13 +14,21 @@ export class TcpProxy {
   latencyMs = 0;
   readonly #server: Server;
   readonly #sockets = new Set<Socket>();
+  readonly #deaf = new WeakSet<Socket>();
+  readonly #mute = new WeakSet<Socket>();
 
   private constructor(target: number) {
     this.#server = createServer((client) => {
       const upstream = connect(target, '127.0.0.1');
       this.#track(client, upstream);
       this.#track(upstream, client);
-      client.on('data', (data) => this.mode !== 'blackhole' && upstream.write(data));
+      client.on('data', (data) => {
+        if (this.mode === 'blackhole') {
+          this.#deaf.add(client);
+        } else if (!this.#deaf.has(client)) {
+          upstream.write(data);
+        }
+      });
       upstream.on('data', (data) => this.#reply(data, client, upstream));
     });
   }
@@ -58,7 +69,9 @@ export class TcpProxy {
     if (this.mode === 'killOnReply') {
       upstream.destroy();
       client.destroy();
-    } else if (this.mode === 'pass') {
+    } else if (this.mode !== 'pass') {
+      this.#mute.add(client);
+    } else if (!this.#mute.has(client) && !this.#deaf.has(client)) {
       setTimeout(() => client.writable && client.write(data), this.latencyMs);
     }
   }

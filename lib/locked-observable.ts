@@ -1,0 +1,53 @@
+import { Observable, Subject, takeUntil } from 'rxjs';
+import { runLocked, type LockedCall } from './locked-method.js';
+import { isObservable, wrongReturn } from './return-kind.js';
+
+/**
+ * A method that returns an Observable: each subscription is a call of its own, acquired on subscribe and released when
+ * it completes, fails or is unsubscribed. What `onBusy` answers is emitted, or subscribed to where it is an Observable.
+ */
+export function lockedObservable(call: LockedCall): Observable<unknown> {
+  const { method, self, args } = call;
+  return new Observable((subscriber) => {
+    const unsubscribed = new AbortController();
+    const stop = new Subject<void>();
+    const options = method.optionsOf(args);
+    const signal = options.signal ? AbortSignal.any([options.signal, unsubscribed.signal]) : unsubscribed.signal;
+    let entered = false;
+    runLocked(call, { ...options, signal }, (lock) => {
+      entered = true;
+      const source = method.body.apply(self, args);
+      if (!isObservable(source)) {
+        throw wrongReturn(source, method);
+      }
+      return new Promise<void>((resolve, reject) => {
+        lock.signal.addEventListener('abort', () => {
+          reject(lock.signal.reason);
+          stop.next();
+        });
+        // A source that emits while it is being subscribed to must see an unsubscription too.
+        (source as Observable<unknown>).pipe(takeUntil(stop)).subscribe({
+          next: (value) => subscriber.next(value),
+          error: reject,
+          complete: resolve,
+        });
+      });
+    }).then(
+      (answer) => {
+        if (!entered && isObservable(answer)) {
+          (answer as Observable<unknown>).pipe(takeUntil(stop)).subscribe(subscriber);
+          return;
+        }
+        if (!entered && answer !== undefined) {
+          subscriber.next(answer);
+        }
+        subscriber.complete();
+      },
+      (error: unknown) => subscriber.error(error),
+    );
+    return () => {
+      unsubscribed.abort();
+      stop.next();
+    };
+  });
+}
