@@ -1,5 +1,5 @@
 import type { Observable } from 'rxjs';
-import { LEAST_TTL_MS, type LockOptions } from './core/call.js';
+import { LEAST_TTL_MS, parseCall, type LockOptions } from './core/call.js';
 import { parseDuration } from './core/duration.js';
 import { LockConfigurationError, type LockNotAcquiredError } from './core/errors.js';
 import { compileKeyTemplate } from './core/key-template.js';
@@ -16,7 +16,7 @@ import { RETURN_KINDS, returnKindOf, type ReturnKind } from './return-kind.js';
 export type LockableMethod = (...args: never[]) => PromiseLike<unknown> | Observable<unknown> | AsyncGenerator;
 
 /** The options of `@DistributedLock`. Durations are milliseconds, or strings such as `'30s'`. */
-export interface DistributedLockOptions<Args extends unknown[] = unknown[], Busy = unknown> extends Omit<LockOptions, 'ticket' | 'by'> {
+export interface DistributedLockOptions<Args extends unknown[] = unknown[]> extends Omit<LockOptions, 'ticket' | 'by'> {
   /**
    * What to lock: a template such as `'balance:<customerId>'`, `'<dto.accountId>'` or `'<0>'`, or a function of the
    * arguments that returns a key or a list of keys.
@@ -27,7 +27,7 @@ export interface DistributedLockOptions<Args extends unknown[] = unknown[], Busy
    * the arguments, whose result is taken (an Observable emits it or subscribes to it, a generator returns it). Not for a
    * call that was aborted, or that closes a cycle. Default: `'throw'`.
    */
-  onBusy?: Busy | 'throw' | 'skip' | ((error: LockNotAcquiredError, ...args: Args) => unknown) | undefined;
+  onBusy?: 'throw' | 'skip' | ((error: LockNotAcquiredError, ...args: Args) => unknown) | undefined;
   /** The name of the store, where the application has several. Default: `'default'`. */
   store?: string | undefined;
   /** What the method returns, where its code and declared type do not say. Default: by its code, else by its declared type, else `'promise'`. */
@@ -35,10 +35,10 @@ export interface DistributedLockOptions<Args extends unknown[] = unknown[], Busy
 }
 
 /** Refuses a key function whose parameters do not fit, and a skipped call whose result cannot be `undefined`. */
-type Fits<Args extends unknown[], Busy, Method extends LockableMethod> = ((...args: Args) => unknown) extends (
+type Fits<Args extends unknown[], Skips, Method extends LockableMethod> = ((...args: Args) => unknown) extends (
   ...args: Parameters<Method>
 ) => unknown
-  ? Busy extends 'skip'
+  ? Skips extends true
     ? ReturnType<Method> extends PromiseLike<infer Result>
       ? undefined extends Result
         ? unknown
@@ -47,10 +47,10 @@ type Fits<Args extends unknown[], Busy, Method extends LockableMethod> = ((...ar
     : unknown
   : { readonly key: 'the parameters of the key function are not those of the method' };
 
-type LockDecorator<Args extends unknown[], Busy> = <Method extends LockableMethod>(
+type LockDecorator<Args extends unknown[], Skips> = <Method extends LockableMethod>(
   target: object,
   name: string | symbol,
-  descriptor: TypedPropertyDescriptor<Method> & Fits<Args, Busy, Method>,
+  descriptor: TypedPropertyDescriptor<Method> & Fits<Args, Skips, Method>,
 ) => void;
 
 /**
@@ -62,9 +62,13 @@ type LockDecorator<Args extends unknown[], Busy> = <Method extends LockableMetho
  *
  * Place it above decorators that open a transaction, so that the lock outlives the commit.
  */
-export function DistributedLock<Args extends unknown[] = unknown[], const Busy = 'throw'>(
-  options: string | DistributedLockOptions<Args, Busy>,
-): LockDecorator<Args, Busy> {
+export function DistributedLock<Args extends unknown[] = unknown[]>(
+  options: DistributedLockOptions<Args> & { onBusy: 'skip' },
+): LockDecorator<Args, true>;
+export function DistributedLock<Args extends unknown[] = unknown[]>(
+  options: string | DistributedLockOptions<Args>,
+): LockDecorator<Args, false>;
+export function DistributedLock<Args extends unknown[]>(options: string | DistributedLockOptions<Args>): LockDecorator<Args, false> {
   return (target, name, descriptor) => {
     const body: unknown = (descriptor as PropertyDescriptor | undefined)?.value;
     const place = `${typeof target === 'function' ? target.name : target?.constructor?.name}.${String(name)}`;
@@ -75,7 +79,7 @@ export function DistributedLock<Args extends unknown[] = unknown[], const Busy =
       );
     }
     const method = describeMethod(
-      typeof options === 'string' ? { key: options } : options,
+      typeof options === 'string' ? { key: options } : { ...options },
       body as LockedMethod['body'],
       target,
       name,
@@ -98,8 +102,8 @@ const RUN: Readonly<Record<ReturnKind, (call: LockedCall) => unknown>> = {
   generator: lockedGenerator,
 };
 
-function describeMethod<Args extends unknown[], Busy>(
-  options: DistributedLockOptions<Args, Busy>,
+function describeMethod<Args extends unknown[]>(
+  options: DistributedLockOptions<Args>,
   body: LockedMethod['body'],
   target: object,
   name: string | symbol,
@@ -131,11 +135,10 @@ function keyFunction(key: unknown, body: Function, target: object, name: string 
 }
 
 /** Checks the options once, when the class is loaded; a call then finds numbers. */
-function optionsFunction<Args extends unknown[], Busy>(
-  options: DistributedLockOptions<Args, Busy>,
-  place: string,
-): LockedMethod['optionsOf'] {
+function optionsFunction<Args extends unknown[]>(options: DistributedLockOptions<Args>, place: string): LockedMethod['optionsOf'] {
   const { ttl, wait, maxHold, minHold, signal, renew, reentry, onBusy } = options;
+  // The durations are checked below, with the defaults of the module out of the way.
+  parseCall({ signal, renew, reentry }, { ttlMs: 0, waitMs: 0 }, place);
   const checked: WithLockOptions = {
     by: place,
     signal,
@@ -153,7 +156,7 @@ function optionsFunction<Args extends unknown[], Busy>(
   if (onBusy !== undefined && onBusy !== 'throw' && onBusy !== 'skip') {
     throw new LockConfigurationError(`${place}: onBusy is ${JSON.stringify(onBusy)}. Use 'throw', 'skip' or a function.`);
   }
-  checked.onBusy = onBusy as 'throw' | 'skip' | undefined;
+  checked.onBusy = onBusy;
   return () => checked;
 }
 

@@ -56,5 +56,8 @@ function isStore(value: unknown): value is LockStore {
 }
 
 function describe(value: unknown): string {
+  if (typeof value === 'function') {
+    return `the class or function ${value.name}`;
+  }
   return typeof value === 'object' && value !== null ? `an object of class ${value.constructor?.name ?? 'null'}` : String(value);
 }

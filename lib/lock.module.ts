@@ -52,9 +52,13 @@ export class LockModule extends ConfigurableModuleClass implements OnApplication
     return super.forRoot({ storeNames: Object.keys(options?.stores ?? {}), ...options });
   }
 
-  /** The module for users' tests: locks in memory that do not end by time, without timers while nothing is contended. */
-  static forTesting(): DynamicModule {
-    return LockModule.forRoot({ store: new MemoryLockStore({ expires: false }) });
+  /**
+   * The module for users' tests: locks in memory that do not end by time, without timers while nothing is contended.
+   * `storeNames` are the stores besides `default` that the code under test names.
+   */
+  static forTesting({ storeNames = [] }: { storeNames?: readonly string[] } = {}): DynamicModule {
+    const stores = ['default', ...storeNames].map((name) => [name, new MemoryLockStore({ expires: false })] as const);
+    return LockModule.forRoot({ stores: Object.fromEntries(stores) });
   }
 
   onApplicationBootstrap(): void {

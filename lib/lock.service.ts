@@ -82,6 +82,9 @@ export class LockService {
       throw new LockConfigurationError(`${place}: there is no function to run inside the lock. Pass it as the last argument.`);
     }
     const { onBusy = 'throw' } = options;
+    if (onBusy !== 'throw' && onBusy !== 'skip' && typeof onBusy !== 'function') {
+      throw new LockConfigurationError(`${place}: onBusy is ${JSON.stringify(onBusy)}. Use 'throw', 'skip' or a function.`);
+    }
     const call = parseCall(onBusy === 'skip' && options.wait === undefined ? { ...options, wait: 0 } : options, this.#defaults, place);
     let frame;
     try {
@@ -126,8 +129,9 @@ export class LockService {
    * Takes the lock away from whoever holds it at the fence that `inspect` showed; false where it is not held at that
    * fence. For operators: its holders are told, but until they have heard, their code runs beside the next owner's.
    */
-  async forceRelease(key: string, { fence }: { fence: number }): Promise<boolean> {
-    if (!Number.isSafeInteger(fence)) {
+  async forceRelease(key: string, options: { fence: number }): Promise<boolean> {
+    const fence: unknown = (options as { fence: number } | undefined)?.fence;
+    if (typeof fence !== 'number' || !Number.isSafeInteger(fence)) {
       throw new LockConfigurationError(
         `LockService.forceRelease("${key}"): fence is ${String(fence)}. Pass the fence that inspect("${key}") showed.`,
         key,

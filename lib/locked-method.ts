@@ -53,6 +53,11 @@ async function runReplaced(
   options: WithLockOptions,
   body: (lock: Lock) => unknown,
 ): Promise<unknown> {
+  if (typeof service.withLock !== 'function') {
+    throw new LockConfigurationError(
+      `${place}: the LockService that was injected has no withLock(). Replace it with an object that has one.`,
+    );
+  }
   let ran = false;
   const { onBusy = 'throw' } = options;
   const watched: WithLockOptions = {
@@ -89,7 +94,8 @@ function serviceFor(method: LockedMethod, self: unknown): LockService {
   if (!service) {
     throw new LockConfigurationError(
       `${method.place} is locked, but this instance was not made by Nest, so it has no LockService. ` +
-        'Make sure that the class is a provider and the method is called on it, or call lockService.attach(instance).',
+        'Make sure that the class itself is a provider (useFactory and useValue do not count) and the method is called on its instance, ' +
+        'or call lockService.attach(instance).',
     );
   }
   return serviceOfStore(service, method);

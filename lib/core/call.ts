@@ -50,6 +50,9 @@ export function parseCall(options: LockOptions, defaults: { readonly ttlMs: numb
   if (reentry !== undefined && reentry !== 'context' && reentry !== 'never') {
     throw new LockConfigurationError(`${place}: reentry is ${JSON.stringify(reentry)}. Use 'context' or 'never'.`);
   }
+  if (renew !== undefined && typeof renew !== 'boolean') {
+    throw new LockConfigurationError(`${place}: renew is ${JSON.stringify(renew)}. Use true or false.`);
+  }
   if (signal) {
     // Many calls may wait on one signal, each with a listener.
     setMaxListeners(0, signal);

@@ -1,8 +1,10 @@
-import type { Clock } from './clock.js';
 import { attempt, renewIdentity } from './attempt.js';
+import type { BackgroundReleases } from './background-releases.js';
+import type { Clock } from './clock.js';
 import type { Entry } from './entry.js';
 import type { Hold } from './hold.js';
 import type { Holds } from './holds.js';
+import type { LocalQueue } from './local-queue.js';
 import type { Busy, LockStore } from './lock-store.js';
 import type { Reporter } from './reporter.js';
 import type { WaitOutcome } from './waiter.js';
@@ -15,16 +17,28 @@ const POLL = { least: 50, most: 250 } as const;
 export class Contender {
   readonly #store: LockStore;
   readonly #clock: Clock;
+  readonly #queue: LocalQueue;
   readonly #holds: Holds;
+  readonly #releases: BackgroundReleases;
   readonly #waiters: Waiters;
   readonly #reporter: Reporter;
   #contending = 0;
   #onDrained: (() => void) | undefined;
 
-  constructor(store: LockStore, clock: Clock, holds: Holds, waiters: Waiters, reporter: Reporter) {
+  constructor(
+    store: LockStore,
+    clock: Clock,
+    queue: LocalQueue,
+    holds: Holds,
+    releases: BackgroundReleases,
+    waiters: Waiters,
+    reporter: Reporter,
+  ) {
     this.#store = store;
     this.#clock = clock;
+    this.#queue = queue;
     this.#holds = holds;
+    this.#releases = releases;
     this.#waiters = waiters;
     this.#reporter = reporter;
   }
@@ -64,6 +78,9 @@ export class Contender {
     try {
       for (;;) {
         const result = await attempt(this.#store, hold, this.#clock);
+        if (!hold.joined) {
+          this.#queue.answered(hold.key, result.outcome === 'failed' ? result.error : undefined);
+        }
         const gaveUp = this.#waiters.closed ? 'closed' : entry.call.signal?.aborted && 'aborted';
         if (result.outcome === 'granted' && !gaveUp) {
           unknown = false;
@@ -72,7 +89,7 @@ export class Contender {
         }
         if (result.outcome === 'granted' || result.outcome === 'late') {
           unknown = false;
-          this.#holds.abandon(hold);
+          this.#releases.abandon(hold);
           renewIdentity(hold);
         } else if (result.outcome === 'failed') {
           unknown ||= result.error.unknown;
@@ -88,7 +105,7 @@ export class Contender {
       }
     } finally {
       if (unknown) {
-        this.#holds.abandon(hold);
+        this.#releases.abandon(hold);
       }
     }
   }

@@ -1,8 +1,9 @@
 import { randomUUID } from 'node:crypto';
 import { isAncestor } from './context.js';
-import type { LockLostError, LostReason } from './errors.js';
+import type { LockLostError } from './errors.js';
 import { leaseDeadline } from './lease.js';
 import type { LockFrame } from './lock-frame.js';
+import type { LossCause } from './loss.js';
 import type { HoldRecord } from './lock-store.js';
 import type { Waiter, WaitingLine } from './waiter.js';
 
@@ -11,7 +12,7 @@ export interface HoldKeeper {
   /** The clock that decides about leases, in milliseconds. */
   now(): number;
   /** Ends a hold whose lease is no longer to be trusted, and answers the error its callers get. */
-  lose(hold: Hold, reason: LostReason): LockLostError;
+  lose(hold: Hold, cause: LossCause): LockLostError;
   /** Gives the lock back; the last frame has left. */
   finish(hold: Hold): Promise<void>;
 }

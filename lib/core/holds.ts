@@ -1,16 +1,14 @@
-import { setTimeout as sleep } from 'node:timers/promises';
+import { asLockError, type BackgroundReleases } from './background-releases.js';
 import type { Clock } from './clock.js';
 import type { Entry } from './entry.js';
-import { isLockError, LockLostError, LockStoreError, type LockError, type LostReason } from './errors.js';
+import type { LockLostError } from './errors.js';
 import type { Hold, HoldKeeper } from './hold.js';
 import type { LocalQueue } from './local-queue.js';
-import type { HoldRecord, LockStore } from './lock-store.js';
+import type { LockStore } from './lock-store.js';
+import { lossOf, type LossCause } from './loss.js';
 import { ttlUntil } from './lease.js';
 import { Renewer } from './renewer.js';
 import type { Reporter } from './reporter.js';
-
-/** The longest pause before a failed release is sent again, in milliseconds. */
-const LONGEST_PAUSE_MS = 1_000;
 
 /** The holds of this process in one store, from the grant to the end. */
 export class Holds implements HoldKeeper {
@@ -19,20 +17,20 @@ export class Holds implements HoldKeeper {
   readonly #queue: LocalQueue;
   readonly #reporter: Reporter;
   readonly #renewer: Renewer;
+  readonly #releases: BackgroundReleases;
   readonly #running = new Set<Hold>();
   readonly #lingering = new Map<Hold, NodeJS.Timeout>();
-  readonly #background = new Set<Promise<void>>();
-  #closing = false;
 
-  constructor(store: LockStore, clock: Clock, queue: LocalQueue, reporter: Reporter) {
+  constructor(store: LockStore, clock: Clock, queue: LocalQueue, releases: BackgroundReleases, reporter: Reporter) {
     this.#store = store;
     this.#clock = clock;
     this.#queue = queue;
+    this.#releases = releases;
     this.#reporter = reporter;
     this.#renewer = new Renewer(
       store,
       clock,
-      (hold, reason) => this.lose(hold, reason),
+      (hold, cause) => this.lose(hold, cause),
       (hold, error) => reporter.storeUnavailable(hold, asLockError(error, hold.key)),
     );
     store.onForced((key, fence) => this.#force(key, fence));
@@ -76,11 +74,11 @@ export class Holds implements HoldKeeper {
    * Ends a hold whose lease is not to be trusted any more: the code is told before anybody else gets the local turn,
    * and a release is sent in case the record lives.
    */
-  lose(hold: Hold, reason: LostReason): LockLostError {
+  lose(hold: Hold, cause: LossCause): LockLostError {
     if (hold.lost) {
       return hold.lost;
     }
-    const loss = lossOf(hold, hold.overdue && reason === 'expired' ? 'maxHold' : reason, this.now());
+    const loss = lossOf(hold, hold.overdue && cause === 'expired' ? 'maxHold' : cause, this.now());
     this.#forget(hold);
     hold.lost = loss;
     this.#reporter.lost(hold, this.now() - hold.acquiredAt, loss.reason);
@@ -88,7 +86,7 @@ export class Holds implements HoldKeeper {
       frame.tell(loss);
     }
     hold.refuseEntering(loss);
-    this.abandon(hold);
+    this.#releases.abandon(hold);
     this.#passTurn(hold);
     return loss;
   }
@@ -108,15 +106,6 @@ export class Holds implements HoldKeeper {
       hold.renewAt = this.now();
       this.#renewer.hasten(hold);
     }
-  }
-
-  /** Releases in the background what must not stay: a late grant, an attempt of unknown outcome, a lost lease. */
-  abandon(hold: HoldRecord): void {
-    const { key, owner, id, fence, ttlMs, by } = hold;
-    const release = this.#releaseUntil({ key, owner, id, fence, ttlMs, by }, this.now() + ttlMs).finally(() => {
-      this.#background.delete(release);
-    });
-    this.#background.add(release);
   }
 
   /** Ends everything: running code is told, its locks are given back, and a `minHold` is left to run out. */
@@ -142,12 +131,6 @@ export class Holds implements HoldKeeper {
     this.#renewer.stop();
   }
 
-  /** Waits for the releases in the background, which are not repeated any more, for as long as one command may take. */
-  async settle(): Promise<void> {
-    this.#closing = true;
-    await Promise.race([Promise.all(this.#background), sleep(LONGEST_PAUSE_MS, undefined, { ref: false })]);
-  }
-
   async #release(hold: Hold): Promise<void> {
     if (hold.lost) {
       return;
@@ -162,31 +145,15 @@ export class Holds implements HoldKeeper {
       }
     } catch (error) {
       this.#reporter.releaseFailed(hold, asLockError(error, hold.key));
-      this.abandon(hold);
+      this.#releases.abandon(hold);
     } finally {
       this.#passTurn(hold);
     }
   }
 
   #lateLoss(hold: Hold): void {
-    hold.lost = lossOf(hold, 'expired', this.now());
+    hold.lost = lossOf(hold, 'gone', this.now());
     this.#reporter.lost(hold, this.now() - hold.acquiredAt, 'expired');
-  }
-
-  /** Tries until the store answers or the lease it could have granted is over. */
-  async #releaseUntil(hold: HoldRecord, until: number): Promise<void> {
-    for (;;) {
-      try {
-        await this.#store.release(hold);
-        return;
-      } catch (error) {
-        const pauseMs = Math.min(hold.ttlMs / 10, LONGEST_PAUSE_MS);
-        if (this.#closing || !(error instanceof LockStoreError) || this.now() + pauseMs >= until) {
-          return;
-        }
-        await sleep(pauseMs, undefined, { ref: false });
-      }
-    }
   }
 
   #force(key: string, fence: number): void {
@@ -211,27 +178,3 @@ export class Holds implements HoldKeeper {
     }
   }
 }
-
-/** What a store rejects with is a lock error; anything else is a defect of the store, and reported as its failure. */
-function asLockError(error: unknown, key: string): LockError {
-  return isLockError(error)
-    ? error
-    : new LockStoreError(`Lock "${key}": the store failed. Make sure that it rejects with a LockStoreError.`, key, {
-        cause: error,
-        unknown: true,
-      });
-}
-
-function lossOf(hold: Hold, reason: LostReason, now: number): LockLostError {
-  const heldMs = Math.round(now - hold.acquiredAt);
-  return new LockLostError(`Lock "${hold.key}" was lost after ${heldMs} ms: ${WHY[reason]}`, hold.key, reason);
-}
-
-const WHY: Readonly<Record<LostReason, string>> = {
-  expired:
-    'its lease ended before the code did. Check lock.signal in long sections, raise ttl above the longest pause, and let the resource refuse the old fence.',
-  forced: 'an operator released it by force. Find out why before the call is repeated.',
-  released: 'it was released while code inside it still ran. Release it after the last use.',
-  maxHold: 'the code ran on after its maxHold. Stop when lock.signal aborts, or raise maxHold.',
-  shutdown: 'the application shut down. Let sections end before the server has drained, or repeat the call after the restart.',
-};

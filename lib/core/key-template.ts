@@ -24,7 +24,7 @@ export interface ParameterNames {
  * `Class.method` that its messages name.
  */
 export function compileKeyTemplate(template: string, names: ParameterNames, place: string): KeyOfArguments {
-  const pieces = split(template, place);
+  const pieces = split(template, [...names.given.values(), ...names.source].filter(Boolean), place);
   const literals = pieces.filter((_, index) => index % 2 === 0);
   const placeholders = pieces.filter((_, index) => index % 2 === 1).map((text) => resolve(text, names, template, place));
   const inKey = `${place}: the key '${template}'`;
@@ -39,9 +39,15 @@ export function compileKeyTemplate(template: string, names: ParameterNames, plac
 }
 
 /** Literals and placeholders in turn, starting and ending with a literal. */
-function split(template: string, place: string): string[] {
+function split(template: string, names: readonly string[], place: string): string[] {
   if (template === '') {
     throw new LockConfigurationError(`${place}: the key template is empty. Name what is protected, such as 'balance:<customerId>'.`);
+  }
+  const foreign = /\$\{.*?\}/.exec(template) ?? names.map((name) => `{${name}}`).filter((text) => template.includes(text));
+  if (foreign[0] !== undefined) {
+    throw new LockConfigurationError(
+      `${place}: the key template '${template}' has ${foreign[0]}, which is no placeholder: every call would lock the same key. Write it as <name>.`,
+    );
   }
   const pieces: string[] = [''];
   for (const character of template) {

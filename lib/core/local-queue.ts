@@ -1,3 +1,4 @@
+import type { LockStoreError } from './errors.js';
 import type { Hold } from './hold.js';
 import type { Waiter } from './waiter.js';
 
@@ -5,6 +6,8 @@ import type { Waiter } from './waiter.js';
 export class Line {
   /** The hold that has the lock; undefined while its caller is still trying. */
   hold: Hold | undefined;
+  /** Why the store last failed the caller whose turn it is; undefined once it has answered. */
+  failure: LockStoreError | undefined;
   readonly waiting = new Set<Waiter>();
 }
 
@@ -27,6 +30,14 @@ export class LocalQueue {
     const line = this.#lines.get(hold.key);
     if (line) {
       line.hold = hold;
+    }
+  }
+
+  /** What the store said to the caller whose turn it is: those behind it would be told the same. */
+  answered(key: string, failure: LockStoreError | undefined): void {
+    const line = this.#lines.get(key);
+    if (line) {
+      line.failure = failure;
     }
   }
 

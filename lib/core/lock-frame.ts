@@ -2,6 +2,7 @@ import { liveParent, runInFrame, skipLeft } from './context.js';
 import { LockConfigurationError, LockLostError } from './errors.js';
 import type { Hold } from './hold.js';
 import type { Lock } from './lock.js';
+import { settleOnce } from './settle-once.js';
 import { writeTicket } from './ticket.js';
 
 /**
@@ -208,14 +209,4 @@ export class LockFrame implements Lock {
   #names(): string {
     return this.keys.map((key) => `"${key}"`).join(', ');
   }
-}
-
-/** A lazy thenable, such as a query builder, runs each time its `then` is called: once, and inside the lock. */
-function settleOnce<T>(result: T | PromiseLike<T>): T | Promise<T> {
-  if (result instanceof Promise || typeof result !== 'object' || result === null || !('then' in result)) {
-    return result as T | Promise<T>;
-  }
-  return new Promise((resolve, reject) => {
-    result.then(resolve, reject);
-  });
 }

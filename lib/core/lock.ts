@@ -1,3 +1,5 @@
+/// <reference lib="esnext.disposable" preserve="true" />
+
 /** A lock that the running code holds: on one key, or on several at once. */
 export interface Lock extends AsyncDisposable {
   /** The keys, sorted, each once. */

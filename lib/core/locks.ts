@@ -1,4 +1,6 @@
 import { hostname } from 'node:os';
+import { orAbort } from './abort.js';
+import { BackgroundReleases } from './background-releases.js';
 import type { Call } from './call.js';
 import { systemClock, type Clock } from './clock.js';
 import { Contender } from './contender.js';
@@ -35,6 +37,7 @@ export class Locks {
   readonly #reporter: Reporter;
   readonly #queue = new LocalQueue();
   readonly #waiters: Waiters;
+  readonly #releases: BackgroundReleases;
   readonly #holds: Holds;
   readonly #contender: Contender;
   readonly #process = `${hostname()} (pid ${process.pid})`;
@@ -45,8 +48,9 @@ export class Locks {
     this.#clock = settings.clock ?? systemClock;
     this.#reporter = new Reporter(settings.name, settings.onTrouble);
     this.#waiters = new Waiters(this.#clock);
-    this.#holds = new Holds(this.store, this.#clock, this.#queue, this.#reporter);
-    this.#contender = new Contender(this.store, this.#clock, this.#holds, this.#waiters, this.#reporter);
+    this.#releases = new BackgroundReleases(this.store, this.#clock);
+    this.#holds = new Holds(this.store, this.#clock, this.#queue, this.#releases, this.#reporter);
+    this.#contender = new Contender(this.store, this.#clock, this.#queue, this.#holds, this.#releases, this.#waiters, this.#reporter);
   }
 
   /** Enters the lock on `keys`, which are sorted, each once; whoever called leaves it. */
@@ -66,7 +70,7 @@ export class Locks {
     this.#waiters.close();
     // What is still on its way is given back too, before the store is closed.
     await Promise.all([this.#contender.drained(), this.#holds.shutdown()]);
-    await this.#holds.settle();
+    await this.#releases.settle();
   }
 
   /** Calls of this process that wait for the key. */
@@ -163,6 +167,10 @@ export class Locks {
       return;
     }
     const outcome = await this.#queueUp(line, key, entry);
+    if (outcome === 'timedOut' && line.failure) {
+      // Nobody is known to hold the lock: the store is away.
+      throw line.failure;
+    }
     if (outcome !== 'admitted') {
       throw entry.refused(key, outcome, line.hold);
     }
@@ -189,23 +197,4 @@ async function startOver(lost: Hold, { frame, obtained }: Entry): Promise<void> 
   obtained.length = 0;
   await Promise.all(frame.holds.splice(0).map((hold) => hold.leave(frame)));
   frame.startOver();
-}
-
-/** Rejects as soon as the signal aborts; an attempt in flight goes on, and what it brings is given back. */
-function orAbort(entering: Promise<LockFrame>, entry: Entry, signal: AbortSignal): Promise<LockFrame> {
-  return new Promise((resolve, reject) => {
-    const abort = (): void => reject(entry.refused(entry.frame.keys[0] as string, 'aborted'));
-    signal.addEventListener('abort', abort, { once: true });
-    entering
-      .then((frame) => {
-        if (signal.aborted) {
-          for (const hold of entry.obtained) {
-            hold.minHoldAt = 0;
-          }
-          void frame.leave();
-        }
-        resolve(frame);
-      }, reject)
-      .finally(() => signal.removeEventListener('abort', abort));
-  });
 }

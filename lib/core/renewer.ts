@@ -1,8 +1,9 @@
 import { AsyncResource } from 'node:async_hooks';
 import type { Clock } from './clock.js';
-import { LockLostError, type LostReason } from './errors.js';
+import { LockLostError } from './errors.js';
 import type { Hold } from './hold.js';
 import type { LockStore } from './lock-store.js';
+import type { LossCause } from './loss.js';
 
 /** Leases in one renewal command. */
 const BATCH = 100;
@@ -15,7 +16,7 @@ const JUMP_MS = 500;
 export class Renewer {
   readonly #store: LockStore;
   readonly #clock: Clock;
-  readonly #lose: (hold: Hold, reason: LostReason) => void;
+  readonly #lose: (hold: Hold, cause: LossCause) => void;
   readonly #failed: (hold: Hold, error: unknown) => void;
   readonly #holds = new Set<Hold>();
   #timer: NodeJS.Timeout | undefined;
@@ -23,12 +24,7 @@ export class Renewer {
   #monotonic = 0;
   #wall = 0;
 
-  constructor(
-    store: LockStore,
-    clock: Clock,
-    lose: (hold: Hold, reason: LostReason) => void,
-    failed: (hold: Hold, error: unknown) => void,
-  ) {
+  constructor(store: LockStore, clock: Clock, lose: (hold: Hold, cause: LossCause) => void, failed: (hold: Hold, error: unknown) => void) {
     this.#store = store;
     this.#clock = clock;
     this.#lose = lose;
@@ -138,7 +134,7 @@ export class Renewer {
       }
       const ttlMs = ttls[index] as number;
       if (held?.[index] === false) {
-        this.#lose(hold, 'expired');
+        this.#lose(hold, 'gone');
         return;
       }
       if (held) {

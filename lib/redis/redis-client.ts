@@ -51,13 +51,23 @@ export function checkSource(source: unknown): RedisSource {
     return source;
   }
   const prototype: unknown = typeof source === 'object' && source !== null ? Object.getPrototypeOf(source) : undefined;
-  if (prototype === Object.prototype || prototype === null) {
+  if ((prototype === Object.prototype || prototype === null) && !('url' in (source as object))) {
     return source as RedisConnectionOptions;
   }
-  const given = typeof source === 'string' ? 'a text that is no redis:// or rediss:// URL' : `a value of type ${typeof source}`;
+  const given = describeSource(source);
   throw new LockConfigurationError(
     `RedisLockStore was given ${given}. Pass an ioredis client (Redis or Cluster), a URL such as 'redis://localhost:6379', or ioredis options.`,
   );
+}
+
+function describeSource(source: unknown): string {
+  if (typeof source === 'string') {
+    return 'a text that is no redis:// or rediss:// URL';
+  }
+  if (typeof source !== 'object' || source === null) {
+    return String(source);
+  }
+  return 'url' in source ? 'options with a url, which ioredis does not know' : `an object of class ${source.constructor.name}`;
 }
 
 /** How long the first replies of a connection may take before it counts as half open, in milliseconds. */

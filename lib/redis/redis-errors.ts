@@ -8,6 +8,13 @@ const HOPELESS =
 /** What ioredis says where a command was not sent: the connection is away and nothing is queued. */
 const NOT_SENT = /enableOfflineQueue/;
 
+/** What ioredis says of its own options, in words of what happened. */
+const PLAIN_WORDS: readonly (readonly [RegExp, string])[] = [
+  [/max retries per request/, 'the connection was lost'],
+  [NOT_SENT, 'there is no connection'],
+  [/Connection is closed/, 'the connection was closed'],
+];
+
 /**
  * The error of a failed command. An error reply is a known failure; a timeout or a closed connection leaves it unknown
  * whether the command was carried out. `connectionError` is what the connection itself said last.
@@ -15,24 +22,48 @@ const NOT_SENT = /enableOfflineQueue/;
 export function toLockError(error: unknown, key: string, connectionError: Error | undefined, script?: Script): LockError {
   const failure = error instanceof Error ? error : new Error(String(error));
   const isReply = failure.name === 'ReplyError';
-  const cause = isReply ? failure : (connectionError ?? failure);
+  const cause = withoutCommand(isReply ? failure : (connectionError ?? failure));
   const subject = key === '' ? '' : `Lock "${key}": `;
+  const said = plainWords(cause.message);
   if (HOPELESS.test(cause.message)) {
     const command = commandOf(cause.message, script);
-    return new LockConfigurationError(`${subject}Redis refused ${command}: ${cause.message}. ${cureOf(cause.message)}`, key, {
-      cause,
-    });
+    return new LockConfigurationError(`${subject}Redis refused ${command}: ${said}. ${cureOf(cause.message)}`, key, { cause });
   }
   if (isReply) {
-    return new LockStoreError(`${subject}Redis failed: ${failure.message}. The call may be repeated once that is over.`, key, {
+    return new LockStoreError(`${subject}Redis failed: ${said}. The call may be repeated once that is over.`, key, {
       cause,
       unknown: false,
     });
   }
-  return new LockStoreError(`${subject}Redis did not answer: ${cause.message}. Make sure that it runs and can be reached from here.`, key, {
+  return new LockStoreError(`${subject}Redis did not answer: ${said}. Make sure that it runs and can be reached from here.`, key, {
     cause,
     unknown: !NOT_SENT.test(failure.message),
   });
+}
+
+/** The error of a connection that was set up only in part: another database or user would be used than the one asked for. */
+export function setupError(refusal: Error): LockConfigurationError {
+  const cause = withoutCommand(refusal);
+  return new LockConfigurationError(
+    `Redis refused to set the connection up: ${plainWords(cause.message)}. Correct the database, user name and password given to RedisLockStore, or grant +select.`,
+    '',
+    { cause },
+  );
+}
+
+/** ioredis adds the command to its errors, and with it owners and passwords, which must not reach a log. */
+function withoutCommand(error: Error): Error {
+  if (!('command' in error)) {
+    return error;
+  }
+  const clean = new Error(error.message);
+  clean.name = error.name;
+  return clean;
+}
+
+function plainWords(message: string): string {
+  const [, words = message] = PLAIN_WORDS.find(([pattern]) => pattern.test(message)) ?? [];
+  return words.replace(/\.$/, '');
 }
 
 /** The command that an error inside a script is about: servers before 7.2 name only the line. */
@@ -48,6 +79,9 @@ function cureOf(message: string): string {
   }
   if (/^WRONGTYPE/.test(message)) {
     return 'Something else wrote a key under the prefix of the locks. Choose another prefix.';
+  }
+  if (/one of the keys|access.* key/.test(message)) {
+    return 'Grant the keys ~<prefix>:*, with the prefix of LockModule after the keyPrefix of the client.';
   }
   return 'Grant the rights that the README lists under "The smallest ACL".';
 }

@@ -3,11 +3,11 @@ import { LockConfigurationError, LockStoreError, type LockError } from '../core/
 import type { AcquireReply, ForcedListener, HoldRecord, LockStore, OpenOptions, StoredLock } from '../core/lock-store.js';
 import { CommandTimeouts } from './command-timeouts.js';
 import { checkSource, isClient, makeConnection, reconnect, type Connection, type RedisSource } from './redis-client.js';
-import { toLockError } from './redis-errors.js';
+import { setupError, toLockError } from './redis-errors.js';
 import { checkPrefix, RedisKeys } from './redis-keys.js';
 import { RedisSubscriber } from './redis-subscriber.js';
 import { ACQUIRE, FORCE_RELEASE, INSPECT, JOIN, RELEASE, RENEW, type Script } from './scripts.js';
-import { serverWarnings } from './server-check.js';
+import { serverWarnings, tryRights } from './server-check.js';
 
 /** How long a released hold is remembered, so that a duplicate of its commands answers as the first did. */
 const DONE_MS = 10_000;
@@ -33,6 +33,7 @@ export class RedisLockStore implements LockStore {
   #opening: Promise<Connection> | undefined;
   #connection: Connection | undefined;
   #connectionError: Error | undefined;
+  #setupRefusal: Error | undefined;
   #warn: (message: string) => void = () => undefined;
   #closed = false;
 
@@ -45,13 +46,19 @@ export class RedisLockStore implements LockStore {
   async open({ prefix, warn }: OpenOptions): Promise<void> {
     this.#keys = new RedisKeys(checkPrefix(prefix), this.#isCluster);
     this.#warn = warn;
+    if (this.#closed) {
+      // Tests make one application after the other from one set of options.
+      this.#closed = false;
+      this.#opening = undefined;
+      this.#connection = undefined;
+    }
     try {
       const connection = await (this.#connection ?? this.#open());
       const info = await this.#timeouts.bound(connection.info(), COMMAND_MS).catch((error: unknown) => this.#refusedInfo(error));
       for (const warning of serverWarnings(info)) {
         warn(warning);
       }
-      await this.#tryRights();
+      await tryRights(this, this.#process);
     } catch (error) {
       if (!(error instanceof LockStoreError)) {
         await this.close();
@@ -126,6 +133,9 @@ export class RedisLockStore implements LockStore {
     try {
       this.#refuseClosed();
       const connection = this.#connection ?? (await this.#open());
+      if (this.#setupRefusal) {
+        throw setupError(this.#setupRefusal);
+      }
       try {
         return await this.#timeouts.bound(connection.evalsha(script.sha, keys.length, ...keys, ...args), limitMs);
       } catch (error) {
@@ -158,6 +168,8 @@ export class RedisLockStore implements LockStore {
     this.#refuseClosed();
     this.#connection = connection;
     connection.on('ready', () => {
+      // ioredis goes on where SELECT is refused, and would keep the locks in another database.
+      this.#setupRefusal = this.#connectionError?.name === 'ReplyError' ? this.#connectionError : undefined;
       this.#connectionError = undefined;
       // Commands wait for the first connection only: later ones fail at once, and are sent again while the caller waits.
       connection.options.enableOfflineQueue = false;
@@ -191,18 +203,6 @@ export class RedisLockStore implements LockStore {
         listener(key, Number(fence));
       }
     }
-  }
-
-  /** Runs each script once, so that a right that is missing shows at start-up and not in the middle of a section. */
-  async #tryRights(): Promise<void> {
-    const key = `start-up check of ${this.#process}`;
-    const hold = { key, owner: randomUUID(), id: randomUUID(), fence: 0, ttlMs: 4 * COMMAND_MS, by: 'start-up check' };
-    const { fence = 0 } = await this.acquire(hold);
-    await this.join({ ...hold, fence, id: randomUUID() });
-    await this.renew([{ ...hold, fence }]);
-    await this.inspect(key);
-    await this.forceRelease(key, fence);
-    await this.release(hold);
   }
 
   /** INFO is a right the store can do without. */

@@ -72,6 +72,8 @@ describe('a key template', () => {
     ['a:<customerId', /without its pair/],
     ['a:customerId>', /without its pair/],
     ['a:<<customerId>>', /without its pair/],
+    ['a:${customerId}', /has \$\{customerId\}, which is no placeholder: every call would lock the same key\. Write it as <name>/],
+    ['a:{customerId}', /has \{customerId\}, which is no placeholder/],
     ['a:<custmerId>', /'a:<custmerId>' names <custmerId>, but the parameters of this method are: customerId, dto\./],
   ])('%p is refused when the class is loaded', (template, message) => {
     const error = thrownBy(() => compileKeyTemplate(template, NAMES, 'Balance.credit'));

@@ -5,6 +5,7 @@ import { Test, type TestingModule } from '@nestjs/testing';
 import { Redis } from 'ioredis';
 import {
   DistributedLock,
+  InjectLocks,
   LOCK_CHANNEL,
   LockExceptionFilter,
   LockModule,
@@ -105,6 +106,32 @@ describe("users' own tests", () => {
   test('forTesting runs methods alone, too', async () => {
     const slow = (await testing()).get(Slow);
     expect(await Promise.all([slow.run(), slow.run()])).toEqual(['ran', 'ran']);
+  });
+
+  test('forTesting has the stores that the code names', async () => {
+    @Injectable()
+    class Reports {
+      constructor(@InjectLocks('reports') readonly locks: LockService) {}
+      @DistributedLock({ key: 'k', store: 'reports' })
+      async write(): Promise<string> {
+        return 'ran';
+      }
+    }
+    const imports = [LockModule.forTesting({ storeNames: ['reports'] })];
+    const reports = (await Test.createTestingModule({ imports, providers: [Reports] }).compile()).get(Reports);
+    expect(await reports.write()).toBe('ran');
+    expect(await reports.locks.withLock('k', () => 'ran')).toBe('ran');
+  });
+
+  test("an application's own module runs on the locks of forTesting", async () => {
+    const inMemory = (await Test.createTestingModule({ imports: [LockModule.forTesting()] }).compile()).get(LockService);
+    const imports = [LockModule.forRoot({ store: new RedisLockStore('redis://127.0.0.1:1') })];
+    const module = await Test.createTestingModule({ imports, providers: [Slow] })
+      .overrideProvider(LockService)
+      .useValue(inMemory)
+      .compile();
+    expect(await module.get(Slow).run()).toBe('ran');
+    await module.close();
   });
 
   test('attach makes an object work that Nest did not make', async () => {

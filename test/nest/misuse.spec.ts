@@ -70,6 +70,10 @@ describe('when the class is loaded', () => {
     ['a wait in parsecs', { key: 'k', wait: '5 parsecs' }, /wait is '5 parsecs'/],
     ['a zero maxHold', { key: 'k', maxHold: 0 }, /maxHold is 0/],
     ['a negative minHold', { key: 'k', minHold: -1 }, /minHold is -1/],
+    ['no options', undefined, /has no key\. Pass a template/],
+    ['a renew that is no boolean', { key: 'k', renew: 'no' }, /renew is "no"\. Use true or false/],
+    ['an unknown reentry', { key: 'k', reentry: 'contxt' }, /reentry is "contxt"/],
+    ['a signal that is none', { key: 'k', signal: {} }, /signal is not an AbortSignal/],
     ['an unknown kind of result', { key: 'k', returns: 'stream' }, /returns is "stream"\. Use one of 'promise', 'observable', 'generator'/],
     ['an unknown onBusy', { key: 'k', onBusy: 'ignore' }, /onBusy is "ignore"\. Use 'throw', 'skip' or a function/],
   ])('%s is refused, naming the class and the method', (_, options, message) => {
@@ -107,6 +111,7 @@ describe('at bootstrap', () => {
     ['no options', undefined, /the store 'default' is undefined, not a lock store\. Pass new RedisLockStore/],
     ['no store', {}, /the store 'default' is undefined, not a lock store/],
     ['something else as a store', { store: new Map() }, /an object of class Map, not a lock store/],
+    ['a class as a store', { store: MemoryLockStore }, /is the class or function MemoryLockStore, not a lock store/],
     ['a text as a store', { store: 'redis://localhost' }, /is redis:\/\/localhost, not a lock store/],
     ['stores without a default', { stores: { reports: new MemoryLockStore() } }, /one of them named 'default'/],
     ['store and stores', { store: new MemoryLockStore(), stores: { default: new MemoryLockStore() } }, /either store, or stores/],
@@ -151,7 +156,11 @@ describe('at bootstrap', () => {
         return 'ran';
       }
     }
-    const mocks = [{ withLock: () => undefined }, { withLock: async () => 'mocked' }];
+    const mocks = [{ withLock: () => undefined, sibling: () => undefined }, { withLock: async () => 'mocked' }];
+    const empty = await Test.createTestingModule({ providers: [Balance] })
+      .useMocker(() => ({}))
+      .compile();
+    await expect(empty.get(Balance).credit()).rejects.toThrow(/^Balance\.credit: .*has no withLock\(\)\. Replace it/);
     for (const mock of mocks) {
       const module = await Test.createTestingModule({ providers: [Balance] })
         .useMocker(() => mock)
@@ -226,6 +235,8 @@ describe('when a method is called', () => {
     await expect(locks.withLock(7 as never, () => 1)).rejects.toThrow(/the key is 7\. Pass a text/);
     await expect(locks.withLock('k', undefined as never)).rejects.toThrow(/no function to run inside the lock/);
     await expect(locks.inspect('')).rejects.toThrow(/the key is empty/);
+    await expect(locks.withLock('k', { onBusy: 'ignore' as never }, () => 1)).rejects.toThrow(/onBusy is "ignore"\. Use/);
+    await expect(locks.forceRelease('k', undefined as never)).rejects.toThrow(/fence is undefined\. Pass the fence/);
     await expect(locks.forceRelease('k', { fence: Number.NaN })).rejects.toThrow(/fence is NaN\. Pass the fence that inspect/);
   });
 });

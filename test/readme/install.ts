@@ -48,3 +48,13 @@ export async function test(): Promise<unknown> {
   const service = module.get(LockService).attach(new BalanceService(repository));
   return service;
 }
+
+// prettier-ignore
+export async function testApp(): Promise<unknown> {
+  const testing = await Test.createTestingModule({ imports: [LockModule.forTesting()] }).compile();
+  const app = await Test.createTestingModule({ imports: [AppModule] })
+    .overrideProvider(LockService)
+    .useValue(testing.get(LockService))
+    .compile();
+  return app;
+}

@@ -1,6 +1,7 @@
 import 'reflect-metadata';
 import { Redis } from 'ioredis';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { inspect } from 'node:util';
 import { LockConfigurationError, LockLostError, LockStoreError } from '../../lib/core/errors';
 import type { LockTrouble } from '../../lib/core/reporter';
 import type { LockService } from '../../lib/lock.service';
@@ -238,6 +239,7 @@ describe('locks that vanish', () => {
       await sleep(400);
     });
     await expect(call).rejects.toMatchObject({ code: 'LOCK_LOST', reason: 'expired' });
+    await expect(call).rejects.toThrow(/the store no longer has it\. It was deleted, flushed or evicted/);
     expect(toldAfter).toBeLessThan(300);
     expect(troubles.map(({ type }) => type)).toEqual(['lost']);
   });
@@ -298,6 +300,21 @@ describe('a server that refuses', () => {
     await Promise.all(held.map((lock) => lock.release()));
   });
 
+  test('a server that is away is not taken for a lock that is busy by those who queue behind', async () => {
+    await server.kill();
+    const calls = await Promise.allSettled(Array.from({ length: 3 }, () => locks.acquire('k', { wait: 400 })));
+    expect(calls.map((call) => call.status === 'rejected' && (call.reason as LockStoreError).code)).toEqual([
+      'LOCK_STORE',
+      'LOCK_STORE',
+      'LOCK_STORE',
+    ]);
+    const first = locks.acquire('k', { wait: 400 }).catch(() => undefined);
+    await sleep(100);
+    await expect(locks.tryAcquire('k')).rejects.toBeInstanceOf(LockStoreError);
+    await first;
+    await server.start();
+  });
+
   test('an outage is told once, and the next one again', async () => {
     for (const round of [1, 2]) {
       await server.kill();
@@ -316,7 +333,34 @@ describe('a server that refuses', () => {
     expect(error).toBeInstanceOf(LockConfigurationError);
     expect(error.message).toMatch(/WRONGPASS.*Correct the user name and password/);
     expect(error.message).not.toContain('wrong-password');
+    expect(inspect(error, { depth: 10 })).not.toContain('wrong-password');
     await expect(openStore(server.url)).rejects.toThrow(/NOAUTH.*Correct the user name and password/);
+  });
+
+  test('an error tells nothing of owners, wherever one looks', async () => {
+    const lock = await locks.acquire('k', { ttl: 600 });
+    const owner = (await server.client.hget(lockOf('k'), 'owner')) as string;
+    await server.client.acl('SETUSER', 'default', '-evalsha', '-eval');
+    await sleep(400);
+    const error = await locks.inspect('k').catch((failure: unknown) => failure);
+    await server.client.acl('SETUSER', 'default', '+evalsha', '+eval');
+    expect(troubles.map(({ type }) => type)).toEqual(['storeUnavailable']);
+    expect(inspect([error, troubles], { depth: 10 })).not.toContain(owner);
+    await lock.release();
+  });
+
+  test('a database that cannot be selected is refused, and the locks are not put into another one', async () => {
+    await expect(openStore(`${server.url}/99`)).rejects.toThrow(
+      /refused to set the connection up: ERR DB index is out of range\. Correct the database/,
+    );
+    expect(await server.client.keys('lock:lock:*')).toEqual([]);
+    const own = await openStore(`${server.url}/3`);
+    await makeLocks(own).withLock('k', async () => {
+      await server.client.select(3);
+      expect(await server.client.exists(lockOf('k'))).toBe(1);
+      await server.client.select(0);
+    });
+    await own.close();
   });
 
   test('an unreachable server at start is a warning, and calls fail clearly until it is there', async () => {
@@ -377,7 +421,7 @@ describe('access control', () => {
   });
 
   test('a key outside of the rights is named as a key', async () => {
-    await expect(connectAs('~other:*', '&lock:wake:*', ...RIGHTS)).rejects.toThrow(/key.*smallest ACL/);
+    await expect(connectAs('~other:*', '&lock:wake:*', ...RIGHTS)).rejects.toThrow(/one of the keys.*Grant the keys ~<prefix>:\*/);
   });
 
   test('a channel outside of the rights is a warning, and locks work', async () => {

@@ -193,9 +193,22 @@ describe('connections', () => {
     client.disconnect();
   });
 
-  test.each([[undefined], [null], [42], ['localhost:6379'], [new Map()], [() => undefined]])('%p is refused as a source', (source) => {
-    expect(() => new RedisLockStore(source as never)).toThrow(LockConfigurationError);
-    expect(() => new RedisLockStore(source as never)).toThrow(/Pass an ioredis client \(Redis or Cluster\), a URL/);
+  test.each([[undefined], [null], [42], ['localhost:6379'], [new Map()], [() => undefined], [{ url: 'redis://localhost' }]])(
+    '%p is refused as a source',
+    (source) => {
+      expect(() => new RedisLockStore(source as never)).toThrow(LockConfigurationError);
+      expect(() => new RedisLockStore(source as never)).toThrow(/Pass an ioredis client \(Redis or Cluster\), a URL/);
+    },
+  );
+
+  test('a store that was closed with one application works in the next', async () => {
+    const own = new RedisLockStore(server.url);
+    for (let round = 0; round < 2; round++) {
+      await own.open({ prefix: 'lock', warn: () => undefined });
+      const service = makeLocks(own);
+      expect(await service.withLock('k', () => 'ran')).toBe('ran');
+      await service.shutdown();
+    }
   });
 
   test('a closed store says so', async () => {

@@ -46,6 +46,10 @@ export class Methods {
   async neverUndefined(): Promise<string> {
     return '';
   }
+  // @ts-expect-error -- onBusy knows no such word
+  @DistributedLock({ key: 'k', onBusy: 'ignore' })
+  async misunderstood(): Promise<void> {}
+
   // @ts-expect-error -- there is no such option
   @DistributedLock({ key: 'k', timeout: 5 })
   async misspelt(): Promise<void> {}

@@ -54,7 +54,7 @@ function describeBalance({ records, balance }: Round, { expected, lost }: Verdic
 /** Between processes the order is not promised; what is said here was measured. */
 function describeOrder({ inOrder, inOrderWithin }: Verdict): string {
   if (inOrder) {
-    return 'The two are the same.';
+    return `The two are the same${inOrderWithin.size > 1 ? '. Within a process that is promised; between processes it is not yet' : ''}.`;
   }
   const within = [...inOrderWithin].map(([name, kept]) => `${name}: ${kept ? 'yes' : 'no'}`).join(', ');
   return `The two differ: between processes, a lock goes to whoever asks first once it is free.

@@ -1,0 +1,21 @@
+import { LockLostError, type LostReason } from './errors.js';
+import type { Hold } from './hold.js';
+
+/** Why a lease ended; `gone`: the store said so before its time was over. */
+export type LossCause = LostReason | 'gone';
+
+/** The error of a lease that ended before its code did. */
+export function lossOf(hold: Hold, cause: LossCause, now: number): LockLostError {
+  const heldMs = Math.round(now - hold.acquiredAt);
+  return new LockLostError(`Lock "${hold.key}" was lost after ${heldMs} ms: ${WHY[cause]}`, hold.key, cause === 'gone' ? 'expired' : cause);
+}
+
+const WHY: Readonly<Record<LossCause, string>> = {
+  gone: 'the store no longer has it. It was deleted, flushed or evicted, or the store restarted without its data: find out by whom, and let the resource refuse the old fence.',
+  expired:
+    'its lease ended before the code did. Check lock.signal in long sections, raise ttl above the longest pause, and let the resource refuse the old fence.',
+  forced: 'an operator released it by force. Find out why before the call is repeated.',
+  released: 'it was released while code inside it still ran. Release it after the last use.',
+  maxHold: 'the code ran on after its maxHold. Stop when lock.signal aborts, or raise maxHold.',
+  shutdown: 'the application shut down. Let sections end before the server has drained, or repeat the call after the restart.',
+};
