@@ -2,6 +2,7 @@ import { attempt, renewIdentity } from './attempt.js';
 import type { BackgroundReleases } from './background-releases.js';
 import type { Clock } from './clock.js';
 import type { Entry } from './entry.js';
+import { LockStoreError } from './errors.js';
 import type { Hold } from './hold.js';
 import type { Holds } from './holds.js';
 import type { LocalQueue } from './local-queue.js';
@@ -99,8 +100,14 @@ export class Contender {
         }
         const busy = result.outcome === 'busy' ? result.busy : undefined;
         const paused = gaveUp || (await this.#pause(hold.key, entry, busy));
+        if (paused === 'timedOut' && result.outcome === 'failed') {
+          throw result.error;
+        }
+        if (paused === 'timedOut' && result.outcome === 'late') {
+          throw tooLate(hold);
+        }
         if (paused !== 'admitted') {
-          throw paused === 'timedOut' && result.outcome === 'failed' ? result.error : entry.refused(hold.key, paused, busy);
+          throw entry.refused(hold.key, paused, busy);
         }
       }
     } finally {
@@ -120,4 +127,14 @@ export class Contender {
     const outcome = await this.#waiters.wait(key, entry, now + Math.min(pollMs, busy ? busy.remainingMs + 1 : pollMs));
     return outcome === 'timedOut' ? 'admitted' : outcome;
   }
+}
+
+function tooLate({ key, ttlMs }: Hold): LockStoreError {
+  return new LockStoreError(
+    `Lock "${key}": the grant came after its own lease of ${ttlMs} ms was over. Raise ttl, or find out what blocks.`,
+    key,
+    {
+      unknown: false,
+    },
+  );
 }

@@ -23,8 +23,14 @@ export class Waiters {
   /** Waits until `until` at the latest, or the call's own limit. */
   async wait(key: string, entry: Entry, until: number, line?: WaitingLine): Promise<WaitOutcome> {
     const limitMs = Math.min(until, entry.giveUpAt) - this.#clock.monotonic();
-    if (this.#closed || limitMs <= 0) {
-      return this.#closed ? 'closed' : 'timedOut';
+    if (this.#closed) {
+      return 'closed';
+    }
+    if (entry.call.signal?.aborted) {
+      return 'aborted';
+    }
+    if (limitMs <= 0) {
+      return 'timedOut';
     }
     entry.waitedFor = key;
     const waiter = new Waiter(limitMs, entry.call.signal, (ended) => {

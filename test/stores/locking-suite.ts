@@ -194,6 +194,31 @@ export function lockingSuite(place: () => StorePlace): void {
     await expect(locks.withLock(key, { signal: controller.signal }, () => 1)).rejects.toMatchObject({ reason: 'aborted' });
   });
 
+  test('an aborted call on several keys lets go of the first while it waits for the next', async () => {
+    const [a, b] = [`${key} a`, `${key} b`];
+    const held = await locks.acquire(b);
+    const store = await place().connect();
+    const controller = new AbortController();
+    const slow = makeLocks({ ...bound(store), acquire: async (hold) => sleep(40).then(() => store.acquire(hold)) });
+    const heldToo = slow.withLock(b, { wait: 0 }, () => 1).catch(() => undefined);
+    const call = slow.withLock([a, b], { signal: controller.signal, wait: 10_000 }, () => 1);
+    setTimeout(() => controller.abort(), 20);
+    await expect(call).rejects.toMatchObject({ reason: 'aborted' });
+    await heldToo;
+    await sleep(100);
+    expect(await locks.inspect(a)).toBeNull();
+    await held.release();
+  });
+
+  test('a store that grants only after the lease is over is a failure of the store, and nothing stays taken', async () => {
+    const store = await place().connect();
+    const slow = makeLocks({ ...bound(store), acquire: async (hold) => store.acquire(hold).then((reply) => sleep(150, reply)) });
+    const error = await failureOf(slow.acquire(key, { ttl: 100, wait: 0 }));
+    expect(error).toMatchObject({ code: 'LOCK_STORE' });
+    expect(error.message).toMatch(/came after its own lease of 100 ms was over\. Raise ttl/);
+    expect(await locks.withLock(key, { wait: 0 }, () => 1)).toBe(1);
+  });
+
   test('too many waiters are refused with a clear error', async () => {
     const few = makeLocks(await place().connect(), { maxWaiters: 1 });
     const held = await few.acquire(key);
