@@ -1,4 +1,4 @@
-import { Observable, Subject, takeUntil } from 'rxjs';
+import { Observable, ReplaySubject, takeUntil } from 'rxjs';
 import { runLocked, type LockedCall } from './locked-method.js';
 import { isObservable, wrongReturn } from './return-kind.js';
 
@@ -10,7 +10,8 @@ export function lockedObservable(call: LockedCall): Observable<unknown> {
   const { method, self, args } = call;
   return new Observable((subscriber) => {
     const unsubscribed = new AbortController();
-    const stop = new Subject<void>();
+    // Replays, since it may fire before the source is subscribed to.
+    const stop = new ReplaySubject<void>(1);
     const options = method.optionsOf(args);
     const signal = options.signal ? AbortSignal.any([options.signal, unsubscribed.signal]) : unsubscribed.signal;
     let entered = false;
@@ -21,10 +22,16 @@ export function lockedObservable(call: LockedCall): Observable<unknown> {
         throw wrongReturn(source, method);
       }
       return new Promise<void>((resolve, reject) => {
-        lock.signal.addEventListener('abort', () => {
-          reject(lock.signal.reason);
+        const { signal: told } = lock;
+        const end = (): void => {
+          reject(told.reason);
           stop.next();
-        });
+        };
+        if (told.aborted) {
+          end();
+        } else {
+          told.addEventListener('abort', end);
+        }
         // A source that emits while it is being subscribed to must see an unsubscription too.
         (source as Observable<unknown>).pipe(takeUntil(stop)).subscribe({
           next: (value) => subscriber.next(value),

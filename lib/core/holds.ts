@@ -20,6 +20,8 @@ export class Holds implements HoldKeeper {
   readonly #releases: BackgroundReleases;
   readonly #running = new Set<Hold>();
   readonly #lingering = new Map<Hold, NodeJS.Timeout>();
+  /** Releases that a caller waits for; shutdown does too. */
+  readonly #releasing = new Set<Promise<void>>();
 
   constructor(store: LockStore, clock: Clock, queue: LocalQueue, releases: BackgroundReleases, reporter: Reporter) {
     this.#store = store;
@@ -110,28 +112,43 @@ export class Holds implements HoldKeeper {
 
   /** Ends everything: running code is told, its locks are given back, and a `minHold` is left to run out. */
   async shutdown(): Promise<void> {
-    for (const hold of this.#lingering.keys()) {
-      this.#forget(hold);
-    }
-    const releases = [...this.#running].map(async (hold) => {
-      this.#forget(hold);
-      hold.lost = lossOf(hold, 'shutdown', this.now());
-      this.#reporter.lost(hold, this.now() - hold.acquiredAt, 'shutdown');
-      for (const frame of [...hold.frames]) {
-        frame.tell(hold.lost);
-      }
-      hold.refuseEntering(hold.lost);
-      try {
-        await this.#store.release(hold);
-      } catch (error) {
-        this.#reporter.releaseFailed(hold, asLockError(error, hold.key));
-      }
-    });
-    await Promise.all(releases);
+    const kept = [...this.#lingering.keys()].map((hold) => this.#keep(hold));
+    const ended = [...this.#running].map((hold) => this.#interrupt(hold));
+    await Promise.all([...kept, ...ended, ...this.#releasing]);
     this.#renewer.stop();
   }
 
-  async #release(hold: Hold): Promise<void> {
+  /** Leaves a lock taken for the rest of its `minHold`, with nobody to renew it. */
+  async #keep(hold: Hold): Promise<void> {
+    this.#forget(hold);
+    if (hold.deadline < hold.minHoldAt) {
+      hold.ttlMs = ttlUntil(hold.minHoldAt - this.now());
+      await this.#store.renew([hold]).catch((error: unknown) => this.#reporter.storeUnavailable(hold, asLockError(error, hold.key)));
+    }
+  }
+
+  async #interrupt(hold: Hold): Promise<void> {
+    this.#forget(hold);
+    hold.lost = lossOf(hold, 'shutdown', this.now());
+    this.#reporter.lost(hold, this.now() - hold.acquiredAt, 'shutdown');
+    for (const frame of [...hold.frames]) {
+      frame.tell(hold.lost);
+    }
+    hold.refuseEntering(hold.lost);
+    try {
+      await this.#store.release(hold);
+    } catch (error) {
+      this.#reporter.releaseFailed(hold, asLockError(error, hold.key));
+    }
+  }
+
+  #release(hold: Hold): Promise<void> {
+    const release = this.#giveBack(hold).finally(() => this.#releasing.delete(release));
+    this.#releasing.add(release);
+    return release;
+  }
+
+  async #giveBack(hold: Hold): Promise<void> {
     if (hold.lost) {
       return;
     }

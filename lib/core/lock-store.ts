@@ -72,8 +72,8 @@ export interface LockStore {
   acquire(hold: HoldRecord): Promise<AcquireReply>;
   /** Adds a hold to the running lock of `hold.owner` at `hold.fence`; false where that lock has ended. Never creates one. */
   join(hold: HoldRecord): Promise<boolean>;
-  /** Sets each lease to at least `ttlMs` from now; false for each whose lock is gone. Never creates or shortens one. */
-  renew(holds: readonly HoldRecord[]): Promise<boolean[]>;
+  /** Sets each lease to at least `ttlMs` from now; false for each whose lock is gone, undefined where it is unknown. Never creates or shortens one. */
+  renew(holds: readonly HoldRecord[]): Promise<(boolean | undefined)[]>;
   /** Takes the hold out, and frees the lock with the last one; false where the hold was no longer in. */
   release(hold: HoldRecord): Promise<boolean>;
   /** What is stored for the key, or null where nobody holds it. */

@@ -40,6 +40,7 @@ export class Locks {
   readonly #releases: BackgroundReleases;
   readonly #holds: Holds;
   readonly #contender: Contender;
+  #ending: Promise<void> | undefined;
   readonly #process = `${hostname()} (pid ${process.pid})`;
 
   constructor(settings: LocksSettings) {
@@ -66,7 +67,11 @@ export class Locks {
   }
 
   /** Rejects waiters and new calls, and ends what runs. */
-  async shutdown(): Promise<void> {
+  shutdown(): Promise<void> {
+    return (this.#ending ??= this.#end());
+  }
+
+  async #end(): Promise<void> {
     this.#waiters.close();
     // What is still on its way is given back too, before the store is closed.
     await Promise.all([this.#contender.drained(), this.#holds.shutdown()]);
@@ -181,8 +186,8 @@ export class Locks {
     if (call.waitMs > 0 && line.waiting.size >= this.#maxWaiters) {
       throw entry.refused(key, 'tooManyWaiters', line.hold);
     }
-    // Only a call made from inside a lock can be waited for by the one that it waits for.
-    return frame.parent
+    // Only a call that has a lock, its own or an enclosing one, can be waited for by the one that it waits for.
+    return frame.parent || frame.holds.length > 0
       ? this.#waiters.waitFor(line, key, entry, line.waiting)
       : this.#waiters.wait(key, entry, entry.giveUpAt, line.waiting);
   }

@@ -34,7 +34,7 @@ export class Renewer {
   /** Starts to keep a hold that was just granted. */
   add(hold: Hold, renew: boolean): void {
     const now = this.#clock.monotonic();
-    hold.renewAt = renew ? nextRenewal(now, hold.ttlMs) : Infinity;
+    hold.renewAt = renew ? nextRenewal(hold, now) : Infinity;
     this.#holds.add(hold);
     this.#wakeBy(Math.min(dueAt(hold), now + LONGEST_PAUSE_MS), now);
   }
@@ -119,7 +119,7 @@ export class Renewer {
     for (const hold of batch) {
       hold.renewing = true;
     }
-    let held: boolean[] | undefined;
+    let held: (boolean | undefined)[] | undefined;
     try {
       held = await this.#store.renew(batch);
     } catch (error) {
@@ -137,21 +137,25 @@ export class Renewer {
         this.#lose(hold, 'gone');
         return;
       }
-      if (held) {
+      const renewed = held?.[index] === true;
+      if (renewed) {
         hold.extend(sentAt, ttlMs);
       }
-      if (!hold.overdue) {
+      if (hold.lingering || !hold.overdue) {
         // An unknown outcome moves nothing: the old deadline stands, and the renewal is tried again before it.
-        hold.renewAt = held ? (hold.lingering ? Infinity : nextRenewal(now, hold.ttlMs)) : now + Math.min(ttlMs / 10, LONGEST_PAUSE_MS);
+        hold.renewAt = renewed ? nextRenewal(hold, now) : now + Math.min(ttlMs / 10, LONGEST_PAUSE_MS);
       }
       this.#wakeBy(dueAt(hold), now);
     });
   }
 }
 
-/** A third of the ttl, up to a tenth earlier, so that processes that started together drift apart. */
-function nextRenewal(now: number, ttlMs: number): number {
-  return now + (ttlMs / 3) * (1 - Math.random() / 10);
+/** A third of the ttl, up to a tenth earlier, so that processes that started together drift apart; for `minHold`, once. */
+function nextRenewal(hold: Hold, now: number): number {
+  if (hold.lingering) {
+    return hold.deadline < hold.minHoldAt ? now : Infinity;
+  }
+  return now + (hold.ttlMs / 3) * (1 - Math.random() / 10);
 }
 
 function dueAt(hold: Hold): number {
@@ -169,7 +173,7 @@ function tellOverdue(hold: Hold, now: number): void {
     hold.key,
     'maxHold',
   );
-  for (const frame of hold.frames) {
+  for (const frame of [...hold.frames]) {
     frame.tell(told);
   }
 }

@@ -26,6 +26,7 @@ export class CommandTimeouts {
   readonly #onSilence: () => void;
   #timer: NodeJS.Timeout | undefined;
   #sweepsAt = 0;
+  #wasLate = false;
   #lastReplyAt = 0;
   /** The time of the slowest reply of late; a slow link is not a dead one. */
   #slowestMs: number = SLOWEST_MS.first;
@@ -47,7 +48,12 @@ export class CommandTimeouts {
           resolve(reply);
         },
         (error: unknown) => {
-          this.#answered(pending);
+          // Only an error reply is an answer; a connection that broke gave none.
+          if (error instanceof Error && error.name === 'ReplyError') {
+            this.#answered(pending);
+          } else {
+            this.#pending.delete(pending);
+          }
           reject(error);
         },
       );
@@ -57,6 +63,8 @@ export class CommandTimeouts {
   /** Ends what is still open, which nobody will answer. */
   stop(): void {
     clearTimeout(this.#timer);
+    this.#timer = undefined;
+    this.#silentSince = undefined;
     for (const { reject } of this.#pending) {
       reject(new Error('the store was closed'));
     }
@@ -80,10 +88,13 @@ export class CommandTimeouts {
 
   readonly #sweep = AsyncResource.bind((): void => {
     this.#timer = undefined;
-    if (performance.now() - this.#sweepsAt > SWEEP_MS) {
-      // The event loop was blocked: replies may lie unread, and are read before an immediate runs.
-      setImmediate(() => this.#judge()).unref();
+    // The event loop was blocked: replies may lie unread, and are read before the next sweep.
+    const late = performance.now() - this.#sweepsAt > SWEEP_MS;
+    if (late && !this.#wasLate) {
+      this.#wasLate = true;
+      this.#arm(performance.now());
     } else {
+      this.#wasLate = false;
       this.#judge();
     }
   });

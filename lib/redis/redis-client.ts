@@ -72,13 +72,19 @@ function describeSource(source: unknown): string {
 
 /** How long the first replies of a connection may take before it counts as half open, in milliseconds. */
 const HANDSHAKE_MS = 1_000;
+const HANDSHAKE_GRACE_MS = 20;
+/** For how long a node of a cluster may leave a command without an answer: ioredis watches those connections itself. */
+const CLUSTER_SILENCE_MS = 2_000;
 
 /** A connection of the store's own, not yet connected, that fails fast and comes back by itself. */
 export async function makeConnection(source: RedisSource, options: Readonly<Record<string, unknown>>): Promise<Connection> {
   const connection = await makeClient(source, options);
   let handshake: NodeJS.Timeout | undefined;
   connection.on('connect', () => {
-    handshake = setTimeout(() => reconnect(connection), HANDSHAKE_MS).unref();
+    // In two steps: after a blocked event loop, replies are read between them.
+    handshake = setTimeout(() => {
+      handshake = setTimeout(() => reconnect(connection), HANDSHAKE_GRACE_MS).unref();
+    }, HANDSHAKE_MS).unref();
   });
   connection.on('ready', () => clearTimeout(handshake));
   connection.on('close', () => clearTimeout(handshake));
@@ -95,7 +101,7 @@ async function makeClient(source: RedisSource, options: Readonly<Record<string, 
     lazyConnect: true,
     retryStrategy: backOff,
     // A master that became a replica: another connection may find the new master.
-    reconnectOnError: (error: Error) => error.message.startsWith('READONLY'),
+    reconnectOnError: (error: Error) => /\bREADONLY\b/.test(error.message),
     commandTimeout: undefined,
     // ioredis keeps a timer of this length after it was told to disconnect, which would keep the process.
     disconnectTimeout: 200,
@@ -104,7 +110,11 @@ async function makeClient(source: RedisSource, options: Readonly<Record<string, 
   if (isClient(source)) {
     const duplicate = source.duplicate.bind(source) as (...args: readonly unknown[]) => Connection;
     return 'isCluster' in source && source.isCluster === true
-      ? duplicate([], { lazyConnect: true, clusterRetryStrategy: backOff, redisOptions: { ...redisOptionsOf(source), ...options } })
+      ? duplicate([], {
+          lazyConnect: true,
+          clusterRetryStrategy: backOff,
+          redisOptions: { ...redisOptionsOf(source), ...options, socketTimeout: CLUSTER_SILENCE_MS },
+        })
       : duplicate(own);
   }
   const Redis = await loadClient();

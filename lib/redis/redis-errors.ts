@@ -3,7 +3,7 @@ import type { Script } from './scripts.js';
 
 /** Error replies that stay the same however often the command is repeated. */
 const HOPELESS =
-  /^(WRONGPASS|NOAUTH|NOPERM|WRONGTYPE|NOPROTO)|ACL failure in script|can't run this command|unknown command|invalid password|without any password/;
+  /\b(WRONGPASS|NOAUTH|NOPERM|WRONGTYPE|NOPROTO)\b|ACL failure in script|can't run this command|unknown command|invalid password|without any password/;
 
 /** What ioredis says where a command was not sent: the connection is away and nothing is queued. */
 const NOT_SENT = /enableOfflineQueue/;
@@ -77,7 +77,7 @@ function cureOf(message: string): string {
   if (/^(WRONGPASS|NOAUTH)|password/.test(message)) {
     return 'Correct the user name and password of the client or URL given to RedisLockStore.';
   }
-  if (/^WRONGTYPE/.test(message)) {
+  if (/\bWRONGTYPE\b/.test(message)) {
     return 'Something else wrote a key under the prefix of the locks. Choose another prefix.';
   }
   if (/one of the keys|access.* key/.test(message)) {

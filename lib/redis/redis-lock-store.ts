@@ -51,6 +51,8 @@ export class RedisLockStore implements LockStore {
       this.#closed = false;
       this.#opening = undefined;
       this.#connection = undefined;
+      this.#connectionError = undefined;
+      this.#setupRefusal = undefined;
     }
     try {
       const connection = await (this.#connection ?? this.#open());
@@ -84,10 +86,10 @@ export class RedisLockStore implements LockStore {
     return Number(await this.#run(JOIN, key, keys, [owner, fence, id, this.#process, Math.ceil(ttlMs)], ttlMs)) === 1;
   }
 
-  async renew(holds: readonly HoldRecord[]): Promise<boolean[]> {
+  async renew(holds: readonly HoldRecord[]): Promise<(boolean | undefined)[]> {
     if (this.#isCluster && holds.length > 1) {
       // On a cluster the keys of one command must share a slot.
-      return (await Promise.all(holds.map((hold) => this.renew([hold])))).flat();
+      return this.#renewEach(holds);
     }
     const keys = holds.map((hold) => this.#keys.lock(hold.key));
     const args = holds.flatMap(({ owner, fence, id, ttlMs }) => [owner, fence, id, Math.ceil(ttlMs)]);
@@ -149,6 +151,16 @@ export class RedisLockStore implements LockStore {
     }
   }
 
+  /** A shard that is away must not take the locks of the others along. */
+  async #renewEach(holds: readonly HoldRecord[]): Promise<(boolean | undefined)[]> {
+    const answers = await Promise.allSettled(holds.map((hold) => this.renew([hold])));
+    const failed = answers.filter((answer) => answer.status === 'rejected');
+    if (failed.length === answers.length) {
+      throw failed[0]?.reason;
+    }
+    return answers.map((answer) => (answer.status === 'fulfilled' ? answer.value[0] : undefined));
+  }
+
   #open(): Promise<Connection> {
     return (this.#opening ??= this.#makeConnections());
   }
@@ -167,6 +179,10 @@ export class RedisLockStore implements LockStore {
     const connection = await makeConnection(this.#source, { enableOfflineQueue: true, maxRetriesPerRequest: 0 });
     this.#refuseClosed();
     this.#connection = connection;
+    connection.on('connect', () => {
+      // What an earlier attempt was refused says nothing of this one.
+      this.#connectionError = undefined;
+    });
     connection.on('ready', () => {
       // ioredis goes on where SELECT is refused, and would keep the locks in another database.
       this.#setupRefusal = this.#connectionError?.name === 'ReplyError' ? this.#connectionError : undefined;

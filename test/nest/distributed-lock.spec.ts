@@ -458,6 +458,34 @@ describe('what a method returns', () => {
     expect(streams.subscribed).toBe(0);
   });
 
+  test('an Observable that is unsubscribed while it enters frees the lock, at whatever moment', async () => {
+    for (let steps = 0; steps < 25; steps++) {
+      const subscription = streams.watch().subscribe();
+      for (let step = 0; step < steps; step++) {
+        await Promise.resolve();
+      }
+      subscription.unsubscribe();
+      await sleep(2);
+      expect(await locks.inspect('k')).toBeNull();
+    }
+    expect(streams.source.observed).toBe(false);
+  });
+
+  test('an Observable whose lease ended before it could emit errors at once', async () => {
+    @Injectable()
+    class Sample {
+      @DistributedLock({ key: 'late', ttl: 100, renew: false })
+      stream(): Observable<number> {
+        const until = performance.now() + 150;
+        while (performance.now() < until) {
+          // The loop is blocked past the lease.
+        }
+        return interval(5);
+      }
+    }
+    await expect(firstValueFrom((await provide(Sample)).stream())).rejects.toMatchObject({ code: 'LOCK_LOST' });
+  });
+
   test('each subscription is a call of its own', async () => {
     const stream = streams.watch();
     const values: number[] = [];

@@ -337,6 +337,19 @@ describe('a server that refuses', () => {
     await expect(openStore(server.url)).rejects.toThrow(/NOAUTH.*Correct the user name and password/);
   });
 
+  test('a password that was wrong for a moment does not outlast it', async () => {
+    const own = await openStore(`redis://default:secret@127.0.0.1:${server.port}`);
+    const service = makeLocks(own);
+    await service.withLock('k', () => 1);
+    await server.client.config('SET', 'requirepass', 'other');
+    await server.client.call('CLIENT', 'KILL', 'TYPE', 'normal', 'SKIPME', 'yes');
+    await sleep(300);
+    await server.client.config('SET', 'requirepass', 'secret');
+    await sleep(1_500);
+    expect(await service.withLock('k', () => 'again')).toBe('again');
+    await own.close();
+  });
+
   test('an error tells nothing of owners, wherever one looks', async () => {
     const lock = await locks.acquire('k', { ttl: 600 });
     const owner = (await server.client.hget(lockOf('k'), 'owner')) as string;

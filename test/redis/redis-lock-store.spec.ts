@@ -207,6 +207,11 @@ describe('connections', () => {
       await own.open({ prefix: 'lock', warn: () => undefined });
       const service = makeLocks(own);
       expect(await service.withLock('k', () => 'ran')).toBe('ran');
+      if (round === 1) {
+        server.pause();
+        await expect(service.acquire('k', { wait: 200 })).rejects.toMatchObject({ code: 'LOCK_STORE' });
+        server.resume();
+      }
       await service.shutdown();
     }
   });

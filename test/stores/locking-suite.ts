@@ -519,6 +519,12 @@ export function lockingSuite(place: () => StorePlace): void {
     expect(runs).toEqual([key]);
   });
 
+  test('a plain result may have a property called then', async () => {
+    // oxlint-disable-next-line no-thenable -- a JSON schema has one
+    const schema = { if: 1, then: { type: 'string' } };
+    expect(await locks.withLock(key, () => schema as unknown)).toBe(schema);
+  });
+
   test("a lost lease tells its own call, in that call's context, while another call runs", async () => {
     const seen: unknown[] = [];
     const other = `${key} other`;
@@ -557,6 +563,72 @@ export function lockingSuite(place: () => StorePlace): void {
     const taken = performance.now() - startedAt;
     expect(taken).toBeGreaterThanOrEqual(890);
     expect(taken).toBeLessThan(1_300);
+  });
+
+  test('minHold is covered also where a regular renewal is on its way when the body ends', async () => {
+    const store = await place().connect();
+    const slow = makeLocks({ ...bound(store), renew: async (holds) => store.renew(holds).then((reply) => sleep(60, reply)) });
+    const startedAt = performance.now();
+    await slow.withLock(key, { ttl: 300, minHold: 1_200 }, () => sleep(125));
+    await locks.withLock(key, { wait: 5_000 }, () => undefined);
+    expect(performance.now() - startedAt).toBeGreaterThanOrEqual(1_190);
+  });
+
+  test('a lock that lingers for minHold after maxHold is renewed once', async () => {
+    const store = await place().connect();
+    let renewals = 0;
+    const service = makeLocks({
+      ...bound(store),
+      renew: async (holds) => {
+        renewals++;
+        return store.renew(holds);
+      },
+    });
+    await service.withLock(key, { ttl: 400, maxHold: 20, minHold: 1_000 }, () => sleep(60));
+    await sleep(400);
+    expect(renewals).toBe(1);
+    expect(await locks.tryAcquire(key)).toBeNull();
+  });
+
+  test('minHold lasts also where the application shuts down as soon as the method has ended', async () => {
+    const store = await place().connect();
+    const service = makeLocks({ ...bound(store), close: async () => undefined });
+    await service.withLock(key, { ttl: 200, minHold: 700 }, () => undefined);
+    await service.shutdown();
+    await sleep(500);
+    expect(await locks.tryAcquire(key)).toBeNull();
+    await sleep(300);
+    expect(await locks.withLock(key, { wait: 0 }, () => 1)).toBe(1);
+  });
+
+  test('shutdown waits for a release that is on its way, and a second shutdown for the first', async () => {
+    const store = await place().connect();
+    const events: string[] = [];
+    const slow = makeLocks(
+      {
+        ...bound(store),
+        release: async (hold) => sleep(60).then(() => store.release(hold)),
+        close: async () => void events.push('closed'),
+      },
+      { onTrouble: ({ type }) => events.push(type) },
+    );
+    const call = slow.withLock(key, () => undefined).then(() => events.push('ended'));
+    await sleep(20);
+    await Promise.all([slow.shutdown(), slow.shutdown(), call]);
+    expect(events.slice(0, 2)).toEqual(['ended', 'closed']);
+    expect(await locks.inspect(key)).toBeNull();
+  });
+
+  test('a call on several keys that waits for a call which wants one of them is told of the cycle', async () => {
+    const [a, b] = [`${key} a`, `${key} b`];
+    const inner = locks.withLock(b, async () => {
+      await sleep(40);
+      return locks.withLock(a, () => 'inner').catch((error: LockNotAcquiredError) => error.reason);
+    });
+    const both = locks.withLock([a, b], () => 'both');
+    const startedAt = performance.now();
+    expect(await Promise.all([inner, both])).toEqual(['cycle', 'both']);
+    expect(performance.now() - startedAt).toBeLessThan(1_500);
   });
 
   test('a cycle is found also where a lock was still being acquired when the first of them began to wait', async () => {
