@@ -144,3 +144,95 @@ test('a method that restarts itself with a timer does not grow a chain of calls'
   expect(ticks).toBe(3_600);
   expect(deepest).toBeLessThanOrEqual(2);
 });
+
+test('the deadline of a grant and of a renewal is counted from the sending, not from the reply', async () => {
+  const slowly = <T>(reply: Promise<T>): Promise<T> => new Promise((resolve) => setTimeout(() => resolve(reply), 500));
+  let sentAt = 0;
+  class SlowStore extends MemoryLockStore {
+    override acquire(hold: HoldRecord): ReturnType<MemoryLockStore['acquire']> {
+      sentAt = performance.now();
+      return slowly(super.acquire(hold));
+    }
+    override renew(holds: readonly HoldRecord[]): Promise<boolean[]> {
+      sentAt = performance.now();
+      return slowly(super.renew(holds));
+    }
+  }
+  const acquiring = makeLocks(new SlowStore(), { clock }).acquire('k', { ttl: 9_000 });
+  await jest.advanceTimersByTimeAsync(500);
+  const lock = await acquiring;
+  expect(lock.remainingMs()).toBeCloseTo(leaseDeadline(sentAt, 9_000) - performance.now());
+  await jest.advanceTimersByTimeAsync(3_600);
+  expect(sentAt).toBeGreaterThan(3_000);
+  expect(lock.remainingMs()).toBeCloseTo(leaseDeadline(sentAt, 9_000) - performance.now());
+  await lock.release();
+});
+
+test('leases that are nearly due go along: many need few commands', async () => {
+  const locks = makeLocks(store, { clock });
+  await Promise.all(Array.from({ length: 1_000 }, (_, index) => locks.acquire(`k${index}`, { ttl: 9_000 })));
+  await jest.advanceTimersByTimeAsync(3_050);
+  expect(store.batches.length).toBeLessThanOrEqual(12);
+});
+
+test('a lease does not follow the wall clock', async () => {
+  const lock = await makeLocks(store).acquire('k', { ttl: 60_000 });
+  jest.setSystemTime(Date.now() + 3_600_000);
+  expect(lock.isHeld()).toBe(true);
+  expect(lock.remainingMs()).toBeGreaterThan(50_000);
+  await lock.release();
+});
+
+test('a release is sent for a lease that is lost, in case the record lives', async () => {
+  const lock = await makeLocks(store, { clock }).acquire('k', { ttl: 3_000 });
+  store.gone = true;
+  await jest.advanceTimersByTimeAsync(1_050);
+  expect(lock.isHeld()).toBe(false);
+  expect(await store.inspect('k')).toBeNull();
+});
+
+test('a renewal that is answered after the release loses nothing', async () => {
+  const troubles: string[] = [];
+  let answer: ((held: boolean[]) => void) | undefined;
+  store.renew = () => new Promise((resolve) => (answer = resolve));
+  const locks = makeLocks(store, { clock, onTrouble: ({ type }) => troubles.push(type) });
+  const lock = await locks.acquire('k', { ttl: 3_000 });
+  await jest.advanceTimersByTimeAsync(1_050);
+  await lock.release();
+  const next = await locks.acquire('k');
+  answer?.([false]);
+  await jest.advanceTimersByTimeAsync(10);
+  expect(troubles).toEqual([]);
+  expect(await locks.tryAcquire('k')).toBeNull();
+  await next.release();
+});
+
+test('a body that ends past its lease by its own clock is lost, though the record still lives', async () => {
+  let ahead = 0;
+  const locks = makeLocks(store, { clock: { monotonic: () => performance.now() + ahead, wall: clock.wall } });
+  const call = locks.withLock('k', { ttl: 3_000 }, () => {
+    ahead = 2_990;
+  });
+  await expect(call).rejects.toMatchObject({ code: 'LOCK_LOST', reason: 'expired' });
+});
+
+test('calls of which each outlives the one that made it do not grow a chain', async () => {
+  const locks = makeLocks(store, { clock });
+  let deepest = 0;
+  const step = async (left: number, maker: Promise<unknown>): Promise<void> => {
+    let next: Promise<void> | undefined;
+    const own: Promise<void> = locks.withLock('k', async (lock) => {
+      await maker;
+      let depth = 0;
+      for (let frame = lock as unknown as { parent?: never } | undefined; frame; frame = frame.parent) {
+        depth++;
+      }
+      deepest = Math.max(deepest, depth);
+      next = left > 0 ? step(left - 1, own) : undefined;
+    });
+    await own;
+    await next;
+  };
+  await step(50, Promise.resolve());
+  expect(deepest).toBeLessThanOrEqual(2);
+});

@@ -4,6 +4,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { LockConfigurationError } from '../../lib/core/errors';
 import type { LockService } from '../../lib/lock.service';
 import { RedisLockStore } from '../../lib/redis/redis-lock-store';
+import { FORCE_RELEASE } from '../../lib/redis/scripts';
 import { serverWarnings } from '../../lib/redis/server-check';
 import { slotTag } from '../../lib/redis/slot-tags';
 import { startHolder } from '../support/holder';
@@ -82,6 +83,25 @@ describe('what is stored', () => {
     await server.client.pexpire('lock:lock:{k}', 3_600_000);
     await locks.withLock('k', { wait: 2_000 }, () => undefined);
     await other.release();
+  });
+
+  test('a lease whose expiry somebody took away or lengthened ends with its recorded ttl, also where its holder crashed', async () => {
+    for (const change of ['persist', 'lengthen']) {
+      const hold = { key: 'k', owner: change, id: change, fence: 0, ttlMs: 300, by: 'crashed' };
+      expect((await store.acquire(hold)).fence).toBeGreaterThan(0);
+      await (change === 'persist' ? server.client.persist('lock:lock:{k}') : server.client.pexpire('lock:lock:{k}', 3_600_000));
+      await locks.withLock('k', { wait: 2_000 }, () => undefined);
+    }
+  });
+
+  test('a forced release that is sent twice answers the same, and leaves the next owner alone', async () => {
+    const lock = await locks.acquire('k', { renew: false });
+    const args = ['lock:lock:{k}', 'lock:done:request:{k}', lock.fence, 'k', 'lock:wake:', 10_000];
+    expect(await server.client.eval(FORCE_RELEASE.source, 2, ...args)).toBe(1);
+    const next = await makeLocks(store).acquire('k');
+    expect(await server.client.eval(FORCE_RELEASE.source, 2, ...args)).toBe(1);
+    expect((await locks.inspect('k'))?.fence).toBe(next.fence);
+    await next.release();
   });
 
   test('the tag of a fence counter is in the slot of the lock, on every slot of a cluster', () => {

@@ -1,11 +1,13 @@
 import { jest } from '@jest/globals';
 import { randomUUID } from 'node:crypto';
+import { subscribe, unsubscribe } from 'node:diagnostics_channel';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { currentLock, assertLocked } from '../../lib/current-lock';
 import { outsideLocks } from '../../lib/core/context';
-import { LockConfigurationError, LockLostError, LockNotAcquiredError } from '../../lib/core/errors';
+import { LockConfigurationError, LockLostError, LockNotAcquiredError, LockStoreError } from '../../lib/core/errors';
 import type { Lock } from '../../lib/core/lock';
-import type { LockStore } from '../../lib/core/lock-store';
+import { LOCK_CHANNEL } from '../../lib/core/lock-event';
+import type { ForcedListener, HoldRecord, LockStore } from '../../lib/core/lock-store';
 import type { LockService } from '../../lib/lock.service';
 import { makeLocks } from '../support/make-locks';
 import type { StorePlace } from '../support/stores';
@@ -707,6 +709,136 @@ export function lockingSuite(place: () => StorePlace): void {
     expect(await locks.tryAcquire(key)).toBeNull();
     await sleep(250);
     expect(await locks.withLock(key, { wait: 0 }, () => 1)).toBe(1);
+  });
+
+  test('a grant that comes after its caller was aborted is given back', async () => {
+    const store = await place().connect();
+    const slow = makeLocks({ ...bound(store), acquire: async (hold) => store.acquire(hold).then((reply) => sleep(60, reply)) });
+    const controller = new AbortController();
+    const call = failureOf(slow.acquire(key, { signal: controller.signal, minHold: 5_000 }));
+    await sleep(20);
+    controller.abort();
+    expect(await call).toMatchObject({ reason: 'aborted' });
+    await sleep(100);
+    expect(await locks.inspect(key)).toBeNull();
+    expect(await slow.withLock(key, { wait: 0 }, () => 1)).toBe(1);
+  });
+
+  test('a call that is aborted at the moment of its grant keeps nothing, whatever its minHold', async () => {
+    const controller = new AbortController();
+    const abort = (): void => controller.abort();
+    subscribe(LOCK_CHANNEL, abort);
+    const error = await failureOf(locks.acquire(key, { signal: controller.signal, minHold: 5_000 }));
+    unsubscribe(LOCK_CHANNEL, abort);
+    expect(error).toMatchObject({ reason: 'aborted' });
+    await sleep(50);
+    expect(await locks.inspect(key)).toBeNull();
+  });
+
+  test('a grant that came too late is given back, and the next attempt is one', async () => {
+    const store = await place().connect();
+    let attempts = 0;
+    const slow = makeLocks({
+      ...bound(store),
+      acquire: async (hold) => {
+        const reply = await store.acquire(hold);
+        return sleep(++attempts === 1 ? 250 : 0, reply);
+      },
+    });
+    expect(await slow.withLock(key, { ttl: 200, wait: 1_500 }, () => 'ran')).toBe('ran');
+  });
+
+  test('an attempt of unknown outcome is given back also where a later one found the lock busy', async () => {
+    const store = await place().connect();
+    const held = await locks.acquire(key);
+    const sent: HoldRecord[] = [];
+    const slow = makeLocks({
+      ...bound(store),
+      acquire: async (hold) => {
+        if (sent.push({ ...hold }) === 1) {
+          throw new LockStoreError('no reply', hold.key, { unknown: true });
+        }
+        return store.acquire(hold);
+      },
+    });
+    await expect(slow.acquire(key, { wait: 400 })).rejects.toMatchObject({ reason: 'busy' });
+    await held.release();
+    await sleep(50);
+    // The first attempt arrives at last.
+    await store.acquire(sent[0] as HoldRecord);
+    expect(await locks.inspect(key)).toBeNull();
+  });
+
+  test('a call inside a lock of another application acquires anew', async () => {
+    const other = makeLocks(await place().connect());
+    await locks.withLock(key, async () => {
+      await expect(other.withLock(key, { wait: 0 }, () => 1)).rejects.toMatchObject({ reason: 'busy' });
+    });
+  });
+
+  test('keys are sorted by their code units, in every locale', async () => {
+    await locks.withLock([`${key} a`, `${key} B`], (lock) => expect(lock.keys).toEqual([`${key} B`, `${key} a`]));
+  });
+
+  test("onBusy: 'skip' does not wait unless told to", async () => {
+    const held = await locks.acquire(key);
+    const startedAt = performance.now();
+    expect(await locks.withLock(key, { onBusy: 'skip' }, () => 1)).toBeUndefined();
+    expect(performance.now() - startedAt).toBeLessThan(1_000);
+    const waiting = locks.withLock(key, { onBusy: 'skip', wait: 2_000 }, () => 'ran');
+    await sleep(50);
+    await held.release();
+    expect(await waiting).toBe('ran');
+  });
+
+  test('onBusy does not answer for a call that closes a cycle', async () => {
+    const [a, b] = [`${key} a`, `${key} b`];
+    const both = (first: string, second: string): Promise<unknown> =>
+      locks.withLock(first, async () => {
+        await sleep(20);
+        await locks.withLock<unknown>(second, { onBusy: () => 'answer' }, () => undefined);
+      });
+    const results = await locks.withLock(`${key} root`, () => Promise.allSettled([both(a, b), both(b, a)]));
+    expect(results.flatMap((result) => (result.status === 'rejected' ? [(result.reason as LockNotAcquiredError).reason] : []))).toEqual([
+      'cycle',
+    ]);
+  });
+
+  test("the body's own error goes first, also where the lease was lost", async () => {
+    const teapot = new Error('short and stout');
+    const call = locks.withLock(key, { ttl: 100, renew: false }, async (lock) => {
+      await sleep(200);
+      expect(lock.isHeld()).toBe(false);
+      throw teapot;
+    });
+    await expect(call).rejects.toBe(teapot);
+  });
+
+  test('a message of a force release at another fence takes nothing away', async () => {
+    const listeners: ForcedListener[] = [];
+    const store = await place().connect();
+    const service = makeLocks({ ...bound(store), onForced: (listener) => listeners.push(listener) });
+    const lock = await service.acquire(key);
+    listeners.forEach((listener) => listener(key, lock.fence - 1));
+    expect(lock.isHeld()).toBe(true);
+    listeners.forEach((listener) => listener(key, lock.fence));
+    expect(lock.isHeld()).toBe(false);
+  });
+
+  test('after a shutdown nothing is sent to the store any more', async () => {
+    const store = await place().connect();
+    let attempts = 0;
+    const service = makeLocks({
+      ...bound(store),
+      close: async () => undefined,
+      acquire: async (hold) => {
+        attempts++;
+        return store.acquire(hold);
+      },
+    });
+    await service.shutdown();
+    await expect(service.acquire(key)).rejects.toMatchObject({ reason: 'shutdown' });
+    expect(attempts).toBe(0);
   });
 }
 

@@ -193,4 +193,20 @@ export function storeContract(place: () => StorePlace): void {
       expect(await store.release({ ...granted, fence })).toBe(true);
     },
   );
+
+  test('a lease that a renewal made longer is not cut back by who finds it busy, nor after a shorter join', async () => {
+    const first = await acquired({ ttlMs: 1_000 });
+    await store.renew([{ ...first, ttlMs: 9_000 }]);
+    await store.acquire(hold(key));
+    expect((await store.inspect(key))?.ttlMs).toBeGreaterThan(8_000);
+    await store.join({ ...first, id: randomUUID(), ttlMs: 1_000 });
+    await store.acquire(hold(key));
+    expect((await store.inspect(key))?.ttlMs).toBeGreaterThan(8_000);
+  });
+
+  test('a join by another owner is refused and adds no hold', async () => {
+    const granted = await acquired();
+    expect(await store.join({ ...granted, owner: randomUUID(), id: randomUUID() })).toBe(false);
+    expect((await store.inspect(key))?.holds).toBe(1);
+  });
 }
