@@ -1,5 +1,6 @@
 import type { Duration } from './core/duration.js';
 import { LockConfigurationError } from './core/errors.js';
+import type { MaxWaiters } from './core/locks.js';
 import type { LockStore } from './core/lock-store.js';
 
 /** The options of `LockModule`: a store, or several with names, and the defaults of every call. */
@@ -14,8 +15,8 @@ export interface LockModuleOptions {
   wait?: Duration | undefined;
   /** What the names of everything in a server start with; without braces. Default: `'lock'`. */
   prefix?: string | undefined;
-  /** How many calls of this process may wait for one key; more are refused. Default: 10 000. */
-  maxWaiters?: number | undefined;
+  /** How many calls of this process may wait; more are refused. A number is that of one key. Default: 10 000, and 50 000 for all keys. */
+  maxWaiters?: number | { readonly perKey?: number | undefined; readonly perProcess?: number | undefined } | undefined;
 }
 
 /** Makes the options of `LockModule`, for `forRootAsync({ useClass })` and `useExisting`. */
@@ -41,12 +42,18 @@ export function storesOf(options: LockModuleOptions): ReadonlyMap<string, LockSt
   return stores as ReadonlyMap<string, LockStore>;
 }
 
+const MOST_WAITERS: MaxWaiters = { perKey: 10_000, perProcess: 50_000 };
+
 /** Throws `LockConfigurationError` for what is no count. */
-export function checkMaxWaiters(maxWaiters: number): number {
-  if (!Number.isSafeInteger(maxWaiters) || maxWaiters < 0) {
-    throw new LockConfigurationError(`LockModule: maxWaiters is ${String(maxWaiters)}. Pass a whole number of calls, 0 or more.`);
+export function checkMaxWaiters(given: LockModuleOptions['maxWaiters']): MaxWaiters {
+  const limits = typeof given === 'object' && given !== null ? given : { perKey: given };
+  const { perKey = MOST_WAITERS.perKey, perProcess = Math.max(MOST_WAITERS.perProcess, perKey) } = limits;
+  for (const count of [perKey, perProcess]) {
+    if (!Number.isSafeInteger(count) || count < 0) {
+      throw new LockConfigurationError(`LockModule: maxWaiters is ${JSON.stringify(given)}. Pass a whole number of calls, 0 or more.`);
+    }
   }
-  return maxWaiters;
+  return { perKey, perProcess };
 }
 
 function isStore(value: unknown): value is LockStore {

@@ -18,7 +18,7 @@ class LockServices extends Map<string, LockService> {
         store,
         ttl: options.ttl ?? '10s',
         wait: options.wait ?? '5s',
-        maxWaiters: checkMaxWaiters(options.maxWaiters ?? 10_000),
+        maxWaiters: checkMaxWaiters(options.maxWaiters),
         onTrouble: logTrouble,
         open: { prefix: options.prefix ?? 'lock', warn: (message: string) => logger.warn(message) },
       };

@@ -18,8 +18,8 @@ export interface WithLockOptions<T = unknown> extends LockOptions {
 
 /** What an operator sees of a lock that somebody holds. Never owner ids. */
 export interface LockInspection extends StoredLock {
-  /** Calls of this process that wait for the lock. */
-  readonly waiters: number;
+  /** Calls of this process that wait for the lock behind another call of this process. */
+  readonly waitingHere: number;
 }
 
 /** What a `LockService` is made of: a store, and the defaults of its application. */
@@ -122,7 +122,7 @@ export class LockService {
   /** Who holds the key, since when, and at which fence; null where nobody does. Throws `LockStoreError`. */
   async inspect(key: string): Promise<LockInspection | null> {
     const stored = await this.#locks.store.inspect(checkKey(key, 'LockService.inspect'));
-    return stored && { ...stored, waiters: this.#locks.waitingFor(key) };
+    return stored && { ...stored, waitingHere: this.#locks.waitingFor(key) };
   }
 
   /**

@@ -1,12 +1,15 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Clock } from './clock.js';
 import { isLockError, LockStoreError, type LockError } from './errors.js';
-import type { HoldRecord, LockStore } from './lock-store.js';
+import type { HoldRecord, LockStore, Place } from './lock-store.js';
 
 /** The longest pause before a failed release is sent again, and the longest time for the last ones, in milliseconds. */
 const LONGEST_PAUSE_MS = 1_000;
 
-/** Releases, without a caller who waits, what must not stay: a late grant, an attempt of unknown outcome, a lost lease. */
+/**
+ * Gives back, without a caller who waits, what must not stay: a late grant, an attempt of unknown outcome, a lost lease,
+ * a place that nobody needs.
+ */
 export class BackgroundReleases {
   readonly #store: LockStore;
   readonly #clock: Clock;
@@ -20,10 +23,17 @@ export class BackgroundReleases {
 
   /** Tries until the store answers, or the lease that it could have granted is over. */
   abandon({ key, owner, id, fence, ttlMs, by }: HoldRecord): void {
-    const release = this.#release({ key, owner, id, fence, ttlMs, by }).finally(() => {
-      this.#running.delete(release);
-    });
+    this.#run(this.#release({ key, owner, id, fence, ttlMs, by }));
+  }
+
+  /** Gives up a place. One that stays because nobody answers comes to its turn later, and is then given up. */
+  leave(key: string, { name }: Place): void {
+    this.#run(this.#store.turns?.leave(key, name).catch(() => undefined) ?? Promise.resolve());
+  }
+
+  #run(release: Promise<void>): void {
     this.#running.add(release);
+    void release.finally(() => this.#running.delete(release));
   }
 
   /** Waits for what is on its way, which is not repeated any more, for as long as one command may take. */

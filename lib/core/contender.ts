@@ -1,17 +1,18 @@
-import { attempt, renewIdentity } from './attempt.js';
+import { attempt, renewIdentity, type AttemptResult } from './attempt.js';
 import type { BackgroundReleases } from './background-releases.js';
 import type { Clock } from './clock.js';
 import type { Entry } from './entry.js';
 import { LockStoreError } from './errors.js';
 import type { Hold } from './hold.js';
 import type { Holds } from './holds.js';
+import type { Line } from './line.js';
 import type { LocalQueue } from './local-queue.js';
 import type { Busy, LockStore } from './lock-store.js';
 import type { Reporter } from './reporter.js';
 import type { WaitOutcome } from './waiter.js';
 import type { Waiters } from './waiters.js';
 
-/** Between two polls of a busy lock, in milliseconds. */
+/** Between two polls of a store that keeps no order or does not answer, in milliseconds. */
 const POLL = { least: 50, most: 250 } as const;
 
 /** Contends for a lock in the store: one attempt after the other until one is granted or the caller gives up. */
@@ -49,13 +50,13 @@ export class Contender {
    * |---|---|
    * | granted | the hold starts; if the caller has given up, it is given back |
    * | late | it is given back, and the next attempt is a new hold |
-   * | busy | the same hold is tried again after a pause |
+   * | busy | the same hold is tried again: when told of the turn, or after a pause |
    * | failed, nobody knows how | the same hold is tried again; given back once the caller gives up |
    */
-  async obtain(hold: Hold, entry: Entry): Promise<void> {
+  async obtain(hold: Hold, entry: Entry, line?: Line): Promise<void> {
     this.#contending++;
     try {
-      await this.#obtain(hold, entry);
+      await this.#obtain(hold, entry, line);
     } finally {
       this.#contending--;
       if (this.#contending === 0) {
@@ -73,23 +74,26 @@ export class Contender {
     }
   }
 
-  async #obtain(hold: Hold, entry: Entry): Promise<void> {
+  async #obtain(hold: Hold, entry: Entry, line: Line | undefined): Promise<void> {
     // Sticky: a busy reply does not tell that an earlier attempt is not still on its way.
     let unknown = false;
+    let paused: WaitOutcome | undefined;
     try {
       for (;;) {
-        const result = await attempt(this.#store, hold, this.#clock);
-        if (!hold.joined) {
-          this.#queue.answered(hold.key, result.outcome === 'failed' ? result.error : undefined);
+        const passed = line?.takePassed();
+        const standing = passed ? undefined : this.#standing(line);
+        const result = standing ?? (await (passed ?? this.#attempt(hold, entry, line)));
+        if (line) {
+          line.failure = result.outcome === 'failed' ? result.error : undefined;
         }
         const gaveUp = this.#waiters.closed ? 'closed' : entry.call.signal?.aborted && 'aborted';
-        if (result.outcome === 'granted' && !gaveUp) {
-          unknown = false;
-          this.#holds.start(hold, result.sentAt, entry);
-          return;
-        }
         if (result.outcome === 'granted' || result.outcome === 'late') {
           unknown = false;
+          line?.granted(passed !== undefined);
+          if (result.outcome === 'granted' && !gaveUp) {
+            this.#holds.start(hold, result.sentAt, entry, line);
+            return;
+          }
           this.#releases.abandon(hold);
           renewIdentity(hold);
         } else if (result.outcome === 'failed') {
@@ -99,7 +103,12 @@ export class Contender {
           this.#reporter.storeAnswered();
         }
         const busy = result.outcome === 'busy' ? result.busy : undefined;
-        const paused = gaveUp || (await this.#pause(hold.key, entry, busy));
+        if (!paused && !gaveUp && entry.call.waitMs > 0 && this.#waiters.isFull) {
+          throw entry.refused(hold.key, 'tooManyWaiters', busy);
+        }
+        const lookAt = standing && line ? line.recheckAt : nextLook(this.#clock.monotonic(), busy);
+        line?.answered(busy, lookAt);
+        paused = gaveUp || (await this.#pause(hold.key, entry, lookAt, line));
         if (paused === 'timedOut' && result.outcome === 'failed') {
           throw result.error;
         }
@@ -117,16 +126,39 @@ export class Contender {
     }
   }
 
-  /** Waits before the next poll, never past the end of the lease last seen; `timedOut` where the caller's time is up. */
-  async #pause(key: string, entry: Entry, busy: Busy | undefined): Promise<WaitOutcome> {
-    const now = this.#clock.monotonic();
-    if (now >= entry.giveUpAt) {
+  /** What the caller before was told, while it still holds: it gave up, and the process keeps its place. */
+  #standing(line: Line | undefined): AttemptResult | undefined {
+    return line?.place && line.busy && !line.told && this.#clock.monotonic() < line.recheckAt
+      ? { outcome: 'busy', busy: line.busy }
+      : undefined;
+  }
+
+  async #attempt(hold: Hold, entry: Entry, line: Line | undefined): Promise<AttemptResult> {
+    if (line) {
+      line.told = false;
+    }
+    // A call that does not wait does not queue, and takes nobody's turn.
+    const place = line && entry.call.waitMs > 0 ? this.#queue.placeIn(line) : undefined;
+    return attempt(this.#store, hold, this.#clock, place);
+  }
+
+  /** Waits until told of the turn, or until the next look; `timedOut` where the caller's time is up. */
+  async #pause(key: string, entry: Entry, lookAt: number, line: Line | undefined): Promise<WaitOutcome> {
+    if (this.#clock.monotonic() >= entry.giveUpAt) {
       return 'timedOut';
     }
-    const pollMs = POLL.least + Math.random() * (POLL.most - POLL.least);
-    const outcome = await this.#waiters.wait(key, entry, now + Math.min(pollMs, busy ? busy.remainingMs + 1 : pollMs));
+    if (line?.told) {
+      return 'admitted';
+    }
+    const outcome = await this.#waiters.wait(key, entry, lookAt, line);
     return outcome === 'timedOut' ? 'admitted' : outcome;
   }
+}
+
+/** When to look next: never past the end of the lease last seen. */
+function nextLook(now: number, busy: Busy | undefined): number {
+  const pauseMs = busy?.recheckMs ?? POLL.least + Math.random() * (POLL.most - POLL.least);
+  return now + Math.min(pauseMs, busy ? busy.remainingMs + 1 : pauseMs);
 }
 
 function tooLate({ key, ttlMs }: Hold): LockStoreError {

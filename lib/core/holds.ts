@@ -3,6 +3,7 @@ import type { Clock } from './clock.js';
 import type { Entry } from './entry.js';
 import type { LockLostError } from './errors.js';
 import type { Hold, HoldKeeper } from './hold.js';
+import type { Line } from './line.js';
 import type { LocalQueue } from './local-queue.js';
 import type { LockStore } from './lock-store.js';
 import { lossOf, type LossCause } from './loss.js';
@@ -43,7 +44,7 @@ export class Holds implements HoldKeeper {
   }
 
   /** A hold was granted to a call, on an attempt sent at `sentAt`. */
-  start(hold: Hold, sentAt: number, entry: Entry): void {
+  start(hold: Hold, sentAt: number, entry: Entry, line: Line | undefined): void {
     const { renew, maxHoldMs } = entry.call;
     const { expires } = this.#store;
     hold.acquiredAt = this.now();
@@ -54,8 +55,8 @@ export class Holds implements HoldKeeper {
     if (expires || maxHoldMs < Infinity) {
       this.#renewer.add(hold, renew && expires);
     }
-    if (!hold.joined) {
-      this.#queue.granted(hold);
+    if (line) {
+      line.hold = hold;
     }
     this.#reporter.acquired(hold, entry.waitedMs);
   }
@@ -153,8 +154,9 @@ export class Holds implements HoldKeeper {
       return;
     }
     this.#forget(hold);
+    const handedOn = hold.joined ? undefined : this.#queue.handOn(hold);
     try {
-      if (await this.#store.release(hold)) {
+      if (await (handedOn ?? this.#store.release(hold))) {
         this.#reporter.released(hold, this.now() - hold.acquiredAt);
       } else {
         // Somebody deleted the lock, and the code ended before a renewal could tell.
@@ -164,7 +166,9 @@ export class Holds implements HoldKeeper {
       this.#reporter.releaseFailed(hold, asLockError(error, hold.key));
       this.#releases.abandon(hold);
     } finally {
-      this.#passTurn(hold);
+      if (!handedOn) {
+        this.#passTurn(hold);
+      }
     }
   }
 

@@ -21,6 +21,13 @@ export interface Busy {
   /** What is left of the lease, in milliseconds. */
   readonly remainingMs: number;
   readonly holder: LockHolder;
+  /** In how many ms to ask again at the latest, where the store tells a process of its turn; else core polls. */
+  readonly recheckMs?: number | undefined;
+}
+
+/** A process's place in the queue of a key, from the first attempt that may queue to the grant: one object, with a name used once. */
+export interface Place {
+  readonly name: string;
 }
 
 /** The answer to one attempt: the grant's fence, or who holds the lock. */
@@ -37,10 +44,35 @@ export interface StoredLock {
   readonly since: Date;
   /** Host, process id and, where it is known, `Class.method` of whoever acquired the lock. */
   readonly by: string;
+  /** The processes that wait for their turn, in order, each as host and process id; empty for a store that keeps no order. */
+  readonly waiters: readonly string[];
 }
 
 /** Is told that a lock was taken away by force. */
 export type ForcedListener = (key: string, fence: number) => void;
+
+/** Is told when to look for a turn. Both are hints: a message may be lost, late, or for a place that was given up. */
+export interface TurnListener {
+  /** The lock is reserved, for a short while, for the place of that name. */
+  turn(key: string, name: string): void;
+  /** Messages may have been lost: every place is worth a look. */
+  recheck(): void;
+}
+
+/**
+ * What a store offers that keeps the order of those who wait. A lock that is released while others queue is reserved for
+ * the first of them, which is told; nobody else gets it meanwhile.
+ */
+export interface Turns {
+  /**
+   * Releases `hold` and acquires for `next`, a caller of the same process, in one command: before the queue where `mayPass`,
+   * or where nobody queues; else `next` queues at `place`.
+   */
+  pass(hold: HoldRecord, next: HoldRecord, place: Place, mayPass: boolean): Promise<{ released: boolean; reply: AcquireReply }>;
+  /** Gives up a place, or the turn it came to, and no later one. */
+  leave(key: string, name: string): Promise<void>;
+  onTurn(listener: TurnListener): void;
+}
 
 /** What a store is told when it is opened. */
 export interface OpenOptions {
@@ -68,8 +100,10 @@ export interface LockStore {
    * Called once, before anything else. A server that is away is worth a warning, not a rejection.
    */
   open?(options: OpenOptions): Promise<void>;
-  /** Grants the lock to `hold.owner` if it is free, or again if this very hold is in. */
-  acquire(hold: HoldRecord): Promise<AcquireReply>;
+  /** The order of those who wait, for a store that keeps one. */
+  readonly turns?: Turns | undefined;
+  /** Grants the lock to `hold.owner` if it is free, or again if this very hold is in. Where it is busy, queues at `place`, if given. */
+  acquire(hold: HoldRecord, place?: Place): Promise<AcquireReply>;
   /** Adds a hold to the running lock of `hold.owner` at `hold.fence`; false where that lock has ended. Never creates one. */
   join(hold: HoldRecord): Promise<boolean>;
   /** Sets each lease to at least `ttlMs` from now; false for each whose lock is gone, undefined where it is unknown. Never creates or shortens one. */

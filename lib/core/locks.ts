@@ -9,7 +9,8 @@ import { Entry } from './entry.js';
 import { LockNotAcquiredError, type NotAcquiredReason } from './errors.js';
 import { Hold } from './hold.js';
 import { Holds } from './holds.js';
-import { LocalQueue, type Line } from './local-queue.js';
+import type { Line } from './line.js';
+import { LocalQueue } from './local-queue.js';
 import { LockFrame } from './lock-frame.js';
 import type { LockStore } from './lock-store.js';
 import { Reporter, type LockTrouble } from './reporter.js';
@@ -17,11 +18,17 @@ import { readTicket } from './ticket.js';
 import type { WaitOutcome } from './waiter.js';
 import { Waiters } from './waiters.js';
 
+/** How many callers may wait: for one key, and for all keys together. */
+export interface MaxWaiters {
+  readonly perKey: number;
+  readonly perProcess: number;
+}
+
 /** What the locks of one store need to know of their application. */
 export interface LocksSettings {
   readonly name: string;
   readonly store: LockStore;
-  readonly maxWaiters: number;
+  readonly maxWaiters: MaxWaiters;
   readonly onTrouble: (trouble: LockTrouble) => void;
   readonly clock?: Clock;
 }
@@ -33,9 +40,9 @@ export interface LocksSettings {
 export class Locks {
   readonly store: LockStore;
   readonly #clock: Clock;
-  readonly #maxWaiters: number;
+  readonly #maxPerKey: number;
   readonly #reporter: Reporter;
-  readonly #queue = new LocalQueue();
+  readonly #queue: LocalQueue;
   readonly #waiters: Waiters;
   readonly #releases: BackgroundReleases;
   readonly #holds: Holds;
@@ -45,11 +52,12 @@ export class Locks {
 
   constructor(settings: LocksSettings) {
     this.store = settings.store;
-    this.#maxWaiters = settings.maxWaiters;
+    this.#maxPerKey = settings.maxWaiters.perKey;
     this.#clock = settings.clock ?? systemClock;
     this.#reporter = new Reporter(settings.name, settings.onTrouble);
-    this.#waiters = new Waiters(this.#clock);
+    this.#waiters = new Waiters(this.#clock, settings.maxWaiters.perProcess);
     this.#releases = new BackgroundReleases(this.store, this.#clock);
+    this.#queue = new LocalQueue(this.store, this.#clock, this.#releases);
     this.#holds = new Holds(this.store, this.#clock, this.#queue, this.#releases, this.#reporter);
     this.#contender = new Contender(this.store, this.#clock, this.#queue, this.#holds, this.#releases, this.#waiters, this.#reporter);
   }
@@ -80,7 +88,7 @@ export class Locks {
 
   /** Calls of this process that wait for the key. */
   waitingFor(key: string): number {
-    return this.#queue.lineOf(key)?.waiting.size ?? 0;
+    return this.#queue.lineOf(key)?.waiting ?? 0;
   }
 
   async #enterAll(entry: Entry): Promise<LockFrame> {
@@ -124,10 +132,10 @@ export class Locks {
       await this.#contender.obtain(hold, entry);
       return hold;
     }
-    await this.#takeTurn(key, entry);
     const hold = new Hold(this.#holds, key, entry.owner, entry.by, call.ttlMs);
+    const line = await this.#takeTurn(hold, entry);
     try {
-      await this.#contender.obtain(hold, entry);
+      await this.#contender.obtain(hold, entry, line);
     } catch (error) {
       this.#queue.pass(key);
       throw error;
@@ -165,13 +173,13 @@ export class Locks {
   }
 
   /** Becomes the one caller of this process that contends for the key. */
-  async #takeTurn(key: string, entry: Entry): Promise<void> {
+  async #takeTurn(hold: Hold, entry: Entry): Promise<Line> {
+    const { key } = hold;
     const line = this.#queue.lineOf(key);
     if (!line) {
-      this.#queue.open(key);
-      return;
+      return this.#queue.open(key);
     }
-    const outcome = await this.#queueUp(line, key, entry);
+    const outcome = await this.#queueUp(line, hold, entry);
     if (outcome === 'timedOut' && line.failure) {
       // Nobody is known to hold the lock: the store is away.
       throw line.failure;
@@ -179,17 +187,19 @@ export class Locks {
     if (outcome !== 'admitted') {
       throw entry.refused(key, outcome, line.hold);
     }
+    return line;
   }
 
-  async #queueUp(line: Line, key: string, entry: Entry): Promise<WaitOutcome> {
+  async #queueUp(line: Line, hold: Hold, entry: Entry): Promise<WaitOutcome> {
     const { call, frame } = entry;
-    if (call.waitMs > 0 && line.waiting.size >= this.#maxWaiters) {
+    const { key } = hold;
+    if (call.waitMs > 0 && (line.waiting >= this.#maxPerKey || this.#waiters.isFull)) {
       throw entry.refused(key, 'tooManyWaiters', line.hold);
     }
     // Only a call that has a lock, its own or an enclosing one, can be waited for by the one that it waits for.
     return frame.parent || frame.holds.length > 0
-      ? this.#waiters.waitFor(line, key, entry, line.waiting)
-      : this.#waiters.wait(key, entry, entry.giveUpAt, line.waiting);
+      ? this.#waiters.waitFor(line, key, entry, line.behind(hold))
+      : this.#waiters.wait(key, entry, entry.giveUpAt, line.behind(hold));
   }
 }
 

@@ -30,9 +30,9 @@ export function notAcquired(givingUp: GivingUp): LockNotAcquiredError {
   });
 }
 
-function describeHolder(holder: Hold | Busy): { holder: LockHolder; remainingMs: number } {
+function describeHolder(holder: Hold | Busy): { holder: LockHolder | undefined; remainingMs: number } {
   if (!('keeper' in holder)) {
-    return holder;
+    return { holder: holder.holder.by === '' ? undefined : holder.holder, remainingMs: holder.remainingMs };
   }
   const now = holder.keeper.now();
   return {
@@ -47,7 +47,7 @@ function explain(givingUp: GivingUp, holder: LockHolder | undefined): string {
     case 'aborted':
       return `: the call's signal aborted after ${Math.round(waitedMs)} ms of waiting.`;
     case 'tooManyWaiters':
-      return ': too many calls of this process wait for it already. Shorten what runs inside the lock, or raise maxWaiters.';
+      return ': too many calls of this process wait already. Shorten what runs inside the lock, or raise maxWaiters.';
     case 'shutdown':
       return ': the application is shutting down. Repeat the call after the restart.';
     case 'cycle':

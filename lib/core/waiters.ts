@@ -7,17 +7,24 @@ import { Waiter, type WaitingLine, type WaitOutcome } from './waiter.js';
 /** Everybody in this process who waits for a lock of one store. */
 export class Waiters {
   readonly #clock: Clock;
+  readonly #most: number;
   readonly #waiting = new Set<Waiter>();
   readonly #frames = new Map<LockFrame, Wanted>();
   #closed = false;
 
-  constructor(clock: Clock) {
+  constructor(clock: Clock, most: number) {
     this.#clock = clock;
+    this.#most = most;
   }
 
   /** Whether nobody may wait or acquire any more. */
   get closed(): boolean {
     return this.#closed;
+  }
+
+  /** Whether so many callers wait, for whichever keys, that nobody else may. */
+  get isFull(): boolean {
+    return this.#waiting.size >= this.#most;
   }
 
   /** Waits until `until` at the latest, or the call's own limit. */

@@ -1,4 +1,8 @@
-import type { AcquireReply, ForcedListener, HoldRecord, LockStore, StoredLock } from '../core/lock-store.js';
+import { hostname } from 'node:os';
+import { systemClock } from '../core/clock.js';
+import type { AcquireReply, ForcedListener, HoldRecord, LockStore, Place, StoredLock, TurnListener, Turns } from '../core/lock-store.js';
+import type { QueuedPlace } from './key-state.js';
+import { LockTable } from './lock-table.js';
 
 /** Options of the memory store. */
 export interface MemoryLockStoreOptions {
@@ -6,141 +10,88 @@ export interface MemoryLockStoreOptions {
   expires?: boolean | undefined;
 }
 
-interface Entry {
-  readonly owner: string;
-  readonly fence: number;
-  readonly since: number;
-  readonly by: string;
-  readonly holds: Set<string>;
-  endsAt: number;
-}
-
-/** How long a released hold is remembered, so that a late duplicate of its acquire is refused. */
-const DONE_MS = 10_000;
+/** How often those who wait look for their turn themselves, in milliseconds: no message is lost in one process. */
+const RECHECK_MS = 2_000;
 
 /**
- * Locks in the memory of this process, with the semantics of the Redis store: for applications of one process, and for
- * tests. Two stores know nothing of each other.
+ * Locks in the memory of this process, with the semantics and the order of the Redis store: for applications of one
+ * process, and for tests. Two stores know nothing of each other.
  */
-export class MemoryLockStore implements LockStore {
+export class MemoryLockStore implements LockStore, Turns {
   readonly name = 'memory';
   readonly expires: boolean;
-  readonly #locks = new Map<string, Entry>();
-  /** The first answer of each hold's release, oldest first. */
-  readonly #done = new Map<string, { readonly answer: boolean; readonly until: number }>();
+  readonly turns: Turns = this;
+  readonly #process = `${hostname()} (pid ${process.pid})`;
+  readonly #table: LockTable;
   readonly #forced: ForcedListener[] = [];
-  #fence = 0;
+  readonly #listeners: TurnListener[] = [];
 
   constructor(options: MemoryLockStoreOptions = {}) {
     this.expires = options.expires ?? true;
+    this.#table = new LockTable(
+      systemClock,
+      {
+        turn: ({ name }, key) => {
+          // Not in the middle of the operation that hands over.
+          queueMicrotask(() => this.#listeners.forEach((listener) => listener.turn(key, name)));
+          return this.#listeners.length;
+        },
+        forced: (_process, key, fence) => this.#forced.forEach((listener) => listener(key, fence)),
+      },
+      this.expires,
+    );
   }
 
-  async acquire(hold: HoldRecord): Promise<AcquireReply> {
-    const entry = this.#entryOf(hold.key);
-    const ended = this.#answerOf(hold.id) !== undefined;
-    if (!entry && !ended) {
-      this.#fence = Math.max(this.#fence + 1, Date.now() * 1000);
-      const { owner, by } = hold;
-      const granted = { owner, fence: this.#fence, since: Date.now(), by, holds: new Set([hold.id]), endsAt: this.#endOf(hold.ttlMs) };
-      this.#locks.set(hold.key, granted);
-      return granted;
-    }
-    if (entry?.owner === hold.owner && entry.holds.has(hold.id)) {
-      entry.endsAt = Math.max(entry.endsAt, this.#endOf(hold.ttlMs));
-      return entry;
-    }
-    return {
-      remainingMs: entry ? entry.endsAt - performance.now() : 0,
-      holder: { by: entry?.by ?? '', heldMs: entry ? Date.now() - entry.since : 0 },
-    };
+  async acquire(hold: HoldRecord, place?: Place): Promise<AcquireReply> {
+    return withRecheck(this.#table.acquire(hold, this.#process, place && this.#queued(place)));
+  }
+
+  async pass(hold: HoldRecord, next: HoldRecord, place: Place, mayPass: boolean): Promise<{ released: boolean; reply: AcquireReply }> {
+    const { released, reply } = this.#table.pass(hold, next, this.#process, this.#queued(place), mayPass);
+    return { released, reply: withRecheck(reply) };
+  }
+
+  async leave(key: string, name: string): Promise<void> {
+    this.#table.leave(key, name);
   }
 
   async join(hold: HoldRecord): Promise<boolean> {
-    const entry = this.#entryOf(hold.key);
-    if (entry?.owner !== hold.owner || entry.fence !== hold.fence || this.#answerOf(hold.id) !== undefined) {
-      return false;
-    }
-    entry.holds.add(hold.id);
-    entry.endsAt = Math.max(entry.endsAt, this.#endOf(hold.ttlMs));
-    return true;
+    return this.#table.join(hold, this.#process);
   }
 
   async renew(holds: readonly HoldRecord[]): Promise<boolean[]> {
-    return holds.map((hold) => {
-      const entry = this.#entryOf(hold.key);
-      if (entry?.owner !== hold.owner || entry.fence !== hold.fence || !entry.holds.has(hold.id)) {
-        return false;
-      }
-      entry.endsAt = Math.max(entry.endsAt, this.#endOf(hold.ttlMs));
-      return true;
-    });
+    return holds.map((hold) => this.#table.renew(hold));
   }
 
   async release(hold: HoldRecord): Promise<boolean> {
-    const first = this.#answerOf(hold.id);
-    if (first !== undefined) {
-      return first;
-    }
-    const entry = this.#entryOf(hold.key);
-    const answer = entry?.owner === hold.owner && entry.holds.delete(hold.id);
-    if (answer && entry.holds.size === 0) {
-      this.#locks.delete(hold.key);
-    }
-    this.#done.set(hold.id, { answer, until: performance.now() + DONE_MS });
-    return answer;
+    return this.#table.release(hold);
   }
 
   async inspect(key: string): Promise<StoredLock | null> {
-    const entry = this.#entryOf(key);
-    if (!entry) {
-      return null;
-    }
-    const { fence, holds, by, since, endsAt } = entry;
-    return { fence, holds: holds.size, ttlMs: endsAt - performance.now(), since: new Date(since), by };
+    return this.#table.inspect(key);
   }
 
   async forceRelease(key: string, fence: number): Promise<boolean> {
-    if (this.#entryOf(key)?.fence !== fence) {
-      return false;
-    }
-    this.#locks.delete(key);
-    for (const listener of this.#forced) {
-      listener(key, fence);
-    }
-    return true;
+    return this.#table.forceRelease(key, fence);
   }
 
   onForced(listener: ForcedListener): void {
     this.#forced.push(listener);
   }
 
+  onTurn(listener: TurnListener): void {
+    this.#listeners.push(listener);
+  }
+
   async close(): Promise<void> {
-    this.#locks.clear();
-    this.#done.clear();
+    this.#table.clear();
   }
 
-  #entryOf(key: string): Entry | undefined {
-    const entry = this.#locks.get(key);
-    if (entry && entry.endsAt <= performance.now()) {
-      this.#locks.delete(key);
-      return undefined;
-    }
-    return entry;
+  #queued({ name }: Place): QueuedPlace {
+    return { name, process: this.#process, polls: false };
   }
+}
 
-  #endOf(ttlMs: number): number {
-    return this.expires ? performance.now() + ttlMs : Infinity;
-  }
-
-  /** What was answered to the hold's release, while it is remembered. */
-  #answerOf(id: string): boolean | undefined {
-    const now = performance.now();
-    for (const [oldest, done] of this.#done) {
-      if (done.until > now) {
-        break;
-      }
-      this.#done.delete(oldest);
-    }
-    return this.#done.get(id)?.answer;
-  }
+function withRecheck(reply: AcquireReply): AcquireReply {
+  return reply.fence === undefined ? { ...reply, recheckMs: RECHECK_MS } : reply;
 }

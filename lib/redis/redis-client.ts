@@ -34,6 +34,7 @@ export interface Connection {
   eval(source: string, numberOfKeys: number, ...args: readonly (string | number)[]): Promise<unknown>;
   info(): Promise<string>;
   ping(): Promise<unknown>;
+  publish(channel: string, message: string): Promise<unknown>;
   subscribe(channel: string): Promise<unknown>;
   on(event: string, listener: (...args: never[]) => void): unknown;
   connect(): Promise<void>;

@@ -19,6 +19,10 @@ export class RedisKeys {
     return `${this.prefix}:lock:{${escapeKey(key)}}`;
   }
 
+  queue(key: string): string {
+    return `${this.prefix}:queue:{${escapeKey(key)}}`;
+  }
+
   done(key: string, hold: string): string {
     return `${this.prefix}:done:${hold}:{${escapeKey(key)}}`;
   }

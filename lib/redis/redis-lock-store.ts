@@ -1,66 +1,77 @@
 import { randomUUID } from 'node:crypto';
-import { LockConfigurationError, LockStoreError, type LockError } from '../core/errors.js';
-import type { AcquireReply, ForcedListener, HoldRecord, LockStore, OpenOptions, StoredLock } from '../core/lock-store.js';
-import { CommandTimeouts } from './command-timeouts.js';
-import { checkSource, isClient, makeConnection, reconnect, type Connection, type RedisSource } from './redis-client.js';
-import { setupError, toLockError } from './redis-errors.js';
+import { hostname } from 'node:os';
+import { LockStoreError } from '../core/errors.js';
+import type {
+  AcquireReply,
+  ForcedListener,
+  HoldRecord,
+  LockStore,
+  OpenOptions,
+  Place,
+  StoredLock,
+  TurnListener,
+  Turns,
+} from '../core/lock-store.js';
+import { checkSource, isClient, type RedisSource } from './redis-client.js';
+import { RedisConnection } from './redis-connection.js';
 import { checkPrefix, RedisKeys } from './redis-keys.js';
 import { RedisSubscriber } from './redis-subscriber.js';
-import { ACQUIRE, FORCE_RELEASE, INSPECT, JOIN, RELEASE, RENEW, type Script } from './scripts.js';
+import { ACQUIRE, FORCE_RELEASE, INSPECT, JOIN, LEAVE, PASS, RELEASE, RENEW, type Script } from './scripts.js';
 import { serverWarnings, tryRights } from './server-check.js';
+
+type Reply = readonly unknown[];
 
 /** How long a released hold is remembered, so that a duplicate of its commands answers as the first did. */
 const DONE_MS = 10_000;
-/** The longest time for a command that belongs to no lease. */
-const COMMAND_MS = 1_000;
+/** How often those look who are about to have their turn, or who cannot be told of it; and how often the others do, in milliseconds. */
+const RECHECK_MS = { soon: 300, seldom: 2_000 } as const;
 
 /**
- * Locks in one Redis server, or in whatever an ioredis `Cluster` or Sentinel client leads to.
+ * Locks in one Redis server, or in whatever an ioredis `Cluster` or Sentinel client leads to. Whoever waits is told of its
+ * turn, first come first served.
  *
  * Given a client, it makes two connections of its own from it and never closes or changes that client. Given a URL or
  * options, it makes its connections from them.
  */
-export class RedisLockStore implements LockStore {
+export class RedisLockStore implements LockStore, Turns {
   readonly name = 'redis';
   readonly expires = true;
+  readonly turns: Turns = this;
   readonly #source: RedisSource;
   readonly #isCluster: boolean;
-  readonly #process = randomUUID();
-  readonly #forced: ForcedListener[] = [];
-  readonly #timeouts = new CommandTimeouts(() => this.#reconnect());
+  /** Which store instance this is; shows where it runs. */
+  readonly #process = `${hostname().replace(/[^\w.-]/g, '_')}:${process.pid}:${randomUUID().slice(0, 8)}`;
+  #forced: ForcedListener[] = [];
+  #listeners: TurnListener[] = [];
+  /** Places that the queue is known to have. */
+  readonly #queued = new WeakSet<Place>();
   #keys: RedisKeys;
+  #connection: RedisConnection;
   #subscriber: RedisSubscriber | undefined;
-  #opening: Promise<Connection> | undefined;
-  #connection: Connection | undefined;
-  #connectionError: Error | undefined;
-  #setupRefusal: Error | undefined;
   #warn: (message: string) => void = () => undefined;
-  #closed = false;
 
   constructor(source: RedisSource) {
     this.#source = checkSource(source);
     this.#isCluster = isClient(source) && 'isCluster' in source && source.isCluster === true;
     this.#keys = new RedisKeys('lock', this.#isCluster);
+    this.#connection = new RedisConnection(this.#source);
   }
 
   async open({ prefix, warn }: OpenOptions): Promise<void> {
     this.#keys = new RedisKeys(checkPrefix(prefix), this.#isCluster);
     this.#warn = warn;
-    if (this.#closed) {
+    if (this.#connection.closed) {
       // Tests make one application after the other from one set of options.
-      this.#closed = false;
-      this.#opening = undefined;
-      this.#connection = undefined;
-      this.#connectionError = undefined;
-      this.#setupRefusal = undefined;
+      this.#connection = new RedisConnection(this.#source);
+      this.#subscriber = undefined;
     }
     try {
-      const connection = await (this.#connection ?? this.#open());
-      const info = await this.#timeouts.bound(connection.info(), COMMAND_MS).catch((error: unknown) => this.#refusedInfo(error));
-      for (const warning of serverWarnings(info)) {
+      this.#subscribe();
+      for (const warning of serverWarnings(await this.#connection.info())) {
         warn(warning);
       }
       await tryRights(this, this.#process);
+      await this.#connection.publish(this.#keys.wake(this.#process), 'check').catch((error: Error) => this.#refused('PUBLISH', error));
     } catch (error) {
       if (!(error instanceof LockStoreError)) {
         await this.close();
@@ -70,14 +81,29 @@ export class RedisLockStore implements LockStore {
     }
   }
 
-  async acquire(hold: HoldRecord): Promise<AcquireReply> {
-    const { key, owner, id, ttlMs, by } = hold;
-    const keys = [this.#keys.lock(key), this.#keys.done(key, id), this.#keys.fence(key)];
-    const reply = (await this.#run(ACQUIRE, key, keys, [owner, id, this.#process, Math.ceil(ttlMs), by], ttlMs)) as unknown[];
-    if (Number(reply[0]) === 1) {
-      return { fence: Number(reply[1]) };
-    }
-    return { remainingMs: Number(reply[1]), holder: { by: String(reply[2]), heldMs: Number(reply[3]) } };
+  async acquire(hold: HoldRecord, place?: Place): Promise<AcquireReply> {
+    const { key, id, ttlMs } = hold;
+    const keys = [this.#keys.lock(key), this.#keys.done(key, id), this.#keys.queue(key), this.#keys.fence(key)];
+    return this.#read((await this.#run(ACQUIRE, key, keys, this.#argsOf(hold, place), ttlMs)) as Reply, place);
+  }
+
+  async pass(hold: HoldRecord, next: HoldRecord, place: Place, mayPass: boolean): Promise<{ released: boolean; reply: AcquireReply }> {
+    const { key, id } = hold;
+    const keys = [
+      this.#keys.lock(key),
+      this.#keys.done(key, next.id),
+      this.#keys.queue(key),
+      this.#keys.fence(key),
+      this.#keys.done(key, id),
+    ];
+    const args = [...this.#argsOf(next, place), id, DONE_MS, mayPass ? 1 : 0];
+    const [released, ...reply] = (await this.#run(PASS, key, keys, args, Math.min(hold.ttlMs, next.ttlMs))) as Reply;
+    return { released: Number(released) === 1, reply: this.#read(reply, place) };
+  }
+
+  async leave(key: string, name: string): Promise<void> {
+    const keys = [this.#keys.lock(key), this.#keys.queue(key)];
+    await this.#run(LEAVE, key, keys, [`${this.#process}:${name}`, this.#keys.wake(''), key], Infinity);
   }
 
   async join(hold: HoldRecord): Promise<boolean> {
@@ -94,61 +120,82 @@ export class RedisLockStore implements LockStore {
     const keys = holds.map((hold) => this.#keys.lock(hold.key));
     const args = holds.flatMap(({ owner, fence, id, ttlMs }) => [owner, fence, id, Math.ceil(ttlMs)]);
     const shortest = Math.min(...holds.map((hold) => hold.ttlMs));
-    const replies = (await this.#run(RENEW, holds[0]?.key ?? '', keys, args, shortest)) as unknown[];
+    const replies = (await this.#run(RENEW, holds[0]?.key ?? '', keys, args, shortest)) as Reply;
     return replies.map((reply) => Number(reply) === 1);
   }
 
   async release(hold: HoldRecord): Promise<boolean> {
     const { key, id, ttlMs } = hold;
-    const keys = [this.#keys.lock(key), this.#keys.done(key, id)];
-    return Number(await this.#run(RELEASE, key, keys, [id, DONE_MS], ttlMs)) === 1;
+    const keys = [this.#keys.lock(key), this.#keys.done(key, id), this.#keys.queue(key)];
+    return Number(await this.#run(RELEASE, key, keys, [id, DONE_MS, this.#keys.wake(''), key], ttlMs)) === 1;
   }
 
   async inspect(key: string): Promise<StoredLock | null> {
-    const reply = (await this.#run(INSPECT, key, [this.#keys.lock(key)], [], Infinity)) as unknown[];
+    const reply = (await this.#run(INSPECT, key, [this.#keys.lock(key), this.#keys.queue(key)], [], Infinity)) as Reply;
     if (reply.length === 0) {
       return null;
     }
-    const [fence, holds, ttlMs, since, by] = reply;
-    return { fence: Number(fence), holds: Number(holds), ttlMs: Number(ttlMs), since: new Date(Number(since)), by: String(by) };
+    const [fence, holds, ttlMs, since, by, ...places] = reply;
+    return {
+      fence: Number(fence),
+      holds: Number(holds),
+      ttlMs: Number(ttlMs),
+      since: new Date(Number(since)),
+      by: String(by),
+      waiters: places.map((place) => processOf(String(place))),
+    };
   }
 
   async forceRelease(key: string, fence: number): Promise<boolean> {
-    const keys = [this.#keys.lock(key), this.#keys.done(key, randomUUID())];
-    return Number(await this.#run(FORCE_RELEASE, key, keys, [fence, key, this.#keys.wake(''), DONE_MS], Infinity)) === 1;
+    const keys = [this.#keys.lock(key), this.#keys.done(key, randomUUID()), this.#keys.queue(key)];
+    const args = [fence, DONE_MS, this.#keys.wake(''), key];
+    return Number(await this.#run(FORCE_RELEASE, key, keys, args, Infinity)) === 1;
   }
 
   onForced(listener: ForcedListener): void {
     this.#forced.push(listener);
   }
 
-  async close(): Promise<void> {
-    this.#closed = true;
-    this.#timeouts.stop();
-    this.#subscriber?.close();
-    this.#connection?.disconnect();
+  onTurn(listener: TurnListener): void {
+    this.#listeners.push(listener);
   }
 
-  /** Runs a script within min(ttl / 4, 1 s); rejects with a lock error. */
-  async #run(script: Script, key: string, keys: readonly string[], args: readonly (string | number)[], ttlMs: number): Promise<unknown> {
-    const limitMs = Math.min(ttlMs / 4, COMMAND_MS);
-    try {
-      this.#refuseClosed();
-      const connection = this.#connection ?? (await this.#open());
-      if (this.#setupRefusal) {
-        throw setupError(this.#setupRefusal);
-      }
-      try {
-        return await this.#timeouts.bound(connection.evalsha(script.sha, keys.length, ...keys, ...args), limitMs);
-      } catch (error) {
-        if (!(error instanceof Error && error.message.startsWith('NOSCRIPT'))) {
-          throw error;
-        }
-        return await this.#timeouts.bound(connection.eval(script.source, keys.length, ...keys, ...args), limitMs);
-      }
-    } catch (error) {
-      throw this.#lockError(error, key, script);
+  async close(): Promise<void> {
+    this.#subscriber?.close();
+    this.#connection.close();
+    this.#forced = [];
+    this.#listeners = [];
+  }
+
+  #run(script: Script, key: string, keys: readonly string[], args: readonly (string | number)[], ttlMs: number): Promise<unknown> {
+    if (!this.#subscriber) {
+      this.#subscribe();
     }
+    return this.#connection.run(script, key, keys, args, ttlMs);
+  }
+
+  /** What ACQUIRE is told of a hold and its place. Nobody is told on a cluster whether a message was heard. */
+  #argsOf({ key, owner, id, ttlMs, by }: HoldRecord, place: Place | undefined): (string | number)[] {
+    const polls = this.#isCluster || !this.#subscriber?.acknowledged ? 0.5 : 0;
+    const member = place ? `${this.#process}:${place.name}` : '';
+    return [owner, id, this.#process, Math.ceil(ttlMs), by, member, polls, this.#keys.wake(''), key];
+  }
+
+  #read([granted, second, by, heldMs, rank, joined, turn]: Reply, place: Place | undefined): AcquireReply {
+    if (Number(granted) === 1) {
+      return { fence: Number(second) };
+    }
+    if (place && Number(joined) === 1 && this.#queued.has(place)) {
+      // It was skipped, or not told of its turn.
+      this.#subscriber?.distrust();
+    }
+    let recheckMs: number | undefined;
+    if (place && Number(rank) >= 0) {
+      this.#queued.add(place);
+      recheckMs = Number(rank) < 2 || !this.#subscriber?.acknowledged ? RECHECK_MS.soon : RECHECK_MS.seldom;
+    }
+    const holder = { by: turn === '' ? String(by) : processOf(String(turn)), heldMs: Number(heldMs) };
+    return { remainingMs: Number(second), holder, recheckMs };
   }
 
   /** A shard that is away must not take the locks of the others along. */
@@ -161,75 +208,42 @@ export class RedisLockStore implements LockStore {
     return answers.map((answer) => (answer.status === 'fulfilled' ? answer.value[0] : undefined));
   }
 
-  #open(): Promise<Connection> {
-    return (this.#opening ??= this.#makeConnections());
+  #subscribe(): void {
+    this.#subscriber = new RedisSubscriber(this.#keys.wake(this.#process), {
+      message: (message) => this.#heard(message),
+      changed: () => {
+        for (const listener of this.#listeners) {
+          listener.recheck();
+        }
+      },
+      refused: (error) => this.#refused('SUBSCRIBE', error),
+    });
+    this.#subscriber.open(this.#source).catch((error: Error) => this.#warn(error.message));
   }
 
-  async #makeConnections(): Promise<Connection> {
-    const channel = this.#keys.wake(this.#process);
-    this.#subscriber = new RedisSubscriber(
-      channel,
-      (message) => this.#heard(message),
-      (error) =>
-        this.#warn(
-          `Redis refused SUBSCRIBE on ${this.#keys.wake('*')}: ${error.message}. A forced release is noticed at the next renewal.`,
-        ),
+  #refused(command: string, error: Error): void {
+    this.#warn(
+      `Redis refused ${command} on ${this.#keys.wake('*')}: ${error.message}. ` +
+        'Waiters look for their turn every 300 ms, and a forced release is noticed at the next renewal.',
     );
-    this.#refuseClosed();
-    const connection = await makeConnection(this.#source, { enableOfflineQueue: true, maxRetriesPerRequest: 0 });
-    this.#refuseClosed();
-    this.#connection = connection;
-    connection.on('connect', () => {
-      // What an earlier attempt was refused says nothing of this one.
-      this.#connectionError = undefined;
-    });
-    connection.on('ready', () => {
-      // ioredis goes on where SELECT is refused, and would keep the locks in another database.
-      this.#setupRefusal = this.#connectionError?.name === 'ReplyError' ? this.#connectionError : undefined;
-      this.#connectionError = undefined;
-      // Commands wait for the first connection only: later ones fail at once, and are sent again while the caller waits.
-      connection.options.enableOfflineQueue = false;
-    });
-    connection.on('error', (error: Error) => {
-      this.#connectionError = error;
-    });
-    connection.connect().catch(() => undefined);
-    await this.#subscriber.open(this.#source);
-    this.#refuseClosed();
-    return connection;
-  }
-
-  #refuseClosed(): void {
-    if (this.#closed) {
-      throw new LockConfigurationError('RedisLockStore was closed. Make a new one for new locks.');
-    }
-  }
-
-  /** A connection on which nothing is answered may be half open; another one is not. */
-  #reconnect(): void {
-    if (this.#connection?.status === 'ready') {
-      reconnect(this.#connection);
-    }
   }
 
   #heard(message: string): void {
-    const [, fence, key] = /^forced (\d+) (.*)$/s.exec(message) ?? [];
-    if (key !== undefined) {
+    const [, kind, value = '', key = ''] = /^(\w+) (\S+) (.*)$/s.exec(message) ?? [];
+    if (kind === 'turn') {
+      for (const listener of this.#listeners) {
+        listener.turn(key, value);
+      }
+    } else if (kind === 'forced') {
       for (const listener of this.#forced) {
-        listener(key, Number(fence));
+        listener(key, Number(value));
       }
     }
   }
+}
 
-  /** INFO is a right the store can do without. */
-  #refusedInfo(error: unknown): string {
-    if (error instanceof Error && error.message.startsWith('NOPERM')) {
-      return '';
-    }
-    throw this.#lockError(error, '');
-  }
-
-  #lockError(error: unknown, key: string, script?: Script): LockError {
-    return error instanceof LockConfigurationError ? error : toLockError(error, key, this.#connectionError, script);
-  }
+/** Host and process id of the process that has a place. */
+function processOf(place: string): string {
+  const [host, pid] = place.split(':');
+  return `${host} (pid ${pid})`;
 }

@@ -2,20 +2,32 @@ import { makeConnection, reconnect, type Connection, type RedisSource } from './
 
 const PING_MS = 5_000;
 
+/** What a subscriber tells. */
+export interface SubscriberListener {
+  message(message: string): void;
+  /** The subscription was acknowledged, or lost: messages may have been missed. */
+  changed(): void;
+  refused(error: Error): void;
+}
+
 /** The connection that hears what other processes tell this one. Messages are hints: losing one delays, and breaks nothing. */
 export class RedisSubscriber {
   readonly #channel: string;
-  readonly #onMessage: (message: string) => void;
-  readonly #onError: (error: Error) => void;
+  readonly #listener: SubscriberListener;
   #connection: Connection | undefined;
   #pings: NodeJS.Timeout | undefined;
   #answered = true;
+  #acknowledged = false;
   #closed = false;
 
-  constructor(channel: string, onMessage: (message: string) => void, onError: (error: Error) => void) {
+  constructor(channel: string, listener: SubscriberListener) {
     this.#channel = channel;
-    this.#onMessage = onMessage;
-    this.#onError = onError;
+    this.#listener = listener;
+  }
+
+  /** Whether messages reach this process, as far as it knows. */
+  get acknowledged(): boolean {
+    return this.#acknowledged;
   }
 
   async open(source: RedisSource): Promise<void> {
@@ -27,19 +39,38 @@ export class RedisSubscriber {
     this.#connection = connection;
     connection.on('ready', () => {
       this.#answered = true;
-      connection.subscribe(this.#channel).catch(this.#onError);
+      connection.subscribe(this.#channel).then(
+        () => this.#change(true),
+        (error: Error) => this.#listener.refused(error),
+      );
     });
-    connection.on('message', (_channel: string, message: string) => this.#onMessage(message));
+    connection.on('close', () => this.#change(false));
+    connection.on('message', (_channel: string, message: string) => this.#listener.message(message));
     // Its failures show on the connection for commands as well, which reports them.
     connection.on('error', () => undefined);
     connection.connect().catch(() => undefined);
     this.#pings = setInterval(() => this.#ping(connection), PING_MS).unref();
   }
 
+  /** A message did not come that was sent: the subscription may be half open, or stand on another server. */
+  distrust(): void {
+    if (this.#acknowledged && this.#connection) {
+      this.#change(false);
+      reconnect(this.#connection);
+    }
+  }
+
   close(): void {
     this.#closed = true;
     clearInterval(this.#pings);
     this.#connection?.disconnect();
+  }
+
+  #change(acknowledged: boolean): void {
+    if (this.#acknowledged !== acknowledged && !this.#closed) {
+      this.#acknowledged = acknowledged;
+      this.#listener.changed();
+    }
   }
 
   /** A half-open connection is silent for ever: one that did not answer the last ping is made anew. */

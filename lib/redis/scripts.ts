@@ -5,7 +5,11 @@ import { createHash } from 'node:crypto';
  * the first; in each, the first write is one that a full or restricted server accepts or refuses whole.
  *
  * A lock is a HASH: owner, fence, ttl (the longest asked for, in ms), since (ms, server time), by, and one field
- * `hold:<id>` → process id per hold. The five fields of a lock without holds are what `HLEN` is compared with.
+ * `hold:<id>` → process per hold. The five fields of a lock without holds are what `HLEN` is compared with. A lock that
+ * waits to be claimed is a HASH with one field: turn, the place it is reserved for.
+ *
+ * A queue is a ZSET: place → its number. A place is called `<process>:<name>`; the number of one that polls ends in .5:
+ * that nobody hears its message does not mean that it is gone.
  */
 export interface Script {
   readonly name: string;
@@ -17,46 +21,129 @@ function script(name: string, source: string): Script {
   return { name, source, sha: createHash('sha1').update(source).digest('hex') };
 }
 
+/** For how long a lock is reserved for the process whose turn it is, in milliseconds. */
+const CLAIM_MS = 1_000;
+/** For how long a queue stays that nobody probes, in milliseconds. */
+const QUEUE_MS = 60_000;
+
+/** Uses the locals lock, queue, channel, key. Answers the place that the lock is reserved for; nil where nobody waits, '' where too many were gone. */
+const HAND_OVER = `
+local function hand_over()
+  for skipped = 1, 64 do
+    local first = redis.call('ZRANGE', queue, 0, 0, 'WITHSCORES')
+    local place = first[1]
+    -- Off the queue before it is told: a reservation that nobody claims is not given to the same process again.
+    if place then
+      redis.call('ZREM', queue, place)
+    end
+    redis.call('DEL', lock)
+    if not place then
+      return nil
+    end
+    redis.call('HSET', lock, 'turn', place)
+    redis.call('PEXPIRE', lock, ${CLAIM_MS})
+    local process, name = string.match(place, '^(.*):(.*)$')
+    local heard = redis.pcall('PUBLISH', channel .. process, 'turn ' .. name .. ' ' .. key)
+    if heard ~= 0 or first[2] % 1 ~= 0 then
+      return place
+    end
+  end
+  redis.call('DEL', lock)
+  return ''
+end
+`;
+
+/** Uses the locals lock, done, queue, counter, owner, hold, process, ttl, by, place, polls. `passes`: whether it goes before the queue. */
+const ACQUIRE_FUNCTION = `
+local function acquire(passes)
+  local held = redis.call('HMGET', lock, 'owner', 'fence', 'ttl', 'since', 'by', hold, 'turn')
+  local others = redis.call('EXISTS', done, queue)
+  if others > 0 and redis.call('EXISTS', done) == 1 then
+    return {0, 0, '', 0, -1, 0, ''}
+  end
+  local turn = held[7]
+  if not held[1] and not turn and others > 0 and not passes then
+    turn = redis.call('ZRANGE', queue, 0, 0)[1]
+    if turn ~= place then
+      turn = hand_over()
+    end
+  end
+  local time = redis.call('TIME')
+  local now = time[1] * 1000 + math.floor(time[2] / 1000)
+  if not held[1] and (passes or not turn or turn == place) then
+    local last = tonumber(redis.call('GET', counter) or 0)
+    local fence = string.format('%.0f', math.max(last + 1, time[1] * 1000000 + time[2]))
+    -- SET is what a full server refuses, and PEXPIRE what must not be forbidden once the lock stands: both come first.
+    redis.call('SET', counter, fence)
+    redis.call('PEXPIRE', lock, ttl)
+    if turn then
+      redis.call('DEL', lock)
+      redis.call('ZREM', queue, place)
+    end
+    redis.call('HSET', lock, 'owner', owner, 'fence', fence, 'ttl', ttl, 'since', string.format('%.0f', now), 'by', by, hold, process)
+    redis.call('PEXPIRE', lock, ttl)
+    return {1, fence}
+  end
+  local left = redis.call('PTTL', lock)
+  if held[1] == owner and held[6] then
+    if left < ttl then
+      redis.call('PEXPIRE', lock, ttl)
+    end
+    return {1, held[2]}
+  end
+  -- More time left than was ever asked for: the server's clock was set back, or somebody took the expiry away.
+  local most = tonumber(held[3] or ${CLAIM_MS})
+  if left < 0 or left > most then
+    left = most
+    redis.call('PEXPIRE', lock, left)
+  end
+  local rank, joined = -1, 0
+  if place ~= '' then
+    local number = redis.call('ZSCORE', queue, place)
+    if not number then
+      number = math.floor(redis.call('ZRANGE', queue, -1, -1, 'WITHSCORES')[2] or 0) + 1
+      joined = 1
+    end
+    redis.call('ZADD', queue, math.floor(number) + polls, place)
+    redis.call('PEXPIRE', queue, ${QUEUE_MS})
+    rank = redis.call('ZRANK', queue, place)
+  end
+  return {0, left, held[5] or '', now - (held[4] or now), rank, joined, turn or ''}
+end
+`;
+
+/** Takes a hold out; answers the first answer, and whether this run took the last one out. */
+const RELEASE_FUNCTION = `
+local function release(lock, done, hold, stays)
+  local first = redis.call('GET', done)
+  if first then
+    return tonumber(first), false
+  end
+  -- HDEL first: a full server accepts it, and what follows it in the same script.
+  local answer = redis.call('HDEL', lock, hold)
+  redis.call('SET', done, answer, 'PX', stays)
+  return answer, answer == 1 and redis.call('HLEN', lock) == 5
+end
+`;
+
 /**
- * Grants a free lock, or confirms the grant to a hold that is in.
+ * Grants a lock that is free and nobody else's turn, or confirms the grant to a hold that is in.
  *
- * KEYS lock, done mark, fence · ARGV owner, hold, process, ttl in ms, by
+ * KEYS lock, done mark, queue, fence · ARGV owner, hold, process, ttl in ms, by, place or '', 0.5 if it polls or 0,
+ * channel without process, key as the user wrote it
  *
- * Reply `[1, fence]`, or `[0, remaining ms, by, held ms]` where another owner has it or this hold has ended.
+ * Reply `[1, fence]`, or `[0, remaining ms, by, held ms, rank in the queue or -1, 1 if it is new there, place it is
+ * reserved for or '']` where another owner has it, it is another's turn, or this hold has ended.
  */
 export const ACQUIRE = script(
   'acquire',
   `
-local lock, done, counter = KEYS[1], KEYS[2], KEYS[3]
+local lock, done, queue, counter = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local owner, hold, process, ttl, by = ARGV[1], 'hold:' .. ARGV[2], ARGV[3], tonumber(ARGV[4]), ARGV[5]
-local held = redis.call('HMGET', lock, 'owner', 'fence', 'ttl', 'since', 'by', hold)
-local time = redis.call('TIME')
-if redis.call('EXISTS', done) == 1 then
-  return {0, 0, '', 0}
-end
-if not held[1] then
-  local last = tonumber(redis.call('GET', counter) or 0)
-  local fence = string.format('%.0f', math.max(last + 1, time[1] * 1000000 + time[2]))
-  -- SET is what a full server refuses, and PEXPIRE what must not be forbidden once the lock stands: both come first.
-  redis.call('SET', counter, fence)
-  redis.call('PEXPIRE', lock, ttl)
-  redis.call('HSET', lock, 'owner', owner, 'fence', fence, 'ttl', ttl, 'since', string.format('%.0f', time[1] * 1000 + math.floor(time[2] / 1000)), 'by', by, hold, process)
-  redis.call('PEXPIRE', lock, ttl)
-  return {1, fence}
-end
-local left = redis.call('PTTL', lock)
-if held[1] == owner and held[6] then
-  if left < ttl then
-    redis.call('PEXPIRE', lock, ttl)
-  end
-  return {1, held[2]}
-end
--- More time left than was ever asked for: the server's clock was set back, or somebody took the expiry away.
-if left < 0 or left > tonumber(held[3]) then
-  left = tonumber(held[3])
-  redis.call('PEXPIRE', lock, left)
-end
-return {0, left, held[5], string.format('%.0f', time[1] * 1000 + math.floor(time[2] / 1000) - held[4])}
+local place, polls, channel, key = ARGV[6], ARGV[7], ARGV[8], ARGV[9]
+${HAND_OVER}
+${ACQUIRE_FUNCTION}
+return acquire(false)
 `,
 );
 
@@ -118,65 +205,122 @@ return replies
 );
 
 /**
- * Takes a hold out, and deletes the lock with the last one. The done mark keeps the first answer, and refuses an
- * acquire of the same hold that comes late.
+ * Takes a hold out; the last one hands the lock over, or deletes it. The done mark keeps the first answer, and refuses
+ * an acquire of the same hold that comes late.
  *
- * KEYS lock, done mark · ARGV hold, how long the done mark stays in ms
+ * KEYS lock, done mark, queue · ARGV hold, how long the done mark stays in ms, channel without process, key as the user
+ * wrote it
  *
  * Reply 1, or 0 where the hold was no longer in.
  */
 export const RELEASE = script(
   'release',
   `
-local lock, done = KEYS[1], KEYS[2]
-local hold, stays = 'hold:' .. ARGV[1], ARGV[2]
-local first = redis.call('GET', done)
-if first then
-  return tonumber(first)
+local lock, done, queue = KEYS[1], KEYS[2], KEYS[3]
+local hold, stays, channel, key = 'hold:' .. ARGV[1], ARGV[2], ARGV[3], ARGV[4]
+${HAND_OVER}
+${RELEASE_FUNCTION}
+local answer, last = release(lock, done, hold, stays)
+if last then
+  hand_over()
 end
--- HDEL first: a full server accepts it, and what follows it in the same script.
-local answer = redis.call('HDEL', lock, hold)
-if answer == 1 and redis.call('HLEN', lock) == 5 then
-  redis.call('DEL', lock)
-end
-redis.call('SET', done, answer, 'PX', stays)
 return answer
+`,
+);
+
+/**
+ * Release and the next acquire of the same process in one: the next caller goes before the queue where it may, and queues
+ * otherwise.
+ *
+ * KEYS lock, done mark, queue, fence, done mark of the hold to release · ARGV as for acquire, the hold to release, how
+ * long its done mark stays in ms, 1 if the next may go before the queue
+ *
+ * Reply: that of release, then that of acquire.
+ */
+export const PASS = script(
+  'pass',
+  `
+local lock, done, queue, counter = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
+local owner, hold, process, ttl, by = ARGV[1], 'hold:' .. ARGV[2], ARGV[3], tonumber(ARGV[4]), ARGV[5]
+local place, polls, channel, key = ARGV[6], ARGV[7], ARGV[8], ARGV[9]
+local passes = ARGV[12] == '1'
+${HAND_OVER}
+${ACQUIRE_FUNCTION}
+${RELEASE_FUNCTION}
+local answer, last = release(lock, KEYS[5], 'hold:' .. ARGV[10], ARGV[11])
+-- A command that comes late must not pass the lock to a hold that has ended.
+passes = last and passes and redis.call('EXISTS', done) == 0
+if passes then
+  redis.call('DEL', lock)
+elseif last then
+  hand_over()
+end
+local reply = acquire(passes)
+table.insert(reply, 1, answer)
+return reply
+`,
+);
+
+/**
+ * Gives up a place in the queue, or the turn it came to, and no later one.
+ *
+ * KEYS lock, queue · ARGV place, channel without process, key as the user wrote it
+ *
+ * Reply 1.
+ */
+export const LEAVE = script(
+  'leave',
+  `
+local lock, queue = KEYS[1], KEYS[2]
+local place, channel, key = ARGV[1], ARGV[2], ARGV[3]
+${HAND_OVER}
+local left = redis.call('ZREM', queue, place)
+local turn = redis.call('HGET', lock, 'turn')
+if left == 0 and turn == place then
+  hand_over()
+end
+return 1
 `,
 );
 
 /**
  * What is stored of a lock.
  *
- * KEYS lock
+ * KEYS lock, queue
  *
- * Reply `[fence, holds, remaining ms, since in ms, by]`, or an empty list where nobody holds it.
+ * Reply `[fence, holds, remaining ms, since in ms, by, first place, second place, …]`, or an empty list where nobody
+ * holds it.
  */
 export const INSPECT = script(
   'inspect',
   `
-local lock = KEYS[1]
+local lock, queue = KEYS[1], KEYS[2]
 local held = redis.call('HMGET', lock, 'fence', 'since', 'by')
 if not held[1] then
   return {}
 end
-local holds = redis.call('HLEN', lock) - 5
-return {held[1], holds, redis.call('PTTL', lock), held[2], held[3]}
+local reply = {held[1], redis.call('HLEN', lock) - 5, redis.call('PTTL', lock), held[2], held[3]}
+for _, place in ipairs(redis.call('ZRANGE', queue, 0, -1)) do
+  table.insert(reply, place)
+end
+return reply
 `,
 );
 
 /**
- * Deletes a lock, if its fence is the one named, and tells the processes that hold it.
+ * Frees a lock, if its fence is the one named: hands it over, and tells the processes that hold it.
  *
- * KEYS lock, done mark of this request · ARGV fence, key as the user wrote it, channel without process id, how long the
- * done mark stays in ms
+ * KEYS lock, done mark of this request, queue · ARGV fence, how long the done mark stays in ms, channel without process,
+ * key as the user wrote it
  *
  * Reply 1, or 0 where the lock is not held at that fence.
  */
 export const FORCE_RELEASE = script(
   'forceRelease',
   `
-local lock, done = KEYS[1], KEYS[2]
-local fence, key, channel, stays = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
+local lock, done, queue = KEYS[1], KEYS[2], KEYS[3]
+local fence, stays, channel, key = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
+${HAND_OVER}
 local first = redis.call('GET', done)
 if first then
   return tonumber(first)
@@ -193,6 +337,7 @@ for i = 1, #fields, 2 do
 end
 redis.call('DEL', lock)
 redis.call('SET', done, 1, 'PX', stays)
+hand_over()
 -- Only a hint, so it comes last and may fail: the next renewal finds out as well.
 for process in pairs(processes) do
   redis.pcall('PUBLISH', channel .. process, 'forced ' .. fence .. ' ' .. key)

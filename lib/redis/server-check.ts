@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { LockConfigurationError } from '../core/errors.js';
-import type { LockStore } from '../core/lock-store.js';
+import type { HoldRecord, LockStore, Turns } from '../core/lock-store.js';
 
 /** The oldest version whose scripts may read the clock and write. */
 const OLDEST = 6;
@@ -17,16 +17,23 @@ export function serverWarnings(info: string): string[] {
     : [`Redis evicts keys (maxmemory-policy is ${policy}), and locks with them. Set it to noeviction on the server of the locks.`];
 }
 
-/** Runs each script once, so that a right that is missing shows at start-up and not in the middle of a section. */
-export async function tryRights(store: LockStore, process: string): Promise<void> {
+/** Runs each script, so that a right that is missing shows at start-up and not in the middle of a section. */
+export async function tryRights(store: LockStore & Turns, process: string): Promise<void> {
   const key = `start-up check of ${process}`;
-  const hold = { key, owner: randomUUID(), id: randomUUID(), fence: 0, ttlMs: 4_000, by: 'start-up check' };
+  const newHold = (): HoldRecord => ({ key, owner: randomUUID(), id: randomUUID(), fence: 0, ttlMs: 4_000, by: 'start-up check' });
+  const hold = newHold();
   const { fence = 0 } = await store.acquire(hold);
-  await store.join({ ...hold, fence, id: randomUUID() });
-  await store.renew([{ ...hold, fence }]);
+  const joined = { ...hold, fence, id: randomUUID() };
+  await store.join(joined);
+  await store.renew([joined]);
   await store.inspect(key);
-  await store.forceRelease(key, fence);
-  await store.release(hold);
+  await store.acquire(newHold(), { name: 'first' });
+  await store.release(joined);
+  await store.pass(hold, newHold(), { name: 'second' }, false);
+  await store.leave(key, 'first');
+  await store.leave(key, 'second');
+  const last = await store.acquire(newHold());
+  await store.forceRelease(key, last.fence ?? 0);
 }
 
 function valueOf(info: string, field: string): string | undefined {

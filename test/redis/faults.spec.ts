@@ -404,7 +404,7 @@ describe('a server that refuses', () => {
 describe('access control', () => {
   const RIGHTS = [
     '+evalsha', '+eval', '+get', '+set', '+del', '+exists', '+hget', '+hset', '+hdel', '+hlen', '+hmget', '+hgetall',
-    '+pexpire', '+pttl', '+time', '+publish', '+subscribe', '+ping', '+info',
+    '+zadd', '+zrange', '+zrank', '+zrem', '+zscore', '+pexpire', '+pttl', '+time', '+publish', '+subscribe', '+ping', '+info',
   ]; // prettier-ignore
   const PLACES = ['~lock:*', '&lock:wake:*'];
 
@@ -443,11 +443,19 @@ describe('access control', () => {
     await expect(connectAs('~other:*', '&lock:wake:*', ...RIGHTS)).rejects.toThrow(/one of the keys.*Grant the keys ~<prefix>:\*/);
   });
 
-  test('a channel outside of the rights is a warning, and locks work', async () => {
+  test('a channel outside of the rights is a warning, locks work, and waiters look for their turn themselves', async () => {
     const own = await connectAs('~lock:*', '&other:*', ...RIGHTS);
     await sleep(100);
-    expect(warnings).toEqual([expect.stringMatching(/refused SUBSCRIBE on lock:wake:\*.*channel.*next renewal/)]);
-    expect(await makeLocks(own).withLock('k', () => 1)).toBe(1);
+    expect(warnings.toSorted()).toEqual([
+      expect.stringMatching(/refused PUBLISH on lock:wake:\*.*channel.*every 300 ms/),
+      expect.stringMatching(/refused SUBSCRIBE on lock:wake:\*.*channel.*next renewal/),
+    ]);
+    const held = await locks.acquire('k');
+    const polling = makeLocks(own).withLock('k', () => performance.now());
+    await sleep(100);
+    const releasedAt = performance.now();
+    await held.release();
+    expect((await polling) - releasedAt).toBeLessThan(400);
     await own.close();
   });
 });

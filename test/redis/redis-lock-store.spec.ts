@@ -96,10 +96,10 @@ describe('what is stored', () => {
 
   test('a forced release that is sent twice answers the same, and leaves the next owner alone', async () => {
     const lock = await locks.acquire('k', { renew: false });
-    const args = ['lock:lock:{k}', 'lock:done:request:{k}', lock.fence, 'k', 'lock:wake:', 10_000];
-    expect(await server.client.eval(FORCE_RELEASE.source, 2, ...args)).toBe(1);
+    const args = ['lock:lock:{k}', 'lock:done:request:{k}', 'lock:queue:{k}', lock.fence, 10_000, 'lock:wake:', 'k'];
+    expect(await server.client.eval(FORCE_RELEASE.source, 3, ...args)).toBe(1);
     const next = await makeLocks(store).acquire('k');
-    expect(await server.client.eval(FORCE_RELEASE.source, 2, ...args)).toBe(1);
+    expect(await server.client.eval(FORCE_RELEASE.source, 3, ...args)).toBe(1);
     expect((await locks.inspect('k'))?.fence).toBe(next.fence);
     await next.release();
   });

@@ -172,7 +172,7 @@ export function storeContract(place: () => StorePlace): void {
   });
 
   test('a forced release needs the right fence, frees the lock and tells the process that holds it', async () => {
-    const told: unknown[] = [];
+    const told: unknown[][] = [];
     store.onForced((...message) => told.push(message));
     const granted = await acquired();
     expect(await store.forceRelease(key, granted.fence - 1)).toBe(false);
@@ -180,7 +180,7 @@ export function storeContract(place: () => StorePlace): void {
     expect(await store.forceRelease(key, granted.fence)).toBe(false);
     expect(await store.inspect(key)).toBeNull();
     await sleep(50);
-    expect(told).toEqual([[key, granted.fence]]);
+    expect(told.filter(([of]) => of === key)).toEqual([[key, granted.fence]]);
   });
 
   test.each([['{'], ['}{'], ['{a}'], ['a{b}c'], ['{}'], ['%7B'], ['a:b'], ['%'], ['ключ 🔑'], ['line\nbreak'], ['x'.repeat(1024)]])(

@@ -2,8 +2,10 @@ import 'reflect-metadata';
 import { STORES, type StorePlace } from '../support/stores';
 import { lockingSuite } from './locking-suite';
 import { storeContract } from './store-contract';
+import { turnsContract } from './turns-contract';
+import { waitingSuite } from './waiting-suite';
 
-const SUITES = { storeContract, lockingSuite };
+const SUITES = { storeContract, turnsContract, lockingSuite, waitingSuite };
 
 describe.each(Object.entries(STORES))('the %s store', (_name, { start }) => {
   let place: StorePlace;

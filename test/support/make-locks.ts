@@ -1,23 +1,27 @@
 import type { Clock } from '../../lib/core/clock';
 import type { LockStore } from '../../lib/core/lock-store';
 import type { LockTrouble } from '../../lib/core/reporter';
+import { checkMaxWaiters, type LockModuleOptions } from '../../lib/lock-module.options';
 import { LockService } from '../../lib/lock.service';
 
 /** Settings of a test's lock service. */
 export interface TestSettings {
   ttl?: number;
   wait?: number;
-  maxWaiters?: number;
+  maxWaiters?: LockModuleOptions['maxWaiters'];
   clock?: Clock;
   onTrouble?: (trouble: LockTrouble) => void;
 }
 
 /** A lock service on a store that is open, without Nest. */
 export function makeLocks(store: LockStore, settings: TestSettings = {}): LockService {
-  const { ttl = 5_000, wait = 5_000, maxWaiters = 10_000, onTrouble = () => undefined, clock } = settings;
+  const { ttl = 5_000, wait = 5_000, maxWaiters, onTrouble = () => undefined, clock } = settings;
   const siblings = new Map<string, LockService>();
   const open = { prefix: 'lock', warn: () => undefined };
-  const service = new LockService({ name: 'default', store, ttl, wait, maxWaiters, onTrouble, open, ...(clock && { clock }) }, siblings);
+  const service = new LockService(
+    { name: 'default', store, ttl, wait, maxWaiters: checkMaxWaiters(maxWaiters), onTrouble, open, ...(clock && { clock }) },
+    siblings,
+  );
   siblings.set('default', service);
   return service;
 }

@@ -1,0 +1,34 @@
+import type { Clock } from '../core/clock.js';
+
+/** How long a released hold is remembered, in milliseconds. */
+const DONE_MS = 10_000;
+
+/** The first answer of each hold's release: a duplicate answers the same, and a late acquire of that hold is refused. */
+export class DoneMarks {
+  readonly #clock: Clock;
+  /** Oldest first. */
+  readonly #marks = new Map<string, { readonly answer: boolean; readonly until: number }>();
+
+  constructor(clock: Clock) {
+    this.#clock = clock;
+  }
+
+  get(hold: string): boolean | undefined {
+    const now = this.#clock.monotonic();
+    for (const [oldest, { until }] of this.#marks) {
+      if (until > now) {
+        break;
+      }
+      this.#marks.delete(oldest);
+    }
+    return this.#marks.get(hold)?.answer;
+  }
+
+  set(hold: string, answer: boolean): void {
+    this.#marks.set(hold, { answer, until: this.#clock.monotonic() + DONE_MS });
+  }
+
+  clear(): void {
+    this.#marks.clear();
+  }
+}

@@ -1,0 +1,115 @@
+import { LockConfigurationError, type LockError } from '../core/errors.js';
+import { CommandTimeouts } from './command-timeouts.js';
+import { makeConnection, reconnect, type Connection, type RedisSource } from './redis-client.js';
+import { setupError, toLockError } from './redis-errors.js';
+import type { Script } from './scripts.js';
+
+/** The longest time for a command that belongs to no lease. */
+const COMMAND_MS = 1_000;
+
+/** The connection for a store's commands: runs scripts, each within its time, and rejects with lock errors. */
+export class RedisConnection {
+  readonly #source: RedisSource;
+  readonly #timeouts = new CommandTimeouts(() => this.#reconnect());
+  #opening: Promise<Connection> | undefined;
+  #connection: Connection | undefined;
+  #connectionError: Error | undefined;
+  #setupRefusal: Error | undefined;
+  #closed = false;
+
+  constructor(source: RedisSource) {
+    this.#source = source;
+  }
+
+  get closed(): boolean {
+    return this.#closed;
+  }
+
+  /** Runs a script within min(ttl / 4, 1 s). */
+  async run(script: Script, key: string, keys: readonly string[], args: readonly (string | number)[], ttlMs: number): Promise<unknown> {
+    const limitMs = Math.min(ttlMs / 4, COMMAND_MS);
+    try {
+      this.#refuseClosed();
+      const connection = this.#connection ?? (await this.open());
+      if (this.#setupRefusal) {
+        throw setupError(this.#setupRefusal);
+      }
+      try {
+        return await this.#timeouts.bound(connection.evalsha(script.sha, keys.length, ...keys, ...args), limitMs);
+      } catch (error) {
+        if (!(error instanceof Error && error.message.startsWith('NOSCRIPT'))) {
+          throw error;
+        }
+        return await this.#timeouts.bound(connection.eval(script.source, keys.length, ...keys, ...args), limitMs);
+      }
+    } catch (error) {
+      throw this.#lockError(error, key, script);
+    }
+  }
+
+  /** What the server tells of itself; empty where that is forbidden, which the store can do without. */
+  async info(): Promise<string> {
+    try {
+      return await this.#timeouts.bound((await this.open()).info(), COMMAND_MS);
+    } catch (error) {
+      if (error instanceof Error && error.message.startsWith('NOPERM')) {
+        return '';
+      }
+      throw this.#lockError(error, '');
+    }
+  }
+
+  /** Rejects where the user may not publish. */
+  async publish(channel: string, message: string): Promise<void> {
+    await this.#timeouts.bound((await this.open()).publish(channel, message), COMMAND_MS);
+  }
+
+  open(): Promise<Connection> {
+    return (this.#opening ??= this.#open());
+  }
+
+  close(): void {
+    this.#closed = true;
+    this.#timeouts.stop();
+    this.#connection?.disconnect();
+  }
+
+  async #open(): Promise<Connection> {
+    const connection = await makeConnection(this.#source, { enableOfflineQueue: true, maxRetriesPerRequest: 0 });
+    this.#refuseClosed();
+    this.#connection = connection;
+    connection.on('connect', () => {
+      // What an earlier attempt was refused says nothing of this one.
+      this.#connectionError = undefined;
+    });
+    connection.on('ready', () => {
+      // ioredis goes on where SELECT is refused, and would keep the locks in another database.
+      this.#setupRefusal = this.#connectionError?.name === 'ReplyError' ? this.#connectionError : undefined;
+      this.#connectionError = undefined;
+      // Commands wait for the first connection only: later ones fail at once, and are sent again while the caller waits.
+      connection.options.enableOfflineQueue = false;
+    });
+    connection.on('error', (error: Error) => {
+      this.#connectionError = error;
+    });
+    connection.connect().catch(() => undefined);
+    return connection;
+  }
+
+  #refuseClosed(): void {
+    if (this.#closed) {
+      throw new LockConfigurationError('RedisLockStore was closed. Make a new one for new locks.');
+    }
+  }
+
+  /** A connection on which nothing is answered may be half open; another one is not. */
+  #reconnect(): void {
+    if (this.#connection?.status === 'ready') {
+      reconnect(this.#connection);
+    }
+  }
+
+  #lockError(error: unknown, key: string, script?: Script): LockError {
+    return error instanceof LockConfigurationError ? error : toLockError(error, key, this.#connectionError, script);
+  }
+}

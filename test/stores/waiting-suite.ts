@@ -1,0 +1,194 @@
+import { randomUUID } from 'node:crypto';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { LockNotAcquiredError } from '../../lib/core/errors';
+import type { LockService } from '../../lib/lock.service';
+import { makeLocks } from '../support/make-locks';
+import type { StorePlace } from '../support/stores';
+
+/** The order and the cost of waiting, between processes and within one. */
+export function waitingSuite(place: () => StorePlace): void {
+  let locks: LockService;
+  let other: LockService;
+  let key: string;
+  let order: string[];
+
+  beforeEach(async () => {
+    locks = makeLocks(await place().connect());
+    other = makeLocks(await place().connect());
+    key = `key ${randomUUID()}`;
+    order = [];
+  });
+
+  const enter = (service: LockService, name: string, options = {}): Promise<void> =>
+    service.withLock(key, { wait: 20_000, ...options }, async () => {
+      order.push(name);
+      await sleep(2);
+    });
+
+  test('processes have their turn in the order in which they came', async () => {
+    const services = [locks, other, ...(await Promise.all([place().connect(), place().connect()])).map((store) => makeLocks(store))];
+    const calls: Promise<void>[] = [];
+    const held = await locks.acquire(key);
+    for (const [at, service] of services.slice(1).entries()) {
+      calls.push(enter(service, `process ${at}`));
+      await sleep(20);
+    }
+    await held.release();
+    await Promise.all(calls);
+    expect(order).toEqual(['process 0', 'process 1', 'process 2']);
+  });
+
+  test('a waiter in another process has its turn within milliseconds of the release', async () => {
+    const held = await locks.acquire(key);
+    let startedAt = 0;
+    const call = other.withLock(key, () => {
+      startedAt = performance.now();
+    });
+    await sleep(100);
+    const releasedAt = performance.now();
+    await held.release();
+    await call;
+    // A re-check alone would take up to 300 ms, a poll up to 250.
+    expect(startedAt - releasedAt).toBeLessThan(40);
+  });
+
+  test('a process with many callers has the lock sixteen times in a row at most while another one waits', async () => {
+    const held = await locks.acquire(key);
+    const many = Array.from({ length: 40 }, () => enter(locks, 'many'));
+    const single = enter(other, 'single');
+    await sleep(50);
+    await held.release();
+    await Promise.all([...many, single]);
+    expect(order.indexOf('single')).toBeLessThanOrEqual(16);
+    expect(order).toHaveLength(41);
+  });
+
+  test('two processes with many callers each take turns, and each serves its own first come first', async () => {
+    const callers = (service: LockService, name: string): Promise<void>[] =>
+      Array.from({ length: 40 }, (_, at) => enter(service, `${name}${at}`));
+    await Promise.all([...callers(locks, 'a'), ...callers(other, 'b')]);
+    for (const name of ['a', 'b']) {
+      const own = order.filter((entry) => entry.startsWith(name)).map((entry) => Number(entry.slice(1)));
+      expect(own).toEqual(own.toSorted((first, second) => first - second));
+    }
+    const runs = order.join('').match(/(a\d+)+|(b\d+)+/g) ?? [];
+    // The last run may be longer: nobody else waits any more.
+    for (const run of runs.slice(0, -1)) {
+      expect(run.match(/[ab]/g)?.length).toBeLessThanOrEqual(16);
+    }
+    expect(runs.length).toBeGreaterThanOrEqual(5);
+  });
+
+  test('a caller that gives up leaves its place to the next of its process, or leaves the queue', async () => {
+    const held = await locks.acquire(key);
+    const impatient = enter(other, 'impatient', { wait: 60 });
+    const patient = enter(other, 'patient');
+    const refused = expect(impatient).rejects.toBeInstanceOf(LockNotAcquiredError);
+    await sleep(30);
+    expect((await locks.inspect(key))?.waiters).toHaveLength(1);
+    await refused;
+    expect((await locks.inspect(key))?.waiters).toHaveLength(1);
+    await held.release();
+    await patient;
+    expect(order).toEqual(['patient']);
+    const again = await locks.acquire(key);
+    await expect(enter(other, 'alone', { wait: 30 })).rejects.toBeInstanceOf(LockNotAcquiredError);
+    await sleep(20);
+    expect((await locks.inspect(key))?.waiters).toEqual([]);
+    await again.release();
+  });
+
+  test('an aborted waiter leaves the queue at once, and the next is served', async () => {
+    const held = await locks.acquire(key);
+    const controller = new AbortController();
+    const aborted = enter(other, 'aborted', { signal: controller.signal });
+    await sleep(30);
+    controller.abort();
+    await expect(aborted).rejects.toMatchObject({ reason: 'aborted' });
+    await sleep(20);
+    expect((await locks.inspect(key))?.waiters).toEqual([]);
+    await held.release();
+    await enter(locks, 'next', { wait: 0 });
+  });
+
+  test('a waiter that is shut down leaves the queue', async () => {
+    const held = await locks.acquire(key);
+    const store = await place().connect();
+    // The memory store is shared, and stays open.
+    store.close = async () => undefined;
+    const third = makeLocks(store);
+    const waiting = expect(enter(third, 'waiting')).rejects.toMatchObject({ reason: 'shutdown' });
+    await sleep(30);
+    expect((await locks.inspect(key))?.waiters).toHaveLength(1);
+    await third.shutdown();
+    await waiting;
+    expect((await locks.inspect(key))?.waiters).toEqual([]);
+    await held.release();
+  });
+
+  test('a wake-up that comes while the waiter gives up is passed on', async () => {
+    const third = makeLocks(await place().connect());
+    for (let round = 0; round < 30; round++) {
+      const held = await locks.acquire(key);
+      const leaving = enter(other, 'leaving', { wait: 15 }).catch(() => undefined);
+      await sleep(5);
+      const staying = enter(third, 'staying');
+      await sleep(5 + round / 3);
+      const releasedAt = performance.now();
+      await held.release();
+      await staying;
+      expect(performance.now() - releasedAt).toBeLessThan(150);
+      await leaving;
+    }
+  });
+
+  test('no wake-up is lost in 10,000 hand-overs with random aborts', async () => {
+    const services = [locks, other, makeLocks(await place().connect())];
+    const run = { handOvers: 10_000, entered: 0 };
+    let slowest = 0;
+    let leftAt = 0;
+    const caller = async (service: LockService, number: number): Promise<void> => {
+      for (let round = 0; run.entered < run.handOvers; round++) {
+        const controller = new AbortController();
+        const aborts = (round + number) % 5 === 0;
+        const timer = aborts ? setTimeout(() => controller.abort(), Math.random() * 3) : undefined;
+        await service
+          .withLock(key, { wait: 60_000, signal: controller.signal }, () => {
+            slowest = Math.max(slowest, leftAt && performance.now() - leftAt);
+            run.entered++;
+            leftAt = performance.now();
+          })
+          .catch((error: unknown) => {
+            if (!(error instanceof LockNotAcquiredError)) {
+              throw error;
+            }
+          });
+        clearTimeout(timer);
+      }
+    };
+    await Promise.all(Array.from({ length: 12 }, (_, number) => caller(services[number % 3] as LockService, number)));
+    expect(run.entered).toBeGreaterThanOrEqual(run.handOvers);
+    // A wake-up that is lost would be found by the re-check, no sooner than after 300 ms.
+    expect(slowest).toBeLessThan(250);
+  }, 60_000);
+
+  test('5,000 callers of one process wait for one key, and all are served', async () => {
+    const held = await locks.acquire(key);
+    const calls = Array.from({ length: 5_000 }, (_, at) => locks.withLock(key, { wait: 30_000 }, () => order.push(String(at))));
+    await sleep(10);
+    expect(await locks.inspect(key)).toMatchObject({ waitingHere: 5_000 });
+    await held.release();
+    await Promise.all(calls);
+    expect(order).toEqual(Array.from({ length: 5_000 }, (_, at) => String(at)));
+  }, 60_000);
+
+  test('5,000 keys with one waiter each are all served', async () => {
+    const keys = Array.from({ length: 5_000 }, (_, at) => `${key} ${at}`);
+    const held = await Promise.all(keys.map((each) => locks.acquire(each, { wait: 20_000 })));
+    const calls = keys.map((each) => other.withLock(each, { wait: 30_000 }, () => order.push(each)));
+    await sleep(500);
+    await Promise.all(held.map((lock) => lock.release()));
+    await Promise.all(calls);
+    expect(order).toHaveLength(5_000);
+  }, 60_000);
+}
