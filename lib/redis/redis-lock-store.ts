@@ -84,7 +84,7 @@ export class RedisLockStore implements LockStore, Turns {
   async acquire(hold: HoldRecord, place?: Place): Promise<AcquireReply> {
     const { key, id, ttlMs } = hold;
     const keys = [this.#keys.lock(key), this.#keys.done(key, id), this.#keys.queue(key), this.#keys.fence(key)];
-    return this.#read((await this.#run(ACQUIRE, key, keys, this.#argsOf(hold, place), ttlMs)) as Reply, place);
+    return this.#read(await this.#run(ACQUIRE, key, keys, this.#argsOf(hold, place), ttlMs), place);
   }
 
   async pass(hold: HoldRecord, next: HoldRecord, place: Place, mayPass: boolean): Promise<{ released: boolean; reply: AcquireReply }> {
@@ -97,7 +97,7 @@ export class RedisLockStore implements LockStore, Turns {
       this.#keys.done(key, id),
     ];
     const args = [...this.#argsOf(next, place), id, DONE_MS, mayPass ? 1 : 0];
-    const [released, ...reply] = (await this.#run(PASS, key, keys, args, Math.min(hold.ttlMs, next.ttlMs))) as Reply;
+    const [released, reply] = (await this.#run(PASS, key, keys, args, Math.min(hold.ttlMs, next.ttlMs))) as Reply;
     return { released: Number(released) === 1, reply: this.#read(reply, place) };
   }
 
@@ -181,10 +181,11 @@ export class RedisLockStore implements LockStore, Turns {
     return [owner, id, this.#process, Math.ceil(ttlMs), by, member, polls, this.#keys.wake(''), key];
   }
 
-  #read([granted, second, by, heldMs, rank, joined, turn]: Reply, place: Place | undefined): AcquireReply {
-    if (Number(granted) === 1) {
-      return { fence: Number(second) };
+  #read(reply: unknown, place: Place | undefined): AcquireReply {
+    if (!Array.isArray(reply)) {
+      return { fence: Number(reply) };
     }
+    const [remainingMs, by, heldMs, rank, joined, turn] = reply as Reply;
     if (place && Number(joined) === 1 && this.#queued.has(place)) {
       // It was skipped, or not told of its turn.
       this.#subscriber?.distrust();
@@ -195,7 +196,7 @@ export class RedisLockStore implements LockStore, Turns {
       recheckMs = Number(rank) < 2 || !this.#subscriber?.acknowledged ? RECHECK_MS.soon : RECHECK_MS.seldom;
     }
     const holder = { by: turn === '' ? String(by) : processOf(String(turn)), heldMs: Number(heldMs) };
-    return { remainingMs: Number(second), holder, recheckMs };
+    return { remainingMs: Number(remainingMs), holder, recheckMs };
   }
 
   /** A shard that is away must not take the locks of the others along. */

@@ -53,43 +53,54 @@ local function hand_over()
 end
 `;
 
-/** Uses the locals lock, done, queue, counter, owner, hold, process, ttl, by, place, polls. `passes`: whether it goes before the queue. */
-const ACQUIRE_FUNCTION = `
-local function acquire(passes)
-  local held = redis.call('HMGET', lock, 'owner', 'fence', 'ttl', 'since', 'by', hold, 'turn')
-  local others = redis.call('EXISTS', done, queue)
-  if others > 0 and redis.call('EXISTS', done) == 1 then
-    return {0, 0, '', 0, -1, 0, ''}
+/** Uses the locals lock, done, queue, counter, owner, hold, process, ttl, by, place, polls. */
+const ACQUIRE_FUNCTIONS = `
+local function grant(turn)
+  local time = redis.call('TIME')
+  local fence = time[1] .. string.sub('00000' .. time[2], -6)
+  -- GETSET comes first: it is what a full server refuses.
+  local last = redis.call('GETSET', counter, fence)
+  if last and last + 0 >= fence + 0 then
+    fence = string.format('%.0f', last + 1)
+    redis.call('SET', counter, fence)
   end
+  if turn then
+    redis.call('DEL', lock)
+    redis.call('ZREM', queue, place)
+  end
+  redis.call('HSET', lock, 'owner', owner, 'fence', fence, 'ttl', ttl, 'since', string.sub(fence, 1, -4), 'by', by, hold, process)
+  if redis.pcall('PEXPIRE', lock, ttl) ~= 1 then
+    -- A user whom it is forbidden to must not leave a lock without an expiry.
+    redis.call('DEL', lock)
+    redis.call('PEXPIRE', lock, ttl)
+  end
+  return fence
+end
+
+local function acquire()
+  if redis.call('EXISTS', lock, done, queue) == 0 then
+    return grant()
+  end
+  if redis.call('EXISTS', done) == 1 then
+    return {0, '', 0, -1, 0, ''}
+  end
+  local held = redis.call('HMGET', lock, 'owner', 'fence', 'ttl', 'since', 'by', hold, 'turn')
   local turn = held[7]
-  if not held[1] and not turn and others > 0 and not passes then
+  if not held[1] and not turn then
     turn = redis.call('ZRANGE', queue, 0, 0)[1]
     if turn ~= place then
       turn = hand_over()
     end
   end
-  local time = redis.call('TIME')
-  local now = time[1] * 1000 + math.floor(time[2] / 1000)
-  if not held[1] and (passes or not turn or turn == place) then
-    local last = tonumber(redis.call('GET', counter) or 0)
-    local fence = string.format('%.0f', math.max(last + 1, time[1] * 1000000 + time[2]))
-    -- SET is what a full server refuses, and PEXPIRE what must not be forbidden once the lock stands: both come first.
-    redis.call('SET', counter, fence)
-    redis.call('PEXPIRE', lock, ttl)
-    if turn then
-      redis.call('DEL', lock)
-      redis.call('ZREM', queue, place)
-    end
-    redis.call('HSET', lock, 'owner', owner, 'fence', fence, 'ttl', ttl, 'since', string.format('%.0f', now), 'by', by, hold, process)
-    redis.call('PEXPIRE', lock, ttl)
-    return {1, fence}
+  if not held[1] and (not turn or turn == place) then
+    return grant(turn)
   end
   local left = redis.call('PTTL', lock)
   if held[1] == owner and held[6] then
     if left < ttl then
       redis.call('PEXPIRE', lock, ttl)
     end
-    return {1, held[2]}
+    return held[2]
   end
   -- More time left than was ever asked for: the server's clock was set back, or somebody took the expiry away.
   local most = tonumber(held[3] or ${CLAIM_MS})
@@ -108,19 +119,21 @@ local function acquire(passes)
     redis.call('PEXPIRE', queue, ${QUEUE_MS})
     rank = redis.call('ZRANK', queue, place)
   end
-  return {0, left, held[5] or '', now - (held[4] or now), rank, joined, turn or ''}
+  local time = redis.call('TIME')
+  local now = time[1] * 1000 + math.floor(time[2] / 1000)
+  return {left, held[5] or '', math.max(0, now - (held[4] or now)), rank, joined, turn or ''}
 end
 `;
 
 /** Takes a hold out; answers the first answer, and whether this run took the last one out. */
 const RELEASE_FUNCTION = `
-local function release(lock, done, hold, stays)
-  local first = redis.call('GET', done)
+local function release(done, hold, stays)
+  -- HDEL first: a full server accepts it, and what follows it in the same script.
+  local answer = redis.call('HDEL', lock, hold)
+  local first = answer == 0 and redis.call('GET', done)
   if first then
     return tonumber(first), false
   end
-  -- HDEL first: a full server accepts it, and what follows it in the same script.
-  local answer = redis.call('HDEL', lock, hold)
   redis.call('SET', done, answer, 'PX', stays)
   return answer, answer == 1 and redis.call('HLEN', lock) == 5
 end
@@ -132,8 +145,8 @@ end
  * KEYS lock, done mark, queue, fence · ARGV owner, hold, process, ttl in ms, by, place or '', 0.5 if it polls or 0,
  * channel without process, key as the user wrote it
  *
- * Reply `[1, fence]`, or `[0, remaining ms, by, held ms, rank in the queue or -1, 1 if it is new there, place it is
- * reserved for or '']` where another owner has it, it is another's turn, or this hold has ended.
+ * Reply: the fence, or `[remaining ms, by, held ms, rank in the queue or -1, 1 if it is new there, place it is reserved
+ * for or '']` where another owner has it, it is another's turn, or this hold has ended.
  */
 export const ACQUIRE = script(
   'acquire',
@@ -142,8 +155,8 @@ local lock, done, queue, counter = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local owner, hold, process, ttl, by = ARGV[1], 'hold:' .. ARGV[2], ARGV[3], tonumber(ARGV[4]), ARGV[5]
 local place, polls, channel, key = ARGV[6], ARGV[7], ARGV[8], ARGV[9]
 ${HAND_OVER}
-${ACQUIRE_FUNCTION}
-return acquire(false)
+${ACQUIRE_FUNCTIONS}
+return acquire()
 `,
 );
 
@@ -220,8 +233,10 @@ local lock, done, queue = KEYS[1], KEYS[2], KEYS[3]
 local hold, stays, channel, key = 'hold:' .. ARGV[1], ARGV[2], ARGV[3], ARGV[4]
 ${HAND_OVER}
 ${RELEASE_FUNCTION}
-local answer, last = release(lock, done, hold, stays)
-if last then
+local answer, last = release(done, hold, stays)
+if last and redis.call('EXISTS', queue) == 0 then
+  redis.call('DEL', lock)
+elseif last then
   hand_over()
 end
 return answer
@@ -235,7 +250,7 @@ return answer
  * KEYS lock, done mark, queue, fence, done mark of the hold to release · ARGV as for acquire, the hold to release, how
  * long its done mark stays in ms, 1 if the next may go before the queue
  *
- * Reply: that of release, then that of acquire.
+ * Reply: a list of that of release and that of acquire.
  */
 export const PASS = script(
   'pass',
@@ -245,19 +260,21 @@ local owner, hold, process, ttl, by = ARGV[1], 'hold:' .. ARGV[2], ARGV[3], tonu
 local place, polls, channel, key = ARGV[6], ARGV[7], ARGV[8], ARGV[9]
 local passes = ARGV[12] == '1'
 ${HAND_OVER}
-${ACQUIRE_FUNCTION}
+${ACQUIRE_FUNCTIONS}
 ${RELEASE_FUNCTION}
-local answer, last = release(lock, KEYS[5], 'hold:' .. ARGV[10], ARGV[11])
+local answer, last = release(KEYS[5], 'hold:' .. ARGV[10], ARGV[11])
+local reply
 -- A command that comes late must not pass the lock to a hold that has ended.
-passes = last and passes and redis.call('EXISTS', done) == 0
-if passes then
+if last and passes and redis.call('EXISTS', done) == 0 then
   redis.call('DEL', lock)
-elseif last then
-  hand_over()
+  reply = grant()
+else
+  if last then
+    hand_over()
+  end
+  reply = acquire()
 end
-local reply = acquire(passes)
-table.insert(reply, 1, answer)
-return reply
+return {answer, reply}
 `,
 );
 

@@ -20,7 +20,7 @@ describe("the demo's report", () => {
     const text = describeLocked({ records: [task(1, 'A', [0, 0, 50], 10_000), task(2, 'B', [0, 50, 100], 11_000)], balance: 12_000 });
     expect(text).toContain(`     1    A     ${'#'.repeat(28)}${' '.repeat(28)}  100.00  110.00`);
     expect(text).toContain(`     2    B     ${'.'.repeat(28)}${'#'.repeat(28)}  110.00  120.00`);
-    expect(text).toContain('The two are the same.');
+    expect(text).toContain('The two are the same, also between the processes.');
   });
 
   it('says where the order of arrival was not kept', () => {

@@ -403,7 +403,7 @@ describe('a server that refuses', () => {
 
 describe('access control', () => {
   const RIGHTS = [
-    '+evalsha', '+eval', '+get', '+set', '+del', '+exists', '+hget', '+hset', '+hdel', '+hlen', '+hmget', '+hgetall',
+    '+evalsha', '+eval', '+get', '+getset', '+set', '+del', '+exists', '+hget', '+hset', '+hdel', '+hlen', '+hmget', '+hgetall',
     '+zadd', '+zrange', '+zrank', '+zrem', '+zscore', '+pexpire', '+pttl', '+time', '+publish', '+subscribe', '+ping', '+info',
   ]; // prettier-ignore
   const PLACES = ['~lock:*', '&lock:wake:*'];

@@ -4,8 +4,9 @@ import { connect, createServer, type AddressInfo, type Server, type Socket } fro
 /**
  * What the proxy does with traffic. Requests always go through but for `blackhole`, which swallows both directions. TCP
  * never goes on after a gap, so a connection that lost a byte stays half open for good; new ones are whole.
+ * `muteSubscribers` keeps from subscribers what they would hear, and lets everybody else's replies pass.
  */
-export type ProxyMode = 'pass' | 'dropReplies' | 'killOnReply' | 'blackhole';
+export type ProxyMode = 'pass' | 'dropReplies' | 'killOnReply' | 'blackhole' | 'muteSubscribers';
 
 /** Stands between a client and a server, and breaks what passes. */
 export class TcpProxy {
@@ -16,6 +17,7 @@ export class TcpProxy {
   readonly #sockets = new Set<Socket>();
   readonly #deaf = new WeakSet<Socket>();
   readonly #mute = new WeakSet<Socket>();
+  readonly #subscribers = new WeakSet<Socket>();
 
   private constructor(target: number) {
     this.#server = createServer((client) => {
@@ -23,6 +25,9 @@ export class TcpProxy {
       this.#track(client, upstream);
       this.#track(upstream, client);
       client.on('data', (data) => {
+        if (data.includes('subscribe')) {
+          this.#subscribers.add(client);
+        }
         if (this.mode === 'blackhole') {
           this.#deaf.add(client);
         } else if (!this.#deaf.has(client)) {
@@ -69,7 +74,7 @@ export class TcpProxy {
     if (this.mode === 'killOnReply') {
       upstream.destroy();
       client.destroy();
-    } else if (this.mode !== 'pass') {
+    } else if (this.mode !== 'pass' && (this.mode !== 'muteSubscribers' || this.#subscribers.has(client))) {
       this.#mute.add(client);
     } else if (!this.#mute.has(client) && !this.#deaf.has(client)) {
       setTimeout(() => client.writable && client.write(data), this.latencyMs);

@@ -51,13 +51,13 @@ function describeBalance({ records, balance }: Round, { expected, lost }: Verdic
     : `The balance is ${money(balance)} and should be ${money(expected)}: ${lost} of ${records.length} updates were lost.`;
 }
 
-/** Between processes the order is not promised; what is said here was measured. */
+/** What is said here was measured. */
 function describeOrder({ inOrder, inOrderWithin }: Verdict): string {
   if (inOrder) {
-    return `The two are the same${inOrderWithin.size > 1 ? '. Within a process that is promised; between processes it is not yet' : ''}.`;
+    return `The two are the same${inOrderWithin.size > 1 ? ', also between the processes' : ''}.`;
   }
   const within = [...inOrderWithin].map(([name, kept]) => `${name}: ${kept ? 'yes' : 'no'}`).join(', ');
-  return `The two differ: between processes, a lock goes to whoever asks first once it is free.
+  return `The two differ: a process that has its turn serves up to 16 of its own calls before the next process.
   Was the order of arrival kept within each process? ${within}.`;
 }
 
