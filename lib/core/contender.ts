@@ -5,6 +5,7 @@ import type { Entry } from './entry.js';
 import { LockStoreError } from './errors.js';
 import type { Hold } from './hold.js';
 import type { Holds } from './holds.js';
+import { InFlight } from './in-flight.js';
 import type { Line } from './line.js';
 import type { LocalQueue } from './local-queue.js';
 import type { Busy, LockStore } from './lock-store.js';
@@ -24,8 +25,7 @@ export class Contender {
   readonly #releases: BackgroundReleases;
   readonly #waiters: Waiters;
   readonly #reporter: Reporter;
-  #contending = 0;
-  #onDrained: (() => void) | undefined;
+  readonly #attempts = new InFlight();
 
   constructor(
     store: LockStore,
@@ -54,30 +54,10 @@ export class Contender {
    * | failed, nobody knows how | the same hold is tried again; given back once the caller gives up |
    */
   async obtain(hold: Hold, entry: Entry, line?: Line): Promise<void> {
-    this.#contending++;
-    try {
-      await this.#obtain(hold, entry, line);
-    } finally {
-      this.#contending--;
-      if (this.#contending === 0) {
-        this.#onDrained?.();
-      }
-    }
-  }
-
-  /** Resolves when no attempt is on its way any more; for shutdown, when nobody begins another. */
-  async drained(): Promise<void> {
-    if (this.#contending > 0) {
-      await new Promise<void>((resolve) => {
-        this.#onDrained = resolve;
-      });
-    }
-  }
-
-  async #obtain(hold: Hold, entry: Entry, line: Line | undefined): Promise<void> {
     // Sticky: a busy reply does not tell that an earlier attempt is not still on its way.
     let unknown = false;
     let paused: WaitOutcome | undefined;
+    this.#attempts.begin();
     try {
       for (;;) {
         const passed = line?.takePassed();
@@ -123,7 +103,13 @@ export class Contender {
       if (unknown) {
         this.#releases.abandon(hold);
       }
+      this.#attempts.end();
     }
+  }
+
+  /** Resolves when no attempt is on its way any more; for shutdown, when nobody begins another. */
+  drained(): Promise<void> {
+    return this.#attempts.drained();
   }
 
   /** What the caller before was told, while it still holds: it gave up, and the process keeps its place. */
@@ -133,7 +119,7 @@ export class Contender {
       : undefined;
   }
 
-  async #attempt(hold: Hold, entry: Entry, line: Line | undefined): Promise<AttemptResult> {
+  #attempt(hold: Hold, entry: Entry, line: Line | undefined): Promise<AttemptResult> {
     if (line) {
       line.told = false;
     }

@@ -51,7 +51,7 @@ export class Hold implements HoldRecord {
   /** What its callers get once the lease is lost. */
   lost: LockLostError | undefined;
   readonly #stack: LockFrame[] = [];
-  readonly #entering = new Map<Waiter, LockFrame>();
+  #entering: Map<Waiter, LockFrame> | undefined;
 
   constructor(keeper: HoldKeeper, key: string, owner: string, by: string, ttlMs: number, joinedFence?: number) {
     this.keeper = keeper;
@@ -95,15 +95,13 @@ export class Hold implements HoldRecord {
 
   /** Where a call waits until the one on top has left. */
   lineFor(frame: LockFrame): WaitingLine {
-    return {
-      add: (waiter) => this.#entering.set(waiter, frame),
-      delete: (waiter) => this.#entering.delete(waiter),
-    };
+    const entering = (this.#entering ??= new Map());
+    return { add: (waiter) => entering.set(waiter, frame), delete: (waiter) => entering.delete(waiter) };
   }
 
   /** Ends the waits for the stack. */
   refuseEntering(error: Error): void {
-    for (const waiter of [...this.#entering.keys()]) {
+    for (const waiter of [...(this.#entering?.keys() ?? [])]) {
       waiter.refuse(error);
     }
   }
@@ -118,7 +116,7 @@ export class Hold implements HoldRecord {
     if (this.lost) {
       return;
     }
-    for (const [waiter, next] of this.#entering) {
+    for (const [waiter, next] of this.#entering ?? []) {
       if (this.admits(next)) {
         this.enter(next);
         waiter.admit();

@@ -3,6 +3,7 @@ import type { Clock } from './clock.js';
 import type { Entry } from './entry.js';
 import type { LockLostError } from './errors.js';
 import type { Hold, HoldKeeper } from './hold.js';
+import { InFlight } from './in-flight.js';
 import type { Line } from './line.js';
 import type { LocalQueue } from './local-queue.js';
 import type { LockStore } from './lock-store.js';
@@ -22,7 +23,7 @@ export class Holds implements HoldKeeper {
   readonly #running = new Set<Hold>();
   readonly #lingering = new Map<Hold, NodeJS.Timeout>();
   /** Releases that a caller waits for; shutdown does too. */
-  readonly #releasing = new Set<Promise<void>>();
+  readonly #releasing = new InFlight();
 
   constructor(store: LockStore, clock: Clock, queue: LocalQueue, releases: BackgroundReleases, reporter: Reporter) {
     this.#store = store;
@@ -115,7 +116,7 @@ export class Holds implements HoldKeeper {
   async shutdown(): Promise<void> {
     const kept = [...this.#lingering.keys()].map((hold) => this.#keep(hold));
     const ended = [...this.#running].map((hold) => this.#interrupt(hold));
-    await Promise.all([...kept, ...ended, ...this.#releasing]);
+    await Promise.all([...kept, ...ended, this.#releasing.drained()]);
     this.#renewer.stop();
   }
 
@@ -143,17 +144,12 @@ export class Holds implements HoldKeeper {
     }
   }
 
-  #release(hold: Hold): Promise<void> {
-    const release = this.#giveBack(hold).finally(() => this.#releasing.delete(release));
-    this.#releasing.add(release);
-    return release;
-  }
-
-  async #giveBack(hold: Hold): Promise<void> {
+  async #release(hold: Hold): Promise<void> {
     if (hold.lost) {
       return;
     }
     this.#forget(hold);
+    this.#releasing.begin();
     const handedOn = hold.joined ? undefined : this.#queue.handOn(hold);
     try {
       if (await (handedOn ?? this.#store.release(hold))) {
@@ -169,6 +165,7 @@ export class Holds implements HoldKeeper {
       if (!handedOn) {
         this.#passTurn(hold);
       }
+      this.#releasing.end();
     }
   }
 

@@ -133,7 +133,11 @@ export class Locks {
       return hold;
     }
     const hold = new Hold(this.#holds, key, entry.owner, entry.by, call.ttlMs);
-    const line = await this.#takeTurn(hold, entry);
+    const taken = this.#queue.lineOf(key);
+    const line = taken ?? this.#queue.open(key);
+    if (taken) {
+      await this.#takeTurn(taken, hold, entry);
+    }
     try {
       await this.#contender.obtain(hold, entry, line);
     } catch (error) {
@@ -173,12 +177,8 @@ export class Locks {
   }
 
   /** Becomes the one caller of this process that contends for the key. */
-  async #takeTurn(hold: Hold, entry: Entry): Promise<Line> {
+  async #takeTurn(line: Line, hold: Hold, entry: Entry): Promise<void> {
     const { key } = hold;
-    const line = this.#queue.lineOf(key);
-    if (!line) {
-      return this.#queue.open(key);
-    }
     const outcome = await this.#queueUp(line, hold, entry);
     if (outcome === 'timedOut' && line.failure) {
       // Nobody is known to hold the lock: the store is away.
@@ -187,7 +187,6 @@ export class Locks {
     if (outcome !== 'admitted') {
       throw entry.refused(key, outcome, line.hold);
     }
-    return line;
   }
 
   async #queueUp(line: Line, hold: Hold, entry: Entry): Promise<WaitOutcome> {

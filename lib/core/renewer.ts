@@ -5,8 +5,8 @@ import type { Hold } from './hold.js';
 import type { LockStore } from './lock-store.js';
 import type { LossCause } from './loss.js';
 
-/** Leases in one renewal command. */
-const BATCH = 100;
+/** Leases in one renewal command: 10,000 need fewer than one command per hundred, and none keeps the server for a millisecond. */
+const BATCH = 128;
 /** The longest pause between two looks at the clocks while leases are held. */
 const LONGEST_PAUSE_MS = 1_000;
 /** How far the wall clock may run from the monotonic one before it counts as a jump. */
@@ -77,8 +77,7 @@ export class Renewer {
     this.#wakesAt = Infinity;
     const now = this.#clock.monotonic();
     const jumped = this.#hasJumped(now);
-    let next = now + LONGEST_PAUSE_MS;
-    let due: Hold[] = [];
+    const due: Hold[] = [];
     for (const hold of this.#holds) {
       if (now >= hold.deadline) {
         this.#lose(hold, 'expired');
@@ -87,23 +86,29 @@ export class Renewer {
       if (now >= hold.maxHoldAt && !hold.overdue) {
         tellOverdue(hold, now);
       }
-      // Leases that are nearly due go along, so that many leases need few commands.
       if (!hold.renewing && hold.renewAt < Infinity && (jumped || hold.renewAt - hold.ttlMs / 30 <= now)) {
         due.push(hold);
-        if (due.length === BATCH) {
-          void this.#renew(due, now);
-          due = [];
-        }
       }
-      next = Math.min(next, dueAt(hold));
     }
-    if (due.length > 0) {
-      void this.#renew(due, now);
+    this.#renewInBatches(due, jumped ? Infinity : now, now);
+    let next = now + LONGEST_PAUSE_MS;
+    for (const hold of this.#holds) {
+      next = Math.min(next, dueAt(hold));
     }
     if (this.#holds.size > 0) {
       this.#wakeBy(next, now);
     }
   });
+
+  /** Renews what is due by `by`. Leases that are nearly due fill the last batch up, so that many leases need few commands. */
+  #renewInBatches(holds: Hold[], by: number, now: number): void {
+    holds.sort((first, second) => first.renewAt - second.renewAt);
+    const due = holds.findIndex((hold) => hold.renewAt > by);
+    const end = due < 0 ? holds.length : Math.ceil(due / BATCH) * BATCH;
+    for (let from = 0; from < end; from += BATCH) {
+      void this.#renew(holds.slice(from, from + BATCH), now);
+    }
+  }
 
   /** A machine that slept stops the monotonic clock only; the leases on the server ran on. */
   #hasJumped(now: number): boolean {

@@ -106,6 +106,6 @@ export class KeyState {
     if (turn) {
       turn.endsAt = Math.min(turn.endsAt, now + CLAIM_MS);
     }
-    return { remainingMs: turn ? turn.endsAt - now : 0, holder: { by: turn?.place.process ?? '', heldMs: 0 } };
+    return { remainingMs: turn ? turn.endsAt - now : CLAIM_MS, holder: { by: turn?.place.process ?? '', heldMs: 0 } };
   }
 }

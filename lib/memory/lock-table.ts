@@ -150,8 +150,8 @@ export class LockTable {
 
   /** Whether it is this place's turn, or nobody's. A free lock with another first in the queue is handed to that one. */
   #isTurnOf(place: QueuedPlace | undefined, state: KeyState, key: string): boolean {
-    if (!state.turn && state.first && state.first.name !== place?.name) {
-      this.#handOver(key);
+    if (!state.turn && state.first && state.first.name !== place?.name && !this.#handOver(key)) {
+      return false;
     }
     const wanted = state.turn?.place ?? state.first;
     return wanted === undefined || wanted.name === place?.name;
@@ -186,20 +186,24 @@ export class LockTable {
     return { answer, last };
   }
 
-  /** Reserves the free lock for the first in the queue and tells it. Whoever polls is not gone because nobody heard. */
-  #handOver(key: string): void {
+  /**
+   * Reserves the free lock for the first in the queue and tells it; false where too many were gone. Whoever polls is not
+   * gone because nobody heard.
+   */
+  #handOver(key: string): boolean {
     const state = this.#keys.get(key);
     for (let skipped = 0; skipped < MOST_SKIPPED; skipped++) {
       const first = state?.first;
       if (!state || !first) {
-        return;
+        return true;
       }
       state.reserve(first);
       if (this.#messages.turn(first, key) > 0 || first.polls) {
-        return;
+        return true;
       }
       state.turn = undefined;
     }
+    return false;
   }
 
   /** What is left of a key; undefined where that is nothing. */

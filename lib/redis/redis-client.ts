@@ -23,13 +23,20 @@ export interface RedisConnectionOptions {
 /** Where a store's connections come from: a client to duplicate, a `redis://` or `rediss://` URL, or options for ioredis. */
 export type RedisSource = RedisClient | string | RedisConnectionOptions;
 
+/** What the store uses of a connection's socket. */
+export interface Socket {
+  destroy(): void;
+  cork(): void;
+  uncork(): void;
+}
+
 /** What the store uses of a client of its own. */
 export interface Connection {
   readonly isCluster?: boolean;
   readonly status: string;
   readonly options: { enableOfflineQueue?: boolean };
   /** The socket of a single connection; a cluster has one per node, and none here. */
-  readonly stream?: { destroy(): void } | null;
+  readonly stream?: Socket | null;
   evalsha(sha: string, numberOfKeys: number, ...args: readonly (string | number)[]): Promise<unknown>;
   eval(source: string, numberOfKeys: number, ...args: readonly (string | number)[]): Promise<unknown>;
   info(): Promise<string>;

@@ -15,32 +15,32 @@ export class RedisKeys {
     this.#cluster = cluster;
   }
 
-  lock(key: string): string {
-    return `${this.prefix}:lock:{${escapeKey(key)}}`;
+  /** The key as it stands in the names: framed, so that they share a slot; its own braces, `%` and control characters percent-escaped. */
+  tag(key: string): string {
+    return `{${key.replace(UNSAFE, percentEscape)}}`;
   }
 
-  queue(key: string): string {
-    return `${this.prefix}:queue:{${escapeKey(key)}}`;
+  lock(tag: string): string {
+    return `${this.prefix}:lock:${tag}`;
   }
 
-  done(key: string, hold: string): string {
-    return `${this.prefix}:done:${hold}:{${escapeKey(key)}}`;
+  queue(tag: string): string {
+    return `${this.prefix}:queue:${tag}`;
+  }
+
+  done(tag: string, hold: string): string {
+    return `${this.prefix}:done:${hold}:${tag}`;
   }
 
   /** One counter per server; on a cluster one per slot, since a script's keys must share one. */
-  fence(key: string): string {
-    return `${this.prefix}:fence:{${this.#cluster ? slotTag(escapeKey(key)) : '0'}}`;
+  fence(tag: string): string {
+    return `${this.prefix}:fence:{${this.#cluster ? slotTag(tag.slice(1, -1)) : '0'}}`;
   }
 
   /** The channel of one process, or of none: what a process id is appended to. */
   wake(process: string): string {
     return `${this.prefix}:wake:${process}`;
   }
-}
-
-/** The key as it stands between the braces: its own braces, `%` and control characters are percent-escaped. */
-function escapeKey(key: string): string {
-  return key.replace(UNSAFE, percentEscape);
 }
 
 /** Throws `LockConfigurationError` for a prefix that would move keys to other slots. */

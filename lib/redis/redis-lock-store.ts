@@ -83,18 +83,20 @@ export class RedisLockStore implements LockStore, Turns {
 
   async acquire(hold: HoldRecord, place?: Place): Promise<AcquireReply> {
     const { key, id, ttlMs } = hold;
-    const keys = [this.#keys.lock(key), this.#keys.done(key, id), this.#keys.queue(key), this.#keys.fence(key)];
+    const tag = this.#keys.tag(key);
+    const keys = [this.#keys.lock(tag), this.#keys.done(tag, id), this.#keys.queue(tag), this.#keys.fence(tag)];
     return this.#read(await this.#run(ACQUIRE, key, keys, this.#argsOf(hold, place), ttlMs), place);
   }
 
   async pass(hold: HoldRecord, next: HoldRecord, place: Place, mayPass: boolean): Promise<{ released: boolean; reply: AcquireReply }> {
     const { key, id } = hold;
+    const tag = this.#keys.tag(key);
     const keys = [
-      this.#keys.lock(key),
-      this.#keys.done(key, next.id),
-      this.#keys.queue(key),
-      this.#keys.fence(key),
-      this.#keys.done(key, id),
+      this.#keys.lock(tag),
+      this.#keys.done(tag, next.id),
+      this.#keys.queue(tag),
+      this.#keys.fence(tag),
+      this.#keys.done(tag, id),
     ];
     const args = [...this.#argsOf(next, place), id, DONE_MS, mayPass ? 1 : 0];
     const [released, reply] = (await this.#run(PASS, key, keys, args, Math.min(hold.ttlMs, next.ttlMs))) as Reply;
@@ -102,13 +104,15 @@ export class RedisLockStore implements LockStore, Turns {
   }
 
   async leave(key: string, name: string): Promise<void> {
-    const keys = [this.#keys.lock(key), this.#keys.queue(key)];
+    const tag = this.#keys.tag(key);
+    const keys = [this.#keys.lock(tag), this.#keys.queue(tag)];
     await this.#run(LEAVE, key, keys, [`${this.#process}:${name}`, this.#keys.wake(''), key], Infinity);
   }
 
   async join(hold: HoldRecord): Promise<boolean> {
     const { key, owner, id, fence, ttlMs } = hold;
-    const keys = [this.#keys.lock(key), this.#keys.done(key, id)];
+    const tag = this.#keys.tag(key);
+    const keys = [this.#keys.lock(tag), this.#keys.done(tag, id)];
     return Number(await this.#run(JOIN, key, keys, [owner, fence, id, this.#process, Math.ceil(ttlMs)], ttlMs)) === 1;
   }
 
@@ -117,7 +121,7 @@ export class RedisLockStore implements LockStore, Turns {
       // On a cluster the keys of one command must share a slot.
       return this.#renewEach(holds);
     }
-    const keys = holds.map((hold) => this.#keys.lock(hold.key));
+    const keys = holds.map((hold) => this.#keys.lock(this.#keys.tag(hold.key)));
     const args = holds.flatMap(({ owner, fence, id, ttlMs }) => [owner, fence, id, Math.ceil(ttlMs)]);
     const shortest = Math.min(...holds.map((hold) => hold.ttlMs));
     const replies = (await this.#run(RENEW, holds[0]?.key ?? '', keys, args, shortest)) as Reply;
@@ -126,12 +130,14 @@ export class RedisLockStore implements LockStore, Turns {
 
   async release(hold: HoldRecord): Promise<boolean> {
     const { key, id, ttlMs } = hold;
-    const keys = [this.#keys.lock(key), this.#keys.done(key, id), this.#keys.queue(key)];
+    const tag = this.#keys.tag(key);
+    const keys = [this.#keys.lock(tag), this.#keys.done(tag, id), this.#keys.queue(tag)];
     return Number(await this.#run(RELEASE, key, keys, [id, DONE_MS, this.#keys.wake(''), key], ttlMs)) === 1;
   }
 
   async inspect(key: string): Promise<StoredLock | null> {
-    const reply = (await this.#run(INSPECT, key, [this.#keys.lock(key), this.#keys.queue(key)], [], Infinity)) as Reply;
+    const tag = this.#keys.tag(key);
+    const reply = (await this.#run(INSPECT, key, [this.#keys.lock(tag), this.#keys.queue(tag)], [], Infinity)) as Reply;
     if (reply.length === 0) {
       return null;
     }
@@ -147,7 +153,8 @@ export class RedisLockStore implements LockStore, Turns {
   }
 
   async forceRelease(key: string, fence: number): Promise<boolean> {
-    const keys = [this.#keys.lock(key), this.#keys.done(key, randomUUID()), this.#keys.queue(key)];
+    const tag = this.#keys.tag(key);
+    const keys = [this.#keys.lock(tag), this.#keys.done(tag, randomUUID()), this.#keys.queue(tag)];
     const args = [fence, DONE_MS, this.#keys.wake(''), key];
     return Number(await this.#run(FORCE_RELEASE, key, keys, args, Infinity)) === 1;
   }

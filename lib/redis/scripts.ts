@@ -92,13 +92,16 @@ local function acquire()
       turn = hand_over()
     end
   end
-  if not held[1] and (not turn or turn == place) then
+  if not held[1] and (not turn or turn == place and turn ~= '') then
     return grant(turn)
   end
   local left = redis.call('PTTL', lock)
   if held[1] == owner and held[6] then
     if left < ttl then
       redis.call('PEXPIRE', lock, ttl)
+    end
+    if ttl > tonumber(held[3]) then
+      redis.call('HSET', lock, 'ttl', ttl)
     end
     return held[2]
   end
@@ -264,10 +267,9 @@ ${ACQUIRE_FUNCTIONS}
 ${RELEASE_FUNCTION}
 local answer, last = release(KEYS[5], 'hold:' .. ARGV[10], ARGV[11])
 local reply
--- A command that comes late must not pass the lock to a hold that has ended.
+-- A command that comes late must not pass the lock to a hold that has ended. The place may be queued already by a later one.
 if last and passes and redis.call('EXISTS', done) == 0 then
-  redis.call('DEL', lock)
-  reply = grant()
+  reply = grant(place)
 else
   if last then
     hand_over()

@@ -61,12 +61,13 @@ test('a lease is renewed every third of its ttl, up to a tenth earlier', async (
   expect(jest.getTimerCount()).toBe(0);
 });
 
-test('leases that are due together go together, at most 100 in one command', async () => {
+test('leases that are due together go together, at most 128 in one command, and no command is sent half full', async () => {
   const locks = makeLocks(store, { clock });
   await Promise.all(Array.from({ length: 1_000 }, (_, index) => locks.acquire(`k${index}`, { ttl: 9_000 })));
   await jest.advanceTimersByTimeAsync(3_050);
   expect(store.batches.reduce((sum, size) => sum + size, 0)).toBeGreaterThanOrEqual(1_000);
-  expect(Math.max(...store.batches)).toBeLessThanOrEqual(100);
+  expect(Math.max(...store.batches)).toBeLessThanOrEqual(128);
+  expect(store.batches.length).toBeLessThanOrEqual(10);
 });
 
 test('a nested call asks for more with the next renewal, and never for less', async () => {
