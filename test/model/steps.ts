@@ -1,0 +1,89 @@
+import type { HoldRecord } from '../../lib/core/lock-store.js';
+import type { QueuedPlace } from '../../lib/memory/key-state.js';
+import type { LockTable, TableReply } from '../../lib/memory/lock-table.js';
+import type { Random } from './random.js';
+import type { ScriptedTable, Stored } from './scripted-table.js';
+
+export const KEY = 'a key:{1}';
+/** All times are multiples of it, so that it makes no difference how long Redis takes. */
+export const GRAIN_MS = 500;
+/** The process that hears its messages. */
+export const HEARING = 'host:1:ada';
+const GONE = 'host:2:bob';
+/** Does not hear them either; it looks for its turn by itself, mostly. */
+const POLLING = 'host:3:cyd';
+const KINDS = ['acquire', 'release', 'pass', 'join', 'renew', 'leave', 'forceRelease', 'elapse'] as const;
+
+/** One operation on either side; `hold` and `next` are ids, and `grant` counts the grants of a sequence from 1. */
+export interface Step {
+  readonly kind: (typeof KINDS)[number];
+  readonly hold: string;
+  readonly next: string;
+  readonly grant: number;
+  readonly place: QueuedPlace;
+  readonly queues: boolean;
+  readonly mayPass: boolean;
+  readonly ms: number;
+}
+
+/** A step that mostly has to do with what is stored. Those before the first one make a crowd that queues and is gone. */
+export function nextStep(random: Random, count: number, { holds, turn, queue }: Stored, grant: number): Step {
+  if (count < 0) {
+    const place = { name: `bob${count}`, process: GONE, polls: false };
+    return { kind: 'acquire', hold: `${GONE}${count}`, next: '', grant, place, queues: true, mayPass: false, ms: 0 };
+  }
+  const [, known, stored] = /^(.*):(\S+)/.exec(random.pick(['', turn, queue[0] ?? '', queue.at(-1) ?? ''])) ?? [];
+  const process = known ?? random.pick([HEARING, GONE, POLLING]);
+  const own = `${process}-${Math.floor(count / 6) + random.whole(0, 1)}`;
+  const held = random.chance(0.6) ? random.pick([holds[0] ?? own, ...holds]) : own;
+  const kind = random.pick<Step['kind']>(['acquire', 'acquire', 'acquire', 'release', 'pass', 'join', ...KINDS]);
+  const name = stored ?? `${process.slice(-3)}${Math.floor(count / 12) + random.whole(0, 1)}`;
+  return {
+    kind,
+    hold: kind === 'acquire' ? own : kind === 'join' && random.chance(0.7) ? `${own}@${ownerOf(held)}` : held,
+    next: own,
+    grant: random.chance(0.8) ? grant : random.whole(0, grant),
+    place: { name, process, polls: process === POLLING && random.chance(0.7) },
+    queues: random.chance(0.7),
+    mayPass: random.chance(0.5),
+    ms: GRAIN_MS * random.pick([1, 2, 2, 4, 8, 16, 24, 150, -1, -3]),
+  };
+}
+
+/** What the side answers. Only a renewal asks for another lease than the hold did first. */
+export async function take(step: Step, side: LockTable | ScriptedTable, fence: number): Promise<unknown> {
+  const { kind, place, ms } = step;
+  const hold = { ...recordOf(step.hold), fence };
+  switch (kind) {
+    case 'acquire':
+      return bare(await side.acquire(hold, place.process, step.queues ? place : undefined));
+    case 'pass': {
+      const { released, reply } = await side.pass(hold, recordOf(step.next), place.process, place, step.mayPass);
+      return { released, reply: bare(reply) };
+    }
+    case 'join':
+      return side.join(hold, place.process);
+    case 'renew':
+      return side.renew({ ...hold, ttlMs: Math.abs(ms) });
+    case 'release':
+      return side.release(hold);
+    case 'leave':
+      return side.leave(KEY, place.name, place.process);
+    case 'forceRelease':
+      return side.forceRelease(KEY, fence);
+    case 'elapse':
+      return 'elapse' in side ? side.elapse(ms) : undefined;
+  }
+}
+
+function bare(reply: TableReply): TableReply {
+  return reply.fence === undefined ? reply : { fence: reply.fence };
+}
+
+function recordOf(id: string): HoldRecord {
+  return { key: KEY, owner: ownerOf(id), id, fence: 0, ttlMs: GRAIN_MS * (3 + (Number(/-(\d+)/.exec(id)?.[1]) % 5)), by: id };
+}
+
+function ownerOf(id: string): string {
+  return id.split('@').at(-1) ?? id;
+}

@@ -1,0 +1,32 @@
+/** Something that will happen, unless it is cancelled. */
+export interface Event {
+  readonly at: number;
+  readonly run: () => void;
+  cancelled: boolean;
+}
+
+/** The simulated time and what is still to happen. */
+export class Timeline {
+  now = 0;
+  /** The soonest is the last; events of one instant happen in the order in which they were made. */
+  readonly #events: Event[] = [];
+
+  after(ms: number, run: () => void): Event {
+    const event = { at: this.now + ms, run, cancelled: false };
+    // Most are due soon.
+    this.#events.splice(this.#events.findLastIndex(({ at }) => at > event.at) + 1, 0, event);
+    return event;
+  }
+
+  /** Runs what is due until then. */
+  runUntil(end: number): void {
+    for (let next = this.#events.at(-1); next && next.at <= end; next = this.#events.at(-1)) {
+      this.#events.pop();
+      if (!next.cancelled) {
+        this.now = next.at;
+        next.run();
+      }
+    }
+    this.now = end;
+  }
+}
