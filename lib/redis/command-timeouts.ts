@@ -37,6 +37,11 @@ export class CommandTimeouts {
     this.#onSilence = onSilence;
   }
 
+  /** Whether commands are on their way. */
+  get busy(): boolean {
+    return this.#pending.size > 0;
+  }
+
   bound<T>(command: Promise<T>, limitMs: number): Promise<T> {
     return new Promise((resolve, reject) => {
       const pending = { sentAt: performance.now(), limitMs, reject };

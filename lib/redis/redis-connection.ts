@@ -38,7 +38,9 @@ export class RedisConnection {
       if (this.#setupRefusal) {
         throw setupError(this.#setupRefusal);
       }
-      this.#cork(connection);
+      if (this.#timeouts.busy) {
+        this.#cork(connection);
+      }
       try {
         return await this.#timeouts.bound(connection.evalsha(script.sha, keys.length, ...keys, ...args), limitMs);
       } catch (error) {
@@ -79,7 +81,10 @@ export class RedisConnection {
     this.#connection?.disconnect();
   }
 
-  /** Sends the next few commands of this turn of the event loop together: a system call each is what costs most under load. */
+  /**
+   * Sends the next few commands of this turn of the event loop together: a system call each is what costs most under load.
+   * A command that is alone on its way is not held back.
+   */
   #cork({ stream }: Connection): void {
     if (this.#corked && this.#held === MOST_HELD) {
       this.#uncork();
