@@ -2,7 +2,7 @@ import { hostname } from 'node:os';
 import { systemClock } from '../core/clock.js';
 import type { AcquireReply, ForcedListener, HoldRecord, LockStore, Place, StoredLock, TurnListener, Turns } from '../core/lock-store.js';
 import type { QueuedPlace } from './key-state.js';
-import { LockTable } from './lock-table.js';
+import { LockTable, type TableReply } from './lock-table.js';
 
 /** Options of the memory store. */
 export interface MemoryLockStoreOptions {
@@ -92,6 +92,7 @@ export class MemoryLockStore implements LockStore, Turns {
   }
 }
 
-function withRecheck(reply: AcquireReply): AcquireReply {
-  return reply.fence === undefined ? { ...reply, recheckMs: RECHECK_MS } : reply;
+/** Whoever stands in the queue is told of its turn. */
+function withRecheck(reply: TableReply): AcquireReply {
+  return reply.fence === undefined && reply.rank >= 0 ? { ...reply, recheckMs: RECHECK_MS } : reply;
 }

@@ -182,6 +182,26 @@ export function waitingSuite(place: () => StorePlace): void {
     expect(order).toEqual(Array.from({ length: 5_000 }, (_, at) => String(at)));
   }, 60_000);
 
+  test('aborting a waiter costs the same however many wait', async () => {
+    const held = await locks.acquire(key);
+    const abortEach = async (count: number): Promise<number> => {
+      const controllers = Array.from({ length: count }, () => new AbortController());
+      const calls = controllers.map(({ signal }) => locks.withLock(key, { wait: 30_000, signal }, () => undefined).catch(() => undefined));
+      await sleep(20);
+      const startedAt = performance.now();
+      for (const controller of controllers) {
+        controller.abort();
+      }
+      const tookMs = performance.now() - startedAt;
+      await Promise.all(calls);
+      return tookMs / count;
+    };
+    await abortEach(500);
+    // A search through the line would make it ten times as much.
+    expect(await abortEach(5_000)).toBeLessThan(4 * (await abortEach(500)) + 0.01);
+    await held.release();
+  });
+
   test('5,000 keys with one waiter each are all served', async () => {
     const keys = Array.from({ length: 5_000 }, (_, at) => `${key} ${at}`);
     const held = await Promise.all(keys.map((each) => locks.acquire(each, { wait: 20_000 })));

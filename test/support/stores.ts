@@ -10,15 +10,30 @@ export interface StorePlace {
   stop(): Promise<void>;
 }
 
-/** Every store; each suite runs on each of them. */
-export const STORES: Readonly<Record<string, { start(): Promise<StorePlace> }>> = {
+interface StoreKind {
+  /** Whether it keeps the order of those who wait. */
+  readonly keepsOrder: boolean;
+  start(): Promise<StorePlace>;
+}
+
+/** Every store; each suite runs on each of them, and those about order where there is one. */
+export const STORES: Readonly<Record<string, StoreKind>> = {
   memory: {
+    keepsOrder: true,
     async start() {
       const store = new MemoryLockStore();
       return { connect: async () => store, stop: () => store.close() };
     },
   },
+  'polled memory': {
+    keepsOrder: false,
+    async start() {
+      const store = new MemoryLockStore();
+      return { connect: async () => withoutTurns(store), stop: () => store.close() };
+    },
+  },
   redis: {
+    keepsOrder: true,
     async start() {
       const server = await RedisServer.start();
       const stores: RedisLockStore[] = [];
@@ -37,6 +52,16 @@ export const STORES: Readonly<Record<string, { start(): Promise<StorePlace> }>> 
     },
   },
 };
+
+/** The same store as one that keeps no order. */
+function withoutTurns(store: LockStore): LockStore {
+  return new Proxy(store, {
+    get(target, name) {
+      const value: unknown = name === 'turns' ? undefined : Reflect.get(target, name);
+      return typeof value === 'function' ? (value.bind(target) as unknown) : value;
+    },
+  });
+}
 
 function failOnWarning(message: string): void {
   throw new Error(`an unexpected warning: ${message}`);

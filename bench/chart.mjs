@@ -1,0 +1,76 @@
+import { floor, PEERS, thisLibrary } from './subjects/index.mjs';
+import { short } from './table.mjs';
+
+const PANELS = [
+  { row: 'pair', title: 'pair: µs for an acquire and release' },
+  { row: 'pair +1 ms', title: 'pair, 1 ms away: µs' },
+  { row: 'hot', title: 'hot: pairs/s of 64 callers that want one key' },
+  { row: 'hot +1 ms', title: 'hot, 1 ms away: pairs/s' },
+  { row: 'fleet', title: 'fleet: ms until 4 processes are through' },
+  { row: 'fleet +1 ms', title: 'fleet, 1 ms away: ms' },
+  { row: 'hand-over', title: 'hand-over: ms to another process' },
+  { row: 'hand-over +1 ms', title: 'hand-over, 1 ms away: ms' },
+  { row: 'parallel', title: 'parallel: pairs/s of 64 callers' },
+];
+const MORE_IS_BETTER = 'pairs/s';
+const [PANEL_WIDTH, BAR_HEIGHT, TITLE_HEIGHT, GAP] = [430, 20, 24, 16];
+const [NAME_WIDTH, VALUE_WIDTH] = [160, 90];
+const MOST_BARS = 4;
+const PANEL_HEIGHT = TITLE_HEIGHT + MOST_BARS * BAR_HEIGHT + GAP;
+// Each is readable on white and on black.
+const [TEXT, OURS, FLOOR, PEER] = ['#808890', '#2f81f7', '#808890', '#c08457'];
+
+/** Bars of the main figures: this library, the floor, and the best peers. */
+export function chart(lines) {
+  const panels = PANELS.map(({ row, title }) =>
+    panel(
+      title,
+      lines.filter((line) => line.row === row),
+    ),
+  );
+  const height = Math.ceil(panels.length / 2) * PANEL_HEIGHT + GAP;
+  const placed = panels.map((content, index) => {
+    const [x, y] = [(index % 2) * (PANEL_WIDTH + GAP), GAP + Math.floor(index / 2) * PANEL_HEIGHT];
+    return `<g transform="translate(${x} ${y})">\n${content}\n</g>`;
+  });
+  const width = 2 * PANEL_WIDTH + GAP;
+  return `<svg xmlns="http://www.w3.org/2000/svg" width="${width}" height="${height}" viewBox="0 0 ${width} ${height}" font-family="sans-serif" font-size="12" fill="${TEXT}">
+${placed.join('\n')}
+</svg>
+`;
+}
+
+function panel(title, lines) {
+  const bars = barsOf(lines);
+  const { unit } = bars[0];
+  const values = bars.map(({ value }) => value);
+  const isLog = Math.max(...values) > 100 * Math.min(...values);
+  const length = isLog ? logLength(values) : (value) => value / Math.max(...values);
+  const direction = unit === MORE_IS_BETTER ? 'more is better' : 'less is better';
+  const caption = `${title}, ${direction}${isLog ? ', log scale' : ''}`;
+  return [`<text y="12" font-weight="bold">${caption}</text>`, ...bars.map((bar, index) => drawn(bar, index, length))].join('\n');
+}
+
+function barsOf(lines) {
+  const sign = lines[0].unit === MORE_IS_BETTER ? -1 : 1;
+  const first = [thisLibrary, floor].map(({ name }) => lines.find((line) => line.subject === name)).filter(Boolean);
+  const peers = lines.filter(({ subject }) => PEERS.some(({ name }) => name === subject));
+  return [...first, ...peers.toSorted((a, b) => sign * (a.value - b.value))].slice(0, MOST_BARS);
+}
+
+/** The shortest bar still has a tenth of the width. */
+function logLength(values) {
+  const [low, high] = [Math.log(Math.min(...values)), Math.log(Math.max(...values))];
+  return (value) => 0.1 + (0.9 * (Math.log(value) - low)) / (high - low);
+}
+
+function drawn({ subject, value }, index, length) {
+  const y = TITLE_HEIGHT + index * BAR_HEIGHT;
+  const width = Math.max(1, length(value) * (PANEL_WIDTH - NAME_WIDTH - VALUE_WIDTH)).toFixed(0);
+  const colour = { [thisLibrary.name]: OURS, [floor.name]: FLOOR }[subject] ?? PEER;
+  return (
+    `<text x="${NAME_WIDTH - 8}" y="${y + 12}" text-anchor="end">${subject}</text>` +
+    `<rect x="${NAME_WIDTH}" y="${y}" width="${width}" height="${BAR_HEIGHT - 5}" rx="2" fill="${colour}"/>` +
+    `<text x="${NAME_WIDTH + Number(width) + 6}" y="${y + 12}">${short(value)}</text>`
+  );
+}

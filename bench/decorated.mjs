@@ -1,0 +1,18 @@
+/** A class with one locked method that does nothing, decorated by hand: plain JavaScript has no syntax for it. */
+export function makeDecorated(decorator) {
+  class Balance {
+    async credit(customerId) {
+      return customerId;
+    }
+  }
+  const descriptor = Object.getOwnPropertyDescriptor(Balance.prototype, 'credit');
+  const replaced = decorator(Balance.prototype, 'credit', descriptor) ?? descriptor;
+  Object.defineProperty(Balance.prototype, 'credit', replaced);
+  return Balance;
+}
+
+export class PlainBalance {
+  async credit(customerId) {
+    return customerId;
+  }
+}

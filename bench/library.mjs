@@ -1,0 +1,9 @@
+// This library, and the copies of its dependencies that it loads itself: bench/node_modules holds other copies for the peers.
+import { createRequire } from 'node:module';
+
+const require = createRequire(new URL('../dist/esm/index.js', import.meta.url));
+
+export const { Redis } = require('ioredis');
+export const { NestFactory } = require('@nestjs/core');
+export const ioredisVersion = require('ioredis/package.json').version;
+export { DistributedLock, LockModule, LockService, MemoryLockStore, RedisLockStore } from '../dist/esm/index.js';

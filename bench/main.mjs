@@ -1,0 +1,44 @@
+// Measures the library beside its peers and the least that a lock has to send: npm run bench.
+import { writeFileSync } from 'node:fs';
+import { chart } from './chart.mjs';
+import { environment } from './environment.mjs';
+import { readOptions } from './options.mjs';
+import { withProgress } from './progress.mjs';
+import { startProxy } from './proxy.mjs';
+import { findRedis, startRedis } from './redis-server.mjs';
+import { SIZES } from './sizes.mjs';
+import { table } from './table.mjs';
+
+const { quick, json, selected, rows } = readOptions();
+findRedis();
+// The exit handlers stop the server.
+process.once('SIGINT', () => process.exit(130));
+process.once('SIGTERM', () => process.exit(143));
+const start = performance.now();
+const server = await startRedis();
+const proxy = await withProgress('a proxy that adds a millisecond', () => startProxy(server.port));
+process.stderr.write(
+  `a PING takes ${proxy.addedMs.toFixed(2)} ms more through the proxy${proxy.isAccurate ? '' : ', which is too far from 1'}\n`,
+);
+
+const context = { server, proxy, sizes: quick ? SIZES.quick : SIZES.full };
+const lines = [];
+for (const row of rows) {
+  lines.push(...(await withProgress(row.name, () => row.run(context))));
+}
+proxy.stop();
+await server.stop();
+
+const seconds = Math.round((performance.now() - start) / 1_000);
+const results = { ...environment(server.version), quick, seconds, proxyAddedMs: proxy.addedMs, rows: lines };
+if (!selected) {
+  writeFileSync(new URL('results.json', import.meta.url), `${JSON.stringify(results, undefined, 2)}\n`);
+  writeFileSync(new URL('results.svg', import.meta.url), chart(lines));
+}
+if (json) {
+  console.log(JSON.stringify(results, undefined, 2));
+} else {
+  const judged = lines.filter(({ met }) => met !== null);
+  console.log(table(lines));
+  console.log(`\n${judged.filter(({ met }) => met).length} of ${judged.length} targets met, in ${seconds} s`);
+}

@@ -1,0 +1,31 @@
+import { parseArgs } from 'node:util';
+import { ROWS } from './rows/index.mjs';
+
+const USAGE = `npm run bench -- [--quick] [--json] [--rows ${ROWS.map(({ name }) => name).join(',')}]`;
+
+/** What the command line asks for; ends the process where it cannot be understood. */
+export function readOptions() {
+  try {
+    const { values } = parseArgs({
+      options: { quick: { type: 'boolean' }, json: { type: 'boolean' }, rows: { type: 'string' } },
+    });
+    const { quick = false, json = false } = values;
+    return {
+      quick,
+      json,
+      selected: values.rows !== undefined,
+      rows: values.rows === undefined ? ROWS : values.rows.split(',').map(rowNamed),
+    };
+  } catch (error) {
+    console.error(`${error.message}\n${USAGE}`);
+    process.exit(2);
+  }
+}
+
+function rowNamed(name) {
+  const row = ROWS.find((one) => one.name === name);
+  if (!row) {
+    throw new Error(`There is no row '${name}'.`);
+  }
+  return row;
+}

@@ -1,0 +1,63 @@
+// Several processes with many callers each, all of which want one key once.
+import { alternate } from '../alternate.mjs';
+import { figures, summary } from '../fleet-figures.mjs';
+import { atMost, line, waitingNote } from '../line.mjs';
+import { machineMs } from '../numbers.mjs';
+import { thisLibrary, WAITING_PEERS } from '../subjects/index.mjs';
+import { askAll, withWorkers } from '../worker.mjs';
+
+const SUBJECTS = [thisLibrary, ...WAITING_PEERS];
+/** Time for every process to hear when to start. */
+const NOTICE_MS = 100;
+
+/** The figures besides the wall time; the limits are for this library. */
+const COUNTS = [
+  { name: 'commands', unit: 'per acquisition', limit: 3 },
+  { name: 'failures', unit: 'callers', limit: 0 },
+  { name: 'overtaken', unit: 'callers', limit: 0 },
+  { name: 'run', unit: 'turns', limit: 16 },
+];
+
+export const fleet = {
+  name: 'fleet',
+  run: ({ server, proxy, sizes }) =>
+    withWorkers('fleet', sizes.fleet.processes, async (workers) => {
+      const near = await measure(server, workers, { ...sizes.fleet, port: server.port, warmUp: 300 });
+      const far = await measure(server, workers, { ...sizes.fleet, port: proxy.port, warmUp: 20 });
+      await askAll(workers, 'close');
+      return [...report('', near, true), ...report(' +1 ms', far, false)];
+    }),
+};
+
+async function measure(server, workers, { repeats, callers, sectionMs, port, warmUp }) {
+  for (const { name } of SUBJECTS) {
+    await askAll(workers, 'connect', { subject: name, port, patient: true, warmUp });
+  }
+  const results = await alternate(SUBJECTS, repeats, async ({ name }) => {
+    await server.client.flushall();
+    const task = { subject: name, port, key: 'fleet', startAt: machineMs() + NOTICE_MS, callers, sectionMs };
+    return figures(await askAll(workers, 'contend', task), callers);
+  });
+  return new Map(SUBJECTS.map((subject) => [subject, summary(results.get(subject))]));
+}
+
+/** Grouped by figure. */
+function report(distance, summaries, hasTargets) {
+  const judges = (subject) => hasTargets && subject === thisLibrary;
+  const note = (subject) => waitingNote(subject, true, summaries.get(subject).failures);
+  const walls = SUBJECTS.map((subject) => {
+    const { wall, ratio } = summaries.get(subject);
+    const judged = judges(subject) && atMost(ratio, 1.15);
+    return line(`fleet${distance}`, subject.name, wall, 'ms', { ratio, of: 'its sections', note: note(subject), ...judged });
+  });
+  const counts = COUNTS.map(({ name, unit, limit }) =>
+    SUBJECTS.map((subject) => {
+      const value = summaries.get(subject)[name];
+      return line(`fleet ${name}${distance}`, subject.name, value, unit, {
+        note: note(subject),
+        ...(judges(subject) && atMost(value, limit)),
+      });
+    }),
+  );
+  return [...walls, ...counts.flat()];
+}

@@ -1,0 +1,93 @@
+// Many callers of one process that all want one key for nothing: each once, as requests arrive, and each again and again.
+import { alternate } from '../alternate.mjs';
+import { connected } from '../connected.mjs';
+import { atLeast, atMost, line, waitingNote } from '../line.mjs';
+import { median, percentile } from '../numbers.mjs';
+import { acquireAndReleaseEach, newKeys } from '../pairs.mjs';
+import { thisLibrary, WAITING_PEERS } from '../subjects/index.mjs';
+
+const SUBJECTS = [thisLibrary, ...WAITING_PEERS];
+
+export const hot = {
+  name: 'hot',
+  async run({ server, proxy, sizes }) {
+    const { repeats, callers, bursts, turns, farBursts, farTurns } = sizes.hot;
+    const near = { port: server.port, repeats, callers, warmUp: 500 };
+    const far = { port: proxy.port, repeats, callers, warmUp: 20 };
+    return [
+      ...report('hot', await measure(server, { ...near, bursts, turns: 1 }), true),
+      ...report('hot +1 ms', await measure(server, { ...far, bursts: farBursts, turns: 1 }), false),
+      // Whoever releases may ask again at once: a peer that polls then serves the same caller over and over.
+      ...report('hot loop', await measure(server, { ...near, bursts: 1, turns }), false),
+      ...report('hot loop +1 ms', await measure(server, { ...far, bursts: 1, turns: farTurns }), false),
+    ];
+  },
+};
+
+async function measure(server, { port, repeats, callers, bursts, turns, warmUp }) {
+  return connected(SUBJECTS, port, { patient: true }, async (connections) => {
+    for (const connection of connections.values()) {
+      await acquireAndReleaseEach(connection, newKeys(warmUp));
+    }
+    const results = await alternate(SUBJECTS, repeats, async (subject) => {
+      await server.client.flushall();
+      return contend(connections.get(subject), { callers, bursts, turns });
+    });
+    return new Map(SUBJECTS.map((subject) => [subject, summary(results.get(subject))]));
+  });
+}
+
+/** In each burst all callers begin together, and each takes its turns one after the other. */
+async function contend(connection, { callers, bursts, turns }) {
+  const waits = [];
+  let failures = 0;
+  async function caller() {
+    for (let turn = 0; turn < turns; turn += 1) {
+      const start = performance.now();
+      try {
+        const held = await connection.acquire('hot');
+        waits.push(performance.now() - start);
+        await connection.release(held);
+      } catch {
+        failures += 1;
+      }
+    }
+  }
+  const start = performance.now();
+  for (let burst = 0; burst < bursts; burst += 1) {
+    await Promise.all(Array.from({ length: callers }, caller));
+  }
+  const rate = (waits.length * 1_000) / (performance.now() - start);
+  return { rate, failures, wait: median(waits), longWait: percentile(waits, 99) };
+}
+
+function summary(repeats) {
+  return {
+    rate: median(repeats.map(({ rate }) => rate)),
+    spread: median(repeats.map(({ wait, longWait }) => longWait / wait)),
+    longWait: median(repeats.map(({ longWait }) => longWait)),
+    failures: repeats.reduce((sum, { failures }) => sum + failures, 0),
+  };
+}
+
+function report(row, summaries, hasTargets) {
+  const best = Math.max(...WAITING_PEERS.map((peer) => summaries.get(peer)).map(({ rate, failures }) => (failures === 0 ? rate : 0)));
+  const judges = (subject) => hasTargets && subject === thisLibrary;
+  const note = (subject) => waitingNote(subject, true, summaries.get(subject).failures);
+  const rates = SUBJECTS.map((subject) => {
+    const { rate } = summaries.get(subject);
+    const judged = judges(subject) && atLeast(rate / best, 3);
+    return line(row, subject.name, rate, 'pairs/s', { ratio: rate / best, of: 'best peer', note: note(subject), ...judged });
+  });
+  const waits = SUBJECTS.map((subject) => {
+    const { longWait, spread } = summaries.get(subject);
+    const judged = judges(subject) && atMost(spread, 3);
+    return line(`${row}: wait p99`, subject.name, longWait, 'ms', {
+      ratio: spread,
+      of: 'its median',
+      note: note(subject),
+      ...judged,
+    });
+  });
+  return [...rates, ...waits];
+}

@@ -1,0 +1,11 @@
+import { decorator } from './decorator.mjs';
+import { endless } from './endless.mjs';
+import { fleet } from './fleet.mjs';
+import { handOver } from './hand-over.mjs';
+import { hot } from './hot.mjs';
+import { many } from './many.mjs';
+import { pair } from './pair.mjs';
+import { parallel } from './parallel.mjs';
+import { reentry } from './re-entry.mjs';
+
+export const ROWS = [pair, parallel, hot, fleet, handOver, reentry, decorator, many, endless];

@@ -1,0 +1,27 @@
+// The least that a safe lock has to send, written by hand: nothing waits, renews or retries.
+import { createHash, randomUUID } from 'node:crypto';
+import { connectClient } from '../redis-client.mjs';
+
+const TTL_MS = 10_000;
+const COMPARE_AND_DELETE = `if redis.call('GET', KEYS[1]) == ARGV[1] then return redis.call('DEL', KEYS[1]) else return 0 end`;
+const SHA = createHash('sha1').update(COMPARE_AND_DELETE).digest('hex');
+
+export const floor = {
+  name: 'floor',
+  note: 'SET NX PX and a compare-and-delete script by hand',
+  async connect(port) {
+    const client = await connectClient(port);
+    await client.script('LOAD', COMPARE_AND_DELETE);
+    return {
+      async acquire(key) {
+        const token = randomUUID();
+        if ((await client.set(key, token, 'PX', TTL_MS, 'NX')) !== 'OK') {
+          throw new Error(`${key} is taken`);
+        }
+        return { key, token };
+      },
+      release: ({ key, token }) => client.evalsha(SHA, 1, key, token),
+      close: () => client.disconnect(),
+    };
+  },
+};

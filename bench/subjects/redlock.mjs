@@ -1,0 +1,18 @@
+import Redlock from 'redlock';
+import { connectClient } from '../redis-client.mjs';
+
+const TTL_MS = 10_000;
+
+export const redlock = {
+  name: 'redlock',
+  tuned: 'retryCount 10000',
+  async connect(port, { patient = false } = {}) {
+    const client = await connectClient(port);
+    const locks = new Redlock([client], patient ? { retryCount: 10_000 } : {});
+    return {
+      acquire: (key) => locks.acquire([key], TTL_MS),
+      release: (lock) => lock.release(),
+      close: () => client.disconnect(),
+    };
+  },
+};

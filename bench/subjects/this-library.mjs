@@ -1,0 +1,16 @@
+import { LockModule, LockService, NestFactory, RedisLockStore } from '../library.mjs';
+
+export const thisLibrary = {
+  name: 'nestjs-distributed-lock',
+  async connect(port) {
+    const module = LockModule.forRoot({ store: new RedisLockStore({ host: '127.0.0.1', port }) });
+    const app = await NestFactory.createApplicationContext(module, { logger: false });
+    const locks = app.get(LockService);
+    return {
+      locks,
+      acquire: (key) => locks.acquire(key),
+      release: (lock) => lock.release(),
+      close: () => app.close(),
+    };
+  },
+};
