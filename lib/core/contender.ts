@@ -79,7 +79,7 @@ export class Contender {
         } else if (result.outcome === 'failed') {
           unknown ||= result.error.unknown;
           this.#reporter.storeUnavailable(hold, result.error);
-        } else {
+        } else if (!standing) {
           this.#reporter.storeAnswered();
         }
         const busy = result.outcome === 'busy' ? result.busy : undefined;
