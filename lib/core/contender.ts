@@ -53,10 +53,10 @@ export class Contender {
    * | busy | the same hold is tried again: when told of the turn, or after a pause |
    * | failed, nobody knows how | the same hold is tried again; given back once the caller gives up |
    */
-  async obtain(hold: Hold, entry: Entry, line?: Line): Promise<void> {
+  async obtain(hold: Hold, entry: Entry, line?: Line, hasWaited = false): Promise<void> {
     // Sticky: a busy reply does not tell that an earlier attempt is not still on its way.
     let unknown = false;
-    let paused: WaitOutcome | undefined;
+    let paused: WaitOutcome | undefined = hasWaited ? 'admitted' : undefined;
     this.#attempts.begin();
     try {
       for (;;) {
@@ -83,6 +83,7 @@ export class Contender {
           this.#reporter.storeAnswered();
         }
         const busy = result.outcome === 'busy' ? result.busy : undefined;
+        // Whoever waits already keeps its right to.
         if (!paused && !gaveUp && entry.call.waitMs > 0 && this.#waiters.isFull) {
           throw entry.refused(hold.key, 'tooManyWaiters', busy);
         }

@@ -139,7 +139,7 @@ export class Locks {
       await this.#takeTurn(taken, hold, entry);
     }
     try {
-      await this.#contender.obtain(hold, entry, line);
+      await this.#contender.obtain(hold, entry, line, taken !== undefined);
     } catch (error) {
       this.#queue.pass(key);
       throw error;
@@ -185,7 +185,7 @@ export class Locks {
       throw line.failure;
     }
     if (outcome !== 'admitted') {
-      throw entry.refused(key, outcome, line.hold);
+      throw entry.refused(key, outcome, line.hold ?? line.busy);
     }
   }
 
@@ -193,7 +193,7 @@ export class Locks {
     const { call, frame } = entry;
     const { key } = hold;
     if (call.waitMs > 0 && (line.waiting >= this.#maxPerKey || this.#waiters.isFull)) {
-      throw entry.refused(key, 'tooManyWaiters', line.hold);
+      throw entry.refused(key, 'tooManyWaiters', line.hold ?? line.busy);
     }
     // Only a call that has a lock, its own or an enclosing one, can be waited for by the one that it waits for.
     return frame.parent || frame.holds.length > 0

@@ -21,7 +21,9 @@ export class DoneMarks {
       }
       this.#marks.delete(oldest);
     }
-    return this.#marks.get(hold)?.answer;
+    // Where the clock was set back, an older mark may outlast this one.
+    const mark = this.#marks.get(hold);
+    return mark && mark.until > now ? mark.answer : undefined;
   }
 
   set(hold: string, answer: boolean): void {

@@ -150,7 +150,7 @@ export class LockTable {
 
   /** Whether it is this place's turn, or nobody's. A free lock with another first in the queue is handed to that one. */
   #isTurnOf(place: QueuedPlace | undefined, state: KeyState, key: string): boolean {
-    if (!state.turn && state.first && state.first.name !== place?.name && !this.#handOver(key)) {
+    if (!state.turn && state.first && state.first.name !== place?.name && !this.#handOver(key, place?.name)) {
       return false;
     }
     const wanted = state.turn?.place ?? state.first;
@@ -188,9 +188,9 @@ export class LockTable {
 
   /**
    * Reserves the free lock for the first in the queue and tells it; false where too many were gone. Whoever polls is not
-   * gone because nobody heard.
+   * gone because nobody heard, nor is who asks from the place `mine`.
    */
-  #handOver(key: string): boolean {
+  #handOver(key: string, mine?: string): boolean {
     const state = this.#keys.get(key);
     for (let skipped = 0; skipped < MOST_SKIPPED; skipped++) {
       const first = state?.first;
@@ -198,7 +198,7 @@ export class LockTable {
         return true;
       }
       state.reserve(first);
-      if (this.#messages.turn(first, key) > 0 || first.polls) {
+      if (this.#messages.turn(first, key) > 0 || first.polls || first.name === mine) {
         return true;
       }
       state.turn = undefined;

@@ -99,7 +99,7 @@ export class RedisLockStore implements LockStore, Turns {
       this.#keys.done(tag, id),
     ];
     const args = [...this.#argsOf(next, place), id, DONE_MS, mayPass ? 1 : 0];
-    const [released, reply] = (await this.#run(PASS, key, keys, args, Math.min(hold.ttlMs, next.ttlMs))) as Reply;
+    const [released, reply] = (await this.#run(PASS, key, keys, args, hold.ttlMs)) as Reply;
     return { released: Number(released) === 1, reply: this.#read(reply, place) };
   }
 
@@ -193,8 +193,8 @@ export class RedisLockStore implements LockStore, Turns {
       return { fence: Number(reply) };
     }
     const [remainingMs, by, heldMs, rank, joined, turn] = reply as Reply;
-    if (place && Number(joined) === 1 && this.#queued.has(place)) {
-      // It was skipped, or not told of its turn.
+    if (place && Number(joined) === 1 && this.#queued.has(place) && !this.#isCluster) {
+      // It was skipped, or not told of its turn. A cluster client looks after its subscriptions by itself.
       this.#subscriber?.distrust();
     }
     let recheckMs: number | undefined;
@@ -217,6 +217,7 @@ export class RedisLockStore implements LockStore, Turns {
   }
 
   #subscribe(): void {
+    this.#subscriber?.close();
     this.#subscriber = new RedisSubscriber(this.#keys.wake(this.#process), {
       message: (message) => this.#heard(message),
       changed: () => {

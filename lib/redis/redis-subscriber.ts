@@ -18,6 +18,8 @@ export class RedisSubscriber {
   #pings: NodeJS.Timeout | undefined;
   #answered = true;
   #acknowledged = false;
+  /** When the subscription last changed its state. */
+  #changedAt = 0;
   #closed = false;
 
   constructor(channel: string, listener: SubscriberListener) {
@@ -52,9 +54,12 @@ export class RedisSubscriber {
     this.#pings = setInterval(() => this.#ping(connection), PING_MS).unref();
   }
 
-  /** A message did not come that was sent: the subscription may be half open, or stand on another server. */
+  /**
+   * A message did not come that was sent: the subscription may be half open, or stand on another server. One that is new is
+   * trusted for a while, since a place may have been lost before it stood.
+   */
   distrust(): void {
-    if (this.#acknowledged && this.#connection) {
+    if (this.#acknowledged && this.#connection && performance.now() - this.#changedAt > PING_MS) {
       this.#change(false);
       reconnect(this.#connection);
     }
@@ -69,6 +74,7 @@ export class RedisSubscriber {
   #change(acknowledged: boolean): void {
     if (this.#acknowledged !== acknowledged && !this.#closed) {
       this.#acknowledged = acknowledged;
+      this.#changedAt = performance.now();
       this.#listener.changed();
     }
   }

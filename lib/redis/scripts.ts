@@ -26,9 +26,12 @@ const CLAIM_MS = 1_000;
 /** For how long a queue stays that nobody probes, in milliseconds. */
 const QUEUE_MS = 60_000;
 
-/** Uses the locals lock, queue, channel, key. Answers the place that the lock is reserved for; nil where nobody waits, '' where too many were gone. */
+/**
+ * Uses the locals lock, queue, channel, key. Answers the place that the lock is reserved for; nil where nobody waits, ''
+ * where too many were gone. `mine` is the place of whoever asks, who is there whether or not it hears messages.
+ */
 const HAND_OVER = `
-local function hand_over()
+local function hand_over(mine)
   for skipped = 1, 64 do
     local first = redis.call('ZRANGE', queue, 0, 0, 'WITHSCORES')
     local place = first[1]
@@ -44,7 +47,7 @@ local function hand_over()
     redis.call('PEXPIRE', lock, ${CLAIM_MS})
     local process, name = string.match(place, '^(.*):(.*)$')
     local heard = redis.pcall('PUBLISH', channel .. process, 'turn ' .. name .. ' ' .. key)
-    if heard ~= 0 or first[2] % 1 ~= 0 then
+    if heard ~= 0 or first[2] % 1 ~= 0 or place == mine then
       return place
     end
   end
@@ -89,7 +92,7 @@ local function acquire()
   if not held[1] and not turn then
     turn = redis.call('ZRANGE', queue, 0, 0)[1]
     if turn ~= place then
-      turn = hand_over()
+      turn = hand_over(place)
     end
   end
   if not held[1] and (not turn or turn == place and turn ~= '') then

@@ -182,6 +182,32 @@ export function waitingSuite(place: () => StorePlace): void {
     expect(order).toEqual(Array.from({ length: 5_000 }, (_, at) => String(at)));
   }, 60_000);
 
+  test('where too many wait, newcomers are refused, and nobody who waits already', async () => {
+    const few = makeLocks(await place().connect(), { maxWaiters: { perProcess: 20 } });
+    const held = await few.acquire(key);
+    const early = Array.from({ length: 20 }, (_, at) => enter(few, `early ${at}`));
+    const elsewhere = enter(other, 'elsewhere');
+    await sleep(30);
+    const newcomers = setInterval(() => {
+      enter(few, 'newcomer').catch(() => undefined);
+    }, 1);
+    await held.release();
+    await Promise.all([...early, elsewhere]);
+    clearInterval(newcomers);
+    expect(order.filter((name) => name.startsWith('early'))).toEqual(early.map((_, at) => `early ${at}`));
+    expect(order.indexOf('elsewhere')).toBeLessThanOrEqual(16);
+  });
+
+  test('whoever gives up behind a caller that waits for another process is told of its holder', async () => {
+    const held = await locks.acquire(key);
+    const first = enter(other, 'first');
+    await sleep(30);
+    const behind = enter(other, 'behind', { wait: 50 });
+    await expect(behind).rejects.toMatchObject({ reason: 'busy', holder: { by: expect.stringContaining(`pid ${process.pid}`) } });
+    await held.release();
+    await first;
+  });
+
   test('aborting a waiter costs the same however many wait', async () => {
     const held = await locks.acquire(key);
     const abortEach = async (count: number): Promise<number> => {
