@@ -26,8 +26,23 @@ test.each(blocks('ts').map((block) => [block.split('\n')[0], block]))('the block
 
 test('every npm script that the README names exists', () => {
   const named = [...readme.matchAll(/npm (?:run )?(start|test|demo|check|bench\w*)\b/g)].map(([, name]) => name as string);
-  expect(new Set(named)).toEqual(new Set(['start', 'test', 'demo', 'check']));
+  expect(new Set(named)).toEqual(new Set(['start', 'test', 'demo', 'bench', 'check']));
   expect(Object.keys(scripts)).toEqual(expect.arrayContaining(named));
+});
+
+test('the figures are those of the last run of the benchmark', () => {
+  const { rows } = JSON.parse(readFileSync('bench/results.json', 'utf8')) as {
+    rows: { row: string; subject: string; value: number; ratio: number }[];
+  };
+  const figure = (name: string): { value: number; ratio: number } => {
+    const found = rows.find(({ row, subject }) => row === name && subject === 'nestjs-distributed-lock');
+    return found ?? { value: NaN, ratio: NaN };
+  };
+  const measured = readme.slice(readme.indexOf('## Measured'), readme.indexOf('## Install')).replaceAll(/\s+/g, ' ');
+  expect(measured).toContain(`takes ${figure('fleet commands').value.toFixed(1)} Redis commands`);
+  expect(measured).toContain(`through in ${figure('fleet').ratio.toFixed(2)} × the time`);
+  expect(measured).toContain(`after ${figure('hand-over').value.toFixed(1)} ms`);
+  expect(measured).toContain(`take ${figure('pair').ratio.toFixed(2)} × the least`);
 });
 
 test('the smallest ACL is the one that the tests prove to be enough', () => {
