@@ -175,7 +175,7 @@ export class RedisLockStore implements LockStore, Turns {
   }
 
   #run(script: Script, key: string, keys: readonly string[], args: readonly (string | number)[], ttlMs: number): Promise<unknown> {
-    if (!this.#subscriber) {
+    if (!this.#subscriber && !this.#connection.closed) {
       this.#subscribe();
     }
     return this.#connection.run(script, key, keys, args, ttlMs);

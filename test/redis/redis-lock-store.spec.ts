@@ -236,10 +236,14 @@ describe('connections', () => {
     }
   });
 
-  test('a closed store says so', async () => {
+  test('a closed store says so, and connects nowhere', async () => {
     const own = new RedisLockStore(server.url);
     await own.close();
+    const connections = async (): Promise<number> => ((await server.client.client('LIST')) as string).split('\n').length;
+    const before = await connections();
     await expect(own.inspect('k')).rejects.toThrow(/was closed/);
+    await sleep(100);
+    expect(await connections()).toBe(before);
   });
 
   test('a server that evicts keys is warned of, and one that is too old is refused', () => {

@@ -115,12 +115,14 @@ export function waitingSuite(place: () => StorePlace): void {
     const held = await locks.acquire(key);
     const store = await place().connect();
     // The memory store is shared, and stays open.
+    const close = store.close.bind(store);
     store.close = async () => undefined;
     const third = makeLocks(store);
     const waiting = expect(enter(third, 'waiting')).rejects.toMatchObject({ reason: 'shutdown' });
     await sleep(30);
     expect((await locks.inspect(key))?.waiters).toHaveLength(1);
     await third.shutdown();
+    store.close = close;
     await waiting;
     expect((await locks.inspect(key))?.waiters).toEqual([]);
     await held.release();
