@@ -240,9 +240,7 @@ local hold, stays, channel, key = 'hold:' .. ARGV[1], ARGV[2], ARGV[3], ARGV[4]
 ${HAND_OVER}
 ${RELEASE_FUNCTION}
 local answer, last = release(done, hold, stays)
-if last and redis.call('EXISTS', queue) == 0 then
-  redis.call('DEL', lock)
-elseif last then
+if last then
   hand_over()
 end
 return answer
