@@ -31,6 +31,11 @@ export class RedisServer {
     return this.#client;
   }
 
+  /** Whether its process lives, paused or not. */
+  get running(): boolean {
+    return this.#child?.signalCode === null && this.#child.exitCode === null;
+  }
+
   async start(): Promise<void> {
     this.#child = spawn('redis-server', ['--port', String(this.port), '--save', '', '--appendonly', 'no', ...this.#args], {
       stdio: 'ignore',

@@ -1,0 +1,146 @@
+import { Redis, type RedisOptions } from 'ioredis';
+import { spawn, type ChildProcess } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { freePort, RedisServer } from './redis-server';
+import { until } from './until';
+
+const NAME = 'locks';
+/** Sentinels look and tell more often than they usually do, so that a test need not wait for it. Milliseconds. */
+const PERIODS = ['info-period', 500, 'publish-period', 300, 'ping-period', 200];
+
+interface Sentinel {
+  readonly port: number;
+  readonly process: ChildProcess;
+  readonly client: Redis;
+}
+
+/** A master with two replicas, and three sentinels that watch over them; two of those have to agree. */
+export class SentinelGroup {
+  readonly servers: readonly RedisServer[];
+  readonly #sentinels: readonly Sentinel[];
+  readonly #folder: string;
+
+  private constructor(servers: readonly RedisServer[], sentinels: readonly Sentinel[], folder: string) {
+    this.servers = servers;
+    this.#sentinels = sentinels;
+    this.#folder = folder;
+  }
+
+  static async start(...args: string[]): Promise<SentinelGroup> {
+    const folder = mkdtempSync(join(tmpdir(), 'lock-sentinel-'));
+    const all = ['--dir', folder, '--repl-diskless-sync-delay', '0', ...args];
+    const master = await RedisServer.start(...all);
+    const following = ['--replicaof', '127.0.0.1', String(master.port)];
+    const replicas = [await RedisServer.start(...all, ...following), await RedisServer.start(...all, ...following)];
+    const sentinels: Sentinel[] = [];
+    for (let at = 0; at < 3; at++) {
+      sentinels.push(await startSentinel(join(folder, `sentinel-${at}.conf`), master.port));
+    }
+    const group = new SentinelGroup([master, ...replicas], sentinels, folder);
+    await group.#settled();
+    return group;
+  }
+
+  /** Who the first sentinel says is the master. */
+  async master(): Promise<RedisServer> {
+    return this.#named(this.#sentinels[0] as Sentinel);
+  }
+
+  /** The servers that run and are not the master, whatever they take themselves for. */
+  async replicas(): Promise<RedisServer[]> {
+    const master = await this.master();
+    return this.servers.filter((server) => server !== master && server.running);
+  }
+
+  /** A new client. A `natMap` stands between it and the servers, not the sentinels. */
+  connect(options: Pick<RedisOptions, 'natMap' | 'failoverDetector'> = {}): Redis {
+    const sentinels = this.#sentinels.map(({ port }) => ({ host: '127.0.0.1', port }));
+    const client = new Redis({ sentinels, name: NAME, ...options });
+    // What fails shows in the commands.
+    client.on('error', () => undefined);
+    return client;
+  }
+
+  /** Kills or pauses the master, or takes the role from it while it lives; answers the new master. */
+  async failover(how: 'kill' | 'pause' | 'demote'): Promise<RedisServer> {
+    const master = await this.master();
+    if (how === 'kill') {
+      await master.kill();
+    } else if (how === 'pause') {
+      master.pause();
+    } else {
+      await this.#sentinels[0]?.client.call('SENTINEL', 'FAILOVER', NAME);
+    }
+    return this.waitForNewMaster(master);
+  }
+
+  /** Waits until all sentinels name the same master, which is not `old` and knows that it is one. */
+  async waitForNewMaster(old: RedisServer): Promise<RedisServer> {
+    let found = old;
+    await until('a new master', async () => {
+      const [named, ...others] = await Promise.all(this.#sentinels.map((sentinel) => this.#named(sentinel)));
+      found = named as RedisServer;
+      return found !== old && others.every((other) => other === named) && (await roleOf(found)) === 'master';
+    });
+    return found;
+  }
+
+  /** Waits until a server that was master, and came back, follows the new one. */
+  async waitForReplica(server: RedisServer): Promise<void> {
+    await until('that the old master follows the new one', async () => {
+      const info = await server.client.info('replication');
+      return info.includes('role:slave') && info.includes('master_link_status:up');
+    });
+  }
+
+  async stop(): Promise<void> {
+    for (const { process, client } of this.#sentinels) {
+      client.disconnect();
+      process.kill('SIGKILL');
+    }
+    await Promise.all([...this.#sentinels.map(({ process }) => ended(process)), ...this.servers.map((server) => server.stop())]);
+    rmSync(this.#folder, { recursive: true });
+  }
+
+  async #named({ client }: Sentinel): Promise<RedisServer> {
+    const [, port] = (await client.call('SENTINEL', 'GET-MASTER-ADDR-BY-NAME', NAME)) as [string, string];
+    return this.servers.find((server) => server.port === Number(port)) as RedisServer;
+  }
+
+  /** Each sentinel knows the others and the replicas, and these follow the master. */
+  async #settled(): Promise<void> {
+    await Promise.all(this.servers.slice(1).map((replica) => this.waitForReplica(replica)));
+    await until('that the sentinels know each other and the replicas', async () => {
+      const known = await Promise.all(this.#sentinels.map(({ client }) => client.info('sentinel')));
+      return known.every((info) => info.includes('slaves=2,sentinels=3'));
+    });
+  }
+}
+
+async function startSentinel(file: string, masterPort: number): Promise<Sentinel> {
+  const port = await freePort();
+  const lines = [
+    `port ${port}`,
+    `sentinel monitor ${NAME} 127.0.0.1 ${masterPort} 2`,
+    `sentinel down-after-milliseconds ${NAME} 1000`,
+    `sentinel failover-timeout ${NAME} 3000`,
+  ];
+  writeFileSync(file, lines.join('\n'));
+  const process = spawn('redis-server', [file, '--sentinel'], { stdio: 'ignore' });
+  const client = new Redis(port, '127.0.0.1', { maxRetriesPerRequest: null });
+  await client.call('SENTINEL', 'DEBUG', ...PERIODS);
+  return { port, process, client };
+}
+
+async function roleOf(server: RedisServer): Promise<string> {
+  return ((await server.client.call('ROLE')) as [string])[0];
+}
+
+async function ended(process: ChildProcess): Promise<void> {
+  if (process.signalCode === null && process.exitCode === null) {
+    await once(process, 'exit');
+  }
+}
