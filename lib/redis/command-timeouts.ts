@@ -17,8 +17,11 @@ interface Pending {
 const SWEEP_MS = 20;
 /** A connection counts as half open after so many times its slowest reply without any answer. */
 const PATIENCE = 4;
-/** What the slowest reply is taken for before the first, and what it is at least, in milliseconds. */
-const SLOWEST_MS = { first: 250, least: 75 } as const;
+/**
+ * What the slowest reply is taken for before the first, and what it is at least and at most, in milliseconds. A reply that comes
+ * after the process or the server was stopped says nothing of the connection.
+ */
+const SLOWEST_MS = { first: 250, least: 75, most: 500 } as const;
 
 /** Bounds the time of commands, with one timer for all of them, and tells when nothing is answered at all. */
 export class CommandTimeouts {
@@ -87,7 +90,8 @@ export class CommandTimeouts {
   #answered(pending: Pending): void {
     this.#pending.delete(pending);
     this.#lastReplyAt = performance.now();
-    this.#slowestMs = Math.max(this.#lastReplyAt - pending.sentAt, this.#slowestMs * 0.9, SLOWEST_MS.least);
+    const replyMs = Math.min(this.#lastReplyAt - pending.sentAt, SLOWEST_MS.most);
+    this.#slowestMs = Math.max(replyMs, this.#slowestMs * 0.9, SLOWEST_MS.least);
     this.#silentSince = undefined;
   }
 

@@ -183,6 +183,20 @@ describe('a slow connection', () => {
     expect(failed).toBe(0);
   });
 
+  test('is found to be half open within seconds, also after a reply that was late because the process stood still', async () => {
+    const late = locks.acquire('late', { wait: 3_000 });
+    await sleep(0);
+    const until = performance.now() + 1_800;
+    while (performance.now() < until) {
+      // Stands still, as if it were stopped; the proxy does too.
+    }
+    await (await late).release();
+    proxy.mode = 'blackhole';
+    await locks.acquire('k', { ttl: 400, wait: 0 }).catch(() => undefined);
+    proxy.mode = 'pass';
+    expect(await locks.withLock('k', { wait: 3_500 }, () => 1)).toBe(1);
+  });
+
   test('leaves nothing behind at shutdown: what was on its way is given back', async () => {
     proxy.latencyMs = 100;
     const call = locks.acquire('k', { ttl: 20_000 }).catch((error: Error) => error);
