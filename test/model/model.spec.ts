@@ -1,5 +1,5 @@
 import { MUTANTS } from './mutants.js';
-import { seedsOf } from './random.js';
+import { seedsOf } from '../support/random.js';
 import { Simulation, type Rules } from './simulation.js';
 
 const SEEDS = seedsOf(20_000);

@@ -3,7 +3,7 @@ import { KeyState } from '../../lib/memory/key-state.js';
 import { LockTable } from '../../lib/memory/lock-table.js';
 import { RedisServer } from '../support/redis-server';
 import { replace } from './mutants.js';
-import { Random, seedsOf } from './random.js';
+import { Random, seedsOf } from '../support/random.js';
 import { ScriptedTable, type Stored } from './scripted-table.js';
 import { GRAIN_MS, HEARING, KEY, nextStep, take } from './steps.js';
 

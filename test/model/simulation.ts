@@ -2,7 +2,7 @@ import { inflict } from './faults.js';
 import { History } from './history.js';
 import { Network } from './network.js';
 import { Process } from './process.js';
-import { Random } from './random.js';
+import { Random } from '../support/random.js';
 import { KEY, Server } from './server.js';
 import { Timeline } from './timeline.js';
 

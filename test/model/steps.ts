@@ -1,7 +1,7 @@
 import type { HoldRecord } from '../../lib/core/lock-store.js';
 import type { QueuedPlace } from '../../lib/memory/key-state.js';
 import type { LockTable, TableReply } from '../../lib/memory/lock-table.js';
-import type { Random } from './random.js';
+import type { Random } from '../support/random.js';
 import type { ScriptedTable, Stored } from './scripted-table.js';
 
 export const KEY = 'a key:{1}';

@@ -44,6 +44,10 @@ export class SentinelGroup {
     return group;
   }
 
+  get sentinelPorts(): readonly number[] {
+    return this.#sentinels.map(({ port }) => port);
+  }
+
   /** Who the first sentinel says is the master. */
   async master(): Promise<RedisServer> {
     return this.#named(this.#sentinels[0] as Sentinel);
@@ -57,7 +61,7 @@ export class SentinelGroup {
 
   /** A new client. A `natMap` stands between it and the servers, not the sentinels. */
   connect(options: Pick<RedisOptions, 'natMap' | 'failoverDetector'> = {}): Redis {
-    const sentinels = this.#sentinels.map(({ port }) => ({ host: '127.0.0.1', port }));
+    const sentinels = this.sentinelPorts.map((port) => ({ host: '127.0.0.1', port }));
     const client = new Redis({ sentinels, name: NAME, ...options });
     // What fails shows in the commands.
     client.on('error', () => undefined);

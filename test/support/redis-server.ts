@@ -27,7 +27,8 @@ export class RedisServer {
 
   /** A client for looking at what is stored, not used by the code under test. */
   get client(): Redis {
-    this.#client ??= new Redis(this.port, '127.0.0.1', { maxRetriesPerRequest: null });
+    // A server that was killed is no news.
+    this.#client ??= new Redis(this.port, '127.0.0.1', { maxRetriesPerRequest: null }).on('error', () => undefined);
     return this.#client;
   }
 

@@ -4,23 +4,35 @@ import { connect, createServer, type AddressInfo, type Server, type Socket } fro
 /**
  * What the proxy does with traffic. Requests always go through but for `blackhole`, which swallows both directions. TCP
  * never goes on after a gap, so a connection that lost a byte stays half open for good; new ones are whole.
- * `muteSubscribers` keeps from subscribers what they would hear, and lets everybody else's replies pass.
+ * `muteSubscribers` keeps from subscribers what they would hear, and lets everybody else's replies pass; `deafen` cuts them
+ * off; `refuse` cuts everybody off.
  */
-export type ProxyMode = 'pass' | 'dropReplies' | 'killOnReply' | 'blackhole' | 'muteSubscribers';
+export type ProxyMode = 'pass' | 'dropReplies' | 'killOnReply' | 'blackhole' | 'muteSubscribers' | 'deafen' | 'refuse';
+
+const SILENT: ReadonlySet<ProxyMode> = new Set(['dropReplies', 'blackhole']);
 
 /** Stands between a client and a server, and breaks what passes. */
 export class TcpProxy {
-  mode: ProxyMode = 'pass';
   /** Added to every reply. */
   latencyMs = 0;
+  /** The connection is cut on the reply to a request with this text. */
+  ambush: string | undefined;
+  #mode: ProxyMode = 'pass';
   readonly #server: Server;
   readonly #sockets = new Set<Socket>();
   readonly #deaf = new WeakSet<Socket>();
   readonly #mute = new WeakSet<Socket>();
   readonly #subscribers = new WeakSet<Socket>();
+  readonly #ambushed = new WeakSet<Socket>();
+  /** Replies that are late, by connection. */
+  readonly #waiting = new WeakMap<Socket, { readonly at: number; readonly data: Buffer }[]>();
 
   private constructor(target: number) {
     this.#server = createServer((client) => {
+      if (this.#mode === 'refuse') {
+        client.destroy();
+        return;
+      }
       const upstream = connect(target, '127.0.0.1');
       this.#track(client, upstream);
       this.#track(upstream, client);
@@ -28,7 +40,12 @@ export class TcpProxy {
         if (data.includes('subscribe')) {
           this.#subscribers.add(client);
         }
-        if (this.mode === 'blackhole') {
+        if (this.ambush !== undefined && data.includes(this.ambush)) {
+          this.#ambushed.add(client);
+        }
+        if (this.#mode === 'deafen' && this.#subscribers.has(client)) {
+          client.destroy();
+        } else if (this.#mode === 'blackhole') {
           this.#deaf.add(client);
         } else if (!this.#deaf.has(client)) {
           upstream.write(data);
@@ -45,8 +62,25 @@ export class TcpProxy {
     return proxy;
   }
 
+  get port(): number {
+    return (this.#server.address() as AddressInfo).port;
+  }
+
   get url(): string {
-    return `redis://127.0.0.1:${(this.#server.address() as AddressInfo).port}`;
+    return `redis://127.0.0.1:${this.port}`;
+  }
+
+  get mode(): ProxyMode {
+    return this.#mode;
+  }
+
+  set mode(mode: ProxyMode) {
+    this.#mode = mode;
+    for (const socket of this.#sockets) {
+      if (mode === 'refuse' || (mode === 'deafen' && this.#subscribers.has(socket))) {
+        socket.destroy();
+      }
+    }
   }
 
   async stop(): Promise<void> {
@@ -71,13 +105,29 @@ export class TcpProxy {
   }
 
   #reply(data: Buffer, client: Socket, upstream: Socket): void {
-    if (this.mode === 'killOnReply') {
+    if (this.#mode === 'killOnReply' || this.#ambushed.has(client)) {
       upstream.destroy();
       client.destroy();
-    } else if (this.mode !== 'pass' && (this.mode !== 'muteSubscribers' || this.#subscribers.has(client))) {
+    } else if (SILENT.has(this.#mode) || (this.#mode === 'muteSubscribers' && this.#subscribers.has(client))) {
       this.#mute.add(client);
     } else if (!this.#mute.has(client) && !this.#deaf.has(client)) {
-      setTimeout(() => client.writable && client.write(data), this.latencyMs);
+      this.#delay(data, client);
     }
+  }
+
+  /** Bytes stay in their order, also where the latency changes. */
+  #delay(data: Buffer, client: Socket): void {
+    const waiting = this.#waiting.get(client) ?? [];
+    this.#waiting.set(client, waiting);
+    const at = Math.max(performance.now() + this.latencyMs, waiting.at(-1)?.at ?? 0);
+    waiting.push({ at, data });
+    setTimeout(() => {
+      while (waiting[0] && waiting[0].at <= at) {
+        const { data: next } = waiting.shift() as { data: Buffer };
+        if (client.writable) {
+          client.write(next);
+        }
+      }
+    }, at - performance.now());
   }
 }
