@@ -33,4 +33,5 @@ export { LOCK_CHANNEL, type LockEvent } from './core/lock-event.js';
 export type { AcquireReply, Busy, ForcedListener, HoldRecord, LockStore, OpenOptions, StoredLock } from './core/lock-store.js';
 export { MemoryLockStore, type MemoryLockStoreOptions } from './memory/memory-lock-store.js';
 export { RedisLockStore } from './redis/redis-lock-store.js';
+export type { RedisLockStoreOptions } from './redis/redis-lock-store.options.js';
 export type { RedisClient, RedisConnectionOptions, RedisSource } from './redis/redis-client.js';

@@ -66,9 +66,14 @@ export interface TurnListener {
 export interface Turns {
   /**
    * Releases `hold` and acquires for `next`, a caller of the same process, in one command: before the queue where `mayPass`,
-   * or where nobody queues; else `next` queues at `place`.
+   * or where nobody queues; else `next` queues at `place`. The reply may come later than the release, and fail by itself.
    */
-  pass(hold: HoldRecord, next: HoldRecord, place: Place, mayPass: boolean): Promise<{ released: boolean; reply: AcquireReply }>;
+  pass(
+    hold: HoldRecord,
+    next: HoldRecord,
+    place: Place,
+    mayPass: boolean,
+  ): Promise<{ released: boolean; reply: AcquireReply | Promise<AcquireReply> }>;
   /** Gives up a place, or the turn it came to, and no later one. */
   leave(key: string, name: string): Promise<void>;
   onTurn(listener: TurnListener): void;

@@ -30,6 +30,15 @@ export interface Socket {
   uncork(): void;
 }
 
+/** What the store uses of commands that are sent together; on a cluster, all to the node of their keys. */
+export interface Pipeline {
+  evalsha(sha: string, numberOfKeys: number, ...args: readonly (string | number)[]): this;
+  eval(source: string, numberOfKeys: number, ...args: readonly (string | number)[]): this;
+  wait(replicas: number, ms: number): this;
+  /** For each command its error or its reply. */
+  exec(): Promise<(readonly [Error | null, unknown])[] | null>;
+}
+
 /** What the store uses of a client of its own. */
 export interface Connection {
   readonly isCluster?: boolean;
@@ -39,6 +48,9 @@ export interface Connection {
   readonly stream?: Socket | null;
   evalsha(sha: string, numberOfKeys: number, ...args: readonly (string | number)[]): Promise<unknown>;
   eval(source: string, numberOfKeys: number, ...args: readonly (string | number)[]): Promise<unknown>;
+  pipeline(): Pipeline;
+  /** Learns anew which node of a cluster serves what. */
+  refreshSlotsCache?(): unknown;
   info(): Promise<string>;
   ping(): Promise<unknown>;
   publish(channel: string, message: string): Promise<unknown>;

@@ -9,6 +9,13 @@ const MOST_HELD = 8;
 /** The longest time for a command that belongs to no lease. */
 const COMMAND_MS = 1_000;
 
+/** The reply to a script, and how many replicas confirmed within how many ms that they have what it wrote. */
+export interface Replicated {
+  readonly reply: unknown;
+  readonly confirmed: number;
+  readonly withinMs: number;
+}
+
 /** The connection for a store's commands: runs scripts, each within its time, and rejects with lock errors. */
 export class RedisConnection {
   readonly #source: RedisSource;
@@ -30,28 +37,40 @@ export class RedisConnection {
   }
 
   /** Runs a script within min(ttl / 4, 1 s). */
-  async run(script: Script, key: string, keys: readonly string[], args: readonly (string | number)[], ttlMs: number): Promise<unknown> {
-    const limitMs = Math.min(ttlMs / 4, COMMAND_MS);
-    try {
-      this.#refuseClosed();
-      const connection = this.#connection ?? (await this.open());
-      if (this.#setupRefusal) {
-        throw setupError(this.#setupRefusal);
+  run(script: Script, key: string, keys: readonly string[], args: readonly (string | number)[], ttlMs: number): Promise<unknown> {
+    return this.#send(script, key, limitOf(ttlMs), (connection, how, code) => connection[how](code, keys.length, ...keys, ...args));
+  }
+
+  /**
+   * Runs a script that writes, and waits until so many replicas have what it wrote, for half as long as `run` may take: the
+   * answer still comes in time. Nothing else is answered on the connection meanwhile.
+   */
+  runOnReplicas(
+    script: Script,
+    key: string,
+    keys: readonly string[],
+    args: readonly (string | number)[],
+    ttlMs: number,
+    replicas: number,
+  ): Promise<Replicated> {
+    const limitMs = limitOf(ttlMs);
+    // For WAIT, 0 is for ever.
+    const withinMs = Math.max(1, Math.floor(limitMs / 2));
+    return this.#send(script, key, limitMs, async (connection, how, code) => {
+      const pipeline = connection.pipeline();
+      pipeline[how](code, keys.length, ...keys, ...args);
+      pipeline.wait(replicas, withinMs);
+      const replies = await pipeline.exec();
+      const failure = replies?.find(([error]) => error)?.[0];
+      if (failure?.message.startsWith('MOVED')) {
+        // ioredis follows what a single command is told, and not what one of several is.
+        connection.refreshSlotsCache?.();
       }
-      if (this.#timeouts.busy) {
-        this.#cork(connection);
+      if (failure) {
+        throw failure;
       }
-      try {
-        return await this.#timeouts.bound(connection.evalsha(script.sha, keys.length, ...keys, ...args), limitMs);
-      } catch (error) {
-        if (!(error instanceof Error && error.message.startsWith('NOSCRIPT'))) {
-          throw error;
-        }
-        return await this.#timeouts.bound(connection.eval(script.source, keys.length, ...keys, ...args), limitMs);
-      }
-    } catch (error) {
-      throw this.#lockError(error, key, script);
-    }
+      return { reply: replies?.[0]?.[1], confirmed: Number(replies?.[1]?.[1]), withinMs };
+    });
   }
 
   /** What the server tells of itself; empty where that is forbidden, which the store can do without. */
@@ -79,6 +98,34 @@ export class RedisConnection {
     this.#closed = true;
     this.#timeouts.stop();
     this.#connection?.disconnect();
+  }
+
+  async #send<T>(
+    script: Script,
+    key: string,
+    limitMs: number,
+    send: (connection: Connection, how: 'evalsha' | 'eval', code: string) => Promise<T>,
+  ): Promise<T> {
+    try {
+      this.#refuseClosed();
+      const connection = this.#connection ?? (await this.open());
+      if (this.#setupRefusal) {
+        throw setupError(this.#setupRefusal);
+      }
+      if (this.#timeouts.busy) {
+        this.#cork(connection);
+      }
+      try {
+        return await this.#timeouts.bound(send(connection, 'evalsha', script.sha), limitMs);
+      } catch (error) {
+        if (!(error instanceof Error && error.message.startsWith('NOSCRIPT'))) {
+          throw error;
+        }
+        return await this.#timeouts.bound(send(connection, 'eval', script.source), limitMs);
+      }
+    } catch (error) {
+      throw this.#lockError(error, key, script);
+    }
   }
 
   /**
@@ -141,4 +188,8 @@ export class RedisConnection {
   #lockError(error: unknown, key: string, script?: Script): LockError {
     return error instanceof LockConfigurationError ? error : toLockError(error, key, this.#connectionError, script);
   }
+}
+
+function limitOf(ttlMs: number): number {
+  return Math.min(ttlMs / 4, COMMAND_MS);
 }

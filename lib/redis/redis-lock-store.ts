@@ -14,8 +14,10 @@ import type {
 } from '../core/lock-store.js';
 import { checkSource, isClient, type RedisSource } from './redis-client.js';
 import { RedisConnection } from './redis-connection.js';
+import { checkMinReplicas, type RedisLockStoreOptions } from './redis-lock-store.options.js';
 import { checkPrefix, RedisKeys } from './redis-keys.js';
 import { RedisSubscriber } from './redis-subscriber.js';
+import { Replication, type Renewal } from './replication.js';
 import { ACQUIRE, FORCE_RELEASE, INSPECT, JOIN, LEAVE, PASS, RELEASE, RENEW, type Script } from './scripts.js';
 import { serverWarnings, tryRights } from './server-check.js';
 
@@ -23,6 +25,8 @@ type Reply = readonly unknown[];
 
 /** How long a released hold is remembered, so that a duplicate of its commands answers as the first did. */
 const DONE_MS = 10_000;
+/** The same for a grant that was undone: its caller may try again with the same hold. */
+const UNDONE_MS = 1;
 /** How often those look who are about to have their turn, or who cannot be told of it; and how often the others do, in milliseconds. */
 const RECHECK_MS = { soon: 300, seldom: 2_000 } as const;
 
@@ -30,8 +34,8 @@ const RECHECK_MS = { soon: 300, seldom: 2_000 } as const;
  * Locks in one Redis server, or in whatever an ioredis `Cluster` or Sentinel client leads to. Whoever waits is told of its
  * turn, first come first served.
  *
- * Given a client, it makes two connections of its own from it and never closes or changes that client. Given a URL or
- * options, it makes its connections from them.
+ * Given a client, it makes two connections of its own from it (four with `minReplicas`) and never closes or changes that
+ * client. Given a URL or options, it makes its connections from them.
  */
 export class RedisLockStore implements LockStore, Turns {
   readonly name = 'redis';
@@ -39,6 +43,7 @@ export class RedisLockStore implements LockStore, Turns {
   readonly turns: Turns = this;
   readonly #source: RedisSource;
   readonly #isCluster: boolean;
+  readonly #minReplicas: number;
   /** Which store instance this is; shows where it runs. */
   readonly #process = `${hostname().replace(/[^\w.-]/g, '_')}:${process.pid}:${randomUUID().slice(0, 8)}`;
   #forced: ForcedListener[] = [];
@@ -47,14 +52,18 @@ export class RedisLockStore implements LockStore, Turns {
   readonly #queued = new WeakSet<Place>();
   #keys: RedisKeys;
   #connection: RedisConnection;
+  /** Undefined where no replica has to confirm anything. */
+  #replication: Replication | undefined;
   #subscriber: RedisSubscriber | undefined;
   #warn: (message: string) => void = () => undefined;
 
-  constructor(source: RedisSource) {
+  constructor(source: RedisSource, options: RedisLockStoreOptions = {}) {
     this.#source = checkSource(source);
+    this.#minReplicas = checkMinReplicas(options);
     this.#isCluster = isClient(source) && 'isCluster' in source && source.isCluster === true;
     this.#keys = new RedisKeys('lock', this.#isCluster);
     this.#connection = new RedisConnection(this.#source);
+    this.#replication = this.#newReplication();
   }
 
   async open({ prefix, warn }: OpenOptions): Promise<void> {
@@ -63,6 +72,7 @@ export class RedisLockStore implements LockStore, Turns {
     if (this.#connection.closed) {
       // Tests make one application after the other from one set of options.
       this.#connection = new RedisConnection(this.#source);
+      this.#replication = this.#newReplication();
       this.#subscriber = undefined;
     }
     try {
@@ -82,14 +92,21 @@ export class RedisLockStore implements LockStore, Turns {
   }
 
   async acquire(hold: HoldRecord, place?: Place): Promise<AcquireReply> {
-    const { key, id, ttlMs } = hold;
+    const { key, owner, id, fence, ttlMs, by } = hold;
     const tag = this.#keys.tag(key);
     const keys = [this.#keys.lock(tag), this.#keys.done(tag, id), this.#keys.queue(tag), this.#keys.fence(tag)];
-    return this.#read(await this.#run(ACQUIRE, key, keys, this.#argsOf(hold, place), ttlMs), place);
+    const reply = this.#read(await this.#run(ACQUIRE, key, keys, this.#argsOf(hold, place), ttlMs), place);
+    return this.#replication ? this.#confirmed({ key, owner, id, fence, ttlMs, by }, reply, place) : reply;
   }
 
-  async pass(hold: HoldRecord, next: HoldRecord, place: Place, mayPass: boolean): Promise<{ released: boolean; reply: AcquireReply }> {
+  async pass(
+    hold: HoldRecord,
+    next: HoldRecord,
+    place: Place,
+    mayPass: boolean,
+  ): Promise<{ released: boolean; reply: AcquireReply | Promise<AcquireReply> }> {
     const { key, id } = hold;
+    const { owner, id: nextId, fence, ttlMs, by } = next;
     const tag = this.#keys.tag(key);
     const keys = [
       this.#keys.lock(tag),
@@ -99,8 +116,10 @@ export class RedisLockStore implements LockStore, Turns {
       this.#keys.done(tag, id),
     ];
     const args = [...this.#argsOf(next, place), id, DONE_MS, mayPass ? 1 : 0];
-    const [released, reply] = (await this.#run(PASS, key, keys, args, hold.ttlMs)) as Reply;
-    return { released: Number(released) === 1, reply: this.#read(reply, place) };
+    const [answer, nextAnswer] = (await this.#run(PASS, key, keys, args, hold.ttlMs)) as Reply;
+    const released = Number(answer) === 1;
+    const reply = this.#read(nextAnswer, place);
+    return { released, reply: this.#replication ? this.#confirmed({ key, owner, id: nextId, fence, ttlMs, by }, reply, place) : reply };
   }
 
   async leave(key: string, name: string): Promise<void> {
@@ -110,10 +129,14 @@ export class RedisLockStore implements LockStore, Turns {
   }
 
   async join(hold: HoldRecord): Promise<boolean> {
-    const { key, owner, id, fence, ttlMs } = hold;
+    const { key, owner, id, fence, ttlMs, by } = hold;
     const tag = this.#keys.tag(key);
     const keys = [this.#keys.lock(tag), this.#keys.done(tag, id)];
-    return Number(await this.#run(JOIN, key, keys, [owner, fence, id, this.#process, Math.ceil(ttlMs)], ttlMs)) === 1;
+    const joined = Number(await this.#run(JOIN, key, keys, [owner, fence, id, this.#process, Math.ceil(ttlMs)], ttlMs)) === 1;
+    if (joined && this.#replication) {
+      await this.#replication.confirm({ key, owner, id, fence, ttlMs, by });
+    }
+    return joined;
   }
 
   async renew(holds: readonly HoldRecord[]): Promise<(boolean | undefined)[]> {
@@ -121,18 +144,16 @@ export class RedisLockStore implements LockStore, Turns {
       // On a cluster the keys of one command must share a slot.
       return this.#renewEach(holds);
     }
-    const keys = holds.map((hold) => this.#keys.lock(this.#keys.tag(hold.key)));
-    const args = holds.flatMap(({ owner, fence, id, ttlMs }) => [owner, fence, id, Math.ceil(ttlMs)]);
-    const shortest = Math.min(...holds.map((hold) => hold.ttlMs));
-    const replies = (await this.#run(RENEW, holds[0]?.key ?? '', keys, args, shortest)) as Reply;
+    if (this.#replication) {
+      return this.#replication.renew(holds);
+    }
+    const { keys, args, ttlMs } = this.#renewalOf(holds);
+    const replies = (await this.#run(RENEW, holds[0]?.key ?? '', keys, args, ttlMs)) as Reply;
     return replies.map((reply) => Number(reply) === 1);
   }
 
-  async release(hold: HoldRecord): Promise<boolean> {
-    const { key, id, ttlMs } = hold;
-    const tag = this.#keys.tag(key);
-    const keys = [this.#keys.lock(tag), this.#keys.done(tag, id), this.#keys.queue(tag)];
-    return Number(await this.#run(RELEASE, key, keys, [id, DONE_MS, this.#keys.wake(''), key], ttlMs)) === 1;
+  release(hold: HoldRecord): Promise<boolean> {
+    return this.#release(hold, DONE_MS);
   }
 
   async inspect(key: string): Promise<StoredLock | null> {
@@ -170,6 +191,7 @@ export class RedisLockStore implements LockStore, Turns {
   async close(): Promise<void> {
     this.#subscriber?.close();
     this.#connection.close();
+    this.#replication?.close();
     this.#forced = [];
     this.#listeners = [];
   }
@@ -179,6 +201,42 @@ export class RedisLockStore implements LockStore, Turns {
       this.#subscribe();
     }
     return this.#connection.run(script, key, keys, args, ttlMs);
+  }
+
+  #newReplication(): Replication | undefined {
+    if (this.#minReplicas === 0) {
+      return undefined;
+    }
+    const store = {
+      renewalOf: (holds: readonly HoldRecord[]) => this.#renewalOf(holds),
+      undo: (hold: HoldRecord) => this.#release(hold, UNDONE_MS),
+    };
+    return new Replication(store, this.#source, this.#minReplicas, this.#isCluster);
+  }
+
+  async #confirmed(hold: HoldRecord, reply: AcquireReply, place: Place | undefined): Promise<AcquireReply> {
+    if (reply.fence !== undefined) {
+      if (place) {
+        // The grant took it off the queue, also where it is undone.
+        this.#queued.delete(place);
+      }
+      await this.#replication?.confirm({ ...hold, fence: reply.fence });
+    }
+    return reply;
+  }
+
+  #renewalOf(holds: readonly HoldRecord[]): Renewal {
+    return {
+      keys: holds.map((hold) => this.#keys.lock(this.#keys.tag(hold.key))),
+      args: holds.flatMap(({ owner, fence, id, ttlMs }) => [owner, fence, id, Math.ceil(ttlMs)]),
+      ttlMs: Math.min(...holds.map((hold) => hold.ttlMs)),
+    };
+  }
+
+  async #release({ key, id, ttlMs }: HoldRecord, doneMs: number): Promise<boolean> {
+    const tag = this.#keys.tag(key);
+    const keys = [this.#keys.lock(tag), this.#keys.done(tag, id), this.#keys.queue(tag)];
+    return Number(await this.#run(RELEASE, key, keys, [id, doneMs, this.#keys.wake(''), key], ttlMs)) === 1;
   }
 
   /** What ACQUIRE is told of a hold and its place. Nobody is told on a cluster whether a message was heard. */

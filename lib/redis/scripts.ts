@@ -211,9 +211,8 @@ for i, lock in ipairs(KEYS) do
   replies[i] = 0
   if held[1] == owner and held[2] == fence and held[4] then
     replies[i] = 1
-    if redis.call('PTTL', lock) < ttl then
-      redis.call('PEXPIRE', lock, ttl)
-    end
+    -- Also where the lease is long enough: WAIT answers for what its connection has written.
+    redis.call('PEXPIRE', lock, math.max(redis.call('PTTL', lock), ttl))
     if ttl > tonumber(held[3]) then
       redis.call('HSET', lock, 'ttl', ttl)
     end

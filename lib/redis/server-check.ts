@@ -29,7 +29,8 @@ export async function tryRights(store: LockStore & Turns, process: string): Prom
   await store.inspect(key);
   await store.acquire(newHold(), { name: 'first' });
   await store.release(joined);
-  await store.pass(hold, newHold(), { name: 'second' }, false);
+  const { reply } = await store.pass(hold, newHold(), { name: 'second' }, false);
+  await reply;
   await store.leave(key, 'first');
   await store.leave(key, 'second');
   const last = await store.acquire(newHold());

@@ -17,8 +17,8 @@ let locks: LockService;
 let troubles: LockTrouble[];
 let warnings: string[];
 
-async function openStore(source: ConstructorParameters<typeof RedisLockStore>[0]): Promise<RedisLockStore> {
-  const opened = new RedisLockStore(source);
+async function openStore(...source: ConstructorParameters<typeof RedisLockStore>): Promise<RedisLockStore> {
+  const opened = new RedisLockStore(...source);
   await opened.open({ prefix: 'lock', warn: (message) => warnings.push(message) });
   return opened;
 }
@@ -451,6 +451,22 @@ describe('access control', () => {
     for (const name of await server.client.keys('lock:lock:*')) {
       expect(await server.client.pttl(name)).toBeGreaterThan(0);
     }
+  });
+
+  test('locks that replicas confirm need the right to WAIT besides, and a start without it names it', async () => {
+    const replica = await RedisServer.startReplica(server.port);
+    await server.replicasOnline(1);
+    await (await connectAs(...PLACES, ...RIGHTS)).close();
+    const connect = (): Promise<RedisLockStore> => openStore(`redis://locker:secret@127.0.0.1:${server.port}`, { minReplicas: 1 });
+    await expect(connect()).rejects.toThrow(/'wait'.*smallest ACL/i);
+    await expect(connect()).rejects.toBeInstanceOf(LockConfigurationError);
+    expect(await server.client.keys('lock:lock:*')).toEqual([]);
+    await server.client.acl('SETUSER', 'locker', '+wait');
+    const own = await connect();
+    expect(await makeLocks(own).withLock('k', { ttl: 600 }, () => sleep(500, 'result'))).toBe('result');
+    expect(warnings).toEqual([]);
+    await own.close();
+    await replica.stop();
   });
 
   test('a key outside of the rights is named as a key', async () => {

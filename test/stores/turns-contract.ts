@@ -49,6 +49,16 @@ export function turnsContract(place: () => StorePlace): void {
     return waiter;
   }
 
+  async function pass(
+    hold: HoldRecord,
+    next: HoldRecord,
+    at: Place,
+    mayPass: boolean,
+  ): Promise<{ released: boolean; reply: AcquireReply }> {
+    const { released, reply } = await store.turns.pass(hold, next, at, mayPass);
+    return { released, reply: await reply };
+  }
+
   test('a released lock is reserved for the first in the queue, which is told, and only it', async () => {
     const first = await holder();
     const second = await queue();
@@ -140,11 +150,11 @@ export function turnsContract(place: () => StorePlace): void {
     const before = await store.inspect(key);
     const next = newHold({ by: 'next' });
     const at = newPlace();
-    const answer = await store.turns.pass(first, next, at, true);
+    const answer = await pass(first, next, at, true);
     expect(answer.released).toBe(true);
     expect(answer.reply.fence).toBeGreaterThan(before?.fence ?? Infinity);
     expect(await store.inspect(key)).toMatchObject({ holds: 1, by: 'next', fence: answer.reply.fence });
-    expect(await store.turns.pass(first, next, at, true)).toMatchObject({ released: true, reply: { fence: answer.reply.fence } });
+    expect(await pass(first, next, at, true)).toMatchObject({ released: true, reply: { fence: answer.reply.fence } });
     expect(await store.renew([{ ...next, fence: answer.reply.fence ?? 0 }])).toEqual([true]);
     expect(await store.release(first)).toBe(true);
     expect(await store.inspect(key)).toMatchObject({ by: 'next' });
@@ -155,7 +165,7 @@ export function turnsContract(place: () => StorePlace): void {
     const second = await queue();
     const next = newHold();
     await store.release(next);
-    expect(await isGranted(store.turns.pass(first, next, newPlace(), true).then(({ reply }) => reply))).toBe(false);
+    expect(await isGranted(pass(first, next, newPlace(), true).then(({ reply }) => reply))).toBe(false);
     await sleep(30);
     expect(told).toEqual([second.at.name]);
     expect(await isGranted(store.acquire(second.hold, second.at))).toBe(true);
@@ -166,13 +176,13 @@ export function turnsContract(place: () => StorePlace): void {
     const first = await holder();
     const second = await queue();
     const next = newHold();
-    expect(await isGranted(store.turns.pass(first, next, newPlace(), true).then(({ reply }) => reply))).toBe(true);
+    expect(await isGranted(pass(first, next, newPlace(), true).then(({ reply }) => reply))).toBe(true);
     const last = newHold();
     const at = newPlace();
-    expect(await isGranted(store.turns.pass(next, last, at, false).then(({ reply }) => reply))).toBe(false);
+    expect(await isGranted(pass(next, last, at, false).then(({ reply }) => reply))).toBe(false);
     await sleep(30);
     expect(told).toEqual([second.at.name]);
-    expect(await isGranted(store.turns.pass(next, last, at, false).then(({ reply }) => reply))).toBe(false);
+    expect(await isGranted(pass(next, last, at, false).then(({ reply }) => reply))).toBe(false);
     expect(await isGranted(store.acquire(second.hold, second.at))).toBe(true);
     expect((await store.inspect(key))?.waiters).toHaveLength(1);
     await store.release(second.hold);
@@ -181,7 +191,7 @@ export function turnsContract(place: () => StorePlace): void {
 
   test('passing where nobody queues grants, whether or not it may go before others', async () => {
     const first = await holder();
-    expect(await isGranted(store.turns.pass(first, newHold(), newPlace(), false).then(({ reply }) => reply))).toBe(true);
+    expect(await isGranted(pass(first, newHold(), newPlace(), false).then(({ reply }) => reply))).toBe(true);
   });
 
   test('passing a lock that is gone says so, and takes it only if it is free', async () => {
@@ -189,7 +199,7 @@ export function turnsContract(place: () => StorePlace): void {
     await sleep(130);
     const other = await holder();
     const next = newHold();
-    const answer = await store.turns.pass(first, next, newPlace(), true);
+    const answer = await pass(first, next, newPlace(), true);
     expect(answer).toMatchObject({ released: false, reply: { holder: { by: 'tester' } } });
     expect(await store.release(other)).toBe(true);
   });
@@ -201,7 +211,7 @@ export function turnsContract(place: () => StorePlace): void {
     expect(await store.join(guest)).toBe(true);
     const next = newHold();
     const at = newPlace();
-    expect(await store.turns.pass(first, next, at, true)).toMatchObject({ released: true, reply: { holder: { by: 'tester' } } });
+    expect(await pass(first, next, at, true)).toMatchObject({ released: true, reply: { holder: { by: 'tester' } } });
     expect(await store.inspect(key)).toMatchObject({ holds: 1, fence });
     await store.release(guest);
     await sleep(30);

@@ -2,6 +2,9 @@ import { spawn, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
 import { createServer, type AddressInfo } from 'node:net';
 import { Redis } from 'ioredis';
+import { until } from './until';
+
+const SETTINGS = ['--save', '', '--appendonly', 'no', '--repl-diskless-sync-delay', '0'];
 
 /** A real redis-server of the test's own, on a free port and without persistence. */
 export class RedisServer {
@@ -21,6 +24,11 @@ export class RedisServer {
     return server;
   }
 
+  /** A replica of the server at that port, which may be a proxy's. It loads from the socket: a file would be found by other tests. */
+  static startReplica(port: number): Promise<RedisServer> {
+    return RedisServer.start('--replicaof', '127.0.0.1', String(port), '--repl-diskless-load', 'swapdb');
+  }
+
   get url(): string {
     return `redis://127.0.0.1:${this.port}`;
   }
@@ -38,9 +46,7 @@ export class RedisServer {
   }
 
   async start(): Promise<void> {
-    this.#child = spawn('redis-server', ['--port', String(this.port), '--save', '', '--appendonly', 'no', ...this.#args], {
-      stdio: 'ignore',
-    });
+    this.#child = spawn('redis-server', ['--port', String(this.port), ...SETTINGS, ...this.#args], { stdio: 'ignore' });
     await this.client.ping();
   }
 
@@ -67,6 +73,11 @@ export class RedisServer {
     this.#client?.disconnect();
     this.resume();
     await this.kill();
+  }
+
+  /** Resolves when so many replicas have loaded what this server has, and follow it. */
+  async replicasOnline(count: number): Promise<void> {
+    await until(`${count} replicas`, async () => [...(await this.client.info('replication')).matchAll(/state=online/g)].length >= count);
   }
 
   /** How often each command was run, scripts' inner commands included. */

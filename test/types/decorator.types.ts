@@ -71,6 +71,10 @@ export const modules = [
   LockModule.forRoot({ store: new RedisLockStore(new Redis()), ttl: '10s' }),
   LockModule.forRoot({ store: new RedisLockStore(new Cluster([])), isGlobal: false }),
   LockModule.forRoot({ store: new RedisLockStore({ host: 'localhost', sentinels: [] }) }),
+  LockModule.forRoot({ store: new RedisLockStore(new Redis(), { minReplicas: 1 }) }),
+  LockModule.forRoot({ store: new RedisLockStore('redis://localhost', { minReplicas: undefined }) }),
+  // @ts-expect-error -- a number, not a text
+  LockModule.forRoot({ store: new RedisLockStore(new Redis(), { minReplicas: '1' }) }),
   LockModule.forRootAsync({ useFactory: async (url: string) => ({ store: new RedisLockStore(url) }), inject: ['URL'] }),
   LockModule.forRoot({ stores: { default: new MemoryLockStore(), reports: new MemoryLockStore() } }),
 ];
