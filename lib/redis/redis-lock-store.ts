@@ -18,10 +18,9 @@ import { checkMinReplicas, type RedisLockStoreOptions } from './redis-lock-store
 import { checkPrefix, RedisKeys } from './redis-keys.js';
 import { RedisSubscriber } from './redis-subscriber.js';
 import { Replication, type Renewal } from './replication.js';
+import { readAnswers, readAttempt, readStored } from './replies.js';
 import { ACQUIRE, FORCE_RELEASE, INSPECT, JOIN, LEAVE, PASS, RELEASE, RENEW, type Script } from './scripts.js';
 import { serverWarnings, tryRights } from './server-check.js';
-
-type Reply = readonly unknown[];
 
 /** How long a released hold is remembered, so that a duplicate of its commands answers as the first did. */
 const DONE_MS = 10_000;
@@ -116,7 +115,7 @@ export class RedisLockStore implements LockStore, Turns {
       this.#keys.done(tag, id),
     ];
     const args = [...this.#argsOf(next, place), id, DONE_MS, mayPass ? 1 : 0];
-    const [answer, nextAnswer] = (await this.#run(PASS, key, keys, args, hold.ttlMs)) as Reply;
+    const [answer, nextAnswer] = (await this.#run(PASS, key, keys, args, hold.ttlMs)) as readonly unknown[];
     const released = Number(answer) === 1;
     const reply = this.#read(nextAnswer, place);
     return { released, reply: this.#replication ? this.#confirmed({ key, owner, id: nextId, fence, ttlMs, by }, reply, place) : reply };
@@ -148,8 +147,7 @@ export class RedisLockStore implements LockStore, Turns {
       return this.#replication.renew(holds);
     }
     const { keys, args, ttlMs } = this.#renewalOf(holds);
-    const replies = (await this.#run(RENEW, holds[0]?.key ?? '', keys, args, ttlMs)) as Reply;
-    return replies.map((reply) => Number(reply) === 1);
+    return readAnswers(await this.#run(RENEW, holds[0]?.key ?? '', keys, args, ttlMs));
   }
 
   release(hold: HoldRecord): Promise<boolean> {
@@ -158,19 +156,7 @@ export class RedisLockStore implements LockStore, Turns {
 
   async inspect(key: string): Promise<StoredLock | null> {
     const tag = this.#keys.tag(key);
-    const reply = (await this.#run(INSPECT, key, [this.#keys.lock(tag), this.#keys.queue(tag)], [], Infinity)) as Reply;
-    if (reply.length === 0) {
-      return null;
-    }
-    const [fence, holds, ttlMs, since, by, ...places] = reply;
-    return {
-      fence: Number(fence),
-      holds: Number(holds),
-      ttlMs: Number(ttlMs),
-      since: new Date(Number(since)),
-      by: String(by),
-      waiters: places.map((place) => processOf(String(place))),
-    };
+    return readStored(await this.#run(INSPECT, key, [this.#keys.lock(tag), this.#keys.queue(tag)], [], Infinity));
   }
 
   async forceRelease(key: string, fence: number): Promise<boolean> {
@@ -247,21 +233,21 @@ export class RedisLockStore implements LockStore, Turns {
   }
 
   #read(reply: unknown, place: Place | undefined): AcquireReply {
-    if (!Array.isArray(reply)) {
-      return { fence: Number(reply) };
+    const answer = readAttempt(reply);
+    if (answer.fence !== undefined) {
+      return answer;
     }
-    const [remainingMs, by, heldMs, rank, joined, turn] = reply as Reply;
-    if (place && Number(joined) === 1 && this.#queued.has(place) && !this.#isCluster) {
+    const { remainingMs, holder, rank, joined } = answer;
+    if (place && joined && this.#queued.has(place) && !this.#isCluster) {
       // It was skipped, or not told of its turn. A cluster client looks after its subscriptions by itself.
       this.#subscriber?.distrust();
     }
     let recheckMs: number | undefined;
-    if (place && Number(rank) >= 0) {
+    if (place && rank >= 0) {
       this.#queued.add(place);
-      recheckMs = Number(rank) < 2 || !this.#subscriber?.acknowledged ? RECHECK_MS.soon : RECHECK_MS.seldom;
+      recheckMs = rank < 2 || !this.#subscriber?.acknowledged ? RECHECK_MS.soon : RECHECK_MS.seldom;
     }
-    const holder = { by: turn === '' ? String(by) : processOf(String(turn)), heldMs: Number(heldMs) };
-    return { remainingMs: Number(remainingMs), holder, recheckMs };
+    return { remainingMs, holder, recheckMs };
   }
 
   /** A shard that is away must not take the locks of the others along. */
@@ -307,10 +293,4 @@ export class RedisLockStore implements LockStore, Turns {
       }
     }
   }
-}
-
-/** Host and process id of the process that has a place. */
-function processOf(place: string): string {
-  const [host, pid] = place.split(':');
-  return `${host} (pid ${pid})`;
 }

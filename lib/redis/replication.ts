@@ -3,6 +3,7 @@ import { LockStoreError } from '../core/errors.js';
 import type { HoldRecord } from '../core/lock-store.js';
 import type { RedisSource } from './redis-client.js';
 import { RedisConnection } from './redis-connection.js';
+import { readAnswers } from './replies.js';
 import { RENEW } from './scripts.js';
 
 /** Grants that are confirmed in one command, as many as core renews in one. */
@@ -136,7 +137,7 @@ export class Replication {
   ): Promise<{ held: boolean[]; missed: LockStoreError | undefined }> {
     const { reply, confirmed, withinMs } = await connection.runOnReplicas(RENEW, key, keys, args, ttlMs, this.#minReplicas);
     return {
-      held: (reply as readonly unknown[]).map((answer) => Number(answer) === 1),
+      held: readAnswers(reply),
       missed: confirmed >= this.#minReplicas ? undefined : tooFew(what, confirmed, this.#minReplicas, withinMs),
     };
   }
