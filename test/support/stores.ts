@@ -34,24 +34,33 @@ export const STORES: Readonly<Record<string, StoreKind>> = {
   },
   redis: {
     keepsOrder: true,
+    start: async () => redisPlace(await RedisServer.start(), 0),
+  },
+  'redis with a replica': {
+    keepsOrder: true,
     async start() {
       const server = await RedisServer.start();
-      const stores: RedisLockStore[] = [];
-      return {
-        async connect() {
-          const store = new RedisLockStore(server.url);
-          await store.open({ prefix: 'lock', warn: failOnWarning });
-          stores.push(store);
-          return store;
-        },
-        async stop() {
-          await Promise.all(stores.map((store) => store.close()));
-          await server.stop();
-        },
-      };
+      return redisPlace(server, 1, await RedisServer.startReplica(server.port));
     },
   },
 };
+
+function redisPlace(server: RedisServer, minReplicas: number, ...replicas: RedisServer[]): StorePlace {
+  const stores: RedisLockStore[] = [];
+  return {
+    async connect() {
+      await server.replicasOnline(replicas.length);
+      const store = new RedisLockStore(server.url, { minReplicas });
+      await store.open({ prefix: 'lock', warn: failOnWarning });
+      stores.push(store);
+      return store;
+    },
+    async stop() {
+      await Promise.all(stores.map((store) => store.close()));
+      await Promise.all([server, ...replicas].map((each) => each.stop()));
+    },
+  };
+}
 
 /** The same store as one that keeps no order. */
 function withoutTurns(store: LockStore): LockStore {
