@@ -1,0 +1,104 @@
+import { randomUUID } from 'node:crypto';
+import { isLockError, type Lock, type LockLostError } from 'nestjs-distributed-lock';
+import { now, type HistoryFile } from './history.js';
+
+/** One locked call as the history sees it: asked for, entered, ended, settled. */
+export class Attempt {
+  readonly owner: string;
+  readonly keys: readonly string[];
+  readonly #history: HistoryFile;
+  readonly #op: 'acquire' | 'enter';
+  readonly #holds: readonly string[];
+  #entered = false;
+  #lost = false;
+
+  /** An attempt with the owner of another enters that one's lock. */
+  constructor(history: HistoryFile, keys: readonly string[], owner?: string) {
+    this.#history = history;
+    this.#op = owner === undefined ? 'acquire' : 'enter';
+    this.owner = owner ?? randomUUID();
+    this.keys = keys;
+    this.#holds = keys.map(() => randomUUID());
+    this.#write(this.#op, 'invoke');
+  }
+
+  /** Runs a call and writes down how it ended, whatever that was. */
+  static async run(
+    history: HistoryFile,
+    keys: readonly string[],
+    owner: string | undefined,
+    call: (attempt: Attempt) => Promise<unknown>,
+  ): Promise<void> {
+    const attempt = new Attempt(history, keys, owner);
+    try {
+      await call(attempt);
+      attempt.#settled('returned');
+    } catch (error) {
+      attempt.#settled(outcomeOf(error));
+    }
+  }
+
+  /** The body of a locked call. */
+  async inside<T>(lock: Lock, body: () => Promise<T>): Promise<T> {
+    this.#entered = true;
+    for (const [at, key] of this.keys.entries()) {
+      const t = now();
+      const deadline = t + lock.remainingMs();
+      this.#history.write({ op: this.#op, phase: 'ok', ...this.#subject(at), t: now(), fence: lock.fenceOf(key), deadline });
+    }
+    lock.signal.addEventListener('abort', () => this.#tellLoss(lock.signal.reason as LockLostError), { once: true });
+    if (lock.signal.aborted) {
+      this.#tellLoss(lock.signal.reason as LockLostError);
+    }
+    try {
+      return await body();
+    } finally {
+      this.trust(lock);
+      this.#write('release', 'invoke');
+    }
+  }
+
+  /** Writes down that the lock is held, if it is. The time is read first: what is held later was held then. */
+  trust(lock: Lock): void {
+    const t = now();
+    const remainingMs = lock.remainingMs();
+    if (remainingMs > 0) {
+      this.#write('trust', 'ok', { t, deadline: t + remainingMs });
+    }
+  }
+
+  #tellLoss(loss: LockLostError): void {
+    if (!this.#lost) {
+      this.#lost = true;
+      this.#write('lost', 'info', { outcome: outcomeOf(loss) });
+    }
+  }
+
+  #settled(outcome: string): void {
+    if (this.#entered) {
+      this.#write('release', 'ok', { outcome });
+    } else {
+      this.#write(this.#op, outcome === 'LOCK_STORE unknown' ? 'info' : 'fail', { outcome });
+    }
+  }
+
+  #write(op: 'acquire' | 'enter' | 'trust' | 'release' | 'lost', phase: 'invoke' | 'ok' | 'fail' | 'info', more: object = {}): void {
+    for (const at of this.keys.keys()) {
+      this.#history.write({ op, phase, ...this.#subject(at), ...more });
+    }
+  }
+
+  #subject(at: number): { key: string; owner: string; hold: string } {
+    return { key: this.keys[at] as string, owner: this.owner, hold: this.#holds[at] as string };
+  }
+}
+
+/** `thrown: …` for what is no lock error. */
+function outcomeOf(error: unknown): string {
+  if (!isLockError(error)) {
+    return `thrown: ${String(error)}`;
+  }
+  const { code } = error;
+  const detail = 'reason' in error ? String(error.reason) : 'unknown' in error && error.unknown ? 'unknown' : '';
+  return `${code} ${detail}`.trim();
+}

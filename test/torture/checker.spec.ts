@@ -1,0 +1,206 @@
+import type { Evidence, Finding } from './checks/check';
+import { checkFences } from './checks/fences';
+import { checkHonesty } from './checks/honesty';
+import { checkLiveness } from './checks/liveness';
+import { checkOrder } from './checks/order';
+import { checkOverlap } from './checks/overlap';
+import { checkRegisters, controlOf } from './checks/registers';
+import { entriesOf } from './entry';
+import type { HistoryEvent } from './event';
+import { FAULTS, type FaultName } from './faults';
+import { planFaults } from './plan';
+import { Faults } from './struck';
+
+const LEASE_MS = 1_000;
+
+interface Call {
+  readonly process?: string;
+  readonly owner?: string;
+  readonly op?: 'acquire' | 'enter';
+  readonly asked: number;
+  readonly entered?: number;
+  readonly left?: number;
+  readonly trusted?: number;
+  readonly fence?: number;
+  readonly outcome?: string;
+}
+
+let calls = 0;
+
+/** The events of one call on the key `k`. */
+function call({
+  process = 'w1.1',
+  owner,
+  op = 'acquire',
+  asked,
+  entered,
+  left,
+  trusted,
+  fence = ++calls,
+  outcome = 'returned',
+}: Call): HistoryEvent[] {
+  const subject = { process, key: 'k', owner: owner ?? `owner ${++calls}`, hold: `hold ${++calls}` };
+  const events: HistoryEvent[] = [{ ...subject, op, phase: 'invoke', t: asked }];
+  if (entered !== undefined) {
+    events.push({ ...subject, op, phase: 'ok', t: entered, fence, deadline: trusted ?? entered + LEASE_MS });
+  }
+  if (left !== undefined) {
+    events.push({ ...subject, op: 'release', phase: 'invoke', t: left }, { ...subject, op: 'release', phase: 'ok', t: left + 1, outcome });
+  } else if (entered === undefined) {
+    events.push({ ...subject, op, phase: outcome.endsWith('unknown') ? 'info' : 'fail', t: trusted ?? asked + 1, outcome });
+  }
+  return events;
+}
+
+function fault(name: FaultName, target: string, from: number, to = from): HistoryEvent[] {
+  const subject = { process: 'nemesis', phase: 'info', fault: name, target } as const;
+  return [
+    { ...subject, op: 'start', t: from },
+    { ...subject, op: 'stop', t: to },
+  ];
+}
+
+function evidenceOf(...events: HistoryEvent[][]): Evidence {
+  const history = events.flat().toSorted((first, second) => first.t - second.t);
+  return {
+    history,
+    entries: entriesOf(history),
+    faults: new Faults(history),
+    leaseMs: LEASE_MS,
+    keys: ['k'],
+    registers: new Map(),
+    leftovers: [],
+  };
+}
+
+function texts({ violations }: Finding): string[] {
+  return violations.map(({ text }) => text);
+}
+
+const first = { asked: 0, entered: 10, left: 100, fence: 5 };
+
+describe('no overlap', () => {
+  test('one after the other is fine, and so are two entries of one owner', () => {
+    const shared = [
+      call({ ...first, owner: 'o' }),
+      call({ process: 'w2.1', owner: 'o', op: 'enter', asked: 20, entered: 30, left: 200, fence: 5 }),
+    ];
+    expect(texts(checkOverlap(evidenceOf(...shared, call({ asked: 50, entered: 201, left: 210 }))))).toEqual([]);
+  });
+
+  test('two owners that trust their leases at once are found', () => {
+    const second = call({ process: 'w2.1', asked: 0, entered: 90, left: 200, fence: 6 });
+    expect(texts(checkOverlap(evidenceOf(call(first), second)))).toEqual([
+      expect.stringMatching(/two owners of "k" trusted .* for 10\.0 ms/),
+    ]);
+  });
+
+  test('a lease that has ended is not trusted, nor one that is known to be lost, nor that of a killed process', () => {
+    const late = call({ process: 'w2.1', asked: 0, entered: 90, left: 200, fence: 6 });
+    const [invoke, ok] = call(first) as [HistoryEvent, HistoryEvent];
+    expect(texts(checkOverlap(evidenceOf(call({ ...first, trusted: 80 }), late)))).toEqual([]);
+    expect(texts(checkOverlap(evidenceOf([invoke, ok, { ...ok, op: 'lost', phase: 'info', t: 85 }], late)))).toEqual([]);
+    expect(texts(checkOverlap(evidenceOf([invoke, ok], late, fault('crash', 'w1', 70, 90))))).toEqual([]);
+  });
+
+  test('a forced release excuses it, for a renewal interval and no longer', () => {
+    const second = call({ process: 'w2.1', asked: 0, entered: 90, left: 5_000, trusted: 6_000, fence: 6 });
+    const forced = fault('force', 'k', 85);
+    expect(texts(checkOverlap(evidenceOf(call(first), second, forced)))).toEqual([]);
+    expect(texts(checkOverlap(evidenceOf(call({ ...first, left: 2_000, trusted: 3_000 }), second, forced)))).toHaveLength(1);
+    expect(texts(checkOverlap(evidenceOf(call(first), second, fault('force', 'another', 85))))).toHaveLength(1);
+  });
+
+  test('being kept from the servers excuses nothing by itself', () => {
+    const second = call({ process: 'w2.1', asked: 0, entered: 90, left: 200, fence: 6 });
+    expect(texts(checkOverlap(evidenceOf(call(first), second, fault('blackhole', 'w1', 20, 120))))).toHaveLength(1);
+  });
+});
+
+describe('fences rise', () => {
+  test("a fence that does not, that comes twice, or that is not its holder's, is found", () => {
+    const later = { process: 'w2.1', asked: 200, entered: 210, left: 220 };
+    expect(texts(checkFences(evidenceOf(call(first), call({ ...later, fence: 6 }))))).toEqual([]);
+    expect(texts(checkFences(evidenceOf(call(first), call({ ...later, fence: 4 }))))).toEqual(['fence 4 of "k" came after 5']);
+    expect(texts(checkFences(evidenceOf(call(first), call({ ...later, fence: 5 }))))).toContain('fence 5 of "k" was given twice');
+    const entry = call({ process: 'w2.1', owner: 'o', op: 'enter', asked: 20, entered: 30, left: 90, fence: 6 });
+    expect(texts(checkFences(evidenceOf(call({ ...first, owner: 'o' }), entry)))).toEqual([expect.stringMatching(/entered at fence 6/)]);
+  });
+});
+
+describe('registers', () => {
+  const write = (phase: 'invoke' | 'ok' | 'fail', register: 'claimed' | 'plain', t: number): HistoryEvent => ({
+    process: 'w1.1',
+    op: 'write',
+    key: 'k',
+    phase,
+    register,
+    t,
+  });
+
+  test('an update that was written with a fence and is gone is found; one of a killed process may be or not', () => {
+    const events = [write('invoke', 'claimed', 1), write('ok', 'claimed', 2), write('invoke', 'claimed', 3)];
+    const holding = (claimed: number): Evidence => ({ ...evidenceOf(events), registers: new Map([['k', { claimed, plain: 0 }]]) });
+    expect([0, 1, 2, 3].map((claimed) => texts(checkRegisters(holding(claimed))).length)).toEqual([1, 0, 0, 1]);
+  });
+
+  test('the control counts what was lost without a fence', () => {
+    const events = [write('ok', 'plain', 1), write('ok', 'plain', 2)];
+    expect(controlOf({ ...evidenceOf(events), registers: new Map([['k', { claimed: 0, plain: 1 }]]) })).toEqual({ lost: 1, of: 2 });
+  });
+});
+
+describe('losses are told', () => {
+  const second = call({ process: 'w2.1', asked: 0, entered: 1_500, left: 1_600, fence: 6 });
+  const overtaken = { ...first, left: 1_550 };
+
+  test('whoever was overtaken and resolved is found, and whoever was told is not', () => {
+    const paused = fault('pause', 'w1', 100, 1_540);
+    expect(texts(checkHonesty(evidenceOf(call(overtaken), second, paused)))).toEqual([expect.stringMatching(/which was not told/)]);
+    expect(texts(checkHonesty(evidenceOf(call({ ...overtaken, outcome: 'LOCK_LOST expired' }), second, paused)))).toEqual([]);
+  });
+
+  test('a loss that nothing caused is found', () => {
+    const lost = call({ ...overtaken, outcome: 'LOCK_LOST expired' });
+    expect(texts(checkHonesty(evidenceOf(lost)))).toEqual([expect.stringMatching(/nothing caused it/)]);
+    expect(texts(checkHonesty(evidenceOf(lost, fault('pause', 'w2', 100, 1_540))))).toHaveLength(1);
+    expect(texts(checkHonesty(evidenceOf(lost, fault('cut', 'w1', 5))))).toHaveLength(1);
+    expect(texts(checkHonesty(evidenceOf(lost, fault('delete', 'k', 1_500))))).toEqual([]);
+  });
+});
+
+describe('no turn is missed', () => {
+  const waiting = { process: 'w2.1', asked: 0, trusted: 6_000, outcome: 'LOCK_NOT_ACQUIRED busy' };
+
+  test('whoever waits while the lock is free is found, unless it was kept from its turn', () => {
+    expect(texts(checkLiveness(evidenceOf(call(waiting))))).toEqual([
+      expect.stringMatching(/waited for "k" while it was free for 6000 ms/),
+    ]);
+    expect(texts(checkLiveness(evidenceOf(call(waiting), fault('blackhole', 'w2', 2_000, 2_500))))).toEqual([]);
+    expect(texts(checkLiveness(evidenceOf(call(waiting), fault('mute', 'w2', 2_000, 2_500))))).toHaveLength(1);
+    expect(texts(checkLiveness(evidenceOf(call(waiting), call({ asked: 0, entered: 2_500, left: 2_600 }))))).toEqual([]);
+  });
+
+  test('what is left over is found', () => {
+    expect(texts(checkLiveness({ ...evidenceOf(), leftovers: ['lock:lock:{k} is still there'] }))).toHaveLength(1);
+  });
+});
+
+describe('turns are in order', () => {
+  const waiting = call({ process: 'w2.1', asked: 0, entered: 3_000, left: 3_010 });
+  const others = (count: number): HistoryEvent[][] =>
+    Array.from({ length: count }, (_, at) => call({ asked: 500 + 10 * at, entered: 505 + 10 * at, left: 509 + 10 * at }));
+
+  test('a process that passes another by more often than a burst is found', () => {
+    expect(texts(checkOrder(evidenceOf(waiting, ...others(16))))).toEqual([]);
+    expect(texts(checkOrder(evidenceOf(waiting, ...others(17))))).toEqual([expect.stringMatching(/had it 17 times first/)]);
+    expect(texts(checkOrder(evidenceOf(waiting, ...others(17), fault('pause', 'w2', 600, 700))))).toEqual([]);
+    expect(texts(checkOrder(evidenceOf(waiting, ...others(17), fault('mute', 'w2', 600, 700))))).toHaveLength(1);
+  });
+});
+
+test('a seed gives the same plan of faults, and another one another', () => {
+  const options = { ms: 60_000, leaseMs: LEASE_MS, faults: Object.keys(FAULTS) as FaultName[], workers: ['w1', 'w2'], keys: ['a', 'b'] };
+  expect(planFaults({ ...options, seed: 7 })).toEqual(planFaults({ ...options, seed: 7 }));
+  expect(planFaults({ ...options, seed: 7 })).not.toEqual(planFaults({ ...options, seed: 8 }));
+});

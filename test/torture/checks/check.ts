@@ -1,0 +1,34 @@
+import type { HistoryEvent } from '../event.js';
+import type { Entry } from '../entry.js';
+import type { Faults } from '../struck.js';
+
+/** What the checks read. */
+export interface Evidence {
+  readonly history: readonly HistoryEvent[];
+  readonly entries: readonly Entry[];
+  readonly faults: Faults;
+  readonly leaseMs: number;
+  readonly keys: readonly string[];
+  /** What the registers held at the end, by key. */
+  readonly registers: ReadonlyMap<string, { readonly claimed: number; readonly plain: number }>;
+  /** What was wrong after the last fault: keys that could not be had or stayed, processes that did not end. */
+  readonly leftovers: readonly string[];
+}
+
+/** Something that must not happen, with the entries that show it. */
+export interface Violation {
+  readonly text: string;
+  readonly entries: readonly Entry[];
+}
+
+export interface Finding {
+  readonly check: string;
+  /** What was looked at, for people to see that it was something. */
+  readonly seen: string;
+  readonly violations: readonly Violation[];
+}
+
+/** For how long a lock is reserved for the process whose turn it is, in milliseconds. */
+export const CLAIM_MS = 1_000;
+/** What the timers of a loaded machine may be late by, in milliseconds. */
+export const SLACK_MS = 250;

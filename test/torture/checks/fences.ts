@@ -1,0 +1,50 @@
+import type { Entry } from '../entry.js';
+import type { Evidence, Finding, Violation } from './check.js';
+
+/** Fences rise with the grants of a key, none is given twice, and whoever enters a running lock has the fence of its holder. */
+export function checkFences({ entries, keys }: Evidence): Finding {
+  const violations: Violation[] = [];
+  let seen = 0;
+  for (const key of keys) {
+    const grants = entries.filter((entry) => entry.key === key && entry.op === 'acquire' && entry.enteredAt !== undefined);
+    seen += grants.length;
+    violations.push(...twice(grants), ...falling(grants), ...foreign(entries, key, grants));
+  }
+  return { check: 'fences rise', seen: `${seen} grants`, violations };
+}
+
+function twice(grants: readonly Entry[]): Violation[] {
+  const byFence = new Map<number, Entry>();
+  return grants.flatMap((grant) => {
+    const other = byFence.get(grant.fence as number);
+    byFence.set(grant.fence as number, grant);
+    return other ? [{ text: `fence ${grant.fence} of "${grant.key}" was given twice`, entries: [other, grant] }] : [];
+  });
+}
+
+function falling(grants: readonly Entry[]): Violation[] {
+  const byEnd = grants.toSorted((first, second) => (first.enteredAt as number) - (second.enteredAt as number));
+  let highest: Entry | undefined;
+  let at = 0;
+  const violations: Violation[] = [];
+  for (const grant of grants.toSorted((first, second) => first.invokedAt - second.invokedAt)) {
+    for (; at < byEnd.length && ((byEnd[at] as Entry).enteredAt as number) < grant.invokedAt; at++) {
+      const before = byEnd[at] as Entry;
+      highest = highest && (highest.fence as number) > (before.fence as number) ? highest : before;
+    }
+    if (highest && (highest.fence as number) >= (grant.fence as number)) {
+      violations.push({ text: `fence ${grant.fence} of "${grant.key}" came after ${highest.fence}`, entries: [highest, grant] });
+    }
+  }
+  return violations;
+}
+
+function foreign(entries: readonly Entry[], key: string, grants: readonly Entry[]): Violation[] {
+  const byOwner = new Map(grants.map((grant) => [grant.owner, grant]));
+  return entries.flatMap((entry) => {
+    const grant = byOwner.get(entry.owner);
+    return entry.key === key && entry.op === 'enter' && entry.enteredAt !== undefined && grant && grant.fence !== entry.fence
+      ? [{ text: `"${key}" was entered at fence ${entry.fence}, and its holder has ${grant.fence}`, entries: [grant, entry] }]
+      : [];
+  });
+}

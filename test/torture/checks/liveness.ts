@@ -1,0 +1,46 @@
+import { wasLost, type Entry } from '../entry.js';
+import { without, type Interval } from '../interval.js';
+import { baseOf } from '../fleet.js';
+import { CLAIM_MS, SLACK_MS, type Evidence, type Finding, type Violation } from './check.js';
+
+/** How often the others look for their turn who are not about to have it, in milliseconds. */
+const RECHECK_MS = 2_000;
+
+/** Nobody waits for a lock that is free, and nothing is left after the last fault. */
+export function checkLiveness(evidence: Evidence): Finding {
+  const longestMs = evidence.leaseMs + CLAIM_MS + RECHECK_MS + SLACK_MS;
+  let waits = 0;
+  const violations: Violation[] = evidence.leftovers.map((text) => ({ text, entries: [] }));
+  for (const key of evidence.keys) {
+    const entries = evidence.entries.filter((entry) => entry.key === key);
+    const held = entries.flatMap((entry) => possiblyHeld(entry, evidence));
+    for (const entry of entries.filter(({ op, alone }) => op === 'acquire' && alone)) {
+      waits++;
+      const hindered = [...evidence.faults.hindering(entry.process), ...evidence.faults.hinderingAll];
+      const idle = without(waitOf(entry), [...held.filter(({ hold }) => hold !== entry.hold), ...hindered]);
+      const longest = idle.find(({ from, to }) => to - from > longestMs);
+      if (longest) {
+        const ms = Math.round(longest.to - longest.from);
+        violations.push({ text: `${entry.process} waited for "${key}" while it was free for ${ms} ms`, entries: [entry] });
+      }
+    }
+  }
+  return { check: 'no turn is missed', seen: `${waits} waits`, violations };
+}
+
+/** From the call to the moment when its code began, or it gave up. */
+function waitOf({ invokedAt, enteredAt, settledAt }: Entry): Interval {
+  return { from: invokedAt, to: enteredAt ?? settledAt ?? invokedAt };
+}
+
+/** When it may have had the lock: where nobody knows how it ended, for a lease longer. */
+function possiblyHeld(entry: Entry, { faults, leaseMs }: Evidence): (Interval & { hold: string })[] {
+  const { enteredAt, settledAt, invokedAt, process, hold, outcome = '' } = entry;
+  const died = faults.deathOf(baseOf(process), invokedAt);
+  if (enteredAt === undefined && !/unknown|aborted/.test(outcome) && settledAt !== undefined) {
+    return [];
+  }
+  const isCertain = enteredAt !== undefined && settledAt !== undefined && !wasLost(entry);
+  const to = Math.min(settledAt ?? Infinity, died) + (isCertain ? 0 : leaseMs);
+  return [{ from: enteredAt ?? invokedAt, to, hold }];
+}

@@ -1,0 +1,55 @@
+import type { Entry } from '../entry.js';
+import { within } from '../interval.js';
+import { baseOf } from '../fleet.js';
+import { type Evidence, type Finding, type Violation } from './check.js';
+
+/** How often a process may have a lock in a row while others wait. */
+const BURST = 16;
+/** After this long a process that waits is in the queue, in milliseconds. */
+const QUEUED_MS = 400;
+
+/** A process that waits is passed over by no other more often than a burst, unless it was kept from its turn. */
+export function checkOrder(evidence: Evidence): Finding {
+  const violations: Violation[] = [];
+  let judged = 0;
+  for (const key of evidence.keys) {
+    const granted = evidence.entries
+      .filter((entry) => entry.key === key && entry.op === 'acquire' && entry.enteredAt !== undefined)
+      .toSorted((first, second) => (first.enteredAt as number) - (second.enteredAt as number));
+    for (const entry of evidence.entries) {
+      const to = entry.enteredAt ?? entry.settledAt;
+      if (entry.key !== key || entry.op !== 'acquire' || !entry.alone || to === undefined) {
+        continue;
+      }
+      const wait = { from: entry.invokedAt, to };
+      if (
+        to - entry.invokedAt <= QUEUED_MS ||
+        within(wait, evidence.faults.hindering(entry.process)) > 0 ||
+        within(wait, lost(evidence)) > 0
+      ) {
+        continue;
+      }
+      judged++;
+      const counts = new Map<string, Entry[]>();
+      for (const other of granted) {
+        if (other.process !== entry.process && other.invokedAt > entry.invokedAt + QUEUED_MS && (other.enteredAt as number) < to) {
+          counts.set(baseOf(other.process), [...(counts.get(baseOf(other.process)) ?? []), other]);
+        }
+      }
+      for (const [process, overtakers] of counts) {
+        if (overtakers.length > BURST) {
+          violations.push({
+            text: `${entry.process} waited for "${key}", and ${process}, which came later, had it ${overtakers.length} times first`,
+            entries: [entry, ...overtakers.slice(0, 2)],
+          });
+        }
+      }
+    }
+  }
+  return { check: 'turns are in order', seen: `${judged} waits without a fault`, violations };
+}
+
+/** When the servers forgot their queues. */
+function lost({ faults }: Evidence): { from: number; to: number }[] {
+  return faults.all.filter(({ fault }) => fault === 'flush' || fault === 'restart').map(({ from, to }) => ({ from, to: to + 1 }));
+}

@@ -1,0 +1,81 @@
+import type { HistoryEvent } from './event.js';
+
+/** One process's entry into the lock of a key, or its attempt at one, put together from the events of a history. */
+export interface Entry {
+  readonly key: string;
+  readonly owner: string;
+  readonly hold: string;
+  readonly process: string;
+  /** `enter` joins a lock that runs already. */
+  readonly op: 'acquire' | 'enter';
+  readonly events: HistoryEvent[];
+  readonly invokedAt: number;
+  /** When its owner asked for the lock that it entered. */
+  ownedSince: number;
+  /** Whether its call wants this key only: one on several waits for them one after the other. */
+  alone: boolean;
+  /** When the code inside began; undefined where it never did. */
+  enteredAt?: number;
+  fence?: number;
+  /** Until when the lease was to be trusted, as far as was written down. */
+  deadline: number;
+  lostAt?: number;
+  /** When the code inside ended, before the release was sent. */
+  leftAt?: number;
+  settledAt?: number;
+  outcome?: string;
+}
+
+export function entriesOf(history: readonly HistoryEvent[]): Entry[] {
+  const entries = new Map<string, Entry>();
+  for (const event of history) {
+    const { op, phase, hold, t } = event;
+    if (hold === undefined) {
+      continue;
+    }
+    if ((op === 'acquire' || op === 'enter') && phase === 'invoke') {
+      const { key = '', owner = '', process } = event;
+      entries.set(hold, { key, owner, hold, process, op, events: [], invokedAt: t, ownedSince: t, alone: true, deadline: 0 });
+    }
+    const entry = entries.get(hold);
+    if (entry) {
+      entry.events.push(event);
+      add(event, entry);
+    }
+  }
+  const all = [...entries.values()];
+  const first = new Map<string, Entry>();
+  for (const entry of all.filter(({ op }) => op === 'acquire')) {
+    const other = first.get(entry.owner);
+    first.set(entry.owner, entry);
+    entry.alone = other === undefined;
+    if (other) {
+      other.alone = false;
+    }
+  }
+  const asked = new Map(all.filter(({ op }) => op === 'acquire').map(({ owner, key, invokedAt }) => [`${owner} ${key}`, invokedAt]));
+  for (const entry of all) {
+    entry.ownedSince = asked.get(`${entry.owner} ${entry.key}`) ?? entry.invokedAt;
+  }
+  return all;
+}
+
+function add({ op, phase, t, fence, deadline, outcome }: HistoryEvent, entry: Entry): void {
+  entry.deadline = Math.max(entry.deadline, deadline ?? 0);
+  if ((op === 'acquire' || op === 'enter') && phase === 'ok') {
+    entry.enteredAt = t;
+    entry.fence = fence as number;
+  } else if (op === 'lost') {
+    entry.lostAt = t;
+  } else if (op === 'release' && phase === 'invoke') {
+    entry.leftAt = t;
+  } else if (phase !== 'invoke' && op !== 'trust') {
+    entry.settledAt = t;
+    entry.outcome = outcome ?? '';
+  }
+}
+
+/** Whether its holder was told that the lease was lost. */
+export function wasLost(entry: Entry): boolean {
+  return entry.lostAt !== undefined || (entry.enteredAt !== undefined && /^LOCK_LOST/.test(entry.outcome ?? ''));
+}

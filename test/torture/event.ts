@@ -1,0 +1,36 @@
+/**
+ * One line of a history. `invoke` comes before an operation, `ok` and `fail` after it; `info` is an outcome that nobody knows, or
+ * something that happened.
+ *
+ * | op | what it tells |
+ * |---|---|
+ * | `acquire` | a grant that is asked for, with its fence and the deadline of its lease |
+ * | `enter` | an entry into a lock that runs already: nested, or by a ticket |
+ * | `trust` | at this moment the lock was held; `deadline` is until when without a renewal |
+ * | `release` | `invoke` when the body has ended, then how the call ended |
+ * | `lost` | the signal told of a loss |
+ * | `write` | an increment of a register: `claimed` with the fence, or `plain` |
+ * | `stall` | the event loop stood still since `since` |
+ * | `start`, `stop` | the process, or a fault by its name in `fault` |
+ */
+export interface HistoryEvent {
+  readonly process: string;
+  readonly op: 'acquire' | 'enter' | 'trust' | 'release' | 'lost' | 'write' | 'stall' | 'start' | 'stop';
+  readonly phase: 'invoke' | 'ok' | 'fail' | 'info';
+  /** Nanoseconds of `process.hrtime.bigint()`, one clock for all processes of a machine; milliseconds here. */
+  readonly t: number;
+  readonly key?: string | undefined;
+  /** One for each outermost acquisition. */
+  readonly owner?: string | undefined;
+  /** One for each entry of a process into a lock. */
+  readonly hold?: string | undefined;
+  readonly fence?: number | undefined;
+  readonly deadline?: number | undefined;
+  readonly since?: number | undefined;
+  /** How a call ended: `returned`, `thrown`, or the code and reason of its lock error. */
+  readonly outcome?: string | undefined;
+  readonly register?: 'claimed' | 'plain' | undefined;
+  readonly fault?: string | undefined;
+  /** What a fault struck: a process, a key, or the servers. */
+  readonly target?: string | undefined;
+}

@@ -1,0 +1,62 @@
+/** What a fault strikes: two faults never strike the same place of one target at once. */
+export type Place = 'process' | 'link' | 'servers' | 'key';
+
+export interface Fault {
+  readonly place: Place;
+  /** How long it lasts, as a range in leases; 0 for what is over at once. */
+  readonly lasts: readonly [least: number, most: number];
+  /** How often it is chosen, beside the others. */
+  readonly weight: number;
+}
+
+/** Faults of worker processes, of their connections, of keys and of the servers, by name. */
+export const FAULTS = {
+  /** SIGSTOP of a worker. */
+  pause: { place: 'process', lasts: [0.2, 2.5], weight: 5 },
+  /** SIGKILL of a worker, which is started again. */
+  crash: { place: 'process', lasts: [0.1, 0.5], weight: 2 },
+  /** A busy loop in a worker. */
+  block: { place: 'process', lasts: [0.1, 1.5], weight: 3 },
+  /** The wall clock of a worker jumps. */
+  wall: { place: 'process', lasts: [0.2, 1], weight: 3 },
+  /** Its connections are cut. */
+  cut: { place: 'link', lasts: [0, 0], weight: 10 },
+  /** Commands arrive, and each first reply cuts its connection. */
+  killOnReply: { place: 'link', lasts: [0.05, 0.3], weight: 8 },
+  /** Releases arrive, and their replies cut the connection. */
+  killOnRelease: { place: 'link', lasts: [0.2, 1], weight: 5 },
+  /** Commands arrive, their replies do not. */
+  dropReplies: { place: 'link', lasts: [0.05, 0.6], weight: 6 },
+  /** Nothing arrives, either way. */
+  blackhole: { place: 'link', lasts: [0.1, 1.5], weight: 5 },
+  /** New connections are refused, and the old ones cut. */
+  refuse: { place: 'link', lasts: [0.1, 1], weight: 4 },
+  /** Replies are late. */
+  latency: { place: 'link', lasts: [0.2, 1.5], weight: 5 },
+  /** Subscribers hear nothing, and everybody takes them for subscribers. */
+  mute: { place: 'link', lasts: [0.3, 3], weight: 4 },
+  /** There are no subscribers: whoever subscribes is cut off. */
+  deafen: { place: 'link', lasts: [0.3, 3], weight: 3 },
+  /** DEL of a lock by an administrator. */
+  delete: { place: 'key', lasts: [0, 0], weight: 4 },
+  /** A forced release at the fence that the lock has. */
+  force: { place: 'key', lasts: [0, 0], weight: 5 },
+  /** SIGSTOP of a server. */
+  stall: { place: 'servers', lasts: [0.1, 1.2], weight: 3 },
+  /** SIGKILL of a server without persistence, and a new start. */
+  restart: { place: 'servers', lasts: [0.05, 0.4], weight: 2 },
+  flush: { place: 'servers', lasts: [0, 0], weight: 4 },
+  scriptFlush: { place: 'servers', lasts: [0, 0], weight: 6 },
+  /** CLIENT KILL of all connections of a server. */
+  killClients: { place: 'servers', lasts: [0, 0], weight: 4 },
+  /** No memory is left. */
+  full: { place: 'servers', lasts: [0.1, 0.5], weight: 3 },
+  /** SIGKILL of a master, until a replica has its place; then it is started again. */
+  failover: { place: 'servers', lasts: [5, 5], weight: 3 },
+  /** SIGSTOP of a master, until a replica has its place; then it goes on. */
+  depose: { place: 'servers', lasts: [5, 5], weight: 2 },
+  /** The slot of a key moves to another master. */
+  reshard: { place: 'servers', lasts: [0, 0], weight: 5 },
+} satisfies Record<string, Fault>;
+
+export type FaultName = keyof typeof FAULTS;

@@ -1,0 +1,137 @@
+import { fork, type ChildProcess } from 'node:child_process';
+import { once } from 'node:events';
+import { openSync } from 'node:fs';
+import { join } from 'node:path';
+import type { TcpProxy } from '../support/tcp-proxy.js';
+import type { WorkerMessage, WorkerOptions } from './worker-options.js';
+
+/** How long a worker may take to end its calls and close, in milliseconds. */
+const CLOSING_MS = 15_000;
+
+interface Member {
+  readonly options: Omit<WorkerOptions, 'name'>;
+  readonly proxies: readonly TcpProxy[];
+  generation: number;
+  child: ChildProcess;
+}
+
+/** The worker processes of a run, by name, each with the proxies between it and the servers. */
+export class Fleet {
+  /** What is wrong with how workers ended. */
+  readonly failures: string[] = [];
+  readonly #members = new Map<string, Member>();
+  readonly #folder: string;
+  readonly #edits: string;
+  #stopping = false;
+
+  /** The edits are the deliberate defects of a run, as `test/support/typescript-hooks.mjs` takes them. */
+  constructor(folder: string, edits: string) {
+    this.#folder = folder;
+    this.#edits = edits;
+  }
+
+  async add(name: string, options: Omit<WorkerOptions, 'name'>, proxies: readonly TcpProxy[]): Promise<void> {
+    const member = { options, proxies, generation: 1, child: this.#fork(name, 1, options) };
+    this.#members.set(name, member);
+    await started(member.child);
+  }
+
+  proxiesOf(name: string): readonly TcpProxy[] {
+    return this.#member(name).proxies;
+  }
+
+  pause(name: string): void {
+    this.#member(name).child.kill('SIGSTOP');
+  }
+
+  resume(name: string): void {
+    this.#member(name).child.kill('SIGCONT');
+  }
+
+  send(name: string, message: WorkerMessage): void {
+    const { child } = this.#member(name);
+    if (child.connected) {
+      child.send(message, () => undefined);
+    }
+  }
+
+  async kill(name: string): Promise<void> {
+    const { child } = this.#member(name);
+    const exited = once(child, 'exit');
+    child.kill('SIGKILL');
+    await exited;
+  }
+
+  async restart(name: string): Promise<void> {
+    const member = this.#member(name);
+    member.generation++;
+    member.child = this.#fork(name, member.generation, member.options);
+    await started(member.child);
+  }
+
+  /** Lets all end what they do; whoever does not end by itself has left something open. */
+  async stop(): Promise<void> {
+    this.#stopping = true;
+    await Promise.all(
+      [...this.#members].map(async ([name, { child }]) => {
+        if (child.exitCode !== null || child.signalCode !== null) {
+          return;
+        }
+        const exited = once(child, 'exit');
+        this.send(name, { type: 'stop' });
+        const timer = setTimeout(() => {
+          this.failures.push(`${name} did not end within ${CLOSING_MS} ms: a call, a timer or a connection is left open.`);
+          child.kill('SIGKILL');
+        }, CLOSING_MS);
+        await exited;
+        clearTimeout(timer);
+      }),
+    );
+    await Promise.all([...this.#members.values()].flatMap(({ proxies }) => proxies.map((proxy) => proxy.stop())));
+  }
+
+  #fork(name: string, generation: number, options: Omit<WorkerOptions, 'name'>): ChildProcess {
+    const numbered = `${name}.${generation}`;
+    const errors = openSync(join(this.#folder, `${numbered}.stderr`), 'a');
+    const all: WorkerOptions = { ...options, name: numbered, seed: options.seed + generation };
+    const child = fork('test/torture/worker.ts', [JSON.stringify(all)], {
+      execArgv: ['--import', './test/support/typescript.mjs', '--enable-source-maps', '--unhandled-rejections=strict'],
+      env: { ...process.env, TYPESCRIPT_EDITS: this.#edits },
+      stdio: ['ignore', 'ignore', errors, 'ipc'],
+    });
+    child.on('message', (message: WorkerMessage) => this.#relay(message));
+    child.on('exit', (code, signal) => {
+      if (signal !== 'SIGKILL' && (code !== 0 || !this.#stopping)) {
+        this.failures.push(`${numbered} ended with ${signal ?? `exit code ${code}`}: see ${join(this.#folder, `${numbered}.stderr`)}`);
+      }
+    });
+    return child;
+  }
+
+  /** A ticket goes to another worker, and the word that it was used back to the one that gave it. */
+  #relay(message: WorkerMessage): void {
+    if (message.type === 'ticket') {
+      const names = [...this.#members.keys()].filter((name) => name !== baseOf(message.from));
+      this.send(names[message.id % names.length] as string, message);
+    } else if (message.type === 'ticketDone') {
+      this.send(baseOf(message.to), message);
+    }
+  }
+
+  #member(name: string): Member {
+    const member = this.#members.get(name);
+    if (!member) {
+      throw new Error(`There is no worker '${name}'.`);
+    }
+    return member;
+  }
+}
+
+/** The name of a worker, whose processes are numbered. */
+export function baseOf(process: string): string {
+  return process.split('.')[0] as string;
+}
+
+async function started(child: ChildProcess): Promise<void> {
+  await Promise.race([once(child, 'message'), once(child, 'exit')]);
+}

@@ -1,0 +1,158 @@
+import type { FaultName } from './faults.js';
+import type { TopologyName } from './topologies/all.js';
+
+/** A change of a source text, as `test/support/typescript-hooks.mjs` takes it. */
+export interface Edit {
+  readonly file: string;
+  readonly from: string;
+  readonly to: string;
+}
+
+/** A deliberate defect of the library, which a run of the torture has to notice. */
+export interface Mutant {
+  readonly defect: string;
+  readonly edits: readonly Edit[];
+  /** The faults that bring it to light soonest. */
+  readonly nemesis: readonly FaultName[];
+  readonly topology: TopologyName;
+  /** The check that has to fail. */
+  readonly caughtBy: readonly string[];
+}
+
+const SCRIPTS = 'lib/redis/scripts.ts';
+const STORE = 'lib/redis/redis-lock-store.ts';
+
+export const MUTANTS: Readonly<Record<string, Mutant>> = {
+  counters: {
+    defect: 'entries are counted (HINCRBY), not named: a command that is sent twice counts twice',
+    topology: 'single',
+    nemesis: ['killOnRelease'],
+    caughtBy: ['no overlap', 'losses are told'],
+    edits: [
+      { file: SCRIPTS, from: `'by', by, hold, process)`, to: `'by', by, 'hold:n', 1)` },
+      { file: SCRIPTS, from: `'by', hold, 'turn')`, to: `'by', 'hold:n', 'turn')` },
+      {
+        file: SCRIPTS,
+        from: `redis.call('HSET', lock, hold, process, 'ttl', math.max(ttl, tonumber(held[3])))`,
+        to: `redis.call('HINCRBY', lock, 'hold:n', 1) redis.call('HSET', lock, 'ttl', math.max(ttl, tonumber(held[3])))`,
+      },
+      { file: SCRIPTS, from: `'fence', 'ttl', hold)`, to: `'fence', 'ttl', 'hold:n')` },
+      {
+        file: SCRIPTS,
+        from: `local answer = redis.call('HDEL', lock, hold)`,
+        to: `local answer = 'hold:' .. (redis.call('HGET', lock, 'owner') or '') == hold and 1 or 0
+  if answer == 1 and redis.call('HINCRBY', lock, 'hold:n', -1) <= 0 then
+    redis.call('HDEL', lock, 'hold:n')
+  end`,
+      },
+      { file: STORE, from: `[id, DONE_MS, this.#keys.wake(''), key]`, to: `[hold.owner, DONE_MS, this.#keys.wake(''), key]` },
+      { file: STORE, from: `id, DONE_MS, mayPass`, to: `hold.owner, DONE_MS, mayPass` },
+    ],
+  },
+  'incr-fences': {
+    defect: 'fences are counted (INCR), and begin anew when the counter is lost',
+    topology: 'single',
+    nemesis: ['flush', 'restart', 'cut'],
+    caughtBy: ['fences rise'],
+    edits: [
+      {
+        file: SCRIPTS,
+        from: `local last = redis.call('GETSET', counter, fence)`,
+        to: `fence = redis.call('INCR', counter) .. '' local last = nil`,
+      },
+      { file: SCRIPTS, from: `string.sub(fence, 1, -4)`, to: `time[1] .. '000'` },
+    ],
+  },
+  'deadline-from-reply': {
+    defect: 'a deadline is counted from the reply',
+    topology: 'single',
+    nemesis: ['latency', 'pause'],
+    caughtBy: ['no overlap'],
+    edits: [
+      {
+        file: 'lib/core/attempt.ts',
+        from: `return { outcome: 'granted', sentAt };`,
+        to: `return { outcome: 'granted', sentAt: clock.monotonic() };`,
+      },
+      { file: 'lib/core/attempt.ts', from: `clock.monotonic() >= leaseDeadline`, to: `0 >= leaseDeadline` },
+      { file: 'lib/core/renewer.ts', from: `hold.extend(sentAt, ttlMs)`, to: `hold.extend(now, ttlMs)` },
+    ],
+  },
+  'renews-anything': {
+    defect: 'a renewal does not look whose lock it is',
+    topology: 'single',
+    nemesis: ['flush', 'delete', 'cut'],
+    caughtBy: ['no overlap', 'losses are told'],
+    edits: [{ file: SCRIPTS, from: `if held[1] == owner and held[2] == fence and held[4] then`, to: `if held[1] then` }],
+  },
+  'no-mark': {
+    defect: 'a release leaves no mark: sent twice, it answers that the lock was gone',
+    topology: 'cluster',
+    nemesis: ['killOnRelease', 'cut'],
+    caughtBy: ['losses are told'],
+    edits: [{ file: SCRIPTS, from: `redis.call('SET', done, answer, 'PX', stays)`, to: `` }],
+  },
+  'wakes-nobody': {
+    defect: 'a process queues to be told before its subscription stands',
+    topology: 'single',
+    nemesis: ['deafen'],
+    caughtBy: ['turns are in order', 'no turn is missed'],
+    edits: [
+      { file: STORE, from: `this.#isCluster || !this.#subscriber?.acknowledged ? 0.5 : 0`, to: `this.#isCluster ? 0.5 : 0` },
+      { file: STORE, from: `Number(rank) < 2 || !this.#subscriber?.acknowledged`, to: `Number(rank) < 2` },
+    ],
+  },
+  'no-recheck': {
+    defect: 'nobody looks again: a message that is lost is never made good',
+    topology: 'single',
+    nemesis: ['mute'],
+    caughtBy: ['no turn is missed'],
+    edits: [{ file: 'lib/core/contender.ts', from: `return now + Math.min(`, to: `return busy ? Infinity : now + Math.min(` }],
+  },
+  'wall-clock': {
+    defect: 'deadlines are read from the wall clock',
+    topology: 'single',
+    nemesis: ['wall', 'blackhole', 'pause'],
+    caughtBy: ['no overlap', 'losses are told'],
+    edits: [{ file: 'lib/core/clock.ts', from: `performance.now()`, to: `Date.now()` }],
+  },
+  'deletes-anything': {
+    defect: 'a release deletes the lock, whoever has it',
+    topology: 'single',
+    nemesis: ['pause', 'delete', 'cut'],
+    caughtBy: ['no overlap', 'losses are told'],
+    edits: [{ file: SCRIPTS, from: `local answer = redis.call('HDEL', lock, hold)`, to: `local answer = redis.call('DEL', lock)` }],
+  },
+  siblings: {
+    defect: 'children that were started in parallel run at the same time',
+    topology: 'single',
+    nemesis: ['cut'],
+    caughtBy: ['no fenced update lost'],
+    edits: [{ file: 'lib/core/hold.ts', from: `return top === undefined || isAncestor(top, frame);`, to: `return true;` }],
+  },
+  silent: {
+    defect: 'a call whose lease was lost resolves as if nothing had happened',
+    topology: 'single',
+    nemesis: ['pause', 'delete', 'force'],
+    caughtBy: ['losses are told'],
+    edits: [
+      {
+        file: 'lib/core/lock-frame.ts',
+        from: `const loss = this.lostLease();`,
+        to: `const loss = undefined as LockLostError | undefined;`,
+      },
+      { file: 'lib/core/lock-frame.ts', from: `this.#controller?.abort(loss)`, to: `undefined` },
+      { file: 'lib/core/lock-frame.ts', from: `this.#controller.abort(loss)`, to: `void 0` },
+    ],
+  },
+  'no-expiry': {
+    defect: 'a lock has no expiry, and stays when its holder crashes',
+    topology: 'single',
+    nemesis: ['crash'],
+    caughtBy: ['no turn is missed'],
+    edits: [
+      { file: SCRIPTS, from: `if redis.pcall('PEXPIRE', lock, ttl) ~= 1 then`, to: `if false then` },
+      { file: SCRIPTS, from: `if left < 0 or left > most then`, to: `if false then` },
+    ],
+  },
+};

@@ -1,0 +1,129 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { RedisKeys } from '../../lib/redis/redis-keys.js';
+import type { RedisLockStore } from '../../lib/redis/redis-lock-store.js';
+import type { TcpProxy } from '../support/tcp-proxy.js';
+import type { Fleet } from './fleet.js';
+import { now, type HistoryFile } from './history.js';
+import type { Step } from './plan.js';
+import type { Topology } from './topologies/topology.js';
+
+/** Replies are late by up to so much, in milliseconds. */
+const LATEST_MS = 300;
+/** What is in the commands that release a hold, and in no others: for how long the done mark stays. */
+const RELEASE = '\r\n10000\r\n';
+/** How far a wall clock jumps at most, in milliseconds, either way. */
+const JUMP_MS = 3_600_000;
+
+const NAMES = new RedisKeys('lock', false);
+
+/** Causes the faults of a plan, and writes down when. */
+export class Nemesis {
+  readonly #fleet: Fleet;
+  readonly #topology: Topology;
+  readonly #store: RedisLockStore;
+  readonly #history: HistoryFile;
+
+  constructor(fleet: Fleet, topology: Topology, store: RedisLockStore, history: HistoryFile) {
+    this.#fleet = fleet;
+    this.#topology = topology;
+    this.#store = store;
+    this.#history = history;
+  }
+
+  /** Resolves when the last fault is over. */
+  async run(plan: readonly Step[]): Promise<void> {
+    const startedAt = now();
+    const running: Promise<void>[] = [];
+    for (const step of plan) {
+      await sleep(Math.max(0, startedAt + step.at - now()));
+      running.push(this.#cause(step));
+    }
+    await Promise.all(running);
+  }
+
+  async #cause(step: Step): Promise<void> {
+    const { fault, target } = step;
+    this.#history.write({ op: 'start', phase: 'info', fault, target });
+    try {
+      await this.#strike(step);
+    } catch (error) {
+      // A server that is away cannot be struck once more.
+      this.#history.write({ op: 'start', phase: 'fail', fault, target, outcome: String(error) });
+    }
+    this.#history.write({ op: 'stop', phase: 'info', fault, target });
+  }
+
+  async #strike(step: Step): Promise<void> {
+    const { fault, target, ms, chance } = step;
+    const fleet = this.#fleet;
+    switch (fault) {
+      case 'pause':
+        fleet.pause(target);
+        await sleep(ms);
+        fleet.resume(target);
+        break;
+      case 'crash':
+        await fleet.kill(target);
+        await sleep(ms);
+        await fleet.restart(target);
+        break;
+      case 'block':
+        fleet.send(target, { type: 'block', ms });
+        await sleep(ms);
+        break;
+      case 'wall':
+        fleet.send(target, { type: 'wall', offsetMs: Math.round((chance - 0.5) * 2 * JUMP_MS) });
+        await sleep(ms);
+        fleet.send(target, { type: 'wall', offsetMs: 0 });
+        break;
+      case 'cut':
+        fleet.proxiesOf(target).forEach((proxy) => proxy.cut());
+        break;
+      case 'killOnReply':
+      case 'dropReplies':
+      case 'blackhole':
+      case 'refuse':
+      case 'deafen':
+        await this.#break(target, fault, ms);
+        break;
+      case 'killOnRelease':
+        fleet.proxiesOf(target).forEach((proxy) => (proxy.ambush = RELEASE));
+        await sleep(ms);
+        fleet.proxiesOf(target).forEach((proxy) => (proxy.ambush = undefined));
+        break;
+      case 'mute':
+        await this.#break(target, 'muteSubscribers', ms);
+        break;
+      case 'latency':
+        fleet.proxiesOf(target).forEach((proxy) => (proxy.latencyMs = chance * LATEST_MS));
+        await sleep(ms);
+        fleet.proxiesOf(target).forEach((proxy) => (proxy.latencyMs = 0));
+        break;
+      case 'delete':
+        await this.#delete(NAMES.lock(NAMES.tag(target)));
+        break;
+      case 'force': {
+        const fence = (await this.#store.inspect(target))?.fence;
+        if (fence !== undefined) {
+          await this.#store.forceRelease(target, fence);
+        }
+        break;
+      }
+      default:
+        await this.#topology.strike(step);
+    }
+  }
+
+  async #delete(name: string): Promise<void> {
+    const masters = await this.#topology.masters();
+    // On a cluster, all but one of them refuse.
+    await Promise.any(masters.map(({ client }) => client.del(name)));
+  }
+
+  async #break(target: string, mode: TcpProxy['mode'], ms: number): Promise<void> {
+    const proxies = this.#fleet.proxiesOf(target);
+    proxies.forEach((proxy) => (proxy.mode = mode));
+    await sleep(ms);
+    proxies.forEach((proxy) => (proxy.mode = 'pass'));
+  }
+}

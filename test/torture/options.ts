@@ -1,0 +1,73 @@
+import { parseArgs } from 'node:util';
+import { FAULTS, type FaultName } from './faults.js';
+import { MUTANTS, type Mutant } from './mutants.js';
+import { TOPOLOGIES, type TopologyName } from './topologies/all.js';
+
+/** What a command line asks for. */
+export interface Options {
+  readonly seconds: number;
+  readonly seed: number;
+  readonly topologies: readonly TopologyName[];
+  /** Undefined for all that a topology knows. */
+  readonly faults: readonly FaultName[] | undefined;
+  readonly mutants: readonly (readonly [name: string, mutant: Mutant])[];
+}
+
+const USAGE = `npm run torture -- [options]
+
+  --seconds N             how long each run lasts (60; with mutants 20)
+  --topology A,B          ${Object.keys(TOPOLOGIES).join(', ')} (all)
+  --seed N                repeats a plan of faults
+  --nemesis A,B           the faults to cause, or none (all):
+                          ${Object.keys(FAULTS).join(', ')}
+  --mutant NAME           runs with a deliberate defect, which has to be caught:
+                          ${Object.keys(MUTANTS).join(', ')}
+  --mutants               runs with each of them
+`;
+
+/** Reads the command line. Answers what is wrong with it as a text. */
+export function readOptions(args: readonly string[]): Options | string {
+  let values;
+  try {
+    values = parseArgs({
+      args: [...args],
+      options: {
+        seconds: { type: 'string' },
+        topology: { type: 'string' },
+        seed: { type: 'string', default: String(Math.floor(Math.random() * 1_000_000)) },
+        nemesis: { type: 'string' },
+        mutant: { type: 'string' },
+        mutants: { type: 'boolean', default: false },
+        help: { type: 'boolean', default: false },
+      },
+    }).values;
+  } catch (error) {
+    return `${(error as Error).message}\n\n${USAGE}`;
+  }
+  const { topology, nemesis, mutant, mutants } = values;
+  const seed = Number(values.seed);
+  const seconds = Number(values.seconds ?? (mutant !== undefined || mutants ? 20 : 60));
+  if (values.help || !Number.isInteger(seed) || !(seconds >= 5)) {
+    return values.help ? USAGE : `--seed takes a whole number, and --seconds at least 5.\n\n${USAGE}`;
+  }
+  const faults = nemesis === 'none' ? [] : nemesis?.split(',');
+  const unknown = [
+    ...unknownIn('topology', topology?.split(','), TOPOLOGIES),
+    ...unknownIn('fault', faults, FAULTS),
+    ...unknownIn('mutant', mutant?.split(','), MUTANTS),
+  ];
+  if (unknown.length > 0) {
+    return `${unknown.join('\n')}\n\n${USAGE}`;
+  }
+  return {
+    seconds,
+    seed,
+    topologies: (topology?.split(',') ?? Object.keys(TOPOLOGIES)) as TopologyName[],
+    faults: faults as FaultName[] | undefined,
+    mutants: Object.entries(MUTANTS).filter(([name]) => mutants || mutant?.split(',').includes(name)),
+  };
+}
+
+function unknownIn(what: string, names: readonly string[] | undefined, known: object): string[] {
+  return (names ?? []).filter((name) => !Object.hasOwn(known, name)).map((name) => `There is no ${what} '${name}'.`);
+}

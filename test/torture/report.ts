@@ -1,0 +1,89 @@
+import type { HistoryEvent } from './event.js';
+import { checkFences } from './checks/fences.js';
+import { checkHonesty } from './checks/honesty.js';
+import { checkLiveness } from './checks/liveness.js';
+import { checkOrder } from './checks/order.js';
+import { checkOverlap } from './checks/overlap.js';
+import { checkRegisters, controlOf } from './checks/registers.js';
+import type { Evidence, Finding, Violation } from './checks/check.js';
+import { wasLost } from './entry.js';
+
+const CHECKS = [checkOverlap, checkFences, checkRegisters, checkHonesty, checkLiveness, checkOrder];
+/** How many events of a violation are shown. */
+const SHOWN = 40;
+
+export function findingsOf(evidence: Evidence): Finding[] {
+  return CHECKS.map((check) => check(evidence));
+}
+
+/** What happened in a run, for people to read. */
+export function report(evidence: Evidence, findings: readonly Finding[]): string {
+  const violations = findings.flatMap((finding) => finding.violations);
+  const control = controlOf(evidence);
+  return [
+    `  acquires  ${acquires(evidence)}`,
+    `  faults    ${faults(evidence)}`,
+    `  control   ${control.lost} of ${control.of} updates without a fence were lost`,
+    ...findings.map((finding) => `  ${finding.violations.length === 0 ? 'ok  ' : 'FAIL'}  ${finding.check}: ${finding.seen}`),
+    `  ${violations.length} violations`,
+    ...excerpt(violations, evidence),
+  ].join('\n');
+}
+
+function acquires({ entries }: Evidence): string {
+  const asked = entries.filter(({ op }) => op === 'acquire');
+  const granted = asked.filter(({ enteredAt }) => enteredAt !== undefined);
+  const entered = entries.filter(({ op, enteredAt }) => op === 'enter' && enteredAt !== undefined);
+  const outcomes = counts(asked.filter(({ enteredAt }) => enteredAt === undefined).map(({ outcome = 'killed' }) => outcome));
+  return `${granted.length} granted, of which ${granted.filter(wasLost).length} lost; ${entered.length} entered; ${outcomes}`;
+}
+
+function faults({ faults: { all } }: Evidence): string {
+  return `${all.length}: ${counts(all.map(({ fault }) => fault))}`;
+}
+
+function counts(names: readonly string[]): string {
+  const found = new Map<string, number>();
+  for (const name of names) {
+    found.set(name, (found.get(name) ?? 0) + 1);
+  }
+  return [...found]
+    .toSorted(([, first], [, second]) => second - first)
+    .map(([name, count]) => `${count} ${name}`)
+    .join(', ');
+}
+
+/** The violation that the fewest events show, with the faults of that time. */
+function excerpt(violations: readonly Violation[], { history }: Evidence): string[] {
+  const [shortest] = violations.toSorted((first, second) => eventsOf(first).length - eventsOf(second).length);
+  if (!shortest) {
+    return [];
+  }
+  const own = eventsOf(shortest);
+  const from = Math.min(...own.map(({ t }) => t));
+  const to = Math.max(...own.map(({ t }) => t));
+  const processes = new Set(shortest.entries.flatMap(({ process, key }) => [process.split('.')[0], key, 'servers']));
+  const struck = history.filter(({ fault, target, t }) => fault !== undefined && processes.has(target) && t > from - 500 && t < to);
+  const shown = [...own, ...struck].toSorted((first, second) => first.t - second.t);
+  return [
+    '',
+    ...violations.slice(0, 10).map(({ text }) => `  ! ${text}`),
+    '',
+    `  ${shortest.text}:`,
+    ...shown.slice(0, SHOWN).map((event) => `    ${line(event, from)}`),
+  ];
+}
+
+function eventsOf({ entries }: Violation): HistoryEvent[] {
+  return entries.flatMap((entry) => entry.events);
+}
+
+function line({ t, process, op, phase, fault, target, fence, deadline, outcome, hold }: HistoryEvent, from: number): string {
+  const what = fault === undefined ? `${op} ${phase} ${hold?.slice(0, 4) ?? ''}` : `${op} of ${fault} on ${target}`;
+  const details = [
+    fence === undefined ? '' : `fence ${fence}`,
+    deadline === undefined ? '' : `trusted until ${(deadline - from).toFixed(1)}`,
+    outcome ?? '',
+  ];
+  return [`${(t - from).toFixed(1).padStart(9)} ms`, process.padEnd(8), what, ...details].filter(Boolean).join('  ');
+}

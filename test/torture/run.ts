@@ -1,0 +1,139 @@
+import { randomUUID } from 'node:crypto';
+import { mkdtempSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { RedisLockStore } from '../../lib/redis/redis-lock-store.js';
+import { RedisServer } from '../support/redis-server.js';
+import { CLAIM_MS, type Evidence } from './checks/check.js';
+import { entriesOf } from './entry.js';
+import type { FaultName } from './faults.js';
+import { Fleet } from './fleet.js';
+import { HistoryFile, now, readHistories } from './history.js';
+import { Nemesis } from './nemesis.js';
+import { planFaults, type Step } from './plan.js';
+import { Registers } from './registers.js';
+import { Faults } from './struck.js';
+import type { Topology } from './topologies/topology.js';
+
+const LEASE_MS = 1_000;
+const WORKERS = 4;
+/** Names with what could be mistaken for a name of the store's own. */
+const KEYS = { busy: ['a', '{a}', '{a}:queue', 'account 42', 'account 43', 'é%'], quiet: ['quiet', 'lock:quiet'] };
+const ALL_KEYS = [...KEYS.busy, ...KEYS.quiet];
+/** How long the calls that wait at the end may take altogether, in milliseconds. */
+const DRAIN_MS = 3_000;
+/** For how long a queue stays in which nobody waits any more, in milliseconds. */
+const QUEUE_MS = 60_000;
+
+export interface RunOptions {
+  readonly topology: Topology;
+  readonly seconds: number;
+  readonly seed: number;
+  readonly faults: readonly FaultName[];
+  /** Deliberate defects, as `test/support/typescript-hooks.mjs` takes them. */
+  readonly edits?: readonly object[];
+}
+
+export interface RunResult {
+  readonly folder: string;
+  readonly plan: readonly Step[];
+  readonly evidence: Evidence;
+}
+
+/** What a seed makes of a run. */
+export function planOf({ topology, seconds, seed, faults }: RunOptions): Step[] {
+  const allowed = faults.filter((fault) => topology.faults.includes(fault));
+  return planFaults({ seed, ms: seconds * 1_000, leaseMs: LEASE_MS, faults: allowed, workers: workerNames(), keys: ALL_KEYS });
+}
+
+/** Lets workers use locks while faults strike, and gathers what they wrote down. Stops the topology. */
+export async function run(options: RunOptions): Promise<RunResult> {
+  const { topology, seed, edits = [] } = options;
+  const folder = mkdtempSync(join(tmpdir(), 'lock-torture-'));
+  const plan = planOf(options);
+  const server = await RedisServer.start();
+  const registers = new Registers(server.url);
+  const store = topology.store();
+  await store.open({ prefix: 'lock', warn: () => undefined });
+  const history = new HistoryFile(folder, 'nemesis');
+  const fleet = new Fleet(folder, JSON.stringify(edits));
+  try {
+    await Promise.all(
+      workerNames().map(async (name, at) => {
+        const { source, proxies } = await topology.link();
+        const { minReplicas } = topology;
+        const own = { seed: seed + 1_000 * at, source, minReplicas, registers: server.url, folder, keys: KEYS, leaseMs: LEASE_MS };
+        await fleet.add(name, own, proxies);
+      }),
+    );
+    await Promise.all([new Nemesis(fleet, topology, store, history).run(plan), sleep(options.seconds * 1_000)]);
+    const leftovers = await end(fleet, topology, store);
+    const values = new Map(await Promise.all(ALL_KEYS.map(async (key) => [key, await registers.read(key)] as const)));
+    const all = readHistories(folder);
+    const evidence = {
+      history: all,
+      entries: entriesOf(all),
+      faults: new Faults(all),
+      leaseMs: LEASE_MS,
+      keys: ALL_KEYS,
+      registers: values,
+      leftovers,
+    };
+    return { folder, plan, evidence };
+  } finally {
+    history.close();
+    registers.close();
+    await store.close();
+    await Promise.all([server.stop(), topology.stop()]);
+  }
+}
+
+/** Ends the calls; answers what could not be had, or is still there, a lease and a claim window after the last fault. */
+async function end(fleet: Fleet, topology: Topology, store: RedisLockStore): Promise<string[]> {
+  const healedAt = now();
+  const stopped = fleet.stop();
+  await sleep(LEASE_MS + CLAIM_MS);
+  const leftovers: string[] = [];
+  await Promise.all([stopped, ...ALL_KEYS.map(async (key) => leftovers.push(...(await refusalOf(key, store, healedAt))))]);
+  return [...leftovers, ...fleet.failures, ...(await orphans(topology))];
+}
+
+/** Locks that are still there, and queues that would stay. */
+async function orphans(topology: Topology): Promise<string[]> {
+  const found: string[] = [];
+  for (const { client } of await topology.masters()) {
+    found.push(...(await client.keys('lock:lock:*')).map((name) => `${name} is still there`));
+    for (const name of await client.keys('lock:queue:*')) {
+      const leftMs = await client.pttl(name);
+      if (leftMs < 0 || leftMs > QUEUE_MS) {
+        found.push(`${name} is still there, for ${leftMs} ms`);
+      }
+    }
+  }
+  return found;
+}
+
+/** Takes a key and gives it back; what was wrong, if it could not be had in time. */
+async function refusalOf(key: string, store: RedisLockStore, healedAt: number): Promise<string[]> {
+  const until = healedAt + LEASE_MS + CLAIM_MS + DRAIN_MS;
+  const hold = { key, owner: randomUUID(), id: randomUUID(), fence: 0, ttlMs: LEASE_MS, by: 'probe' };
+  const place = { name: 'probe' };
+  for (;;) {
+    const reply = await store.acquire(hold, place).catch((error: Error) => error);
+    if (!(reply instanceof Error) && reply.fence !== undefined) {
+      await store.release(hold);
+      return [];
+    }
+    if (now() > until) {
+      await store.turns.leave(key, place.name);
+      const why = reply instanceof Error ? reply.message : `${reply.holder.by} has it`;
+      return [`"${key}" could not be had ${Math.round(now() - healedAt)} ms after the last fault: ${why}`];
+    }
+    await sleep(50);
+  }
+}
+
+function workerNames(): string[] {
+  return Array.from({ length: WORKERS }, (_, at) => `w${at + 1}`);
+}

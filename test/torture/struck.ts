@@ -1,0 +1,79 @@
+import type { HistoryEvent } from './event.js';
+import type { FaultName } from './faults.js';
+import { baseOf } from './fleet.js';
+import type { Interval } from './interval.js';
+
+/** A fault of a run, as it happened. */
+export interface Struck extends Interval {
+  readonly fault: FaultName;
+  readonly target: string;
+}
+
+/** How long a process takes to be itself after a fault: to connect, subscribe and be answered, in milliseconds. */
+const RECOVERY_MS = 500;
+
+/** Take locks away behind their holders' backs. */
+const TAKING: ReadonlySet<FaultName> = new Set(['delete', 'force', 'flush', 'restart']);
+/** Keep a process from the servers, or from running. A subscription that is silent does not. */
+const HINDERING: ReadonlySet<FaultName> = new Set([
+  'pause', 'crash', 'block', 'cut', 'killOnReply', 'killOnRelease', 'dropReplies', 'blackhole', 'refuse', 'latency',
+  'stall', 'restart', 'killClients', 'failover', 'depose',
+]); // prettier-ignore
+
+/** What the nemesis did and what befell the processes, to be asked what can be blamed on it. */
+export class Faults {
+  readonly all: readonly Struck[];
+  readonly #stalls: readonly (Interval & { readonly process: string })[];
+
+  constructor(history: readonly HistoryEvent[]) {
+    this.all = struckOf(history);
+    this.#stalls = history
+      .filter(({ op }) => op === 'stall')
+      .map(({ process, since = 0, t }) => ({ process: baseOf(process), from: since, to: t }));
+  }
+
+  /** What took the lock of a key away from whoever had it. */
+  taking(key: string): Struck[] {
+    return this.all.filter(({ fault, target }) => TAKING.has(fault) && (target === 'servers' || target === key));
+  }
+
+  /** When a process was kept from its work, with the time to recover. */
+  hindering(process: string): Interval[] {
+    const base = baseOf(process);
+    const struck = this.all.filter(({ fault, target }) => HINDERING.has(fault) && (target === 'servers' || target === base));
+    const stalls = this.#stalls.filter((stall) => stall.process === base);
+    return [...struck, ...stalls].map(({ from, to }) => ({ from, to: to + RECOVERY_MS }));
+  }
+
+  /** When no grant could be had from the servers, whoever asked, with the time to recover. */
+  get hinderingAll(): Interval[] {
+    return this.all
+      .filter(({ fault, target }) => target === 'servers' && (HINDERING.has(fault) || fault === 'full'))
+      .map(({ from, to }) => ({ from, to: to + RECOVERY_MS }));
+  }
+
+  /** When a process was killed, if it was. */
+  deathOf(process: string, startedAt: number): number {
+    const death = this.all.find(({ fault, target, from }) => fault === 'crash' && target === baseOf(process) && from > startedAt);
+    return death?.from ?? Infinity;
+  }
+}
+
+function struckOf(history: readonly HistoryEvent[]): Struck[] {
+  const open = new Map<string, number[]>();
+  const all: Struck[] = [];
+  for (const { op, phase, fault, target = '', t } of history) {
+    if (fault === undefined || phase === 'fail') {
+      continue;
+    }
+    const name = `${fault} ${target}`;
+    const begun = open.get(name) ?? [];
+    open.set(name, begun);
+    if (op === 'start') {
+      begun.push(t);
+    } else {
+      all.push({ fault: fault as FaultName, target, from: begun.shift() as number, to: t });
+    }
+  }
+  return all;
+}

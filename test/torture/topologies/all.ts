@@ -1,0 +1,12 @@
+import { Cluster } from './cluster.js';
+import { Sentinel } from './sentinel.js';
+import { Single } from './single.js';
+import type { Topology } from './topology.js';
+
+export const TOPOLOGIES = {
+  single: () => Single.start(),
+  sentinel: () => Sentinel.start(),
+  cluster: () => Cluster.start(),
+} satisfies Record<string, () => Promise<Topology>>;
+
+export type TopologyName = keyof typeof TOPOLOGIES;

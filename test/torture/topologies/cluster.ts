@@ -1,0 +1,72 @@
+import { RedisLockStore } from '../../../lib/redis/redis-lock-store.js';
+import { RedisCluster } from '../../support/redis-cluster.js';
+import type { RedisServer } from '../../support/redis-server.js';
+import { until } from '../../support/until.js';
+import type { FaultName } from '../faults.js';
+import type { Step } from '../plan.js';
+import { proxyAll } from './proxies.js';
+import { strikeServer } from './strike-server.js';
+import { FAULTS_ANYWHERE, type Topology } from './topology.js';
+
+async function roleOf({ client }: RedisServer): Promise<string> {
+  return ((await client.call('ROLE')) as [string])[0];
+}
+
+/** Three masters and a replica of each, which confirms every grant. */
+export class Cluster implements Topology {
+  readonly faults: readonly FaultName[] = [...FAULTS_ANYWHERE, 'failover', 'depose', 'reshard'];
+  readonly minReplicas = 1;
+  readonly #cluster: RedisCluster;
+  readonly #client: ReturnType<RedisCluster['connect']>;
+
+  private constructor(cluster: RedisCluster) {
+    this.#cluster = cluster;
+    this.#client = cluster.connect();
+  }
+
+  static async start(): Promise<Cluster> {
+    return new Cluster(await RedisCluster.start());
+  }
+
+  async link(): ReturnType<Topology['link']> {
+    const { proxies, natMap } = await proxyAll(this.#cluster.nodes);
+    return { source: { kind: 'cluster', ports: proxies.map(({ port }) => port), natMap }, proxies };
+  }
+
+  store(): RedisLockStore {
+    return new RedisLockStore(this.#client);
+  }
+
+  async strike({ fault, ms, chance }: Step): Promise<void> {
+    const masters = await this.#cluster.masters();
+    const master = masters[Math.floor(chance * masters.length)] as RedisServer;
+    if (fault === 'failover') {
+      await this.#cluster.failover(master);
+      await this.#cluster.restart(master);
+    } else if (fault === 'depose') {
+      const replicas = await this.#cluster.replicasOf(master);
+      master.pause();
+      try {
+        await until('the promotion of a replica', async () => (await Promise.all(replicas.map(roleOf))).includes('master'));
+      } finally {
+        master.resume();
+      }
+      await this.#cluster.settled();
+    } else if (fault === 'reshard') {
+      const key = `{${['a', 'account 42', 'account 43'][Math.floor(chance * 3)]}}`;
+      const to = masters.find((other) => other !== master) as RedisServer;
+      await this.#cluster.reshard(key, to);
+    } else {
+      await strikeServer(master, fault, ms);
+    }
+  }
+
+  masters(): Promise<readonly RedisServer[]> {
+    return this.#cluster.masters();
+  }
+
+  async stop(): Promise<void> {
+    this.#client.disconnect();
+    await this.#cluster.stop();
+  }
+}

@@ -1,0 +1,43 @@
+import { RedisLockStore } from '../../../lib/redis/redis-lock-store.js';
+import { RedisServer } from '../../support/redis-server.js';
+import { TcpProxy } from '../../support/tcp-proxy.js';
+import type { FaultName } from '../faults.js';
+import type { Step } from '../plan.js';
+import { strikeServer } from './strike-server.js';
+import { FAULTS_ANYWHERE, type Topology } from './topology.js';
+
+/** One server, which keeps nothing on disk. */
+export class Single implements Topology {
+  readonly faults: readonly FaultName[] = [...FAULTS_ANYWHERE, 'restart', 'flush'];
+  readonly minReplicas = 0;
+  readonly #server: RedisServer;
+
+  private constructor(server: RedisServer) {
+    this.#server = server;
+  }
+
+  static async start(): Promise<Single> {
+    return new Single(await RedisServer.start());
+  }
+
+  async link(): ReturnType<Topology['link']> {
+    const proxy = await TcpProxy.start(this.#server.port);
+    return { source: { kind: 'single', url: proxy.url }, proxies: [proxy] };
+  }
+
+  store(): RedisLockStore {
+    return new RedisLockStore(this.#server.url);
+  }
+
+  strike({ fault, ms }: Step): Promise<void> {
+    return strikeServer(this.#server, fault, ms);
+  }
+
+  async masters(): Promise<readonly RedisServer[]> {
+    return [this.#server];
+  }
+
+  stop(): Promise<void> {
+    return this.#server.stop();
+  }
+}

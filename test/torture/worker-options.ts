@@ -1,0 +1,36 @@
+/** How a worker reaches the locks: through proxies of its own, so that faults can strike it alone. */
+export type WorkerSource =
+  | { readonly kind: 'single'; readonly url: string }
+  | {
+      readonly kind: 'cluster' | 'sentinel';
+      readonly ports: readonly number[];
+      readonly natMap: Readonly<Record<string, { host: string; port: number }>>;
+    };
+
+/** What a worker process is told when it starts. */
+export interface WorkerOptions {
+  readonly name: string;
+  readonly seed: number;
+  readonly source: WorkerSource;
+  readonly minReplicas: number;
+  readonly registers: string;
+  readonly folder: string;
+  readonly keys: { readonly busy: readonly string[]; readonly quiet: readonly string[] };
+  readonly leaseMs: number;
+}
+
+/** What the nemesis and the workers say to each other. */
+export type WorkerMessage =
+  | { readonly type: 'started' }
+  | { readonly type: 'stop' }
+  | { readonly type: 'block'; readonly ms: number }
+  | { readonly type: 'wall'; readonly offsetMs: number }
+  | {
+      readonly type: 'ticket';
+      readonly from: string;
+      readonly id: number;
+      readonly key: string;
+      readonly owner: string;
+      readonly ticket: string;
+    }
+  | { readonly type: 'ticketDone'; readonly to: string; readonly id: number };

@@ -1,0 +1,141 @@
+import 'reflect-metadata';
+import { Module } from '@nestjs/common';
+import { NestFactory } from '@nestjs/core';
+import { Cluster, Redis } from 'ioredis';
+import { LockModule, RedisLockStore } from 'nestjs-distributed-lock';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { Random } from '../support/random.js';
+import { AccountService, type Lend } from './account.service.js';
+import { HistoryFile, now } from './history.js';
+import { Registers } from './registers.js';
+import type { WorkerMessage, WorkerOptions, WorkerSource } from './worker-options.js';
+
+/** A holder waits at most so long for whoever has its ticket, in milliseconds. */
+const LENT_MS = 100;
+/** How often the event loop is looked at, and from when on it was late, in milliseconds. */
+const PULSE_MS = 20;
+const LATE_MS = 60;
+
+const options = JSON.parse(process.argv[2] as string) as WorkerOptions;
+const history = new HistoryFile(options.folder, options.name);
+const registers = new Registers(options.registers, history);
+const random = new Random(options.seed);
+const lent = new Map<number, () => void>();
+const realNow = Date.now;
+let lastTicket = 0;
+const stop = new AbortController();
+
+const lend: Lend = async (key, owner, ticket) => {
+  const id = ++lastTicket;
+  tell({ type: 'ticket', from: options.name, id, key, owner, ticket });
+  await Promise.race([new Promise<void>((resolve) => lent.set(id, resolve)), sleep(random.between(0, LENT_MS))]);
+  lent.delete(id);
+};
+
+const client = clientOf(options.source);
+const { minReplicas } = options;
+
+@Module({
+  imports: [
+    LockModule.forRootAsync({
+      useFactory: () => ({
+        store:
+          minReplicas > 0
+            ? new RedisLockStore(client ?? urlOf(options.source), { minReplicas })
+            : new RedisLockStore(client ?? urlOf(options.source)),
+        ttl: options.leaseMs,
+        wait: 6 * options.leaseMs,
+      }),
+    }),
+  ],
+  providers: [
+    AccountService,
+    { provide: 'HISTORY', useValue: history },
+    { provide: 'REGISTERS', useValue: registers },
+    { provide: 'RANDOM', useValue: random },
+    { provide: 'LEND', useValue: lend },
+  ],
+})
+class WorkerModule {}
+
+const app = await NestFactory.createApplicationContext(WorkerModule, { logger: false });
+const accounts = app.get(AccountService);
+history.write({ op: 'start', phase: 'info' });
+tell({ type: 'started' });
+process.on('message', (message) => void hear(message as WorkerMessage));
+const pulse = watchEventLoop();
+const { busy, quiet } = options.keys;
+await Promise.all([...Array.from({ length: 6 }, () => callers(busy, 20)), callers(quiet, 1_200)]);
+await app.close();
+client?.disconnect();
+registers.close();
+clearInterval(pulse);
+history.write({ op: 'stop', phase: 'info' });
+process.disconnect();
+
+/** One caller after the other, with a pause between them, until the end of the run. */
+async function callers(keys: readonly string[], pauseMs: number): Promise<void> {
+  while (!stop.signal.aborted) {
+    await accounts.use(random.pick(keys), random.pick(keys));
+    await sleep(random.between(0, pauseMs));
+  }
+}
+
+async function hear(message: WorkerMessage): Promise<void> {
+  if (message.type === 'stop') {
+    stop.abort();
+  } else if (message.type === 'block') {
+    block(message.ms);
+  } else if (message.type === 'wall') {
+    moveWallClock(message.offsetMs);
+  } else if (message.type === 'ticket') {
+    await accounts.borrow(message.key, message.owner, message.ticket);
+    tell({ type: 'ticketDone', to: message.from, id: message.id });
+  } else if (message.type === 'ticketDone') {
+    lent.get(message.id)?.();
+  }
+}
+
+function tell(message: WorkerMessage): void {
+  if (process.connected) {
+    process.send?.(message);
+  }
+}
+
+function block(ms: number): void {
+  const until = now() + ms;
+  while (now() < until) {
+    // As a garbage collection or a long computation does.
+  }
+}
+
+function moveWallClock(offsetMs: number): void {
+  Date.now = () => realNow() + offsetMs;
+}
+
+function watchEventLoop(): NodeJS.Timeout {
+  let last = now();
+  return setInterval(() => {
+    const since = last;
+    last = now();
+    if (last - since > PULSE_MS + LATE_MS) {
+      history.write({ op: 'stall', phase: 'info', since });
+    }
+  }, PULSE_MS);
+}
+
+function clientOf(source: WorkerSource): Redis | Cluster | undefined {
+  if (source.kind === 'single') {
+    return undefined;
+  }
+  const nodes = source.ports.map((port) => ({ host: '127.0.0.1', port }));
+  const made =
+    source.kind === 'cluster'
+      ? new Cluster(nodes, { natMap: source.natMap })
+      : new Redis({ sentinels: nodes, name: 'locks', natMap: source.natMap });
+  return made.on('error', () => undefined);
+}
+
+function urlOf(source: WorkerSource): string {
+  return source.kind === 'single' ? source.url : '';
+}
