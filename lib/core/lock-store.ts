@@ -109,7 +109,10 @@ export interface LockStore {
   readonly turns?: Turns | undefined;
   /** Grants the lock to `hold.owner` if it is free, or again if this very hold is in. Where it is busy, queues at `place`, if given. */
   acquire(hold: HoldRecord, place?: Place): Promise<AcquireReply>;
-  /** Adds a hold to the running lock of `hold.owner` at `hold.fence`; false where that lock has ended. Never creates one. */
+  /**
+   * Adds a hold to the running lock of `hold.owner` at `hold.fence`; false where that lock has ended. Never creates one.
+   * Rejects with a `LockConfigurationError` where 1,000 other holds are in, so that a ticket cannot fill a store.
+   */
   join(hold: HoldRecord): Promise<boolean>;
   /** Sets each lease to at least `ttlMs` from now; false for each whose lock is gone, undefined where it is unknown. Never creates or shortens one. */
   renew(holds: readonly HoldRecord[]): Promise<(boolean | undefined)[]>;

@@ -1,5 +1,6 @@
 import type { Clock } from '../core/clock.js';
 import type { Busy, HoldRecord, StoredLock } from '../core/lock-store.js';
+import { MOST_HOLDS } from '../core/most-holds.js';
 import { DoneMarks } from './done-marks.js';
 import { KeyState, type Grant, type QueuedPlace } from './key-state.js';
 
@@ -15,6 +16,9 @@ export interface Messages {
 
 /** The answer to an acquire: busy with the rank in the queue, -1 outside it, and whether the place was new there. */
 export type TableReply = { readonly fence: number } | (Busy & { readonly rank: number; readonly joined: boolean });
+
+/** The answer to a join; `full`: the lock has as many holds as it may. */
+export type JoinReply = 'joined' | 'ended' | 'full';
 
 /**
  * The locks of one server as a state machine: what the scripts of the Redis store do, operation by operation, in memory.
@@ -44,15 +48,18 @@ export class LockTable {
   }
 
   /** Adds a hold to a running grant; never creates one. */
-  join(hold: HoldRecord, process: string): boolean {
+  join(hold: HoldRecord, process: string): JoinReply {
     const state = this.#stateOf(hold.key);
     const grant = state?.grant;
     if (!state || grant?.owner !== hold.owner || grant.fence !== hold.fence || this.#done.get(hold.id) !== undefined) {
-      return false;
+      return 'ended';
+    }
+    if (!grant.holds.has(hold.id) && grant.holds.size >= MOST_HOLDS) {
+      return 'full';
     }
     grant.holds.set(hold.id, process);
     state.lengthen(grant, hold.ttlMs, this.#expires);
-    return true;
+    return 'joined';
   }
 
   /** Never creates and never shortens. */

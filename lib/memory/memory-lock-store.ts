@@ -1,6 +1,7 @@
 import { hostname } from 'node:os';
 import { systemClock } from '../core/clock.js';
 import type { AcquireReply, ForcedListener, HoldRecord, LockStore, Place, StoredLock, TurnListener, Turns } from '../core/lock-store.js';
+import { tooManyHolds } from '../core/most-holds.js';
 import type { QueuedPlace } from './key-state.js';
 import { LockTable, type TableReply } from './lock-table.js';
 
@@ -56,7 +57,11 @@ export class MemoryLockStore implements LockStore, Turns {
   }
 
   async join(hold: HoldRecord): Promise<boolean> {
-    return this.#table.join(hold, this.#process);
+    const reply = this.#table.join(hold, this.#process);
+    if (reply === 'full') {
+      throw tooManyHolds(hold.key);
+    }
+    return reply === 'joined';
   }
 
   async renew(holds: readonly HoldRecord[]): Promise<boolean[]> {

@@ -12,6 +12,7 @@ import type {
   TurnListener,
   Turns,
 } from '../core/lock-store.js';
+import { tooManyHolds } from '../core/most-holds.js';
 import { checkSource, isClient, type RedisSource } from './redis-client.js';
 import { RedisConnection } from './redis-connection.js';
 import { checkMinReplicas, type RedisLockStoreOptions } from './redis-lock-store.options.js';
@@ -131,11 +132,14 @@ export class RedisLockStore implements LockStore, Turns {
     const { key, owner, id, fence, ttlMs, by } = hold;
     const tag = this.#keys.tag(key);
     const keys = [this.#keys.lock(tag), this.#keys.done(tag, id)];
-    const joined = Number(await this.#run(JOIN, key, keys, [owner, fence, id, this.#process, Math.ceil(ttlMs)], ttlMs)) === 1;
-    if (joined && this.#replication) {
-      await this.#replication.confirm({ key, owner, id, fence, ttlMs, by });
+    const reply = Number(await this.#run(JOIN, key, keys, [owner, fence, id, this.#process, Math.ceil(ttlMs)], ttlMs));
+    if (reply === -1) {
+      throw tooManyHolds(key);
     }
-    return joined;
+    if (reply === 1) {
+      await this.#replication?.confirm({ key, owner, id, fence, ttlMs, by });
+    }
+    return reply === 1;
   }
 
   async renew(holds: readonly HoldRecord[]): Promise<(boolean | undefined)[]> {

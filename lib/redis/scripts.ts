@@ -1,4 +1,5 @@
 import { createHash } from 'node:crypto';
+import { MOST_HOLDS } from '../core/most-holds.js';
 
 /**
  * The operations of the Redis store, one script each. Every script may run twice and answers the second time as it did
@@ -171,16 +172,19 @@ return acquire()
  *
  * KEYS lock, done mark · ARGV owner, fence, hold, process, ttl in ms
  *
- * Reply 1, or 0 where that lock has ended.
+ * Reply 1, 0 where that lock has ended, or -1 where it has as many holds as it may.
  */
 export const JOIN = script(
   'join',
   `
 local lock, done = KEYS[1], KEYS[2]
 local owner, fence, hold, process, ttl = ARGV[1], ARGV[2], 'hold:' .. ARGV[3], ARGV[4], tonumber(ARGV[5])
-local held = redis.call('HMGET', lock, 'owner', 'fence', 'ttl')
+local held = redis.call('HMGET', lock, 'owner', 'fence', 'ttl', hold)
 if held[1] ~= owner or held[2] ~= fence or redis.call('EXISTS', done) == 1 then
   return 0
+end
+if not held[4] and redis.call('HLEN', lock) - 5 >= ${MOST_HOLDS} then
+  return -1
 end
 redis.call('HSET', lock, hold, process, 'ttl', math.max(ttl, tonumber(held[3])))
 if redis.call('PTTL', lock) < ttl then

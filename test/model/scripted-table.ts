@@ -1,7 +1,7 @@
 import type { Redis } from 'ioredis';
 import type { HoldRecord } from '../../lib/core/lock-store.js';
 import type { QueuedPlace } from '../../lib/memory/key-state.js';
-import type { TableReply } from '../../lib/memory/lock-table.js';
+import type { JoinReply, TableReply } from '../../lib/memory/lock-table.js';
 import { RedisKeys } from '../../lib/redis/redis-keys.js';
 import { ACQUIRE, FORCE_RELEASE, JOIN, LEAVE, PASS, RELEASE, RENEW, type Script } from '../../lib/redis/scripts.js';
 
@@ -58,8 +58,9 @@ export class ScriptedTable {
     return { released: released === 1, reply: readReply(reply) };
   }
 
-  async join(hold: HoldRecord, process: string): Promise<boolean> {
-    return (await this.#run(JOIN, keysOf(hold).slice(0, 2), [hold.owner, hold.fence, hold.id, process, hold.ttlMs])) === 1;
+  async join(hold: HoldRecord, process: string): Promise<JoinReply> {
+    const reply = await this.#run(JOIN, keysOf(hold).slice(0, 2), [hold.owner, hold.fence, hold.id, process, hold.ttlMs]);
+    return reply === 1 ? 'joined' : reply === -1 ? 'full' : 'ended';
   }
 
   async renew(hold: HoldRecord): Promise<boolean> {

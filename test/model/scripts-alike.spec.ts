@@ -1,4 +1,6 @@
 import { Redis } from 'ioredis';
+import { systemClock } from '../../lib/core/clock.js';
+import { MOST_HOLDS } from '../../lib/core/most-holds.js';
 import { KeyState } from '../../lib/memory/key-state.js';
 import { LockTable } from '../../lib/memory/lock-table.js';
 import { RedisServer } from '../support/redis-server';
@@ -40,6 +42,21 @@ describe('the scripts of the Redis store', () => {
       expect(await differenceIn(seed)).toBeUndefined();
     }
   }, 60_000);
+
+  test('refuse the same joins where a lock has as many holds as it may', async () => {
+    await server.client.flushall();
+    const table = new LockTable(systemClock, { turn: () => 1, forced: () => undefined });
+    const sides = [table, new ScriptedTable(server.client, (source) => source)];
+    const hold = { key: KEY, owner: 'ada', id: '0', fence: 0, ttlMs: 20_000, by: 'ada' };
+    const joins = Array.from({ length: MOST_HOLDS + 1 }, (_, id) => String(id));
+    const answers = sides.map(async (side) => {
+      const { fence = 0 } = await side.acquire(hold, HEARING);
+      return Promise.all([...joins, '1'].map(async (id) => side.join({ ...hold, id, fence }, HEARING)));
+    });
+    const [inTable, inScripts] = await Promise.all(answers);
+    expect(inScripts).toEqual(inTable);
+    expect(inScripts?.slice(-3)).toEqual(['joined', 'full', 'joined']);
+  });
 
   test.each(DEFECTS)('a script that %s is found out', async (_, right, wrong) => {
     let difference: string | undefined;

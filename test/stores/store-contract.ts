@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { LockConfigurationError } from '../../lib/core/errors';
 import type { HoldRecord, LockStore } from '../../lib/core/lock-store';
 import type { StorePlace } from '../support/stores';
 
@@ -159,6 +160,24 @@ export function storeContract(place: () => StorePlace): void {
     const next = await acquired();
     expect(await store.join({ ...first, id: randomUUID() })).toBe(false);
     expect(await store.join({ ...next, id: randomUUID(), fence: first.fence })).toBe(false);
+  });
+
+  test('a lock takes 1000 holds and no more, until one of them has left', async () => {
+    const first = await acquired({ ttlMs: 20_000 });
+    const others = Array.from({ length: 999 }, () => ({ ...first, id: randomUUID() }));
+    for (let at = 0; at < others.length; at += 100) {
+      const joined = await Promise.all(others.slice(at, at + 100).map((other) => store.join(other)));
+      expect(new Set(joined)).toEqual(new Set([true]));
+    }
+    const late = { ...first, id: randomUUID() };
+    await expect(store.join(late)).rejects.toBeInstanceOf(LockConfigurationError);
+    await expect(store.join(late)).rejects.toThrow(`Lock "${key}": 1000 holds are in it already`);
+    expect((await store.inspect(key))?.holds).toBe(1_000);
+    // A command that is sent twice answers as it did first; a stranger is told nothing of how many there are.
+    expect(await store.join(others[0] as HoldRecord)).toBe(true);
+    expect(await store.join({ ...late, owner: randomUUID() })).toBe(false);
+    await store.release(others[0] as HoldRecord);
+    expect(await store.join(late)).toBe(true);
   });
 
   test('inspect shows the fence, the holds, the lease, since when and by whom, and no owner', async () => {
