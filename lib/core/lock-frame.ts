@@ -1,3 +1,4 @@
+import { inspect } from 'node:util';
 import { liveParent, runInFrame, skipLeft } from './context.js';
 import { LockConfigurationError, LockLostError } from './errors.js';
 import type { Hold } from './hold.js';
@@ -194,6 +195,15 @@ export class LockFrame implements Lock {
 
   async [Symbol.asyncDispose](): Promise<void> {
     return this.leave();
+  }
+
+  /** What a log shows of it: owners are capabilities, and a lock gets logged, or whatever refers to it. */
+  toJSON(): { keys: readonly string[]; fences: readonly number[]; isHeld: boolean } {
+    return { keys: this.keys, fences: this.holds.map((hold) => hold.fence), isHeld: this.isHeld() };
+  }
+
+  [inspect.custom](): object {
+    return this.toJSON();
   }
 
   #leaseLoss(): LockLostError | undefined {

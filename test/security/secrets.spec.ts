@@ -1,0 +1,228 @@
+import 'reflect-metadata';
+import { jest } from '@jest/globals';
+import { Controller, Get, Logger } from '@nestjs/common';
+import { Test } from '@nestjs/testing';
+import type { Redis } from 'ioredis';
+import {
+  currentLock,
+  DistributedLock,
+  LOCK_CHANNEL,
+  LockExceptionFilter,
+  LockModule,
+  LockService,
+  RedisLockStore,
+  type LockError,
+  type LockEvent,
+} from 'nestjs-distributed-lock';
+import { subscribe, unsubscribe } from 'node:diagnostics_channel';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { inspect } from 'node:util';
+import request from 'supertest';
+import { makeLocks } from '../support/make-locks';
+import { RedisServer } from '../support/redis-server';
+
+const UUID = /[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}/g;
+
+let server: RedisServer;
+let monitor: Redis;
+/** Every owner and every hold that was ever sent to the server, and every ticket. */
+let secrets: Set<string>;
+/** Everything that others get to see. */
+let seen: string[];
+let errors: LockError[];
+let events: LockEvent[];
+
+const show = (value: unknown): number => seen.push(inspect(value, { depth: 10, showHidden: true }), JSON.stringify(value) ?? '');
+const onEvent = (event: unknown): void => {
+  events.push(event as LockEvent);
+  show(event);
+};
+const log = (...args: unknown[]): void => args.forEach(show);
+const LOGGER = { log, error: log, warn: log, debug: log, verbose: log, fatal: log };
+
+beforeEach(async () => {
+  [seen, errors, events] = [[], [], []];
+  secrets = new Set();
+  server = await RedisServer.start();
+  monitor = await server.client.monitor();
+  monitor.on('monitor', (_time: string, args: string[]) => args.forEach((arg) => (arg.match(UUID) ?? []).forEach((id) => secrets.add(id))));
+  Logger.overrideLogger(LOGGER);
+  subscribe(LOCK_CHANNEL, onEvent);
+  jest.spyOn(process, 'emitWarning').mockImplementation(show);
+});
+afterEach(async () => {
+  unsubscribe(LOCK_CHANNEL, onEvent);
+  jest.restoreAllMocks();
+  Logger.overrideLogger(true);
+  monitor.disconnect();
+  await server.stop();
+});
+
+/** What somebody who logs an error could show of it. */
+async function fails(call: Promise<unknown>): Promise<void> {
+  const error = await call.then(
+    () => Promise.reject(new Error('nothing was thrown')),
+    (failure: LockError) => failure,
+  );
+  errors.push(error);
+  show(error);
+  show(error.cause);
+  seen.push(error.message, error.stack ?? '', String(error));
+}
+
+function expectNoSecrets(): void {
+  const told = seen.join('\n');
+  expect([...secrets].filter((secret) => told.includes(secret))).toEqual([]);
+}
+
+@Controller()
+class Customers {
+  @Get('busy')
+  @DistributedLock({ key: 'taken', wait: 0 })
+  async busy(): Promise<void> {}
+
+  @Get('lost')
+  @DistributedLock({ key: 'k', ttl: 100, renew: false })
+  async lost(): Promise<void> {
+    await sleep(150);
+  }
+}
+
+async function openStore(): Promise<RedisLockStore> {
+  const store = new RedisLockStore(server.url);
+  await store.open({ prefix: 'lock', warn: (message) => void seen.push(message) });
+  return store;
+}
+
+describe('owners, holds and tickets', () => {
+  test('are random UUIDs, new for each acquisition', async () => {
+    const store = await openStore();
+    const locks = makeLocks(store);
+    const ids: string[] = [];
+    for (let round = 0; round < 100; round++) {
+      await locks.withLock('k', async ({ ticket, fence }) => {
+        const { owner = '', ...others } = await server.client.hgetall('lock:lock:{k}');
+        const [hold] = Object.keys(others).flatMap((field) => field.split('hold:').slice(1));
+        ids.push(owner, hold as string);
+        expect(JSON.parse(Buffer.from(ticket, 'base64url').toString())).toEqual([['k', owner, fence]]);
+      });
+    }
+    expect(new Set(ids).size).toBe(200);
+    expect(ids.filter((id) => id.replace(UUID, '') !== '')).toEqual([]);
+    await store.close();
+  });
+
+  test('are in no log, event, warning, inspection and HTTP answer, and in no error, wherever one looks', async () => {
+    const store = await openStore();
+    const few = makeLocks(await openStore(), { maxWaiters: { perKey: 0, perProcess: 0 } });
+    const module = await Test.createTestingModule({
+      imports: [LockModule.forRoot({ store: new RedisLockStore(server.url) })],
+      controllers: [Customers],
+    }).compile();
+    const app = module.createNestApplication({ logger: LOGGER });
+    await app.init();
+    const locks = module.get(LockService);
+    const others = makeLocks(store);
+    const ticketOf = (ticket: string): string => (secrets.add(ticket), ticket);
+
+    // Not acquired: busy, aborted, too many, a cycle.
+    const taken = await locks.acquire('taken', { by: 'Balance.credit' });
+    const ticket = ticketOf(taken.ticket);
+    await fails(others.acquire('taken', { wait: 30 }));
+    await fails(others.acquire('taken', { signal: AbortSignal.timeout(30) }));
+    await fails(few.acquire('taken'));
+    await fails(taken.run(() => cycle(locks)));
+    show(await others.inspect('taken'));
+
+    // Lost: expired, forced, released, maxHold, gone.
+    await fails(locks.withLock('k', { ttl: 100, renew: false }, () => sleep(150)));
+    await fails(locks.withLock('k', { ttl: 200, maxHold: 20 }, () => sleep(400)));
+    await fails(locks.withLock('k', () => server.client.del('lock:lock:{k}')));
+    await fails(locks.withLock('k', async ({ fence }) => others.forceRelease('k', { fence }).then(() => sleep(100))));
+    const released = await locks.acquire('k');
+    await Promise.all([released.release(), released.release()]);
+    await fails(Promise.resolve().then(() => released.assertHeld()));
+
+    // Tickets: of another key, changed, of a lock that has ended, one too many.
+    const ended = ticketOf(await locks.withLock('ended', (lock) => lock.ticket));
+    await fails(others.acquire('k', { ticket }));
+    await fails(others.acquire('taken', { ticket: ticket.slice(0, -9) }));
+    await fails(others.acquire('ended', { ticket: ended }));
+
+    // Keys and options.
+    await fails(locks.acquire(''));
+    await fails(locks.acquire('k', { ttl: 1 }));
+
+    // HTTP, as Nest answers by itself, and with the filter.
+    const http = request(app.getHttpServer());
+    for (const filter of [false, true]) {
+      if (filter) {
+        app.useGlobalFilters(new LockExceptionFilter());
+      }
+      for (const path of ['busy', 'lost']) {
+        const { status, text, headers } = await http.get(`/${path}`);
+        expect(status).toBe(path === 'busy' ? 423 : 500);
+        show([text, headers]);
+        seen.push(text);
+      }
+    }
+
+    // A server that refuses, and one that is gone: ioredis puts the command and its arguments into its errors.
+    const kept = await locks.acquire('kept', { ttl: 1_000 });
+    ticketOf(kept.ticket);
+    await server.client.acl('SETUSER', 'default', '-evalsha', '-eval');
+    await fails(locks.acquire('k', { wait: 0 }));
+    await sleep(500);
+    await server.client.acl('SETUSER', 'default', '+evalsha', '+eval');
+    await server.client.config('SET', 'maxmemory', '1');
+    await fails(locks.acquire('k', { wait: 0 }));
+    await server.kill();
+    await fails(locks.acquire('k', { wait: 0 }));
+    await kept.release();
+    await app.close();
+    await fails(locks.acquire('k'));
+    await Promise.all([store.close(), few.shutdown()]);
+
+    expect(new Set(errors.map((error) => ('reason' in error ? `${error.code} ${String(error.reason)}` : error.code)))).toEqual(
+      new Set([
+        ...['busy', 'aborted', 'tooManyWaiters', 'cycle', 'shutdown'].map((reason) => `LOCK_NOT_ACQUIRED ${reason}`),
+        ...['expired', 'maxHold', 'forced', 'released'].map((reason) => `LOCK_LOST ${reason}`),
+        'LOCK_CONFIGURATION',
+        'LOCK_KEY',
+        'LOCK_STORE',
+      ]),
+    );
+    expect(new Set(events.map(({ type }) => type))).toEqual(
+      new Set(['acquired', 'waited', 'released', 'lost', 'releaseFailed', 'storeUnavailable']),
+    );
+    for (const said of ['was released twice', "store 'default' is unavailable", 'Customers.lost was lost', 'Mapped {/busy']) {
+      expect(seen.some((text) => text.includes(said))).toBe(true);
+    }
+    expect(secrets.size).toBeGreaterThan(40);
+    expectNoSecrets();
+  });
+
+  test('are not shown by a lock that is logged, nor by what refers to it', async () => {
+    const store = await openStore();
+    await makeLocks(store).withLock(['a', 'b'], async (lock) => {
+      secrets.add(lock.ticket);
+      show(lock);
+      show({ request: { locks: [lock, currentLock()] } });
+      // Node before 24 keeps the async context on timers and sockets, where inspecting them shows it.
+      const timer = setTimeout(() => undefined, 1);
+      seen.push(inspect(timer, { depth: 10, showHidden: true }));
+      expect(JSON.parse(JSON.stringify(lock))).toEqual({ keys: ['a', 'b'], fences: [lock.fenceOf('a'), lock.fenceOf('b')], isHeld: true });
+    });
+    await sleep(20);
+    expect(secrets.size).toBeGreaterThan(2);
+    expectNoSecrets();
+    await store.close();
+  });
+});
+
+/** Two calls that wait for each other. */
+async function cycle(locks: LockService): Promise<unknown> {
+  const both = (first: string, second: string): Promise<unknown> =>
+    locks.withLock(first, async () => sleep(20).then(() => locks.withLock(second, () => undefined)));
+  return Promise.all([both('a', 'b'), both('b', 'a')]);
+}
