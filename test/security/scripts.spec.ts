@@ -1,0 +1,91 @@
+import 'reflect-metadata';
+import type { Redis } from 'ioredis';
+import { randomUUID } from 'node:crypto';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { outsideLocks } from '../../lib/core/context';
+import { writeTicket } from '../../lib/core/ticket';
+import { RedisLockStore } from '../../lib/redis/redis-lock-store';
+import * as scripts from '../../lib/redis/scripts';
+import { makeLocks } from '../support/make-locks';
+import { RedisServer } from '../support/redis-server';
+
+const HOSTILE = [
+  `') redis.call('FLUSHALL') --`,
+  `]] redis.call('FLUSHALL') --`,
+  '"\r\nFLUSHALL\r\n',
+  '*3\r\n$3\r\nSET\r\n$6\r\ncanary\r\n$4\r\ndead\r\n',
+  '\0\x01\x7f\\"\'`',
+  '${process.exit(1)} %s%d KEYS[1] ARGV[1]',
+  '../{*}[a-z]?',
+] as const;
+/** A prefix has no white space and no braces. */
+const HOSTILE_PREFIX = `');redis.call('FLUSHALL')--`;
+
+let server: RedisServer;
+let monitor: Redis;
+let evaluated: { command: string; body: string; keys: string }[];
+
+beforeEach(async () => {
+  evaluated = [];
+  server = await RedisServer.start();
+  await server.client.set('canary', 'alive');
+  monitor = await server.client.monitor();
+  monitor.on('monitor', (_time: string, [name = '', body = '', keys = '']: string[]) => {
+    const command = name.toLowerCase();
+    if (command.startsWith('eval')) {
+      evaluated.push({ command, body: body.replaceAll('\\n', '\n'), keys });
+    }
+  });
+});
+afterEach(async () => {
+  monitor.disconnect();
+  await server.stop();
+});
+
+/** Takes every script through its paths with a text in every place that a caller fills. */
+async function useEverything(text: string): Promise<void> {
+  const stores = [new RedisLockStore(server.url), new RedisLockStore(server.url)] as const;
+  await Promise.all(stores.map((store) => store.open({ prefix: HOSTILE_PREFIX, warn: (message) => expect(message).toBe('') })));
+  const [locks, others] = [makeLocks(stores[0]), makeLocks(stores[1])];
+  const by = `by ${text}`;
+  for (const known of [false, true]) {
+    if (!known) {
+      await server.client.script('FLUSH');
+    }
+    await locks.withLock(text, { by, ttl: 200 }, async (lock) => {
+      await others.withLock(text, { ticket: lock.ticket, by }, () => undefined);
+      const forged = writeTicket([{ key: text, owner: text, fence: lock.fence }]);
+      await expect(others.acquire(text, { ticket: forged })).rejects.toMatchObject({ code: 'LOCK_LOST' });
+      await expect(others.acquire(text, { wait: 30, by })).rejects.toMatchObject({ reason: 'busy' });
+      expect((await others.inspect(text))?.by).toContain(by);
+      await sleep(150);
+    });
+    await Promise.all([locks, locks, others].map((service) => service.withLock(text, { by }, () => sleep(5))));
+    const held = await locks.acquire(text, { by });
+    expect(await outsideLocks(() => others.forceRelease(text, { fence: held.fence }))).toBe(true);
+  }
+  await Promise.all([locks.shutdown(), others.shutdown()]);
+}
+
+test.each(HOSTILE)('what a caller calls things, such as %p, reaches a script as KEYS and ARGV only', async (text) => {
+  await useEverything(text);
+  const known = new Set(Object.values(scripts).flatMap((script) => [`eval ${script.source}`, `evalsha ${script.sha}`]));
+  const sent = new Set(evaluated.map(({ command, body }) => `${command} ${body}`));
+  expect([...sent].filter((one) => !known.has(one))).toEqual([]);
+  // Each script was seen, by its hash at least; the number of its keys never depends on what they are called.
+  for (const { name, sha, source } of Object.values(scripts)) {
+    const keys = new Set(evaluated.filter(({ body }) => body === sha || body === source).map((one) => one.keys));
+    expect([name, keys.size]).toEqual([name, 1]);
+  }
+  expect(evaluated.some(({ command }) => command === 'eval')).toBe(true);
+  expect(await server.client.get('canary')).toBe('alive');
+});
+
+test('the sources of the scripts are the same in every process, whatever was locked', async () => {
+  const before = Object.values(scripts).map(({ sha }) => sha);
+  await useEverything(`key ${randomUUID()}`);
+  expect(Object.values(scripts).map(({ sha }) => sha)).toEqual(before);
+  const loaded = await server.client.script('EXISTS', ...before);
+  expect(loaded).toEqual(before.map(() => 1));
+  expect(await server.client.info('memory')).toMatch(new RegExp(`^number_of_cached_scripts:${before.length}\\r?$`, 'm'));
+});
