@@ -90,7 +90,10 @@ export class RedisSubscriber {
       () => {
         this.#answered = true;
       },
-      () => undefined,
+      (error: Error) => {
+        // A user without +ping is refused, which is an answer too.
+        this.#answered ||= error.name === 'ReplyError';
+      },
     );
   }
 }

@@ -1,4 +1,5 @@
 import 'reflect-metadata';
+import { jest } from '@jest/globals';
 import { Redis } from 'ioredis';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { inspect } from 'node:util';
@@ -467,6 +468,56 @@ describe('access control', () => {
     expect(warnings).toEqual([]);
     await own.close();
     await replica.stop();
+  });
+
+  const without = (missing: string): Promise<RedisLockStore> => connectAs(...PLACES, ...RIGHTS.filter((right) => right !== missing));
+
+  test.each([
+    ['+publish', /Redis refused PUBLISH on lock:wake:\*: NOPERM .*'publish'.* every 300 ms/],
+    ['+subscribe', /Redis refused SUBSCRIBE on lock:wake:\*: NOPERM .*'subscribe'.* every 300 ms/],
+  ])('without %s a warning names it, and waiters look for their turn themselves', async (right, warning) => {
+    const own = await without(right);
+    await sleep(100);
+    expect(warnings).toEqual([expect.stringMatching(warning)]);
+    const [limited, other] = [makeLocks(own), makeLocks(await openStore(server.url))];
+    // Whoever releases tells, and whoever waits hears: each of the two may be the one who cannot.
+    for (const [holder, waiter] of [[limited, other] as const, [other, limited] as const]) {
+      const held = await holder.acquire('k');
+      const waiting = waiter.withLock('k', () => performance.now());
+      await sleep(100);
+      const releasedAt = performance.now();
+      await held.release();
+      expect((await waiting) - releasedAt).toBeLessThan(900);
+    }
+    await Promise.all([limited.shutdown(), other.shutdown()]);
+  });
+
+  test('without +info locks work, and nothing is known of the policy', async () => {
+    const skipped = jest.spyOn(console, 'warn').mockImplementation(() => undefined);
+    await server.client.config('SET', 'maxmemory-policy', 'allkeys-lru');
+    const own = await without('+info');
+    expect(await makeLocks(own).withLock('k', () => 'ran')).toBe('ran');
+    expect(warnings).toEqual([]);
+    expect(skipped.mock.calls.flat().join(' ')).toMatch(/INFO/);
+    await own.close();
+    skipped.mockRestore();
+  });
+
+  test('without +ping the subscription stands: a refusal is an answer too', async () => {
+    const own = await without('+ping');
+    const subscribers = async (): Promise<string[]> =>
+      String(await server.client.call('CLIENT', 'LIST', 'TYPE', 'pubsub'))
+        .split('\n')
+        .filter((line) => line.includes('user=locker'));
+    const idOf = (line: string | undefined): string | undefined => /\bid=(\d+)/.exec(line ?? '')?.[1];
+    await sleep(100);
+    const [before] = await subscribers();
+    // Two pings: the second one would find that the first was not answered.
+    await sleep(10_800);
+    expect((await subscribers()).map(idOf)).toEqual([idOf(before)]);
+    expect(idOf(before)).toBeDefined();
+    expect(warnings).toEqual([]);
+    await own.close();
   });
 
   test('a key outside of the rights is named as a key', async () => {
