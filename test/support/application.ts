@@ -1,0 +1,81 @@
+import { fork, type ChildProcess } from 'node:child_process';
+import { once } from 'node:events';
+import { get } from 'node:http';
+import { setTimeout as sleep } from 'node:timers/promises';
+
+/** What the application says of its work. */
+export interface Told {
+  readonly event: 'listening' | 'held' | 'ran' | 'told' | 'ended' | 'rejected' | 'answered' | 'closed';
+  readonly key?: string;
+  readonly code?: string;
+  readonly reason?: string;
+  readonly port?: number;
+  readonly tookMs?: number;
+}
+
+/** An HTTP application in a process of its own: `test/fixtures/application.mjs`. */
+export class Application {
+  readonly child: ChildProcess;
+  readonly told: Told[] = [];
+  output = '';
+  #port = 0;
+
+  private constructor(url: string, hooks: boolean) {
+    this.child = fork('test/fixtures/application.mjs', [url, hooks ? 'hooks' : ''], {
+      execArgv: ['--unhandled-rejections=strict'],
+      silent: true,
+    });
+    this.child.on('message', (told) => this.told.push(told as Told));
+    for (const stream of [this.child.stdout, this.child.stderr]) {
+      stream?.on('data', (data) => (this.output += String(data)));
+    }
+  }
+
+  static async start(url: string, { hooks }: { hooks: boolean }): Promise<Application> {
+    const application = new Application(url, hooks);
+    application.#port = (await application.until('listening')).port as number;
+    return application;
+  }
+
+  /** Starts work besides requests. */
+  begin(task: 'hold' | 'run' | 'close', key = '', options: object = {}): void {
+    this.child.send({ task, key, options });
+  }
+
+  /** The first time that it said so. */
+  async until(event: Told['event'], key?: string): Promise<Told> {
+    for (;;) {
+      const found = this.told.find((one) => one.event === event && (key === undefined || one.key === key));
+      if (found) {
+        return found;
+      }
+      if (this.child.exitCode !== null || this.child.signalCode !== null) {
+        throw new Error(`the application ended before it said '${event}': ${this.output}`);
+      }
+      await sleep(5);
+    }
+  }
+
+  /** Where in the order of all that was said; -1 for what never was. */
+  positionOf(event: Told['event'], key?: string): number {
+    return this.told.findLastIndex((one) => one.event === event && (key === undefined || one.key === key));
+  }
+
+  /** A request on a connection of its own; the status, or the code of the error of the connection. */
+  async request(key: string, ms: number): Promise<number | string> {
+    return new Promise((resolve) => {
+      get({ port: this.#port, host: '127.0.0.1', path: `/${key}/${ms}`, agent: false }, (response) => {
+        response.resume();
+        response.on('end', () => resolve(response.statusCode ?? 0));
+      }).on('error', (error: NodeJS.ErrnoException) => resolve(error.code ?? error.message));
+    });
+  }
+
+  /** Its exit code, or the signal that ended it. */
+  async end(): Promise<number | NodeJS.Signals | null> {
+    if (this.child.exitCode === null && this.child.signalCode === null) {
+      await once(this.child, 'exit');
+    }
+    return this.child.exitCode ?? this.child.signalCode;
+  }
+}
