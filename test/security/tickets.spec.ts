@@ -1,0 +1,76 @@
+import { randomUUID } from 'node:crypto';
+import { readTicket, writeTicket } from '../../lib/core/ticket';
+import type { LockService } from '../../lib/lock.service';
+import { makeLocks } from '../support/make-locks';
+import { STORES, type StorePlace } from '../support/stores';
+
+describe.each(Object.entries(STORES))('a ticket of the %s store', (_name, { start }) => {
+  let place: StorePlace;
+  let locks: LockService;
+  let elsewhere: LockService;
+  beforeAll(async () => {
+    place = await start();
+    locks = makeLocks(await place.connect());
+    elsewhere = makeLocks(await place.connect());
+  });
+  afterAll(() => place.stop());
+
+  /** The code of the error with which the ticket is refused; `entered` where it is not. */
+  async function enter(key: string, ticket: unknown): Promise<string> {
+    return elsewhere.withLock(key, { ticket: ticket as string, wait: 0 }, () => 'entered').catch(({ code }: { code: string }) => code);
+  }
+
+  test('that was changed in any character is refused', async () => {
+    const held = await locks.acquire('k');
+    const { ticket } = held;
+    const meant = JSON.stringify(readTicket(ticket, 'k'));
+    for (let at = 0; at < ticket.length; at++) {
+      const changed = ticket.slice(0, at) + (ticket[at] === 'A' ? 'B' : 'A') + ticket.slice(at + 1);
+      // The last character has bits that stand for nothing.
+      const same = Buffer.from(changed, 'base64url').equals(Buffer.from(ticket, 'base64url'));
+      expect([at, await enter('k', changed)]).toEqual([at, same ? 'entered' : expect.stringMatching(/^LOCK_(LOST|CONFIGURATION)$/)]);
+    }
+    expect(JSON.stringify(readTicket(ticket, 'k'))).toBe(meant);
+    expect(await locks.inspect('k')).toMatchObject({ holds: 1, fence: held.fence });
+    await held.release();
+  });
+
+  test('enters no other key, though its text says so', async () => {
+    const [mine, other] = [await locks.acquire('mine'), await elsewhere.acquire('other')];
+    const { owner, fence } = readTicket(mine.ticket, 'mine');
+    for (const key of ['other', 'free']) {
+      for (const number of [fence, other.fence]) {
+        expect(await enter(key, writeTicket([{ key, owner, fence: number }]))).toBe('LOCK_LOST');
+      }
+    }
+    expect(await locks.inspect('other')).toMatchObject({ holds: 1 });
+    expect(await locks.inspect('free')).toBeNull();
+    await Promise.all([mine.release(), other.release()]);
+  });
+
+  test('cannot be made up by who knows the key and the fence, which are no secrets', async () => {
+    const held = await locks.acquire('k');
+    for (const owner of ['', 'false', 'nil', 'k', 'owner', String(held.fence), randomUUID()]) {
+      expect(await enter('k', writeTicket([{ key: 'k', owner, fence: held.fence }]))).toBe('LOCK_LOST');
+    }
+    expect(await locks.inspect('k')).toMatchObject({ holds: 1 });
+    await held.release();
+  });
+
+  test.each([[''], ['null'], [null], [42], [{}], [['k']]])(
+    'that is %p is refused, and the call does not go on without one',
+    async (ticket) => {
+      expect(await enter('k', ticket)).toBe('LOCK_CONFIGURATION');
+    },
+  );
+
+  test('is of no use to who has another one of the same key from before', async () => {
+    const before = await locks.withLock('k', ({ ticket }) => ticket);
+    const held = await locks.acquire('k');
+    expect(await enter('k', before)).toBe('LOCK_LOST');
+    // Nor with the fence of now.
+    expect(await enter('k', writeTicket([{ ...readTicket(before, 'k'), fence: held.fence }]))).toBe('LOCK_LOST');
+    expect(await enter('k', held.ticket)).toBe('entered');
+    await held.release();
+  });
+});
