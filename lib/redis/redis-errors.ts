@@ -22,7 +22,7 @@ const PLAIN_WORDS: readonly (readonly [RegExp, string])[] = [
 export function toLockError(error: unknown, key: string, connectionError: Error | undefined, script?: Script): LockError {
   const failure = error instanceof Error ? error : new Error(String(error));
   const isReply = failure.name === 'ReplyError';
-  const cause = withoutCommand(isReply ? failure : (connectionError ?? failure));
+  const cause = withoutCommand(isReply ? failure : ofNode(connectionError ?? failure));
   const subject = key === '' ? '' : `Lock "${key}": `;
   const said = plainWords(cause.message);
   if (HOPELESS.test(cause.message)) {
@@ -49,6 +49,11 @@ export function setupError(refusal: Error): LockConfigurationError {
     '',
     { cause },
   );
+}
+
+/** Where no node of a cluster could be used, ioredis says why only in the error of the last one. */
+function ofNode(error: Error): Error {
+  return 'lastNodeError' in error && error.lastNodeError instanceof Error ? error.lastNodeError : error;
 }
 
 /** ioredis adds the command to its errors, and with it owners and passwords, which must not reach a log. */

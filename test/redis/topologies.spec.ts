@@ -4,7 +4,8 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { promisify } from 'node:util';
+import { inspect, promisify } from 'node:util';
+import { LockConfigurationError } from '../../lib/core/errors';
 import { RedisLockStore } from '../../lib/redis/redis-lock-store';
 import { makeLocks } from '../support/make-locks';
 import { freePort, RedisServer } from '../support/redis-server';
@@ -95,4 +96,18 @@ test('a Sentinel client is accepted', async () => {
   await store.close();
   client.disconnect();
   sentinel.kill('SIGKILL');
+});
+
+test('a wrong password of a Cluster fails at start, naming what to correct and not the password', async () => {
+  const node = await start('--cluster-enabled', 'yes', '--cluster-config-file', 'locked.conf');
+  await node.client.call('CLUSTER', 'ADDSLOTSRANGE', '0', '16383');
+  await node.client.config('SET', 'requirepass', 'right');
+  const client = new Cluster([{ host: '127.0.0.1', port: node.port }], { redisOptions: { password: 'wrong-password' }, lazyConnect: true });
+  const store = new RedisLockStore(client);
+  const error = (await store.open({ prefix: 'lock', warn: () => undefined }).catch((failure: unknown) => failure)) as Error;
+  await store.close();
+  client.disconnect();
+  expect(error).toBeInstanceOf(LockConfigurationError);
+  expect(error.message).toMatch(/WRONGPASS.*Correct the user name and password/);
+  expect(inspect(error, { depth: 10, showHidden: true })).not.toContain('wrong-password');
 });
