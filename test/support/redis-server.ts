@@ -75,9 +75,13 @@ export class RedisServer {
     await this.kill();
   }
 
-  /** Resolves when so many replicas have loaded what this server has, and follow it. */
+  /** Resolves when so many replicas have what this server has, and follow it: one that is online may still be loading. */
   async replicasOnline(count: number): Promise<void> {
-    await until(`${count} replicas`, async () => [...(await this.client.info('replication')).matchAll(/state=online/g)].length >= count);
+    await until(`${count} replicas`, async () => {
+      // What WAIT answers for.
+      await this.client.publish('replicas', '');
+      return (await this.client.wait(count, 1_000)) >= count;
+    });
   }
 
   /** How often each command was run, scripts' inner commands included. */
