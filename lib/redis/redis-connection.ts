@@ -1,6 +1,6 @@
 import { LockConfigurationError, type LockError } from '../core/errors.js';
 import { CommandTimeouts } from './command-timeouts.js';
-import { makeConnection, reconnect, type Connection, type RedisSource, type Socket } from './redis-client.js';
+import { makeConnection, reconnect, type Connection, type Pipeline, type RedisSource, type Socket } from './redis-client.js';
 import { setupError, toLockError } from './redis-errors.js';
 import type { Script } from './scripts.js';
 
@@ -38,14 +38,14 @@ export class RedisConnection {
 
   /** Runs a script within min(ttl / 4, 1 s). */
   run(script: Script, key: string, keys: readonly string[], args: readonly (string | number)[], ttlMs: number): Promise<unknown> {
-    return this.#send(script, key, limitOf(ttlMs), (connection, how, code) => connection[how](code, keys.length, ...keys, ...args));
+    return this.#run(script, key, keys, args, limitOf(ttlMs), 0, 0);
   }
 
   /**
    * Runs a script that writes, and waits until so many replicas have what it wrote, for half as long as `run` may take: the
    * answer still comes in time. Nothing else is answered on the connection meanwhile.
    */
-  runOnReplicas(
+  async runOnReplicas(
     script: Script,
     key: string,
     keys: readonly string[],
@@ -56,21 +56,8 @@ export class RedisConnection {
     const limitMs = limitOf(ttlMs);
     // For WAIT, 0 is for ever.
     const withinMs = Math.max(1, Math.floor(limitMs / 2));
-    return this.#send(script, key, limitMs, async (connection, how, code) => {
-      const pipeline = connection.pipeline();
-      pipeline[how](code, keys.length, ...keys, ...args);
-      pipeline.wait(replicas, withinMs);
-      const replies = await pipeline.exec();
-      const failure = replies?.find(([error]) => error)?.[0];
-      if (failure?.message.startsWith('MOVED')) {
-        // ioredis follows what a single command is told, and not what one of several is.
-        connection.refreshSlotsCache?.();
-      }
-      if (failure) {
-        throw failure;
-      }
-      return { reply: replies?.[0]?.[1], confirmed: Number(replies?.[1]?.[1]), withinMs };
-    });
+    const [reply, confirmed] = (await this.#run(script, key, keys, args, limitMs, replicas, withinMs)) as readonly unknown[];
+    return { reply, confirmed: Number(confirmed), withinMs };
   }
 
   /** What the server tells of itself; empty where that is forbidden, which the store can do without. */
@@ -100,12 +87,15 @@ export class RedisConnection {
     this.#connection?.disconnect();
   }
 
-  async #send<T>(
+  async #run(
     script: Script,
     key: string,
+    keys: readonly string[],
+    args: readonly (string | number)[],
     limitMs: number,
-    send: (connection: Connection, how: 'evalsha' | 'eval', code: string) => Promise<T>,
-  ): Promise<T> {
+    replicas: number,
+    withinMs: number,
+  ): Promise<unknown> {
     try {
       this.#refuseClosed();
       const connection = this.#connection ?? (await this.open());
@@ -116,12 +106,12 @@ export class RedisConnection {
         this.#cork(connection);
       }
       try {
-        return await this.#timeouts.bound(send(connection, 'evalsha', script.sha), limitMs);
+        return await this.#timeouts.bound(send(connection, 'evalsha', script.sha, keys, args, replicas, withinMs), limitMs);
       } catch (error) {
         if (!(error instanceof Error && error.message.startsWith('NOSCRIPT'))) {
           throw error;
         }
-        return await this.#timeouts.bound(send(connection, 'eval', script.source), limitMs);
+        return await this.#timeouts.bound(send(connection, 'eval', script.source, keys, args, replicas, withinMs), limitMs);
       }
     } catch (error) {
       throw this.#lockError(error, key, script);
@@ -188,6 +178,41 @@ export class RedisConnection {
   #lockError(error: unknown, key: string, script?: Script): LockError {
     return error instanceof LockConfigurationError ? error : toLockError(error, key, this.#connectionError, script);
   }
+}
+
+/** Sends a script; where replicas have to confirm it, with the WAIT that follows it. */
+function send(
+  connection: Connection,
+  how: 'evalsha' | 'eval',
+  code: string,
+  keys: readonly string[],
+  args: readonly (string | number)[],
+  replicas: number,
+  withinMs: number,
+): Promise<unknown> {
+  return replicas === 0
+    ? connection[how](code, keys.length, ...keys, ...args)
+    : both(
+        connection,
+        connection
+          .pipeline()
+          [how](code, keys.length, ...keys, ...args)
+          .wait(replicas, withinMs),
+      );
+}
+
+/** The two replies of a pipeline; rejects with the first error of either. */
+async function both(connection: Connection, pipeline: Pipeline): Promise<readonly unknown[]> {
+  const replies = (await pipeline.exec()) ?? [];
+  const failure = replies.find(([error]) => error)?.[0];
+  if (failure?.message.startsWith('MOVED')) {
+    // ioredis follows what a single command is told, and not what one of several is.
+    connection.refreshSlotsCache?.();
+  }
+  if (failure) {
+    throw failure;
+  }
+  return replies.map(([, reply]) => reply);
 }
 
 function limitOf(ttlMs: number): number {
