@@ -19,7 +19,10 @@ import type { Topology } from './topologies/topology.js';
 const LEASE_MS = 1_000;
 const WORKERS = 4;
 /** Names with what could be mistaken for a name of the store's own. */
-const KEYS = { busy: ['a', '{a}', '{a}:queue', 'account 42', 'account 43', 'é%'], quiet: ['quiet', 'lock:quiet'] };
+const KEYS = {
+  busy: ['a', '{a}', '{a}:queue', 'account 42', 'account 43', 'account 44', 'account:45', 'é%'],
+  quiet: ['quiet', 'lock:quiet'],
+};
 const ALL_KEYS = [...KEYS.busy, ...KEYS.quiet];
 /** How long the calls that wait at the end may take altogether, in milliseconds. */
 const DRAIN_MS = 3_000;
