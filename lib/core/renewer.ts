@@ -34,7 +34,7 @@ export class Renewer {
   /** Starts to keep a hold that was just granted. */
   add(hold: Hold, renew: boolean): void {
     const now = this.#clock.monotonic();
-    hold.renewAt = renew ? nextRenewal(hold, now) : Infinity;
+    hold.renewAt = renew ? nextRenewal(hold, now, hold.ttlMs) : Infinity;
     this.#holds.add(hold);
     this.#wakeBy(Math.min(dueAt(hold), now + LONGEST_PAUSE_MS), now);
   }
@@ -148,19 +148,22 @@ export class Renewer {
       }
       if (hold.lingering || !hold.overdue) {
         // An unknown outcome moves nothing: the old deadline stands, and the renewal is tried again before it.
-        hold.renewAt = renewed ? nextRenewal(hold, now) : now + Math.min(ttlMs / 10, LONGEST_PAUSE_MS);
+        hold.renewAt = renewed ? nextRenewal(hold, now, ttlMs) : now + Math.min(ttlMs / 10, LONGEST_PAUSE_MS);
       }
       this.#wakeBy(dueAt(hold), now);
     });
   }
 }
 
-/** A third of the ttl, up to a tenth earlier, so that processes that started together drift apart; for `minHold`, once. */
-function nextRenewal(hold: Hold, now: number): number {
+/**
+ * A third of the ttl that was asked for, up to a tenth earlier, so that processes that started together drift apart; for
+ * `minHold`, once. A nested call may have raised the hold's ttl since, which is not granted yet.
+ */
+function nextRenewal(hold: Hold, now: number, ttlMs: number): number {
   if (hold.lingering) {
     return hold.deadline < hold.minHoldAt ? now : Infinity;
   }
-  return now + (hold.ttlMs / 3) * (1 - Math.random() / 10);
+  return now + (ttlMs / 3) * (1 - Math.random() / 10);
 }
 
 function dueAt(hold: Hold): number {

@@ -237,3 +237,17 @@ test('calls of which each outlives the one that made it do not grow a chain', as
   await step(50, Promise.resolve());
   expect(deepest).toBeLessThanOrEqual(2);
 });
+
+test('a nested call that asks for more while a renewal is on its way does not put the next one off', async () => {
+  let answer: ((held: boolean[]) => void) | undefined;
+  const renew = store.renew.bind(store);
+  const locks = makeLocks(store, { clock });
+  await locks.withLock('k', { ttl: 300 }, async (lock) => {
+    store.renew = (holds) => renew(holds).then((held) => new Promise((resolve) => (answer = () => resolve(held))));
+    await jest.advanceTimersByTimeAsync(105);
+    store.renew = renew;
+    await locks.withLock('k', { ttl: 60_000 }, () => answer?.([true]));
+    await jest.advanceTimersByTimeAsync(1_000);
+    expect(lock.remainingMs()).toBeGreaterThan(50_000);
+  });
+});
