@@ -20,13 +20,22 @@ export class Timeline {
 
   /** Runs what is due until then. */
   runUntil(end: number): void {
+    while (this.runNext(end)) {
+      // Each event may bring others.
+    }
+    this.now = end;
+  }
+
+  /** Runs the soonest event that is due until then; false where there is none. */
+  runNext(end: number): boolean {
     for (let next = this.#events.at(-1); next && next.at <= end; next = this.#events.at(-1)) {
       this.#events.pop();
       if (!next.cancelled) {
         this.now = next.at;
         next.run();
+        return true;
       }
     }
-    this.now = end;
+    return false;
   }
 }

@@ -1,0 +1,339 @@
+import type { Edit } from './library.js';
+
+/** A defect of the library that the scenarios must find, and how it shows. */
+export interface Defect {
+  readonly defect: string;
+  readonly finding: RegExp;
+  readonly edits: readonly Edit[];
+  /** Of the scenarios that show it soon; 1 where nothing is said. */
+  readonly seed?: number;
+}
+
+export const DEFECTS: readonly Defect[] = [
+  {
+    defect: 'the deadline of a grant is counted from the reply',
+    finding: /though its lease is over/,
+    edits: [
+      {
+        file: 'core/attempt.ts',
+        from: `return { outcome: 'granted', sentAt };`,
+        to: `return { outcome: 'granted', sentAt: clock.monotonic() };`,
+      },
+    ],
+  },
+  {
+    defect: 'the deadline of a renewal is counted from the reply',
+    finding: /though its lease is over/,
+    edits: [
+      {
+        file: 'core/renewer.ts',
+        from: 'hold.extend(sentAt, ttlMs)',
+        to: 'hold.extend(now, ttlMs)',
+      },
+    ],
+  },
+  {
+    defect: 'the wall clock decides about leases',
+    finding: /though its lease is over|without a cause/,
+    edits: [
+      {
+        file: 'core/holds.ts',
+        from: 'return this.#clock.monotonic();',
+        to: 'return this.#clock.wall();',
+      },
+    ],
+  },
+  {
+    defect: 'clocks may not run at different speeds',
+    finding: /though its lease is over/,
+    edits: [
+      {
+        file: 'core/lease.ts',
+        from: 'sentAt + ttlMs * 0.99 - 2',
+        to: 'sentAt + ttlMs',
+      },
+    ],
+  },
+  {
+    defect: 'a grant that comes after its own deadline counts',
+    finding: /lost without a loss/,
+    edits: [
+      {
+        file: 'core/attempt.ts',
+        from: 'if (store.expires && ',
+        to: 'if (false && ',
+      },
+    ],
+  },
+  {
+    defect: 'an attempt of unknown outcome is not given back',
+    finding: /has ended, and left/,
+    edits: [
+      {
+        file: 'core/contender.ts',
+        from: 'if (unknown) {',
+        to: 'if (false) {',
+      },
+    ],
+  },
+  {
+    defect: 'a grant for a call that was aborted is not given back',
+    finding: /has ended, and left/,
+    seed: 5,
+    edits: [
+      {
+        file: 'core/contender.ts',
+        from: `          this.#releases.abandon(hold);
+          renewIdentity(hold);`,
+        to: '          renewIdentity(hold);',
+      },
+    ],
+  },
+  {
+    defect: 'an aborted call waits on',
+    finding: /was aborted, and goes on/,
+    edits: [
+      {
+        file: 'core/locks.ts',
+        from: 'return signal ? orAbort(entering, entry, signal) : entering;',
+        to: 'return entering;',
+      },
+    ],
+  },
+  {
+    defect: 'leases are not renewed',
+    finding: /without a cause/,
+    edits: [
+      {
+        file: 'core/renewer.ts',
+        from: 'hold.renewAt = renew ? nextRenewal(hold, now, hold.ttlMs) : Infinity;',
+        to: 'hold.renewAt = Infinity;',
+      },
+    ],
+  },
+  {
+    defect: 'a renewal without an answer counts as a loss',
+    finding: /without a cause/,
+    edits: [
+      {
+        file: 'core/renewer.ts',
+        from: 'held?.[index] === false',
+        to: '!held?.[index]',
+      },
+    ],
+  },
+  {
+    defect: 'a renewal that says that the lock is gone is not heard',
+    finding: /though its lease is over/,
+    edits: [
+      {
+        file: 'core/renewer.ts',
+        from: 'held?.[index] === false',
+        to: 'false',
+      },
+    ],
+  },
+  {
+    defect: 'nobody watches the deadline',
+    finding: /was not told/,
+    edits: [
+      {
+        file: 'core/renewer.ts',
+        from: 'now >= hold.deadline',
+        to: 'false',
+      },
+    ],
+  },
+  {
+    defect: 'the code is not told of a loss',
+    finding: /was not told/,
+    edits: [
+      {
+        file: 'core/holds.ts',
+        from: 'frame.tell(loss);',
+        to: '',
+      },
+    ],
+  },
+  {
+    defect: 'a loss is told each time that it is seen',
+    finding: /told twice/,
+    edits: [
+      {
+        file: 'core/holds.ts',
+        from: `    if (hold.lost) {
+      return hold.lost;
+    }
+    const loss`,
+        to: '    const loss',
+      },
+      {
+        file: 'core/holds.ts',
+        from: `    this.#forget(hold);
+    hold.lost = loss;`,
+        to: '    hold.lost = loss;',
+      },
+    ],
+  },
+  {
+    defect: 'the next caller in the process waits for the body of a lost lock',
+    finding: /gave up, though|cannot be had/,
+    edits: [
+      {
+        file: 'core/holds.ts',
+        from: `    this.#passTurn(hold);
+    return loss;`,
+        to: '    return loss;',
+      },
+    ],
+  },
+  {
+    defect: 'nobody looks again at a lock that was busy',
+    finding: /gave up, though/,
+    edits: [
+      {
+        file: 'core/contender.ts',
+        from: 'return now + Math.min(pauseMs, busy ? busy.remainingMs + 1 : pauseMs);',
+        to: 'return Infinity;',
+      },
+    ],
+  },
+  {
+    defect: 'a call enters the lock of an enclosing call without a look at its lease',
+    finding: /runs without its lease/,
+    edits: [
+      {
+        file: 'core/locks.ts',
+        from: `        if (loss) {
+          throw loss;
+        }
+        return hold;`,
+        to: '        return hold;',
+      },
+    ],
+  },
+  {
+    defect: 'a call re-enters the lock of a call that has left',
+    finding: /lost without a loss/,
+    seed: 3,
+    edits: [
+      {
+        file: 'core/context.ts',
+        from: 'while (at?.hasLeft) {',
+        to: 'while (false) {',
+      },
+    ],
+  },
+  {
+    defect: 'children that were started in parallel run together',
+    finding: /runs beside/,
+    edits: [
+      {
+        file: 'core/hold.ts',
+        from: 'return top === undefined || isAncestor(top, frame);',
+        to: 'return true;',
+      },
+    ],
+  },
+  {
+    defect: 'the first call to leave releases the lock, though others are inside',
+    finding: /though its lease is over|runs without its lease|without a loss|returned, though|was not told/,
+    edits: [
+      {
+        file: 'core/hold.ts',
+        from: 'if (this.#stack.length === 0) {',
+        to: 'if (true) {',
+      },
+    ],
+  },
+  {
+    defect: 'a lock that is lost while the next is waited for is not taken anew',
+    finding: /lost without a loss/,
+    edits: [
+      {
+        file: 'core/locks.ts',
+        from: 'const lost = at > 0 ?',
+        to: 'const lost = false ?',
+      },
+    ],
+  },
+  {
+    defect: 'a renewal does not look whose the lock is',
+    finding: /can be renewed/,
+    edits: [
+      {
+        file: 'memory/lock-table.ts',
+        from: '!state.holds(hold) || state.grant.fence !== hold.fence',
+        to: 'false',
+      },
+    ],
+  },
+  {
+    defect: 'a renewal makes a lock that is gone anew',
+    finding: /can be renewed/,
+    edits: [
+      {
+        file: 'memory/lock-table.ts',
+        from: `  renew(hold: HoldRecord): boolean {
+    const state = this.#stateOf(hold.key);`,
+        to: `  renew(hold: HoldRecord): boolean {
+    const state = this.#open(hold.key);
+    state.grant ??= { ...hold, since: 0, holds: new Map([[hold.id, '']]), endsAt: 0 };`,
+      },
+    ],
+  },
+  {
+    defect: 'an acquire that is repeated takes another fence',
+    finding: /which is in/,
+    edits: [
+      {
+        file: 'memory/lock-table.ts',
+        from: 'if (state.grant && state.holds(hold)) {',
+        to: 'if (state.grant && state.holds(hold)) { Object.assign(state.grant, { fence: ++this.#fence });',
+      },
+    ],
+  },
+  {
+    defect: 'fences are counted from one',
+    finding: /is above/,
+    edits: [
+      {
+        file: 'memory/lock-table.ts',
+        from: 'Math.max(this.#fence + 1, Math.floor(since * 1000))',
+        to: 'this.#fence + 1',
+      },
+    ],
+  },
+  {
+    defect: 'a release leaves no mark',
+    finding: /which was released before|first release/,
+    edits: [
+      {
+        file: 'memory/lock-table.ts',
+        from: 'this.#done.set(hold.id, answer);',
+        to: '',
+      },
+    ],
+  },
+  {
+    defect: 'a lease is renewed only just before it ends',
+    finding: /Two owners trust/,
+    edits: [{ file: 'core/renewer.ts', from: '(ttlMs / 3)', to: '(ttlMs / 1.2)' }],
+  },
+  {
+    defect: 'a call waits longer than it was asked to',
+    finding: /waited for/,
+    edits: [{ file: 'core/entry.ts', from: 'this.#startedAt + call.waitMs', to: 'this.#startedAt + 2 * call.waitMs' }],
+  },
+  {
+    defect: 'nobody catches a command that fails in the background',
+    finding: /unhandled/i,
+    edits: [{ file: 'core/background-releases.ts', from: '.catch(() => undefined)', to: '' }],
+  },
+  {
+    defect: 'a nested call that asks for more puts the next renewal off',
+    finding: /without a cause/,
+    seed: 5,
+    edits: [{ file: 'core/renewer.ts', from: 'nextRenewal(hold, now, ttlMs)', to: 'nextRenewal(hold, now, hold.ttlMs)' }],
+  },
+];

@@ -1,0 +1,172 @@
+import { leaseDeadline } from '../../../lib/core/lease.js';
+import type { HoldRecord } from '../../../lib/core/lock-store.js';
+import type { LockTrouble } from '../../../lib/core/reporter.js';
+import type { LockedCall } from './locked-call.js';
+import type { Process } from './process.js';
+import type { World } from './world.js';
+
+/** The longest time from a renewal that the store carries out to the next one's answer, besides a third of the ttl. */
+const ROUND_TRIP_MS = 10;
+
+/** What a process may believe of a hold, by the answers that reached it. */
+export interface Lease {
+  readonly process: Process;
+  readonly call: LockedCall;
+  readonly key: string;
+  readonly fence: number;
+  /** By the clock of the process. */
+  deadline: number;
+  /** When the last command was sent whose answer confirmed the lease. */
+  confirmedAt: number;
+  /** The store, or an operator, has told the process that the lock is gone. */
+  refuted: boolean;
+  forced: boolean;
+  /** The library has told of the loss. */
+  lost: boolean;
+}
+
+/** Who may trust which lease, and whether they do. */
+export class Leases {
+  readonly #world: World;
+  readonly #leases = new Map<string, Lease>();
+  readonly #grantedAt = new Map<string, number>();
+  /** Flushes, operators and clocks that jumped ahead: what was granted before may overlap with what comes after. */
+  readonly #pardons: { readonly key: string; readonly at: number }[] = [];
+
+  constructor(world: World) {
+    this.#world = world;
+  }
+
+  of(call: LockedCall, key: string): Lease | undefined {
+    const root = call.roots.get(key) ?? call;
+    return this.find(root.by, key, call.lock?.fenceOf(key) ?? 0);
+  }
+
+  /** The lease that a call obtained by itself. */
+  find(by: string, key: string, fence: number): Lease | undefined {
+    return this.#leases.get(nameOf(by, key, fence));
+  }
+
+  /** The store granted a fence, though perhaps nobody will hear of it. */
+  granted(key: string, fence: number): void {
+    const name = `${key} ${fence}`;
+    this.#grantedAt.set(name, this.#grantedAt.get(name) ?? this.#world.now);
+  }
+
+  confirmed(process: Process, { key, by, ttlMs }: HoldRecord, fence: number, sentAt: number): void {
+    const call = this.#world.callNamed(by);
+    const lease = this.find(by, key, fence) ?? {
+      process,
+      call,
+      key,
+      fence,
+      deadline: 0,
+      confirmedAt: 0,
+      refuted: false,
+      forced: false,
+      lost: false,
+    };
+    this.#leases.set(nameOf(by, key, fence), lease);
+    lease.deadline = Math.max(lease.deadline, leaseDeadline(process.clockAt(sentAt), ttlMs));
+    lease.confirmedAt = sentAt;
+  }
+
+  gone({ by, key, fence }: HoldRecord): void {
+    const lease = this.find(by, key, fence);
+    if (lease) {
+      lease.refuted = true;
+    }
+  }
+
+  forced(process: Process, key: string, fence: number): void {
+    for (const lease of this.#leases.values()) {
+      if (lease.process === process && lease.key === key && lease.fence === fence) {
+        lease.forced = true;
+      }
+    }
+  }
+
+  pardon(...keys: readonly string[]): void {
+    this.#world.faults++;
+    this.#pardons.push(...keys.map((key) => ({ key, at: this.#world.now })));
+  }
+
+  /** Every loss has a cause, and is told once. */
+  troubled(process: Process, trouble: LockTrouble): void {
+    if (trouble.type !== 'lost') {
+      return;
+    }
+    const { key, by, fence, reason } = trouble;
+    const lease = this.find(by, key, fence);
+    this.#world.note(() => `${process.id}: ${by} lost ${key} at ${fence}: ${reason}`);
+    if (!lease || lease.lost) {
+      this.#world.fail(`The loss of "${key}" at fence ${fence} was told ${lease ? 'twice' : 'of a lock that nobody had'}.`);
+      return;
+    }
+    lease.lost = true;
+    const isOver = process.monotonic() >= lease.deadline && (process.disturbedUntil >= lease.confirmedAt || isFixed(lease));
+    if (!(reason === 'forced' ? lease.forced : lease.refuted || isOver)) {
+      this.#world.fail(`"${key}" at fence ${fence} was lost (${reason}) without a cause.`);
+    }
+  }
+
+  /** Looks at every lock that running code sees. */
+  check(inside: Iterable<LockedCall>): void {
+    const trusted: Lease[] = [];
+    for (const call of inside) {
+      const isHeld = call.lock?.isHeld() ?? false;
+      for (const key of call.call.keys) {
+        const lease = this.of(call, key);
+        if (lease && !call.isReleased) {
+          this.#checkTold(lease, call, isHeld);
+        }
+        if (isHeld && lease) {
+          trusted.push(lease);
+        }
+      }
+    }
+    for (const [at, lease] of trusted.entries()) {
+      for (const other of trusted.slice(at + 1)) {
+        if (other.key === lease.key && other.fence !== lease.fence && !this.#isPardoned(lease, other)) {
+          this.#world.fail(
+            `Two owners trust "${lease.key}": fence ${lease.fence} in ${lease.process.id}, ${other.fence} in ${other.process.id}.`,
+          );
+        }
+      }
+    }
+  }
+
+  #checkTold({ key, fence, process, deadline, refuted, forced, lost }: Lease, call: LockedCall, isHeld: boolean): void {
+    const now = process.monotonic();
+    if (isHeld && (now >= deadline || refuted || forced || lost)) {
+      this.#world.fail(`${call.by} trusts "${key}" at fence ${fence}, though its lease is over.`);
+    }
+    const shouldKnow = lost || (now > deadline + ROUND_TRIP_MS && process.pausedUntil < this.#world.now);
+    if (shouldKnow && !call.signal?.aborted) {
+      this.#world.fail(`${call.by} was not told that it lost "${key}" at fence ${fence}.`);
+    }
+  }
+
+  #isPardoned(lease: Lease, other: Lease): boolean {
+    const [older, newer] = this.#time(lease) < this.#time(other) ? [lease, other] : [other, lease];
+    const { process, call } = older;
+    return this.#pardons.some(({ key, at }) => {
+      const isSound = process.disturbedUntil < at && !isFixed(older);
+      const limitMs = isSound ? call.longestTtlMs / 3 + ROUND_TRIP_MS : call.longestTtlMs;
+      return key === older.key && at >= this.#time(older) && at <= this.#time(newer) && this.#world.now <= at + limitMs;
+    });
+  }
+
+  #time({ key, fence }: Lease): number {
+    return this.#grantedAt.get(`${key} ${fence}`) ?? 0;
+  }
+}
+
+function nameOf(by: string, key: string, fence: number): string {
+  return `${by.slice(by.lastIndexOf(' ') + 1)} ${key} ${fence}`;
+}
+
+/** Whether it is not renewed, or not for ever. */
+function isFixed({ call: { call } }: Lease): boolean {
+  return !call.renew || call.maxHold !== undefined;
+}

@@ -1,0 +1,111 @@
+import * as common from '@nestjs/common';
+import { build, stop } from 'esbuild';
+import * as asyncHooks from 'node:async_hooks';
+import * as crypto from 'node:crypto';
+import * as diagnosticsChannel from 'node:diagnostics_channel';
+import * as events from 'node:events';
+import { readFile } from 'node:fs/promises';
+import * as os from 'node:os';
+import * as util from 'node:util';
+import { join, relative, resolve } from 'node:path';
+import type { LockService } from '../../../lib/lock.service.js';
+import type { LockTable } from '../../../lib/memory/lock-table.js';
+
+const LIB = resolve('lib');
+const ENTRY = `
+export { LockService } from './lock.service.js';
+export { LockTable } from './memory/lock-table.js';
+export { LockStoreError } from './core/errors.js';
+`;
+const MODULES: Readonly<Record<string, unknown>> = {
+  '@nestjs/common': common,
+  // One for all copies: Node asks every storage there is at each promise.
+  'node:async_hooks': { ...asyncHooks, AsyncLocalStorage: sharedStorage(new asyncHooks.AsyncLocalStorage()) },
+  'node:crypto': crypto,
+  'node:diagnostics_channel': diagnosticsChannel,
+  'node:events': events,
+  'node:os': os,
+  'node:util': util,
+};
+
+/** A defect put into the sources: the first text, which has to be there, becomes the second. */
+export interface Edit {
+  readonly file: string;
+  readonly from: string;
+  readonly to: string;
+}
+
+/** What the library finds in place of Node's timers and chance. */
+export interface Surroundings {
+  setTimeout(run: () => void, ms: number): unknown;
+  clearTimeout(timer: unknown): void;
+  random(): number;
+}
+
+export interface Library {
+  readonly LockService: typeof LockService;
+  readonly LockTable: typeof LockTable;
+  readonly LockStoreError: new (message: string, key: string, details: { unknown: boolean }) => Error;
+}
+
+/** Makes one copy of the library for each call, in surroundings of its own: as many processes have. */
+export type LoadLibrary = (surroundings: Surroundings) => Library;
+
+/** Bundles the sources of the library, with `edits` made to them. */
+export async function buildLibrary(edits: readonly Edit[] = []): Promise<LoadLibrary> {
+  const left = new Set(edits);
+  const { outputFiles } = await build({
+    stdin: { contents: ENTRY, resolveDir: LIB, loader: 'ts' },
+    bundle: true,
+    write: false,
+    format: 'cjs',
+    platform: 'node',
+    target: 'node20',
+    external: ['@nestjs/common'],
+    plugins: [
+      {
+        name: 'edits',
+        setup: ({ onLoad }) => {
+          onLoad({ filter: /lib.*\.ts$/ }, async ({ path }) => {
+            let contents = await readFile(path, 'utf8');
+            for (const edit of edits.filter(({ file }) => join(file) === relative(LIB, path))) {
+              if (contents.includes(edit.from)) {
+                left.delete(edit);
+                contents = contents.replace(edit.from, () => edit.to);
+              }
+            }
+            return { contents, loader: 'ts' };
+          });
+        },
+      },
+    ],
+  });
+  await stop();
+  for (const { file, from } of left) {
+    throw new Error(`lib/${file} has no text "${from}" any more. Make the defect out of what is there now.`);
+  }
+  const code = outputFiles[0]?.text ?? '';
+  return (surroundings) => load(code, surroundings);
+}
+
+function load(code: string, { setTimeout, clearTimeout, random }: Surroundings): Library {
+  const module = { exports: {} as Library };
+  const sleep = (ms: number): Promise<void> => new Promise((done) => setTimeout(done, ms));
+  const required = (name: string): unknown => (name === 'node:timers/promises' ? { setTimeout: sleep } : MODULES[name]);
+  const chance = Object.defineProperties({}, { ...Object.getOwnPropertyDescriptors(Math), random: { value: random } });
+  // A handle may be released twice here, and nobody reads the warnings.
+  const quiet = { pid: 1, emitWarning: () => undefined };
+  const names = ['require', 'module', 'exports', 'setTimeout', 'clearTimeout', 'Math', 'process'];
+  // Of this realm, so that a promise of a body is a promise to the library.
+  // oxlint-disable-next-line typescript/no-implied-eval
+  new Function(...names, code)(required, module, module.exports, setTimeout, clearTimeout, chance, quiet);
+  return module.exports;
+}
+
+function sharedStorage(storage: object): new () => object {
+  return class {
+    constructor() {
+      return storage;
+    }
+  };
+}

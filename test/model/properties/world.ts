@@ -1,0 +1,294 @@
+import { setImmediate } from 'node:timers/promises';
+import type { LockTable } from '../../../lib/memory/lock-table.js';
+import { CLAIM_MS } from '../../../lib/memory/key-state.js';
+import { Random } from '../../support/random.js';
+import { Timeline } from '../timeline.js';
+import { Leases } from './leases.js';
+import type { Library, LoadLibrary } from './library.js';
+import { LockedCall } from './locked-call.js';
+import { Process, surroundingsOf } from './process.js';
+import { watchRejections } from './rejections.js';
+import { KEYS, LONGEST_TTL_MS, type Action, type Scenario } from './scenario.js';
+import { Server } from './server.js';
+import { RECHECK_MS, type Wire } from './wire.js';
+
+/** Longer than all that a scenario can do. */
+const LONGEST_RUN_MS = 1_000_000;
+/** How long it takes until nothing is left of whoever went: its lease, a claim window, and the pause before a renewal or release. */
+const REST_MS = LONGEST_TTL_MS + CLAIM_MS + 1_500;
+
+/** A place for one process at a time, with its copy of the library. */
+export interface Slot {
+  readonly library: Library;
+  running: Process | undefined;
+  random: Random;
+}
+
+export function makeSlots(load: LoadLibrary, count: number): Slot[] {
+  return Array.from({ length: count }, () => {
+    const slot: { -readonly [K in keyof Slot]: Slot[K] } = { library: {} as Library, running: undefined, random: new Random(0) };
+    slot.library = load(
+      surroundingsOf(
+        () => slot.running as Process,
+        () => slot.random.next(),
+      ),
+    );
+    return slot;
+  });
+}
+
+/** One run of a scenario. */
+export class World {
+  readonly timeline = new Timeline();
+  readonly leases = new Leases(this);
+  readonly server: Server;
+  readonly Table: typeof LockTable;
+  /** Calls whose body runs. */
+  readonly inside = new Set<LockedCall>();
+  /** What went wrong by the script so far: networks, pauses, crashes, operators and clocks. */
+  faults = 0;
+  /** From here on, every command and message arrives. */
+  isHealed = false;
+  readonly #slots: readonly Slot[];
+  readonly #processes = new Map<string, Process>();
+  readonly #calls = new Map<string, LockedCall>();
+  readonly #pending = new Set<LockedCall>();
+  readonly #fences = new Set<string>();
+  #failure: string | undefined;
+
+  constructor(
+    slots: readonly Slot[],
+    readonly scenario: Scenario,
+    readonly trace?: string[],
+  ) {
+    this.#slots = slots.slice(0, scenario.processes.length);
+    this.Table = (slots[0] as Slot).library.LockTable;
+    this.server = new Server(this);
+    this.#slots.forEach((slot, index) => {
+      slot.random = new Random(scenario.seed + index);
+      this.#start(index);
+    });
+  }
+
+  get now(): number {
+    return this.timeline.now;
+  }
+
+  /** Throws what went wrong. */
+  async run(): Promise<void> {
+    const unwatch = watchRejections((reason) => this.fail(`A rejection was unhandled: ${String(reason)}`));
+    try {
+      await this.#run();
+    } finally {
+      unwatch();
+    }
+  }
+
+  async #run(): Promise<void> {
+    let at = 0;
+    for (const { afterMs, process, action } of this.scenario.actions) {
+      at += afterMs;
+      this.timeline.after(at, () => this.#act(process % this.#slots.length, action));
+    }
+    this.timeline.after(at + 1, () => undefined);
+    await this.#until(() => this.now > at && this.#isQuiet);
+    this.isHealed = true;
+    await this.#rest();
+    for (const key of KEYS) {
+      for (const { running } of this.#slots) {
+        await this.#probe(running as Process, key);
+      }
+    }
+    await this.#rest();
+    for (const key of KEYS) {
+      if (this.server.inspect(key)) {
+        this.fail(`"${key}" is still locked, though everybody has left.`);
+      }
+    }
+    this.#throw();
+  }
+
+  note(text: () => string): void {
+    this.trace?.push(`${this.now.toFixed(1)} ${text()}`);
+  }
+
+  fail(what: string): void {
+    this.note(() => what);
+    this.#failure ??= what;
+  }
+
+  /** Runs what may show a failure in the middle of something that cannot throw it. */
+  attempt<R>(execute: () => R): { readonly result: R } | undefined {
+    try {
+      return { result: execute() };
+    } catch (error) {
+      this.fail(String(error));
+      return undefined;
+    }
+  }
+
+  name(call: LockedCall): string {
+    const name = `call-${this.#calls.size}`;
+    this.#calls.set(name, call);
+    return name;
+  }
+
+  callNamed(by: string): LockedCall {
+    return this.#calls.get(by.slice(by.lastIndexOf(' ') + 1)) as LockedCall;
+  }
+
+  begins(call: LockedCall): void {
+    this.#pending.add(call);
+  }
+
+  ends(call: LockedCall): void {
+    this.#pending.delete(call);
+    this.inside.delete(call);
+  }
+
+  /** The ticket of the call that entered such a lock last. */
+  ticketFor(keys: readonly string[]): string | undefined {
+    return [...this.inside].findLast(({ call }) => keys.every((key) => call.keys.includes(key)))?.lock?.ticket;
+  }
+
+  isNewFence(key: string, fence: number): boolean {
+    const name = `${key} ${fence}`;
+    const isNew = !this.#fences.has(name);
+    this.#fences.add(name);
+    return isNew;
+  }
+
+  /** Answers how many heard it. */
+  tell(process: string, message: (wire: Wire) => void): number {
+    const found = this.#processes.get(process);
+    if (!found?.isAlive) {
+      return 0;
+    }
+    message(found.wire);
+    return 1;
+  }
+
+  get #isQuiet(): boolean {
+    // A call may also have been held back by a pause.
+    const isPaused = [...this.#processes.values()].some(({ isAlive, pausedUntil }) => isAlive && pausedUntil >= this.now);
+    return !isPaused && [...this.#pending].every(({ process }) => !process.isAlive);
+  }
+
+  #start(index: number): void {
+    const slot = this.#slots[index] as Slot;
+    const script = this.scenario.processes[index % this.scenario.processes.length];
+    const id = `p${index}.${this.#processes.size}`;
+    slot.running = new Process(this, id, slot.library, script ?? { rate: 1, fates: [], lost: [] });
+    this.#processes.set(id, slot.running);
+  }
+
+  #act(index: number, action: Action): void {
+    const process = this.#slots[index]?.running as Process;
+    this.note(() => `${process.id}: ${JSON.stringify({ ...action, call: undefined })}`);
+    switch (action.do) {
+      case 'call':
+        return process.handle(() => void new LockedCall(process, action.call, undefined).run());
+      case 'crash':
+        this.faults++;
+        process.crash();
+        this.#forget(process);
+        return this.#start(index);
+      case 'pause':
+        return process.pause(action.ms);
+      case 'wall clock jumps':
+        process.wallAhead += action.ms;
+        return;
+      case 'clock of the store jumps':
+        this.faults++;
+        return this.server.jump(action.ms);
+      case 'flush':
+        return this.server.flush();
+      case 'force':
+        return this.server.force(action.key);
+    }
+  }
+
+  #forget(process: Process): void {
+    for (const call of this.inside) {
+      if (call.process === process) {
+        this.inside.delete(call);
+      }
+    }
+  }
+
+  async #until(isDone: () => boolean): Promise<void> {
+    for (;;) {
+      await setImmediate();
+      this.#check();
+      if (isDone()) {
+        return;
+      }
+      if (!this.timeline.runNext(LONGEST_RUN_MS)) {
+        throw new Error(`A call never ended: ${[...this.#pending].map(({ by }) => by).join()}.`);
+      }
+    }
+  }
+
+  #check(): void {
+    this.server.look();
+    this.leases.check(this.inside);
+    this.#checkOrphans();
+    for (const call of this.#pending) {
+      if (call.ignoresAbort && call.process.isAlive) {
+        this.fail(`${call.by} was aborted, and goes on.`);
+      }
+    }
+    this.#throw();
+  }
+
+  /** What a call leaves behind is given back: at once, or when the network lets it through. A store may forget that it was. */
+  #checkOrphans(): void {
+    if (this.server.isForgetful) {
+      return;
+    }
+    for (const { by, key } of this.server.holds) {
+      const call = this.#calls.get(by.slice(by.lastIndexOf(' ') + 1));
+      if (!call?.process.isAlive || call.call.minHold > 0) {
+        continue;
+      }
+      const since = Math.max(call.endedAt, call.process.disturbedUntil);
+      const boundMs = LONGEST_TTL_MS / 10 + this.scenario.commandTimeoutMs + 50;
+      if (this.now > since + boundMs && ![...this.#pending].some((pending) => pending.isInsideOf(call))) {
+        this.fail(`${call.by} has ended, and left "${key}" locked.`);
+      }
+    }
+  }
+
+  #throw(): void {
+    if (this.#failure !== undefined) {
+      throw new Error(this.#failure);
+    }
+  }
+
+  /** Nothing happens for so long that nothing may be left to do. */
+  async #rest(): Promise<void> {
+    const end = this.now + REST_MS;
+    this.timeline.after(REST_MS, () => undefined);
+    await this.#until(() => this.now >= end);
+    for (const { running } of this.#slots) {
+      if (running && running.timers.size > 0) {
+        throw new Error(`${running.id} has ${running.timers.size} timers, though it has nothing to do.`);
+      }
+    }
+  }
+
+  async #probe(process: Process, key: string): Promise<void> {
+    let outcome: unknown;
+    process.service
+      .acquire(key, { ttl: 200, wait: LONGEST_TTL_MS + CLAIM_MS + 2 * RECHECK_MS, by: 'probe' })
+      .then((lock) => lock.release())
+      .then(
+        () => (outcome = 'had'),
+        (error: unknown) => (outcome = error),
+      );
+    await this.#until(() => outcome !== undefined);
+    if (outcome !== 'had') {
+      throw new Error(`"${key}" cannot be had at the end: ${String(outcome)}`);
+    }
+  }
+}
