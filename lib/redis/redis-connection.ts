@@ -190,15 +190,12 @@ function send(
   replicas: number,
   withinMs: number,
 ): Promise<unknown> {
-  return replicas === 0
-    ? connection[how](code, keys.length, ...keys, ...args)
-    : both(
-        connection,
-        connection
-          .pipeline()
-          [how](code, keys.length, ...keys, ...args)
-          .wait(replicas, withinMs),
-      );
+  if (replicas === 0) {
+    return connection[how](code, keys.length, ...keys, ...args);
+  }
+  const pipeline = connection.pipeline();
+  pipeline[how](code, keys.length, ...keys, ...args);
+  return both(connection, pipeline.wait(replicas, withinMs));
 }
 
 /** The two replies of a pipeline; rejects with the first error of either. */
