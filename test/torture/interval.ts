@@ -8,10 +8,8 @@ export interface Interval {
 export function without(whole: Interval, others: readonly Interval[]): Interval[] {
   const pieces: Interval[] = [];
   let { from } = whole;
-  for (const other of others.toSorted((first, second) => first.from - second.from)) {
-    if (other.to <= from || other.from >= whole.to) {
-      continue;
-    }
+  const touching = others.filter((other) => other.to > whole.from && other.from < whole.to);
+  for (const other of touching.toSorted((first, second) => first.from - second.from)) {
     if (other.from > from) {
       pieces.push({ from, to: other.from });
     }

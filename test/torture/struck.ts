@@ -23,33 +23,36 @@ const HINDERING: ReadonlySet<FaultName> = new Set([
 /** What the nemesis did and what befell the processes, to be asked what can be blamed on it. */
 export class Faults {
   readonly all: readonly Struck[];
+  /** When no grant could be had from the servers, whoever asked, with the time to recover. */
+  readonly hinderingAll: readonly Interval[];
   readonly #stalls: readonly (Interval & { readonly process: string })[];
+  readonly #hindering = new Map<string, readonly Interval[]>();
+  readonly #taking = new Map<string, readonly Struck[]>();
 
   constructor(history: readonly HistoryEvent[]) {
     this.all = struckOf(history);
     this.#stalls = history
       .filter(({ op }) => op === 'stall')
       .map(({ process, since = 0, t }) => ({ process: baseOf(process), from: since, to: t }));
+    this.hinderingAll = this.all
+      .filter(({ fault, target }) => target === 'servers' && (HINDERING.has(fault) || fault === 'full'))
+      .map(recovered);
   }
 
   /** What took the lock of a key away from whoever had it. */
-  taking(key: string): Struck[] {
-    return this.all.filter(({ fault, target }) => TAKING.has(fault) && (target === 'servers' || target === key));
+  taking(key: string): readonly Struck[] {
+    const known =
+      this.#taking.get(key) ?? this.all.filter(({ fault, target }) => TAKING.has(fault) && (target === 'servers' || target === key));
+    this.#taking.set(key, known);
+    return known;
   }
 
   /** When a process was kept from its work, with the time to recover. */
-  hindering(process: string): Interval[] {
+  hindering(process: string): readonly Interval[] {
     const base = baseOf(process);
-    const struck = this.all.filter(({ fault, target }) => HINDERING.has(fault) && (target === 'servers' || target === base));
-    const stalls = this.#stalls.filter((stall) => stall.process === base);
-    return [...struck, ...stalls].map(({ from, to }) => ({ from, to: to + RECOVERY_MS }));
-  }
-
-  /** When no grant could be had from the servers, whoever asked, with the time to recover. */
-  get hinderingAll(): Interval[] {
-    return this.all
-      .filter(({ fault, target }) => target === 'servers' && (HINDERING.has(fault) || fault === 'full'))
-      .map(({ from, to }) => ({ from, to: to + RECOVERY_MS }));
+    const known = this.#hindering.get(base) ?? this.#findHindering(base);
+    this.#hindering.set(base, known);
+    return known;
   }
 
   /** When a process was killed, if it was. */
@@ -57,6 +60,16 @@ export class Faults {
     const death = this.all.find(({ fault, target, from }) => fault === 'crash' && target === baseOf(process) && from > startedAt);
     return death?.from ?? Infinity;
   }
+
+  #findHindering(base: string): readonly Interval[] {
+    const struck = this.all.filter(({ fault, target }) => HINDERING.has(fault) && (target === 'servers' || target === base));
+    const stalls = this.#stalls.filter((stall) => stall.process === base);
+    return [...struck, ...stalls].map(recovered);
+  }
+}
+
+function recovered({ from, to }: Interval): Interval {
+  return { from, to: to + RECOVERY_MS };
 }
 
 function struckOf(history: readonly HistoryEvent[]): Struck[] {

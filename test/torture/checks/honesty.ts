@@ -7,7 +7,11 @@ import { unnoticed } from './excuse.js';
 export function checkHonesty(evidence: Evidence): Finding {
   const entered = evidence.entries.filter(({ enteredAt }) => enteredAt !== undefined);
   const lost = entered.filter(wasLost);
-  const violations = [...silentLosses(entered, evidence), ...lost.flatMap((entry) => falseLoss(entry, entered, evidence))];
+  const keys = new Map<string, Set<string>>();
+  for (const { owner, key } of entered) {
+    keys.set(owner, (keys.get(owner) ?? new Set()).add(key));
+  }
+  const violations = [...silentLosses(entered, evidence), ...lost.flatMap((entry) => falseLoss(entry, keys, evidence))];
   return { check: 'losses are told', seen: `${lost.length} losses of ${entered.length} holds`, violations };
 }
 
@@ -31,14 +35,15 @@ function silentLosses(entered: readonly Entry[], evidence: Evidence): Violation[
   });
 }
 
-function falseLoss(entry: Entry, entered: readonly Entry[], { faults, leaseMs }: Evidence): Violation[] {
+/** A lock on several keys is lost with each of them. */
+function falseLoss(entry: Entry, keysOf: ReadonlyMap<string, ReadonlySet<string>>, { faults, leaseMs }: Evidence): Violation[] {
   if (entry.outcome === 'LOCK_LOST shutdown') {
     return [];
   }
   const lostAt = Math.min(entry.lostAt ?? Infinity, entry.settledAt ?? Infinity);
-  // A lock on several keys is lost with each of them.
-  const keys = new Set(entered.filter((other) => other.owner === entry.owner).map(({ key }) => key));
-  const taken = [...keys].some((key) => faults.taking(key).some(({ from, to }) => to >= entry.ownedSince && from <= lostAt));
+  const taken = [...(keysOf.get(entry.owner) ?? [])].some((key) =>
+    faults.taking(key).some(({ from, to }) => to >= entry.ownedSince && from <= lostAt),
+  );
   const lease = { from: lostAt - leaseMs - SLACK_MS, to: lostAt };
   // A renewal is sent after a third of the lease, and then every tenth: being kept from a few of them is no reason.
   const hinderedMs = within(lease, faults.hindering(entry.process));

@@ -16,8 +16,12 @@ export function checkLiveness(evidence: Evidence): Finding {
     const held = entries.flatMap((entry) => possiblyHeld(entry, evidence));
     for (const entry of entries.filter(({ op, alone }) => op === 'acquire' && alone)) {
       waits++;
+      const wait = waitOf(entry);
+      if (wait.to - wait.from <= longestMs) {
+        continue;
+      }
       const hindered = [...evidence.faults.hindering(entry.process), ...evidence.faults.hinderingAll];
-      const idle = without(waitOf(entry), [...held.filter(({ hold }) => hold !== entry.hold), ...hindered]);
+      const idle = without(wait, [...held.filter(({ hold }) => hold !== entry.hold), ...hindered]);
       const longest = idle.find(({ from, to }) => to - from > longestMs);
       if (longest) {
         const ms = Math.round(longest.to - longest.from);
