@@ -34,7 +34,8 @@ const QUEUE_MS = 60_000;
 const HAND_OVER = `
 local function hand_over(mine)
   for skipped = 1, 64 do
-    local first = redis.call('ZRANGE', queue, 0, 0, 'WITHSCORES')
+    -- Where a foreign key stands in the place of the queue, nobody queues: what was written before must not be left half done.
+    local first = redis.pcall('ZRANGE', queue, 0, 0, 'WITHSCORES')
     local place = first[1]
     -- Off the queue before it is told: a reservation that nobody claims is not given to the same process again.
     if place then

@@ -1,0 +1,65 @@
+import 'reflect-metadata';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { outsideLocks } from '../../lib/core/context';
+import { LockConfigurationError } from '../../lib/core/errors';
+import type { LockTrouble } from '../../lib/core/reporter';
+import type { LockService } from '../../lib/lock.service';
+import { RedisLockStore } from '../../lib/redis/redis-lock-store';
+import { makeLocks } from '../support/make-locks';
+import { RedisServer } from '../support/redis-server';
+
+const LOCK = 'lock:lock:{k}';
+const QUEUE = 'lock:queue:{k}';
+
+let server: RedisServer;
+let store: RedisLockStore;
+let locks: LockService;
+let troubles: LockTrouble[];
+
+beforeAll(async () => {
+  server = await RedisServer.start();
+});
+afterAll(() => server.stop());
+
+beforeEach(async () => {
+  await server.client.flushall();
+  troubles = [];
+  store = new RedisLockStore(server.url);
+  await store.open({ prefix: 'lock', warn: () => undefined });
+  locks = makeLocks(store, { onTrouble: (trouble) => troubles.push(trouble) });
+});
+afterEach(() => store.close());
+
+test('a foreign key in the place of a queue keeps no lock taken: a release frees it, and loses nothing', async () => {
+  const result = await locks.withLock('k', { ttl: '10m' }, async () => {
+    await server.client.set(QUEUE, 'mine');
+    return 'result';
+  });
+  expect(result).toBe('result');
+  expect(troubles).toEqual([]);
+  expect(await server.client.exists(LOCK)).toBe(0);
+  expect(await server.client.get(QUEUE)).toBe('mine');
+});
+
+test('a forced release frees it as well', async () => {
+  const lock = await locks.acquire('k', { ttl: '10m' });
+  await server.client.set(QUEUE, 'mine');
+  expect(await locks.forceRelease('k', { fence: lock.fence })).toBe(true);
+  expect(await server.client.exists(LOCK)).toBe(0);
+});
+
+test('whoever waits behind in the process is told what to do, and the lock is free', async () => {
+  let behind: Promise<unknown> | undefined;
+  await locks.withLock('k', { ttl: '10m' }, async () => {
+    behind = outsideLocks(() => locks.acquire('k', { ttl: '10m' })).catch((error: Error) => error);
+    await sleep(20);
+    await server.client.set(QUEUE, 'mine');
+  });
+  const error = (await behind) as Error;
+  expect(error).toBeInstanceOf(LockConfigurationError);
+  expect(error.message).toMatch(/^Lock "k": Redis refused .*WRONGTYPE.*Choose another prefix/);
+  await sleep(50);
+  expect(await server.client.exists(LOCK)).toBe(0);
+  await server.client.del(QUEUE);
+  expect(await locks.withLock('k', { wait: 0 }, () => 'ran')).toBe('ran');
+});
