@@ -10,16 +10,23 @@ const SETTINGS = ['--save', '', '--appendonly', 'no', '--repl-diskless-sync-dela
 export class RedisServer {
   readonly port: number;
   readonly #args: readonly string[];
+  readonly #env: NodeJS.ProcessEnv;
   #child: ChildProcess | undefined;
   #client: Redis | undefined;
 
-  private constructor(port: number, args: readonly string[]) {
+  private constructor(port: number, args: readonly string[], env: NodeJS.ProcessEnv) {
     this.port = port;
     this.#args = args;
+    this.#env = env;
   }
 
-  static async start(...args: string[]): Promise<RedisServer> {
-    const server = new RedisServer(await freePort(), args);
+  static start(...args: string[]): Promise<RedisServer> {
+    return RedisServer.startWith({}, ...args);
+  }
+
+  /** With further variables in its environment. */
+  static async startWith(env: NodeJS.ProcessEnv, ...args: string[]): Promise<RedisServer> {
+    const server = new RedisServer(await freePort(), args, env);
     await server.start();
     return server;
   }
@@ -46,7 +53,10 @@ export class RedisServer {
   }
 
   async start(): Promise<void> {
-    this.#child = spawn('redis-server', ['--port', String(this.port), ...SETTINGS, ...this.#args], { stdio: 'ignore' });
+    this.#child = spawn('redis-server', ['--port', String(this.port), ...SETTINGS, ...this.#args], {
+      stdio: 'ignore',
+      env: { ...process.env, ...this.#env },
+    });
     await this.client.ping();
   }
 
