@@ -50,6 +50,8 @@ export class RedisLockStore implements LockStore, Turns {
   #listeners: TurnListener[] = [];
   /** Places that the queue is known to have. */
   readonly #queued = new WeakSet<Place>();
+  /** Places that were lost without a message: whoever has one looks often, also where its subscription is too new to distrust. */
+  readonly #passedOver = new WeakSet<Place>();
   #keys: RedisKeys;
   #connection: RedisConnection;
   /** Undefined where no replica has to confirm anything. */
@@ -244,12 +246,14 @@ export class RedisLockStore implements LockStore, Turns {
     const { remainingMs, holder, rank, joined } = answer;
     if (place && joined && this.#queued.has(place) && !this.#isCluster) {
       // It was skipped, or not told of its turn. A cluster client looks after its subscriptions by itself.
+      this.#passedOver.add(place);
       this.#subscriber?.distrust();
     }
     let recheckMs: number | undefined;
     if (place && rank >= 0) {
       this.#queued.add(place);
-      recheckMs = rank < 2 || !this.#subscriber?.acknowledged ? RECHECK_MS.soon : RECHECK_MS.seldom;
+      const soon = rank < 2 || !this.#subscriber?.acknowledged || this.#passedOver.has(place);
+      recheckMs = soon ? RECHECK_MS.soon : RECHECK_MS.seldom;
     }
     return { remainingMs, holder, recheckMs };
   }

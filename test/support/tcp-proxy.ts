@@ -15,6 +15,8 @@ const SILENT: ReadonlySet<ProxyMode> = new Set(['dropReplies', 'blackhole']);
 export class TcpProxy {
   /** Added to every reply. */
   latencyMs = 0;
+  /** Added to every reply to a command, and not to what a subscriber hears. */
+  commandLatencyMs = 0;
   /** The connection is cut on the reply to a request with this text. */
   ambush: string | undefined;
   #mode: ProxyMode = 'pass';
@@ -95,6 +97,14 @@ export class TcpProxy {
     }
   }
 
+  cutSubscribers(): void {
+    for (const socket of this.#sockets) {
+      if (this.#subscribers.has(socket)) {
+        socket.destroy();
+      }
+    }
+  }
+
   #track(socket: Socket, other: Socket): void {
     this.#sockets.add(socket);
     socket.on('error', () => undefined);
@@ -119,7 +129,8 @@ export class TcpProxy {
   #delay(data: Buffer, client: Socket): void {
     const waiting = this.#waiting.get(client) ?? [];
     this.#waiting.set(client, waiting);
-    const at = Math.max(performance.now() + this.latencyMs, waiting.at(-1)?.at ?? 0);
+    const latencyMs = this.latencyMs + (this.#subscribers.has(client) ? 0 : this.commandLatencyMs);
+    const at = Math.max(performance.now() + latencyMs, waiting.at(-1)?.at ?? 0);
     waiting.push({ at, data });
     setTimeout(() => {
       while (waiting[0] && waiting[0].at <= at) {

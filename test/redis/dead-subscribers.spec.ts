@@ -1,0 +1,126 @@
+import 'reflect-metadata';
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { HoldRecord, Place } from '../../lib/core/lock-store';
+import type { LockService } from '../../lib/lock.service';
+import { RedisLockStore } from '../../lib/redis/redis-lock-store';
+import { eventually } from '../support/eventually';
+import { makeLocks } from '../support/make-locks';
+import { RedisServer } from '../support/redis-server';
+import { TcpProxy } from '../support/tcp-proxy';
+
+const CLAIM_MS = 1_000;
+const RECHECK_MS = 300;
+/** How often whoever is far behind looks, who still trusts its subscription. */
+const SELDOM_MS = 2_000;
+/** For a machine that is busy with other things. */
+const SLACK_MS = 500;
+
+let server: RedisServer;
+let proxy: TcpProxy;
+let stores: RedisLockStore[];
+
+beforeEach(async () => {
+  stores = [];
+  server = await RedisServer.start();
+  proxy = await TcpProxy.start(server.port);
+});
+afterEach(async () => {
+  await Promise.all(stores.map((store) => store.close()));
+  await proxy.stop();
+  await server.stop();
+});
+
+/** Notes when it asked for a lock. */
+class TimedStore extends RedisLockStore {
+  readonly asked: number[] = [];
+
+  override acquire(hold: HoldRecord, place?: Place): ReturnType<RedisLockStore['acquire']> {
+    if (hold.key === 'k') {
+      this.asked.push(performance.now());
+    }
+    return super.acquire(hold, place);
+  }
+}
+
+async function openLocks(url = server.url, store = new RedisLockStore(url)): Promise<LockService> {
+  await store.open({ prefix: 'lock', warn: () => undefined });
+  stores.push(store);
+  return makeLocks(store);
+}
+
+/** A process that wants the lock again and again. */
+class Rival {
+  entered = 0;
+  readonly #ended: Promise<void>;
+  #running = true;
+
+  constructor(locks: LockService) {
+    this.#ended = this.#contend(locks);
+  }
+
+  stop(): Promise<void> {
+    this.#running = false;
+    return this.#ended;
+  }
+
+  async #contend(locks: LockService): Promise<void> {
+    while (this.#running) {
+      await locks.withLock('k', { wait: 20_000 }, () => sleep(10));
+      this.entered++;
+    }
+  }
+}
+
+/** Each turn comes soon, though others want the lock all the time. */
+async function expectTurns(locks: LockService, count: number): Promise<void> {
+  const rivals = (await Promise.all([openLocks(), openLocks(), openLocks()])).map((each) => new Rival(each));
+  const waits: number[] = [];
+  for (let turn = 0; turn < count; turn++) {
+    const startedAt = performance.now();
+    await locks.withLock('k', { ttl: 5_000, wait: 20_000 }, () => waits.push(performance.now() - startedAt));
+  }
+  await Promise.all(rivals.map((rival) => rival.stop()));
+  expect(Math.max(...waits)).toBeLessThan(SELDOM_MS + CLAIM_MS + 2 * RECHECK_MS + SLACK_MS);
+  expect(rivals.every(({ entered }) => entered > count)).toBe(true);
+}
+
+describe('a live process is not starved by others where its own subscription', () => {
+  test('is half open, and was new when that began', async () => {
+    const locks = await openLocks(proxy.url);
+    proxy.mode = 'muteSubscribers';
+    await expectTurns(locks, 4);
+  }, 60_000);
+
+  test('is forbidden', async () => {
+    await server.client.acl('SETUSER', 'deaf', 'reset', 'on', '>secret', '~lock:*', '&*', '+@all', '-subscribe');
+    await expectTurns(await openLocks(server.url.replace('//', '//deaf:secret@')), 8);
+  }, 60_000);
+
+  test('is killed over and over', async () => {
+    const locks = await openLocks(proxy.url);
+    const killing = setInterval(() => proxy.cutSubscribers(), 30);
+    await expectTurns(locks, 8).finally(() => clearInterval(killing));
+  }, 60_000);
+});
+
+test('whoever was passed over looks often from then on, also where its subscription is too new to distrust', async () => {
+  const store = new TimedStore(server.url);
+  const locks = await openLocks(server.url, store);
+  const held = await (await openLocks()).acquire('k', { ttl: '1m' });
+  for (const name of ['first', 'second']) {
+    const before = { key: 'k', owner: name, id: name, fence: 0, ttlMs: 5_000, by: 'before' };
+    await (stores.at(-1) as RedisLockStore).acquire(before, { name });
+  }
+  const call = locks.withLock('k', { wait: 20_000 }, () => 'ran');
+  await eventually(() => store.asked.length === 1);
+  await sleep(100);
+  await server.client.zremrangebyrank('lock:queue:{k}', 2, 2);
+  await eventually(() => store.asked.length === 6, 10_000);
+  // The second attempt finds the place gone; a process that trusts its subscription pauses for 2 s.
+  const [, passedOver = 0, , , , last = 0] = store.asked;
+  expect(last - passedOver).toBeLessThan(4 * RECHECK_MS + SLACK_MS);
+  expect(await server.client.zcard('lock:queue:{k}')).toBe(3);
+  await server.client.zremrangebyrank('lock:queue:{k}', 0, 1);
+  await held.release();
+  expect(await call).toBe('ran');
+});
