@@ -1,0 +1,205 @@
+import 'reflect-metadata';
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { LockTrouble } from '../../lib/core/reporter';
+import type { LockService } from '../../lib/lock.service';
+import { RedisLockStore } from '../../lib/redis/redis-lock-store';
+import { eventually } from '../support/eventually';
+import { makeLocks } from '../support/make-locks';
+import { RedisServer } from '../support/redis-server';
+import { TcpProxy } from '../support/tcp-proxy';
+
+const CLAIM_MS = 1_000;
+const RECHECK_MS = 300;
+const SELDOM_MS = 2_000;
+/** For a machine that is busy with other things. */
+const SLACK_MS = 500;
+const LOCK = 'lock:lock:{k}';
+const QUEUE = 'lock:queue:{k}';
+
+let server: RedisServer;
+let proxy: TcpProxy;
+let stores: RedisLockStore[];
+let troubles: LockTrouble[];
+let locks: LockService;
+
+beforeEach(async () => {
+  stores = [];
+  troubles = [];
+  server = await RedisServer.start();
+  proxy = await TcpProxy.start(server.port);
+  locks = await openLocks();
+});
+afterEach(async () => {
+  await Promise.all(stores.map((store) => store.close()));
+  await proxy.stop();
+  await server.stop();
+});
+
+async function openLocks(url = server.url): Promise<LockService> {
+  const store = new RedisLockStore(url);
+  await store.open({ prefix: 'lock', warn: () => undefined });
+  stores.push(store);
+  return makeLocks(store, { onTrouble: (trouble) => troubles.push(trouble) });
+}
+
+async function queued(count: number): Promise<void> {
+  await eventually(async () => (await server.client.zcard(QUEUE)) === count);
+}
+
+async function timeOf(call: Promise<unknown>): Promise<number> {
+  const startedAt = performance.now();
+  await call;
+  return performance.now() - startedAt;
+}
+
+test('a turn that overtakes the busy reply of the attempt in flight is not forgotten', async () => {
+  const late = await openLocks(proxy.url);
+  const held = await locks.acquire('k');
+  const before = [await openLocks(), await openLocks()].map((service) => service.withLock('k', () => undefined));
+  await queued(2);
+  proxy.commandLatencyMs = 400;
+  const call = late.withLock('k', { ttl: 10_000, wait: 20_000 }, () => performance.now());
+  await queued(3);
+  const startedAt = performance.now();
+  await held.release();
+  await Promise.all(before);
+  // The third in a queue would look only after 2 s, and then find that its turn is over.
+  expect((await call) - startedAt).toBeLessThan(SELDOM_MS - SLACK_MS);
+});
+
+test('several first in the queue that are stopped for good cost a claim window and a re-check each', async () => {
+  const held = await locks.acquire('k');
+  const stopped = stores[0] as RedisLockStore;
+  for (const name of ['one', 'two']) {
+    // They hear that it is their turn, and do nothing.
+    const hold = { key: 'k', owner: name, id: name, fence: 0, ttlMs: 5_000, by: 'stopped' };
+    await stopped.acquire(hold, { name });
+  }
+  const live = [await openLocks(), await openLocks()].map((service) => service.withLock('k', { wait: 20_000 }, () => undefined));
+  await queued(4);
+  await held.release();
+  const tookMs = await timeOf(Promise.all(live));
+  expect(tookMs).toBeGreaterThan(2 * CLAIM_MS - SLACK_MS);
+  expect(tookMs).toBeLessThan(2 * (CLAIM_MS + RECHECK_MS) + SLACK_MS);
+});
+
+describe('a release', () => {
+  test('out of memory hands over all the same, and the next owner has the lock once there is memory', async () => {
+    const held = await locks.acquire('k', { ttl: '1m' });
+    const next = (await openLocks()).withLock('k', { wait: 20_000 }, ({ fence }) => fence);
+    await queued(1);
+    await server.client.config('SET', 'maxmemory', '1');
+    await held.release();
+    expect(troubles.filter(({ type }) => type === 'releaseFailed' || type === 'lost')).toEqual([]);
+    expect(await server.client.hexists(LOCK, 'owner')).toBe(0);
+    expect(await server.client.hexists(LOCK, 'turn')).toBe(1);
+    expect(await server.client.zcard(QUEUE)).toBe(0);
+    await sleep(200);
+    await server.client.config('SET', 'maxmemory', '0');
+    expect(await next).toBeGreaterThan(held.fence);
+  });
+
+  test('out of memory that passes the lock within its process gives it to each who waits', async () => {
+    const held = await locks.acquire('k');
+    const order: number[] = [];
+    const calls = [0, 1, 2].map((caller) => locks.withLock('k', () => order.push(caller)));
+    await queued(0);
+    await server.client.config('SET', 'maxmemory', '1');
+    await held.release();
+    await Promise.all(calls);
+    expect(order).toEqual([0, 1, 2]);
+    expect(troubles).toEqual([]);
+    expect(await server.client.exists(LOCK)).toBe(0);
+  });
+
+  test('whose PUBLISH is forbidden succeeds, and the next owner finds its turn at its re-check', async () => {
+    await server.client.acl('SETUSER', 'mute', 'reset', 'on', '>secret', '~lock:*', '&*', '+@all', '-publish');
+    const restricted = await openLocks(server.url.replace('//', '//mute:secret@'));
+    const held = await restricted.acquire('k', { ttl: '1m' });
+    const next = locks.withLock('k', { wait: 20_000 }, ({ fence }) => fence);
+    await queued(1);
+    await held.release();
+    expect(await server.client.hexists(LOCK, 'owner')).toBe(0);
+    expect(await timeOf(next)).toBeLessThan(RECHECK_MS + SLACK_MS);
+    expect(await next).toBeGreaterThan(held.fence);
+    expect(troubles).toEqual([]);
+  });
+
+  test('by force whose reply is lost was carried out once: a repeated one leaves the next owner alone', async () => {
+    const operator = await openLocks(proxy.url);
+    const held = await locks.acquire('k');
+    const nextLocks = await openLocks();
+    const next = nextLocks.acquire('k');
+    await queued(1);
+    proxy.mode = 'killOnReply';
+    await expect(operator.forceRelease('k', { fence: held.fence })).rejects.toMatchObject({ code: 'LOCK_STORE', unknown: true });
+    proxy.mode = 'pass';
+    const lock = await next;
+    await eventually(() => held.signal.aborted);
+    expect(held.signal.reason).toMatchObject({ reason: 'forced' });
+    await eventually(() =>
+      operator.inspect('k').then(
+        (seen) => seen?.fence === lock.fence,
+        () => false,
+      ),
+    );
+    expect(await operator.forceRelease('k', { fence: held.fence })).toBe(false);
+    expect(lock.isHeld()).toBe(true);
+    expect(await locks.inspect('k')).toMatchObject({ fence: lock.fence, holds: 1 });
+  });
+});
+
+describe('a command that is carried out a second time, long after its answer', () => {
+  /** The EVALSHAs that the server ran meanwhile, ready to be sent again. */
+  async function recordCommands(run: () => Promise<unknown>): Promise<(() => Promise<unknown>)[]> {
+    const monitor = await server.client.monitor();
+    const seen: string[][] = [];
+    monitor.on('monitor', (_time: string, args: string[], source: string) => source !== 'lua' && seen.push(args));
+    await run();
+    await eventually(() => seen.some(([command]) => /^evalsha$/i.test(command ?? '')));
+    await sleep(50);
+    monitor.disconnect();
+    return seen
+      .filter(([command]) => /^evalsha$/i.test(command ?? ''))
+      .map(
+        ([, ...args]) =>
+          () =>
+            server.client.call('EVALSHA', ...args),
+      );
+  }
+
+  test('as a grant to a caller who was told busy: nobody has the lock for longer than its lease', async () => {
+    const impatient = await openLocks();
+    const held = await locks.acquire('k');
+    const [acquire] = await recordCommands(() => impatient.tryAcquire('k', { ttl: 1_500 }));
+    await held.release();
+    await acquire?.();
+    expect(await server.client.hexists(LOCK, 'owner')).toBe(1);
+    expect(await timeOf(locks.withLock('k', { wait: 20_000 }, () => undefined))).toBeLessThan(1_500 + RECHECK_MS + SLACK_MS);
+  });
+
+  test('as a place of a caller who gave up: its process passes the turn on at once', async () => {
+    const impatient = await openLocks();
+    const held = await locks.acquire('k');
+    const [acquire] = await recordCommands(() => impatient.acquire('k', { wait: 50 }).catch(() => undefined));
+    await queued(0);
+    await acquire?.();
+    await queued(1);
+    const next = (await openLocks()).withLock('k', { wait: 20_000 }, () => undefined);
+    await queued(2);
+    await held.release();
+    expect(await timeOf(next)).toBeLessThan(CLAIM_MS - SLACK_MS);
+    await eventually(async () => (await server.client.exists(QUEUE, LOCK)) === 0);
+  });
+});
+
+test('an acquire that timed out and is carried out later is compensated: nothing stays taken', async () => {
+  server.pause();
+  await expect(locks.acquire('k', { ttl: '10m', wait: 0 })).rejects.toMatchObject({ code: 'LOCK_STORE', unknown: true });
+  server.resume();
+  // The attempt lay in the server's socket: the counter tells that it was carried out, and not only refused.
+  const fence = await server.client.get('lock:fence:{0}');
+  expect(fence).not.toBeNull();
+  await eventually(async () => (await server.client.exists(LOCK)) === 0);
+  expect(await locks.withLock('k', { wait: 0 }, (lock) => lock.fence)).toBeGreaterThan(Number(fence));
+});
