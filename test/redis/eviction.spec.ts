@@ -1,0 +1,53 @@
+import 'reflect-metadata';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { RedisLockStore } from '../../lib/redis/redis-lock-store';
+import { makeLocks } from '../support/make-locks';
+import { RedisServer } from '../support/redis-server';
+
+const LOCK = 'lock:lock:{k}';
+const FENCE = 'lock:fence:{0}';
+/** For a machine that is busy with other things. */
+const SLACK_MS = 700;
+
+let server: RedisServer;
+let store: RedisLockStore;
+
+beforeEach(async () => {
+  server = await RedisServer.start('--maxmemory', '3mb', '--maxmemory-policy', 'allkeys-lru');
+  store = new RedisLockStore(server.url);
+});
+afterEach(async () => {
+  await store.close();
+  await server.stop();
+});
+
+/** Writes until the server has evicted the keys to make room. */
+async function fillUntilGone(...names: string[]): Promise<void> {
+  for (let round = 0; (await server.client.exists(...names)) > 0; round++) {
+    if (round === 500) {
+      throw new Error(`${names.join(' and ')} outlived ${round * 100} KiB of writes.`);
+    }
+    await Promise.all(Array.from({ length: 100 }, (_, at) => server.client.set(`filler ${round} ${at}`, 'x'.repeat(1_024))));
+  }
+}
+
+test('a server that evicts is warned of at start; who loses a lock is told within a renewal, and fences rise', async () => {
+  const warnings: string[] = [];
+  await store.open({ prefix: 'lock', warn: (message) => warnings.push(message) });
+  expect(warnings).toEqual([expect.stringMatching(/evicts keys \(maxmemory-policy is allkeys-lru\).*Set it to noeviction/)]);
+  const locks = makeLocks(store);
+  let before = 0;
+  const call = locks.withLock('k', { ttl: 6_000 }, async (lock) => {
+    before = lock.fence;
+    await fillUntilGone(LOCK);
+    const evictedAt = performance.now();
+    while (!lock.signal.aborted && performance.now() - evictedAt < 10_000) {
+      await sleep(10);
+    }
+    expect(performance.now() - evictedAt).toBeLessThan(2_000 + SLACK_MS);
+    expect(lock.isHeld()).toBe(false);
+  });
+  await expect(call).rejects.toMatchObject({ code: 'LOCK_LOST', reason: 'expired', message: expect.stringMatching(/flushed or evicted/) });
+  await fillUntilGone(FENCE);
+  expect(await locks.withLock('k', { wait: 0 }, ({ fence }) => fence)).toBeGreaterThan(before);
+}, 60_000);

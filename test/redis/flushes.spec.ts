@@ -1,0 +1,104 @@
+import 'reflect-metadata';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { LockLostError } from '../../lib/core/errors';
+import type { LockTrouble } from '../../lib/core/reporter';
+import type { LockService } from '../../lib/lock.service';
+import { RedisLockStore } from '../../lib/redis/redis-lock-store';
+import { makeLocks } from '../support/make-locks';
+import { RedisServer } from '../support/redis-server';
+
+const RUN_MS = 3_000;
+
+interface Grant {
+  readonly invokedAt: number;
+  readonly grantedAt: number;
+  readonly fence: number;
+}
+
+let server: RedisServer;
+let stores: RedisLockStore[];
+let services: LockService[];
+let troubles: LockTrouble[];
+
+beforeEach(async () => {
+  stores = [];
+  services = [];
+  troubles = [];
+  server = await RedisServer.start();
+  for (let count = 0; count < 4; count++) {
+    const store = new RedisLockStore(server.url);
+    await store.open({ prefix: 'lock', warn: () => undefined });
+    stores.push(store);
+    services.push(makeLocks(store, { wait: 15_000, onTrouble: (trouble) => troubles.push(trouble) }));
+  }
+});
+afterEach(async () => {
+  await Promise.all(stores.map((store) => store.close()));
+  await server.stop();
+});
+
+/** Three callers in each of four processes, while `disturb` is run over and over. */
+async function underLoad(disturb: () => Promise<unknown>, call: (locks: LockService) => Promise<unknown>): Promise<void> {
+  const until = performance.now() + RUN_MS;
+  const loop = async (step: () => Promise<unknown>): Promise<void> => {
+    while (performance.now() < until) {
+      await step();
+    }
+  };
+  const callers = services.flatMap((locks) => [1, 2, 3].map(() => loop(() => call(locks))));
+  await Promise.all([...callers, loop(() => disturb().then(() => sleep(20)))]);
+}
+
+test('nobody notices SCRIPT FLUSH in a loop: nothing fails, and a plain counter loses nothing', async () => {
+  let counter = 0;
+  let calls = 0;
+  await underLoad(
+    () => server.client.script('FLUSH'),
+    async (locks) => {
+      await locks.withLock('k', async () => {
+        const seen = counter;
+        await sleep(Math.random() * 2);
+        counter = seen + 1;
+      });
+      calls++;
+    },
+  );
+  expect(calls).toBeGreaterThan(100);
+  expect(counter).toBe(calls);
+  expect(troubles).toEqual([]);
+  expect((await server.commandCounts()).get('eval') ?? 0).toBeGreaterThan(10);
+});
+
+test('FLUSHALL in a loop: fences rise in the order of grants, every loss is told, and then all is well again', async () => {
+  const grants: Grant[] = [];
+  let inside = 0;
+  let overlapping = 0;
+  const errors: unknown[] = [];
+  await underLoad(
+    () => server.client.flushall(),
+    async (locks) => {
+      const invokedAt = performance.now();
+      await locks
+        .withLock('k', { ttl: 300 }, async (lock) => {
+          grants.push({ invokedAt, grantedAt: performance.now(), fence: lock.fence });
+          overlapping += inside++ > 0 ? 1 : 0;
+          await sleep(Math.random() * 60);
+          inside--;
+        })
+        .catch((error: unknown) => errors.push(error));
+    },
+  );
+  expect(grants.length).toBeGreaterThan(50);
+  expect(new Set(grants.map(({ fence }) => fence)).size).toBe(grants.length);
+  for (const { invokedAt, fence } of grants) {
+    const before = grants.filter(({ grantedAt }) => grantedAt < invokedAt).map((grant) => grant.fence);
+    expect(Math.max(0, ...before)).toBeLessThan(fence);
+  }
+  // Flushed locks let others in; whoever was overtaken heard of it, and nothing else went wrong.
+  expect(overlapping).toBeGreaterThan(0);
+  expect(errors.length).toBeGreaterThanOrEqual(overlapping);
+  expect(errors.every((error) => error instanceof LockLostError)).toBe(true);
+  expect(troubles.every(({ type }) => type === 'lost')).toBe(true);
+  await Promise.all(services.map((locks) => locks.withLock('k', { wait: 3_000 }, () => undefined)));
+  expect((await server.client.keys('lock:*')).filter((name) => !/^lock:(done|fence):/.test(name))).toEqual([]);
+});
