@@ -1,0 +1,89 @@
+import 'reflect-metadata';
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { LockService } from '../../lib/lock.service';
+import { RedisLockStore } from '../../lib/redis/redis-lock-store';
+import { startHolder, type Holder } from '../support/holder';
+import { makeLocks } from '../support/make-locks';
+import { RedisServer } from '../support/redis-server';
+
+/** For a machine that is busy with other things. */
+const SLACK_MS = 700;
+
+let server: RedisServer;
+let store: RedisLockStore;
+let locks: LockService;
+let holders: Holder[];
+
+beforeEach(async () => {
+  holders = [];
+  server = await RedisServer.start();
+  store = new RedisLockStore(server.url);
+  await store.open({ prefix: 'lock', warn: () => undefined });
+  locks = makeLocks(store);
+});
+afterEach(async () => {
+  for (const { child } of holders) {
+    child.kill('SIGKILL');
+  }
+  await store.close();
+  await server.stop();
+});
+
+async function start(ttl: number, ticket?: string): Promise<Holder> {
+  const holder = await startHolder(server.url, 'k', ttl, ticket);
+  holders.push(holder);
+  return holder;
+}
+
+const remainingMs = async (): Promise<number> => (await locks.inspect('k'))?.ttlMs ?? 0;
+
+test('a joiner with a small ttl renews for itself: it stays in for several ttls, also after the holder has left', async () => {
+  const first = await start(60_000);
+  const guest = await start(400, first.ticket);
+  await sleep(1_000);
+  expect(await remainingMs()).toBeGreaterThan(55_000);
+  expect(await first.leave()).toBe(true);
+  await sleep(1_300);
+  expect(await locks.tryAcquire('k')).toBeNull();
+  expect(await locks.inspect('k')).toMatchObject({ fence: first.fence, holds: 1 });
+  expect(await guest.leave()).toBe(true);
+  expect(await locks.inspect('k')).toBeNull();
+});
+
+test('a holder with a small ttl stays in beside a joiner with a long one, which outlives it', async () => {
+  const first = await start(400);
+  const guest = await start(60_000, first.ticket);
+  await sleep(1_300);
+  expect(await remainingMs()).toBeGreaterThan(55_000);
+  expect(await first.leave()).toBe(true);
+  await sleep(700);
+  expect(await locks.inspect('k')).toMatchObject({ fence: first.fence, holds: 1 });
+  expect(await guest.leave()).toBe(true);
+  expect(await locks.inspect('k')).toBeNull();
+});
+
+test('both with small ttls keep the lock by turns for as long as one of them is in', async () => {
+  const first = await start(600);
+  const guest = await start(400, first.ticket);
+  expect(await first.leave()).toBe(true);
+  await sleep(1_800);
+  expect(await locks.tryAcquire('k')).toBeNull();
+  expect(await guest.leave()).toBe(true);
+  expect(await locks.inspect('k')).toBeNull();
+});
+
+test.each(['the holder', 'the joiner'])(
+  'where %s crashes, the other one keeps the lock, which is free within a lease of its end',
+  async (who) => {
+    const first = await start(1_000);
+    const guest = await start(1_000, first.ticket);
+    const [crashed, other] = who === 'the holder' ? [first, guest] : [guest, first];
+    crashed.child.kill('SIGKILL');
+    await sleep(2_500);
+    expect(await locks.tryAcquire('k')).toBeNull();
+    const waiting = locks.withLock('k', { wait: 10_000 }, () => performance.now());
+    expect(await other.leave()).toBe(true);
+    const leftAt = performance.now();
+    expect((await waiting) - leftAt).toBeLessThan(1_000 + SLACK_MS);
+  },
+);
