@@ -14,6 +14,9 @@ const SETTINGS = [
   ['--repl-diskless-sync-delay', '0'],
 ].flat();
 
+/** Flags of a node that is not to be counted on. */
+const TROUBLE: ReadonlySet<string> = new Set(['fail', 'fail?', 'handshake', 'noaddr']);
+
 /** A line of CLUSTER NODES. */
 interface NodeInfo {
   readonly server: RedisServer;
@@ -83,7 +86,7 @@ export class RedisCluster {
     return client;
   }
 
-  /** Moves the slot of a key, with its keys, while clients use it. `midway` runs when the first of the keys has moved. */
+  /** Moves the slot of a key, with its keys, while clients use it. `midway` runs when the first of the keys has moved, and when all have. */
   async reshard(key: string, to: RedisServer, midway?: () => Promise<unknown>): Promise<void> {
     const slot = await this.slotOf(key);
     const from = await this.masterOf(key);
@@ -92,7 +95,7 @@ export class RedisCluster {
     await from.client.cluster('SETSLOT', slot, 'MIGRATING', idOf(view, to));
     for (let moved = 0; ; moved++) {
       const [name] = (await from.client.cluster('GETKEYSINSLOT', slot, 1)) as string[];
-      if (moved === 1) {
+      if (moved === 1 || name === undefined) {
         await midway?.();
       }
       if (name === undefined) {
@@ -124,10 +127,18 @@ export class RedisCluster {
     return found as RedisServer;
   }
 
-  /** Starts a dead node, and waits until it follows whoever took its place, or serves its slots again. */
-  async restart(node: RedisServer): Promise<void> {
-    await node.start();
+  /** Starts dead nodes, and waits until each follows whoever took its place, or serves its slots again. */
+  async restart(...nodes: readonly RedisServer[]): Promise<void> {
+    await Promise.all(nodes.map((node) => node.start()));
     await this.settled();
+  }
+
+  /** Undoes what a test did to the nodes: every one runs again. */
+  async recover(): Promise<void> {
+    for (const node of this.nodes) {
+      node.resume();
+    }
+    await this.restart(...this.nodes.filter((node) => !node.running));
   }
 
   /** Waits until every node that runs says so, and replicas follow their masters. Not for while one is paused. */
@@ -145,7 +156,7 @@ export class RedisCluster {
             !role.includes('master_link_status:down') &&
             others.length === running.length &&
             mastersIn(others).length === SHARDS &&
-            others.every(({ flags }) => !flags.some((flag) => /fail|handshake|noaddr/.test(flag)))
+            others.every(({ flags }) => !flags.some((flag) => TROUBLE.has(flag)))
           );
         }),
       );

@@ -1,0 +1,278 @@
+import type { Cluster } from 'ioredis';
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { LockTrouble } from '../../lib/core/reporter';
+import type { LockService } from '../../lib/lock.service';
+import { RedisLockStore } from '../../lib/redis/redis-lock-store';
+import { slotTag } from '../../lib/redis/slot-tags';
+import { Load } from '../support/load';
+import { makeLocks } from '../support/make-locks';
+import { RedisCluster } from '../support/redis-cluster';
+import type { RedisServer } from '../support/redis-server';
+import { until } from '../support/until';
+
+const RECHECK_MS = 300;
+
+let cluster: RedisCluster;
+let clients: Cluster[];
+let stores: RedisLockStore[];
+let warnings: string[];
+let troubles: LockTrouble[];
+
+beforeAll(async () => {
+  cluster = await RedisCluster.start();
+}, 40_000);
+afterAll(() => cluster.stop());
+
+beforeEach(() => {
+  clients = [];
+  stores = [];
+  warnings = [];
+  troubles = [];
+});
+afterEach(async () => {
+  await Promise.all(stores.map((store) => store.close()));
+  await cluster.recover();
+  for (const client of clients) {
+    // A store leaves the client that it was given alone.
+    expect(client.status).toBe('ready');
+    client.disconnect();
+  }
+  expect(warnings).toEqual([]);
+}, 30_000);
+
+async function openLocks(): Promise<LockService> {
+  const client = cluster.connect();
+  clients.push(client);
+  const store = new RedisLockStore(client);
+  await store.open({ prefix: 'lock', warn: (message) => warnings.push(message) });
+  stores.push(store);
+  return makeLocks(store, { onTrouble: (trouble) => troubles.push(trouble) });
+}
+
+const lockOf = (key: string): string => `lock:lock:{${key}}`;
+
+/** A few keys for each master. */
+async function keysOfEachShard(count: number): Promise<Map<RedisServer, string[]>> {
+  const shards = new Map((await cluster.masters()).map((master) => [master, [] as string[]]));
+  for (let at = 0; [...shards.values()].some((keys) => keys.length < count); at++) {
+    const keys = shards.get(await cluster.masterOf(`key-${at}`));
+    if (keys && keys.length < count) {
+      keys.push(`key-${at}`);
+    }
+  }
+  return shards;
+}
+
+async function another(than: RedisServer): Promise<RedisServer> {
+  return (await cluster.masters()).find((master) => master !== than) as RedisServer;
+}
+
+/** The channels on which somebody hears, and the node from which. */
+async function subscriptions(): Promise<Map<string, RedisServer>> {
+  const found = new Map<string, RedisServer>();
+  for (const server of cluster.nodes.filter((node) => node.running)) {
+    for (const channel of (await server.client.pubsub('CHANNELS', 'lock:wake:*')) as string[]) {
+      found.set(channel, server);
+    }
+  }
+  return found;
+}
+
+/** How often the nodes answered with each error. */
+async function errorCounts(): Promise<Map<string, number>> {
+  const counts = new Map<string, number>();
+  for (const { client } of cluster.nodes) {
+    for (const [, code = '', count] of (await client.info('errorstats')).matchAll(/^errorstat_(\w+):count=(\d+)/gm)) {
+      counts.set(code, (counts.get(code) ?? 0) + Number(count));
+    }
+  }
+  return counts;
+}
+
+test('every script stays in one slot, whatever the key is called', async () => {
+  const locks = await openLocks();
+  const keys = Array.from({ length: 100 }, (_, index) => `key {${index}}`);
+  await Promise.all(
+    keys.map((key) =>
+      locks.withLock(key, { ttl: 900 }, async (lock) => {
+        await sleep(500);
+        expect(lock.isHeld()).toBe(true);
+        await locks.withLock(key, { ticket: lock.ticket }, () => undefined);
+      }),
+    ),
+  );
+  const all = await locks.acquire(keys);
+  await expect(locks.tryAcquire(keys[7] as string)).resolves.toBeNull();
+  expect(await locks.forceRelease(keys[7] as string, { fence: all.fenceOf(keys[7] as string) })).toBe(true);
+  await sleep(100);
+  expect(all.signal.reason).toMatchObject({ reason: 'forced' });
+  await all.release();
+  await sleep(1_000);
+  const left = (await Promise.all((await cluster.masters()).map(({ client }) => client.keys('lock:lock:*')))).flat();
+  expect(left).toEqual([]);
+});
+
+test('locks of all shards are renewed', async () => {
+  const locks = await openLocks();
+  const keys = [...(await keysOfEachShard(30)).values()].flat();
+  const leases = await Promise.all(keys.map((key) => locks.acquire(key, { ttl: 900 })));
+  await sleep(2_000);
+  expect(leases.filter((lease) => lease.isHeld())).toHaveLength(90);
+  await Promise.all(leases.map((lease) => lease.release()));
+});
+
+test("a shard that does not answer takes no other's locks along", async () => {
+  const locks = await openLocks();
+  const shards = await keysOfEachShard(10);
+  const [stopped, ...others] = [...shards.keys()] as [RedisServer, ...RedisServer[]];
+  const replicas = await cluster.replicasOf(stopped);
+  // It shall come back as it was.
+  await Promise.all(replicas.map(({ client }) => client.config('SET', 'cluster-replica-no-failover', 'yes')));
+  const holdAll = (server: RedisServer) => Promise.all((shards.get(server) as string[]).map((key) => locks.acquire(key, { ttl: 900 })));
+  const its = await holdAll(stopped);
+  const rest = (await Promise.all(others.map(holdAll))).flat();
+  stopped.pause();
+  await sleep(1_300);
+  expect(its.filter((lease) => lease.isHeld())).toEqual([]);
+  expect(rest.filter((lease) => lease.isHeld())).toHaveLength(20);
+  stopped.resume();
+  await Promise.all([...its, ...rest].map((lease) => lease.release()));
+  await Promise.all(replicas.map(({ client }) => client.config('SET', 'cluster-replica-no-failover', 'no')));
+});
+
+describe('fences', () => {
+  test('are counted for each slot', async () => {
+    const locks = await openLocks();
+    const [one = '', other = ''] = [...(await keysOfEachShard(1)).values()].flat();
+    const alike = Array.from({ length: 100_000 }, (_, at) => `alike-${at}`).find((key) => slotTag(key) === slotTag(one)) as string;
+    const client = clients[0] as Cluster;
+    await client.set(`lock:fence:{${slotTag(one)}}`, '8000000000000000');
+    expect((await locks.acquire(one)).fence).toBe(8_000_000_000_000_001);
+    expect((await locks.acquire(alike)).fence).toBe(8_000_000_000_000_002);
+    const { fence } = await locks.acquire(other);
+    expect(fence).toBeLessThan(8_000_000_000_000_000);
+    expect(await client.get(`lock:fence:{${slotTag(other)}}`)).toBe(String(fence));
+  });
+
+  test('rise over a migration of their slot', async () => {
+    const locks = await openLocks();
+    const key = 'migrated';
+    const client = clients[0] as Cluster;
+    // Ahead of the clock, from which a counter that was lost would start again.
+    await client.set(`lock:fence:{${slotTag(key)}}`, '8000000000000000');
+    const { fence } = await locks.acquire(key, { ttl: 300, renew: false });
+    const from = await cluster.masterOf(lockOf(key));
+    await cluster.reshard(key, await another(from));
+    expect(await cluster.masterOf(lockOf(key))).not.toBe(from);
+    expect((await locks.acquire(key)).fence).toBe(fence + 1);
+  });
+});
+
+describe('resharding', () => {
+  test('is noticed by nobody: a slot moves while its lock is held, waited for and taken over and over', async () => {
+    const services = [await openLocks(), await openLocks(), await openLocks()];
+    const load = new Load(services, ['k'], { ttl: 1_500, wait: 10_000 });
+    const before = await errorCounts();
+    for (let round = 0; round < 3; round++) {
+      await sleep(300);
+      await cluster.reshard('k', await another(await cluster.masterOf('k')), () => sleep(250));
+    }
+    await load.turnRound();
+    await load.stop();
+    const after = await errorCounts();
+    for (const code of ['MOVED', 'ASK', 'TRYAGAIN']) {
+      expect([code, after.get(code) ?? 0]).not.toEqual([code, before.get(code) ?? 0]);
+    }
+    expect(load.failures).toEqual([]);
+    expect(load).toMatchObject({ overlaps: 0, disorders: 0, losses: 0 });
+  });
+
+  test('keeps a lock that is held: it is renewed on either side, and released once', async () => {
+    const locks = await openLocks();
+    const other = await openLocks();
+    let next: Promise<number> | undefined;
+    const fence = await locks.withLock('k', { ttl: 900 }, async (lock) => {
+      next = other.withLock('k', { wait: 15_000 }, (taken) => taken.fence);
+      await cluster.reshard('k', await another(await cluster.masterOf('k')), () => sleep(750));
+      await sleep(1_000);
+      expect(lock.isHeld()).toBe(true);
+      return lock.fence;
+    });
+    expect(await next).toBeGreaterThan(fence);
+  });
+});
+
+describe('a waiter', () => {
+  test('is told of its turn by a publisher that is connected to another node', async () => {
+    const [holder, waiter] = [await openLocks(), await openLocks()];
+    const keys = [...(await keysOfEachShard(3)).values()].flat();
+    const times: number[] = [];
+    for (const key of keys) {
+      const held = await holder.acquire(key);
+      const told = waiter.withLock(key, () => performance.now());
+      await sleep(50);
+      const releasedAt = performance.now();
+      await held.release();
+      times.push((await told) - releasedAt);
+    }
+    // Who is not told looks every 300 ms: 250 ms after the release.
+    expect(times.filter((time) => time < RECHECK_MS / 2).length).toBeGreaterThan(keys.length / 2);
+  });
+});
+
+test('a holder hears of a forced release that was made at another node', async () => {
+  const [holder, operator] = [await openLocks(), await openLocks()];
+  for (const [key] of (await keysOfEachShard(1)).values() as Iterable<[string]>) {
+    const { fence, signal } = await holder.acquire(key, { ttl: 10_000 });
+    expect(await operator.forceRelease(key, { fence })).toBe(true);
+    // The renewal, which would find out as well, is 3 s away.
+    await until('word of the forced release', () => signal.aborted, 1_000);
+    expect(signal.reason).toMatchObject({ reason: 'forced' });
+  }
+});
+
+describe('a failover', () => {
+  test('is retried through by calls that may wait; fences rise, and other shards notice nothing', async () => {
+    const services = [await openLocks(), await openLocks(), await openLocks()];
+    const shards = await keysOfEachShard(3);
+    const [failing, ...others] = [...shards.keys()] as [RedisServer, ...RedisServer[]];
+    const of = (servers: RedisServer[]) => servers.flatMap((server) => shards.get(server) as string[]);
+    const load = new Load(services, of([failing]), { ttl: 2_000, wait: 15_000 });
+    const rest = new Load(services, of(others), { ttl: 2_000, wait: 15_000 });
+    await sleep(500);
+    // What the replica does not get any more is lost with the master.
+    const [replica] = (await cluster.replicasOf(failing)) as [RedisServer];
+    replica.pause();
+    await failing.client.call('CLIENT', 'KILL', 'TYPE', 'replica');
+    await load.turnRound();
+    await failing.kill();
+    const startedAt = performance.now();
+    replica.resume();
+    await load.turnRound();
+    console.log(`the locks of the shard were granted again ${Math.round(performance.now() - startedAt)} ms after its master was killed`);
+    await cluster.promoted([replica]);
+    await sleep(500);
+    await Promise.all([load.stop(), rest.stop()]);
+    expect([...load.failures, ...rest.failures]).toEqual([]);
+    expect(load.disorders).toBe(0);
+    expect(rest).toMatchObject({ overlaps: 0, disorders: 0, losses: 0 });
+    expect(load.longestMs).toBeGreaterThan(1_000);
+    expect(rest.longestMs).toBeLessThan(1_000);
+  }, 40_000);
+});
+
+describe('a subscription', () => {
+  test('moves to another node when its own is gone', async () => {
+    const waiter = await openLocks();
+    const [[channel, hears]] = [...(await subscriptions())] as [[string, RedisServer]];
+    const holder = await openLocks();
+    await hears.kill();
+    await until('another subscription', async () => (await subscriptions()).has(channel));
+    const held = await holder.acquire('k', { wait: 10_000 });
+    const told = waiter.withLock('k', { wait: 10_000 }, () => performance.now());
+    await sleep(50);
+    const releasedAt = performance.now();
+    await held.release();
+    expect((await told) - releasedAt).toBeLessThan(RECHECK_MS / 2);
+  }, 40_000);
+});
