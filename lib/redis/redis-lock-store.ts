@@ -245,7 +245,7 @@ export class RedisLockStore implements LockStore, Turns {
     }
     const { remainingMs, holder, rank, joined } = answer;
     if (place && joined && this.#queued.has(place) && !this.#isCluster) {
-      // It was skipped, or not told of its turn. A cluster client looks after its subscriptions by itself.
+      // It was skipped, or not told of its turn. On a cluster the subscriber finds out by itself, with messages to itself.
       this.#passedOver.add(place);
       this.#subscriber?.distrust();
     }

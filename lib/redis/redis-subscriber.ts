@@ -47,7 +47,10 @@ export class RedisSubscriber {
       );
     });
     connection.on('close', () => this.#change(false));
-    connection.on('message', (_channel: string, message: string) => this.#listener.message(message));
+    connection.on('message', (_channel: string, message: string) => {
+      this.#answered = true;
+      this.#listener.message(message);
+    });
     // Its failures show on the connection for commands as well, which reports them.
     connection.on('error', () => undefined);
     connection.connect().catch(() => undefined);
@@ -61,7 +64,7 @@ export class RedisSubscriber {
   distrust(): void {
     if (this.#acknowledged && this.#connection && performance.now() - this.#changedAt > PING_MS) {
       this.#change(false);
-      reconnect(this.#connection);
+      resubscribe(this.#connection);
     }
   }
 
@@ -82,18 +85,34 @@ export class RedisSubscriber {
   /** A half-open connection is silent for ever: one that did not answer the last ping is made anew. */
   #ping(connection: Connection): void {
     if (!this.#answered) {
-      reconnect(connection);
+      resubscribe(connection);
       return;
     }
     this.#answered = false;
-    connection.ping().then(
-      () => {
+    if (connection.isCluster) {
+      // ioredis sends PING to any node, and watches not the one that it subscribed at. So it is a message that has to come.
+      connection.publish(this.#channel, 'ping').catch(() => {
         this.#answered = true;
-      },
-      (error: Error) => {
-        // A user without +ping is refused, which is an answer too.
-        this.#answered ||= error.name === 'ReplyError';
-      },
-    );
+      });
+    } else {
+      connection.ping().then(
+        () => {
+          this.#answered = true;
+        },
+        (error: Error) => {
+          // A user without +ping is refused, which is an answer too.
+          this.#answered ||= error.name === 'ReplyError';
+        },
+      );
+    }
+  }
+}
+
+/** A cluster client has no connection of which we know that it subscribed, so all of its connections are made anew. */
+function resubscribe(connection: Connection): void {
+  if (connection.isCluster) {
+    connection.disconnect(true);
+  } else {
+    reconnect(connection);
   }
 }

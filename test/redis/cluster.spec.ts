@@ -8,6 +8,7 @@ import { Load } from '../support/load';
 import { makeLocks } from '../support/make-locks';
 import { RedisCluster } from '../support/redis-cluster';
 import type { RedisServer } from '../support/redis-server';
+import { TcpProxy } from '../support/tcp-proxy';
 import { until } from '../support/until';
 
 const RECHECK_MS = 300;
@@ -15,6 +16,7 @@ const RECHECK_MS = 300;
 let cluster: RedisCluster;
 let clients: Cluster[];
 let stores: RedisLockStore[];
+let proxies: TcpProxy[];
 let warnings: string[];
 let troubles: LockTrouble[];
 
@@ -26,6 +28,7 @@ afterAll(() => cluster.stop());
 beforeEach(() => {
   clients = [];
   stores = [];
+  proxies = [];
   warnings = [];
   troubles = [];
 });
@@ -37,11 +40,12 @@ afterEach(async () => {
     expect(client.status).toBe('ready');
     client.disconnect();
   }
+  await Promise.all(proxies.map((proxy) => proxy.stop()));
   expect(warnings).toEqual([]);
 }, 30_000);
 
-async function openLocks(): Promise<LockService> {
-  const client = cluster.connect();
+async function openLocks(options?: Parameters<RedisCluster['connect']>[0]): Promise<LockService> {
+  const client = cluster.connect(options);
   clients.push(client);
   const store = new RedisLockStore(client);
   await store.open({ prefix: 'lock', warn: (message) => warnings.push(message) });
@@ -65,6 +69,15 @@ async function keysOfEachShard(count: number): Promise<Map<RedisServer, string[]
 
 async function another(than: RedisServer): Promise<RedisServer> {
   return (await cluster.masters()).find((master) => master !== than) as RedisServer;
+}
+
+/** A proxy for each node, and what a client needs to meet the nodes through them. */
+async function proxied(): Promise<Record<string, { host: string; port: number }>> {
+  const ways = await Promise.all(cluster.nodes.map(async ({ port }) => ({ port, proxy: await TcpProxy.start(port) })));
+  proxies = ways.map(({ proxy }) => proxy);
+  return Object.fromEntries(
+    ways.map(({ port, proxy }) => [`127.0.0.1:${port}`, { host: '127.0.0.1', port: Number(new URL(proxy.url).port) }]),
+  );
 }
 
 /** The channels on which somebody hears, and the node from which. */
@@ -275,4 +288,27 @@ describe('a subscription', () => {
     await held.release();
     expect((await told) - releasedAt).toBeLessThan(RECHECK_MS / 2);
   }, 40_000);
+
+  test('that is half open costs a re-check, and is made anew by its pings', async () => {
+    const natMap = await proxied();
+    const holder = await openLocks();
+    const waiter = await openLocks({ natMap });
+    const handOver = async (): Promise<number> => {
+      const held = await holder.acquire('k');
+      const told = waiter.withLock('k', () => performance.now());
+      await sleep(50);
+      const releasedAt = performance.now();
+      await held.release();
+      return (await told) - releasedAt;
+    };
+    for (const proxy of proxies) {
+      proxy.mode = 'muteSubscribers';
+    }
+    expect(await handOver()).toBeLessThan(RECHECK_MS + 200);
+    for (const proxy of proxies) {
+      proxy.mode = 'pass';
+    }
+    await sleep(11_000);
+    expect(await handOver()).toBeLessThan(RECHECK_MS / 2);
+  }, 30_000);
 });
