@@ -96,6 +96,12 @@ const HANDSHAKE_GRACE_MS = 20;
 /** For how long a node of a cluster may leave a command without an answer: ioredis watches those connections itself. */
 const CLUSTER_SILENCE_MS = 2_000;
 
+/**
+ * ioredis itself sends a command of a cluster again. It is kept short: core goes on while the caller waits, and what the
+ * nodes answered last is known before the time for the command is up.
+ */
+const CLUSTER_RETRIES = { maxRedirections: 4, retryDelayOnFailover: 30, retryDelayOnClusterDown: 30, retryDelayOnTryAgain: 30 } as const;
+
 /** A connection of the store's own, not yet connected, that fails fast and comes back by itself. */
 export async function makeConnection(source: RedisSource, options: Readonly<Record<string, unknown>>): Promise<Connection> {
   const connection = await makeClient(source, options);
@@ -133,6 +139,7 @@ async function makeClient(source: RedisSource, options: Readonly<Record<string, 
       ? duplicate([], {
           lazyConnect: true,
           clusterRetryStrategy: backOff,
+          ...CLUSTER_RETRIES,
           redisOptions: { ...redisOptionsOf(source), ...options, socketTimeout: CLUSTER_SILENCE_MS },
         })
       : duplicate(own);

@@ -1,7 +1,7 @@
 import { LockConfigurationError, type LockError } from '../core/errors.js';
 import { CommandTimeouts } from './command-timeouts.js';
 import { makeConnection, reconnect, type Connection, type Pipeline, type RedisSource, type Socket } from './redis-client.js';
-import { setupError, toLockError } from './redis-errors.js';
+import { isUnreachable, NO_CONNECTION, setupError, toLockError } from './redis-errors.js';
 import type { Script } from './scripts.js';
 
 /** Commands that are sent in one system call: more would keep the server idle while this process works. */
@@ -23,7 +23,10 @@ export class RedisConnection {
   #opening: Promise<Connection> | undefined;
   #connection: Connection | undefined;
   #connectionError: Error | undefined;
+  /** What a node of a cluster could not be reached for. */
+  #nodeError: Error | undefined;
   #setupRefusal: Error | undefined;
+  #wasReady = false;
   #corked: Socket | undefined;
   #held = 0;
   #closed = false;
@@ -102,6 +105,9 @@ export class RedisConnection {
       if (this.#setupRefusal) {
         throw setupError(this.#setupRefusal);
       }
+      if (this.#wasReady && connection.isCluster && connection.status !== 'ready') {
+        throw new Error(NO_CONNECTION);
+      }
       if (this.#timeouts.busy) {
         this.#cork(connection);
       }
@@ -153,7 +159,12 @@ export class RedisConnection {
       this.#setupRefusal = this.#connectionError?.name === 'ReplyError' ? this.#connectionError : undefined;
       this.#connectionError = undefined;
       // Commands wait for the first connection only: later ones fail at once, and are sent again while the caller waits.
-      connection.options.enableOfflineQueue = false;
+      // Not so for the nodes of a cluster, each of which is connected to when it is first needed.
+      this.#wasReady = true;
+      connection.options.enableOfflineQueue = connection.isCluster === true;
+    });
+    connection.on('node error', (error: Error) => {
+      this.#nodeError = error;
     });
     connection.on('error', (error: Error) => {
       this.#connectionError = error;
@@ -176,7 +187,11 @@ export class RedisConnection {
   }
 
   #lockError(error: unknown, key: string, script?: Script): LockError {
-    return error instanceof LockConfigurationError ? error : toLockError(error, key, this.#connectionError, script);
+    if (error instanceof LockConfigurationError) {
+      return error;
+    }
+    const reason = this.#nodeError && isUnreachable(error) ? this.#nodeError : this.#connectionError;
+    return toLockError(error, key, reason, script);
   }
 }
 

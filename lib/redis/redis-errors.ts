@@ -5,13 +5,19 @@ import type { Script } from './scripts.js';
 const HOPELESS =
   /\b(WRONGPASS|NOAUTH|NOPERM|WRONGTYPE|NOPROTO)\b|ACL failure in script|can't run this command|unknown command|invalid password|without any password/;
 
-/** What ioredis says where a command was not sent: the connection is away and nothing is queued. */
-const NOT_SENT = /enableOfflineQueue/;
+/** What is said of a command that was not sent, because there is no connection and nothing is queued. */
+export const NO_CONNECTION = 'there is no connection';
+
+/** The same, and what ioredis says of it. */
+const NOT_SENT = new RegExp(`enableOfflineQueue|^${NO_CONNECTION}$`);
+
+/** What an ioredis cluster says where it knows who serves a slot, or nobody at all, and cannot get there. */
+const UNREACHABLE = new RegExp(`Connection is closed|MOVED|${NOT_SENT.source}`);
 
 /** What ioredis says of its own options, in words of what happened. */
 const PLAIN_WORDS: readonly (readonly [RegExp, string])[] = [
   [/max retries per request/, 'the connection was lost'],
-  [NOT_SENT, 'there is no connection'],
+  [NOT_SENT, NO_CONNECTION],
   [/Connection is closed/, 'the connection was closed'],
 ];
 
@@ -39,6 +45,11 @@ export function toLockError(error: unknown, key: string, connectionError: Error 
     cause,
     unknown: !NOT_SENT.test(failure.message),
   });
+}
+
+/** Whether the reason for a failure is with the connection to a node of a cluster, and not in what a node answered. */
+export function isUnreachable(error: unknown): boolean {
+  return error instanceof Error && error.name !== 'ReplyError' && UNREACHABLE.test(error.message);
 }
 
 /** The error of a connection that was set up only in part: another database or user would be used than the one asked for. */

@@ -274,6 +274,74 @@ describe('a failover', () => {
   }, 40_000);
 });
 
+describe('a shard that is gone', () => {
+  test('fails its locks, and no others, naming the cause in time; it serves again when it is back', async () => {
+    const locks = await openLocks();
+    const shards = await keysOfEachShard(1);
+    const [gone, alive] = [...shards.keys()] as [RedisServer, RedisServer];
+    const [its, others] = [shards.get(gone)?.[0] as string, shards.get(alive)?.[0] as string];
+    const replicas = await cluster.replicasOf(gone);
+    await locks.withLock(its, () => undefined);
+    await Promise.all([...replicas, gone].map((server) => server.kill()));
+    for (const [ttl, wait] of [
+      [1_000, 0],
+      [10_000, 0],
+      [10_000, 2_000],
+    ] as const) {
+      const calledAt = performance.now();
+      const refusal: unknown = await locks.acquire(its, { ttl, wait }).catch((error: unknown) => error);
+      const tookMs = performance.now() - calledAt;
+      expect(refusal).toMatchObject({
+        code: 'LOCK_STORE',
+        message: expect.stringContaining(`connect ECONNREFUSED 127.0.0.1:${gone.port}`),
+      });
+      expect(tookMs).toBeGreaterThan(wait - 50);
+      expect(tookMs).toBeLessThan(wait + ttl / 4 + 300);
+      await locks.withLock(others, { wait: 0 }, () => undefined);
+    }
+    const waiting = locks.withLock(its, { wait: 15_000 }, () => 'served');
+    await gone.start();
+    expect(await waiting).toBe('served');
+  }, 40_000);
+
+  test('is named as such where no node claims its slot', async () => {
+    const locks = await openLocks();
+    const slot = await cluster.slotOf('k');
+    const owner = await cluster.masterOf('k');
+    await Promise.all(cluster.nodes.map(({ client }) => client.call('CLUSTER', 'DELSLOTS', slot)));
+    const refusals: unknown[] = [];
+    for (const [ttl, wait] of [
+      [1_000, 0],
+      [10_000, 1_000],
+    ] as const) {
+      refusals.push(await locks.acquire('k', { ttl, wait }).catch((error: unknown) => error));
+    }
+    const waiting = locks.withLock('k', { wait: 10_000 }, () => 'served');
+    await owner.client.call('CLUSTER', 'ADDSLOTS', slot);
+    const down = expect.stringContaining('CLUSTERDOWN Hash slot not served') as string;
+    expect(refusals).toMatchObject([
+      { code: 'LOCK_STORE', message: down },
+      { code: 'LOCK_STORE', message: down },
+    ]);
+    expect(await waiting).toBe('served');
+  });
+});
+
+describe('a connection to a node', () => {
+  test('may take a while: calls that come meanwhile wait for it', async () => {
+    const natMap = await proxied();
+    const locks = await openLocks({ natMap });
+    const keys = [...(await keysOfEachShard(5)).values()].flat();
+    for (const proxy of proxies) {
+      proxy.latencyMs = 100;
+    }
+    const calledAt = performance.now();
+    await Promise.all(keys.map((key) => locks.withLock(key, { wait: 0 }, () => undefined)));
+    expect(performance.now() - calledAt).toBeLessThan(800);
+    expect(troubles).toEqual([]);
+  });
+});
+
 describe('a subscription', () => {
   test('moves to another node when its own is gone', async () => {
     const waiter = await openLocks();
