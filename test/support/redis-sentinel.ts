@@ -8,13 +8,14 @@ import { freePort, RedisServer } from './redis-server';
 import { until } from './until';
 
 const NAME = 'locks';
-/** Sentinels look and tell more often than they usually do, so that a test need not wait for it. Milliseconds. */
-const PERIODS = ['info-period', 500, 'publish-period', 300, 'ping-period', 200];
+/** Sentinels look more often than they usually do, and tell a master that it was deposed after 4 publish periods. Milliseconds. */
+const PERIODS = ['info-period', 500, 'publish-period', 1_000, 'ping-period', 200];
 
 interface Sentinel {
   readonly port: number;
   readonly process: ChildProcess;
   readonly client: Redis;
+  paused: boolean;
 }
 
 /** A master with two replicas, and three sentinels that watch over them; two of those have to agree. */
@@ -44,13 +45,13 @@ export class SentinelGroup {
     return group;
   }
 
-  get sentinelPorts(): readonly number[] {
+  get sentinelPorts(): number[] {
     return this.#sentinels.map(({ port }) => port);
   }
 
-  /** Who the first sentinel says is the master. */
+  /** Who the first sentinel that is not paused says is the master. */
   async master(): Promise<RedisServer> {
-    return this.#named(this.#sentinels[0] as Sentinel);
+    return this.#named(this.#watching[0] as Sentinel);
   }
 
   /** The servers that run and are not the master, whatever they take themselves for. */
@@ -59,8 +60,8 @@ export class SentinelGroup {
     return this.servers.filter((server) => server !== master && server.running);
   }
 
-  /** A new client. A `natMap` stands between it and the servers, not the sentinels. */
-  connect(options: Pick<RedisOptions, 'natMap' | 'failoverDetector'> = {}): Redis {
+  /** A new client. */
+  connect(options: Pick<RedisOptions, 'sentinels' | 'connectionName'> = {}): Redis {
     const sentinels = this.sentinelPorts.map((port) => ({ host: '127.0.0.1', port }));
     const client = new Redis({ sentinels, name: NAME, ...options });
     // What fails shows in the commands.
@@ -76,7 +77,7 @@ export class SentinelGroup {
     } else if (how === 'pause') {
       master.pause();
     } else {
-      await this.#sentinels[0]?.client.call('SENTINEL', 'FAILOVER', NAME);
+      await this.#watching[0]?.client.call('SENTINEL', 'FAILOVER', NAME);
     }
     return this.waitForNewMaster(master);
   }
@@ -85,7 +86,7 @@ export class SentinelGroup {
   async waitForNewMaster(old: RedisServer): Promise<RedisServer> {
     let found = old;
     await until('a new master', async () => {
-      const [named, ...others] = await Promise.all(this.#sentinels.map((sentinel) => this.#named(sentinel)));
+      const [named, ...others] = await Promise.all(this.#watching.map((sentinel) => this.#named(sentinel)));
       found = named as RedisServer;
       return found !== old && others.every((other) => other === named) && (await roleOf(found)) === 'master';
     });
@@ -100,6 +101,27 @@ export class SentinelGroup {
     });
   }
 
+  /** Stops the sentinel that clients ask first; the two others go on. */
+  pauseSentinel(): void {
+    const [first] = this.#sentinels as [Sentinel];
+    first.paused = first.process.kill('SIGSTOP');
+  }
+
+  /** Undoes what a test did: every server and every sentinel runs again, and the replicas follow the master. */
+  async recover(): Promise<void> {
+    for (const sentinel of this.#sentinels) {
+      sentinel.process.kill('SIGCONT');
+      sentinel.paused = false;
+    }
+    await Promise.all(this.servers.map(async (server) => (server.running ? server.resume() : server.start())));
+    await until('that the sentinels agree on a master', async () => {
+      const named = await Promise.all(this.#sentinels.map((sentinel) => this.#named(sentinel)));
+      return new Set(named).size === 1;
+    });
+    const master = await this.master();
+    await Promise.all(this.servers.filter((server) => server !== master).map((server) => this.waitForReplica(server)));
+  }
+
   async stop(): Promise<void> {
     for (const { process, client } of this.#sentinels) {
       client.disconnect();
@@ -107,6 +129,10 @@ export class SentinelGroup {
     }
     await Promise.all([...this.#sentinels.map(({ process }) => ended(process)), ...this.servers.map((server) => server.stop())]);
     rmSync(this.#folder, { recursive: true });
+  }
+
+  get #watching(): Sentinel[] {
+    return this.#sentinels.filter(({ paused }) => !paused);
   }
 
   async #named({ client }: Sentinel): Promise<RedisServer> {
@@ -136,7 +162,7 @@ async function startSentinel(file: string, masterPort: number): Promise<Sentinel
   const process = spawn('redis-server', [file, '--sentinel'], { stdio: 'ignore' });
   const client = new Redis(port, '127.0.0.1', { maxRetriesPerRequest: null });
   await client.call('SENTINEL', 'DEBUG', ...PERIODS);
-  return { port, process, client };
+  return { port, process, client, paused: false };
 }
 
 async function roleOf(server: RedisServer): Promise<string> {

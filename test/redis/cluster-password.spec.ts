@@ -1,0 +1,25 @@
+import { Cluster } from 'ioredis';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { inspect } from 'node:util';
+import { LockConfigurationError } from '../../lib/core/errors';
+import { RedisLockStore } from '../../lib/redis/redis-lock-store';
+import { RedisServer } from '../support/redis-server';
+
+test('a wrong password of a Cluster fails at start, naming what to correct and not the password', async () => {
+  const folder = mkdtempSync(join(tmpdir(), 'lock-password-'));
+  const node = await RedisServer.start('--dir', folder, '--cluster-enabled', 'yes');
+  await node.client.call('CLUSTER', 'ADDSLOTSRANGE', '0', '16383');
+  await node.client.config('SET', 'requirepass', 'right');
+  const client = new Cluster([{ host: '127.0.0.1', port: node.port }], { redisOptions: { password: 'wrong-password' }, lazyConnect: true });
+  const store = new RedisLockStore(client);
+  const error = (await store.open({ prefix: 'lock', warn: () => undefined }).catch((failure: unknown) => failure)) as Error;
+  await store.close();
+  client.disconnect();
+  await node.stop();
+  rmSync(folder, { recursive: true });
+  expect(error).toBeInstanceOf(LockConfigurationError);
+  expect(error.message).toMatch(/WRONGPASS.*Correct the user name and password/);
+  expect(inspect(error, { depth: 10, showHidden: true })).not.toContain('wrong-password');
+});
