@@ -25,6 +25,8 @@ export type RedisSource = RedisClient | string | RedisConnectionOptions;
 
 /** What the store uses of a connection's socket. */
 export interface Socket {
+  readonly remoteAddress?: string | undefined;
+  readonly remotePort?: number | undefined;
   destroy(): void;
   cork(): void;
   uncork(): void;
@@ -122,6 +124,11 @@ export function reconnect(connection: Connection): void {
   connection.stream?.destroy();
 }
 
+/** The server at the other end; empty for a cluster, which has one for each node, and while there is none. */
+export function addressOf({ stream }: Connection): string {
+  return stream ? `${stream.remoteAddress}:${stream.remotePort}` : '';
+}
+
 async function makeClient(source: RedisSource, options: Readonly<Record<string, unknown>>): Promise<Connection> {
   const own = {
     lazyConnect: true,
@@ -131,6 +138,8 @@ async function makeClient(source: RedisSource, options: Readonly<Record<string, 
     commandTimeout: undefined,
     // ioredis keeps a timer of this length after it was told to disconnect, which would keep the process.
     disconnectTimeout: 200,
+    // A sentinel that is stopped would keep us from asking the next one.
+    sentinelCommandTimeout: HANDSHAKE_MS,
     ...options,
   };
   if (isClient(source)) {

@@ -1,11 +1,21 @@
 import { LockConfigurationError, type LockError } from '../core/errors.js';
 import { CommandTimeouts } from './command-timeouts.js';
-import { makeConnection, reconnect, type Connection, type Pipeline, type RedisSource, type Socket } from './redis-client.js';
+import { addressOf, makeConnection, reconnect, type Connection, type Pipeline, type RedisSource, type Socket } from './redis-client.js';
 import { isUnreachable, NO_CONNECTION, setupError, toLockError } from './redis-errors.js';
 import type { Script } from './scripts.js';
 
 /** Commands that are sent in one system call: more would keep the server idle while this process works. */
 const MOST_HELD = 8;
+/**
+ * With Sentinel, a deposed master answers until it is told, which may be long after the failover, so the sentinels tell of it.
+ * ioredis prints an error for each attempt to reach a sentinel that is dead, so it makes few.
+ */
+const SENTINEL_WATCH = {
+  failoverDetector: true,
+  sentinelReconnectStrategy: (attempts: number) => (attempts < 6 ? attempts * 1_000 : null),
+} as const;
+/** When a connection that ioredis gave up is made again, in milliseconds. */
+const AGAIN_MS = 500;
 /** The longest time for a command that belongs to no lease. */
 const COMMAND_MS = 1_000;
 
@@ -19,11 +29,13 @@ export interface Replicated {
 /** The connection for a store's commands: runs scripts, each within its time, and rejects with lock errors. */
 export class RedisConnection {
   readonly #source: RedisSource;
+  /** Is told which server this connection has come to. */
+  readonly #onReady: (address: string) => void;
   readonly #timeouts = new CommandTimeouts(() => this.#reconnect());
   #opening: Promise<Connection> | undefined;
   #connection: Connection | undefined;
   #connectionError: Error | undefined;
-  /** What a node of a cluster could not be reached for. */
+  /** Why a node of a cluster could not be reached. */
   #nodeError: Error | undefined;
   #setupRefusal: Error | undefined;
   #wasReady = false;
@@ -31,8 +43,9 @@ export class RedisConnection {
   #held = 0;
   #closed = false;
 
-  constructor(source: RedisSource) {
+  constructor(source: RedisSource, onReady: (address: string) => void) {
     this.#source = source;
+    this.#onReady = onReady;
   }
 
   get closed(): boolean {
@@ -147,7 +160,7 @@ export class RedisConnection {
   };
 
   async #open(): Promise<Connection> {
-    const connection = await makeConnection(this.#source, { enableOfflineQueue: true, maxRetriesPerRequest: 0 });
+    const connection = await makeConnection(this.#source, { enableOfflineQueue: true, maxRetriesPerRequest: 0, ...SENTINEL_WATCH });
     this.#refuseClosed();
     this.#connection = connection;
     connection.on('connect', () => {
@@ -162,15 +175,24 @@ export class RedisConnection {
       // Not so for the nodes of a cluster, each of which is connected to when it is first needed.
       this.#wasReady = true;
       connection.options.enableOfflineQueue = connection.isCluster === true;
+      this.#onReady(addressOf(connection));
     });
+    // ioredis gives up if the news of a failover comes while it asks a sentinel for the master.
+    connection.on('end', () => setTimeout(() => this.#begin(connection), AGAIN_MS).unref());
     connection.on('node error', (error: Error) => {
       this.#nodeError = error;
     });
     connection.on('error', (error: Error) => {
       this.#connectionError = error;
     });
-    connection.connect().catch(() => undefined);
+    this.#begin(connection);
     return connection;
+  }
+
+  #begin(connection: Connection): void {
+    if (!this.#closed) {
+      connection.connect().catch(() => undefined);
+    }
   }
 
   #refuseClosed(): void {

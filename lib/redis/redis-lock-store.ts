@@ -64,7 +64,7 @@ export class RedisLockStore implements LockStore, Turns {
     this.#minReplicas = checkMinReplicas(options);
     this.#isCluster = isClient(source) && 'isCluster' in source && source.isCluster === true;
     this.#keys = new RedisKeys('lock', this.#isCluster);
-    this.#connection = new RedisConnection(this.#source);
+    this.#connection = this.#connect();
     this.#replication = this.#newReplication();
   }
 
@@ -73,7 +73,7 @@ export class RedisLockStore implements LockStore, Turns {
     this.#warn = warn;
     if (this.#connection.closed) {
       // Tests make one application after the other from one set of options.
-      this.#connection = new RedisConnection(this.#source);
+      this.#connection = this.#connect();
       this.#replication = this.#newReplication();
       this.#subscriber = undefined;
     }
@@ -266,6 +266,10 @@ export class RedisLockStore implements LockStore, Turns {
       throw failed[0]?.reason;
     }
     return answers.map((answer) => (answer.status === 'fulfilled' ? answer.value[0] : undefined));
+  }
+
+  #connect(): RedisConnection {
+    return new RedisConnection(this.#source, (address) => this.#subscriber?.follow(address));
   }
 
   #subscribe(): void {

@@ -1,4 +1,4 @@
-import { makeConnection, reconnect, type Connection, type RedisSource } from './redis-client.js';
+import { addressOf, makeConnection, reconnect, type Connection, type RedisSource } from './redis-client.js';
 
 const PING_MS = 5_000;
 
@@ -63,6 +63,14 @@ export class RedisSubscriber {
    */
   distrust(): void {
     if (this.#acknowledged && this.#connection && performance.now() - this.#changedAt > PING_MS) {
+      this.#change(false);
+      resubscribe(this.#connection);
+    }
+  }
+
+  /** Commands have gone to another server, such as a new master: what is told there is not heard at the old one. */
+  follow(address: string): void {
+    if (this.#acknowledged && this.#connection && addressOf(this.#connection) !== address) {
       this.#change(false);
       resubscribe(this.#connection);
     }

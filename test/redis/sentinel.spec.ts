@@ -6,6 +6,11 @@ import { RedisLockStore } from '../../lib/redis/redis-lock-store';
 import { Load } from '../support/load';
 import { makeLocks } from '../support/make-locks';
 import { SentinelGroup } from '../support/redis-sentinel';
+import type { RedisServer } from '../support/redis-server';
+import { TcpProxy } from '../support/tcp-proxy';
+import { until } from '../support/until';
+
+const RECHECK_MS = 300;
 
 let group: SentinelGroup;
 let clients: Redis[];
@@ -35,8 +40,8 @@ afterEach(async () => {
   expect(warnings).toEqual([]);
 }, 30_000);
 
-async function openLocks(): Promise<LockService> {
-  const client = group.connect();
+async function openLocks(options?: Parameters<SentinelGroup['connect']>[0]): Promise<LockService> {
+  const client = group.connect(options);
   clients.push(client);
   const store = new RedisLockStore(client);
   await store.open({ prefix: 'lock', warn: (message) => warnings.push(message) });
@@ -45,6 +50,26 @@ async function openLocks(): Promise<LockService> {
 }
 
 const lockOf = (key: string): string => `lock:lock:{${key}}`;
+
+/** How long a waiter at one store hears nothing after the release by a holder at another, in milliseconds. */
+async function handOver(holder: LockService, waiter: LockService): Promise<number> {
+  const held = await holder.acquire('handed', { wait: 10_000 });
+  const told = waiter.withLock('handed', { wait: 10_000 }, () => performance.now());
+  await sleep(50);
+  const releasedAt = performance.now();
+  await held.release();
+  return (await told) - releasedAt;
+}
+
+/** Waits until the replicas have all that the master has. */
+async function replicated(): Promise<void> {
+  const master = await group.master();
+  await until('that the replicas have everything', async () => {
+    const info = await master.client.info('replication');
+    const offsets = [...info.matchAll(/offset[=:](\d+)/g)].slice(0, 3).map(([, offset]) => offset);
+    return new Set(offsets).size === 1;
+  });
+}
 
 test('a Sentinel client is accepted', async () => {
   const locks = await openLocks();
@@ -75,5 +100,62 @@ describe('a failover', () => {
     expect(load.longestMs).toBeGreaterThan(900);
     expect(load.failures).toEqual([]);
     expect(load.disorders).toBe(0);
+  }, 40_000);
+
+  test('takes the store along at once, commands and subscription, though the deposed master still answers', async () => {
+    const [holder, waiter] = [await openLocks(), await openLocks()];
+    await replicated();
+    const deposed = await group.master();
+    const master = await group.failover('demote');
+    const startedAt = performance.now();
+    await until('the first grant of the new master', () =>
+      holder.withLock('k', { wait: 5_000 }, async ({ fence }) => (await master.client.hget(lockOf('k'), 'fence')) === String(fence)),
+    );
+    expect(performance.now() - startedAt).toBeLessThan(2_000);
+    expect(await handOver(holder, waiter)).toBeLessThan(RECHECK_MS / 2);
+    // Sentinel has not told it yet.
+    expect(await deposed.client.info('replication')).toContain('role:master');
+  }, 40_000);
+
+  test('from a master that is stopped leaves no two that trust a lease; what it answers later is no grant', async () => {
+    const [holder, waiter] = [await openLocks(), await openLocks()];
+    const held = await holder.acquire('k', { ttl: 3_000 });
+    await replicated();
+    const deposed = await group.master();
+    deposed.pause();
+    const late = holder.acquire('late', { wait: 0 }).catch((error: unknown) => error);
+    const next = waiter.withLock('k', { wait: 20_000 }, ({ fence }) => ({ fence, heldBefore: held.isHeld() }));
+    expect(await late).toMatchObject({ code: 'LOCK_STORE', unknown: true });
+    const master = await group.waitForNewMaster(deposed);
+    expect(await handOver(holder, waiter)).toBeLessThan(RECHECK_MS / 2);
+    const stillHeld = held.isHeld();
+    deposed.resume();
+    // It carries out what it was sent before, and answers nobody who would believe it.
+    await sleep(500);
+    expect(await master.client.exists(lockOf('late'))).toBe(0);
+    expect(held.isHeld()).toBe(stillHeld);
+    await held.release();
+    const { fence, heldBefore } = await next;
+    expect(heldBefore).toBe(false);
+    expect(fence).toBeGreaterThan(held.fence);
+    expect(await holder.withLock('late', () => 'had')).toBe('had');
+  }, 40_000);
+
+  test('is found although the sentinel that is asked first is stopped', async () => {
+    const locks = await openLocks();
+    group.pauseSentinel();
+    await group.failover('kill');
+    expect(await locks.withLock('k', { wait: 10_000 }, () => 'served')).toBe('served');
+  }, 40_000);
+
+  test('of which the news comes while the store asks for the master does not end its connection', async () => {
+    const way = await TcpProxy.start(group.sentinelPorts[0] as number);
+    const locks = await openLocks({ sentinels: [{ host: '127.0.0.1', port: Number(new URL(way.url).port) }] });
+    way.latencyMs = 350;
+    await group.failover('kill');
+    await sleep(1_500);
+    way.latencyMs = 0;
+    expect(await locks.withLock('k', { wait: 10_000 }, () => 'served')).toBe('served');
+    await way.stop();
   }, 40_000);
 });
