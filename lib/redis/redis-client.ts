@@ -1,4 +1,5 @@
 import { LockConfigurationError } from '../core/errors.js';
+import { isDemoted } from './redis-errors.js';
 
 /**
  * An ioredis client, of version 5 or 6: `Redis` or `Cluster`. Recognised by what it can do, so that clients of another
@@ -27,7 +28,7 @@ export type RedisSource = RedisClient | string | RedisConnectionOptions;
 export interface Socket {
   readonly remoteAddress?: string | undefined;
   readonly remotePort?: number | undefined;
-  destroy(): void;
+  destroy(reason?: Error): void;
   cork(): void;
   uncork(): void;
 }
@@ -95,6 +96,7 @@ function describeSource(source: unknown): string {
 /** How long the first replies of a connection may take before it counts as half open, in milliseconds. */
 const HANDSHAKE_MS = 1_000;
 const HANDSHAKE_GRACE_MS = 20;
+const NOT_READY = `it took the connection, but was not ready within ${HANDSHAKE_MS} ms: it hangs, or it is loading its data`;
 /** For how long a node of a cluster may leave a command without an answer: ioredis watches those connections itself. */
 const CLUSTER_SILENCE_MS = 2_000;
 
@@ -111,7 +113,7 @@ export async function makeConnection(source: RedisSource, options: Readonly<Reco
   connection.on('connect', () => {
     // In two steps: after a blocked event loop, replies are read between them.
     handshake = setTimeout(() => {
-      handshake = setTimeout(() => reconnect(connection), HANDSHAKE_GRACE_MS).unref();
+      handshake = setTimeout(() => reconnect(connection, new Error(NOT_READY)), HANDSHAKE_GRACE_MS).unref();
     }, HANDSHAKE_MS).unref();
   });
   connection.on('ready', () => clearTimeout(handshake));
@@ -120,8 +122,8 @@ export async function makeConnection(source: RedisSource, options: Readonly<Reco
 }
 
 /** Makes a connection anew. Its socket is destroyed: a half-open one would wait for ever for the other side to end too. */
-export function reconnect(connection: Connection): void {
-  connection.stream?.destroy();
+export function reconnect(connection: Connection, reason?: Error): void {
+  connection.stream?.destroy(reason);
 }
 
 /** The server at the other end; empty for a cluster, which has one for each node, and while there is none. */
@@ -134,7 +136,7 @@ async function makeClient(source: RedisSource, options: Readonly<Record<string, 
     lazyConnect: true,
     retryStrategy: backOff,
     // A master that became a replica: another connection may find the new master.
-    reconnectOnError: (error: Error) => /\bREADONLY\b/.test(error.message),
+    reconnectOnError: isDemoted,
     commandTimeout: undefined,
     // ioredis keeps a timer of this length after it was told to disconnect, which would keep the process.
     disconnectTimeout: 200,

@@ -1,7 +1,7 @@
 import { LockConfigurationError, type LockError } from '../core/errors.js';
 import { CommandTimeouts } from './command-timeouts.js';
 import { addressOf, makeConnection, reconnect, type Connection, type Pipeline, type RedisSource, type Socket } from './redis-client.js';
-import { isUnreachable, NO_CONNECTION, setupError, toLockError } from './redis-errors.js';
+import { isDemoted, isUnreachable, NO_CONNECTION, setupError, toLockError } from './redis-errors.js';
 import type { Script } from './scripts.js';
 
 /** Commands that are sent in one system call: more would keep the server idle while this process works. */
@@ -133,6 +133,10 @@ export class RedisConnection {
         return await this.#timeouts.bound(send(connection, 'eval', script.source, keys, args, replicas, withinMs), limitMs);
       }
     } catch (error) {
+      if (isDemoted(error)) {
+        // The connection is made anew, and what is not sent until then has to say why.
+        this.#connectionError = new Error(error.message);
+      }
       throw this.#lockError(error, key, script);
     }
   }
@@ -165,7 +169,9 @@ export class RedisConnection {
     this.#connection = connection;
     connection.on('connect', () => {
       // What an earlier attempt was refused says nothing of this one.
-      this.#connectionError = undefined;
+      if (this.#connectionError?.name === 'ReplyError') {
+        this.#connectionError = undefined;
+      }
     });
     connection.on('ready', () => {
       // ioredis goes on where SELECT is refused, and would keep the locks in another database.

@@ -52,6 +52,11 @@ export function isUnreachable(error: unknown): boolean {
   return error instanceof Error && error.name !== 'ReplyError' && UNREACHABLE.test(error.message);
 }
 
+/** Whether a master answered that it is a replica now. */
+export function isDemoted(error: unknown): error is Error {
+  return error instanceof Error && /\bREADONLY\b/.test(error.message);
+}
+
 /** The error of a connection that was set up only in part: another database or user would be used than the one asked for. */
 export function setupError(refusal: Error): LockConfigurationError {
   const cause = withoutCommand(refusal);

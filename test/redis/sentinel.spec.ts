@@ -1,4 +1,7 @@
 import type { Redis } from 'ioredis';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { LockTrouble } from '../../lib/core/reporter';
 import type { LockService } from '../../lib/lock.service';
@@ -6,7 +9,7 @@ import { RedisLockStore } from '../../lib/redis/redis-lock-store';
 import { Load } from '../support/load';
 import { makeLocks } from '../support/make-locks';
 import { SentinelGroup } from '../support/redis-sentinel';
-import type { RedisServer } from '../support/redis-server';
+import { RedisServer } from '../support/redis-server';
 import { TcpProxy } from '../support/tcp-proxy';
 import { until } from '../support/until';
 
@@ -157,5 +160,55 @@ describe('a failover', () => {
     way.latencyMs = 0;
     expect(await locks.withLock('k', { wait: 10_000 }, () => 'served')).toBe('served');
     await way.stop();
+  }, 40_000);
+});
+
+describe('a server that refuses', () => {
+  const folder = mkdtempSync(join(tmpdir(), 'lock-loading-'));
+  let server: RedisServer;
+  let locks: LockService;
+
+  beforeEach(async () => {
+    // Half a millisecond for each key that it loads, and a look at its clients after each few of them.
+    const slow = ['--key-load-delay', '500', '--loading-process-events-interval-bytes', '1024'];
+    server = await RedisServer.start('--dir', folder, '--enable-debug-command', 'yes', ...slow);
+    const store = new RedisLockStore(server.url);
+    await store.open({ prefix: 'lock', warn: (message) => warnings.push(message) });
+    stores.push(store);
+    locks = makeLocks(store);
+  });
+  afterEach(() => server.stop());
+  afterAll(() => rmSync(folder, { recursive: true }));
+
+  async function expectRefusal(words: string): Promise<void> {
+    const refusal = locks.acquire('k', { wait: 500 });
+    await expect(refusal).rejects.toMatchObject({ code: 'LOCK_STORE', message: expect.stringContaining(words) as string });
+  }
+
+  test('because it is a replica now is tried again, and named where that was in vain', async () => {
+    await server.client.call('REPLICAOF', '127.0.0.1', 1);
+    await expectRefusal('READONLY');
+    const waiting = locks.withLock('k', { wait: 10_000 }, () => 'served');
+    await sleep(300);
+    await server.client.call('REPLICAOF', 'NO', 'ONE');
+    expect(await waiting).toBe('served');
+  });
+
+  test('because it loads its data is tried again, and named where that was in vain', async () => {
+    await server.client.call('DEBUG', 'POPULATE', 5_000);
+    // It loads what it has, with the connections that stand.
+    const loaded = server.client.call('DEBUG', 'RELOAD');
+    await sleep(500);
+    await expectRefusal('LOADING');
+    expect(await locks.withLock('k', { wait: 15_000 }, () => 'served')).toBe('served');
+    await loaded;
+    // And what it had, with connections that come meanwhile.
+    await server.client.call('SAVE');
+    await server.kill();
+    const started = server.start();
+    await sleep(1_500);
+    await expectRefusal('is loading its data');
+    expect(await locks.withLock('k', { wait: 15_000 }, () => 'served')).toBe('served');
+    await started;
   }, 40_000);
 });
