@@ -188,6 +188,29 @@ describe('a subscription', () => {
     expect(await timeOf(call)).toBeLessThan(2_000 + CLAIM_MS + RECHECK_MS);
   }, 30_000);
 
+  test('that is half open is made anew at once where its process was passed over', async () => {
+    // One that is new is trusted for 5 s; its next ping but one, which would find out as well, is sent after 15 s.
+    await sleep(5_300);
+    const held = await locks.acquire('k');
+    const others = await Promise.all([openStore(), openStore(), openStore()]);
+    const queue = others.map((store) => makeLocks(store).withLock('k', { wait: 10_000 }, () => sleep(20)));
+    await sleep(50);
+    queue.push(waiting.withLock('k', { wait: 20_000 }, () => undefined));
+    await sleep(50);
+    queue.push(makeLocks(await openStore()).withLock('k', { wait: 20_000 }, () => undefined));
+    await sleep(50);
+    proxy.mode = 'muteSubscribers';
+    await held.release();
+    await sleep(500);
+    proxy.mode = 'pass';
+    await Promise.all(queue);
+    const again = await locks.acquire('k');
+    const told = waiting.withLock('k', () => undefined);
+    await sleep(50);
+    await again.release();
+    expect(await timeOf(told)).toBeLessThan(RECHECK_MS / 2);
+  }, 30_000);
+
   test('a turn that comes after its waiter gave up is passed on at once', async () => {
     const held = await locks.acquire('k');
     const impatient = waiting.withLock('k', { wait: 300 }, () => undefined).catch((error: Error) => error.name);
