@@ -1,5 +1,6 @@
 import type { Cluster } from 'ioredis';
 import { setTimeout as sleep } from 'node:timers/promises';
+import type { HoldRecord } from '../../lib/core/lock-store';
 import type { LockTrouble } from '../../lib/core/reporter';
 import type { LockService } from '../../lib/lock.service';
 import { RedisLockStore } from '../../lib/redis/redis-lock-store';
@@ -132,6 +133,21 @@ test('locks of all shards are renewed', async () => {
   await sleep(2_000);
   expect(leases.filter((lease) => lease.isHeld())).toHaveLength(90);
   await Promise.all(leases.map((lease) => lease.release()));
+});
+
+test('a renewal of locks of several shards tells which of them did not answer', async () => {
+  await openLocks();
+  const store = stores[0] as RedisLockStore;
+  const shards = await keysOfEachShard(1);
+  const holds = [];
+  for (const [key] of shards.values() as Iterable<[string]>) {
+    const hold = { key, owner: 'owner', id: 'hold', fence: 0, ttlMs: 2_000, by: 'test' };
+    holds.push({ ...hold, ...(await store.acquire(hold)) } as HoldRecord);
+  }
+  const [stopped] = [...shards.keys()] as [RedisServer];
+  stopped.pause();
+  expect(await store.renew(holds)).toEqual([undefined, true, true]);
+  stopped.resume();
 });
 
 test("a shard that does not answer takes no other's locks along", async () => {
