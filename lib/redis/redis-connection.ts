@@ -186,7 +186,10 @@ export class RedisConnection {
     // ioredis gives up if the news of a failover comes while it asks a sentinel for the master.
     connection.on('end', () => setTimeout(() => this.#begin(connection), AGAIN_MS).unref());
     connection.on('node error', (error: Error) => {
-      this.#nodeError = error;
+      // That a connection was closed is what follows from its error, and says nothing more.
+      if (!isUnreachable(error)) {
+        this.#nodeError = error;
+      }
     });
     connection.on('error', (error: Error) => {
       this.#connectionError = error;

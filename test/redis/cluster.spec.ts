@@ -297,6 +297,7 @@ describe('a shard that is gone', () => {
     const [gone, alive] = [...shards.keys()] as [RedisServer, RedisServer];
     const [its, others] = [shards.get(gone)?.[0] as string, shards.get(alive)?.[0] as string];
     const replicas = await cluster.replicasOf(gone);
+    const refused = new RegExp(`connect ECONNREFUSED 127.0.0.1:(${[gone, ...replicas].map(({ port }) => port).join('|')})\\b`);
     await locks.withLock(its, () => undefined);
     await Promise.all([...replicas, gone].map((server) => server.kill()));
     for (const [ttl, wait] of [
@@ -307,10 +308,8 @@ describe('a shard that is gone', () => {
       const calledAt = performance.now();
       const refusal: unknown = await locks.acquire(its, { ttl, wait }).catch((error: unknown) => error);
       const tookMs = performance.now() - calledAt;
-      expect(refusal).toMatchObject({
-        code: 'LOCK_STORE',
-        message: expect.stringContaining(`connect ECONNREFUSED 127.0.0.1:${gone.port}`),
-      });
+      // Any node of the shard may have been the last that was asked for.
+      expect(refusal).toMatchObject({ code: 'LOCK_STORE', message: expect.stringMatching(refused) });
       expect(tookMs).toBeGreaterThan(wait - 50);
       expect(tookMs).toBeLessThan(wait + ttl / 4 + 300);
       await locks.withLock(others, { wait: 0 }, () => undefined);
