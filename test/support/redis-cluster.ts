@@ -65,11 +65,11 @@ export class RedisCluster {
   /** The node that serves the slot of a key: of a whole name, or of the part in braces alone. */
   async masterOf(key: string): Promise<RedisServer> {
     const slot = await this.slotOf(key);
-    const owner = (await this.#view()).find(({ ranges }) => ranges.some(([first, last]) => first <= slot && slot <= last));
+    const owner = ownerIn(await this.#view(), slot);
     if (!owner) {
       throw new Error(`no node serves slot ${slot} of ${key}`);
     }
-    return owner.server;
+    return owner;
   }
 
   async slotOf(key: string): Promise<number> {
@@ -107,6 +107,10 @@ export class RedisCluster {
     for (const server of [to, from]) {
       await server.client.cluster('SETSLOT', slot, 'NODE', idOf(view, to));
     }
+    await until('that every node knows who has the slot', async () => {
+      const views = await Promise.all(this.#running().map(viewOf(this.nodes)));
+      return views.every((known) => ownerIn(known, slot) === to);
+    });
   }
 
   /** Kills a master, waits until a replica of it was promoted and every node knows, and answers which. */
@@ -233,6 +237,10 @@ function readRange(range: string): readonly [number, number] {
 
 function mastersIn(view: readonly NodeInfo[]): RedisServer[] {
   return view.filter(({ flags }) => flags.includes('master') && !flags.includes('fail')).map(({ server }) => server);
+}
+
+function ownerIn(view: readonly NodeInfo[], slot: number): RedisServer | undefined {
+  return view.find(({ ranges }) => ranges.some(([first, last]) => first <= slot && slot <= last))?.server;
 }
 
 function idOf(view: readonly NodeInfo[], server: RedisServer): string {
