@@ -1,5 +1,4 @@
 import { LockConfigurationError } from '../core/errors.js';
-import { isDemoted } from './redis-errors.js';
 
 /**
  * An ioredis client, of version 5 or 6: `Redis` or `Cluster`. Recognised by what it can do, so that clients of another
@@ -135,8 +134,8 @@ async function makeClient(source: RedisSource, options: Readonly<Record<string, 
   const own = {
     lazyConnect: true,
     retryStrategy: backOff,
-    // A master that became a replica: another connection may find the new master.
-    reconnectOnError: isDemoted,
+    // ioredis would do so once for each reply of a socket, and listen to its end as often.
+    reconnectOnError: null,
     commandTimeout: undefined,
     // ioredis keeps a timer of this length after it was told to disconnect, which would keep the process.
     disconnectTimeout: 200,

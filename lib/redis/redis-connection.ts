@@ -43,7 +43,7 @@ export class RedisConnection {
   #held = 0;
   #closed = false;
 
-  constructor(source: RedisSource, onReady: (address: string) => void) {
+  constructor(source: RedisSource, onReady: (address: string) => void = () => undefined) {
     this.#source = source;
     this.#onReady = onReady;
   }
@@ -134,8 +134,9 @@ export class RedisConnection {
       }
     } catch (error) {
       if (isDemoted(error)) {
-        // The connection is made anew, and what is not sent until then has to say why.
+        // A master that became a replica: another connection may find the new one. What is not sent until then has to say why.
         this.#connectionError = new Error(error.message);
+        this.#reconnect();
       }
       throw this.#lockError(error, key, script);
     }
@@ -210,7 +211,7 @@ export class RedisConnection {
     }
   }
 
-  /** A connection on which nothing is answered may be half open; another one is not. */
+  /** Another connection is not half open, or leads to a server that may write. */
   #reconnect(): void {
     if (this.#connection?.status === 'ready') {
       reconnect(this.#connection);
