@@ -20,7 +20,7 @@ afterEach(async () => {
 
 test('a process that dies of any unhandled rejection outlives a mix of all faults, and ends by SIGTERM', async () => {
   child = fork('test/fixtures/strict-worker.mjs', [proxy.url], {
-    execArgv: ['--unhandled-rejections=strict', '--no-warnings'],
+    execArgv: ['--unhandled-rejections=strict'],
     silent: true,
   });
   let said = '';
