@@ -20,7 +20,7 @@ afterEach(async () => {
 
 test('a process that dies of any unhandled rejection outlives a mix of all faults, and ends by SIGTERM', async () => {
   child = fork('test/fixtures/strict-worker.mjs', [proxy.url], {
-    execArgv: ['--unhandled-rejections=strict'],
+    execArgv: ['--unhandled-rejections=strict', '--disable-warning=LockWarning'],
     silent: true,
   });
   let said = '';
