@@ -38,7 +38,9 @@ const locks = LockModule.forRoot({
   stores: { default: new RedisLockStore(redis), reports: new RedisLockStore(reportsRedis) },
 });
 
-export const several = [locks];
+const replicated = new RedisLockStore(redis, { minReplicas: 1 });
+
+export const several = [locks, replicated];
 
 export async function test(): Promise<unknown> {
   const module = await Test.createTestingModule({

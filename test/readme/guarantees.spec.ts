@@ -1,0 +1,17 @@
+import { existsSync, readFileSync } from 'node:fs';
+
+const page = readFileSync('docs/guarantees.md', 'utf8');
+const named = [...page.matchAll(/`(test\/[^`]+\.ts)`:\s+"([^"]+)"/g)].map(([, file, name]) => [file as string, name as string] as const);
+
+test('the page names tests', () => {
+  expect(named.length).toBeGreaterThan(40);
+});
+
+test.each(named)('%s has the test "%s"', (file, name) => {
+  expect(readFileSync(file, 'utf8')).toContain(name.replace(/\s+/g, ' '));
+});
+
+test('every file that the page names is there', () => {
+  const files = [...page.matchAll(/`(test\/[^`]+)`|\]\(\.\.\/([^)]+)\)/g)].map(([, file, link]) => (file ?? link) as string);
+  expect(files.filter((file) => !existsSync(file))).toEqual([]);
+});
