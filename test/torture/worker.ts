@@ -33,16 +33,12 @@ const lend: Lend = async (key, owner, ticket) => {
 };
 
 const client = clientOf(options.source);
-const { minReplicas } = options;
 
 @Module({
   imports: [
     LockModule.forRootAsync({
       useFactory: () => ({
-        store:
-          minReplicas > 0
-            ? new RedisLockStore(client ?? urlOf(options.source), { minReplicas })
-            : new RedisLockStore(client ?? urlOf(options.source)),
+        store: new RedisLockStore(client ?? urlOf(options.source), { minReplicas: options.minReplicas }),
         ttl: options.leaseMs,
         wait: 6 * options.leaseMs,
       }),
