@@ -52,9 +52,9 @@ export function isUnreachable(error: unknown): boolean {
   return error instanceof Error && error.name !== 'ReplyError' && UNREACHABLE.test(error.message);
 }
 
-/** Whether a master answered that it is a replica now. */
+/** Whether a master answered that it is a replica now. Of a script that found nothing to write, only WAIT tells. */
 export function isDemoted(error: unknown): error is Error {
-  return error instanceof Error && /\bREADONLY\b/.test(error.message);
+  return error instanceof Error && /\bREADONLY\b|WAIT cannot be used with replica/.test(error.message);
 }
 
 /** The error of a connection that was set up only in part: another database or user would be used than the one asked for. */

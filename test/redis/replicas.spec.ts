@@ -356,6 +356,23 @@ describe('a failover that loses the write', () => {
     const other = await serviceOf(await openStore(replica.url, 0)).acquire('k', { wait: 0 });
     await other.release();
   });
+
+  test('without the connections being cut leaves none of them at the deposed master, however late that is informed', async () => {
+    proxy = await TcpProxy.start(master.port);
+    const service = serviceOf(await openStore(proxy.url));
+    await service.withLock('k', () => undefined);
+    const way = await TcpProxy.start(replica.port);
+    const second = await RedisServer.startReplica(replica.port);
+    await replica.client.replicaof('NO', 'ONE');
+    await master.client.call('REPLICAOF', '127.0.0.1', way.port);
+    await replica.replicasOnline(2);
+    way.latencyMs = 200;
+    proxy.target = replica.port;
+    // A grant of the new master is unknown to the old one when the connection that confirms asks there.
+    expect(await service.withLock('new', { wait: 5_000 }, () => 'granted').finally(() => Promise.all([way.stop(), second.stop()]))).toBe(
+      'granted',
+    );
+  });
 });
 
 describe('the start', () => {

@@ -19,6 +19,8 @@ export class TcpProxy {
   commandLatencyMs = 0;
   /** The connection is cut on the reply to a request with this text. */
   ambush: string | undefined;
+  /** The port where new connections lead; those that stand stay where they are. */
+  target: number;
   #mode: ProxyMode = 'pass';
   readonly #server: Server;
   readonly #sockets = new Set<Socket>();
@@ -30,12 +32,13 @@ export class TcpProxy {
   readonly #waiting = new WeakMap<Socket, { readonly at: number; readonly data: Buffer }[]>();
 
   private constructor(target: number) {
+    this.target = target;
     this.#server = createServer((client) => {
       if (this.#mode === 'refuse') {
         client.destroy();
         return;
       }
-      const upstream = connect(target, '127.0.0.1');
+      const upstream = connect(this.target, '127.0.0.1');
       this.#track(client, upstream);
       this.#track(upstream, client);
       client.on('data', (data) => {
