@@ -16,6 +16,8 @@ const SENTINEL_WATCH = {
 } as const;
 /** When a connection that ioredis gave up is made again, in milliseconds. */
 const AGAIN_MS = 500;
+/** For how long an error of a node explains why commands are not answered, in milliseconds: later attempts have errors of their own. */
+const NODE_ERROR_MS = 2_000;
 /** The longest time for a command that belongs to no lease. */
 const COMMAND_MS = 1_000;
 
@@ -35,8 +37,8 @@ export class RedisConnection {
   #opening: Promise<Connection> | undefined;
   #connection: Connection | undefined;
   #connectionError: Error | undefined;
-  /** Why a node of a cluster could not be reached. */
-  #nodeError: Error | undefined;
+  /** Why a node of a cluster could not be reached, and when that was. */
+  #nodeError: { readonly error: Error; readonly at: number } | undefined;
   #setupRefusal: Error | undefined;
   #wasReady = false;
   #corked: Socket | undefined;
@@ -189,7 +191,7 @@ export class RedisConnection {
     connection.on('node error', (error: Error) => {
       // That a connection was closed is what follows from its error, and says nothing more.
       if (!isUnreachable(error)) {
-        this.#nodeError = error;
+        this.#nodeError = { error, at: performance.now() };
       }
     });
     connection.on('error', (error: Error) => {
@@ -222,8 +224,12 @@ export class RedisConnection {
     if (error instanceof LockConfigurationError) {
       return error;
     }
-    const reason = this.#nodeError && isUnreachable(error) ? this.#nodeError : this.#connectionError;
-    return toLockError(error, key, reason, script);
+    return toLockError(error, key, (isUnreachable(error) && this.#nodeErrorOfLate()) || this.#connectionError, script);
+  }
+
+  /** One that is over must not be blamed later: a password that was wrong for a while would end calls that may wait. */
+  #nodeErrorOfLate(): Error | undefined {
+    return this.#nodeError && performance.now() - this.#nodeError.at < NODE_ERROR_MS ? this.#nodeError.error : undefined;
   }
 }
 

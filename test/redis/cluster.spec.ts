@@ -355,6 +355,33 @@ describe('a connection to a node', () => {
     expect(performance.now() - calledAt).toBeLessThan(800);
     expect(troubles).toEqual([]);
   });
+
+  test('that was refused for a while is not what a later failure is put down to', async () => {
+    const user = (...rules: string[]) => Promise.all(cluster.nodes.map(({ client }) => client.call('ACL', 'SETUSER', 'locker', ...rules)));
+    await user('on', '>known', '~*', '&*', '+@all');
+    const natMap = await proxied();
+    const locks = await openLocks({ natMap, redisOptions: { username: 'locker', password: 'known' } });
+    await user('resetpass', '>another');
+    proxies.forEach((proxy) => proxy.cut());
+    await expect(locks.acquire('k', { wait: 200 })).rejects.toMatchObject({ message: expect.stringContaining('WRONGPASS') as string });
+    await user('>known');
+    await sleep(2_500);
+    await locks.withLock('k', { wait: 5_000 }, () => undefined);
+    for (const proxy of proxies) {
+      proxy.ambush = 'evalsha';
+    }
+    const waiting = locks.withLock('k', { wait: 15_000 }, () => 'served');
+    const refusal = locks.acquire('other', { wait: 500 });
+    await expect(refusal).rejects.toMatchObject({
+      code: 'LOCK_STORE',
+      message: expect.stringContaining('the connection was closed') as string,
+    });
+    for (const proxy of proxies) {
+      proxy.ambush = undefined;
+    }
+    expect(await waiting).toBe('served');
+    await until('the client of the test', () => clients[0]?.status === 'ready');
+  }, 40_000);
 });
 
 describe('a subscription', () => {

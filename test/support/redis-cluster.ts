@@ -17,6 +17,10 @@ const SETTINGS = [
 /** Flags of a node that is not to be counted on. */
 const TROUBLE: ReadonlySet<string> = new Set(['fail', 'fail?', 'handshake', 'noaddr']);
 
+type Options = Pick<ClusterOptions, 'natMap' | 'slotsRefreshTimeout' | 'maxRedirections'> & {
+  redisOptions?: { username: string; password: string };
+};
+
 /** A line of CLUSTER NODES. */
 interface NodeInfo {
   readonly server: RedisServer;
@@ -77,7 +81,7 @@ export class RedisCluster {
   }
 
   /** A new client. With a `natMap`, it meets the nodes only at the addresses that stand there. */
-  connect(options: Pick<ClusterOptions, 'natMap' | 'slotsRefreshTimeout' | 'maxRedirections'> = {}): Cluster {
+  connect(options: Options = {}): Cluster {
     const { natMap } = options;
     const known = typeof natMap === 'object' ? Object.values(natMap) : this.nodes.map(({ port }) => ({ host: '127.0.0.1', port }));
     const client = new Cluster(known, options);
