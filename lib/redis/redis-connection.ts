@@ -171,6 +171,10 @@ export class RedisConnection {
     this.#refuseClosed();
     this.#connection = connection;
     connection.on('connect', () => {
+      if (this.#closed) {
+        // Closed while it was on its way: ioredis has only now begun to listen to the sentinels, and would go on for ever.
+        connection.disconnect();
+      }
       // What an earlier attempt was refused says nothing of this one.
       if (this.#connectionError?.name === 'ReplyError') {
         this.#connectionError = undefined;

@@ -1,5 +1,7 @@
 import type { Redis } from 'ioredis';
+import { subscribe, unsubscribe } from 'node:diagnostics_channel';
 import { mkdtempSync, rmSync } from 'node:fs';
+import type { Socket } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -79,6 +81,31 @@ test('a Sentinel client is accepted', async () => {
   const master = await group.master();
   await locks.withLock('k', async () => expect(await master.client.exists(lockOf('k'))).toBe(1));
 });
+
+test.each([1, 2])(
+  'a store that is closed while its connection %i to the master comes to stand leaves no listener at the sentinels',
+  async (nth) => {
+    const { port } = await group.master();
+    const store = new RedisLockStore(group.connect({ lazyConnect: true }));
+    let connected = 0;
+    const watch = (message: unknown): void => {
+      const { socket } = message as { socket: Socket };
+      // Before ioredis hears of it.
+      socket.once('connect', () => {
+        if (socket.remotePort === port && ++connected === nth) {
+          void store.close();
+        }
+      });
+    };
+    subscribe('net.client.socket', watch);
+    await store.open({ prefix: 'lock', warn: () => undefined }).catch(() => undefined);
+    await until('the connection', () => connected >= nth);
+    unsubscribe('net.client.socket', watch);
+    // As long as it takes to subscribe.
+    await sleep(500);
+    expect(await group.listeners()).toBe(0);
+  },
+);
 
 describe('a failover', () => {
   test('is retried through by calls that may wait, and fences rise though the last grants were lost', async () => {

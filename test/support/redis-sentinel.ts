@@ -61,7 +61,7 @@ export class SentinelGroup {
   }
 
   /** A new client. */
-  connect(options: Pick<RedisOptions, 'sentinels' | 'connectionName'> = {}): Redis {
+  connect(options: Pick<RedisOptions, 'sentinels' | 'connectionName' | 'lazyConnect'> = {}): Redis {
     const sentinels = this.sentinelPorts.map((port) => ({ host: '127.0.0.1', port }));
     const client = new Redis({ sentinels, name: NAME, ...options });
     // What fails shows in the commands.
@@ -99,6 +99,12 @@ export class SentinelGroup {
       const info = await server.client.info('replication');
       return info.includes('role:slave') && info.includes('master_link_status:up');
     });
+  }
+
+  /** How many clients the sentinels tell of a failover. */
+  async listeners(): Promise<number> {
+    const lists = await Promise.all(this.#watching.map(({ client }) => client.client('LIST')));
+    return lists.flatMap((list) => String(list).match(/ sub=1 /g) ?? []).length;
   }
 
   /** Stops the sentinel that clients ask first; the two others go on. */
