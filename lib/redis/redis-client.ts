@@ -92,6 +92,8 @@ function describeSource(source: unknown): string {
   return 'url' in source ? 'options with a url, which ioredis does not know' : `an object of class ${source.constructor.name}`;
 }
 
+/** When a connection that ioredis gave up is made again, in milliseconds. */
+const AGAIN_MS = 500;
 /** How long the first replies of a connection may take before it counts as half open, in milliseconds. */
 const HANDSHAKE_MS = 1_000;
 const HANDSHAKE_GRACE_MS = 20;
@@ -118,6 +120,25 @@ export async function makeConnection(source: RedisSource, options: Readonly<Reco
   connection.on('ready', () => clearTimeout(handshake));
   connection.on('close', () => clearTimeout(handshake));
   return connection;
+}
+
+/** Connects, and again where ioredis gave up, until the connection is closed. */
+export function keepConnected(connection: Connection, isClosed: () => boolean): void {
+  const connect = (): void => {
+    if (!isClosed()) {
+      connection.connect().catch(() => undefined);
+    }
+  };
+  connection.on('connect', () => {
+    if (isClosed()) {
+      // Closed while it was on its way: ioredis has only now begun to listen to the sentinels, and would go on for ever.
+      connection.disconnect();
+    }
+  });
+  // ioredis gives up if the news of a failover comes while it asks a sentinel for the master, or if no sentinel answers and the
+  // user's own options say so.
+  connection.on('end', () => setTimeout(connect, AGAIN_MS).unref());
+  connect();
 }
 
 /** Makes a connection anew. Its socket is destroyed: a half-open one would wait for ever for the other side to end too. */

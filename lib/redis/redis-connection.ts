@@ -1,6 +1,15 @@
 import { LockConfigurationError, type LockError } from '../core/errors.js';
 import { CommandTimeouts } from './command-timeouts.js';
-import { addressOf, makeConnection, reconnect, type Connection, type Pipeline, type RedisSource, type Socket } from './redis-client.js';
+import {
+  addressOf,
+  keepConnected,
+  makeConnection,
+  reconnect,
+  type Connection,
+  type Pipeline,
+  type RedisSource,
+  type Socket,
+} from './redis-client.js';
 import { isDemoted, isUnreachable, NO_CONNECTION, setupError, toLockError } from './redis-errors.js';
 import type { Script } from './scripts.js';
 
@@ -14,8 +23,6 @@ const SENTINEL_WATCH = {
   failoverDetector: true,
   sentinelReconnectStrategy: (attempts: number) => (attempts < 6 ? attempts * 1_000 : null),
 } as const;
-/** When a connection that ioredis gave up is made again, in milliseconds. */
-const AGAIN_MS = 500;
 /** For how long an error of a node explains why commands are not answered, in milliseconds: later attempts have errors of their own. */
 const NODE_ERROR_MS = 2_000;
 /** The longest time for a command that belongs to no lease. */
@@ -171,10 +178,6 @@ export class RedisConnection {
     this.#refuseClosed();
     this.#connection = connection;
     connection.on('connect', () => {
-      if (this.#closed) {
-        // Closed while it was on its way: ioredis has only now begun to listen to the sentinels, and would go on for ever.
-        connection.disconnect();
-      }
       // What an earlier attempt was refused says nothing of this one.
       if (this.#connectionError?.name === 'ReplyError') {
         this.#connectionError = undefined;
@@ -190,8 +193,6 @@ export class RedisConnection {
       connection.options.enableOfflineQueue = connection.isCluster === true;
       this.#onReady(addressOf(connection));
     });
-    // ioredis gives up if the news of a failover comes while it asks a sentinel for the master.
-    connection.on('end', () => setTimeout(() => this.#begin(connection), AGAIN_MS).unref());
     connection.on('node error', (error: Error) => {
       // That a connection was closed is what follows from its error, and says nothing more.
       if (!isUnreachable(error)) {
@@ -201,14 +202,8 @@ export class RedisConnection {
     connection.on('error', (error: Error) => {
       this.#connectionError = error;
     });
-    this.#begin(connection);
+    keepConnected(connection, () => this.#closed);
     return connection;
-  }
-
-  #begin(connection: Connection): void {
-    if (!this.#closed) {
-      connection.connect().catch(() => undefined);
-    }
   }
 
   #refuseClosed(): void {

@@ -1,4 +1,4 @@
-import { addressOf, makeConnection, reconnect, type Connection, type RedisSource } from './redis-client.js';
+import { addressOf, keepConnected, makeConnection, reconnect, type Connection, type RedisSource } from './redis-client.js';
 
 const PING_MS = 5_000;
 
@@ -53,7 +53,7 @@ export class RedisSubscriber {
     });
     // Its failures show on the connection for commands as well, which reports them.
     connection.on('error', () => undefined);
-    connection.connect().catch(() => undefined);
+    keepConnected(connection, () => this.#closed);
     this.#pings = setInterval(() => this.#ping(connection), PING_MS).unref();
   }
 

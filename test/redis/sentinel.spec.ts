@@ -190,6 +190,23 @@ describe('a failover', () => {
   }, 40_000);
 });
 
+test('no sentinel that answers, and no retry in the options of the client, end neither commands nor subscription for good', async () => {
+  const way = await TcpProxy.start(group.sentinelPorts[0] as number);
+  const sentinels = [{ host: '127.0.0.1', port: way.port }];
+  const options = { sentinels, updateSentinels: false, sentinelRetryStrategy: () => null, lazyConnect: true };
+  const [holder, waiter] = [await openLocks(options), await openLocks(options)];
+  expect(await handOver(holder, waiter)).toBeLessThan(RECHECK_MS / 2);
+  way.mode = 'refuse';
+  const master = await group.master();
+  await master.client.call('CLIENT', 'KILL', 'TYPE', 'normal');
+  await master.client.call('CLIENT', 'KILL', 'TYPE', 'pubsub');
+  await sleep(1_000);
+  way.mode = 'pass';
+  await sleep(1_500);
+  expect(await handOver(holder, waiter)).toBeLessThan(RECHECK_MS / 2);
+  await way.stop();
+}, 40_000);
+
 describe('a server that refuses', () => {
   const folder = mkdtempSync(join(tmpdir(), 'lock-loading-'));
   let server: RedisServer;

@@ -61,7 +61,9 @@ export class SentinelGroup {
   }
 
   /** A new client. */
-  connect(options: Pick<RedisOptions, 'sentinels' | 'connectionName' | 'lazyConnect'> = {}): Redis {
+  connect(
+    options: Pick<RedisOptions, 'sentinels' | 'connectionName' | 'lazyConnect' | 'updateSentinels' | 'sentinelRetryStrategy'> = {},
+  ): Redis {
     const sentinels = this.sentinelPorts.map((port) => ({ host: '127.0.0.1', port }));
     const client = new Redis({ sentinels, name: NAME, ...options });
     // What fails shows in the commands.
