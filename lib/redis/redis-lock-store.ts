@@ -287,6 +287,10 @@ export class RedisLockStore implements LockStore, Turns {
   }
 
   #refused(command: string, error: Error): void {
+    // A connection that broke, or was closed meanwhile, is no refusal.
+    if (error.name !== 'ReplyError') {
+      return;
+    }
     this.#warn(
       `Redis refused ${command} on ${this.#keys.wake('*')}: ${error.message}. ` +
         'Waiters look for their turn every 300 ms, and a forced release is noticed at the next renewal.',

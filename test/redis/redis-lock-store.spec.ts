@@ -10,6 +10,8 @@ import { slotTag } from '../../lib/redis/slot-tags';
 import { startHolder } from '../support/holder';
 import { makeLocks } from '../support/make-locks';
 import { RedisServer } from '../support/redis-server';
+import { TcpProxy } from '../support/tcp-proxy';
+import { until } from '../support/until';
 
 let server: RedisServer;
 let store: RedisLockStore;
@@ -244,6 +246,25 @@ describe('connections', () => {
     await expect(own.inspect('k')).rejects.toThrow(/was closed/);
     await sleep(100);
     expect(await connections()).toBe(before);
+  });
+
+  test('a store that is closed while it subscribes does not say that this was refused', async () => {
+    const proxy = await TcpProxy.start(server.port);
+    proxy.latencyMs = 300;
+    const early = new RedisLockStore(proxy.url);
+    const warnings: string[] = [];
+    const before = (await server.client.pubsub('CHANNELS')) as string[];
+    const opening = early.open({ prefix: 'early', warn: (message) => warnings.push(message) });
+    await until(
+      'a subscription whose reply is late',
+      async () => ((await server.client.pubsub('CHANNELS')) as string[]).length > before.length,
+    );
+    await early.close();
+    await opening.catch(() => undefined);
+    await proxy.stop();
+    // ioredis ends the socket first, and only then what it had sent.
+    await sleep(1_000);
+    expect(warnings.filter((warning) => warning.includes('refused'))).toEqual([]);
   });
 
   test('a server that evicts keys is warned of, and one that is too old is refused', () => {
