@@ -159,7 +159,8 @@ export class LockFrame implements Lock {
 
   /** Leaves every lock it is in, last taken first. A second call waits for the first. */
   leave(): Promise<void> {
-    return (this.#leaving ??= this.#leaveAll());
+    // Outside of any call: Node keeps with a promise the context in which it was made, so that each frame would keep the one before.
+    return (this.#leaving ??= runInFrame(undefined, () => this.#leaveAll()));
   }
 
   async #leaveAll(): Promise<void> {

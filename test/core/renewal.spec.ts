@@ -125,27 +125,6 @@ test('a machine that slept past its lease learns at once that the lock is gone',
   expect(lock.signal.reason).toMatchObject({ code: 'LOCK_LOST' });
 });
 
-test('a method that restarts itself with a timer does not grow a chain of calls', async () => {
-  const locks = makeLocks(store, { clock });
-  let ticks = 0;
-  let deepest = 0;
-  const tick = (): Promise<void> =>
-    locks.withLock('k', (lock) => {
-      let depth = 0;
-      for (let frame = lock as unknown as { parent?: never } | undefined; frame; frame = frame.parent) {
-        depth++;
-      }
-      deepest = Math.max(deepest, depth);
-      if (++ticks < 3_600) {
-        setTimeout(() => void tick(), 1_000);
-      }
-    });
-  await tick();
-  await jest.advanceTimersByTimeAsync(3_700_000);
-  expect(ticks).toBe(3_600);
-  expect(deepest).toBeLessThanOrEqual(2);
-});
-
 test('the deadline of a grant and of a renewal is counted from the sending, not from the reply', async () => {
   const slowly = <T>(reply: Promise<T>): Promise<T> => new Promise((resolve) => setTimeout(() => resolve(reply), 500));
   let sentAt = 0;

@@ -1,0 +1,41 @@
+import { fork, type ChildProcess } from 'node:child_process';
+import { once } from 'node:events';
+import { RedisServer } from '../support/redis-server';
+
+/** What `test/fixtures/restarting.mjs` tells from inside the last calls. */
+interface Told {
+  readonly ticks?: number;
+  /** Locks of calls, the last ones included, that are still in memory. */
+  readonly alive?: number;
+  readonly bytesPerTick?: number;
+  readonly failure?: string;
+}
+
+let server: RedisServer;
+let child: ChildProcess;
+
+beforeAll(async () => {
+  server = await RedisServer.start();
+});
+afterAll(() => server.stop());
+afterEach(() => child.kill('SIGKILL'));
+
+// The memory store keeps a done mark of 600 bytes for 10 s; a call that is not forgotten takes 550 bytes or more.
+test.each([
+  ['memory', 'left', 1_000],
+  ['memory', 'inside', 250],
+  ['redis', 'left', 250],
+  ['redis', 'inside', 250],
+] as const)(
+  'methods on the %s store that restart themselves ten times a second, once they have left or while inside (%s), leave nothing in memory after an hour',
+  async (store, way, mostBytes) => {
+    child = fork('test/fixtures/restarting.mjs', [store === 'redis' ? server.url : '', way], { execArgv: ['--expose-gc'] });
+    const exited = once(child, 'exit');
+    const [told] = (await once(child, 'message')) as [Told];
+    expect(told).toEqual({ ticks: 36_000, alive: expect.any(Number) as number, bytesPerTick: expect.any(Number) as number });
+    // Of each of the ten methods the last call, and a few before it.
+    expect(told.alive).toBeLessThanOrEqual(100);
+    expect(told.bytesPerTick).toBeLessThan(mostBytes);
+    expect(await exited).toEqual([0, null]);
+  },
+);
