@@ -37,6 +37,8 @@ export interface Pipeline {
   evalsha(sha: string, numberOfKeys: number, ...args: readonly (string | number)[]): this;
   eval(source: string, numberOfKeys: number, ...args: readonly (string | number)[]): this;
   wait(replicas: number, ms: number): this;
+  asking(): this;
+  ping(): this;
   /** For each command its error or its reply. */
   exec(): Promise<(readonly [Error | null, unknown])[] | null>;
 }
@@ -169,6 +171,8 @@ async function makeClient(source: RedisSource, options: Readonly<Record<string, 
     return 'isCluster' in source && source.isCluster === true
       ? duplicate([], {
           lazyConnect: true,
+          // It needs one more right, of which nobody hears where it is missing. That a cluster is down its nodes answer by themselves.
+          enableReadyCheck: false,
           clusterRetryStrategy: backOff,
           ...CLUSTER_RETRIES,
           redisOptions: { ...redisOptionsOf(source), ...options, socketTimeout: CLUSTER_SILENCE_MS },

@@ -102,6 +102,25 @@ export class RedisConnection {
     await this.#timeouts.bound((await this.open()).publish(channel, message), COMMAND_MS);
   }
 
+  /**
+   * Rejects where the user may not go after a slot of a cluster that moves. Found out in the midst of it, the refusal would end
+   * the process: ioredis does not handle it.
+   */
+  async tryAsking(): Promise<void> {
+    try {
+      const connection = await this.open();
+      if (connection.isCluster) {
+        // PING, allowed or not, ends what ASKING begins: no command on a key may come next.
+        const [asking] = (await this.#timeouts.bound(connection.pipeline().asking().ping().exec(), COMMAND_MS)) ?? [];
+        if (asking?.[0]) {
+          throw asking[0];
+        }
+      }
+    } catch (error) {
+      throw this.#lockError(error, '');
+    }
+  }
+
   open(): Promise<Connection> {
     return (this.#opening ??= this.#open());
   }

@@ -83,6 +83,7 @@ export class RedisLockStore implements LockStore, Turns {
         warn(warning);
       }
       await tryRights(this, this.#process);
+      await this.#connection.tryAsking();
       await this.#connection.publish(this.#keys.wake(this.#process), 'check').catch((error: Error) => this.#refused('PUBLISH', error));
     } catch (error) {
       if (!(error instanceof LockStoreError)) {

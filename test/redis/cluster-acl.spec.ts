@@ -1,0 +1,137 @@
+import { Cluster } from 'ioredis';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { LockConfigurationError } from '../../lib/core/errors';
+import { RedisLockStore } from '../../lib/redis/redis-lock-store';
+import { makeLocks } from '../support/make-locks';
+import { RedisCluster } from '../support/redis-cluster';
+import { until } from '../support/until';
+
+const KEYS = Array.from({ length: 12 }, (_, at) => `key ${at}`);
+const PLACES = ['~lock:*', '&lock:wake:*'];
+/** What one server needs, and what a cluster needs besides. */
+const RIGHTS = [
+  '+evalsha', '+eval', '+get', '+getset', '+set', '+del', '+exists', '+hget', '+hset', '+hdel', '+hlen', '+hmget', '+hgetall',
+  '+zadd', '+zrange', '+zrank', '+zrem', '+zscore', '+pexpire', '+pttl', '+time', '+publish', '+subscribe', '+ping', '+info',
+]; // prettier-ignore
+const CLUSTER_RIGHTS = ['+cluster|slots', '+asking'];
+const ALL = [...RIGHTS, ...CLUSTER_RIGHTS];
+
+let cluster: RedisCluster;
+let clients: Cluster[];
+let stores: RedisLockStore[];
+let warnings: string[];
+
+beforeAll(async () => {
+  cluster = await RedisCluster.start('--repl-diskless-load', 'swapdb');
+}, 40_000);
+afterAll(() => cluster.stop());
+beforeEach(() => {
+  clients = [];
+  stores = [];
+  warnings = [];
+});
+afterEach(async () => {
+  await Promise.all(stores.map((store) => store.close()));
+  for (const client of clients) {
+    client.disconnect();
+  }
+});
+
+/** A user with these rights on every node, replicas included: they are not replicated. */
+async function grant(rights: readonly string[]): Promise<void> {
+  for (const { client } of cluster.nodes) {
+    await client.acl('SETUSER', 'locker', 'reset', 'on', '>secret', ...PLACES, ...rights);
+    await client.script('FLUSH');
+  }
+}
+
+async function connectAs(rights: readonly string[], options?: ConstructorParameters<typeof RedisLockStore>[1]): Promise<RedisLockStore> {
+  await grant(rights);
+  const nodes = cluster.nodes.map(({ port }) => ({ host: '127.0.0.1', port }));
+  const client = new Cluster(nodes, { redisOptions: { username: 'locker', password: 'secret' }, lazyConnect: true });
+  client.on('error', () => undefined);
+  clients.push(client);
+  const store = new RedisLockStore(client, options);
+  stores.push(store);
+  await store.open({ prefix: 'lock', warn: (message) => warnings.push(message) });
+  return store;
+}
+
+const lockOf = (key: string): string => `lock:lock:{${key}}`;
+const without = (right: string): string[] => ALL.filter((other) => other !== right);
+
+test('the rights of a single server, CLUSTER SLOTS and ASKING are enough on every shard, also while a slot moves', async () => {
+  const locks = makeLocks(await connectAs(ALL));
+  await Promise.all(
+    KEYS.map((key) =>
+      locks.withLock(key, { ttl: 900 }, async (lock) => {
+        await locks.withLock(key, { ticket: lock.ticket }, () => sleep(1_200));
+        expect(lock.isHeld()).toBe(true);
+      }),
+    ),
+  );
+  const from = await cluster.masterOf(lockOf('moved'));
+  const to = (await cluster.masters()).find((master) => master !== from) as typeof from;
+  await from.client.acl('LOG', 'RESET');
+  await to.client.acl('LOG', 'RESET');
+  const waited: Promise<number>[] = [];
+  await cluster.reshard(lockOf('moved'), to, async () => {
+    waited.push(locks.withLock('moved', { wait: 10_000 }, ({ fence }) => fence));
+    // Long enough for a node to have said ASK.
+    await sleep(300);
+  });
+  expect(waited.length).toBeGreaterThan(0);
+  await Promise.all(waited);
+  const refused = await Promise.all([from, to].map(({ client }) => client.acl('LOG')));
+  // ioredis asks for these as well, and does without.
+  expect(refused.flat().filter((entry) => !/client\|setname|readonly|readwrite/.test(String(entry)))).toEqual([]);
+  expect(warnings).toEqual([]);
+}, 40_000);
+
+test.each(CLUSTER_RIGHTS)('without %s the start fails with an error that names it', async (right) => {
+  const error = (await connectAs(without(right)).catch((failure: unknown) => failure)) as Error;
+  expect(error).toBeInstanceOf(LockConfigurationError);
+  expect(error.message).toMatch(/smallest ACL/);
+  expect(error.message).toContain(`'${right.slice(1)}'`);
+});
+
+test('locks that replicas confirm need the right to WAIT besides, and a start without it names it', async () => {
+  await expect(connectAs(ALL, { minReplicas: 1 })).rejects.toThrow(/'wait'.*smallest ACL/);
+  const locks = makeLocks(await connectAs([...ALL, '+wait'], { minReplicas: 1 }));
+  await Promise.all(
+    KEYS.map((key) =>
+      locks.withLock(key, { ttl: 2_000 }, async (lock) => {
+        await sleep(1_200);
+        expect(lock.isHeld()).toBe(true);
+      }),
+    ),
+  );
+  expect(warnings).toEqual([]);
+});
+
+test('a node on which the user was given fewer rights fails the calls of its keys, which says so, and no others', async () => {
+  const locks = makeLocks(await connectAs(ALL));
+  const shard = await cluster.masterOf(lockOf('key 0'));
+  await shard.client.acl('SETUSER', 'locker', '-evalsha', '-eval');
+  for (const key of KEYS) {
+    const outcome = await locks.withLock(key, () => 'served').catch((error: Error) => error.message);
+    const isThere = (await cluster.masterOf(lockOf(key))) === shard;
+    expect(outcome).toMatch(isThere ? new RegExp(`^Lock "${key}": Redis refused a command: NOPERM .*'evalsha'.*smallest ACL`) : /^served$/);
+  }
+});
+
+test.each([
+  ['+publish', /Redis refused PUBLISH on lock:wake:\*: NOPERM .*'publish'.* every 300 ms/],
+  ['+subscribe', /Redis refused SUBSCRIBE on lock:wake:\*: NOPERM .*'subscribe'.* every 300 ms/],
+])('without %s a warning names it, and waiters look for their turn themselves', async (right, warning) => {
+  const locks = makeLocks(await connectAs(without(right)));
+  const other = makeLocks(await connectAs(without(right)));
+  await until('two warnings', () => warnings.length === 2);
+  expect(warnings).toEqual([expect.stringMatching(warning), expect.stringMatching(warning)]);
+  const held = await locks.acquire('k');
+  const waiting = other.withLock('k', () => performance.now());
+  await sleep(100);
+  const releasedAt = performance.now();
+  await held.release();
+  expect((await waiting) - releasedAt).toBeLessThan(900);
+});
