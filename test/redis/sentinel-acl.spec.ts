@@ -1,0 +1,79 @@
+import { Redis } from 'ioredis';
+import { LockConfigurationError } from '../../lib/core/errors';
+import { RedisLockStore } from '../../lib/redis/redis-lock-store';
+import { makeLocks } from '../support/make-locks';
+import { SentinelGroup } from '../support/redis-sentinel';
+import { until } from '../support/until';
+
+/** Of the user on the servers, which are what one server alone asks for. */
+const RIGHTS = [
+  '+evalsha', '+eval', '+get', '+getset', '+set', '+del', '+exists', '+hget', '+hset', '+hdel', '+hlen', '+hmget', '+hgetall',
+  '+zadd', '+zrange', '+zrank', '+zrem', '+zscore', '+pexpire', '+pttl', '+time', '+publish', '+subscribe', '+ping', '+info',
+]; // prettier-ignore
+/** Of the user on the sentinels. */
+const SENTINEL_RIGHTS = ['+sentinel|get-master-addr-by-name', '+sentinel|sentinels', '+subscribe', '&+switch-master'];
+
+let group: SentinelGroup;
+let sentinels: Redis[];
+let client: Redis;
+let store: RedisLockStore;
+let warnings: string[];
+
+beforeAll(async () => {
+  group = await SentinelGroup.start();
+  sentinels = group.sentinelPorts.map((port) => new Redis(port, '127.0.0.1'));
+  for (const server of group.servers) {
+    await server.client.acl('SETUSER', 'locker', 'reset', 'on', '>secret', '~lock:*', '&lock:wake:*', ...RIGHTS);
+  }
+}, 40_000);
+afterAll(async () => {
+  for (const sentinel of sentinels) {
+    sentinel.disconnect();
+  }
+  await group.stop();
+});
+beforeEach(() => {
+  warnings = [];
+});
+afterEach(async () => {
+  await store.close();
+  client.disconnect();
+});
+
+async function connectAs(sentinelRights: readonly string[]): Promise<RedisLockStore> {
+  for (const sentinel of sentinels) {
+    await sentinel.acl('SETUSER', 'watcher', 'reset', 'on', '>secret', ...sentinelRights);
+  }
+  client = new Redis({
+    sentinels: group.sentinelPorts.map((port) => ({ host: '127.0.0.1', port })),
+    name: 'locks',
+    username: 'locker',
+    password: 'secret',
+    sentinelUsername: 'watcher',
+    sentinelPassword: 'secret',
+    lazyConnect: true,
+  });
+  client.on('error', () => undefined);
+  store = new RedisLockStore(client);
+  await store.open({ prefix: 'lock', warn: (message) => warnings.push(message) });
+  return store;
+}
+
+test.each(SENTINEL_RIGHTS.slice(0, 2))('without %s on the sentinels the start fails with an error that names it', async (right) => {
+  const error = (await connectAs(SENTINEL_RIGHTS.filter((other) => other !== right)).catch((failure: unknown) => failure)) as Error;
+  expect(error).toBeInstanceOf(LockConfigurationError);
+  expect(error.message).toContain(`NOPERM this user has no permissions to run the '${right.slice(1)}' command`);
+});
+
+test('the smallest ACL of servers and sentinels is enough, also to leave a deposed master at once', async () => {
+  const locks = makeLocks(await connectAs(SENTINEL_RIGHTS));
+  expect(await locks.withLock('k', () => 'served')).toBe('served');
+  const master = await group.failover('demote');
+  const startedAt = performance.now();
+  await until('the first grant of the new master', () =>
+    locks.withLock('k', { wait: 5_000 }, async ({ fence }) => (await master.client.hget('lock:lock:{k}', 'fence')) === String(fence)),
+  );
+  // Sentinel tells the deposed master after 4 s; until then only who hears of it leaves.
+  expect(performance.now() - startedAt).toBeLessThan(2_000);
+  expect(warnings).toEqual([]);
+}, 40_000);
