@@ -96,7 +96,7 @@ export class Hold implements HoldRecord {
   /** Where a call waits until the one on top has left. */
   lineFor(frame: LockFrame): WaitingLine {
     const entering = (this.#entering ??= new Map());
-    return { add: (waiter) => entering.set(waiter, frame), delete: (waiter) => entering.delete(waiter) };
+    return { isInside: true, add: (waiter) => entering.set(waiter, frame), delete: (waiter) => entering.delete(waiter) };
   }
 
   /** Ends the waits for the stack. */

@@ -3,6 +3,8 @@ export type WaitOutcome = 'admitted' | 'timedOut' | 'aborted' | 'closed';
 
 /** Where others find a waiter to admit it; it leaves by itself when its wait ends. */
 export interface WaitingLine {
+  /** Whether who waits here is inside the lock already: no limit on waiters concerns it, since refusing it would break its section. */
+  readonly isInside?: boolean;
   add(waiter: Waiter): unknown;
   delete(waiter: Waiter): unknown;
 }

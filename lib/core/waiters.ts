@@ -9,6 +9,8 @@ export class Waiters {
   readonly #clock: Clock;
   readonly #most: number;
   readonly #waiting = new Set<Waiter>();
+  /** Those of them whom no limit concerns. */
+  readonly #inside = new Set<Waiter>();
   readonly #frames = new Map<LockFrame, Wanted>();
   #closed = false;
 
@@ -24,7 +26,7 @@ export class Waiters {
 
   /** Whether so many callers wait, for whichever keys, that nobody else may. */
   get isFull(): boolean {
-    return this.#waiting.size >= this.#most;
+    return this.#waiting.size - this.#inside.size >= this.#most;
   }
 
   /** Waits until `until` at the latest, or the call's own limit. */
@@ -42,9 +44,13 @@ export class Waiters {
     entry.waitedFor = key;
     const waiter = new Waiter(limitMs, entry.call.signal, (ended) => {
       this.#waiting.delete(ended);
+      this.#inside.delete(ended);
       line?.delete(ended);
     });
     this.#waiting.add(waiter);
+    if (line?.isInside) {
+      this.#inside.add(waiter);
+    }
     line?.add(waiter);
     return waiter.outcome;
   }

@@ -247,6 +247,22 @@ export function lockingSuite(place: () => StorePlace): void {
     expect(await Promise.all([first, second])).toEqual([1, 2]);
   });
 
+  test('calls that wait for their turn inside a lock are not refused where too many wait, and are not counted', async () => {
+    const few = makeLocks(await place().connect(), { maxWaiters: { perKey: 1, perProcess: 1 } });
+    const elsewhere = await locks.acquire(`${key} elsewhere`);
+    const served = await few.withLock(key, async () => {
+      const inside = [1, 2, 3].map((child) => few.withLock(key, () => sleep(100, child)));
+      const outside = outsideLocks(() => few.withLock(`${key} elsewhere`, () => 4));
+      await sleep(30);
+      const more = few.withLock(key, () => 5);
+      const refused = outsideLocks(() => failureOf(few.withLock(`${key} elsewhere`, () => 6)));
+      expect(await refused).toMatchObject({ reason: 'tooManyWaiters' });
+      await elsewhere.release();
+      return Promise.all([...inside, outside, more]);
+    });
+    expect(served).toEqual([1, 2, 3, 4, 5]);
+  });
+
   test("the body's own result and exception pass through unchanged", async () => {
     class Teapot extends Error {}
     const teapot = new Teapot('short and stout');
