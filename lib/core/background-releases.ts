@@ -1,10 +1,13 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Clock } from './clock.js';
 import { isLockError, LockStoreError, type LockError } from './errors.js';
+import type { Hold } from './hold.js';
 import type { HoldRecord, LockStore, Place } from './lock-store.js';
 
 /** The longest pause before a failed release is sent again, and the longest time for the last ones, in milliseconds. */
 const LONGEST_PAUSE_MS = 1_000;
+/** For how long at least a lock is given back that others are in by a ticket, whose leases nobody here knows, in milliseconds. */
+const SHARED_MS = 60_000;
 
 /**
  * Gives back, without a caller who waits, what must not stay: a late grant, an attempt of unknown outcome, a lost lease,
@@ -21,9 +24,9 @@ export class BackgroundReleases {
     this.#clock = clock;
   }
 
-  /** Tries until the store answers, or the lease that it could have granted is over. */
-  abandon({ key, owner, id, fence, ttlMs, by }: HoldRecord): void {
-    this.#run(this.#release({ key, owner, id, fence, ttlMs, by }));
+  /** Tries until the store answers, or the lease that it could have granted is over; longer where others may keep the lock alive. */
+  abandon({ key, owner, id, fence, ttlMs, by, shared }: Hold): void {
+    this.#run(this.#release({ key, owner, id, fence, ttlMs, by }, shared ? Math.max(ttlMs, SHARED_MS) : ttlMs));
   }
 
   /** Gives up a place. One that stays because nobody answers comes to its turn later, and is then given up. */
@@ -42,15 +45,16 @@ export class BackgroundReleases {
     await Promise.race([Promise.all(this.#running), sleep(LONGEST_PAUSE_MS, undefined, { ref: false })]);
   }
 
-  async #release(hold: HoldRecord): Promise<void> {
-    const until = this.#clock.monotonic() + hold.ttlMs;
+  async #release(hold: HoldRecord, forMs: number): Promise<void> {
+    const startedAt = this.#clock.monotonic();
     for (;;) {
       try {
         await this.#store.release(hold);
         return;
       } catch (error) {
-        const pauseMs = Math.min(hold.ttlMs / 10, LONGEST_PAUSE_MS);
-        if (this.#closing || !(error instanceof LockStoreError) || this.#clock.monotonic() + pauseMs >= until) {
+        const elapsedMs = this.#clock.monotonic() - startedAt;
+        const pauseMs = Math.min(Math.max(hold.ttlMs, elapsedMs) / 10, LONGEST_PAUSE_MS);
+        if (this.#closing || !(error instanceof LockStoreError) || elapsedMs + pauseMs >= forMs) {
           return;
         }
         await sleep(pauseMs, undefined, { ref: false });

@@ -29,6 +29,8 @@ export class Hold implements HoldRecord {
   readonly by: string;
   /** Whether it entered another's lock by a ticket, and so has no turn in the local queue. */
   readonly joined: boolean;
+  /** Whether others may be in the lock as well: it has a ticket. The lock may then live on by a longer lease than this one. */
+  shared: boolean;
   id: string = randomUUID();
   fence: number;
   ttlMs: number;
@@ -60,6 +62,7 @@ export class Hold implements HoldRecord {
     this.by = by;
     this.ttlMs = ttlMs;
     this.joined = joinedFence !== undefined;
+    this.shared = this.joined;
     this.fence = joinedFence ?? 0;
   }
 

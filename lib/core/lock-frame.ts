@@ -70,6 +70,9 @@ export class LockFrame implements Lock {
   }
 
   get ticket(): string {
+    for (const hold of this.holds) {
+      hold.shared = true;
+    }
     return writeTicket(this.holds);
   }
 

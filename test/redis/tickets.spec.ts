@@ -5,6 +5,8 @@ import { RedisLockStore } from '../../lib/redis/redis-lock-store';
 import { startHolder, type Holder } from '../support/holder';
 import { makeLocks } from '../support/make-locks';
 import { RedisServer } from '../support/redis-server';
+import { TcpProxy } from '../support/tcp-proxy';
+import { until } from '../support/until';
 
 /** For a machine that is busy with other things. */
 const SLACK_MS = 700;
@@ -13,9 +15,13 @@ let server: RedisServer;
 let store: RedisLockStore;
 let locks: LockService;
 let holders: Holder[];
+let remote: RedisLockStore | undefined;
+let proxy: TcpProxy | undefined;
 
 beforeEach(async () => {
   holders = [];
+  remote = undefined;
+  proxy = undefined;
   server = await RedisServer.start();
   store = new RedisLockStore(server.url);
   await store.open({ prefix: 'lock', warn: () => undefined });
@@ -25,6 +31,8 @@ afterEach(async () => {
   for (const { child } of holders) {
     child.kill('SIGKILL');
   }
+  await remote?.close();
+  await proxy?.stop();
   await store.close();
   await server.stop();
 });
@@ -71,6 +79,29 @@ test('both with small ttls keep the lock by turns for as long as one of them is 
   expect(await guest.leave()).toBe(true);
   expect(await locks.inspect('k')).toBeNull();
 });
+
+test.each(['holder', 'joiner'])(
+  'a %s that lost a short lease in an outage is taken out of the lock that goes on with a long one',
+  async (who) => {
+    proxy = await TcpProxy.start(server.port);
+    remote = new RedisLockStore(proxy.url);
+    await remote.open({ prefix: 'lock', warn: () => undefined });
+    const far = makeLocks(remote);
+    const isHolder = who === 'holder';
+    const first = await (isHolder ? far : locks).acquire('k', { ttl: isHolder ? 400 : 60_000 });
+    const { ticket } = first;
+    const second = await (isHolder ? locks : far).acquire('k', { ticket, ttl: isHolder ? 60_000 : 400 });
+    const [lost, other] = isHolder ? [first, second] : [second, first];
+    proxy.mode = 'blackhole';
+    await sleep(2_500);
+    expect([lost.isHeld(), other.isHeld()]).toEqual([false, true]);
+    expect(await locks.inspect('k')).toMatchObject({ holds: 2 });
+    proxy.mode = 'pass';
+    await until('that it is out', async () => (await locks.inspect('k'))?.holds === 1, 6_000);
+    await other.release();
+    expect(await locks.withLock('k', { wait: 0 }, () => 'free')).toBe('free');
+  },
+);
 
 test.each(['the holder', 'the joiner'])(
   'where %s crashes, the other one keeps the lock, which is free within a lease of its end',
