@@ -1,20 +1,11 @@
 import { LockConfigurationError, type LockError } from '../core/errors.js';
 import { CommandTimeouts } from './command-timeouts.js';
-import {
-  addressOf,
-  keepConnected,
-  makeConnection,
-  reconnect,
-  type Connection,
-  type Pipeline,
-  type RedisSource,
-  type Socket,
-} from './redis-client.js';
+import { Cork } from './cork.js';
+import { addressOf, keepConnected, makeConnection, reconnect, type Connection, type RedisSource } from './redis-client.js';
 import { isDemoted, isUnreachable, NO_CONNECTION, setupError, toLockError } from './redis-errors.js';
 import type { Script } from './scripts.js';
+import { sendScript } from './send-script.js';
 
-/** Commands that are sent in one system call: more would keep the server idle while this process works. */
-const MOST_HELD = 8;
 /**
  * With Sentinel, a deposed master answers until it is told, which may be long after the failover, so the sentinels tell of it.
  * ioredis prints an error for each attempt to reach a sentinel that is dead, so it makes few.
@@ -40,6 +31,7 @@ export class RedisConnection {
   readonly #source: RedisSource;
   /** Is told which server this connection has come to. */
   readonly #onReady: (address: string) => void;
+  readonly #cork = new Cork();
   readonly #timeouts = new CommandTimeouts(() => this.#reconnect());
   #opening: Promise<Connection> | undefined;
   #connection: Connection | undefined;
@@ -48,8 +40,6 @@ export class RedisConnection {
   #nodeError: { readonly error: Error; readonly at: number } | undefined;
   #setupRefusal: Error | undefined;
   #wasReady = false;
-  #corked: Socket | undefined;
-  #held = 0;
   #closed = false;
 
   constructor(source: RedisSource, onReady: (address: string) => void = () => undefined) {
@@ -150,15 +140,15 @@ export class RedisConnection {
         throw new Error(NO_CONNECTION);
       }
       if (this.#timeouts.busy) {
-        this.#cork(connection);
+        this.#cork.hold(connection.stream);
       }
       try {
-        return await this.#timeouts.bound(send(connection, 'evalsha', script.sha, keys, args, replicas, withinMs), limitMs);
+        return await this.#timeouts.bound(sendScript(connection, 'evalsha', script.sha, keys, args, replicas, withinMs), limitMs);
       } catch (error) {
         if (!(error instanceof Error && error.message.startsWith('NOSCRIPT'))) {
           throw error;
         }
-        return await this.#timeouts.bound(send(connection, 'eval', script.source, keys, args, replicas, withinMs), limitMs);
+        return await this.#timeouts.bound(sendScript(connection, 'eval', script.source, keys, args, replicas, withinMs), limitMs);
       }
     } catch (error) {
       if (isDemoted(error)) {
@@ -169,28 +159,6 @@ export class RedisConnection {
       throw this.#lockError(error, key, script);
     }
   }
-
-  /**
-   * Sends the next few commands of this turn of the event loop together: a system call each is what costs most under load.
-   * A command that is alone on its way is not held back.
-   */
-  #cork({ stream }: Connection): void {
-    if (this.#corked && this.#held === MOST_HELD) {
-      this.#uncork();
-    }
-    if (stream && !this.#corked) {
-      this.#held = 0;
-      this.#corked = stream;
-      stream.cork();
-      process.nextTick(this.#uncork);
-    }
-    this.#held++;
-  }
-
-  readonly #uncork = (): void => {
-    this.#corked?.uncork();
-    this.#corked = undefined;
-  };
 
   async #open(): Promise<Connection> {
     const connection = await makeConnection(this.#source, { enableOfflineQueue: true, maxRetriesPerRequest: 0, ...SENTINEL_WATCH });
@@ -249,38 +217,6 @@ export class RedisConnection {
   #nodeErrorOfLate(): Error | undefined {
     return this.#nodeError && performance.now() - this.#nodeError.at < NODE_ERROR_MS ? this.#nodeError.error : undefined;
   }
-}
-
-/** Sends a script; where replicas have to confirm it, with the WAIT that follows it. */
-function send(
-  connection: Connection,
-  how: 'evalsha' | 'eval',
-  code: string,
-  keys: readonly string[],
-  args: readonly (string | number)[],
-  replicas: number,
-  withinMs: number,
-): Promise<unknown> {
-  if (replicas === 0) {
-    return connection[how](code, keys.length, ...keys, ...args);
-  }
-  const pipeline = connection.pipeline();
-  pipeline[how](code, keys.length, ...keys, ...args);
-  return both(connection, pipeline.wait(replicas, withinMs));
-}
-
-/** The two replies of a pipeline; rejects with the first error of either. */
-async function both(connection: Connection, pipeline: Pipeline): Promise<readonly unknown[]> {
-  const replies = (await pipeline.exec()) ?? [];
-  const failure = replies.find(([error]) => error)?.[0];
-  if (failure?.message.startsWith('MOVED')) {
-    // ioredis follows what a single command is told, and not what one of several is.
-    connection.refreshSlotsCache?.();
-  }
-  if (failure) {
-    throw failure;
-  }
-  return replies.map(([, reply]) => reply);
 }
 
 function limitOf(ttlMs: number): number {

@@ -17,18 +17,16 @@ import { checkSource, isClient, type RedisSource } from './redis-client.js';
 import { RedisConnection } from './redis-connection.js';
 import { checkMinReplicas, type RedisLockStoreOptions } from './redis-lock-store.options.js';
 import { checkPrefix, RedisKeys } from './redis-keys.js';
-import { RedisSubscriber } from './redis-subscriber.js';
 import { Replication, type Renewal } from './replication.js';
 import { readAnswers, readAttempt, readStored } from './replies.js';
 import { ACQUIRE, FORCE_RELEASE, INSPECT, JOIN, LEAVE, PASS, RELEASE, RENEW, type Script } from './scripts.js';
 import { serverWarnings, tryRights } from './server-check.js';
+import { Wakeups } from './wakeups.js';
 
 /** How long a released hold is remembered, so that a duplicate of its commands answers as the first did. */
 const DONE_MS = 10_000;
 /** The same for a grant that was undone: its caller may try again with the same hold. */
 const UNDONE_MS = 1;
-/** How often those look who are about to have their turn, or who cannot be told of it; and how often the others do, in milliseconds. */
-const RECHECK_MS = { soon: 300, seldom: 2_000 } as const;
 
 /**
  * Locks in one Redis server, or in whatever an ioredis `Cluster` or Sentinel client leads to. Whoever waits is told of its
@@ -46,17 +44,11 @@ export class RedisLockStore implements LockStore, Turns {
   readonly #minReplicas: number;
   /** Which store instance this is; shows where it runs. */
   readonly #process = `${hostname().replace(/[^\w.-]/g, '_')}:${process.pid}:${randomUUID().slice(0, 8)}`;
-  #forced: ForcedListener[] = [];
-  #listeners: TurnListener[] = [];
-  /** Places that the queue is known to have. */
-  readonly #queued = new WeakSet<Place>();
-  /** Places that were lost without a message: whoever has one looks often, also where its subscription is too new to distrust. */
-  readonly #passedOver = new WeakSet<Place>();
+  readonly #wakeups: Wakeups;
   #keys: RedisKeys;
   #connection: RedisConnection;
   /** Undefined where no replica has to confirm anything. */
   #replication: Replication | undefined;
-  #subscriber: RedisSubscriber | undefined;
   #warn: (message: string) => void = () => undefined;
 
   constructor(source: RedisSource, options: RedisLockStoreOptions = {}) {
@@ -64,6 +56,7 @@ export class RedisLockStore implements LockStore, Turns {
     this.#minReplicas = checkMinReplicas(options);
     this.#isCluster = isClient(source) && 'isCluster' in source && source.isCluster === true;
     this.#keys = new RedisKeys('lock', this.#isCluster);
+    this.#wakeups = new Wakeups(this.#source, this.#isCluster);
     this.#connection = this.#connect();
     this.#replication = this.#newReplication();
   }
@@ -75,7 +68,6 @@ export class RedisLockStore implements LockStore, Turns {
       // Tests make one application after the other from one set of options.
       this.#connection = this.#connect();
       this.#replication = this.#newReplication();
-      this.#subscriber = undefined;
     }
     try {
       this.#subscribe();
@@ -174,23 +166,21 @@ export class RedisLockStore implements LockStore, Turns {
   }
 
   onForced(listener: ForcedListener): void {
-    this.#forced.push(listener);
+    this.#wakeups.onForced(listener);
   }
 
   onTurn(listener: TurnListener): void {
-    this.#listeners.push(listener);
+    this.#wakeups.onTurn(listener);
   }
 
   async close(): Promise<void> {
-    this.#subscriber?.close();
+    this.#wakeups.close();
     this.#connection.close();
     this.#replication?.close();
-    this.#forced = [];
-    this.#listeners = [];
   }
 
   #run(script: Script, key: string, keys: readonly string[], args: readonly (string | number)[], ttlMs: number): Promise<unknown> {
-    if (!this.#subscriber && !this.#connection.closed) {
+    if (!this.#wakeups.isOpen && !this.#connection.closed) {
       this.#subscribe();
     }
     return this.#connection.run(script, key, keys, args, ttlMs);
@@ -210,8 +200,7 @@ export class RedisLockStore implements LockStore, Turns {
   async #confirmed(hold: HoldRecord, reply: AcquireReply, place: Place | undefined): Promise<AcquireReply> {
     if (reply.fence !== undefined) {
       if (place) {
-        // The grant took it off the queue, also where it is undone.
-        this.#queued.delete(place);
+        this.#wakeups.granted(place);
       }
       await this.#replication?.confirm({ ...hold, fence: reply.fence });
     }
@@ -232,9 +221,9 @@ export class RedisLockStore implements LockStore, Turns {
     return Number(await this.#run(RELEASE, key, keys, [id, doneMs, this.#keys.wake(''), key], ttlMs)) === 1;
   }
 
-  /** What ACQUIRE is told of a hold and its place. Nobody is told on a cluster whether a message was heard. */
+  /** What ACQUIRE is told of a hold and its place. */
   #argsOf({ key, owner, id, ttlMs, by }: HoldRecord, place: Place | undefined): (string | number)[] {
-    const polls = this.#isCluster || !this.#subscriber?.acknowledged ? 0.5 : 0;
+    const polls = this.#wakeups.areCertain ? 0 : 0.5;
     const member = place ? `${this.#process}:${place.name}` : '';
     return [owner, id, this.#process, Math.ceil(ttlMs), by, member, polls, this.#keys.wake(''), key];
   }
@@ -245,17 +234,7 @@ export class RedisLockStore implements LockStore, Turns {
       return answer;
     }
     const { remainingMs, holder, rank, joined } = answer;
-    if (place && joined && this.#queued.has(place) && !this.#isCluster) {
-      // It was skipped, or not told of its turn. On a cluster the subscriber finds out by itself, with messages to itself.
-      this.#passedOver.add(place);
-      this.#subscriber?.distrust();
-    }
-    let recheckMs: number | undefined;
-    if (place && rank >= 0) {
-      this.#queued.add(place);
-      const soon = rank < 2 || !this.#subscriber?.acknowledged || this.#passedOver.has(place);
-      recheckMs = soon ? RECHECK_MS.soon : RECHECK_MS.seldom;
-    }
+    const recheckMs = place && rank >= 0 ? this.#wakeups.recheckMs(place, rank, joined) : undefined;
     return { remainingMs, holder, recheckMs };
   }
 
@@ -270,21 +249,16 @@ export class RedisLockStore implements LockStore, Turns {
   }
 
   #connect(): RedisConnection {
-    return new RedisConnection(this.#source, (address) => this.#subscriber?.follow(address));
+    return new RedisConnection(this.#source, (address) => this.#wakeups.follow(address));
   }
 
   #subscribe(): void {
-    this.#subscriber?.close();
-    this.#subscriber = new RedisSubscriber(this.#keys.wake(this.#process), {
-      message: (message) => this.#heard(message),
-      changed: () => {
-        for (const listener of this.#listeners) {
-          listener.recheck();
-        }
-      },
-      refused: (error) => this.#refused('SUBSCRIBE', error),
-    });
-    this.#subscriber.open(this.#source).catch((error: Error) => this.#warn(error.message));
+    const channel = this.#keys.wake(this.#process);
+    this.#wakeups.open(
+      channel,
+      (error) => this.#refused('SUBSCRIBE', error),
+      (message) => this.#warn(message),
+    );
   }
 
   #refused(command: string, error: Error): void {
@@ -296,18 +270,5 @@ export class RedisLockStore implements LockStore, Turns {
       `Redis refused ${command} on ${this.#keys.wake('*')}: ${error.message}. ` +
         'Waiters look for their turn every 300 ms, and a forced release is noticed at the next renewal.',
     );
-  }
-
-  #heard(message: string): void {
-    const [, kind, value = '', key = ''] = /^(\w+) (\S+) (.*)$/s.exec(message) ?? [];
-    if (kind === 'turn') {
-      for (const listener of this.#listeners) {
-        listener.turn(key, value);
-      }
-    } else if (kind === 'forced') {
-      for (const listener of this.#forced) {
-        listener(key, Number(value));
-      }
-    }
   }
 }
