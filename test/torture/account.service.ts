@@ -27,9 +27,9 @@ export class AccountService {
       [15, () => this.#try([key], (attempt) => this.creditTwice(key, attempt))],
       [10, () => this.#try([key], (attempt) => this.creditInParallel(key, attempt))],
       [8, () => this.#try([key, other].toSorted(), (attempt) => this.transfer(key, other, attempt))],
-      [8, () => this.#try([key], (attempt) => this.giveUpSoon(key, attempt))],
-      [8, () => this.#try([key], (attempt) => this.abort(key, attempt))],
-      [8, () => this.#try([key], (attempt) => this.tryOnce(key, attempt))],
+      [8, () => this.giveUpSoon(key, this.random.whole(0, 150))],
+      [8, () => this.abort(key, this.random.between(0, 200))],
+      [8, () => this.#try([key], (attempt) => this.tryOnce(key, attempt), 0)],
       [6, () => this.#try([key], (attempt) => this.byHand(key, attempt))],
       [8, () => this.#try([key], (attempt) => this.lendTicket(key, attempt))],
     ] as const;
@@ -75,18 +75,18 @@ export class AccountService {
     );
   }
 
-  async giveUpSoon(key: string, attempt: Attempt): Promise<void> {
-    await this.locks.withLock(key, { wait: this.random.whole(0, 150) }, (lock) =>
-      attempt.inside(lock, () => this.#increment(lock, key, attempt)),
-    );
+  async giveUpSoon(key: string, wait: number): Promise<void> {
+    const call = (attempt: Attempt): Promise<void> =>
+      this.locks.withLock(key, { wait }, (lock) => attempt.inside(lock, () => this.#increment(lock, key, attempt)));
+    await this.#try([key], call, wait);
   }
 
-  async abort(key: string, attempt: Attempt): Promise<void> {
-    const controller = new AbortController();
-    const timer = setTimeout(() => controller.abort(new Error('the client has gone')), this.random.between(0, 200));
-    await this.locks
-      .withLock(key, { signal: controller.signal }, (lock) => attempt.inside(lock, () => this.#increment(lock, key, attempt)))
-      .finally(() => clearTimeout(timer));
+  async abort(key: string, afterMs: number): Promise<void> {
+    const { signal, abort } = abortAfter(afterMs);
+    const call = (attempt: Attempt): Promise<void> =>
+      this.locks.withLock(key, { signal }, (lock) => attempt.inside(lock, () => this.#increment(lock, key, attempt)));
+    await this.#try([key], call, afterMs);
+    clearTimeout(abort);
   }
 
   async tryOnce(key: string, attempt: Attempt): Promise<void> {
@@ -116,8 +116,8 @@ export class AccountService {
     );
   }
 
-  #try(keys: readonly string[], call: (attempt: Attempt) => Promise<unknown>): Promise<void> {
-    return Attempt.run(this.history, [...new Set(keys)], undefined, call);
+  #try(keys: readonly string[], call: (attempt: Attempt) => Promise<unknown>, waitMs?: number): Promise<void> {
+    return Attempt.run(this.history, [...new Set(keys)], undefined, call, waitMs);
   }
 
   /** A nested call; what it throws is that of the call it is in. */
@@ -152,4 +152,9 @@ export class AccountService {
   #sectionMs(): number {
     return this.random.chance(0.02) ? this.random.between(400, 1_500) : this.random.between(1, 20);
   }
+}
+
+function abortAfter(ms: number): { signal: AbortSignal; abort: NodeJS.Timeout } {
+  const controller = new AbortController();
+  return { signal: controller.signal, abort: setTimeout(() => controller.abort(new Error('the client has gone')), ms) };
 }

@@ -13,13 +13,13 @@ export class Attempt {
   #lost = false;
 
   /** An attempt with the owner of another enters that one's lock. */
-  constructor(history: HistoryFile, keys: readonly string[], owner?: string) {
+  constructor(history: HistoryFile, keys: readonly string[], owner?: string, waitMs?: number) {
     this.#history = history;
     this.#op = owner === undefined ? 'acquire' : 'enter';
     this.owner = owner ?? randomUUID();
     this.keys = keys;
     this.#holds = keys.map(() => randomUUID());
-    this.#write(this.#op, 'invoke');
+    this.#write(this.#op, 'invoke', { waitMs });
   }
 
   /** Runs a call and writes down how it ended, whatever that was. */
@@ -28,8 +28,9 @@ export class Attempt {
     keys: readonly string[],
     owner: string | undefined,
     call: (attempt: Attempt) => Promise<unknown>,
+    waitMs?: number,
   ): Promise<void> {
-    const attempt = new Attempt(history, keys, owner);
+    const attempt = new Attempt(history, keys, owner, waitMs);
     try {
       await call(attempt);
       attempt.#settled('returned');

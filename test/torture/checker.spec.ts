@@ -1,4 +1,5 @@
 import type { Evidence, Finding } from './checks/check';
+import { checkCalls } from './checks/calls';
 import { checkFences } from './checks/fences';
 import { checkHonesty } from './checks/honesty';
 import { checkLiveness } from './checks/liveness';
@@ -23,6 +24,7 @@ interface Call {
   readonly trusted?: number;
   readonly fence?: number;
   readonly outcome?: string;
+  readonly waitMs?: number;
 }
 
 let calls = 0;
@@ -38,9 +40,10 @@ function call({
   trusted,
   fence = ++calls,
   outcome = 'returned',
+  waitMs,
 }: Call): HistoryEvent[] {
   const subject = { process, key: 'k', owner: owner ?? `owner ${++calls}`, hold: `hold ${++calls}` };
-  const events: HistoryEvent[] = [{ ...subject, op, phase: 'invoke', t: asked }];
+  const events: HistoryEvent[] = [{ ...subject, op, phase: 'invoke', t: asked, waitMs }];
   if (entered !== undefined) {
     events.push({ ...subject, op, phase: 'ok', t: entered, fence, deadline: trusted ?? entered + LEASE_MS });
   }
@@ -196,6 +199,41 @@ describe('turns are in order', () => {
     expect(texts(checkOrder(evidenceOf(waiting, ...others(17))))).toEqual([expect.stringMatching(/had it 17 times first/)]);
     expect(texts(checkOrder(evidenceOf(waiting, ...others(17), fault('pause', 'w2', 600, 700))))).toEqual([]);
     expect(texts(checkOrder(evidenceOf(waiting, ...others(17), fault('mute', 'w2', 600, 700))))).toHaveLength(1);
+  });
+});
+
+describe('calls end as they may', () => {
+  test('a call that never ended is found, unless its process was killed', () => {
+    const hung = call({ asked: 0, entered: 10 });
+    expect(texts(checkCalls(evidenceOf(hung)))).toEqual(['w1.1 never ended its call on "k"']);
+    expect(texts(checkCalls(evidenceOf(hung, fault('crash', 'w1', 50, 90))))).toEqual([]);
+    expect(texts(checkCalls(evidenceOf(hung, fault('crash', 'w2', 50, 90))))).toHaveLength(1);
+    const second = call({ process: 'w1.2', asked: 100, entered: 110 });
+    expect(texts(checkCalls(evidenceOf(second, fault('crash', 'w1', 50, 90))))).toHaveLength(1);
+  });
+
+  test('a wait that lasts longer than was asked for is found, unless its process was kept from the servers', () => {
+    const late = { asked: 0, trusted: 3_000, outcome: 'LOCK_NOT_ACQUIRED busy' };
+    expect(texts(checkCalls(evidenceOf(call(late))))).toEqual([]);
+    expect(texts(checkCalls(evidenceOf(call({ ...late, waitMs: 100 }))))).toEqual([expect.stringMatching(/w1.1 waited 3000 ms/)]);
+    expect(texts(checkCalls(evidenceOf(call({ ...late, waitMs: 100 }), fault('pause', 'w1', 100, 2_000))))).toEqual([]);
+    expect(texts(checkCalls(evidenceOf(call({ ...late, waitMs: 100 }), fault('mute', 'w1', 100, 2_000))))).toHaveLength(1);
+    expect(texts(checkCalls(evidenceOf(call({ asked: 0, entered: 3_000, left: 3_010, waitMs: 100 }))))).toHaveLength(1);
+    expect(texts(checkCalls(evidenceOf(call({ asked: 0 }).slice(0, 1), fault('crash', 'w1', 9_000, 9_100))))).toHaveLength(1);
+  });
+
+  test('a release that its caller waits for too long is found', () => {
+    const [invoke, ok, release, settled] = call(first) as [HistoryEvent, HistoryEvent, HistoryEvent, HistoryEvent];
+    expect(texts(checkCalls(evidenceOf([invoke, ok, release, { ...settled, t: 2_000 }])))).toEqual(['w1.1 took 1900 ms to give "k" back']);
+  });
+
+  test('an outcome that cannot be, and a failure of the store that nothing explains, are found', () => {
+    const ended = (outcome: string): HistoryEvent[] => call({ asked: 0, outcome });
+    expect(texts(checkCalls(evidenceOf(ended('thrown: TypeError: x is undefined'))))).toEqual([expect.stringMatching(/TypeError/)]);
+    expect(texts(checkCalls(evidenceOf(ended('LOCK_NOT_ACQUIRED cycle'))))).toHaveLength(1);
+    expect(texts(checkCalls(evidenceOf(ended('LOCK_STORE'))))).toEqual([expect.stringMatching(/nothing had struck it/)]);
+    expect(texts(checkCalls(evidenceOf(ended('LOCK_STORE'), fault('blackhole', 'w2', 0, 9))))).toHaveLength(1);
+    expect(texts(checkCalls(evidenceOf(ended('LOCK_STORE'), fault('blackhole', 'w1', 0, 9))))).toEqual([]);
   });
 });
 

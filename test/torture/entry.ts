@@ -14,6 +14,8 @@ export interface Entry {
   ownedSince: number;
   /** Whether its call wants this key only: one on several waits for them one after the other. */
   alone: boolean;
+  /** For how long its call may wait; undefined for what most may. */
+  readonly waitMs: number | undefined;
   /** When the code inside began; undefined where it never did. */
   enteredAt?: number;
   fence?: number;
@@ -34,8 +36,9 @@ export function entriesOf(history: readonly HistoryEvent[]): Entry[] {
       continue;
     }
     if ((op === 'acquire' || op === 'enter') && phase === 'invoke') {
-      const { key = '', owner = '', process } = event;
-      entries.set(hold, { key, owner, hold, process, op, events: [], invokedAt: t, ownedSince: t, alone: true, deadline: 0 });
+      const { key = '', owner = '', process, waitMs } = event;
+      const subject = { key, owner, hold, process, op, waitMs };
+      entries.set(hold, { ...subject, events: [], invokedAt: t, ownedSince: t, alone: true, deadline: 0 });
     }
     const entry = entries.get(hold);
     if (entry) {

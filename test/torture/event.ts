@@ -26,6 +26,8 @@ export interface HistoryEvent {
   readonly hold?: string | undefined;
   readonly fence?: number | undefined;
   readonly deadline?: number | undefined;
+  /** For how long a call may wait, where it is not what most wait for, in milliseconds. */
+  readonly waitMs?: number | undefined;
   readonly since?: number | undefined;
   /** How a call ended: `returned`, `thrown`, or the code and reason of its lock error. */
   readonly outcome?: string | undefined;

@@ -1,4 +1,5 @@
 import type { HistoryEvent } from './event.js';
+import { checkCalls } from './checks/calls.js';
 import { checkFences } from './checks/fences.js';
 import { checkHonesty } from './checks/honesty.js';
 import { checkLiveness } from './checks/liveness.js';
@@ -8,7 +9,7 @@ import { checkRegisters, controlOf } from './checks/registers.js';
 import type { Evidence, Finding, Violation } from './checks/check.js';
 import { wasLost } from './entry.js';
 
-const CHECKS = [checkOverlap, checkFences, checkRegisters, checkHonesty, checkLiveness, checkOrder];
+const CHECKS = [checkOverlap, checkFences, checkRegisters, checkHonesty, checkLiveness, checkOrder, checkCalls];
 /** How many events of a violation are shown. */
 const SHOWN = 40;
 

@@ -20,6 +20,11 @@ const HINDERING: ReadonlySet<FaultName> = new Set([
   'stall', 'restart', 'killClients', 'failover', 'depose',
 ]); // prettier-ignore
 
+/** Make servers refuse what they would answer else, also some time later. */
+const FAILING: ReadonlySet<FaultName> = new Set(['failover', 'depose', 'reshard']);
+/** How long it takes until all are agreed again who is a master, in milliseconds. */
+const FAILOVER_MS = 5_000;
+
 /** What the nemesis did and what befell the processes, to be asked what can be blamed on it. */
 export class Faults {
   readonly all: readonly Struck[];
@@ -55,10 +60,16 @@ export class Faults {
     return known;
   }
 
-  /** When a process was killed, if it was. */
-  deathOf(process: string, startedAt: number): number {
-    const death = this.all.find(({ fault, target, from }) => fault === 'crash' && target === baseOf(process) && from > startedAt);
-    return death?.from ?? Infinity;
+  /** What may make the servers refuse a process, or not answer it, for as long as a failover takes. */
+  failing(process: string): readonly Interval[] {
+    const others = this.all.filter(({ fault }) => FAILING.has(fault)).map(({ from, to }) => ({ from, to: to + FAILOVER_MS }));
+    return [...this.hindering(process), ...this.hinderingAll, ...others];
+  }
+
+  /** When a process was killed; `Infinity` where it never was. The first of a worker's processes dies in its first crash. */
+  deathOf(process: string): number {
+    const crashes = this.all.filter(({ fault, target }) => fault === 'crash' && target === baseOf(process));
+    return crashes[Number(process.split('.')[1]) - 1]?.from ?? Infinity;
   }
 
   #findHindering(base: string): readonly Interval[] {

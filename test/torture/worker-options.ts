@@ -7,6 +7,9 @@ export type WorkerSource =
       readonly natMap: Readonly<Record<string, { host: string; port: number }>>;
     };
 
+/** How long a call waits unless it says otherwise, in leases. */
+export const WAIT_LEASES = 6;
+
 /** What a worker process is told when it starts. */
 export interface WorkerOptions {
   readonly name: string;

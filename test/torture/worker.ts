@@ -8,7 +8,7 @@ import { Random } from '../support/random.js';
 import { AccountService, type Lend } from './account.service.js';
 import { HistoryFile, now } from './history.js';
 import { Registers } from './registers.js';
-import type { WorkerMessage, WorkerOptions, WorkerSource } from './worker-options.js';
+import { WAIT_LEASES, type WorkerMessage, type WorkerOptions, type WorkerSource } from './worker-options.js';
 
 /** A holder waits at most so long for whoever has its ticket, in milliseconds. */
 const LENT_MS = 100;
@@ -40,7 +40,7 @@ const client = clientOf(options.source);
       useFactory: () => ({
         store: new RedisLockStore(client ?? urlOf(options.source), { minReplicas: options.minReplicas }),
         ttl: options.leaseMs,
-        wait: 6 * options.leaseMs,
+        wait: WAIT_LEASES * options.leaseMs,
       }),
     }),
   ],

@@ -1,6 +1,5 @@
 import { wasLost, type Entry } from '../entry.js';
 import { without, type Interval } from '../interval.js';
-import { baseOf } from '../fleet.js';
 import { CLAIM_MS, SLACK_MS, type Evidence, type Finding, type Violation } from './check.js';
 
 /** How often the others look for their turn who are not about to have it, in milliseconds. */
@@ -40,7 +39,7 @@ function waitOf({ invokedAt, enteredAt, settledAt }: Entry): Interval {
 /** When it may have had the lock: where nobody knows how it ended, for a lease longer. */
 function possiblyHeld(entry: Entry, { faults, leaseMs }: Evidence): (Interval & { hold: string })[] {
   const { enteredAt, settledAt, invokedAt, process, hold, outcome = '' } = entry;
-  const died = faults.deathOf(baseOf(process), invokedAt);
+  const died = faults.deathOf(process);
   if (enteredAt === undefined && !/unknown|aborted/.test(outcome) && settledAt !== undefined) {
     return [];
   }

@@ -46,7 +46,7 @@ function certainHolds({ entries, faults }: Evidence): CertainHold[] {
       if (from === undefined) {
         return [];
       }
-      const to = Math.min(leftAt, lostAt, deadline, faults.deathOf(process, from));
+      const to = Math.min(leftAt, lostAt, deadline, faults.deathOf(process));
       return to > from ? [{ entry, from, to }] : [];
     })
     .toSorted((first, second) => first.from - second.from);
