@@ -2,6 +2,9 @@ import { randomUUID } from 'node:crypto';
 import { isLockError, type Lock, type LockLostError } from 'nestjs-distributed-lock';
 import { now, type HistoryFile } from './history.js';
 
+/** How often a body that goes on writes down that it trusts its lease, in milliseconds. */
+const TRUST_MS = 100;
+
 /** One locked call as the history sees it: asked for, entered, ended, settled. */
 export class Attempt {
   readonly owner: string;
@@ -51,9 +54,11 @@ export class Attempt {
     if (lock.signal.aborted) {
       this.#tellLoss(lock.signal.reason as LockLostError);
     }
+    const watch = setInterval(() => this.trust(lock), TRUST_MS);
     try {
       return await body();
     } finally {
+      clearInterval(watch);
       this.trust(lock);
       this.#write('release', 'invoke');
     }

@@ -6,6 +6,7 @@ import { checkLiveness } from './checks/liveness';
 import { checkOrder } from './checks/order';
 import { checkOverlap } from './checks/overlap';
 import { checkRegisters, controlOf } from './checks/registers';
+import { checkTickets } from './checks/tickets';
 import { entriesOf } from './entry';
 import type { HistoryEvent } from './event';
 import { FAULTS, type FaultName } from './faults';
@@ -55,11 +56,11 @@ function call({
   return events;
 }
 
-function fault(name: FaultName, target: string, from: number, to = from): HistoryEvent[] {
+function fault(name: FaultName, target: string, from: number, to = from, taken: Partial<HistoryEvent> = {}): HistoryEvent[] {
   const subject = { process: 'nemesis', phase: 'info', fault: name, target } as const;
   return [
     { ...subject, op: 'start', t: from },
-    { ...subject, op: 'stop', t: to },
+    { ...subject, op: 'stop', t: to, ...taken },
   ];
 }
 
@@ -114,6 +115,16 @@ describe('no overlap', () => {
     expect(texts(checkOverlap(evidenceOf(call(first), second, fault('force', 'another', 85))))).toHaveLength(1);
   });
 
+  test('a forced release that took another lock, or none, or that came before a renewal, excuses nothing', () => {
+    const second = call({ process: 'w2.1', asked: 0, entered: 90, left: 5_000, trusted: 6_000, fence: 6 });
+    const forced = (taken: Partial<HistoryEvent>): Evidence => evidenceOf(call(first), second, fault('force', 'k', 85, 86, taken));
+    expect(texts(checkOverlap(forced({ fence: 5 })))).toEqual([]);
+    expect(texts(checkOverlap(forced({ fence: 4 })))).toHaveLength(1);
+    expect(texts(checkOverlap(forced({ outcome: 'nothing' })))).toHaveLength(1);
+    const renewed = call({ ...first, trusted: 87 + LEASE_MS });
+    expect(texts(checkOverlap(evidenceOf(renewed, second, fault('force', 'k', 85, 86))))).toHaveLength(1);
+  });
+
   test('being kept from the servers excuses nothing by itself', () => {
     const second = call({ process: 'w2.1', asked: 0, entered: 90, left: 200, fence: 6 });
     expect(texts(checkOverlap(evidenceOf(call(first), second, fault('blackhole', 'w1', 20, 120))))).toHaveLength(1);
@@ -128,6 +139,42 @@ describe('fences rise', () => {
     expect(texts(checkFences(evidenceOf(call(first), call({ ...later, fence: 5 }))))).toContain('fence 5 of "k" was given twice');
     const entry = call({ process: 'w2.1', owner: 'o', op: 'enter', asked: 20, entered: 30, left: 90, fence: 6 });
     expect(texts(checkFences(evidenceOf(call({ ...first, owner: 'o' }), entry)))).toEqual([expect.stringMatching(/entered at fence 6/)]);
+  });
+});
+
+describe('tickets enter running locks', () => {
+  const holder = call({ ...first, owner: 'o' });
+  const joined = { process: 'w2.1', owner: 'o', op: 'enter', fence: 5 } as const;
+
+  test('an entry while somebody is in, or may be, is fine', () => {
+    expect(texts(checkTickets(evidenceOf(holder, call({ ...joined, asked: 90, entered: 120, left: 130 }))))).toEqual([]);
+    const late = call({ ...joined, asked: 200, entered: 210, left: 220 });
+    expect(texts(checkTickets(evidenceOf(holder, late, fault('killOnRelease', 'w1', 90, 110))))).toEqual([]);
+    const another = call({ ...joined, process: 'w3.1', asked: 50, entered: 60, left: 400 });
+    expect(texts(checkTickets(evidenceOf(holder, another, late)))).toEqual([]);
+  });
+
+  test('an entry into a lock that had ended is found', () => {
+    const late = call({ ...joined, asked: 200, entered: 210, left: 220 });
+    expect(texts(checkTickets(evidenceOf(holder, late)))).toEqual(['w2.1 entered "k" at fence 5 when its lock had ended']);
+    const nested = call({ ...joined, process: 'w1.1', asked: 200, entered: 210, left: 220 });
+    expect(texts(checkTickets(evidenceOf(holder, nested)))).toEqual([]);
+  });
+
+  test('an entry at a fence below that of a later owner is found', () => {
+    const later = call({ process: 'w3.1', asked: 110, entered: 120, left: 130, fence: 6 });
+    const late = call({ ...joined, asked: 200, entered: 210, left: 220 });
+    expect(texts(checkFences(evidenceOf(holder, later, late)))).toEqual(['fence 5 of "k" came after 6']);
+    const inTime = call({ ...joined, asked: 90, entered: 210, left: 220 });
+    expect(texts(checkFences(evidenceOf(holder, later, inTime)))).toEqual([]);
+  });
+
+  test('a ticket that is refused while its holder trusts the lock is found', () => {
+    const refused = call({ ...joined, asked: 50, outcome: 'LOCK_LOST released' });
+    expect(texts(checkTickets(evidenceOf(holder, refused)))).toEqual(['w2.1 was refused at "k", whose lock ran']);
+    expect(texts(checkTickets(evidenceOf(holder, call({ ...joined, asked: 150, outcome: 'LOCK_LOST released' }))))).toEqual([]);
+    const lost = call({ ...first, owner: 'o', outcome: 'LOCK_LOST expired' });
+    expect(texts(checkTickets(evidenceOf(lost, refused)))).toEqual([]);
   });
 });
 
@@ -169,6 +216,24 @@ describe('losses are told', () => {
     expect(texts(checkHonesty(evidenceOf(lost, fault('pause', 'w2', 100, 1_540))))).toHaveLength(1);
     expect(texts(checkHonesty(evidenceOf(lost, fault('cut', 'w1', 5))))).toHaveLength(1);
     expect(texts(checkHonesty(evidenceOf(lost, fault('delete', 'k', 1_500))))).toEqual([]);
+    expect(texts(checkHonesty(evidenceOf(lost, fault('delete', 'k', 5))))).toHaveLength(1);
+    expect(texts(checkHonesty(evidenceOf(lost, fault('delete', 'k', 1_500, 1_501, { fence: 4 }))))).toHaveLength(1);
+    expect(texts(checkHonesty(evidenceOf(lost, fault('delete', 'k', 1_500, 1_501, { outcome: 'nothing' }))))).toHaveLength(1);
+  });
+
+  test('one cut of its connections is no reason to lose a lease, and a deletion none to be told of force', () => {
+    const lost = call({ ...overtaken, outcome: 'LOCK_LOST expired' });
+    expect(texts(checkHonesty(evidenceOf(lost, fault('cut', 'w1', 1_000))))).toHaveLength(1);
+    expect(texts(checkHonesty(evidenceOf(lost, fault('blackhole', 'w1', 900, 1_100))))).toEqual([]);
+    const forced = call({ ...overtaken, outcome: 'LOCK_LOST forced' });
+    expect(texts(checkHonesty(evidenceOf(forced, fault('delete', 'k', 1_500))))).toHaveLength(1);
+    expect(texts(checkHonesty(evidenceOf(forced, fault('force', 'k', 1_500))))).toEqual([]);
+  });
+
+  test('whoever was overtaken by a later grant than the next one is found too', () => {
+    const next = call({ process: 'w3.1', asked: 0, entered: 1_580, left: 1_600, fence: 6 });
+    const later = call({ process: 'w2.1', asked: 0, entered: 1_500, left: 1_600, fence: 7 });
+    expect(texts(checkHonesty(evidenceOf(call(overtaken), next, later)))).toContainEqual(expect.stringMatching(/w1.1 at fence 5/));
   });
 });
 
@@ -199,6 +264,15 @@ describe('turns are in order', () => {
     expect(texts(checkOrder(evidenceOf(waiting, ...others(17))))).toEqual([expect.stringMatching(/had it 17 times first/)]);
     expect(texts(checkOrder(evidenceOf(waiting, ...others(17), fault('pause', 'w2', 600, 700))))).toEqual([]);
     expect(texts(checkOrder(evidenceOf(waiting, ...others(17), fault('mute', 'w2', 600, 700))))).toHaveLength(1);
+  });
+
+  test('a process that is passed over by others in turn is found, unless it could not hear of its own', () => {
+    const turns = (...processes: string[]): HistoryEvent[][] =>
+      processes.map((process, at) => call({ process, asked: 0, entered: 500 + 10 * at, left: 509 + 10 * at }));
+    expect(texts(checkOrder(evidenceOf(waiting, ...turns('w1.1', 'w3.1', 'w1.1', 'w1.1', 'w3.1'))))).toEqual([]);
+    const often = turns('w1.1', 'w3.1', 'w1.1', 'w3.1', 'w1.1');
+    expect(texts(checkOrder(evidenceOf(waiting, ...often)))).toEqual(['w2.1 waited for "k", and w1 had 3 turns first']);
+    expect(texts(checkOrder(evidenceOf(waiting, ...often, fault('mute', 'w2', 600, 700))))).toEqual([]);
   });
 });
 

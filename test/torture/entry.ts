@@ -10,8 +10,6 @@ export interface Entry {
   readonly op: 'acquire' | 'enter';
   readonly events: HistoryEvent[];
   readonly invokedAt: number;
-  /** When its owner asked for the lock that it entered. */
-  ownedSince: number;
   /** Whether its call wants this key only: one on several waits for them one after the other. */
   alone: boolean;
   /** For how long its call may wait; undefined for what most may. */
@@ -38,7 +36,7 @@ export function entriesOf(history: readonly HistoryEvent[]): Entry[] {
     if ((op === 'acquire' || op === 'enter') && phase === 'invoke') {
       const { key = '', owner = '', process, waitMs } = event;
       const subject = { key, owner, hold, process, op, waitMs };
-      entries.set(hold, { ...subject, events: [], invokedAt: t, ownedSince: t, alone: true, deadline: 0 });
+      entries.set(hold, { ...subject, events: [], invokedAt: t, alone: true, deadline: 0 });
     }
     const entry = entries.get(hold);
     if (entry) {
@@ -56,10 +54,6 @@ export function entriesOf(history: readonly HistoryEvent[]): Entry[] {
       other.alone = false;
     }
   }
-  const asked = new Map(all.filter(({ op }) => op === 'acquire').map(({ owner, key, invokedAt }) => [`${owner} ${key}`, invokedAt]));
-  for (const entry of all) {
-    entry.ownedSince = asked.get(`${entry.owner} ${entry.key}`) ?? entry.invokedAt;
-  }
   return all;
 }
 
@@ -76,6 +70,11 @@ function add({ op, phase, t, fence, deadline, outcome }: HistoryEvent, entry: En
     entry.settledAt = t;
     entry.outcome = outcome ?? '';
   }
+}
+
+/** When the servers had it for certain: its lease was granted or renewed later than that. What took it away came after that too. */
+export function confirmedAt({ deadline }: Entry, leaseMs: number): number {
+  return deadline - leaseMs;
 }
 
 /** Whether its holder was told that the lease was lost. */

@@ -16,6 +16,19 @@ const JUMP_MS = 3_600_000;
 
 const NAMES = new RedisKeys('lock', false);
 
+/** KEYS lock. Deletes it; its fence, or nil where nobody held it. */
+const DELETE = `
+local fence = redis.call('HGET', KEYS[1], 'fence')
+redis.call('DEL', KEYS[1])
+return fence
+`;
+
+/** What a fault took away: the lock of that fence, or nothing. */
+interface Taken {
+  fence?: number;
+  outcome?: 'nothing';
+}
+
 /** Causes the faults of a plan, and writes down when. */
 export class Nemesis {
   readonly #fleet: Fleet;
@@ -43,17 +56,18 @@ export class Nemesis {
 
   async #cause(step: Step): Promise<void> {
     const { fault, target } = step;
+    const taken: Taken = {};
     this.#history.write({ op: 'start', phase: 'info', fault, target });
     try {
-      await this.#strike(step);
+      await this.#strike(step, taken);
     } catch (error) {
       // A server that is away cannot be struck once more.
       this.#history.write({ op: 'start', phase: 'fail', fault, target, outcome: String(error) });
     }
-    this.#history.write({ op: 'stop', phase: 'info', fault, target });
+    this.#history.write({ op: 'stop', phase: 'info', fault, target, ...taken });
   }
 
-  async #strike(step: Step): Promise<void> {
+  async #strike(step: Step, taken: Taken): Promise<void> {
     const { fault, target, ms, chance } = step;
     const fleet = this.#fleet;
     switch (fault) {
@@ -100,24 +114,34 @@ export class Nemesis {
         fleet.proxiesOf(target).forEach((proxy) => (proxy.latencyMs = 0));
         break;
       case 'delete':
-        await this.#delete(NAMES.lock(NAMES.tag(target)));
+        await this.#delete(NAMES.lock(NAMES.tag(target)), taken);
         break;
-      case 'force': {
-        const fence = (await this.#store.inspect(target))?.fence;
-        if (fence !== undefined) {
-          await this.#store.forceRelease(target, fence);
-        }
+      case 'force':
+        await this.#force(target, taken);
         break;
-      }
       default:
         await this.#topology.strike(step);
     }
   }
 
-  async #delete(name: string): Promise<void> {
+  async #delete(name: string, taken: Taken): Promise<void> {
     const masters = await this.#topology.masters();
-    // On a cluster, all but one of them refuse.
-    await Promise.any(masters.map(({ client }) => client.del(name)));
+    // On a cluster, all but one of them refuse. The fence is read before too: a command that is sent twice finds nothing.
+    const fences = await Promise.any(
+      masters.map(async ({ client }) => [await client.hget(name, 'fence'), (await client.eval(DELETE, 1, name)) as string | null]),
+    );
+    note(
+      taken,
+      fences.findLast((fence) => fence !== null),
+    );
+  }
+
+  async #force(key: string, taken: Taken): Promise<void> {
+    const fence = (await this.#store.inspect(key))?.fence;
+    note(taken, fence);
+    if (fence !== undefined && !(await this.#store.forceRelease(key, fence))) {
+      taken.outcome = 'nothing';
+    }
   }
 
   async #break(target: string, mode: TcpProxy['mode'], ms: number): Promise<void> {
@@ -125,5 +149,13 @@ export class Nemesis {
     proxies.forEach((proxy) => (proxy.mode = mode));
     await sleep(ms);
     proxies.forEach((proxy) => (proxy.mode = 'pass'));
+  }
+}
+
+function note(taken: Taken, fence: string | number | null | undefined): void {
+  if (fence === undefined || fence === null) {
+    taken.outcome = 'nothing';
+  } else {
+    taken.fence = Number(fence);
   }
 }

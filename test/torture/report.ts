@@ -6,10 +6,11 @@ import { checkLiveness } from './checks/liveness.js';
 import { checkOrder } from './checks/order.js';
 import { checkOverlap } from './checks/overlap.js';
 import { checkRegisters, controlOf } from './checks/registers.js';
+import { checkTickets } from './checks/tickets.js';
 import type { Evidence, Finding, Violation } from './checks/check.js';
 import { wasLost } from './entry.js';
 
-const CHECKS = [checkOverlap, checkFences, checkRegisters, checkHonesty, checkLiveness, checkOrder, checkCalls];
+const CHECKS = [checkOverlap, checkFences, checkRegisters, checkHonesty, checkLiveness, checkOrder, checkTickets, checkCalls];
 /** How many events of a violation are shown. */
 const SHOWN = 40;
 
@@ -40,7 +41,7 @@ function acquires({ entries }: Evidence): string {
 }
 
 function faults({ faults: { all } }: Evidence): string {
-  return `${all.length}: ${counts(all.map(({ fault }) => fault))}`;
+  return `${all.length}: ${counts(all.map(({ fault, outcome }) => (outcome === 'struck' ? fault : `${fault} (${outcome})`)))}`;
 }
 
 function counts(names: readonly string[]): string {

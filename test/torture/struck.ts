@@ -7,10 +7,16 @@ import type { Interval } from './interval.js';
 export interface Struck extends Interval {
   readonly fault: FaultName;
   readonly target: string;
+  /** The lock that it took away, where it was one; undefined for all, and where nobody knows. */
+  readonly fence: number | undefined;
+  /** `failed` where it may not have happened, `nothing` where it found no lock to take. */
+  readonly outcome: 'struck' | 'failed' | 'nothing';
 }
 
 /** How long a process takes to be itself after a fault: to connect, subscribe and be answered, in milliseconds. */
 const RECOVERY_MS = 500;
+/** The same after a pause of its event loop, in which no connection was lost. */
+const STALLED_MS = 200;
 
 /** Take locks away behind their holders' backs. */
 const TAKING: ReadonlySet<FaultName> = new Set(['delete', 'force', 'flush', 'restart']);
@@ -20,6 +26,8 @@ const HINDERING: ReadonlySet<FaultName> = new Set([
   'stall', 'restart', 'killClients', 'failover', 'depose',
 ]); // prettier-ignore
 
+/** Keep a process from hearing of its turn, and from nothing else. */
+const SILENCING: ReadonlySet<FaultName> = new Set(['mute', 'deafen']);
 /** Make servers refuse what they would answer else, also some time later. */
 const FAILING: ReadonlySet<FaultName> = new Set(['failover', 'depose', 'reshard']);
 /** How long it takes until all are agreed again who is a master, in milliseconds. */
@@ -44,12 +52,11 @@ export class Faults {
       .map(recovered);
   }
 
-  /** What took the lock of a key away from whoever had it. */
-  taking(key: string): readonly Struck[] {
-    const known =
-      this.#taking.get(key) ?? this.all.filter(({ fault, target }) => TAKING.has(fault) && (target === 'servers' || target === key));
+  /** What took the lock of a key away from whoever had it at that fence. */
+  taking(key: string, fence: number | undefined): readonly Struck[] {
+    const known = this.#taking.get(key) ?? this.#findTaking(key);
     this.#taking.set(key, known);
-    return known;
+    return known.filter((struck) => struck.fence === undefined || struck.fence === fence);
   }
 
   /** When a process was kept from its work, with the time to recover. */
@@ -58,6 +65,11 @@ export class Faults {
     const known = this.#hindering.get(base) ?? this.#findHindering(base);
     this.#hindering.set(base, known);
     return known;
+  }
+
+  /** When a process may not have heard of its turn, with the time to recover. */
+  silencing(process: string): readonly Interval[] {
+    return this.all.filter(({ fault, target }) => SILENCING.has(fault) && target === baseOf(process)).map(recovered);
   }
 
   /** What may make the servers refuse a process, or not answer it, for as long as a failover takes. */
@@ -72,10 +84,16 @@ export class Faults {
     return crashes[Number(process.split('.')[1]) - 1]?.from ?? Infinity;
   }
 
+  #findTaking(key: string): readonly Struck[] {
+    return this.all.filter(
+      ({ fault, target, outcome }) => TAKING.has(fault) && outcome !== 'nothing' && (target === 'servers' || target === key),
+    );
+  }
+
   #findHindering(base: string): readonly Interval[] {
     const struck = this.all.filter(({ fault, target }) => HINDERING.has(fault) && (target === 'servers' || target === base));
     const stalls = this.#stalls.filter((stall) => stall.process === base);
-    return [...struck, ...stalls].map(recovered);
+    return [...struck.map(recovered), ...stalls.map(({ from, to }) => ({ from, to: to + STALLED_MS }))];
   }
 }
 
@@ -84,19 +102,20 @@ function recovered({ from, to }: Interval): Interval {
 }
 
 function struckOf(history: readonly HistoryEvent[]): Struck[] {
-  const open = new Map<string, number[]>();
+  const open = new Map<string, { from: number; outcome: Struck['outcome'] }>();
   const all: Struck[] = [];
-  for (const { op, phase, fault, target = '', t } of history) {
-    if (fault === undefined || phase === 'fail') {
+  for (const { op, phase, fault, target = '', fence, outcome, t } of history) {
+    if (fault === undefined) {
       continue;
     }
     const name = `${fault} ${target}`;
-    const begun = open.get(name) ?? [];
-    open.set(name, begun);
-    if (op === 'start') {
-      begun.push(t);
-    } else {
-      all.push({ fault: fault as FaultName, target, from: begun.shift() as number, to: t });
+    const begun = open.get(name);
+    if (op === 'start' && phase === 'info') {
+      open.set(name, { from: t, outcome: 'struck' });
+    } else if (begun && phase === 'fail') {
+      begun.outcome = 'failed';
+    } else if (begun) {
+      all.push({ fault: fault as FaultName, target, to: t, fence, ...begun, ...(outcome === 'nothing' && { outcome }) });
     }
   }
   return all;

@@ -1,4 +1,4 @@
-import type { Entry } from '../entry.js';
+import { confirmedAt, type Entry } from '../entry.js';
 import { within } from '../interval.js';
 import { SLACK_MS, type Evidence } from './check.js';
 
@@ -10,7 +10,7 @@ export function unnoticed(entry: Entry, overtakenAt: number, to: number, { fault
   const noticeMs = leaseMs / 3 + leaseMs / 4 + SLACK_MS;
   const hindered = faults.hindering(entry.process);
   return faults
-    .taking(entry.key)
-    .filter((taken) => taken.to >= entry.ownedSince && taken.from <= overtakenAt)
+    .taking(entry.key, entry.fence)
+    .filter((taken) => taken.to >= confirmedAt(entry, leaseMs) && taken.from <= overtakenAt)
     .find((taken) => to <= taken.to + noticeMs + within({ from: taken.from, to }, hindered))?.fault;
 }

@@ -8,7 +8,7 @@ export function checkFences({ entries, keys }: Evidence): Finding {
   for (const key of keys) {
     const grants = entries.filter((entry) => entry.key === key && entry.op === 'acquire' && entry.enteredAt !== undefined);
     seen += grants.length;
-    violations.push(...twice(grants), ...falling(grants), ...foreign(entries, key, grants));
+    violations.push(...twice(grants), ...falling(grants, ticketsOf(entries, key, grants)), ...foreign(entries, key, grants));
   }
   return { check: 'fences rise', seen: `${seen} grants`, violations };
 }
@@ -22,17 +22,27 @@ function twice(grants: readonly Entry[]): Violation[] {
   });
 }
 
-function falling(grants: readonly Entry[]): Violation[] {
+/** Entries that the servers let in, and not only the process that held the lock already. */
+function ticketsOf(entries: readonly Entry[], key: string, grants: readonly Entry[]): Entry[] {
+  const holders = new Map(grants.map(({ owner, process }) => [owner, process]));
+  return entries.filter(
+    (entry) => entry.key === key && entry.op === 'enter' && entry.enteredAt !== undefined && entry.process !== holders.get(entry.owner),
+  );
+}
+
+function falling(grants: readonly Entry[], tickets: readonly Entry[]): Violation[] {
   const byEnd = grants.toSorted((first, second) => (first.enteredAt as number) - (second.enteredAt as number));
   let highest: Entry | undefined;
   let at = 0;
   const violations: Violation[] = [];
-  for (const grant of grants.toSorted((first, second) => first.invokedAt - second.invokedAt)) {
+  for (const grant of [...grants, ...tickets].toSorted((first, second) => first.invokedAt - second.invokedAt)) {
     for (; at < byEnd.length && ((byEnd[at] as Entry).enteredAt as number) < grant.invokedAt; at++) {
       const before = byEnd[at] as Entry;
       highest = highest && (highest.fence as number) > (before.fence as number) ? highest : before;
     }
-    if (highest && (highest.fence as number) >= (grant.fence as number)) {
+    const isLower =
+      grant.op === 'enter' ? (highest?.fence as number) > (grant.fence as number) : (highest?.fence as number) >= (grant.fence as number);
+    if (highest && isLower) {
       violations.push({ text: `fence ${grant.fence} of "${grant.key}" came after ${highest.fence}`, entries: [highest, grant] });
     }
   }

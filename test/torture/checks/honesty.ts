@@ -1,17 +1,26 @@
-import { wasLost, type Entry } from '../entry.js';
+import { confirmedAt, wasLost, type Entry } from '../entry.js';
 import { within } from '../interval.js';
 import { SLACK_MS, type Evidence, type Finding, type Violation } from './check.js';
 import { unnoticed } from './excuse.js';
+
+/** By the keys of an owner. */
+type Fences = Map<string, number>;
+
+/** Higher fences that are looked at: an entry that ended late may have been overtaken by several. */
+const NEAR = 50;
+
+/** For which part of a lease a process was kept from the servers that could not renew it: more than one cut of its connections. */
+const HINDERED = 0.55;
 
 /** Whoever was overtaken was told of the loss, and nobody was told of one that nothing caused. */
 export function checkHonesty(evidence: Evidence): Finding {
   const entered = evidence.entries.filter(({ enteredAt }) => enteredAt !== undefined);
   const lost = entered.filter(wasLost);
-  const keys = new Map<string, Set<string>>();
-  for (const { owner, key } of entered) {
-    keys.set(owner, (keys.get(owner) ?? new Set()).add(key));
+  const fences = new Map<string, Fences>();
+  for (const { owner, key, fence } of entered) {
+    fences.set(owner, (fences.get(owner) ?? new Map()).set(key, fence as number));
   }
-  const violations = [...silentLosses(entered, evidence), ...lost.flatMap((entry) => falseLoss(entry, keys, evidence))];
+  const violations = [...silentLosses(entered, evidence), ...lost.flatMap((entry) => falseLoss(entry, fences, evidence))];
   return { check: 'losses are told', seen: `${lost.length} losses of ${entered.length} holds`, violations };
 }
 
@@ -21,10 +30,15 @@ function silentLosses(entered: readonly Entry[], evidence: Evidence): Violation[
       .filter((entry) => entry.key === key)
       .toSorted((first, second) => (first.fence as number) - (second.fence as number));
     return byFence.flatMap((entry, at) => {
-      const next = byFence.slice(at + 1).find((other) => other.owner !== entry.owner && (other.fence as number) > (entry.fence as number));
       const { leftAt, settledAt } = entry;
       // A process that was killed could tell nobody.
-      if (!next || leftAt === undefined || settledAt === undefined || wasLost(entry) || (next.enteredAt as number) >= leftAt) {
+      if (leftAt === undefined || settledAt === undefined || wasLost(entry)) {
+        return [];
+      }
+      const next = byFence
+        .slice(at + 1, at + 1 + NEAR)
+        .find((other) => other.owner !== entry.owner && other.fence !== entry.fence && (other.enteredAt as number) < leftAt);
+      if (!next) {
         return [];
       }
       // Where not even the release was answered, nobody could know.
@@ -36,18 +50,25 @@ function silentLosses(entered: readonly Entry[], evidence: Evidence): Violation[
 }
 
 /** A lock on several keys is lost with each of them. */
-function falseLoss(entry: Entry, keysOf: ReadonlyMap<string, ReadonlySet<string>>, { faults, leaseMs }: Evidence): Violation[] {
-  if (entry.outcome === 'LOCK_LOST shutdown') {
+function falseLoss(entry: Entry, fencesOf: ReadonlyMap<string, Fences>, { faults, leaseMs }: Evidence): Violation[] {
+  const reason = reasonOf(entry);
+  if (reason === 'shutdown') {
     return [];
   }
   const lostAt = Math.min(entry.lostAt ?? Infinity, entry.settledAt ?? Infinity);
-  const taken = [...(keysOf.get(entry.owner) ?? [])].some((key) =>
-    faults.taking(key).some(({ from, to }) => to >= entry.ownedSince && from <= lostAt),
-  );
+  const taken = [...(fencesOf.get(entry.owner) ?? [])]
+    .flatMap(([key, fence]) => faults.taking(key, fence))
+    .filter(({ from, to }) => to >= confirmedAt(entry, leaseMs) && from <= lostAt);
   const lease = { from: lostAt - leaseMs - SLACK_MS, to: lostAt };
   // A renewal is sent after a third of the lease, and then every tenth: being kept from a few of them is no reason.
   const hinderedMs = within(lease, faults.hindering(entry.process));
-  return taken || hinderedMs > leaseMs / 3
+  const isCaused = reason === 'forced' ? taken.some(({ fault }) => fault === 'force') : taken.length > 0 || hinderedMs > HINDERED * leaseMs;
+  return isCaused
     ? []
     : [{ text: `"${entry.key}" was told to be lost by ${entry.process} at fence ${entry.fence}, and nothing caused it`, entries: [entry] }];
+}
+
+/** What its holder was told first. */
+function reasonOf({ events, outcome = '' }: Entry): string | undefined {
+  return (events.find(({ op }) => op === 'lost')?.outcome ?? outcome).split(' ')[1];
 }

@@ -8,7 +8,10 @@ const BURST = 16;
 /** After this long a process that waits is in the queue, in milliseconds. */
 const QUEUED_MS = 400;
 
-/** A process that waits is passed over by no other more often than a burst, unless it was kept from its turn. */
+/** How often a process has a turn before another that waits: the one that it has already, and none that it queues for later. */
+const TURNS = 2;
+
+/** A process that waits is passed over by no other for longer than a burst, nor again and again, unless it was kept from its turn. */
 export function checkOrder(evidence: Evidence): Finding {
   const violations: Violation[] = [];
   let judged = 0;
@@ -30,6 +33,9 @@ export function checkOrder(evidence: Evidence): Finding {
         continue;
       }
       judged++;
+      if (within(wait, evidence.faults.silencing(entry.process)) === 0) {
+        violations.push(...passedOver(entry, to, granted));
+      }
       const counts = new Map<string, Entry[]>();
       for (const other of granted) {
         if (other.process !== entry.process && other.invokedAt > entry.invokedAt + QUEUED_MS && (other.enteredAt as number) < to) {
@@ -52,4 +58,25 @@ export function checkOrder(evidence: Evidence): Finding {
 /** When the servers forgot their queues. */
 function lost({ faults }: Evidence): { from: number; to: number }[] {
   return faults.all.filter(({ fault }) => fault === 'flush' || fault === 'restart').map(({ from, to }) => ({ from, to: to + 1 }));
+}
+
+/** Since its own process last had a turn. One whose message was lost queues anew, and nobody knows when. */
+function passedOver(entry: Entry, to: number, granted: readonly Entry[]): Violation[] {
+  const turns = new Map<string, Entry[]>();
+  let last: string | undefined;
+  for (const other of granted.filter(({ enteredAt = 0 }) => enteredAt > entry.invokedAt + QUEUED_MS && enteredAt < to)) {
+    const process = baseOf(other.process);
+    if (process === baseOf(entry.process)) {
+      turns.clear();
+    } else if (process !== last) {
+      const own = [...(turns.get(process) ?? []), other];
+      turns.set(process, own);
+      if (own.length > TURNS) {
+        const text = `${entry.process} waited for "${entry.key}", and ${process} had ${own.length} turns first`;
+        return [{ text, entries: [entry, ...own] }];
+      }
+    }
+    last = process;
+  }
+  return [];
 }

@@ -1,0 +1,49 @@
+import { wasLost, type Entry } from '../entry.js';
+import { within } from '../interval.js';
+import type { Evidence, Finding, Violation } from './check.js';
+
+/** Whoever has a ticket enters the lock while it runs, and never one that has ended. */
+export function checkTickets(evidence: Evidence): Finding {
+  const byLock = new Map<string, Entry[]>();
+  for (const entry of evidence.entries) {
+    const name = `${entry.owner} ${entry.key}`;
+    const known = byLock.get(name) ?? [];
+    known.push(entry);
+    byLock.set(name, known);
+  }
+  const violations: Violation[] = [];
+  let seen = 0;
+  for (const entries of byLock.values()) {
+    const holder = entries.find(({ op }) => op === 'acquire');
+    // A nested call needs no ticket.
+    for (const entry of entries.filter(({ op, process }) => op === 'enter' && process !== holder?.process)) {
+      const others = entries.filter((other) => other !== entry);
+      seen++;
+      violations.push(...(entry.enteredAt === undefined ? refused(entry, holder) : entered(entry, others, evidence)));
+    }
+  }
+  return { check: 'tickets enter running locks', seen: `${seen} tickets`, violations };
+}
+
+/** Its holder had it before, and trusted it after. */
+function refused(entry: Entry, holder: Entry | undefined): Violation[] {
+  const { key, process, invokedAt, settledAt = Infinity, outcome = '' } = entry;
+  const { enteredAt = Infinity, leftAt = 0 } = holder ?? {};
+  return holder && enteredAt < invokedAt && leftAt > settledAt && !wasLost(holder) && outcome.startsWith('LOCK_LOST')
+    ? [{ text: `${process} was refused at "${key}", whose lock ran`, entries: [holder, entry] }]
+    : [];
+}
+
+/** Unless all who may have been in had given it back before. */
+function entered(entry: Entry, others: readonly Entry[], { faults }: Evidence): Violation[] {
+  const { key, process, fence, invokedAt } = entry;
+  const ran = others.some((other) => {
+    const { enteredAt, leftAt, settledAt = Infinity, outcome = '' } = other;
+    if (enteredAt === undefined || leftAt === undefined) {
+      return settledAt > invokedAt || /unknown|aborted/.test(outcome);
+    }
+    // A release that failed is repeated, and the lock runs until then.
+    return settledAt > invokedAt || within({ from: leftAt, to: invokedAt }, faults.hindering(other.process)) > 0;
+  });
+  return ran ? [] : [{ text: `${process} entered "${key}" at fence ${fence} when its lock had ended`, entries: [...others, entry] }];
+}
