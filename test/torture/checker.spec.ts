@@ -9,6 +9,8 @@ import { checkRegisters, controlOf } from './checks/registers';
 import { checkTickets } from './checks/tickets';
 import { entriesOf } from './entry';
 import type { HistoryEvent } from './event';
+import { weaknessesOf } from './weakness';
+import { checkProcesses } from './checks/processes';
 import { FAULTS, type FaultName } from './faults';
 import { planFaults } from './plan';
 import { Faults } from './struck';
@@ -74,6 +76,7 @@ function evidenceOf(...events: HistoryEvent[][]): Evidence {
     keys: ['k'],
     registers: new Map(),
     leftovers: [],
+    failures: [],
   };
 }
 
@@ -308,6 +311,38 @@ describe('calls end as they may', () => {
     expect(texts(checkCalls(evidenceOf(ended('LOCK_STORE'))))).toEqual([expect.stringMatching(/nothing had struck it/)]);
     expect(texts(checkCalls(evidenceOf(ended('LOCK_STORE'), fault('blackhole', 'w2', 0, 9))))).toHaveLength(1);
     expect(texts(checkCalls(evidenceOf(ended('LOCK_STORE'), fault('blackhole', 'w1', 0, 9))))).toEqual([]);
+  });
+});
+
+test('a process that failed is found', () => {
+  expect(texts(checkProcesses({ ...evidenceOf(), failures: ['w1.1 ended with exit code 1'] }))).toEqual(['w1.1 ended with exit code 1']);
+});
+
+describe('a run is too weak to count', () => {
+  const twenty = Array.from({ length: 20 }, (_, at) => call({ asked: 10 * at, entered: 10 * at + 1, left: 10 * at + 2 }));
+  const step = { at: 0, fault: 'pause', target: 'w1', ms: 10, chance: 0 } as const;
+  const updates: HistoryEvent[] = [1, 2].map((t) => ({ process: 'w1.1', op: 'write', key: 'k', phase: 'ok', register: 'plain', t }));
+  const holding = (plain: number): Evidence => ({
+    ...evidenceOf(...twenty, updates, fault('pause', 'w1', 5, 9)),
+    registers: new Map([['k', { claimed: 0, plain }]]),
+  });
+
+  test('where the control lost nothing in spite of pauses', () => {
+    expect(weaknessesOf(holding(1), [step], 5)).toEqual([]);
+    expect(weaknessesOf(holding(2), [step], 5)).toEqual([expect.stringMatching(/none of 2 updates .* 1 pauses/)]);
+    expect(weaknessesOf(evidenceOf(...twenty), [], 5)).toEqual([]);
+  });
+
+  test('where a fault that was asked for never struck', () => {
+    expect(weaknessesOf(holding(1), [step], 5, ['pause', 'flush'])).toEqual(['flush never struck']);
+  });
+
+  test('where locks were hardly used, or faults failed or were never over', () => {
+    expect(weaknessesOf(evidenceOf(...twenty), [], 6)).toEqual([expect.stringMatching(/20 grants in 6 s/)]);
+    const failure: HistoryEvent = { process: 'nemesis', op: 'start', phase: 'fail', fault: 'cut', target: 'w2', t: 5 };
+    const failed = evidenceOf(...twenty, fault('cut', 'w2', 4, 6), [failure]);
+    expect(weaknessesOf(failed, [step], 5)).toEqual([expect.stringMatching(/1 of 1 faults failed/)]);
+    expect(weaknessesOf(evidenceOf(...twenty), [step], 5)).toEqual([expect.stringMatching(/1 of 1 faults were never over/)]);
   });
 });
 

@@ -1,14 +1,19 @@
 import { rmSync } from 'node:fs';
 import type { Finding } from './checks/check.js';
+import { takeChildrenAlong } from './children.js';
 import type { FaultName } from './faults.js';
 import type { Mutant } from './mutants.js';
-import { readOptions } from './options.js';
+import { readOptions, USAGE } from './options.js';
 import { findingsOf, report } from './report.js';
 import { planOf, run } from './run.js';
 import { TOPOLOGIES, type TopologyName } from './topologies/all.js';
+import { weaknessesOf } from './weakness.js';
 
+takeChildrenAlong();
 const options = readOptions(process.argv.slice(2));
-if (typeof options === 'string') {
+if (options === USAGE) {
+  console.log(options);
+} else if (typeof options === 'string') {
   console.error(options);
   process.exitCode = 2;
 } else if (options.mutants.length > 0) {
@@ -17,18 +22,19 @@ if (typeof options === 'string') {
   }
 } else {
   for (const topology of options.topologies) {
-    const findings = await runOn(topology, options.seconds, options.seed, options.faults);
-    process.exitCode ||= isClean(findings) ? 0 : 1;
+    const { findings, weaknesses } = await runOn(topology, options.seconds, options.seed, options.faults);
+    process.exitCode ||= isClean(findings) && weaknesses.length === 0 ? 0 : 1;
   }
 }
 
 /** A defect that is not caught says that the checks would not notice one either that nobody put there. */
 async function runMutant(name: string, mutant: Mutant, seconds: number, seed: number): Promise<void> {
   console.log(`${name}: ${mutant.defect}`);
-  const findings = await runOn(mutant.topology, seconds, seed, mutant.nemesis, mutant);
+  const { findings, folder } = await runOn(mutant.topology, seconds, seed, mutant.nemesis, mutant);
   const failed = findings.filter(({ violations }) => violations.length > 0).map(({ check }) => check);
   const caught = failed.some((check) => mutant.caughtBy.includes(check));
-  console.log(`${caught ? 'CAUGHT' : 'MISSED'}  ${name}: ${failed.join(', ') || `in ${seconds} s; raise --seconds`}\n`);
+  console.log(`${caught ? 'CAUGHT' : 'MISSED'}  ${name}: ${failed.join(', ') || `in ${seconds} s; raise --seconds`}`);
+  keep(folder, !caught);
   process.exitCode ||= caught ? 0 : 1;
 }
 
@@ -38,21 +44,26 @@ async function runOn(
   seed: number,
   faults: readonly FaultName[] | undefined,
   mutant?: Mutant,
-): Promise<Finding[]> {
+): Promise<{ findings: Finding[]; weaknesses: string[]; folder: string }> {
   const topology = await TOPOLOGIES[name]();
   const own = { topology, seconds, seed, faults: faults ?? topology.faults, edits: mutant?.edits ?? [] };
   console.log(`${name}: ${planOf(own).length} faults in ${seconds} s, --seed ${seed}`);
-  const { evidence, folder } = await run(own);
+  const { evidence, plan, folder } = await run(own);
   const findings = findingsOf(evidence);
+  const weaknesses = weaknessesOf(evidence, plan, seconds, faults);
   if (!mutant) {
-    console.log(report(evidence, findings));
+    console.log(report(evidence, findings, weaknesses));
+    keep(folder, !isClean(findings));
   }
-  if (isClean(findings) || mutant) {
-    rmSync(folder, { recursive: true });
-  } else {
+  return { findings, weaknesses, folder };
+}
+
+function keep(folder: string, isNeeded: boolean): void {
+  if (isNeeded) {
     console.log(`  The histories are in ${folder}\n`);
+  } else {
+    rmSync(folder, { recursive: true });
   }
-  return findings;
 }
 
 function isClean(findings: readonly Finding[]): boolean {

@@ -3,6 +3,9 @@ import { FAULTS, type FaultName } from './faults.js';
 import { MUTANTS, type Mutant } from './mutants.js';
 import { TOPOLOGIES, type TopologyName } from './topologies/all.js';
 
+/** A day. */
+const LONGEST_S = 86_400;
+
 /** What a command line asks for. */
 export interface Options {
   readonly seconds: number;
@@ -13,7 +16,7 @@ export interface Options {
   readonly mutants: readonly (readonly [name: string, mutant: Mutant])[];
 }
 
-const USAGE = `npm run torture -- [options]
+export const USAGE = `npm run torture -- [options]
 
   --seconds N             how long each run lasts (60; with mutants 20)
   --topology A,B          ${Object.keys(TOPOLOGIES).join(', ')} (all)
@@ -25,7 +28,7 @@ const USAGE = `npm run torture -- [options]
   --mutants               runs with each of them
 `;
 
-/** Reads the command line. Answers what is wrong with it as a text. */
+/** Reads the command line. Answers what is wrong with it as a text, or `USAGE` where that is asked for. */
 export function readOptions(args: readonly string[]): Options | string {
   let values;
   try {
@@ -47,8 +50,8 @@ export function readOptions(args: readonly string[]): Options | string {
   const { topology, nemesis, mutant, mutants } = values;
   const seed = Number(values.seed);
   const seconds = Number(values.seconds ?? (mutant !== undefined || mutants ? 20 : 60));
-  if (values.help || !Number.isInteger(seed) || !(seconds >= 5)) {
-    return values.help ? USAGE : `--seed takes a whole number, and --seconds at least 5.\n\n${USAGE}`;
+  if (values.help || !Number.isInteger(seed) || !(seconds >= 5 && seconds <= LONGEST_S)) {
+    return values.help ? USAGE : `--seed takes a whole number, and --seconds 5 to ${LONGEST_S}.\n\n${USAGE}`;
   }
   const faults = nemesis === 'none' ? [] : nemesis?.split(',');
   const unknown = [
@@ -56,6 +59,9 @@ export function readOptions(args: readonly string[]): Options | string {
     ...unknownIn('fault', faults, FAULTS),
     ...unknownIn('mutant', mutant?.split(','), MUTANTS),
   ];
+  if ((mutant !== undefined || mutants) && (topology !== undefined || nemesis !== undefined)) {
+    unknown.push('A mutant brings its own topology and faults. Leave out --topology and --nemesis.');
+  }
   if (unknown.length > 0) {
     return `${unknown.join('\n')}\n\n${USAGE}`;
   }

@@ -5,12 +5,24 @@ import { checkHonesty } from './checks/honesty.js';
 import { checkLiveness } from './checks/liveness.js';
 import { checkOrder } from './checks/order.js';
 import { checkOverlap } from './checks/overlap.js';
+import { checkProcesses } from './checks/processes.js';
 import { checkRegisters, controlOf } from './checks/registers.js';
 import { checkTickets } from './checks/tickets.js';
 import type { Evidence, Finding, Violation } from './checks/check.js';
 import { wasLost } from './entry.js';
+import type { Struck } from './struck.js';
 
-const CHECKS = [checkOverlap, checkFences, checkRegisters, checkHonesty, checkLiveness, checkOrder, checkTickets, checkCalls];
+const CHECKS = [
+  checkOverlap,
+  checkFences,
+  checkRegisters,
+  checkHonesty,
+  checkLiveness,
+  checkOrder,
+  checkTickets,
+  checkCalls,
+  checkProcesses,
+];
 /** How many events of a violation are shown. */
 const SHOWN = 40;
 
@@ -19,7 +31,7 @@ export function findingsOf(evidence: Evidence): Finding[] {
 }
 
 /** What happened in a run, for people to read. */
-export function report(evidence: Evidence, findings: readonly Finding[]): string {
+export function report(evidence: Evidence, findings: readonly Finding[], weaknesses: readonly string[]): string {
   const violations = findings.flatMap((finding) => finding.violations);
   const control = controlOf(evidence);
   return [
@@ -27,6 +39,7 @@ export function report(evidence: Evidence, findings: readonly Finding[]): string
     `  faults    ${faults(evidence)}`,
     `  control   ${control.lost} of ${control.of} updates without a fence were lost`,
     ...findings.map((finding) => `  ${finding.violations.length === 0 ? 'ok  ' : 'FAIL'}  ${finding.check}: ${finding.seen}`),
+    ...weaknesses.map((why) => `  WEAK  ${why}: the run does not count. Repeat it, or raise --seconds.`),
     `  ${violations.length} violations`,
     ...excerpt(violations, evidence),
   ].join('\n');
@@ -56,24 +69,26 @@ function counts(names: readonly string[]): string {
 }
 
 /** The violation that the fewest events show, with the faults of that time. */
-function excerpt(violations: readonly Violation[], { history }: Evidence): string[] {
-  const [shortest] = violations.toSorted((first, second) => eventsOf(first).length - eventsOf(second).length);
+function excerpt(violations: readonly Violation[], { history, faults: { all } }: Evidence): string[] {
+  const texts = violations.slice(0, 10).map(({ text }) => `  ! ${text}`);
+  const [shortest] = violations
+    .filter(({ entries }) => entries.length > 0)
+    .toSorted((first, second) => eventsOf(first).length - eventsOf(second).length);
   if (!shortest) {
-    return [];
+    return texts;
   }
   const own = eventsOf(shortest);
   const from = Math.min(...own.map(({ t }) => t));
   const to = Math.max(...own.map(({ t }) => t));
   const processes = new Set(shortest.entries.flatMap(({ process, key }) => [process.split('.')[0], key, 'servers']));
-  const struck = history.filter(({ fault, target, t }) => fault !== undefined && processes.has(target) && t > from - 500 && t < to);
+  const near = all.filter((struck) => processes.has(struck.target) && struck.to > from - 500 && struck.from < to);
+  const struck = history.filter(({ fault, target, t }) => near.some((other) => isPartOf(other, fault, target, t)));
   const shown = [...own, ...struck].toSorted((first, second) => first.t - second.t);
-  return [
-    '',
-    ...violations.slice(0, 10).map(({ text }) => `  ! ${text}`),
-    '',
-    `  ${shortest.text}:`,
-    ...shown.slice(0, SHOWN).map((event) => `    ${line(event, from)}`),
-  ];
+  return ['', ...texts, '', `  ${shortest.text}:`, ...shown.slice(0, SHOWN).map((event) => `    ${line(event, from)}`)];
+}
+
+function isPartOf(struck: Struck, fault: string | undefined, target: string | undefined, t: number): boolean {
+  return struck.fault === fault && struck.target === target && t >= struck.from && t <= struck.to;
 }
 
 function eventsOf({ entries }: Violation): HistoryEvent[] {

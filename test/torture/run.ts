@@ -26,8 +26,8 @@ const KEYS = {
 const ALL_KEYS = [...KEYS.busy, ...KEYS.quiet];
 /** How long the calls that wait at the end may take altogether, in milliseconds. */
 const DRAIN_MS = 3_000;
-/** For how long a queue stays in which nobody waits any more, in milliseconds. */
-const QUEUE_MS = 60_000;
+/** For how long a queue stays in which nobody waits any more, and the mark of a release, in milliseconds. A lock does not stay. */
+const LEFT_MS: Readonly<Record<string, number>> = { queue: 60_000, done: 10_000 };
 
 export interface RunOptions {
   readonly topology: Topology;
@@ -72,6 +72,7 @@ export async function run(options: RunOptions): Promise<RunResult> {
     );
     await Promise.all([new Nemesis(fleet, topology, store, history).run(plan), sleep(options.seconds * 1_000)]);
     const leftovers = await end(fleet, topology, store);
+    const { failures } = fleet;
     const values = new Map(await Promise.all(ALL_KEYS.map(async (key) => [key, await registers.read(key)] as const)));
     const all = readHistories(folder);
     const evidence = {
@@ -82,6 +83,7 @@ export async function run(options: RunOptions): Promise<RunResult> {
       keys: ALL_KEYS,
       registers: values,
       leftovers,
+      failures,
     };
     return { folder, plan, evidence };
   } finally {
@@ -99,17 +101,18 @@ async function end(fleet: Fleet, topology: Topology, store: RedisLockStore): Pro
   await sleep(LEASE_MS + CLAIM_MS);
   const leftovers: string[] = [];
   await Promise.all([stopped, ...ALL_KEYS.map(async (key) => leftovers.push(...(await refusalOf(key, store, healedAt))))]);
-  return [...leftovers, ...fleet.failures, ...(await orphans(topology))];
+  return [...leftovers, ...(await orphans(topology))];
 }
 
-/** Locks that are still there, and queues that would stay. */
+/** Whatever is stored that should not be, or would stay. */
 async function orphans(topology: Topology): Promise<string[]> {
   const found: string[] = [];
   for (const { client } of await topology.masters()) {
-    found.push(...(await client.keys('lock:lock:*')).map((name) => `${name} is still there`));
-    for (const name of await client.keys('lock:queue:*')) {
+    for (const name of await client.keys('*')) {
+      const [, kind = ''] = /^lock:(\w+):/.exec(name) ?? [];
       const leftMs = await client.pttl(name);
-      if (leftMs < 0 || leftMs > QUEUE_MS) {
+      // What expired since is gone.
+      if (kind !== 'fence' && leftMs !== -2 && (leftMs < 0 || leftMs > (LEFT_MS[kind] ?? 0))) {
         found.push(`${name} is still there, for ${leftMs} ms`);
       }
     }

@@ -1,13 +1,21 @@
-import { execFile } from 'node:child_process';
+import { execFile, spawn } from 'node:child_process';
+import { once } from 'node:events';
 import { promisify } from 'node:util';
+import { until } from '../support/until';
 import { MUTANTS } from './mutants';
 
 const run = promisify(execFile);
+const COMMAND = ['--import', './test/support/typescript.mjs', '--enable-source-maps', 'test/torture/main.ts'];
+
+/** The words that a command prints; none where it fails because nothing was found. */
+async function wordsOf(file: string, ...args: string[]): Promise<string[]> {
+  const { stdout } = await run(file, args).catch((error: { stdout: string }) => error);
+  return stdout.split(/\s+/).filter(Boolean);
+}
 
 /** What the command prints, whether or not it finds something. */
 async function torture(...args: string[]): Promise<string> {
-  const node = ['--import', './test/support/typescript.mjs', '--enable-source-maps', 'test/torture/main.ts', ...args];
-  const { stdout, stderr } = await run(process.execPath, node).catch((error: { stdout: string; stderr: string }) => error);
+  const { stdout, stderr } = await run(process.execPath, [...COMMAND, ...args]).catch((error: { stdout: string; stderr: string }) => error);
   return stdout + stderr;
 }
 
@@ -40,8 +48,24 @@ test.each(['incr-fences', 'deletes-anything', 'no-recheck'])(
   90_000,
 );
 
+test('whoever stops the command stops its servers and workers', async () => {
+  const command = spawn(process.execPath, [...COMMAND, '--seconds', '30', '--topology', 'single'], { stdio: 'ignore' });
+  let children: string[] = [];
+  await until('two servers and four workers', async () => {
+    children = await wordsOf('pgrep', '-P', String(command.pid));
+    return children.length === 6;
+  });
+  command.kill('SIGTERM');
+  await once(command, 'exit');
+  // One that has ended stays as a zombie until somebody takes notice.
+  await until('that all have ended', async () =>
+    (await wordsOf('ps', '-o', 'stat=', '-p', children.join(','))).every((is) => is.startsWith('Z')),
+  );
+}, 60_000);
+
 test('an unknown name is refused, with those that exist', async () => {
   expect(await torture('--mutant', 'nobody')).toMatch(/There is no mutant 'nobody'\.[^]*incr-fences/);
   expect(await torture('--nemesis', 'rain')).toMatch(/There is no fault 'rain'\.[^]*blackhole/);
   expect(await torture('--topology', 'ring')).toMatch(/There is no topology 'ring'\.[^]*sentinel/);
+  expect(await torture('--mutant', 'incr-fences', '--topology', 'cluster')).toMatch(/Leave out --topology/);
 });

@@ -11,8 +11,10 @@ export interface Evidence {
   readonly keys: readonly string[];
   /** What the registers held at the end, by key. */
   readonly registers: ReadonlyMap<string, { readonly claimed: number; readonly plain: number }>;
-  /** What was wrong after the last fault: keys that could not be had or stayed, processes that did not end. */
+  /** What was wrong after the last fault: keys that could not be had or stayed. */
   readonly leftovers: readonly string[];
+  /** Processes that ended by themselves, or did not end. */
+  readonly failures: readonly string[];
 }
 
 /** Something that must not happen, with the entries that show it. */

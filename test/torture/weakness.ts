@@ -1,0 +1,31 @@
+import { controlOf } from './checks/registers.js';
+import type { Evidence } from './checks/check.js';
+import type { FaultName } from './faults.js';
+import type { Step } from './plan.js';
+
+/** Grants a second that a run has at least, whatever strikes it. */
+const GRANTS = 4;
+/** How many of the faults may fail. */
+const FAILED = 0.2;
+
+/** Why a run shows nothing, though no check has failed. */
+export function weaknessesOf(
+  { entries, faults, ...evidence }: Evidence,
+  plan: readonly Step[],
+  seconds: number,
+  asked: readonly FaultName[] = [],
+): string[] {
+  const control = controlOf({ entries, faults, ...evidence });
+  const grants = entries.filter(({ op, enteredAt }) => op === 'acquire' && enteredAt !== undefined).length;
+  const pauses = faults.all.filter(({ fault }) => fault === 'pause').length;
+  const failed = faults.all.filter(({ outcome }) => outcome === 'failed').length;
+  const absent = asked.filter((fault) => !plan.some((step) => step.fault === fault));
+  const missing = plan.length - faults.all.length;
+  return [
+    grants < GRANTS * seconds && `${grants} grants in ${seconds} s are too few`,
+    pauses > 0 && control.lost === 0 && `none of ${control.of} updates without a fence was lost, in spite of ${pauses} pauses`,
+    failed > FAILED * plan.length && `${failed} of ${plan.length} faults failed`,
+    missing > 0 && `${missing} of ${plan.length} faults were never over`,
+    absent.length > 0 && `${absent.join(', ')} never struck`,
+  ].filter((why) => why !== false);
+}
