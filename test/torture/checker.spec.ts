@@ -233,6 +233,14 @@ describe('losses are told', () => {
     expect(texts(checkHonesty(evidenceOf(forced, fault('force', 'k', 1_500))))).toEqual([]);
   });
 
+  test('a loss that is told before the deadline is no fault of the connections', () => {
+    const lost = (trusted: number): HistoryEvent[] => call({ ...first, trusted, outcome: 'LOCK_LOST expired' });
+    const cutOff = fault('killOnRelease', 'w1', 50, 900);
+    expect(texts(checkHonesty(evidenceOf(lost(101), fault('blackhole', 'w1', -900, 90))))).toEqual([]);
+    expect(texts(checkHonesty(evidenceOf(lost(102), fault('blackhole', 'w1', -900, 90))))).toHaveLength(1);
+    expect(texts(checkHonesty(evidenceOf(lost(1_010), cutOff)))).toEqual([expect.stringMatching(/nothing caused it/)]);
+  });
+
   test('whoever was overtaken by a later grant than the next one is found too', () => {
     const next = call({ process: 'w3.1', asked: 0, entered: 1_580, left: 1_600, fence: 6 });
     const later = call({ process: 'w2.1', asked: 0, entered: 1_500, left: 1_600, fence: 7 });

@@ -4,10 +4,10 @@ import { SLACK_MS, type Evidence } from './check.js';
 
 /**
  * What took a lock away before another owner had it at `overtakenAt`, where its holder could not have noticed until `to`: within
- * a renewal interval and the time of a command, not counting the time in which it was kept from the servers.
+ * a renewal interval and the pause before a renewal is repeated, not counting the time in which it was kept from the servers.
  */
 export function unnoticed(entry: Entry, overtakenAt: number, to: number, { faults, leaseMs }: Evidence): string | undefined {
-  const noticeMs = leaseMs / 3 + leaseMs / 4 + SLACK_MS;
+  const noticeMs = leaseMs / 3 + leaseMs / 10 + SLACK_MS;
   const hindered = faults.hindering(entry.process);
   return faults
     .taking(entry.key, entry.fence)

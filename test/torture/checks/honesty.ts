@@ -62,7 +62,9 @@ function falseLoss(entry: Entry, fencesOf: ReadonlyMap<string, Fences>, { faults
   const lease = { from: lostAt - leaseMs - SLACK_MS, to: lostAt };
   // A renewal is sent after a third of the lease, and then every tenth: being kept from a few of them is no reason.
   const hinderedMs = within(lease, faults.hindering(entry.process));
-  const isCaused = reason === 'forced' ? taken.some(({ fault }) => fault === 'force') : taken.length > 0 || hinderedMs > HINDERED * leaseMs;
+  // Before its deadline a lease is there, whatever keeps its holder from the servers.
+  const mayHaveRunOut = lostAt >= entry.deadline && hinderedMs > HINDERED * leaseMs;
+  const isCaused = reason === 'forced' ? taken.some(({ fault }) => fault === 'force') : taken.length > 0 || mayHaveRunOut;
   return isCaused
     ? []
     : [{ text: `"${entry.key}" was told to be lost by ${entry.process} at fence ${entry.fence}, and nothing caused it`, entries: [entry] }];
