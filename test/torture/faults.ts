@@ -41,6 +41,8 @@ export const FAULTS = {
   delete: { place: 'key', lasts: [0, 0], weight: 4 },
   /** A forced release at the fence that the lock has. */
   force: { place: 'key', lasts: [0, 0], weight: 5 },
+  /** A forced release at a fence that the lock no longer has: nothing may come of it. */
+  forceOld: { place: 'key', lasts: [0, 0], weight: 2 },
   /** SIGSTOP of a server. */
   stall: { place: 'servers', lasts: [0.1, 1.2], weight: 3 },
   /** SIGKILL of a server without persistence, and a new start. */
@@ -55,6 +57,8 @@ export const FAULTS = {
   failover: { place: 'servers', lasts: [5, 5], weight: 3 },
   /** SIGSTOP of a master, until a replica has its place; then it goes on. */
   depose: { place: 'servers', lasts: [5, 5], weight: 2 },
+  /** A master loses its replicas, and is killed before they have what it wrote since. */
+  isolate: { place: 'servers', lasts: [5, 5], weight: 2 },
   /** The slot of a key moves to another master. */
   reshard: { place: 'servers', lasts: [0, 0], weight: 5 },
 } satisfies Record<string, Fault>;

@@ -55,11 +55,19 @@ export class Fleet {
     }
   }
 
+  /** To whom is between 0 and 1. */
+  sendToOne(chance: number, message: WorkerMessage): void {
+    const names = [...this.#members.keys()];
+    this.send(names[Math.floor(chance * names.length)] as string, message);
+  }
+
   async kill(name: string): Promise<void> {
     const { child } = this.#member(name);
-    const exited = once(child, 'exit');
-    child.kill('SIGKILL');
-    await exited;
+    if (child.exitCode === null && child.signalCode === null) {
+      const exited = once(child, 'exit');
+      child.kill('SIGKILL');
+      await exited;
+    }
   }
 
   async restart(name: string): Promise<void> {

@@ -145,6 +145,101 @@ export const MUTANTS: Readonly<Record<string, Mutant>> = {
       { file: 'lib/core/lock-frame.ts', from: `this.#controller.abort(loss)`, to: `void 0` },
     ],
   },
+  lifo: {
+    defect: 'whoever comes last is served first',
+    topology: 'single',
+    nemesis: ['wall'],
+    caughtBy: ['turns are in order'],
+    edits: [
+      {
+        file: SCRIPTS,
+        from: `math.floor(redis.call('ZRANGE', queue, -1, -1, 'WITHSCORES')[2] or 0) + 1`,
+        to: `math.floor(redis.call('ZRANGE', queue, 0, 0, 'WITHSCORES')[2] or 0) - 1`,
+      },
+    ],
+  },
+  'joins-anything': {
+    defect: 'a ticket of a lock that has ended makes it anew',
+    topology: 'single',
+    nemesis: ['pause', 'latency'],
+    caughtBy: ['tickets enter running locks', 'fences rise'],
+    edits: [
+      {
+        file: SCRIPTS,
+        from: `if held[1] ~= owner or held[2] ~= fence or redis.call('EXISTS', done) == 1 then`,
+        to: `if not held[1] then
+  redis.call('DEL', lock)
+  redis.call('HSET', lock, 'owner', owner, 'fence', fence, 'ttl', ttl, 'since', '0', 'by', '')
+  held[3] = ttl
+elseif held[1] ~= owner then`,
+      },
+    ],
+  },
+  'forces-anything': {
+    defect: 'a forced release takes the lock at any fence',
+    topology: 'single',
+    nemesis: ['forceOld'],
+    caughtBy: ['no overlap', 'losses are told'],
+    edits: [
+      {
+        file: SCRIPTS,
+        from: `if redis.call('HGET', lock, 'fence') ~= fence then`,
+        to: `fence = redis.call('HGET', lock, 'fence')
+if not fence then`,
+      },
+    ],
+  },
+  'one-leaves-all': {
+    defect: 'a lock is free when the first hold has left it, not the last',
+    topology: 'single',
+    nemesis: ['latency'],
+    caughtBy: ['no overlap', 'losses are told'],
+    edits: [{ file: SCRIPTS, from: `return answer, answer == 1 and redis.call('HLEN', lock) == 5`, to: `return answer, answer == 1` }],
+  },
+  'keeps-turn': {
+    defect: 'who loses a lease keeps the turn of its process',
+    topology: 'single',
+    nemesis: ['delete', 'force'],
+    caughtBy: ['no turn is missed'],
+    edits: [
+      { file: 'lib/core/holds.ts', from: `this.#releases.abandon(hold);\n    this.#passTurn(hold);`, to: `this.#releases.abandon(hold);` },
+    ],
+  },
+  'waits-on': {
+    defect: 'a caller goes on when its time is up',
+    topology: 'single',
+    nemesis: ['cut'],
+    caughtBy: ['calls end as they may'],
+    edits: [{ file: 'lib/core/contender.ts', from: `this.#clock.monotonic() >= entry.giveUpAt`, to: `entry.giveUpAt < 0` }],
+  },
+  'enters-anywhere': {
+    defect: 'whoever calls in the process of a holder enters its lock',
+    topology: 'single',
+    nemesis: ['cut'],
+    caughtBy: ['fences rise'],
+    edits: [
+      {
+        file: 'lib/core/locks.ts',
+        from: `    return undefined;
+  }
+
+  async #reenter`,
+        to: `    return this.#queue.lineOf(key)?.hold;
+  }
+
+  async #reenter`,
+      },
+    ],
+  },
+  unconfirmed: {
+    defect: 'a grant counts before replicas have it',
+    topology: 'sentinel',
+    nemesis: ['isolate'],
+    caughtBy: ['no overlap', 'losses are told'],
+    edits: [
+      { file: STORE, from: `this.#minReplicas = checkMinReplicas(options);`, to: `this.#minReplicas = 0 * checkMinReplicas(options);` },
+    ],
+  },
   'no-expiry': {
     defect: 'a lock has no expiry, and stays when its holder crashes',
     topology: 'single',

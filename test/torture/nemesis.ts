@@ -11,6 +11,8 @@ import type { Topology } from './topologies/topology.js';
 const LATEST_MS = 300;
 /** What is in the commands that release a hold, and in no others: for how long the done mark stays. */
 const RELEASE = '\r\n10000\r\n';
+/** How long a fault that takes a lock waits for somebody to have it, in milliseconds. */
+const HELD_MS = 300;
 /** How far a wall clock jumps at most, in milliseconds, either way. */
 const JUMP_MS = 3_600_000;
 
@@ -114,17 +116,23 @@ export class Nemesis {
         fleet.proxiesOf(target).forEach((proxy) => (proxy.latencyMs = 0));
         break;
       case 'delete':
-        await this.#delete(NAMES.lock(NAMES.tag(target)), taken);
+        await this.#delete(target, taken);
         break;
       case 'force':
         await this.#force(target, taken);
+        break;
+      case 'forceOld':
+        await this.#fenceOf(target);
+        fleet.sendToOne(chance, { type: 'forceOld', key: target });
         break;
       default:
         await this.#topology.strike(step);
     }
   }
 
-  async #delete(name: string, taken: Taken): Promise<void> {
+  async #delete(key: string, taken: Taken): Promise<void> {
+    const name = NAMES.lock(NAMES.tag(key));
+    await this.#fenceOf(key);
     const masters = await this.#topology.masters();
     // On a cluster, all but one of them refuse. The fence is read before too: a command that is sent twice finds nothing.
     const fences = await Promise.any(
@@ -136,8 +144,19 @@ export class Nemesis {
     );
   }
 
+  /** The fence of a lock, as soon as somebody has it. */
+  async #fenceOf(key: string): Promise<number | undefined> {
+    const until = now() + HELD_MS;
+    let fence: number | undefined;
+    while (fence === undefined && now() < until) {
+      fence = (await this.#store.inspect(key))?.fence;
+      await sleep(fence === undefined ? 5 : 0);
+    }
+    return fence;
+  }
+
   async #force(key: string, taken: Taken): Promise<void> {
-    const fence = (await this.#store.inspect(key))?.fence;
+    const fence = await this.#fenceOf(key);
     note(taken, fence);
     if (fence !== undefined && !(await this.#store.forceRelease(key, fence))) {
       taken.outcome = 'nothing';

@@ -23,13 +23,13 @@ const TAKING: ReadonlySet<FaultName> = new Set(['delete', 'force', 'flush', 'res
 /** Keep a process from the servers, or from running. A subscription that is silent does not. */
 const HINDERING: ReadonlySet<FaultName> = new Set([
   'pause', 'crash', 'block', 'cut', 'killOnReply', 'killOnRelease', 'dropReplies', 'blackhole', 'refuse', 'latency',
-  'stall', 'restart', 'killClients', 'failover', 'depose',
+  'stall', 'restart', 'killClients', 'failover', 'depose', 'isolate',
 ]); // prettier-ignore
 
 /** Keep a process from hearing of its turn, and from nothing else. */
 const SILENCING: ReadonlySet<FaultName> = new Set(['mute', 'deafen']);
 /** Make servers refuse what they would answer else, also some time later. */
-const FAILING: ReadonlySet<FaultName> = new Set(['failover', 'depose', 'reshard']);
+const FAILING: ReadonlySet<FaultName> = new Set(['failover', 'depose', 'isolate', 'reshard']);
 /** How long it takes until all are agreed again who is a master, in milliseconds. */
 const FAILOVER_MS = 5_000;
 

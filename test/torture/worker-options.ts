@@ -27,6 +27,7 @@ export type WorkerMessage =
   | { readonly type: 'started' }
   | { readonly type: 'stop' }
   | { readonly type: 'block'; readonly ms: number }
+  | { readonly type: 'forceOld'; readonly key: string }
   | { readonly type: 'wall'; readonly offsetMs: number }
   | {
       readonly type: 'ticket';

@@ -2,7 +2,7 @@ import 'reflect-metadata';
 import { Module } from '@nestjs/common';
 import { NestFactory } from '@nestjs/core';
 import { Cluster, Redis } from 'ioredis';
-import { LockModule, RedisLockStore } from 'nestjs-distributed-lock';
+import { LockModule, LockService, RedisLockStore } from 'nestjs-distributed-lock';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Random } from '../support/random.js';
 import { AccountService, type Lend } from './account.service.js';
@@ -24,6 +24,8 @@ const lent = new Map<number, () => void>();
 const realNow = Date.now;
 let lastTicket = 0;
 const stop = new AbortController();
+// Whoever started it was killed.
+process.on('disconnect', () => stop.signal.aborted || process.exit(1));
 
 const lend: Lend = async (key, owner, ticket) => {
   const id = ++lastTicket;
@@ -84,11 +86,22 @@ async function hear(message: WorkerMessage): Promise<void> {
     block(message.ms);
   } else if (message.type === 'wall') {
     moveWallClock(message.offsetMs);
+  } else if (message.type === 'forceOld') {
+    await forceOld(message.key);
   } else if (message.type === 'ticket') {
     await accounts.borrow(message.key, message.owner, message.ticket);
     tell({ type: 'ticketDone', to: message.from, id: message.id });
   } else if (message.type === 'ticketDone') {
     lent.get(message.id)?.();
+  }
+}
+
+async function forceOld(key: string): Promise<void> {
+  const locks = app.get(LockService);
+  // Whether the servers can be reached is another's business.
+  const fence = (await locks.inspect(key).catch(() => null))?.fence;
+  if (fence !== undefined) {
+    await locks.forceRelease(key, { fence: fence - 1 }).catch(() => undefined);
   }
 }
 

@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import { RedisLockStore } from '../../../lib/redis/redis-lock-store.js';
 import { SentinelGroup } from '../../support/redis-sentinel.js';
 import type { RedisServer } from '../../support/redis-server.js';
@@ -7,9 +8,12 @@ import { proxyAll } from './proxies.js';
 import { strikeServer } from './strike-server.js';
 import { FAULTS_ANYWHERE, type Topology } from './topology.js';
 
+/** For how long a master goes on without its replicas, in milliseconds: its clients write, and no sentinel finds that they are gone. */
+const ISOLATED_MS = 400;
+
 /** A master, two replicas, which both confirm every grant, and three sentinels. */
 export class Sentinel implements Topology {
-  readonly faults: readonly FaultName[] = [...FAULTS_ANYWHERE, 'failover', 'depose'];
+  readonly faults: readonly FaultName[] = [...FAULTS_ANYWHERE, 'failover', 'depose', 'isolate'];
   readonly minReplicas = 2;
   readonly #group: SentinelGroup;
   readonly #client: ReturnType<SentinelGroup['connect']>;
@@ -34,12 +38,15 @@ export class Sentinel implements Topology {
 
   async strike({ fault, ms }: Step): Promise<void> {
     const master = await this.#group.master();
-    if (fault === 'failover' || fault === 'depose') {
-      await this.#group.failover(fault === 'failover' ? 'kill' : 'pause');
-      if (fault === 'failover') {
-        await master.start();
-      } else {
+    if (fault === 'isolate') {
+      await isolate(master);
+    }
+    if (fault === 'failover' || fault === 'depose' || fault === 'isolate') {
+      await this.#group.failover(fault === 'depose' ? 'pause' : 'kill');
+      if (fault === 'depose') {
         master.resume();
+      } else {
+        await master.start();
       }
       await this.#group.waitForReplica(master);
     } else {
@@ -55,4 +62,11 @@ export class Sentinel implements Topology {
     this.#client.disconnect();
     await this.#group.stop();
   }
+}
+
+/** Its replicas are cut off and not let in again. A new start of the master forgets that they are not. */
+async function isolate({ client }: RedisServer): Promise<void> {
+  await client.call('ACL', 'SETUSER', 'default', '-psync', '-sync', '-replconf');
+  await client.call('CLIENT', 'KILL', 'TYPE', 'replica');
+  await sleep(ISOLATED_MS);
 }

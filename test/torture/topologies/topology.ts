@@ -9,7 +9,7 @@ import type { WorkerSource } from '../worker-options.js';
 export const FAULTS_ANYWHERE = [
   'pause', 'crash', 'block', 'wall',
   'cut', 'killOnReply', 'killOnRelease', 'dropReplies', 'blackhole', 'refuse', 'latency', 'mute', 'deafen',
-  'delete', 'force',
+  'delete', 'force', 'forceOld',
   'stall', 'scriptFlush', 'killClients', 'full',
 ] as const satisfies readonly FaultName[]; // prettier-ignore
 
