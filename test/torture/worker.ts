@@ -24,8 +24,11 @@ const lent = new Map<number, () => void>();
 const realNow = Date.now;
 let lastTicket = 0;
 const stop = new AbortController();
-// Whoever started it was killed.
+// Whoever started it was killed, perhaps while this was loaded.
 process.on('disconnect', () => stop.signal.aborted || process.exit(1));
+if (!process.connected) {
+  process.exit(1);
+}
 
 const lend: Lend = async (key, owner, ticket) => {
   const id = ++lastTicket;
