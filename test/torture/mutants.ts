@@ -231,15 +231,6 @@ if not fence then`,
       },
     ],
   },
-  unconfirmed: {
-    defect: 'a grant counts before replicas have it',
-    topology: 'sentinel',
-    nemesis: ['isolate'],
-    caughtBy: ['no overlap', 'losses are told'],
-    edits: [
-      { file: STORE, from: `this.#minReplicas = checkMinReplicas(options);`, to: `this.#minReplicas = 0 * checkMinReplicas(options);` },
-    ],
-  },
   'no-expiry': {
     defect: 'a lock has no expiry, and stays when its holder crashes',
     topology: 'single',
