@@ -1,3 +1,4 @@
+import { readFileSync } from 'node:fs';
 import type { Evidence, Finding } from './checks/check';
 import { checkCalls } from './checks/calls';
 import { checkFences } from './checks/fences';
@@ -12,6 +13,7 @@ import type { HistoryEvent } from './event';
 import { weaknessesOf } from './weakness';
 import { checkProcesses } from './checks/processes';
 import { FAULTS, type FaultName } from './faults';
+import { MUTANTS } from './mutants';
 import { planFaults } from './plan';
 import { Faults } from './struck';
 
@@ -358,4 +360,10 @@ test('a seed gives the same plan of faults, and another one another', () => {
   const options = { ms: 60_000, leaseMs: LEASE_MS, faults: Object.keys(FAULTS) as FaultName[], workers: ['w1', 'w2'], keys: ['a', 'b'] };
   expect(planFaults({ ...options, seed: 7 })).toEqual(planFaults({ ...options, seed: 7 }));
   expect(planFaults({ ...options, seed: 7 })).not.toEqual(planFaults({ ...options, seed: 8 }));
+});
+
+test.each(Object.entries(MUTANTS))('the mutant %s fits the library', (_, { edits }) => {
+  for (const { file, from } of edits) {
+    expect(readFileSync(file, 'utf8')).toContain(from);
+  }
 });

@@ -21,6 +21,7 @@ export interface Mutant {
 
 const SCRIPTS = 'lib/redis/scripts.ts';
 const STORE = 'lib/redis/redis-lock-store.ts';
+const WAKEUPS = 'lib/redis/wakeups.ts';
 
 export const MUTANTS: Readonly<Record<string, Mutant>> = {
   counters: {
@@ -45,7 +46,8 @@ export const MUTANTS: Readonly<Record<string, Mutant>> = {
     redis.call('HDEL', lock, 'hold:n')
   end`,
       },
-      { file: STORE, from: `[id, DONE_MS, this.#keys.wake(''), key]`, to: `[hold.owner, DONE_MS, this.#keys.wake(''), key]` },
+      { file: STORE, from: `#release({ key, id, ttlMs }`, to: `#release({ key, owner, id, ttlMs }` },
+      { file: STORE, from: `[id, doneMs, this.#keys.wake(''), key]`, to: `[owner, doneMs, this.#keys.wake(''), key]` },
       { file: STORE, from: `id, DONE_MS, mayPass`, to: `hold.owner, DONE_MS, mayPass` },
     ],
   },
@@ -98,8 +100,8 @@ export const MUTANTS: Readonly<Record<string, Mutant>> = {
     nemesis: ['deafen'],
     caughtBy: ['turns are in order', 'no turn is missed'],
     edits: [
-      { file: STORE, from: `this.#isCluster || !this.#subscriber?.acknowledged ? 0.5 : 0`, to: `this.#isCluster ? 0.5 : 0` },
-      { file: STORE, from: `Number(rank) < 2 || !this.#subscriber?.acknowledged`, to: `Number(rank) < 2` },
+      { file: WAKEUPS, from: `!this.#isCluster && this.#subscriber?.acknowledged === true`, to: `!this.#isCluster` },
+      { file: WAKEUPS, from: `rank < 2 || !this.#subscriber?.acknowledged ||`, to: `rank < 2 ||` },
     ],
   },
   'no-recheck': {
