@@ -39,6 +39,8 @@ export class Faults {
   /** When no grant could be had from the servers, whoever asked, with the time to recover. */
   readonly hinderingAll: readonly Interval[];
   readonly #stalls: readonly (Interval & { readonly process: string })[];
+  /** When each process was killed that was. */
+  readonly #deaths = new Map<string, number>();
   readonly #hindering = new Map<string, readonly Interval[]>();
   readonly #taking = new Map<string, readonly Struck[]>();
 
@@ -47,6 +49,11 @@ export class Faults {
     this.#stalls = history
       .filter(({ op }) => op === 'stall')
       .map(({ process, since = 0, t }) => ({ process: baseOf(process), from: since, to: t }));
+    const crashes = new Map<string, number>();
+    for (const { target, from } of this.all.filter(({ fault }) => fault === 'crash')) {
+      crashes.set(target, (crashes.get(target) ?? 0) + 1);
+      this.#deaths.set(`${target}.${crashes.get(target)}`, from);
+    }
     this.hinderingAll = this.all
       .filter(({ fault, target }) => target === 'servers' && (HINDERING.has(fault) || fault === 'full'))
       .map(recovered);
@@ -80,8 +87,7 @@ export class Faults {
 
   /** When a process was killed; `Infinity` where it never was. The first of a worker's processes dies in its first crash. */
   deathOf(process: string): number {
-    const crashes = this.all.filter(({ fault, target }) => fault === 'crash' && target === baseOf(process));
-    return crashes[Number(process.split('.')[1]) - 1]?.from ?? Infinity;
+    return this.#deaths.get(process) ?? Infinity;
   }
 
   #findTaking(key: string): readonly Struck[] {

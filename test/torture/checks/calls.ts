@@ -24,9 +24,10 @@ function late(entry: Entry, { faults, leaseMs }: Evidence): Violation[] {
   const end = settledAt ?? faults.deathOf(process);
   // The last attempt may come on top, and where replicas confirm, what it takes to undo it.
   const commandMs = leaseMs + SLACK_MS;
-  const takenMs = (from: number, to: number): number => sum(without({ from, to }, [...faults.hindering(process), ...faults.hinderingAll]));
-  const waitedMs = takenMs(invokedAt, enteredAt ?? end);
-  const leavingMs = leftAt === undefined ? 0 : takenMs(leftAt, end);
+  const takenMs = (from: number, to: number, mostMs: number): number =>
+    to - from <= mostMs ? 0 : sum(without({ from, to }, [...faults.hindering(process), ...faults.hinderingAll]));
+  const waitedMs = takenMs(invokedAt, enteredAt ?? end, waitMs + commandMs);
+  const leavingMs = leftAt === undefined ? 0 : takenMs(leftAt, end, commandMs);
   const violations: Violation[] = [];
   if (waitedMs > waitMs + commandMs) {
     violations.push({
