@@ -95,13 +95,17 @@ export const MUTANTS: Readonly<Record<string, Mutant>> = {
     edits: [{ file: SCRIPTS, from: `redis.call('SET', done, answer, 'PX', stays)`, to: `` }],
   },
   'wakes-nobody': {
-    defect: 'a process queues to be told before its subscription stands',
+    defect: 'a process queues to be told before its subscription stands, and does not look for itself',
     topology: 'single',
     nemesis: ['deafen'],
     caughtBy: ['turns are in order', 'no turn is missed'],
     edits: [
       { file: WAKEUPS, from: `!this.#isCluster && this.#subscriber?.acknowledged === true`, to: `!this.#isCluster` },
-      { file: WAKEUPS, from: `rank < 2 || !this.#subscriber?.acknowledged ||`, to: `rank < 2 ||` },
+      {
+        file: WAKEUPS,
+        from: `rank < 2 || !this.#subscriber?.acknowledged || this.#places.get(place) === 'passed over'`,
+        to: `rank < 2`,
+      },
     ],
   },
   'no-recheck': {

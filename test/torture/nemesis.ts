@@ -4,6 +4,7 @@ import type { RedisLockStore } from '../../lib/redis/redis-lock-store.js';
 import type { TcpProxy } from '../support/tcp-proxy.js';
 import type { Fleet } from './fleet.js';
 import { now, type HistoryFile } from './history.js';
+import type { FaultName } from './faults.js';
 import type { Step } from './plan.js';
 import type { Topology } from './topologies/topology.js';
 
@@ -18,6 +19,8 @@ const JUMP_MS = 3_600_000;
 
 const NAMES = new RedisKeys('lock', false);
 
+/** Faults in which another server becomes the master. */
+const TAKEOVERS: ReadonlySet<FaultName> = new Set(['failover', 'depose', 'isolate']);
 /** KEYS lock. Deletes it; its fence, or nil where nobody held it. */
 const DELETE = `
 local fence = redis.call('HGET', KEYS[1], 'fence')
@@ -49,11 +52,17 @@ export class Nemesis {
   async run(plan: readonly Step[]): Promise<void> {
     const startedAt = now();
     const running: Promise<void>[] = [];
+    let takeover = Promise.resolve();
     for (const step of plan) {
       await sleep(Math.max(0, startedAt + step.at - now()));
-      running.push(this.#cause(step));
+      if (TAKEOVERS.has(step.fault)) {
+        // Nobody knows how long it lasts, and the next one needs a master that has replicas.
+        takeover = takeover.then(() => this.#cause(step));
+      } else {
+        running.push(this.#cause(step));
+      }
     }
-    await Promise.all(running);
+    await Promise.all([...running, takeover]);
   }
 
   async #cause(step: Step): Promise<void> {

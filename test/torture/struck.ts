@@ -108,20 +108,24 @@ function recovered({ from, to }: Interval): Interval {
 }
 
 function struckOf(history: readonly HistoryEvent[]): Struck[] {
-  const open = new Map<string, { from: number; outcome: Struck['outcome'] }>();
+  // Two of one name may overlap: the first to begin is then taken for the first to end.
+  const open = new Map<string, { from: number; outcome: Struck['outcome'] }[]>();
   const all: Struck[] = [];
   for (const { op, phase, fault, target = '', fence, outcome, t } of history) {
     if (fault === undefined) {
       continue;
     }
     const name = `${fault} ${target}`;
-    const begun = open.get(name);
+    const begun = open.get(name) ?? [];
+    open.set(name, begun);
+    const [first] = begun;
     if (op === 'start' && phase === 'info') {
-      open.set(name, { from: t, outcome: 'struck' });
-    } else if (begun && phase === 'fail') {
-      begun.outcome = 'failed';
-    } else if (begun) {
-      all.push({ fault: fault as FaultName, target, to: t, fence, ...begun, ...(outcome === 'nothing' && { outcome }) });
+      begun.push({ from: t, outcome: 'struck' });
+    } else if (first && phase === 'fail') {
+      first.outcome = 'failed';
+    } else if (first) {
+      begun.shift();
+      all.push({ fault: fault as FaultName, target, to: t, fence, ...first, ...(outcome === 'nothing' && { outcome }) });
     }
   }
   return all;
