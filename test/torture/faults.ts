@@ -36,7 +36,7 @@ export const FAULTS = {
   /** Subscribers hear nothing, and everybody takes them for subscribers. */
   mute: { place: 'link', lasts: [0.3, 3], weight: 4 },
   /** There are no subscribers: whoever subscribes is cut off. */
-  deafen: { place: 'link', lasts: [0.3, 3], weight: 3 },
+  deafen: { place: 'link', lasts: [1, 6], weight: 3 },
   /** DEL of a lock by an administrator. */
   delete: { place: 'key', lasts: [0, 0], weight: 4 },
   /** A forced release at the fence that the lock has. */
