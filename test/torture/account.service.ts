@@ -150,7 +150,7 @@ export class AccountService {
 
   /** Mostly short; some last longer than a lease. */
   #sectionMs(): number {
-    return this.random.chance(0.02) ? this.random.between(400, 1_500) : this.random.between(1, 20);
+    return this.random.chance(0.01) ? this.random.between(400, 1_500) : this.random.between(1, 20);
   }
 }
 

@@ -178,6 +178,7 @@ describe('tickets enter running locks', () => {
     const refused = call({ ...joined, asked: 50, outcome: 'LOCK_LOST released' });
     expect(texts(checkTickets(evidenceOf(holder, refused)))).toEqual(['w2.1 was refused at "k", whose lock ran']);
     expect(texts(checkTickets(evidenceOf(holder, call({ ...joined, asked: 150, outcome: 'LOCK_LOST released' }))))).toEqual([]);
+    expect(texts(checkTickets(evidenceOf(holder, refused, fault('delete', 'k', 30))))).toEqual([]);
     const lost = call({ ...first, owner: 'o', outcome: 'LOCK_LOST expired' });
     expect(texts(checkTickets(evidenceOf(lost, refused)))).toEqual([]);
   });

@@ -22,7 +22,7 @@ export interface PlanOptions {
 }
 
 /** Between two faults, on average, in milliseconds: more than five a second. */
-const GAP_MS = 110;
+const GAP_MS = 90;
 /** Of a target between two faults that last, in leases: it has to recover, or the later ones strike nobody who is well. */
 const RESPITE = 0.3;
 

@@ -20,7 +20,7 @@ const LEASE_MS = 1_000;
 const WORKERS = 4;
 /** Names with what could be mistaken for a name of the store's own. */
 const KEYS = {
-  busy: ['a', '{a}', '{a}:queue', 'account 42', 'account 43', 'account 44', 'account:45', 'é%'],
+  busy: ['a', '{a}', '{a}:queue', 'account:45', 'é%', ...Array.from({ length: 13 }, (_, at) => `account ${at}`)],
   quiet: ['quiet', 'lock:quiet'],
 };
 const ALL_KEYS = [...KEYS.busy, ...KEYS.quiet];

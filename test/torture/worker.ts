@@ -66,7 +66,7 @@ tell({ type: 'started' });
 process.on('message', (message) => void hear(message as WorkerMessage));
 const pulse = watchEventLoop();
 const { busy, quiet } = options.keys;
-await Promise.all([...Array.from({ length: 8 }, () => callers(busy, 20)), callers(quiet, 1_200)]);
+await Promise.all([...Array.from({ length: 14 }, () => callers(busy, 20)), callers(quiet, 1_200)]);
 await app.close();
 client?.disconnect();
 registers.close();

@@ -3,8 +3,9 @@ import { without, type Interval } from '../interval.js';
 import { WAIT_LEASES } from '../worker-options.js';
 import { SLACK_MS, type Evidence, type Finding, type Violation } from './check.js';
 
-/** How calls may end here. No call closes a cycle, is one of too many, or is made wrongly. */
-const OUTCOMES = /^(returned|LOCK_NOT_ACQUIRED (busy|aborted)|LOCK_LOST (expired|forced|released|shutdown)|LOCK_STORE( unknown)?)$/;
+/** How calls may end here. No call closes a cycle, is one of too many, or is made wrongly; a ticket may come when its worker ends. */
+const OUTCOMES =
+  /^(returned|LOCK_NOT_ACQUIRED (busy|aborted|shutdown)|LOCK_LOST (expired|forced|released|shutdown)|LOCK_STORE( unknown)?)$/;
 
 /** Every call ends, in time, and in a way that something explains. */
 export function checkCalls(evidence: Evidence): Finding {

@@ -19,17 +19,18 @@ export function checkTickets(evidence: Evidence): Finding {
     for (const entry of entries.filter(({ op, process }) => op === 'enter' && process !== holder?.process)) {
       const others = entries.filter((other) => other !== entry);
       seen++;
-      violations.push(...(entry.enteredAt === undefined ? refused(entry, holder) : entered(entry, others, evidence)));
+      violations.push(...(entry.enteredAt === undefined ? refused(entry, holder, evidence) : entered(entry, others, evidence)));
     }
   }
   return { check: 'tickets enter running locks', seen: `${seen} tickets`, violations };
 }
 
-/** Its holder had it before, and trusted it after. */
-function refused(entry: Entry, holder: Entry | undefined): Violation[] {
+/** Its holder had it before, and trusted it after; nothing took it away, which a holder that is cut off may not know. */
+function refused(entry: Entry, holder: Entry | undefined, { faults }: Evidence): Violation[] {
   const { key, process, invokedAt, settledAt = Infinity, outcome = '' } = entry;
   const { enteredAt = Infinity, leftAt = 0 } = holder ?? {};
-  return holder && enteredAt < invokedAt && leftAt > settledAt && !wasLost(holder) && outcome.startsWith('LOCK_LOST')
+  const taken = faults.taking(key, holder?.fence).some(({ from, to }) => holder && to >= holder.invokedAt && from <= settledAt);
+  return holder && !taken && enteredAt < invokedAt && leftAt > settledAt && !wasLost(holder) && outcome.startsWith('LOCK_LOST')
     ? [{ text: `${process} was refused at "${key}", whose lock ran`, entries: [holder, entry] }]
     : [];
 }

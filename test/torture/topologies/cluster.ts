@@ -53,7 +53,7 @@ export class Cluster implements Topology {
       }
       await this.#cluster.settled();
     } else if (fault === 'reshard') {
-      const key = `{${['a', 'account 42', 'account 43'][Math.floor(chance * 3)]}}`;
+      const key = `{${['a', 'account 2', 'account 3'][Math.floor(chance * 3)]}}`;
       const to = masters.find((other) => other !== master) as RedisServer;
       await this.#cluster.reshard(key, to);
     } else {
