@@ -54,11 +54,11 @@ export const FAULTS = {
   /** No memory is left. */
   full: { place: 'servers', lasts: [0.1, 0.5], weight: 3 },
   /** SIGKILL of a master, until a replica has its place; then it is started again. */
-  failover: { place: 'servers', lasts: [5, 5], weight: 0.4 },
+  failover: { place: 'servers', lasts: [5, 5], weight: 0.25 },
   /** SIGSTOP of a master, until a replica has its place; then it goes on. */
-  depose: { place: 'servers', lasts: [5, 5], weight: 0.4 },
+  depose: { place: 'servers', lasts: [5, 5], weight: 0.25 },
   /** A master loses its replicas, and is killed before they have what it wrote since. */
-  isolate: { place: 'servers', lasts: [5, 5], weight: 0.4 },
+  isolate: { place: 'servers', lasts: [5, 5], weight: 0.25 },
   /** The slot of a key moves to another master. */
   reshard: { place: 'servers', lasts: [0, 0], weight: 5 },
 } satisfies Record<string, Fault>;
