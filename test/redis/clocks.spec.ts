@@ -4,7 +4,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { HoldRecord } from '../../lib/core/lock-store';
 import type { LockService } from '../../lib/lock.service';
 import { RedisLockStore } from '../../lib/redis/redis-lock-store';
-import { eventually } from '../support/eventually';
+import { until } from '../support/until';
 import { startHolder } from '../support/holder';
 import { makeLocks } from '../support/make-locks';
 import type { RedisServer } from '../support/redis-server';
@@ -65,7 +65,7 @@ describe("a server's clock that jumps ahead", () => {
     clock.set(HOUR_MS);
     const { lock, at } = await next;
     expect(lock.fence).toBeGreaterThan(held.fence);
-    await eventually(() => held.signal.aborted, 10_000);
+    await until('the loss', () => held.signal.aborted);
     expect(performance.now() - at).toBeLessThan(2_000 + SLACK_MS);
     expect(held.signal.reason).toMatchObject({ code: 'LOCK_LOST', reason: 'expired' });
     expect(held.isHeld()).toBe(false);

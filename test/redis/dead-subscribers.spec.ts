@@ -3,7 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { HoldRecord, Place } from '../../lib/core/lock-store';
 import type { LockService } from '../../lib/lock.service';
 import { RedisLockStore } from '../../lib/redis/redis-lock-store';
-import { eventually } from '../support/eventually';
+import { until } from '../support/until';
 import { makeLocks } from '../support/make-locks';
 import { RedisServer } from '../support/redis-server';
 import { TcpProxy } from '../support/tcp-proxy';
@@ -112,10 +112,10 @@ test('whoever was passed over looks often from then on, also where its subscript
     await (stores.at(-1) as RedisLockStore).acquire(before, { name });
   }
   const call = locks.withLock('k', { wait: 20_000 }, () => 'ran');
-  await eventually(() => store.asked.length === 1);
+  await until('the first look', () => store.asked.length === 1);
   await sleep(100);
   await server.client.zremrangebyrank('lock:queue:{k}', 2, 2);
-  await eventually(() => store.asked.length === 6, 10_000);
+  await until('six looks', () => store.asked.length === 6);
   // The second attempt finds the place gone; a process that trusts its subscription pauses for 2 s.
   const [, passedOver = 0, , , , last = 0] = store.asked;
   expect(last - passedOver).toBeLessThan(4 * RECHECK_MS + SLACK_MS);

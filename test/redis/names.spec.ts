@@ -4,7 +4,7 @@ import { LockKeyError } from '../../lib/core/errors';
 import type { HoldRecord } from '../../lib/core/lock-store';
 import type { LockService } from '../../lib/lock.service';
 import { RedisLockStore } from '../../lib/redis/redis-lock-store';
-import { eventually } from '../support/eventually';
+import { until } from '../support/until';
 import { makeLocks } from '../support/make-locks';
 import { RedisServer } from '../support/redis-server';
 
@@ -94,7 +94,7 @@ test('each key has a queue of its own, and whoever waits there is told of its tu
   await Promise.all(NAMES.map((key, at) => store.acquire(newHold(key), { name: `place${at}` })));
   for (const [at, hold] of holds.entries()) {
     await store.release(hold);
-    await eventually(() => told.length > at);
+    await until('the message', () => told.length > at);
   }
   expect(told).toEqual(NAMES.map((key, at) => [key, `place${at}`]));
 });
@@ -103,7 +103,7 @@ test('a holder is told of a forced release by that very key', async () => {
   const held = await Promise.all(NAMES.map((key) => locks.acquire(key, { ttl: '10m' })));
   for (const [at, lock] of held.entries()) {
     expect(await locks.forceRelease(NAMES[at] as string, { fence: lock.fence })).toBe(true);
-    await eventually(() => !lock.isHeld());
+    await until('the forced release', () => !lock.isHeld());
     expect(held.filter((other) => other.isHeld())).toHaveLength(NAMES.length - at - 1);
   }
 });

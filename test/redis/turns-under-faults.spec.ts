@@ -3,7 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { LockTrouble } from '../../lib/core/reporter';
 import type { LockService } from '../../lib/lock.service';
 import { RedisLockStore } from '../../lib/redis/redis-lock-store';
-import { eventually } from '../support/eventually';
+import { until } from '../support/until';
 import { makeLocks } from '../support/make-locks';
 import { RedisServer } from '../support/redis-server';
 import { TcpProxy } from '../support/tcp-proxy';
@@ -43,7 +43,7 @@ async function openLocks(url = server.url): Promise<LockService> {
 }
 
 async function queued(count: number): Promise<void> {
-  await eventually(async () => (await server.client.zcard(QUEUE)) === count);
+  await until(`a queue of ${count}`, async () => (await server.client.zcard(QUEUE)) === count);
 }
 
 async function timeOf(call: Promise<unknown>): Promise<number> {
@@ -135,9 +135,9 @@ describe('a release', () => {
     await expect(operator.forceRelease('k', { fence: held.fence })).rejects.toMatchObject({ code: 'LOCK_STORE', unknown: true });
     proxy.mode = 'pass';
     const lock = await next;
-    await eventually(() => held.signal.aborted);
+    await until('the loss', () => held.signal.aborted);
     expect(held.signal.reason).toMatchObject({ reason: 'forced' });
-    await eventually(() =>
+    await until('the hand-over', () =>
       operator.inspect('k').then(
         (seen) => seen?.fence === lock.fence,
         () => false,
@@ -156,7 +156,7 @@ describe('a command that is carried out a second time, long after its answer', (
     const seen: string[][] = [];
     monitor.on('monitor', (_time: string, args: string[], source: string) => source !== 'lua' && seen.push(args));
     await run();
-    await eventually(() => seen.some(([command]) => /^evalsha$/i.test(command ?? '')));
+    await until('the command', () => seen.some(([command]) => /^evalsha$/i.test(command ?? '')));
     await sleep(50);
     monitor.disconnect();
     return seen
@@ -189,7 +189,7 @@ describe('a command that is carried out a second time, long after its answer', (
     await queued(2);
     await held.release();
     expect(await timeOf(next)).toBeLessThan(CLAIM_MS - SLACK_MS);
-    await eventually(async () => (await server.client.exists(QUEUE, LOCK)) === 0);
+    await until('that nothing is left', async () => (await server.client.exists(QUEUE, LOCK)) === 0);
   });
 });
 
@@ -200,6 +200,6 @@ test('an acquire that timed out and is carried out later is compensated: nothing
   // The attempt lay in the server's socket: the counter tells that it was carried out, and not only refused.
   const fence = await server.client.get('lock:fence:{0}');
   expect(fence).not.toBeNull();
-  await eventually(async () => (await server.client.exists(LOCK)) === 0);
+  await until('that the lock is free', async () => (await server.client.exists(LOCK)) === 0);
   expect(await locks.withLock('k', { wait: 0 }, (lock) => lock.fence)).toBeGreaterThan(Number(fence));
 });
