@@ -287,6 +287,8 @@ describe('turns are in order', () => {
     const often = turns('w1.1', 'w3.1', 'w1.1', 'w3.1', 'w1.1');
     expect(texts(checkOrder(evidenceOf(waiting, ...often)))).toEqual(['w2.1 waited for "k", and w1 had 3 turns first']);
     expect(texts(checkOrder(evidenceOf(waiting, ...often, fault('mute', 'w2', 600, 700))))).toEqual([]);
+    expect(texts(checkOrder(evidenceOf(waiting, ...often, fault('deafen', 'w2', 600, 700))))).toEqual([]);
+    expect(texts(checkOrder(evidenceOf(waiting, ...often, fault('deafen', 'w2', -5_000, 9_000))))).toHaveLength(1);
   });
 });
 

@@ -18,11 +18,11 @@ if (options === USAGE) {
   process.exitCode = 2;
 } else if (options.mutants.length > 0) {
   for (const [name, mutant] of options.mutants) {
-    await runMutant(name, mutant, options.seconds ?? mutant.seconds ?? 20, options.seed);
+    await runMutant(name, mutant, options.seconds, options.seed);
   }
 } else {
   for (const topology of options.topologies) {
-    const { findings, weaknesses } = await runOn(topology, options.seconds ?? 60, options.seed, options.faults);
+    const { findings, weaknesses } = await runOn(topology, options.seconds, options.seed, options.faults);
     process.exitCode ||= isClean(findings) && weaknesses.length === 0 ? 0 : 1;
   }
 }

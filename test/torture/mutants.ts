@@ -15,8 +15,6 @@ export interface Mutant {
   /** The faults that bring it to light soonest. */
   readonly nemesis: readonly FaultName[];
   readonly topology: TopologyName;
-  /** How long it takes to show, if not 20 s. */
-  readonly seconds?: number;
   /** The check that has to fail. */
   readonly caughtBy: readonly string[];
 }
@@ -99,7 +97,6 @@ export const MUTANTS: Readonly<Record<string, Mutant>> = {
   'wakes-nobody': {
     defect: 'a process queues to be told before its subscription stands, and does not look for itself',
     topology: 'single',
-    seconds: 40,
     nemesis: ['deafen'],
     caughtBy: ['turns are in order', 'no turn is missed'],
     edits: [

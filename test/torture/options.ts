@@ -8,8 +8,7 @@ const LONGEST_S = 86_400;
 
 /** What a command line asks for. */
 export interface Options {
-  /** Undefined for as long as it takes by experience. */
-  readonly seconds: number | undefined;
+  readonly seconds: number;
   readonly seed: number;
   readonly topologies: readonly TopologyName[];
   /** Undefined for all that a topology knows. */
@@ -19,7 +18,7 @@ export interface Options {
 
 export const USAGE = `npm run torture -- [options]
 
-  --seconds N             how long each run lasts (60; a mutant 20 or 40)
+  --seconds N             how long each run lasts (60; with mutants 20)
   --topology A,B          ${Object.keys(TOPOLOGIES).join(', ')} (all)
   --seed N                repeats a plan of faults
   --nemesis A,B           the faults to cause, or none (all):
@@ -50,8 +49,8 @@ export function readOptions(args: readonly string[]): Options | string {
   }
   const { topology, nemesis, mutant, mutants } = values;
   const seed = Number(values.seed);
-  const seconds = values.seconds === undefined ? undefined : Number(values.seconds);
-  if (values.help || !Number.isInteger(seed) || (seconds !== undefined && !(seconds >= 5 && seconds <= LONGEST_S))) {
+  const seconds = Number(values.seconds ?? (mutant !== undefined || mutants ? 20 : 60));
+  if (values.help || !Number.isInteger(seed) || !(seconds >= 5 && seconds <= LONGEST_S)) {
     return values.help ? USAGE : `--seed takes a whole number, and --seconds 5 to ${LONGEST_S}.\n\n${USAGE}`;
   }
   const faults = nemesis === 'none' ? [] : nemesis?.split(',');

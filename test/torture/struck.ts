@@ -76,7 +76,9 @@ export class Faults {
 
   /** When a process may not have heard of its turn, with the time to recover. */
   silencing(process: string): readonly Interval[] {
-    return this.all.filter(({ fault, target }) => SILENCING.has(fault) && target === baseOf(process)).map(recovered);
+    return this.all
+      .filter(({ fault, target }) => SILENCING.has(fault) && target === baseOf(process))
+      .flatMap((struck) => (struck.fault === 'deafen' ? ends(struck) : [recovered(struck)]));
   }
 
   /** What may make the servers refuse a process, or not answer it, for as long as a failover takes. */
@@ -101,6 +103,11 @@ export class Faults {
     const stalls = this.#stalls.filter((stall) => stall.process === base);
     return [...struck.map(recovered), ...stalls.map(({ from, to }) => ({ from, to: to + STALLED_MS }))];
   }
+}
+
+/** A process knows that it has no subscription, and looks for itself: it can lose its place when that begins or ends. */
+function ends({ from, to }: Interval): Interval[] {
+  return [recovered({ from, to: from }), recovered({ from: to, to })];
 }
 
 function recovered({ from, to }: Interval): Interval {
