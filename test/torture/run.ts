@@ -99,9 +99,23 @@ async function end(fleet: Fleet, topology: Topology, store: RedisLockStore): Pro
   const healedAt = now();
   const stopped = fleet.stop();
   await sleep(LEASE_MS + CLAIM_MS);
-  const leftovers: string[] = [];
+  // Before anybody looks at them: whoever finds a lock without an expiry gives it one.
+  const leftovers = await withoutExpiry(topology);
   await Promise.all([stopped, ...ALL_KEYS.map(async (key) => leftovers.push(...(await refusalOf(key, store, healedAt))))]);
   return [...leftovers, ...(await orphans(topology))];
+}
+
+/** Locks that would outlive a crash. */
+async function withoutExpiry(topology: Topology): Promise<string[]> {
+  const found: string[] = [];
+  for (const { client } of await topology.masters()) {
+    for (const name of await client.keys('lock:lock:*')) {
+      if ((await client.pttl(name)) === -1) {
+        found.push(`${name} has no expiry`);
+      }
+    }
+  }
+  return found;
 }
 
 /** Whatever is stored that should not be, or would stay. */

@@ -1,5 +1,5 @@
 import { wasLost, type Entry } from '../entry.js';
-import { without, type Interval } from '../interval.js';
+import { within, without, type Interval } from '../interval.js';
 import { CLAIM_MS, SLACK_MS, type Evidence, type Finding, type Violation } from './check.js';
 
 /** How often the others look for their turn who are not about to have it, in milliseconds. */
@@ -44,6 +44,10 @@ function possiblyHeld(entry: Entry, { faults, leaseMs }: Evidence): (Interval & 
     return [];
   }
   const isCertain = enteredAt !== undefined && settledAt !== undefined && !wasLost(entry);
-  const to = Math.min(settledAt ?? Infinity, died) + (isCertain ? 0 : leaseMs);
+  const ended = Math.min(settledAt ?? Infinity, died);
+  // A grant that comes after its caller was aborted is given back at once, if its process can.
+  const isAborted = enteredAt === undefined && settledAt !== undefined && outcome.endsWith('aborted');
+  const isGivenBack = isAborted && within({ from: invokedAt, to: ended + leaseMs }, faults.hindering(process)) === 0;
+  const to = ended + (isCertain ? 0 : isGivenBack ? leaseMs / 2 : leaseMs);
   return [{ from: enteredAt ?? invokedAt, to, hold }];
 }
