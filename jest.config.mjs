@@ -4,6 +4,7 @@ export default {
   transform: { '^.+\\.ts$': '@swc/jest' },
   moduleNameMapper: {
     '^nestjs-distributed-lock$': '<rootDir>/lib/index.ts',
+    '^nestjs-distributed-lock/postgres$': '<rootDir>/lib/postgres/index.ts',
     '^(\\.{1,2}/.*)\\.js$': '$1',
   },
   testEnvironment: 'node',

@@ -4,13 +4,17 @@ import { readFile } from 'node:fs/promises';
 import { relative } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
+const ENTRIES = {
+  'nestjs-distributed-lock': 'lib/index.ts',
+  'nestjs-distributed-lock/postgres': 'lib/postgres/index.ts',
+};
 const ROOT = new URL('../../', import.meta.url);
 /** Deliberate defects, as a list of `{ file, from, to }`: for the tests that have to notice them. */
 const edits = JSON.parse(process.env.TYPESCRIPT_EDITS ?? '[]');
 
 export async function resolve(specifier, context, next) {
-  if (specifier === 'nestjs-distributed-lock') {
-    return next(new URL('lib/index.ts', ROOT).href, context);
+  if (Object.hasOwn(ENTRIES, specifier)) {
+    return next(new URL(ENTRIES[specifier], ROOT).href, context);
   }
   if (/^\.{1,2}\//.test(specifier) && context.parentURL?.endsWith('.ts')) {
     const url = new URL(`${specifier.replace(/\.js$/, '')}.ts`, context.parentURL);
