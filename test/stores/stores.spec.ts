@@ -1,19 +1,23 @@
 import 'reflect-metadata';
 import { STORES, type StorePlace } from '../support/stores';
+import { faultsSuite } from './faults-suite';
+import { fuzzSuite } from './fuzz-suite';
 import { lockingSuite } from './locking-suite';
 import { storeContract } from './store-contract';
 import { turnsContract } from './turns-contract';
 import { waitingSuite } from './waiting-suite';
 
-const SUITES = { storeContract, lockingSuite };
+const SUITES = { storeContract, lockingSuite, fuzzSuite };
 const SUITES_OF_ORDER = { turnsContract, waitingSuite };
+const SUITES_OF_SERVERS = { faultsSuite };
 
-describe.each(Object.entries(STORES))('the %s store', (_name, { start, keepsOrder }) => {
+describe.each(Object.entries(STORES))('the %s store', (_name, { start, keepsOrder, hasServers }) => {
   let place: StorePlace;
   beforeAll(async () => {
     place = await start();
   });
   afterAll(() => place.stop());
 
-  describe.each(Object.entries({ ...SUITES, ...(keepsOrder && SUITES_OF_ORDER) }))('%s', (_suite, suite) => suite(() => place));
+  const suites = { ...SUITES, ...(keepsOrder && SUITES_OF_ORDER), ...(hasServers && SUITES_OF_SERVERS) };
+  describe.each(Object.entries(suites))('%s', (_suite, suite) => suite(() => place));
 });

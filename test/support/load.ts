@@ -61,11 +61,12 @@ export class Load {
         seen.longestMs = Math.max(seen.longestMs, performance.now() - calledAt);
         await this.#section(lock, seen, floor);
       });
-      await call.catch((error: Error) => {
+      await call.catch(async (error: Error) => {
         if (error instanceof LockLostError) {
           this.losses++;
         } else {
           this.failures.push(error);
+          await sleep(5);
         }
       });
     }

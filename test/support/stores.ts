@@ -1,18 +1,35 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import type { LockStore } from '../../lib/core/lock-store';
 import { MemoryLockStore } from '../../lib/memory/memory-lock-store';
 import { RedisLockStore } from '../../lib/redis/redis-lock-store';
 import { RedisServer } from './redis-server';
 
+/** What can happen to the servers of a store. */
+export interface StoreServers {
+  /** Whether the locks are still there when they were killed and started again. */
+  readonly keepLocks: boolean;
+  /** Cuts every connection. */
+  cut(): Promise<void>;
+  /** Stops them where they stand for so long. */
+  stall(ms: number): Promise<void>;
+  /** Kills them, and starts them again after so long. */
+  restart(ms: number): Promise<void>;
+}
+
 /** A kind of store with a place for its locks, from which several stores of one kind can be made. */
 export interface StorePlace {
   /** A store on the same locks as the others: another process, as far as the store knows. */
   connect(): Promise<LockStore>;
+  /** Undefined for a store that lives in this process. */
+  readonly servers?: StoreServers;
   stop(): Promise<void>;
 }
 
 interface StoreKind {
   /** Whether it keeps the order of those who wait. */
   readonly keepsOrder: boolean;
+  /** Whether it lives in servers, to which something may happen. */
+  readonly hasServers: boolean;
   start(): Promise<StorePlace>;
 }
 
@@ -20,6 +37,7 @@ interface StoreKind {
 export const STORES: Readonly<Record<string, StoreKind>> = {
   memory: {
     keepsOrder: true,
+    hasServers: false,
     async start() {
       const store = new MemoryLockStore();
       return { connect: async () => store, stop: () => store.close() };
@@ -27,6 +45,7 @@ export const STORES: Readonly<Record<string, StoreKind>> = {
   },
   'polled memory': {
     keepsOrder: false,
+    hasServers: false,
     async start() {
       const store = new MemoryLockStore();
       return { connect: async () => withoutTurns(store), stop: () => store.close() };
@@ -34,10 +53,12 @@ export const STORES: Readonly<Record<string, StoreKind>> = {
   },
   redis: {
     keepsOrder: true,
+    hasServers: true,
     start: async () => redisPlace(await RedisServer.start(), 0),
   },
   'redis with a replica': {
     keepsOrder: true,
+    hasServers: true,
     async start() {
       const server = await RedisServer.start();
       return redisPlace(server, 1, await RedisServer.startReplica(server.port));
@@ -55,9 +76,33 @@ function redisPlace(server: RedisServer, minReplicas: number, ...replicas: Redis
       stores.push(store);
       return store;
     },
+    servers: redisServers([server, ...replicas]),
     async stop() {
       await Promise.all(stores.map((store) => store.close()));
       await Promise.all([server, ...replicas].map((each) => each.stop()));
+    },
+  };
+}
+
+/** Redis servers that keep nothing on disk. */
+export function redisServers(servers: readonly RedisServer[]): StoreServers {
+  return {
+    keepLocks: false,
+    async cut() {
+      for (const { client } of servers) {
+        await client.call('CLIENT', 'KILL', 'TYPE', 'normal', 'SKIPME', 'yes');
+        await client.call('CLIENT', 'KILL', 'TYPE', 'pubsub');
+      }
+    },
+    async stall(ms) {
+      servers.forEach((server) => server.pause());
+      await sleep(ms);
+      servers.forEach((server) => server.resume());
+    },
+    async restart(ms) {
+      await Promise.all(servers.map((server) => server.kill()));
+      await sleep(ms);
+      await Promise.all(servers.map((server) => server.start()));
     },
   };
 }
