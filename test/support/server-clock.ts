@@ -17,7 +17,7 @@ export class ServerClock {
       this.remove();
       throw new Error(
         `The clock of the tests' server could not be built: ${error?.message ?? String(stderr)}. ` +
-          'It takes Linux and a C compiler: apt-get install gcc libc6-dev, or node scripts/find-redis.mjs as root.',
+          'It takes Linux and a C compiler: apt-get install gcc libc6-dev, or node scripts/find-servers.mjs as root.',
       );
     }
   }
