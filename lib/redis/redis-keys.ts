@@ -1,5 +1,4 @@
 import { percentEscape } from '../core/lock-key.js';
-import { LockConfigurationError } from '../core/errors.js';
 import { slotTag } from './slot-tags.js';
 
 // eslint-disable-next-line no-control-regex -- control characters are what it looks for
@@ -41,14 +40,4 @@ export class RedisKeys {
   wake(process: string): string {
     return `${this.prefix}:wake:${process}`;
   }
-}
-
-/** Throws `LockConfigurationError` for a prefix that would move keys to other slots. */
-export function checkPrefix(prefix: unknown): string {
-  if (typeof prefix !== 'string' || !/^[^{}%\s]{1,200}$/.test(prefix)) {
-    throw new LockConfigurationError(
-      `LockModule: prefix is ${JSON.stringify(prefix)}. Use 1 to 200 characters without braces, '%' and white space, such as 'lock'.`,
-    );
-  }
-  return prefix;
 }

@@ -13,10 +13,11 @@ import type {
   Turns,
 } from '../core/lock-store.js';
 import { tooManyHolds } from '../core/most-holds.js';
+import { checkPrefix } from '../core/prefix.js';
 import { checkSource, isClient, type RedisSource } from './redis-client.js';
 import { RedisConnection } from './redis-connection.js';
 import { checkMinReplicas, type RedisLockStoreOptions } from './redis-lock-store.options.js';
-import { checkPrefix, RedisKeys } from './redis-keys.js';
+import { RedisKeys } from './redis-keys.js';
 import { Replication, type Renewal } from './replication.js';
 import { readAnswers, readAttempt, readStored } from './replies.js';
 import { ACQUIRE, FORCE_RELEASE, INSPECT, JOIN, LEAVE, PASS, RELEASE, RENEW, type Script } from './scripts.js';
