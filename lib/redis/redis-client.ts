@@ -70,7 +70,7 @@ export function isClient(source: unknown): source is RedisClient {
 }
 
 /** Throws `LockConfigurationError` for what no connection can be made from. */
-export function checkSource(source: unknown): RedisSource {
+export function checkSource(source: unknown, store = 'RedisLockStore'): RedisSource {
   if (isClient(source) || (typeof source === 'string' && /^rediss?:\/\//.test(source))) {
     return source;
   }
@@ -80,7 +80,7 @@ export function checkSource(source: unknown): RedisSource {
   }
   const given = describeSource(source);
   throw new LockConfigurationError(
-    `RedisLockStore was given ${given}. Pass an ioredis client (Redis or Cluster), a URL such as 'redis://localhost:6379', or ioredis options.`,
+    `${store} was given ${given}. Pass an ioredis client (Redis or Cluster), a URL such as 'redis://localhost:6379', or ioredis options.`,
   );
 }
 

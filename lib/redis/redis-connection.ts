@@ -3,7 +3,7 @@ import { CommandTimeouts } from './command-timeouts.js';
 import { Cork } from './cork.js';
 import { addressOf, keepConnected, makeConnection, reconnect, type Connection, type RedisSource } from './redis-client.js';
 import { isDemoted, isUnreachable, NO_CONNECTION, setupError, toLockError } from './redis-errors.js';
-import type { Script } from './scripts.js';
+import type { Script } from './script.js';
 import { sendScript } from './send-script.js';
 
 /**
@@ -31,6 +31,7 @@ export class RedisConnection {
   readonly #source: RedisSource;
   /** Is told which server this connection has come to. */
   readonly #onReady: (address: string) => void;
+  readonly #limitOf: (ttlMs: number) => number;
   readonly #cork = new Cork();
   readonly #timeouts = new CommandTimeouts(() => this.#reconnect());
   #opening: Promise<Connection> | undefined;
@@ -42,18 +43,20 @@ export class RedisConnection {
   #wasReady = false;
   #closed = false;
 
-  constructor(source: RedisSource, onReady: (address: string) => void = () => undefined) {
+  /** `limitOf` is for how long a command may take that belongs to a lease of so many milliseconds. */
+  constructor(source: RedisSource, onReady: (address: string) => void = () => undefined, limitOf = quarterOf) {
     this.#source = source;
     this.#onReady = onReady;
+    this.#limitOf = limitOf;
   }
 
   get closed(): boolean {
     return this.#closed;
   }
 
-  /** Runs a script within min(ttl / 4, 1 s). */
+  /** Runs a script within min(ttl / 4, 1 s), or the limit that was set. */
   run(script: Script, key: string, keys: readonly string[], args: readonly (string | number)[], ttlMs: number): Promise<unknown> {
-    return this.#run(script, key, keys, args, limitOf(ttlMs), 0, 0);
+    return this.#run(script, key, keys, args, this.#limitOf(ttlMs), 0, 0);
   }
 
   /**
@@ -68,7 +71,7 @@ export class RedisConnection {
     ttlMs: number,
     replicas: number,
   ): Promise<Replicated> {
-    const limitMs = limitOf(ttlMs);
+    const limitMs = this.#limitOf(ttlMs);
     // For WAIT, 0 is for ever.
     const withinMs = Math.max(1, Math.floor(limitMs / 2));
     const [reply, confirmed] = (await this.#run(script, key, keys, args, limitMs, replicas, withinMs)) as readonly unknown[];
@@ -219,6 +222,6 @@ export class RedisConnection {
   }
 }
 
-function limitOf(ttlMs: number): number {
+function quarterOf(ttlMs: number): number {
   return Math.min(ttlMs / 4, COMMAND_MS);
 }

@@ -1,5 +1,5 @@
 import { LockConfigurationError, LockStoreError, type LockError } from '../core/errors.js';
-import type { Script } from './scripts.js';
+import type { Script } from './script.js';
 
 /** Error replies that stay the same however often the command is repeated. */
 const HOPELESS =
@@ -61,7 +61,7 @@ export function isDemoted(error: unknown): error is Error {
 export function setupError(refusal: Error): LockConfigurationError {
   const cause = withoutCommand(refusal);
   return new LockConfigurationError(
-    `Redis refused to set the connection up: ${plainWords(cause.message)}. Correct the database, user name and password given to RedisLockStore, or grant +select.`,
+    `Redis refused to set the connection up: ${plainWords(cause.message)}. Correct the database, user name and password given to the store, or grant +select.`,
     '',
     { cause },
   );
@@ -82,7 +82,8 @@ function withoutCommand(error: Error): Error {
   return clean;
 }
 
-function plainWords(message: string): string {
+/** What ioredis says of a failure, in words of what happened. */
+export function plainWords(message: string): string {
   const [, words = message] = PLAIN_WORDS.find(([pattern]) => pattern.test(message)) ?? [];
   return words.replace(/\.$/, '');
 }
@@ -96,7 +97,7 @@ function commandOf(message: string, script: Script | undefined): string {
 
 function cureOf(message: string): string {
   if (/^(WRONGPASS|NOAUTH)|password/.test(message)) {
-    return 'Correct the user name and password of the client or URL given to RedisLockStore.';
+    return 'Correct the user name and password of the client or URL given to the store.';
   }
   if (/\bWRONGTYPE\b/.test(message)) {
     return 'Something else wrote a key under the prefix of the locks. Choose another prefix.';

@@ -1,5 +1,4 @@
 import { randomUUID } from 'node:crypto';
-import { hostname } from 'node:os';
 import { LockStoreError } from '../core/errors.js';
 import type {
   AcquireReply,
@@ -14,13 +13,15 @@ import type {
 } from '../core/lock-store.js';
 import { tooManyHolds } from '../core/most-holds.js';
 import { checkPrefix } from '../core/prefix.js';
+import { processName } from './process-name.js';
 import { checkSource, isClient, type RedisSource } from './redis-client.js';
 import { RedisConnection } from './redis-connection.js';
 import { checkMinReplicas, type RedisLockStoreOptions } from './redis-lock-store.options.js';
 import { RedisKeys } from './redis-keys.js';
 import { Replication, type Renewal } from './replication.js';
 import { readAnswers, readAttempt, readStored } from './replies.js';
-import { ACQUIRE, FORCE_RELEASE, INSPECT, JOIN, LEAVE, PASS, RELEASE, RENEW, type Script } from './scripts.js';
+import type { Script } from './script.js';
+import { ACQUIRE, FORCE_RELEASE, INSPECT, JOIN, LEAVE, PASS, RELEASE, RENEW } from './scripts.js';
 import { serverWarnings, tryRights } from './server-check.js';
 import { Wakeups } from './wakeups.js';
 
@@ -44,7 +45,7 @@ export class RedisLockStore implements LockStore, Turns {
   readonly #isCluster: boolean;
   readonly #minReplicas: number;
   /** Which store instance this is; shows where it runs. */
-  readonly #process = `${hostname().replace(/[^\w.-]/g, '_')}:${process.pid}:${randomUUID().slice(0, 8)}`;
+  readonly #process = processName();
   readonly #wakeups: Wakeups;
   #keys: RedisKeys;
   #connection: RedisConnection;

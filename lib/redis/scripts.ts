@@ -1,5 +1,5 @@
-import { createHash } from 'node:crypto';
 import { MOST_HOLDS } from '../core/most-holds.js';
+import { script } from './script.js';
 
 /**
  * The operations of the Redis store, one script each. Every script may run twice and answers the second time as it did
@@ -12,16 +12,6 @@ import { MOST_HOLDS } from '../core/most-holds.js';
  * A queue is a ZSET: place → its number. A place is called `<process>:<name>`; the number of one that polls ends in .5:
  * that nobody hears its message does not mean that it is gone.
  */
-export interface Script {
-  readonly name: string;
-  readonly source: string;
-  readonly sha: string;
-}
-
-function script(name: string, source: string): Script {
-  return { name, source, sha: createHash('sha1').update(source).digest('hex') };
-}
-
 /** For how long a lock is reserved for the process whose turn it is, in milliseconds. */
 const CLAIM_MS = 1_000;
 /** For how long a queue stays that nobody probes, in milliseconds. */

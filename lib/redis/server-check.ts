@@ -9,7 +9,7 @@ const OLDEST = 6;
 export function serverWarnings(info: string): string[] {
   const version = valueOf(info, 'redis_version');
   if (version !== undefined && Number.parseInt(version, 10) < OLDEST) {
-    throw new LockConfigurationError(`RedisLockStore: the server is Redis ${version}. Use Redis ${OLDEST}.0 or later.`);
+    throw new LockConfigurationError(`The server of the locks is Redis ${version}. Use Redis ${OLDEST}.0 or later.`);
   }
   const policy = valueOf(info, 'maxmemory_policy');
   return policy === undefined || policy === 'noeviction'
@@ -37,6 +37,7 @@ export async function tryRights(store: LockStore & Turns, process: string): Prom
   await store.forceRelease(key, last.fence ?? 0);
 }
 
-function valueOf(info: string, field: string): string | undefined {
+/** A field of the reply to INFO. */
+export function valueOf(info: string, field: string): string | undefined {
   return new RegExp(`^${field}:(.*?)\\r?$`, 'm').exec(info)?.[1];
 }

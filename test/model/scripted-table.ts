@@ -3,7 +3,8 @@ import type { HoldRecord } from '../../lib/core/lock-store.js';
 import type { QueuedPlace } from '../../lib/memory/key-state.js';
 import type { JoinReply, TableReply } from '../../lib/memory/lock-table.js';
 import { RedisKeys } from '../../lib/redis/redis-keys.js';
-import { ACQUIRE, FORCE_RELEASE, JOIN, LEAVE, PASS, RELEASE, RENEW, type Script } from '../../lib/redis/scripts.js';
+import type { Script } from '../../lib/redis/script.js';
+import { ACQUIRE, FORCE_RELEASE, JOIN, LEAVE, PASS, RELEASE, RENEW } from '../../lib/redis/scripts.js';
 
 /** What is stored of a key. */
 export interface Stored {
