@@ -35,3 +35,5 @@ export { MemoryLockStore, type MemoryLockStoreOptions } from './memory/memory-lo
 export { RedisLockStore } from './redis/redis-lock-store.js';
 export type { RedisLockStoreOptions } from './redis/redis-lock-store.options.js';
 export type { RedisClient, RedisConnectionOptions, RedisSource } from './redis/redis-client.js';
+export { QuorumLockStore } from './quorum/quorum-lock-store.js';
+export type { QuorumLockStoreOptions } from './quorum/quorum-lock-store.options.js';

@@ -1,7 +1,9 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { LockStore } from '../../lib/core/lock-store';
 import { MemoryLockStore } from '../../lib/memory/memory-lock-store';
+import { QuorumLockStore } from '../../lib/quorum/quorum-lock-store';
 import { RedisLockStore } from '../../lib/redis/redis-lock-store';
+import { RedisQuorum } from './redis-quorum';
 import { RedisServer } from './redis-server';
 
 /** What can happen to the servers of a store. */
@@ -64,7 +66,27 @@ export const STORES: Readonly<Record<string, StoreKind>> = {
       return redisPlace(server, 1, await RedisServer.startReplica(server.port));
     },
   },
+  quorum: {
+    keepsOrder: false,
+    start: async () => quorumPlace(await RedisQuorum.start()),
+  },
 };
+
+function quorumPlace(servers: RedisQuorum): StorePlace {
+  const stores: QuorumLockStore[] = [];
+  return {
+    async connect() {
+      const store = new QuorumLockStore(servers.urls);
+      await store.open({ prefix: 'lock', warn: failOnWarning });
+      stores.push(store);
+      return store;
+    },
+    async stop() {
+      await Promise.all(stores.map((store) => store.close()));
+      await servers.stop();
+    },
+  };
+}
 
 function redisPlace(server: RedisServer, minReplicas: number, ...replicas: RedisServer[]): StorePlace {
   const stores: RedisLockStore[] = [];

@@ -1,0 +1,205 @@
+import { asLockError } from '../core/background-releases.js';
+import { LockStoreError } from '../core/errors.js';
+import type { AcquireReply, Busy } from '../core/lock-store.js';
+import type { Quorum } from './quorum.js';
+import type { QuorumServer } from './quorum-server.js';
+import { tooFew, type Failure } from './too-few.js';
+
+/** What one server answers to a vote, and whether a vote of it counts. */
+export type VoteReply = { readonly fence: number; readonly counts: boolean } | Busy;
+
+/** What a ballot has done at a server. */
+export interface Polling {
+  vote(server: QuorumServer): Promise<VoteReply>;
+  /** Gives the server's vote another fence; false where the vote is gone. */
+  settle(server: QuorumServer, fence: number): Promise<boolean>;
+  withdraw(server: QuorumServer): void;
+}
+
+/**
+ * One attempt: all servers vote at once, and the lock is granted when a majority has stored one and the same fence.
+ *
+ * Two majorities have a server in common. It stored the fence of the earlier grant before that was made, and answers the
+ * later attempt with a higher one. So the later fence is higher, whoever proposed it.
+ *
+ * | votes | what follows |
+ * |---|---|
+ * | a majority, with one fence | granted |
+ * | a majority, with several | the highest of them is stored where there is another |
+ * | a majority answered, and cannot be for it any more | busy; the votes are withdrawn |
+ * | a majority cannot answer any more | unavailable; the votes are withdrawn, those that nobody knows of included |
+ *
+ * A vote that comes after the grant is given its fence; one that comes after a failure is withdrawn.
+ */
+export class Ballot {
+  readonly result: Promise<AcquireReply>;
+  readonly #quorum: Quorum;
+  readonly #key: string;
+  readonly #polling: Polling;
+  /** The fence that each server stored with its vote. */
+  readonly #stored = new Map<QuorumServer, number>();
+  /** Votes that may have been cast, and do not count. */
+  readonly #possible = new Map<QuorumServer, number | undefined>();
+  readonly #busy: Busy[] = [];
+  readonly #failures: Failure[] = [];
+  #missing: number;
+  #settling = 0;
+  #outcome: 'granted' | 'failed' | undefined;
+  #fence = 0;
+  #resolve!: (reply: AcquireReply) => void;
+  #reject!: (error: unknown) => void;
+
+  constructor(quorum: Quorum, key: string, polling: Polling) {
+    this.#quorum = quorum;
+    this.#key = key;
+    this.#polling = polling;
+    this.#missing = quorum.servers.length;
+    this.result = new Promise((resolve, reject) => {
+      this.#resolve = resolve;
+      this.#reject = reject;
+    });
+    for (const server of quorum.servers) {
+      polling.vote(server).then(
+        (reply) => this.#voted(server, reply),
+        (error: unknown) => this.#silent(server, error),
+      );
+    }
+  }
+
+  #voted(server: QuorumServer, reply: VoteReply): void {
+    this.#missing--;
+    if (reply.fence === undefined) {
+      this.#busy.push(reply);
+    } else if (reply.counts) {
+      this.#stored.set(server, reply.fence);
+    } else {
+      this.#possible.set(server, reply.fence);
+      this.#failures.push({ server, error: server.whyNot() });
+    }
+    this.#consider();
+  }
+
+  #silent(server: QuorumServer, error: unknown): void {
+    this.#missing--;
+    this.#fail(server, error);
+    this.#consider();
+  }
+
+  #fail(server: QuorumServer, error: unknown): void {
+    const failure = asLockError(error, this.#key);
+    this.#failures.push({ server, error: failure });
+    if (failure instanceof LockStoreError && failure.unknown) {
+      this.#possible.set(server, undefined);
+    }
+  }
+
+  #consider(): void {
+    if (this.#outcome === undefined) {
+      this.#decide();
+    }
+    if (this.#outcome === 'granted') {
+      this.#adopt();
+    } else if (this.#outcome === 'failed') {
+      this.#withdraw();
+    }
+  }
+
+  #decide(): void {
+    const { majority, servers } = this.#quorum;
+    const fence = this.#majorityFence();
+    const answered = this.#stored.size + this.#busy.length;
+    if (fence !== undefined) {
+      this.#outcome = 'granted';
+      this.#fence = fence;
+      this.#resolve({ fence });
+    } else if (this.#settling > 0) {
+      // The round is not over.
+    } else if (this.#stored.size >= majority) {
+      this.#settle();
+    } else if (this.#stored.size + this.#missing < majority && answered >= majority) {
+      this.#outcome = 'failed';
+      this.#resolve(this.#busyReply());
+    } else if (answered + this.#missing < majority) {
+      this.#outcome = 'failed';
+      const cast = this.#stored.size > 0 || this.#possible.size > 0;
+      this.#reject(tooFew(this.#key, answered, servers.length, this.#failures, cast));
+    }
+  }
+
+  #majorityFence(): number | undefined {
+    const counts = new Map<number, number>();
+    for (const fence of this.#stored.values()) {
+      const count = (counts.get(fence) ?? 0) + 1;
+      if (count === this.#quorum.majority) {
+        return fence;
+      }
+      counts.set(fence, count);
+    }
+    return undefined;
+  }
+
+  /** The highest: at each server it is no less than what that server answered itself. */
+  #settle(): void {
+    const highest = Math.max(...this.#stored.values());
+    for (const [server, fence] of this.#stored) {
+      if (fence !== highest) {
+        this.#settling++;
+        this.#polling
+          .settle(server, highest)
+          .then(
+            (settled) => (settled ? this.#stored.set(server, highest) : this.#lose(server, gone())),
+            (error: unknown) => this.#lose(server, error),
+          )
+          .finally(() => {
+            this.#settling--;
+            this.#consider();
+          });
+      }
+    }
+  }
+
+  #lose(server: QuorumServer, error: unknown): void {
+    this.#stored.delete(server);
+    this.#fail(server, error);
+  }
+
+  /** What came with another fence is to have that of the lock, so that it can be renewed. */
+  #adopt(): void {
+    for (const [server, fence] of [...this.#stored, ...this.#possible]) {
+      if (fence !== undefined && fence !== this.#fence) {
+        this.#polling.settle(server, this.#fence).catch(() => undefined);
+      }
+    }
+    this.#stored.clear();
+    this.#possible.clear();
+  }
+
+  #withdraw(): void {
+    for (const server of [...this.#stored.keys(), ...this.#possible.keys()]) {
+      this.#polling.withdraw(server);
+    }
+    this.#stored.clear();
+    this.#possible.clear();
+  }
+
+  /** When a majority could be free, as far as those know that answered; the holder is whom most of them name. */
+  #busyReply(): Busy {
+    const { majority } = this.#quorum;
+    const leftMs = [...Array.from(this.#stored, () => 0), ...this.#busy.map(({ remainingMs }) => remainingMs)];
+    leftMs.sort((first, second) => first - second);
+    return { remainingMs: leftMs[majority - 1] ?? 0, holder: mostNamed(this.#busy) };
+  }
+}
+
+function gone(): LockStoreError {
+  return new LockStoreError('its vote was gone before the fence was settled', '', { unknown: false });
+}
+
+function mostNamed(busy: readonly Busy[]): Busy['holder'] {
+  const named = new Map<string, number>();
+  for (const { holder } of busy) {
+    named.set(holder.by, (named.get(holder.by) ?? 0) + 1);
+  }
+  const most = Math.max(...named.values());
+  return (busy.find(({ holder }) => named.get(holder.by) === most) as Busy).holder;
+}

@@ -1,0 +1,300 @@
+import { randomUUID } from 'node:crypto';
+import { asLockError } from '../core/background-releases.js';
+import { LockConfigurationError, LockStoreError } from '../core/errors.js';
+import type { AcquireReply, ForcedListener, HoldRecord, LockStore, OpenOptions, StoredLock } from '../core/lock-store.js';
+import { tooManyHolds } from '../core/most-holds.js';
+import { processName } from '../redis/process-name.js';
+import type { RedisSource } from '../redis/redis-client.js';
+import { checkPrefix, RedisKeys } from '../redis/redis-keys.js';
+import { readStored } from '../redis/replies.js';
+import { FORCE_RELEASE, INSPECT, JOIN, RELEASE } from '../redis/scripts.js';
+import { Ballot, type VoteReply } from './ballot.js';
+import { Fences } from './fences.js';
+import { ForcedOnce } from './forced-once.js';
+import { Grants } from './grants.js';
+import { checkSources, longestLeaseOf, type QuorumLockStoreOptions } from './quorum-lock-store.options.js';
+import type { Answer, QuorumServer } from './quorum-server.js';
+import { Quorum } from './quorum.js';
+import { tryRights } from './rights-check.js';
+import { SETTLE, VOTE } from './scripts.js';
+import { renewAll } from './renewal.js';
+import { atServer, type Failure } from './too-few.js';
+import { heldByMajority, majorityOf } from './verdicts.js';
+import { Withdrawals } from './withdrawals.js';
+
+/** How long a released hold is remembered, so that a duplicate of its commands answers as the first did. */
+const DONE_MS = 10_000;
+/** The same for a join that may be tried again. */
+const UNDONE_MS = 1;
+
+/**
+ * Locks in a majority of independent Redis servers: the algorithm Redlock
+ * (https://redis.io/docs/latest/develop/clients/patterns/distributed-locks/), with fences that rise over any two grants. Any
+ * minority of the servers may be away, slow or empty. Whoever waits asks again every 50 to 250 ms; no order is kept.
+ *
+ * Given clients, it makes two connections of its own from each and never closes or changes those clients. The servers must not
+ * be replicas of each other, and each must be told not to evict.
+ */
+export class QuorumLockStore implements LockStore {
+  readonly name = 'quorum';
+  readonly expires = true;
+  readonly #sources: readonly RedisSource[];
+  readonly #longestLeaseMs: number;
+  /** Which store instance this is; shows where it runs. */
+  readonly #process = processName();
+  readonly #fences = new Fences();
+  readonly #grants = new Grants();
+  readonly #forced = new ForcedOnce();
+  #names = new RedisKeys('lock', false);
+  #quorum: Quorum | undefined;
+  #withdrawals = new Withdrawals();
+  #attempts = 0;
+  #closed = false;
+  #warn: (message: string) => void = () => undefined;
+
+  /** Takes an odd number of servers, at least 3. Throws `LockConfigurationError` for others, and for unknown options. */
+  constructor(sources: readonly RedisSource[], options: QuorumLockStoreOptions = {}) {
+    this.#sources = checkSources(sources);
+    this.#longestLeaseMs = longestLeaseOf(options);
+  }
+
+  async open({ prefix, warn }: OpenOptions): Promise<void> {
+    this.#names = new RedisKeys(checkPrefix(prefix), false);
+    this.#warn = warn;
+    // Tests make one application after the other from one set of options.
+    this.#closed = false;
+    try {
+      const quorum = this.#connect();
+      const away = await quorum.open();
+      await Promise.all(quorum.servers.map((server, at) => this.#tryServer(server, away[at])));
+    } catch (error) {
+      await this.close();
+      throw error;
+    }
+  }
+
+  async acquire(hold: HoldRecord): Promise<AcquireReply> {
+    const { key, owner, id, ttlMs, by } = hold;
+    const sentAt = performance.now();
+    const quorum = await this.#forLease(key, ttlMs);
+    const tag = this.#names.tag(key);
+    const attempt = ++this.#attempts;
+    const vote = `${id}.${attempt}`;
+    const [lock, counter] = [this.#names.lock(tag), this.#names.fence(tag)];
+    const keys = [lock, this.#names.done(tag, id), this.#names.done(tag, vote), counter];
+    const args = [owner, id, attempt, this.#process, Math.ceil(ttlMs), by, this.#fences.next()];
+    const ballot = new Ballot(quorum, key, {
+      vote: async (server) => this.#readVote(await server.ask(VOTE, key, keys, args, ttlMs)),
+      settle: async (server, fence) => isOne(await server.ask(SETTLE, key, [lock, counter], [owner, vote, fence], ttlMs)),
+      withdraw: (server) => this.#withdrawals.add(() => this.#drop(server, key, vote, vote, DONE_MS, ttlMs), ttlMs),
+    });
+    const reply = await ballot.result;
+    if (reply.fence !== undefined) {
+      this.#fences.saw(reply.fence);
+      this.#grants.add(id, vote, sentAt + ttlMs);
+    }
+    return reply;
+  }
+
+  async join(hold: HoldRecord): Promise<boolean> {
+    const { key, owner, id, fence, ttlMs } = hold;
+    const quorum = await this.#forLease(key, ttlMs);
+    const tag = this.#names.tag(key);
+    const keys = [this.#names.lock(tag), this.#names.done(tag, id)];
+    const args = [owner, fence, id, this.#process, Math.ceil(ttlMs)];
+    const joined: QuorumServer[] = [];
+    let doneMs: number | undefined;
+    const leave = (server: QuorumServer, stays: number): void =>
+      this.#withdrawals.add(() => this.#drop(server, key, id, id, stays, ttlMs), ttlMs);
+    const send = async (server: QuorumServer): Promise<number> => {
+      const reply = Number((await server.ask(JOIN, key, keys, args, ttlMs)).reply);
+      if (reply === 1 && doneMs !== undefined) {
+        leave(server, doneMs);
+      } else if (reply === 1) {
+        joined.push(server);
+      }
+      return reply;
+    };
+    const verdict = await quorum.ask(key, send, (given) => {
+      const isIn = majorityOf(
+        given.map((reply) => reply === 1),
+        quorum.majority,
+      );
+      return isIn === false && given.includes(-1) ? 'full' : isIn;
+    });
+    if (verdict !== true) {
+      doneMs = verdict === 'full' ? UNDONE_MS : DONE_MS;
+      joined.forEach((server) => leave(server, doneMs as number));
+    }
+    if (verdict === 'full') {
+      throw tooManyHolds(key);
+    }
+    return verdict;
+  }
+
+  async renew(holds: readonly HoldRecord[]): Promise<(boolean | undefined)[]> {
+    const short = holds.filter(({ ttlMs }) => ttlMs <= this.#longestLeaseMs);
+    const long = holds.find(({ ttlMs }) => ttlMs > this.#longestLeaseMs);
+    if (long && short.length === 0) {
+      throw this.#tooLong(long.key, long.ttlMs);
+    }
+    if (long) {
+      // It must not take the others along.
+      this.#warn(this.#tooLong(long.key, long.ttlMs).message);
+    }
+    const renewals = short.map(({ key, owner, id, fence, ttlMs }) => ({ key, owner, id, fence, ttlMs, grant: this.#grants.get(id) }));
+    const endsAt = performance.now();
+    const quorum = await this.#open();
+    const verdicts = await renewAll(quorum, this.#names, renewals);
+    renewals.forEach(({ grant, ttlMs }, at) => {
+      if (grant && verdicts[at]) {
+        grant.endsAt = Math.max(grant.endsAt, endsAt + ttlMs);
+      }
+    });
+    const answers = new Map(short.map((hold, at) => [hold, verdicts[at]]));
+    return holds.map((hold) => answers.get(hold));
+  }
+
+  async release(hold: HoldRecord): Promise<boolean> {
+    const { key, id, ttlMs } = hold;
+    const quorum = await this.#open();
+    const vote = this.#grants.get(id)?.vote ?? id;
+    let isDecided = false;
+    const missed: (() => void)[] = [];
+    const send = async (server: QuorumServer): Promise<boolean> => {
+      const drop = (): Promise<boolean> => this.#drop(server, key, vote, id, DONE_MS, ttlMs);
+      try {
+        return await drop();
+      } catch (error) {
+        const repeat = (): void => this.#withdrawals.repeat(drop, ttlMs, error);
+        if (isDecided) {
+          repeat();
+        } else {
+          missed.push(repeat);
+        }
+        throw error;
+      }
+    };
+    const released = await quorum.ask(key, send, (given) => majorityOf(given, quorum.majority));
+    // Where too few answered, it is for the caller to repeat it.
+    isDecided = true;
+    missed.forEach((repeat) => repeat());
+    this.#grants.delete(id, vote);
+    return released;
+  }
+
+  async inspect(key: string): Promise<StoredLock | null> {
+    const quorum = await this.#open();
+    const tag = this.#names.tag(key);
+    const keys = [this.#names.lock(tag), this.#names.queue(tag)];
+    const send = async (server: QuorumServer): Promise<StoredLock | null> => readStored((await server.ask(INSPECT, key, keys, [])).reply);
+    return quorum.ask(key, send, (given) => heldByMajority(given, quorum.majority, quorum.servers.length));
+  }
+
+  async forceRelease(key: string, fence: number): Promise<boolean> {
+    const quorum = await this.#open();
+    const tag = this.#names.tag(key);
+    const keys = [this.#names.lock(tag), this.#names.done(tag, randomUUID()), this.#names.queue(tag)];
+    const args = [fence, DONE_MS, this.#names.wake(''), key];
+    const send = async (server: QuorumServer): Promise<boolean> => isOne(await server.ask(FORCE_RELEASE, key, keys, args));
+    return quorum.ask(key, send, (given) => majorityOf(given, quorum.majority));
+  }
+
+  onForced(listener: ForcedListener): void {
+    this.#forced.add(listener);
+  }
+
+  async close(): Promise<void> {
+    this.#closed = true;
+    this.#withdrawals.close();
+    this.#forced.close();
+    this.#grants.clear();
+    this.#quorum?.close();
+    this.#quorum = undefined;
+  }
+
+  /** Takes a hold, or the vote of one attempt, out of one server; `done` names what must not come in any more. */
+  async #drop(server: QuorumServer, key: string, vote: string, done: string, doneMs: number, ttlMs: number): Promise<boolean> {
+    const tag = this.#names.tag(key);
+    const keys = [this.#names.lock(tag), this.#names.done(tag, done), this.#names.queue(tag)];
+    return isOne(await server.ask(RELEASE, key, keys, [vote, doneMs, this.#names.wake(''), key], ttlMs));
+  }
+
+  #readVote({ reply, counts }: Answer): VoteReply {
+    if (Array.isArray(reply)) {
+      const [remainingMs, by, heldMs] = reply as readonly unknown[];
+      return { remainingMs: Number(remainingMs), holder: { by: String(by), heldMs: Number(heldMs) } };
+    }
+    const fence = Number(reply);
+    this.#fences.saw(fence);
+    return { fence, counts };
+  }
+
+  /** The servers, for a lease that a server which restarts now would outlast. */
+  #forLease(key: string, ttlMs: number): Quorum | Promise<Quorum> {
+    if (ttlMs > this.#longestLeaseMs) {
+      throw this.#tooLong(key, ttlMs);
+    }
+    return this.#open();
+  }
+
+  #tooLong(key: string, ttlMs: number): LockConfigurationError {
+    return new LockConfigurationError(
+      `Lock "${key}": a lease of ${ttlMs} ms was asked for, and the longest of this quorum is ${this.#longestLeaseMs} ms. ` +
+        'Lower ttl, or raise longestLease of QuorumLockStore in all processes.',
+      key,
+    );
+  }
+
+  #open(): Quorum | Promise<Quorum> {
+    const quorum = this.#quorum ?? this.#connect();
+    return quorum.isOpen ? quorum : quorum.open().then(() => quorum);
+  }
+
+  #connect(): Quorum {
+    if (this.#closed) {
+      throw new LockConfigurationError('QuorumLockStore was closed. Make a new one for new locks.');
+    }
+    this.#withdrawals = new Withdrawals();
+    const quorum = new Quorum(this.#sources, this.#names, this.#longestLeaseMs, (message) => this.#warn(message));
+    this.#quorum = quorum;
+    for (const { wakeups } of quorum.servers) {
+      wakeups.onForced(this.#forced.tell);
+    }
+    return quorum;
+  }
+
+  /** Warns of a server that is away; throws what no retry mends. */
+  async #tryServer(server: QuorumServer, failure: Failure | undefined): Promise<void> {
+    const channel = this.#names.wake(this.#process);
+    const refused = (command: string, error: Error): void => this.#refused(server, command, error);
+    server.wakeups.open(channel, (error) => refused('SUBSCRIBE', error), this.#warn);
+    try {
+      if (failure) {
+        throw failure.error;
+      }
+      await tryRights(server, this.#names, this.#process, this.#fences.next());
+      await server.publish(channel, 'check').catch((error: Error) => refused('PUBLISH', error));
+    } catch (error) {
+      const explained = atServer({ server, error: asLockError(error, '') });
+      if (!(explained instanceof LockStoreError)) {
+        throw explained;
+      }
+      this.#warn(`${explained.message} Locked calls need ${this.#quorum?.majority} of the ${this.#sources.length} servers.`);
+    }
+  }
+
+  #refused(server: QuorumServer, command: string, error: Error): void {
+    // A connection that broke, or was closed meanwhile, is no refusal.
+    if (error.name === 'ReplyError') {
+      const channels = this.#names.wake('*');
+      this.#warn(
+        `${server.name} of the quorum refused ${command} on ${channels}: ${error.message}. A forced release is noticed at the next renewal.`,
+      );
+    }
+  }
+}
+
+function isOne({ reply }: Answer): boolean {
+  return Number(reply) === 1;
+}

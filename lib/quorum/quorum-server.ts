@@ -1,0 +1,241 @@
+import { LockConfigurationError, LockStoreError, type LockError } from '../core/errors.js';
+import type { RedisSource } from '../redis/redis-client.js';
+import { RedisConnection } from '../redis/redis-connection.js';
+import type { RedisKeys } from '../redis/redis-keys.js';
+import type { Script } from '../redis/script.js';
+import { serverWarnings } from '../redis/server-check.js';
+import { Wakeups } from '../redis/wakeups.js';
+import { REMEMBER } from './scripts.js';
+import { runOf, type ServerRun } from './server-run.js';
+
+/** The longest time for a command of a lease: a server that is slower must not hold up the others. */
+const LEASE_COMMAND_MS = 200;
+/** The same for what belongs to no lease. */
+const COMMAND_MS = 1_000;
+/** How often a server is asked whose votes do not count yet: another process may know its run. */
+const AGAIN_MS = 250;
+
+/** One connection to a server that is ready. What was answered on it comes from one run. */
+export interface Session {
+  run: ServerRun | undefined;
+  /** When that was learnt, by the monotonic clock. */
+  checkedAt: number;
+  /** Whether the server ever voted under this prefix, as far as it remembers. */
+  hasVoted: boolean;
+  /** Whether its votes count. */
+  counts: boolean;
+  warned: boolean;
+}
+
+/** An answer, and whether a vote counts that was given with it. */
+export interface Answer {
+  readonly reply: unknown;
+  readonly counts: boolean;
+}
+
+/** What a server tells of itself to the quorum. */
+export interface ServerListener {
+  /** A connection was checked, and its server's votes do not count so far. */
+  checked(): void;
+  warn(message: string): void;
+}
+
+/**
+ * One of the servers of a quorum. One that restarted without its data may have forgotten votes, so its votes count only when the
+ * longest lease has passed since: the delayed restart of Redlock
+ * (https://redis.io/docs/latest/develop/clients/patterns/distributed-locks/).
+ *
+ * They count at once where the server itself remembers that this very run counted before.
+ */
+export class QuorumServer {
+  readonly wakeups: Wakeups;
+  readonly #place: string;
+  readonly #keys: RedisKeys;
+  readonly #longestLeaseMs: number;
+  readonly #listener: ServerListener;
+  readonly #connection: RedisConnection;
+  #address = '';
+  #session: Session | undefined;
+  #checking: Promise<void> = Promise.resolve();
+  #timer: NodeJS.Timeout | undefined;
+  /** The run that counted last, as far as this process knows. */
+  #countedRun: string | undefined;
+  /** What no retry mends, where the server was asked last. */
+  #refusal: LockConfigurationError | undefined;
+
+  /** `place` says which of the servers it is. */
+  constructor(source: RedisSource, place: string, keys: RedisKeys, longestLeaseMs: number, listener: ServerListener) {
+    this.#place = place;
+    this.#keys = keys;
+    this.#longestLeaseMs = longestLeaseMs;
+    this.#listener = listener;
+    this.wakeups = new Wakeups(source, false);
+    this.#connection = new RedisConnection(
+      source,
+      (address) => this.#ready(address),
+      (limitMs) => limitMs,
+    );
+  }
+
+  /** What messages call it; no URL, which may hold a password. */
+  get name(): string {
+    return this.#address === '' ? this.#place : `${this.#place} (${this.#address})`;
+  }
+
+  /** The id of the run at the other end, where it is known. */
+  get runId(): string | undefined {
+    return this.#session?.run?.id;
+  }
+
+  /** Whether its votes count. */
+  get counts(): boolean {
+    return this.#session?.counts === true;
+  }
+
+  /** Whether it is known to have never voted, and its votes never counted here. */
+  get isNew(): boolean {
+    return this.#session?.run !== undefined && !this.#session.hasVoted && this.#countedRun === undefined;
+  }
+
+  /** Connects, and checks what is found; warnings of its settings. */
+  async open(): Promise<string[]> {
+    const warnings = serverWarnings(await this.#connection.info());
+    await this.#checking;
+    if (this.#refusal) {
+      throw this.#refusal;
+    }
+    return warnings;
+  }
+
+  /** Runs a script within min(ttl / 10, 200 ms); without a ttl, within a second. */
+  async ask(script: Script, key: string, keys: readonly string[], args: readonly (string | number)[], ttlMs?: number): Promise<Answer> {
+    const session = this.#session;
+    const limitMs = ttlMs === undefined ? COMMAND_MS : Math.min(ttlMs / 10, LEASE_COMMAND_MS);
+    const reply = await this.#connection.run(script, key, keys, args, limitMs);
+    // A connection that was made anew meanwhile may have led to another run.
+    return { reply, counts: session !== undefined && session.counts && session === this.#session };
+  }
+
+  publish(channel: string, message: string): Promise<void> {
+    return this.#connection.publish(channel, message);
+  }
+
+  /** Why a vote does not count. */
+  whyNot(): LockStoreError {
+    const leftMs = this.#leftMs();
+    const why =
+      leftMs === undefined
+        ? (this.#refusal?.message ?? 'it is not known yet whether it restarted')
+        : `it restarted not long ago, and its votes count in ${Math.ceil(leftMs)} ms`;
+    return new LockStoreError(why, '', { unknown: true });
+  }
+
+  /** Asks anew whether it ever voted; the session in which it was asked. */
+  async look(): Promise<Session | undefined> {
+    const session = this.#session;
+    if (session?.run) {
+      await this.#recall(session, '');
+    }
+    return session === this.#session ? session : undefined;
+  }
+
+  /** Has the server remember that this run counts. One that is full does without. */
+  async remember(session: Session | undefined): Promise<void> {
+    if (session?.run && session === this.#session) {
+      await this.#recall(session, session.run.id).catch(() => undefined);
+    }
+  }
+
+  /** The votes given in this session count from here on. */
+  count(session: Session | undefined): void {
+    if (session?.run && session === this.#session) {
+      session.counts = true;
+      this.#countedRun = session.run.id;
+      clearTimeout(this.#timer);
+    }
+  }
+
+  close(): void {
+    clearTimeout(this.#timer);
+    this.#session = undefined;
+    this.wakeups.close();
+    this.#connection.close();
+  }
+
+  #ready(address: string): void {
+    this.#address = address;
+    this.wakeups.follow(address);
+    const session: Session = { run: undefined, checkedAt: 0, hasVoted: true, counts: false, warned: false };
+    this.#session = session;
+    this.#check(session);
+  }
+
+  #check(session: Session): void {
+    this.#refusal = undefined;
+    this.#checking = this.#judge(session).catch((error: LockError) => {
+      this.#refusal = error instanceof LockConfigurationError ? error : undefined;
+      this.#checkAgain(session);
+    });
+  }
+
+  async #judge(session: Session): Promise<void> {
+    session.run ??= runOf(await this.#connection.info());
+    session.checkedAt ||= performance.now();
+    const recorded = await this.#recall(session, '');
+    if (session !== this.#session) {
+      return;
+    }
+    const { id } = session.run;
+    if (id === this.#countedRun || id === recorded || this.#leftMs() === 0) {
+      this.count(session);
+      if (recorded !== id) {
+        await this.remember(session);
+      }
+      return;
+    }
+    this.#checkAgain(session);
+    this.#listener.checked();
+  }
+
+  /** Asks what the server remembers, and has it remember `run`, unless that is ''. */
+  async #recall(session: Session, run: string): Promise<string> {
+    const names = [`${this.#keys.prefix}:run:{0}`, this.#keys.fence('')];
+    const [recorded, hasVoted] = (await this.#connection.run(REMEMBER, '', names, [run], COMMAND_MS)) as readonly unknown[];
+    session.hasVoted = Number(hasVoted) === 1;
+    return String(recorded);
+  }
+
+  #checkAgain(session: Session): void {
+    if (session !== this.#session) {
+      return;
+    }
+    clearTimeout(this.#timer);
+    const leftMs = this.#leftMs() ?? AGAIN_MS;
+    this.#timer = setTimeout(
+      () => {
+        this.#warnOnce(session);
+        this.#check(session);
+      },
+      Math.min(AGAIN_MS, leftMs),
+    ).unref();
+  }
+
+  #warnOnce(session: Session): void {
+    const leftMs = this.#leftMs();
+    const why = leftMs === undefined ? this.#refusal?.message : leftMs > 0 && restarted(leftMs);
+    if (session === this.#session && !session.warned && why) {
+      session.warned = true;
+      this.#listener.warn(`${this.name} of the quorum: ${why}`);
+    }
+  }
+
+  /** Until every lease is over that an earlier run may have voted for, in milliseconds; undefined while nothing is known of this one. */
+  #leftMs(): number | undefined {
+    const session = this.#session;
+    return session?.run && Math.max(0, this.#longestLeaseMs - session.run.lastsMs - (performance.now() - session.checkedAt));
+  }
+}
+
+function restarted(leftMs: number): string {
+  return `it restarted not long ago, and may have forgotten locks. Its votes count in ${Math.ceil(leftMs / 1_000)} s.`;
+}

@@ -1,0 +1,40 @@
+import { LockConfigurationError, LockStoreError, type LockError } from '../core/errors.js';
+import { plainWords } from '../redis/redis-errors.js';
+import type { QuorumServer } from './quorum-server.js';
+
+/** Why a server is of no help with a question. */
+export interface Failure {
+  readonly server: QuorumServer;
+  readonly error: LockError;
+}
+
+/** The error of a question that too few servers answered. `cast` says whether one of them may have carried it out. */
+export function tooFew(key: string, answered: number, servers: number, failures: readonly Failure[], cast: boolean): LockError {
+  const majority = (servers + 1) / 2;
+  const refusals = failures.filter(({ error }) => error instanceof LockConfigurationError);
+  const [first] = refusals;
+  if (first && refusals.length > servers - majority) {
+    return atServer(first);
+  }
+  const subject = key === '' ? '' : `Lock "${key}": `;
+  const reasons = failures.map(({ server, error }) => `${server.name}: ${reasonOf(error)}`);
+  return new LockStoreError(
+    `${subject}${answered} of ${servers} servers answered, and ${majority} have to${answered < majority ? '' : ' alike'}. ` +
+      `${reasons.join('; ')}. Make sure that most of them run and can be reached from here.`,
+    key,
+    { cause: failures[0]?.error.cause, unknown: cast || failures.some(({ error }) => error instanceof LockStoreError && error.unknown) },
+  );
+}
+
+/** The same error, which says at which server. */
+export function atServer({ server, error }: Failure): LockError {
+  const message = `${server.name} of the quorum: ${error.message}`;
+  const { cause } = error;
+  return error instanceof LockStoreError
+    ? new LockStoreError(message, error.key, { cause, unknown: error.unknown })
+    : new LockConfigurationError(message, error.key, { cause });
+}
+
+function reasonOf({ cause, message }: LockError): string {
+  return cause instanceof Error ? plainWords(cause.message) : message;
+}
