@@ -68,6 +68,7 @@ export const STORES: Readonly<Record<string, StoreKind>> = {
   },
   quorum: {
     keepsOrder: false,
+    hasServers: true,
     start: async () => quorumPlace(await RedisQuorum.start()),
   },
 };
@@ -77,9 +78,15 @@ function quorumPlace(servers: RedisQuorum): StorePlace {
   return {
     async connect() {
       const store = new QuorumLockStore(servers.urls);
-      await store.open({ prefix: 'lock', warn: failOnWarning });
+      await store.open({ prefix: 'lock', warn: (message) => message.includes('restarted') || failOnWarning(message) });
       stores.push(store);
       return store;
+    },
+    servers: {
+      ...redisServers(servers.servers),
+      // As many as may be away.
+      keepLocks: true,
+      restart: (ms) => redisServers(servers.servers.slice(0, 2)).restart(ms),
     },
     async stop() {
       await Promise.all(stores.map((store) => store.close()));
