@@ -1,1 +1,4 @@
-export {};
+export { PostgresLockStore } from './postgres-lock-store.js';
+export type { ListenAddress, PostgresLockStoreOptions } from './postgres-lock-store.options.js';
+export type { PostgresPool } from './postgres-pool.js';
+export { schemaSql, type SchemaOptions } from './schema.js';

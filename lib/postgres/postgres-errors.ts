@@ -1,0 +1,89 @@
+import { LockConfigurationError, LockStoreError, type LockError } from '../core/errors.js';
+
+/** A statement that got no reply in time; whether it was carried out is unknown. */
+export class StatementTimeout extends Error {
+  constructor(limitMs: number) {
+    super(`no reply within ${Math.round(limitMs)} ms`);
+  }
+}
+
+/** The statement was not sent, because there was no connection for it. */
+export class NotSent extends Error {
+  constructor(message: string, cause?: Error) {
+    super(message, { cause });
+  }
+}
+
+/** SQLSTATE codes that stay the same however often the statement is repeated: https://www.postgresql.org/docs/current/errcodes-appendix.html. */
+const HOPELESS = /^(22|28|3D|3F|42)/;
+/** Two transactions that got in each other's way: nothing was done, and the statement may be sent again at once. */
+const CONFLICT = /^40(001|P01)$/;
+/** The connection was ended: the last statement may have been committed before. */
+const ENDED = /^(08|57P|XX)/;
+
+/** The SQLSTATE of an error that the server answered. */
+function stateOf(error: Error): string | undefined {
+  return 'code' in error && 'severity' in error && typeof error.code === 'string' ? error.code : undefined;
+}
+
+/** Whether the server answered, and its connection can be used again. */
+export function isRefusal(error: Error): boolean {
+  return stateOf(error) !== undefined && 'severity' in error && error.severity === 'ERROR';
+}
+
+/** Whether the statement may be sent again at once. */
+export function isConflict(error: unknown): boolean {
+  return error instanceof Error && CONFLICT.test(stateOf(error) ?? '');
+}
+
+/**
+ * The error of a failed statement. An error that the server answered is a known failure, except one that ended the connection; a
+ * timeout or a broken connection leaves it unknown whether the statement was carried out.
+ */
+export function toLockError(error: unknown, key: string, schema: string): LockError {
+  const failure = error instanceof Error ? error : new Error(String(error));
+  const notSent = failure instanceof NotSent;
+  const source = notSent && failure.cause instanceof Error ? failure.cause : failure;
+  const cause = copyOf(source);
+  const state = stateOf(source) ?? '';
+  const subject = key === '' ? '' : `Lock "${key}": `;
+  if (HOPELESS.test(state)) {
+    return new LockConfigurationError(`${subject}PostgreSQL refused: ${cause.message}. ${cureOf(state, schema)}`, key, { cause });
+  }
+  if (notSent || (state !== '' && !ENDED.test(state))) {
+    const said = notSent ? `there is no connection: ${cause.message}` : cause.message;
+    return new LockStoreError(`${subject}PostgreSQL failed: ${said}. The call may be repeated once that is over.`, key, {
+      cause,
+      unknown: false,
+    });
+  }
+  return new LockStoreError(
+    `${subject}PostgreSQL did not answer: ${cause.message}. Make sure that it runs and can be reached from here.`,
+    key,
+    {
+      cause,
+      unknown: true,
+    },
+  );
+}
+
+/** The server adds details to its errors, and with them the values of the statement, which must not reach a log. */
+function copyOf(error: Error): Error {
+  // Where a host has several addresses, Node says what was wrong with each, and nothing in all.
+  const [first] = error instanceof AggregateError ? (error.errors as Error[]) : [];
+  const copy = new Error((error.message || first?.message || error.name).replace(/\.$/, ''));
+  copy.name = error.name;
+  return 'code' in error ? Object.assign(copy, { code: error.code }) : copy;
+}
+
+function cureOf(state: string, schema: string): string {
+  if (state.startsWith('28') || state.startsWith('3D')) {
+    return 'Correct the user, password and database of the pool given to PostgresLockStore.';
+  }
+  if (state === '42501') {
+    return `Grant the user USAGE on the schema "${schema}", and SELECT, INSERT, UPDATE and DELETE on its tables.`;
+  }
+  return state.startsWith('22')
+    ? 'The database of the locks needs the encoding UTF8.'
+    : `Call ensureSchema() of the store, or run what schemaSql() returns, to create the schema "${schema}" in its present version.`;
+}

@@ -1,0 +1,25 @@
+import { createHash } from 'node:crypto';
+
+/** The names of keys in the table: framed, so that no prefix and key read like others. */
+export class PostgresKeys {
+  readonly prefix: string;
+
+  constructor(prefix: string) {
+    this.prefix = `${prefix}:{`;
+  }
+
+  /** PostgreSQL stores every character but NUL. */
+  row(key: string): string {
+    return `${this.prefix}${key.replaceAll('%', '%25').replaceAll('\0', '%00')}}`;
+  }
+
+  /** The key that a row is for. */
+  key(row: string): string {
+    return row.slice(this.prefix.length, -1).replaceAll('%00', '\0').replaceAll('%25', '%');
+  }
+}
+
+/** Which of several databases a key lives in: part of how locks are placed, so it never changes. */
+export function databaseOf(key: string, count: number): number {
+  return count === 1 ? 0 : createHash('sha256').update(key).digest().readUInt32BE() % count;
+}

@@ -1,0 +1,50 @@
+/** What the store uses of a connection of a pool. */
+export interface PostgresClient {
+  query(query: PostgresQuery, answered: (error: Error | null | undefined, result: PostgresResult) => void): void;
+  on(event: 'error', listener: (error: Error) => void): unknown;
+  removeListener(event: 'error', listener: (error: Error) => void): unknown;
+  /** `'I'` outside of a transaction; newer versions of `pg` tell. */
+  getTransactionStatus?(): string | null;
+  /** Gives the connection back, or ends it. */
+  release(end?: boolean | Error): void;
+}
+
+/** One statement, with the texts that the server answers. */
+export interface PostgresQuery {
+  readonly text: string;
+  readonly values?: readonly unknown[];
+  readonly rowMode: 'array';
+  readonly types: { getTypeParser(): (value: string) => string };
+}
+
+export interface PostgresResult {
+  readonly rows: readonly (readonly (string | null)[])[];
+}
+
+/** A pool of `pg`. Recognised by what it can do, so that pools of another copy of `pg` are taken as well. */
+export interface PostgresPool {
+  connect(): Promise<unknown>;
+  query(text: string): Promise<unknown>;
+  on(event: 'error', listener: (error: Error) => void): unknown;
+  removeListener(event: 'error', listener: (error: Error) => void): unknown;
+  readonly options: object;
+}
+
+/** What else a pool of `pg` has. */
+export interface PoolState {
+  readonly options: { readonly max?: number };
+  readonly totalCount?: number;
+  readonly idleCount?: number;
+  readonly Client?: unknown;
+}
+
+export function isPool(value: unknown): value is PostgresPool {
+  const pool = value as Partial<PostgresPool> | null | undefined;
+  return (
+    typeof pool?.connect === 'function' &&
+    typeof pool.query === 'function' &&
+    typeof pool.on === 'function' &&
+    typeof pool.options === 'object' &&
+    pool.options !== null
+  );
+}

@@ -1,0 +1,83 @@
+import { LockConfigurationError } from '../core/errors.js';
+import { FUNCTIONS } from './functions.js';
+
+/** Rises with every change of the tables and functions that processes of another version could not work with. */
+export const SCHEMA_VERSION = 1;
+
+/** Where the locks are in a database. */
+export interface SchemaOptions {
+  /** The schema of the tables and functions, which is theirs alone. Default: `'distributed_lock'`. */
+  schema?: string | undefined;
+}
+
+/** Rows of `lease` change all the time, and their key never: with room on its page, a change touches no index. */
+const TABLES = `CREATE TABLE IF NOT EXISTS SCHEMA.lease (
+  key text COLLATE "C" PRIMARY KEY,
+  owner text,
+  fence bigint NOT NULL DEFAULT 0,
+  ttl_ms bigint,
+  since timestamptz,
+  holder text,
+  ends timestamptz NOT NULL,
+  holds text[],
+  processes text[],
+  turn text,
+  queue text[],
+  polling text[],
+  queue_ends timestamptz
+) WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0.05);
+
+CREATE TABLE IF NOT EXISTS SCHEMA.done (
+  hold text COLLATE "C" PRIMARY KEY,
+  answer int NOT NULL,
+  ends timestamptz NOT NULL
+) WITH (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 5000);
+
+CREATE INDEX IF NOT EXISTS done_ends ON SCHEMA.done (ends);`;
+
+/**
+ * The SQL that creates or updates the tables and functions of the locks, for those who migrate by hand: what `ensureSchema()` runs.
+ * It may be run again, and drops no data. It is a transaction of its own. Throws `LockConfigurationError` for a name that is none.
+ */
+export function schemaSql(options: SchemaOptions = {}): string {
+  const schema = checkSchema(options.schema);
+  return [begin(schema), TABLES, ...FUNCTIONS, commit].map((sql) => qualified(sql, schema)).join('\n\n');
+}
+
+/** Puts the schema before the names of SQL that has `SCHEMA.` there. */
+export function qualified(sql: string, schema: string): string {
+  return sql.replaceAll('SCHEMA.', `"${schema}".`);
+}
+
+/** The name as it is; throws `LockConfigurationError` for one that would have to be escaped. */
+export function checkSchema(schema: unknown = 'distributed_lock'): string {
+  if (typeof schema !== 'string' || !/^(?!pg_)[a-z_][a-z0-9_]{0,62}$/.test(schema)) {
+    throw new LockConfigurationError(
+      `PostgresLockStore: schema is ${JSON.stringify(schema)}. Use up to 63 small letters, digits and underscores, such as 'distributed_lock'.`,
+    );
+  }
+  return schema;
+}
+
+/** One process after the other, since many may create it at once; and none undoes what a later version has made. */
+function begin(schema: string): string {
+  return `BEGIN;
+
+DO $do$
+BEGIN
+  PERFORM pg_advisory_xact_lock(hashtextextended('distributed_lock schema ${schema}', 0));
+  IF to_regnamespace('"${schema}"') IS NULL THEN
+    CREATE SCHEMA "${schema}";
+  ELSIF to_regprocedure('SCHEMA.version()') IS NOT NULL THEN
+    IF SCHEMA.version() > ${SCHEMA_VERSION} THEN
+      RAISE EXCEPTION 'the schema "${schema}" has version %, and this library knows ${SCHEMA_VERSION}: use the later one', SCHEMA.version();
+    END IF;
+  END IF;
+END
+$do$;`;
+}
+
+const commit = `CREATE OR REPLACE FUNCTION SCHEMA.version() RETURNS int LANGUAGE sql IMMUTABLE AS 'SELECT ${SCHEMA_VERSION}';
+
+COMMIT;
+`;

@@ -1,0 +1,61 @@
+import { LockConfigurationError } from '../core/errors.js';
+import { SCHEMA_VERSION } from './schema.js';
+
+/** The oldest version with all that the functions use. */
+const OLDEST = 120_000;
+
+/** What is asked of a server at the start; `$1` is the schema. */
+export const CHECK = `
+SELECT current_setting('server_version_num'), current_setting('fsync'), current_setting('synchronous_commit'),
+  current_setting('server_encoding'), pg_is_in_recovery()::text, to_regprocedure(quote_ident($1) || '.version()') IS NOT NULL,
+  (
+    SELECT string_agg(privilege || ' on ' || relname, ', ')
+    FROM pg_class, unnest(ARRAY['SELECT', 'INSERT', 'UPDATE', 'DELETE']) AS privilege
+    WHERE relnamespace = to_regnamespace(quote_ident($1)) AND relname IN ('lease', 'done') AND NOT has_table_privilege(oid, privilege)
+  )
+`;
+
+/** What is worth a warning in the reply to CHECK; throws `LockConfigurationError` for a server that cannot have locks. */
+export function serverWarnings(row: readonly (string | null)[], schema: string): string[] {
+  const [version, fsync, commit, encoding, isStandby, hasSchema, missing] = row;
+  if (Number(version) < OLDEST) {
+    throw new LockConfigurationError(`PostgresLockStore: the server has version ${version}. Use PostgreSQL ${OLDEST / 10_000} or later.`);
+  }
+  if (encoding !== 'UTF8') {
+    throw new LockConfigurationError(
+      `PostgresLockStore: the database has the encoding ${encoding}. Use one with UTF8, which can store every key.`,
+    );
+  }
+  if (hasSchema !== 't') {
+    throw new LockConfigurationError(
+      `PostgresLockStore: the database has no locks in the schema "${schema}". Call ensureSchema() of the store, or run what schemaSql() returns.`,
+    );
+  }
+  if (typeof missing === 'string') {
+    throw new LockConfigurationError(`PostgresLockStore: the user lacks ${missing}. Grant that in the schema "${schema}".`);
+  }
+  const warnings: string[] = [];
+  if (isStandby === 'true') {
+    warnings.push(
+      'PostgreSQL is a read-only standby. Locked calls fail until it is promoted; make sure that the pool leads to the primary.',
+    );
+  }
+  if (fsync === 'off' || commit === 'off') {
+    const setting = fsync === 'off' ? 'fsync' : 'synchronous_commit';
+    warnings.push(`PostgreSQL may lose locks in a crash (${setting} is off). Set it to on for the database of the locks.`);
+  }
+  return warnings;
+}
+
+/** Throws `LockConfigurationError` for tables and functions of another version. */
+export function checkVersion(version: number, schema: string): void {
+  if (version !== SCHEMA_VERSION) {
+    const cure =
+      version < SCHEMA_VERSION
+        ? 'Call ensureSchema() of the store, or run what schemaSql() returns.'
+        : 'Use the later version of nestjs-distributed-lock that made it.';
+    throw new LockConfigurationError(
+      `PostgresLockStore: the schema "${schema}" has version ${version}, and this library needs ${SCHEMA_VERSION}. ${cure}`,
+    );
+  }
+}
