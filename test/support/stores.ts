@@ -1,8 +1,11 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { LockStore } from '../../lib/core/lock-store';
 import { MemoryLockStore } from '../../lib/memory/memory-lock-store';
+import { PostgresLockStore, type PostgresPool } from '../../lib/postgres/index';
 import { QuorumLockStore } from '../../lib/quorum/quorum-lock-store';
 import { RedisLockStore } from '../../lib/redis/redis-lock-store';
+import { PglitePool } from './pglite-pool';
+import { PostgresServer } from './postgres-server';
 import { RedisQuorum } from './redis-quorum';
 import { RedisServer } from './redis-server';
 
@@ -32,6 +35,8 @@ interface StoreKind {
   readonly keepsOrder: boolean;
   /** Whether it lives in servers, to which something may happen. */
   readonly hasServers: boolean;
+  /** Whether it is only for development, and too slow for more than the contracts. */
+  readonly isSlow?: boolean;
   start(): Promise<StorePlace>;
 }
 
@@ -71,7 +76,78 @@ export const STORES: Readonly<Record<string, StoreKind>> = {
     hasServers: true,
     start: async () => quorumPlace(await RedisQuorum.start()),
   },
+  postgres: {
+    keepsOrder: true,
+    hasServers: true,
+    async start() {
+      const server = await PostgresServer.start(MANY_LISTENERS);
+      return postgresPlace(server.pool({ max: 20 }), server);
+    },
+  },
+  'postgres on several databases': {
+    keepsOrder: true,
+    hasServers: true,
+    async start() {
+      const server = await PostgresServer.start(MANY_LISTENERS);
+      const pools = ['one', 'two', 'three'].map(async (database) => {
+        await server.query(`CREATE DATABASE ${database}`);
+        return server.pool({ max: 20, connectionString: server.url.replace(/postgres$/, database) });
+      });
+      return postgresPlace(await Promise.all(pools), server);
+    },
+  },
+  pglite: {
+    keepsOrder: true,
+    hasServers: false,
+    isSlow: true,
+    async start() {
+      const pool = new PglitePool();
+      const place = postgresPlace(pool);
+      return { ...place, stop: () => place.stop().then(() => pool.end()) };
+    },
+  },
 };
+
+/** Each store has a connection of its own for each database, until the end of the suite. */
+const MANY_LISTENERS = 'max_connections=1000';
+
+function postgresPlace(pools: PostgresPool | PostgresPool[], server?: PostgresServer): StorePlace {
+  const stores: PostgresLockStore[] = [];
+  return {
+    async connect() {
+      const store = new PostgresLockStore(pools);
+      await store.ensureSchema();
+      // The servers of the tests do without fsync.
+      await store.open({ prefix: 'lock', warn: (message) => message.includes('(fsync is off)') || failOnWarning(message) });
+      stores.push(store);
+      return store;
+    },
+    ...(server && { servers: postgresServers(server) }),
+    async stop() {
+      await Promise.all(stores.map((store) => store.close()));
+      await server?.stop();
+    },
+  };
+}
+
+function postgresServers(server: PostgresServer): StoreServers {
+  return {
+    keepLocks: true,
+    async cut() {
+      await server.terminateBackends();
+    },
+    async stall(ms) {
+      server.pause();
+      await sleep(ms);
+      server.resume();
+    },
+    async restart(ms) {
+      await server.kill();
+      await sleep(ms);
+      await server.start();
+    },
+  };
+}
 
 function quorumPlace(servers: RedisQuorum): StorePlace {
   const stores: QuorumLockStore[] = [];
