@@ -2,7 +2,7 @@ import { LEAST_TTL_MS, parseCall, type LockOptions } from './core/call.js';
 import { parseDuration, type Duration } from './core/duration.js';
 import { LockConfigurationError, LockNotAcquiredError } from './core/errors.js';
 import type { Lock } from './core/lock.js';
-import { checkKey, describe } from './core/lock-key.js';
+import { checkKey, checkKeys } from './core/lock-key.js';
 import type { OpenOptions, StoredLock } from './core/lock-store.js';
 import { Locks, type LocksSettings } from './core/locks.js';
 import { giveLockService } from './locked-instance.js';
@@ -88,7 +88,7 @@ export class LockService {
     const call = parseCall(onBusy === 'skip' && options.wait === undefined ? { ...options, wait: 0 } : options, this.#defaults, place);
     let frame;
     try {
-      frame = await this.#locks.enter(keysOf(key, place), call, false);
+      frame = await this.#locks.enter(checkKeys(key, place), call, false);
     } catch (error) {
       if (onBusy === 'throw' || !(error instanceof LockNotAcquiredError) || error.reason === 'aborted' || error.reason === 'cycle') {
         throw error;
@@ -104,7 +104,7 @@ export class LockService {
    */
   async acquire(key: string | readonly string[], options: LockOptions = DEFAULT_OPTIONS): Promise<Lock> {
     const place = placeOf(options, 'acquire');
-    return this.#locks.enter(keysOf(key, place), parseCall(options, this.#defaults, place), true);
+    return this.#locks.enter(checkKeys(key, place), parseCall(options, this.#defaults, place), true);
   }
 
   /** The same without waiting: null where the lock is taken or others wait for it. */
@@ -172,17 +172,6 @@ export class LockService {
     await this.#locks.shutdown();
     await this.#locks.store.close();
   }
-}
-
-/** Sorted by code units, each once: two calls that want the same keys take them in the same order. */
-function keysOf(key: string | readonly string[], place: string): readonly string[] {
-  if (typeof key === 'string') {
-    return [checkKey(key, place)];
-  }
-  if (!Array.isArray(key) || key.length === 0) {
-    throw new LockConfigurationError(`${place}: the key is ${describe(key)}. Pass a text, or a list of at least one.`);
-  }
-  return [...new Set((key as readonly string[]).map((one) => checkKey(one, place)))].toSorted();
 }
 
 function placeOf(options: LockOptions, method: string): string {

@@ -1,4 +1,4 @@
-import { LockKeyError } from './errors.js';
+import { LockConfigurationError, LockKeyError } from './errors.js';
 
 /** The longest key, in bytes of UTF-8. */
 const LONGEST_KEY = 1024;
@@ -29,6 +29,20 @@ export function checkKey(key: unknown, place: string): string {
     );
   }
   return key;
+}
+
+/**
+ * The keys that a caller named, checked and sorted by code units, each once: two calls that want the same keys take them in
+ * the same order. Throws `LockKeyError` as `checkKey` does, and `LockConfigurationError` where there is none.
+ */
+export function checkKeys(key: string | readonly string[], place: string): readonly string[] {
+  if (typeof key === 'string') {
+    return [checkKey(key, place)];
+  }
+  if (!Array.isArray(key) || key.length === 0) {
+    throw new LockConfigurationError(`${place}: the key is ${describe(key)}. Pass a text, or a list of at least one.`);
+  }
+  return [...new Set((key as readonly string[]).map((one) => checkKey(one, place)))].toSorted();
 }
 
 /**
