@@ -1,0 +1,230 @@
+import { PGlite } from '@electric-sql/pglite';
+import { inspect } from 'node:util';
+import type { Pool } from 'pg';
+import { DataSource } from 'typeorm';
+import { LockConfigurationError, LockKeyError, LockNotAcquiredError, LockStoreError } from '../../lib/core/errors';
+import { withRowLock, type RowLockClient } from '../../lib/postgres/row-lock';
+import { rowLockSql } from '../../lib/postgres/row-lock-table';
+import { inTransaction } from '../support/in-transaction';
+import { PostgresServer } from '../support/postgres-server';
+import { Random } from '../support/random';
+import { until } from '../support/until';
+
+let server: PostgresServer;
+let pool: Pool;
+
+beforeAll(async () => {
+  server = await PostgresServer.start();
+  await server.query(rowLockSql());
+  pool = server.pool();
+});
+afterAll(() => server.stop());
+
+const never = (): never => {
+  throw new Error('The body ran.');
+};
+
+/** Without what a client of pg knows of its transaction: what other libraries offer. */
+function plain(client: RowLockClient): RowLockClient {
+  return { query: (text, values) => client.query(text, values) };
+}
+
+describe('outside of a transaction', () => {
+  const refused = {
+    code: 'LOCK_CONFIGURATION',
+    message: expect.stringContaining('Pass the client on which BEGIN was called, not a pool.'),
+  };
+
+  test('a pool is refused', async () => {
+    await expect(withRowLock(pool, 'k', never)).rejects.toMatchObject(refused);
+  });
+
+  test('a client is refused, also before and after a transaction of its own', async () => {
+    const client = await pool.connect();
+    for (const one of [client, plain(client)]) {
+      await expect(withRowLock(one, 'k', never)).rejects.toMatchObject(refused);
+      await client.query('BEGIN');
+      expect(await withRowLock(one, 'k', () => 'inside')).toBe('inside');
+      await client.query('COMMIT');
+      await expect(withRowLock(one, 'k', never)).rejects.toMatchObject(refused);
+    }
+    client.release();
+  });
+
+  test('a client is not refused where BEGIN went out just before, or together with the first statement', async () => {
+    const client = await pool.connect();
+    for (const one of [client, plain(client)]) {
+      for (const begin of ['BEGIN', 'BEGIN; SELECT 1', 'START TRANSACTION ISOLATION LEVEL READ COMMITTED']) {
+        const begun = client.query(begin);
+        expect(await withRowLock(one, 'k', () => 'inside')).toBe('inside');
+        await begun;
+        await client.query('COMMIT');
+      }
+    }
+    client.release();
+  });
+
+  test('what is no client at all is refused', async () => {
+    for (const client of [undefined, null, {}, 'postgres://127.0.0.1']) {
+      await expect(withRowLock(client as unknown as RowLockClient, 'k', never)).rejects.toThrow('the client has no query(text, values)');
+    }
+  });
+});
+
+describe('a transaction that cannot hold the lock', () => {
+  test.each(['REPEATABLE READ', 'SERIALIZABLE'])('%s is refused: it would read from before the lock', async (level) => {
+    const call = inTransaction(pool, (client) => withRowLock(client, 'k', never), `BEGIN ISOLATION LEVEL ${level}`);
+    await expect(call).rejects.toMatchObject({ code: 'LOCK_CONFIGURATION', message: expect.stringContaining('Use READ COMMITTED') });
+  });
+
+  test('one that is read-only is refused', async () => {
+    const call = inTransaction(pool, (client) => withRowLock(client, 'k', never), 'BEGIN READ ONLY');
+    await expect(call).rejects.toMatchObject({ code: 'LOCK_CONFIGURATION', message: expect.stringContaining('read-only') });
+  });
+
+  test('one that is aborted already gets the error of the database', async () => {
+    const call = inTransaction(pool, async (client) => {
+      await client.query('SELECT 1 / 0').catch(() => undefined);
+      await withRowLock(client, 'k', never);
+    });
+    await expect(call).rejects.toMatchObject({ code: 'LOCK_STORE', unknown: false, cause: { code: '25P02' } });
+  });
+});
+
+describe('what the database says', () => {
+  test('a missing table is named with its cure', async () => {
+    for (const wrap of [plain, (client: RowLockClient) => client]) {
+      const call = inTransaction(pool, (client) => withRowLock(wrap(client), 'k', never, { schema: 'other' }));
+      await expect(call).rejects.toThrow(
+        'the table of row locks is missing in the schema "other". Call ensureSchema() of PostgresLockStore, or run what rowLockSql() returns.',
+      );
+      await expect(call).rejects.toThrow(LockConfigurationError);
+    }
+  });
+
+  test('the smallest rights suffice, and the error without them names them', async () => {
+    await server.query('CREATE ROLE clerk LOGIN');
+    const clerks = server.pool({ connectionString: server.urlFor('clerk') });
+    const call = () => inTransaction(clerks, (client) => withRowLock(plain(client), 'k', () => 'inside'));
+    await expect(call()).rejects.toThrow(
+      'Grant USAGE on the schema "distributed_lock", and SELECT, INSERT and UPDATE on its table row_lock.',
+    );
+    await server.query('GRANT USAGE ON SCHEMA distributed_lock TO clerk');
+    await expect(call()).rejects.toThrow(LockConfigurationError);
+    await server.query('GRANT SELECT, INSERT, UPDATE ON distributed_lock.row_lock TO clerk');
+    expect(await call()).toBe('inside');
+  });
+
+  test('a statement_timeout that is shorter than wait is no busy lock', async () => {
+    await inTransaction(pool, (holder) =>
+      withRowLock(holder, 'k', async () => {
+        const call = inTransaction(pool, async (client) => {
+          await client.query("SET LOCAL statement_timeout = '100ms'");
+          await withRowLock(client, 'k', never);
+        });
+        await expect(call).rejects.toMatchObject({ code: 'LOCK_STORE', unknown: false, cause: { code: '57014' } });
+      }),
+    );
+  });
+
+  test('a connection that is lost while it waits is an error of the store', async () => {
+    await inTransaction(pool, (holder) =>
+      withRowLock(holder, 'k', async () => {
+        const call = inTransaction(pool, (client) => withRowLock(client, 'k', never, { wait: '15s' }));
+        const refused = expect(call).rejects.toThrow(LockStoreError);
+        await until('a connection that waits', async () => (await server.terminateBackends("wait_event_type = 'Lock'")) === 1);
+        await refused;
+      }),
+    );
+  });
+});
+
+describe('keys', () => {
+  test('of all kinds are apart from each other', async () => {
+    const keys = [
+      'a',
+      'A',
+      'a ',
+      '%',
+      '%00',
+      '\0',
+      '%25',
+      '\u0001',
+      'ü',
+      'u\u0308',
+      "'; DROP TABLE row_lock; --",
+      '"',
+      '\\',
+      '{}',
+      '{a,b}',
+      'NULL',
+    ];
+    const nested = (client: RowLockClient, [key, ...rest]: readonly string[]): Promise<number> =>
+      withRowLock(client, key as string, async () => 1 + (rest.length > 0 ? await nested(client, rest) : 0), { wait: 0 });
+    expect(await inTransaction(pool, (client) => nested(client, keys))).toBe(keys.length);
+    const [row] = await server.query<{ count: number }>('SELECT count(*)::integer FROM distributed_lock.row_lock');
+    await inTransaction(pool, (client) => withRowLock(client, keys, () => undefined));
+    expect(await server.query('SELECT count(*)::integer FROM distributed_lock.row_lock')).toEqual([row]);
+    expect(row?.count).toBeGreaterThanOrEqual(keys.length);
+  });
+
+  test('of the greatest length fit into the index, whatever they are made of', async () => {
+    const random = new Random(5);
+    const everyControl = Array.from({ length: 1_024 }, () => String.fromCharCode(random.whole(0, 31))).join('');
+    for (const key of [everyControl, '%'.repeat(1_024), '語'.repeat(341), 'x'.repeat(1_024)]) {
+      expect(await inTransaction(pool, (client) => withRowLock(client, key, () => 'inside'))).toBe('inside');
+    }
+  });
+
+  test('that no store could keep are refused before the database is asked', async () => {
+    const asked: string[] = [];
+    const client: RowLockClient = {
+      query: async (text) => {
+        asked.push(text);
+      },
+    };
+    for (const key of ['', 'x'.repeat(1_025), '\ud800', ['a', ''], undefined as unknown as string[]]) {
+      await expect(withRowLock(client, key, never)).rejects.toThrow(key === undefined ? LockConfigurationError : LockKeyError);
+    }
+    await expect(withRowLock(client, [], never)).rejects.toThrow(LockConfigurationError);
+    await expect(withRowLock(client, 'k', never, { wait: -1 })).rejects.toThrow('withRowLock: wait is -1');
+    await expect(withRowLock(client, 'k', never, { schema: '' })).rejects.toThrow('withRowLock: schema is ""');
+    await expect(withRowLock(client, 'k', undefined as unknown as () => void)).rejects.toThrow('there is no function to run');
+    expect(asked).toEqual([]);
+  });
+
+  test('lie in the schema that was named, whatever it is called', async () => {
+    const schema = 'A "strange"; name';
+    await server.query(rowLockSql(schema));
+    await server.query(rowLockSql(schema));
+    await inTransaction(pool, (client) => withRowLock(client, 'here', () => undefined, { schema }));
+    expect(await server.query('SELECT key FROM "A ""strange""; name".row_lock')).toEqual([{ key: 'here' }]);
+  });
+});
+
+describe('other libraries', () => {
+  test('TypeORM: the manager of a transaction locks, a data source is refused, and errors carry no values', async () => {
+    const source = await new DataSource({ type: 'postgres', url: server.url }).initialize();
+    try {
+      await source.transaction((manager) =>
+        withRowLock(manager, 'of typeorm', async () => {
+          const other = source.transaction((waiter) => withRowLock(waiter, 'of typeorm', never, { wait: 50 }));
+          const refusal: unknown = await other.catch((error: unknown) => error);
+          expect(refusal).toBeInstanceOf(LockNotAcquiredError);
+          expect(inspect((refusal as Error).cause, { depth: 9 })).not.toContain('of typeorm');
+        }),
+      );
+      await expect(withRowLock(source, 'k', never)).rejects.toThrow('not inside a transaction');
+    } finally {
+      await source.destroy();
+    }
+  });
+
+  test('PGlite: a transaction locks, the database itself is refused', async () => {
+    const database = await PGlite.create();
+    await database.exec(rowLockSql());
+    expect(await database.transaction((transaction) => withRowLock(transaction, ['a', 'b'], () => 'inside'))).toBe('inside');
+    await expect(withRowLock(database, 'k', never)).rejects.toThrow('not inside a transaction');
+    await database.close();
+  });
+});
