@@ -12,6 +12,7 @@ import { script } from './script.js';
  * A queue is a ZSET: place → its number. A place is called `<process>:<name>`; the number of one that polls ends in .5:
  * that nobody hears its message does not mean that it is gone.
  */
+
 /** For how long a lock is reserved for the process whose turn it is, in milliseconds. */
 const CLAIM_MS = 1_000;
 /** For how long a queue stays that nobody probes, in milliseconds. */
