@@ -122,7 +122,7 @@ export class Ballot {
     } else if (answered + this.#missing < majority) {
       this.#outcome = 'failed';
       const cast = this.#stored.size > 0 || this.#possible.size > 0;
-      this.#reject(tooFew(this.#key, answered, servers.length, this.#failures, cast));
+      this.#reject(tooFew(this.#key, servers.length, this.#failures, cast));
     }
   }
 

@@ -50,7 +50,7 @@ export class Quorum {
         if (verdict !== undefined) {
           resolve(verdict);
         } else if (given.length + missing < this.majority || missing === 0) {
-          reject(tooFew(key, given.length, this.servers.length, failures, given.length > 0));
+          reject(tooFew(key, this.servers.length, failures, given.length > 0));
         }
       };
       for (const server of this.servers) {

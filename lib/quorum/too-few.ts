@@ -8,19 +8,20 @@ export interface Failure {
   readonly error: LockError;
 }
 
-/** The error of a question that too few servers answered. `cast` says whether one of them may have carried it out. */
-export function tooFew(key: string, answered: number, servers: number, failures: readonly Failure[], cast: boolean): LockError {
-  const majority = (servers + 1) / 2;
+/** The error of a question that has no answer from a majority. `cast` says whether one of the servers may have carried it out. */
+export function tooFew(key: string, servers: number, failures: readonly Failure[], cast: boolean): LockError {
+  const most = (servers - 1) / 2;
   const refusals = failures.filter(({ error }) => error instanceof LockConfigurationError);
   const [first] = refusals;
-  if (first && refusals.length > servers - majority) {
+  if (first && refusals.length > most) {
     return atServer(first);
   }
   const subject = key === '' ? '' : `Lock "${key}": `;
+  const why = failures.length > most ? `no more than ${most} may be missing` : 'the others do not agree';
   const reasons = failures.map(({ server, error }) => `${server.name}: ${reasonOf(error)}`);
   return new LockStoreError(
-    `${subject}${answered} of ${servers} servers answered, and ${majority} have to${answered < majority ? '' : ' alike'}. ` +
-      `${reasons.join('; ')}. Make sure that most of them run and can be reached from here.`,
+    `${subject}${failures.length} of ${servers} servers gave no answer that counts, and ${why}. ${reasons.join('; ')}. ` +
+      'Make sure that most of them run and can be reached from here.',
     key,
     { cause: failures[0]?.error.cause, unknown: cast || failures.some(({ error }) => error instanceof LockStoreError && error.unknown) },
   );

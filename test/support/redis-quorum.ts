@@ -1,36 +1,57 @@
 import { RedisServer } from './redis-server';
+import { TcpProxy } from './tcp-proxy';
 
-/** Five real and independent servers of the test's own. */
+const PLACES = [0, 1, 2, 3, 4] as const;
+
+/** Five real and independent servers of the test's own, each behind a proxy. */
 export class RedisQuorum {
   readonly servers: readonly RedisServer[];
+  readonly proxies: readonly TcpProxy[];
 
-  private constructor(servers: readonly RedisServer[]) {
+  private constructor(servers: readonly RedisServer[], proxies: readonly TcpProxy[]) {
     this.servers = servers;
+    this.proxies = proxies;
   }
 
-  static async start(...args: string[]): Promise<RedisQuorum> {
-    return new RedisQuorum(await Promise.all(Array.from({ length: 5 }, () => RedisServer.start(...args))));
+  static async start(startServer: (place: number) => Promise<RedisServer> = () => RedisServer.start()): Promise<RedisQuorum> {
+    const servers = await Promise.all(PLACES.map((place) => startServer(place)));
+    return new RedisQuorum(servers, await proxiesOf(servers));
   }
 
+  /** The servers themselves. */
   get urls(): string[] {
     return this.servers.map(({ url }) => url);
   }
 
-  /** A server by its place. */
-  at(place: number): RedisServer {
-    const server = this.servers[place];
-    if (!server) {
-      throw new Error(`the quorum has no server at ${place}`);
-    }
-    return server;
+  /** The same by way of the proxies. */
+  get proxied(): string[] {
+    return this.proxies.map(({ url }) => url);
   }
 
-  /** The same question to each server that runs, by their places. */
-  async each<T>(ask: (server: RedisServer) => Promise<T>): Promise<T[]> {
-    return Promise.all(this.servers.map((server) => ask(server)));
+  at(place: number): RedisServer {
+    return this.servers[place] as RedisServer;
+  }
+
+  proxy(place: number): TcpProxy {
+    return this.proxies[place] as TcpProxy;
+  }
+
+  /** Further proxies, for a store that is to have its own faults. The caller stops them. */
+  moreProxies(): Promise<TcpProxy[]> {
+    return proxiesOf(this.servers);
+  }
+
+  /** The fence of a lock in each of the servers at these places, which have to run. */
+  fences(key: string, places: readonly number[] = PLACES): Promise<(string | null)[]> {
+    return Promise.all(places.map((place) => this.at(place).client.hget(`lock:lock:{${key}}`, 'fence')));
   }
 
   async stop(): Promise<void> {
     await Promise.all(this.servers.map((server) => server.stop()));
+    await Promise.all(this.proxies.map((proxy) => proxy.stop()));
   }
+}
+
+function proxiesOf(servers: readonly RedisServer[]): Promise<TcpProxy[]> {
+  return Promise.all(servers.map(({ port }) => TcpProxy.start(port)));
 }

@@ -1,0 +1,179 @@
+import 'reflect-metadata';
+import { randomUUID } from 'node:crypto';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { LockStoreError } from '../../lib/core/errors';
+import type { QuorumLockStore } from '../../lib/quorum/quorum-lock-store';
+import { watchRejections } from '../model/properties/rejections';
+import { makeLocks } from '../support/make-locks';
+import { acquired, newHold, QuorumStores } from '../support/quorum-stores';
+import { RedisQuorum } from '../support/redis-quorum';
+import { until } from '../support/until';
+
+const PAIRS = [0, 1, 2, 3].flatMap((first) => [1, 2, 3, 4].filter((second) => second > first).map((second) => [first, second]));
+/** For one command, and one more that settles or withdraws, on a machine that is busy with other things. */
+const BOUND_MS = 2_000;
+
+interface Fault {
+  readonly strike: (place: number) => unknown;
+  readonly heal: (place: number) => unknown;
+}
+
+let stores: QuorumStores;
+let store: QuorumLockStore;
+let other: QuorumLockStore;
+let rejections: unknown[];
+let endWatch: () => void;
+
+beforeEach(async () => {
+  rejections = [];
+  endWatch = watchRejections((reason) => rejections.push(reason));
+  stores = new QuorumStores(await RedisQuorum.start(), { longestLease: '10s' });
+  store = await stores.open();
+  other = await stores.open();
+});
+afterEach(async () => {
+  await stores.stop();
+  endWatch();
+  expect(rejections).toEqual([]);
+});
+
+const KILLED: Fault = { strike: (place) => stores.quorum.at(place).kill(), heal: (place) => stores.quorum.at(place).start() };
+const STOPPED: Fault = { strike: (place) => stores.quorum.at(place).pause(), heal: (place) => stores.quorum.at(place).resume() };
+const CUT_OFF: Fault = {
+  strike: (place) => (stores.quorum.proxy(place).mode = 'blackhole'),
+  heal: (place) => {
+    stores.quorum.proxy(place).mode = 'pass';
+    stores.quorum.proxy(place).cut();
+  },
+};
+const UNREACHABLE: Fault = {
+  strike: (place) => (stores.quorum.proxy(place).mode = 'refuse'),
+  heal: (place) => (stores.quorum.proxy(place).mode = 'pass'),
+};
+
+/** All that is done with a store, while some of its servers are away; the last fence. */
+async function useAll(): Promise<number> {
+  const key = `key ${randomUUID()}`;
+  const hold = await acquired(store, key);
+  expect((await other.acquire(newHold(key))).fence).toBeUndefined();
+  const joined = { ...hold, id: randomUUID() };
+  expect(await other.join(joined)).toBe(true);
+  expect(await store.renew([hold])).toEqual([true]);
+  expect(await other.inspect(key)).toMatchObject({ fence: hold.fence, holds: 2, by: 'tester' });
+  expect(await other.release(joined)).toBe(true);
+  expect(await store.release(hold)).toBe(true);
+  expect(await store.release(hold)).toBe(true);
+  expect(await store.renew([hold])).toEqual([false]);
+  const next = await acquired(other, key);
+  expect(next.fence).toBeGreaterThan(hold.fence);
+  expect(await store.forceRelease(key, next.fence)).toBe(true);
+  expect(await store.inspect(key)).toBeNull();
+  return next.fence;
+}
+
+describe('any two servers away', () => {
+  test.each([
+    ['stopped', STOPPED],
+    ['unreachable', UNREACHABLE],
+  ])(
+    'that are %s change nothing, and are used again when they are back',
+    async (_, { strike, heal }) => {
+      let last = 0;
+      for (const pair of PAIRS) {
+        pair.forEach((place) => strike(place));
+        const startedAt = performance.now();
+        const fence = await useAll();
+        expect(performance.now() - startedAt).toBeLessThan(BOUND_MS);
+        expect(fence).toBeGreaterThan(last);
+        last = fence;
+        pair.forEach((place) => heal(place));
+        await Promise.all([stores.allVote(store), stores.allVote(other)]);
+      }
+    },
+    60_000,
+  );
+
+  test.each([
+    ['killed', KILLED, [0, 1]],
+    ['killed', KILLED, [2, 4]],
+    ['cut off', CUT_OFF, [1, 3]],
+    ['cut off', CUT_OFF, [0, 4]],
+  ] as const)('that are %s change nothing', async (_, { strike }, pair) => {
+    await Promise.all(pair.map((place) => strike(place)));
+    for (let round = 0; round < 3; round++) {
+      await useAll();
+    }
+  });
+
+  test.each([
+    ['killed', KILLED],
+    ['stopped', STOPPED],
+  ])('in the midst of a section (%s) lose no lock, and its release frees it everywhere', async (_, { strike, heal }) => {
+    const troubles: string[] = [];
+    const locks = makeLocks(store, { onTrouble: ({ type }) => troubles.push(type) });
+    await locks.withLock('k', { ttl: 3_000 }, async (lock) => {
+      await Promise.all([3, 4].map((place) => strike(place)));
+      await sleep(3_500);
+      expect(lock.isHeld()).toBe(true);
+    });
+    expect(troubles).toEqual([]);
+    await Promise.all([3, 4].map((place) => heal(place)));
+    await until('the release everywhere', async () => (await stores.quorum.fences('k')).every((fence) => fence === null), 5_000);
+  });
+});
+
+describe('a third server away', () => {
+  test.each([
+    ['killed', KILLED],
+    ['stopped', STOPPED],
+    ['cut off', CUT_OFF],
+  ])('(%s) makes locks unavailable in bounded time', async (_, { strike }) => {
+    const held = await acquired(store, 'held', 9_000);
+    await until('five votes', async () => (await stores.quorum.fences('held')).every((fence) => fence === String(held.fence)));
+    await Promise.all([0, 1].map((place) => strike(place)));
+    await strike(2);
+    const commands = [
+      () => store.acquire(newHold('k')),
+      () => store.join({ ...held, id: randomUUID() }),
+      () => store.renew([held]),
+      () => store.inspect('held'),
+      () => store.forceRelease('held', held.fence),
+      () => store.release(newHold('k')),
+    ];
+    for (const command of commands) {
+      const startedAt = performance.now();
+      const error = await command().then(
+        (answer) => Promise.reject(new Error(`answered ${JSON.stringify(answer)}`)),
+        (failure: LockStoreError) => failure,
+      );
+      expect(performance.now() - startedAt).toBeLessThan(BOUND_MS);
+      expect(error).toBeInstanceOf(LockStoreError);
+      expect(error.message).toMatch(
+        /3 of 5 servers gave no answer that counts, and no more than 2 may be missing\. .*server 3 of 5 \(127\.0\.0\.1:\d+\): \w/,
+      );
+    }
+  });
+
+  test('is over as soon as it is back', async () => {
+    const held = await acquired(store, 'held', 9_000);
+    await until('five votes', async () => (await stores.quorum.fences('held')).every((fence) => fence === String(held.fence)));
+    [0, 1, 2].forEach((place) => STOPPED.strike(place));
+    await expect(store.renew([held])).rejects.toBeInstanceOf(LockStoreError);
+    const waiting = makeLocks(other).withLock('k', { wait: 10_000 }, () => 'ran');
+    await sleep(300);
+    STOPPED.heal(1);
+    expect(await waiting).toBe('ran');
+    await until('a renewal', async () => (await store.renew([held]).catch(() => []))[0] === true);
+    expect((await other.acquire(newHold('held'))).fence).toBeUndefined();
+    expect(await store.release(held)).toBe(true);
+  });
+
+  test('that was there for the acquire leaves no vote for longer than a moment when it is back', async () => {
+    [2, 3, 4].forEach((place) => STOPPED.strike(place));
+    await expect(store.acquire(newHold('k', 9_000))).rejects.toMatchObject({ code: 'LOCK_STORE', unknown: true });
+    [2, 3, 4].forEach((place) => STOPPED.heal(place));
+    await until('no vote', async () => (await stores.quorum.fences('k')).every((fence) => fence === null), 5_000);
+    await stores.allVote(store);
+    await acquired(other, 'k');
+  });
+});

@@ -1,0 +1,142 @@
+import 'reflect-metadata';
+import type { HoldRecord } from '../../lib/core/lock-store';
+import type { QuorumLockStore } from '../../lib/quorum/quorum-lock-store';
+import { acquired, newHold, QuorumStores } from '../support/quorum-stores';
+import { RedisQuorum } from '../support/redis-quorum';
+import { until } from '../support/until';
+
+const LONGEST_MS = 3_000;
+/** How much later a server may count: it tells its age in whole seconds. */
+const SECOND_MS = 1_000;
+
+let stores: QuorumStores;
+let store: QuorumLockStore;
+
+beforeEach(async () => {
+  stores = new QuorumStores(await RedisQuorum.start(), { longestLease: LONGEST_MS });
+  store = await stores.open();
+});
+afterEach(() => stores.stop());
+
+const cutOff = (places: readonly number[]): void => places.forEach((place) => (stores.quorum.proxy(place).mode = 'refuse'));
+const letIn = (places: readonly number[]): void => places.forEach((place) => (stores.quorum.proxy(place).mode = 'pass'));
+
+async function restartEmpty(place: number): Promise<void> {
+  await stores.quorum.at(place).kill();
+  await stores.quorum.at(place).start();
+}
+
+/** Tries again and again until `endsAt`; whether it got the lock. */
+async function triesUntil(endsAt: number, by: QuorumLockStore, key: string): Promise<boolean> {
+  while (performance.now() < endsAt) {
+    const hold = newHold(key, LONGEST_MS);
+    const reply = await by.acquire(hold).catch(() => undefined);
+    if (reply?.fence !== undefined) {
+      return true;
+    }
+  }
+  return false;
+}
+
+async function grantedAtLast(by: QuorumLockStore, key: string): Promise<HoldRecord> {
+  let hold: HoldRecord | undefined;
+  await until('the grant', async () => (hold = await acquired(by, key, LONGEST_MS).catch(() => undefined)) !== undefined);
+  return hold as HoldRecord;
+}
+
+/** How often a server was asked to run a script. */
+async function scriptsRun(place: number): Promise<number> {
+  return (await stores.quorum.at(place).commandCounts()).get('evalsha') ?? 0;
+}
+
+test('a server that forgot a vote helps nobody to the lock, whether or not a store was there before', async () => {
+  const [other, late] = [await stores.open(), stores];
+  cutOff([3, 4]);
+  const sentAt = performance.now();
+  const held = await acquired(store, 'k', LONGEST_MS);
+  const leaseEndsAt = sentAt + LONGEST_MS * 0.99 - 2;
+  await restartEmpty(2);
+  letIn([3, 4]);
+  const newcomer = await late.open();
+  const before = await scriptsRun(2);
+  const tries = [other, newcomer].map((by) => triesUntil(leaseEndsAt - 50, by, 'k'));
+  expect(await Promise.all(tries)).toEqual([false, false]);
+  // All had been connected to it, and asked it.
+  expect((await scriptsRun(2)) - before).toBeGreaterThan(10);
+  // It votes again later, where the other two are away.
+  cutOff([3, 4]);
+  const next = await grantedAtLast(newcomer, 'k');
+  expect(next.fence).toBeGreaterThan(held.fence);
+  expect(performance.now() - sentAt).toBeLessThan(LONGEST_MS * 2 + SECOND_MS + 2_000);
+  await newcomer.release(next);
+  await grantedAtLast(other, 'k');
+});
+
+test('a server that restarted is warned of once by each store, with its name and for how long it does not count', async () => {
+  await acquired(store, 'k', LONGEST_MS);
+  await restartEmpty(1);
+  await until('the warning', () => stores.warnings.length > 0);
+  await stores.allVote(store);
+  expect(stores.warnings).toEqual([
+    expect.stringMatching(/^server 2 of 5 \(127\.0\.0\.1:\d+\) of the quorum: it restarted not long ago, .* Its votes count in [34] s\.$/),
+  ]);
+});
+
+test('any two servers that restart empty take no lock along, and the others go on granting', async () => {
+  const held = await acquired(store, 'held', LONGEST_MS);
+  const other = await stores.open();
+  await until('five votes', async () => (await stores.quorum.fences('held')).every((fence) => fence === String(held.fence)));
+  await Promise.all([0, 3].map((place) => restartEmpty(place)));
+  await until('the renewal', async () => (await store.renew([held]).catch(() => []))[0] === true);
+  expect((await other.acquire(newHold('held', 1_000))).fence).toBeUndefined();
+  const next = await acquired(other, 'next', 1_000);
+  expect(next.fence).toBeGreaterThan(held.fence);
+  expect(await store.release(held)).toBe(true);
+  expect(await store.release(next)).toBe(false);
+});
+
+test('a third one makes locks unavailable for as long as the longest lease, and the error says so', async () => {
+  await acquired(store, 'k', 100);
+  await Promise.all([0, 2, 4].map((place) => restartEmpty(place)));
+  const restartedAt = performance.now();
+  await until('the reconnection', async () => {
+    const message = await store.acquire(newHold('k', 1_000)).then(
+      () => 'granted',
+      (error: Error) => error.message,
+    );
+    expect(message).not.toBe('granted');
+    return /3 of 5 servers gave no answer that counts, .* missing\. (server \d .*: it restarted not long ago, and its votes count in \d+ ms(; |\. )){3}Make/.test(
+      message,
+    );
+  });
+  await grantedAtLast(store, 'k');
+  const tookMs = performance.now() - restartedAt;
+  expect(tookMs).toBeGreaterThan(LONGEST_MS - 200);
+  expect(tookMs).toBeLessThan(LONGEST_MS + 2 * SECOND_MS + 1_500);
+});
+
+test('a server to which only the connection broke counts at once', async () => {
+  const patient = new QuorumStores(stores.quorum, { longestLease: '10m' });
+  const own = await patient.open();
+  await acquired(own, 'k', 1_000);
+  stores.quorum.proxies.forEach((proxy) => proxy.cut());
+  const startedAt = performance.now();
+  await grantedAtLast(own, 'again');
+  expect(performance.now() - startedAt).toBeLessThan(3_000);
+  await own.close();
+});
+
+test('the first use of a quorum is not delayed, nor are stores that come while others use it', async () => {
+  const fresh = new QuorumStores(await RedisQuorum.start(), { longestLease: '10m' });
+  const [first, second] = await Promise.all([fresh.open(), fresh.open()]);
+  const held = await acquired(first as QuorumLockStore, 'k');
+  const third = await fresh.open();
+  expect((await third.acquire(newHold('k'))).fence).toBeUndefined();
+  await first?.release(held);
+  for (const by of [second, third] as QuorumLockStore[]) {
+    const next = await acquired(by, 'k');
+    await by.release(next);
+  }
+  expect(fresh.warnings).toEqual([]);
+  await fresh.stop();
+});

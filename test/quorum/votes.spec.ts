@@ -1,0 +1,234 @@
+import 'reflect-metadata';
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { HoldRecord } from '../../lib/core/lock-store';
+import type { QuorumLockStore } from '../../lib/quorum/quorum-lock-store';
+import { SETTLE, VOTE } from '../../lib/quorum/scripts';
+import { makeLocks } from '../support/make-locks';
+import { acquired, newHold, QuorumStores } from '../support/quorum-stores';
+import { RedisQuorum } from '../support/redis-quorum';
+import type { TcpProxy } from '../support/tcp-proxy';
+import { until } from '../support/until';
+
+const LOCK = 'lock:lock:{k}';
+/** Far longer than any test: what is free sooner was given back. */
+const TTL_MS = 40_000;
+
+let stores: QuorumStores;
+let store: QuorumLockStore;
+let proxiesOfOther: TcpProxy[];
+let other: QuorumLockStore;
+
+beforeEach(async () => {
+  stores = new QuorumStores(await RedisQuorum.start());
+  store = await stores.open();
+  proxiesOfOther = await stores.quorum.moreProxies();
+  other = await stores.open(proxiesOfOther.map(({ url }) => url));
+});
+afterEach(async () => {
+  await stores.stop();
+  await Promise.all(proxiesOfOther.map((proxy) => proxy.stop()));
+});
+
+function setMode(proxies: readonly TcpProxy[], places: readonly number[], mode: TcpProxy['mode']): void {
+  places.forEach((place) => ((proxies[place] as TcpProxy).mode = mode));
+}
+
+const ownersAt = (places: readonly number[]): Promise<(string | null)[]> =>
+  Promise.all(places.map((place) => stores.quorum.at(place).client.hget(LOCK, 'owner')));
+
+const isEverywhere = async ({ fence }: HoldRecord): Promise<boolean> =>
+  (await stores.quorum.fences('k')).every((stored) => stored === String(fence));
+
+describe('votes that are no majority', () => {
+  test('are withdrawn at once, and stand in the way of nobody for a lease', async () => {
+    setMode(stores.quorum.proxies, [2, 3, 4], 'refuse');
+    setMode(proxiesOfOther, [2], 'refuse');
+    await expect(store.acquire(newHold('k', TTL_MS))).rejects.toThrow(/3 of 5 servers gave no answer that counts/);
+    // Of the four that it reaches, it needs one of the two that had voted.
+    const next = await makeLocks(other).acquire('k', { ttl: TTL_MS, wait: 5_000 });
+    await next.release();
+  });
+
+  test('of callers that come at the same time are sorted out by themselves', async () => {
+    const all = await Promise.all([store, other, stores.open(), stores.open(), stores.open()]);
+    let inside = 0;
+    const turns = all.flatMap((each) =>
+      [1, 2].map(() =>
+        makeLocks(each).withLock('k', { ttl: TTL_MS, wait: 15_000 }, async ({ fence }) => {
+          inside++;
+          expect(inside).toBe(1);
+          await sleep(5);
+          inside--;
+          return fence;
+        }),
+      ),
+    );
+    expect(new Set(await Promise.all(turns)).size).toBe(10);
+  });
+
+  test('of an attempt before do not count against the next one, and its late withdrawal takes nothing from it', async () => {
+    const hold = newHold('k', TTL_MS);
+    setMode(stores.quorum.proxies, [0, 1, 2], 'killOnReply');
+    const first = store.acquire(hold);
+    await until('the votes', async () => (await ownersAt([0, 1, 2])).every((owner) => owner === hold.owner));
+    setMode(stores.quorum.proxies, [0, 1, 2], 'refuse');
+    await expect(first).rejects.toMatchObject({ code: 'LOCK_STORE', unknown: true });
+    // A majority takes all three, and the earlier attempt holds them.
+    setMode(stores.quorum.proxies, [3, 4], 'refuse');
+    setMode(stores.quorum.proxies, [0, 1, 2], 'pass');
+    let fence: number | undefined;
+    await until('the grant', async () => (fence = (await store.acquire(hold).catch(() => undefined))?.fence) !== undefined);
+    // The withdrawals of what was not answered are sent again every second.
+    await sleep(2_500);
+    expect(await ownersAt([0, 1, 2])).toEqual([hold.owner, hold.owner, hold.owner]);
+    expect(await store.inspect('k')).toMatchObject({ fence, holds: 1 });
+    expect(await store.renew([{ ...hold, fence: fence as number }])).toEqual([true]);
+    expect(await store.release({ ...hold, fence: fence as number })).toBe(true);
+    expect(await ownersAt([0, 1, 2])).toEqual([null, null, null]);
+  });
+});
+
+describe('a reply that is lost', () => {
+  test("acquire's, from a majority: the lock ends up held once, and is free after its release", async () => {
+    setMode(stores.quorum.proxies, [0, 1, 2], 'killOnReply');
+    const acquiring = makeLocks(store).acquire('k', { ttl: TTL_MS });
+    await sleep(100);
+    setMode(stores.quorum.proxies, [0, 1, 2], 'pass');
+    const lock = await acquiring;
+    expect(await store.inspect('k')).toMatchObject({ fence: lock.fence, holds: 1 });
+    await lock.release();
+    await until('the release everywhere', async () => (await ownersAt([0, 1, 2, 3, 4])).every((owner) => owner === null));
+  });
+
+  test("acquire's, with a caller who gives up: the lock is free soon", async () => {
+    setMode(stores.quorum.proxies, [0, 1, 2], 'dropReplies');
+    await expect(makeLocks(store).acquire('k', { ttl: TTL_MS, wait: 0 })).rejects.toMatchObject({ code: 'LOCK_STORE', unknown: true });
+    setMode(stores.quorum.proxies, [0, 1, 2], 'pass');
+    await until('no vote', async () => (await ownersAt([0, 1, 2, 3, 4])).every((owner) => owner === null), 5_000);
+  });
+
+  test("release's: it is sent again to each server that did not answer", async () => {
+    const hold = await acquired(store, 'k', TTL_MS);
+    await until('five votes', () => isEverywhere(hold));
+    setMode(stores.quorum.proxies, [3, 4], 'blackhole');
+    expect(await store.release(hold)).toBe(true);
+    expect(await ownersAt([3, 4])).toEqual([hold.owner, hold.owner]);
+    setMode(stores.quorum.proxies, [3, 4], 'pass');
+    await until('the release everywhere', async () => (await ownersAt([3, 4])).every((owner) => owner === null), 10_000);
+  });
+});
+
+describe('a vote that comes late', () => {
+  /** Sends again what a server was last sent of a script. */
+  async function repeater(place: number, { sha }: { sha: string }): Promise<() => Promise<unknown>> {
+    const { client } = stores.quorum.at(place);
+    const monitor = await client.monitor();
+    const sent = new Promise<string[]>((resolve) => {
+      monitor.on('monitor', (_time: string, [command = '', ...args]: string[]) => {
+        if (command.toLowerCase() === 'evalsha' && args[0] === sha && !args.some((arg) => arg.includes('probe'))) {
+          resolve(args);
+          monitor.disconnect();
+        }
+      });
+    });
+    return async () => client.call('evalsha', ...(await sent));
+  }
+
+  test('is refused where the attempt was withdrawn', async () => {
+    const again = await repeater(0, VOTE);
+    setMode(stores.quorum.proxies, [2, 3, 4], 'refuse');
+    await expect(store.acquire(newHold('k', TTL_MS))).rejects.toThrow();
+    await until('the withdrawal', async () => (await stores.quorum.at(0).client.keys('lock:done:*{k}')).length > 0);
+    expect(await again()).toEqual([0, '', 0]);
+    expect(await ownersAt([0])).toEqual([null]);
+  });
+
+  test('is refused where the hold was released', async () => {
+    const again = await repeater(0, VOTE);
+    await store.release(await acquired(store, 'k', TTL_MS));
+    await until('the release', async () => (await stores.quorum.at(0).client.keys('lock:done:*{k}')).length > 0);
+    expect(await again()).toEqual([0, '', 0]);
+    expect(await ownersAt([0])).toEqual([null]);
+  });
+
+  test('is refused where a later attempt has voted, although nothing tells that its own was withdrawn', async () => {
+    const again = await repeater(0, VOTE);
+    const { client } = stores.quorum.at(0);
+    const holdsAt0 = async (): Promise<string[]> => (await client.hkeys(LOCK)).filter((field) => field.startsWith('hold:'));
+    const hold = newHold('k', TTL_MS);
+    await store.acquire(hold);
+    await until('the first vote', async () => (await holdsAt0()).length === 1);
+    const first = await holdsAt0();
+    await store.acquire(hold);
+    await until('the second vote', async () => (await holdsAt0())[0] !== first[0]);
+    const second = await holdsAt0();
+    expect(await again()).toEqual([0, '', 0]);
+    expect(await holdsAt0()).toEqual(second);
+    expect(second).toHaveLength(1);
+  });
+
+  test('is at most an orphan on one server, which grants nothing and keeps nobody out', async () => {
+    setMode(stores.quorum.proxies, [3, 4], 'refuse');
+    stores.quorum.at(2).pause();
+    const late = newHold('k', 2_000);
+    await expect(store.acquire(late)).rejects.toMatchObject({ unknown: true });
+    setMode(stores.quorum.proxies, [2], 'refuse');
+    stores.quorum.at(2).resume();
+    await until('the vote', async () => (await ownersAt([2]))[0] === late.owner);
+    const next = await acquired(other, 'k', TTL_MS);
+    await until('the end of the orphan', async () => (await ownersAt([2]))[0] === null, 2_500);
+    expect(await other.renew([next])).toEqual([true]);
+  });
+
+  test('with another fence is given that of the lock, so that it can be renewed', async () => {
+    await stores.quorum.at(4).client.set('lock:fence:{0}', '8000000000000000');
+    stores.quorum.proxy(4).latencyMs = 60;
+    const hold = await acquired(store, 'k', TTL_MS);
+    expect(hold.fence).toBeLessThan(8_000_000_000_000_000);
+    await until('the fence of the lock', () => isEverywhere(hold), 3_000);
+    setMode(stores.quorum.proxies, [0, 1], 'refuse');
+    await sleep(100);
+    expect(await store.renew([hold])).toEqual([true]);
+  });
+
+  test('after its reply was no longer waited for is given the fence with the first renewal', async () => {
+    await stores.quorum.at(4).client.set('lock:fence:{0}', '8000000000000000');
+    stores.quorum.proxy(4).latencyMs = 300;
+    const hold = await acquired(store, 'k', TTL_MS);
+    await until('the vote', async () => (await ownersAt([4]))[0] === hold.owner);
+    await sleep(400);
+    expect(await isEverywhere(hold)).toBe(false);
+    stores.quorum.proxy(4).latencyMs = 0;
+    expect(await store.renew([hold])).toEqual([true]);
+    await until('the fence of the lock', () => isEverywhere(hold), 3_000);
+  });
+
+  test("a fence that is settled late touches nobody else's lock", async () => {
+    await Promise.all([0, 1, 2, 3].map((place) => stores.quorum.at(place).client.set('lock:fence:{0}', `800000000000000${place}`)));
+    const again = await repeater(0, SETTLE);
+    const hold = await acquired(store, 'k', TTL_MS);
+    await until('the fence', () => isEverywhere(hold));
+    expect(await again()).toBe(1);
+    await store.release(hold);
+    const next = await acquired(other, 'k', TTL_MS);
+    await until('five votes', () => isEverywhere(next));
+    expect(await again()).toBe(0);
+    expect(await isEverywhere(next)).toBe(true);
+  });
+});
+
+test('nothing is left behind but done marks, the fence and the run of each server', async () => {
+  const locks = makeLocks(store, { ttl: 600 });
+  await locks.withLock(['a', 'b'], async (lock) => {
+    await makeLocks(other).withLock('a', { ticket: lock.ticket }, () => sleep(700));
+    await expect(makeLocks(other).acquire('b', { wait: 0 })).rejects.toMatchObject({ code: 'LOCK_NOT_ACQUIRED' });
+  });
+  await sleep(200);
+  const ID = '[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}';
+  for (const { client } of stores.quorum.servers) {
+    for (const name of await client.keys('*')) {
+      expect(name).toMatch(new RegExp(`^lock:(fence:\\{0\\}|run:\\{0\\}|done:${ID}(\\.\\d+)?:\\{.+\\})$`));
+      expect((await client.pttl(name)) > 0).toBe(name.startsWith('lock:done:'));
+    }
+  }
+});

@@ -1,0 +1,69 @@
+import { randomUUID } from 'node:crypto';
+import { LockStoreError } from '../../lib/core/errors';
+import type { HoldRecord } from '../../lib/core/lock-store';
+import { QuorumLockStore } from '../../lib/quorum/quorum-lock-store';
+import type { QuorumLockStoreOptions } from '../../lib/quorum/quorum-lock-store.options';
+import { RedisQuorum } from './redis-quorum';
+import { until } from './until';
+
+/** Stores of one quorum, which end with the test. */
+export class QuorumStores {
+  readonly warnings: string[] = [];
+  readonly quorum: RedisQuorum;
+  readonly #stores: QuorumLockStore[] = [];
+  readonly #options: QuorumLockStoreOptions;
+
+  constructor(quorum: RedisQuorum, options: QuorumLockStoreOptions = {}) {
+    this.quorum = quorum;
+    this.#options = options;
+  }
+
+  async open(urls: readonly string[] = this.quorum.proxied): Promise<QuorumLockStore> {
+    const store = new QuorumLockStore(urls, this.#options);
+    this.#stores.push(store);
+    await store.open({ prefix: 'lock', warn: (message) => this.warnings.push(message) });
+    return store;
+  }
+
+  /** Waits until all servers vote for a store again. */
+  async allVote(store: QuorumLockStore): Promise<void> {
+    await until('votes of all servers', async () => {
+      const probe = newHold(`probe ${randomUUID()}`, 1_000);
+      const { fence } = await orAway(store.acquire(probe), { fence: undefined });
+      const stored = await this.quorum.fences(probe.key);
+      await orAway(store.release(probe), false);
+      return fence !== undefined && stored.every((other) => other === String(fence));
+    });
+  }
+
+  async stop(): Promise<void> {
+    await Promise.all(this.#stores.map((store) => store.close()));
+    await this.quorum.stop();
+  }
+}
+
+export function newHold(key: string, ttlMs = 5_000): HoldRecord {
+  return { key, owner: randomUUID(), id: randomUUID(), fence: 0, ttlMs, by: 'tester' };
+}
+
+/** A hold with its fence, once it is granted. */
+export async function acquired(store: QuorumLockStore, key: string, ttlMs = 5_000): Promise<HoldRecord> {
+  const hold = newHold(key, ttlMs);
+  const { fence } = await store.acquire(hold);
+  if (fence === undefined) {
+    throw new Error(`${key} is busy`);
+  }
+  return { ...hold, fence };
+}
+
+/** What a store that is unavailable stands for. */
+async function orAway<T, U>(command: Promise<T>, away: U): Promise<T | U> {
+  try {
+    return await command;
+  } catch (error) {
+    if (error instanceof LockStoreError) {
+      return away;
+    }
+    throw error;
+  }
+}
