@@ -1,10 +1,10 @@
-import { isConflict, NotSent, toLockError } from './postgres-errors.js';
+import { isConflict, toLockError } from './postgres-errors.js';
 import { Listener, type ListeningClient } from './listener.js';
 import type { ListenAddress } from './postgres-lock-store.options.js';
-import type { PoolState, PostgresClient, PostgresPool, PostgresQuery, PostgresResult } from './postgres-pool.js';
+import type { PoolState, PostgresPool, Row } from './postgres-pool.js';
 import { qualified, schemaSql } from './schema.js';
 import { CHECK, checkVersion, serverWarnings } from './server-check.js';
-import { send } from './statement.js';
+import { runStatement } from './statement.js';
 import type { Wakeups } from './wakeups.js';
 
 /** The longest time for one operation, in milliseconds; with a lease, a quarter of its ttl, and at least the time of a new connection. */
@@ -17,14 +17,12 @@ const TIDY_MS = 15_000;
 /** How often an operation is sent that gets in the way of another. */
 const MOST_TRIES = 10;
 
-/** Texts as the server sends them: the application may have set parsers of its own. */
-const TEXTS: PostgresQuery['types'] = { getTypeParser: () => (value) => value };
-
 /** One database: runs operations on connections of the user's pool, each as a statement of its own, within a time. */
 export class Database {
   readonly #pool: PostgresPool & PoolState;
   readonly #schema: string;
   readonly #address: ListenAddress | false | undefined;
+  readonly #calls = new Map<string, string>();
   #listener: Listener | undefined;
   #tidying: NodeJS.Timeout | undefined;
 
@@ -46,14 +44,14 @@ export class Database {
 
   /** Calls a function of the schema within a quarter of the ttl or 1 s, and answers what it replies. Rejects with a lock error. */
   async call(name: string, args: readonly unknown[], key: string, ttlMs: number): Promise<unknown> {
-    const text = `SELECT SCHEMA.${name}(${args.map((_, at) => `$${at + 1}`).join(', ')})`;
-    const [row] = await this.#run(text, args, key, Math.min(Math.max(ttlMs / 4, LEAST_MS), OPERATION_MS));
-    return JSON.parse(row?.[0] ?? 'null');
+    const limitMs = Math.min(Math.max(ttlMs / 4, LEAST_MS), OPERATION_MS);
+    const [row] = await this.#run(this.#callOf(name, args.length), args, key, limitMs);
+    return JSON.parse(String(row?.['reply'] ?? null));
   }
 
   /** Throws `LockConfigurationError` for what no retry mends. */
   async check(warn: (message: string) => void): Promise<void> {
-    const [row = []] = await this.#run(CHECK, [this.#schema], '', OPERATION_MS);
+    const [row = {}] = await this.#run(CHECK, [this.#schema], '', OPERATION_MS);
     for (const warning of serverWarnings(row, this.#schema)) {
       warn(warning);
     }
@@ -111,13 +109,11 @@ export class Database {
     return new Client(typeof address === 'string' ? { connectionString: address } : address);
   }
 
-  async #run(text: string, values: readonly unknown[] | undefined, key: string, limitMs: number): Promise<PostgresResult['rows']> {
+  async #run(text: string, values: readonly unknown[] | undefined, key: string, limitMs: number): Promise<readonly Row[]> {
     const giveUpAt = performance.now() + limitMs;
-    const query: PostgresQuery = { text: qualified(text, this.#schema), ...(values && { values }), rowMode: 'array', types: TEXTS };
     for (let tries = 1; ; tries++) {
       try {
-        const client = await this.#connect(giveUpAt, limitMs);
-        return await send(client, query, giveUpAt - performance.now(), Math.max(limitMs, OPERATION_MS));
+        return await runStatement(this.#pool, text, values, giveUpAt - performance.now());
       } catch (error) {
         if (!isConflict(error) || tries >= MOST_TRIES || performance.now() >= giveUpAt) {
           throw toLockError(error, key, this.#schema);
@@ -126,49 +122,15 @@ export class Database {
     }
   }
 
-  async #connect(giveUpAt: number, limitMs: number): Promise<PostgresClient> {
-    for (;;) {
-      const client = await this.#take(giveUpAt - performance.now(), limitMs);
-      // Whoever had it before gave it back in the middle of a transaction. What is granted there, nobody else would see.
-      const status = client.getTransactionStatus?.() ?? 'I';
-      if (status === 'I') {
-        return client;
-      }
-      client.release(true);
+  /** The same text each time: it costs more to make than to send. */
+  #callOf(name: string, count: number): string {
+    let text = this.#calls.get(name);
+    if (text === undefined) {
+      const args = Array.from({ length: count }, (_, at) => `$${at + 1}`);
+      text = qualified(`SELECT SCHEMA.${name}(${args.join(', ')}) AS reply`, this.#schema);
+      this.#calls.set(name, text);
     }
-  }
-
-  #take(ms: number, limitMs: number): Promise<PostgresClient> {
-    return new Promise((resolve, reject) => {
-      let late = false;
-      const timer = setTimeout(() => {
-        late = true;
-        reject(new NotSent(this.#whyNone(limitMs)));
-      }, ms);
-      this.#pool.connect().then(
-        (connected) => {
-          clearTimeout(timer);
-          const client = connected as PostgresClient;
-          if (late) {
-            client.release();
-          } else {
-            resolve(client);
-          }
-        },
-        (error: Error) => {
-          clearTimeout(timer);
-          reject(new NotSent(error.message, error));
-        },
-      );
-    });
-  }
-
-  #whyNone(limitMs: number): string {
-    const { options, totalCount = 0, idleCount = 0 } = this.#pool;
-    const { max = Infinity } = options;
-    return totalCount >= max && idleCount === 0
-      ? `all ${max} connections of the pool have been in use for ${Math.round(limitMs)} ms; raise its max, or give the locks a pool of their own`
-      : `none could be made within ${Math.round(limitMs)} ms`;
+    return text;
   }
 }
 

@@ -297,7 +297,7 @@ END
  */
 const ACQUIRE = define(
   'acquire(_key text, _owner text, _hold text, _process text, _ttl_ms bigint, _by text, _place text, _polls boolean)',
-  'json',
+  'text',
   `
 DECLARE
   granted bigint;
@@ -329,7 +329,7 @@ END
 const PASS = define(
   `pass(_key text, _owner text, _hold text, _process text, _ttl_ms bigint, _by text, _place text, _polls boolean,
   _released text, _may_pass boolean)`,
-  'json',
+  'text',
   `
 DECLARE
   l SCHEMA.lease := SCHEMA.locked(_key);
@@ -357,7 +357,7 @@ END
 /** Adds a hold to a running lock; never creates one. Reply 1, 0 where that lock has ended, or -1 where it has as many holds as it may. */
 const JOIN = define(
   'join(_key text, _owner text, _fence bigint, _hold text, _process text, _ttl_ms bigint)',
-  'json',
+  'text',
   `
 DECLARE
   l SCHEMA.lease := SCHEMA.locked(_key);
@@ -383,7 +383,7 @@ END
 /** Sets each lease to at least its ttl from now. Reply for each: 1, or 0 where its lock is gone. */
 const RENEW = define(
   'renew(_keys text[], _owners text[], _fences bigint[], _holds text[], _ttls_ms bigint[])',
-  'json',
+  'text',
   `
 DECLARE
   answers int[] := array_fill(0, ARRAY[cardinality(_keys)]);
@@ -408,7 +408,7 @@ END
  */
 const RELEASE = define(
   'release(_key text, _hold text)',
-  'json',
+  'text',
   `
 DECLARE
   l SCHEMA.lease;
@@ -437,7 +437,7 @@ END
 /** Gives up a place in the queue, or the turn it came to, and no later one. Reply 1. */
 const LEAVE = define(
   'leave(_key text, _place text)',
-  'json',
+  'text',
   `
 DECLARE
   l SCHEMA.lease := SCHEMA.locked(_key);
@@ -456,7 +456,7 @@ END
 /** What is stored of a lock. Reply `[fence, holds, remaining ms, since in ms, by, [first place, …]]`, or NULL where nobody holds it. */
 const INSPECT = define(
   'inspect(_key text)',
-  'json',
+  'text',
   `
 BEGIN
   RETURN (
@@ -477,7 +477,7 @@ END
 /** Frees a lock, if its fence is the one named: hands it over, and tells the processes that hold it. Reply 1, or 0 where it is not held at that fence. */
 const FORCE_RELEASE = define(
   'force_release(_key text, _fence bigint)',
-  'json',
+  'text',
   `
 DECLARE
   l SCHEMA.lease := SCHEMA.locked(_key);
@@ -496,7 +496,7 @@ END
 /** Takes done marks away that have run out. Reply: how many. */
 const TIDY = define(
   'tidy()',
-  'json',
+  'text',
   `
 DECLARE
   removed bigint;
@@ -517,7 +517,7 @@ END
  */
 const PURGE = define(
   'purge(_prefix text, _after text, _older_ms bigint)',
-  'json',
+  'text',
   `
 DECLARE
   keys text[] := ARRAY(

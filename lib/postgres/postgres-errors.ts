@@ -9,8 +9,8 @@ export class StatementTimeout extends Error {
 
 /** The statement was not sent, because there was no connection for it. */
 export class NotSent extends Error {
-  constructor(message: string, cause?: Error) {
-    super(message, { cause });
+  constructor(cause: Error | string = 'the pool gave none') {
+    super(typeof cause === 'string' ? cause : cause.message, { cause });
   }
 }
 

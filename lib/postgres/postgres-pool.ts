@@ -1,6 +1,13 @@
+/** A row of a reply, by the names of its columns. */
+export type Row = Readonly<Record<string, unknown>>;
+
 /** What the store uses of a connection of a pool. */
 export interface PostgresClient {
-  query(query: PostgresQuery, answered: (error: Error | null | undefined, result: PostgresResult) => void): void;
+  query(
+    text: string,
+    values: readonly unknown[] | undefined,
+    answered: (error: Error | null | undefined, result: { readonly rows: readonly Row[] }) => void,
+  ): void;
   on(event: 'error', listener: (error: Error) => void): unknown;
   removeListener(event: 'error', listener: (error: Error) => void): unknown;
   /** `'I'` outside of a transaction; newer versions of `pg` tell. */
@@ -9,21 +16,9 @@ export interface PostgresClient {
   release(end?: boolean | Error): void;
 }
 
-/** One statement, with the texts that the server answers. */
-export interface PostgresQuery {
-  readonly text: string;
-  readonly values?: readonly unknown[];
-  readonly rowMode: 'array';
-  readonly types: { getTypeParser(): (value: string) => string };
-}
-
-export interface PostgresResult {
-  readonly rows: readonly (readonly (string | null)[])[];
-}
-
 /** A pool of `pg`. Recognised by what it can do, so that pools of another copy of `pg` are taken as well. */
 export interface PostgresPool {
-  connect(): Promise<unknown>;
+  connect(connected: (error: Error | undefined, client: PostgresClient | undefined, done: (end?: boolean | Error) => void) => void): void;
   query(text: string): Promise<unknown>;
   on(event: 'error', listener: (error: Error) => void): unknown;
   removeListener(event: 'error', listener: (error: Error) => void): unknown;

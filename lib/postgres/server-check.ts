@@ -1,4 +1,5 @@
 import { LockConfigurationError } from '../core/errors.js';
+import type { Row } from './postgres-pool.js';
 import { SCHEMA_VERSION } from './schema.js';
 
 /** The oldest version with all that the functions use. */
@@ -6,18 +7,19 @@ const OLDEST = 120_000;
 
 /** What is asked of a server at the start; `$1` is the schema. */
 export const CHECK = `
-SELECT current_setting('server_version_num'), current_setting('fsync'), current_setting('synchronous_commit'),
-  current_setting('server_encoding'), pg_is_in_recovery()::text, to_regprocedure(quote_ident($1) || '.version()') IS NOT NULL,
+SELECT current_setting('server_version_num') AS version, current_setting('server_encoding') AS encoding,
+  concat_ws(' and ', CASE current_setting('fsync') WHEN 'off' THEN 'fsync' END, CASE current_setting('synchronous_commit') WHEN 'off' THEN 'synchronous_commit' END) AS off,
+  pg_is_in_recovery()::text AS is_standby, (to_regprocedure(quote_ident($1) || '.version()') IS NOT NULL)::text AS has_locks,
   (
     SELECT string_agg(privilege || ' on ' || relname, ', ')
     FROM pg_class, unnest(ARRAY['SELECT', 'INSERT', 'UPDATE', 'DELETE']) AS privilege
     WHERE relnamespace = to_regnamespace(quote_ident($1)) AND relname IN ('lease', 'done') AND NOT has_table_privilege(oid, privilege)
-  )
+  ) AS missing
 `;
 
 /** What is worth a warning in the reply to CHECK; throws `LockConfigurationError` for a server that cannot have locks. */
-export function serverWarnings(row: readonly (string | null)[], schema: string): string[] {
-  const [version, fsync, commit, encoding, isStandby, hasSchema, missing] = row;
+export function serverWarnings(reply: Row, schema: string): string[] {
+  const { version, encoding, off, is_standby: isStandby, has_locks: hasLocks, missing } = reply as Readonly<Record<string, string | null>>;
   if (Number(version) < OLDEST) {
     throw new LockConfigurationError(`PostgresLockStore: the server has version ${version}. Use PostgreSQL ${OLDEST / 10_000} or later.`);
   }
@@ -26,12 +28,12 @@ export function serverWarnings(row: readonly (string | null)[], schema: string):
       `PostgresLockStore: the database has the encoding ${encoding}. Use one with UTF8, which can store every key.`,
     );
   }
-  if (hasSchema !== 't') {
+  if (hasLocks !== 'true') {
     throw new LockConfigurationError(
       `PostgresLockStore: the database has no locks in the schema "${schema}". Call ensureSchema() of the store, or run what schemaSql() returns.`,
     );
   }
-  if (typeof missing === 'string') {
+  if (missing) {
     throw new LockConfigurationError(`PostgresLockStore: the user lacks ${missing}. Grant that in the schema "${schema}".`);
   }
   const warnings: string[] = [];
@@ -40,9 +42,8 @@ export function serverWarnings(row: readonly (string | null)[], schema: string):
       'PostgreSQL is a read-only standby. Locked calls fail until it is promoted; make sure that the pool leads to the primary.',
     );
   }
-  if (fsync === 'off' || commit === 'off') {
-    const setting = fsync === 'off' ? 'fsync' : 'synchronous_commit';
-    warnings.push(`PostgreSQL may lose locks in a crash (${setting} is off). Set it to on for the database of the locks.`);
+  if (off) {
+    warnings.push(`PostgreSQL may lose locks in a crash: ${off} is off. Set it to on for the database of the locks.`);
   }
   return warnings;
 }

@@ -1,52 +1,119 @@
-import { AsyncResource } from 'node:async_hooks';
-import { isRefusal, StatementTimeout } from './postgres-errors.js';
-import type { PostgresClient, PostgresQuery, PostgresResult } from './postgres-pool.js';
+import { isRefusal, NotSent, StatementTimeout } from './postgres-errors.js';
+import type { PoolState, PostgresClient, PostgresPool, Row } from './postgres-pool.js';
 
-/**
- * Sends a statement on a connection of a pool, and gives the connection back once it can be used again. Rejects with a
- * `StatementTimeout` after `limitMs`. The connection waits for its reply until `patienceMs`: a slow server is not a dead one, and a new
- * connection would make it slower. After that it is ended, as one that is half open.
- */
-export function send(client: PostgresClient, query: PostgresQuery, limitMs: number, patienceMs: number): Promise<PostgresResult['rows']> {
+/** For how long a connection waits for a reply that nobody else waits for any more, in milliseconds. */
+const PATIENCE_MS = 1_000;
+
+/** Runs one statement on a connection of a pool, outside of any transaction; rejects with what went wrong. */
+export function runStatement(
+  pool: PostgresPool & PoolState,
+  text: string,
+  values: readonly unknown[] | undefined,
+  limitMs: number,
+): Promise<readonly Row[]> {
   return new Promise((resolve, reject) => {
-    let timer = later(limitMs, () => {
-      reject(new StatementTimeout(limitMs));
-      timer = later(patienceMs - limitMs, () => giveBack(new StatementTimeout(patienceMs)));
-    });
-    let given = false;
-    const giveBack = (error?: Error): void => {
-      if (!given) {
-        given = true;
-        timer.cancel();
-        client.removeListener('error', ignore);
-        client.release(error);
-      }
-    };
-    client.on('error', ignore);
-    client.query(query, (error, result) => {
-      giveBack(error && !isRefusal(error) ? error : undefined);
-      if (error) {
-        reject(error);
-      } else {
-        resolve(result.rows);
-      }
-    });
+    new Statement(pool, text, values, limitMs, resolve, reject).connect();
   });
 }
 
-/** Calls back after a while; where the event loop was blocked meanwhile, only after replies that lie unread have been read. */
-function later(ms: number, then: () => void): { cancel(): void } {
-  let cancelled = false;
-  const timer = setTimeout(
-    AsyncResource.bind(() => setImmediate(() => cancelled || then())),
-    Math.max(0, ms),
-  );
-  return {
-    cancel() {
-      cancelled = true;
-      clearTimeout(timer);
-    },
-  };
+/**
+ * A statement on its way. The time limit covers the wait for a connection. After it, the connection waits for its reply a while
+ * longer: a slow server is not a dead one, and a new connection would make it slower. One that stays silent is ended.
+ */
+class Statement {
+  readonly #pool: PostgresPool & PoolState;
+  readonly #text: string;
+  readonly #values: readonly unknown[] | undefined;
+  readonly #limitMs: number;
+  readonly #resolve: (rows: readonly Row[]) => void;
+  readonly #reject: (error: Error) => void;
+  #timer: NodeJS.Timeout;
+  #client: PostgresClient | undefined;
+  /** Whether nobody waits for it any more. */
+  #isLate = false;
+  /** Whether it was answered, or its connection has ended. */
+  #isOver = false;
+
+  constructor(
+    pool: PostgresPool & PoolState,
+    text: string,
+    values: readonly unknown[] | undefined,
+    limitMs: number,
+    resolve: (rows: readonly Row[]) => void,
+    reject: (error: Error) => void,
+  ) {
+    this.#pool = pool;
+    this.#text = text;
+    this.#values = values;
+    this.#limitMs = limitMs;
+    this.#resolve = resolve;
+    this.#reject = reject;
+    this.#timer = this.#after(limitMs, () => this.#late());
+  }
+
+  connect(): void {
+    this.#pool.connect((error, client) => {
+      if (this.#isLate) {
+        client?.release();
+      } else if (!client) {
+        this.#end();
+        this.#reject(new NotSent(error));
+      } else if ((client.getTransactionStatus?.() ?? 'I') === 'I') {
+        this.#send(client);
+      } else {
+        // Whoever had it before gave it back in the middle of a transaction. What is granted there, nobody else would see.
+        client.release(true);
+        this.connect();
+      }
+    });
+  }
+
+  #send(client: PostgresClient): void {
+    this.#client = client;
+    client.on('error', ignore);
+    client.query(this.#text, this.#values, (error, result) => {
+      this.#end(error && !isRefusal(error) ? error : undefined);
+      if (error) {
+        this.#reject(error);
+      } else {
+        this.#resolve(result.rows);
+      }
+    });
+  }
+
+  #late(): void {
+    this.#isLate = true;
+    if (this.#client) {
+      this.#reject(new StatementTimeout(this.#limitMs));
+      this.#timer = this.#after(PATIENCE_MS - this.#limitMs, () => this.#end(new StatementTimeout(PATIENCE_MS))).unref();
+    } else {
+      this.#isOver = true;
+      this.#reject(new NotSent(whyNone(this.#pool, this.#limitMs)));
+    }
+  }
+
+  /** Gives the connection back, or ends it because of an error. */
+  #end(error?: Error): void {
+    if (!this.#isOver) {
+      this.#isOver = true;
+      clearTimeout(this.#timer);
+      this.#client?.removeListener('error', ignore);
+      this.#client?.release(error);
+    }
+  }
+
+  /** Where the event loop was blocked, replies that lie unread are read first. */
+  #after(ms: number, judge: () => void): NodeJS.Timeout {
+    return setTimeout(() => setImmediate(() => this.#isOver || judge()), Math.max(0, ms));
+  }
+}
+
+function whyNone({ options, totalCount = 0, idleCount = 0 }: PoolState, limitMs: number): string {
+  const { max = Infinity } = options;
+  const ms = Math.round(limitMs);
+  return totalCount >= max && idleCount === 0
+    ? `all ${max} of the pool have been in use for ${ms} ms; raise its max, or give the locks a pool of their own`
+    : `none could be made within ${ms} ms`;
 }
 
 /** The statement is told of it too. */

@@ -1,6 +1,6 @@
 import { PGlite } from '@electric-sql/pglite';
 import type { ListeningClient } from '../../lib/postgres/listener';
-import type { PostgresClient, PostgresPool, PostgresQuery } from '../../lib/postgres/postgres-pool';
+import type { PostgresClient, PostgresPool, Row } from '../../lib/postgres/postgres-pool';
 
 /** PGlite, a PostgreSQL in this process with a single connection, with what the store uses of a pool. */
 export class PglitePool implements PostgresPool {
@@ -37,10 +37,10 @@ export class PglitePool implements PostgresPool {
     };
   }
 
-  async connect(): Promise<PostgresClient> {
-    return {
-      query: (query, answered) => {
-        this.#send(query).then(
+  connect(connected: Parameters<PostgresPool['connect']>[0]): void {
+    const client: PostgresClient = {
+      query: (text, values, answered) => {
+        this.#send(text, values).then(
           (rows) => answered(null, { rows }),
           (error: Error) => answered(error, { rows: [] }),
         );
@@ -49,6 +49,7 @@ export class PglitePool implements PostgresPool {
       removeListener: () => undefined,
       release: () => undefined,
     };
+    connected(undefined, client, () => undefined);
   }
 
   query(text: string): Promise<unknown> {
@@ -63,14 +64,12 @@ export class PglitePool implements PostgresPool {
     return this.#database.close();
   }
 
-  async #send({ text, values }: PostgresQuery): Promise<(string | null)[][]> {
+  async #send(text: string, values: readonly unknown[] | undefined): Promise<Row[]> {
     if (!values) {
       await this.#database.exec(text);
       return [];
     }
-    // What comes as text from a server comes as values from PGlite.
-    const asText = Object.fromEntries([16, 20, 23, 25, 114].map((type) => [type, (value: string) => value]));
-    const { rows } = await this.#database.query<(string | null)[]>(text, [...values], { rowMode: 'array', parsers: asText });
+    const { rows } = await this.#database.query<Row>(text, [...values]);
     return rows;
   }
 }

@@ -118,7 +118,7 @@ function postgresPlace(pools: PostgresPool | PostgresPool[], server?: PostgresSe
       const store = new PostgresLockStore(pools);
       await store.ensureSchema();
       // The servers of the tests do without fsync.
-      await store.open({ prefix: 'lock', warn: (message) => message.includes('(fsync is off)') || failOnWarning(message) });
+      await store.open({ prefix: 'lock', warn: (message) => message.includes('fsync is off') || failOnWarning(message) });
       stores.push(store);
       return store;
     },
