@@ -9,6 +9,9 @@ import { connect, createServer, type AddressInfo, type Server, type Socket } fro
  */
 export type ProxyMode = 'pass' | 'dropReplies' | 'killOnReply' | 'blackhole' | 'muteSubscribers' | 'deafen' | 'refuse';
 
+/** What a subscriber says to Redis and to PostgreSQL. */
+const SUBSCRIBES = ['subscribe', 'LISTEN '];
+
 const SILENT: ReadonlySet<ProxyMode> = new Set(['dropReplies', 'blackhole']);
 
 /** Stands between a client and a server, and breaks what passes. */
@@ -42,7 +45,7 @@ export class TcpProxy {
       this.#track(client, upstream);
       this.#track(upstream, client);
       client.on('data', (data) => {
-        if (data.includes('subscribe')) {
+        if (SUBSCRIBES.some((word) => data.includes(word))) {
           this.#subscribers.add(client);
         }
         if (this.ambush !== undefined && data.includes(this.ambush)) {
