@@ -1,0 +1,309 @@
+import 'reflect-metadata';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { Pool, type PoolConfig } from 'pg';
+import { LockLostError, LockStoreError } from '../../lib/core/errors';
+import type { LockTrouble } from '../../lib/core/reporter';
+import type { LockService } from '../../lib/lock.service';
+import { PostgresLockStore } from '../../lib/postgres/postgres-lock-store';
+import type { PostgresLockStoreOptions } from '../../lib/postgres/postgres-lock-store.options';
+import { Load } from '../support/load';
+import { makeLocks } from '../support/make-locks';
+import { PostgresServer } from '../support/postgres-server';
+import { TcpProxy } from '../support/tcp-proxy';
+import { until } from '../support/until';
+
+let server: PostgresServer;
+let proxy: TcpProxy;
+let stores: PostgresLockStore[];
+let troubles: LockTrouble[];
+/** On the other side of the proxy. */
+let locks: LockService;
+/** Straight to the server. */
+let others: LockService;
+
+beforeAll(async () => {
+  server = await PostgresServer.start('fsync=on');
+  await new PostgresLockStore(server.pool()).ensureSchema();
+});
+afterAll(() => server.stop());
+
+beforeEach(async () => {
+  stores = [];
+  troubles = [];
+  proxy = await TcpProxy.start(server.port);
+  locks = await openLocks(throughProxy());
+  others = await openLocks(server.pool());
+});
+afterEach(async () => {
+  proxy.mode = 'pass';
+  if (!server.running) {
+    await server.start();
+  }
+  server.resume();
+  await Promise.all(stores.map((store) => store.close()));
+  await proxy.stop();
+  await server.query('TRUNCATE distributed_lock.lease, distributed_lock.done');
+});
+
+function throughProxy(config: PoolConfig = {}): Pool {
+  return server.pool({ connectionString: server.urlFor('postgres', proxy.port), connectionTimeoutMillis: 1_000, ...config });
+}
+
+async function openLocks(pool: Pool, options: PostgresLockStoreOptions = {}): Promise<LockService> {
+  const store = new PostgresLockStore(pool, options);
+  stores.push(store);
+  await store.open({ prefix: 'lock', warn: () => undefined });
+  return makeLocks(store, { onTrouble: (trouble) => troubles.push(trouble) });
+}
+
+const kinds = (): string[] => troubles.map(({ type }) => type);
+
+async function freeWithin(ms: number): Promise<void> {
+  await until('that the lock is free', async () => (await others.inspect('k')) === null, ms);
+}
+
+describe('a reply that is lost', () => {
+  test("acquire's: the lock ends up held by us with the same fence", async () => {
+    proxy.ambush = '.acquire(';
+    const acquiring = locks.acquire('k', { ttl: 2_000 });
+    await until('the grant', async () => (await others.inspect('k')) !== null);
+    const granted = await others.inspect('k');
+    proxy.ambush = undefined;
+    const lock = await acquiring;
+    expect(lock.fence).toBe(granted?.fence);
+    expect(await others.inspect('k')).toMatchObject({ holds: 1 });
+    await lock.release();
+    expect(await others.inspect('k')).toBeNull();
+  });
+
+  test("acquire's, with a caller who gives up: the lock is released again", async () => {
+    proxy.mode = 'dropReplies';
+    await expect(locks.acquire('k', { ttl: 20_000, wait: 0 })).rejects.toMatchObject({ code: 'LOCK_STORE', unknown: true });
+    expect(await others.inspect('k')).not.toBeNull();
+    proxy.mode = 'pass';
+    await freeWithin(8_000);
+  });
+
+  test("release's: the result stands, and the release is sent again", async () => {
+    const result = await locks.withLock('k', { ttl: 20_000 }, () => {
+      proxy.ambush = '.release(';
+      setTimeout(() => (proxy.ambush = undefined), 200);
+      return 'result';
+    });
+    expect(result).toBe('result');
+    await sleep(800);
+    expect(kinds()).toEqual(['releaseFailed']);
+    expect(await others.inspect('k')).toBeNull();
+    expect(await locks.withLock('k', () => 'next')).toBe('next');
+  });
+
+  test("release's, whose command is lost too: the lock is free soon, long before its ttl", async () => {
+    await locks.withLock('k', { ttl: '10m' }, () => {
+      proxy.mode = 'blackhole';
+      setTimeout(() => (proxy.mode = 'pass'), 1_200);
+    });
+    expect(await others.inspect('k')).not.toBeNull();
+    await freeWithin(10_000);
+  });
+
+  test("renewal's: the next one follows, and nothing is lost", async () => {
+    await locks.withLock('k', { ttl: 1_500 }, async (lock) => {
+      proxy.ambush = '.renew(';
+      await sleep(750);
+      proxy.ambush = undefined;
+      await sleep(1_500);
+      expect(lock.isHeld()).toBe(true);
+    });
+    expect(kinds()).not.toContain('lost');
+  });
+
+  test("pass's: the next caller of the process has the lock, and a fence of its own", async () => {
+    const first = await locks.acquire('k', { ttl: 5_000 });
+    const next = locks.acquire('k', { ttl: 5_000 });
+    proxy.ambush = '.pass(';
+    const released = first.release();
+    await until('that it was passed on', async () => ((await others.inspect('k'))?.fence ?? 0) > first.fence);
+    const passed = await others.inspect('k');
+    proxy.ambush = undefined;
+    await released;
+    const lock = await next;
+    expect(lock.fence).toBe(passed?.fence);
+    expect(await others.inspect('k')).toMatchObject({ holds: 1, fence: lock.fence });
+    await lock.release();
+    await freeWithin(2_000);
+  });
+});
+
+describe('connections that the server ends', () => {
+  test('all the time, in the middle of every operation: one owner at a time, fences rise, and every call ends well', async () => {
+    const services = await Promise.all([1, 2, 3].map(() => openLocks(server.pool({ max: 5 }))));
+    const load = new Load(services, ['a', 'b', 'c'], { ttl: 2_000, wait: 15_000 });
+    let ended = 0;
+    while (ended < 150) {
+      ended += await server.terminateBackends();
+      await sleep(30);
+    }
+    await load.turnRound();
+    await load.stop();
+    expect({ overlaps: load.overlaps, disorders: load.disorders, losses: load.losses, failures: load.failures }).toEqual({
+      overlaps: 0,
+      disorders: 0,
+      losses: 0,
+      failures: [],
+    });
+    expect(Math.min(...[...load.seen.values()].map(({ grants }) => grants))).toBeGreaterThan(5);
+  }, 60_000);
+
+  test('in the middle of a statement that waits for the row: the grant is held by us or by nobody', async () => {
+    for (let round = 0; round < 5; round++) {
+      await others.withLock('k', () => undefined);
+      // Somebody who migrates, or looks at the rows with a lock.
+      const blocker = await server.pool({ max: 1 }).connect();
+      await blocker.query('BEGIN');
+      await blocker.query('SELECT FROM distributed_lock.lease FOR UPDATE');
+      const acquiring = locks.acquire('k', { ttl: 5_000, wait: 10_000 });
+      await until('a statement that waits', async () => (await server.terminateBackends("wait_event_type = 'Lock'")) > 0);
+      await blocker.query('COMMIT');
+      blocker.release();
+      const lock = await acquiring;
+      expect(await others.inspect('k')).toMatchObject({ fence: lock.fence, holds: 1 });
+      await lock.release();
+      expect(await others.inspect('k')).toBeNull();
+    }
+  });
+
+  test('as a statement that an administrator cancels: it is tried again', async () => {
+    await others.withLock('k', () => undefined);
+    const blocker = await server.pool({ max: 1 }).connect();
+    await blocker.query('BEGIN');
+    await blocker.query('SELECT FROM distributed_lock.lease FOR UPDATE');
+    const acquiring = locks.acquire('k', { ttl: 5_000, wait: 10_000 });
+    await until('a statement that waits', async () => {
+      const rows = await server.query("SELECT pg_cancel_backend(pid) FROM pg_stat_activity WHERE wait_event_type = 'Lock'");
+      return rows.length > 0;
+    });
+    await blocker.query('COMMIT');
+    blocker.release();
+    await (await acquiring).release();
+  });
+});
+
+describe('a server that does not answer', () => {
+  test('half-open connections are bounded by the command timeout, lost at the deadline, and made anew', async () => {
+    const call = locks.withLock('k', { ttl: 900 }, async (lock) => {
+      proxy.mode = 'blackhole';
+      await sleep(1_100);
+      expect(lock.isHeld()).toBe(false);
+      expect(lock.signal.reason).toBeInstanceOf(LockLostError);
+      proxy.mode = 'pass';
+    });
+    await expect(call).rejects.toMatchObject({ reason: 'expired' });
+    expect(await locks.withLock('k', { wait: 5_000 }, () => 1)).toBe(1);
+  });
+
+  test('a stopped server fails a call within its command timeout, and is used again when it goes on', async () => {
+    server.pause();
+    const startedAt = performance.now();
+    await expect(locks.acquire('k', { wait: 0 })).rejects.toMatchObject({ code: 'LOCK_STORE' });
+    expect(performance.now() - startedAt).toBeLessThan(2_000);
+    server.resume();
+    expect(kinds()).toEqual(['storeUnavailable']);
+    expect(await locks.withLock('k', { wait: 5_000 }, () => 1)).toBe(1);
+  });
+
+  test('a server that is stopped for longer than the lease: the holder knows at once, and the next owner has a higher fence', async () => {
+    const lock = await locks.acquire('k', { ttl: 800 });
+    const next = others.acquire('k', { ttl: 5_000, wait: 15_000 });
+    server.pause();
+    await sleep(1_200);
+    expect(lock.isHeld()).toBe(false);
+    expect(lock.signal.reason).toMatchObject({ reason: 'expired' });
+    server.resume();
+    const owner = await next;
+    expect(owner.fence).toBeGreaterThan(lock.fence);
+    await sleep(300);
+    // The late renewals and the release of the first owner leave the second alone.
+    expect(await others.inspect('k')).toMatchObject({ fence: owner.fence, holds: 1 });
+    expect(owner.isHeld()).toBe(true);
+    await owner.release();
+    await lock.release();
+  });
+
+  test('an acquire that timed out and is carried out later is compensated: nothing stays taken', async () => {
+    await locks.withLock('k', () => undefined);
+    server.pause();
+    await expect(locks.acquire('k', { ttl: '10m', wait: 0 })).rejects.toMatchObject({ code: 'LOCK_STORE', unknown: true });
+    server.resume();
+    await freeWithin(10_000);
+    await sleep(1_000);
+    expect(await others.inspect('k')).toBeNull();
+    expect(await others.withLock('k', { wait: 0 }, () => 'free')).toBe('free');
+  });
+
+  test('a grant that comes after its own deadline is none, and is released', async () => {
+    await locks.withLock('k', () => undefined);
+    proxy.latencyMs = 150;
+    await expect(locks.acquire('k', { ttl: 100, wait: 300 })).rejects.toBeInstanceOf(LockStoreError);
+    proxy.latencyMs = 0;
+    await freeWithin(3_000);
+  });
+});
+
+describe('a server that is killed', () => {
+  test('and comes back has every lock: its holders go on, and whoever waits gets it from them', async () => {
+    const held = await Promise.all(['a', 'b', 'k'].map((key) => locks.acquire(key, { ttl: 6_000 })));
+    const before = await Promise.all(['a', 'b', 'k'].map((key) => others.inspect(key)));
+    const next = others.withLock('k', { wait: 20_000 }, ({ fence }) => fence);
+    await server.kill();
+    await server.start();
+    const after = await Promise.all(['a', 'b', 'k'].map((key) => others.inspect(key)));
+    expect(after.map((lock) => lock?.fence)).toEqual(before.map((lock) => lock?.fence));
+    await sleep(2_500);
+    expect(held.map((lock) => lock.isHeld())).toEqual([true, true, true]);
+    // Renewed since.
+    expect((await others.inspect('a'))?.ttlMs).toBeGreaterThan(3_500);
+    await Promise.all(held.map((lock) => lock.release()));
+    expect(await next).toBeGreaterThan(held[2]?.fence as number);
+    expect(kinds()).not.toContain('lost');
+  });
+
+  test('a waiter outlasts it, and a newcomer hears what is wrong', async () => {
+    await server.kill();
+    const waiting = locks.withLock('k', { wait: 15_000 }, () => 1);
+    await expect(others.acquire('k', { wait: 0 })).rejects.toMatchObject({ code: 'LOCK_STORE' });
+    await server.start();
+    expect(await waiting).toBe(1);
+  });
+
+  test('over and over under load: one owner at a time, fences rise, and every call ends well', async () => {
+    const services = await Promise.all([1, 2, 3].map(() => openLocks(server.pool({ max: 5 }))));
+    const load = new Load(services, ['a', 'b'], { ttl: 4_000, wait: 15_000 });
+    for (let round = 0; round < 5; round++) {
+      await load.turnRound();
+      await sleep(100);
+      await server.kill();
+      await server.start();
+    }
+    await load.turnRound();
+    await load.stop();
+    expect({ overlaps: load.overlaps, disorders: load.disorders, losses: load.losses, failures: load.failures }).toEqual({
+      overlaps: 0,
+      disorders: 0,
+      losses: 0,
+      failures: [],
+    });
+  }, 60_000);
+});
+
+test('idle connections of a pool that nobody listens to end without an uncaught error', async () => {
+  const pool = new Pool({ connectionString: server.url, application_name: 'lonely' });
+  const service = await openLocks(pool, { listen: false });
+  await service.withLock('k', () => undefined);
+  expect(pool.idleCount).toBe(1);
+  expect(await server.terminateBackends("application_name = 'lonely'")).toBe(1);
+  await until('that the pool noticed', () => pool.idleCount === 0);
+  expect(await service.withLock('k', () => 'again')).toBe('again');
+  await stores.at(-1)?.close();
+  pool.on('error', () => undefined);
+  await pool.end();
+});
