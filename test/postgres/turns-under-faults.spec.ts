@@ -1,0 +1,212 @@
+import 'reflect-metadata';
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { Pool } from 'pg';
+import type { LockService } from '../../lib/lock.service';
+import { PostgresLockStore } from '../../lib/postgres/postgres-lock-store';
+import type { PostgresLockStoreOptions } from '../../lib/postgres/postgres-lock-store.options';
+import { Load } from '../support/load';
+import { makeLocks } from '../support/make-locks';
+import { PgBouncer } from '../support/pgbouncer';
+import { PostgresServer } from '../support/postgres-server';
+import { TcpProxy } from '../support/tcp-proxy';
+import { until } from '../support/until';
+
+const CLAIM_MS = 1_000;
+const RECHECK_MS = 300;
+/** How often whoever is far behind looks, who still trusts its listener. */
+const SELDOM_MS = 2_000;
+/** For a machine that is busy with other things. */
+const SLACK_MS = 700;
+
+let server: PostgresServer;
+let proxy: TcpProxy;
+let stores: PostgresLockStore[];
+let warnings: string[];
+let locks: LockService;
+
+beforeAll(async () => {
+  server = await PostgresServer.start('fsync=on');
+  await new PostgresLockStore(server.pool()).ensureSchema();
+});
+afterAll(() => server.stop());
+
+beforeEach(async () => {
+  stores = [];
+  warnings = [];
+  proxy = await TcpProxy.start(server.port);
+  locks = await openLocks();
+});
+afterEach(async () => {
+  await Promise.all(stores.map((store) => store.close()));
+  await proxy.stop();
+  await server.query('TRUNCATE distributed_lock.lease, distributed_lock.done');
+});
+
+async function openLocks(pool: Pool = server.pool(), options: PostgresLockStoreOptions = {}): Promise<LockService> {
+  const store = new PostgresLockStore(pool, options);
+  stores.push(store);
+  await store.open({ prefix: 'lock', warn: (message) => warnings.push(message) });
+  return makeLocks(store);
+}
+
+/** Commands straight to the server, and turns heard through the proxy. */
+function listensThroughProxy(): Promise<LockService> {
+  return openLocks(server.pool(), { listen: server.urlFor('postgres', proxy.port) });
+}
+
+async function queued(count: number): Promise<void> {
+  await until(`a queue of ${count}`, async () => ((await locks.inspect('k'))?.waiters.length ?? 0) === count);
+}
+
+/** Places before all others of processes that do not come for their turn. */
+async function queueAbsent(...names: string[]): Promise<void> {
+  const store = stores[0] as PostgresLockStore;
+  for (const name of names) {
+    await store.acquire({ key: 'k', owner: name, id: name, fence: 0, ttlMs: 5_000, by: 'absent' }, { name });
+  }
+}
+
+async function timeOf(call: Promise<unknown>): Promise<number> {
+  const startedAt = performance.now();
+  await call;
+  return performance.now() - startedAt;
+}
+
+/** How long the lock takes from the release to whoever waits for it. */
+async function handOver(waiter: LockService): Promise<number> {
+  const held = await locks.acquire('k', { ttl: '1m' });
+  const next = waiter.withLock('k', { wait: 20_000 }, () => performance.now());
+  await queued(1);
+  await sleep(50);
+  const releasedAt = performance.now();
+  await held.release();
+  return (await next) - releasedAt;
+}
+
+/** The connections that hear for a process, by their process ids on the server. */
+async function listeners(): Promise<number[]> {
+  const locked = await server.query<{ pid: number }>(
+    "SELECT pid FROM pg_locks WHERE locktype = 'advisory' AND mode = 'ShareLock' AND granted",
+  );
+  return locked.map(({ pid }) => pid);
+}
+
+function endListeners(): Promise<number> {
+  return server.terminateBackends("query LIKE '%presence%' OR query LIKE 'LISTEN%'");
+}
+
+describe('a listener', () => {
+  test('that the server ends once is made anew: turns are told again', async () => {
+    const waiter = await openLocks();
+    const before = await listeners();
+    await endListeners();
+    await until('new listeners', async () => (await listeners()).filter((pid) => !before.includes(pid)).length === before.length);
+    const times: number[] = [];
+    for (let round = 0; round < 5; round++) {
+      times.push(await handOver(waiter));
+    }
+    // Looking every 300 ms would take 150 ms on the average.
+    expect(times.toSorted((a, b) => a - b)[2]).toBeLessThan(100);
+  });
+
+  test('that is ended while its process waits far behind: the turn comes within a re-check', async () => {
+    const held = await locks.acquire('k', { ttl: '1m' });
+    await queueAbsent('one', 'two');
+    const far = (await openLocks()).withLock('k', { wait: 20_000 }, () => undefined);
+    await queued(3);
+    await endListeners();
+    await held.release();
+    // Who has no listener is skipped; this one's is back before that, or it finds its place gone and queues anew.
+    expect(await timeOf(far)).toBeLessThan(2 * (CLAIM_MS + RECHECK_MS) + SLACK_MS);
+  });
+
+  test('that is ended over and over starves nobody', async () => {
+    const services = await Promise.all([1, 2, 3].map(() => openLocks()));
+    const load = new Load(services, ['k'], { ttl: 5_000, wait: 20_000 });
+    const over = performance.now() + 4_000;
+    while (performance.now() < over) {
+      await endListeners();
+      await sleep(30);
+    }
+    await load.turnRound();
+    await load.stop();
+    expect({ overlaps: load.overlaps, disorders: load.disorders, losses: load.losses, failures: load.failures }).toEqual({
+      overlaps: 0,
+      disorders: 0,
+      losses: 0,
+      failures: [],
+    });
+    expect(load.longestMs).toBeLessThan(SELDOM_MS + CLAIM_MS + 2 * RECHECK_MS + SLACK_MS);
+  }, 60_000);
+
+  test('that hears nothing although its connection stands: a turn costs a claim window, and the process looks often from then on', async () => {
+    const deaf = await listensThroughProxy();
+    await sleep(500);
+    proxy.mode = 'muteSubscribers';
+    const load = new Load([await openLocks(), await openLocks(), deaf], ['k'], { ttl: 5_000, wait: 20_000 });
+    await sleep(5_000);
+    await load.turnRound();
+    await load.stop();
+    expect(load.failures).toEqual([]);
+    expect(load.longestMs).toBeLessThan(SELDOM_MS + CLAIM_MS + 2 * RECHECK_MS + SLACK_MS);
+  }, 60_000);
+
+  test('that is half open is noticed by its pings and made anew', async () => {
+    const holder = await listensThroughProxy();
+    await until('the listener', async () => (await listeners()).length === 2);
+    const before = await listeners();
+    proxy.mode = 'blackhole';
+    // Long enough to swallow a ping, whose reply is then missed.
+    await sleep(5_500);
+    proxy.mode = 'pass';
+    await until('a new listener', async () => (await listeners()).some((pid) => !before.includes(pid)));
+    const call = holder.withLock('k', { ttl: 60_000 }, async (lock) => {
+      await locks.forceRelease('k', { fence: lock.fence });
+      await until('that it was told', () => !lock.isHeld());
+    });
+    await expect(call).rejects.toMatchObject({ reason: 'forced' });
+  });
+});
+
+describe('behind pgbouncer in transaction mode', () => {
+  let bouncer: PgBouncer;
+
+  beforeEach(async () => {
+    bouncer = await PgBouncer.start(server, 3);
+  });
+  afterEach(() => bouncer.stop());
+
+  test('without a listener the locks work, and nothing warns', async () => {
+    const services = await Promise.all([1, 2, 3].map(() => openLocks(bouncer.pool({ max: 4 }), { listen: false })));
+    const load = new Load(services, ['a', 'b'], { ttl: 5_000, wait: 20_000 });
+    await sleep(2_500);
+    await load.turnRound();
+    await load.stop();
+    expect({ overlaps: load.overlaps, disorders: load.disorders, losses: load.losses, failures: load.failures }).toEqual({
+      overlaps: 0,
+      disorders: 0,
+      losses: 0,
+      failures: [],
+    });
+    expect(warnings).toEqual([]);
+  }, 60_000);
+
+  test('with a listener straight to the server, turns are told', async () => {
+    const waiter = await openLocks(bouncer.pool(), { listen: server.url });
+    await sleep(500);
+    const times: number[] = [];
+    for (let round = 0; round < 5; round++) {
+      times.push(await handOver(waiter));
+    }
+    expect(times.toSorted((a, b) => a - b)[2]).toBeLessThan(100);
+    expect(warnings).toEqual([]);
+  });
+
+  test('with a listener behind it, one warning says so, and waiters look for their turn', async () => {
+    const waiter = await openLocks(bouncer.pool());
+    await until('the warning', () => warnings.length > 0);
+    expect(await handOver(waiter)).toBeLessThan(RECHECK_MS + SLACK_MS);
+    expect(await handOver(waiter)).toBeLessThan(RECHECK_MS + SLACK_MS);
+    expect(warnings).toEqual([expect.stringMatching(/pgbouncer in transaction mode.*every 300 ms/)]);
+  });
+});
