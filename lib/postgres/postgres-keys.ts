@@ -8,15 +8,19 @@ export class PostgresKeys {
     this.prefix = `${prefix}:{`;
   }
 
-  /** PostgreSQL stores every character but NUL. */
   row(key: string): string {
-    return `${this.prefix}${key.replaceAll('%', '%25').replaceAll('\0', '%00')}}`;
+    return `${this.prefix}${storedText(key)}}`;
   }
 
   /** The key that a row is for. */
   key(row: string): string {
     return row.slice(this.prefix.length, -1).replaceAll('%00', '\0').replaceAll('%25', '%');
   }
+}
+
+/** PostgreSQL stores every character but NUL. */
+export function storedText(key: string): string {
+  return key.replaceAll('%', '%25').replaceAll('\0', '%00');
 }
 
 /** Which of several databases a key lives in: part of how locks are placed, so it never changes. */

@@ -1,7 +1,7 @@
 import { describe } from '../core/lock-key.js';
 import { LockConfigurationError } from '../core/errors.js';
 import { isPool, type PostgresPool } from './postgres-pool.js';
-import { checkSchema, type SchemaOptions } from './schema.js';
+import { checkSchema, type SchemaOptions } from './schema-name.js';
 
 /** Where to listen: an address such as `'postgres://…'`, or the options of a `pg.Client`. */
 export type ListenAddress = string | object;

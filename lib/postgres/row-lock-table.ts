@@ -1,25 +1,21 @@
-import { DEFAULT_SCHEMA, quoteSchema } from './schema-name.js';
+import { checkSchema, qualified } from './schema-name.js';
 
 /** The SQLSTATE with which `lock_rows` refuses an isolation level; of a class that PostgreSQL leaves to its users. */
 export const WRONG_ISOLATION = 'LK001';
 
 /**
- * The SQL of what `withRowLock` needs, for those who migrate by hand: a table with one row for each key, and the function
- * that locks rows. It may be run again.
+ * What `withRowLock` needs. `SCHEMA` stands for the schema.
  *
- * The rows hold nothing. Those that nobody has locked may be deleted at any time: the next caller makes them anew.
+ * The table `row_lock` has a row for each key, which holds nothing. Rows that nobody has locked may be deleted at any time: the next
+ * caller makes them anew.
  *
  * `lock_rows(keys, wait_ms)` locks the rows in the order given until the transaction ends, and makes those that are missing.
  * Whoever meets a row that another transaction is making waits for that one's end, and makes it itself if that one was
  * rolled back. A row that was deleted while somebody waited for it is made again.
  */
-export function rowLockSql(schema: string = DEFAULT_SCHEMA): string {
-  const quoted = quoteSchema(schema, 'rowLockSql');
-  return `CREATE SCHEMA IF NOT EXISTS ${quoted};
+export const ROW_LOCK = `CREATE TABLE IF NOT EXISTS SCHEMA.row_lock (key text PRIMARY KEY);
 
-CREATE TABLE IF NOT EXISTS ${quoted}.row_lock (key text PRIMARY KEY);
-
-CREATE OR REPLACE FUNCTION ${quoted}.lock_rows(keys text[], wait_ms integer) RETURNS boolean
+CREATE OR REPLACE FUNCTION SCHEMA.lock_rows(keys text[], wait_ms integer) RETURNS boolean
 LANGUAGE plpgsql VOLATILE
 -- What it sets of these ends with it, and the caller's own is back.
 SET lock_timeout = 0
@@ -37,15 +33,22 @@ BEGIN
     LOOP
       -- 0 would be no limit.
       PERFORM set_config('lock_timeout', greatest(1, ceil(extract(epoch FROM deadline - clock_timestamp()) * 1000))::text, true);
-      PERFORM FROM ${quoted}.row_lock AS r WHERE r.key = wanted FOR UPDATE;
+      PERFORM FROM SCHEMA.row_lock AS r WHERE r.key = wanted FOR UPDATE;
       EXIT WHEN FOUND;
       -- Nobody else sees a row that was made here before this transaction ends.
-      INSERT INTO ${quoted}.row_lock (key) VALUES (wanted) ON CONFLICT DO NOTHING;
+      INSERT INTO SCHEMA.row_lock (key) VALUES (wanted) ON CONFLICT DO NOTHING;
       EXIT WHEN FOUND;
     END LOOP;
   END LOOP;
   RETURN true;
 END
-$$;
-`;
+$$;`;
+
+/**
+ * The SQL of the table and the function that `withRowLock` needs, for those who use nothing else and migrate by hand: a part of what
+ * `schemaSql()` returns. It may be run again. Throws `LockConfigurationError` for a name that is none.
+ */
+export function rowLockSql(schema?: string): string {
+  const name = checkSchema(schema, 'rowLockSql');
+  return `CREATE SCHEMA IF NOT EXISTS "${name}";\n\n${qualified(ROW_LOCK, name)}\n`;
 }

@@ -1,8 +1,9 @@
 import { parseDuration, type Duration } from '../core/duration.js';
 import { LockConfigurationError } from '../core/errors.js';
-import { checkKeys, percentEscape } from '../core/lock-key.js';
+import { checkKeys } from '../core/lock-key.js';
 import { NOT_IN_TRANSACTION, toRowLockError } from './row-lock-errors.js';
-import { DEFAULT_SCHEMA, quoteSchema } from './schema-name.js';
+import { storedText } from './postgres-keys.js';
+import { checkSchema, qualified } from './schema-name.js';
 
 /**
  * A client inside a transaction: one of `pg` after `BEGIN`, the `EntityManager` of a TypeORM transaction, or an object with
@@ -23,9 +24,6 @@ export interface RowLockOptions {
 }
 
 const PLACE = 'withRowLock';
-
-// eslint-disable-next-line no-control-regex -- PostgreSQL stores no NUL, and the others would break a line of psql
-const UNSAFE = /[%\u0000-\u001f\u007f]/g;
 
 /**
  * Runs `body` while this transaction alone holds the key, or all of the keys: rows that are locked `FOR UPDATE` until the
@@ -57,23 +55,22 @@ export async function withRowLock<T>(
   if (typeof body !== 'function') {
     throw new LockConfigurationError(`${PLACE}: there is no function to run inside the lock. Pass it after the key.`);
   }
-  const { schema = DEFAULT_SCHEMA, wait = '5s' } = options;
+  const { schema, wait = '5s' } = options;
   const keys = checkKeys(key, PLACE);
-  await lockRows(client, keys, schema, parseDuration(wait, 'wait', 0, PLACE));
+  await lockRows(client, keys, checkSchema(schema, PLACE), parseDuration(wait, 'wait', 0, PLACE));
   return body();
 }
 
 async function lockRows(client: RowLockClient, keys: readonly string[], schema: string, waitMs: number): Promise<void> {
-  const quoted = quoteSchema(schema, PLACE);
   const startedAt = performance.now();
   try {
     const knows = typeof client.getTransactionStatus === 'function' && client.getTransactionStatus() !== null;
     if (!knows) {
       // Refused outside of a transaction, which no expression can tell.
-      await client.query(`LOCK TABLE ${quoted}.row_lock IN ROW EXCLUSIVE MODE`, []);
+      await client.query(qualified('LOCK TABLE SCHEMA.row_lock IN ROW EXCLUSIVE MODE', schema), []);
     }
-    const rows = keys.map((one) => one.replace(UNSAFE, percentEscape));
-    await client.query(`SELECT ${quoted}.lock_rows($1::text[], $2::integer)`, [rows, Math.ceil(waitMs)]);
+    const rows = keys.map(storedText);
+    await client.query(qualified('SELECT SCHEMA.lock_rows($1::text[], $2::integer)', schema), [rows, Math.ceil(waitMs)]);
     if (!knows || client.getTransactionStatus?.() === 'T') {
       return;
     }

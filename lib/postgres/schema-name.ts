@@ -1,17 +1,22 @@
 import { LockConfigurationError } from '../core/errors.js';
 
-/** The schema where everything of this library lives, unless another one is named. */
-export const DEFAULT_SCHEMA = 'distributed_lock';
+/** Where the locks are in a database. */
+export interface SchemaOptions {
+  /** The schema of the tables and functions, which is theirs alone. Default: `'distributed_lock'`. */
+  schema?: string | undefined;
+}
 
-/** The longest name that PostgreSQL keeps whole, in bytes. */
-const LONGEST_NAME = 63;
-
-/** The name of a schema as it stands in SQL; throws `LockConfigurationError` for one that PostgreSQL would cut or refuse. */
-export function quoteSchema(schema: unknown, place: string): string {
-  if (typeof schema !== 'string' || schema === '' || schema.includes('\0') || Buffer.byteLength(schema) > LONGEST_NAME) {
+/** The name as it is; throws `LockConfigurationError` for one that would have to be escaped. */
+export function checkSchema(schema: unknown = 'distributed_lock', place = 'PostgresLockStore'): string {
+  if (typeof schema !== 'string' || !/^(?!pg_)[a-z_][a-z0-9_]{0,62}$/.test(schema)) {
     throw new LockConfigurationError(
-      `${place}: schema is ${JSON.stringify(schema)}. Use a name of 1 to ${LONGEST_NAME} bytes, such as '${DEFAULT_SCHEMA}'.`,
+      `${place}: schema is ${JSON.stringify(schema)}. Use up to 63 small letters, digits and underscores, such as 'distributed_lock'.`,
     );
   }
-  return `"${schema.replaceAll('"', '""')}"`;
+  return schema;
+}
+
+/** Puts the schema before the names of SQL that has `SCHEMA.` there. */
+export function qualified(sql: string, schema: string): string {
+  return sql.replaceAll('SCHEMA.', `"${schema}".`);
 }

@@ -1,14 +1,9 @@
-import { LockConfigurationError } from '../core/errors.js';
 import { FUNCTIONS } from './functions.js';
+import { ROW_LOCK } from './row-lock-table.js';
+import { checkSchema, qualified, type SchemaOptions } from './schema-name.js';
 
 /** Rises with every change of the tables and functions that processes of another version could not work with. */
 export const SCHEMA_VERSION = 1;
-
-/** Where the locks are in a database. */
-export interface SchemaOptions {
-  /** The schema of the tables and functions, which is theirs alone. Default: `'distributed_lock'`. */
-  schema?: string | undefined;
-}
 
 /** Rows of `lease` change all the time, and their key never: with room on its page, a change touches no index. */
 const TABLES = `CREATE TABLE IF NOT EXISTS SCHEMA.lease (
@@ -41,22 +36,7 @@ CREATE INDEX IF NOT EXISTS done_ends ON SCHEMA.done (ends);`;
  */
 export function schemaSql(options: SchemaOptions = {}): string {
   const schema = checkSchema(options.schema);
-  return [begin(schema), TABLES, ...FUNCTIONS, commit].map((sql) => qualified(sql, schema)).join('\n\n');
-}
-
-/** Puts the schema before the names of SQL that has `SCHEMA.` there. */
-export function qualified(sql: string, schema: string): string {
-  return sql.replaceAll('SCHEMA.', `"${schema}".`);
-}
-
-/** The name as it is; throws `LockConfigurationError` for one that would have to be escaped. */
-export function checkSchema(schema: unknown = 'distributed_lock'): string {
-  if (typeof schema !== 'string' || !/^(?!pg_)[a-z_][a-z0-9_]{0,62}$/.test(schema)) {
-    throw new LockConfigurationError(
-      `PostgresLockStore: schema is ${JSON.stringify(schema)}. Use up to 63 small letters, digits and underscores, such as 'distributed_lock'.`,
-    );
-  }
-  return schema;
+  return [begin(schema), TABLES, ...FUNCTIONS, ROW_LOCK, commit].map((sql) => qualified(sql, schema)).join('\n\n');
 }
 
 /** One process after the other, since many may create it at once; and none undoes what a later version has made. */
