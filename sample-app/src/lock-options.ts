@@ -1,10 +1,7 @@
-import { MemoryLockStore, RedisLockStore, type LockModuleOptions } from 'nestjs-distributed-lock';
+import type { LockModuleOptions } from 'nestjs-distributed-lock';
+import { makeLockStore } from './lock-store.js';
 import type { Settings } from './settings.js';
 
-/** Locks in Redis exclude across processes; locks in memory only within this one. */
-export function lockOptions({ redisUrl, lockWait }: Settings): LockModuleOptions {
-  return {
-    store: redisUrl === undefined ? new MemoryLockStore() : new RedisLockStore(redisUrl),
-    wait: lockWait,
-  };
+export async function lockOptions({ locks, lockWait }: Settings): Promise<LockModuleOptions> {
+  return { store: await makeLockStore(locks), wait: lockWait };
 }

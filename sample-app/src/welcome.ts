@@ -1,16 +1,17 @@
+import { describeLockPlace } from './lock-place.js';
 import type { Settings } from './settings.js';
 
 /** What a newcomer is told after the start: what is in use, and what to try next. */
-export function welcome(url: string, { redisUrl, databaseUrl }: Settings, database: string): string {
+export function welcome(url: string, { locks, databaseUrl }: Settings, database: string): string {
   const curl = `curl -w '\\n'`;
   const json = `-H 'content-type: application/json'`;
   return `
 The balance service listens on ${url}.
   Balances: ${database}.
-  Locks:    ${redisUrl === undefined ? 'in the memory of this process (set REDIS_URL to lock across processes)' : `Redis at ${new URL(redisUrl).host}`}.
+  Locks:    ${describeLockPlace(locks)}${locks.store === 'memory' ? ' (set LOCK_STORE to lock across processes)' : ''}.
 ${
-  databaseUrl !== undefined && redisUrl === undefined
-    ? '  Take care: a second process on this database would not be locked out. Set REDIS_URL for both.\n'
+  databaseUrl !== undefined && locks.store === 'memory'
+    ? '  Take care: a second process on this database would not be locked out. Set LOCK_STORE=postgres for both.\n'
     : ''
 }
 Customers 1 to 10 start with 100.00. Try:

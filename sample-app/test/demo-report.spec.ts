@@ -17,7 +17,7 @@ describe("the demo's report", () => {
   });
 
   it('draws who waited and who ran, to scale', () => {
-    const text = describeLocked({ records: [task(1, 'A', [0, 0, 50], 10_000), task(2, 'B', [0, 50, 100], 11_000)], balance: 12_000 });
+    const text = describeLocked({ records: [task(1, 'A', [0, 0, 50], 10_000), task(2, 'B', [0, 50, 100], 11_000)], balance: 12_000 }, true);
     expect(text).toContain(`     1    A     ${'#'.repeat(28)}${' '.repeat(28)}  100.00  110.00`);
     expect(text).toContain(`     2    B     ${'.'.repeat(28)}${'#'.repeat(28)}  110.00  120.00`);
     expect(text).toContain('The two are the same, also between the processes.');
@@ -30,9 +30,20 @@ describe("the demo's report", () => {
       task(3, 'A', [2, 20, 30], 12_000),
       task(4, 'A', [3, 10, 20], 11_000),
     ];
-    const text = describeLocked({ records, balance: 14_000 });
+    const text = describeLocked({ records, balance: 14_000 }, true);
     expect(text).toContain('arrived in the order  1 2 3 4');
     expect(text).toContain('ran in the order       1 4 3 2');
     expect(text).toContain('kept within each process? A: no, B: yes.');
+  });
+
+  it('claims no order between processes for a store that keeps none, whatever was seen', () => {
+    const [first, second] = [task(1, 'A', [0, 0, 50], 10_000), task(2, 'B', [10, 50, 100], 11_000)];
+    const same = describeLocked({ records: [first, second], balance: 12_000 }, false);
+    expect(same).toContain('The two are the same this time; a quorum keeps no order between processes');
+    expect(same).not.toContain('also between the processes');
+    const [earlier, later] = [task(1, 'A', [0, 50, 100], 11_000), task(2, 'B', [10, 10, 50], 10_000)];
+    const differing = describeLocked({ records: [earlier, later], balance: 12_000 }, false);
+    expect(differing).toContain('The two differ: a quorum keeps no order between processes');
+    expect(differing).not.toContain('up to 16');
   });
 });

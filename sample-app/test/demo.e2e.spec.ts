@@ -1,11 +1,12 @@
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import { build } from 'esbuild';
 import { execFile } from 'node:child_process';
+import { once } from 'node:events';
 import { mkdir, mkdtemp, rm } from 'node:fs/promises';
+import { connect } from 'node:net';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
-import type { RedisServer } from '../src/demo/redis-server.js';
-import { startTestRedis } from './test-redis.js';
+import { SHARED_PLACES, type TestPlace } from './lock-places.js';
 
 /** Bundled from the sources, so that the test needs no build before it; below the root, where packages are found. */
 async function bundleDemo(): Promise<string> {
@@ -14,7 +15,7 @@ async function bundleDemo(): Promise<string> {
   await build({
     entryPoints: ['sample-app/src/demo/main.ts', 'sample-app/src/demo/worker.ts'],
     tsconfig: 'sample-app/tsconfig.json',
-    alias: { 'nestjs-distributed-lock': './lib/index.ts' },
+    alias: { 'nestjs-distributed-lock/postgres': './lib/postgres/index.ts', 'nestjs-distributed-lock': './lib/index.ts' },
     packages: 'external',
     bundle: true,
     splitting: true,
@@ -26,49 +27,97 @@ async function bundleDemo(): Promise<string> {
   return folder;
 }
 
+/** What the demo is told of the locks, and nothing that the tests' own environment tells of them. */
+type Choices = Partial<Record<'LOCK_STORE' | 'REDIS_URL' | 'REDIS_URLS' | 'DATABASE_URL' | 'PATH', string>>;
+
+const NO_CHOICES: Choices = { LOCK_STORE: '', REDIS_URL: '', REDIS_URLS: '', DATABASE_URL: '' };
+
 describe('npm run demo', () => {
   let folder: string;
-  let redis: RedisServer;
-  let output: string;
 
-  const run = async (environment: NodeJS.ProcessEnv) => {
-    const { stdout } = await promisify(execFile)(process.execPath, [join(folder, 'main.js')], { env: environment });
+  const run = async (choices: Choices) => {
+    const { stdout } = await promisify(execFile)(process.execPath, [join(folder, 'main.js')], {
+      env: { ...process.env, ...NO_CHOICES, ...choices },
+    });
     return stdout;
   };
 
   beforeAll(async () => {
     folder = await bundleDemo();
-    redis = await startTestRedis();
-    output = await run({ ...process.env, REDIS_URL: redis.url });
   }, 60_000);
-  afterAll(async () => {
-    await redis.stop();
-    await rm(folder, { recursive: true });
-  });
+  afterAll(() => rm(folder, { recursive: true }));
 
-  it('two processes lose updates without the lock, and none with it', () => {
+  const expectToShowTheLock = (output: string) => {
     const [plan = '', unlocked = '', locked = ''] = output.split(/^WITH(?:OUT)? THE LOCK.*$/m);
     expect(plan).toMatch(/They run in 2 processes, A \(pid \d+\) and B \(pid \d+\)/);
     expect(unlocked).toMatch(/up to \d+ ran at the same time/);
     expect(unlocked).toMatch(/should be 200\.00: [1-9] of 10 updates were lost/);
     expect(locked).toContain('They ran one after the other.');
     expect(locked).toContain('The balance is 200.00, as it should be: no update was lost.');
+    expect(Math.max(...output.split('\n').map((line) => line.length))).toBeLessThanOrEqual(100);
+  };
+
+  describe('on the redis server that it is told of', () => {
+    let place: TestPlace;
+    beforeAll(async () => {
+      place = await (SHARED_PLACES['redis'] as () => Promise<TestPlace>)();
+    });
+    afterAll(() => place.stop());
+
+    it('two processes lose updates without the lock, and none with it', async () => {
+      const output = await run({ REDIS_URL: (place.locks as { url: string }).url });
+      expectToShowTheLock(output);
+      expect(output).toContain(`The locks are in Redis at ${new URL((place.locks as { url: string }).url).host}.`);
+    }, 60_000);
   });
 
-  it('no line is wider than a hundred columns', () => {
-    expect(Math.max(...output.split('\n').map((line) => line.length))).toBeLessThanOrEqual(100);
-  });
+  it.each([
+    ['redis', 1, /^The locks are in Redis at 127\.0\.0\.1:\d+\.$/m],
+    ['quorum', 3, /^The locks are in a quorum of 3 Redis servers: (?:127\.0\.0\.1:\d+(?:, )?){3}\.$/m],
+    ['postgres', 1, /^The locks are in PostgreSQL at 127\.0\.0\.1:\d+, database postgres\.$/m],
+  ])(
+    'with LOCK_STORE=%s and no address it starts its own, %i in number, shows the lock, and leaves none behind',
+    async (LOCK_STORE, count, place) => {
+      const output = await run({ LOCK_STORE });
+      expectToShowTheLock(output);
+      expect(output).toMatch(place);
+      // The balance is on one of the servers of the locks.
+      const ports = new Set([...output.matchAll(/127\.0\.0\.1:(\d+)/g)].map(([, port]) => Number(port)));
+      expect(ports.size).toBe(count);
+      for (const port of ports) {
+        await expect(once(connect(port, '127.0.0.1'), 'connect')).rejects.toMatchObject({ code: 'ECONNREFUSED' });
+      }
+      if (LOCK_STORE === 'quorum') {
+        expect(output).not.toContain('also between the processes');
+      }
+    },
+    60_000,
+  );
 
   it('without Redis it says so in its first line and runs in one process', async () => {
-    const alone = await run({ ...process.env, REDIS_URL: '', PATH: '/nowhere' });
+    const alone = await run({ PATH: '/nowhere' });
     expect(alone).toMatch(/^There is no redis-server on the PATH and no REDIS_URL: the demo runs in one process/);
     expect(alone).toContain('The balance is 200.00, as it should be: no update was lost.');
   }, 60_000);
 
-  it('a Redis that does not answer stops it with one line', async () => {
-    await expect(run({ ...process.env, REDIS_URL: 'redis://127.0.0.1:1' })).rejects.toMatchObject({
-      code: 1,
-      stderr: 'Redis at 127.0.0.1:1: connect ECONNREFUSED 127.0.0.1:1. Check REDIS_URL, or leave it out.\n',
-    });
+  it('with LOCK_STORE=memory it says that it runs in one process, also where there is Redis', async () => {
+    const alone = await run({ LOCK_STORE: 'memory' });
+    expect(alone).toMatch(/^LOCK_STORE is "memory": the demo runs in one process/);
+    expect(alone).toContain('The balance is 200.00, as it should be: no update was lost.');
+  }, 60_000);
+
+  it.each<[Choices, string]>([
+    [{ REDIS_URL: 'redis://127.0.0.1:1' }, 'Redis at 127.0.0.1:1: connect ECONNREFUSED 127.0.0.1:1. Check REDIS_URL, or leave it out.'],
+    [
+      { LOCK_STORE: 'quorum', PATH: '/nowhere' },
+      'LOCK_STORE is "quorum", REDIS_URLS is not set, and no redis-server was found. Set the one or install the other.',
+    ],
+    [
+      { LOCK_STORE: 'postgres', DATABASE_URL: 'postgres://user:secret@127.0.0.1:1/bank' },
+      'PostgreSQL at 127.0.0.1:1, database bank: connect ECONNREFUSED 127.0.0.1:1. Check DATABASE_URL, or leave it out for an embedded database.',
+    ],
+    [{ LOCK_STORE: 'etcd' }, 'LOCK_STORE is "etcd". Set it to memory, redis, quorum, postgres, or leave it out.'],
+  ])('%j stops it with one line', async (choices, line) => {
+    await expect(run(choices)).rejects.toMatchObject({ code: 1, stderr: `${line}\n` });
   });
 });

@@ -1,11 +1,12 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
 import type { NestExpressApplication } from '@nestjs/platform-express';
 import request from 'supertest';
+import type { Database } from '../src/database/database.js';
+import { PostgresDatabase } from '../src/database/postgres.database.js';
 import { createSchema } from '../src/database/schema.js';
-import type { RedisServer } from '../src/demo/redis-server.js';
+import { SHARED_PLACES, type TestPlace } from './lock-places.js';
 import { RemoteDatabase } from './remote-database.js';
 import { startApplication, type Choices } from './sample-application.js';
-import { startTestRedis } from './test-redis.js';
 import { withoutLock } from './unlocked-balances.js';
 
 /** Sends to the applications in turn; resolves to the status. */
@@ -18,13 +19,18 @@ function creditAHundredTimes(apps: readonly NestExpressApplication[]): Promise<n
   return Promise.all(Array.from({ length: 100 }, (_, index) => post(apps, index, '/customers/1/credit', { amount: '1.00' })));
 }
 
-describe('two applications on one database', () => {
-  let redis: RedisServer;
-  let database: RemoteDatabase;
+describe.each(Object.entries(SHARED_PLACES))('two applications on one database, with locks in %s', (_store, start) => {
+  const places: TestPlace[] = [];
+  let database: Database;
   let locked: readonly NestExpressApplication[];
   let unlocked: readonly NestExpressApplication[];
   const apart: NestExpressApplication[] = [];
 
+  const startPlace = async () => {
+    const place = await start();
+    places.push(place);
+    return place;
+  };
   const startTwo = async (choices: Choices) => [await startApplication(database, choices), await startApplication(database, choices)];
   const balanceOf = async (customer: number) => {
     const { body } = await request((locked[0] as NestExpressApplication).getHttpServer()).get(`/customers/${customer}/balance`);
@@ -32,18 +38,18 @@ describe('two applications on one database', () => {
   };
 
   beforeAll(async () => {
-    redis = await startTestRedis();
-    database = new RemoteDatabase();
+    const { locks } = await startPlace();
+    database = locks.store === 'postgres' ? new PostgresDatabase(locks.url) : new RemoteDatabase();
     await createSchema(database);
-    locked = await startTwo({ redisUrl: redis.url });
-    unlocked = await startTwo({ redisUrl: redis.url, change: withoutLock });
+    locked = await startTwo({ locks });
+    unlocked = await startTwo({ locks, change: withoutLock });
   });
   beforeEach(async () => {
     await database.query('UPDATE balances SET amount = 10000, fence = 0');
   });
   afterAll(async () => {
     await Promise.all([...locked, ...unlocked, ...apart].map((app) => app.close()));
-    await redis.stop();
+    await Promise.all(places.map((place) => place.stop()));
   });
 
   it('a hundred parallel credits give the exact sum', async () => {
@@ -69,11 +75,11 @@ describe('two applications on one database', () => {
     expect([await balanceOf(1), await balanceOf(2)]).toEqual([100, 100]);
   });
 
-  it('an application whose Redis is gone answers 503 to changes and still shows balances', async () => {
-    const other = await startTestRedis();
-    const app = await startApplication(database, { redisUrl: other.url, lockWait: '200ms' });
+  it('an application whose locks are out of reach answers 503 to changes and still shows balances', async () => {
+    const other = await startPlace();
+    const app = await startApplication(database, { locks: other.locks, lockWait: '200ms' });
     apart.push(app);
-    await other.stop();
+    await other.fail();
     expect(await post([app], 0, '/customers/1/credit', { amount: '1.00' })).toBe(503);
     await request(app.getHttpServer()).get('/customers/1/balance').expect(200);
   });

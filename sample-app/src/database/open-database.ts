@@ -7,9 +7,13 @@ import { createSchema } from './schema.js';
 
 /** The database of the application, with its table; throws `StartUpError` where it does not answer. */
 export async function openDatabase({ databaseUrl }: Settings): Promise<Database> {
-  const database = databaseUrl === undefined ? new PgliteDatabase() : new PostgresDatabase(databaseUrl);
+  return prepare(databaseUrl === undefined ? new PgliteDatabase() : new PostgresDatabase(databaseUrl), createSchema);
+}
+
+/** Makes the tables; throws `StartUpError` where the database does not answer. */
+export async function prepare(database: Database, createTables: (database: Database) => Promise<void>): Promise<Database> {
   try {
-    await createSchema(database);
+    await createTables(database);
   } catch (cause) {
     throw new StartUpError(`${database.description}: ${reasonOf(cause)}. Check DATABASE_URL, or leave it out for an embedded database.`, {
       cause,

@@ -1,6 +1,7 @@
 import { Logger } from '@nestjs/common';
 import { Pool } from 'pg';
 import { Database, type Query } from './database.js';
+import { describePostgres } from './describe-postgres.js';
 
 /** A PostgreSQL server, for any number of processes. */
 export class PostgresDatabase extends Database {
@@ -9,8 +10,7 @@ export class PostgresDatabase extends Database {
 
   constructor(url: string) {
     super();
-    const { host, pathname } = new URL(url);
-    this.description = `PostgreSQL at ${host || 'the local socket'}, database ${pathname.slice(1) || 'by default'}`;
+    this.description = describePostgres(url);
     this.#pool = new Pool({ connectionString: url, connectionTimeoutMillis: 5_000 });
     // A connection that breaks while idle is replaced; without a listener the process would end.
     this.#pool.on('error', (error) => new Logger(PostgresDatabase.name).warn(`An idle connection was lost: ${error.message}`));

@@ -20,11 +20,16 @@ const CUSTOMERS = `
   ON CONFLICT DO NOTHING`;
 
 /** Makes the table and the customers where they are missing. */
-export async function createSchema(database: Database): Promise<void> {
+export function createSchema(database: Database): Promise<void> {
+  return runAlone(database, [BALANCES, CUSTOMERS]);
+}
+
+/** Two processes may start at once, and CREATE TABLE IF NOT EXISTS alone fails when they race. */
+export async function runAlone(database: Database, statements: readonly string[]): Promise<void> {
   await database.transaction(async () => {
-    // Two processes may start at once, and CREATE TABLE IF NOT EXISTS alone fails when they race.
     await database.query('SELECT pg_advisory_xact_lock($1)', [SCHEMA_LOCK]);
-    await database.query(BALANCES);
-    await database.query(CUSTOMERS);
+    for (const statement of statements) {
+      await database.query(statement);
+    }
   });
 }

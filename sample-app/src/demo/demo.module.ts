@@ -1,28 +1,23 @@
 import { Module, type DynamicModule } from '@nestjs/common';
-import { LockModule, MemoryLockStore, RedisLockStore } from 'nestjs-distributed-lock';
+import { LockModule } from 'nestjs-distributed-lock';
+import { makeLockStore } from '../lock-store.js';
 import { DemoSettings } from './demo-settings.js';
 import { DemoService } from './demo.service.js';
-import { connectBalance, SHARED_BALANCE, VariableBalance } from './shared-balance.js';
+import { openBalance } from './open-balance.js';
+import { SHARED_BALANCE } from './shared-balance.js';
 
 /** One process of the demo: an ordinary Nest application that knows nothing of the other ones. */
 @Module({})
 export class DemoModule {
   static with(settings: DemoSettings): DynamicModule {
-    const { redisUrl } = settings;
+    const { locks } = settings;
     return {
       module: DemoModule,
-      imports: [
-        LockModule.forRootAsync({
-          useFactory: () => ({ store: redisUrl === undefined ? new MemoryLockStore() : new RedisLockStore(redisUrl) }),
-        }),
-      ],
+      imports: [LockModule.forRootAsync({ useFactory: async () => ({ store: await makeLockStore(locks) }) })],
       providers: [
         DemoService,
         { provide: DemoSettings, useValue: settings },
-        {
-          provide: SHARED_BALANCE,
-          useFactory: () => (redisUrl === undefined ? new VariableBalance() : connectBalance(redisUrl)),
-        },
+        { provide: SHARED_BALANCE, useFactory: () => openBalance(locks) },
       ],
     };
   }

@@ -5,13 +5,22 @@ import type { Team } from './team.js';
 import { drawTimeline } from './timeline.js';
 import { judge, type Verdict } from './verdict.js';
 
+/** How much there is to do, and where. */
+export interface Plan {
+  readonly tasks: number;
+  readonly workMs: number;
+  readonly balance: string;
+  readonly locks: string;
+}
+
 /** What is about to happen. */
-export function describePlan({ members }: Team, tasks: number, workMs: number, where: string): string {
+export function describePlan({ members }: Team, { tasks, workMs, balance, locks }: Plan): string {
   const processes = members.map(({ name, pid }) => `${name} (pid ${pid})`).join(' and ');
   return `
 ${tasks} tasks each add ${money(ADDED)} to one balance of ${money(INITIAL)}: read it, work for ${workMs} ms, write it back.
 They run in ${members.length === 1 ? 'one process' : `${members.length} processes`}, ${processes}.
-The balance and the locks are in ${where}.
+The balance is in ${balance}.
+The locks are in ${locks}.
 In the pictures, a dot is a task that waits and # is a task that runs.`;
 }
 
@@ -26,7 +35,8 @@ ${drawTimeline(round.records)}
   ${describeBalance(round, verdict)}`;
 }
 
-export function describeLocked(round: Round): string {
+/** `keepsOrder`: whether the store promises anything of the order between processes. */
+export function describeLocked(round: Round, keepsOrder: boolean): string {
   const verdict = judge(round);
   return `
 WITH THE LOCK: the same method under @DistributedLock({ key: 'demo:<account>', … })
@@ -38,7 +48,7 @@ ${drawTimeline(round.records)}
 
   They arrived in the order  ${verdict.arrived.join(' ')}
   and ran in the order       ${verdict.ran.join(' ')}
-  ${describeOrder(verdict)}`;
+  ${describeOrder(verdict, keepsOrder)}`;
 }
 
 function describeOverlap({ mostAtOnce }: Verdict): string {
@@ -52,12 +62,19 @@ function describeBalance({ records, balance }: Round, { expected, lost }: Verdic
 }
 
 /** What is said here was measured. */
-function describeOrder({ inOrder, inOrderWithin }: Verdict): string {
+function describeOrder({ inOrder, inOrderWithin }: Verdict, keepsOrder: boolean): string {
+  const isShared = inOrderWithin.size > 1;
+  if (inOrder && isShared && !keepsOrder) {
+    return 'The two are the same this time; a quorum keeps no order between processes.';
+  }
   if (inOrder) {
-    return `The two are the same${inOrderWithin.size > 1 ? ', also between the processes' : ''}.`;
+    return `The two are the same${isShared ? ', also between the processes' : ''}.`;
   }
   const within = [...inOrderWithin].map(([name, kept]) => `${name}: ${kept ? 'yes' : 'no'}`).join(', ');
-  return `The two differ: a process that has its turn serves up to 16 of its own calls before the next process.
+  const why = keepsOrder
+    ? 'a process that has its turn serves up to 16 of its own calls before the next process.'
+    : 'a quorum keeps no order between processes, and whoever asks first has it.';
+  return `The two differ: ${why}
   Was the order of arrival kept within each process? ${within}.`;
 }
 

@@ -1,9 +1,11 @@
 import { randomUUID } from 'node:crypto';
+import type { LockPlace } from '../lock-place.js';
 import { DemoSettings } from './demo-settings.js';
 import { joinByFork } from './forked-member.js';
 import { joinHere } from './local-member.js';
 import type { Member } from './member.js';
-import { connectBalance, type SharedBalance } from './shared-balance.js';
+import { openBalance } from './open-balance.js';
+import type { SharedBalance } from './shared-balance.js';
 
 /** The processes of a demo, and the balance that they share. */
 export interface Team {
@@ -13,25 +15,28 @@ export interface Team {
   leave(): Promise<void>;
 }
 
-/** Two processes that share a Redis server. */
-export async function teamOfTwo(redisUrl: string, workMs: number): Promise<Team> {
+/** Two processes that share their locks, or this one alone where locks are in its memory. */
+export function gatherTeam(locks: LockPlace, workMs: number): Promise<Team> {
+  return locks.store === 'memory' ? teamOfOne(locks, workMs) : teamOfTwo(locks, workMs);
+}
+
+async function teamOfTwo(locks: LockPlace, workMs: number): Promise<Team> {
   const account = randomUUID();
-  const balance = await connectBalance(redisUrl);
-  const members = await Promise.all(['A', 'B'].map((name) => joinByFork(new DemoSettings(name, account, workMs, redisUrl))));
+  const balance = await openBalance(locks);
+  const members = await Promise.all(['A', 'B'].map((name) => joinByFork(new DemoSettings(name, account, workMs, locks))));
   return {
     members,
     account,
     balance,
     leave: async () => {
       await Promise.all(members.map((member) => member.leave()));
-      balance.onApplicationShutdown();
+      await balance.onApplicationShutdown();
     },
   };
 }
 
-/** This process alone, where there is no Redis. */
-export async function teamOfOne(workMs: number): Promise<Team> {
+async function teamOfOne(locks: LockPlace, workMs: number): Promise<Team> {
   const account = randomUUID();
-  const member = await joinHere(new DemoSettings('A', account, workMs, undefined));
+  const member = await joinHere(new DemoSettings('A', account, workMs, locks));
   return { members: [member], account, balance: member.balance, leave: () => member.leave() };
 }

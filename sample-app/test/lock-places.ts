@@ -1,0 +1,31 @@
+import { PostgresServer } from '../../test/support/postgres-server';
+import { RedisServer } from '../../test/support/redis-server';
+import type { LockPlace } from '../src/lock-place.js';
+
+/** A place for locks on real servers of the test's own. */
+export interface TestPlace {
+  readonly locks: LockPlace;
+  /** Ends as many servers as no store outlives. */
+  fail(): Promise<void>;
+  stop(): Promise<void>;
+}
+
+/** Those that several applications can share. */
+export const SHARED_PLACES: Readonly<Record<string, () => Promise<TestPlace>>> = {
+  async redis() {
+    const server = await RedisServer.start();
+    return { locks: { store: 'redis', url: server.url }, fail: () => server.kill(), stop: () => server.stop() };
+  },
+  async quorum() {
+    const servers = await Promise.all([RedisServer.start(), RedisServer.start(), RedisServer.start()]);
+    return {
+      locks: { store: 'quorum', urls: servers.map(({ url }) => url) },
+      fail: async () => void (await Promise.all(servers.slice(1).map((server) => server.kill()))),
+      stop: async () => void (await Promise.all(servers.map((server) => server.stop()))),
+    };
+  },
+  async postgres() {
+    const server = await PostgresServer.start();
+    return { locks: { store: 'postgres', url: server.url }, fail: () => server.kill(), stop: () => server.stop() };
+  },
+};
