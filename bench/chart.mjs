@@ -11,37 +11,37 @@ const PANELS = [
   { row: 'hand-over', title: 'hand-over: ms to another process' },
   { row: 'hand-over +1 ms', title: 'hand-over, 1 ms away: ms' },
   { row: 'parallel', title: 'parallel: pairs/s of 64 callers' },
+  { row: 'stores fleet', title: 'fleet by store: ms' },
+  { row: 'stores pair', title: 'pair by store: µs' },
+  { row: 'stores hot', title: 'hot by store: pairs/s' },
 ];
+const COLUMNS = 2;
 const MORE_IS_BETTER = 'pairs/s';
 const [PANEL_WIDTH, BAR_HEIGHT, TITLE_HEIGHT, GAP] = [430, 20, 24, 16];
 const [NAME_WIDTH, VALUE_WIDTH] = [160, 90];
 const MOST_BARS = 4;
-const PANEL_HEIGHT = TITLE_HEIGHT + MOST_BARS * BAR_HEIGHT + GAP;
 // Each is readable on white and on black.
 const [TEXT, OURS, FLOOR, PEER] = ['#808890', '#2f81f7', '#808890', '#c08457'];
+const COLOURS = { [thisLibrary.name]: OURS, [floor.name]: FLOOR };
 
-/** Bars of the main figures: this library, the floor, and the best peers. */
+/** Bars of the main figures: this library, the floor, and the best peers; then its stores, each beside the floor there. */
 export function chart(lines) {
-  const panels = PANELS.map(({ row, title }) =>
-    panel(
-      title,
-      lines.filter((line) => line.row === row),
-    ),
-  );
-  const height = Math.ceil(panels.length / 2) * PANEL_HEIGHT + GAP;
-  const placed = panels.map((content, index) => {
-    const [x, y] = [(index % 2) * (PANEL_WIDTH + GAP), GAP + Math.floor(index / 2) * PANEL_HEIGHT];
-    return `<g transform="translate(${x} ${y})">\n${content}\n</g>`;
-  });
-  const width = 2 * PANEL_WIDTH + GAP;
+  const panels = PANELS.map(({ row, title }) => ({ title, bars: row.startsWith('stores ') ? storeBars(row, lines) : barsOf(row, lines) }));
+  const placed = [];
+  let y = GAP;
+  for (let first = 0; first < panels.length; first += COLUMNS) {
+    const side = panels.slice(first, first + COLUMNS);
+    placed.push(...side.map((one, column) => `<g transform="translate(${column * (PANEL_WIDTH + GAP)} ${y})">\n${panel(one)}\n</g>`));
+    y += TITLE_HEIGHT + Math.max(...side.map(({ bars }) => bars.length)) * BAR_HEIGHT + GAP;
+  }
+  const [width, height] = [COLUMNS * PANEL_WIDTH + GAP, y];
   return `<svg xmlns="http://www.w3.org/2000/svg" width="${width}" height="${height}" viewBox="0 0 ${width} ${height}" font-family="sans-serif" font-size="12" fill="${TEXT}">
 ${placed.join('\n')}
 </svg>
 `;
 }
 
-function panel(title, lines) {
-  const bars = barsOf(lines);
+function panel({ title, bars }) {
   const { unit } = bars[0];
   const values = bars.map(({ value }) => value);
   const isLog = Math.max(...values) > 100 * Math.min(...values);
@@ -51,11 +51,23 @@ function panel(title, lines) {
   return [`<text y="12" font-weight="bold">${caption}</text>`, ...bars.map((bar, index) => drawn(bar, index, length))].join('\n');
 }
 
-function barsOf(lines) {
+function barsOf(row, all) {
+  const lines = all.filter((line) => line.row === row);
   const sign = lines[0].unit === MORE_IS_BETTER ? -1 : 1;
   const first = [thisLibrary, floor].map(({ name }) => lines.find((line) => line.subject === name)).filter(Boolean);
   const peers = lines.filter(({ subject }) => PEERS.some(({ name }) => name === subject));
-  return [...first, ...peers.toSorted((a, b) => sign * (a.value - b.value))].slice(0, MOST_BARS);
+  return [...first, ...peers.toSorted((a, b) => sign * (a.value - b.value))]
+    .slice(0, MOST_BARS)
+    .map((bar) => Object.assign({ name: bar.subject, colour: COLOURS[bar.subject] ?? PEER }, bar));
+}
+
+function storeBars(row, lines) {
+  return lines
+    .filter((line) => line.row === row)
+    .flatMap((line) => {
+      const hand = lines.find((other) => other.row === `${row} floor` && other.subject === line.subject);
+      return [{ ...line, name: line.subject, colour: OURS }, hand && { ...hand, name: 'its floor', colour: FLOOR }].filter(Boolean);
+    });
 }
 
 /** The shortest bar still has a tenth of the width. */
@@ -64,12 +76,11 @@ function logLength(values) {
   return (value) => 0.1 + (0.9 * (Math.log(value) - low)) / (high - low);
 }
 
-function drawn({ subject, value }, index, length) {
+function drawn({ name, colour, value }, index, length) {
   const y = TITLE_HEIGHT + index * BAR_HEIGHT;
   const width = Math.max(1, length(value) * (PANEL_WIDTH - NAME_WIDTH - VALUE_WIDTH)).toFixed(0);
-  const colour = { [thisLibrary.name]: OURS, [floor.name]: FLOOR }[subject] ?? PEER;
   return (
-    `<text x="${NAME_WIDTH - 8}" y="${y + 12}" text-anchor="end">${subject}</text>` +
+    `<text x="${NAME_WIDTH - 8}" y="${y + 12}" text-anchor="end">${name}</text>` +
     `<rect x="${NAME_WIDTH}" y="${y}" width="${width}" height="${BAR_HEIGHT - 5}" rx="2" fill="${colour}"/>` +
     `<text x="${NAME_WIDTH + Number(width) + 6}" y="${y + 12}">${short(value)}</text>`
   );

@@ -1,13 +1,14 @@
 import { readFileSync } from 'node:fs';
 import { cpus } from 'node:os';
-import { ioredisVersion } from './library.mjs';
+import { ioredisVersion, pgVersion } from './library.mjs';
 
 /** What the figures depend on besides the code. */
-export function environment(redis) {
+export function environment(redis, postgres) {
   return {
     date: new Date().toISOString(),
     node: process.version,
     redis,
+    postgres,
     cpu: cpus()[0].model,
     cores: cpus().length,
     versions: versions(),
@@ -17,7 +18,7 @@ export function environment(redis) {
 function versions() {
   const own = readJson('../package.json');
   const { dependencies } = readJson('package.json');
-  return { [own.name]: own.version, ...dependencies, ioredis: ioredisVersion };
+  return { [own.name]: own.version, ...dependencies, ioredis: ioredisVersion, pg: pgVersion };
 }
 
 function readJson(path) {

@@ -4,6 +4,9 @@ import { createRequire } from 'node:module';
 const require = createRequire(new URL('../dist/esm/index.js', import.meta.url));
 
 export const { Redis } = require('ioredis');
+export const pg = require('pg');
 export const { NestFactory } = require('@nestjs/core');
 export const ioredisVersion = require('ioredis/package.json').version;
-export { DistributedLock, LockModule, LockService, MemoryLockStore, RedisLockStore } from '../dist/esm/index.js';
+export const pgVersion = require('pg/package.json').version;
+export { DistributedLock, LockModule, LockService, MemoryLockStore, QuorumLockStore, RedisLockStore } from '../dist/esm/index.js';
+export { PostgresLockStore } from '../dist/esm/postgres/index.js';

@@ -5,12 +5,16 @@ import { environment } from './environment.mjs';
 import { readOptions } from './options.mjs';
 import { withProgress } from './progress.mjs';
 import { startProxy } from './proxy.mjs';
+import { postgresVersion } from './postgres-server.mjs';
 import { findRedis, startRedis } from './redis-server.mjs';
+import { stores } from './rows/stores.mjs';
 import { SIZES } from './sizes.mjs';
+import { storesTable } from './stores-table.mjs';
 import { table } from './table.mjs';
 
 const { quick, json, selected, rows } = readOptions();
 findRedis();
+const postgres = rows.includes(stores) ? postgresVersion() : undefined;
 // The exit handlers stop the server.
 process.once('SIGINT', () => process.exit(130));
 process.once('SIGTERM', () => process.exit(143));
@@ -30,7 +34,7 @@ proxy.stop();
 await server.stop();
 
 const seconds = Math.round((performance.now() - start) / 1_000);
-const results = { ...environment(server.version), quick, seconds, proxyAddedMs: proxy.addedMs, rows: lines };
+const results = { ...environment(server.version, postgres), quick, seconds, proxyAddedMs: proxy.addedMs, rows: lines };
 if (!selected) {
   writeFileSync(new URL('results.json', import.meta.url), `${JSON.stringify(results, undefined, 2)}\n`);
   writeFileSync(new URL('results.svg', import.meta.url), chart(lines));
@@ -39,6 +43,7 @@ if (json) {
   console.log(JSON.stringify(results, undefined, 2));
 } else {
   const judged = lines.filter(({ met }) => met !== null);
-  console.log(table(lines));
+  const [ofStores, others] = [true, false].map((wanted) => lines.filter(({ row }) => row.startsWith('stores ') === wanted));
+  console.log([others.length > 0 && table(others), ofStores.length > 0 && storesTable(ofStores)].filter(Boolean).join('\n\n'));
   console.log(`\n${judged.filter(({ met }) => met).length} of ${judged.length} targets met, in ${seconds} s`);
 }

@@ -9,7 +9,8 @@ export async function startRedis() {
   const port = await freePort();
   const child = spawn('redis-server', ['--port', String(port), '--save', '', '--appendonly', 'no'], { stdio: 'ignore' });
   // Also where the benchmark fails halfway.
-  process.once('exit', () => child.kill('SIGKILL'));
+  const kill = () => child.kill('SIGKILL');
+  process.once('exit', kill);
   await once(child, 'spawn');
   await untilListening(port);
   const client = await connectClient(port);
@@ -20,8 +21,9 @@ export async function startRedis() {
     async stop() {
       client.disconnect();
       const exited = once(child, 'exit');
-      child.kill('SIGKILL');
+      kill();
       await exited;
+      process.off('exit', kill);
     },
   };
 }
@@ -58,7 +60,7 @@ async function untilListening(port) {
   throw new Error(`redis-server does not listen on port ${port}`);
 }
 
-async function freePort() {
+export async function freePort() {
   const probe = createServer().listen(0, '127.0.0.1');
   await once(probe, 'listening');
   const { port } = probe.address();

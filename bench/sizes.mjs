@@ -10,6 +10,11 @@ export const SIZES = {
     decorator: { repeats: 9, calls: 20_000, peerCalls: 2_000 },
     many: { leases: 10_000, ttlMs: 10_000, holdMs: 30_000 },
     endless: { pairs: 1_000_000, callers: 64, warmUp: 20_000, restMs: 15_000 },
+    stores: {
+      pair: { rounds: 60, pairs: 200, warmUp: 5_000, counted: 200 },
+      hot: { repeats: 3, callers: 64, bursts: 4, warmUp: 300 },
+      fleet: { repeats: 3, processes: 4, callers: 50, sectionMs: 5, warmUp: 300 },
+    },
   },
   quick: {
     pair: { repeats: 1, batches: 12, pairs: 250, warmUp: 4_000, farBatches: 6, farPairs: 60 },
@@ -21,5 +26,10 @@ export const SIZES = {
     decorator: { repeats: 5, calls: 5_000, peerCalls: 300 },
     many: { leases: 10_000, ttlMs: 10_000, holdMs: 12_000 },
     endless: { pairs: 100_000, callers: 64, warmUp: 20_000, restMs: 15_000 },
+    stores: {
+      pair: { rounds: 12, pairs: 80, warmUp: 2_000, counted: 100 },
+      hot: { repeats: 1, callers: 64, bursts: 1, warmUp: 100 },
+      fleet: { repeats: 1, processes: 4, callers: 20, sectionMs: 5, warmUp: 100 },
+    },
   },
 };

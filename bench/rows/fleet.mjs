@@ -1,14 +1,10 @@
 // Several processes with many callers each, all of which want one key once.
-import { alternate } from '../alternate.mjs';
-import { figures, summary } from '../fleet-figures.mjs';
+import { runFleet } from '../fleet-run.mjs';
 import { atMost, line, waitingNote } from '../line.mjs';
-import { machineMs } from '../numbers.mjs';
 import { thisLibrary, WAITING_PEERS } from '../subjects/index.mjs';
 import { askAll, withWorkers } from '../worker.mjs';
 
 const SUBJECTS = [thisLibrary, ...WAITING_PEERS];
-/** Time for every process to hear when to start. */
-const NOTICE_MS = 100;
 
 /** The figures besides the wall time; the limits are for this library. */
 const COUNTS = [
@@ -22,24 +18,13 @@ export const fleet = {
   name: 'fleet',
   run: ({ server, proxy, sizes }) =>
     withWorkers('fleet', sizes.fleet.processes, async (workers) => {
-      const near = await measure(server, workers, { ...sizes.fleet, port: server.port, warmUp: 300 });
-      const far = await measure(server, workers, { ...sizes.fleet, port: proxy.port, warmUp: 20 });
+      const clear = () => server.client.flushall();
+      const near = await runFleet(workers, SUBJECTS, { ...sizes.fleet, port: server.port, warmUp: 300, clear });
+      const far = await runFleet(workers, SUBJECTS, { ...sizes.fleet, port: proxy.port, warmUp: 20, clear });
       await askAll(workers, 'close');
       return [...report('', near, true), ...report(' +1 ms', far, false)];
     }),
 };
-
-async function measure(server, workers, { repeats, callers, sectionMs, port, warmUp }) {
-  for (const { name } of SUBJECTS) {
-    await askAll(workers, 'connect', { subject: name, port, patient: true, warmUp });
-  }
-  const results = await alternate(SUBJECTS, repeats, async ({ name }) => {
-    await server.client.flushall();
-    const task = { subject: name, port, key: 'fleet', startAt: machineMs() + NOTICE_MS, callers, sectionMs };
-    return figures(await askAll(workers, 'contend', task), callers);
-  });
-  return new Map(SUBJECTS.map((subject) => [subject, summary(results.get(subject))]));
-}
 
 /** Grouped by figure. */
 function report(distance, summaries, hasTargets) {

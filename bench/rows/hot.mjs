@@ -1,8 +1,8 @@
 // Many callers of one process that all want one key for nothing: each once, as requests arrive, and each again and again.
 import { alternate } from '../alternate.mjs';
 import { connected } from '../connected.mjs';
+import { contend, summary } from '../contention.mjs';
 import { atLeast, atMost, line, waitingNote } from '../line.mjs';
-import { median, percentile } from '../numbers.mjs';
 import { acquireAndReleaseEach, newKeys } from '../pairs.mjs';
 import { thisLibrary, WAITING_PEERS } from '../subjects/index.mjs';
 
@@ -35,39 +35,6 @@ async function measure(server, { port, repeats, callers, bursts, turns, warmUp }
     });
     return new Map(SUBJECTS.map((subject) => [subject, summary(results.get(subject))]));
   });
-}
-
-/** In each burst all callers begin together, and each takes its turns one after the other. */
-async function contend(connection, { callers, bursts, turns }) {
-  const waits = [];
-  let failures = 0;
-  async function caller() {
-    for (let turn = 0; turn < turns; turn += 1) {
-      const start = performance.now();
-      try {
-        const held = await connection.acquire('hot');
-        waits.push(performance.now() - start);
-        await connection.release(held);
-      } catch {
-        failures += 1;
-      }
-    }
-  }
-  const start = performance.now();
-  for (let burst = 0; burst < bursts; burst += 1) {
-    await Promise.all(Array.from({ length: callers }, caller));
-  }
-  const rate = (waits.length * 1_000) / (performance.now() - start);
-  return { rate, failures, wait: median(waits), longWait: percentile(waits, 99) };
-}
-
-function summary(repeats) {
-  return {
-    rate: median(repeats.map(({ rate }) => rate)),
-    spread: median(repeats.map(({ wait, longWait }) => longWait / wait)),
-    longWait: median(repeats.map(({ longWait }) => longWait)),
-    failures: repeats.reduce((sum, { failures }) => sum + failures, 0),
-  };
 }
 
 function report(row, summaries, hasTargets) {

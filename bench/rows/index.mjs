@@ -7,5 +7,6 @@ import { many } from './many.mjs';
 import { pair } from './pair.mjs';
 import { parallel } from './parallel.mjs';
 import { reentry } from './re-entry.mjs';
+import { stores } from './stores.mjs';
 
-export const ROWS = [pair, parallel, hot, fleet, handOver, reentry, decorator, many, endless];
+export const ROWS = [pair, parallel, hot, fleet, handOver, reentry, decorator, many, endless, stores];

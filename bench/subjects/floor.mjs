@@ -2,9 +2,9 @@
 import { createHash, randomUUID } from 'node:crypto';
 import { connectClient } from '../redis-client.mjs';
 
-const TTL_MS = 10_000;
-const COMPARE_AND_DELETE = `if redis.call('GET', KEYS[1]) == ARGV[1] then return redis.call('DEL', KEYS[1]) else return 0 end`;
-const SHA = createHash('sha1').update(COMPARE_AND_DELETE).digest('hex');
+export const TTL_MS = 10_000;
+export const COMPARE_AND_DELETE = `if redis.call('GET', KEYS[1]) == ARGV[1] then return redis.call('DEL', KEYS[1]) else return 0 end`;
+export const SHA = createHash('sha1').update(COMPARE_AND_DELETE).digest('hex');
 
 export const floor = {
   name: 'floor',

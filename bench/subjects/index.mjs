@@ -1,10 +1,12 @@
 import { floor } from './floor.mjs';
+import { postgres, postgresFloor } from './postgres.mjs';
+import { quorum, quorumFloor } from './quorum.mjs';
 import { redisSemaphore } from './redis-semaphore.mjs';
 import { redlock } from './redlock.mjs';
 import { leanRedlockUniversal, redlockUniversal } from './redlock-universal.mjs';
 import { thisLibrary } from './this-library.mjs';
 
-export { floor, thisLibrary };
+export { floor, postgres, postgresFloor, quorum, quorumFloor, thisLibrary };
 
 export const PEERS = [redisSemaphore, redlock, redlockUniversal, leanRedlockUniversal];
 
@@ -12,5 +14,5 @@ export const PEERS = [redisSemaphore, redlock, redlockUniversal, leanRedlockUniv
 export const WAITING_PEERS = [redisSemaphore, redlock, redlockUniversal];
 
 export function subjectNamed(name) {
-  return [thisLibrary, floor, ...PEERS].find((subject) => subject.name === name);
+  return [thisLibrary, quorum, postgres, ...PEERS].find((subject) => subject.name === name);
 }

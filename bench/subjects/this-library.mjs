@@ -2,15 +2,18 @@ import { LockModule, LockService, NestFactory, RedisLockStore } from '../library
 
 export const thisLibrary = {
   name: 'nestjs-distributed-lock',
-  async connect(port) {
-    const module = LockModule.forRoot({ store: new RedisLockStore({ host: '127.0.0.1', port }) });
-    const app = await NestFactory.createApplicationContext(module, { logger: false });
-    const locks = app.get(LockService);
-    return {
-      locks,
-      acquire: (key) => locks.acquire(key),
-      release: (lock) => lock.release(),
-      close: () => app.close(),
-    };
-  },
+  connect: (port) => libraryWith(new RedisLockStore({ host: '127.0.0.1', port })),
 };
+
+/** An application with locks in that store. */
+export async function libraryWith(store) {
+  const module = LockModule.forRoot({ store });
+  const app = await NestFactory.createApplicationContext(module, { logger: false });
+  const locks = app.get(LockService);
+  return {
+    locks,
+    acquire: (key) => locks.acquire(key),
+    release: (lock) => lock.release(),
+    close: () => app.close(),
+  };
+}

@@ -1,7 +1,7 @@
 // One process of the fleet: all its callers want the same key once, and start together with those of the others.
 import { setTimeout as sleep } from 'node:timers/promises';
 import { machineMs } from '../numbers.mjs';
-import { sentCommands } from '../sent-commands.mjs';
+import { countRoundTrips, sentCommands } from '../sent-commands.mjs';
 import { serve } from '../serve.mjs';
 import { close, connect, connectionOf } from './connections.mjs';
 
@@ -13,8 +13,9 @@ serve({
     const connection = connectionOf(task);
     await sleep(startAt - machineMs());
     const before = sentCommands();
+    const roundTrips = countRoundTrips();
     const turns = await Promise.all(Array.from({ length: callers }, () => call(connection, key, sectionMs)));
-    return { turns, commands: sentCommands() - before };
+    return { turns, commands: sentCommands() - before, roundTrips: roundTrips() };
   },
 });
 

@@ -1,0 +1,111 @@
+// What each store costs: the library on Redis, on a quorum and on PostgreSQL, each beside the least that has to be sent there.
+import { alternate } from '../alternate.mjs';
+import { connected } from '../connected.mjs';
+import { contend, summary } from '../contention.mjs';
+import { runFleet } from '../fleet-run.mjs';
+import { atMost, line, waitingNote } from '../line.mjs';
+import { median } from '../numbers.mjs';
+import { acquireAndReleaseEach, newKeys, timeEach } from '../pairs.mjs';
+import { countRoundTrips } from '../sent-commands.mjs';
+import { STORE_PLACES } from '../store-places.mjs';
+import { withWorkers } from '../worker.mjs';
+
+export const stores = {
+  name: 'stores',
+  async run({ sizes }) {
+    const lines = [];
+    for (const { start, ...store } of STORE_PLACES) {
+      const place = await start();
+      try {
+        lines.push(...(await onOne(place, store, sizes.stores)));
+      } finally {
+        await place.stop();
+      }
+    }
+    // Grouped by figure.
+    return lines.toSorted((one, other) => ROWS.indexOf(one.row) - ROWS.indexOf(other.row));
+  },
+};
+
+const ROWS = ['pair', 'hot', 'fleet'].flatMap((row) => [`stores ${row}`, `stores ${row} floor`, `stores ${row} trips`]);
+
+async function onOne(place, store, sizes) {
+  const { subjects, port, clear } = place;
+  return [
+    ...(await connected(subjects, port, {}, async (connections) => [
+      ...(await pairs(place, store, connections, sizes.pair)),
+      ...(await hot(place, store, connections, sizes.hot)),
+    ])),
+    ...(await fleet(subjects, store, { ...sizes.fleet, port, clear })),
+  ];
+}
+
+async function pairs({ subjects, clear }, { name, limit, patience }, connections, { rounds, pairs: most, warmUp, counted }) {
+  const count = Math.ceil(most * patience);
+  for (const connection of connections.values()) {
+    await acquireAndReleaseEach(connection, newKeys(warmUp * patience));
+  }
+  const times = new Float64Array(count);
+  const results = await alternate(subjects, rounds, async (subject) => {
+    await clear();
+    await timeEach(connections.get(subject), newKeys(count), times);
+    return median(times) * 1_000;
+  });
+  const [own, least] = subjects.map((subject) => results.get(subject));
+  // Batch by batch, since the machine may change its pace in between.
+  const ratio = median(own.map((time, round) => time / least[round]));
+  const trips = await tripsOf(connections.get(subjects[0]), counted);
+  return [
+    line('stores pair', name, median(own), 'µs', { ratio, of: 'its floor', ...(limit && atMost(ratio, limit)) }),
+    line('stores pair floor', name, median(least), 'µs', { note: subjects[1].note }),
+    line('stores pair trips', name, trips, 'round trips a pair'),
+  ];
+}
+
+async function tripsOf(connection, pairCount) {
+  const trips = countRoundTrips();
+  await acquireAndReleaseEach(connection, newKeys(pairCount));
+  return trips() / pairCount;
+}
+
+/** The floor, which cannot wait, has its pairs one after the other: nobody gets through faster who asks anew for each. */
+async function hot({ subjects, clear }, { name }, connections, { repeats, callers, bursts, warmUp }) {
+  const [library, hand] = subjects;
+  await contend(connections.get(library), { callers, bursts: Math.ceil(warmUp / callers), turns: 1 });
+  let trips = 0;
+  const results = await alternate(subjects, repeats, async (subject) => {
+    await clear();
+    if (subject === hand) {
+      return contend(connections.get(hand), { callers: 1, bursts: 1, turns: callers * bursts });
+    }
+    const count = countRoundTrips();
+    const result = await contend(connections.get(library), { callers, bursts, turns: 1 });
+    trips += count();
+    return result;
+  });
+  const [own, least] = subjects.map((subject) => summary(results.get(subject)));
+  return [
+    line('stores hot', name, own.rate, 'pairs/s', {
+      ratio: own.rate / least.rate,
+      of: 'its floor',
+      note: waitingNote(library, false, own.failures),
+    }),
+    line('stores hot floor', name, least.rate, 'pairs/s', { note: 'one caller' }),
+    line('stores hot trips', name, trips / (repeats * bursts * callers), 'round trips a pair'),
+  ];
+}
+
+function fleet([library], { name }, sizes) {
+  return withWorkers('fleet', sizes.processes, async (workers) => {
+    const result = (await runFleet(workers, [library], sizes)).get(library);
+    await Promise.all(workers.map((worker) => worker.ask('close')));
+    return [
+      line('stores fleet', name, result.wall, 'ms', {
+        ratio: result.ratio,
+        of: 'its sections',
+        note: waitingNote(library, false, result.failures),
+      }),
+      line('stores fleet trips', name, result.roundTrips, 'round trips a pair'),
+    ];
+  });
+}

@@ -1,0 +1,49 @@
+import { short } from './table.mjs';
+
+/** What stands in a column of a store, from its lines by row. */
+const FIGURES = [
+  { title: 'pair', of: (lines) => withUnit(lines.get('stores pair')) },
+  { title: '  its floor', of: (lines) => withUnit(lines.get('stores pair floor')) },
+  { title: '  ratio', of: (lines) => ratio(lines.get('stores pair')) },
+  { title: '  round trips', of: (lines) => short(lines.get('stores pair trips').value) },
+  { title: 'hot: 64 callers of one process', of: (lines) => withUnit(lines.get('stores hot')) },
+  { title: '  its floor, for one caller', of: (lines) => withUnit(lines.get('stores hot floor')) },
+  { title: '  ratio', of: (lines) => ratio(lines.get('stores hot')) },
+  { title: '  round trips for each', of: (lines) => short(lines.get('stores hot trips').value) },
+  { title: 'fleet: callers of four processes', of: (lines) => withUnit(lines.get('stores fleet')) },
+  { title: '  ratio to their sections', of: (lines) => ratio(lines.get('stores fleet')) },
+  { title: '  round trips for each', of: (lines) => short(lines.get('stores fleet trips').value) },
+  { title: '', of: (lines) => notesOf([...lines.values()]) },
+];
+
+/** The rows of the stores as text, with a column for each; nothing where they were not measured. */
+export function storesTable(lines) {
+  const names = [...new Set(lines.map(({ subject }) => subject))];
+  const columns = names.map((name) => new Map(lines.filter(({ subject }) => subject === name).map((line) => [line.row, line])));
+  const cells = [['stores', ...names], ...FIGURES.map(({ title, of }) => [title].concat(columns.map(of)))];
+  const widths = cells[0].map((_, column) => Math.max(...cells.map((row) => row[column].length)));
+  const rows = cells.map((row) =>
+    row
+      .map((cell, column) => cell.padEnd(widths[column]))
+      .join('  ')
+      .trimEnd(),
+  );
+  const floors = new Map(lines.filter(({ row }) => row === 'stores pair floor').map(({ subject, note }) => [note, subject]));
+  return [...rows.filter(Boolean), '', ...[...floors].map(([note, subject]) => `floor on ${subject}: ${note}`)].join('\n');
+}
+
+function withUnit({ value, unit }) {
+  return `${short(value)} ${unit}`;
+}
+
+function ratio({ ratio: times, target, met }) {
+  return `${short(times)} ×${target ? ` (${target} ${met ? 'met' : 'MISSED'})` : ''}`;
+}
+
+/** Callers that failed. */
+function notesOf(lines) {
+  return lines
+    .filter(({ row, note }) => note && !row.endsWith(' floor'))
+    .map(({ note }) => note)
+    .join('; ');
+}
