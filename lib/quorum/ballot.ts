@@ -143,12 +143,14 @@ export class Ballot {
     const highest = Math.max(...this.#stored.values());
     for (const [server, fence] of this.#stored) {
       if (fence !== highest) {
+        // What it stored is about to change, and must not make a majority with a vote that comes now.
+        this.#stored.delete(server);
         this.#settling++;
         this.#polling
           .settle(server, highest)
           .then(
-            (settled) => (settled ? this.#stored.set(server, highest) : this.#lose(server, gone())),
-            (error: unknown) => this.#lose(server, error),
+            (settled) => (settled ? this.#stored.set(server, highest) : this.#fail(server, gone())),
+            (error: unknown) => this.#fail(server, error),
           )
           .finally(() => {
             this.#settling--;
@@ -156,11 +158,6 @@ export class Ballot {
           });
       }
     }
-  }
-
-  #lose(server: QuorumServer, error: unknown): void {
-    this.#stored.delete(server);
-    this.#fail(server, error);
   }
 
   /** What came with another fence is to have that of the lock, so that it can be renewed. */
