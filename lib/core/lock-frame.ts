@@ -194,10 +194,14 @@ export class LockFrame implements Lock {
         'LockWarning',
       );
     }
-    return this.leave();
+    return this[Symbol.asyncDispose]();
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
+    if (!this.#released) {
+      // A handle has no body at whose end the clock could tell, and the store may not answer the release.
+      this.#leaseLoss();
+    }
     return this.leave();
   }
 

@@ -21,6 +21,13 @@ class WatchedStore extends MemoryLockStore {
   }
 }
 
+/** Its releases get no answer. */
+class SilentStore extends WatchedStore {
+  override release({ key }: HoldRecord): Promise<boolean> {
+    return Promise.reject(new LockStoreError('no reply', key, { unknown: true }));
+  }
+}
+
 /** Follows the fake timers, but for a wall clock that may jump and a monotonic one that may stand still. */
 class StubbedClock implements Clock {
   jump = 0;
@@ -230,3 +237,15 @@ test('a nested call that asks for more while a renewal is on its way does not pu
     expect(lock.remainingMs()).toBeGreaterThan(50_000);
   });
 });
+
+test.each(['release', Symbol.asyncDispose] as const)(
+  'a handle whose lease ended while nothing could run tells so when it is given back by %p, answered or not',
+  async (giveBack) => {
+    const lock = await makeLocks(new SilentStore(), { clock }).acquire('k', { ttl: 1_000 });
+    const { signal } = lock;
+    clock.monotonic = () => performance.now() + 2_000;
+    const given = lock[giveBack]();
+    expect(signal.reason).toMatchObject({ code: 'LOCK_LOST', reason: 'expired' });
+    await given;
+  },
+);
