@@ -1,0 +1,65 @@
+import { randomUUID } from 'node:crypto';
+import { once } from 'node:events';
+import { connect, createServer, type AddressInfo, type Socket } from 'node:net';
+import { LockStoreError } from '../../lib/core/errors';
+import { PostgresLockStore } from '../../lib/postgres/postgres-lock-store';
+import { PostgresServer } from '../support/postgres-server';
+import { until } from '../support/until';
+
+/** Stands before a server, and may hold back what it says to deliver it in one piece, as to a process that stood still meanwhile. */
+async function startGate(port: number): Promise<{ readonly port: number; hold(): void; deliver(): void; stop(): void }> {
+  let held: { readonly client: Socket; readonly data: Buffer }[] | undefined;
+  const sockets: Socket[] = [];
+  const gate = createServer((client) => {
+    const upstream = connect(port, '127.0.0.1');
+    sockets.push(client, upstream);
+    sockets.forEach((socket) => socket.on('error', () => undefined));
+    client.pipe(upstream);
+    upstream.on('data', (data) => (held ? held.push({ client, data }) : client.write(data)));
+  }).listen(0, '127.0.0.1');
+  await once(gate, 'listening');
+  return {
+    port: (gate.address() as AddressInfo).port,
+    hold: () => (held = []),
+    deliver() {
+      const pieces = held ?? [];
+      held = undefined;
+      pieces[0]?.client.write(Buffer.concat(pieces.map(({ data }) => data)));
+    },
+    stop() {
+      gate.close();
+      sockets.forEach((socket) => socket.destroy());
+    },
+  };
+}
+
+test('a connection that ends in the moment when it is made fails one operation, and not the process', async () => {
+  const server = await PostgresServer.start();
+  const gate = await startGate(server.port);
+  const pool = server.pool({ connectionString: server.urlFor('postgres', gate.port), application_name: 'locks' });
+  const store = new PostgresLockStore(pool, { listen: false });
+  const connections = async (): Promise<number> =>
+    (await server.query(`SELECT FROM pg_stat_activity WHERE application_name = 'locks' AND state = 'idle'`)).length;
+  const acquire = (): Promise<unknown> =>
+    store
+      .acquire({ key: 'k', owner: randomUUID(), id: randomUUID(), fence: 0, ttlMs: 10_000, by: 'test' })
+      .catch((error: unknown) => error);
+  try {
+    await store.ensureSchema();
+    await store.open({ prefix: 'lock', warn: () => undefined });
+    await server.terminateBackends();
+    await until('that the pool is empty', async () => pool.totalCount === 0);
+    gate.hold();
+    const acquired = acquire();
+    await until('a new connection', async () => (await connections()) === 1);
+    await server.terminateBackends();
+    await until('that it is gone', async () => (await connections()) === 0);
+    gate.deliver();
+    expect(await acquired).toBeInstanceOf(LockStoreError);
+    expect(await acquire()).toMatchObject({ fence: expect.any(Number) });
+  } finally {
+    await store.close();
+    gate.stop();
+    await server.stop();
+  }
+}, 30_000);
