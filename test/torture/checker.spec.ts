@@ -75,6 +75,7 @@ function evidenceOf(...events: HistoryEvent[][]): Evidence {
     entries: entriesOf(history),
     faults: new Faults(history),
     leaseMs: LEASE_MS,
+    keepsOrder: true,
     keys: ['k'],
     registers: new Map(),
     leftovers: [],

@@ -1,47 +1,30 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { RedisKeys } from '../../lib/redis/redis-keys.js';
-import type { RedisLockStore } from '../../lib/redis/redis-lock-store.js';
+import type { LockStore } from '../../lib/core/lock-store.js';
 import type { TcpProxy } from '../support/tcp-proxy.js';
 import type { Fleet } from './fleet.js';
 import { now, type HistoryFile } from './history.js';
 import type { FaultName } from './faults.js';
 import type { Step } from './plan.js';
-import type { Topology } from './topologies/topology.js';
+import type { Taken, Topology } from './topologies/topology.js';
 
 /** Replies are late by up to so much, in milliseconds. */
 const LATEST_MS = 300;
-/** What is in the commands that release a hold, and in no others: for how long the done mark stays. */
-const RELEASE = '\r\n10000\r\n';
 /** How long a fault that takes a lock waits for somebody to have it, in milliseconds. */
 const HELD_MS = 300;
 /** How far a wall clock jumps at most, in milliseconds, either way. */
 const JUMP_MS = 3_600_000;
 
-const NAMES = new RedisKeys('lock', false);
-
 /** Faults in which another server becomes the master. */
 const TAKEOVERS: ReadonlySet<FaultName> = new Set(['failover', 'depose', 'isolate']);
-/** KEYS lock. Deletes it; its fence, or nil where nobody held it. */
-const DELETE = `
-local fence = redis.call('HGET', KEYS[1], 'fence')
-redis.call('DEL', KEYS[1])
-return fence
-`;
-
-/** What a fault took away: the lock of that fence, or nothing. */
-interface Taken {
-  fence?: number;
-  outcome?: 'nothing';
-}
 
 /** Causes the faults of a plan, and writes down when. */
 export class Nemesis {
   readonly #fleet: Fleet;
   readonly #topology: Topology;
-  readonly #store: RedisLockStore;
+  readonly #store: LockStore;
   readonly #history: HistoryFile;
 
-  constructor(fleet: Fleet, topology: Topology, store: RedisLockStore, history: HistoryFile) {
+  constructor(fleet: Fleet, topology: Topology, store: LockStore, history: HistoryFile) {
     this.#fleet = fleet;
     this.#topology = topology;
     this.#store = store;
@@ -112,7 +95,7 @@ export class Nemesis {
         await this.#break(target, fault, ms);
         break;
       case 'killOnRelease':
-        fleet.proxiesOf(target).forEach((proxy) => (proxy.ambush = RELEASE));
+        fleet.proxiesOf(target).forEach((proxy) => (proxy.ambush = this.#topology.releaseText));
         await sleep(ms);
         fleet.proxiesOf(target).forEach((proxy) => (proxy.ambush = undefined));
         break;
@@ -125,7 +108,8 @@ export class Nemesis {
         fleet.proxiesOf(target).forEach((proxy) => (proxy.latencyMs = 0));
         break;
       case 'delete':
-        await this.#delete(target, taken);
+        await this.#fenceOf(target);
+        Object.assign(taken, await this.#topology.delete(target));
         break;
       case 'force':
         await this.#force(target, taken);
@@ -137,20 +121,6 @@ export class Nemesis {
       default:
         await this.#topology.strike(step);
     }
-  }
-
-  async #delete(key: string, taken: Taken): Promise<void> {
-    const name = NAMES.lock(NAMES.tag(key));
-    await this.#fenceOf(key);
-    const masters = await this.#topology.masters();
-    // On a cluster, all but one of them refuse. The fence is read before too: a command that is sent twice finds nothing.
-    const fences = await Promise.any(
-      masters.map(async ({ client }) => [await client.hget(name, 'fence'), (await client.eval(DELETE, 1, name)) as string | null]),
-    );
-    note(
-      taken,
-      fences.findLast((fence) => fence !== null),
-    );
   }
 
   /** The fence of a lock, as soon as somebody has it. */
@@ -166,8 +136,11 @@ export class Nemesis {
 
   async #force(key: string, taken: Taken): Promise<void> {
     const fence = await this.#fenceOf(key);
-    note(taken, fence);
-    if (fence !== undefined && !(await this.#store.forceRelease(key, fence))) {
+    if (fence !== undefined) {
+      // Also where the answer is lost.
+      taken.fence = fence;
+    }
+    if (fence === undefined || !(await this.#store.forceRelease(key, fence))) {
       taken.outcome = 'nothing';
     }
   }
@@ -177,13 +150,5 @@ export class Nemesis {
     proxies.forEach((proxy) => (proxy.mode = mode));
     await sleep(ms);
     proxies.forEach((proxy) => (proxy.mode = 'pass'));
-  }
-}
-
-function note(taken: Taken, fence: string | number | null | undefined): void {
-  if (fence === undefined || fence === null) {
-    taken.outcome = 'nothing';
-  } else {
-    taken.fence = Number(fence);
   }
 }

@@ -3,7 +3,7 @@ import { mkdtempSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { RedisLockStore } from '../../lib/redis/redis-lock-store.js';
+import type { LockStore } from '../../lib/core/lock-store.js';
 import { RedisServer } from '../support/redis-server.js';
 import { CLAIM_MS, type Evidence } from './checks/check.js';
 import { entriesOf } from './entry.js';
@@ -26,8 +26,6 @@ const KEYS = {
 const ALL_KEYS = [...KEYS.busy, ...KEYS.quiet];
 /** How long the calls that wait at the end may take altogether, in milliseconds. */
 const DRAIN_MS = 3_000;
-/** For how long a queue stays in which nobody waits any more, and the mark of a release, in milliseconds. A lock does not stay. */
-const LEFT_MS: Readonly<Record<string, number>> = { queue: 60_000, done: 10_000 };
 
 export interface RunOptions {
   readonly topology: Topology;
@@ -58,15 +56,17 @@ export async function run(options: RunOptions): Promise<RunResult> {
   const server = await RedisServer.start();
   const registers = new Registers(server.url);
   const store = topology.store();
-  await store.open({ prefix: 'lock', warn: () => undefined });
+  if ((store.turns !== undefined) !== topology.keepsOrder) {
+    throw new Error(`The topology says keepsOrder: ${topology.keepsOrder}, and its store says otherwise. Correct the topology.`);
+  }
+  await store.open?.({ prefix: 'lock', warn: () => undefined });
   const history = new HistoryFile(folder, 'nemesis');
   const fleet = new Fleet(folder, JSON.stringify(edits));
   try {
     await Promise.all(
       workerNames().map(async (name, at) => {
         const { source, proxies } = await topology.link();
-        const { minReplicas } = topology;
-        const own = { seed: seed + 1_000 * at, source, minReplicas, registers: server.url, folder, keys: KEYS, leaseMs: LEASE_MS };
+        const own = { seed: seed + 1_000 * at, source, registers: server.url, folder, keys: KEYS, leaseMs: LEASE_MS };
         await fleet.add(name, own, proxies);
       }),
     );
@@ -80,6 +80,7 @@ export async function run(options: RunOptions): Promise<RunResult> {
       entries: entriesOf(all),
       faults: new Faults(all),
       leaseMs: LEASE_MS,
+      keepsOrder: topology.keepsOrder,
       keys: ALL_KEYS,
       registers: values,
       leftovers,
@@ -95,58 +96,30 @@ export async function run(options: RunOptions): Promise<RunResult> {
 }
 
 /** Ends the calls; answers what could not be had, or is still there, a lease and a claim window after the last fault. */
-async function end(fleet: Fleet, topology: Topology, store: RedisLockStore): Promise<string[]> {
+async function end(fleet: Fleet, topology: Topology, store: LockStore): Promise<string[]> {
   const healedAt = now();
   const stopped = fleet.stop();
   await sleep(LEASE_MS + CLAIM_MS);
   // Before anybody looks at them: whoever finds a lock without an expiry gives it one.
-  const leftovers = await withoutExpiry(topology);
+  const leftovers = await topology.withoutExpiry();
   await Promise.all([stopped, ...ALL_KEYS.map(async (key) => leftovers.push(...(await refusalOf(key, store, healedAt))))]);
-  return [...leftovers, ...(await orphans(topology))];
-}
-
-/** Locks that would outlive a crash. */
-async function withoutExpiry(topology: Topology): Promise<string[]> {
-  const found: string[] = [];
-  for (const { client } of await topology.masters()) {
-    for (const name of await client.keys('lock:lock:*')) {
-      if ((await client.pttl(name)) === -1) {
-        found.push(`${name} has no expiry`);
-      }
-    }
-  }
-  return found;
-}
-
-/** Whatever is stored that should not be, or would stay. */
-async function orphans(topology: Topology): Promise<string[]> {
-  const found: string[] = [];
-  for (const { client } of await topology.masters()) {
-    for (const name of await client.keys('*')) {
-      const [, kind = ''] = /^lock:(\w+):/.exec(name) ?? [];
-      const leftMs = await client.pttl(name);
-      // What expired since is gone.
-      if (kind !== 'fence' && leftMs !== -2 && (leftMs < 0 || leftMs > (LEFT_MS[kind] ?? 0))) {
-        found.push(`${name} is still there, for ${leftMs} ms`);
-      }
-    }
-  }
-  return found;
+  return [...leftovers, ...(await topology.orphans())];
 }
 
 /** Takes a key and gives it back; what was wrong, if it could not be had in time. */
-async function refusalOf(key: string, store: RedisLockStore, healedAt: number): Promise<string[]> {
+async function refusalOf(key: string, store: LockStore, healedAt: number): Promise<string[]> {
   const until = healedAt + LEASE_MS + CLAIM_MS + DRAIN_MS;
   const hold = { key, owner: randomUUID(), id: randomUUID(), fence: 0, ttlMs: LEASE_MS, by: 'probe' };
   const place = { name: 'probe' };
   for (;;) {
     const reply = await store.acquire(hold, place).catch((error: Error) => error);
     if (!(reply instanceof Error) && reply.fence !== undefined) {
+      hold.fence = reply.fence;
       await store.release(hold);
       return [];
     }
     if (now() > until) {
-      await store.turns.leave(key, place.name);
+      await store.turns?.leave(key, place.name);
       const why = reply instanceof Error ? reply.message : `${reply.holder.by} has it`;
       return [`"${key}" could not be had ${Math.round(now() - healedAt)} ms after the last fault: ${why}`];
     }

@@ -3,6 +3,8 @@ export type WorkerSource =
   | { readonly kind: 'single'; readonly url: string }
   | {
       readonly kind: 'cluster' | 'sentinel';
+      /** How many replicas confirm a grant. */
+      readonly minReplicas: number;
       readonly ports: readonly number[];
       readonly natMap: Readonly<Record<string, { host: string; port: number }>>;
     };
@@ -15,7 +17,6 @@ export interface WorkerOptions {
   readonly name: string;
   readonly seed: number;
   readonly source: WorkerSource;
-  readonly minReplicas: number;
   readonly registers: string;
   readonly folder: string;
   readonly keys: { readonly busy: readonly string[]; readonly quiet: readonly string[] };

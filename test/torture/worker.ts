@@ -1,14 +1,14 @@
 import 'reflect-metadata';
 import { Module } from '@nestjs/common';
 import { NestFactory } from '@nestjs/core';
-import { Cluster, Redis } from 'ioredis';
-import { LockModule, LockService, RedisLockStore } from 'nestjs-distributed-lock';
+import { LockModule, LockService } from 'nestjs-distributed-lock';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Random } from '../support/random.js';
 import { AccountService, type Lend } from './account.service.js';
 import { HistoryFile, now } from './history.js';
 import { Registers } from './registers.js';
-import { WAIT_LEASES, type WorkerMessage, type WorkerOptions, type WorkerSource } from './worker-options.js';
+import { WAIT_LEASES, type WorkerMessage, type WorkerOptions } from './worker-options.js';
+import { storeOf } from './worker-store.js';
 
 /** A holder waits at most so long for whoever has its ticket, in milliseconds. */
 const LENT_MS = 100;
@@ -37,13 +37,13 @@ const lend: Lend = async (key, owner, ticket) => {
   lent.delete(id);
 };
 
-const client = clientOf(options.source);
+const { store, end } = storeOf(options.source);
 
 @Module({
   imports: [
     LockModule.forRootAsync({
       useFactory: () => ({
-        store: new RedisLockStore(client ?? urlOf(options.source), { minReplicas: options.minReplicas }),
+        store,
         ttl: options.leaseMs,
         wait: WAIT_LEASES * options.leaseMs,
       }),
@@ -68,7 +68,7 @@ const pulse = watchEventLoop();
 const { busy, quiet } = options.keys;
 await Promise.all([...Array.from({ length: 14 }, () => callers(busy, 20)), callers(quiet, 1_200)]);
 await app.close();
-client?.disconnect();
+await end();
 registers.close();
 clearInterval(pulse);
 history.write({ op: 'stop', phase: 'info' });
@@ -134,20 +134,4 @@ function watchEventLoop(): NodeJS.Timeout {
       history.write({ op: 'stall', phase: 'info', since });
     }
   }, PULSE_MS);
-}
-
-function clientOf(source: WorkerSource): Redis | Cluster | undefined {
-  if (source.kind === 'single') {
-    return undefined;
-  }
-  const nodes = source.ports.map((port) => ({ host: '127.0.0.1', port }));
-  const made =
-    source.kind === 'cluster'
-      ? new Cluster(nodes, { natMap: source.natMap })
-      : new Redis({ sentinels: nodes, name: 'locks', natMap: source.natMap });
-  return made.on('error', () => undefined);
-}
-
-function urlOf(source: WorkerSource): string {
-  return source.kind === 'single' ? source.url : '';
 }

@@ -8,6 +8,8 @@ export interface Evidence {
   readonly entries: readonly Entry[];
   readonly faults: Faults;
   readonly leaseMs: number;
+  /** Whether the store keeps the order of those who wait. */
+  readonly keepsOrder: boolean;
   readonly keys: readonly string[];
   /** What the registers held at the end, by key. */
   readonly registers: ReadonlyMap<string, { readonly claimed: number; readonly plain: number }>;

@@ -5,8 +5,9 @@ import { until } from '../../support/until.js';
 import type { FaultName } from '../faults.js';
 import type { Step } from '../plan.js';
 import { proxyAll } from './proxies.js';
+import { deleteLock, FAULTS_OF_REDIS, orphans, RELEASE_TEXT, withoutExpiry } from './redis-locks.js';
 import { strikeServer } from './strike-server.js';
-import { FAULTS_ANYWHERE, type Topology } from './topology.js';
+import type { Taken, Topology } from './topology.js';
 
 async function roleOf({ client }: RedisServer): Promise<string> {
   return ((await client.call('ROLE')) as [string])[0];
@@ -14,8 +15,9 @@ async function roleOf({ client }: RedisServer): Promise<string> {
 
 /** Three masters and a replica of each, which confirms every grant. */
 export class Cluster implements Topology {
-  readonly faults: readonly FaultName[] = [...FAULTS_ANYWHERE, 'failover', 'depose', 'reshard'];
-  readonly minReplicas = 1;
+  readonly faults: readonly FaultName[] = [...FAULTS_OF_REDIS, 'failover', 'depose', 'reshard'];
+  readonly keepsOrder = true;
+  readonly releaseText = RELEASE_TEXT;
   readonly #cluster: RedisCluster;
   readonly #client: ReturnType<RedisCluster['connect']>;
 
@@ -30,7 +32,7 @@ export class Cluster implements Topology {
 
   async link(): ReturnType<Topology['link']> {
     const { proxies, natMap } = await proxyAll(this.#cluster.nodes);
-    return { source: { kind: 'cluster', ports: proxies.map(({ port }) => port), natMap }, proxies };
+    return { source: { kind: 'cluster', minReplicas: 1, ports: proxies.map(({ port }) => port), natMap }, proxies };
   }
 
   store(): RedisLockStore {
@@ -61,8 +63,16 @@ export class Cluster implements Topology {
     }
   }
 
-  masters(): Promise<readonly RedisServer[]> {
-    return this.#cluster.masters();
+  async delete(key: string): Promise<Taken> {
+    return deleteLock(await this.#cluster.masters(), key);
+  }
+
+  async withoutExpiry(): Promise<string[]> {
+    return withoutExpiry(await this.#cluster.masters());
+  }
+
+  async orphans(): Promise<string[]> {
+    return orphans(await this.#cluster.masters());
   }
 
   async stop(): Promise<void> {

@@ -5,16 +5,18 @@ import type { RedisServer } from '../../support/redis-server.js';
 import type { FaultName } from '../faults.js';
 import type { Step } from '../plan.js';
 import { proxyAll } from './proxies.js';
+import { deleteLock, FAULTS_OF_REDIS, orphans, RELEASE_TEXT, withoutExpiry } from './redis-locks.js';
 import { strikeServer } from './strike-server.js';
-import { FAULTS_ANYWHERE, type Topology } from './topology.js';
+import type { Taken, Topology } from './topology.js';
 
 /** For how long a master goes on without its replicas, in milliseconds: its clients write, and no sentinel finds that they are gone. */
 const ISOLATED_MS = 400;
 
 /** A master, two replicas, which both confirm every grant, and three sentinels. */
 export class Sentinel implements Topology {
-  readonly faults: readonly FaultName[] = [...FAULTS_ANYWHERE, 'failover', 'depose', 'isolate'];
-  readonly minReplicas = 2;
+  readonly faults: readonly FaultName[] = [...FAULTS_OF_REDIS, 'failover', 'depose', 'isolate'];
+  readonly keepsOrder = true;
+  readonly releaseText = RELEASE_TEXT;
   readonly #group: SentinelGroup;
   readonly #client: ReturnType<SentinelGroup['connect']>;
 
@@ -29,7 +31,7 @@ export class Sentinel implements Topology {
 
   async link(): ReturnType<Topology['link']> {
     const { proxies, natMap } = await proxyAll(this.#group.servers);
-    return { source: { kind: 'sentinel', ports: this.#group.sentinelPorts, natMap }, proxies };
+    return { source: { kind: 'sentinel', minReplicas: 2, ports: this.#group.sentinelPorts, natMap }, proxies };
   }
 
   store(): RedisLockStore {
@@ -54,8 +56,16 @@ export class Sentinel implements Topology {
     }
   }
 
-  async masters(): Promise<readonly RedisServer[]> {
-    return [await this.#group.master()];
+  async delete(key: string): Promise<Taken> {
+    return deleteLock([await this.#group.master()], key);
+  }
+
+  async withoutExpiry(): Promise<string[]> {
+    return withoutExpiry([await this.#group.master()]);
+  }
+
+  async orphans(): Promise<string[]> {
+    return orphans([await this.#group.master()]);
   }
 
   async stop(): Promise<void> {

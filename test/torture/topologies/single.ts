@@ -3,13 +3,15 @@ import { RedisServer } from '../../support/redis-server.js';
 import { TcpProxy } from '../../support/tcp-proxy.js';
 import type { FaultName } from '../faults.js';
 import type { Step } from '../plan.js';
+import { deleteLock, FAULTS_OF_REDIS, orphans, RELEASE_TEXT, withoutExpiry } from './redis-locks.js';
 import { strikeServer } from './strike-server.js';
-import { FAULTS_ANYWHERE, type Topology } from './topology.js';
+import type { Taken, Topology } from './topology.js';
 
 /** One server, which keeps nothing on disk. */
 export class Single implements Topology {
-  readonly faults: readonly FaultName[] = [...FAULTS_ANYWHERE, 'restart', 'flush'];
-  readonly minReplicas = 0;
+  readonly faults: readonly FaultName[] = [...FAULTS_OF_REDIS, 'restart', 'flush'];
+  readonly keepsOrder = true;
+  readonly releaseText = RELEASE_TEXT;
   readonly #server: RedisServer;
 
   private constructor(server: RedisServer) {
@@ -33,8 +35,16 @@ export class Single implements Topology {
     return strikeServer(this.#server, fault, ms);
   }
 
-  async masters(): Promise<readonly RedisServer[]> {
-    return [this.#server];
+  async delete(key: string): Promise<Taken> {
+    return deleteLock([this.#server], key);
+  }
+
+  async withoutExpiry(): Promise<string[]> {
+    return withoutExpiry([this.#server]);
+  }
+
+  async orphans(): Promise<string[]> {
+    return orphans([this.#server]);
   }
 
   stop(): Promise<void> {

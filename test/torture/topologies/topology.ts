@@ -1,5 +1,4 @@
-import type { RedisLockStore } from '../../../lib/redis/redis-lock-store.js';
-import type { RedisServer } from '../../support/redis-server.js';
+import type { LockStore } from '../../../lib/core/lock-store.js';
 import type { TcpProxy } from '../../support/tcp-proxy.js';
 import type { FaultName } from '../faults.js';
 import type { Step } from '../plan.js';
@@ -10,21 +9,33 @@ export const FAULTS_ANYWHERE = [
   'pause', 'crash', 'block', 'wall',
   'cut', 'killOnReply', 'killOnRelease', 'dropReplies', 'blackhole', 'refuse', 'latency', 'mute', 'deafen',
   'delete', 'force', 'forceOld',
-  'stall', 'scriptFlush', 'killClients', 'full',
+  'stall',
 ] as const satisfies readonly FaultName[]; // prettier-ignore
+
+/** What a fault took from whoever held it: the lock of that fence, of one that nobody knows, or nothing. */
+export interface Taken {
+  fence?: number;
+  outcome?: 'nothing';
+}
 
 /** Servers that keep the locks of a run. */
 export interface Topology {
   readonly faults: readonly FaultName[];
-  /** How many replicas confirm a grant. */
-  readonly minReplicas: number;
+  /** Whether its stores keep the order of those who wait. */
+  readonly keepsOrder: boolean;
+  /** What is in the commands that release a hold, and in no others. */
+  readonly releaseText: string;
   /** How a worker reaches the servers, and the proxies in between. */
   link(): Promise<{ readonly source: WorkerSource; readonly proxies: readonly TcpProxy[] }>;
   /** A store without proxies, for looking at the locks. */
-  store(): RedisLockStore;
+  store(): LockStore;
   /** Strikes the servers; resolves when the fault is over. */
   strike(step: Step): Promise<void>;
-  /** The servers that answer writes. */
-  masters(): Promise<readonly RedisServer[]>;
+  /** Takes a lock away behind its holder's back, as an administrator can. */
+  delete(key: string): Promise<Taken>;
+  /** Locks that would outlive a crash. */
+  withoutExpiry(): Promise<string[]>;
+  /** Whatever is stored that should not be, or would stay. */
+  orphans(): Promise<string[]>;
   stop(): Promise<void>;
 }

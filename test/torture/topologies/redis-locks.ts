@@ -1,0 +1,62 @@
+import { RedisKeys } from '../../../lib/redis/redis-keys.js';
+import type { RedisServer } from '../../support/redis-server.js';
+import type { FaultName } from '../faults.js';
+import { FAULTS_ANYWHERE, type Taken } from './topology.js';
+
+export const FAULTS_OF_REDIS = [...FAULTS_ANYWHERE, 'scriptFlush', 'killClients', 'full'] as const satisfies readonly FaultName[];
+
+/** What is in the commands that release a hold, and in no others: for how long the done mark stays. */
+export const RELEASE_TEXT = '\r\n10000\r\n';
+
+const NAMES = new RedisKeys('lock', false);
+
+/** KEYS lock. Deletes it; its fence, or nil where nobody held it. */
+const DELETE = `
+local fence = redis.call('HGET', KEYS[1], 'fence')
+redis.call('DEL', KEYS[1])
+return fence
+`;
+
+/** For how long a queue stays in which nobody waits any more, and the mark of a release, in milliseconds. A lock does not stay. */
+const LEFT_MS: Readonly<Record<string, number>> = { queue: 60_000, done: 10_000 };
+
+/** Deletes a lock on the one server that has its key. */
+export async function deleteLock(servers: readonly RedisServer[], key: string): Promise<Taken> {
+  // On a cluster, all but one of them refuse.
+  return Promise.any(servers.map((server) => deleteOn(server, key)));
+}
+
+async function deleteOn({ client }: RedisServer, key: string): Promise<Taken> {
+  const name = NAMES.lock(NAMES.tag(key));
+  // Read before too: a command that is sent twice finds nothing.
+  const before = await client.hget(name, 'fence');
+  const fence = ((await client.eval(DELETE, 1, name)) as string | null) ?? before;
+  return fence === null ? { outcome: 'nothing' } : { fence: Number(fence) };
+}
+
+export async function withoutExpiry(servers: readonly RedisServer[]): Promise<string[]> {
+  const found: string[] = [];
+  for (const { client } of servers) {
+    for (const name of await client.keys('lock:lock:*')) {
+      if ((await client.pttl(name)) === -1) {
+        found.push(`${name} has no expiry`);
+      }
+    }
+  }
+  return found;
+}
+
+export async function orphans(servers: readonly RedisServer[]): Promise<string[]> {
+  const found: string[] = [];
+  for (const { client } of servers) {
+    for (const name of await client.keys('*')) {
+      const [, kind = ''] = /^lock:(\w+):/.exec(name) ?? [];
+      const leftMs = await client.pttl(name);
+      // What expired since is gone.
+      if (kind !== 'fence' && leftMs !== -2 && (leftMs < 0 || leftMs > (LEFT_MS[kind] ?? 0))) {
+        found.push(`${name} is still there, for ${leftMs} ms`);
+      }
+    }
+  }
+  return found;
+}
