@@ -60,6 +60,11 @@ function call({
   return events;
 }
 
+/** A fault of some servers only, or of the links to them. */
+function partial(servers: readonly number[], ...of: Parameters<typeof fault>): HistoryEvent[] {
+  return fault(...of).map((event) => (event.op === 'start' ? { ...event, servers } : event));
+}
+
 function fault(name: FaultName, target: string, from: number, to = from, taken: Partial<HistoryEvent> = {}): HistoryEvent[] {
   const subject = { process: 'nemesis', phase: 'info', fault: name, target } as const;
   return [
@@ -69,11 +74,16 @@ function fault(name: FaultName, target: string, from: number, to = from, taken: 
 }
 
 function evidenceOf(...events: HistoryEvent[][]): Evidence {
+  return evidenceWith(0, ...events);
+}
+
+/** Of a run in which so many servers may be away with nobody hindered. */
+function evidenceWith(spare: number, ...events: HistoryEvent[][]): Evidence {
   const history = events.flat().toSorted((first, second) => first.t - second.t);
   return {
     history,
     entries: entriesOf(history),
-    faults: new Faults(history),
+    faults: new Faults(history, spare),
     leaseMs: LEASE_MS,
     keepsOrder: true,
     keys: ['k'],
@@ -290,6 +300,55 @@ describe('turns are in order', () => {
     expect(texts(checkOrder(evidenceOf(waiting, ...often, fault('mute', 'w2', 600, 700))))).toEqual([]);
     expect(texts(checkOrder(evidenceOf(waiting, ...often, fault('deafen', 'w2', 600, 700))))).toEqual([]);
     expect(texts(checkOrder(evidenceOf(waiting, ...often, fault('deafen', 'w2', -5_000, 9_000))))).toHaveLength(1);
+  });
+});
+
+test('turns are not judged where the store keeps no order, and the finding says so', () => {
+  const waiting = call({ process: 'w2.1', asked: 0, entered: 3_000, left: 3_010 });
+  const others = Array.from({ length: 17 }, (_, at) => call({ asked: 500 + 10 * at, entered: 505 + 10 * at, left: 509 + 10 * at }));
+  const evidence = evidenceOf(waiting, ...others);
+  expect(texts(checkOrder(evidence))).toHaveLength(1);
+  expect(checkOrder({ ...evidence, keepsOrder: false })).toMatchObject({ seen: expect.stringMatching(/keeps no order/), violations: [] });
+});
+
+describe('where two of five servers may be away', () => {
+  const failed = call({ asked: 1_000, trusted: 1_100, outcome: 'LOCK_STORE unknown' });
+  const stalled = partial([0, 1], 'stall', 'servers', 900, 1_200);
+
+  test('two explain no failure, and three do, be it their links or themselves', () => {
+    expect(texts(checkCalls(evidenceWith(2, failed, stalled)))).toEqual([expect.stringMatching(/nothing had struck it/)]);
+    expect(texts(checkCalls(evidenceWith(2, failed, partial([0, 1, 2], 'outage', 'servers', 900, 1_200))))).toEqual([]);
+    expect(texts(checkCalls(evidenceWith(2, failed, stalled, partial([2], 'blackhole', 'w1', 900, 1_200))))).toEqual([]);
+    expect(texts(checkCalls(evidenceWith(2, failed, stalled, partial([1], 'blackhole', 'w1', 900, 1_200))))).toHaveLength(1);
+    expect(texts(checkCalls(evidenceWith(2, failed, stalled, partial([2], 'blackhole', 'w2', 900, 1_200))))).toHaveLength(1);
+    expect(texts(checkCalls(evidenceWith(2, failed, stalled, partial([2], 'full', 'servers', 900, 1_200))))).toEqual([]);
+    expect(texts(checkCalls(evidenceWith(2, failed, fault('pause', 'w1', 900, 1_000))))).toEqual([]);
+  });
+
+  test('three that were away one after the other explain a loss, and no failure later', () => {
+    const lost = call({ asked: 100, entered: 200, left: 1_500, trusted: 2_400, outcome: 'LOCK_LOST expired' });
+    const third = partial([2], 'forget', 'servers', 1_100, 1_400);
+    const early = partial([3, 4], 'stall', 'servers', 0, 300);
+    expect(texts(checkHonesty(evidenceWith(2, lost, third)))).toEqual([expect.stringMatching(/nothing caused it/)]);
+    expect(texts(checkHonesty(evidenceWith(2, lost, early, third)))).toEqual([]);
+    expect(texts(checkHonesty(evidenceWith(2, lost, early, partial([3], 'forget', 'servers', 1_100, 1_400))))).toHaveLength(1);
+    expect(texts(checkCalls(evidenceWith(2, failed, partial([3, 4], 'stall', 'servers', -900, -600), third)))).toHaveLength(1);
+  });
+
+  test('a ticket may be refused where three missed the vote, and else not', () => {
+    const holder = call({ ...first, left: 900, owner: 'o' });
+    const refused = call({ process: 'w2.1', owner: 'o', op: 'enter', asked: 500, trusted: 600, outcome: 'LOCK_LOST released' });
+    const early = partial([3, 4], 'stall', 'servers', -500, 50);
+    expect(texts(checkTickets(evidenceWith(2, holder, refused, early)))).toEqual([
+      expect.stringMatching(/was refused at "k", whose lock ran/),
+    ]);
+    expect(texts(checkTickets(evidenceWith(2, holder, refused, early, partial([0], 'forget', 'servers', 300, 700))))).toEqual([]);
+  });
+
+  test('servers that are away excuse no overlap', () => {
+    const second = call({ process: 'w2.1', asked: 0, entered: 90, left: 200, fence: 6 });
+    const away = [partial([0, 1, 2], 'outage', 'servers', 0, 80), partial([3, 4], 'forget', 'servers', 80, 90)];
+    expect(texts(checkOverlap(evidenceWith(2, call(first), second, ...away)))).toHaveLength(1);
   });
 });
 

@@ -35,4 +35,6 @@ export interface HistoryEvent {
   readonly fault?: string | undefined;
   /** What a fault struck: a process, a key, or the servers. */
   readonly target?: string | undefined;
+  /** Which servers a fault struck, or the links to which, by their numbers; undefined for all. */
+  readonly servers?: readonly number[] | undefined;
 }

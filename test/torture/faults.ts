@@ -43,7 +43,7 @@ export const FAULTS = {
   force: { place: 'key', lasts: [0, 0], weight: 5 },
   /** A forced release at a fence that the lock no longer has: nothing may come of it. */
   forceOld: { place: 'key', lasts: [0, 0], weight: 2 },
-  /** SIGSTOP of a server. */
+  /** SIGSTOP of a server, or of as many of a quorum as may be away. */
   stall: { place: 'servers', lasts: [0.1, 1.2], weight: 3 },
   /** SIGKILL of a server without persistence, and a new start. */
   restart: { place: 'servers', lasts: [0.05, 0.4], weight: 2 },
@@ -61,6 +61,10 @@ export const FAULTS = {
   isolate: { place: 'servers', lasts: [5, 5], weight: 0.25 },
   /** The slot of a key moves to another master. */
   reshard: { place: 'servers', lasts: [0, 0], weight: 5 },
+  /** SIGSTOP of more servers of a quorum than may be away. */
+  outage: { place: 'servers', lasts: [0.2, 1.5], weight: 1.5 },
+  /** SIGKILL of some servers of a quorum, which start again without their data, until they count again. */
+  forget: { place: 'servers', lasts: [2.6, 3], weight: 1.5 },
 } satisfies Record<string, Fault>;
 
 export type FaultName = keyof typeof FAULTS;

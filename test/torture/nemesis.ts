@@ -3,7 +3,7 @@ import type { LockStore } from '../../lib/core/lock-store.js';
 import type { TcpProxy } from '../support/tcp-proxy.js';
 import type { Fleet } from './fleet.js';
 import { now, type HistoryFile } from './history.js';
-import type { FaultName } from './faults.js';
+import { FAULTS, type Fault, type FaultName } from './faults.js';
 import type { Step } from './plan.js';
 import type { Taken, Topology } from './topologies/topology.js';
 
@@ -51,7 +51,9 @@ export class Nemesis {
   async #cause(step: Step): Promise<void> {
     const { fault, target } = step;
     const taken: Taken = {};
-    this.#history.write({ op: 'start', phase: 'info', fault, target });
+    const { place }: Fault = FAULTS[fault];
+    const servers = place === 'link' || place === 'servers' ? this.#topology.reach?.(step) : undefined;
+    this.#history.write({ op: 'start', phase: 'info', fault, target, servers });
     try {
       await this.#strike(step, taken);
     } catch (error) {
@@ -64,6 +66,7 @@ export class Nemesis {
   async #strike(step: Step, taken: Taken): Promise<void> {
     const { fault, target, ms, chance } = step;
     const fleet = this.#fleet;
+    const links = this.#linksOf(step);
     switch (fault) {
       case 'pause':
         fleet.pause(target);
@@ -85,27 +88,27 @@ export class Nemesis {
         fleet.send(target, { type: 'wall', offsetMs: 0 });
         break;
       case 'cut':
-        fleet.proxiesOf(target).forEach((proxy) => proxy.cut());
+        links.forEach((proxy) => proxy.cut());
         break;
       case 'killOnReply':
       case 'dropReplies':
       case 'blackhole':
       case 'refuse':
       case 'deafen':
-        await this.#break(target, fault, ms);
+        await breakLinks(links, fault, ms);
         break;
       case 'killOnRelease':
-        fleet.proxiesOf(target).forEach((proxy) => (proxy.ambush = this.#topology.releaseText));
+        links.forEach((proxy) => (proxy.ambush = this.#topology.releaseText));
         await sleep(ms);
-        fleet.proxiesOf(target).forEach((proxy) => (proxy.ambush = undefined));
+        links.forEach((proxy) => (proxy.ambush = undefined));
         break;
       case 'mute':
-        await this.#break(target, 'muteSubscribers', ms);
+        await breakLinks(links, 'muteSubscribers', ms);
         break;
       case 'latency':
-        fleet.proxiesOf(target).forEach((proxy) => (proxy.latencyMs = chance * LATEST_MS));
+        links.forEach((proxy) => (proxy.latencyMs = chance * LATEST_MS));
         await sleep(ms);
-        fleet.proxiesOf(target).forEach((proxy) => (proxy.latencyMs = 0));
+        links.forEach((proxy) => (proxy.latencyMs = 0));
         break;
       case 'delete':
         await this.#fenceOf(target);
@@ -140,15 +143,24 @@ export class Nemesis {
       // Also where the answer is lost.
       taken.fence = fence;
     }
-    if (fence === undefined || !(await this.#store.forceRelease(key, fence))) {
+    const isForced = fence !== undefined && (await this.#store.forceRelease(key, fence));
+    // Some servers of a quorum may have freed it though most had not got it.
+    if (fence === undefined || (!isForced && this.#topology.spare === 0)) {
       taken.outcome = 'nothing';
     }
   }
 
-  async #break(target: string, mode: TcpProxy['mode'], ms: number): Promise<void> {
-    const proxies = this.#fleet.proxiesOf(target);
-    proxies.forEach((proxy) => (proxy.mode = mode));
-    await sleep(ms);
-    proxies.forEach((proxy) => (proxy.mode = 'pass'));
+  #linksOf(step: Step): readonly TcpProxy[] {
+    if (FAULTS[step.fault].place !== 'link') {
+      return [];
+    }
+    const reach = this.#topology.reach?.(step);
+    return this.#fleet.proxiesOf(step.target).filter((_, at) => reach?.includes(at) ?? true);
   }
+}
+
+async function breakLinks(links: readonly TcpProxy[], mode: TcpProxy['mode'], ms: number): Promise<void> {
+  links.forEach((proxy) => (proxy.mode = mode));
+  await sleep(ms);
+  links.forEach((proxy) => (proxy.mode = 'pass'));
 }

@@ -78,7 +78,7 @@ export async function run(options: RunOptions): Promise<RunResult> {
     const evidence = {
       history: all,
       entries: entriesOf(all),
-      faults: new Faults(all),
+      faults: new Faults(all, topology.spare),
       leaseMs: LEASE_MS,
       keepsOrder: topology.keepsOrder,
       keys: ALL_KEYS,

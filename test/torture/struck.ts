@@ -1,10 +1,11 @@
+import { beyond, everAway, type Away } from './away.js';
 import type { HistoryEvent } from './event.js';
 import type { FaultName } from './faults.js';
 import { baseOf } from './fleet.js';
 import type { Interval } from './interval.js';
 
 /** A fault of a run, as it happened. */
-export interface Struck extends Interval {
+export interface Struck extends Away {
   readonly fault: FaultName;
   readonly target: string;
   /** The lock that it took away, where it was one; undefined for all, and where nobody knows. */
@@ -23,7 +24,7 @@ const TAKING: ReadonlySet<FaultName> = new Set(['delete', 'force', 'flush', 'res
 /** Keep a process from the servers, or from running. A subscription that is silent does not. */
 const HINDERING: ReadonlySet<FaultName> = new Set([
   'pause', 'crash', 'block', 'cut', 'killOnReply', 'killOnRelease', 'dropReplies', 'blackhole', 'refuse', 'latency',
-  'stall', 'restart', 'killClients', 'failover', 'depose', 'isolate',
+  'stall', 'restart', 'killClients', 'failover', 'depose', 'isolate', 'outage', 'forget',
 ]); // prettier-ignore
 
 /** Keep a process from hearing of its turn, and from nothing else. */
@@ -36,15 +37,17 @@ const FAILOVER_MS = 5_000;
 /** What the nemesis did and what befell the processes, to be asked what can be blamed on it. */
 export class Faults {
   readonly all: readonly Struck[];
-  /** When no grant could be had from the servers, whoever asked, with the time to recover. */
-  readonly hinderingAll: readonly Interval[];
+  /** How many servers may be away at once with nobody hindered. */
+  readonly #spare: number;
   readonly #stalls: readonly (Interval & { readonly process: string })[];
   /** When each process was killed that was. */
   readonly #deaths = new Map<string, number>();
   readonly #hindering = new Map<string, readonly Interval[]>();
+  readonly #denying = new Map<string, readonly Interval[]>();
   readonly #taking = new Map<string, readonly Struck[]>();
 
-  constructor(history: readonly HistoryEvent[]) {
+  constructor(history: readonly HistoryEvent[], spare = 0) {
+    this.#spare = spare;
     this.all = struckOf(history);
     this.#stalls = history
       .filter(({ op }) => op === 'stall')
@@ -54,9 +57,6 @@ export class Faults {
       crashes.set(target, (crashes.get(target) ?? 0) + 1);
       this.#deaths.set(`${target}.${crashes.get(target)}`, from);
     }
-    this.hinderingAll = this.all
-      .filter(({ fault, target }) => target === 'servers' && (HINDERING.has(fault) || fault === 'full'))
-      .map(recovered);
   }
 
   /** What took the lock of a key away from whoever had it at that fence. */
@@ -69,9 +69,25 @@ export class Faults {
   /** When a process was kept from its work, with the time to recover. */
   hindering(process: string): readonly Interval[] {
     const base = baseOf(process);
-    const known = this.#hindering.get(base) ?? this.#findHindering(base);
+    const known = this.#hindering.get(base) ?? beyond(this.#spare, this.#keepingAway(base));
     this.#hindering.set(base, known);
     return known;
+  }
+
+  /** When a process could have no grant, with the time to recover: it was hindered, or the servers had no memory left. */
+  denying(process: string): readonly Interval[] {
+    const base = baseOf(process);
+    const known = this.#denying.get(base) ?? beyond(this.#spare, this.#keepingFromGrants(base));
+    this.#denying.set(base, known);
+    return known;
+  }
+
+  /**
+   * Whether more servers than may be away were kept from a process in turn, while it waited for a grant or had it: a server
+   * that missed a vote does not make up for it, so that the grant may live on the fewest.
+   */
+  missedVotes(process: string, { from, to }: Interval): boolean {
+    return this.#spare > 0 && everAway({ from, to }, this.#keepingFromGrants(baseOf(process))) > this.#spare;
   }
 
   /** When a process may not have heard of its turn, with the time to recover. */
@@ -84,7 +100,7 @@ export class Faults {
   /** What may make the servers refuse a process, or not answer it, for as long as a failover takes. */
   failing(process: string): readonly Interval[] {
     const others = this.all.filter(({ fault }) => FAILING.has(fault)).map(({ from, to }) => ({ from, to: to + FAILOVER_MS }));
-    return [...this.hindering(process), ...this.hinderingAll, ...others];
+    return [...this.denying(process), ...others];
   }
 
   /** When a process was killed; `Infinity` where it never was. The first of a worker's processes dies in its first crash. */
@@ -98,7 +114,11 @@ export class Faults {
     );
   }
 
-  #findHindering(base: string): readonly Interval[] {
+  #keepingFromGrants(base: string): readonly Away[] {
+    return [...this.#keepingAway(base), ...this.all.filter(({ fault }) => fault === 'full').map(recovered)];
+  }
+
+  #keepingAway(base: string): readonly Away[] {
     const struck = this.all.filter(({ fault, target }) => HINDERING.has(fault) && (target === 'servers' || target === base));
     const stalls = this.#stalls.filter((stall) => stall.process === base);
     return [...struck.map(recovered), ...stalls.map(({ from, to }) => ({ from, to: to + STALLED_MS }))];
@@ -110,15 +130,15 @@ function ends({ from, to }: Interval): Interval[] {
   return [recovered({ from, to: from }), recovered({ from: to, to })];
 }
 
-function recovered({ from, to }: Interval): Interval {
-  return { from, to: to + RECOVERY_MS };
+function recovered<Time extends Interval>(time: Time): Time {
+  return { ...time, to: time.to + RECOVERY_MS };
 }
 
 function struckOf(history: readonly HistoryEvent[]): Struck[] {
   // Two of one name may overlap: the first to begin is then taken for the first to end.
-  const open = new Map<string, { from: number; outcome: Struck['outcome'] }[]>();
+  const open = new Map<string, { from: number; servers: Away['servers']; outcome: Struck['outcome'] }[]>();
   const all: Struck[] = [];
-  for (const { op, phase, fault, target = '', fence, outcome, t } of history) {
+  for (const { op, phase, fault, target = '', servers, fence, outcome, t } of history) {
     if (fault === undefined) {
       continue;
     }
@@ -127,7 +147,7 @@ function struckOf(history: readonly HistoryEvent[]): Struck[] {
     open.set(name, begun);
     const [first] = begun;
     if (op === 'start' && phase === 'info') {
-      begun.push({ from: t, outcome: 'struck' });
+      begun.push({ from: t, servers, outcome: 'struck' });
     } else if (first && phase === 'fail') {
       first.outcome = 'failed';
     } else if (first) {

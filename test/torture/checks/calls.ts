@@ -26,7 +26,7 @@ function late(entry: Entry, { faults, leaseMs }: Evidence): Violation[] {
   // The last attempt may come on top, and where replicas confirm, what it takes to undo it.
   const commandMs = leaseMs + SLACK_MS;
   const takenMs = (from: number, to: number, mostMs: number): number =>
-    to - from <= mostMs ? 0 : sum(without({ from, to }, [...faults.hindering(process), ...faults.hinderingAll]));
+    to - from <= mostMs ? 0 : sum(without({ from, to }, faults.denying(process)));
   const waitedMs = takenMs(invokedAt, enteredAt ?? end, waitMs + commandMs);
   const leavingMs = leftAt === undefined ? 0 : takenMs(leftAt, end, commandMs);
   const violations: Violation[] = [];

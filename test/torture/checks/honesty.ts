@@ -64,7 +64,9 @@ function falseLoss(entry: Entry, fencesOf: ReadonlyMap<string, Fences>, { faults
   const hinderedMs = within(lease, faults.hindering(entry.process));
   // Before its deadline a lease is there, whatever keeps its holder from the servers.
   const mayHaveRunOut = lostAt >= entry.deadline && hinderedMs > HINDERED * leaseMs;
-  const isCaused = reason === 'forced' ? taken.some(({ fault }) => fault === 'force') : taken.length > 0 || mayHaveRunOut;
+  // The attempt that was granted began at most a lease before.
+  const mayHaveFaded = faults.missedVotes(entry.process, { from: (entry.enteredAt as number) - leaseMs, to: lostAt });
+  const isCaused = reason === 'forced' ? taken.some(({ fault }) => fault === 'force') : taken.length > 0 || mayHaveRunOut || mayHaveFaded;
   return isCaused
     ? []
     : [{ text: `"${entry.key}" was told to be lost by ${entry.process} at fence ${entry.fence}, and nothing caused it`, entries: [entry] }];

@@ -19,8 +19,7 @@ export function checkLiveness(evidence: Evidence): Finding {
       if (wait.to - wait.from <= longestMs) {
         continue;
       }
-      const hindered = [...evidence.faults.hindering(entry.process), ...evidence.faults.hinderingAll];
-      const idle = without(wait, [...held.filter(({ hold }) => hold !== entry.hold), ...hindered]);
+      const idle = without(wait, [...held.filter(({ hold }) => hold !== entry.hold), ...evidence.faults.denying(entry.process)]);
       const longest = idle.find(({ from, to }) => to - from > longestMs);
       if (longest) {
         const ms = Math.round(longest.to - longest.from);

@@ -26,11 +26,12 @@ export function checkTickets(evidence: Evidence): Finding {
 }
 
 /** Its holder had it before, and trusted it after; nothing took it away, which a holder that is cut off may not know. */
-function refused(entry: Entry, holder: Entry | undefined, { faults }: Evidence): Violation[] {
+function refused(entry: Entry, holder: Entry | undefined, { faults, leaseMs }: Evidence): Violation[] {
   const { key, process, invokedAt, settledAt = Infinity, outcome = '' } = entry;
   const { enteredAt = Infinity, leftAt = 0 } = holder ?? {};
   const taken = faults.taking(key, holder?.fence).some(({ from, to }) => holder && to >= holder.invokedAt && from <= settledAt);
-  return holder && !taken && enteredAt < invokedAt && leftAt > settledAt && !wasLost(holder) && outcome.startsWith('LOCK_LOST')
+  const isFaded = holder !== undefined && faults.missedVotes(holder.process, { from: enteredAt - leaseMs, to: settledAt });
+  return holder && !taken && !isFaded && enteredAt < invokedAt && leftAt > settledAt && !wasLost(holder) && outcome.startsWith('LOCK_LOST')
     ? [{ text: `${process} was refused at "${key}", whose lock ran`, entries: [holder, entry] }]
     : [];
 }

@@ -16,6 +16,7 @@ async function roleOf({ client }: RedisServer): Promise<string> {
 /** Three masters and a replica of each, which confirms every grant. */
 export class Cluster implements Topology {
   readonly faults: readonly FaultName[] = [...FAULTS_OF_REDIS, 'failover', 'depose', 'reshard'];
+  readonly spare = 0;
   readonly keepsOrder = true;
   readonly releaseText = RELEASE_TEXT;
   readonly #cluster: RedisCluster;

@@ -15,6 +15,7 @@ const ISOLATED_MS = 400;
 /** A master, two replicas, which both confirm every grant, and three sentinels. */
 export class Sentinel implements Topology {
   readonly faults: readonly FaultName[] = [...FAULTS_OF_REDIS, 'failover', 'depose', 'isolate'];
+  readonly spare = 0;
   readonly keepsOrder = true;
   readonly releaseText = RELEASE_TEXT;
   readonly #group: SentinelGroup;

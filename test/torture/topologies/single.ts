@@ -10,6 +10,7 @@ import type { Taken, Topology } from './topology.js';
 /** One server, which keeps nothing on disk. */
 export class Single implements Topology {
   readonly faults: readonly FaultName[] = [...FAULTS_OF_REDIS, 'restart', 'flush'];
+  readonly spare = 0;
   readonly keepsOrder = true;
   readonly releaseText = RELEASE_TEXT;
   readonly #server: RedisServer;

@@ -21,6 +21,8 @@ export interface Taken {
 /** Servers that keep the locks of a run. */
 export interface Topology {
   readonly faults: readonly FaultName[];
+  /** How many servers may be away at once with nobody hindered. */
+  readonly spare: number;
   /** Whether its stores keep the order of those who wait. */
   readonly keepsOrder: boolean;
   /** What is in the commands that release a hold, and in no others. */
@@ -29,6 +31,8 @@ export interface Topology {
   link(): Promise<{ readonly source: WorkerSource; readonly proxies: readonly TcpProxy[] }>;
   /** A store without proxies, for looking at the locks. */
   store(): LockStore;
+  /** Which servers a fault of links or servers strikes, by their numbers; where it is left out, all. */
+  reach?(step: Step): readonly number[];
   /** Strikes the servers; resolves when the fault is over. */
   strike(step: Step): Promise<void>;
   /** Takes a lock away behind its holder's back, as an administrator can. */
