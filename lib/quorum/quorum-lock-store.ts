@@ -64,11 +64,16 @@ export class QuorumLockStore implements LockStore {
     this.#warn = warn;
     // Tests make one application after the other from one set of options.
     this.#closed = false;
+    this.#quorum?.close();
     try {
       const quorum = this.#connect();
       const away = await quorum.open();
+      this.#refuseClosed();
       await Promise.all(quorum.servers.map((server, at) => this.#tryServer(server, away[at])));
+      this.#refuseClosed();
     } catch (error) {
+      // What fails because it was closed says less.
+      this.#refuseClosed();
       await this.close();
       throw error;
     }
@@ -252,10 +257,14 @@ export class QuorumLockStore implements LockStore {
     return quorum.isOpen ? quorum : quorum.open().then(() => quorum);
   }
 
-  #connect(): Quorum {
+  #refuseClosed(): void {
     if (this.#closed) {
       throw new LockConfigurationError('QuorumLockStore was closed. Make a new one for new locks.');
     }
+  }
+
+  #connect(): Quorum {
+    this.#refuseClosed();
     this.#withdrawals = new Withdrawals();
     const quorum = new Quorum(this.#sources, this.#names, this.#longestLeaseMs, (message) => this.#warn(message));
     this.#quorum = quorum;

@@ -37,5 +37,6 @@ export function atServer({ server, error }: Failure): LockError {
 }
 
 function reasonOf({ cause, message }: LockError): string {
-  return cause instanceof Error ? plainWords(cause.message) : message;
+  const said = (cause as { message?: unknown } | undefined)?.message;
+  return typeof said === 'string' ? plainWords(said) : message;
 }

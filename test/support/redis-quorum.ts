@@ -13,8 +13,12 @@ export class RedisQuorum {
     this.proxies = proxies;
   }
 
-  static async start(startServer: (place: number) => Promise<RedisServer> = () => RedisServer.start()): Promise<RedisQuorum> {
-    const servers = await Promise.all(PLACES.map((place) => startServer(place)));
+  static async start(): Promise<RedisQuorum> {
+    return RedisQuorum.of(await Promise.all(PLACES.map(() => RedisServer.start())));
+  }
+
+  /** Of servers that were started already. */
+  static async of(servers: readonly RedisServer[]): Promise<RedisQuorum> {
     return new RedisQuorum(servers, await proxiesOf(servers));
   }
 

@@ -1,0 +1,147 @@
+import 'reflect-metadata';
+import { jest } from '@jest/globals';
+import type { HoldRecord } from '../../lib/core/lock-store';
+import type { QuorumLockStore } from '../../lib/quorum/quorum-lock-store';
+import { acquired, newHold, QuorumStores } from '../support/quorum-stores';
+import { RedisQuorum } from '../support/redis-quorum';
+import { RedisServer } from '../support/redis-server';
+import { ServerClock } from '../support/server-clock';
+import { until } from '../support/until';
+
+const HOUR_MS = 3_600_000;
+const COUNTER = 'lock:fence:{0}';
+const now = Date.now.bind(Date);
+
+let stores: QuorumStores;
+afterEach(async () => {
+  jest.restoreAllMocks();
+  await stores.stop();
+});
+
+const cutOff = (places: readonly number[]): void => places.forEach((place) => (stores.quorum.proxy(place).mode = 'refuse'));
+const letIn = (places: readonly number[]): void => places.forEach((place) => (stores.quorum.proxy(place).mode = 'pass'));
+
+/** The clocks of the process that acquires stand so far from the machine's. */
+function setClientClock(aheadMs: number): void {
+  jest.spyOn(Date, 'now').mockImplementation(() => now() + aheadMs);
+}
+
+describe('fences', () => {
+  let store: QuorumLockStore;
+  beforeEach(async () => {
+    stores = new QuorumStores(await RedisQuorum.start());
+    store = await stores.open();
+  });
+
+  const setCounters = (counters: readonly number[]): Promise<unknown> =>
+    Promise.all(counters.map((counter, place) => stores.quorum.at(place).client.set(COUNTER, counter)));
+
+  test('are stored by a majority when the lock is granted, and by all soon, whatever each server would have given', async () => {
+    await setCounters([8e15 + 10, 8e15 + 50, 8e15 + 30, 8e15 + 20, 8e15 + 40]);
+    const hold = await acquired(store, 'k');
+    const stored = await stores.quorum.fences('k');
+    expect(stored.filter((fence) => fence === String(hold.fence)).length).toBeGreaterThanOrEqual(3);
+    const counters = await Promise.all(stores.quorum.servers.map(({ client }) => client.get(COUNTER)));
+    expect(counters.filter((counter) => Number(counter) >= hold.fence).length).toBeGreaterThanOrEqual(3);
+    expect(hold.fence).toBeGreaterThan(8e15 + 30);
+    await until('the fence everywhere', async () => (await stores.quorum.fences('k')).every((fence) => fence === String(hold.fence)));
+    expect(await store.renew([hold])).toEqual([true]);
+  });
+
+  test('rise where two grants have one server in common, and that one had the lower number', async () => {
+    await setCounters([8e15 + 1_000, 8e15 + 500, 8e15, 8e15, 8e15]);
+    cutOff([3, 4]);
+    const first = await acquired(store, 'k');
+    expect(await store.release(first)).toBe(true);
+    // Another process, which has seen no fence, and whose clock is behind.
+    cutOff([0, 1]);
+    letIn([3, 4]);
+    setClientClock(-HOUR_MS);
+    const second = await acquired(await stores.open(), 'k');
+    expect(second.fence).toBeGreaterThan(first.fence);
+  });
+
+  test('rise over all pairs of servers that are away in turn, with the clocks of the processes an hour apart', async () => {
+    const others = [store, await stores.open(), await stores.open()];
+    let last = 0;
+    let round = 0;
+    for (const first of [0, 1, 2, 3]) {
+      for (const second of [1, 2, 3, 4].filter((place) => place > first)) {
+        cutOff([first, second]);
+        for (const aheadMs of [HOUR_MS, 0, -HOUR_MS]) {
+          setClientClock(aheadMs);
+          const by = others[round++ % 3] as QuorumLockStore;
+          const hold = await acquired(by, 'k');
+          expect(hold.fence).toBeGreaterThan(last);
+          last = hold.fence;
+          expect(await by.release(hold)).toBe(true);
+        }
+        letIn([first, second]);
+        setClientClock(0);
+        await Promise.all(others.map((each) => stores.allVote(each)));
+      }
+    }
+    expect(round).toBe(30);
+  });
+
+  test('rise where a majority lost its counters and the clock of the process is behind', async () => {
+    const first = await acquired(store, 'k');
+    await store.release(first);
+    await Promise.all(stores.quorum.servers.map(({ client }) => client.flushall()));
+    const other = await stores.open();
+    setClientClock(-HOUR_MS);
+    expect((await acquired(other, 'k')).fence).toBeGreaterThan(first.fence);
+  });
+
+  test('take one round trip where the servers agree, and one more where they do not', async () => {
+    await store.release(await acquired(store, 'k'));
+    const [server] = stores.quorum.servers as [(typeof stores.quorum.servers)[0]];
+    const scripts = async (): Promise<number> => (await server.commandCounts()).get('evalsha') ?? 0;
+    const before = await scripts();
+    for (let round = 0; round < 10; round++) {
+      await store.release(await acquired(store, 'k'));
+    }
+    expect((await scripts()) - before).toBe(20);
+  });
+});
+
+describe("servers' clocks", () => {
+  let clock: ServerClock;
+  beforeAll(() => {
+    clock = new ServerClock();
+  });
+  afterAll(() => clock.remove());
+
+  beforeEach(async () => {
+    clock.set(0);
+    // One after the other: each tries the clock.
+    const servers = [await clock.startServer(), await clock.startServer()];
+    servers.push(...(await Promise.all([2, 3, 4].map(() => RedisServer.start()))));
+    stores = new QuorumStores(await RedisQuorum.of(servers));
+  });
+
+  test.each([
+    ['ahead', HOUR_MS],
+    ['back', -HOUR_MS],
+  ])('of any two, set %s, take no lock along, and keep none', async (_, aheadMs) => {
+    const [store, other] = [await stores.open(), await stores.open()];
+    const held = await acquired(store, 'k', 1_500);
+    const crashed = await acquired(other, 'crashed', 1_000);
+    clock.set(aheadMs);
+    for (let round = 0; round < 5; round++) {
+      expect(await store.renew([held])).toEqual([true]);
+      expect((await other.acquire(newHold('k'))).fence).toBeUndefined();
+    }
+    let next: HoldRecord | undefined;
+    await until(
+      'the lock of a crashed holder',
+      async () => (next = await acquired(store, 'crashed').catch(() => undefined)) !== undefined,
+      3_000,
+    );
+    expect(next?.fence).toBeGreaterThan(crashed.fence);
+    // Whoever found it busy there cut its lease.
+    await until('its end everywhere', async () => !(await stores.quorum.fences('crashed')).includes(String(crashed.fence)), 3_000);
+    expect(await store.release(held)).toBe(true);
+    expect((await acquired(other, 'k')).fence).toBeGreaterThan(held.fence);
+  });
+});

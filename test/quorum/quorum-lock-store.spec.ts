@@ -1,0 +1,171 @@
+import 'reflect-metadata';
+import { jest } from '@jest/globals';
+import { Cluster, Redis } from 'ioredis';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { inspect } from 'node:util';
+import { LockConfigurationError } from '../../lib/core/errors';
+import { QuorumLockStore } from '../../lib/quorum/quorum-lock-store';
+import type { QuorumLockStoreOptions } from '../../lib/quorum/quorum-lock-store.options';
+import type { RedisSource } from '../../lib/redis/redis-client';
+import { makeLocks } from '../support/make-locks';
+import { acquired, newHold, QuorumStores } from '../support/quorum-stores';
+import { RedisQuorum } from '../support/redis-quorum';
+import { freePort } from '../support/redis-server';
+
+const URLS = [1, 2, 3].map((port) => `redis://localhost:${port}`);
+
+describe('what no quorum can be made of', () => {
+  const cluster = new Cluster([{ port: 1 }], { lazyConnect: true });
+  const sentinel = new Redis({ sentinels: [{ port: 1 }], name: 'main', lazyConnect: true });
+  afterAll(() => [cluster, sentinel].forEach((client) => client.disconnect()));
+
+  test.each<[string, unknown, unknown, RegExp]>([
+    ['no list', 'redis://localhost', undefined, /takes a list of servers\. Pass \[redis1, redis2, redis3\]/],
+    ['one server', URLS.slice(0, 1), undefined, /was given 1 servers\. Pass 3, 5 or another odd number/],
+    ['an even number', [...URLS, 'redis://localhost:4'], undefined, /was given 4 servers/],
+    ['one server twice', [URLS[0], URLS[1], URLS[0]], undefined, /the same server twice/],
+    ['what is no server', [URLS[0], URLS[1], 42], undefined, /QuorumLockStore was given 42\. Pass an ioredis client/],
+    ['a cluster', [URLS[0], URLS[1], cluster], undefined, /was given a Cluster client\. Pass independent servers/],
+    ['a Sentinel client', [URLS[0], URLS[1], sentinel], undefined, /was given a server behind Sentinel/],
+    ['Sentinel options', [URLS[0], URLS[1], { sentinels: [] }], undefined, /was given a server behind Sentinel/],
+    ['minReplicas', URLS, { minReplicas: 1 }, /minReplicas belongs to RedisLockStore/],
+    ['an option that it does not have', URLS, { longestlease: 1 }, /there is no option longestlease\. .*the only one is longestLease/],
+    ['options that are none', URLS, null, /the options are null/],
+    ['a lease that is no duration', URLS, { longestLease: 'soon' }, /longestLease is 'soon', which is not a duration/],
+  ])('%s is refused with what to do', (_, sources, options, message) => {
+    const make = (): unknown => new QuorumLockStore(sources as RedisSource[], options as QuorumLockStoreOptions);
+    expect(make).toThrow(LockConfigurationError);
+    expect(make).toThrow(message);
+  });
+});
+
+describe('a quorum of five servers', () => {
+  let stores: QuorumStores;
+  let quorum: RedisQuorum;
+  beforeEach(async () => {
+    quorum = await RedisQuorum.start();
+    stores = new QuorumStores(quorum, { longestLease: '20s' });
+  });
+  afterEach(() => stores.stop());
+
+  test('takes clients, which it neither closes nor changes, and options', async () => {
+    const client = new Redis(quorum.urls[0] as string);
+    const own = new QuorumLockStore([client, ...quorum.urls.slice(1, 4), { port: quorum.at(4).port }]);
+    await own.open({ prefix: 'lock', warn: (message) => stores.warnings.push(message) });
+    expect(await makeLocks(own).withLock('k', () => 'ran')).toBe('ran');
+    await own.close();
+    expect(await client.ping()).toBe('PONG');
+    expect(stores.warnings).toEqual([]);
+    client.disconnect();
+  });
+
+  test('refuses a lease that is longer than the longest, and says which option is too small', async () => {
+    const store = await stores.open();
+    const held = await acquired(store, 'k');
+    const message =
+      /Lock "k": a lease of 20001 ms was asked for, and the longest of this quorum is 20000 ms\. Lower ttl, or raise longestLease/;
+    const long = { ...held, ttlMs: 20_001 };
+    await expect(store.acquire(newHold('k', 20_001))).rejects.toThrow(message);
+    await expect(store.join(long)).rejects.toThrow(message);
+    await expect(store.renew([long])).rejects.toBeInstanceOf(LockConfigurationError);
+    // One of many does not take the others along, and is told of.
+    expect(await store.renew([held, long, held])).toEqual([true, undefined, true]);
+    expect(stores.warnings).toEqual([expect.stringMatching(message)]);
+  });
+
+  test('finds out that two of its servers are the same', async () => {
+    const twice = [...quorum.urls.slice(0, 4), `${quorum.urls[0]}/0`];
+    await expect(stores.open(twice)).rejects.toThrow(
+      /server 1 of 5 \(127\.0\.0\.1:\d+\) and server 5 of 5 \(127\.0\.0\.1:\d+\) are the same\. Pass independent servers/,
+    );
+  });
+
+  test('does not start where one of them refuses its password or a right, and names that one', async () => {
+    await quorum.at(2).client.config('SET', 'requirepass', 'right');
+    const urls = quorum.urls.with(2, `redis://:wrong-password@127.0.0.1:${quorum.at(2).port}`);
+    const error = (await stores.open(urls).catch((failure: unknown) => failure)) as Error;
+    expect(error).toBeInstanceOf(LockConfigurationError);
+    expect(error.message).toMatch(/^server 3 of 5.*of the quorum: Redis refused a command: WRONGPASS.*Correct the user name and password/);
+    expect(inspect(error, { depth: 10 })).not.toContain('wrong-password');
+    await quorum.at(1).client.acl('SETUSER', 'default', '-hgetall');
+    await expect(stores.open(quorum.urls.with(2, `redis://:right@127.0.0.1:${quorum.at(2).port}`))).rejects.toThrow(
+      /^server 2 of 5 \(127\.0\.0\.1:\d+\) of the quorum: .*Redis refused HGETALL in the script 'vote'.*smallest ACL/i,
+    );
+  });
+
+  test('does not start where a server may not tell of its restarts', async () => {
+    const skipped = jest.spyOn(console, 'warn').mockImplementation(() => undefined);
+    await quorum.at(4).client.acl('SETUSER', 'default', '-info');
+    await expect(stores.open(quorum.urls)).rejects.toThrow(/^server 5 of 5.*: Redis refused INFO, .* Grant \+info/);
+    skipped.mockRestore();
+  });
+
+  test('starts with a warning where a server is away, and goes on without it', async () => {
+    await quorum.at(3).kill();
+    const store = await stores.open(quorum.urls);
+    expect(stores.warnings).toEqual([
+      expect.stringMatching(
+        /^server 4 of 5 of the quorum: Redis did not answer: connect ECONNREFUSED.* Locked calls need 3 of the 5 servers\.$/,
+      ),
+    ]);
+    expect(store.name).toBe('quorum');
+  });
+
+  test('warns of a server that evicts', async () => {
+    await quorum.at(0).client.config('SET', 'maxmemory-policy', 'allkeys-lru');
+    await stores.open();
+    expect(stores.warnings).toEqual([expect.stringMatching(/^server 1 of 5 .*: Redis evicts keys \(maxmemory-policy is allkeys-lru\)/)]);
+  });
+
+  test('fails as unavailable where most of the servers are full, leaves nothing, and still renews and releases', async () => {
+    const store = await stores.open();
+    const held = await acquired(store, 'held');
+    await Promise.all([0, 1, 2].map((place) => quorum.at(place).client.config('SET', 'maxmemory', '1')));
+    await expect(store.acquire(newHold('k'))).rejects.toThrow(/3 of 5 servers gave no answer that counts.*OOM/);
+    expect(await store.renew([held])).toEqual([true]);
+    expect(await store.release(held)).toBe(true);
+    await sleep(300);
+    expect(await quorum.fences('k')).toEqual([null, null, null, null, null]);
+  });
+
+  test('tells of a forced release once, although each server tells', async () => {
+    const [store, other] = [await stores.open(), await stores.open()];
+    const told: unknown[] = [];
+    store.onForced((...message) => told.push(message));
+    for (const key of ['a', 'b']) {
+      const { fence } = await acquired(store, key);
+      expect(await other.forceRelease(key, fence)).toBe(true);
+    }
+    await sleep(300);
+    expect(told).toHaveLength(2);
+  });
+
+  test('a store that is closed leaves no connection, refuses calls, and may be opened again', async () => {
+    const clients = async (): Promise<number[]> =>
+      Promise.all(quorum.servers.map(async ({ client }) => ((await client.client('LIST')) as string).trim().split('\n').length));
+    const before = await clients();
+    const store = new QuorumLockStore(quorum.urls);
+    const opening = store.open({ prefix: 'lock', warn: () => undefined });
+    await store.close();
+    await expect(opening).rejects.toThrow('QuorumLockStore was closed. Make a new one for new locks.');
+    await sleep(400);
+    expect(await clients()).toEqual(before);
+    await store.open({ prefix: 'lock', warn: () => undefined });
+    await acquired(store, 'k');
+    await store.close();
+    await expect(store.acquire(newHold('k'))).rejects.toThrow(/QuorumLockStore was closed/);
+    await sleep(400);
+    expect(await clients()).toEqual(before);
+  });
+});
+
+test('a quorum of which no server is there fails calls in bounded time, and names them all', async () => {
+  const urls = await Promise.all(URLS.map(async () => `redis://127.0.0.1:${await freePort()}`));
+  const store = new QuorumLockStore(urls);
+  const startedAt = performance.now();
+  await expect(store.acquire(newHold('k'))).rejects.toThrow(
+    /[23] of 3 servers gave no answer that counts.*server 1 of 3: connect ECONNREFUSED/,
+  );
+  expect(performance.now() - startedAt).toBeLessThan(4_000);
+  await store.close();
+});
