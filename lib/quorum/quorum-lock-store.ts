@@ -1,32 +1,28 @@
 import { randomUUID } from 'node:crypto';
-import { asLockError } from '../core/background-releases.js';
-import { LockConfigurationError, LockStoreError } from '../core/errors.js';
+import { LockConfigurationError } from '../core/errors.js';
 import type { AcquireReply, ForcedListener, HoldRecord, LockStore, OpenOptions, StoredLock } from '../core/lock-store.js';
-import { tooManyHolds } from '../core/most-holds.js';
 import { checkPrefix } from '../core/prefix.js';
 import { processName } from '../redis/process-name.js';
 import type { RedisSource } from '../redis/redis-client.js';
 import { RedisKeys } from '../redis/redis-keys.js';
 import { readStored } from '../redis/replies.js';
-import { FORCE_RELEASE, INSPECT, JOIN, RELEASE } from '../redis/scripts.js';
+import { FORCE_RELEASE, INSPECT, RELEASE } from '../redis/scripts.js';
 import { Ballot, type VoteReply } from './ballot.js';
 import { Fences } from './fences.js';
 import { ForcedOnce } from './forced-once.js';
+import { joinAll } from './joining.js';
 import { Grants } from './grants.js';
 import { checkSources, longestLeaseOf, type QuorumLockStoreOptions } from './quorum-lock-store.options.js';
 import type { Answer, QuorumServer } from './quorum-server.js';
 import { Quorum } from './quorum.js';
-import { tryRights } from './rights-check.js';
 import { SETTLE, VOTE } from './scripts.js';
 import { renewAll } from './renewal.js';
-import { atServer, type Failure } from './too-few.js';
+import { startUp } from './start-up.js';
 import { heldByMajority, majorityOf } from './verdicts.js';
 import { Withdrawals } from './withdrawals.js';
 
 /** How long a released hold is remembered, so that a duplicate of its commands answers as the first did. */
 const DONE_MS = 10_000;
-/** The same for a join that may be tried again. */
-const UNDONE_MS = 1;
 
 /**
  * Locks in a majority of independent Redis servers: the algorithm Redlock
@@ -69,7 +65,10 @@ export class QuorumLockStore implements LockStore {
       const quorum = this.#connect();
       const away = await quorum.open();
       this.#refuseClosed();
-      await Promise.all(quorum.servers.map((server, at) => this.#tryServer(server, away[at])));
+      const [names, process] = [this.#names, this.#process];
+      await Promise.all(
+        quorum.servers.map((server, at) => startUp(server, away[at], { names, process, fence: this.#fences.next(), warn: this.#warn })),
+      );
       this.#refuseClosed();
     } catch (error) {
       // What fails because it was closed says less.
@@ -96,7 +95,6 @@ export class QuorumLockStore implements LockStore {
     });
     const reply = await ballot.result;
     if (reply.fence !== undefined) {
-      this.#fences.saw(reply.fence);
       this.#grants.add(id, vote, sentAt + ttlMs);
     }
     return reply;
@@ -105,37 +103,9 @@ export class QuorumLockStore implements LockStore {
   async join(hold: HoldRecord): Promise<boolean> {
     const { key, owner, id, fence, ttlMs } = hold;
     const quorum = await this.#forLease(key, ttlMs);
-    const tag = this.#names.tag(key);
-    const keys = [this.#names.lock(tag), this.#names.done(tag, id)];
-    const args = [owner, fence, id, this.#process, Math.ceil(ttlMs)];
-    const joined: QuorumServer[] = [];
-    let doneMs: number | undefined;
-    const leave = (server: QuorumServer, stays: number): void =>
-      this.#withdrawals.add(() => this.#drop(server, key, id, id, stays, ttlMs), ttlMs);
-    const send = async (server: QuorumServer): Promise<number> => {
-      const reply = Number((await server.ask(JOIN, key, keys, args, ttlMs)).reply);
-      if (reply === 1 && doneMs !== undefined) {
-        leave(server, doneMs);
-      } else if (reply === 1) {
-        joined.push(server);
-      }
-      return reply;
-    };
-    const verdict = await quorum.ask(key, send, (given) => {
-      const isIn = majorityOf(
-        given.map((reply) => reply === 1),
-        quorum.majority,
-      );
-      return isIn === false && given.includes(-1) ? 'full' : isIn;
-    });
-    if (verdict !== true) {
-      doneMs = verdict === 'full' ? UNDONE_MS : DONE_MS;
-      joined.forEach((server) => leave(server, doneMs as number));
-    }
-    if (verdict === 'full') {
-      throw tooManyHolds(key);
-    }
-    return verdict;
+    return joinAll(quorum, this.#names, { key, owner, id, fence, ttlMs }, this.#process, (server, doneMs) =>
+      this.#withdrawals.add(() => this.#drop(server, key, id, id, doneMs, ttlMs), ttlMs),
+    );
   }
 
   async renew(holds: readonly HoldRecord[]): Promise<(boolean | undefined)[]> {
@@ -272,36 +242,6 @@ export class QuorumLockStore implements LockStore {
       wakeups.onForced(this.#forced.tell);
     }
     return quorum;
-  }
-
-  /** Warns of a server that is away; throws what no retry mends. */
-  async #tryServer(server: QuorumServer, failure: Failure | undefined): Promise<void> {
-    const channel = this.#names.wake(this.#process);
-    const refused = (command: string, error: Error): void => this.#refused(server, command, error);
-    server.wakeups.open(channel, (error) => refused('SUBSCRIBE', error), this.#warn);
-    try {
-      if (failure) {
-        throw failure.error;
-      }
-      await tryRights(server, this.#names, this.#process, this.#fences.next());
-      await server.publish(channel, 'check').catch((error: Error) => refused('PUBLISH', error));
-    } catch (error) {
-      const explained = atServer({ server, error: asLockError(error, '') });
-      if (!(explained instanceof LockStoreError)) {
-        throw explained;
-      }
-      this.#warn(`${explained.message} Locked calls need ${this.#quorum?.majority} of the ${this.#sources.length} servers.`);
-    }
-  }
-
-  #refused(server: QuorumServer, command: string, error: Error): void {
-    // A connection that broke, or was closed meanwhile, is no refusal.
-    if (error.name === 'ReplyError') {
-      const channels = this.#names.wake('*');
-      this.#warn(
-        `${server.name} of the quorum refused ${command} on ${channels}: ${error.message}. A forced release is noticed at the next renewal.`,
-      );
-    }
   }
 }
 
