@@ -20,8 +20,8 @@ export class TcpProxy {
   latencyMs = 0;
   /** Added to every reply to a command, and not to what a subscriber hears. */
   commandLatencyMs = 0;
-  /** The connection is cut on the reply to a request with this text. */
-  ambush: string | undefined;
+  /** The connection is cut on the reply to a request with this text, or one of these. */
+  ambush: string | readonly string[] | undefined;
   /** The port where new connections lead; those that stand stay where they are. */
   target: number;
   #mode: ProxyMode = 'pass';
@@ -48,7 +48,7 @@ export class TcpProxy {
         if (SUBSCRIBES.some((word) => data.includes(word))) {
           this.#subscribers.add(client);
         }
-        if (this.ambush !== undefined && data.includes(this.ambush)) {
+        if ([this.ambush ?? []].flat().some((text) => data.includes(text))) {
           this.#ambushed.add(client);
         }
         if (this.#mode === 'deafen' && this.#subscribers.has(client)) {
