@@ -291,6 +291,12 @@ describe('turns are in order', () => {
     expect(texts(checkOrder(evidenceOf(waiting, ...others(17), fault('mute', 'w2', 600, 700))))).toHaveLength(1);
   });
 
+  test('a queue that was erased has no order to keep, and others have', () => {
+    expect(texts(checkOrder(evidenceOf(waiting, ...others(17), fault('erase', 'k', 600, 601, { outcome: 'nothing' }))))).toEqual([]);
+    expect(texts(checkOrder(evidenceOf(waiting, ...others(17), fault('erase', 'another', 600, 601))))).toHaveLength(1);
+    expect(texts(checkOrder(evidenceOf(waiting, ...others(17), fault('delete', 'k', 600, 601))))).toHaveLength(1);
+  });
+
   test('a process that is passed over by others in turn is found, unless it could not hear of its own', () => {
     const turns = (...processes: string[]): HistoryEvent[][] =>
       processes.map((process, at) => call({ process, asked: 0, entered: 500 + 10 * at, left: 509 + 10 * at }));

@@ -37,7 +37,7 @@ export const FAULTS = {
   mute: { place: 'link', lasts: [0.3, 3], weight: 4 },
   /** There are no subscribers: whoever subscribes is cut off. */
   deafen: { place: 'link', lasts: [1, 6], weight: 3 },
-  /** DEL of a lock by an administrator. */
+  /** A lock is deleted, or made to end, by an administrator. */
   delete: { place: 'key', lasts: [0, 0], weight: 4 },
   /** A forced release at the fence that the lock has. */
   force: { place: 'key', lasts: [0, 0], weight: 5 },
@@ -49,7 +49,7 @@ export const FAULTS = {
   restart: { place: 'servers', lasts: [0.05, 0.4], weight: 2 },
   flush: { place: 'servers', lasts: [0, 0], weight: 4 },
   scriptFlush: { place: 'servers', lasts: [0, 0], weight: 6 },
-  /** CLIENT KILL of all connections of a server. */
+  /** CLIENT KILL of all connections of a server, or pg_terminate_backend. */
   killClients: { place: 'servers', lasts: [0, 0], weight: 4 },
   /** No memory is left. */
   full: { place: 'servers', lasts: [0.1, 0.5], weight: 3 },
@@ -65,6 +65,10 @@ export const FAULTS = {
   outage: { place: 'servers', lasts: [0.2, 1.5], weight: 1.5 },
   /** SIGKILL of some servers of a quorum, which start again without their data, until they count again. */
   forget: { place: 'servers', lasts: [2.6, 3], weight: 1.5 },
+  /** SIGKILL of a server that has written down what it keeps, and a new start. */
+  recover: { place: 'servers', lasts: [0.8, 1.2], weight: 2 },
+  /** The row of a key is deleted by an administrator, and with it the last fence and the queue. */
+  erase: { place: 'key', lasts: [0, 0], weight: 4 },
 } satisfies Record<string, Fault>;
 
 export type FaultName = keyof typeof FAULTS;

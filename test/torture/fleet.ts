@@ -8,8 +8,10 @@ import type { WorkerMessage, WorkerOptions } from './worker-options.js';
 /** How long a worker may take to end its calls and close, in milliseconds. */
 const CLOSING_MS = 15_000;
 
+type Unnamed = Omit<WorkerOptions, 'name' | 'isFirst'>;
+
 interface Member {
-  readonly options: Omit<WorkerOptions, 'name'>;
+  readonly options: Unnamed;
   readonly proxies: readonly TcpProxy[];
   generation: number;
   child: ChildProcess;
@@ -30,7 +32,7 @@ export class Fleet {
     this.#edits = edits;
   }
 
-  async add(name: string, options: Omit<WorkerOptions, 'name'>, proxies: readonly TcpProxy[]): Promise<void> {
+  async add(name: string, options: Unnamed, proxies: readonly TcpProxy[]): Promise<void> {
     const member = { options, proxies, generation: 1, child: this.#fork(name, 1, options) };
     this.#members.set(name, member);
     await started(member.child);
@@ -98,10 +100,10 @@ export class Fleet {
     await Promise.all([...this.#members.values()].flatMap(({ proxies }) => proxies.map((proxy) => proxy.stop())));
   }
 
-  #fork(name: string, generation: number, options: Omit<WorkerOptions, 'name'>): ChildProcess {
+  #fork(name: string, generation: number, options: Unnamed): ChildProcess {
     const numbered = `${name}.${generation}`;
     const errors = openSync(join(this.#folder, `${numbered}.stderr`), 'a');
-    const all: WorkerOptions = { ...options, name: numbered, seed: options.seed + generation };
+    const all: WorkerOptions = { ...options, name: numbered, isFirst: generation === 1, seed: options.seed + generation };
     const child = fork('test/torture/worker.ts', [JSON.stringify(all)], {
       execArgv: ['--import', './test/support/typescript.mjs', '--enable-source-maps', '--unhandled-rejections=strict'],
       env: { ...process.env, TYPESCRIPT_EDITS: this.#edits },

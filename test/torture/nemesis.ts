@@ -110,6 +110,10 @@ export class Nemesis {
         await sleep(ms);
         links.forEach((proxy) => (proxy.latencyMs = 0));
         break;
+      case 'erase':
+        await this.#fenceOf(target);
+        Object.assign(taken, await this.#topology.strike(step));
+        break;
       case 'delete':
         await this.#fenceOf(target);
         Object.assign(taken, await this.#topology.delete(target));
@@ -122,7 +126,7 @@ export class Nemesis {
         fleet.sendToOne(chance, { type: 'forceOld', key: target });
         break;
       default:
-        await this.#topology.strike(step);
+        Object.assign(taken, await this.#topology.strike(step));
     }
   }
 

@@ -59,7 +59,6 @@ export async function run(options: RunOptions): Promise<RunResult> {
   if ((store.turns !== undefined) !== topology.keepsOrder) {
     throw new Error(`The topology says keepsOrder: ${topology.keepsOrder}, and its store says otherwise. Correct the topology.`);
   }
-  await store.open?.({ prefix: 'lock', warn: () => undefined });
   const history = new HistoryFile(folder, 'nemesis');
   const fleet = new Fleet(folder, JSON.stringify(edits));
   try {
@@ -70,6 +69,7 @@ export async function run(options: RunOptions): Promise<RunResult> {
         await fleet.add(name, own, proxies);
       }),
     );
+    await store.open?.({ prefix: 'lock', warn: () => undefined });
     await Promise.all([new Nemesis(fleet, topology, store, history).run(plan), sleep(options.seconds * 1_000)]);
     const leftovers = await end(fleet, topology, store);
     const { failures } = fleet;

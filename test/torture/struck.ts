@@ -20,11 +20,11 @@ const RECOVERY_MS = 500;
 const STALLED_MS = 200;
 
 /** Take locks away behind their holders' backs. */
-const TAKING: ReadonlySet<FaultName> = new Set(['delete', 'force', 'flush', 'restart']);
+const TAKING: ReadonlySet<FaultName> = new Set(['delete', 'erase', 'force', 'flush', 'restart']);
 /** Keep a process from the servers, or from running. A subscription that is silent does not. */
 const HINDERING: ReadonlySet<FaultName> = new Set([
   'pause', 'crash', 'block', 'cut', 'killOnReply', 'killOnRelease', 'dropReplies', 'blackhole', 'refuse', 'latency',
-  'stall', 'restart', 'killClients', 'failover', 'depose', 'isolate', 'outage', 'forget',
+  'stall', 'restart', 'killClients', 'failover', 'depose', 'isolate', 'outage', 'forget', 'recover',
 ]); // prettier-ignore
 
 /** Keep a process from hearing of its turn, and from nothing else. */

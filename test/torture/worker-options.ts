@@ -1,6 +1,8 @@
 /** How a worker reaches the locks: through proxies of its own, so that faults can strike it alone. */
 export type WorkerSource =
   | { readonly kind: 'single'; readonly url: string }
+  | { readonly kind: 'postgres'; readonly url: string }
+  | { readonly kind: 'quorum'; readonly urls: readonly string[]; readonly longestLeaseMs: number }
   | {
       readonly kind: 'cluster' | 'sentinel';
       /** How many replicas confirm a grant. */
@@ -15,6 +17,8 @@ export const WAIT_LEASES = 6;
 /** What a worker process is told when it starts. */
 export interface WorkerOptions {
   readonly name: string;
+  /** Whether it is there before any fault. */
+  readonly isFirst: boolean;
   readonly seed: number;
   readonly source: WorkerSource;
   readonly registers: string;

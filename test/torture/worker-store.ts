@@ -1,16 +1,44 @@
 import { Cluster, Redis } from 'ioredis';
-import { RedisLockStore } from 'nestjs-distributed-lock';
+import { QuorumLockStore, RedisLockStore } from 'nestjs-distributed-lock';
+import { PostgresLockStore } from 'nestjs-distributed-lock/postgres';
+import { Pool } from 'pg';
 import type { LockStore } from '../../lib/core/lock-store.js';
 import type { WorkerSource } from './worker-options.js';
 
-/** The store of a worker, and what ends the client that was made for it. */
-export function storeOf(source: WorkerSource): { readonly store: LockStore; readonly end: () => Promise<void> } {
-  if (source.kind === 'single') {
-    return { store: new RedisLockStore(source.url), end: async () => undefined };
+/** How long a connection may take, in milliseconds. Without a limit, one that was half open from the start keeps its place in the pool. */
+const CONNECT_MS = 1_000;
+
+interface WorkerStore {
+  readonly store: LockStore;
+  /** Makes what the first processes of a run need; all of them may do so at once. */
+  readonly prepare: () => Promise<void>;
+  /** Ends the client that was made for the store. */
+  readonly end: () => Promise<void>;
+}
+
+const nothing = async (): Promise<void> => undefined;
+
+export function storeOf(source: WorkerSource): WorkerStore {
+  switch (source.kind) {
+    case 'single':
+      return { store: new RedisLockStore(source.url), prepare: nothing, end: nothing };
+    case 'quorum': {
+      const store = new QuorumLockStore(source.urls, { longestLease: source.longestLeaseMs });
+      return { store, prepare: nothing, end: nothing };
+    }
+    case 'postgres': {
+      const pool = new Pool({ connectionString: source.url, connectionTimeoutMillis: CONNECT_MS });
+      pool.on('error', () => undefined);
+      const store = new PostgresLockStore(pool);
+      return { store, prepare: () => store.ensureSchema(), end: () => pool.end() };
+    }
+    case 'cluster':
+    case 'sentinel': {
+      const { minReplicas, ports, natMap } = source;
+      const nodes = ports.map((port) => ({ host: '127.0.0.1', port }));
+      const client = source.kind === 'cluster' ? new Cluster(nodes, { natMap }) : new Redis({ sentinels: nodes, name: 'locks', natMap });
+      client.on('error', () => undefined);
+      return { store: new RedisLockStore(client, { minReplicas }), prepare: nothing, end: async () => client.disconnect() };
+    }
   }
-  const { kind, minReplicas, ports, natMap } = source;
-  const nodes = ports.map((port) => ({ host: '127.0.0.1', port }));
-  const client = kind === 'cluster' ? new Cluster(nodes, { natMap }) : new Redis({ sentinels: nodes, name: 'locks', natMap });
-  client.on('error', () => undefined);
-  return { store: new RedisLockStore(client, { minReplicas }), end: async () => client.disconnect() };
 }

@@ -37,7 +37,7 @@ const lend: Lend = async (key, owner, ticket) => {
   lent.delete(id);
 };
 
-const { store, end } = storeOf(options.source);
+const { store, prepare, end } = storeOf(options.source);
 
 @Module({
   imports: [
@@ -59,6 +59,9 @@ const { store, end } = storeOf(options.source);
 })
 class WorkerModule {}
 
+if (options.isFirst) {
+  await prepare();
+}
 const app = await NestFactory.createApplicationContext(WorkerModule, { logger: false });
 const accounts = app.get(AccountService);
 history.write({ op: 'start', phase: 'info' });

@@ -31,7 +31,7 @@ export function checkOrder(evidence: Evidence): Finding {
       if (
         to - entry.invokedAt <= QUEUED_MS ||
         within(wait, evidence.faults.hindering(entry.process)) > 0 ||
-        within(wait, lost(evidence)) > 0
+        within(wait, lost(key, evidence)) > 0
       ) {
         continue;
       }
@@ -58,9 +58,11 @@ export function checkOrder(evidence: Evidence): Finding {
   return { check: 'turns are in order', seen: `${judged} waits without a fault`, violations };
 }
 
-/** When the servers forgot their queues. */
-function lost({ faults }: Evidence): { from: number; to: number }[] {
-  return faults.all.filter(({ fault }) => fault === 'flush' || fault === 'restart').map(({ from, to }) => ({ from, to: to + 1 }));
+/** When the servers forgot the queue of a key. */
+function lost(key: string, { faults }: Evidence): { from: number; to: number }[] {
+  return faults.all
+    .filter(({ fault, target }) => fault === 'flush' || fault === 'restart' || (fault === 'erase' && target === key))
+    .map(({ from, to }) => ({ from, to: to + 1 }));
 }
 
 /** Since its own process last had a turn. One whose message was lost queues anew, and nobody knows when. */

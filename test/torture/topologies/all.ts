@@ -1,4 +1,6 @@
 import { Cluster } from './cluster.js';
+import { Postgres } from './postgres.js';
+import { Quorum } from './quorum.js';
 import { Sentinel } from './sentinel.js';
 import { Single } from './single.js';
 import type { Topology } from './topology.js';
@@ -7,6 +9,8 @@ export const TOPOLOGIES = {
   single: () => Single.start(),
   sentinel: () => Sentinel.start(),
   cluster: () => Cluster.start(),
+  quorum: () => Quorum.start(),
+  postgres: () => Postgres.start(),
 } satisfies Record<string, () => Promise<Topology>>;
 
 export type TopologyName = keyof typeof TOPOLOGIES;

@@ -46,14 +46,15 @@ export async function withoutExpiry(servers: readonly RedisServer[]): Promise<st
   return found;
 }
 
-export async function orphans(servers: readonly RedisServer[]): Promise<string[]> {
+/** `kept` is what else stays for ever, besides the fences. */
+export async function orphans(servers: readonly RedisServer[], kept?: string): Promise<string[]> {
   const found: string[] = [];
   for (const { client } of servers) {
     for (const name of await client.keys('*')) {
       const [, kind = ''] = /^lock:(\w+):/.exec(name) ?? [];
       const leftMs = await client.pttl(name);
       // What expired since is gone.
-      if (kind !== 'fence' && leftMs !== -2 && (leftMs < 0 || leftMs > (LEFT_MS[kind] ?? 0))) {
+      if (kind !== 'fence' && kind !== kept && leftMs !== -2 && (leftMs < 0 || leftMs > (LEFT_MS[kind] ?? 0))) {
         found.push(`${name} is still there, for ${leftMs} ms`);
       }
     }

@@ -26,15 +26,15 @@ export interface Topology {
   /** Whether its stores keep the order of those who wait. */
   readonly keepsOrder: boolean;
   /** What is in the commands that release a hold, and in no others. */
-  readonly releaseText: string;
+  readonly releaseText: string | readonly string[];
   /** How a worker reaches the servers, and the proxies in between. */
   link(): Promise<{ readonly source: WorkerSource; readonly proxies: readonly TcpProxy[] }>;
   /** A store without proxies, for looking at the locks. */
   store(): LockStore;
   /** Which servers a fault of links or servers strikes, by their numbers; where it is left out, all. */
   reach?(step: Step): readonly number[];
-  /** Strikes the servers; resolves when the fault is over. */
-  strike(step: Step): Promise<void>;
+  /** Strikes the servers, or erases a key; resolves when the fault is over. */
+  strike(step: Step): Promise<Taken | void>;
   /** Takes a lock away behind its holder's back, as an administrator can. */
   delete(key: string): Promise<Taken>;
   /** Locks that would outlive a crash. */

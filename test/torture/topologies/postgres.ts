@@ -1,0 +1,122 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { Pool } from 'pg';
+import { PostgresLockStore } from '../../../lib/postgres/index.js';
+import { PostgresKeys } from '../../../lib/postgres/postgres-keys.js';
+import { PostgresServer } from '../../support/postgres-server.js';
+import { TcpProxy } from '../../support/tcp-proxy.js';
+import type { FaultName } from '../faults.js';
+import type { Step } from '../plan.js';
+import { FAULTS_ANYWHERE, type Taken, type Topology } from './topology.js';
+
+/** Longer than any lease of a run, in milliseconds. */
+const LONG_MS = 10_000;
+
+/** Which part of a crash the server is away; it also takes a while to start. */
+const AWAY = 0.25;
+
+const ROWS = new PostgresKeys('lock');
+
+/** Ends a lock and leaves the rest as it is: the queue, the fence. */
+const END = `
+UPDATE distributed_lock.lease SET owner = NULL, holds = NULL, processes = NULL, ends = clock_timestamp()
+WHERE key = $1 AND owner IS NOT NULL AND ends > clock_timestamp() RETURNING fence`;
+
+const ERASE = `
+DELETE FROM distributed_lock.lease WHERE key = $1
+RETURNING CASE WHEN owner IS NOT NULL AND ends > clock_timestamp() THEN fence END AS fence`;
+
+/** One server, which writes down what it keeps before it answers: a crash loses nothing. */
+export class Postgres implements Topology {
+  readonly faults: readonly FaultName[] = [...FAULTS_ANYWHERE, 'killClients', 'recover', 'erase'];
+  readonly spare = 0;
+  readonly keepsOrder = true;
+  readonly releaseText = ['.release(', '.pass('];
+  readonly #server: PostgresServer;
+  readonly #pool: Pool;
+  #strikes: Promise<unknown> = Promise.resolve();
+
+  private constructor(server: PostgresServer) {
+    this.#server = server;
+    this.#pool = server.pool();
+  }
+
+  static async start(): Promise<Postgres> {
+    return new Postgres(await PostgresServer.start());
+  }
+
+  async link(): ReturnType<Topology['link']> {
+    const proxy = await TcpProxy.start(this.#server.port);
+    return { source: { kind: 'postgres', url: this.#server.urlFor('postgres', proxy.port) }, proxies: [proxy] };
+  }
+
+  store(): PostgresLockStore {
+    return new PostgresLockStore(this.#pool);
+  }
+
+  /** One after the other: nobody knows how long a server takes to start. */
+  strike(step: Step): Promise<Taken | void> {
+    const struck = this.#strikes.then(() => this.#strike(step));
+    this.#strikes = struck.catch(() => undefined);
+    return struck;
+  }
+
+  async #strike({ fault, target, ms }: Step): Promise<Taken | void> {
+    switch (fault) {
+      case 'stall':
+        this.#server.pause();
+        await sleep(ms);
+        this.#server.resume();
+        break;
+      case 'recover':
+        await this.#server.kill();
+        await sleep(ms * AWAY);
+        await this.#server.start();
+        break;
+      case 'killClients':
+        await this.#server.terminateBackends();
+        break;
+      case 'erase':
+        return this.#take(ERASE, target);
+      default:
+        throw new Error(`PostgreSQL cannot have the fault '${fault}'. Take it out of the faults of its topology.`);
+    }
+  }
+
+  delete(key: string): Promise<Taken> {
+    return this.#take(END, key);
+  }
+
+  async withoutExpiry(): Promise<string[]> {
+    const rows = await this.#stored(`owner IS NOT NULL AND ends > clock_timestamp() + $1 * interval '1 millisecond'`, LONG_MS);
+    return rows.map((row) => `${row} is held for longer than any lease`);
+  }
+
+  /** Rows stay, and with them the fences; locks, reservations, queues and marks do not. */
+  async orphans(): Promise<string[]> {
+    const held = await this.#stored(`ends > clock_timestamp()`);
+    const queues = await this.#stored(`queue IS NOT NULL AND queue_ends > clock_timestamp() + interval '1 minute'`);
+    const marks = await this.#server.query(`SELECT FROM distributed_lock.done WHERE ends > clock_timestamp() + interval '10 seconds'`);
+    return [
+      ...held.map((row) => `${row} is still there`),
+      ...queues.map((row) => `the queue of ${row} stays`),
+      ...marks.map(() => `a mark stays for longer than ten seconds`),
+    ];
+  }
+
+  stop(): Promise<void> {
+    return this.#server.stop();
+  }
+
+  async #stored(condition: string, ...values: unknown[]): Promise<string[]> {
+    const rows = await this.#server.query<{ lock: string }>(
+      `SELECT concat_ws(' ', key, owner, turn) AS lock FROM distributed_lock.lease WHERE ${condition}`,
+      values,
+    );
+    return rows.map(({ lock }) => lock);
+  }
+
+  async #take(sql: string, key: string): Promise<Taken> {
+    const [row] = await this.#server.query<{ fence: string | null }>(sql, [ROWS.row(key)]);
+    return row?.fence ? { fence: Number(row.fence) } : { outcome: 'nothing' };
+  }
+}
