@@ -27,7 +27,7 @@ export const SIZES = {
     many: { leases: 10_000, ttlMs: 10_000, holdMs: 12_000 },
     endless: { pairs: 100_000, callers: 64, warmUp: 20_000, restMs: 15_000 },
     stores: {
-      pair: { rounds: 12, pairs: 80, warmUp: 2_000, counted: 100 },
+      pair: { rounds: 12, pairs: 60, warmUp: 1_200, counted: 100 },
       hot: { repeats: 1, callers: 64, bursts: 1, warmUp: 100 },
       fleet: { repeats: 1, processes: 4, callers: 20, sectionMs: 5, warmUp: 100 },
     },

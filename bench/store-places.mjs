@@ -16,9 +16,9 @@ export const STORE_PLACES = [
     patience: 1,
     start: async () => onRedis(quorum, quorumFloor, await Promise.all(Array.from({ length: QUORUM }, () => startRedis()))),
   },
+  { name: 'postgres', limit: 1.3, patience: 0.25, start: async () => onPostgres(await startPostgres()) },
   // What the library adds by itself; with the disk it is hidden.
   { name: 'postgres fsync off', limit: null, patience: 1, start: async () => onPostgres(await startPostgres('fsync=off')) },
-  { name: 'postgres', limit: 1.3, patience: 0.25, start: async () => onPostgres(await startPostgres()) },
 ];
 
 function onRedis(library, hand, servers) {
