@@ -3,11 +3,19 @@ import { ConfigModule, ConfigService } from '@nestjs/config';
 import { NestFactory } from '@nestjs/core';
 import { Test } from '@nestjs/testing';
 import type { Redis } from 'ioredis';
-import { LockExceptionFilter, LockModule, LockService, RedisLockStore } from 'nestjs-distributed-lock';
+import { LockExceptionFilter, lockKey, LockModule, LockService, QuorumLockStore, RedisLockStore } from 'nestjs-distributed-lock';
+import { PostgresLockStore, withRowLock } from 'nestjs-distributed-lock/postgres';
+import type { Pool, PoolClient } from 'pg';
 import { BalanceRepository, BalanceService } from './example';
 
 declare const redis: Redis;
-declare const reportsRedis: Redis;
+declare const redisA: Redis;
+declare const redisB: Redis;
+declare const redisC: Redis;
+declare const redisD: Redis;
+declare const redisE: Redis;
+declare const pool: Pool;
+declare const client: PoolClient;
 declare const repository: BalanceRepository;
 
 @Module({
@@ -35,12 +43,28 @@ export async function start(): Promise<void> {
 }
 
 const locks = LockModule.forRoot({
-  stores: { default: new RedisLockStore(redis), reports: new RedisLockStore(reportsRedis) },
+  stores: { default: new RedisLockStore(redis), reports: new PostgresLockStore(pool) },
 });
 
 const replicated = new RedisLockStore(redis, { minReplicas: 1 });
 
-export const several = [locks, replicated];
+const quorum = new QuorumLockStore([redisA, redisB, redisC, redisD, redisE], { longestLease: '1m' });
+
+export const several = [locks, replicated, quorum];
+
+export async function openPostgres(): Promise<PostgresLockStore> {
+  const store = new PostgresLockStore(pool);
+  await store.ensureSchema();
+  return store;
+}
+
+export async function credit(customerId: string, amount: number): Promise<void> {
+  await client.query('BEGIN');
+  await withRowLock(client, lockKey`balance:${customerId}`, async () => {
+    await client.query('UPDATE balances SET amount = amount + $2 WHERE customer_id = $1', [customerId, amount]);
+  });
+  await client.query('COMMIT');
+}
 
 export async function test(): Promise<unknown> {
   const module = await Test.createTestingModule({
