@@ -47,7 +47,7 @@ export class Database {
   async call(name: string, args: readonly unknown[], key: string, ttlMs: number): Promise<unknown> {
     const limitMs = Math.min(Math.max(ttlMs / 4, LEAST_MS), OPERATION_MS);
     const [row] = await this.#run(this.#callOf(name, args.length), args, key, limitMs);
-    return JSON.parse(String(row?.['reply'] ?? null));
+    return JSON.parse((row?.['reply'] ?? 'null') as string);
   }
 
   /** Throws `LockConfigurationError` for what no retry mends. */

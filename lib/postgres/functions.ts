@@ -158,11 +158,10 @@ BEGIN
     l := SCHEMA.off_queue(l, place);
     l.ends := clock_timestamp() + ${CLAIM};
     process := substring(place from '^(.*):');
-    IF polls OR place = _mine THEN
-      RETURN l;
-    END IF;
-    IF SCHEMA.is_present(process) THEN
-      PERFORM SCHEMA.tell(process, 'turn ' || substring(place from '[^:]*$') || ' ' || l.key);
+    IF polls OR place = _mine OR SCHEMA.is_present(process) THEN
+      IF NOT polls THEN
+        PERFORM SCHEMA.tell(process, 'turn ' || substring(place from '[^:]*$') || ' ' || l.key);
+      END IF;
       RETURN l;
     END IF;
   END LOOP;
@@ -361,17 +360,19 @@ const JOIN = define(
   `
 DECLARE
   l SCHEMA.lease := SCHEMA.locked(_key);
+  at int := array_position(l.holds, _hold);
 BEGIN
   IF l.owner IS DISTINCT FROM _owner OR l.fence <> _fence OR SCHEMA.is_done(_hold) THEN
     RETURN 0;
   END IF;
-  IF NOT _hold = ANY (l.holds) THEN
-    IF cardinality(l.holds) >= ${MOST_HOLDS} THEN
+  IF at IS NULL THEN
+    at := cardinality(l.holds) + 1;
+    IF at > ${MOST_HOLDS} THEN
       RETURN -1;
     END IF;
-    l.holds := l.holds || _hold;
-    l.processes := l.processes || _process;
   END IF;
+  l.holds[at] := _hold;
+  l.processes[at] := _process;
   l.ends := greatest(l.ends, ${fromNow('_ttl_ms')});
   l.ttl_ms := greatest(l.ttl_ms, _ttl_ms);
   PERFORM SCHEMA.keep(l);
