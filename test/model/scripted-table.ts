@@ -5,18 +5,7 @@ import type { JoinReply, TableReply } from '../../lib/memory/lock-table.js';
 import { RedisKeys } from '../../lib/redis/redis-keys.js';
 import type { Script } from '../../lib/redis/script.js';
 import { ACQUIRE, FORCE_RELEASE, JOIN, LEAVE, PASS, RELEASE, RENEW } from '../../lib/redis/scripts.js';
-
-/** What is stored of a key. */
-export interface Stored {
-  readonly owner: string;
-  readonly fence: number;
-  readonly ttlMs: number;
-  readonly holds: readonly string[];
-  /** Whom it is reserved for. */
-  readonly turn: string;
-  readonly queue: readonly string[];
-  readonly leftMs: number;
-}
+import type { OtherSide, Stored } from './steps.js';
 
 const DONE_MS = 10_000;
 const KEYS = new RedisKeys('lock', false);
@@ -32,7 +21,7 @@ end
 `;
 
 /** The scripts of the Redis store with the operations of a lock table. */
-export class ScriptedTable {
+export class ScriptedTable implements OtherSide {
   readonly #client: Redis;
   readonly #edit: (source: string) => string;
   #requests = 0;

@@ -1,8 +1,39 @@
 import type { HoldRecord } from '../../lib/core/lock-store.js';
 import type { QueuedPlace } from '../../lib/memory/key-state.js';
-import type { LockTable, TableReply } from '../../lib/memory/lock-table.js';
+import type { JoinReply, LockTable, TableReply } from '../../lib/memory/lock-table.js';
 import type { Random } from '../support/random.js';
-import type { ScriptedTable, Stored } from './scripted-table.js';
+
+/** What is stored of a key. */
+export interface Stored {
+  readonly owner: string;
+  readonly fence: number;
+  readonly ttlMs: number;
+  readonly holds: readonly string[];
+  /** Whom it is reserved for. */
+  readonly turn: string;
+  readonly queue: readonly string[];
+  readonly leftMs: number;
+}
+
+/** The operations of a lock table, done by a server. */
+export interface OtherSide {
+  acquire(hold: HoldRecord, process: string, place?: QueuedPlace): Promise<TableReply>;
+  pass(
+    hold: HoldRecord,
+    next: HoldRecord,
+    process: string,
+    place: QueuedPlace,
+    mayPass: boolean,
+  ): Promise<{ released: boolean; reply: TableReply }>;
+  join(hold: HoldRecord, process: string): Promise<JoinReply>;
+  renew(hold: HoldRecord): Promise<boolean>;
+  release(hold: HoldRecord): Promise<boolean>;
+  leave(key: string, name: string, process: string): Promise<void>;
+  forceRelease(key: string, fence: number): Promise<boolean>;
+  /** Time passes, or the clock is set back. */
+  elapse(ms: number): Promise<void>;
+  stored(key: string): Promise<Stored>;
+}
 
 export const KEY = 'a key:{1}';
 /** All times are multiples of it, so that it makes no difference how long Redis takes. */
@@ -51,7 +82,7 @@ export function nextStep(random: Random, count: number, { holds, turn, queue }: 
 }
 
 /** What the side answers. Only a renewal asks for another lease than the hold did first. */
-export async function take(step: Step, side: LockTable | ScriptedTable, fence: number): Promise<unknown> {
+export async function take(step: Step, side: LockTable | OtherSide, fence: number): Promise<unknown> {
   const { kind, place, ms } = step;
   const hold = { ...recordOf(step.hold), fence };
   switch (kind) {

@@ -1,0 +1,99 @@
+import { KeyState } from '../../lib/memory/key-state.js';
+import { LockTable } from '../../lib/memory/lock-table.js';
+import { Random } from '../support/random.js';
+import { replace } from './mutants.js';
+import { GRAIN_MS, HEARING, KEY, nextStep, take, type OtherSide, type Stored } from './steps.js';
+
+const STEPS = 40;
+
+/** A server whose operations are compared with those of the lock table. */
+export interface AlikeServer {
+  /** Whether its time passes by itself too. */
+  readonly hasOwnTime: boolean;
+  /** Its operations, with a defect that `edit` puts into them, and nothing stored. */
+  begin(now: number, edit: (source: string) => string): Promise<OtherSide>;
+  /** What `HEARING` was told since the last time. */
+  heard(): Promise<string[]>;
+}
+
+/** Where the server differs from the lock table in the sequence of that seed, with what led to it. */
+export async function differenceIn(
+  seed: number,
+  server: AlikeServer,
+  edit = (source: string): string => source,
+): Promise<string | undefined> {
+  const random = new Random(seed);
+  // Far enough from 0 to be set back.
+  let now = 1_000_000 * GRAIN_MS;
+  const side = await server.begin(now, edit);
+  const told: string[] = [];
+  const tell = (process: string, message: string): number => (process === HEARING ? told.push(message) : 0);
+  const table = new LockTable(
+    { monotonic: () => now, wall: () => now },
+    {
+      turn: ({ process, name }, key) => tell(process, `turn ${name} ${key}`),
+      forced: (process, key, fence) => tell(process, `forced ${fence} ${key}`),
+    },
+  );
+  const fences = { table: [0], server: [0] };
+  const trace = [`MODEL_SEED=${seed}`];
+  const began = performance.now();
+  for (let count = random.chance(0.2) ? -random.pick([66, 130]) : 0; count < STEPS; count++) {
+    const step = nextStep(random, count, storedIn(table, now), fences.table.length - 1);
+    const answer = await take(step, table, fences.table[step.grant] ?? 0);
+    now += step.kind === 'elapse' ? step.ms : 0;
+    // One connection keeps what is sent at once in order.
+    const [answered, stored] = await Promise.all([take(step, side, fences.server[step.grant] ?? 0), side.stored(KEY)]);
+    const outcome = textOf({ answer, told: told.splice(0), stored: storedIn(table, now) }, fences.table);
+    const other = textOf({ answer: answered, told: await server.heard(), stored }, fences.server);
+    trace.push(JSON.stringify(step), `  ${outcome}`);
+    if (outcome !== other) {
+      return server.hasOwnTime && performance.now() - began > GRAIN_MS / 2
+        ? differenceIn(seed, server, edit)
+        : `${trace.join('\n')}\nbut the server: ${other}`;
+    }
+  }
+  return undefined;
+}
+
+/** The table shows this to nobody, but tidies what it has of a key that it is asked about. */
+function storedIn(table: LockTable, now: number): Stored {
+  let state: KeyState | undefined;
+  const restore = replace(KeyState.prototype, 'tidy', (self, tidy) => {
+    state = tidy() ? self : undefined;
+    return state !== undefined;
+  });
+  table.inspect(KEY);
+  restore();
+  const { grant, turn, queue } = state ?? new KeyState({ monotonic: () => now, wall: () => now });
+  return {
+    owner: grant?.owner ?? '',
+    fence: grant?.fence ?? 0,
+    ttlMs: grant?.ttlMs ?? 0,
+    holds: [...(grant?.holds.keys() ?? [])].toSorted(),
+    turn: turn ? `${turn.place.process}:${turn.place.name}` : '',
+    queue: [...queue.values()].map(({ process, name, polls }) => `${process}:${name}${polls ? ' polls' : ''}`),
+    leftMs: ((grant ?? turn)?.endsAt ?? now) - now,
+  };
+}
+
+/** As text, in which fences are numbers of grants, and times are whole grains. */
+function textOf(outcome: unknown, fences: number[]): string {
+  return JSON.stringify(outcome, (name, value: unknown) => {
+    if (name === 'fence') {
+      return numberOf(Number(value), fences);
+    }
+    if (typeof value === 'string') {
+      return value.replace(/^(forced) (\d+)/, (_, forced, fence) => `${forced} ${numberOf(Number(fence), fences)}`);
+    }
+    return name === 'heldMs' ? undefined : name.endsWith('Ms') ? Math.ceil(Number(value) / GRAIN_MS) : value;
+  });
+}
+
+/** Fences rise. */
+function numberOf(fence: number, fences: number[]): number {
+  if (fence > (fences.at(-1) ?? 0)) {
+    fences.push(fence);
+  }
+  return fences.indexOf(fence);
+}

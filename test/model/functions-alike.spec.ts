@@ -1,0 +1,78 @@
+import { Client } from 'pg';
+import { schemaSql } from '../../lib/postgres/index';
+import { PostgresKeys } from '../../lib/postgres/postgres-keys.js';
+import { PostgresServer } from '../support/postgres-server';
+import { seedsOf } from '../support/random.js';
+import { differenceIn, type AlikeServer } from './alike.js';
+import { PostgresTable } from './postgres-table.js';
+import { HEARING, KEY } from './steps.js';
+
+const SEEDS = seedsOf(60);
+const DEFECTS: readonly (readonly [string, string, string])[] = [
+  ['gives an expired reservation to the same process again', `l := SCHEMA.off_queue(l, place);`, ''],
+  ['never goes before the queue', 'freed.is_last AND _may_pass', 'false'],
+  ['passes a lock to a hold that has ended', ' AND NOT SCHEMA.is_done(_hold)', ''],
+  ['forgets what was released', 'IF SCHEMA.is_done(_hold) THEN', 'IF false THEN'],
+  ['takes a process that polls for gone', 'IF polls OR place = _mine', 'IF place = _mine'],
+  ['waits for a process that is gone', 'OR SCHEMA.is_present(process)', 'OR true'],
+  ['gives up the turn of another', 'ELSIF l.turn = _place THEN', 'ELSIF l.turn IS NOT NULL THEN'],
+  ['shortens a lease by a ticket', `  l.ends := greatest(l.ends, clock_timestamp() + _ttl_ms * interval '1 millisecond');\n  l.ttl_ms := greatest(l.ttl_ms, _ttl_ms);\n  PERFORM SCHEMA.keep(l);\n  RETURN 1;`, `  l.ends := clock_timestamp() + _ttl_ms * interval '1 millisecond';\n  PERFORM SCHEMA.keep(l);\n  RETURN 1;`], // prettier-ignore
+  ['shortens a lease by a renewal', 'SET ends = greatest(ends, ', 'SET ends = greatest('],
+  ['renews what has ended', `ANY (holds) AND ends > clock_timestamp()`, 'ANY (holds)'],
+  ['grants a lock that others wait for', 'AND ends <= clock_timestamp() AND queue IS NULL', 'AND ends <= clock_timestamp()'],
+  ['frees a lock that others wait for', 'AND ends > clock_timestamp() AND queue IS NULL', 'AND ends > clock_timestamp()'],
+  ['frees a lock that others have entered', '_key AND holds = ARRAY[_hold]', '_key AND _hold = ANY (holds)'],
+  ['keeps a queue that nobody probes', 'IF l.queue_ends <= clock_timestamp() THEN', 'IF false THEN'],
+  ['believes a clock that was set back', 'IF left_ms > most_ms THEN', 'IF false THEN'],
+];
+
+describe('the functions of the PostgreSQL store', () => {
+  let server: PostgresServer;
+  let client: Client;
+  let listener: Client;
+  const heard: string[] = [];
+  const functions: AlikeServer = {
+    hasOwnTime: false,
+    begin: (now, edit) => PostgresTable.begin(client, now, edit),
+    async heard() {
+      // A message comes before the answer to what its listener asks later.
+      await listener.query('SELECT 1');
+      return heard.splice(0);
+    },
+  };
+
+  beforeAll(async () => {
+    server = await PostgresServer.start();
+    client = new Client(server.url);
+    listener = new Client(server.url);
+    await Promise.all([client.connect(), listener.connect()]);
+    await client.query(schemaSql());
+    const row = new PostgresKeys('lock').row(KEY);
+    listener.on('notification', ({ payload = '' }) => heard.push(payload.replace(row, KEY)));
+    await listener.query(`LISTEN "distributed_lock:${HEARING.split(':').slice(1).join(':')}"`);
+    await listener.query('SELECT pg_advisory_lock_shared(distributed_lock.presence($1))', [HEARING]);
+  });
+  afterAll(async () => {
+    await Promise.all([client.end(), listener.end()]);
+    await server.stop();
+  });
+
+  test('answer, store and tell the same as the lock table', async () => {
+    for (const seed of SEEDS) {
+      expect(await differenceIn(seed, functions)).toBeUndefined();
+    }
+  }, 60_000);
+
+  test.each(DEFECTS)('a function that %s is found out', async (_, right, wrong) => {
+    let edits = 0;
+    let difference: string | undefined;
+    for (let seed = 1; !difference && seed <= 100; seed++) {
+      difference = await differenceIn(seed, functions, (source) => {
+        edits += source.split(right).length - 1;
+        return source.replace(right, wrong);
+      });
+    }
+    expect(edits).toBeGreaterThan(0);
+    expect(difference).toContain('but the server');
+  });
+});

@@ -1,0 +1,128 @@
+import type { Client, QueryResult, QueryResultRow } from 'pg';
+import type { HoldRecord } from '../../lib/core/lock-store.js';
+import type { QueuedPlace } from '../../lib/memory/key-state.js';
+import type { JoinReply, TableReply } from '../../lib/memory/lock-table.js';
+import { FUNCTIONS } from '../../lib/postgres/functions.js';
+import { PostgresKeys } from '../../lib/postgres/postgres-keys.js';
+import { qualified } from '../../lib/postgres/schema-name.js';
+import type { OtherSide, Stored } from './steps.js';
+
+const KEYS = new PostgresKeys('lock');
+const SCHEMA = 'distributed_lock';
+/** A clock that stands still until it is set. */
+const CLOCK = `
+CREATE OR REPLACE FUNCTION SCHEMA.test_clock() RETURNS timestamptz LANGUAGE sql VOLATILE
+AS $$ SELECT to_timestamp(current_setting('test.now_ms')::float8 / 1000) $$;
+`;
+
+const EXPIRE = `
+SELECT SCHEMA.keep(SCHEMA.locked(key)) FROM SCHEMA.lease;
+DELETE FROM SCHEMA.done WHERE ends <= SCHEMA.test_clock();
+`;
+
+/** The functions of the PostgreSQL store with the operations of a lock table, and with a clock of the test's own. */
+export class PostgresTable implements OtherSide {
+  readonly #client: Client;
+  #now: number;
+  #last: Promise<unknown> = Promise.resolve();
+
+  private constructor(client: Client, now: number) {
+    this.#client = client;
+    this.#now = now;
+  }
+
+  /** With nothing stored; `edit` puts a defect into the functions. */
+  static async begin(client: Client, now: number, edit: (source: string) => string): Promise<PostgresTable> {
+    const functions = FUNCTIONS.map((source) => edit(source).replaceAll('clock_timestamp()', 'SCHEMA.test_clock()'));
+    const table = new PostgresTable(client, now);
+    await client.query(qualified(['TRUNCATE SCHEMA.lease, SCHEMA.done;', CLOCK, ...functions].join('\n'), SCHEMA));
+    await table.elapse(0);
+    return table;
+  }
+
+  async acquire(hold: HoldRecord, process: string, place?: QueuedPlace): Promise<TableReply> {
+    return readReply(await this.#call('acquire', argsOf(hold, process, place)));
+  }
+
+  async pass(
+    hold: HoldRecord,
+    next: HoldRecord,
+    process: string,
+    place: QueuedPlace,
+    mayPass: boolean,
+  ): Promise<{ released: boolean; reply: TableReply }> {
+    const [released, reply] = (await this.#call('pass', [...argsOf(next, process, place), hold.id, mayPass])) as unknown[];
+    return { released: released === 1, reply: readReply(reply) };
+  }
+
+  async join({ key, owner, fence, id, ttlMs }: HoldRecord, process: string): Promise<JoinReply> {
+    const reply = await this.#call('join', [KEYS.row(key), owner, fence, id, process, ttlMs]);
+    return reply === 1 ? 'joined' : reply === -1 ? 'full' : 'ended';
+  }
+
+  async renew({ key, owner, fence, id, ttlMs }: HoldRecord): Promise<boolean> {
+    const [reply] = (await this.#call('renew', [[KEYS.row(key)], [owner], [fence], [id], [ttlMs]])) as unknown[];
+    return reply === 1;
+  }
+
+  async release({ key, id }: HoldRecord): Promise<boolean> {
+    return (await this.#call('release', [KEYS.row(key), id])) === 1;
+  }
+
+  async leave(key: string, name: string, process: string): Promise<void> {
+    await this.#call('leave', [KEYS.row(key), `${process}:${name}`]);
+  }
+
+  async forceRelease(key: string, fence: number): Promise<boolean> {
+    return (await this.#call('force_release', [KEYS.row(key), fence])) === 1;
+  }
+
+  async elapse(ms: number): Promise<void> {
+    this.#now += ms;
+    // What has run out stays in its row, where a clock that is set back gives it some of its time again; elsewhere it is gone.
+    await this.#query(`${ms < 0 ? qualified(EXPIRE, SCHEMA) : ''} SELECT set_config('test.now_ms', '${this.#now}', false)`);
+  }
+
+  async stored(key: string): Promise<Stored> {
+    const { rows } = await this.#query<Record<string, string | string[] | null>>(
+      `SELECT *, greatest(0, extract(epoch FROM ends - "${SCHEMA}".test_clock()) * 1000) AS left_ms FROM "${SCHEMA}".locked($1)`,
+      [KEYS.row(key)],
+    );
+    const { owner, fence, ttl_ms: ttlMs, holds, turn, queue, polling, left_ms: leftMs } = rows[0] ?? {};
+    return {
+      owner: String(owner ?? ''),
+      fence: owner ? Number(fence) : 0,
+      ttlMs: owner ? Number(ttlMs) : 0,
+      holds: [...(holds ?? [])].toSorted(),
+      turn: String(turn ?? ''),
+      queue: [...(queue ?? [])].map((place) => place + (polling?.includes(place) ? ' polls' : '')),
+      leftMs: owner || turn ? Number(leftMs) : 0,
+    };
+  }
+
+  async #call(name: string, args: unknown[]): Promise<unknown> {
+    const placeholders = args.map((_, at) => `$${at + 1}`).join(', ');
+    const { rows } = await this.#query<{ reply: string }>(`SELECT "${SCHEMA}".${name}(${placeholders}) AS reply`, args);
+    return JSON.parse(rows[0]?.reply ?? 'null');
+  }
+
+  /** One after the other. */
+  #query<Row extends QueryResultRow>(text: string, values?: unknown[]): Promise<QueryResult<Row>> {
+    const answer = this.#last.then(() => this.#client.query<Row>(text, values));
+    this.#last = answer.catch(() => undefined);
+    return answer;
+  }
+}
+
+function argsOf({ key, owner, id, ttlMs, by }: HoldRecord, process: string, place?: QueuedPlace): unknown[] {
+  return [KEYS.row(key), owner, id, process, ttlMs, by, place ? `${process}:${place.name}` : null, place?.polls ?? false];
+}
+
+function readReply(reply: unknown): TableReply {
+  if (!Array.isArray(reply)) {
+    return { fence: Number(reply) };
+  }
+  const [left, by, heldMs, rank, joined, turn] = reply as unknown[];
+  const holder = { by: String(by) || String(turn).replace(/:[^:]*$/, ''), heldMs: Number(heldMs) };
+  return { remainingMs: Number(left), holder, rank: Number(rank), joined: joined === 1 };
+}
