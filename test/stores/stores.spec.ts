@@ -7,13 +7,13 @@ import { storeContract } from './store-contract';
 import { turnsContract } from './turns-contract';
 import { waitingSuite } from './waiting-suite';
 
-const CONTRACTS = { storeContract };
-const CONTRACTS_OF_ORDER = { turnsContract };
-const SUITES = { lockingSuite, fuzzSuite };
-const SUITES_OF_ORDER = { waitingSuite };
+const SUITES = { storeContract, fuzzSuite };
+const LONG_SUITES = { lockingSuite };
+const SUITES_OF_ORDER = { turnsContract };
+const LONG_SUITES_OF_ORDER = { waitingSuite };
 const SUITES_OF_SERVERS = { faultsSuite };
 
-describe.each(Object.entries(STORES))('the %s store', (_name, { start, keepsOrder, hasServers, isSlow }) => {
+describe.each(Object.entries(STORES))('the %s store', (_name, { start, keepsOrder, hasServers, isBrief }) => {
   let place: StorePlace;
   beforeAll(async () => {
     place = await start();
@@ -21,10 +21,10 @@ describe.each(Object.entries(STORES))('the %s store', (_name, { start, keepsOrde
   afterAll(() => place.stop());
 
   const suites = {
-    ...CONTRACTS,
-    ...(keepsOrder && CONTRACTS_OF_ORDER),
-    ...(!isSlow && SUITES),
-    ...(!isSlow && keepsOrder && SUITES_OF_ORDER),
+    ...SUITES,
+    ...(!isBrief && LONG_SUITES),
+    ...(keepsOrder && SUITES_OF_ORDER),
+    ...(keepsOrder && !isBrief && LONG_SUITES_OF_ORDER),
     ...(hasServers && SUITES_OF_SERVERS),
   };
   describe.each(Object.entries(suites))('%s', (_suite, suite) => suite(() => place));

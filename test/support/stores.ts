@@ -35,8 +35,8 @@ interface StoreKind {
   readonly keepsOrder: boolean;
   /** Whether it lives in servers, to which something may happen. */
   readonly hasServers: boolean;
-  /** Whether it is only for development, and too slow for more than the contracts. */
-  readonly isSlow?: boolean;
+  /** Whether the suites that take their time are left to another store, to which it adds nothing that they would show. */
+  readonly isBrief?: boolean;
   start(): Promise<StorePlace>;
 }
 
@@ -87,6 +87,7 @@ export const STORES: Readonly<Record<string, StoreKind>> = {
   'postgres on several databases': {
     keepsOrder: true,
     hasServers: true,
+    isBrief: true,
     async start() {
       const server = await PostgresServer.start(MANY_LISTENERS);
       const pools = ['one', 'two', 'three'].map(async (database) => {
@@ -99,7 +100,7 @@ export const STORES: Readonly<Record<string, StoreKind>> = {
   pglite: {
     keepsOrder: true,
     hasServers: false,
-    isSlow: true,
+    isBrief: true,
     async start() {
       const pool = new PglitePool();
       const place = postgresPlace(pool);
