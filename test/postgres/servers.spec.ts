@@ -1,0 +1,244 @@
+import 'reflect-metadata';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { inspect } from 'node:util';
+import type { Pool, PoolClient } from 'pg';
+import { LockConfigurationError, type LockStoreError } from '../../lib/core/errors';
+import type { LockService } from '../../lib/lock.service';
+import { PostgresLockStore } from '../../lib/postgres/postgres-lock-store';
+import type { PostgresLockStoreOptions } from '../../lib/postgres/postgres-lock-store.options';
+import { makeLocks } from '../support/make-locks';
+import { PostgresServer } from '../support/postgres-server';
+import { freePort } from '../support/redis-server';
+import { TcpProxy } from '../support/tcp-proxy';
+import { until } from '../support/until';
+
+let server: PostgresServer;
+let stores: PostgresLockStore[];
+let warnings: string[];
+
+beforeAll(async () => {
+  server = await PostgresServer.start('fsync=on');
+  await new PostgresLockStore(server.pool()).ensureSchema();
+});
+afterAll(() => server.stop());
+
+beforeEach(() => {
+  stores = [];
+  warnings = [];
+});
+afterEach(async () => {
+  await Promise.all(stores.map((store) => store.close()));
+  await server.query('TRUNCATE distributed_lock.lease, distributed_lock.done');
+});
+
+async function openLocks(pools: Pool | readonly Pool[], options: PostgresLockStoreOptions = {}): Promise<LockService> {
+  const store = new PostgresLockStore(pools, options);
+  stores.push(store);
+  await store.open({ prefix: 'lock', warn: (message) => warnings.push(message) });
+  return makeLocks(store);
+}
+
+describe('several databases, of which one is away', () => {
+  let second: PostgresServer;
+  let locks: LockService;
+  const KEYS = Array.from({ length: 12 }, (_, at) => `key ${at}`);
+
+  beforeEach(async () => {
+    second = await PostgresServer.start('fsync=on');
+    const pools = [server.pool(), second.pool({ connectionTimeoutMillis: 1_000 })];
+    await new PostgresLockStore(pools).ensureSchema();
+    locks = await openLocks(pools);
+  });
+  afterEach(() => second.stop());
+
+  /** The keys that live in the second database. */
+  async function keysOfSecond(): Promise<string[]> {
+    const rows = await second.query<{ key: string }>('SELECT key FROM distributed_lock.lease');
+    return KEYS.filter((key) => rows.some((row) => row.key.includes(`{${key}}`)));
+  }
+
+  test('only its own keys are unavailable, and only its own leases run out', async () => {
+    const held = await Promise.all(KEYS.map((key) => locks.acquire(key, { ttl: 1_500 })));
+    const away = await keysOfSecond();
+    expect(away.length).toBeGreaterThan(0);
+    expect(away.length).toBeLessThan(KEYS.length);
+    second.pause();
+    await sleep(2_500);
+    expect(KEYS.filter((_, at) => !held[at]?.isHeld())).toEqual(away);
+    const available = KEYS.find((key) => !away.includes(key)) as string;
+    const [first] = held.splice(KEYS.indexOf(available), 1);
+    await first?.release();
+    expect(await locks.withLock(available, { wait: 0 }, () => 'here')).toBe('here');
+    await expect(locks.withLock(away[0] as string, { wait: 0 }, () => undefined)).rejects.toMatchObject({ code: 'LOCK_STORE' });
+    second.resume();
+    expect(await locks.withLock(away[0] as string, { wait: 10_000 }, () => 'again')).toBe('again');
+    await Promise.all(held.map((lock) => lock.release()));
+  });
+
+  test('a list of keys is refused whole, and what was taken in the other one is given back', async () => {
+    await Promise.all(KEYS.map((key) => locks.withLock(key, () => undefined)));
+    await second.kill();
+    await expect(locks.acquire(KEYS, { wait: 500 })).rejects.toMatchObject({ code: 'LOCK_STORE' });
+    await until('that nothing is left', async () => {
+      const left = await server.query('SELECT FROM distributed_lock.lease WHERE ends > clock_timestamp()');
+      return left.length === 0;
+    });
+  });
+});
+
+describe('a pool whose connections are all in use', () => {
+  test('fails a call within its limit and says so; a call that waits has the lock when there is one', async () => {
+    const pool = server.pool({ max: 2 });
+    const locks = await openLocks(pool);
+    const taken = [await pool.connect(), await pool.connect()];
+    const startedAt = performance.now();
+    await expect(locks.acquire('k', { wait: 0 })).rejects.toThrow(/all 2 of the pool have been in use for \d+ ms; raise its max/);
+    expect(performance.now() - startedAt).toBeLessThan(2_500);
+    const waiting = locks.withLock('k', { wait: 10_000 }, () => 'ran');
+    await sleep(1_500);
+    taken.forEach((client) => client.release());
+    expect(await waiting).toBe('ran');
+    await until('that all connections are back', () => pool.idleCount === pool.totalCount && pool.waitingCount === 0);
+  });
+
+  test('because each caller holds one in a transaction of its own does not lose the lock that they have', async () => {
+    const pool = server.pool({ max: 3 });
+    const locks = await openLocks(pool);
+    await locks.withLock('k', { ttl: 1_500 }, async (lock) => {
+      const taken: PoolClient[] = [await pool.connect(), await pool.connect()];
+      await sleep(2_000);
+      expect(lock.isHeld()).toBe(true);
+      taken.forEach((client) => client.release());
+    });
+  });
+});
+
+describe('a connection of the pool', () => {
+  test('that was given back in the middle of a transaction is not used: nobody else would see the lock', async () => {
+    const pool = server.pool({ max: 1 });
+    const locks = await openLocks(pool);
+    const others = await openLocks(server.pool());
+    const client = await pool.connect();
+    await client.query('BEGIN');
+    client.release();
+    const lock = await locks.acquire('k');
+    expect(await others.inspect('k')).toMatchObject({ fence: lock.fence });
+    await lock.release();
+  });
+
+  test.each(['repeatable read', 'serializable'])('whose sessions are %s by default excludes, and loses no call', async (level) => {
+    const services = await Promise.all(
+      [1, 2, 3].map(() => openLocks(server.pool({ max: 4, options: `-c default_transaction_isolation=${level.replace(' ', '\\ ')}` }))),
+    );
+    let running = 0;
+    const calls = services.flatMap((locks) =>
+      Array.from({ length: 15 }, () =>
+        locks.withLock('k', { wait: 20_000 }, async () => {
+          expect(++running).toBe(1);
+          await sleep(2);
+          running--;
+        }),
+      ),
+    );
+    await Promise.all(calls);
+  });
+
+  test('that cannot be made for now does not stay in the way: once the network is back, calls go on', async () => {
+    const proxy = await TcpProxy.start(server.port);
+    const pool = server.pool({ connectionString: server.urlFor('postgres', proxy.port), max: 4, connectionTimeoutMillis: 1_000 });
+    const locks = await openLocks(pool);
+    proxy.mode = 'blackhole';
+    await Promise.allSettled(Array.from({ length: 12 }, (_, at) => locks.acquire(`k ${at}`, { wait: 2_000 })));
+    proxy.mode = 'pass';
+    expect(await locks.withLock('k', { wait: 5_000 }, () => 'ran')).toBe('ran');
+    await stores[0]?.close();
+    await proxy.stop();
+  });
+});
+
+describe('a standby', () => {
+  test('is warned of, refuses locks, and has them once it is promoted, with higher fences', async () => {
+    const primary = await PostgresServer.start('fsync=on');
+    await new PostgresLockStore(primary.pool()).ensureSchema();
+    const first = await (await openLocks(primary.pool())).acquire('k', { ttl: '1m' });
+    const standby = await primary.startStandby('fsync=on');
+    const locks = await openLocks(standby.pool());
+    expect(warnings).toEqual([expect.stringMatching(/read-only standby.*make sure that the pool leads to the primary/)]);
+    const refusal = (await locks.acquire('other', { wait: 0 }).catch((error: unknown) => error)) as LockStoreError;
+    expect(refusal).toMatchObject({ code: 'LOCK_STORE', unknown: false });
+    expect(refusal.message).toMatch(/read-only transaction|during recovery/);
+    await primary.kill();
+    const waiting = locks.withLock('other', { wait: 15_000 }, ({ fence }) => fence);
+    await standby.query('SELECT pg_promote()');
+    expect(await waiting).toBeGreaterThan(first.fence);
+    // The lock that was held came along.
+    expect(await locks.inspect('k')).toMatchObject({ fence: first.fence });
+    await stores[0]?.close();
+    await primary.stop();
+    await stores[1]?.close();
+    await standby.stop();
+  });
+});
+
+describe('a server that refuses', () => {
+  test('the smallest rights are enough for every operation', async () => {
+    await server.query('CREATE ROLE clerk LOGIN');
+    await server.query('GRANT USAGE ON SCHEMA distributed_lock TO clerk');
+    await server.query('GRANT SELECT, INSERT, UPDATE, DELETE ON distributed_lock.lease, distributed_lock.done TO clerk');
+    const locks = await openLocks(server.pool({ connectionString: server.urlFor('clerk') }));
+    const call = locks.withLock('k', async (lock) => {
+      await locks.withLock('k', { ticket: lock.ticket }, () => undefined);
+      const queued = locks.withLock('k', { reentry: 'never', wait: 50 }, () => undefined);
+      await expect(queued).rejects.toMatchObject({ reason: 'busy' });
+      expect(await locks.inspect('k')).toMatchObject({ fence: lock.fence });
+      await locks.forceRelease('k', { fence: lock.fence });
+      await until('that it was told', () => lock.signal.aborted);
+    });
+    await expect(call).rejects.toMatchObject({ reason: 'forced' });
+    await stores[0]?.purge({ olderThan: '1m' });
+    expect(warnings).toEqual([]);
+  });
+
+  test.each(['SELECT', 'INSERT', 'UPDATE', 'DELETE'])('without %s the start fails with an error that names it', async (right) => {
+    const role = `without_${right.toLowerCase()}`;
+    await server.query(`CREATE ROLE ${role} LOGIN`);
+    await server.query(`GRANT USAGE ON SCHEMA distributed_lock TO ${role}`);
+    await server.query(`GRANT SELECT, INSERT, UPDATE, DELETE ON distributed_lock.lease, distributed_lock.done TO ${role}`);
+    await server.query(`REVOKE ${right} ON distributed_lock.lease FROM ${role}`);
+    const opening = openLocks(server.pool({ connectionString: server.urlFor(role) }));
+    await expect(opening).rejects.toThrow(new RegExp(`lacks ${right} on lease`));
+    await expect(opening).rejects.toBeInstanceOf(LockConfigurationError);
+  });
+
+  test('a database without the tables fails the start with what to call', async () => {
+    await server.query('CREATE DATABASE empty');
+    const opening = openLocks(server.pool({ connectionString: server.url.replace(/postgres$/, 'empty') }));
+    await expect(opening).rejects.toThrow(/Call ensureSchema\(\) of the store, or run what schemaSql\(\) returns/);
+  });
+
+  test('a server that is away at the start is a warning, and its password is told to nobody', async () => {
+    const url = `postgres://clerk:secret-password@127.0.0.1:${await freePort()}/postgres`;
+    const locks = await openLocks(server.pool({ connectionString: url }));
+    expect(warnings).toEqual([expect.stringMatching(/connect ECONNREFUSED.*Locked calls fail until then/)]);
+    const error: unknown = await locks.acquire('k', { wait: 0 }).catch((failure: unknown) => failure);
+    expect(error).toMatchObject({ code: 'LOCK_STORE', key: 'k', status: 503 });
+    expect(inspect([error, warnings, stores], { depth: 12, showHidden: true })).not.toContain('secret-password');
+  });
+
+  test('an error tells nothing of owners and holds, wherever one looks', async () => {
+    const locks = await openLocks(server.pool());
+    const lock = await locks.acquire('k');
+    const [row] = await server.query<{ owner: string; holds: string[] }>('SELECT owner, holds FROM distributed_lock.lease');
+    await server.query('ALTER TABLE distributed_lock.done ADD CONSTRAINT refused CHECK (false) NOT VALID');
+    const errors: unknown[] = [];
+    const store = stores[0] as PostgresLockStore;
+    const hold = { key: 'k', owner: row?.owner as string, id: row?.holds[0] as string, fence: lock.fence, ttlMs: 5_000, by: 'test' };
+    await store.release(hold).catch((error: unknown) => errors.push(error));
+    await server.query('ALTER TABLE distributed_lock.done DROP CONSTRAINT refused');
+    expect(errors).toHaveLength(1);
+    const shown = inspect(errors, { depth: 12, showHidden: true });
+    expect(shown).not.toContain(hold.owner);
+    expect(shown).not.toContain(hold.id);
+    await lock.release();
+  });
+});
