@@ -24,11 +24,16 @@ local process, ttl, by, fence = ARGV[4], tonumber(ARGV[5]), ARGV[6], ARGV[7]
 local vote = prefix .. ARGV[3]
 
 local function grant()
+  local time = redis.call('TIME')
+  local now = time[1] * 1000000 + time[2]
+  -- A proposal far ahead of the clocks of the servers would be above all that follow once the counters that know it are lost.
+  if fence - now > 1000000 then
+    fence = string.format('%.0f', now)
+  end
   -- GETSET comes first: it is what a full server refuses.
   local last = redis.call('GETSET', counter, fence)
-  local time = redis.call('TIME')
   -- A counter that was lost may have been ahead of the proposal, but hardly of the server's clock.
-  local least = last and last + 1 or time[1] * 1000000 + time[2]
+  local least = last and last + 1 or now
   if least > fence + 0 then
     fence = string.format('%.0f', least)
     redis.call('SET', counter, fence)
