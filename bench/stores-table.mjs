@@ -28,7 +28,13 @@ export function storesTable(lines) {
       .join('  ')
       .trimEnd(),
   );
-  const floors = new Map(lines.filter(({ row }) => row === 'stores pair floor').map(({ subject, note }) => [note, subject]));
+  // The first store that has it names it.
+  const floors = new Map(
+    lines
+      .filter(({ row }) => row === 'stores pair floor')
+      .toReversed()
+      .map(({ subject, note }) => [note, subject]),
+  );
   return [...rows.filter(Boolean), '', ...[...floors].map(([note, subject]) => `floor on ${subject}: ${note}`)].join('\n');
 }
 
