@@ -52,6 +52,9 @@ export class Database {
 
   /** Throws `LockConfigurationError` for what no retry mends. */
   async check(warn: (message: string) => void): Promise<void> {
+    if (!this.#pool.options.connectionTimeoutMillis) {
+      warn(PATIENT);
+    }
     const [row = {}] = await this.#run(CHECK, [this.#schema], '', OPERATION_MS);
     for (const warning of serverWarnings(row, this.#schema)) {
       warn(warning);
@@ -134,6 +137,10 @@ export class Database {
     return text;
   }
 }
+
+const PATIENT =
+  'The pool waits for ever for the connections it makes (connectionTimeoutMillis is 0). Set it, to 5000 for example: when the network ' +
+  'breaks, all of them may hang for a quarter of an hour, and the locks with them.';
 
 const DEAF =
   'PostgreSQL accepts LISTEN and delivers nothing, as behind pgbouncer in transaction mode. Waiters look for their turn every 300 ms; ' +

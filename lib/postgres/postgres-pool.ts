@@ -27,7 +27,7 @@ export interface PostgresPool {
 
 /** What else a pool of `pg` has. */
 export interface PoolState {
-  readonly options: { readonly max?: number };
+  readonly options: { readonly max?: number; readonly connectionTimeoutMillis?: number };
   readonly totalCount?: number;
   readonly idleCount?: number;
   readonly Client?: unknown;

@@ -156,6 +156,11 @@ describe('a connection of the pool', () => {
   });
 });
 
+test('a pool that would wait for ever for the connections it makes is warned of', async () => {
+  await openLocks(server.pool({ connectionTimeoutMillis: 0 }));
+  expect(warnings).toEqual([expect.stringMatching(/connectionTimeoutMillis is 0.*Set it, to 5000 for example/)]);
+});
+
 describe('a standby', () => {
   test('is warned of, refuses locks, and has them once it is promoted, with higher fences', async () => {
     const primary = await PostgresServer.start('fsync=on');

@@ -32,7 +32,7 @@ export class PgBouncer {
 
   /** A pool of connections for the code under test; it ends with the bouncer. */
   pool(config: PoolConfig = {}): Pool {
-    const pool = new Pool({ connectionString: this.url, ...config });
+    const pool = new Pool({ connectionString: this.url, connectionTimeoutMillis: 5_000, ...config });
     // A bouncer that was stopped is no news.
     pool.on('error', () => undefined);
     this.#pools.push(pool);

@@ -4,7 +4,7 @@ import type { PostgresClient, PostgresPool, Row } from '../../lib/postgres/postg
 
 /** PGlite, a PostgreSQL in this process with a single connection, with what the store uses of a pool. */
 export class PglitePool implements PostgresPool {
-  readonly options = { max: 1 };
+  readonly options = { max: 1, connectionTimeoutMillis: 5_000 };
   readonly Client: new () => ListeningClient;
   readonly #database = new PGlite();
 

@@ -68,7 +68,7 @@ export class PostgresServer {
 
   /** A pool of connections for the code under test; it ends with the server. */
   pool(config: PoolConfig = {}): Pool {
-    const pool = new Pool({ connectionString: this.url, ...config });
+    const pool = new Pool({ connectionString: this.url, connectionTimeoutMillis: 5_000, ...config });
     // A server that was killed is no news.
     pool.on('error', () => undefined);
     this.#pools.push(pool);
