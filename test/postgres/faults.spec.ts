@@ -240,6 +240,22 @@ describe('a server that does not answer', () => {
     expect(await others.withLock('k', { wait: 0 }, () => 'free')).toBe('free');
   });
 
+  test('an acquire that is carried out after its own release is refused', async () => {
+    const late = await openLocks(server.pool({ max: 3, application_name: 'late' }), { listen: false });
+    await late.withLock('k', () => undefined);
+    const [backend] = await server.query<{ pid: number }>("SELECT pid FROM pg_stat_activity WHERE application_name = 'late'");
+    // The acquire lies in the socket of a process that is stopped; the release goes by another connection.
+    process.kill(backend?.pid as number, 'SIGSTOP');
+    await expect(late.acquire('k', { ttl: '10m', wait: 0 })).rejects.toMatchObject({ code: 'LOCK_STORE', unknown: true });
+    await until('the release', async () => (await server.query('SELECT FROM distributed_lock.done')).length === 2);
+    process.kill(backend?.pid as number, 'SIGCONT');
+    await until('that it was carried out, and nobody was there for the reply', async () => {
+      return (await server.query('SELECT FROM pg_stat_activity WHERE pid = $1', [backend?.pid])).length === 0;
+    });
+    expect(await others.inspect('k')).toBeNull();
+    expect(await others.withLock('k', { wait: 0 }, () => 'free')).toBe('free');
+  });
+
   test('a grant that comes after its own deadline is none, and is released', async () => {
     await locks.withLock('k', () => undefined);
     proxy.latencyMs = 150;
