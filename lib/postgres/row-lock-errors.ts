@@ -11,31 +11,29 @@ export interface FailedRowLock {
 
 const ABORTED = 'The transaction is aborted: roll it back';
 
+export const NOT_IN_TRANSACTION =
+  'the client is not inside a transaction, so that the lock would end at once. Pass the client on which BEGIN was called, not a pool.';
+
+const MISSING = ({ schema }: FailedRowLock): string =>
+  `the table of row locks is missing in the schema "${schema}". Call ensureSchema() of PostgresLockStore, or run what rowLockSql() returns.`;
+
 /** What a database says of wrong use, by SQLSTATE, and how to mend it. */
 const MISUSE: Readonly<Record<string, (failed: FailedRowLock) => string>> = {
   '25P01': () => NOT_IN_TRANSACTION,
   [WRONG_ISOLATION]: () =>
     'the transaction would not see what the last holder wrote, because it reads a snapshot that is older than the lock. ' +
-    'Use READ COMMITTED; a serializable transaction needs no row lock.',
+    'Use READ COMMITTED; serializable transactions find conflicts by themselves.',
   '25006': () => 'the transaction is read-only. Use one that may write, on the primary server.',
   '42501': ({ schema }) =>
     `the user lacks a right. Grant USAGE on the schema "${schema}", and SELECT, INSERT and UPDATE on its table row_lock.`,
-  ...Object.fromEntries(
-    ['3F000', '42P01', '42883'].map((state) => [
-      state,
-      ({ schema }: FailedRowLock) =>
-        `the table of row locks is missing in the schema "${schema}". Call ensureSchema() of PostgresLockStore, or run what rowLockSql() returns.`,
-    ]),
-  ),
+  '3F000': MISSING,
+  '42P01': MISSING,
+  '42883': MISSING,
 };
-
-export const NOT_IN_TRANSACTION =
-  'the client is not inside a transaction, so that the lock would end at once. Pass the client on which BEGIN was called, not a pool.';
 
 /** The error of an attempt; `error` is what the client threw, whichever driver or ORM it belongs to. */
 export function toRowLockError(error: unknown, failed: FailedRowLock): LockError {
-  const cause = plainCause(error);
-  const state = cause.code ?? '';
+  const { cause, state } = plainCause(error);
   const { keys, waitMs, waitedMs } = failed;
   const key = keys.join(', ');
   const subject = `Row lock "${key}"`;
@@ -64,13 +62,21 @@ export function toRowLockError(error: unknown, failed: FailedRowLock): LockError
   );
 }
 
-/** The database's error as a copy with its code, without the statement and the values that drivers and ORMs add. */
-function plainCause(error: unknown): Error & { code?: string } {
-  const found =
-    [error, field(error, 'cause'), field(error, 'meta')].find((one) => /^[0-9A-Z]{5}$/.test(String(field(one, 'code')))) ?? error;
-  const cause: Error & { code?: string } = new Error(String(field(found, 'message') ?? found));
+/** What PostgreSQL calls its errors; Node has codes such as EPIPE. */
+const SQLSTATE = /^(?=.*\d)[0-9A-Z]{5}$/;
+
+/**
+ * The database's error as a copy, without the statement and the values that drivers and ORMs add, and its SQLSTATE; '' where it is not
+ * of the database. Drizzle keeps it as the cause, Prisma in `meta`, beside a code of its own.
+ */
+function plainCause(error: unknown): { cause: Error; state: string } {
+  const found = [field(error, 'meta'), field(error, 'cause')].find((one) => SQLSTATE.test(String(field(one, 'code')))) ?? error;
+  const cause = new Error(String(field(found, 'message') ?? found));
   const code = field(found, 'code');
-  return typeof code === 'string' ? Object.assign(cause, { code }) : cause;
+  if (typeof code !== 'string') {
+    return { cause, state: '' };
+  }
+  return { cause: Object.assign(cause, { code }), state: SQLSTATE.test(code) ? code : '' };
 }
 
 function field(value: unknown, name: string): unknown {

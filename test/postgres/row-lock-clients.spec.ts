@@ -9,6 +9,7 @@ import { rowLockSql } from '../../lib/postgres/row-lock-table';
 import { inTransaction } from '../support/in-transaction';
 import { PostgresServer } from '../support/postgres-server';
 import { Random } from '../support/random';
+import { TcpProxy } from '../support/tcp-proxy';
 import { until } from '../support/until';
 
 let server: PostgresServer;
@@ -128,7 +129,26 @@ describe('what the database says', () => {
     );
   });
 
-  test('a connection that is lost while it waits is an error of the store', async () => {
+  test('a connection that breaks while it waits is an error of the store, which nobody answered', async () => {
+    const proxy = await TcpProxy.start(server.port);
+    const client = await server.pool({ connectionString: server.urlFor('postgres', proxy.port) }).connect();
+    client.on('error', () => undefined);
+    await client.query('BEGIN');
+    await inTransaction(pool, (holder) =>
+      withRowLock(holder, 'k', async () => {
+        const refused = expect(withRowLock(client, 'k', never)).rejects.toMatchObject({ code: 'LOCK_STORE', unknown: true });
+        await until('a transaction that waits', async () => {
+          return (await server.query("SELECT FROM pg_stat_activity WHERE wait_event_type = 'Lock'")).length === 1;
+        });
+        proxy.cut();
+        await refused;
+      }),
+    );
+    client.release(true);
+    await proxy.stop();
+  });
+
+  test('a connection that the server ends while it waits is an error of the store', async () => {
     await inTransaction(pool, (holder) =>
       withRowLock(holder, 'k', async () => {
         const call = inTransaction(pool, (client) => withRowLock(client, 'k', never, { wait: '15s' }));
@@ -226,11 +246,32 @@ describe('other libraries', () => {
     }
   });
 
+  test.each<[string, (error: Error & { code?: string }) => object]>([
+    ['Drizzle, as the cause', (cause) => new Error(`Failed query: params: secret`, { cause })],
+    ['Prisma, beside its own code', ({ message, code }) => ({ code: 'P2010', message: 'secret', meta: { code, message } })],
+  ])('errors are understood where %s keeps them', async (_, wrap) => {
+    await inTransaction(pool, (holder) =>
+      withRowLock(holder, 'k', async () => {
+        const call = inTransaction(pool, (client) => {
+          const query = (text: string, values: unknown[]) =>
+            client.query(text, values).catch((error: Error) => {
+              throw wrap(error);
+            });
+          return withRowLock({ query }, 'k', never, { wait: 0 });
+        });
+        const refusal: unknown = await call.catch((error: unknown) => error);
+        expect(refusal).toMatchObject({ code: 'LOCK_NOT_ACQUIRED', reason: 'busy', cause: { code: '55P03' } });
+        expect(inspect(refusal, { depth: 9 })).not.toContain('secret');
+      }),
+    );
+  });
+
   test('PGlite: a transaction locks, the database itself is refused', async () => {
     const database = await PGlite.create();
     await database.exec(rowLockSql());
     expect(await database.transaction((transaction) => withRowLock(transaction, ['a', 'b'], () => 'inside'))).toBe('inside');
     await expect(withRowLock(database, 'k', never)).rejects.toThrow('not inside a transaction');
     await database.close();
-  });
+    // A server made of WebAssembly takes a while on a machine that is busy.
+  }, 60_000);
 });
