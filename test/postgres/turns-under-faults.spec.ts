@@ -143,7 +143,9 @@ describe('a listener', () => {
     const deaf = await listensThroughProxy();
     await sleep(500);
     proxy.mode = 'muteSubscribers';
-    const load = new Load([await openLocks(), await openLocks(), deaf], ['k'], { ttl: 5_000, wait: 20_000 });
+    // More than those who look often because they are next.
+    const rivals = await Promise.all([1, 2, 3, 4].map(() => openLocks()));
+    const load = new Load([...rivals, deaf], ['k'], { ttl: 5_000, wait: 20_000 });
     await sleep(5_000);
     await load.turnRound();
     await load.stop();
