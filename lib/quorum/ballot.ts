@@ -2,15 +2,14 @@ import { asLockError } from '../core/background-releases.js';
 import { LockStoreError } from '../core/errors.js';
 import type { AcquireReply, Busy } from '../core/lock-store.js';
 import type { Quorum } from './quorum.js';
-import type { QuorumServer } from './quorum-server.js';
+import type { Answer, QuorumServer } from './quorum-server.js';
 import { tooFew, type Failure } from './too-few.js';
-
-/** What one server answers to a vote, and whether a vote of it counts. */
-export type VoteReply = { readonly fence: number; readonly counts: boolean } | Busy;
 
 /** What a ballot has done at a server. */
 export interface Polling {
-  vote(server: QuorumServer): Promise<VoteReply>;
+  vote(server: QuorumServer): Promise<Answer>;
+  /** Is told of each fence that a server stored. */
+  saw(fence: number): void;
   /** Gives the server's vote another fence; false where the vote is gone. */
   settle(server: QuorumServer, fence: number): Promise<boolean>;
   withdraw(server: QuorumServer): void;
@@ -60,23 +59,31 @@ export class Ballot {
     });
     for (const server of quorum.servers) {
       polling.vote(server).then(
-        (reply) => this.#voted(server, reply),
+        (answer) => this.#voted(server, answer),
         (error: unknown) => this.#silent(server, error),
       );
     }
   }
 
-  #voted(server: QuorumServer, reply: VoteReply): void {
+  #voted(server: QuorumServer, { reply, counts }: Answer): void {
     this.#missing--;
-    if (reply.fence === undefined) {
-      this.#busy.push(reply);
-    } else if (reply.counts) {
-      this.#stored.set(server, reply.fence);
+    if (Array.isArray(reply)) {
+      this.#busy.push(readBusy(reply));
     } else {
-      this.#possible.set(server, reply.fence);
-      this.#failures.push({ server, error: server.whyNot() });
+      const fence = Number(reply);
+      this.#polling.saw(fence);
+      this.#takeVote(server, fence, counts);
     }
     this.#consider();
+  }
+
+  #takeVote(server: QuorumServer, fence: number, counts: boolean): void {
+    if (counts) {
+      this.#stored.set(server, fence);
+    } else {
+      this.#possible.set(server, fence);
+      this.#failures.push({ server, error: server.whyNot() });
+    }
   }
 
   #silent(server: QuorumServer, error: unknown): void {
@@ -186,6 +193,10 @@ export class Ballot {
     leftMs.sort((first, second) => first - second);
     return { remainingMs: leftMs[majority - 1] ?? 0, holder: mostNamed(this.#busy) };
   }
+}
+
+function readBusy([remainingMs, by, heldMs]: readonly unknown[]): Busy {
+  return { remainingMs: Number(remainingMs), holder: { by: String(by), heldMs: Number(heldMs) } };
 }
 
 function gone(): LockStoreError {

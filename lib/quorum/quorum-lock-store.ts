@@ -7,7 +7,7 @@ import type { RedisSource } from '../redis/redis-client.js';
 import { RedisKeys } from '../redis/redis-keys.js';
 import { readStored } from '../redis/replies.js';
 import { FORCE_RELEASE, INSPECT, RELEASE } from '../redis/scripts.js';
-import { Ballot, type VoteReply } from './ballot.js';
+import { Ballot } from './ballot.js';
 import { Fences } from './fences.js';
 import { ForcedOnce } from './forced-once.js';
 import { joinAll } from './joining.js';
@@ -89,7 +89,8 @@ export class QuorumLockStore implements LockStore {
     const keys = [lock, this.#names.done(tag, id), this.#names.done(tag, vote), counter];
     const args = [owner, id, attempt, this.#process, Math.ceil(ttlMs), by, this.#fences.next()];
     const ballot = new Ballot(quorum, key, {
-      vote: async (server) => this.#readVote(await server.ask(VOTE, key, keys, args, ttlMs)),
+      vote: (server) => server.ask(VOTE, key, keys, args, ttlMs),
+      saw: (fence) => this.#fences.saw(fence),
       settle: async (server, fence) => isOne(await server.ask(SETTLE, key, [lock, counter], [owner, vote, fence], ttlMs)),
       withdraw: (server) => this.#withdrawals.add(() => this.#drop(server, key, vote, vote, DONE_MS, ttlMs), ttlMs),
     });
@@ -190,20 +191,10 @@ export class QuorumLockStore implements LockStore {
   }
 
   /** Takes a hold, or the vote of one attempt, out of one server; `done` names what must not come in any more. */
-  async #drop(server: QuorumServer, key: string, vote: string, done: string, doneMs: number, ttlMs: number): Promise<boolean> {
+  #drop(server: QuorumServer, key: string, vote: string, done: string, doneMs: number, ttlMs: number): Promise<boolean> {
     const tag = this.#names.tag(key);
     const keys = [this.#names.lock(tag), this.#names.done(tag, done), this.#names.queue(tag)];
-    return isOne(await server.ask(RELEASE, key, keys, [vote, doneMs, this.#names.wake(''), key], ttlMs));
-  }
-
-  #readVote({ reply, counts }: Answer): VoteReply {
-    if (Array.isArray(reply)) {
-      const [remainingMs, by, heldMs] = reply as readonly unknown[];
-      return { remainingMs: Number(remainingMs), holder: { by: String(by), heldMs: Number(heldMs) } };
-    }
-    const fence = Number(reply);
-    this.#fences.saw(fence);
-    return { fence, counts };
+    return server.ask(RELEASE, key, keys, [vote, doneMs, this.#names.wake(''), key], ttlMs).then(isOne);
   }
 
   /** The servers, for a lease that a server which restarts now would outlast. */

@@ -108,12 +108,12 @@ export class QuorumServer {
   }
 
   /** Runs a script within min(ttl / 10, 200 ms); without a ttl, within a second. */
-  async ask(script: Script, key: string, keys: readonly string[], args: readonly (string | number)[], ttlMs?: number): Promise<Answer> {
+  ask(script: Script, key: string, keys: readonly string[], args: readonly (string | number)[], ttlMs?: number): Promise<Answer> {
     const session = this.#session;
     const limitMs = ttlMs === undefined ? COMMAND_MS : Math.min(ttlMs / 10, LEASE_COMMAND_MS);
-    const reply = await this.#connection.run(script, key, keys, args, limitMs);
     // A connection that was made anew meanwhile may have led to another run.
-    return { reply, counts: session !== undefined && session.counts && session === this.#session };
+    const answer = (reply: unknown): Answer => ({ reply, counts: session !== undefined && session.counts && session === this.#session });
+    return this.#connection.run(script, key, keys, args, limitMs).then(answer);
   }
 
   publish(channel: string, message: string): Promise<void> {
