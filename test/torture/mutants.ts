@@ -21,6 +21,7 @@ export interface Mutant {
 
 const SCRIPTS = 'lib/redis/scripts.ts';
 const STORE = 'lib/redis/redis-lock-store.ts';
+const FUNCTIONS = 'lib/postgres/functions.ts';
 const WAKEUPS = 'lib/redis/wakeups.ts';
 
 export const MUTANTS: Readonly<Record<string, Mutant>> = {
@@ -245,6 +246,70 @@ if not fence then`,
     edits: [
       { file: SCRIPTS, from: `if redis.pcall('PEXPIRE', lock, ttl) ~= 1 then`, to: `if false then` },
       { file: SCRIPTS, from: `if left < 0 or left > most then`, to: `if false then` },
+    ],
+  },
+  'two-of-five': {
+    defect: 'two of five servers are taken for a majority',
+    topology: 'quorum',
+    nemesis: ['pause', 'cut'],
+    caughtBy: ['no overlap', 'fences rise'],
+    edits: [{ file: 'lib/quorum/quorum.ts', from: `(sources.length + 1) / 2`, to: `(sources.length - 1) / 2` }],
+  },
+  unsettled: {
+    defect: 'a grant has the highest fence of its votes, which no majority has stored',
+    topology: 'quorum',
+    nemesis: ['wall', 'cut'],
+    caughtBy: ['fences rise', 'losses are told', 'tickets enter running locks'],
+    edits: [
+      {
+        file: 'lib/quorum/ballot.ts',
+        from: `      this.#settle();
+    } else if`,
+        to: `      this.#outcome = 'granted';
+      this.#fence = Math.max(...this.#stored.values());
+      this.#resolve({ fence: this.#fence });
+      this.#stored.clear();
+    } else if`,
+      },
+    ],
+  },
+  'frees-anything': {
+    defect: 'a release frees the lock, whoever has it',
+    topology: 'postgres',
+    nemesis: ['pause', 'delete', 'erase', 'cut'],
+    caughtBy: ['no overlap', 'losses are told'],
+    edits: [{ file: FUNCTIONS, from: `WHERE key = _key AND holds = ARRAY[_hold] AND ends`, to: `WHERE key = _key AND ends` }],
+  },
+  'counts-fences': {
+    defect: 'fences are counted, and begin anew when the row is gone',
+    topology: 'postgres',
+    nemesis: ['erase', 'cut'],
+    caughtBy: ['fences rise'],
+    edits: [
+      { file: FUNCTIONS, from: `greatest(fence + 1, \${CLOCK})`, to: `fence + 1` },
+      { file: FUNCTIONS, from: `greatest(l.fence + 1, \${CLOCK})`, to: `l.fence + 1` },
+    ],
+  },
+  'renews-any-row': {
+    defect: 'a renewal does not look whose row it is',
+    topology: 'postgres',
+    nemesis: ['erase', 'delete', 'cut', 'pause'],
+    caughtBy: ['no overlap', 'losses are told'],
+    edits: [
+      { file: FUNCTIONS, from: `AND owner = _owners[i] AND fence = _fences[i] AND _holds[i] = ANY (holds) AND ends`, to: `AND ends` },
+    ],
+  },
+  unlogged: {
+    defect: 'locks are not written down, and a crash of the server takes them away',
+    topology: 'postgres',
+    nemesis: ['recover', 'pause'],
+    caughtBy: ['no overlap', 'losses are told', 'fences rise'],
+    edits: [
+      {
+        file: 'lib/postgres/schema.ts',
+        from: `CREATE TABLE IF NOT EXISTS SCHEMA.lease`,
+        to: `CREATE UNLOGGED TABLE IF NOT EXISTS SCHEMA.lease`,
+      },
     ],
   },
 };

@@ -19,10 +19,16 @@ async function torture(...args: string[]): Promise<string> {
   return stdout + stderr;
 }
 
-test.each(['single', 'sentinel', 'cluster'])(
-  '%s: twenty seconds of faults show no violation',
-  async (topology) => {
-    const output = await torture('--seconds', '20', '--topology', topology);
+test.each([
+  ['single', 20],
+  ['sentinel', 20],
+  ['cluster', 20],
+  ['quorum', 15],
+  ['postgres', 15],
+])(
+  '%s: %i seconds of faults show no violation',
+  async (topology, seconds) => {
+    const output = await torture('--seconds', String(seconds), '--topology', topology);
     process.stdout.write(output);
     expect(output).toMatch(/^ {2}0 violations$/m);
   },
@@ -37,7 +43,7 @@ test('without faults no lease is lost and nobody is passed over', async () => {
   expect(output).toMatch(/^ {2}control {3}0 of [1-9]\d* updates/m);
 }, 60_000);
 
-test.each(['incr-fences', 'deletes-anything', 'no-recheck'])(
+test.each(['incr-fences', 'deletes-anything', 'no-recheck', 'two-of-five'])(
   'the defect %s is caught',
   async (name) => {
     expect(Object.keys(MUTANTS)).toContain(name);
