@@ -38,6 +38,8 @@ export class Postgres implements Topology {
   private constructor(server: PostgresServer) {
     this.#server = server;
     this.#pool = server.pool();
+    // Before the server is killed: those of its processes that are stopped would never notice.
+    process.prependListener('exit', this.#wake);
   }
 
   static async start(): Promise<Postgres> {
@@ -104,8 +106,15 @@ export class Postgres implements Topology {
   }
 
   stop(): Promise<void> {
+    process.removeListener('exit', this.#wake);
     return this.#server.stop();
   }
+
+  readonly #wake = (): void => {
+    if (this.#server.running) {
+      this.#server.resume();
+    }
+  };
 
   async #stored(condition: string, ...values: unknown[]): Promise<string[]> {
     const rows = await this.#server.query<{ lock: string }>(
