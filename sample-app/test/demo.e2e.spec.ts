@@ -1,11 +1,13 @@
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import { build } from 'esbuild';
-import { execFile } from 'node:child_process';
+import { execFile, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdir, mkdtemp, rm } from 'node:fs/promises';
+import { chmod, mkdir, mkdtemp, readdir, rm } from 'node:fs/promises';
 import { connect } from 'node:net';
+import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
+import { until } from '../../test/support/until';
 import { SHARED_PLACES, type TestPlace } from './lock-places.js';
 
 /** Bundled from the sources, so that the test needs no build before it; below the root, where packages are found. */
@@ -25,6 +27,19 @@ async function bundleDemo(): Promise<string> {
     outdir: folder,
   });
   return folder;
+}
+
+/** Whether nobody listens on a port of this machine. */
+async function isRefused(port: number): Promise<boolean> {
+  const socket = connect(port, '127.0.0.1');
+  try {
+    await once(socket, 'connect');
+    return false;
+  } catch {
+    return true;
+  } finally {
+    socket.destroy();
+  }
 }
 
 /** What the demo is told of the locks, and nothing that the tests' own environment tells of them. */
@@ -85,11 +100,34 @@ describe('npm run demo', () => {
       const ports = new Set([...output.matchAll(/127\.0\.0\.1:(\d+)/g)].map(([, port]) => Number(port)));
       expect(ports.size).toBe(count);
       for (const port of ports) {
-        await expect(once(connect(port, '127.0.0.1'), 'connect')).rejects.toMatchObject({ code: 'ECONNREFUSED' });
+        expect(await isRefused(port)).toBe(true);
       }
       if (LOCK_STORE === 'quorum') {
         expect(output).not.toContain('also between the processes');
       }
+    },
+    60_000,
+  );
+
+  it.each(['redis', 'postgres'])(
+    'with LOCK_STORE=%s it takes its server along when it is stopped halfway',
+    async (LOCK_STORE) => {
+      const TMPDIR = await mkdtemp(join(tmpdir(), 'demo-'));
+      // The server may run as another user.
+      await chmod(TMPDIR, 0o755);
+      const env = { ...process.env, ...NO_CHOICES, LOCK_STORE, TMPDIR };
+      const demo = spawn(process.execPath, [join(folder, 'main.js')], { env, stdio: ['ignore', 'pipe', 'inherit'] });
+      const exited = once(demo, 'exit');
+      let output = '';
+      demo.stdout.on('data', (text) => (output += String(text)));
+      await until('the plan of the demo', () => output.includes('In the pictures'), 30_000);
+      demo.kill('SIGTERM');
+      expect(await exited).toEqual([143, null]);
+      const port = Number(/^The locks are in .* 127\.0\.0\.1:(\d+)/m.exec(output)?.[1]);
+      expect(port).toBeGreaterThan(0);
+      await until('the end of the server', () => isRefused(port));
+      expect(await readdir(TMPDIR)).toEqual([]);
+      await rm(TMPDIR, { recursive: true });
     },
     60_000,
   );

@@ -38,8 +38,8 @@ describe('an application with balances and locks in one PostgreSQL', () => {
     let resolve!: () => void;
     const promise = new Promise<void>((done) => (resolve = done));
     const transactions = Array.from({ length: 10 }, () => database.transaction(() => promise));
-    await app.get(LockService).withLock('balance:1', { ttl: 1_000 }, async (lock) => {
-      await sleep(1_500);
+    await app.get(LockService).withLock('balance:1', { ttl: 2_000 }, async (lock) => {
+      await sleep(2_700);
       expect(lock.isHeld()).toBe(true);
     });
     resolve();
