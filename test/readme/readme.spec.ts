@@ -56,6 +56,13 @@ test('the smallest ACL is the one that the tests prove to be enough', () => {
   );
 });
 
+test('the rights in PostgreSQL are those that the tests prove to be enough', () => {
+  const tested = ['servers', 'row-lock-clients'].map((name) => readFileSync(`test/postgres/${name}.spec.ts`, 'utf8')).join();
+  const grants = [...readme.matchAll(/^(GRANT .*) TO app;$/gm)].map(([, grant]) => grant as string);
+  expect(grants).toHaveLength(3);
+  expect(grants.filter((grant) => !tested.includes(`${grant} TO clerk`))).toEqual([]);
+});
+
 test('every link inside the repository leads somewhere', () => {
   for (const [, target] of readme.matchAll(/\]\((?!https?:)([^)#]+)/g)) {
     expect(() => readFileSync(target as string)).not.toThrow();
