@@ -1,9 +1,14 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import { LockConfigurationError } from '../core/errors.js';
 import { asLockError } from '../core/background-releases.js';
 import type { RedisKeys } from '../redis/redis-keys.js';
 import type { RedisSource } from '../redis/redis-client.js';
 import { QuorumServer } from './quorum-server.js';
 import { tooFew, type Failure } from './too-few.js';
+
+/** For how long a start waits for the votes of servers that are there, and how often it looks, in milliseconds. */
+const START_MS = 600;
+const LOOK_MS = 20;
 
 /** The servers of a quorum, which are asked all at once. */
 export class Quorum {
@@ -12,7 +17,7 @@ export class Quorum {
   #opening: Promise<readonly (Failure | undefined)[]> | undefined;
   #isOpen = false;
   readonly #warn: (message: string) => void;
-  #considering = false;
+  #considering: Promise<void> | undefined;
 
   constructor(sources: readonly RedisSource[], keys: RedisKeys, longestLeaseMs: number, warn: (message: string) => void) {
     this.#warn = warn;
@@ -90,6 +95,7 @@ export class Quorum {
     );
     await this.#considerFirstUse();
     this.#refuseTwice();
+    await this.#awaitVotes();
     this.#isOpen = true;
     return failures;
   }
@@ -106,15 +112,27 @@ export class Quorum {
     }
   }
 
+  /** Another process may just be finding out that the quorum is new. */
+  async #awaitVotes(): Promise<void> {
+    const startedAt = performance.now();
+    const waits = (): boolean => this.servers.some((server) => server.runId !== undefined && !server.counts);
+    while (waits() && performance.now() - startedAt < START_MS) {
+      await sleep(LOOK_MS, undefined, { ref: false });
+    }
+  }
+
+  #considerFirstUse(): Promise<void> {
+    return (this.#considering ??= this.#countIfNew().finally(() => (this.#considering = undefined)));
+  }
+
   /**
    * Where all servers are there and none has ever voted, the quorum is used for the first time, and nothing can have been lost. They
    * are asked again when all are connected: what one said earlier may be over.
    */
-  async #considerFirstUse(): Promise<void> {
-    if (this.#considering || !this.servers.every((server) => server.isNew)) {
+  async #countIfNew(): Promise<void> {
+    if (!this.servers.every((server) => server.isNew)) {
       return;
     }
-    this.#considering = true;
     try {
       const sessions = await Promise.all(this.servers.map((server) => server.look()));
       if (sessions.every((session) => session && !session.hasVoted)) {
@@ -124,8 +142,6 @@ export class Quorum {
       }
     } catch {
       // A server that went away is checked again when it is back.
-    } finally {
-      this.#considering = false;
     }
   }
 }

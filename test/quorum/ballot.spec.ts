@@ -1,0 +1,84 @@
+import { Ballot, type Polling } from '../../lib/quorum/ballot';
+import type { Quorum } from '../../lib/quorum/quorum';
+import type { Answer, QuorumServer } from '../../lib/quorum/quorum-server';
+
+interface Asked<T> {
+  readonly server: number;
+  readonly fence?: number;
+  readonly answer: (answer: T) => void;
+}
+
+let votes: Asked<Answer>[];
+let settlements: Asked<boolean>[];
+let granted: number | undefined;
+
+/** A ballot of five servers, whose answers come when the test gives them. */
+beforeEach(() => {
+  [votes, settlements, granted] = [[], [], undefined];
+  const servers = [0, 1, 2, 3, 4] as unknown as QuorumServer[];
+  const polling: Polling = {
+    vote: (server) => new Promise((answer) => votes.push({ server: Number(server), answer })),
+    settle: (server, fence) => new Promise((answer) => settlements.push({ server: Number(server), fence, answer })),
+    saw: () => undefined,
+    withdraw: () => undefined,
+  };
+  void new Ballot({ servers, majority: 3 } as unknown as Quorum, 'k', polling).result.then(({ fence }) => (granted = fence));
+});
+
+const turn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
+
+async function vote(server: number, fence: number): Promise<void> {
+  votes[server]?.answer({ reply: String(fence), counts: true });
+  await turn();
+}
+
+async function settled(server: number): Promise<void> {
+  settlements.find((asked) => asked.server === server)?.answer(true);
+  await turn();
+}
+
+test('a server that is told another fence does not count for the one it had', async () => {
+  await vote(3, 400);
+  await vote(4, 400);
+  await vote(0, 100);
+  expect(settlements).toMatchObject([{ server: 0, fence: 400 }]);
+  await vote(1, 100);
+  await vote(2, 100);
+  expect(granted).toBeUndefined();
+  await settled(0);
+  expect(granted).toBe(400);
+  // Those that came with another are told.
+  expect(settlements.slice(1)).toMatchObject([
+    { server: 1, fence: 400 },
+    { server: 2, fence: 400 },
+  ]);
+});
+
+test('a fence that others agree on meanwhile is granted, and told to the server that was to have another', async () => {
+  await vote(3, 400);
+  await vote(0, 100);
+  await vote(1, 200);
+  expect(settlements).toMatchObject([
+    { server: 0, fence: 400 },
+    { server: 1, fence: 400 },
+  ]);
+  await vote(2, 400);
+  await vote(4, 400);
+  expect(granted).toBe(400);
+  await settled(0);
+  await settled(1);
+  expect(settlements).toHaveLength(2);
+});
+
+test('a higher fence that comes while others settle is lowered: they are a majority without it', async () => {
+  await vote(0, 100);
+  await vote(1, 200);
+  await vote(2, 300);
+  await vote(3, 500);
+  await settled(0);
+  expect(granted).toBeUndefined();
+  votes[4]?.answer({ reply: [5_000, 'somebody', 10], counts: true });
+  await settled(1);
+  expect(granted).toBe(300);
+  expect(settlements.at(-1)).toMatchObject({ server: 3, fence: 300 });
+});
