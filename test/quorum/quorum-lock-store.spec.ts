@@ -160,12 +160,12 @@ describe('a quorum of five servers', () => {
   });
 });
 
-test('a quorum of which no server is there fails calls in bounded time, and names them all', async () => {
+test('a quorum of which no server is there fails calls in bounded time, and names those that did not answer', async () => {
   const urls = await Promise.all(URLS.map(async () => `redis://127.0.0.1:${await freePort()}`));
   const store = new QuorumLockStore(urls);
   const startedAt = performance.now();
   await expect(store.acquire(newHold('k'))).rejects.toThrow(
-    /[23] of 3 servers gave no answer that counts.*server 1 of 3: connect ECONNREFUSED/,
+    /[23] of 3 servers gave no answer that counts.*server \d of 3: connect ECONNREFUSED.*; server \d of 3: connect ECONNREFUSED/,
   );
   expect(performance.now() - startedAt).toBeLessThan(4_000);
   await store.close();
