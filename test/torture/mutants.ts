@@ -299,6 +299,20 @@ if not fence then`,
       { file: FUNCTIONS, from: `AND owner = _owners[i] AND fence = _fences[i] AND _holds[i] = ANY (holds) AND ends`, to: `AND ends` },
     ],
   },
+  'last-comes-first': {
+    defect: 'the last in the queue of a row is served first',
+    topology: 'postgres',
+    nemesis: ['wall'],
+    caughtBy: ['turns are in order'],
+    edits: [
+      { file: FUNCTIONS, from: `place := l.queue[1];`, to: `place := l.queue[cardinality(l.queue)];` },
+      {
+        file: FUNCTIONS,
+        from: `l.queue[1] IS DISTINCT FROM _place`,
+        to: `l.queue[cardinality(l.queue)] IS DISTINCT FROM _place`,
+      },
+    ],
+  },
   unlogged: {
     defect: 'locks are not written down, and a crash of the server takes them away',
     topology: 'postgres',
