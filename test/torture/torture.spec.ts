@@ -23,8 +23,8 @@ test.each([
   ['single', 20],
   ['sentinel', 20],
   ['cluster', 20],
-  ['quorum', 15],
-  ['postgres', 15],
+  ['quorum', 12],
+  ['postgres', 12],
 ])(
   '%s: %i seconds of faults show no violation',
   async (topology, seconds) => {
