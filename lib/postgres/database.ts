@@ -115,11 +115,13 @@ export class Database {
 
   async #run(text: string, values: readonly unknown[] | undefined, key: string, limitMs: number): Promise<readonly Row[]> {
     const giveUpAt = performance.now() + limitMs;
+    let leftMs = limitMs;
     for (let tries = 1; ; tries++) {
       try {
-        return await runStatement(this.#pool, text, values, giveUpAt - performance.now());
+        return await runStatement(this.#pool, text, values, leftMs);
       } catch (error) {
-        if (!isConflict(error) || tries >= MOST_TRIES || performance.now() >= giveUpAt) {
+        leftMs = giveUpAt - performance.now();
+        if (!isConflict(error) || tries >= MOST_TRIES || leftMs <= 0) {
           throw toLockError(error, key, this.#schema);
         }
       }

@@ -15,7 +15,7 @@ export class NotSent extends Error {
 }
 
 /** SQLSTATE codes that stay the same however often the statement is repeated: https://www.postgresql.org/docs/current/errcodes-appendix.html. */
-const HOPELESS = /^(22|28|3D|3F|42)/;
+const HOPELESS = /^(22|28|3D|3F|42|P0001)/;
 /** Two transactions that got in each other's way: nothing was done, and the statement may be sent again at once. */
 const CONFLICT = /^40(001|P01)$/;
 /** The connection was ended: the last statement may have been committed before. */
@@ -81,7 +81,10 @@ function cureOf(state: string, schema: string): string {
     return 'Correct the user, password and database of the pool given to PostgresLockStore.';
   }
   if (state === '42501') {
-    return `Grant the user USAGE on the schema "${schema}", and SELECT, INSERT, UPDATE and DELETE on its tables.`;
+    return `Grant the user USAGE on the schema "${schema}", and SELECT, INSERT, UPDATE and DELETE on its tables; or CREATE on the database, to make it.`;
+  }
+  if (state === 'P0001') {
+    return 'Let the processes with the later version of nestjs-distributed-lock call ensureSchema().';
   }
   return state.startsWith('22')
     ? 'The database of the locks needs the encoding UTF8.'

@@ -50,7 +50,7 @@ BEGIN
     CREATE SCHEMA "${schema}";
   ELSIF to_regprocedure('SCHEMA.version()') IS NOT NULL THEN
     IF SCHEMA.version() > ${SCHEMA_VERSION} THEN
-      RAISE EXCEPTION 'the schema "${schema}" has version %, and this library knows ${SCHEMA_VERSION}: use the later one', SCHEMA.version();
+      RAISE EXCEPTION 'the schema "${schema}" has version %, and this library knows ${SCHEMA_VERSION}', SCHEMA.version();
     END IF;
   END IF;
 END

@@ -72,7 +72,9 @@ class Statement {
     this.#client = client;
     client.on('error', ignore);
     client.query(this.#text, this.#values, (error, result) => {
-      this.#end(error && !isRefusal(error) ? error : undefined);
+      // A script that failed leaves its transaction open.
+      const isUsable = !error || (this.#values !== undefined && isRefusal(error));
+      this.#end(isUsable ? undefined : error);
       if (error) {
         this.#reject(error);
       } else {
