@@ -1,0 +1,297 @@
+import { randomUUID } from 'node:crypto';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { inspect } from 'node:util';
+import type { Pool, PoolConfig } from 'pg';
+import { LockConfigurationError, LockStoreError } from '../../lib/core/errors';
+import type { HoldRecord } from '../../lib/core/lock-store';
+import { PostgresLockStore, type PostgresLockStoreOptions } from '../../lib/postgres/index';
+import { makeLocks } from '../support/make-locks';
+import { PostgresServer } from '../support/postgres-server';
+import { until } from '../support/until';
+
+let server: PostgresServer;
+let pool: Pool;
+const opened: PostgresLockStore[] = [];
+const blocking: (() => Promise<void>)[] = [];
+
+beforeAll(async () => {
+  server = await PostgresServer.start();
+  await new PostgresLockStore(server.pool()).ensureSchema();
+});
+beforeEach(async () => {
+  await server.query('TRUNCATE distributed_lock.lease, distributed_lock.done');
+  pool = server.pool();
+});
+afterEach(async () => {
+  await Promise.all(blocking.map((letGo) => letGo()));
+  await Promise.all(opened.splice(0).map((store) => store.close()));
+});
+afterAll(() => server.stop());
+
+async function open(config?: PoolConfig | Pool, options?: PostgresLockStoreOptions): Promise<PostgresLockStore> {
+  const store = new PostgresLockStore(config && 'connect' in config ? config : server.pool(config), options);
+  await store.open({ prefix: 'lock', warn: (message) => expect(message).toContain('fsync is off') });
+  opened.push(store);
+  return store;
+}
+
+function hold(key: string, changes: Partial<HoldRecord> = {}): HoldRecord {
+  return { key, owner: randomUUID(), id: randomUUID(), fence: 0, ttlMs: 5_000, by: 'tester', ...changes };
+}
+
+/** Keeps the row of a key from everybody else, until it is told to let go. */
+async function blockRow(key: string): Promise<() => Promise<void>> {
+  const client = await server.pool().connect();
+  client.on('error', () => undefined);
+  await client.query(`BEGIN; SELECT FROM distributed_lock.lease WHERE key = 'lock:{${key}}' FOR UPDATE`);
+  const letGo = async (): Promise<void> => {
+    await client.query('COMMIT');
+    client.release();
+    blocking.splice(0);
+  };
+  blocking.push(letGo);
+  return letGo;
+}
+
+describe('what is stored', () => {
+  test('a lock is a row that stays when it is free, with its fence and without its owner', async () => {
+    const store = await open();
+    const locks = makeLocks(store);
+    const fence = await locks.withLock('balance:42', { ttl: 7_000 }, async (lock) => {
+      const [row] = await server.query('SELECT * FROM distributed_lock.lease');
+      expect(row).toMatchObject({ key: 'lock:{balance:42}', fence: String(lock.fence), ttl_ms: '7000', holds: [expect.any(String)] });
+      return lock.fence;
+    });
+    const [row] = await server.query('SELECT * FROM distributed_lock.lease');
+    expect(row).toMatchObject({ key: 'lock:{balance:42}', owner: null, fence: String(fence), holds: null, processes: null });
+    await server.query(`UPDATE distributed_lock.lease SET fence = fence + 1000000000000`);
+    expect(await locks.withLock('balance:42', (lock) => lock.fence)).toBe(fence + 1_000_000_000_001);
+  });
+
+  test('a key may hold any character, and no two keys share a row', async () => {
+    const store = await open();
+    const keys = ['\0', '%00', '%', '%25', '%2500', 'a\0b', 'a%00b', `}'{"\\`, '%\0'.repeat(512)];
+    const granted = await Promise.all(keys.map((key) => store.acquire(hold(key))));
+    expect(granted.map(({ fence = 0 }) => fence > 0)).toEqual(keys.map(() => true));
+    const told: string[] = [];
+    store.onForced((key) => told.push(key));
+    await Promise.all(keys.map((key, at) => store.forceRelease(key, granted[at]?.fence ?? 0)));
+    await until('that all were told', () => told.length === keys.length);
+    expect(new Set(told)).toEqual(new Set(keys));
+  });
+
+  test('a purge takes away what has been free for long, and the next fence is higher all the same', async () => {
+    const store = await open();
+    const old = await makeLocks(store).acquire('old');
+    await old.release();
+    await makeLocks(store).withLock('young', () => undefined);
+    const held = await makeLocks(store).acquire('held');
+    await server.query(`UPDATE distributed_lock.lease SET ends = ends - interval '2 minutes' WHERE key = 'lock:{old}'`);
+    await server.query(
+      `INSERT INTO distributed_lock.lease (key, ends) SELECT 'lock:{many ' || n || '}', 'epoch' FROM generate_series(1, 2500) AS n`,
+    );
+    await server.query(`INSERT INTO distributed_lock.lease (key, ends) VALUES ('other:{k}', 'epoch')`);
+    expect(await store.purge({ olderThan: '1m' })).toBe(2_501);
+    const left = await server.query<{ key: string }>('SELECT key FROM distributed_lock.lease ORDER BY key');
+    expect(left.map(({ key }) => key)).toEqual(['lock:{held}', 'lock:{young}', 'other:{k}']);
+    await makeLocks(store).withLock('old', (lock) => expect(lock.fence).toBeGreaterThan(old.fence));
+    await held.release();
+    await expect(store.purge({ olderThan: 10 })).rejects.toThrow('olderThan is 10, which is not a duration from 60000');
+  });
+});
+
+describe('statements', () => {
+  test('an acquire that its caller gave up, and that is carried out later, leaves nothing behind', async () => {
+    const store = await open();
+    await makeLocks(store).withLock('k', () => undefined);
+    const letGo = await blockRow('k');
+    const late = hold('k', { ttlMs: 20_000 });
+    await expect(store.acquire(late)).rejects.toMatchObject({ code: 'LOCK_STORE', unknown: true });
+    const released = store.release(late);
+    await sleep(100);
+    await letGo();
+    await released;
+    await until('that both are carried out', async () => (await store.inspect('k')) === null);
+    expect((await store.acquire(late)).fence).toBeUndefined();
+    expect(await store.inspect('k')).toBeNull();
+  });
+
+  test('a connection that waits for its reply is not given to the next statement, and is ended after a second', async () => {
+    const store = await open({ max: 1 }, { listen: false });
+    await makeLocks(store).withLock('k', () => undefined);
+    await blockRow('k');
+    await expect(store.acquire(hold('k', { ttlMs: 400 }))).rejects.toThrow(/no reply within 100 ms/);
+    await expect(store.acquire(hold('other', { ttlMs: 800 }))).rejects.toThrow(
+      /all 1 of the pool have been in use for 200 ms; raise its max/,
+    );
+    await sleep(1_000);
+    expect(await store.inspect('other')).toBeNull();
+  });
+
+  test('a pool that is exhausted is named as such, and whoever gave up takes no connection along', async () => {
+    const store = await open(server.pool({ max: 2 }), { listen: false });
+    const busy = server.pool({ max: 2 });
+    const other = await open(busy, { listen: false });
+    const clients = await Promise.all([busy.connect(), busy.connect()]);
+    const failed = await other.acquire(hold('k', { ttlMs: 800 })).catch((error: unknown) => error);
+    expect(failed).toBeInstanceOf(LockStoreError);
+    expect(failed).toMatchObject({ unknown: false, message: expect.stringContaining('all 2 of the pool have been in use for 200 ms') });
+    clients.forEach((client) => client.release());
+    expect((await other.acquire(hold('k'))).fence).toBeGreaterThan(0);
+    await until('that both are idle', () => busy.idleCount === 2);
+    expect((await store.inspect('k'))?.holds).toBe(1);
+  });
+
+  test('a connection that was given back within a transaction is not used, since nobody would see what is granted there', async () => {
+    const own = server.pool({ max: 1 });
+    const store = await open(own, { listen: false });
+    const client = await own.connect();
+    await client.query('BEGIN');
+    client.release();
+    await makeLocks(store).acquire('k');
+    expect((await (await open(pool)).inspect('k'))?.holds).toBe(1);
+  });
+
+  test.each([['repeatable read'], ['serializable']])('%s as the default isolation level makes no difference', async (level) => {
+    const config = { options: `-c default_transaction_isolation=${level.replace(' ', '\\ ')}` };
+    const all = (await Promise.all([open(config), open(config), open(config)])).map((store) => makeLocks(store));
+    let count = 0;
+    const calls = Array.from({ length: 90 }, (_, at) =>
+      all[at % 3]?.withLock(`k${at % 2}`, { wait: 15_000, reentry: 'never' }, async () => {
+        const before = count;
+        await sleep(1);
+        count = at % 2 ? count : before + 1;
+      }),
+    );
+    await Promise.all(calls);
+    expect(count).toBe(45);
+  });
+
+  test('renewals of the same locks in opposite orders do not wait for each other for ever', async () => {
+    const [one, two] = [await open(), await open()];
+    const keys = Array.from({ length: 100 }, (_, at) => `k${at}`);
+    const holds = await Promise.all(
+      keys.map(async (key) => {
+        const first = hold(key);
+        return { ...first, fence: (await one.acquire(first)).fence ?? 0 };
+      }),
+    );
+    const guests = holds.map((first) => ({ ...first, id: randomUUID() }));
+    await Promise.all(guests.map((guest) => two.join(guest)));
+    for (let round = 0; round < 10; round++) {
+      const renewed = await Promise.all([one.renew(holds), two.renew(guests.toReversed())]);
+      expect(renewed.flat().every((answer) => answer === true)).toBe(true);
+    }
+    const [{ deadlocks } = { deadlocks: '' }] = await server.query<{ deadlocks: string }>(
+      'SELECT sum(deadlocks)::text AS deadlocks FROM pg_stat_database',
+    );
+    expect(deadlocks).toBe('0');
+  });
+
+  test('no owner and no hold shows in an error, though the server tells the row', async () => {
+    const store = await open();
+    const wanted = hold('k', { owner: 'secret-owner', id: 'secret-hold' });
+    const granted = { ...wanted, fence: (await store.acquire(wanted)).fence ?? 0 };
+    await server.query('ALTER TABLE distributed_lock.lease ADD CONSTRAINT nobody CHECK (fence < 0) NOT VALID');
+    for (const call of [() => store.release(granted), () => store.join({ ...granted, id: 'secret-guest' })]) {
+      const error = await call().catch((failure: unknown) => failure);
+      expect(error).toBeInstanceOf(LockStoreError);
+      expect(inspect(error, { depth: 9, showHidden: true })).not.toContain('secret');
+      expect(inspect(error)).toContain('Lock "k": PostgreSQL failed: new row for relation "lease" violates check constraint "nobody"');
+    }
+    await server.query('ALTER TABLE distributed_lock.lease DROP CONSTRAINT nobody');
+  });
+
+  test('an acquire and its release are one statement each', async () => {
+    const own = server.pool({ max: 1 });
+    const store = await open(own, { listen: false });
+    let sent = 0;
+    own.on('acquire', () => sent++);
+    for (let round = 0; round < 10; round++) {
+      await makeLocks(store).withLock(`k${round}`, () => undefined);
+    }
+    expect(sent).toBe(20);
+  });
+});
+
+describe('several databases', () => {
+  test('a key has its place by its name and the order of the pools', async () => {
+    for (const database of ['east', 'west']) {
+      await server.query(`CREATE DATABASE ${database}`);
+    }
+    const [east, west] = ['east', 'west'].map((name) => server.pool({ connectionString: server.url.replace(/postgres$/, name) })) as [
+      Pool,
+      Pool,
+    ];
+    const store = new PostgresLockStore([east, west]);
+    await store.ensureSchema();
+    opened.push(store);
+    await store.open({ prefix: 'lock', warn: () => undefined });
+    const keys = Array.from({ length: 40 }, (_, at) => `balance:${at}`);
+    const holds = await Promise.all(
+      keys.map(async (key) => {
+        const first = hold(key);
+        return { ...first, fence: (await store.acquire(first)).fence ?? 0 };
+      }),
+    );
+    const namesIn = async (at: Pool): Promise<string[]> =>
+      (await at.query<{ key: string }>('SELECT key FROM distributed_lock.lease')).rows.map(({ key }) => key.slice(6, -1));
+    const inWest = new Set(await namesIn(west));
+    // By the first four bytes of the SHA-256: another place would be another lock.
+    expect(inWest.has('balance:1')).toBe(true);
+    expect(inWest.has('balance:42')).toBe(false);
+    expect([...inWest, ...(await namesIn(east))].toSorted()).toEqual(keys.toSorted());
+
+    await west.query('ALTER SCHEMA distributed_lock RENAME TO away');
+    await west.end();
+    expect(await store.renew(holds)).toEqual(keys.map((key) => (inWest.has(key) ? undefined : true)));
+    const inEast = keys.find((key) => !inWest.has(key)) as string;
+    expect((await store.inspect(inEast))?.holds).toBe(1);
+    await expect(store.inspect([...inWest][0] as string)).rejects.toMatchObject({ code: 'LOCK_STORE', unknown: false });
+    await expect(store.renew(holds.filter(({ key }) => inWest.has(key)))).rejects.toBeInstanceOf(LockStoreError);
+  });
+});
+
+describe('configuration', () => {
+  test.each([[undefined], [null], [{}], ['postgres://localhost'], [[]], [{ connect() {}, query() {} }]])(
+    '%p is refused as a pool',
+    (source) => {
+      expect(() => new PostgresLockStore(source as never)).toThrow(LockConfigurationError);
+    },
+  );
+
+  test('one pool given twice, and addresses for other pools than there are, are refused', () => {
+    expect(() => new PostgresLockStore([pool, pool])).toThrow('a pool is in the list twice');
+    expect(() => new PostgresLockStore([pool, server.pool()], { listen: server.url })).toThrow('for 2 pool(s)');
+    expect(() => new PostgresLockStore(pool, { listen: [server.url, server.url] })).toThrow('for 1 pool(s)');
+    expect(() => new PostgresLockStore(pool, { listen: 5432 as never })).toThrow('listen names 5432');
+    expect(() => new PostgresLockStore(pool, null as never)).toThrow('the options are null');
+    const bare = { connect() {}, query: async () => undefined, on() {}, removeListener() {}, options: {} };
+    expect(() => new PostgresLockStore(bare)).toThrow('the pool has no Client');
+    new PostgresLockStore(bare, { listen: false });
+  });
+
+  test('a pool with a wrong password or database fails the start, and one whose server is away is worth a warning', async () => {
+    const wrong = new PostgresLockStore(server.pool({ connectionString: server.url.replace(/postgres$/, 'nowhere') }));
+    await expect(wrong.open({ prefix: 'lock', warn: () => undefined })).rejects.toThrow(
+      /database "nowhere" does not exist.*Correct the user/,
+    );
+    const warnings: string[] = [];
+    const away = new PostgresLockStore(server.pool({ connectionString: server.urlFor('postgres', 1) }));
+    opened.push(away);
+    await away.open({ prefix: 'lock', warn: (message) => warnings.push(message) });
+    expect(warnings).toEqual([expect.stringMatching(/no connection: connect ECONNREFUSED.*Locked calls fail until then/)]);
+  });
+
+  test('the pool is never closed, and none of its listeners stays', async () => {
+    const before = pool.listenerCount('error');
+    const store = await open(pool);
+    await makeLocks(store).withLock('k', () => undefined);
+    await store.close();
+    expect(pool.listenerCount('error')).toBe(before);
+    expect((await pool.query('SELECT 1')).rowCount).toBe(1);
+    await until('that it listens no more', async () => (await server.query(`SELECT FROM pg_stat_activity WHERE query LIKE 'LISTEN%' OR query LIKE '%pg_advisory_lock_shared%' AND pid <> pg_backend_pid()`)).length === 0); // prettier-ignore
+    await store.open({ prefix: 'lock', warn: () => undefined });
+    await makeLocks(store).withLock('k', () => undefined);
+  });
+});

@@ -1,0 +1,99 @@
+import { LockConfigurationError } from '../../lib/core/errors';
+import { PostgresLockStore, schemaSql } from '../../lib/postgres/index';
+import { makeLocks } from '../support/make-locks';
+import { PostgresServer } from '../support/postgres-server';
+
+let server: PostgresServer;
+const opened: PostgresLockStore[] = [];
+
+beforeAll(async () => {
+  server = await PostgresServer.start();
+});
+afterEach(async () => {
+  await Promise.all(opened.splice(0).map((store) => store.close()));
+  await server.query('DROP SCHEMA IF EXISTS distributed_lock CASCADE');
+});
+afterAll(() => server.stop());
+
+async function open(user = 'postgres', schema?: string): Promise<string[]> {
+  const warnings: string[] = [];
+  const store = new PostgresLockStore(server.pool({ connectionString: server.urlFor(user) }), { schema });
+  opened.push(store);
+  await store.open({ prefix: 'lock', warn: (message) => warnings.push(message) });
+  return warnings;
+}
+
+test('ten processes may make the tables at once, again and again, and no lock is lost by it', async () => {
+  const stores = Array.from({ length: 10 }, () => new PostgresLockStore(server.pool({ max: 2 })));
+  opened.push(...stores);
+  await Promise.all(stores.map((store) => store.ensureSchema()));
+  await stores[0]?.open({ prefix: 'lock', warn: () => undefined });
+  const lock = await makeLocks(stores[0] as PostgresLockStore).acquire('k');
+  await Promise.all(stores.map((store) => store.ensureSchema()));
+  expect((await stores[1]?.inspect('k'))?.fence).toBe(lock.fence);
+  await lock.release();
+});
+
+test('without its tables, a store says how to make them, and opens once they are there', async () => {
+  await expect(open()).rejects.toThrow(/no locks in the schema "distributed_lock".*ensureSchema\(\).*schemaSql\(\)/);
+  await server.query(schemaSql());
+  await open();
+});
+
+test('the SQL for migrations by hand may be run statement by statement', async () => {
+  const psql = schemaSql({ schema: 'shop_locks' });
+  expect(psql).toMatch(/^BEGIN;[^]*COMMIT;\n$/);
+  expect(psql).not.toContain('SCHEMA.');
+  await server.query(psql);
+  await open('postgres', 'shop_locks');
+  await server.query('DROP SCHEMA shop_locks CASCADE');
+});
+
+test('tables of another version are refused, and those of a later one are not touched', async () => {
+  await server.query(schemaSql());
+  await server.query(`CREATE OR REPLACE FUNCTION distributed_lock.version() RETURNS int LANGUAGE sql AS 'SELECT 0'`);
+  await expect(open()).rejects.toThrow('has version 0, and this library needs 1. Call ensureSchema()');
+  await server.query(`CREATE OR REPLACE FUNCTION distributed_lock.version() RETURNS int LANGUAGE sql AS 'SELECT 2'`);
+  await expect(open()).rejects.toThrow('has version 2, and this library needs 1. Use the later version');
+  const store = new PostgresLockStore(server.pool());
+  await expect(store.ensureSchema()).rejects.toThrow('has version 2, and this library knows 1');
+  await expect(store.ensureSchema()).rejects.toBeInstanceOf(LockConfigurationError);
+  await server.query(`CREATE OR REPLACE FUNCTION distributed_lock.version() RETURNS int LANGUAGE sql AS 'SELECT 0'`);
+  await store.ensureSchema();
+  await open();
+});
+
+test('a user without the rights is told which, and needs no more than the README says', async () => {
+  await server.query(schemaSql());
+  await server.query('CREATE ROLE app LOGIN');
+  await expect(open('app')).rejects.toThrow(LockConfigurationError);
+  await server.query('GRANT USAGE ON SCHEMA distributed_lock TO app');
+  await server.query('GRANT SELECT, INSERT, UPDATE ON ALL TABLES IN SCHEMA distributed_lock TO app');
+  await expect(open('app')).rejects.toThrow(/the user lacks DELETE on (lease|done), DELETE on (lease|done)/);
+  await server.query('GRANT DELETE ON ALL TABLES IN SCHEMA distributed_lock TO app');
+  expect(await open('app')).toEqual([expect.stringContaining('fsync is off')]);
+  const store = opened.at(-1) as PostgresLockStore;
+  await makeLocks(store).withLock('k', () => undefined);
+  expect(await store.purge({ olderThan: '1m' })).toBe(0);
+  const denied = await new PostgresLockStore(server.pool({ connectionString: server.urlFor('app') }), { schema: 'other' })
+    .ensureSchema()
+    .catch((error: Error) => error);
+  expect(denied).toBeInstanceOf(LockConfigurationError);
+});
+
+test.each([['Locks'], ['pg_locks'], ['a b'], [''], ['a"; DROP TABLE lease'], [42]])('%p is refused as a schema', (schema) => {
+  expect(() => schemaSql({ schema: schema as string })).toThrow(LockConfigurationError);
+});
+
+test('a standby, and settings that may lose a lock, are worth a warning', async () => {
+  await server.query(schemaSql());
+  expect(await open()).toEqual([expect.stringContaining('may lose locks in a crash: fsync is off')]);
+  const standby = await server.startStandby();
+  const store = new PostgresLockStore(standby.pool({ options: '-c synchronous_commit=off' }));
+  const warnings: string[] = [];
+  await store.open({ prefix: 'lock', warn: (message) => warnings.push(message) });
+  expect(warnings).toEqual([expect.stringContaining('read-only standby'), expect.stringContaining('fsync and synchronous_commit is off')]);
+  await expect(makeLocks(store).acquire('k', { wait: 0 })).rejects.toMatchObject({ code: 'LOCK_STORE', unknown: false });
+  await store.close();
+  await standby.stop();
+});
