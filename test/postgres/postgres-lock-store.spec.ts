@@ -154,17 +154,15 @@ describe('statements', () => {
 
   test.each([['repeatable read'], ['serializable']])('%s as the default isolation level makes no difference', async (level) => {
     const config = { options: `-c default_transaction_isolation=${level.replace(' ', '\\ ')}` };
-    const all = (await Promise.all([open(config), open(config), open(config)])).map((store) => makeLocks(store));
-    let count = 0;
-    const calls = Array.from({ length: 90 }, (_, at) =>
-      all[at % 3]?.withLock(`k${at % 2}`, { wait: 15_000, reentry: 'never' }, async () => {
-        const before = count;
-        await sleep(1);
-        count = at % 2 ? count : before + 1;
-      }),
-    );
-    await Promise.all(calls);
-    expect(count).toBe(45);
+    const stores = await Promise.all([open(config), open(config)]);
+    for (let round = 0; round < 10; round++) {
+      // Those that got in each other's way were refused by the server, and are sent again.
+      const holds = Array.from({ length: 6 }, () => hold(`k${round % 2}`));
+      const replies = await Promise.all(holds.map((wanted, at) => (stores[at % 2] as PostgresLockStore).acquire(wanted)));
+      expect(replies.filter(({ fence }) => fence !== undefined)).toHaveLength(1);
+      const released = await Promise.all(holds.map((wanted, at) => (stores[at % 2] as PostgresLockStore).release(wanted)));
+      expect(released).toEqual(replies.map(({ fence }) => fence !== undefined));
+    }
   });
 
   test('renewals of the same locks in opposite orders do not wait for each other for ever', async () => {
@@ -238,8 +236,12 @@ describe('several databases', () => {
       (await at.query<{ key: string }>('SELECT key FROM distributed_lock.lease')).rows.map(({ key }) => key.slice(6, -1));
     const inWest = new Set(await namesIn(west));
     // By the first four bytes of the SHA-256: another place would be another lock.
-    expect(inWest.has('balance:1')).toBe(true);
-    expect(inWest.has('balance:42')).toBe(false);
+    expect(
+      keys
+        .slice(0, 12)
+        .map((key) => Number(inWest.has(key)))
+        .join(''),
+    ).toBe('011100000011');
     expect([...inWest, ...(await namesIn(east))].toSorted()).toEqual(keys.toSorted());
 
     await west.query('ALTER SCHEMA distributed_lock RENAME TO away');
@@ -268,7 +270,7 @@ describe('configuration', () => {
     expect(() => new PostgresLockStore(pool, null as never)).toThrow('the options are null');
     const bare = { connect() {}, query: async () => undefined, on() {}, removeListener() {}, options: {} };
     expect(() => new PostgresLockStore(bare)).toThrow('the pool has no Client');
-    new PostgresLockStore(bare, { listen: false });
+    expect(new PostgresLockStore(bare, { listen: false }).name).toBe('postgres');
   });
 
   test('a pool with a wrong password or database fails the start, and one whose server is away is worth a warning', async () => {
