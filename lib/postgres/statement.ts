@@ -54,7 +54,8 @@ class Statement {
   connect(): void {
     this.#pool.connect((error, client) => {
       if (this.#isLate) {
-        client?.release();
+        // Not at once: the pool hands it to the next, who may be late too, and thousands would fill the stack.
+        queueMicrotask(() => client?.release());
       } else if (!client) {
         this.#end();
         this.#reject(new NotSent(error));

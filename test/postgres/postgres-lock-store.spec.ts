@@ -142,6 +142,16 @@ describe('statements', () => {
     expect((await store.inspect('k'))?.holds).toBe(1);
   });
 
+  test('ten thousand statements that waited for a connection in vain hand it on, one after the other', async () => {
+    const own = server.pool({ max: 1 });
+    const store = await open(own, { listen: false });
+    const client = await own.connect();
+    const inVain = await Promise.allSettled(Array.from({ length: 10_000 }, () => store.inspect('k')));
+    expect(inVain.every(({ status }) => status === 'rejected')).toBe(true);
+    client.release();
+    expect(await store.inspect('k')).toBeNull();
+  });
+
   test('a connection that was given back within a transaction is not used, since nobody would see what is granted there', async () => {
     const own = server.pool({ max: 1 });
     const store = await open(own, { listen: false });
