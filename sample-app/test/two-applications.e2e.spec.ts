@@ -24,14 +24,19 @@ describe.each(Object.entries(SHARED_PLACES))('two applications on one database, 
   let database: Database;
   let locked: readonly NestExpressApplication[];
   let unlocked: readonly NestExpressApplication[];
-  const apart: NestExpressApplication[] = [];
+  const apps: NestExpressApplication[] = [];
 
   const startPlace = async () => {
     const place = await start();
     places.push(place);
     return place;
   };
-  const startTwo = async (choices: Choices) => [await startApplication(database, choices), await startApplication(database, choices)];
+  const startOne = async (choices: Choices) => {
+    const app = await startApplication(database, choices);
+    apps.push(app);
+    return app;
+  };
+  const startTwo = async (choices: Choices) => [await startOne(choices), await startOne(choices)];
   const balanceOf = async (customer: number) => {
     const { body } = await request((locked[0] as NestExpressApplication).getHttpServer()).get(`/customers/${customer}/balance`);
     return Number((body as { balance: string }).balance);
@@ -43,12 +48,12 @@ describe.each(Object.entries(SHARED_PLACES))('two applications on one database, 
     await createSchema(database);
     locked = await startTwo({ locks });
     unlocked = await startTwo({ locks, change: withoutLock });
-  });
+  }, 60_000);
   beforeEach(async () => {
     await database.query('UPDATE balances SET amount = 10000, fence = 0');
   });
   afterAll(async () => {
-    await Promise.all([...locked, ...unlocked, ...apart].map((app) => app.close()));
+    await Promise.all(apps.map((app) => app.close()));
     await Promise.all(places.map((place) => place.stop()));
   });
 
@@ -77,8 +82,7 @@ describe.each(Object.entries(SHARED_PLACES))('two applications on one database, 
 
   it('an application whose locks are out of reach answers 503 to changes and still shows balances', async () => {
     const other = await startPlace();
-    const app = await startApplication(database, { locks: other.locks, lockWait: '200ms' });
-    apart.push(app);
+    const app = await startOne({ locks: other.locks, lockWait: '200ms' });
     await other.fail();
     expect(await post([app], 0, '/customers/1/credit', { amount: '1.00' })).toBe(503);
     await request(app.getHttpServer()).get('/customers/1/balance').expect(200);
