@@ -301,12 +301,18 @@ const ACQUIRE = define(
 DECLARE
   granted bigint;
 BEGIN
-  -- A lock that is free, and that nobody waits for, in one statement.
+  -- A lock that is free, and that nobody waits for, in one statement; or in two, where its key is new.
   UPDATE SCHEMA.lease SET
     owner = _owner, fence = greatest(fence + 1, ${CLOCK}), ttl_ms = _ttl_ms, since = clock_timestamp(), holder = _by,
     ends = ${fromNow('_ttl_ms')}, holds = ARRAY[_hold], processes = ARRAY[_process], turn = NULL
   WHERE key = _key AND ends <= clock_timestamp() AND queue IS NULL
   RETURNING fence INTO granted;
+  IF NOT FOUND THEN
+    INSERT INTO SCHEMA.lease (key, owner, fence, ttl_ms, since, holder, ends, holds, processes)
+    VALUES (_key, _owner, ${CLOCK}, _ttl_ms, clock_timestamp(), _by, ${fromNow('_ttl_ms')}, ARRAY[_hold], ARRAY[_process])
+    ON CONFLICT DO NOTHING
+    RETURNING fence INTO granted;
+  END IF;
   IF NOT FOUND THEN
     RETURN SCHEMA.contend(SCHEMA.locked(_key), _owner, _hold, _process, _ttl_ms, _by, _place, _polls);
   END IF;
