@@ -329,6 +329,11 @@ describe('where two of five servers may be away', () => {
     expect(texts(checkCalls(evidenceWith(2, failed, stalled, partial([2], 'blackhole', 'w2', 900, 1_200))))).toHaveLength(1);
     expect(texts(checkCalls(evidenceWith(2, failed, stalled, partial([2], 'full', 'servers', 900, 1_200))))).toEqual([]);
     expect(texts(checkCalls(evidenceWith(2, failed, fault('pause', 'w1', 900, 1_000))))).toEqual([]);
+    const slow = (server: number): HistoryEvent[] => [
+      { process: 'nemesis', op: 'stall', phase: 'info', servers: [server], since: 1_000, t: 1_100 },
+    ];
+    expect(texts(checkCalls(evidenceWith(2, failed, stalled, slow(2))))).toEqual([]);
+    expect(texts(checkCalls(evidenceWith(2, failed, stalled, slow(1))))).toHaveLength(1);
   });
 
   test('three that were away one after the other explain a loss, and no failure later', () => {

@@ -10,7 +10,7 @@
  * | `release` | `invoke` when the body has ended, then how the call ended |
  * | `lost` | the signal told of a loss |
  * | `write` | an increment of a register: `claimed` with the fence, or `plain` |
- * | `stall` | the event loop stood still since `since` |
+ * | `stall` | the event loop stood still since `since`; with `servers`, these did not answer since then |
  * | `start`, `stop` | the process, or a fault by its name in `fault` |
  */
 export interface HistoryEvent {
@@ -35,6 +35,6 @@ export interface HistoryEvent {
   readonly fault?: string | undefined;
   /** What a fault struck: a process, a key, or the servers. */
   readonly target?: string | undefined;
-  /** Which servers a fault struck, or the links to which, by their numbers; undefined for all. */
+  /** Which servers a fault struck, or the links to which, or were slow, by their numbers; undefined for all. */
   readonly servers?: readonly number[] | undefined;
 }

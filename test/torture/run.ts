@@ -61,6 +61,7 @@ export async function run(options: RunOptions): Promise<RunResult> {
   }
   const history = new HistoryFile(folder, 'nemesis');
   const fleet = new Fleet(folder, JSON.stringify(edits));
+  let isOver = false;
   try {
     await Promise.all(
       workerNames().map(async (name, at) => {
@@ -70,6 +71,7 @@ export async function run(options: RunOptions): Promise<RunResult> {
       }),
     );
     await store.open?.({ prefix: 'lock', warn: () => undefined });
+    topology.watch?.((slow, since) => isOver || history.write({ op: 'stall', phase: 'info', servers: [slow], since }));
     await Promise.all([new Nemesis(fleet, topology, store, history).run(plan), sleep(options.seconds * 1_000)]);
     const leftovers = await end(fleet, topology, store);
     const { failures } = fleet;
@@ -88,6 +90,7 @@ export async function run(options: RunOptions): Promise<RunResult> {
     };
     return { folder, plan, evidence };
   } finally {
+    isOver = true;
     history.close();
     registers.close();
     await store.close();

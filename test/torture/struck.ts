@@ -39,6 +39,8 @@ export class Faults {
   readonly all: readonly Struck[];
   /** How many servers may be away at once with nobody hindered. */
   readonly #spare: number;
+  /** Servers that were slow to answer, though nothing struck them. */
+  readonly #slow: readonly Away[];
   readonly #stalls: readonly (Interval & { readonly process: string })[];
   /** When each process was killed that was. */
   readonly #deaths = new Map<string, number>();
@@ -50,8 +52,11 @@ export class Faults {
     this.#spare = spare;
     this.all = struckOf(history);
     this.#stalls = history
-      .filter(({ op }) => op === 'stall')
+      .filter(({ op, servers }) => op === 'stall' && servers === undefined)
       .map(({ process, since = 0, t }) => ({ process: baseOf(process), from: since, to: t }));
+    this.#slow = history
+      .filter(({ op, servers }) => op === 'stall' && servers !== undefined)
+      .map(({ servers, since = 0, t }) => ({ servers, from: since, to: t + STALLED_MS }));
     const crashes = new Map<string, number>();
     for (const { target, from } of this.all.filter(({ fault }) => fault === 'crash')) {
       crashes.set(target, (crashes.get(target) ?? 0) + 1);
@@ -121,7 +126,7 @@ export class Faults {
   #keepingAway(base: string): readonly Away[] {
     const struck = this.all.filter(({ fault, target }) => HINDERING.has(fault) && (target === 'servers' || target === base));
     const stalls = this.#stalls.filter((stall) => stall.process === base);
-    return [...struck.map(recovered), ...stalls.map(({ from, to }) => ({ from, to: to + STALLED_MS }))];
+    return [...struck.map(recovered), ...this.#slow, ...stalls.map(({ from, to }) => ({ from, to: to + STALLED_MS }))];
   }
 }
 

@@ -3,6 +3,7 @@ import { QuorumLockStore } from '../../../lib/quorum/quorum-lock-store.js';
 import { RedisServer } from '../../support/redis-server.js';
 import { TcpProxy } from '../../support/tcp-proxy.js';
 import { FAULTS, type Fault, type FaultName } from '../faults.js';
+import { now } from '../history.js';
 import type { Step } from '../plan.js';
 import { deleteLock, FAULTS_OF_REDIS, orphans, RELEASE_TEXT, withoutExpiry } from './redis-locks.js';
 import { strikeServer } from './strike-server.js';
@@ -11,6 +12,9 @@ import type { Taken, Topology } from './topology.js';
 const SERVERS = 5;
 /** For so long a server that has forgotten its locks is not counted, in milliseconds: the lease of a run. */
 const LONGEST_LEASE_MS = 1_000;
+/** How often a server is looked at, and from when on its answer is slow beside the limit of a command, in milliseconds. */
+const PULSE_MS = 20;
+const SLOW_MS = 50;
 /** For how long a server that forgets is away, in milliseconds. */
 const AWAY_MS = 200;
 
@@ -25,6 +29,7 @@ export class Quorum implements Topology {
   readonly releaseText = RELEASE_TEXT;
   readonly #servers: readonly RedisServer[];
   readonly #away = new Set<RedisServer>();
+  #stopped = false;
 
   private constructor(servers: readonly RedisServer[]) {
     this.#servers = servers;
@@ -83,6 +88,21 @@ export class Quorum implements Topology {
     return fences.length === 0 ? { outcome: 'nothing' } : fences.length === 1 ? { fence: fences[0] as number } : {};
   }
 
+  watch(slow: (server: number, since: number) => void): void {
+    this.#servers.forEach((server, at) => void this.#look(server, (since) => slow(at, since)));
+  }
+
+  async #look({ client }: RedisServer, slow: (since: number) => void): Promise<void> {
+    while (!this.#stopped) {
+      const since = now();
+      await client.ping().catch(() => undefined);
+      if (now() - since > SLOW_MS) {
+        slow(since);
+      }
+      await sleep(PULSE_MS);
+    }
+  }
+
   withoutExpiry(): Promise<string[]> {
     return withoutExpiry(this.#servers);
   }
@@ -92,6 +112,7 @@ export class Quorum implements Topology {
   }
 
   async stop(): Promise<void> {
+    this.#stopped = true;
     await Promise.all(this.#servers.map((server) => server.stop()));
   }
 }

@@ -41,5 +41,7 @@ export interface Topology {
   withoutExpiry(): Promise<string[]>;
   /** Whatever is stored that should not be, or would stay. */
   orphans(): Promise<string[]>;
+  /** Tells of each server that was slow to answer, and since when, though nothing struck it: the machine may be busy. */
+  watch?(slow: (server: number, since: number) => void): void;
   stop(): Promise<void>;
 }
