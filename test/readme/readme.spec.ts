@@ -45,6 +45,23 @@ test('the figures are those of the last run of the benchmark', () => {
   expect(measured).toContain(`take ${figure('pair').ratio.toFixed(2)} × the least`);
 });
 
+test('the figures of the stores are those of the same run', () => {
+  const { rows } = JSON.parse(readFileSync('bench/results.json', 'utf8')) as {
+    rows: { row: string; subject: string; value: number; ratio: number }[];
+  };
+  const page = readFileSync('docs/performance.md', 'utf8');
+  const shown = (label: string): string[] =>
+    [...(page.split('\n').find((line) => line.startsWith(`| ${label}`)) ?? '').matchAll(/ ([\d.]+) +(?=\|)/g)].map(
+      ([, figure]) => figure as string,
+    );
+  const measured = (row: string, figure: 'value' | 'ratio', digits: number): string[] =>
+    rows.filter((one) => one.row === row).map((one) => one[figure].toFixed(digits));
+  expect(shown('acquire and release, in µs')).toEqual(measured('stores pair', 'value', 0));
+  expect(shown('× its floor')).toEqual(measured('stores pair', 'ratio', 2));
+  expect(shown('`hot`')).toEqual(measured('stores hot', 'value', 0));
+  expect(shown('`fleet`')).toEqual(measured('stores fleet', 'ratio', 2));
+});
+
 test('the smallest ACL is the one that the tests prove to be enough', () => {
   const rights = /ACL SETUSER locker on >secret (.*)$/m.exec(readme)?.[1]?.split(' ') as string[];
   const tested = readFileSync('test/redis/faults.spec.ts', 'utf8');
