@@ -4,6 +4,9 @@ import { randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { outsideLocks } from '../../lib/core/context';
 import { writeTicket } from '../../lib/core/ticket';
+import type { LockStore } from '../../lib/core/lock-store';
+import { QuorumLockStore } from '../../lib/quorum/quorum-lock-store';
+import * as quorumScripts from '../../lib/quorum/scripts';
 import { RedisLockStore } from '../../lib/redis/redis-lock-store';
 import * as scripts from '../../lib/redis/scripts';
 import { makeLocks } from '../support/make-locks';
@@ -43,22 +46,23 @@ afterEach(async () => {
 });
 
 /** Takes every script through its paths with a text in every place that a caller fills. */
-async function useEverything(text: string): Promise<void> {
-  const stores = [new RedisLockStore(server.url), new RedisLockStore(server.url)] as const;
-  await Promise.all(stores.map((store) => store.open({ prefix: HOSTILE_PREFIX, warn: (message) => expect(message).toBe('') })));
+async function useEverything(text: string, ttl = 200, makeStore: () => LockStore = () => new RedisLockStore(server.url)): Promise<void> {
+  const stores = [makeStore(), makeStore()] as const;
+  await Promise.all(stores.map((store) => store.open?.({ prefix: HOSTILE_PREFIX, warn: (message) => expect(message).toBe('') })));
   const [locks, others] = [makeLocks(stores[0]), makeLocks(stores[1])];
   const by = `by ${text}`;
   for (const known of [false, true]) {
     if (!known) {
       await server.client.script('FLUSH');
     }
-    await locks.withLock(text, { by, ttl: 200 }, async (lock) => {
+    await locks.withLock(text, { by, ttl }, async (lock) => {
       await others.withLock(text, { ticket: lock.ticket, by }, () => undefined);
       const forged = writeTicket([{ key: text, owner: text, fence: lock.fence }]);
       await expect(others.acquire(text, { ticket: forged })).rejects.toMatchObject({ code: 'LOCK_LOST' });
       await expect(others.acquire(text, { wait: 30, by })).rejects.toMatchObject({ reason: 'busy' });
       expect((await others.inspect(text))?.by).toContain(by);
-      await sleep(150);
+      // It is renewed meanwhile.
+      await sleep(ttl * 0.75);
     });
     await Promise.all([locks, locks, others].map((service) => service.withLock(text, { by }, () => sleep(5))));
     const held = await locks.acquire(text, { by });
@@ -80,6 +84,28 @@ test.each(HOSTILE)('what a caller calls things, such as %p, reaches a script as 
   expect(evaluated.some(({ command }) => command === 'eval')).toBe(true);
   expect(await server.client.get('canary')).toBe('alive');
 });
+
+test('what a caller calls things reaches the scripts of a quorum in no other way', async () => {
+  const others = await Promise.all([RedisServer.start(), RedisServer.start()]);
+  const urls = [server, ...others].map(({ url }) => url);
+  try {
+    for (const text of HOSTILE.slice(2, 5)) {
+      await useEverything(text, 1_000, () => new QuorumLockStore(urls));
+      // A fence that the others do not know, so that there is one to settle.
+      await others[0]?.client.set(`${HOSTILE_PREFIX}:fence:{0}`, Date.now() * 1_000 + 10_000_000);
+    }
+  } finally {
+    await Promise.all(others.map((other) => other.stop()));
+  }
+  const all = [...Object.values(scripts), ...Object.values(quorumScripts)];
+  const known = new Set(all.flatMap(({ source, sha }) => [`eval ${source}`, `evalsha ${sha}`]));
+  expect(evaluated.map(({ command, body }) => `${command} ${body}`).filter((one) => !known.has(one))).toEqual([]);
+  for (const { name, sha, source } of Object.values(quorumScripts)) {
+    const keys = new Set(evaluated.filter(({ body }) => body === sha || body === source).map((one) => one.keys));
+    expect([name, keys.size]).toEqual([name, 1]);
+  }
+  expect(await server.client.get('canary')).toBe('alive');
+}, 60_000);
 
 test('the sources of the scripts are the same in every process, whatever was locked', async () => {
   const before = Object.values(scripts).map(({ sha }) => sha);
