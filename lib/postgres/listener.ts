@@ -71,7 +71,7 @@ export class Listener {
       try {
         const ended = this.#open();
         await this.#subscribe();
-        if (await this.#hearsItself()) {
+        if (await this.#hearsItself(ended)) {
           await this.#ask(`SELECT pg_advisory_lock_shared(${this.#presence})`, [this.#process]);
           failures = 0;
           this.#change(true);
@@ -120,16 +120,20 @@ export class Listener {
     await this.#ask(`LISTEN "${this.#channel}"`);
   }
 
-  async #hearsItself(): Promise<boolean> {
+  /** Rejects where the connection ends meanwhile, which says nothing of what the server delivers. */
+  async #hearsItself(ended: Promise<void>): Promise<boolean> {
     const message = `check ${randomUUID()}`;
     const heard = new Promise<void>((resolve) => {
       this.#check = { message, heard: resolve };
     });
+    const over = ended.then(() => Promise.reject(new Error('the connection ended')));
+    over.catch(() => undefined);
     await this.#context.notify(this.#channel, message);
-    return this.#within(heard).then(
+    const hears = this.#within(heard).then(
       () => true,
       () => false,
     );
+    return Promise.race([over, hears]);
   }
 
   /** A half-open connection is silent for ever: one that does not answer is made anew. */
@@ -147,9 +151,10 @@ export class Listener {
     return this.#within(this.#client?.query(sql, values));
   }
 
+  /** Where the event loop was blocked, replies that lie unread are read first. */
   #within<T>(answer: Promise<T> | undefined): Promise<T | undefined> {
     return new Promise((resolve, reject) => {
-      const timer = setTimeout(() => reject(new Error('no reply')), SILENCE_MS).unref();
+      const timer = setTimeout(() => setImmediate(reject, new Error('no reply')), SILENCE_MS).unref();
       Promise.resolve(answer)
         .then(resolve, reject)
         .finally(() => clearTimeout(timer));
