@@ -90,7 +90,9 @@ export class Renewer {
         due.push(hold);
       }
     }
-    this.#renewInBatches(due, jumped ? Infinity : now, now);
+    for (const group of byTtl(due)) {
+      this.#renewInBatches(group, jumped ? Infinity : now, now);
+    }
     let next = now + LONGEST_PAUSE_MS;
     for (const hold of this.#holds) {
       next = Math.min(next, dueAt(hold));
@@ -164,6 +166,24 @@ function nextRenewal(hold: Hold, now: number, ttlMs: number): number {
     return hold.deadline < hold.minHoldAt ? now : Infinity;
   }
   return now + (ttlMs / 3) * (1 - Math.random() / 10);
+}
+
+/**
+ * Leases of about the same length. A part of a store that is away keeps the answer for the others back for as long as its own
+ * ttls allow, a quarter of them or a second, which would be too long for much shorter ones.
+ */
+function byTtl(holds: readonly Hold[]): Iterable<Hold[]> {
+  const groups = new Map<number, Hold[]>();
+  for (const hold of holds) {
+    const length = Math.min(Math.floor(Math.log2(hold.ttlMs)), 12);
+    const group = groups.get(length);
+    if (group) {
+      group.push(hold);
+    } else {
+      groups.set(length, [hold]);
+    }
+  }
+  return groups.values();
 }
 
 function dueAt(hold: Hold): number {

@@ -75,6 +75,20 @@ describe('several databases, of which one is away', () => {
     await Promise.all(held.map((lock) => lock.release()));
   });
 
+  test('short leases outlive that long ones of it cannot be renewed', async () => {
+    await Promise.all(KEYS.map((key) => locks.withLock(key, () => undefined)));
+    const away = await keysOfSecond();
+    const here = KEYS.filter((key) => !away.includes(key));
+    const short = await Promise.all(here.map((key) => locks.acquire(key, { ttl: 600 })));
+    const long = await Promise.all(away.map((key) => locks.acquire(key, { ttl: 10_000 })));
+    second.pause();
+    await sleep(7_000);
+    expect(short.filter((lock) => !lock.isHeld())).toEqual([]);
+    expect(long.filter((lock) => !lock.isHeld())).toEqual([]);
+    second.resume();
+    await Promise.all([...short, ...long].map((lock) => lock.release()));
+  });
+
   test('a list of keys is refused whole, and what was taken in the other one is given back', async () => {
     await Promise.all(KEYS.map((key) => locks.withLock(key, () => undefined)));
     await second.kill();
