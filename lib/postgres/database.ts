@@ -1,3 +1,4 @@
+import { BATCH } from './functions.js';
 import { isConflict, toLockError } from './postgres-errors.js';
 import { Listener, type ListeningClient } from './listener.js';
 import type { ListenAddress } from './postgres-lock-store.options.js';
@@ -26,6 +27,8 @@ export class Database {
   readonly #calls = new Map<string, string>();
   #listener: Listener | undefined;
   #tidying: NodeJS.Timeout | undefined;
+  /** Whether there are done marks since the last time that they were taken away. */
+  #isMarked = false;
 
   /** `listen` is where to listen; undefined for where the pool leads, false for nowhere. */
   constructor(pool: PostgresPool, schema: string, listen: ListenAddress | false | undefined) {
@@ -91,11 +94,8 @@ export class Database {
 
   /** Takes done marks away after a while. */
   tidyLater(): void {
-    this.#tidying ??= setTimeout(() => {
-      this.#tidying = undefined;
-      // Nobody waits for it, and the next one does what is left.
-      this.call('tidy', [], '', Infinity).catch(() => undefined);
-    }, TIDY_MS).unref();
+    this.#isMarked = true;
+    this.#tidying ??= setTimeout(() => void this.#tidy(), TIDY_MS).unref();
   }
 
   close(): void {
@@ -104,6 +104,21 @@ export class Database {
     this.#tidying = undefined;
     this.#listener?.close();
     this.#listener = undefined;
+  }
+
+  /** Nobody waits for it, and the next time does what is left. The last marks run out after it, so there is one more. */
+  async #tidy(): Promise<void> {
+    const wasMarked = this.#isMarked;
+    this.#isMarked = false;
+    let removed: unknown;
+    do {
+      removed = await this.call('tidy', [], '', Infinity).catch(() => undefined);
+    } while (removed === BATCH && this.#tidying);
+    if (wasMarked || this.#isMarked) {
+      this.#tidying?.refresh();
+    } else {
+      this.#tidying = undefined;
+    }
   }
 
   #newClient(): ListeningClient {

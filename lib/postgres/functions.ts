@@ -9,7 +9,7 @@ const DONE = `interval '10 seconds'`;
 /** The server's clock in µs, as a fence. */
 const CLOCK = '(extract(epoch FROM clock_timestamp()) * 1000000)::bigint';
 /** Rows that one run of a purge looks at, and done marks that one run of a tidying takes away. */
-const BATCH = 1_000;
+export const BATCH = 1_000;
 
 /**
  * The operations of the PostgreSQL store: what the scripts of the Redis store do, one function each. Every one may run twice and

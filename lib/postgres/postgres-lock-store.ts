@@ -92,6 +92,7 @@ export class PostgresLockStore implements LockStore, Turns {
     const database = this.#of(hold.key);
     const args = [...this.#attemptOf(next, place, database), hold.id, mayPass];
     const [answer, nextAnswer] = (await database.call('pass', args, hold.key, hold.ttlMs)) as readonly unknown[];
+    database.tidyLater();
     return { released: answer === 1, reply: this.#read(nextAnswer, place, database) };
   }
 

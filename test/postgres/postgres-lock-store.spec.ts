@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { inspect } from 'node:util';
+import { jest } from '@jest/globals';
 import type { Pool, PoolConfig } from 'pg';
 import { LockConfigurationError, LockStoreError } from '../../lib/core/errors';
 import type { HoldRecord } from '../../lib/core/lock-store';
@@ -97,6 +98,48 @@ describe('what is stored', () => {
     await makeLocks(store).withLock('old', (lock) => expect(lock.fence).toBeGreaterThan(old.fence));
     await held.release();
     await expect(store.purge({ olderThan: 10 })).rejects.toThrow('olderThan is 10, which is not a duration from 60000');
+  });
+});
+
+describe('done marks that have run out', () => {
+  const later = globalThis.setTimeout;
+
+  beforeEach(() => {
+    jest
+      .spyOn(globalThis, 'setTimeout')
+      .mockImplementation(((act: () => void, ms: number) => later(act, ms === 15_000 ? 100 : ms)) as never);
+  });
+  afterEach(() => {
+    jest.restoreAllMocks();
+  });
+
+  async function makeOld(count: number): Promise<void> {
+    await server.query(
+      `INSERT INTO distributed_lock.done SELECT gen_random_uuid(), 1, clock_timestamp() - interval '1 s' FROM generate_series(1, ${count})`,
+    );
+  }
+
+  async function noneIsOld(): Promise<boolean> {
+    return (await server.query('SELECT FROM distributed_lock.done WHERE ends < clock_timestamp()')).length === 0;
+  }
+
+  test('are all taken away, however many there are, and also where a lock is only ever passed on', async () => {
+    const store = await open();
+    const first = hold('k');
+    await store.acquire(first);
+    await makeOld(2_500);
+    await store.pass(first, hold('k'), { name: 'place' }, true);
+    await until('that none is old', noneIsOld, 2_000);
+  });
+
+  test('are taken away also where nobody releases any more', async () => {
+    const store = await open();
+    await store.release(hold('k'));
+    await makeOld(1);
+    await until('that none is old', noneIsOld, 2_000);
+    // As the last ones do, which had not run out yet.
+    await makeOld(1);
+    await until('that none is old any more', noneIsOld, 2_000);
   });
 });
 
