@@ -66,5 +66,9 @@ function describe(value: unknown): string {
   if (typeof value === 'function') {
     return `the class or function ${value.name}`;
   }
+  if (typeof value === 'string') {
+    // An address perhaps, with its password.
+    return 'a string';
+  }
   return typeof value === 'object' && value !== null ? `an object of class ${value.constructor?.name ?? 'null'}` : String(value);
 }

@@ -97,5 +97,8 @@ export function describe(value: unknown): string {
   if (Array.isArray(value)) {
     return value.length === 0 ? 'an empty list' : 'an array';
   }
+  if (typeof value === 'string') {
+    return 'a string';
+  }
   return typeof value === 'object' && value !== null ? 'an object' : String(value);
 }

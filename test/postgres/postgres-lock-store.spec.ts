@@ -315,6 +315,12 @@ describe('configuration', () => {
     },
   );
 
+  test('an address in the place of a pool, or too many of them, does not show its password', () => {
+    const address = 'postgres://app:secret@localhost/app';
+    expect(() => new PostgresLockStore(address as never)).toThrow('the pool is a string. Pass a Pool of pg');
+    expect(() => new PostgresLockStore([pool, server.pool()], { listen: address })).toThrow('listen names a string for 2 pool(s)');
+  });
+
   test('one pool given twice, and addresses for other pools than there are, are refused', () => {
     expect(() => new PostgresLockStore([pool, pool])).toThrow('a pool is in the list twice');
     expect(() => new PostgresLockStore([pool, server.pool()], { listen: server.url })).toThrow('for 2 pool(s)');
