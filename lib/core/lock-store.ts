@@ -100,6 +100,8 @@ export interface LockStore {
   readonly name: string;
   /** Whether leases end by time. Where they do not, core neither renews them nor watches their end. */
   readonly expires: boolean;
+  /** The longest lease that it grants, in milliseconds, where there is one. Core refuses calls that would ask for more. */
+  readonly longestLeaseMs?: number | undefined;
   /**
    * For a store that lives in a server: takes the prefix of its names, connects, and checks what no retry can mend.
    * Called once, before anything else. A server that is away is worth a warning, not a rejection.

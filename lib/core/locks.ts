@@ -6,9 +6,10 @@ import { systemClock, type Clock } from './clock.js';
 import { Contender } from './contender.js';
 import { currentFrame, liveParent } from './context.js';
 import { Entry } from './entry.js';
-import { LockNotAcquiredError, type NotAcquiredReason } from './errors.js';
+import { LockConfigurationError, LockNotAcquiredError, type NotAcquiredReason } from './errors.js';
 import { Hold } from './hold.js';
 import { Holds } from './holds.js';
+import { ttlUntil } from './lease.js';
 import type { Line } from './line.js';
 import { LocalQueue } from './local-queue.js';
 import { LockFrame } from './lock-frame.js';
@@ -64,6 +65,7 @@ export class Locks {
 
   /** Enters the lock on `keys`, which are sorted, each once; whoever called leaves it. */
   async enter(keys: readonly string[], call: Call, isHandle: boolean): Promise<LockFrame> {
+    this.#refuseTooLong(keys[0] as string, call);
     const by = call.by === '' ? this.#process : `${this.#process} ${call.by}`;
     const entry = new Entry(call, new LockFrame(keys, currentFrame(), isHandle), by, this.#clock);
     const { signal } = call;
@@ -89,6 +91,19 @@ export class Locks {
   /** Calls of this process that wait for the key. */
   waitingFor(key: string): number {
     return this.#queue.lineOf(key)?.waiting ?? 0;
+  }
+
+  /** A nested call raises the lease of the lock that it is in, and `minHold` asks for one that covers it. */
+  #refuseTooLong(key: string, { ttlMs, minHoldMs }: Call): void {
+    const { longestLeaseMs = Infinity } = this.store;
+    const leaseMs = Math.max(ttlMs, minHoldMs > 0 ? Math.ceil(ttlUntil(minHoldMs)) : 0);
+    if (leaseMs > longestLeaseMs) {
+      throw new LockConfigurationError(
+        `Lock "${key}": a lease of ${leaseMs} ms was asked for, and the longest of this store is ${longestLeaseMs} ms. ` +
+          `Lower ${leaseMs > ttlMs ? 'minHold' : 'ttl'}, or raise longestLease of the store in all processes.`,
+        key,
+      );
+    }
   }
 
   async #enterAll(entry: Entry): Promise<LockFrame> {

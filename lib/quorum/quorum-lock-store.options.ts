@@ -5,9 +5,9 @@ import { checkSource, type RedisSource } from '../redis/redis-client.js';
 /** Options of the quorum store. */
 export interface QuorumLockStoreOptions {
   /**
-   * The longest lease that may be asked for: a longer `ttl` is refused. The votes of a server that restarted count again when
-   * this time has passed, since it may have forgotten leases that are still running. It has to be the same in all
-   * processes. Default: `'60s'`.
+   * The longest lease that may be asked for: a longer `ttl` is refused, and a `minHold` that would need one. The votes of a
+   * server that restarted count again when this time has passed, since it may have forgotten leases that are still running. It
+   * has to be the same in all processes. Default: `'60s'`.
    */
   longestLease?: Duration | undefined;
 }

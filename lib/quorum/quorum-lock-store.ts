@@ -35,8 +35,8 @@ const DONE_MS = 10_000;
 export class QuorumLockStore implements LockStore {
   readonly name = 'quorum';
   readonly expires = true;
+  readonly longestLeaseMs: number;
   readonly #sources: readonly RedisSource[];
-  readonly #longestLeaseMs: number;
   /** Which store instance this is; shows where it runs. */
   readonly #process = processName();
   readonly #fences = new Fences();
@@ -52,7 +52,7 @@ export class QuorumLockStore implements LockStore {
   /** Takes an odd number of servers, at least 3. Throws `LockConfigurationError` for others, and for unknown options. */
   constructor(sources: readonly RedisSource[], options: QuorumLockStoreOptions = {}) {
     this.#sources = checkSources(sources);
-    this.#longestLeaseMs = longestLeaseOf(options);
+    this.longestLeaseMs = longestLeaseOf(options);
   }
 
   async open({ prefix, warn }: OpenOptions): Promise<void> {
@@ -81,7 +81,7 @@ export class QuorumLockStore implements LockStore {
   async acquire(hold: HoldRecord): Promise<AcquireReply> {
     const { key, owner, id, ttlMs, by } = hold;
     const sentAt = performance.now();
-    const quorum = await this.#forLease(key, ttlMs);
+    const quorum = await this.#open();
     const tag = this.#names.tag(key);
     const attempt = ++this.#attempts;
     const vote = `${id}.${attempt}`;
@@ -103,23 +103,14 @@ export class QuorumLockStore implements LockStore {
 
   async join(hold: HoldRecord): Promise<boolean> {
     const { key, owner, id, fence, ttlMs } = hold;
-    const quorum = await this.#forLease(key, ttlMs);
+    const quorum = await this.#open();
     return joinAll(quorum, this.#names, { key, owner, id, fence, ttlMs }, this.#process, (server, doneMs) =>
       this.#withdrawals.add(() => this.#drop(server, key, id, id, doneMs, ttlMs), ttlMs),
     );
   }
 
   async renew(holds: readonly HoldRecord[]): Promise<(boolean | undefined)[]> {
-    const short = holds.filter(({ ttlMs }) => ttlMs <= this.#longestLeaseMs);
-    const long = holds.find(({ ttlMs }) => ttlMs > this.#longestLeaseMs);
-    if (long && short.length === 0) {
-      throw this.#tooLong(long.key, long.ttlMs);
-    }
-    if (long) {
-      // It must not take the others along.
-      this.#warn(this.#tooLong(long.key, long.ttlMs).message);
-    }
-    const renewals = short.map(({ key, owner, id, fence, ttlMs }) => ({ key, owner, id, fence, ttlMs, grant: this.#grants.get(id) }));
+    const renewals = holds.map(({ key, owner, id, fence, ttlMs }) => ({ key, owner, id, fence, ttlMs, grant: this.#grants.get(id) }));
     const endsAt = performance.now();
     const quorum = await this.#open();
     const verdicts = await renewAll(quorum, this.#names, renewals);
@@ -128,8 +119,7 @@ export class QuorumLockStore implements LockStore {
         grant.endsAt = Math.max(grant.endsAt, endsAt + ttlMs);
       }
     });
-    const answers = new Map(short.map((hold, at) => [hold, verdicts[at]]));
-    return holds.map((hold) => answers.get(hold));
+    return verdicts;
   }
 
   async release(hold: HoldRecord): Promise<boolean> {
@@ -197,22 +187,6 @@ export class QuorumLockStore implements LockStore {
     return server.ask(RELEASE, key, keys, [vote, doneMs, this.#names.wake(''), key], ttlMs).then(isOne);
   }
 
-  /** The servers, for a lease that a server which restarts now would outlast. */
-  #forLease(key: string, ttlMs: number): Quorum | Promise<Quorum> {
-    if (ttlMs > this.#longestLeaseMs) {
-      throw this.#tooLong(key, ttlMs);
-    }
-    return this.#open();
-  }
-
-  #tooLong(key: string, ttlMs: number): LockConfigurationError {
-    return new LockConfigurationError(
-      `Lock "${key}": a lease of ${ttlMs} ms was asked for, and the longest of this quorum is ${this.#longestLeaseMs} ms. ` +
-        'Lower ttl, or raise longestLease of QuorumLockStore in all processes.',
-      key,
-    );
-  }
-
   #open(): Quorum | Promise<Quorum> {
     const quorum = this.#quorum ?? this.#connect();
     return quorum.isOpen ? quorum : quorum.open().then(() => quorum);
@@ -227,7 +201,7 @@ export class QuorumLockStore implements LockStore {
   #connect(): Quorum {
     this.#refuseClosed();
     this.#withdrawals = new Withdrawals();
-    const quorum = new Quorum(this.#sources, this.#names, this.#longestLeaseMs, (message) => this.#warn(message));
+    const quorum = new Quorum(this.#sources, this.#names, this.longestLeaseMs, (message) => this.#warn(message));
     this.#quorum = quorum;
     for (const { wakeups } of quorum.servers) {
       wakeups.onForced(this.#forced.tell);

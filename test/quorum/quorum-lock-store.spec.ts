@@ -59,18 +59,16 @@ describe('a quorum of five servers', () => {
     client.disconnect();
   });
 
-  test('refuses a lease that is longer than the longest, and says which option is too small', async () => {
-    const store = await stores.open();
-    const held = await acquired(store, 'k');
-    const message =
-      /Lock "k": a lease of 20001 ms was asked for, and the longest of this quorum is 20000 ms\. Lower ttl, or raise longestLease/;
-    const long = { ...held, ttlMs: 20_001 };
-    await expect(store.acquire(newHold('k', 20_001))).rejects.toThrow(message);
-    await expect(store.join(long)).rejects.toThrow(message);
-    await expect(store.renew([long])).rejects.toBeInstanceOf(LockConfigurationError);
-    // One of many does not take the others along, and is told of.
-    expect(await store.renew([held, long, held])).toEqual([true, undefined, true]);
-    expect(stores.warnings).toEqual([expect.stringMatching(message)]);
+  test('refuses calls that would need a longer lease than the longest, nested ones and minHold included', async () => {
+    const locks = makeLocks(await stores.open(), { ttl: 15_000 });
+    const message = (ms: number, option: string): string =>
+      `Lock "k": a lease of ${ms} ms was asked for, and the longest of this store is 20000 ms. Lower ${option}, or raise longestLease`;
+    await expect(locks.acquire('k', { ttl: 20_001 })).rejects.toThrow(message(20_001, 'ttl'));
+    await expect(locks.withLock('k', { minHold: '20s' }, () => 1)).rejects.toThrow(message(20_205, 'minHold'));
+    await locks.withLock('k', { minHold: 10 }, async (lock) => {
+      await expect(locks.withLock('k', { ttl: '30s' }, () => 1)).rejects.toBeInstanceOf(LockConfigurationError);
+      lock.assertHeld();
+    });
   });
 
   test('finds out that two of its servers are the same', async () => {
