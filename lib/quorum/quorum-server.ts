@@ -20,8 +20,8 @@ export interface Session {
   run: ServerRun | undefined;
   /** When that was learnt, by the monotonic clock. */
   checkedAt: number;
-  /** Whether the server ever voted under this prefix, as far as it remembers. */
-  hasVoted: boolean;
+  /** The run of the server whose votes counted last under this prefix, as far as the server remembers; '' for none. */
+  recorded: string | undefined;
   /** Whether its votes count. */
   counts: boolean;
   warned: boolean;
@@ -92,9 +92,9 @@ export class QuorumServer {
     return this.#session?.counts === true;
   }
 
-  /** Whether it is known to have never voted, and its votes never counted here. */
+  /** Whether its votes never counted, as far as it and this process know. */
   get isNew(): boolean {
-    return this.#session?.run !== undefined && !this.#session.hasVoted && this.#countedRun === undefined;
+    return this.#session?.run !== undefined && this.#session.recorded === '' && this.#countedRun === undefined;
   }
 
   /** Connects, and checks what is found; warnings of its settings. */
@@ -130,7 +130,7 @@ export class QuorumServer {
     return new LockStoreError(why, '', { unknown: true });
   }
 
-  /** Asks anew whether it ever voted; the session in which it was asked. */
+  /** Asks anew whether its votes ever counted; the session in which it was asked. */
   async look(): Promise<Session | undefined> {
     const session = this.#session;
     if (session?.run) {
@@ -139,16 +139,16 @@ export class QuorumServer {
     return session === this.#session ? session : undefined;
   }
 
-  /** Has the server remember that this run counts. One that is full does without. */
+  /** Has the server remember that this run counts: before it does, since whoever finds nothing takes the quorum for new. */
   async remember(session: Session | undefined): Promise<void> {
     if (session?.run && session === this.#session) {
-      await this.#recall(session, session.run.id).catch(() => undefined);
+      await this.#recall(session, session.run.id);
     }
   }
 
   /** The votes given in this session count from here on. */
   count(session: Session | undefined): void {
-    if (session?.run && session === this.#session) {
+    if (session?.run && session === this.#session && session.recorded === session.run.id) {
       session.counts = true;
       this.#countedRun = session.run.id;
       clearTimeout(this.#timer);
@@ -165,7 +165,7 @@ export class QuorumServer {
   #ready(address: string): void {
     this.#address = address;
     this.wakeups.follow(address);
-    const session: Session = { run: undefined, checkedAt: 0, hasVoted: true, counts: false, warned: false };
+    const session: Session = { run: undefined, checkedAt: 0, recorded: undefined, counts: false, warned: false };
     this.#session = session;
     this.#check(session);
   }
@@ -181,16 +181,16 @@ export class QuorumServer {
   async #judge(session: Session): Promise<void> {
     session.run ??= runOf(await this.#connection.info());
     session.checkedAt ||= performance.now();
-    const recorded = await this.#recall(session, '');
+    await this.#recall(session, '');
     if (session !== this.#session) {
       return;
     }
     const { id } = session.run;
-    if (id === this.#countedRun || id === recorded || this.#leftMs() === 0) {
-      this.count(session);
-      if (recorded !== id) {
+    if (id === this.#countedRun || id === session.recorded || this.#leftMs() === 0) {
+      if (id !== session.recorded) {
         await this.remember(session);
       }
+      this.count(session);
       return;
     }
     this.#checkAgain(session);
@@ -198,11 +198,8 @@ export class QuorumServer {
   }
 
   /** Asks what the server remembers, and has it remember `run`, unless that is ''. */
-  async #recall(session: Session, run: string): Promise<string> {
-    const names = [`${this.#keys.prefix}:run:{0}`, this.#keys.fence('')];
-    const [recorded, hasVoted] = (await this.#connection.run(REMEMBER, '', names, [run], COMMAND_MS)) as readonly unknown[];
-    session.hasVoted = Number(hasVoted) === 1;
-    return String(recorded);
+  async #recall(session: Session, run: string): Promise<void> {
+    session.recorded = String(await this.#connection.run(REMEMBER, '', [`${this.#keys.prefix}:run:{0}`], [run], COMMAND_MS));
   }
 
   #checkAgain(session: Session): void {

@@ -126,8 +126,8 @@ export class Quorum {
   }
 
   /**
-   * Where all servers are there and none has ever voted, the quorum is used for the first time, and nothing can have been lost. They
-   * are asked again when all are connected: what one said earlier may be over.
+   * Where all servers are there and the votes of none have ever counted, the quorum is used for the first time, and nothing can have
+   * been lost. They are asked again when all are connected: what one said earlier may be over.
    */
   async #countIfNew(): Promise<void> {
     if (!this.servers.every((server) => server.isNew)) {
@@ -135,7 +135,7 @@ export class Quorum {
     }
     try {
       const sessions = await Promise.all(this.servers.map((server) => server.look()));
-      if (sessions.every((session) => session && !session.hasVoted)) {
+      if (sessions.every((session) => session?.recorded === '')) {
         // All know it before one votes: whoever finds a vote finds out as well that it counts.
         await Promise.all(this.servers.map((server, at) => server.remember(sessions[at])));
         this.servers.forEach((server, at) => server.count(sessions[at]));

@@ -119,19 +119,18 @@ return 1
 );
 
 /**
- * What a server remembers: of which of its runs the votes count, and whether it ever voted. Stores the run, if one is given.
+ * What a server remembers: of which of its runs the votes count. Stores the run, if one is given.
  *
- * KEYS run, fence · ARGV run or ''
+ * KEYS run · ARGV run or ''
  *
- * Reply `[run or '', 1 if there is a fence]`.
+ * Reply: the run, or ''.
  */
 export const REMEMBER = script(
   'remember',
   `
-local run, counter = KEYS[1], KEYS[2]
 if ARGV[1] ~= '' then
-  redis.call('SET', run, ARGV[1])
+  redis.call('SET', KEYS[1], ARGV[1])
 end
-return {redis.call('GET', run) or '', redis.call('EXISTS', counter)}
+return redis.call('GET', KEYS[1]) or ''
 `,
 );
