@@ -157,7 +157,11 @@ export class Ballot {
           .settle(server, highest)
           .then(
             (settled) => (settled ? this.#stored.set(server, highest) : this.#fail(server, gone())),
-            (error: unknown) => this.#fail(server, error),
+            (error: unknown) => {
+              this.#fail(server, error);
+              // Its vote is there, also where it was never told of the fence.
+              this.#possible.set(server, undefined);
+            },
           )
           .finally(() => {
             this.#settling--;

@@ -1,3 +1,4 @@
+import { LockStoreError } from '../../lib/core/errors';
 import { Ballot, type Polling } from '../../lib/quorum/ballot';
 import type { Quorum } from '../../lib/quorum/quorum';
 import type { Answer, QuorumServer } from '../../lib/quorum/quorum-server';
@@ -6,23 +7,29 @@ interface Asked<T> {
   readonly server: number;
   readonly fence?: number;
   readonly answer: (answer: T) => void;
+  readonly fail: (error: Error) => void;
 }
 
 let votes: Asked<Answer>[];
 let settlements: Asked<boolean>[];
 let granted: number | undefined;
+let failure: unknown;
+let withdrawn: number[];
 
 /** A ballot of five servers, whose answers come when the test gives them. */
 beforeEach(() => {
-  [votes, settlements, granted] = [[], [], undefined];
+  [votes, settlements, granted, failure, withdrawn] = [[], [], undefined, undefined, []];
   const servers = [0, 1, 2, 3, 4] as unknown as QuorumServer[];
   const polling: Polling = {
-    vote: (server) => new Promise((answer) => votes.push({ server: Number(server), answer })),
-    settle: (server, fence) => new Promise((answer) => settlements.push({ server: Number(server), fence, answer })),
+    vote: (server) => new Promise((answer, fail) => votes.push({ server: Number(server), answer, fail })),
+    settle: (server, fence) => new Promise((answer, fail) => settlements.push({ server: Number(server), fence, answer, fail })),
     saw: () => undefined,
-    withdraw: () => undefined,
+    withdraw: (server) => withdrawn.push(Number(server)),
   };
-  void new Ballot({ servers, majority: 3 } as unknown as Quorum, 'k', polling).result.then(({ fence }) => (granted = fence));
+  void new Ballot({ servers, majority: 3 } as unknown as Quorum, 'k', polling).result.then(
+    ({ fence }) => (granted = fence),
+    (error: unknown) => (failure = error),
+  );
 });
 
 const turn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
@@ -81,4 +88,17 @@ test('a higher fence that comes while others settle is lowered: they are a major
   await settled(1);
   expect(granted).toBe(300);
   expect(settlements.at(-1)).toMatchObject({ server: 3, fence: 300 });
+});
+
+test('a vote is withdrawn also where the connection broke before the server could be told another fence', async () => {
+  await vote(0, 100);
+  await vote(1, 200);
+  await vote(2, 200);
+  const notSent = new LockStoreError('there is no connection', 'k', { unknown: false });
+  settlements[0]?.fail(notSent);
+  votes[3]?.fail(notSent);
+  votes[4]?.fail(notSent);
+  await turn();
+  expect(failure).toBeInstanceOf(LockStoreError);
+  expect(withdrawn.toSorted()).toEqual([0, 1, 2]);
 });
