@@ -9,7 +9,7 @@ import { tooFew, type Failure } from './too-few.js';
 export interface Polling {
   vote(server: QuorumServer): Promise<Answer>;
   /** Is told of each fence that a server stored. */
-  saw(fence: number): void;
+  stored(fence: number): void;
   /** Gives the server's vote another fence; false where the vote is gone. */
   settle(server: QuorumServer, fence: number): Promise<boolean>;
   withdraw(server: QuorumServer): void;
@@ -71,7 +71,7 @@ export class Ballot {
       this.#busy.push(readBusy(reply));
     } else {
       const fence = Number(reply);
-      this.#polling.saw(fence);
+      this.#polling.stored(fence);
       this.#takeVote(server, fence, counts);
     }
     this.#consider();

@@ -87,10 +87,11 @@ export class QuorumLockStore implements LockStore {
     const vote = `${id}.${attempt}`;
     const [lock, counter] = [this.#names.lock(tag), this.#names.fence(tag)];
     const keys = [lock, this.#names.done(tag, id), this.#names.done(tag, vote), counter];
-    const args = [owner, id, attempt, this.#process, Math.ceil(ttlMs), by, this.#fences.next()];
+    const proposed = this.#fences.next();
+    const args = [owner, id, attempt, this.#process, Math.ceil(ttlMs), by, proposed];
     const ballot = new Ballot(quorum, key, {
       vote: (server) => server.ask(VOTE, key, keys, args, ttlMs),
-      saw: (fence) => this.#fences.saw(fence),
+      stored: (fence) => this.#fences.stored(fence, proposed),
       settle: async (server, fence) => isOne(await server.ask(SETTLE, key, [lock, counter], [owner, vote, fence], ttlMs)),
       withdraw: (server) => this.#withdrawals.add(() => this.#drop(server, key, vote, vote, DONE_MS, ttlMs), ttlMs),
     });

@@ -23,7 +23,7 @@ beforeEach(() => {
   const polling: Polling = {
     vote: (server) => new Promise((answer, fail) => votes.push({ server: Number(server), answer, fail })),
     settle: (server, fence) => new Promise((answer, fail) => settlements.push({ server: Number(server), fence, answer, fail })),
-    saw: () => undefined,
+    stored: () => undefined,
     withdraw: (server) => withdrawn.push(Number(server)),
   };
   void new Ballot({ servers, majority: 3 } as unknown as Quorum, 'k', polling).result.then(

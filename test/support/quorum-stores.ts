@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { LockStoreError } from '../../lib/core/errors';
 import type { HoldRecord } from '../../lib/core/lock-store';
 import { QuorumLockStore } from '../../lib/quorum/quorum-lock-store';
@@ -30,9 +31,14 @@ export class QuorumStores {
     await until('votes of all servers', async () => {
       const probe = newHold(`probe ${randomUUID()}`, 1_000);
       const { fence } = await orAway(store.acquire(probe), { fence: undefined });
-      const stored = await this.quorum.fences(probe.key);
+      let isEverywhere = false;
+      // A grant waits for a majority only; the others have its fence a moment later.
+      for (let look = 0; look < 10 && !isEverywhere; look++) {
+        isEverywhere = (await this.quorum.fences(probe.key)).every((other) => other === String(fence));
+        await sleep(10);
+      }
       await orAway(store.release(probe), false);
-      return fence !== undefined && stored.every((other) => other === String(fence));
+      return isEverywhere;
     });
   }
 
