@@ -29,11 +29,16 @@ export async function joinAll(
   const joined: QuorumServer[] = [];
   let doneMs: number | undefined;
   const send = async (server: QuorumServer): Promise<number> => {
-    const reply = Number((await server.ask(JOIN, key, keys, args, ttlMs)).reply);
+    const answer = await server.ask(JOIN, key, keys, args, ttlMs);
+    const reply = Number(answer.reply);
     if (reply === 1 && doneMs !== undefined) {
       leave(server, doneMs);
     } else if (reply === 1) {
       joined.push(server);
+    }
+    if (reply === 1 && !answer.counts) {
+      // What a restarted server remembers may be a lock that has ended.
+      throw server.whyNot();
     }
     return reply;
   };

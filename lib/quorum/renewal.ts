@@ -44,6 +44,6 @@ function tellFence(server: QuorumServer, names: RedisKeys, { key, owner, fence, 
   if (grant && !grant.told.has(server)) {
     grant.told.add(server);
     const tag = names.tag(key);
-    server.ask(SETTLE, key, [names.lock(tag), names.fence(tag)], [owner, grant.vote, fence], ttlMs).catch(() => undefined);
+    server.ask(SETTLE, key, [names.lock(tag), names.fence(tag)], [owner, grant.vote, fence], ttlMs).catch(() => grant.told.delete(server));
   }
 }

@@ -30,10 +30,12 @@ export function majorityOfEach(
 
 /** The lock that a majority holds at one fence; null where none can; undefined where servers may decide that did not answer. */
 export function heldByMajority(given: readonly (StoredLock | null)[], majority: number, servers: number): StoredLock | null | undefined {
-  const groups = new Map<number, StoredLock[]>();
+  const groups = new Map<string, StoredLock[]>();
   for (const lock of given) {
     if (lock) {
-      groups.set(lock.fence, [...(groups.get(lock.fence) ?? []), lock]);
+      // Two who propose at the same time may propose the same fence; only one of them can have a majority.
+      const name = `${lock.fence} ${lock.by}`;
+      groups.set(name, [...(groups.get(name) ?? []), lock]);
     }
   }
   const largest = [...groups.values()].reduce((most, group) => (group.length > most.length ? group : most), []);
