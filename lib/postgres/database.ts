@@ -76,18 +76,21 @@ export class Database {
     if (this.#address === false) {
       return;
     }
-    let told = false;
+    const told = new Set<string>();
+    const warnOnce = (message: string): void => {
+      if (!told.has(message)) {
+        told.add(message);
+        warn(message);
+      }
+    };
     this.#listener = new Listener(process, qualified('SCHEMA.presence($1)', this.#schema), {
       connect: () => this.#newClient(),
       notify: (channel, message) => this.#run('SELECT pg_notify($1, $2)', [channel, message], '', OPERATION_MS),
       message: (message) => wakeups.heard(message),
       changed: () => wakeups.recheck(),
-      deaf: () => {
-        if (!told) {
-          warn(DEAF);
-        }
-        told = true;
-      },
+      deaf: () => warnOnce(DEAF),
+      // Where the pool leads, the statements fail as well, and report it.
+      failed: ({ message }) => this.#address && warnOnce(`${UNREACHED} ${message}`),
     });
     await this.#listener.open();
   }
@@ -158,6 +161,9 @@ export class Database {
 const PATIENT =
   'The pool waits for ever for the connections it makes (connectionTimeoutMillis is 0). Set it, to 5000 for example: when the network ' +
   'breaks, all of them may hang for a quarter of an hour, and the locks with them.';
+
+const UNREACHED =
+  'PostgreSQL cannot be listened to at the address that is given as listen. Waiters look for their turn every 300 ms until it can:';
 
 const DEAF =
   'PostgreSQL accepts LISTEN and delivers nothing, as behind pgbouncer in transaction mode. Waiters look for their turn every 300 ms; ' +

@@ -12,14 +12,14 @@ const CLOCK = '(extract(epoch FROM clock_timestamp()) * 1000000)::bigint';
 export const BATCH = 1_000;
 
 /**
- * The operations of the PostgreSQL store: what the scripts of the Redis store do, one function each. Every one may run twice and
- * answers the second time as it did the first. `SCHEMA` stands for the schema.
+ * The operations of the PostgreSQL store: what the scripts of the Redis store do, one function each. Every one may run twice, and
+ * all but `force_release`, which nothing repeats, answer the second time as they did the first. `SCHEMA` stands for the schema.
  *
  * The table `lease` has a row per key, which stays when the lock is free: owner, fence (the last one), ttl_ms (the longest
  * asked for), since, holder, ends (of the lease or of the reservation; in the past where the lock is free), holds and
  * processes (side by side, one of each per hold), turn (the place that the lock is reserved for), queue (places, first
  * come first), polling (those of them that look for their turn by themselves: that nobody hears their message does not mean that they are
- * gone) and queue_ends. A place is called `<process>:<name>`. Lists are NULL where they are empty.
+ * gone) and queue_ends. A place is called `<process>:<name>`. Lists of holds and places are NULL where they are empty.
  *
  * Each operation locks the row of its key, and then reads the clock and the done marks in statements of their own, which see
  * what was committed while it waited. Where the isolation level of a session is higher than READ COMMITTED they see

@@ -27,6 +27,8 @@ export interface ListenerContext {
   changed(): void;
   /** The server accepts the subscription and delivers nothing. */
   deaf(): void;
+  /** The connection was not made, or ended. */
+  failed(error: Error): void;
 }
 
 /**
@@ -81,8 +83,10 @@ export class Listener {
           pauseMs = PAUSE_MS.deaf;
           this.#context.deaf();
         }
-      } catch {
-        // The commands fail as well where the database is away, and report it.
+      } catch (error) {
+        if (!this.#closing.signal.aborted) {
+          this.#context.failed(error as Error);
+        }
       }
       this.#end();
       tried();

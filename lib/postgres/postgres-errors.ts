@@ -28,7 +28,8 @@ function stateOf(error: Error): string | undefined {
 
 /** Whether the server answered, and its connection can be used again. */
 export function isRefusal(error: Error): boolean {
-  return stateOf(error) !== undefined && 'severity' in error && error.severity === 'ERROR';
+  const state = stateOf(error);
+  return state !== undefined && !ENDED.test(state);
 }
 
 /** Whether the statement may be sent again at once. */

@@ -1,7 +1,7 @@
 import { isRefusal, NotSent, StatementTimeout } from './postgres-errors.js';
 import type { PoolState, PostgresClient, PostgresPool, Row } from './postgres-pool.js';
 
-/** For how long a connection waits for a reply that nobody else waits for any more, in milliseconds. */
+/** For how long a connection waits for a reply in all, whether or not somebody still waits for it, in milliseconds. */
 const PATIENCE_MS = 1_000;
 
 /** Runs one statement on a connection of a pool, outside of any transaction; rejects with what went wrong. */
@@ -17,8 +17,9 @@ export function runStatement(
 }
 
 /**
- * A statement on its way. The time limit covers the wait for a connection. After it, the connection waits for its reply a while
- * longer: a slow server is not a dead one, and a new connection would make it slower. One that stays silent is ended.
+ * A statement on its way. The time limit covers the wait for a connection. Where that is
+ * less than a second, the connection waits for its reply until then: a slow server is not a dead one, and a new connection would
+ * make it slower. One that stays silent is ended.
  */
 class Statement {
   readonly #pool: PostgresPool & PoolState;

@@ -1,60 +1,105 @@
-import { EventEmitter } from 'node:events';
-import { stat } from 'node:fs';
-import { Listener, type ListeningClient } from '../../lib/postgres/listener';
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { Pool, PoolClient } from 'pg';
+import { PostgresLockStore } from '../../lib/postgres/postgres-lock-store';
+import { PostgresServer } from '../support/postgres-server';
 import { until } from '../support/until';
 
-/** A connection on which everything is answered at once. */
-class Client extends EventEmitter {
-  connect = (): Promise<unknown> => Promise.resolve();
-  query = (): Promise<unknown> => Promise.resolve();
-  end = (): Promise<unknown> => Promise.resolve(this.emit('end'));
+let server: PostgresServer;
+let store: PostgresLockStore;
+let warnings: string[];
+
+beforeAll(async () => {
+  server = await PostgresServer.start();
+  await new PostgresLockStore(server.pool()).ensureSchema();
+});
+beforeEach(() => {
+  warnings = [];
+});
+afterEach(() => store.close());
+afterAll(() => server.stop());
+
+function open(pool: Pool, options: ConstructorParameters<typeof PostgresLockStore>[1] = {}): Promise<void> {
+  store = new PostgresLockStore(pool, options);
+  return store.open({ prefix: 'lock', warn: (message) => message.includes('fsync') || warnings.push(message) });
 }
 
-let clients: Client[];
-let deaf: number;
-let listener: Listener;
-
-/** `sent` is called with the connection on which a message should arrive, for each that was sent. */
-function listen(sent: (client: Client, payload: string) => void): Promise<void> {
-  clients = [];
-  deaf = 0;
-  listener = new Listener('host:1:abcdef01', 'presence', {
-    connect() {
-      const client = new Client();
-      clients.push(client);
-      return client as unknown as ListeningClient;
-    },
-    notify: async (_channel, payload) => sent(clients.at(-1) as Client, payload),
-    message: () => undefined,
-    changed: () => undefined,
-    deaf: () => deaf++,
+/** A pool that lets `around` send each message to a listener, and calls `sent` when the server has it. */
+function messenger(around: (send: () => void) => void, sent: () => void = () => undefined): Pool {
+  const pool = server.pool();
+  pool.on('acquire', (client: PoolClient & { patched?: boolean }) => {
+    if (!client.patched) {
+      client.patched = true;
+      const query = client.query.bind(client) as (...args: unknown[]) => unknown;
+      Object.assign(client, {
+        query(text: string, values: unknown, answered: (...reply: unknown[]) => void) {
+          const isMessage = text.includes('pg_notify(');
+          const tell = (...reply: unknown[]): void => {
+            answered(...reply);
+            if (isMessage) {
+              sent();
+            }
+          };
+          (isMessage ? around : (send: () => void): void => send())(() => query(text, values, tell));
+        },
+      });
+    }
   });
-  return listener.open();
+  return pool;
 }
 
-afterEach(() => listener.close());
+const listeners = async (): Promise<number> =>
+  (await server.query(`SELECT FROM pg_locks WHERE locktype = 'advisory' AND mode = 'ShareLock' AND granted`)).length;
 
-test('a connection that ends before its first message is made anew, and is not taken for one that delivers nothing', async () => {
-  await listen((client, payload) => (clients.length === 1 ? client.emit('end') : client.emit('notification', { payload })));
-  await until('that it hears', () => listener.acknowledged, 1_000);
-  expect(deaf).toBe(0);
+test('a connection that ends before its first message is made anew at once, and is not taken for one that delivers nothing', async () => {
+  let messages = 0;
+  await open(
+    messenger((send) => {
+      if (messages++ === 0) {
+        void server.terminateBackends(`query LIKE 'LISTEN%'`).then(send);
+      } else {
+        send();
+      }
+    }),
+  );
+  await until('that it hears', async () => (await listeners()) === 1, 5_000);
+  expect({ messages, warnings }).toEqual({ messages: 2, warnings: [] });
 });
 
-test('a listener that was closed before its first message is not taken for one that hears nothing', async () => {
-  await listen(() => listener.close());
-  expect(clients).toHaveLength(1);
-  expect(deaf).toBe(0);
+test('a store that is closed before its first message warns of nothing', async () => {
+  await open(
+    messenger((send) => {
+      void store.close().then(send);
+    }),
+  );
+  expect(warnings).toEqual([]);
+  expect(await listeners()).toBe(0);
 });
 
-test('a first message that lay unread while the process was blocked was heard', async () => {
-  await listen((client, payload) => {
-    setImmediate(() => {
-      // Stands for what the socket has.
-      stat('.', () => client.emit('notification', { payload }));
-      const over = performance.now() + 2_100;
-      while (performance.now() < over);
-    });
-  });
-  expect(listener.acknowledged).toBe(true);
-  expect(deaf).toBe(0);
+test('a first message that lies unread while the process is blocked is heard', async () => {
+  const block = async (): Promise<void> => {
+    // The listener waits for it by now, and nothing else was read.
+    for (let turn = 0; turn < 50; turn++) {
+      await undefined;
+    }
+    const over = performance.now() + 2_100;
+    while (performance.now() < over);
+  };
+  await open(
+    messenger(
+      (send) => send(),
+      () => void block(),
+    ),
+  );
+  expect(await listeners()).toBe(1);
+  expect(warnings).toEqual([]);
+});
+
+test('an address of its own that cannot be reached is warned of once, and the locks work all the same', async () => {
+  await open(server.pool(), { listen: server.url.replace(/postgres$/, 'nowhere') });
+  await until('a warning', () => warnings.length > 0);
+  // It is tried again meanwhile.
+  await sleep(500);
+  expect(warnings).toEqual([expect.stringMatching(/address that is given as listen.*every 300 ms.*"nowhere" does not exist/)]);
+  const hold = { key: 'k', owner: 'o', id: 'i', fence: 0, ttlMs: 1_000, by: 'test' };
+  expect(await store.acquire(hold)).toMatchObject({ fence: expect.any(Number) as number });
 });
