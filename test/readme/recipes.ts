@@ -21,7 +21,7 @@ interface PrismaClient {
 
 export class Jobs {
   @Cron(CronExpression.EVERY_DAY_AT_1AM)
-  @DistributedLock({ key: 'job:report', onBusy: 'skip', minHold: '1m' })
+  @DistributedLock({ key: 'job:report', onBusy: 'skip', minHold: '30s' })
   async report(): Promise<void> {
     await Promise.resolve();
   }
