@@ -25,6 +25,8 @@ export interface StoreServers {
 export interface StorePlace {
   /** A store on the same locks as the others: another process, as far as the store knows. */
   connect(): Promise<LockStore>;
+  /** On how many keys callers may wait at the same time, where that is fewer than 5,000: each looks for its turn every 300 ms. */
+  readonly manyKeys?: number;
   /** Undefined for a store that lives in this process. */
   readonly servers?: StoreServers;
   stop(): Promise<void>;
@@ -123,6 +125,7 @@ function postgresPlace(pools: PostgresPool | PostgresPool[], server?: PostgresSe
       stores.push(store);
       return store;
     },
+    manyKeys: 300,
     ...(server && { servers: postgresServers(server) }),
     async stop() {
       await Promise.all(stores.map((store) => store.close()));
