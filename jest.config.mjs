@@ -14,5 +14,6 @@ export default {
   testTimeout: 20_000,
   // One at a time: tests of time do not share the machine with tests of packages.
   maxWorkers: 1,
+  testSequencer: '<rootDir>/test/sequencer.mjs',
   reporters: ['default', '<rootDir>/test/summary-reporter.mjs'],
 };

@@ -24,8 +24,8 @@ describe.each(Object.entries(STORES))('the %s store', (_name, { start, keepsOrde
     ...SUITES,
     ...(!isBrief && LONG_SUITES),
     ...(keepsOrder && SUITES_OF_ORDER),
-    ...(keepsOrder && !isBrief && LONG_SUITES_OF_ORDER),
     ...(hasServers && SUITES_OF_SERVERS),
+    ...(keepsOrder && !isBrief && LONG_SUITES_OF_ORDER),
   };
   describe.each(Object.entries(suites))('%s', (_suite, suite) => suite(() => place));
 });
