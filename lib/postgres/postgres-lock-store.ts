@@ -1,5 +1,3 @@
-import { randomUUID } from 'node:crypto';
-import { hostname } from 'node:os';
 import { parseDuration, type Duration } from '../core/duration.js';
 import { LockStoreError } from '../core/errors.js';
 import type {
@@ -15,6 +13,7 @@ import type {
 } from '../core/lock-store.js';
 import { tooManyHolds } from '../core/most-holds.js';
 import { checkPrefix } from '../core/prefix.js';
+import { processName } from '../core/process-name.js';
 import { Database } from './database.js';
 import { databaseOf, PostgresKeys } from './postgres-keys.js';
 import { checkOptions, checkPools, type PostgresLockStoreOptions } from './postgres-lock-store.options.js';
@@ -37,7 +36,7 @@ export class PostgresLockStore implements LockStore, Turns {
   readonly expires = true;
   readonly turns: Turns = this;
   /** Which store instance this is; shows where it runs. */
-  readonly #process = `${hostname().replace(/[^\w.-]/g, '_')}:${process.pid}:${randomUUID().slice(0, 8)}`;
+  readonly #process = processName();
   readonly #databases: readonly Database[];
   readonly #wakeups = new Wakeups((row) => this.#keys.key(row));
   #keys = new PostgresKeys('lock');

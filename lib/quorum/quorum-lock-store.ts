@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { LockConfigurationError } from '../core/errors.js';
 import type { AcquireReply, ForcedListener, HoldRecord, LockStore, OpenOptions, StoredLock } from '../core/lock-store.js';
 import { checkPrefix } from '../core/prefix.js';
-import { processName } from '../redis/process-name.js';
+import { processName } from '../core/process-name.js';
 import type { RedisSource } from '../redis/redis-client.js';
 import { RedisKeys } from '../redis/redis-keys.js';
 import { readStored } from '../redis/replies.js';

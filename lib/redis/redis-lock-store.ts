@@ -13,7 +13,7 @@ import type {
 } from '../core/lock-store.js';
 import { tooManyHolds } from '../core/most-holds.js';
 import { checkPrefix } from '../core/prefix.js';
-import { processName } from './process-name.js';
+import { processName } from '../core/process-name.js';
 import { checkSource, isClient, type RedisSource } from './redis-client.js';
 import { RedisConnection } from './redis-connection.js';
 import { checkMinReplicas, type RedisLockStoreOptions } from './redis-lock-store.options.js';
