@@ -2,6 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { Clock } from './clock.js';
 import { isLockError, LockStoreError, type LockError } from './errors.js';
 import type { Hold } from './hold.js';
+import { commandLimit } from './lease.js';
 import type { HoldRecord, LockStore, Place } from './lock-store.js';
 
 /** The longest pause before a failed release is sent again, and the longest time for the last ones, in milliseconds. */
@@ -25,8 +26,13 @@ export class BackgroundReleases {
   }
 
   /** Tries until the store answers, or the lease that it could have granted is over; longer where others may keep the lock alive. */
-  abandon({ key, owner, id, fence, ttlMs, by, shared }: Hold): void {
-    this.#run(this.#release({ key, owner, id, fence, ttlMs, by }, shared ? Math.max(ttlMs, SHARED_MS) : ttlMs));
+  abandon({ key, owner, id, fence, ttlMs, leaseMs, lingering, by, shared }: Hold): void {
+    this.#run(
+      this.#release(
+        { key, owner, id, fence, ttlMs, limitMs: commandLimit(leaseMs), lingering, by },
+        shared ? Math.max(ttlMs, SHARED_MS) : ttlMs,
+      ),
+    );
   }
 
   /** Gives up a place. One that stays because nobody answers comes to its turn later, and is then given up. */

@@ -71,7 +71,7 @@ export class Contender {
           unknown = false;
           line?.granted(passed !== undefined);
           if (result.outcome === 'granted' && !gaveUp) {
-            this.#holds.start(hold, result.sentAt, entry, line);
+            this.#holds.start(hold, result.sent, entry, line);
             return;
           }
           this.#releases.abandon(hold);
@@ -126,7 +126,7 @@ export class Contender {
     }
     // A call that does not wait does not queue, and takes nobody's turn.
     const place = line && entry.call.waitMs > 0 ? this.#queue.placeIn(line) : undefined;
-    return attempt(this.#store, hold, this.#clock, place);
+    return attempt(this.#store, hold, this.#clock, entry.answerBy, place);
   }
 
   /** Waits until told of the turn, or until the next look; `timedOut` where the caller's time is up. */

@@ -3,6 +3,7 @@ import type { Call } from './call.js';
 import type { Clock } from './clock.js';
 import type { LockNotAcquiredError, NotAcquiredReason } from './errors.js';
 import type { Hold } from './hold.js';
+import { commandLimit } from './lease.js';
 import type { LockFrame } from './lock-frame.js';
 import type { Busy } from './lock-store.js';
 import { notAcquired } from './not-acquired.js';
@@ -15,6 +16,8 @@ export class Entry {
   /** Host, process id and, where it is known, `Class.method`. */
   readonly by: string;
   readonly giveUpAt: number;
+  /** When the last attempt has to be answered, whichever of the keys it is for. */
+  readonly answerBy: number;
   /** What it acquired itself, and did not find held by an enclosing call. */
   readonly obtained: Hold[] = [];
   /** The key that it last had to wait for. */
@@ -30,6 +33,7 @@ export class Entry {
     this.#clock = clock;
     this.#startedAt = clock.monotonic();
     this.giveUpAt = this.#startedAt + call.waitMs;
+    this.answerBy = this.giveUpAt + commandLimit(call.ttlMs);
   }
 
   /** Made when the first key is acquired anew; a re-entry needs none. */

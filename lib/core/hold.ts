@@ -1,7 +1,8 @@
 import { randomUUID } from 'node:crypto';
+import type { Clock } from './clock.js';
 import { isAncestor } from './context.js';
-import type { LockLostError } from './errors.js';
-import { leaseDeadline } from './lease.js';
+import { LockLostError } from './errors.js';
+import { commandLimit, leaseDeadline, ttlUntil, wallDeadline, type Moment } from './lease.js';
 import type { LockFrame } from './lock-frame.js';
 import type { LossCause } from './loss.js';
 import type { HoldRecord } from './lock-store.js';
@@ -9,8 +10,8 @@ import type { Waiter, WaitingLine } from './waiter.js';
 
 /** What a hold tells of itself to the locks it belongs to. */
 export interface HoldKeeper {
-  /** The clock that decides about leases, in milliseconds. */
-  now(): number;
+  /** The clocks that decide about leases. */
+  readonly clock: Clock;
   /** Ends a hold whose lease is no longer to be trusted, and answers the error its callers get. */
   lose(hold: Hold, cause: LossCause): LockLostError;
   /** Gives the lock back; the last frame has left. */
@@ -34,14 +35,21 @@ export class Hold implements HoldRecord {
   id: string = randomUUID();
   fence: number;
   ttlMs: number;
+  /** The lease that was granted last, in milliseconds; a nested call may have asked for more since. */
+  leaseMs: number;
+  limitMs: number;
   acquiredAt = 0;
   /** The moment from which the lease is not trusted any more. */
   deadline = 0;
+  /** The same by the wall clock, which runs on while the machine sleeps. */
+  wallDeadline = 0;
   /** When the next renewal is due; `Infinity` for a fixed lease. */
   renewAt = Infinity;
   renewing = false;
   /** Whether its code has ended, and `minHold` keeps it. */
   lingering = false;
+  /** Whether a renewal found that the store no longer has it. */
+  gone = false;
   /** Whether `maxHold` is over and the code was told. */
   overdue = false;
   /** When renewal stops and the code is told. */
@@ -61,6 +69,8 @@ export class Hold implements HoldRecord {
     this.owner = owner;
     this.by = by;
     this.ttlMs = ttlMs;
+    this.leaseMs = ttlMs;
+    this.limitMs = commandLimit(ttlMs);
     this.joined = joinedFence !== undefined;
     this.shared = this.joined;
     this.fence = joinedFence ?? 0;
@@ -71,19 +81,54 @@ export class Hold implements HoldRecord {
     return this.#stack;
   }
 
-  /** The store confirmed a lease of `ttlMs` that was asked for at `sentAt`; a deadline never moves back. */
-  extend(sentAt: number, ttlMs: number): void {
-    this.deadline = Math.max(this.deadline, leaseDeadline(sentAt, ttlMs));
+  /** The store confirmed a lease of `ttlMs` that was asked for at `sent`; a deadline never moves back. */
+  extend(sent: Moment, ttlMs: number): void {
+    const deadline = leaseDeadline(sent.monotonic, ttlMs);
+    if (deadline > this.deadline) {
+      this.deadline = deadline;
+      this.leaseMs = ttlMs;
+      this.limitMs = commandLimit(ttlMs);
+    }
+    this.wallDeadline = wallDeadline(sent, this.deadline);
+  }
+
+  /** The lease that ends with `minHold`, in milliseconds. */
+  lingerMs(now: number): number {
+    return ttlUntil(Math.max(0, this.minHoldAt - now));
+  }
+
+  /** The store no longer has it: nothing is trusted from here on. */
+  distrust(): void {
+    this.gone = true;
+    this.deadline = -Infinity;
   }
 
   /** Whether the lease can be trusted at this moment; has no side effect. */
   isLive(): boolean {
-    return !this.ended && this.keeper.now() < this.deadline;
+    return !this.ended && this.remainingMs() > 0;
+  }
+
+  /** For how long the lease can be trusted; negative where it cannot. */
+  remainingMs(): number {
+    const { clock } = this.keeper;
+    return Math.min(this.deadline - clock.monotonic(), this.wallDeadline - clock.wall());
   }
 
   /** The error of a lost lease; also tells everybody if the clock knows first. */
   loss(): LockLostError | undefined {
-    return this.ended || this.isLive() ? this.lost : this.keeper.lose(this, 'expired');
+    return this.ended || this.keeper.clock.monotonic() < this.deadline ? this.lost : this.keeper.lose(this, 'expired');
+  }
+
+  /** Why a lease that is not lost cannot be trusted now: the wall clock is past its end, so the machine may have slept. */
+  doubt(): LockLostError | undefined {
+    return this.ended || this.keeper.clock.wall() < this.wallDeadline
+      ? undefined
+      : new LockLostError(
+          `Lock "${this.key}" cannot be trusted at this moment: the wall clock went past the end of its lease, so the machine slept, or its ` +
+            'clock was set. Repeat the call; lock.isHeld() is true again once the store has confirmed the lease.',
+          this.key,
+          'expired',
+        );
   }
 
   /** Whether the call may enter now. */

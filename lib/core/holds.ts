@@ -8,14 +8,14 @@ import type { Line } from './line.js';
 import type { LocalQueue } from './local-queue.js';
 import type { LockStore } from './lock-store.js';
 import { lossOf, type LossCause } from './loss.js';
-import { ttlUntil } from './lease.js';
-import { Renewer } from './renewer.js';
+import type { Moment } from './lease.js';
+import { Renewer, renewalOf } from './renewer.js';
 import type { Reporter } from './reporter.js';
 
 /** The holds of this process in one store, from the grant to the end. */
 export class Holds implements HoldKeeper {
   readonly #store: LockStore;
-  readonly #clock: Clock;
+  readonly clock: Clock;
   readonly #queue: LocalQueue;
   readonly #reporter: Reporter;
   readonly #renewer: Renewer;
@@ -27,29 +27,25 @@ export class Holds implements HoldKeeper {
 
   constructor(store: LockStore, clock: Clock, queue: LocalQueue, releases: BackgroundReleases, reporter: Reporter) {
     this.#store = store;
-    this.#clock = clock;
+    this.clock = clock;
     this.#queue = queue;
     this.#releases = releases;
     this.#reporter = reporter;
     this.#renewer = new Renewer(
       store,
       clock,
-      (hold, cause) => this.lose(hold, cause),
+      (hold) => void this.lose(hold, 'expired'),
       (hold, error) => reporter.storeUnavailable(hold, asLockError(error, hold.key)),
     );
     store.onForced((key, fence) => this.#force(key, fence));
   }
 
-  now(): number {
-    return this.#clock.monotonic();
-  }
-
-  /** A hold was granted to a call, on an attempt sent at `sentAt`. */
-  start(hold: Hold, sentAt: number, entry: Entry, line: Line | undefined): void {
+  /** A hold was granted to a call, on an attempt that was sent at `sent`. */
+  start(hold: Hold, sent: Moment, entry: Entry, line: Line | undefined): void {
     const { renew, maxHoldMs } = entry.call;
     const { expires } = this.#store;
-    hold.acquiredAt = this.now();
-    hold.extend(sentAt, expires ? hold.ttlMs : Infinity);
+    hold.acquiredAt = this.#now();
+    hold.extend(sent, expires ? hold.ttlMs : Infinity);
     hold.enter(entry.frame);
     entry.obtained.push(hold);
     this.#running.add(hold);
@@ -64,7 +60,7 @@ export class Holds implements HoldKeeper {
 
   /** The call has all its locks: from here on `maxHold` and `minHold` count. */
   limit({ call, obtained }: Entry): void {
-    const now = this.now();
+    const now = this.#now();
     for (const hold of obtained) {
       hold.minHoldAt = now + call.minHoldMs;
       hold.maxHoldAt = now + call.maxHoldMs;
@@ -82,10 +78,10 @@ export class Holds implements HoldKeeper {
     if (hold.lost) {
       return hold.lost;
     }
-    const loss = lossOf(hold, hold.overdue && cause === 'expired' ? 'maxHold' : cause, this.now());
+    const loss = lossOf(hold, cause === 'expired' ? whyExpired(hold) : cause, this.#now());
     this.#forget(hold);
     hold.lost = loss;
-    this.#reporter.lost(hold, this.now() - hold.acquiredAt, loss.reason);
+    this.#reporter.lost(hold, this.#now() - hold.acquiredAt, loss.reason);
     for (const frame of [...hold.frames]) {
       frame.tell(loss);
     }
@@ -97,19 +93,15 @@ export class Holds implements HoldKeeper {
 
   /** Gives the lock back, or keeps it until `minHold` is over. */
   async finish(hold: Hold): Promise<void> {
-    const lingerMs = hold.minHoldAt - this.now();
+    const lingerMs = hold.minHoldAt - this.#now();
     if (lingerMs <= 0) {
       return this.#release(hold);
     }
     this.#lingering.set(hold, setTimeout(() => void this.#release(hold), lingerMs).unref());
     hold.lingering = true;
-    hold.renewAt = Infinity;
-    if (hold.minHoldAt > hold.deadline) {
-      // One renewal covers the rest, so that the lock stays taken even if this process ends.
-      hold.ttlMs = ttlUntil(lingerMs);
-      hold.renewAt = this.now();
-      this.#renewer.hasten(hold);
-    }
+    // One renewal makes the lease end with `minHold`, so that the lock stays taken that long, and no longer, if this process ends.
+    hold.renewAt = this.#now();
+    this.#renewer.hasten(hold);
   }
 
   /** Ends everything: running code is told, its locks are given back, and a `minHold` is left to run out. */
@@ -123,16 +115,15 @@ export class Holds implements HoldKeeper {
   /** Leaves a lock taken for the rest of its `minHold`, with nobody to renew it. */
   async #keep(hold: Hold): Promise<void> {
     this.#forget(hold);
-    if (hold.deadline < hold.minHoldAt) {
-      hold.ttlMs = ttlUntil(hold.minHoldAt - this.now());
-      await this.#store.renew([hold]).catch((error: unknown) => this.#reporter.storeUnavailable(hold, asLockError(error, hold.key)));
-    }
+    await this.#store
+      .renew([renewalOf(hold, this.#now())])
+      .catch((error: unknown) => this.#reporter.storeUnavailable(hold, asLockError(error, hold.key)));
   }
 
   async #interrupt(hold: Hold): Promise<void> {
     this.#forget(hold);
-    hold.lost = lossOf(hold, 'shutdown', this.now());
-    this.#reporter.lost(hold, this.now() - hold.acquiredAt, 'shutdown');
+    hold.lost = lossOf(hold, 'shutdown', this.#now());
+    this.#reporter.lost(hold, this.#now() - hold.acquiredAt, 'shutdown');
     for (const frame of [...hold.frames]) {
       frame.tell(hold.lost);
     }
@@ -152,8 +143,9 @@ export class Holds implements HoldKeeper {
     this.#releasing.begin();
     const handedOn = hold.joined ? undefined : this.#queue.handOn(hold);
     try {
-      if (await (handedOn ?? this.#store.release(hold))) {
-        this.#reporter.released(hold, this.now() - hold.acquiredAt);
+      // The lease of one that lingers ends with `minHold`, perhaps a moment before its release.
+      if ((await (handedOn ?? this.#store.release(hold))) || hold.lingering) {
+        this.#reporter.released(hold, this.#now() - hold.acquiredAt);
       } else {
         // Somebody deleted the lock, and the code ended before a renewal could tell.
         this.#lateLoss(hold);
@@ -170,8 +162,8 @@ export class Holds implements HoldKeeper {
   }
 
   #lateLoss(hold: Hold): void {
-    hold.lost = lossOf(hold, 'gone', this.now());
-    this.#reporter.lost(hold, this.now() - hold.acquiredAt, 'expired');
+    hold.lost = lossOf(hold, 'gone', this.#now());
+    this.#reporter.lost(hold, this.#now() - hold.acquiredAt, 'expired');
   }
 
   #force(key: string, fence: number): void {
@@ -195,4 +187,12 @@ export class Holds implements HoldKeeper {
       this.#queue.pass(hold.key);
     }
   }
+
+  #now(): number {
+    return this.clock.monotonic();
+  }
+}
+
+function whyExpired({ gone, overdue }: Hold): LossCause {
+  return gone ? 'gone' : overdue ? 'maxHold' : 'expired';
 }

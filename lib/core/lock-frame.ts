@@ -81,7 +81,7 @@ export class LockFrame implements Lock {
   }
 
   assertHeld(): void {
-    const loss = this.loss();
+    const loss = this.loss() ?? this.doubt();
     if (loss) {
       throw loss;
     }
@@ -91,7 +91,7 @@ export class LockFrame implements Lock {
     if (!this.isHeld()) {
       return 0;
     }
-    return Math.min(...this.holds.map((hold) => hold.deadline - hold.keeper.now()));
+    return Math.min(...this.holds.map((hold) => hold.remainingMs()));
   }
 
   /** Why the lock is not held any more; undefined while it is. */
@@ -105,6 +105,17 @@ export class LockFrame implements Lock {
       this.keys[0] ?? '',
       'released',
     );
+  }
+
+  /** Why the lock cannot be trusted now, though it is not lost. */
+  doubt(): LockLostError | undefined {
+    for (const hold of this.holds) {
+      const doubt = hold.doubt();
+      if (doubt) {
+        return doubt;
+      }
+    }
+    return undefined;
   }
 
   run<T>(fn: () => T): T {

@@ -11,6 +11,10 @@ export interface HoldRecord {
   readonly fence: number;
   /** The lease asked for, in milliseconds. */
   readonly ttlMs: number;
+  /** How long the store may take to answer, in milliseconds; it rejects with a `LockStoreError` after that. Default: as `limitOf`. */
+  readonly limitMs?: number;
+  /** Whether its code has ended: a renewal may then shorten the lease to `ttlMs`, unless other holds are in the lock. Default: `false`. */
+  readonly lingering?: boolean;
   /** Host, process id and, where it is known, `Class.method`. */
   readonly by: string;
 }
@@ -116,7 +120,10 @@ export interface LockStore {
    * Rejects with a `LockConfigurationError` where 1,000 other holds are in, so that a ticket cannot fill a store.
    */
   join(hold: HoldRecord): Promise<boolean>;
-  /** Sets each lease to at least `ttlMs` from now; false for each whose lock is gone, undefined where it is unknown. Never creates or shortens one. */
+  /**
+   * Sets each lease to at least `ttlMs` from now, or to just that for one that lingers; false for each whose lock is gone, undefined
+   * where it is unknown. Never creates a lock.
+   */
   renew(holds: readonly HoldRecord[]): Promise<(boolean | undefined)[]>;
   /** Takes the hold out, and frees the lock with the last one; false where the hold was no longer in. */
   release(hold: HoldRecord): Promise<boolean>;

@@ -112,7 +112,7 @@ export class Locks {
     try {
       for (let at = 0; at < frame.keys.length; at++) {
         frame.holds.push(await this.#enterOne(frame.keys[at] as string, entry));
-        const lost = at > 0 ? frame.holds.find((hold) => hold.loss()) : undefined;
+        const lost = at > 0 ? frame.holds.find((hold) => !hold.isLive()) : undefined;
         if (lost) {
           await startOver(lost, entry);
           at = -1;
@@ -121,7 +121,8 @@ export class Locks {
       this.#holds.limit(entry);
     } catch (error) {
       gaveUp = error instanceof LockNotAcquiredError ? error.reason : undefined;
-      await frame.leave();
+      // What was taken is given back without the caller, whose time is up: the store may be slow.
+      void frame.leave();
       throw error;
     } finally {
       if (entry.waitedFor !== undefined) {
@@ -167,7 +168,7 @@ export class Locks {
     for (let at = liveParent(frame); at; at = liveParent(at)) {
       const hold = at.holdOf(key);
       if (hold?.keeper === this.#holds) {
-        const loss = at.loss();
+        const loss = at.loss() ?? at.doubt();
         if (loss) {
           throw loss;
         }
@@ -217,11 +218,11 @@ export class Locks {
   }
 }
 
-/** Losing one lock while the next was waited for: all are held together, or none is. */
+/** One lock is not to be trusted any more when the next was had: all are held together, or none is. */
 async function startOver(lost: Hold, { frame, obtained }: Entry): Promise<void> {
   if (!obtained.includes(lost)) {
     // It is an enclosing call's lock, and that call has to hear of it.
-    throw lost.loss();
+    throw lost.loss() ?? lost.doubt();
   }
   obtained.length = 0;
   await Promise.all(frame.holds.splice(0).map((hold) => hold.leave(frame)));

@@ -34,7 +34,7 @@ function describeHolder(holder: Hold | Busy): { holder: LockHolder | undefined; 
   if (!('keeper' in holder)) {
     return { holder: holder.holder.by === '' ? undefined : holder.holder, remainingMs: holder.remainingMs };
   }
-  const now = holder.keeper.now();
+  const now = holder.keeper.clock.monotonic();
   return {
     holder: { by: holder.by, heldMs: Math.round(now - holder.acquiredAt) },
     remainingMs: holder.deadline - now,

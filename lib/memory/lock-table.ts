@@ -62,11 +62,14 @@ export class LockTable {
     return 'joined';
   }
 
-  /** Never creates and never shortens. */
+  /** Never creates a grant; shortens one only for a hold that lingers, where no others are in. */
   renew(hold: HoldRecord): boolean {
     const state = this.#stateOf(hold.key);
     if (!state?.grant || !state.holds(hold) || state.grant.fence !== hold.fence) {
       return false;
+    }
+    if (hold.lingering && state.grant.holds.size === 1) {
+      state.grant.endsAt = 0;
     }
     state.lengthen(state.grant, hold.ttlMs, this.#expires);
     return true;

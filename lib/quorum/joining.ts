@@ -17,7 +17,7 @@ const UNDONE_MS = 1;
 export async function joinAll(
   quorum: Quorum,
   names: RedisKeys,
-  { key, owner, id, fence, ttlMs }: Omit<HoldRecord, 'by'>,
+  { key, owner, id, fence, ttlMs }: Pick<HoldRecord, 'key' | 'owner' | 'id' | 'fence' | 'ttlMs'>,
   process: string,
   leave: (server: QuorumServer, doneMs: number) => void,
 ): Promise<boolean> {

@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { LockConfigurationError } from '../core/errors.js';
 import type { AcquireReply, ForcedListener, HoldRecord, LockStore, OpenOptions, StoredLock } from '../core/lock-store.js';
+import { limitOf } from '../core/lease.js';
 import { checkPrefix } from '../core/prefix.js';
 import { processName } from '../core/process-name.js';
 import type { RedisSource } from '../redis/redis-client.js';
@@ -111,7 +112,10 @@ export class QuorumLockStore implements LockStore {
   }
 
   async renew(holds: readonly HoldRecord[]): Promise<(boolean | undefined)[]> {
-    const renewals = holds.map(({ key, owner, id, fence, ttlMs }) => ({ key, owner, id, fence, ttlMs, grant: this.#grants.get(id) }));
+    const renewals = holds.map((hold) => {
+      const { key, owner, id, fence, ttlMs, lingering } = hold;
+      return { key, owner, id, fence, ttlMs, limitMs: limitOf(hold), lingering, grant: this.#grants.get(id) };
+    });
     const endsAt = performance.now();
     const quorum = await this.#open();
     const verdicts = await renewAll(quorum, this.#names, renewals);

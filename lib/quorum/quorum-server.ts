@@ -70,11 +70,7 @@ export class QuorumServer {
     this.#longestLeaseMs = longestLeaseMs;
     this.#listener = listener;
     this.wakeups = new Wakeups(source, false);
-    this.#connection = new RedisConnection(
-      source,
-      (address) => this.#ready(address),
-      (limitMs) => limitMs,
-    );
+    this.#connection = new RedisConnection(source, (address) => this.#ready(address));
   }
 
   /** What messages call it; no URL, which may hold a password. */

@@ -14,13 +14,21 @@ export interface Renewal {
   readonly id: string;
   readonly fence: number;
   readonly ttlMs: number;
+  readonly limitMs: number;
+  readonly lingering: boolean | undefined;
   readonly grant: Grant | undefined;
 }
 
 /** Renews in all servers, with one command for each; what a majority says of each hold, and undefined where there is none. */
 export async function renewAll(quorum: Quorum, names: RedisKeys, renewals: readonly Renewal[]): Promise<(boolean | undefined)[]> {
   const locks = renewals.map(({ key }) => names.lock(names.tag(key)));
-  const args = renewals.flatMap(({ owner, fence, id, ttlMs, grant }) => [owner, fence, grant?.vote ?? id, Math.ceil(ttlMs)]);
+  const args = renewals.flatMap(({ owner, fence, id, ttlMs, lingering, grant }) => [
+    owner,
+    fence,
+    grant?.vote ?? id,
+    Math.ceil(ttlMs),
+    lingering ? 1 : 0,
+  ]);
   const ttlMs = Math.min(...renewals.map((renewal) => renewal.ttlMs));
   const denied: (() => void)[] = [];
   let verdicts: (boolean | undefined)[] | undefined;

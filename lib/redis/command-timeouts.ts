@@ -3,13 +3,15 @@ import { AsyncResource } from 'node:async_hooks';
 /** A command that got no reply in time; whether it was carried out is unknown. */
 export class CommandTimeout extends Error {
   constructor(limitMs: number) {
-    super(`no reply within ${limitMs} ms`);
+    super(`no reply within ${Math.round(limitMs)} ms`);
   }
 }
 
 interface Pending {
   readonly sentAt: number;
   readonly limitMs: number;
+  /** When the limit began to count, which may have been with a command before. */
+  readonly since: number;
   readonly reject: (error: Error) => void;
 }
 
@@ -45,9 +47,10 @@ export class CommandTimeouts {
     return this.#pending.size > 0;
   }
 
-  bound<T>(command: Promise<T>, limitMs: number): Promise<T> {
+  /** Rejects with `CommandTimeout` where there is no answer within `limitMs`, counted from `since`. */
+  bound<T>(command: Promise<T>, limitMs: number, since = performance.now()): Promise<T> {
     return new Promise((resolve, reject) => {
-      const pending = { sentAt: performance.now(), limitMs, reject };
+      const pending = { sentAt: performance.now(), limitMs, since, reject };
       this.#pending.add(pending);
       this.#arm(pending.sentAt);
       command.then(
@@ -111,7 +114,7 @@ export class CommandTimeouts {
   #judge(): void {
     const now = performance.now();
     for (const pending of this.#pending) {
-      if (now - pending.sentAt >= pending.limitMs) {
+      if (now - pending.since >= pending.limitMs) {
         this.#pending.delete(pending);
         pending.reject(new CommandTimeout(pending.limitMs));
         if (this.#lastReplyAt < pending.sentAt) {

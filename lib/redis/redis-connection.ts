@@ -1,4 +1,5 @@
 import { LockConfigurationError, type LockError } from '../core/errors.js';
+import { LONGEST_COMMAND_MS } from '../core/lease.js';
 import { CommandTimeouts } from './command-timeouts.js';
 import { Cork } from './cork.js';
 import { addressOf, keepConnected, makeConnection, reconnect, type Connection, type RedisSource } from './redis-client.js';
@@ -16,8 +17,8 @@ const SENTINEL_WATCH = {
 } as const;
 /** For how long an error of a node explains why commands are not answered, in milliseconds: later attempts have errors of their own. */
 const NODE_ERROR_MS = 2_000;
-/** The longest time for a command that belongs to no lease. */
-const COMMAND_MS = 1_000;
+/** The time limit of a command that belongs to no lease. */
+export const COMMAND_MS = LONGEST_COMMAND_MS;
 
 /** The reply to a script, and how many replicas confirmed within how many ms that they have what it wrote. */
 export interface Replicated {
@@ -31,7 +32,6 @@ export class RedisConnection {
   readonly #source: RedisSource;
   /** Is told which server this connection has come to. */
   readonly #onReady: (address: string) => void;
-  readonly #limitOf: (ttlMs: number) => number;
   readonly #cork = new Cork();
   readonly #timeouts = new CommandTimeouts(() => this.#reconnect());
   #opening: Promise<Connection> | undefined;
@@ -43,20 +43,18 @@ export class RedisConnection {
   #wasReady = false;
   #closed = false;
 
-  /** `limitOf` is for how long a command may take that belongs to a lease of so many milliseconds. */
-  constructor(source: RedisSource, onReady: (address: string) => void = () => undefined, limitOf = quarterOf) {
+  constructor(source: RedisSource, onReady: (address: string) => void = () => undefined) {
     this.#source = source;
     this.#onReady = onReady;
-    this.#limitOf = limitOf;
   }
 
   get closed(): boolean {
     return this.#closed;
   }
 
-  /** Runs a script within min(ttl / 4, 1 s), or the limit that was set. */
-  run(script: Script, key: string, keys: readonly string[], args: readonly (string | number)[], ttlMs: number): Promise<unknown> {
-    return this.#run(script, key, keys, args, this.#limitOf(ttlMs), 0, 0);
+  /** Runs a script; rejects where there is no reply within `limitMs`. */
+  run(script: Script, key: string, keys: readonly string[], args: readonly (string | number)[], limitMs: number): Promise<unknown> {
+    return this.#run(script, key, keys, args, limitMs, 0, 0);
   }
 
   /**
@@ -68,10 +66,9 @@ export class RedisConnection {
     key: string,
     keys: readonly string[],
     args: readonly (string | number)[],
-    ttlMs: number,
+    limitMs: number,
     replicas: number,
   ): Promise<Replicated> {
-    const limitMs = this.#limitOf(ttlMs);
     // For WAIT, 0 is for ever.
     const withinMs = Math.max(1, Math.floor(limitMs / 2));
     const [reply, confirmed] = (await this.#run(script, key, keys, args, limitMs, replicas, withinMs)) as readonly unknown[];
@@ -145,13 +142,15 @@ export class RedisConnection {
       if (this.#timeouts.busy) {
         this.#cork.hold(connection.stream);
       }
+      const sentAt = performance.now();
       try {
-        return await this.#timeouts.bound(sendScript(connection, 'evalsha', script.sha, keys, args, replicas, withinMs), limitMs);
+        return await this.#timeouts.bound(sendScript(connection, 'evalsha', script.sha, keys, args, replicas, withinMs), limitMs, sentAt);
       } catch (error) {
         if (!(error instanceof Error && error.message.startsWith('NOSCRIPT'))) {
           throw error;
         }
-        return await this.#timeouts.bound(sendScript(connection, 'eval', script.source, keys, args, replicas, withinMs), limitMs);
+        // One limit for both: the caller asked once.
+        return await this.#timeouts.bound(sendScript(connection, 'eval', script.source, keys, args, replicas, withinMs), limitMs, sentAt);
       }
     } catch (error) {
       if (isDemoted(error)) {
@@ -220,8 +219,4 @@ export class RedisConnection {
   #nodeErrorOfLate(): Error | undefined {
     return this.#nodeError && performance.now() - this.#nodeError.at < NODE_ERROR_MS ? this.#nodeError.error : undefined;
   }
-}
-
-function quarterOf(ttlMs: number): number {
-  return Math.min(ttlMs / 4, COMMAND_MS);
 }

@@ -11,11 +11,12 @@ import type {
   TurnListener,
   Turns,
 } from '../core/lock-store.js';
+import { limitOf } from '../core/lease.js';
 import { tooManyHolds } from '../core/most-holds.js';
 import { checkPrefix } from '../core/prefix.js';
 import { processName } from '../core/process-name.js';
 import { checkSource, isClient, type RedisSource } from './redis-client.js';
-import { RedisConnection } from './redis-connection.js';
+import { COMMAND_MS, RedisConnection } from './redis-connection.js';
 import { checkMinReplicas, type RedisLockStoreOptions } from './redis-lock-store.options.js';
 import { RedisKeys } from './redis-keys.js';
 import { Replication, type Renewal } from './replication.js';
@@ -89,11 +90,12 @@ export class RedisLockStore implements LockStore, Turns {
   }
 
   async acquire(hold: HoldRecord, place?: Place): Promise<AcquireReply> {
-    const { key, owner, id, fence, ttlMs, by } = hold;
+    const record = this.#replication && copyOf(hold);
+    const { key, id } = hold;
     const tag = this.#keys.tag(key);
     const keys = [this.#keys.lock(tag), this.#keys.done(tag, id), this.#keys.queue(tag), this.#keys.fence(tag)];
-    const reply = this.#read(await this.#run(ACQUIRE, key, keys, this.#argsOf(hold, place), ttlMs), place);
-    return this.#replication ? this.#confirmed({ key, owner, id, fence, ttlMs, by }, reply, place) : reply;
+    const reply = this.#read(await this.#run(ACQUIRE, key, keys, this.#argsOf(hold, place), limitOf(hold)), place);
+    return record ? this.#confirmed(record, reply, place) : reply;
   }
 
   async pass(
@@ -103,7 +105,7 @@ export class RedisLockStore implements LockStore, Turns {
     mayPass: boolean,
   ): Promise<{ released: boolean; reply: AcquireReply | Promise<AcquireReply> }> {
     const { key, id } = hold;
-    const { owner, id: nextId, fence, ttlMs, by } = next;
+    const record = this.#replication && copyOf(next);
     const tag = this.#keys.tag(key);
     const keys = [
       this.#keys.lock(tag),
@@ -113,28 +115,29 @@ export class RedisLockStore implements LockStore, Turns {
       this.#keys.done(tag, id),
     ];
     const args = [...this.#argsOf(next, place), id, DONE_MS, mayPass ? 1 : 0];
-    const [answer, nextAnswer] = (await this.#run(PASS, key, keys, args, hold.ttlMs)) as readonly unknown[];
+    const [answer, nextAnswer] = (await this.#run(PASS, key, keys, args, limitOf(hold))) as readonly unknown[];
     const released = Number(answer) === 1;
     const reply = this.#read(nextAnswer, place);
-    return { released, reply: this.#replication ? this.#confirmed({ key, owner, id: nextId, fence, ttlMs, by }, reply, place) : reply };
+    return { released, reply: record ? this.#confirmed(record, reply, place) : reply };
   }
 
   async leave(key: string, name: string): Promise<void> {
     const tag = this.#keys.tag(key);
     const keys = [this.#keys.lock(tag), this.#keys.queue(tag)];
-    await this.#run(LEAVE, key, keys, [`${this.#process}:${name}`, this.#keys.wake(''), key], Infinity);
+    await this.#run(LEAVE, key, keys, [`${this.#process}:${name}`, this.#keys.wake(''), key], COMMAND_MS);
   }
 
   async join(hold: HoldRecord): Promise<boolean> {
-    const { key, owner, id, fence, ttlMs, by } = hold;
+    const record = copyOf(hold);
+    const { key, owner, id, fence, ttlMs } = record;
     const tag = this.#keys.tag(key);
     const keys = [this.#keys.lock(tag), this.#keys.done(tag, id)];
-    const reply = Number(await this.#run(JOIN, key, keys, [owner, fence, id, this.#process, Math.ceil(ttlMs)], ttlMs));
+    const reply = Number(await this.#run(JOIN, key, keys, [owner, fence, id, this.#process, Math.ceil(ttlMs)], limitOf(record)));
     if (reply === -1) {
       throw tooManyHolds(key);
     }
     if (reply === 1) {
-      await this.#replication?.confirm({ key, owner, id, fence, ttlMs, by });
+      await this.#replication?.confirm(record);
     }
     return reply === 1;
   }
@@ -147,8 +150,8 @@ export class RedisLockStore implements LockStore, Turns {
     if (this.#replication) {
       return this.#replication.renew(holds);
     }
-    const { keys, args, ttlMs } = this.#renewalOf(holds);
-    return readAnswers(await this.#run(RENEW, holds[0]?.key ?? '', keys, args, ttlMs));
+    const { keys, args, limitMs } = this.#renewalOf(holds);
+    return readAnswers(await this.#run(RENEW, holds[0]?.key ?? '', keys, args, limitMs));
   }
 
   release(hold: HoldRecord): Promise<boolean> {
@@ -157,14 +160,14 @@ export class RedisLockStore implements LockStore, Turns {
 
   async inspect(key: string): Promise<StoredLock | null> {
     const tag = this.#keys.tag(key);
-    return readStored(await this.#run(INSPECT, key, [this.#keys.lock(tag), this.#keys.queue(tag)], [], Infinity));
+    return readStored(await this.#run(INSPECT, key, [this.#keys.lock(tag), this.#keys.queue(tag)], [], COMMAND_MS));
   }
 
   async forceRelease(key: string, fence: number): Promise<boolean> {
     const tag = this.#keys.tag(key);
     const keys = [this.#keys.lock(tag), this.#keys.done(tag, randomUUID()), this.#keys.queue(tag)];
     const args = [fence, DONE_MS, this.#keys.wake(''), key];
-    return Number(await this.#run(FORCE_RELEASE, key, keys, args, Infinity)) === 1;
+    return Number(await this.#run(FORCE_RELEASE, key, keys, args, COMMAND_MS)) === 1;
   }
 
   onForced(listener: ForcedListener): void {
@@ -181,11 +184,11 @@ export class RedisLockStore implements LockStore, Turns {
     this.#replication?.close();
   }
 
-  #run(script: Script, key: string, keys: readonly string[], args: readonly (string | number)[], ttlMs: number): Promise<unknown> {
+  #run(script: Script, key: string, keys: readonly string[], args: readonly (string | number)[], limitMs: number): Promise<unknown> {
     if (!this.#wakeups.isOpen && !this.#connection.closed) {
       this.#subscribe();
     }
-    return this.#connection.run(script, key, keys, args, ttlMs);
+    return this.#connection.run(script, key, keys, args, limitMs);
   }
 
   #newReplication(): Replication | undefined {
@@ -212,15 +215,16 @@ export class RedisLockStore implements LockStore, Turns {
   #renewalOf(holds: readonly HoldRecord[]): Renewal {
     return {
       keys: holds.map((hold) => this.#keys.lock(this.#keys.tag(hold.key))),
-      args: holds.flatMap(({ owner, fence, id, ttlMs }) => [owner, fence, id, Math.ceil(ttlMs)]),
-      ttlMs: Math.min(...holds.map((hold) => hold.ttlMs)),
+      args: holds.flatMap(({ owner, fence, id, ttlMs, lingering }) => [owner, fence, id, Math.ceil(ttlMs), lingering ? 1 : 0]),
+      limitMs: Math.min(...holds.map(limitOf)),
     };
   }
 
-  async #release({ key, id, ttlMs }: HoldRecord, doneMs: number): Promise<boolean> {
+  async #release(hold: HoldRecord, doneMs: number): Promise<boolean> {
+    const { key, id } = hold;
     const tag = this.#keys.tag(key);
     const keys = [this.#keys.lock(tag), this.#keys.done(tag, id), this.#keys.queue(tag)];
-    return Number(await this.#run(RELEASE, key, keys, [id, doneMs, this.#keys.wake(''), key], ttlMs)) === 1;
+    return Number(await this.#run(RELEASE, key, keys, [id, doneMs, this.#keys.wake(''), key], limitOf(hold))) === 1;
   }
 
   /** What ACQUIRE is told of a hold and its place. */
@@ -273,4 +277,10 @@ export class RedisLockStore implements LockStore, Turns {
         'Waiters look for their turn every 300 ms, and a forced release is noticed at the next renewal.',
     );
   }
+}
+
+/** What core passes changes later; this does not. */
+function copyOf(hold: HoldRecord): HoldRecord {
+  const { key, owner, id, fence, ttlMs, by } = hold;
+  return { key, owner, id, fence, ttlMs, limitMs: limitOf(hold), by };
 }

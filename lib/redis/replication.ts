@@ -1,5 +1,6 @@
 import { AsyncResource } from 'node:async_hooks';
 import { LockStoreError } from '../core/errors.js';
+import { limitOf } from '../core/lease.js';
 import type { HoldRecord } from '../core/lock-store.js';
 import type { RedisSource } from './redis-client.js';
 import { RedisConnection } from './redis-connection.js';
@@ -9,11 +10,11 @@ import { RENEW } from './scripts.js';
 /** Grants that are confirmed in one command, as many as core renews in one. */
 const BATCH = 128;
 
-/** What the script `RENEW` is run with for some holds, and the shortest of their ttls. */
+/** What the script `RENEW` is run with for some holds, and the shortest of their time limits. */
 export interface Renewal {
   readonly keys: readonly string[];
   readonly args: readonly (string | number)[];
-  readonly ttlMs: number;
+  readonly limitMs: number;
 }
 
 /** What replication needs of its store. */
@@ -111,9 +112,9 @@ export class Replication {
   async #confirmAll(grants: readonly Grant[]): Promise<void> {
     const holds = grants.map(({ hold }) => hold);
     // The longest: whoever has a short lease is late by itself, and must not end the others' wait.
-    const ttlMs = Math.max(...holds.map((hold) => hold.ttlMs));
+    const limitMs = Math.max(...holds.map(limitOf));
     try {
-      const { held, missed } = await this.#renew(this.#grants, '', { ...this.#store.renewalOf(holds), ttlMs }, 'grant');
+      const { held, missed } = await this.#renew(this.#grants, '', { ...this.#store.renewalOf(holds), limitMs }, 'grant');
       grants.forEach(({ resolve, reject }, index) => {
         const failure = held[index] ? missed : gone();
         if (failure) {
@@ -132,10 +133,10 @@ export class Replication {
   async #renew(
     connection: RedisConnection,
     key: string,
-    { keys, args, ttlMs }: Renewal,
+    { keys, args, limitMs }: Renewal,
     what: string,
   ): Promise<{ held: boolean[]; missed: LockStoreError | undefined }> {
-    const { reply, confirmed, withinMs } = await connection.runOnReplicas(RENEW, key, keys, args, ttlMs, this.#minReplicas);
+    const { reply, confirmed, withinMs } = await connection.runOnReplicas(RENEW, key, keys, args, limitMs, this.#minReplicas);
     return {
       held: readAnswers(reply),
       missed: confirmed >= this.#minReplicas ? undefined : tooFew(what, confirmed, this.#minReplicas, withinMs),

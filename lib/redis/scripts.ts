@@ -187,9 +187,9 @@ return 1
 );
 
 /**
- * Sets each lease to at least its ttl from now.
+ * Sets each lease to at least its ttl from now; to just that for a hold that lingers, unless others are in.
  *
- * KEYS locks · ARGV for each: owner, fence, hold, ttl in ms
+ * KEYS locks · ARGV for each: owner, fence, hold, ttl in ms, 1 if it lingers or 0
  *
  * Reply for each: 1, or 0 where its lock is gone.
  */
@@ -198,7 +198,7 @@ export const RENEW = script(
   `
 local replies = {}
 for i, lock in ipairs(KEYS) do
-  local owner, fence, hold, ttl = ARGV[4 * i - 3], ARGV[4 * i - 2], 'hold:' .. ARGV[4 * i - 1], tonumber(ARGV[4 * i])
+  local owner, fence, hold, ttl, lingers = ARGV[5 * i - 4], ARGV[5 * i - 3], 'hold:' .. ARGV[5 * i - 2], tonumber(ARGV[5 * i - 1]), ARGV[5 * i]
   -- A foreign key under one name is that lock's loss, and no failure of the others.
   local held = redis.pcall('HMGET', lock, 'owner', 'fence', 'ttl', hold)
   if held.err and not string.find(held.err, '^WRONGTYPE') then
@@ -208,7 +208,7 @@ for i, lock in ipairs(KEYS) do
   if held[1] == owner and held[2] == fence and held[4] then
     replies[i] = 1
     -- Also where the lease is long enough: WAIT answers for what its connection has written.
-    redis.call('PEXPIRE', lock, math.max(redis.call('PTTL', lock), ttl))
+    redis.call('PEXPIRE', lock, lingers == '1' and redis.call('HLEN', lock) == 6 and ttl or math.max(redis.call('PTTL', lock), ttl))
     if ttl > tonumber(held[3]) then
       redis.call('HSET', lock, 'ttl', ttl)
     end

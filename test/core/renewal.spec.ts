@@ -1,6 +1,7 @@
 import { jest } from '@jest/globals';
 import type { Clock } from '../../lib/core/clock';
 import { LockStoreError } from '../../lib/core/errors';
+import type { Lock } from '../../lib/core/lock';
 import type { HoldRecord } from '../../lib/core/lock-store';
 import { leaseDeadline } from '../../lib/core/lease';
 import { MemoryLockStore } from '../../lib/memory/memory-lock-store';
@@ -162,12 +163,152 @@ test('leases that are nearly due go along: many need few commands', async () => 
   expect(store.batches.length).toBeLessThanOrEqual(12);
 });
 
-test('a lease does not follow the wall clock', async () => {
-  const lock = await makeLocks(store).acquire('k', { ttl: 60_000 });
-  jest.setSystemTime(Date.now() + 3_600_000);
+test('a wall clock that goes forward by less than is left changes nothing', async () => {
+  const lock = await makeLocks(store, { clock }).acquire('k', { ttl: 60_000 });
+  clock.jump = 50_000;
   expect(lock.isHeld()).toBe(true);
-  expect(lock.remainingMs()).toBeGreaterThan(50_000);
+  expect(lock.remainingMs()).toBeLessThan(10_000);
   await lock.release();
+});
+
+test.each([true, false])(
+  'a wall clock that goes past the end of a lease: it is trusted again when the store has confirmed it (renew: %p)',
+  async (renew) => {
+    const locks = makeLocks(store, { clock });
+    const lock = await locks.acquire('k', { ttl: 60_000, renew });
+    const { signal } = lock;
+    clock.jump = 120_000;
+    expect(lock.isHeld()).toBe(false);
+    expect(lock.remainingMs()).toBe(0);
+    expect(() => lock.assertHeld()).toThrow('cannot be trusted at this moment');
+    expect(() => lock.run(() => undefined)).toThrow('cannot be trusted at this moment');
+    expect(signal.aborted).toBe(false);
+    await jest.advanceTimersByTimeAsync(1_100);
+    expect(lock.isHeld()).toBe(true);
+    // A fixed lease is confirmed, and not lengthened.
+    expect(lock.remainingMs() > 58_500).toBe(renew);
+    await expect(lock.run(() => locks.tryAcquire('k'))).resolves.not.toBeNull();
+    await lock.release();
+  },
+);
+
+test('a machine that slept past its lease and wakes without a network trusts nothing', async () => {
+  const locks = makeLocks(store, { clock });
+  const lock = await locks.acquire('k', { ttl: 10_000 });
+  clock.jump = 60_000;
+  store.failing = true;
+  for (let ms = 0; ms < 9_000; ms += 500) {
+    await jest.advanceTimersByTimeAsync(500);
+    expect(lock.isHeld()).toBe(false);
+    expect(() => lock.run(() => locks.tryAcquire('k'))).toThrow('cannot be trusted at this moment');
+  }
+  await jest.advanceTimersByTimeAsync(1_000);
+  expect(lock.signal.reason).toMatchObject({ code: 'LOCK_LOST', reason: 'expired' });
+});
+
+test('a grant that was on its way while the machine slept is none', async () => {
+  let asleep = true;
+  let attempts = 0;
+  class SleptStore extends WatchedStore {
+    override async acquire(...args: Parameters<WatchedStore['acquire']>): ReturnType<WatchedStore['acquire']> {
+      attempts++;
+      clock.jump += asleep ? 6_000 : 0;
+      return super.acquire(...args);
+    }
+  }
+  const acquiring = makeLocks(new SleptStore(), { clock }).acquire('k', { ttl: 5_000, wait: 2_000 });
+  await jest.advanceTimersByTimeAsync(10);
+  asleep = false;
+  await jest.advanceTimersByTimeAsync(500);
+  expect((await acquiring).isHeld()).toBe(true);
+  expect(attempts).toBe(2);
+});
+
+test('a nested call that asks for much more puts off no repetition of a renewal that failed', async () => {
+  const limits: (number | undefined)[] = [];
+  const locks = makeLocks(store, { clock });
+  const renew = store.renew.bind(store);
+  store.renew = (holds) => {
+    limits.push(holds[0]?.limitMs);
+    return renew(holds);
+  };
+  await locks.withLock('k', { ttl: 1_000 }, async (lock) => {
+    await locks.withLock('k', { ttl: 30_000 }, () => undefined);
+    store.failing = true;
+    await jest.advanceTimersByTimeAsync(340);
+    store.failing = false;
+    await jest.advanceTimersByTimeAsync(110);
+    expect(lock.remainingMs()).toBeGreaterThan(25_000);
+  });
+  expect(limits.slice(0, 2)).toEqual([250, 250]);
+});
+
+test('a minHold that is longer than the lease is asked for again soon where its renewal failed', async () => {
+  const locks = makeLocks(store, { clock });
+  await locks.withLock('k', { ttl: 1_000, minHold: 12_000 }, () => {
+    store.failing = true;
+  });
+  await jest.advanceTimersByTimeAsync(200);
+  store.failing = false;
+  for (let ms = 200; ms < 11_900; ms += 100) {
+    await jest.advanceTimersByTimeAsync(100);
+    expect(await store.inspect('k')).not.toBeNull();
+  }
+  await jest.advanceTimersByTimeAsync(200);
+  expect(await store.inspect('k')).toBeNull();
+});
+
+test('a process that ends within minHold leaves the lock taken for just that long', async () => {
+  const locks = makeLocks(store, { clock });
+  await locks.withLock('k', { ttl: 60_000, minHold: 500 }, () => undefined);
+  await jest.advanceTimersByTimeAsync(100);
+  // As after a crash: nobody is there to release it.
+  expect((await store.inspect('k'))?.ttlMs).toBeLessThanOrEqual(410);
+  store.close = async () => undefined;
+  await locks.shutdown();
+  expect((await store.inspect('k'))?.ttlMs).toBeLessThanOrEqual(410);
+  await jest.advanceTimersByTimeAsync(410);
+  expect(await store.inspect('k')).toBeNull();
+});
+
+test('a minHold does not shorten the lease of those who are in by a ticket', async () => {
+  const locks = makeLocks(store, { clock });
+  const other = makeLocks(store, { clock });
+  let ticket = '';
+  let guest: Lock | undefined;
+  await locks.withLock('k', { ttl: 60_000, minHold: 500 }, async (lock) => {
+    ticket = lock.ticket;
+    guest = await other.acquire('k', { ttl: 60_000, ticket });
+  });
+  await jest.advanceTimersByTimeAsync(100);
+  expect((await store.inspect('k'))?.ttlMs).toBeGreaterThan(50_000);
+  await guest?.release();
+});
+
+test('a listener that works for most of a lease costs no other lock anything', async () => {
+  const locks = makeLocks(store, { clock });
+  const first = await locks.acquire('first', { ttl: 800, renew: false });
+  const others = await Promise.all(Array.from({ length: 6 }, (_, index) => locks.acquire(`k${index}`, { ttl: 1_000 })));
+  const last = await locks.acquire('last', { ttl: 900, renew: false });
+  let toldAt = 0;
+  last.signal.addEventListener('abort', () => (toldAt = performance.now()));
+  let busyUntil = 0;
+  first.signal.addEventListener('abort', () => {
+    // Seen by all clocks, as a busy loop is.
+    jest.setSystemTime(Date.now() + 700);
+    ahead += 700;
+    busyUntil = performance.now();
+  });
+  let ahead = 0;
+  clock.monotonic = () => performance.now() + ahead;
+  await jest.advanceTimersByTimeAsync(791);
+  expect(busyUntil).toBeGreaterThan(0);
+  await jest.advanceTimersByTimeAsync(5);
+  expect(toldAt).toBeGreaterThan(0);
+  expect(others.map((lock) => lock.isHeld())).toEqual(others.map(() => true));
+  await jest.advanceTimersByTimeAsync(2_000);
+  expect(others.map((lock) => lock.isHeld())).toEqual(others.map(() => true));
+  await Promise.all(others.map((lock) => lock.release()));
 });
 
 test('a release is sent for a lease that is lost, in case the record lives', async () => {

@@ -54,7 +54,9 @@ export class ScriptedTable implements OtherSide {
   }
 
   async renew(hold: HoldRecord): Promise<boolean> {
-    return Number(await this.#run(RENEW, keysOf(hold).slice(0, 1), [hold.owner, hold.fence, hold.id, hold.ttlMs])) === 1;
+    return (
+      Number(await this.#run(RENEW, keysOf(hold).slice(0, 1), [hold.owner, hold.fence, hold.id, hold.ttlMs, hold.lingering ? 1 : 0])) === 1
+    );
   }
 
   async release(hold: HoldRecord): Promise<boolean> {

@@ -40,6 +40,13 @@ afterEach(async () => {
 
 const lockOf = (key: string): string => `lock:lock:{${key}}`;
 
+test('a script that the server has forgotten is sent whole within the same time limit', async () => {
+  await (await locks.acquire('k')).release();
+  await server.client.script('FLUSH');
+  proxy.latencyMs = 700;
+  await expect(locks.acquire('k', { wait: 0 })).rejects.toThrow('no reply within 1000 ms');
+});
+
 describe('a reply that is lost', () => {
   test("acquire's: the lock ends up held by us with the same fence", async () => {
     proxy.mode = 'killOnReply';

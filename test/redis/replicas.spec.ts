@@ -289,7 +289,7 @@ describe('a renewal', () => {
     const written: number[] = [];
     for (let round = 0; round < 3; round++) {
       const before = await offset();
-      expect(await master.client.eval(RENEW.source, 1, lockOf('k'), owner, lock.fence, hold, 100)).toEqual([1]);
+      expect(await master.client.eval(RENEW.source, 1, lockOf('k'), owner, lock.fence, hold, 100, 0)).toEqual([1]);
       written.push((await offset()) - before);
     }
     // A PING of the master to its replicas has 14 bytes, a PEXPIREAT more.

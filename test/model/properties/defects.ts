@@ -16,8 +16,8 @@ export const DEFECTS: readonly Defect[] = [
     edits: [
       {
         file: 'core/attempt.ts',
-        from: `return { outcome: 'granted', sentAt };`,
-        to: `return { outcome: 'granted', sentAt: clock.monotonic() };`,
+        from: `return { outcome: 'granted', sent };`,
+        to: `return { outcome: 'granted', sent: momentOf(clock) };`,
       },
     ],
   },
@@ -27,8 +27,8 @@ export const DEFECTS: readonly Defect[] = [
     edits: [
       {
         file: 'core/renewer.ts',
-        from: 'hold.extend(sentAt, ttlMs)',
-        to: 'hold.extend(now, ttlMs)',
+        from: 'hold.extend(sent, ttlMs)',
+        to: 'hold.extend(momentOf(this.#clock), ttlMs)',
       },
     ],
   },
@@ -37,9 +37,14 @@ export const DEFECTS: readonly Defect[] = [
     finding: /though its lease is over|without a cause/,
     edits: [
       {
-        file: 'core/holds.ts',
-        from: 'return this.#clock.monotonic();',
-        to: 'return this.#clock.wall();',
+        file: 'core/hold.ts',
+        from: 'this.remainingMs() > 0',
+        to: 'this.keeper.clock.wall() < this.deadline',
+      },
+      {
+        file: 'core/hold.ts',
+        from: 'this.keeper.clock.monotonic() < this.deadline',
+        to: 'this.keeper.clock.wall() < this.deadline',
       },
     ],
   },
@@ -106,7 +111,7 @@ export const DEFECTS: readonly Defect[] = [
     edits: [
       {
         file: 'core/renewer.ts',
-        from: 'hold.renewAt = renew ? nextRenewal(hold, now, hold.ttlMs) : Infinity;',
+        from: 'hold.renewAt = renew ? nextRenewal(hold, now) : Infinity;',
         to: 'hold.renewAt = Infinity;',
       },
     ],
@@ -117,8 +122,8 @@ export const DEFECTS: readonly Defect[] = [
     edits: [
       {
         file: 'core/renewer.ts',
-        from: 'held?.[index] === false',
-        to: '!held?.[index]',
+        from: 'held === false',
+        to: '!held',
       },
     ],
   },
@@ -128,7 +133,7 @@ export const DEFECTS: readonly Defect[] = [
     edits: [
       {
         file: 'core/renewer.ts',
-        from: 'held?.[index] === false',
+        from: 'held === false',
         to: 'false',
       },
     ],
@@ -139,8 +144,8 @@ export const DEFECTS: readonly Defect[] = [
     edits: [
       {
         file: 'core/renewer.ts',
-        from: 'now >= hold.deadline',
-        to: 'false',
+        from: 'return Math.min(hold.deadline, hold.overdue',
+        to: 'return Math.min(Infinity, hold.overdue',
       },
     ],
   },
@@ -318,7 +323,7 @@ export const DEFECTS: readonly Defect[] = [
   {
     defect: 'a lease is renewed only just before it ends',
     finding: /Two owners trust/,
-    edits: [{ file: 'core/renewer.ts', from: '(ttlMs / 3)', to: '(ttlMs / 1.2)' }],
+    edits: [{ file: 'core/renewer.ts', from: '(hold.leaseMs / 3)', to: '(hold.leaseMs / 1.2)' }],
   },
   {
     defect: 'a call waits longer than it was asked to',
@@ -334,6 +339,6 @@ export const DEFECTS: readonly Defect[] = [
     defect: 'a nested call that asks for more puts the next renewal off',
     finding: /without a cause/,
     seed: 5,
-    edits: [{ file: 'core/renewer.ts', from: 'nextRenewal(hold, now, ttlMs)', to: 'nextRenewal(hold, now, hold.ttlMs)' }],
+    edits: [{ file: 'core/renewer.ts', from: '(hold.leaseMs / 3)', to: '(hold.ttlMs / 3)' }],
   },
 ];

@@ -76,6 +76,9 @@ export class Mutex {
     this.look();
     expect(held, this.#has(hold) && this.#fence === hold.fence, `whether the lease of ${hold.id} can be renewed`);
     if (held) {
+      if (hold.lingering && this.#holds.size === 1) {
+        this.#endsAt = 0;
+      }
       this.#enter(hold);
     }
   }

@@ -196,6 +196,8 @@ export class World {
       case 'pause':
         return process.pause(action.ms);
       case 'wall clock jumps':
+        // A grant on its way is not trusted then.
+        this.faults++;
         process.wallAhead += action.ms;
         return;
       case 'clock of the store jumps':

@@ -1,0 +1,53 @@
+import { jest } from '@jest/globals';
+import { LockStoreError } from '../../lib/core/errors';
+import { limitOf } from '../../lib/core/lease';
+import type { HoldRecord } from '../../lib/core/lock-store';
+import { MemoryLockStore } from '../../lib/memory/memory-lock-store';
+import { makeLocks } from '../support/make-locks';
+
+const REPLY_MS = 800;
+
+/** Answers late, and rejects where that is later than it was asked for. */
+class SlowStore extends MemoryLockStore {
+  override async acquire(hold: HoldRecord): ReturnType<MemoryLockStore['acquire']> {
+    return this.#within(limitOf(hold), hold, () => super.acquire(hold));
+  }
+  override async release(hold: HoldRecord): Promise<boolean> {
+    return this.#within(limitOf(hold), hold, () => super.release(hold));
+  }
+  async #within<T>(limitMs: number, { key }: HoldRecord, run: () => Promise<T>): Promise<T> {
+    await new Promise((done) => setTimeout(done, Math.min(limitMs, REPLY_MS)));
+    if (limitMs < REPLY_MS) {
+      throw new LockStoreError(`no reply within ${Math.round(limitMs)} ms`, key, { unknown: true });
+    }
+    return run();
+  }
+}
+
+beforeEach(() => {
+  jest.useFakeTimers({ doNotFake: ['nextTick', 'queueMicrotask', 'setImmediate'] });
+});
+afterEach(() => {
+  jest.useRealTimers();
+});
+
+test.each([
+  [0, 1_000],
+  [1_500, 2_500],
+])('a call on five keys with wait: %d on a slow store ends within that and one time limit', async (wait, most) => {
+  const store = new SlowStore();
+  const startedAt = performance.now();
+  let ended: unknown;
+  const ending = makeLocks(store)
+    .acquire(['a', 'b', 'c', 'd', 'e'], { ttl: 10_000, wait })
+    .catch((error: unknown) => {
+      ended = error;
+      return performance.now();
+    });
+  await jest.advanceTimersByTimeAsync(most + 1);
+  expect(ended).toMatchObject({ code: 'LOCK_STORE' });
+  expect(((await ending) as number) - startedAt).toBeLessThanOrEqual(most);
+  // What it had taken by then is given back.
+  await jest.advanceTimersByTimeAsync(12_000);
+  expect(await Promise.all(['a', 'b', 'c', 'd', 'e'].map((key) => store.inspect(key)))).toEqual(Array.from({ length: 5 }, () => null));
+});
