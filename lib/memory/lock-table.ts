@@ -1,5 +1,6 @@
 import type { Clock } from '../core/clock.js';
 import type { Busy, HoldRecord, StoredLock } from '../core/lock-store.js';
+import { fenceTooHigh, MOST_FENCE } from '../core/most-fence.js';
 import { MOST_HOLDS } from '../core/most-holds.js';
 import { DoneMarks } from './done-marks.js';
 import { KeyState, type Grant, type QueuedPlace } from './key-state.js';
@@ -14,11 +15,14 @@ export interface Messages {
   forced(process: string, key: string, fence: number): void;
 }
 
-/** The answer to an acquire: busy with the rank in the queue, -1 outside it, and whether the place was new there. */
-export type TableReply = { readonly fence: number } | (Busy & { readonly rank: number; readonly joined: boolean });
+/** The answer to an acquire: busy with the rank in the queue, -1 outside it, and whether the place was new there; or that it came too late. */
+export type TableReply = { readonly fence: number } | (Busy & { readonly rank: number; readonly joined: boolean; readonly late?: true });
 
 /** The answer to a join; `full`: the lock has as many holds as it may. */
-export type JoinReply = 'joined' | 'ended' | 'full';
+export type JoinReply = 'joined' | 'ended' | 'full' | 'late';
+
+/** The answer to an attempt that comes later than its sender waits for it: the lock is free, and not granted. */
+const LATE = { remainingMs: 0, holder: { by: '', heldMs: 0 }, rank: -1, joined: false, late: true } as const;
 
 /**
  * The locks of one server as a state machine: what the scripts of the Redis store do, operation by operation, in memory.
@@ -40,15 +44,15 @@ export class LockTable {
   }
 
   /** Grants a lock that is free for this place, or confirms the grant to a hold that is in; else queues at `place`, if given. */
-  acquire(hold: HoldRecord, process: string, place?: QueuedPlace): TableReply {
+  acquire(hold: HoldRecord, process: string, place?: QueuedPlace, latest = 0): TableReply {
     if (this.#done.get(hold.id) !== undefined) {
       return { remainingMs: 0, holder: { by: '', heldMs: 0 }, rank: -1, joined: false };
     }
-    return this.#acquire(this.#open(hold.key), hold, process, place, false);
+    return this.#acquire(this.#open(hold.key), hold, process, place, false, latest);
   }
 
   /** Adds a hold to a running grant; never creates one. */
-  join(hold: HoldRecord, process: string): JoinReply {
+  join(hold: HoldRecord, process: string, latest = 0): JoinReply {
     const state = this.#stateOf(hold.key);
     const grant = state?.grant;
     if (!state || grant?.owner !== hold.owner || grant.fence !== hold.fence || this.#done.get(hold.id) !== undefined) {
@@ -56,6 +60,9 @@ export class LockTable {
     }
     if (!grant.holds.has(hold.id) && grant.holds.size >= MOST_HOLDS) {
       return 'full';
+    }
+    if (!grant.holds.has(hold.id) && this.#isLate(latest)) {
+      return 'late';
     }
     grant.holds.set(hold.id, process);
     state.lengthen(grant, hold.ttlMs, this.#expires);
@@ -92,16 +99,18 @@ export class LockTable {
     process: string,
     place: QueuedPlace,
     mayPass: boolean,
+    latest = 0,
   ): { released: boolean; reply: TableReply } {
     const { answer, last } = this.#release(hold);
-    // A command that comes late must not pass the lock to a hold that has ended.
-    if (last && mayPass && this.#done.get(next.id) === undefined) {
-      return { released: answer, reply: this.#acquire(this.#open(next.key), next, process, place, true) };
+    // A command that comes late must not pass the lock to a hold that has ended, or that nobody waits for any more.
+    const mayGrant = last && mayPass && this.#done.get(next.id) === undefined;
+    if (mayGrant && !this.#isLate(latest)) {
+      return { released: answer, reply: this.#acquire(this.#open(next.key), next, process, place, true, latest) };
     }
     if (last) {
       this.#handOver(hold.key);
     }
-    const reply = this.acquire(next, process, place);
+    const reply = mayGrant ? LATE : this.acquire(next, process, place, latest);
     this.#stateOf(hold.key);
     return { released: answer, reply };
   }
@@ -146,16 +155,31 @@ export class LockTable {
     this.#done.clear();
   }
 
-  #acquire(state: KeyState, hold: HoldRecord, process: string, place: QueuedPlace | undefined, passes: boolean): TableReply {
+  #acquire(
+    state: KeyState,
+    hold: HoldRecord,
+    process: string,
+    place: QueuedPlace | undefined,
+    passes: boolean,
+    latest: number,
+  ): TableReply {
     if (state.grant && state.holds(hold)) {
       state.lengthen(state.grant, hold.ttlMs, this.#expires);
       return state.grant;
     }
     if (!state.grant && (passes || this.#isTurnOf(place, state, hold.key))) {
+      if (this.#isLate(latest)) {
+        return LATE;
+      }
       return this.#grant(state, hold, process, place);
     }
     const joined = place !== undefined && state.enqueue(place);
     return { ...state.busy(), rank: place ? state.rankOf(place.name) : -1, joined };
+  }
+
+  /** Whether a command comes later than its sender waits for it. */
+  #isLate(latest: number): boolean {
+    return latest > 0 && this.#clock.wall() > latest;
   }
 
   /** Whether it is this place's turn, or nobody's. A free lock with another first in the queue is handed to that one. */
@@ -169,7 +193,11 @@ export class LockTable {
 
   #grant(state: KeyState, hold: HoldRecord, process: string, place: QueuedPlace | undefined): Grant {
     const since = this.#clock.wall();
-    this.#fence = Math.max(this.#fence + 1, Math.floor(since * 1000));
+    const fence = Math.max(this.#fence + 1, Math.floor(since * 1000));
+    if (fence > MOST_FENCE) {
+      throw fenceTooHigh(hold.key, String(this.#fence), 'start the process again');
+    }
+    this.#fence = fence;
     const { owner, id, by, ttlMs } = hold;
     state.grant = { owner, fence: this.#fence, since, by, holds: new Map([[id, process]]), ttlMs, endsAt: 0 };
     state.lengthen(state.grant, ttlMs, this.#expires);

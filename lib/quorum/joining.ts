@@ -24,7 +24,7 @@ export async function joinAll(
   const tag = names.tag(key);
   const [keys, args] = [
     [names.lock(tag), names.done(tag, id)],
-    [owner, fence, id, process, Math.ceil(ttlMs)],
+    [owner, fence, id, process, Math.ceil(ttlMs), 0],
   ];
   const joined: QuorumServer[] = [];
   let doneMs: number | undefined;

@@ -1,4 +1,5 @@
 import { LockConfigurationError, LockStoreError, type LockError } from '../core/errors.js';
+import { fenceTooHigh } from '../core/most-fence.js';
 import type { Script } from './script.js';
 
 /** Error replies that stay the same however often the command is repeated. */
@@ -31,6 +32,10 @@ export function toLockError(error: unknown, key: string, connectionError: Error 
   const cause = withoutCommand(isReply ? failure : ofNode(connectionError ?? failure));
   const subject = key === '' ? '' : `Lock "${key}": `;
   const said = plainWords(cause.message);
+  const counter = /\bFENCE (\d+)/.exec(cause.message)?.[1];
+  if (isReply && counter) {
+    return fenceTooHigh(key, counter, 'delete the keys <prefix>:fence:*');
+  }
   if (HOPELESS.test(cause.message)) {
     const command = commandOf(cause.message, script);
     return new LockConfigurationError(`${subject}Redis refused ${command}: ${said}. ${cureOf(cause.message)}`, key, { cause });

@@ -13,6 +13,7 @@ import type {
 } from '../core/lock-store.js';
 import { limitOf } from '../core/lease.js';
 import { tooManyHolds } from '../core/most-holds.js';
+import { ServerClock } from '../core/server-clock.js';
 import { checkPrefix } from '../core/prefix.js';
 import { processName } from '../core/process-name.js';
 import { checkSource, isClient, type RedisSource } from './redis-client.js';
@@ -20,7 +21,8 @@ import { COMMAND_MS, RedisConnection } from './redis-connection.js';
 import { checkMinReplicas, type RedisLockStoreOptions } from './redis-lock-store.options.js';
 import { RedisKeys } from './redis-keys.js';
 import { Replication, type Renewal } from './replication.js';
-import { readAnswers, readAttempt, readStored } from './replies.js';
+import { toLockError } from './redis-errors.js';
+import { isLate, readAnswers, readAttempt, readStored, timeIn } from './replies.js';
 import type { Script } from './script.js';
 import { ACQUIRE, FORCE_RELEASE, INSPECT, JOIN, LEAVE, PASS, RELEASE, RENEW } from './scripts.js';
 import { serverWarnings, tryRights } from './server-check.js';
@@ -53,6 +55,8 @@ export class RedisLockStore implements LockStore, Turns {
   /** Undefined where no replica has to confirm anything. */
   #replication: Replication | undefined;
   #warn: (message: string) => void = () => undefined;
+  /** One for all servers of a cluster: where their clocks differ by more than a second, some commands are sent twice. */
+  readonly #clock = new ServerClock();
 
   constructor(source: RedisSource, options: RedisLockStoreOptions = {}) {
     this.#source = checkSource(source);
@@ -94,7 +98,7 @@ export class RedisLockStore implements LockStore, Turns {
     const { key, id } = hold;
     const tag = this.#keys.tag(key);
     const keys = [this.#keys.lock(tag), this.#keys.done(tag, id), this.#keys.queue(tag), this.#keys.fence(tag)];
-    const reply = this.#read(await this.#run(ACQUIRE, key, keys, this.#argsOf(hold, place), limitOf(hold)), place);
+    const reply = this.#read(await this.#runInTime(ACQUIRE, key, keys, this.#argsOf(hold, place), limitOf(hold)), place);
     return record ? this.#confirmed(record, reply, place) : reply;
   }
 
@@ -114,9 +118,18 @@ export class RedisLockStore implements LockStore, Turns {
       this.#keys.fence(tag),
       this.#keys.done(tag, id),
     ];
-    const args = [...this.#argsOf(next, place), id, DONE_MS, mayPass ? 1 : 0];
-    const [answer, nextAnswer] = (await this.#run(PASS, key, keys, args, limitOf(hold))) as readonly unknown[];
+    const sentAt = performance.now();
+    const limitMs = limitOf(hold);
+    const args = [...this.#argsOf(next, place), this.#clock.latest(sentAt, limitMs), id, DONE_MS, mayPass ? 1 : 0];
+    const [answer, nextAnswer] = (await this.#run(PASS, key, keys, args, limitMs)) as readonly unknown[];
     const released = Number(answer) === 1;
+    if (nextAnswer instanceof Error) {
+      return { released, reply: Promise.reject(toLockError(nextAnswer, key, undefined, PASS)) };
+    }
+    this.#clock.read(timeIn(nextAnswer), sentAt);
+    if (isLate(nextAnswer)) {
+      return { released, reply: this.acquire(record ?? next, place) };
+    }
     const reply = this.#read(nextAnswer, place);
     return { released, reply: record ? this.#confirmed(record, reply, place) : reply };
   }
@@ -132,7 +145,7 @@ export class RedisLockStore implements LockStore, Turns {
     const { key, owner, id, fence, ttlMs } = record;
     const tag = this.#keys.tag(key);
     const keys = [this.#keys.lock(tag), this.#keys.done(tag, id)];
-    const reply = Number(await this.#run(JOIN, key, keys, [owner, fence, id, this.#process, Math.ceil(ttlMs)], limitOf(record)));
+    const reply = Number(await this.#runInTime(JOIN, key, keys, [owner, fence, id, this.#process, Math.ceil(ttlMs)], limitOf(record)));
     if (reply === -1) {
       throw tooManyHolds(key);
     }
@@ -189,6 +202,30 @@ export class RedisLockStore implements LockStore, Turns {
       this.#subscribe();
     }
     return this.#connection.run(script, key, keys, args, limitMs);
+  }
+
+  /**
+   * Runs ACQUIRE or JOIN, which the server refuses where they come later than their sender waits for the reply. Refused in time,
+   * they were judged by what the server's clock had said before: they are sent once more, by what it says now.
+   */
+  async #runInTime(
+    script: Script,
+    key: string,
+    keys: readonly string[],
+    args: readonly (string | number)[],
+    limitMs: number,
+  ): Promise<unknown> {
+    const sentAt = performance.now();
+    const reply = await this.#run(script, key, keys, [...args, this.#clock.latest(sentAt, limitMs)], limitMs);
+    if (script === ACQUIRE || isLate(reply)) {
+      this.#clock.read(timeIn(reply), sentAt);
+    }
+    if (!isLate(reply)) {
+      return reply;
+    }
+    const againAt = performance.now();
+    const leftMs = sentAt + limitMs - againAt;
+    return this.#run(script, key, keys, [...args, this.#clock.latest(againAt, leftMs)], leftMs);
   }
 
   #newReplication(): Replication | undefined {

@@ -3,10 +3,25 @@ import type { Busy, StoredLock } from '../core/lock-store.js';
 /** The answer to an attempt: the grant's fence, or who is in the way, the rank in the queue (-1 outside it), and whether the place is new there. */
 export type AttemptReply = { readonly fence: number } | (Busy & { readonly rank: number; readonly joined: boolean });
 
-/** Reads what `ACQUIRE` answers. */
+/** The server's time in ms in what `ACQUIRE` answers. */
+export function timeIn(reply: unknown): number {
+  if (Array.isArray(reply)) {
+    return Number(reply.at(-1));
+  }
+  const text = String(reply);
+  const at = text.indexOf(' ');
+  return at < 0 ? Number(text) / 1000 : Number(text.slice(at + 1));
+}
+
+/** Whether a command came too late to be carried out. */
+export function isLate(reply: unknown): boolean {
+  return Array.isArray(reply) && reply.length === 1;
+}
+
+/** Reads what `ACQUIRE` answers to an attempt in time. */
 export function readAttempt(reply: unknown): AttemptReply {
   if (!Array.isArray(reply)) {
-    return { fence: Number(reply) };
+    return { fence: Number.parseInt(String(reply), 10) };
   }
   const [remainingMs, by, heldMs, rank, joined, turn] = reply as readonly unknown[];
   const holder = { by: turn === '' ? String(by) : processOf(String(turn)), heldMs: Number(heldMs) };

@@ -1,3 +1,4 @@
+import { MOST_FENCE } from '../core/most-fence.js';
 import { MOST_HOLDS } from '../core/most-holds.js';
 import { script } from './script.js';
 
@@ -49,14 +50,37 @@ local function hand_over(mine)
 end
 `;
 
-/** Uses the locals lock, done, queue, counter, owner, hold, process, ttl, by, place, polls. */
+/** The server's time in ms. */
+const NOW = `
+local function now()
+  local time = redis.call('TIME')
+  return time[1] * 1000 + math.floor(time[2] / 1000)
+end
+`;
+
+/**
+ * Uses the locals lock, done, queue, counter, owner, hold, process, ttl, by, place, polls, latest, now. A grant is refused where the
+ * command comes later than \`latest\`, and where the counter is above what a number of JavaScript can count.
+ */
 const ACQUIRE_FUNCTIONS = `
 local function grant(turn)
   local time = redis.call('TIME')
-  local fence = time[1] .. string.sub('00000' .. time[2], -6)
+  local ms = time[1] * 1000 + math.floor(time[2] / 1000)
+  if latest > 0 and ms > latest then
+    return {ms}
+  end
+  local clock = time[1] .. string.sub('00000' .. time[2], -6)
+  if clock + 0 > ${MOST_FENCE} then
+    return redis.error_reply('FENCE ' .. clock)
+  end
+  local fence = clock
   -- GETSET comes first: it is what a full server refuses.
-  local last = redis.call('GETSET', counter, fence)
-  if last and last + 0 >= fence + 0 then
+  local last = redis.call('GETSET', counter, clock)
+  if last and last + 0 >= clock + 0 then
+    if last + 0 >= ${MOST_FENCE} then
+      redis.call('SET', counter, last)
+      return redis.error_reply('FENCE ' .. last)
+    end
     fence = string.format('%.0f', last + 1)
     redis.call('SET', counter, fence)
   end
@@ -70,7 +94,7 @@ local function grant(turn)
     redis.call('DEL', lock)
     redis.call('PEXPIRE', lock, ttl)
   end
-  return fence
+  return fence == clock and fence or fence .. ' ' .. ms
 end
 
 local function acquire()
@@ -78,7 +102,7 @@ local function acquire()
     return grant()
   end
   if redis.call('EXISTS', done) == 1 then
-    return {0, '', 0, -1, 0, ''}
+    return {0, '', 0, -1, 0, '', now()}
   end
   local held = redis.call('HMGET', lock, 'owner', 'fence', 'ttl', 'since', 'by', hold, 'turn')
   local turn = held[7]
@@ -99,7 +123,7 @@ local function acquire()
     if ttl > tonumber(held[3]) then
       redis.call('HSET', lock, 'ttl', ttl)
     end
-    return held[2]
+    return held[2] .. ' ' .. now()
   end
   -- More time left than was ever asked for: the server's clock was set back, or somebody took the expiry away.
   local most = tonumber(held[3] or ${CLAIM_MS})
@@ -118,9 +142,8 @@ local function acquire()
     redis.call('PEXPIRE', queue, ${QUEUE_MS})
     rank = redis.call('ZRANK', queue, place)
   end
-  local time = redis.call('TIME')
-  local now = time[1] * 1000 + math.floor(time[2] / 1000)
-  return {left, held[5] or '', math.max(0, now - (held[4] or now)), rank, joined, turn or ''}
+  local ms = now()
+  return {left, held[5] or '', math.max(0, ms - (held[4] or ms)), rank, joined, turn or '', ms}
 end
 `;
 
@@ -142,17 +165,19 @@ end
  * Grants a lock that is free and nobody else's turn, or confirms the grant to a hold that is in.
  *
  * KEYS lock, done mark, queue, fence · ARGV owner, hold, process, ttl in ms, by, place or '', 0.5 if it polls or 0,
- * channel without process, key as the user wrote it
+ * channel without process, key as the user wrote it, the latest server time in ms at which it may be granted or 0
  *
- * Reply: the fence, or `[remaining ms, by, held ms, rank in the queue or -1, 1 if it is new there, place it is reserved
- * for or '']` where another owner has it, it is another's turn, or this hold has ended.
+ * Reply: the fence, which is the server's time in µs, or `fence ms` where the time is another; or `[remaining ms, by, held ms, rank in
+ * the queue or -1, 1 if it is new there, place it is reserved for or '', server's time in ms]` where another owner has it, it is
+ * another's turn, or this hold has ended; or `[server's time in ms]` where it is free, and the command came too late.
  */
 export const ACQUIRE = script(
   'acquire',
   `
 local lock, done, queue, counter = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local owner, hold, process, ttl, by = ARGV[1], 'hold:' .. ARGV[2], ARGV[3], tonumber(ARGV[4]), ARGV[5]
-local place, polls, channel, key = ARGV[6], ARGV[7], ARGV[8], ARGV[9]
+local place, polls, channel, key, latest = ARGV[6], ARGV[7], ARGV[8], ARGV[9], tonumber(ARGV[10])
+${NOW}
 ${HAND_OVER}
 ${ACQUIRE_FUNCTIONS}
 return acquire()
@@ -162,21 +187,28 @@ return acquire()
 /**
  * Adds a hold to a running lock; never creates one.
  *
- * KEYS lock, done mark · ARGV owner, fence, hold, process, ttl in ms
+ * KEYS lock, done mark · ARGV owner, fence, hold, process, ttl in ms, the latest server time in ms at which it may enter or 0
  *
- * Reply 1, 0 where that lock has ended, or -1 where it has as many holds as it may.
+ * Reply 1, 0 where that lock has ended, or -1 where it has as many holds as it may; or `[server's time in ms]` where it came too late.
  */
 export const JOIN = script(
   'join',
   `
 local lock, done = KEYS[1], KEYS[2]
-local owner, fence, hold, process, ttl = ARGV[1], ARGV[2], 'hold:' .. ARGV[3], ARGV[4], tonumber(ARGV[5])
+local owner, fence, hold, process, ttl, latest = ARGV[1], ARGV[2], 'hold:' .. ARGV[3], ARGV[4], tonumber(ARGV[5]), tonumber(ARGV[6])
+${NOW}
 local held = redis.call('HMGET', lock, 'owner', 'fence', 'ttl', hold)
 if held[1] ~= owner or held[2] ~= fence or redis.call('EXISTS', done) == 1 then
   return 0
 end
 if not held[4] and redis.call('HLEN', lock) - 5 >= ${MOST_HOLDS} then
   return -1
+end
+if not held[4] and latest > 0 then
+  local ms = now()
+  if ms > latest then
+    return {ms}
+  end
 end
 redis.call('HSET', lock, hold, process, 'ttl', math.max(ttl, tonumber(held[3])))
 if redis.call('PTTL', lock) < ttl then
@@ -247,30 +279,32 @@ return answer
  * otherwise.
  *
  * KEYS lock, done mark, queue, fence, done mark of the hold to release · ARGV as for acquire, the hold to release, how
- * long its done mark stays in ms, 1 if the next may go before the queue
+ * long its done mark stays in ms, 1 if the next may go before the queue. The release is carried out also where it comes late.
  *
  * Reply: a list of that of release and that of acquire.
  */
 export const PASS = script(
   'pass',
   `
+${NOW}
 local lock, done, queue, counter = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local owner, hold, process, ttl, by = ARGV[1], 'hold:' .. ARGV[2], ARGV[3], tonumber(ARGV[4]), ARGV[5]
-local place, polls, channel, key = ARGV[6], ARGV[7], ARGV[8], ARGV[9]
-local passes = ARGV[12] == '1'
+local place, polls, channel, key, latest = ARGV[6], ARGV[7], ARGV[8], ARGV[9], tonumber(ARGV[10])
+local passes = ARGV[13] == '1'
 ${HAND_OVER}
 ${ACQUIRE_FUNCTIONS}
 ${RELEASE_FUNCTION}
-local answer, last = release(KEYS[5], 'hold:' .. ARGV[10], ARGV[11])
+local answer, last = release(KEYS[5], 'hold:' .. ARGV[11], ARGV[12])
 local reply
 -- A command that comes late must not pass the lock to a hold that has ended. The place may be queued already by a later one.
 if last and passes and redis.call('EXISTS', done) == 0 then
   reply = grant(place)
-else
+end
+if type(reply) ~= 'string' then
   if last then
     hand_over()
   end
-  reply = acquire()
+  reply = reply or acquire()
 end
 return {answer, reply}
 `,

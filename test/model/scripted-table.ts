@@ -3,6 +3,7 @@ import type { HoldRecord } from '../../lib/core/lock-store.js';
 import type { QueuedPlace } from '../../lib/memory/key-state.js';
 import type { JoinReply, TableReply } from '../../lib/memory/lock-table.js';
 import { RedisKeys } from '../../lib/redis/redis-keys.js';
+import { isLate } from '../../lib/redis/replies.js';
 import type { Script } from '../../lib/redis/script.js';
 import { ACQUIRE, FORCE_RELEASE, JOIN, LEAVE, PASS, RELEASE, RENEW } from '../../lib/redis/scripts.js';
 import type { OtherSide, Stored } from './steps.js';
@@ -32,8 +33,8 @@ export class ScriptedTable implements OtherSide {
     this.#edit = edit;
   }
 
-  async acquire(hold: HoldRecord, process: string, place?: QueuedPlace): Promise<TableReply> {
-    return readReply(await this.#run(ACQUIRE, keysOf(hold), argsOf(hold, process, place)));
+  async acquire(hold: HoldRecord, process: string, place: QueuedPlace | undefined, latest: number): Promise<TableReply> {
+    return readReply(await this.#run(ACQUIRE, keysOf(hold), [...argsOf(hold, process, place), latest]));
   }
 
   async pass(
@@ -42,14 +43,18 @@ export class ScriptedTable implements OtherSide {
     process: string,
     place: QueuedPlace,
     mayPass: boolean,
+    latest: number,
   ): Promise<{ released: boolean; reply: TableReply }> {
-    const args = [...argsOf(next, process, place), hold.id, DONE_MS, mayPass ? 1 : 0];
+    const args = [...argsOf(next, process, place), latest, hold.id, DONE_MS, mayPass ? 1 : 0];
     const [released, reply] = (await this.#run(PASS, [...keysOf(next), KEYS.done(hold.key, hold.id)], args)) as unknown[];
     return { released: released === 1, reply: readReply(reply) };
   }
 
-  async join(hold: HoldRecord, process: string): Promise<JoinReply> {
-    const reply = await this.#run(JOIN, keysOf(hold).slice(0, 2), [hold.owner, hold.fence, hold.id, process, hold.ttlMs]);
+  async join(hold: HoldRecord, process: string, latest: number): Promise<JoinReply> {
+    const reply = await this.#run(JOIN, keysOf(hold).slice(0, 2), [hold.owner, hold.fence, hold.id, process, hold.ttlMs, latest]);
+    if (isLate(reply)) {
+      return 'late';
+    }
     return reply === 1 ? 'joined' : reply === -1 ? 'full' : 'ended';
   }
 
@@ -111,7 +116,10 @@ function argsOf({ key, owner, id, ttlMs, by }: HoldRecord, process: string, plac
 
 function readReply(reply: unknown): TableReply {
   if (!Array.isArray(reply)) {
-    return { fence: Number(reply) };
+    return { fence: Number.parseInt(String(reply), 10) };
+  }
+  if (isLate(reply)) {
+    return { remainingMs: 0, holder: { by: '', heldMs: 0 }, rank: -1, joined: false, late: true };
   }
   const [left, by, heldMs, rank, joined, turn] = reply as unknown[];
   const holder = { by: String(by) || String(turn).replace(/:[^:]*$/, ''), heldMs: Number(heldMs) };

@@ -11,7 +11,11 @@ import { HEARING, KEY } from './steps.js';
 const SEEDS = seedsOf(300);
 const DEFECTS: readonly (readonly [string, string, string])[] = [
   ['gives an expired reservation to the same process again', `redis.call('ZREM', queue, place)`, ''],
-  ['never goes before the queue', `passes = ARGV[12] == '1'`, 'passes = false'],
+  ['never goes before the queue', `passes = ARGV[13] == '1'`, 'passes = false'],
+  ['grants what nobody waits for any more', 'latest > 0 and ms > latest', 'false'],
+  ['lets in what nobody waits for any more', 'not held[4] and latest > 0', 'false'],
+  ['shortens the lease of others in the lock', `and redis.call('HLEN', lock) == 6`, ''],
+  ['leaves a lock taken that it could not pass', `if type(reply) ~= 'string' then`, 'if not reply then'],
   ['forgets what was released', `redis.call('EXISTS', done) == 1`, 'false'],
   ['takes a process that polls for gone', 'or first[2] % 1 ~= 0', ''],
   ['gives up the turn of another', 'left == 0 and turn == place', 'turn'],
@@ -61,8 +65,8 @@ describe('the scripts of the Redis store', () => {
     const hold = { key: KEY, owner: 'ada', id: '0', fence: 0, ttlMs: 20_000, by: 'ada' };
     const joins = Array.from({ length: MOST_HOLDS + 1 }, (_, id) => String(id));
     const answers = sides.map(async (side) => {
-      const { fence = 0 } = await side.acquire(hold, HEARING);
-      return Promise.all([...joins, '1'].map(async (id) => side.join({ ...hold, id, fence }, HEARING)));
+      const { fence = 0 } = await side.acquire(hold, HEARING, undefined, 0);
+      return Promise.all([...joins, '1'].map(async (id) => side.join({ ...hold, id, fence }, HEARING, 0)));
     });
     const [inTable, inScripts] = await Promise.all(answers);
     expect(inScripts).toEqual(inTable);

@@ -17,15 +17,17 @@ export interface Stored {
 
 /** The operations of a lock table, done by a server. */
 export interface OtherSide {
-  acquire(hold: HoldRecord, process: string, place?: QueuedPlace): Promise<TableReply>;
+  /** `latest`: the latest time at which it may grant, in ms since 1970, or 0. */
+  acquire(hold: HoldRecord, process: string, place: QueuedPlace | undefined, latest: number): Promise<TableReply>;
   pass(
     hold: HoldRecord,
     next: HoldRecord,
     process: string,
     place: QueuedPlace,
     mayPass: boolean,
+    latest: number,
   ): Promise<{ released: boolean; reply: TableReply }>;
-  join(hold: HoldRecord, process: string): Promise<JoinReply>;
+  join(hold: HoldRecord, process: string, latest: number): Promise<JoinReply>;
   renew(hold: HoldRecord): Promise<boolean>;
   release(hold: HoldRecord): Promise<boolean>;
   leave(key: string, name: string, process: string): Promise<void>;
@@ -55,13 +57,27 @@ export interface Step {
   readonly queues: boolean;
   readonly mayPass: boolean;
   readonly ms: number;
+  /** 0, or a moment that is long over: the command comes late. */
+  readonly latest: number;
+  readonly lingering: boolean;
 }
 
 /** A step that mostly has to do with what is stored. Those before the first one make a crowd that queues and is gone. */
 export function nextStep(random: Random, count: number, { holds, turn, queue }: Stored, grant: number): Step {
   if (count < 0) {
     const place = { name: `bob${count}`, process: GONE, polls: false };
-    return { kind: 'acquire', hold: `${GONE}${count}`, next: '', grant, place, queues: true, mayPass: false, ms: 0 };
+    return {
+      kind: 'acquire',
+      hold: `${GONE}${count}`,
+      next: '',
+      grant,
+      place,
+      queues: true,
+      mayPass: false,
+      ms: 0,
+      latest: 0,
+      lingering: false,
+    };
   }
   const [, known, stored] = /^(.*):(\S+)/.exec(random.pick(['', turn, queue[0] ?? '', queue.at(-1) ?? ''])) ?? [];
   const process = known ?? random.pick([HEARING, GONE, POLLING]);
@@ -78,24 +94,26 @@ export function nextStep(random: Random, count: number, { holds, turn, queue }: 
     queues: random.chance(0.7),
     mayPass: random.chance(0.5),
     ms: GRAIN_MS * random.pick([1, 2, 2, 4, 8, 16, 24, 150, -1, -3]),
+    latest: random.chance(0.1) ? 1 : 0,
+    lingering: random.chance(0.3),
   };
 }
 
 /** What the side answers. Only a renewal asks for another lease than the hold did first. */
 export async function take(step: Step, side: LockTable | OtherSide, fence: number): Promise<unknown> {
-  const { kind, place, ms } = step;
+  const { kind, place, ms, latest, lingering } = step;
   const hold = { ...recordOf(step.hold), fence };
   switch (kind) {
     case 'acquire':
-      return bare(await side.acquire(hold, place.process, step.queues ? place : undefined));
+      return bare(await side.acquire(hold, place.process, step.queues ? place : undefined, latest));
     case 'pass': {
-      const { released, reply } = await side.pass(hold, recordOf(step.next), place.process, place, step.mayPass);
+      const { released, reply } = await side.pass(hold, recordOf(step.next), place.process, place, step.mayPass, latest);
       return { released, reply: bare(reply) };
     }
     case 'join':
-      return side.join(hold, place.process);
+      return side.join(hold, place.process, latest);
     case 'renew':
-      return side.renew({ ...hold, ttlMs: Math.abs(ms) });
+      return side.renew({ ...hold, ttlMs: Math.abs(ms), lingering });
     case 'release':
       return side.release(hold);
     case 'leave':

@@ -5,9 +5,9 @@ import { connect, createServer, type AddressInfo, type Server, type Socket } fro
  * What the proxy does with traffic. Requests always go through but for `blackhole`, which swallows both directions. TCP
  * never goes on after a gap, so a connection that lost a byte stays half open for good; new ones are whole.
  * `muteSubscribers` keeps from subscribers what they would hear, and lets everybody else's replies pass; `deafen` cuts them
- * off; `refuse` cuts everybody off.
+ * off; `refuse` cuts everybody off; `withhold` keeps requests, and the connection to the server, until `deliverFirst`.
  */
-export type ProxyMode = 'pass' | 'dropReplies' | 'killOnReply' | 'blackhole' | 'muteSubscribers' | 'deafen' | 'refuse';
+export type ProxyMode = 'pass' | 'withhold' | 'dropReplies' | 'killOnReply' | 'blackhole' | 'muteSubscribers' | 'deafen' | 'refuse';
 
 /** What a subscriber says to Redis and to PostgreSQL. */
 const SUBSCRIBES = ['subscribe', 'LISTEN '];
@@ -25,6 +25,7 @@ export class TcpProxy {
   /** The port where new connections lead; those that stand stay where they are. */
   target: number;
   #mode: ProxyMode = 'pass';
+  #withheld: { readonly upstream: Socket; readonly data: Buffer } | undefined;
   readonly #server: Server;
   readonly #sockets = new Set<Socket>();
   readonly #deaf = new WeakSet<Socket>();
@@ -55,6 +56,9 @@ export class TcpProxy {
           client.destroy();
         } else if (this.#mode === 'blackhole') {
           this.#deaf.add(client);
+        } else if (this.#mode === 'withhold') {
+          this.#deaf.add(client);
+          this.#withheld ??= { upstream, data };
         } else if (!this.#deaf.has(client)) {
           upstream.write(data);
         }
@@ -85,13 +89,26 @@ export class TcpProxy {
   set mode(mode: ProxyMode) {
     this.#mode = mode;
     for (const socket of this.#sockets) {
-      if (mode === 'refuse' || (mode === 'deafen' && this.#subscribers.has(socket))) {
+      if (socket !== this.#withheld?.upstream && (mode === 'refuse' || (mode === 'deafen' && this.#subscribers.has(socket)))) {
         socket.destroy();
       }
     }
   }
 
+  /** The first request that was withheld reaches the server, whoever still waits for its reply. */
+  async deliverFirst(): Promise<void> {
+    const { upstream, data } = this.#withheld ?? {};
+    if (!upstream || !data) {
+      throw new Error('Nothing was withheld.');
+    }
+    this.#withheld = undefined;
+    upstream.write(data);
+    await once(upstream, 'data');
+    upstream.destroy();
+  }
+
   async stop(): Promise<void> {
+    this.#withheld?.upstream.destroy();
     this.#server.close();
     this.cut();
     await once(this.#server, 'close');
@@ -116,7 +133,9 @@ export class TcpProxy {
     socket.on('error', () => undefined);
     socket.on('close', () => {
       this.#sockets.delete(socket);
-      other.destroy();
+      if (other !== this.#withheld?.upstream) {
+        other.destroy();
+      }
     });
   }
 

@@ -1,0 +1,103 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { LockService } from '../../lib/lock.service';
+import { RedisLockStore } from '../../lib/redis/redis-lock-store';
+import { makeLocks } from '../support/make-locks';
+import { RedisServer } from '../support/redis-server';
+import { TcpProxy } from '../support/tcp-proxy';
+
+/** A lease whose commands have 100 ms. */
+const TTL_MS = 400;
+/** When they come too late, and when those of a long lease do: a server may carry them out for a second after their time. */
+const LATE_MS = 100 + 1_000 + 100;
+const LATER_MS = 1_000 + 1_000 + 100;
+
+let server: RedisServer;
+let proxy: TcpProxy;
+let stores: RedisLockStore[];
+let far: LockService;
+let near: LockService;
+
+async function openLocks(url: string): Promise<LockService> {
+  const store = new RedisLockStore(url);
+  await store.open({ prefix: 'lock', warn: () => undefined });
+  stores.push(store);
+  return makeLocks(store);
+}
+
+beforeEach(async () => {
+  stores = [];
+  server = await RedisServer.start();
+  proxy = await TcpProxy.start(server.port);
+  far = await openLocks(proxy.url);
+  near = await openLocks(server.url);
+});
+afterEach(async () => {
+  await Promise.all(stores.map((store) => store.close()));
+  await proxy.stop();
+  await server.stop();
+});
+
+/** The network keeps what is sent from here on, for longer than anybody waits or remembers; then the first of it arrives. */
+async function arriveLate(call: () => Promise<unknown>, lateMs = LATE_MS): Promise<void> {
+  proxy.mode = 'withhold';
+  const ended = call().catch((error: unknown) => error);
+  await sleep(lateMs);
+  proxy.mode = 'refuse';
+  await ended;
+  await proxy.deliverFirst();
+}
+
+test('an acquire that the network held up takes no lock when everybody has given up', async () => {
+  await arriveLate(() => far.acquire('k', { ttl: TTL_MS, wait: 0 }));
+  expect(await server.client.exists('lock:lock:{k}')).toBe(0);
+});
+
+test('a release that passes the lock on, and that the network held up, passes it to nobody', async () => {
+  const held = await far.acquire('k', { ttl: 60_000, renew: false });
+  const next = far.acquire('k', { ttl: TTL_MS, wait: 50 }).catch(() => undefined);
+  const lingering = near.acquire('other', { ttl: 60_000 });
+  await arriveLate(async () => {
+    await held.release();
+    await next;
+  }, LATER_MS);
+  expect(await server.client.hget('lock:lock:{k}', 'owner')).toBeNull();
+  await (await lingering).release();
+});
+
+test('a join that the network held up keeps no lock taken after its holder has left', async () => {
+  const held = await near.acquire('k', { ttl: 60_000 });
+  const { ticket } = held;
+  await arriveLate(() => far.acquire('k', { ttl: TTL_MS, wait: 0, ticket }));
+  expect(await near.inspect('k')).toMatchObject({ holds: 1 });
+  await held.release();
+  expect(await server.client.exists('lock:lock:{k}')).toBe(0);
+});
+
+test('a command that comes late, and in time, is carried out', async () => {
+  proxy.latencyMs = 70;
+  const lock = await far.acquire('k', { ttl: TTL_MS, wait: 0 });
+  expect(lock.isHeld()).toBe(true);
+  await lock.release();
+});
+
+test('fences that no number can count any more are refused, and nothing is changed', async () => {
+  const counter = 'lock:fence:{0}';
+  for (const wrong of ['9007199254740991', '9300000000000000']) {
+    await server.client.set(counter, wrong);
+    await expect(near.acquire('k')).rejects.toMatchObject({
+      code: 'LOCK_CONFIGURATION',
+      message: expect.stringMatching(/would be above 9007199254740991.*delete the keys <prefix>:fence:\*/) as string,
+    });
+    expect(await server.client.get(counter)).toBe(wrong);
+    expect(await server.client.exists('lock:lock:{k}')).toBe(0);
+  }
+  await server.client.set(counter, '9007199254740989');
+  const last = await near.acquire('k');
+  expect(last.fence).toBe(Number.MAX_SAFE_INTEGER - 1);
+  const next = near.acquire('k');
+  await server.client.set(counter, '9007199254740991');
+  await last.release();
+  await expect(next).rejects.toMatchObject({ code: 'LOCK_CONFIGURATION' });
+  await server.client.del(counter);
+  await (await near.acquire('k')).release();
+});
