@@ -15,7 +15,7 @@ export type AttemptResult =
 /** Sends one acquire, or one join for a hold with a ticket, to be answered by `answerBy`. Rejects with what no retry mends. */
 export function attempt(store: LockStore, hold: Hold, clock: Clock, answerBy: number, place?: Place): Promise<AttemptResult> {
   const sent = momentOf(clock);
-  hold.limitMs = Math.min(commandLimit(hold.ttlMs), answerBy - sent.monotonic);
+  hold.limitMs = Math.min(commandLimit(hold.ttlMs), Math.ceil(answerBy - sent.monotonic));
   if (hold.limitMs <= 0) {
     return Promise.resolve({ outcome: 'failed', error: tooSlow(hold) });
   }
