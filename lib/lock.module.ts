@@ -101,6 +101,13 @@ function logTrouble(trouble: LockTrouble): void {
         `${where} was lost after ${Math.round(trouble.heldMs)} ms: ${trouble.reason}.`,
       );
       break;
+    case 'endedLate':
+      logger.error(
+        `${where} was lost, and its code ended only now, ${Math.round(trouble.heldMs)} ms after it began` +
+          `${trouble.thrown === undefined ? '' : ', with an error that no caller waits for'}. Stop it when lock.signal aborts.`,
+        trouble.thrown instanceof Error ? trouble.thrown.stack : undefined,
+      );
+      break;
     case 'releaseFailed':
       logger.warn(`${where} was not released, and ends with its lease: ${trouble.error.message}`);
       break;

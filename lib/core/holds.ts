@@ -112,6 +112,10 @@ export class Holds implements HoldKeeper {
     }
   }
 
+  endedLate(hold: Hold, thrown: unknown): void {
+    this.#reporter.endedLate(hold, this.now() - hold.acquiredAt, thrown);
+  }
+
   /** Ends everything: running code is told, its locks are given back, and a `minHold` is left to run out. */
   async shutdown(): Promise<void> {
     const kept = [...this.#lingering.keys()].map((hold) => this.#keep(hold));

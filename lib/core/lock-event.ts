@@ -22,6 +22,7 @@ interface EventOfLock {
  * | `waited` | a call that had to wait has its turn, or gave up for the reason told |
  * | `released` | the last hold of this process has left |
  * | `lost` | the lease ended before the code did |
+ * | `endedLate` | the code of a lost lock has ended, after its call had rejected; `thrown` is its error |
  * | `releaseFailed` | the store did not answer a release; the lease runs out by itself |
  * | `storeUnavailable` | the store failed for the first time since it last answered |
  */
@@ -35,6 +36,7 @@ export type LockEvent =
       readonly heldMs: number;
       readonly reason: LostReason;
     })
+  | (EventOfLock & { readonly type: 'endedLate'; readonly fence: number; readonly heldMs: number; readonly thrown: unknown })
   | (EventOfLock & { readonly type: 'releaseFailed'; readonly fence: number; readonly error: LockError })
   | (EventOfLock & { readonly type: 'storeUnavailable'; readonly error: LockError });
 

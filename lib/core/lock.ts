@@ -21,7 +21,11 @@ export interface Lock extends AsyncDisposable {
   assertHeld(): void;
   /** Milliseconds for which the lease can be trusted without a renewal; 0 once lost or released. */
   remainingMs(): number;
-  /** Runs `fn` inside the lock, so that locked calls it makes re-enter. Throws `LockLostError` once lost or released. */
+  /**
+   * Runs `fn` inside the lock, so that locked calls it makes re-enter. A lazy thenable, such as a query builder, runs inside
+   * as well, once, and its promise is returned. Throws `LockLostError` once lost or released.
+   */
+  run<T>(fn: () => PromiseLike<T>): Promise<T>;
   run<T>(fn: () => T): T;
   /**
    * Leaves the lock; it is free once the calls inside it have left too. Never rejects: a store that does not answer is

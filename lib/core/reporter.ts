@@ -3,7 +3,7 @@ import type { Hold } from './hold.js';
 import { hasListeners, publish, type LockEvent } from './lock-event.js';
 
 /** Events that an operator should see even where nobody listens to the channel. */
-export type LockTrouble = Extract<LockEvent, { type: 'lost' | 'releaseFailed' | 'storeUnavailable' }>;
+export type LockTrouble = Extract<LockEvent, { type: 'lost' | 'endedLate' | 'releaseFailed' | 'storeUnavailable' }>;
 
 /** Tells what happens to the locks of one store. Nothing it calls can stop a release. */
 export class Reporter {
@@ -37,6 +37,10 @@ export class Reporter {
 
   lost(hold: Hold, heldMs: number, reason: LostReason): void {
     this.#trouble({ type: 'lost', ...this.#subject(hold), fence: hold.fence, heldMs, reason });
+  }
+
+  endedLate(hold: Hold, heldMs: number, thrown: unknown): void {
+    this.#trouble({ type: 'endedLate', ...this.#subject(hold), fence: hold.fence, heldMs, thrown });
   }
 
   releaseFailed(hold: Hold, error: LockError): void {
