@@ -35,7 +35,8 @@ export class Holds implements HoldKeeper {
       store,
       clock,
       (hold, cause) => this.lose(hold, cause),
-      (hold, error) => reporter.storeUnavailable(hold, asLockError(error, hold.key)),
+      (hold, error) => reporter.renewalFailed(hold, asLockError(error, hold.key)),
+      (hold) => reporter.renewed(hold),
     );
     store.onForced((key, fence) => this.#force(key, fence));
   }
@@ -129,7 +130,7 @@ export class Holds implements HoldKeeper {
     this.#forget(hold);
     if (hold.deadline < hold.minHoldAt) {
       hold.ttlMs = ttlUntil(hold.minHoldAt - this.now());
-      await this.#store.renew([hold]).catch((error: unknown) => this.#reporter.storeUnavailable(hold, asLockError(error, hold.key)));
+      await this.#store.renew([hold]).catch((error: unknown) => this.#reporter.renewalFailed(hold, asLockError(error, hold.key)));
     }
   }
 

@@ -21,6 +21,9 @@ export class LockFrame implements Lock {
   parent: LockFrame | undefined;
   /** One hold per key that was taken so far, in the order of the keys. */
   readonly holds: Hold[] = [];
+  /** How long the call waited until it had all its locks, in milliseconds. */
+  #waitedMs = 0;
+  #handle: WeakRef<Lock> | undefined;
   #released = false;
   #running = 0;
   #warned = false;
@@ -66,6 +69,24 @@ export class LockFrame implements Lock {
 
   holdOf(key: string): Hold | undefined {
     return this.holds.find((hold) => hold.key === key);
+  }
+
+  get waitedMs(): number {
+    return this.#waitedMs;
+  }
+
+  /** The call has all its locks. */
+  entered(waitedMs: number): void {
+    this.#waitedMs = Math.round(waitedMs);
+  }
+
+  /** What its caller knows this lock by, where that is still in use. */
+  get asGiven(): Lock {
+    return this.#handle?.deref() ?? this;
+  }
+
+  isGivenAs(handle: Lock): void {
+    this.#handle = new WeakRef(handle);
   }
 
   get signal(): AbortSignal {

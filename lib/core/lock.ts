@@ -15,6 +15,8 @@ export interface Lock extends AsyncDisposable {
   readonly signal: AbortSignal;
   /** Lets another process enter this lock while it lasts. A capability: whoever has it is let in; never log it. */
   readonly ticket: string;
+  /** Milliseconds that the call waited until it had the lock, or all of its locks. */
+  readonly waitedMs: number;
   /** Whether the lease can be trusted right now, by the clock: true after a blocked event loop only if it still lasts. */
   isHeld(): boolean;
   /** Throws `LockLostError` where `isHeld()` is false. */

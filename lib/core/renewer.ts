@@ -18,17 +18,25 @@ export class Renewer {
   readonly #clock: Clock;
   readonly #lose: (hold: Hold, cause: LossCause) => void;
   readonly #failed: (hold: Hold, error: unknown) => void;
+  readonly #answered: (hold: Hold) => void;
   readonly #holds = new Set<Hold>();
   #timer: NodeJS.Timeout | undefined;
   #wakesAt = Infinity;
   #monotonic = 0;
   #wall = 0;
 
-  constructor(store: LockStore, clock: Clock, lose: (hold: Hold, cause: LossCause) => void, failed: (hold: Hold, error: unknown) => void) {
+  constructor(
+    store: LockStore,
+    clock: Clock,
+    lose: (hold: Hold, cause: LossCause) => void,
+    failed: (hold: Hold, error: unknown) => void,
+    answered: (hold: Hold) => void,
+  ) {
     this.#store = store;
     this.#clock = clock;
     this.#lose = lose;
     this.#failed = failed;
+    this.#answered = answered;
   }
 
   /** Starts to keep a hold that was just granted. */
@@ -129,6 +137,9 @@ export class Renewer {
     let held: (boolean | undefined)[] | undefined;
     try {
       held = await this.#store.renew(batch);
+      if (held.some((one) => one !== undefined)) {
+        this.#answered(batch[0] as Hold);
+      }
     } catch (error) {
       this.#failed(batch[0] as Hold, error);
     }
