@@ -6,7 +6,7 @@ import type { Lock } from './core/lock.js';
 export function currentLock(key?: string): Lock | undefined {
   for (let frame = currentFrame(); frame; frame = liveParent(frame)) {
     if (key === undefined || frame.keys.includes(key)) {
-      return frame;
+      return frame.asGiven;
     }
   }
   return undefined;

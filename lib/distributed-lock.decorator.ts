@@ -136,13 +136,14 @@ function keyFunction(key: unknown, body: Function, target: object, name: string 
 
 /** Checks the options once, when the class is loaded; a call then finds numbers. */
 function optionsFunction<Args extends unknown[]>(options: DistributedLockOptions<Args>, place: string): LockedMethod['optionsOf'] {
-  const { ttl, wait, maxHold, minHold, signal, renew, reentry, onBusy } = options;
+  const { ttl, wait, maxHold, minHold, signal, renew, onUnavailable, reentry, onBusy } = options;
   // The durations are checked below, with the defaults of the module out of the way.
-  parseCall({ signal, renew, reentry }, { ttlMs: 0, waitMs: 0 }, place);
+  parseCall({ signal, renew, onUnavailable, reentry }, { ttlMs: 0, waitMs: 0 }, place);
   const checked: WithLockOptions = {
     by: place,
     signal,
     renew,
+    onUnavailable,
     reentry,
     ttl: ttl === undefined ? undefined : parseDuration(ttl, 'ttl', LEAST_TTL_MS, place),
     wait: wait === undefined ? undefined : parseDuration(wait, 'wait', 0, place),

@@ -13,7 +13,7 @@ export { LockExceptionFilter } from './lock-exception.filter.js';
 export { assertLocked, currentLock } from './current-lock.js';
 export { outsideLocks } from './core/context.js';
 export { lockKey } from './core/lock-key.js';
-export type { LockOptions } from './core/call.js';
+export type { LockOptions, OnUnavailable } from './core/call.js';
 export type { Duration } from './core/duration.js';
 export type { Lock } from './core/lock.js';
 export {

@@ -1,3 +1,4 @@
+import type { OnUnavailable } from './core/call.js';
 import type { Duration } from './core/duration.js';
 import { LockConfigurationError } from './core/errors.js';
 import type { MaxWaiters } from './core/locks.js';
@@ -13,6 +14,10 @@ export interface LockModuleOptions {
   ttl?: Duration | undefined;
   /** How long a call queues before it gives up; 0: not at all. Default: `'5s'`. */
   wait?: Duration | undefined;
+  /** What calls do while the store is known to be away: `'wait'`, or `'throw'` to fail at once. Default: `'wait'`. */
+  onUnavailable?: OnUnavailable | undefined;
+  /** Whether each step of each lock is a debug line of Nest's `Logger`; owners and tickets are in none. Default: `false`. */
+  debug?: boolean | undefined;
   /** What the names of everything in a server start with; without braces. Default: `'lock'`. */
   prefix?: string | undefined;
   /** How many calls of this process may wait; more are refused. A number is that of one key. Default: 10 000, and 50 000 for all keys. */
@@ -54,6 +59,14 @@ export function checkMaxWaiters(given: LockModuleOptions['maxWaiters']): MaxWait
     }
   }
   return { perKey, perProcess };
+}
+
+/** Throws `LockConfigurationError` for anything but a boolean. */
+export function checkDebug(debug: LockModuleOptions['debug']): boolean {
+  if (debug !== undefined && typeof debug !== 'boolean') {
+    throw new LockConfigurationError(`LockModule: debug is ${JSON.stringify(debug)}. Use true or false.`);
+  }
+  return debug ?? false;
 }
 
 function isStore(value: unknown): value is LockStore {

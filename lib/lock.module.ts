@@ -1,7 +1,7 @@
 import { Inject, Logger, Module, type DynamicModule, type OnApplicationBootstrap, type OnApplicationShutdown } from '@nestjs/common';
 import type { LockTrouble } from './core/reporter.js';
 import { LockService } from './lock.service.js';
-import { checkMaxWaiters, storesOf, type LockModuleOptions } from './lock-module.options.js';
+import { checkDebug, checkMaxWaiters, storesOf, type LockModuleOptions } from './lock-module.options.js';
 import { ConfigurableModuleClass, MODULE_OPTIONS_TOKEN, type OPTIONS_TYPE } from './lock.module-definition.js';
 import { LOCK_SERVICE_TOKEN } from './locked-instance.js';
 import { MemoryLockStore } from './memory/memory-lock-store.js';
@@ -19,7 +19,9 @@ class LockServices extends Map<string, LockService> {
         ttl: options.ttl ?? '10s',
         wait: options.wait ?? '5s',
         maxWaiters: checkMaxWaiters(options.maxWaiters),
+        onUnavailable: options.onUnavailable,
         onTrouble: logTrouble,
+        debug: checkDebug(options.debug) ? (line: string) => logger.debug(line) : undefined,
         open: { prefix: options.prefix ?? 'lock', warn: (message: string) => logger.warn(message) },
       };
       this.set(name, new LockService(settings, this));
@@ -101,11 +103,33 @@ function logTrouble(trouble: LockTrouble): void {
         `${where} was lost after ${Math.round(trouble.heldMs)} ms: ${trouble.reason}.`,
       );
       break;
+    case 'endedLate':
+      logger.error(
+        `${where} was lost, and its code ended only now, ${Math.round(trouble.heldMs)} ms after it began` +
+          `${trouble.thrown === undefined ? '' : ', with an error that no caller waits for'}. Stop it when lock.signal aborts.`,
+        trouble.thrown instanceof Error ? trouble.thrown.stack : undefined,
+      );
+      break;
+    case 'heldLong':
+      logger.warn(
+        `${where} has been held for ${Math.round(trouble.heldMs)} ms, more than ten times the ttl of ${trouble.ttlMs} ms, while other ` +
+          'calls wait for it. Shorten what runs inside the lock, or give it a maxHold. This is said once for each key.',
+      );
+      break;
+    case 'unreleased':
+      logger.warn(
+        `${where} was never released: the handle that acquire() gave was garbage collected after ${Math.round(trouble.heldMs)} ms. The ` +
+          "lock is renewed until the process ends. Use 'await using', or release() in a finally block, and set maxHold.",
+      );
+      break;
     case 'releaseFailed':
       logger.warn(`${where} was not released, and ends with its lease: ${trouble.error.message}`);
       break;
     case 'storeUnavailable':
       logger.error(`The lock store '${trouble.store}' is unavailable. ${trouble.error.message}`);
+      break;
+    case 'storeAnswered':
+      logger.log(`The lock store '${trouble.store}' answers again, after ${Math.round(trouble.awayMs)} ms.`);
       break;
   }
 }

@@ -1,4 +1,4 @@
-import { LEAST_TTL_MS, parseCall, type LockOptions } from './core/call.js';
+import { checkOnUnavailable, LEAST_TTL_MS, parseCall, type CallDefaults, type LockOptions, type OnUnavailable } from './core/call.js';
 import { parseDuration, type Duration } from './core/duration.js';
 import { LockConfigurationError, LockNotAcquiredError } from './core/errors.js';
 import type { Lock } from './core/lock.js';
@@ -26,6 +26,7 @@ export interface LockInspection extends StoredLock {
 export interface LockServiceSettings extends LocksSettings {
   readonly ttl: Duration;
   readonly wait: Duration;
+  readonly onUnavailable?: OnUnavailable | undefined;
   readonly open: OpenOptions;
 }
 
@@ -35,7 +36,7 @@ const DEFAULT_OPTIONS: LockOptions = {};
 export class LockService {
   readonly #locks: Locks;
   readonly #open: LockServiceSettings['open'];
-  readonly #defaults: { readonly ttlMs: number; readonly waitMs: number };
+  readonly #defaults: CallDefaults;
   readonly #siblings: ReadonlyMap<string, LockService>;
 
   /** @internal */
@@ -43,6 +44,7 @@ export class LockService {
     this.#defaults = {
       ttlMs: parseDuration(settings.ttl, 'ttl', LEAST_TTL_MS, 'LockModule'),
       waitMs: parseDuration(settings.wait, 'wait', 0, 'LockModule'),
+      onUnavailable: checkOnUnavailable(settings.onUnavailable ?? 'wait', 'LockModule'),
     };
     this.#locks = new Locks(settings);
     this.#open = settings.open;
@@ -104,7 +106,7 @@ export class LockService {
    */
   async acquire(key: string | readonly string[], options: LockOptions = DEFAULT_OPTIONS): Promise<Lock> {
     const place = placeOf(options, 'acquire');
-    return this.#locks.enter(checkKeys(key, place), parseCall(options, this.#defaults, place), true);
+    return this.#locks.acquire(checkKeys(key, place), parseCall(options, this.#defaults, place));
   }
 
   /** The same without waiting: null where the lock is taken or others wait for it. */

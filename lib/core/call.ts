@@ -2,6 +2,9 @@ import { setMaxListeners } from 'node:events';
 import { parseDuration, type Duration } from './duration.js';
 import { LockConfigurationError } from './errors.js';
 
+/** What a call does while the store is known to be away. */
+export type OnUnavailable = 'wait' | 'throw';
+
 /** The options of one locked call. */
 export interface LockOptions {
   /** How long the lease outlives a crashed process; at least 100 ms. Default: the module's, `'10s'`. */
@@ -16,6 +19,12 @@ export interface LockOptions {
   maxHold?: Duration | undefined;
   /** Keeps the lock taken at least so long after it was acquired, though the call returns at once. Default: 0. Counts for the outermost call. */
   minHold?: Duration | undefined;
+  /**
+   * `'wait'`: a store that does not answer is asked again for as long as the call may wait. `'throw'`: while the store is known to
+   * be away, the call fails at once with `LockStoreError`. Known to be away: attempts have failed for a second, and none was
+   * answered. One call in 500 ms asks it all the same, so that it is noticed when it answers again. Default: the module's, `'wait'`.
+   */
+  onUnavailable?: OnUnavailable | undefined;
   /** `'context'`: a call made from inside the lock re-enters. `'never'`: it acquires anew. Default: `'context'`. */
   reentry?: 'context' | 'never' | undefined;
   /** The ticket of a running lock to enter, from whichever process. `LockLostError` where that lock has ended. */
@@ -32,6 +41,7 @@ export interface Call {
   readonly renew: boolean;
   readonly maxHoldMs: number;
   readonly minHoldMs: number;
+  readonly onUnavailable: OnUnavailable;
   readonly reentry: 'context' | 'never';
   readonly ticket: string | undefined;
   readonly by: string;
@@ -39,13 +49,23 @@ export interface Call {
 
 export const LEAST_TTL_MS = 100;
 
+/** What counts where a call says nothing. */
+export interface CallDefaults {
+  readonly ttlMs: number;
+  readonly waitMs: number;
+  readonly onUnavailable?: OnUnavailable;
+}
+
 /** Checks a call's options against the module's defaults; throws `LockConfigurationError` that names `place`. */
-export function parseCall(options: LockOptions, defaults: { readonly ttlMs: number; readonly waitMs: number }, place: string): Call {
-  const { ttl, wait, signal, renew, maxHold, minHold, reentry, ticket, by } = options;
+export function parseCall(options: LockOptions, defaults: CallDefaults, place: string): Call {
+  const { ttl, wait, signal, renew, maxHold, minHold, onUnavailable, reentry, ticket, by } = options;
   if (signal !== undefined && !(signal instanceof AbortSignal)) {
     throw new LockConfigurationError(
       `${place}: signal is not an AbortSignal. Pass the signal of an AbortController, or AbortSignal.timeout(ms).`,
     );
+  }
+  if (onUnavailable !== undefined) {
+    checkOnUnavailable(onUnavailable, place);
   }
   if (reentry !== undefined && reentry !== 'context' && reentry !== 'never') {
     throw new LockConfigurationError(`${place}: reentry is ${JSON.stringify(reentry)}. Use 'context' or 'never'.`);
@@ -64,8 +84,17 @@ export function parseCall(options: LockOptions, defaults: { readonly ttlMs: numb
     renew: renew ?? true,
     maxHoldMs: maxHold === undefined ? Infinity : parseDuration(maxHold, 'maxHold', 1, place),
     minHoldMs: minHold === undefined ? 0 : parseDuration(minHold, 'minHold', 0, place),
+    onUnavailable: onUnavailable ?? defaults.onUnavailable ?? 'wait',
     reentry: reentry ?? 'context',
     ticket,
     by: by ?? '',
   };
+}
+
+/** Throws `LockConfigurationError` for anything else. */
+export function checkOnUnavailable(value: OnUnavailable, place: string): OnUnavailable {
+  if (value !== 'wait' && value !== 'throw') {
+    throw new LockConfigurationError(`${place}: onUnavailable is ${JSON.stringify(value)}. Use 'wait' or 'throw'.`);
+  }
+  return value;
 }

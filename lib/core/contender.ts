@@ -1,4 +1,5 @@
 import { attempt, renewIdentity, type AttemptResult } from './attempt.js';
+import type { Availability } from './availability.js';
 import type { BackgroundReleases } from './background-releases.js';
 import type { Clock } from './clock.js';
 import type { Entry } from './entry.js';
@@ -25,6 +26,7 @@ export class Contender {
   readonly #releases: BackgroundReleases;
   readonly #waiters: Waiters;
   readonly #reporter: Reporter;
+  readonly #availability: Availability;
   readonly #attempts = new InFlight();
 
   constructor(
@@ -35,6 +37,7 @@ export class Contender {
     releases: BackgroundReleases,
     waiters: Waiters,
     reporter: Reporter,
+    availability: Availability,
   ) {
     this.#store = store;
     this.#clock = clock;
@@ -43,6 +46,7 @@ export class Contender {
     this.#releases = releases;
     this.#waiters = waiters;
     this.#reporter = reporter;
+    this.#availability = availability;
   }
 
   /**
@@ -61,6 +65,9 @@ export class Contender {
     try {
       for (;;) {
         const passed = line?.takePassed();
+        if (!passed) {
+          this.#refuseWhileAway(hold.key, entry);
+        }
         const standing = passed ? undefined : this.#standing(line);
         const result = standing ?? (await (passed ?? this.#attempt(hold, entry, line)));
         if (line) {
@@ -78,9 +85,12 @@ export class Contender {
           renewIdentity(hold);
         } else if (result.outcome === 'failed') {
           unknown ||= result.error.unknown;
-          this.#reporter.storeUnavailable(hold, result.error);
+          this.#reporter.attemptFailed(hold, result.error);
+          if (entry.call.onUnavailable === 'throw' && !gaveUp && this.#availability.isAway) {
+            throw result.error;
+          }
         } else if (!standing) {
-          this.#reporter.storeAnswered();
+          this.#reporter.busy(hold, result.busy, entry.call.waitMs > 0);
         }
         const busy = result.outcome === 'busy' ? result.busy : undefined;
         // Whoever waits already keeps its right to.
@@ -111,6 +121,13 @@ export class Contender {
   /** Resolves when no attempt is on its way any more; for shutdown, when nobody begins another. */
   drained(): Promise<void> {
     return this.#attempts.drained();
+  }
+
+  /** Where the call asks for it, ends it while the store is away; now and then, one may ask the store all the same. */
+  #refuseWhileAway(key: string, { call }: Entry): void {
+    if (call.onUnavailable === 'throw' && this.#availability.isAway && !this.#availability.takeProbe()) {
+      throw this.#availability.refusal(key);
+    }
   }
 
   /** What the caller before was told, while it still holds: it gave up, and the process keeps its place. */

@@ -91,10 +91,13 @@ export class LockLostError extends LockError {
   readonly code = 'LOCK_LOST';
   readonly status = 500;
   readonly reason: LostReason;
+  /** Whether the code of the call still runs: it did not end within a `ttl` (a second at least) after its signal aborted. */
+  readonly bodyRuns: boolean;
 
-  constructor(message: string, key: string, reason: LostReason) {
+  constructor(message: string, key: string, reason: LostReason, bodyRuns = false) {
     super(message, key);
     this.reason = reason;
+    this.bodyRuns = bodyRuns;
   }
 }
 

@@ -16,6 +16,8 @@ export interface HoldKeeper {
   lose(hold: Hold, cause: LossCause): LockLostError;
   /** Gives the lock back; the last frame has left. */
   finish(hold: Hold): Promise<void>;
+  /** The code of a lost hold has ended after its caller had stopped waiting; `thrown` is its error. */
+  endedLate(hold: Hold, thrown: unknown): void;
 }
 
 /**

@@ -35,7 +35,8 @@ export class Holds implements HoldKeeper {
       store,
       clock,
       (hold) => void this.lose(hold, 'expired'),
-      (hold, error) => reporter.storeUnavailable(hold, asLockError(error, hold.key)),
+      (hold, error) => reporter.renewalFailed(hold, asLockError(error, hold.key)),
+      (hold) => reporter.renewed(hold),
     );
     store.onForced((key, fence) => this.#force(key, fence));
   }
@@ -104,6 +105,10 @@ export class Holds implements HoldKeeper {
     this.#renewer.hasten(hold);
   }
 
+  endedLate(hold: Hold, thrown: unknown): void {
+    this.#reporter.endedLate(hold, this.#now() - hold.acquiredAt, thrown);
+  }
+
   /** Ends everything: running code is told, its locks are given back, and a `minHold` is left to run out. */
   async shutdown(): Promise<void> {
     const kept = [...this.#lingering.keys()].map((hold) => this.#keep(hold));
@@ -117,7 +122,7 @@ export class Holds implements HoldKeeper {
     this.#forget(hold);
     await this.#store
       .renew([renewalOf(hold, this.#now())])
-      .catch((error: unknown) => this.#reporter.storeUnavailable(hold, asLockError(error, hold.key)));
+      .catch((error: unknown) => this.#reporter.renewalFailed(hold, asLockError(error, hold.key)));
   }
 
   async #interrupt(hold: Hold): Promise<void> {

@@ -34,6 +34,15 @@ export class LocalQueue implements TurnListener {
     return this.#lines.get(key);
   }
 
+  /** The lines in which calls wait for another one of this process. */
+  *contended(): Iterable<Line> {
+    for (const line of this.#lines.values()) {
+      if (line.waiting > 0) {
+        yield line;
+      }
+    }
+  }
+
   /** Takes the turn for a key that nobody here wants. */
   open(key: string): Line {
     const line = new Line();

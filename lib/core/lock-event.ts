@@ -5,7 +5,7 @@ import type { LockError, LostReason, NotAcquiredReason } from './errors.js';
 export const LOCK_CHANNEL = 'nestjs-distributed-lock';
 
 /** What every event tells. Owners and tickets are capabilities and in none. */
-interface EventOfLock {
+export interface EventOfLock {
   /** The name under which the store is registered: `'default'`, or its own. */
   readonly store: string;
   readonly key: string;
@@ -22,8 +22,12 @@ interface EventOfLock {
  * | `waited` | a call that had to wait has its turn, or gave up for the reason told |
  * | `released` | the last hold of this process has left |
  * | `lost` | the lease ended before the code did |
+ * | `endedLate` | the code of a lost lock has ended, after its call had rejected; `thrown` is its error |
+ * | `heldLong` | a section has lasted for ten times its `ttl`, and others wait; once for each key. `by` is its holder |
+ * | `unreleased` | a handle of `acquire()` was garbage collected, and its lock was not released |
  * | `releaseFailed` | the store did not answer a release; the lease runs out by itself |
  * | `storeUnavailable` | the store failed for the first time since it last answered |
+ * | `storeAnswered` | the store answered again, after `awayMs` |
  */
 export type LockEvent =
   | (EventOfLock & { readonly type: 'acquired'; readonly fence: number; readonly waitedMs: number })
@@ -35,8 +39,12 @@ export type LockEvent =
       readonly heldMs: number;
       readonly reason: LostReason;
     })
+  | (EventOfLock & { readonly type: 'endedLate'; readonly fence: number; readonly heldMs: number; readonly thrown: unknown })
+  | (EventOfLock & { readonly type: 'heldLong'; readonly heldMs: number; readonly ttlMs: number })
+  | (EventOfLock & { readonly type: 'unreleased'; readonly fence: number; readonly heldMs: number })
   | (EventOfLock & { readonly type: 'releaseFailed'; readonly fence: number; readonly error: LockError })
-  | (EventOfLock & { readonly type: 'storeUnavailable'; readonly error: LockError });
+  | (EventOfLock & { readonly type: 'storeUnavailable'; readonly error: LockError })
+  | (EventOfLock & { readonly type: 'storeAnswered'; readonly awayMs: number });
 
 const events = channel(LOCK_CHANNEL);
 

@@ -3,8 +3,12 @@ import { liveParent, runInFrame, skipLeft } from './context.js';
 import { LockConfigurationError, LockLostError } from './errors.js';
 import type { Hold } from './hold.js';
 import type { Lock } from './lock.js';
+import { stillRunning } from './loss.js';
 import { settleOnce } from './settle-once.js';
 import { writeTicket } from './ticket.js';
+
+/** How long a caller waits at least for a body that was told to end, in milliseconds. */
+const LEAST_GRACE_MS = 1_000;
 
 /**
  * One locked call: the lock that its body sees, and its place in the tree of calls. Its parent is the nearest enclosing
@@ -17,12 +21,19 @@ export class LockFrame implements Lock {
   parent: LockFrame | undefined;
   /** One hold per key that was taken so far, in the order of the keys. */
   readonly holds: Hold[] = [];
+  /** How long the call waited until it had all its locks, in milliseconds. */
+  #waitedMs = 0;
+  #handle: WeakRef<Lock> | undefined;
   #released = false;
   #running = 0;
   #warned = false;
   #leaving: Promise<void> | undefined;
   #controller: AbortController | undefined;
   #told: LockLostError | undefined;
+  /** Rejects the caller who waits for the body; undefined where nobody does. */
+  #giveUp: ((loss: LockLostError) => void) | undefined;
+  #grace: NodeJS.Timeout | undefined;
+  #gaveUp = false;
 
   constructor(keys: readonly string[], parent: LockFrame | undefined, isHandle: boolean) {
     this.keys = keys;
@@ -58,6 +69,24 @@ export class LockFrame implements Lock {
 
   holdOf(key: string): Hold | undefined {
     return this.holds.find((hold) => hold.key === key);
+  }
+
+  get waitedMs(): number {
+    return this.#waitedMs;
+  }
+
+  /** The call has all its locks. */
+  entered(waitedMs: number): void {
+    this.#waitedMs = Math.round(waitedMs);
+  }
+
+  /** What its caller knows this lock by, where that is still in use. */
+  get asGiven(): Lock {
+    return this.#handle?.deref() ?? this;
+  }
+
+  isGivenAs(handle: Lock): void {
+    this.#handle = new WeakRef(handle);
   }
 
   get signal(): AbortSignal {
@@ -118,12 +147,14 @@ export class LockFrame implements Lock {
     return undefined;
   }
 
-  run<T>(fn: () => T): T {
+  run<T>(fn: () => PromiseLike<T>): Promise<T>;
+  run<T>(fn: () => T): T;
+  run<T>(fn: () => T | PromiseLike<T>): T | Promise<T> {
     this.assertHeld();
     this.#running++;
-    let result: T;
+    let result: T | Promise<T>;
     try {
-      result = runInFrame(this, fn);
+      result = runInFrame(this, () => settleOnce(fn()));
     } catch (error) {
       this.#running--;
       throw error;
@@ -145,6 +176,9 @@ export class LockFrame implements Lock {
       this.#told = loss;
       // Listeners belong to this call: a timer that tells of the loss may run in another call's context.
       runInFrame(this, () => this.#controller?.abort(loss));
+      if (this.#giveUp) {
+        this.#limitBody();
+      }
     }
   }
 
@@ -154,13 +188,28 @@ export class LockFrame implements Lock {
     this.#controller = undefined;
   }
 
-  /** Runs the body and leaves. Rejects with `LockLostError` if the lease ended before the body did; the body's own error goes first. */
-  async runAndLeave<T>(body: (lock: Lock) => T | PromiseLike<T>): Promise<T> {
+  /**
+   * Runs the body and leaves. Rejects with `LockLostError` if the lease ended before the body did; the body's own error goes
+   * first. A body that goes on for a `ttl` after its signal aborted, and a second at least, is not waited for any longer: the
+   * call rejects, and the body keeps what else it holds until it ends.
+   */
+  runAndLeave<T>(body: (lock: Lock) => T | PromiseLike<T>): Promise<T> {
+    return new Promise((resolve, reject) => {
+      this.#giveUp = reject;
+      this.#runToTheEnd(body).then(resolve, reject);
+    });
+  }
+
+  async #runToTheEnd<T>(body: (lock: Lock) => T | PromiseLike<T>): Promise<T> {
     let result: T;
     try {
-      result = await this.run(() => settleOnce(body(this)));
+      result = await this.run(() => body(this));
       // Lets the clock tell of a loss that no timer could, after a blocked event loop.
       this.loss();
+      this.#bodyEnded(undefined);
+    } catch (error) {
+      this.#bodyEnded(error);
+      throw error;
     } finally {
       await this.leave();
     }
@@ -169,6 +218,24 @@ export class LockFrame implements Lock {
       throw loss;
     }
     return result;
+  }
+
+  /** Gives the body, which was told to end, its last moments. */
+  #limitBody(): void {
+    const graceMs = Math.max(LEAST_GRACE_MS, ...this.holds.map((hold) => hold.ttlMs));
+    const stopWaiting = (): void => {
+      this.#gaveUp = true;
+      this.#giveUp?.(stillRunning(this.#leaseLoss() ?? (this.#told as LockLostError), graceMs));
+    };
+    // Outside of any call, as whoever noticed the loss may run in another one.
+    this.#grace = runInFrame(undefined, () => setTimeout(stopWaiting, graceMs).unref());
+  }
+
+  #bodyEnded(thrown: unknown): void {
+    clearTimeout(this.#grace);
+    this.#giveUp = undefined;
+    const hold = this.#gaveUp ? this.holds.find(({ lost }) => lost) : undefined;
+    hold?.keeper.endedLate(hold, thrown === hold.lost || thrown === this.#told ? undefined : thrown);
   }
 
   /** Leaves every lock it is in, last taken first. A second call waits for the first. */

@@ -1,5 +1,6 @@
 import { hostname } from 'node:os';
 import { orAbort } from './abort.js';
+import { Availability } from './availability.js';
 import { BackgroundReleases } from './background-releases.js';
 import type { Call } from './call.js';
 import { systemClock, type Clock } from './clock.js';
@@ -7,6 +8,7 @@ import { Contender } from './contender.js';
 import { currentFrame, liveParent } from './context.js';
 import { Entry } from './entry.js';
 import { LockConfigurationError, LockNotAcquiredError, type NotAcquiredReason } from './errors.js';
+import { Handles } from './handles.js';
 import { Hold } from './hold.js';
 import { Holds } from './holds.js';
 import { ttlUntil } from './lease.js';
@@ -14,6 +16,8 @@ import type { Line } from './line.js';
 import { LocalQueue } from './local-queue.js';
 import { LockFrame } from './lock-frame.js';
 import type { LockStore } from './lock-store.js';
+import type { Lock } from './lock.js';
+import { LongSections } from './long-sections.js';
 import { Reporter, type LockTrouble } from './reporter.js';
 import { readTicket } from './ticket.js';
 import type { WaitOutcome } from './waiter.js';
@@ -32,6 +36,8 @@ export interface LocksSettings {
   readonly maxWaiters: MaxWaiters;
   readonly onTrouble: (trouble: LockTrouble) => void;
   readonly clock?: Clock;
+  /** Writes a line of the debug log; undefined: there is none. */
+  readonly debug?: ((line: string) => void) | undefined;
 }
 
 /**
@@ -48,6 +54,9 @@ export class Locks {
   readonly #releases: BackgroundReleases;
   readonly #holds: Holds;
   readonly #contender: Contender;
+  readonly #availability: Availability;
+  readonly #longSections: LongSections;
+  readonly #handles: Handles;
   #ending: Promise<void> | undefined;
   readonly #process = `${hostname()} (pid ${process.pid})`;
 
@@ -55,12 +64,24 @@ export class Locks {
     this.store = settings.store;
     this.#maxPerKey = settings.maxWaiters.perKey;
     this.#clock = settings.clock ?? systemClock;
-    this.#reporter = new Reporter(settings.name, settings.onTrouble);
+    this.#availability = new Availability(this.#clock);
+    this.#reporter = new Reporter(settings.name, settings.onTrouble, this.#availability, settings.debug);
     this.#waiters = new Waiters(this.#clock, settings.maxWaiters.perProcess);
     this.#releases = new BackgroundReleases(this.store, this.#clock);
     this.#queue = new LocalQueue(this.store, this.#clock, this.#releases);
     this.#holds = new Holds(this.store, this.#clock, this.#queue, this.#releases, this.#reporter);
-    this.#contender = new Contender(this.store, this.#clock, this.#queue, this.#holds, this.#releases, this.#waiters, this.#reporter);
+    this.#contender = new Contender(
+      this.store,
+      this.#clock,
+      this.#queue,
+      this.#holds,
+      this.#releases,
+      this.#waiters,
+      this.#reporter,
+      this.#availability,
+    );
+    this.#longSections = new LongSections(this.#queue, this.#clock, this.#reporter);
+    this.#handles = new Handles((frame) => this.#reportUnreleased(frame));
   }
 
   /** Enters the lock on `keys`, which are sorted, each once; whoever called leaves it. */
@@ -74,6 +95,17 @@ export class Locks {
     }
     const entering = this.#enterAll(entry);
     return signal ? orAbort(entering, entry, signal) : entering;
+  }
+
+  /** Enters the lock on behalf of a caller who leaves it by a handle. */
+  async acquire(keys: readonly string[], call: Call): Promise<Lock> {
+    return this.#handles.give(await this.enter(keys, call, true));
+  }
+
+  #reportUnreleased(frame: LockFrame): void {
+    for (const hold of frame.holds) {
+      this.#reporter.unreleased(hold, this.#clock.monotonic() - hold.acquiredAt);
+    }
   }
 
   /** Rejects waiters and new calls, and ends what runs. */
@@ -119,6 +151,7 @@ export class Locks {
         }
       }
       this.#holds.limit(entry);
+      frame.entered(entry.waitedMs);
     } catch (error) {
       gaveUp = error instanceof LockNotAcquiredError ? error.reason : undefined;
       // What was taken is given back without the caller, whose time is up: the store may be slow.
@@ -190,6 +223,7 @@ export class Locks {
     }
     // A nested call asks for more with the next renewal, and never for less.
     hold.ttlMs = Math.max(hold.ttlMs, call.ttlMs);
+    this.#reporter.reentered(hold, entry.by);
   }
 
   /** Becomes the one caller of this process that contends for the key. */
@@ -208,9 +242,14 @@ export class Locks {
   async #queueUp(line: Line, hold: Hold, entry: Entry): Promise<WaitOutcome> {
     const { call, frame } = entry;
     const { key } = hold;
+    if (call.onUnavailable === 'throw' && this.#availability.isAway) {
+      throw this.#availability.refusal(key);
+    }
     if (call.waitMs > 0 && (line.waiting >= this.#maxPerKey || this.#waiters.isFull)) {
       throw entry.refused(key, 'tooManyWaiters', line.hold ?? line.busy);
     }
+    this.#reporter.queued(hold, line.waiting);
+    this.#longSections.watch();
     // Only a call that has a lock, its own or an enclosing one, can be waited for by the one that it waits for.
     return frame.parent || frame.holds.length > 0
       ? this.#waiters.waitFor(line, key, entry, line.behind(hold))

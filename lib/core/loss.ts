@@ -10,6 +10,17 @@ export function lossOf(hold: Hold, cause: LossCause, now: number): LockLostError
   return new LockLostError(`Lock "${hold.key}" was lost after ${heldMs} ms: ${WHY[cause]}`, hold.key, cause === 'gone' ? 'expired' : cause);
 }
 
+/** The error of a call whose lease was lost, and whose code did not end in the time that it had after it was told. */
+export function stillRunning(loss: LockLostError, graceMs: number): LockLostError {
+  return new LockLostError(
+    `${loss.message} Its code still runs ${Math.round(graceMs)} ms after its signal aborted: ` +
+      'pass lock.signal to what it awaits, and repeat the call only where two may run at once.',
+    loss.key,
+    loss.reason,
+    true,
+  );
+}
+
 const WHY: Readonly<Record<LossCause, string>> = {
   gone: 'the store no longer has it. It was deleted, flushed or evicted, or the store restarted without its data: find out by whom, and let the resource refuse the old fence.',
   expired:

@@ -1,4 +1,4 @@
-import { skipLeft } from './context.js';
+import { liveParent, skipLeft } from './context.js';
 import { LockNotAcquiredError, type LockHolder, type NotAcquiredReason } from './errors.js';
 import type { Hold } from './hold.js';
 import type { LockFrame } from './lock-frame.js';
@@ -58,7 +58,7 @@ function explain(givingUp: GivingUp, holder: LockHolder | undefined): string {
     case 'busy': {
       const limit = waitMs === 0 ? ' at once' : ` within ${waitMs} ms`;
       const who = holder ? `it is held by ${holder.by} since ${seconds(holder.heldMs)}` : 'other calls are before this one';
-      return `${limit}: ${who}. ${ownHandle(givingUp) ?? 'Raise wait, or shorten what runs inside the lock.'}`;
+      return `${limit}: ${who}. ${ownHandle(givingUp) ?? deadlock(givingUp) ?? 'Raise wait, or shorten what runs inside the lock.'}`;
     }
   }
 }
@@ -69,6 +69,26 @@ function ownHandle({ frame, holder }: GivingUp): string | undefined {
   return top?.isHandle && skipLeft(top.parent) === skipLeft(frame.parent)
     ? 'The holder is a handle from acquire() in this process: if this call belongs to it, make the call inside lock.run(…).'
     : undefined;
+}
+
+/** A call that waits while it holds another lock: where the holder waits for that one, a longer wait changes nothing. */
+function deadlock({ key, frame, waitMs }: GivingUp): string | undefined {
+  const held = new Set<string>();
+  for (let at = liveParent(frame); at; at = liveParent(at)) {
+    at.keys.forEach((other) => held.add(other));
+  }
+  held.delete(key);
+  if (held.size === 0 || waitMs === 0) {
+    return undefined;
+  }
+  return (
+    `This call holds ${quote([...held])} while it waits: if another call takes these locks in the opposite order, the two wait for each other. ` +
+    `Take the keys in one call, withLock([${quote([...held, key].toSorted())}], …), or in the same order everywhere.`
+  );
+}
+
+function quote(keys: readonly string[]): string {
+  return keys.map((name) => `"${name}"`).join(', ');
 }
 
 function seconds(ms: number): string {

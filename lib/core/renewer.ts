@@ -20,16 +20,24 @@ export class Renewer {
   readonly #clock: Clock;
   readonly #lose: (hold: Hold) => void;
   readonly #failed: (hold: Hold, error: unknown) => void;
+  readonly #heard: (hold: Hold) => void;
   readonly #holds = new Set<Hold>();
   #timer: NodeJS.Timeout | undefined;
   #wakesAt = Infinity;
   #seen: Moment = { monotonic: 0, wall: 0 };
 
-  constructor(store: LockStore, clock: Clock, lose: (hold: Hold) => void, failed: (hold: Hold, error: unknown) => void) {
+  constructor(
+    store: LockStore,
+    clock: Clock,
+    lose: (hold: Hold) => void,
+    failed: (hold: Hold, error: unknown) => void,
+    heard: (hold: Hold) => void,
+  ) {
     this.#store = store;
     this.#clock = clock;
     this.#lose = lose;
     this.#failed = failed;
+    this.#heard = heard;
   }
 
   /** Starts to keep a hold that was just granted. */
@@ -162,6 +170,9 @@ export class Renewer {
     let held: (boolean | undefined)[] | undefined;
     try {
       held = await this.#store.renew(records);
+      if (held.some((one) => one !== undefined)) {
+        this.#heard(batch[0] as Hold);
+      }
     } catch (error) {
       this.#failed(batch[0] as Hold, error);
     }

@@ -1,37 +1,84 @@
+import type { Availability } from './availability.js';
+import { debugLine, type DebugNote } from './debug-line.js';
 import type { LockError, LostReason, NotAcquiredReason } from './errors.js';
 import type { Hold } from './hold.js';
-import { hasListeners, publish, type LockEvent } from './lock-event.js';
+import { hasListeners, publish, type EventOfLock, type LockEvent } from './lock-event.js';
+import type { Busy } from './lock-store.js';
+import { OncePerKey } from './once-per-key.js';
 
 /** Events that an operator should see even where nobody listens to the channel. */
-export type LockTrouble = Extract<LockEvent, { type: 'lost' | 'releaseFailed' | 'storeUnavailable' }>;
+export type LockTrouble = Extract<
+  LockEvent,
+  { type: 'lost' | 'endedLate' | 'heldLong' | 'unreleased' | 'releaseFailed' | 'storeUnavailable' | 'storeAnswered' }
+>;
+
+/** How many times its ttl a section may last while others wait, until that is worth a warning. */
+const LONG = 10;
 
 /** Tells what happens to the locks of one store. Nothing it calls can stop a release. */
 export class Reporter {
   readonly #store: string;
   readonly #onTrouble: (trouble: LockTrouble) => void;
-  #unavailable = false;
+  readonly #availability: Availability;
+  /** Writes a line of the debug log; undefined where that is off. */
+  readonly #debug: ((line: string) => void) | undefined;
+  readonly #long = new OncePerKey();
 
-  constructor(store: string, onTrouble: (trouble: LockTrouble) => void) {
+  constructor(store: string, onTrouble: (trouble: LockTrouble) => void, availability: Availability, debug?: (line: string) => void) {
     this.#store = store;
     this.#onTrouble = onTrouble;
+    this.#availability = availability;
+    this.#debug = debug;
   }
 
   acquired(hold: Hold, waitedMs: number): void {
-    this.storeAnswered();
-    if (hasListeners()) {
-      publish({ type: 'acquired', ...this.#subject(hold), fence: hold.fence, waitedMs });
+    this.#answered(hold, true);
+    if (this.#isHeard) {
+      this.#tell({ type: 'acquired', ...this.#subject(hold), fence: hold.fence, waitedMs });
+    }
+  }
+
+  /** The store answered a call that somebody else holds the lock; `waits` says whether the call may wait for it. */
+  busy(hold: Hold, { holder, remainingMs }: Busy, waits: boolean): void {
+    this.#answered(hold, true);
+    if (this.#debug) {
+      this.#log({ type: 'busy', ...this.#subject(hold), heldBy: holder.by, heldMs: holder.heldMs, remainingMs });
+    }
+    if (waits) {
+      this.stillHeld(hold.key, holder.by, holder.heldMs, hold.ttlMs);
+    }
+  }
+
+  /** A call begins to wait for another one of this process. */
+  queued(hold: Hold, behind: number): void {
+    if (this.#debug) {
+      this.#log({ type: 'queued', ...this.#subject(hold), behind });
+    }
+  }
+
+  reentered({ key, fence }: Hold, by: string): void {
+    if (this.#debug) {
+      this.#log({ type: 'reentered', ...this.#subject({ key, by }), fence });
     }
   }
 
   waited(key: string, by: string, waitedMs: number, gaveUp: NotAcquiredReason | undefined): void {
-    if (hasListeners()) {
-      publish({ type: 'waited', store: this.#store, key, by, waitedMs, gaveUp });
+    if (this.#isHeard) {
+      this.#tell({ type: 'waited', store: this.#store, key, by, waitedMs, gaveUp });
+    }
+  }
+
+  /** Others wait for a lock that has been held for so long. Told once for each key. */
+  stillHeld(key: string, by: string, heldMs: number, ttlMs: number): void {
+    // Nobody is named where the lock is only reserved.
+    if (heldMs > LONG * ttlMs && by !== '' && this.#long.isNew(key)) {
+      this.#trouble({ type: 'heldLong', ...this.#subject({ key, by }), heldMs, ttlMs });
     }
   }
 
   released(hold: Hold, heldMs: number): void {
-    if (hasListeners()) {
-      publish({ type: 'released', ...this.#subject(hold), fence: hold.fence, heldMs });
+    if (this.#isHeard) {
+      this.#tell({ type: 'released', ...this.#subject(hold), fence: hold.fence, heldMs });
     }
   }
 
@@ -39,24 +86,57 @@ export class Reporter {
     this.#trouble({ type: 'lost', ...this.#subject(hold), fence: hold.fence, heldMs, reason });
   }
 
+  endedLate(hold: Hold, heldMs: number, thrown: unknown): void {
+    this.#trouble({ type: 'endedLate', ...this.#subject(hold), fence: hold.fence, heldMs, thrown });
+  }
+
+  unreleased(hold: Hold, heldMs: number): void {
+    this.#trouble({ type: 'unreleased', ...this.#subject(hold), fence: hold.fence, heldMs });
+  }
+
   releaseFailed(hold: Hold, error: LockError): void {
     this.#trouble({ type: 'releaseFailed', ...this.#subject(hold), fence: hold.fence, error });
   }
 
+  /** The store failed an attempt to acquire. */
+  attemptFailed(hold: Hold, error: LockError): void {
+    this.#failed(hold, error, true);
+  }
+
+  /** The store failed a renewal. */
+  renewalFailed(hold: Hold, error: LockError): void {
+    this.#failed(hold, error, false);
+  }
+
+  /** The store answered a renewal. */
+  renewed(hold: Hold): void {
+    this.#answered(hold, false);
+  }
+
   /** Told once per outage: until the store has answered again, further failures are the same news. */
-  storeUnavailable(hold: { readonly key: string; readonly by: string }, error: LockError): void {
-    if (!this.#unavailable) {
-      this.#unavailable = true;
+  #failed(hold: Hold, error: LockError, isAttempt: boolean): void {
+    if (this.#availability.failed(error, isAttempt)) {
       this.#trouble({ type: 'storeUnavailable', ...this.#subject(hold), error });
+    } else if (this.#debug) {
+      this.#log({ type: 'failedAgain', ...this.#subject(hold), error });
     }
   }
 
-  storeAnswered(): void {
-    this.#unavailable = false;
+  /** Told once after an outage. */
+  #answered(hold: Hold, isAttempt: boolean): void {
+    const awayMs = this.#availability.answered(isAttempt);
+    if (awayMs !== undefined) {
+      this.#trouble({ type: 'storeAnswered', ...this.#subject(hold), awayMs });
+    }
+  }
+
+  /** Whether anybody hears of events: one that nobody reads is not made. */
+  get #isHeard(): boolean {
+    return this.#debug !== undefined || hasListeners();
   }
 
   #trouble(trouble: LockTrouble): void {
-    publish(trouble);
+    this.#tell(trouble);
     try {
       this.#onTrouble(trouble);
     } catch {
@@ -64,7 +144,20 @@ export class Reporter {
     }
   }
 
-  #subject(hold: { readonly key: string; readonly by: string }): { store: string; key: string; by: string } {
-    return { store: this.#store, key: hold.key, by: hold.by };
+  #tell(event: LockEvent): void {
+    publish(event);
+    this.#log(event);
+  }
+
+  #log(note: DebugNote): void {
+    try {
+      this.#debug?.(debugLine(note));
+    } catch {
+      // The same.
+    }
+  }
+
+  #subject({ key, by }: { readonly key: string; readonly by: string }): EventOfLock {
+    return { store: this.#store, key, by };
   }
 }

@@ -348,9 +348,10 @@ describe('a server that refuses', () => {
       await server.kill();
       await locks.acquire('k', { wait: 0 }).catch(() => undefined);
       await locks.acquire('k', { wait: 0 }).catch(() => undefined);
-      expect(troubles).toHaveLength(round);
+      expect(troubles.filter(({ type }) => type === 'storeUnavailable')).toHaveLength(round);
       await server.start();
       await locks.withLock('k', { wait: 5_000 }, () => undefined);
+      expect(troubles.filter(({ type }) => type === 'storeAnswered')).toHaveLength(round);
     }
   });
 

@@ -1,5 +1,6 @@
 import type { Clock } from '../../lib/core/clock';
 import type { LockStore } from '../../lib/core/lock-store';
+import type { OnUnavailable } from '../../lib/core/call';
 import type { LockTrouble } from '../../lib/core/reporter';
 import { checkMaxWaiters, type LockModuleOptions } from '../../lib/lock-module.options';
 import { LockService } from '../../lib/lock.service';
@@ -10,16 +11,29 @@ export interface TestSettings {
   wait?: number;
   maxWaiters?: LockModuleOptions['maxWaiters'];
   clock?: Clock;
+  onUnavailable?: OnUnavailable;
+  debug?: (line: string) => void;
   onTrouble?: (trouble: LockTrouble) => void;
 }
 
 /** A lock service on a store that is open, without Nest. */
 export function makeLocks(store: LockStore, settings: TestSettings = {}): LockService {
-  const { ttl = 5_000, wait = 5_000, maxWaiters, onTrouble = () => undefined, clock } = settings;
+  const { ttl = 5_000, wait = 5_000, maxWaiters, onTrouble = () => undefined, clock, onUnavailable, debug } = settings;
   const siblings = new Map<string, LockService>();
   const open = { prefix: 'lock', warn: () => undefined };
   const service = new LockService(
-    { name: 'default', store, ttl, wait, maxWaiters: checkMaxWaiters(maxWaiters), onTrouble, open, ...(clock && { clock }) },
+    {
+      name: 'default',
+      store,
+      ttl,
+      wait,
+      maxWaiters: checkMaxWaiters(maxWaiters),
+      onTrouble,
+      onUnavailable,
+      debug,
+      open,
+      ...(clock && { clock }),
+    },
     siblings,
   );
   siblings.set('default', service);

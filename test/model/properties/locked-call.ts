@@ -1,4 +1,4 @@
-import type { LockError } from '../../../lib/core/errors.js';
+import type { LockError, LockLostError } from '../../../lib/core/errors.js';
 import type { Lock } from '../../../lib/core/lock.js';
 import { CLAIM_MS } from '../../../lib/memory/key-state.js';
 import type { Process } from './process.js';
@@ -23,6 +23,7 @@ export class LockedCall {
   #leftAt: number | undefined;
   #heldToTheEnd = false;
   #aborter: AbortController | undefined;
+  #running: Promise<void> = Promise.resolve();
 
   constructor(
     readonly process: Process,
@@ -64,9 +65,19 @@ export class LockedCall {
       error = thrown as LockError;
     }
     this.#world.note(() => `${process.id}: ${this.by} ends: ${error?.message ?? 'returned'}`);
+    this.#checkEnd(error);
+    if ((error as LockLostError | undefined)?.bodyRuns) {
+      // The caller waits no longer; what the body is inside of stays locked until it ends, and is then released.
+      const end = (): void => void process.sleep(this.#world.scenario.commandTimeoutMs + 50).then(() => this.#end());
+      void this.#running.then(end, end);
+    } else {
+      this.#end();
+    }
+  }
+
+  #end(): void {
     this.endedAt = this.#world.now;
     this.#world.ends(this);
-    this.#checkEnd(error);
   }
 
   async #enter(): Promise<void> {
@@ -76,7 +87,7 @@ export class LockedCall {
     const signal = this.#abortion();
     const options = { ttl, wait, renew, reentry, maxHold, minHold, by, signal, ticket };
     if (call.how === 'withLock') {
-      return process.service.withLock(call.keys, options, (lock) => this.#body(lock));
+      return process.service.withLock(call.keys, options, (lock) => (this.#running = this.#body(lock)));
     }
     const lock =
       call.how === 'acquire' ? await process.service.acquire(call.keys, options) : await process.service.tryAcquire(call.keys, options);
@@ -190,6 +201,9 @@ export class LockedCall {
         }
         break;
       case 'LOCK_LOST':
+        if (entered && (error as LockLostError).bodyRuns !== this.isInside) {
+          this.#fail(`ended with bodyRuns: ${String((error as LockLostError).bodyRuns)}, which is wrong`);
+        }
         if (entered ? !isLost && this.#heldToTheEnd : !this.#mayBeLost()) {
           this.#fail('was lost without a loss');
         }

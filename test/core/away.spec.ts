@@ -1,0 +1,240 @@
+import { jest } from '@jest/globals';
+import { LockStoreError } from '../../lib/core/errors';
+import type { AcquireReply, HoldRecord, Place } from '../../lib/core/lock-store';
+import type { LockTrouble } from '../../lib/core/reporter';
+import type { LockService } from '../../lib/lock.service';
+import { MemoryLockStore } from '../../lib/memory/memory-lock-store';
+import { makeLocks, type TestSettings } from '../support/make-locks';
+
+/** How long an attempt takes to fail while the store is away, in milliseconds. */
+const FAILS_AFTER_MS = 200;
+
+/** May be away: each command then fails after a while. */
+class UnsteadyStore extends MemoryLockStore {
+  isAway = false;
+  attempts = 0;
+
+  override async acquire(hold: HoldRecord, place?: Place): Promise<AcquireReply> {
+    this.attempts++;
+    await this.#answer(hold.key);
+    return super.acquire(hold, place);
+  }
+
+  override async renew(holds: readonly HoldRecord[]): Promise<boolean[]> {
+    await this.#answer(holds[0]?.key ?? '');
+    return super.renew(holds);
+  }
+
+  override async release(hold: HoldRecord): Promise<boolean> {
+    await this.#answer(hold.key);
+    return super.release(hold);
+  }
+
+  override async pass(...passed: Parameters<MemoryLockStore['pass']>): ReturnType<MemoryLockStore['pass']> {
+    await this.#answer(passed[0].key);
+    return super.pass(...passed);
+  }
+
+  async #answer(key: string): Promise<void> {
+    if (this.isAway) {
+      await new Promise((resolve) => setTimeout(resolve, FAILS_AFTER_MS));
+      throw new LockStoreError(`Lock "${key}": no answer`, key, { cause: new Error('ECONNREFUSED'), unknown: true });
+    }
+  }
+}
+
+let store: UnsteadyStore;
+let troubles: LockTrouble[];
+
+beforeEach(() => {
+  jest.useFakeTimers({ doNotFake: ['nextTick', 'queueMicrotask', 'setImmediate'] });
+  store = new UnsteadyStore();
+  troubles = [];
+});
+afterEach(() => {
+  jest.useRealTimers();
+});
+
+const serviceOf = (settings: TestSettings = {}): LockService =>
+  makeLocks(store, { wait: 60_000, onTrouble: (trouble) => troubles.push(trouble), ...settings });
+
+/** How long a call took, in milliseconds, and how it ended. */
+async function timed(call: Promise<unknown>): Promise<{ ms: number; outcome: unknown }> {
+  const startedAt = performance.now();
+  const outcome = await call.catch((error: unknown) => error);
+  return { ms: performance.now() - startedAt, outcome };
+}
+
+async function ended<T>(running: Promise<T>, withinMs: number): Promise<T> {
+  await jest.advanceTimersByTimeAsync(withinMs);
+  return running;
+}
+
+/** A store that is known to be away. */
+async function goAway(locks: LockService): Promise<void> {
+  store.isAway = true;
+  const { ms, outcome } = await ended(timed(locks.withLock('first', { onUnavailable: 'throw' }, () => 1)), 5_000);
+  expect(outcome).toBeInstanceOf(LockStoreError);
+  expect(ms).toBeLessThan(2_000);
+}
+
+describe("while the store is known to be away, with onUnavailable: 'throw'", () => {
+  test('a call fails at once, and says for how long the store has not answered, and why', async () => {
+    const locks = serviceOf({ onUnavailable: 'throw' });
+    await goAway(locks);
+    const [probe, call] = await ended(
+      Promise.all([timed(locks.withLock('a', () => 1)), timed(locks.withLock('b', () => 1))]),
+      FAILS_AFTER_MS,
+    );
+    expect(probe?.outcome).toMatchObject({ code: 'LOCK_STORE', message: 'Lock "a": no answer' });
+    expect(call?.ms).toBe(0);
+    expect(call?.outcome).toMatchObject({
+      code: 'LOCK_STORE',
+      key: 'b',
+      unknown: false,
+      message: expect.stringMatching(/"b": the store has not answered for \d+ ms.*repeat the call later/) as string,
+      cause: new Error('ECONNREFUSED'),
+    });
+  });
+
+  test('one call in half a second asks it, and only one', async () => {
+    const locks = serviceOf({ onUnavailable: 'throw' });
+    await goAway(locks);
+    const before = store.attempts;
+    const calls: Promise<{ ms: number }>[] = [];
+    for (let at = 0; at < 100; at++) {
+      calls.push(timed(locks.withLock(`k${at}`, () => 1)));
+      await jest.advanceTimersByTimeAsync(50);
+    }
+    const times = (await Promise.all(calls)).map(({ ms }) => ms);
+    expect(Math.max(...times)).toBeLessThanOrEqual(FAILS_AFTER_MS);
+    expect(times.filter((ms) => ms > 0)).toHaveLength(store.attempts - before);
+    expect(store.attempts - before).toBeGreaterThanOrEqual(8);
+    expect(store.attempts - before).toBeLessThanOrEqual(11);
+  });
+
+  test('service resumes by the first call that asks it when it is back', async () => {
+    const locks = serviceOf({ onUnavailable: 'throw' });
+    await goAway(locks);
+    await jest.advanceTimersByTimeAsync(1_000);
+    store.isAway = false;
+    expect(await locks.withLock('a', () => 'in')).toBe('in');
+    expect(await Promise.all(['b', 'c', 'd'].map((key) => locks.withLock(key, () => 'in')))).toEqual(['in', 'in', 'in']);
+  });
+
+  test('a renewal that is answered does not end it where attempts fail, as on a full server', async () => {
+    const locks = serviceOf({ onUnavailable: 'throw' });
+    const lock = await locks.acquire('held', { ttl: 3_000 });
+    const { renew } = MemoryLockStore.prototype;
+    store.renew = (holds) => renew.call(store, holds) as Promise<boolean[]>;
+    await goAway(locks);
+    const calls = Array.from({ length: 40 }, async (_, index) => {
+      await new Promise((resolve) => setTimeout(resolve, index * 100));
+      return timed(locks.withLock('a', () => 1));
+    });
+    await jest.advanceTimersByTimeAsync(5_000);
+    const times = (await Promise.all(calls)).map(({ ms }) => ms);
+    expect(Math.max(...times)).toBeLessThanOrEqual(FAILS_AFTER_MS);
+    expect(lock.isHeld()).toBe(true);
+    expect(troubles.map(({ type }) => type)).toEqual(['storeUnavailable']);
+    store.isAway = false;
+    await lock.release();
+  });
+
+  test('a call that would wait behind another one of its process does not', async () => {
+    const locks = serviceOf();
+    await goAway(locks);
+    const patient = timed(locks.withLock('k', { wait: 3_000 }, () => 1));
+    const { ms, outcome } = await ended(timed(locks.withLock('k', { onUnavailable: 'throw' }, () => 1)), 0);
+    expect(outcome).toBeInstanceOf(LockStoreError);
+    expect(ms).toBe(0);
+    expect((await ended(patient, 5_000)).ms).toBeGreaterThanOrEqual(3_000);
+  });
+
+  test('calls that wait already end with the first attempt that fails, all of them', async () => {
+    const locks = serviceOf({ onUnavailable: 'throw' });
+    const lock = await locks.acquire('k', { ttl: 600_000, renew: false });
+    const waiting = Array.from({ length: 20 }, () => timed(locks.withLock('k', () => 1)));
+    await goAway(locks);
+    let left = waiting.length;
+    waiting.forEach((call) => void call.then(() => left--));
+    await jest.advanceTimersByTimeAsync(0);
+    expect(left).toBe(20);
+    void lock.release();
+    await jest.advanceTimersByTimeAsync(2 * FAILS_AFTER_MS);
+    expect(left).toBe(0);
+    const ends = await Promise.all(waiting);
+    expect(ends.map(({ outcome }) => outcome instanceof LockStoreError)).not.toContain(false);
+  });
+
+  test('a call made from inside a lock re-enters as always', async () => {
+    const locks = serviceOf({ onUnavailable: 'throw' });
+    let goOn!: () => void;
+    const outer = locks.withLock('k', { ttl: 600_000 }, async () => {
+      await new Promise<void>((resolve) => (goOn = resolve));
+      return locks.withLock('k', () => 'inside');
+    });
+    await goAway(locks);
+    goOn();
+    expect(await ended(outer, 1_000)).toBe('inside');
+  });
+
+  test('what was known of it is forgotten where nobody has asked for five seconds', async () => {
+    const locks = serviceOf({ onUnavailable: 'throw' });
+    await goAway(locks);
+    await jest.advanceTimersByTimeAsync(6_000);
+    store.isAway = false;
+    expect(await Promise.all(['b', 'c', 'd'].map((key) => locks.withLock(key, () => 'in')))).toEqual(['in', 'in', 'in']);
+  });
+});
+
+test('an outage of less than a second is waited for', async () => {
+  const locks = serviceOf({ onUnavailable: 'throw' });
+  store.isAway = true;
+  const call = timed(locks.withLock('k', () => 'in'));
+  await jest.advanceTimersByTimeAsync(800);
+  store.isAway = false;
+  expect(await ended(call, 1_000)).toMatchObject({ outcome: 'in' });
+});
+
+test('calls wait for a store that is away where nothing else was asked for', async () => {
+  const locks = serviceOf();
+  store.isAway = true;
+  const call = timed(locks.withLock('k', () => 'in'));
+  await jest.advanceTimersByTimeAsync(30_000);
+  store.isAway = false;
+  expect(await ended(call, 1_000)).toMatchObject({ outcome: 'in' });
+});
+
+test.each(['retry', true, null])('onUnavailable: %j is refused, in a call and in the module', async (onUnavailable) => {
+  const wrong = { onUnavailable } as never;
+  await expect(serviceOf().withLock('k', wrong, () => 1)).rejects.toMatchObject({ code: 'LOCK_CONFIGURATION' });
+  if (onUnavailable !== null) {
+    expect(() => serviceOf(wrong)).toThrow(/LockModule: onUnavailable is .* Use 'wait' or 'throw'/);
+  }
+});
+
+test('a store that answers again is told once, with the time that it was away', async () => {
+  const locks = serviceOf();
+  store.isAway = true;
+  const call = locks.withLock('k', { by: 'Jobs.run' }, () => 1);
+  await jest.advanceTimersByTimeAsync(3_000);
+  store.isAway = false;
+  await ended(call, 1_000);
+  await locks.withLock('k', () => 1);
+  expect(troubles.map(({ type }) => type)).toEqual(['storeUnavailable', 'storeAnswered']);
+  const answered = troubles[1] as LockTrouble & { type: 'storeAnswered' };
+  expect(answered).toMatchObject({ store: 'default', key: 'k', by: expect.stringContaining('Jobs.run') as string });
+  expect(answered.awayMs).toBeGreaterThan(2_500);
+  expect(answered.awayMs).toBeLessThan(3_500);
+});
+
+test('a store that fails renewals and then answers one is told too', async () => {
+  const lock = await serviceOf().acquire('k', { ttl: 30_000 });
+  store.isAway = true;
+  await jest.advanceTimersByTimeAsync(12_000);
+  store.isAway = false;
+  await jest.advanceTimersByTimeAsync(3_500);
+  expect(troubles.map(({ type }) => type)).toEqual(['storeUnavailable', 'storeAnswered']);
+  await lock.release();
+});

@@ -1,0 +1,44 @@
+import type { LockNotAcquiredError } from '../../lib/core/errors';
+import { MemoryLockStore } from '../../lib/memory/memory-lock-store';
+import { makeLocks } from '../support/make-locks';
+
+const messageOf = (call: Promise<unknown>): Promise<string> =>
+  call.then(
+    () => 'acquired',
+    (error: LockNotAcquiredError) => `${error.reason}: ${error.message}`,
+  );
+
+describe('nested locks in opposite order in two processes', () => {
+  const DEADLOCK = /busy: .*"(a|b)".* holds "(a|b)" while it waits: .*opposite order.*withLock\(\["a", "b"\], …\).*same order/;
+
+  test('are told of the deadlock that they are, and not to raise wait', async () => {
+    const store = new MemoryLockStore();
+    const [here, there] = [makeLocks(store), makeLocks(store)];
+    let entered = 0;
+    let bothAreIn!: () => void;
+    const both = new Promise<void>((resolve) => (bothAreIn = resolve));
+    const nest = (locks: typeof here, outer: string, inner: string, wait: number): Promise<unknown> =>
+      locks.withLock(outer, { by: outer }, async () => {
+        entered++;
+        if (entered === 2) {
+          bothAreIn();
+        }
+        await both;
+        return locks.withLock(inner, { wait }, () => 'entered');
+      });
+    const patient = nest(there, 'b', 'a', 10_000);
+    const message = await messageOf(nest(here, 'a', 'b', 50));
+    expect(message).toMatch(DEADLOCK);
+    expect(message).not.toContain('aise wait');
+    expect(await patient).toBe('entered');
+  });
+
+  test('a call that holds nothing else, or does not wait, is told what it was', async () => {
+    const store = new MemoryLockStore();
+    const [here, there] = [makeLocks(store), makeLocks(store)];
+    const lock = await there.acquire('b');
+    expect(await messageOf(here.withLock('b', { wait: 20 }, () => 1))).toContain('Raise wait');
+    expect(await messageOf(here.withLock('a', () => here.withLock('b', { wait: 0 }, () => 1)))).toContain('Raise wait');
+    await lock.release();
+  });
+});
