@@ -38,7 +38,7 @@ export class Attempt {
       await call(attempt);
       attempt.#settled('returned');
     } catch (error) {
-      attempt.#settled(outcomeOf(error));
+      attempt.#settled(outcomeOf(error), (error as Error).message);
     }
   }
 
@@ -80,11 +80,11 @@ export class Attempt {
     }
   }
 
-  #settled(outcome: string): void {
+  #settled(outcome: string, why?: string): void {
     if (this.#entered) {
-      this.#write('release', 'ok', { outcome });
+      this.#write('release', 'ok', { outcome, why });
     } else {
-      this.#write(this.#op, outcome === 'LOCK_STORE unknown' ? 'info' : 'fail', { outcome });
+      this.#write(this.#op, outcome === 'LOCK_STORE unknown' ? 'info' : 'fail', { outcome, why });
     }
   }
 

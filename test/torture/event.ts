@@ -31,6 +31,8 @@ export interface HistoryEvent {
   readonly since?: number | undefined;
   /** How a call ended: `returned`, `thrown`, or the code and reason of its lock error. */
   readonly outcome?: string | undefined;
+  /** The message of the error that it ended with, for people. */
+  readonly why?: string | undefined;
   readonly register?: 'claimed' | 'plain' | undefined;
   readonly fault?: string | undefined;
   /** What a fault struck: a process, a key, or the servers. */
