@@ -336,4 +336,9 @@ export const DEFECTS: readonly Defect[] = [
     seed: 5,
     edits: [{ file: 'core/renewer.ts', from: 'nextRenewal(hold, now, ttlMs)', to: 'nextRenewal(hold, now, hold.ttlMs)' }],
   },
+  {
+    defect: 'a renewal that is on its way when maxHold is over renews for ever',
+    finding: /though the maxHold of/,
+    edits: [{ file: 'core/renewer.ts', from: 'if (hold.lingering || !hold.overdue) {', to: 'if (true) {' }],
+  },
 ];
