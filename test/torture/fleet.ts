@@ -57,10 +57,17 @@ export class Fleet {
     }
   }
 
-  /** To whom is between 0 and 1. */
-  sendToOne(chance: number, message: WorkerMessage): void {
-    const names = [...this.#members.keys()];
-    this.send(names[Math.floor(chance * names.length)] as string, message);
+  /** To whom is between 0 and 1; answers who it was. */
+  sendToOne(chance: number, message: WorkerMessage): string {
+    return this.sendToAnother('', chance, message);
+  }
+
+  /** The same, and not to the one that is named. */
+  sendToAnother(one: string, chance: number, message: WorkerMessage): string {
+    const names = [...this.#members.keys()].filter((name) => name !== one);
+    const name = names[Math.floor(chance * names.length)] as string;
+    this.send(name, message);
+    return name;
   }
 
   async kill(name: string): Promise<void> {

@@ -1,5 +1,6 @@
 import type { HistoryEvent } from './event.js';
 import { checkCalls } from './checks/calls.js';
+import { checkConnections } from './checks/connections.js';
 import { checkFences } from './checks/fences.js';
 import { checkHonesty } from './checks/honesty.js';
 import { checkLiveness } from './checks/liveness.js';
@@ -22,6 +23,7 @@ const CHECKS = [
   checkTickets,
   checkCalls,
   checkProcesses,
+  checkConnections,
 ];
 /** How many events of a violation are shown. */
 const SHOWN = 40;
