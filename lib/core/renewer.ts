@@ -118,7 +118,9 @@ export class Renewer {
   #due(now: number, jumped: boolean): Hold[] {
     const due: Hold[] = [];
     for (const hold of this.#holds) {
-      if (!hold.renewing && now < hold.deadline && (jumped ? hold.deadline < Infinity : hold.renewAt - hold.leaseMs / 30 <= now)) {
+      // One whose maxHold is over is not renewed, also where its code could not be told yet.
+      const isKept = now < hold.deadline && (now < hold.maxHoldAt || hold.overdue || hold.lingering);
+      if (isKept && !hold.renewing && (jumped ? hold.deadline < Infinity : hold.renewAt - hold.leaseMs / 30 <= now)) {
         due.push(hold);
       }
     }

@@ -335,6 +335,20 @@ test('a renewal that is answered after the release loses nothing', async () => {
   await next.release();
 });
 
+test('a renewal that is on its way when maxHold is over is the last one, and the lease ends', async () => {
+  let answer: (() => void) | undefined;
+  const renew = store.renew.bind(store);
+  store.renew = (holds) => renew(holds).then((held) => new Promise((resolve) => (answer = () => resolve(held))));
+  const lock = await makeLocks(store, { clock }).acquire('k', { ttl: 300, maxHold: 110 });
+  await jest.advanceTimersByTimeAsync(115);
+  expect(store.batches).toEqual([1]);
+  expect(lock.signal.reason).toMatchObject({ reason: 'maxHold' });
+  answer?.();
+  await jest.advanceTimersByTimeAsync(400);
+  expect(lock.isHeld()).toBe(false);
+  expect(store.batches).toEqual([1]);
+});
+
 test('a body that ends past its lease by its own clock is lost, though the record still lives', async () => {
   let ahead = 0;
   const locks = makeLocks(store, { clock: { monotonic: () => performance.now() + ahead, wall: clock.wall } });

@@ -2,7 +2,7 @@ import { spawnSync } from 'node:child_process';
 import { closeSync, constants, mkdtempSync, openSync, rmSync, writeSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { RedisServer } from './redis-server';
+import { RedisServer } from './redis-server.js';
 
 /** The wall clock of a redis-server, which can be set while the server runs. Its monotonic clock runs on, as on a real machine. */
 export class ServerClock {
@@ -23,8 +23,8 @@ export class ServerClock {
   }
 
   /** A server that reads this clock. */
-  async startServer(): Promise<RedisServer> {
-    const server = await RedisServer.startWith({ LD_PRELOAD: this.#shim, CLOCK_SHIM: this.#offset });
+  async startServer(...args: string[]): Promise<RedisServer> {
+    const server = await RedisServer.startWith({ LD_PRELOAD: this.#shim, CLOCK_SHIM: this.#offset }, ...args);
     const [before = 0] = await server.client.time();
     this.set(3_600_000);
     const [after = 0] = await server.client.time();

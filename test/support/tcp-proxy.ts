@@ -22,6 +22,8 @@ export class TcpProxy {
   commandLatencyMs = 0;
   /** The connection is cut on the reply to a request with this text, or one of these. */
   ambush: string | readonly string[] | undefined;
+  /** Is told of each connection that was cut so. */
+  onAmbush: (() => void) | undefined;
   /** The port where new connections lead; those that stand stay where they are. */
   target: number;
   #mode: ProxyMode = 'pass';
@@ -141,6 +143,9 @@ export class TcpProxy {
 
   #reply(data: Buffer, client: Socket, upstream: Socket): void {
     if (this.#mode === 'killOnReply' || this.#ambushed.has(client)) {
+      if (this.#ambushed.delete(client)) {
+        this.onAmbush?.();
+      }
       upstream.destroy();
       client.destroy();
     } else if (SILENT.has(this.#mode) || (this.#mode === 'muteSubscribers' && this.#subscribers.has(client))) {

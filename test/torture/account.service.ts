@@ -6,6 +6,9 @@ import type { HistoryFile } from './history.js';
 import type { Random } from '../support/random.js';
 import type { Registers } from './registers.js';
 
+/** What a nested call asks for, in leases. */
+const NESTED_LEASES = 10;
+
 /** Lets a lock's ticket be used in another process; resolves when that one has left, or after a while. */
 export type Lend = (key: string, owner: string, ticket: string) => Promise<void>;
 
@@ -89,6 +92,44 @@ export class AccountService {
     clearTimeout(abort);
   }
 
+  /** A fixed lease that ends before its code does. */
+  async outlive(locks: LockService, key: string, ms: number, listener: () => void): Promise<void> {
+    const call = (attempt: Attempt): Promise<void> =>
+      locks.withLock(key, { renew: false }, (lock) =>
+        attempt.inside(lock, async () => {
+          lock.signal.addEventListener('abort', listener, { once: true });
+          await sleep(ms);
+        }),
+      );
+    await Attempt.run(this.history, [key], undefined, call, { isFixed: true });
+  }
+
+  /** The nested call asks for a ttl of which a tenth is longer than what is left of the lease when it is renewed first. */
+  async nest(key: string, leaseMs: number): Promise<void> {
+    await this.#try([key], (attempt) =>
+      this.locks.withLock(key, (lock) =>
+        attempt.inside(lock, async () => {
+          const nested = (inner: Attempt): Promise<void> =>
+            this.locks.withLock(key, { ttl: NESTED_LEASES * leaseMs }, (own) => inner.inside(own, () => sleep(leaseMs / 20)));
+          await this.#enter(key, attempt, nested);
+          await sleep(1.3 * leaseMs);
+        }),
+      ),
+    );
+  }
+
+  /** Has a key for a while, after something that happens as soon as it has it. */
+  async hold(key: string, ms: number, first: () => void = () => undefined, locks = this.locks): Promise<void> {
+    await this.#try([key], (attempt) =>
+      locks.withLock(key, (lock) =>
+        attempt.inside(lock, async () => {
+          first();
+          await sleep(ms);
+        }),
+      ),
+    );
+  }
+
   async tryOnce(key: string, attempt: Attempt): Promise<void> {
     const lock = await this.locks.tryAcquire(key);
     if (lock) {
@@ -117,7 +158,7 @@ export class AccountService {
   }
 
   #try(keys: readonly string[], call: (attempt: Attempt) => Promise<unknown>, waitMs?: number): Promise<void> {
-    return Attempt.run(this.history, [...new Set(keys)], undefined, call, waitMs);
+    return Attempt.run(this.history, [...new Set(keys)], undefined, call, { waitMs });
   }
 
   /** A nested call; what it throws is that of the call it is in. */

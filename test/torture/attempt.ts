@@ -5,6 +5,13 @@ import { now, type HistoryFile } from './history.js';
 /** How often a body that goes on writes down that it trusts its lease, in milliseconds. */
 const TRUST_MS = 100;
 
+/** What the history has to know of a call besides. */
+interface Details {
+  readonly waitMs?: number | undefined;
+  /** Its lease is not renewed. */
+  readonly isFixed?: boolean;
+}
+
 /** One locked call as the history sees it: asked for, entered, ended, settled. */
 export class Attempt {
   readonly owner: string;
@@ -16,13 +23,13 @@ export class Attempt {
   #lost = false;
 
   /** An attempt with the owner of another enters that one's lock. */
-  constructor(history: HistoryFile, keys: readonly string[], owner?: string, waitMs?: number) {
+  constructor(history: HistoryFile, keys: readonly string[], owner?: string, details: Details = {}) {
     this.#history = history;
     this.#op = owner === undefined ? 'acquire' : 'enter';
     this.owner = owner ?? randomUUID();
     this.keys = keys;
     this.#holds = keys.map(() => randomUUID());
-    this.#write(this.#op, 'invoke', { waitMs });
+    this.#write(this.#op, 'invoke', details);
   }
 
   /** Runs a call and writes down how it ended, whatever that was. */
@@ -31,14 +38,14 @@ export class Attempt {
     keys: readonly string[],
     owner: string | undefined,
     call: (attempt: Attempt) => Promise<unknown>,
-    waitMs?: number,
+    details?: Details,
   ): Promise<void> {
-    const attempt = new Attempt(history, keys, owner, waitMs);
+    const attempt = new Attempt(history, keys, owner, details);
     try {
       await call(attempt);
       attempt.#settled('returned');
     } catch (error) {
-      attempt.#settled(outcomeOf(error));
+      attempt.#settled(outcomeOf(error), (error as Error).message);
     }
   }
 
@@ -80,11 +87,11 @@ export class Attempt {
     }
   }
 
-  #settled(outcome: string): void {
+  #settled(outcome: string, why?: string): void {
     if (this.#entered) {
-      this.#write('release', 'ok', { outcome });
+      this.#write('release', 'ok', { outcome, why });
     } else {
-      this.#write(this.#op, outcome === 'LOCK_STORE unknown' ? 'info' : 'fail', { outcome });
+      this.#write(this.#op, outcome === 'LOCK_STORE unknown' ? 'info' : 'fail', { outcome, why });
     }
   }
 

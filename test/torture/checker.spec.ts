@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs';
 import type { Evidence, Finding } from './checks/check';
 import { checkCalls } from './checks/calls';
+import { checkConnections } from './checks/connections';
 import { checkFences } from './checks/fences';
 import { checkHonesty } from './checks/honesty';
 import { checkLiveness } from './checks/liveness';
@@ -30,6 +31,7 @@ interface Call {
   readonly fence?: number;
   readonly outcome?: string;
   readonly waitMs?: number;
+  readonly isFixed?: boolean;
 }
 
 let calls = 0;
@@ -46,9 +48,10 @@ function call({
   fence = ++calls,
   outcome = 'returned',
   waitMs,
+  isFixed,
 }: Call): HistoryEvent[] {
   const subject = { process, key: 'k', owner: owner ?? `owner ${++calls}`, hold: `hold ${++calls}` };
-  const events: HistoryEvent[] = [{ ...subject, op, phase: 'invoke', t: asked, waitMs }];
+  const events: HistoryEvent[] = [{ ...subject, op, phase: 'invoke', t: asked, waitMs, isFixed }];
   if (entered !== undefined) {
     events.push({ ...subject, op, phase: 'ok', t: entered, fence, deadline: trusted ?? entered + LEASE_MS });
   }
@@ -228,7 +231,7 @@ describe('losses are told', () => {
   });
 
   test('a loss that nothing caused is found', () => {
-    const lost = call({ ...overtaken, outcome: 'LOCK_LOST expired' });
+    const lost = call({ ...overtaken, trusted: 1_540, outcome: 'LOCK_LOST expired' });
     expect(texts(checkHonesty(evidenceOf(lost)))).toEqual([expect.stringMatching(/nothing caused it/)]);
     expect(texts(checkHonesty(evidenceOf(lost, fault('pause', 'w2', 100, 1_540))))).toHaveLength(1);
     expect(texts(checkHonesty(evidenceOf(lost, fault('cut', 'w1', 5))))).toHaveLength(1);
@@ -239,10 +242,10 @@ describe('losses are told', () => {
   });
 
   test('one cut of its connections is no reason to lose a lease, and a deletion none to be told of force', () => {
-    const lost = call({ ...overtaken, outcome: 'LOCK_LOST expired' });
+    const lost = call({ ...overtaken, trusted: 1_540, outcome: 'LOCK_LOST expired' });
     expect(texts(checkHonesty(evidenceOf(lost, fault('cut', 'w1', 1_000))))).toHaveLength(1);
     expect(texts(checkHonesty(evidenceOf(lost, fault('blackhole', 'w1', 900, 1_100))))).toEqual([]);
-    const forced = call({ ...overtaken, outcome: 'LOCK_LOST forced' });
+    const forced = call({ ...overtaken, trusted: 1_540, outcome: 'LOCK_LOST forced' });
     expect(texts(checkHonesty(evidenceOf(forced, fault('delete', 'k', 1_500))))).toHaveLength(1);
     expect(texts(checkHonesty(evidenceOf(forced, fault('force', 'k', 1_500))))).toEqual([]);
   });
@@ -253,6 +256,38 @@ describe('losses are told', () => {
     expect(texts(checkHonesty(evidenceOf(lost(101), fault('blackhole', 'w1', -900, 90))))).toEqual([]);
     expect(texts(checkHonesty(evidenceOf(lost(102), fault('blackhole', 'w1', -900, 90))))).toHaveLength(1);
     expect(texts(checkHonesty(evidenceOf(lost(1_010), cutOff)))).toEqual([expect.stringMatching(/nothing caused it/)]);
+  });
+
+  test('a lease that is not renewed may run out, and end before that it may not', () => {
+    const lost = (trusted: number): HistoryEvent[] => call({ ...first, trusted, isFixed: true, outcome: 'LOCK_LOST expired' });
+    expect(texts(checkHonesty(evidenceOf(lost(101))))).toEqual([]);
+    expect(texts(checkHonesty(evidenceOf(lost(102))))).toEqual([expect.stringMatching(/nothing caused it/)]);
+  });
+
+  test('a loss that is told late is found, unless the process stood still until then', () => {
+    const [invoke, ok, release, settled] = call({ ...first, left: 2_000, isFixed: true, outcome: 'LOCK_LOST expired' }) as [
+      HistoryEvent,
+      HistoryEvent,
+      HistoryEvent,
+      HistoryEvent,
+    ];
+    const told = (t: number): HistoryEvent[] => [invoke, ok, { ...ok, op: 'lost', phase: 'info', t }, release, settled];
+    const stall = (until: number): HistoryEvent[] => [{ process: 'w1.1', op: 'stall', phase: 'info', since: 900, t: until }];
+    expect(texts(checkHonesty(evidenceOf(told(1_100))))).toEqual([]);
+    expect(texts(checkHonesty(evidenceOf(told(1_700))))).toEqual(['the loss of "k" at fence 5 was told 690 ms late in w1.1']);
+    expect(texts(checkHonesty(evidenceOf(told(1_700), stall(1_690))))).toEqual([]);
+    expect(texts(checkHonesty(evidenceOf(told(1_700), stall(1_400))))).toEqual([expect.stringMatching(/300 ms late/)]);
+    expect(texts(checkHonesty(evidenceOf(told(1_700), fault('blackhole', 'w1', 900, 1_700))))).toHaveLength(1);
+    expect(texts(checkHonesty(evidenceOf([invoke, ok, release, settled])))).toEqual([expect.stringMatching(/late/)]);
+  });
+
+  test('a row that is locked excuses its own key, and no other', () => {
+    const lost = call({ ...overtaken, trusted: 1_540, outcome: 'LOCK_LOST expired' });
+    expect(texts(checkHonesty(evidenceOf(lost, fault('lockRow', 'k', 100, 1_200))))).toEqual([]);
+    expect(texts(checkHonesty(evidenceOf(lost, fault('lockRow', 'another', 100, 1_200))))).toHaveLength(1);
+    const failed = call({ asked: 0, outcome: 'LOCK_STORE' });
+    expect(texts(checkCalls(evidenceOf(failed, fault('lockRow', 'k', 0, 9))))).toEqual([]);
+    expect(texts(checkCalls(evidenceOf(failed, fault('lockRow', 'another', 0, 9))))).toHaveLength(1);
   });
 
   test('whoever was overtaken by a later grant than the next one is found too', () => {
@@ -398,6 +433,17 @@ describe('calls end as they may', () => {
   });
 });
 
+test('more connections than the pools may have are found, unless some were cut and may still be there', () => {
+  const seen = (count: number): HistoryEvent[] => [
+    { process: 'nemesis', op: 'connections', phase: 'info', since: 100, t: 2_000, count, most: 55 },
+  ];
+  expect(texts(checkConnections(evidenceOf(seen(55))))).toEqual([]);
+  expect(texts(checkConnections(evidenceOf(seen(56))))).toEqual(['a server had 56 connections, and the pools of its clients may have 55']);
+  expect(texts(checkConnections(evidenceOf(seen(56), fault('cut', 'w1', 50, 200))))).toEqual([]);
+  expect(texts(checkConnections(evidenceOf(seen(56), fault('cut', 'w1', 50))))).toHaveLength(1);
+  expect(texts(checkConnections(evidenceOf(seen(111), fault('cut', 'w1', 150))))).toHaveLength(1);
+});
+
 test('a process that failed is found', () => {
   expect(texts(checkProcesses({ ...evidenceOf(), failures: ['w1.1 ended with exit code 1'] }))).toEqual(['w1.1 ended with exit code 1']);
 });
@@ -425,7 +471,9 @@ describe('a run is too weak to count', () => {
     expect(weaknessesOf(evidenceOf(...twenty), [], 6)).toEqual([expect.stringMatching(/20 grants in 6 s/)]);
     const failure: HistoryEvent = { process: 'nemesis', op: 'start', phase: 'fail', fault: 'cut', target: 'w2', t: 5 };
     const failed = evidenceOf(...twenty, fault('cut', 'w2', 4, 6), [failure]);
-    expect(weaknessesOf(failed, [step], 5)).toEqual([expect.stringMatching(/1 of 1 faults failed/)]);
+    expect(weaknessesOf(failed, [{ ...step, fault: 'cut' }], 5)).toEqual([expect.stringMatching(/1 of 1 faults failed/)]);
+    // A cut that belongs to another fault stands for no other step.
+    expect(weaknessesOf(evidenceOf(...twenty, fault('cut', 'w2', 4, 6)), [step], 5)).toEqual([expect.stringMatching(/never over/)]);
     expect(weaknessesOf(evidenceOf(...twenty), [step], 5)).toEqual([expect.stringMatching(/1 of 1 faults were never over/)]);
   });
 });

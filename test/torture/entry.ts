@@ -10,10 +10,14 @@ export interface Entry {
   readonly op: 'acquire' | 'enter';
   readonly events: HistoryEvent[];
   readonly invokedAt: number;
+  /** All keys of its owner. */
+  keys: readonly string[];
   /** Whether its call wants this key only: one on several waits for them one after the other. */
   alone: boolean;
   /** For how long its call may wait; undefined for what most may. */
   readonly waitMs: number | undefined;
+  /** Whether its lease is not renewed. */
+  readonly isFixed: boolean;
   /** When the code inside began; undefined where it never did. */
   enteredAt?: number;
   fence?: number;
@@ -34,9 +38,9 @@ export function entriesOf(history: readonly HistoryEvent[]): Entry[] {
       continue;
     }
     if ((op === 'acquire' || op === 'enter') && phase === 'invoke') {
-      const { key = '', owner = '', process, waitMs } = event;
-      const subject = { key, owner, hold, process, op, waitMs };
-      entries.set(hold, { ...subject, events: [], invokedAt: t, alone: true, deadline: 0 });
+      const { key = '', owner = '', process, waitMs, isFixed = false } = event;
+      const subject = { key, owner, hold, process, op, waitMs, isFixed };
+      entries.set(hold, { ...subject, events: [], invokedAt: t, keys: [key], alone: true, deadline: 0 });
     }
     const entry = entries.get(hold);
     if (entry) {
@@ -45,14 +49,13 @@ export function entriesOf(history: readonly HistoryEvent[]): Entry[] {
     }
   }
   const all = [...entries.values()];
-  const first = new Map<string, Entry>();
-  for (const entry of all.filter(({ op }) => op === 'acquire')) {
-    const other = first.get(entry.owner);
-    first.set(entry.owner, entry);
-    entry.alone = other === undefined;
-    if (other) {
-      other.alone = false;
-    }
+  const keys = new Map<string, Set<string>>();
+  for (const { owner, key } of all) {
+    keys.set(owner, (keys.get(owner) ?? new Set()).add(key));
+  }
+  for (const entry of all) {
+    entry.keys = [...(keys.get(entry.owner) ?? [])];
+    entry.alone = entry.op !== 'acquire' || entry.keys.length === 1;
   }
   return all;
 }

@@ -11,11 +11,12 @@
  * | `lost` | the signal told of a loss |
  * | `write` | an increment of a register: `claimed` with the fence, or `plain` |
  * | `stall` | the event loop stood still since `since`; with `servers`, these did not answer since then |
+ * | `connections` | since `since`, a server had up to `count` at once, for clients whose pools have `most` altogether |
  * | `start`, `stop` | the process, or a fault by its name in `fault` |
  */
 export interface HistoryEvent {
   readonly process: string;
-  readonly op: 'acquire' | 'enter' | 'trust' | 'release' | 'lost' | 'write' | 'stall' | 'start' | 'stop';
+  readonly op: 'acquire' | 'enter' | 'trust' | 'release' | 'lost' | 'write' | 'stall' | 'connections' | 'start' | 'stop';
   readonly phase: 'invoke' | 'ok' | 'fail' | 'info';
   /** Nanoseconds of `process.hrtime.bigint()`, one clock for all processes of a machine; milliseconds here. */
   readonly t: number;
@@ -28,9 +29,15 @@ export interface HistoryEvent {
   readonly deadline?: number | undefined;
   /** For how long a call may wait, where it is not what most wait for, in milliseconds. */
   readonly waitMs?: number | undefined;
+  /** Whether its lease is not renewed. */
+  readonly isFixed?: boolean | undefined;
   readonly since?: number | undefined;
+  readonly count?: number | undefined;
+  readonly most?: number | undefined;
   /** How a call ended: `returned`, `thrown`, or the code and reason of its lock error. */
   readonly outcome?: string | undefined;
+  /** The message of the error that it ended with, for people. */
+  readonly why?: string | undefined;
   readonly register?: 'claimed' | 'plain' | undefined;
   readonly fault?: string | undefined;
   /** What a fault struck: a process, a key, or the servers. */

@@ -19,6 +19,12 @@ export const FAULTS = {
   block: { place: 'process', lasts: [0.1, 1.5], weight: 3 },
   /** The wall clock of a worker jumps. */
   wall: { place: 'process', lasts: [0.2, 1], weight: 3 },
+  /** The abort listener of a lost lock, or a subscriber of the library's events, works for most of a lease. */
+  listener: { place: 'process', lasts: [2.4, 2.4], weight: 2 },
+  /** A nested call asks for a much longer ttl, and the connection is reset at the first renewal. */
+  nest: { place: 'process', lasts: [1.6, 1.6], weight: 2 },
+  /** The machine of a worker sleeps past its leases, unknown to its monotonic clock, and wakes up without a network. */
+  sleep: { place: 'process', lasts: [3.2, 3.2], weight: 1.5 },
   /** Its connections are cut. */
   cut: { place: 'link', lasts: [0, 0], weight: 10 },
   /** Commands arrive, and each first reply cuts its connection. */
@@ -65,10 +71,23 @@ export const FAULTS = {
   outage: { place: 'servers', lasts: [0.2, 1.5], weight: 1.5 },
   /** SIGKILL of some servers of a quorum, which start again without their data, until they count again. */
   forget: { place: 'servers', lasts: [2.6, 3], weight: 1.5 },
+  /** SIGKILL of some servers of a quorum, which come back with what they had some time before, until they count again. */
+  snapshot: { place: 'servers', lasts: [3.4, 3.8], weight: 1.5 },
+  /** SIGKILL of all servers of a quorum while a lock is held, which start again without their data, and a process that starts then. */
+  rebirth: { place: 'servers', lasts: [2.8, 3.2], weight: 1 },
   /** SIGKILL of a server that has written down what it keeps, and a new start. */
   recover: { place: 'servers', lasts: [0.8, 1.2], weight: 2 },
   /** The row of a key is deleted by an administrator, and with it the last fence and the queue. */
   erase: { place: 'key', lasts: [0, 0], weight: 4 },
+  /** The row of a key is locked by somebody's open transaction. */
+  lockRow: { place: 'key', lasts: [0.5, 1.5], weight: 3 },
+  /** Commits wait for a standby that is away. */
+  standby: { place: 'servers', lasts: [2.5, 3.5], weight: 1 },
 } satisfies Record<string, Fault>;
+
+/** The keys whose rows `lockRow` locks: its target, and one that somebody has for longer than a lease. */
+export function lockedRowsOf(key: string): readonly [target: string, held: string] {
+  return [key, `row ${key}`];
+}
 
 export type FaultName = keyof typeof FAULTS;

@@ -15,6 +15,7 @@ interface Member {
   readonly proxies: readonly TcpProxy[];
   generation: number;
   child: ChildProcess;
+  starting: Promise<void>;
 }
 
 /** The worker processes of a run, by name, each with the proxies between it and the servers. */
@@ -33,9 +34,10 @@ export class Fleet {
   }
 
   async add(name: string, options: Unnamed, proxies: readonly TcpProxy[]): Promise<void> {
-    const member = { options, proxies, generation: 1, child: this.#fork(name, 1, options) };
-    this.#members.set(name, member);
-    await started(member.child);
+    const child = this.#fork(name, 1, options);
+    const starting = started(child);
+    this.#members.set(name, { options, proxies, generation: 1, child, starting });
+    await starting;
   }
 
   proxiesOf(name: string): readonly TcpProxy[] {
@@ -57,13 +59,22 @@ export class Fleet {
     }
   }
 
-  /** To whom is between 0 and 1. */
-  sendToOne(chance: number, message: WorkerMessage): void {
-    const names = [...this.#members.keys()];
-    this.send(names[Math.floor(chance * names.length)] as string, message);
+  /** To whom is between 0 and 1; answers who it was. */
+  sendToOne(chance: number, message: WorkerMessage): string {
+    return this.sendToAnother('', chance, message);
+  }
+
+  /** The same, and not to the one that is named. */
+  sendToAnother(one: string, chance: number, message: WorkerMessage): string {
+    const names = [...this.#members.keys()].filter((name) => name !== one);
+    const name = names[Math.floor(chance * names.length)] as string;
+    this.send(name, message);
+    return name;
   }
 
   async kill(name: string): Promise<void> {
+    // On a busy machine the next crash comes before the last one's process is there, which nobody would know of any more.
+    await this.#member(name).starting;
     const { child } = this.#member(name);
     if (child.exitCode === null && child.signalCode === null) {
       const exited = once(child, 'exit');
@@ -76,7 +87,8 @@ export class Fleet {
     const member = this.#member(name);
     member.generation++;
     member.child = this.#fork(name, member.generation, member.options);
-    await started(member.child);
+    member.starting = started(member.child);
+    await member.starting;
   }
 
   /** Lets all end what they do; whoever does not end by itself has left something open. */

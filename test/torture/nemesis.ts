@@ -3,7 +3,7 @@ import type { LockStore } from '../../lib/core/lock-store.js';
 import type { TcpProxy } from '../support/tcp-proxy.js';
 import type { Fleet } from './fleet.js';
 import { now, type HistoryFile } from './history.js';
-import { FAULTS, type Fault, type FaultName } from './faults.js';
+import { FAULTS, lockedRowsOf, type Fault, type FaultName } from './faults.js';
 import type { Step } from './plan.js';
 import type { Taken, Topology } from './topologies/topology.js';
 
@@ -13,6 +13,12 @@ const LATEST_MS = 300;
 const HELD_MS = 300;
 /** How far a wall clock jumps at most, in milliseconds, either way. */
 const JUMP_MS = 3_600_000;
+
+/** For which part of its fault a listener works: most of a lease. */
+const LISTENER = 0.7 / 2.4;
+/** After which part of its fault a nested call has asked for more, and by when the first renewal after that has come. */
+const NESTED = 0.1 / 1.6;
+const RENEWED = 0.5 / 1.6;
 
 /** Faults in which another server becomes the master. */
 const TAKEOVERS: ReadonlySet<FaultName> = new Set(['failover', 'depose', 'isolate']);
@@ -87,6 +93,22 @@ export class Nemesis {
         await sleep(ms);
         fleet.send(target, { type: 'wall', offsetMs: 0 });
         break;
+      case 'listener':
+        fleet.send(target, { type: 'listener', ms: LISTENER * ms, isAbort: chance < 0.5 });
+        await sleep(ms);
+        break;
+      case 'nest':
+        await this.#resetFirstRenewal(target, ms);
+        break;
+      case 'sleep':
+        await this.#sleep(step);
+        break;
+      case 'lockRow':
+        Object.assign(taken, await this.#lockRow(step));
+        break;
+      case 'rebirth':
+        await this.#bearAnew(step);
+        break;
       case 'cut':
         links.forEach((proxy) => proxy.cut());
         break;
@@ -128,6 +150,52 @@ export class Nemesis {
       default:
         Object.assign(taken, await this.#topology.strike(step));
     }
+  }
+
+  /** That of a nested call's lock; the cut is written down as what it is. */
+  async #resetFirstRenewal(target: string, ms: number): Promise<void> {
+    const proxies = this.#fleet.proxiesOf(target);
+    const reset = new Promise<void>((resolve) => {
+      proxies.forEach((proxy) => (proxy.onAmbush = resolve));
+    });
+    this.#fleet.send(target, { type: 'nest' });
+    await sleep(NESTED * ms);
+    proxies.forEach((proxy) => (proxy.ambush = this.#topology.renewText));
+    await Promise.race([reset, sleep(RENEWED * ms)]);
+    this.#history.write({ op: 'start', phase: 'info', fault: 'cut', target });
+    proxies.forEach((proxy) => (proxy.ambush = proxy.onAmbush = undefined));
+    this.#history.write({ op: 'stop', phase: 'info', fault: 'cut', target });
+    await sleep((1 - NESTED - RENEWED) * ms);
+  }
+
+  /** Half of the time a machine sleeps, and for the rest it has no network; another worker wants what it has. */
+  async #sleep({ target, ms, chance }: Step): Promise<void> {
+    const key = `${target} sleeps`;
+    this.#fleet.send(target, { type: 'sleep', key, ms: ms / 2 });
+    await this.#fenceOf(key);
+    this.#fleet.sendToAnother(target, chance, { type: 'hold', key, ms: ms / 2 });
+    await breakLinks(this.#fleet.proxiesOf(target), 'refuse', ms);
+  }
+
+  /** One worker has the lock, and others beside it, which have to be renewed meanwhile. */
+  async #lockRow(step: Step): Promise<Taken> {
+    const { target, ms, chance } = step;
+    const [, held] = lockedRowsOf(target);
+    const worker = this.#fleet.sendToOne(chance, { type: 'hold', key: held, ms });
+    for (const at of [1, 2, 3]) {
+      this.#fleet.send(worker, { type: 'hold', key: `${held} ${at}`, ms });
+    }
+    await this.#fenceOf(held);
+    return (await this.#topology.strike(step)) ?? {};
+  }
+
+  /** One worker has a lock, and an application that starts when the servers have forgotten it wants it too. */
+  async #bearAnew(step: Step): Promise<void> {
+    const { ms, chance } = step;
+    const key = `reborn at ${step.at}`;
+    const holder = this.#fleet.sendToOne(chance, { type: 'hold', key, ms: ms / 2, isFixed: true });
+    await this.#fenceOf(key);
+    await this.#topology.strike(step, () => this.#fleet.sendToAnother(holder, chance, { type: 'newcomer', key, ms: ms / 4 }));
   }
 
   /** The fence of a lock, as soon as somebody has it. */

@@ -1,5 +1,6 @@
 import type { HistoryEvent } from './event.js';
 import { checkCalls } from './checks/calls.js';
+import { checkConnections } from './checks/connections.js';
 import { checkFences } from './checks/fences.js';
 import { checkHonesty } from './checks/honesty.js';
 import { checkLiveness } from './checks/liveness.js';
@@ -22,6 +23,7 @@ const CHECKS = [
   checkTickets,
   checkCalls,
   checkProcesses,
+  checkConnections,
 ];
 /** How many events of a violation are shown. */
 const SHOWN = 40;
@@ -95,12 +97,13 @@ function eventsOf({ entries }: Violation): HistoryEvent[] {
   return entries.flatMap((entry) => entry.events);
 }
 
-function line({ t, process, op, phase, fault, target, fence, deadline, outcome, hold }: HistoryEvent, from: number): string {
+function line({ t, process, op, phase, fault, target, fence, deadline, outcome, why, hold }: HistoryEvent, from: number): string {
   const what = fault === undefined ? `${op} ${phase} ${hold?.slice(0, 4) ?? ''}` : `${op} of ${fault} on ${target}`;
   const details = [
     fence === undefined ? '' : `fence ${fence}`,
     deadline === undefined ? '' : `trusted until ${(deadline - from).toFixed(1)}`,
     outcome ?? '',
+    why ?? '',
   ];
   return [`${(t - from).toFixed(1).padStart(9)} ms`, process.padEnd(8), what, ...details].filter(Boolean).join('  ');
 }

@@ -65,25 +65,28 @@ export async function run(options: RunOptions): Promise<RunResult> {
   try {
     await Promise.all(
       workerNames().map(async (name, at) => {
-        const { source, proxies } = await topology.link();
-        const own = { seed: seed + 1_000 * at, source, registers: server.url, folder, keys: KEYS, leaseMs: LEASE_MS };
+        const { source, proxies, wallMs = 0 } = await topology.link();
+        const own = { seed: seed + 1_000 * at, source, registers: server.url, folder, keys: KEYS, leaseMs: LEASE_MS, wallMs };
         await fleet.add(name, own, proxies);
       }),
     );
     await store.open?.({ prefix: 'lock', warn: () => undefined });
+    topology.record?.((event) => isOver || history.write(event));
     topology.watch?.((slow, since) => isOver || history.write({ op: 'stall', phase: 'info', servers: [slow], since }));
     await Promise.all([new Nemesis(fleet, topology, store, history).run(plan), sleep(options.seconds * 1_000)]);
     const leftovers = await end(fleet, topology, store);
     const { failures } = fleet;
     const values = new Map(await Promise.all(ALL_KEYS.map(async (key) => [key, await registers.read(key)] as const)));
     const all = readHistories(folder);
+    const entries = entriesOf(all);
     const evidence = {
       history: all,
-      entries: entriesOf(all),
+      entries,
       faults: new Faults(all, topology.spare),
       leaseMs: LEASE_MS,
       keepsOrder: topology.keepsOrder,
-      keys: ALL_KEYS,
+      // Some faults need keys of their own.
+      keys: [...new Set([...ALL_KEYS, ...entries.map(({ key }) => key)])],
       registers: values,
       leftovers,
       failures,

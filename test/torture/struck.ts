@@ -1,6 +1,7 @@
 import { beyond, everAway, type Away } from './away.js';
 import type { HistoryEvent } from './event.js';
-import type { FaultName } from './faults.js';
+import { lockedRowsOf, type FaultName } from './faults.js';
+import type { Entry } from './entry.js';
 import { baseOf } from './fleet.js';
 import type { Interval } from './interval.js';
 
@@ -24,15 +25,21 @@ const TAKING: ReadonlySet<FaultName> = new Set(['delete', 'erase', 'force', 'flu
 /** Keep a process from the servers, or from running. A subscription that is silent does not. */
 const HINDERING: ReadonlySet<FaultName> = new Set([
   'pause', 'crash', 'block', 'cut', 'killOnReply', 'killOnRelease', 'dropReplies', 'blackhole', 'refuse', 'latency',
-  'stall', 'restart', 'killClients', 'failover', 'depose', 'isolate', 'outage', 'forget', 'recover',
+  'sleep', 'stall', 'restart', 'killClients', 'failover', 'depose', 'isolate', 'outage', 'forget', 'snapshot', 'rebirth', 'recover',
+  'standby',
 ]); // prettier-ignore
 
+/** Keep a process from running. One that slept does not know it before its network is back. */
+const STOPPING: ReadonlySet<FaultName> = new Set(['pause', 'block', 'sleep']);
 /** Keep a process from hearing of its turn, and from nothing else. */
 const SILENCING: ReadonlySet<FaultName> = new Set(['mute', 'deafen']);
 /** Make servers refuse what they would answer else, also some time later. */
 const FAILING: ReadonlySet<FaultName> = new Set(['failover', 'depose', 'isolate', 'reshard']);
 /** How long it takes until all are agreed again who is a master, in milliseconds. */
 const FAILOVER_MS = 5_000;
+
+/** A process, and the keys that it is about. */
+type Caller = Pick<Entry, 'process' | 'keys'>;
 
 /** What the nemesis did and what befell the processes, to be asked what can be blamed on it. */
 export class Faults {
@@ -72,19 +79,19 @@ export class Faults {
   }
 
   /** When a process was kept from its work, with the time to recover. */
-  hindering(process: string): readonly Interval[] {
+  hindering({ process, keys }: Caller): readonly Interval[] {
     const base = baseOf(process);
     const known = this.#hindering.get(base) ?? beyond(this.#spare, this.#keepingAway(base));
     this.#hindering.set(base, known);
-    return known;
+    return [...known, ...this.#locking(keys)];
   }
 
   /** When a process could have no grant, with the time to recover: it was hindered, or the servers had no memory left. */
-  denying(process: string): readonly Interval[] {
+  denying({ process, keys }: Caller): readonly Interval[] {
     const base = baseOf(process);
     const known = this.#denying.get(base) ?? beyond(this.#spare, this.#keepingFromGrants(base));
     this.#denying.set(base, known);
-    return known;
+    return [...known, ...this.#locking(keys)];
   }
 
   /**
@@ -103,9 +110,16 @@ export class Faults {
   }
 
   /** What may make the servers refuse a process, or not answer it, for as long as a failover takes. */
-  failing(process: string): readonly Interval[] {
+  failing(caller: Caller): readonly Interval[] {
     const others = this.all.filter(({ fault }) => FAILING.has(fault)).map(({ from, to }) => ({ from, to: to + FAILOVER_MS }));
-    return [...this.denying(process), ...others];
+    return [...this.denying(caller), ...others];
+  }
+
+  /** When the event loop of a process stood still. */
+  stopping(process: string): readonly Interval[] {
+    const base = baseOf(process);
+    const struck = this.all.filter(({ fault, target }) => STOPPING.has(fault) && target === base);
+    return [...struck, ...this.#stalls.filter((stall) => stall.process === base)];
   }
 
   /** When a process was killed; `Infinity` where it never was. The first of a worker's processes dies in its first crash. */
@@ -117,6 +131,13 @@ export class Faults {
     return this.all.filter(
       ({ fault, target, outcome }) => TAKING.has(fault) && outcome !== 'nothing' && (target === 'servers' || target === key),
     );
+  }
+
+  /** When one of these keys had a row that somebody else had locked. */
+  #locking(keys: readonly string[]): readonly Interval[] {
+    return this.all
+      .filter(({ fault, target }) => fault === 'lockRow' && lockedRowsOf(target).some((key) => keys.includes(key)))
+      .map(recovered);
   }
 
   #keepingFromGrants(base: string): readonly Away[] {

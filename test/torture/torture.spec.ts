@@ -24,6 +24,7 @@ test.each([
   ['sentinel', 20],
   ['cluster', 20],
   ['quorum', 12],
+  ['new-quorum', 12],
   ['postgres', 12],
 ])(
   '%s: %i seconds of faults show no violation',

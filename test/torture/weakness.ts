@@ -20,7 +20,8 @@ export function weaknessesOf(
   const pauses = faults.all.filter(({ fault }) => fault === 'pause').length;
   const failed = faults.all.filter(({ outcome }) => outcome === 'failed').length;
   const absent = asked.filter((fault) => !plan.some((step) => step.fault === fault));
-  const missing = plan.length - faults.all.length;
+  const names = new Set(plan.map(({ fault }) => fault));
+  const missing = [...names].reduce((sum, name) => sum + Math.max(0, count(plan, name) - count(faults.all, name)), 0);
   return [
     grants < GRANTS * seconds && `${grants} grants in ${seconds} s are too few`,
     pauses > 0 && control.lost === 0 && `none of ${control.of} updates without a fence was lost, in spite of ${pauses} pauses`,
@@ -28,4 +29,8 @@ export function weaknessesOf(
     missing > 0 && `${missing} of ${plan.length} faults were never over`,
     absent.length > 0 && `${absent.join(', ')} never struck`,
   ].filter((why) => why !== false);
+}
+
+function count(faults: readonly { readonly fault: FaultName }[], name: FaultName): number {
+  return faults.filter(({ fault }) => fault === name).length;
 }

@@ -25,6 +25,8 @@ export interface WorkerOptions {
   readonly folder: string;
   readonly keys: { readonly busy: readonly string[]; readonly quiet: readonly string[] };
   readonly leaseMs: number;
+  /** How far its wall clock is ahead of the machine's, in milliseconds. */
+  readonly wallMs: number;
 }
 
 /** What the nemesis and the workers say to each other. */
@@ -34,6 +36,16 @@ export type WorkerMessage =
   | { readonly type: 'block'; readonly ms: number }
   | { readonly type: 'forceOld'; readonly key: string }
   | { readonly type: 'wall'; readonly offsetMs: number }
+  /** Loses a lock whose listener works for `ms`, beside others. */
+  | { readonly type: 'listener'; readonly ms: number; readonly isAbort: boolean }
+  /** Makes a nested call with a much longer ttl. */
+  | { readonly type: 'nest' }
+  /** Takes a key and sleeps for `ms`, unknown to its monotonic clock; its code goes on for as long again. */
+  | { readonly type: 'sleep'; readonly key: string; readonly ms: number }
+  /** Takes a key for `ms`, or for a lease that is not renewed. */
+  | { readonly type: 'hold'; readonly key: string; readonly ms: number; readonly isFixed?: boolean }
+  /** A further application in the process, with connections of its own, takes a key for `ms`. */
+  | { readonly type: 'newcomer'; readonly key: string; readonly ms: number }
   | {
       readonly type: 'ticket';
       readonly from: string;

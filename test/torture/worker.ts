@@ -1,7 +1,8 @@
 import 'reflect-metadata';
 import { Module } from '@nestjs/common';
 import { NestFactory } from '@nestjs/core';
-import { LockModule, LockService } from 'nestjs-distributed-lock';
+import { LOCK_CHANNEL, LockModule, LockService, type LockEvent } from 'nestjs-distributed-lock';
+import { subscribe } from 'node:diagnostics_channel';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Random } from '../support/random.js';
 import { AccountService, type Lend } from './account.service.js';
@@ -16,13 +17,22 @@ const LENT_MS = 100;
 const PULSE_MS = 20;
 const LATE_MS = 60;
 
+/** How long after a lock whose listener works another lock is lost, in leases. */
+const BESIDE = 0.65;
+
 const options = JSON.parse(process.argv[2] as string) as WorkerOptions;
 const history = new HistoryFile(options.folder, options.name);
 const registers = new Registers(options.registers, history);
 const random = new Random(options.seed);
 const lent = new Map<number, () => void>();
 const realNow = Date.now;
+const realMonotonic = performance.now.bind(performance);
+/** For how long the machine has slept, in milliseconds. */
+let sleptMs = 0;
 let lastTicket = 0;
+/** The lock whose loss somebody listens to who works for long, and for how long a subscriber of the events does. */
+const slowKey = `${options.name} heard`;
+let subscriberMs = 0;
 const stop = new AbortController();
 // Whoever started it was killed, perhaps while this was loaded.
 process.on('disconnect', () => stop.signal.aborted || process.exit(1));
@@ -38,17 +48,10 @@ const lend: Lend = async (key, owner, ticket) => {
 };
 
 const { store, prepare, end } = storeOf(options.source);
+const settings = { ttl: options.leaseMs, wait: WAIT_LEASES * options.leaseMs };
 
 @Module({
-  imports: [
-    LockModule.forRootAsync({
-      useFactory: () => ({
-        store,
-        ttl: options.leaseMs,
-        wait: WAIT_LEASES * options.leaseMs,
-      }),
-    }),
-  ],
+  imports: [LockModule.forRootAsync({ useFactory: () => ({ store, ...settings }) })],
   providers: [
     AccountService,
     { provide: 'HISTORY', useValue: history },
@@ -59,6 +62,8 @@ const { store, prepare, end } = storeOf(options.source);
 })
 class WorkerModule {}
 
+moveWallClock(0);
+subscribe(LOCK_CHANNEL, (message) => hearOfLoss(message as LockEvent));
 if (options.isFirst) {
   await prepare();
 }
@@ -94,6 +99,17 @@ async function hear(message: WorkerMessage): Promise<void> {
     moveWallClock(message.offsetMs);
   } else if (message.type === 'forceOld') {
     await forceOld(message.key);
+  } else if (message.type === 'listener') {
+    await loseTwo(message.ms, message.isAbort);
+  } else if (message.type === 'nest') {
+    await accounts.nest(`${options.name} nest`, options.leaseMs);
+  } else if (message.type === 'hold') {
+    const { key, ms, isFixed } = message;
+    await (isFixed ? accounts.outlive(app.get(LockService), key, ms, () => undefined) : accounts.hold(key, ms));
+  } else if (message.type === 'sleep') {
+    await accounts.hold(message.key, message.ms, () => sleepThrough(message.ms));
+  } else if (message.type === 'newcomer') {
+    await inAnother((locks) => accounts.hold(message.key, message.ms, () => undefined, locks));
   } else if (message.type === 'ticket') {
     await accounts.borrow(message.key, message.owner, message.ticket);
     tell({ type: 'ticketDone', to: message.from, id: message.id });
@@ -111,6 +127,35 @@ async function forceOld(key: string): Promise<void> {
   }
 }
 
+/** Of two locks that are lost one after the other, the first has a listener that works; nothing else is to be done there. */
+async function loseTwo(ms: number, isAbort: boolean): Promise<void> {
+  const { leaseMs } = options;
+  subscriberMs = isAbort ? 0 : ms;
+  await inAnother(async (locks) => {
+    const slow = accounts.outlive(locks, slowKey, 2 * leaseMs, isAbort ? () => block(ms) : () => undefined);
+    await sleep(BESIDE * leaseMs);
+    await Promise.all([slow, accounts.outlive(locks, `${slowKey} too`, 2 * leaseMs, () => undefined)]);
+  });
+}
+
+function hearOfLoss(event: LockEvent): void {
+  if (event.type === 'lost' && event.key === slowKey) {
+    block(subscriberMs);
+  }
+}
+
+/** In an application that starts now, with connections of its own; not at all where it cannot start. */
+async function inAnother(use: (locks: LockService) => Promise<void>): Promise<void> {
+  const own = storeOf(options.source);
+  const module = LockModule.forRoot({ store: own.store, ...settings });
+  const other = await NestFactory.createApplicationContext(module, { logger: false, abortOnError: false }).catch(() => undefined);
+  if (other) {
+    await use(other.get(LockService));
+    await other.close();
+  }
+  await own.end();
+}
+
 function tell(message: WorkerMessage): void {
   if (process.connected) {
     process.send?.(message);
@@ -124,8 +169,15 @@ function block(ms: number): void {
   }
 }
 
+/** The wall clock knows that the machine slept, and the monotonic one does not. */
+function sleepThrough(ms: number): void {
+  block(ms);
+  sleptMs += ms;
+  performance.now = () => realMonotonic() - sleptMs;
+}
+
 function moveWallClock(offsetMs: number): void {
-  Date.now = () => realNow() + offsetMs;
+  Date.now = () => realNow() + options.wallMs + offsetMs;
 }
 
 function watchEventLoop(): NodeJS.Timeout {

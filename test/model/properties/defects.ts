@@ -341,4 +341,9 @@ export const DEFECTS: readonly Defect[] = [
     seed: 5,
     edits: [{ file: 'core/renewer.ts', from: '(hold.leaseMs / 3)', to: '(hold.ttlMs / 3)' }],
   },
+  {
+    defect: 'a renewal that is on its way when maxHold is over renews for ever',
+    finding: /though the maxHold of/,
+    edits: [{ file: 'core/renewer.ts', from: 'if (hold.renewAt < Infinity) {', to: 'if (true) {' }],
+  },
 ];

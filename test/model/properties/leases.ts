@@ -139,8 +139,11 @@ export class Leases {
     }
   }
 
-  #checkTold({ key, fence, process, deadline, refuted, forced, lost }: Lease, call: LockedCall, isHeld: boolean): void {
+  #checkTold({ key, fence, process, call: root, deadline, refuted, forced, lost }: Lease, call: LockedCall, isHeld: boolean): void {
     const now = process.monotonic();
+    if (isHeld && now > root.mustEndAt + ROUND_TRIP_MS) {
+      this.#world.fail(`${call.by} has "${key}" at fence ${fence}, though the maxHold of ${root.by} is over, and a ttl too.`);
+    }
     if (isHeld && (now >= deadline || refuted || forced || lost)) {
       this.#world.fail(`${call.by} trusts "${key}" at fence ${fence}, though its lease is over.`);
     }

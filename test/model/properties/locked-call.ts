@@ -16,6 +16,7 @@ export class LockedCall {
   signal: AbortSignal | undefined;
   /** Its handle was given back while code inside it ran. */
   isReleased = false;
+  /** When it ended, or the last call inside of it that outlived it. */
   endedAt = Infinity;
   readonly #world: World;
   readonly #startedAt: number;
@@ -38,6 +39,14 @@ export class LockedCall {
   /** The longest ttl that it, or a call inside it, asks for. */
   get longestTtlMs(): number {
     return longestTtl(this.call);
+  }
+
+  /** When its lease has to be over at the latest: from `maxHold` on it is not renewed any more. By the clock of the process. */
+  get mustEndAt(): number {
+    const { maxHold } = this.call;
+    return maxHold === undefined || this.#enteredAt === undefined
+      ? Infinity
+      : this.process.clockAt(this.#enteredAt) + maxHold + this.longestTtlMs;
   }
 
   get isInside(): boolean {
@@ -78,6 +87,10 @@ export class LockedCall {
   #end(): void {
     this.endedAt = this.#world.now;
     this.#world.ends(this);
+    // Whom it was inside of may have ended before, and left the lock to it.
+    for (const outer of this.#ancestors().filter(({ endedAt }) => endedAt < Infinity)) {
+      outer.endedAt = this.endedAt;
+    }
   }
 
   async #enter(): Promise<void> {

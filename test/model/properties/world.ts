@@ -253,9 +253,7 @@ export class World {
       if (!call?.process.isAlive || call.call.minHold > 0) {
         continue;
       }
-      // What a call that was refused had entered, it leaves after its end.
-      const inside = [...this.#calls.values()].filter((other) => other.isInsideOf(call));
-      const since = Math.max(call.endedAt, call.process.disturbedUntil, ...inside.map(({ endedAt }) => endedAt));
+      const since = Math.max(call.endedAt, call.process.disturbedUntil);
       const boundMs = LONGEST_TTL_MS / 10 + this.scenario.commandTimeoutMs + 50;
       if (this.now > since + boundMs && ![...this.#pending].some((pending) => pending.isInsideOf(call))) {
         this.fail(`${call.by} has ended, and left "${key}" locked.`);

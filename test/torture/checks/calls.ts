@@ -26,7 +26,7 @@ function late(entry: Entry, { faults, leaseMs }: Evidence): Violation[] {
   // The last attempt may come on top, and where replicas confirm, what it takes to undo it.
   const commandMs = leaseMs + SLACK_MS;
   const takenMs = (from: number, to: number, mostMs: number): number =>
-    to - from <= mostMs ? 0 : sum(without({ from, to }, faults.denying(process)));
+    to - from <= mostMs ? 0 : sum(without({ from, to }, faults.denying(entry)));
   const waitedMs = takenMs(invokedAt, enteredAt ?? end, waitMs + commandMs);
   const leavingMs = leftAt === undefined ? 0 : takenMs(leftAt, end, commandMs);
   const violations: Violation[] = [];
@@ -51,7 +51,7 @@ function odd(entry: Entry, { faults, leaseMs }: Evidence): Violation[] {
     return [{ text: `a call of ${process} on "${key}" ended with ${outcome}`, entries: [entry] }];
   }
   const during = { from: invokedAt - leaseMs, to: settledAt };
-  return outcome.startsWith('LOCK_STORE') && !faults.failing(process).some(({ from, to }) => to >= during.from && from <= during.to)
+  return outcome.startsWith('LOCK_STORE') && !faults.failing(entry).some(({ from, to }) => to >= during.from && from <= during.to)
     ? [{ text: `the store failed ${process} for "${key}", and nothing had struck it`, entries: [entry] }]
     : [];
 }

@@ -8,7 +8,7 @@ import { SLACK_MS, type Evidence } from './check.js';
  */
 export function unnoticed(entry: Entry, overtakenAt: number, to: number, { faults, leaseMs }: Evidence): string | undefined {
   const noticeMs = leaseMs / 3 + leaseMs / 10 + SLACK_MS;
-  const hindered = faults.hindering(entry.process);
+  const hindered = faults.hindering(entry);
   return faults
     .taking(entry.key, entry.fence)
     .filter((taken) => taken.to >= confirmedAt(entry, leaseMs) && taken.from <= overtakenAt)

@@ -1,5 +1,5 @@
 import { confirmedAt, wasLost, type Entry } from '../entry.js';
-import { within } from '../interval.js';
+import { within, without } from '../interval.js';
 import { SLACK_MS, type Evidence, type Finding, type Violation } from './check.js';
 import { unnoticed } from './excuse.js';
 
@@ -12,7 +12,7 @@ const NEAR = 50;
 /** For which part of a lease a process was kept from the servers that could not renew it: more than one cut of its connections. */
 const HINDERED = 0.55;
 
-/** Whoever was overtaken was told of the loss, and nobody was told of one that nothing caused. */
+/** Whoever was overtaken was told of the loss, nobody was told of one that nothing caused, and each as soon as the lease was over. */
 export function checkHonesty(evidence: Evidence): Finding {
   const entered = evidence.entries.filter(({ enteredAt }) => enteredAt !== undefined);
   const lost = entered.filter(wasLost);
@@ -20,7 +20,11 @@ export function checkHonesty(evidence: Evidence): Finding {
   for (const { owner, key, fence } of entered) {
     fences.set(owner, (fences.get(owner) ?? new Map()).set(key, fence as number));
   }
-  const violations = [...silentLosses(entered, evidence), ...lost.flatMap((entry) => falseLoss(entry, fences, evidence))];
+  const violations = [
+    ...silentLosses(entered, evidence),
+    ...lost.flatMap((entry) => falseLoss(entry, fences, evidence)),
+    ...entered.flatMap((entry) => lateTelling(entry, evidence)),
+  ];
   return { check: 'losses are told', seen: `${lost.length} losses of ${entered.length} holds`, violations };
 }
 
@@ -61,15 +65,28 @@ function falseLoss(entry: Entry, fencesOf: ReadonlyMap<string, Fences>, { faults
     .filter(({ from, to }) => to >= confirmedAt(entry, leaseMs) && from <= lostAt);
   const lease = { from: lostAt - leaseMs - SLACK_MS, to: lostAt };
   // A renewal is sent after a third of the lease, and then every tenth: being kept from a few of them is no reason.
-  const hinderedMs = within(lease, faults.hindering(entry.process));
+  const hinderedMs = within(lease, faults.hindering(entry));
   // Before its deadline a lease is there, whatever keeps its holder from the servers.
-  const mayHaveRunOut = lostAt >= entry.deadline && hinderedMs > HINDERED * leaseMs;
+  const mayHaveRunOut = lostAt >= entry.deadline && (entry.isFixed || hinderedMs > HINDERED * leaseMs);
   // The attempt that was granted began at most a lease before.
   const mayHaveFaded = faults.missedVotes(entry.process, { from: (entry.enteredAt as number) - leaseMs, to: lostAt });
   const isCaused = reason === 'forced' ? taken.some(({ fault }) => fault === 'force') : taken.length > 0 || mayHaveRunOut || mayHaveFaded;
   return isCaused
     ? []
     : [{ text: `"${entry.key}" was told to be lost by ${entry.process} at fence ${entry.fence}, and nothing caused it`, entries: [entry] }];
+}
+
+/** Its deadline is known to whoever has a clock: servers that do not answer are no reason, and only a process that stood still is. */
+function lateTelling(entry: Entry, { faults }: Evidence): Violation[] {
+  const { process, key, fence, deadline, lostAt, leftAt } = entry;
+  const told = lostAt ?? leftAt;
+  if (told === undefined || told <= deadline + SLACK_MS) {
+    return [];
+  }
+  const lateMs = without({ from: deadline, to: told }, faults.stopping(process)).reduce((ms, { from, to }) => ms + to - from, 0);
+  return lateMs <= SLACK_MS
+    ? []
+    : [{ text: `the loss of "${key}" at fence ${fence} was told ${Math.round(lateMs)} ms late in ${process}`, entries: [entry] }];
 }
 
 /** What its holder was told first. */

@@ -19,7 +19,7 @@ export function checkLiveness(evidence: Evidence): Finding {
       if (wait.to - wait.from <= longestMs) {
         continue;
       }
-      const idle = without(wait, [...held.filter(({ hold }) => hold !== entry.hold), ...evidence.faults.denying(entry.process)]);
+      const idle = without(wait, [...held.filter(({ hold }) => hold !== entry.hold), ...evidence.faults.denying(entry)]);
       const longest = idle.find(({ from, to }) => to - from > longestMs);
       if (longest) {
         const ms = Math.round(longest.to - longest.from);
@@ -46,7 +46,7 @@ function possiblyHeld(entry: Entry, { faults, leaseMs }: Evidence): (Interval & 
   const ended = Math.min(settledAt ?? Infinity, died);
   // A grant that comes after its caller was aborted is given back at once, if its process can.
   const isAborted = enteredAt === undefined && settledAt !== undefined && outcome.endsWith('aborted');
-  const isGivenBack = isAborted && within({ from: invokedAt, to: ended + leaseMs }, faults.hindering(process)) === 0;
+  const isGivenBack = isAborted && within({ from: invokedAt, to: ended + leaseMs }, faults.hindering(entry)) === 0;
   const to = ended + (isCertain ? 0 : isGivenBack ? leaseMs / 2 : leaseMs);
   return [{ from: enteredAt ?? invokedAt, to, hold }];
 }

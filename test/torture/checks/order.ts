@@ -30,7 +30,7 @@ export function checkOrder(evidence: Evidence): Finding {
       const wait = { from: entry.invokedAt, to };
       if (
         to - entry.invokedAt <= QUEUED_MS ||
-        within(wait, evidence.faults.hindering(entry.process)) > 0 ||
+        within(wait, evidence.faults.hindering(entry)) > 0 ||
         within(wait, lost(key, evidence)) > 0
       ) {
         continue;

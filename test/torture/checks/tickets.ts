@@ -45,7 +45,7 @@ function entered(entry: Entry, others: readonly Entry[], { faults }: Evidence): 
       return settledAt > invokedAt || /unknown|aborted/.test(outcome);
     }
     // A release that failed is repeated, and the lock runs until then.
-    return settledAt > invokedAt || within({ from: leftAt, to: invokedAt }, faults.hindering(other.process)) > 0;
+    return settledAt > invokedAt || within({ from: leftAt, to: invokedAt }, faults.hindering(other)) > 0;
   });
   return ran ? [] : [{ text: `${process} entered "${key}" at fence ${fence} when its lock had ended`, entries: [...others, entry] }];
 }

@@ -10,6 +10,7 @@ export const TOPOLOGIES = {
   sentinel: () => Sentinel.start(),
   cluster: () => Cluster.start(),
   quorum: () => Quorum.start(),
+  'new-quorum': () => Quorum.start(true),
   postgres: () => Postgres.start(),
 } satisfies Record<string, () => Promise<Topology>>;
 

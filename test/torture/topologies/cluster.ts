@@ -5,7 +5,7 @@ import { until } from '../../support/until.js';
 import type { FaultName } from '../faults.js';
 import type { Step } from '../plan.js';
 import { proxyAll } from './proxies.js';
-import { deleteLock, FAULTS_OF_REDIS, orphans, RELEASE_TEXT, withoutExpiry } from './redis-locks.js';
+import { deleteLock, FAULTS_OF_REDIS, orphans, RELEASE_TEXT, RENEW_TEXT, withoutExpiry } from './redis-locks.js';
 import { strikeServer } from './strike-server.js';
 import type { Taken, Topology } from './topology.js';
 
@@ -15,10 +15,11 @@ async function roleOf({ client }: RedisServer): Promise<string> {
 
 /** Three masters and a replica of each, which confirms every grant. */
 export class Cluster implements Topology {
-  readonly faults: readonly FaultName[] = [...FAULTS_OF_REDIS, 'failover', 'depose', 'reshard'];
+  readonly faults: readonly FaultName[] = [...FAULTS_OF_REDIS, 'nest', 'failover', 'depose', 'reshard'];
   readonly spare = 0;
   readonly keepsOrder = true;
   readonly releaseText = RELEASE_TEXT;
+  readonly renewText = RENEW_TEXT;
   readonly #cluster: RedisCluster;
   readonly #client: ReturnType<RedisCluster['connect']>;
 

@@ -4,7 +4,8 @@ import { PostgresLockStore } from '../../../lib/postgres/index.js';
 import { PostgresKeys } from '../../../lib/postgres/postgres-keys.js';
 import { PostgresServer } from '../../support/postgres-server.js';
 import { TcpProxy } from '../../support/tcp-proxy.js';
-import type { FaultName } from '../faults.js';
+import { lockedRowsOf, type FaultName } from '../faults.js';
+import { now, type HistoryFile } from '../history.js';
 import type { Step } from '../plan.js';
 import { FAULTS_ANYWHERE, type Taken, type Topology } from './topology.js';
 
@@ -15,6 +16,14 @@ const LONG_MS = 10_000;
 const AWAY = 0.25;
 
 const ROWS = new PostgresKeys('lock');
+
+/** How many connections the pool of a worker may have; one more listens. */
+const POOL_MAX = 10;
+
+/** How often the connections are counted, in milliseconds. */
+const LOOK_MS = 50;
+const COUNT = `
+SELECT count(*)::int FROM pg_stat_activity WHERE backend_type = 'client backend' AND application_name NOT IN ('observer', 'stranger')`;
 
 /** Ends a lock and leaves the rest as it is: the queue, the fence. */
 const END = `
@@ -27,17 +36,23 @@ RETURNING CASE WHEN owner IS NOT NULL AND ends > clock_timestamp() THEN fence EN
 
 /** One server, which writes down what it keeps before it answers: a crash loses nothing. */
 export class Postgres implements Topology {
-  readonly faults: readonly FaultName[] = [...FAULTS_ANYWHERE, 'killClients', 'recover', 'erase'];
+  readonly faults: readonly FaultName[] = [...FAULTS_ANYWHERE, 'nest', 'killClients', 'recover', 'erase', 'lockRow', 'standby'];
   readonly spare = 0;
   readonly keepsOrder = true;
   readonly releaseText = ['.release(', '.pass('];
+  readonly renewText = '.renew(';
   readonly #server: PostgresServer;
   readonly #pool: Pool;
+  /** What is no worker, and knows nothing of locks. */
+  readonly #strangers: Pool;
   #strikes: Promise<unknown> = Promise.resolve();
+  #links = 0;
+  #write: HistoryFile['write'] = () => undefined;
 
   private constructor(server: PostgresServer) {
     this.#server = server;
     this.#pool = server.pool();
+    this.#strangers = server.pool({ application_name: 'stranger' });
     // Before the server is killed: those of its processes that are stopped would never notice.
     process.prependListener('exit', this.#wake);
   }
@@ -48,6 +63,7 @@ export class Postgres implements Topology {
 
   async link(): ReturnType<Topology['link']> {
     const proxy = await TcpProxy.start(this.#server.port);
+    this.#links++;
     return { source: { kind: 'postgres', url: this.#server.urlFor('postgres', proxy.port) }, proxies: [proxy] };
   }
 
@@ -57,6 +73,9 @@ export class Postgres implements Topology {
 
   /** One after the other: nobody knows how long a server takes to start. */
   strike(step: Step): Promise<Taken | void> {
+    if (step.fault === 'lockRow') {
+      return this.#lockRow(step);
+    }
     const struck = this.#strikes.then(() => this.#strike(step));
     this.#strikes = struck.catch(() => undefined);
     return struck;
@@ -75,13 +94,58 @@ export class Postgres implements Topology {
         await this.#server.start();
         break;
       case 'killClients':
-        await this.#server.terminateBackends();
+        await this.#server.terminateBackends(`application_name <> 'stranger'`);
+        break;
+      case 'standby':
+        await this.#awaitStandby(ms);
         break;
       case 'erase':
         return this.#take(ERASE, target);
       default:
         throw new Error(`PostgreSQL cannot have the fault '${fault}'. Take it out of the faults of its topology.`);
     }
+  }
+
+  /** Somebody has locked the row of a key, and does not end the transaction. */
+  async #lockRow({ target, ms }: Step): Promise<Taken | void> {
+    const client = await this.#strangers.connect();
+    client.on('error', () => undefined);
+    try {
+      await client.query('BEGIN');
+      const { rowCount } = await client.query('SELECT FROM distributed_lock.lease WHERE key = ANY ($1) ORDER BY key FOR UPDATE', [
+        lockedRowsOf(target).map((key) => ROWS.row(key)),
+      ]);
+      if (rowCount === 0) {
+        return { outcome: 'nothing' };
+      }
+      await sleep(ms);
+    } finally {
+      // Its transaction ends with it.
+      client.release(true);
+    }
+  }
+
+  async #awaitStandby(ms: number): Promise<void> {
+    const since = now();
+    const most = (this.#links + 1) * (POOL_MAX + 1);
+    let count = 0;
+    await this.#server.query(`ALTER SYSTEM SET synchronous_standby_names = 'gone'`);
+    try {
+      await this.#server.query('SELECT pg_reload_conf()');
+      while (now() < since + ms) {
+        const [row] = await this.#server.query<{ count: number }>(COUNT);
+        count = Math.max(count, row?.count ?? 0);
+        await sleep(LOOK_MS);
+      }
+    } finally {
+      await this.#server.query('ALTER SYSTEM RESET synchronous_standby_names');
+      await this.#server.query('SELECT pg_reload_conf()');
+    }
+    this.#write({ op: 'connections', phase: 'info', since, count, most });
+  }
+
+  record(write: HistoryFile['write']): void {
+    this.#write = write;
   }
 
   delete(key: string): Promise<Taken> {

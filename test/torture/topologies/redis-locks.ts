@@ -1,5 +1,6 @@
 import { RedisKeys } from '../../../lib/redis/redis-keys.js';
 import type { RedisServer } from '../../support/redis-server.js';
+import { RENEW } from '../../../lib/redis/scripts.js';
 import type { FaultName } from '../faults.js';
 import { FAULTS_ANYWHERE, type Taken } from './topology.js';
 
@@ -7,6 +8,8 @@ export const FAULTS_OF_REDIS = [...FAULTS_ANYWHERE, 'scriptFlush', 'killClients'
 
 /** What is in the commands that release a hold, and in no others: for how long the done mark stays. */
 export const RELEASE_TEXT = '\r\n10000\r\n';
+
+export const RENEW_TEXT = [RENEW.sha, RENEW.source];
 
 const NAMES = new RedisKeys('lock', false);
 

@@ -5,7 +5,7 @@ import type { RedisServer } from '../../support/redis-server.js';
 import type { FaultName } from '../faults.js';
 import type { Step } from '../plan.js';
 import { proxyAll } from './proxies.js';
-import { deleteLock, FAULTS_OF_REDIS, orphans, RELEASE_TEXT, withoutExpiry } from './redis-locks.js';
+import { deleteLock, FAULTS_OF_REDIS, orphans, RELEASE_TEXT, RENEW_TEXT, withoutExpiry } from './redis-locks.js';
 import { strikeServer } from './strike-server.js';
 import type { Taken, Topology } from './topology.js';
 
@@ -14,10 +14,11 @@ const ISOLATED_MS = 400;
 
 /** A master, two replicas, which both confirm every grant, and three sentinels. */
 export class Sentinel implements Topology {
-  readonly faults: readonly FaultName[] = [...FAULTS_OF_REDIS, 'failover', 'depose', 'isolate'];
+  readonly faults: readonly FaultName[] = [...FAULTS_OF_REDIS, 'nest', 'failover', 'depose', 'isolate'];
   readonly spare = 0;
   readonly keepsOrder = true;
   readonly releaseText = RELEASE_TEXT;
+  readonly renewText = RENEW_TEXT;
   readonly #group: SentinelGroup;
   readonly #client: ReturnType<SentinelGroup['connect']>;
 

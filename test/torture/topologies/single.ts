@@ -3,16 +3,17 @@ import { RedisServer } from '../../support/redis-server.js';
 import { TcpProxy } from '../../support/tcp-proxy.js';
 import type { FaultName } from '../faults.js';
 import type { Step } from '../plan.js';
-import { deleteLock, FAULTS_OF_REDIS, orphans, RELEASE_TEXT, withoutExpiry } from './redis-locks.js';
+import { deleteLock, FAULTS_OF_REDIS, orphans, RELEASE_TEXT, RENEW_TEXT, withoutExpiry } from './redis-locks.js';
 import { strikeServer } from './strike-server.js';
 import type { Taken, Topology } from './topology.js';
 
 /** One server, which keeps nothing on disk. */
 export class Single implements Topology {
-  readonly faults: readonly FaultName[] = [...FAULTS_OF_REDIS, 'restart', 'flush'];
+  readonly faults: readonly FaultName[] = [...FAULTS_OF_REDIS, 'nest', 'restart', 'flush'];
   readonly spare = 0;
   readonly keepsOrder = true;
   readonly releaseText = RELEASE_TEXT;
+  readonly renewText = RENEW_TEXT;
   readonly #server: RedisServer;
 
   private constructor(server: RedisServer) {

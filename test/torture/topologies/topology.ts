@@ -1,12 +1,13 @@
 import type { LockStore } from '../../../lib/core/lock-store.js';
 import type { TcpProxy } from '../../support/tcp-proxy.js';
 import type { FaultName } from '../faults.js';
+import type { HistoryFile } from '../history.js';
 import type { Step } from '../plan.js';
 import type { WorkerSource } from '../worker-options.js';
 
 /** What can happen to the processes of a run, their connections and keys, whatever the servers are. */
 export const FAULTS_ANYWHERE = [
-  'pause', 'crash', 'block', 'wall',
+  'pause', 'crash', 'block', 'wall', 'listener', 'sleep',
   'cut', 'killOnReply', 'killOnRelease', 'dropReplies', 'blackhole', 'refuse', 'latency', 'mute', 'deafen',
   'delete', 'force', 'forceOld',
   'stall',
@@ -27,20 +28,24 @@ export interface Topology {
   readonly keepsOrder: boolean;
   /** What is in the commands that release a hold, and in no others. */
   readonly releaseText: string | readonly string[];
-  /** How a worker reaches the servers, and the proxies in between. */
-  link(): Promise<{ readonly source: WorkerSource; readonly proxies: readonly TcpProxy[] }>;
+  /** What is in the commands that renew, and in no others. */
+  readonly renewText: string | readonly string[];
+  /** How a worker reaches the servers, the proxies in between, and how far its wall clock is ahead. */
+  link(): Promise<{ readonly source: WorkerSource; readonly proxies: readonly TcpProxy[]; readonly wallMs?: number }>;
   /** A store without proxies, for looking at the locks. */
   store(): LockStore;
   /** Which servers a fault of links or servers strikes, by their numbers; where it is left out, all. */
   reach?(step: Step): readonly number[];
-  /** Strikes the servers, or erases a key; resolves when the fault is over. */
-  strike(step: Step): Promise<Taken | void>;
+  /** Strikes the servers, or erases a key; resolves when the fault is over. `begun` is called when servers that were killed are there. */
+  strike(step: Step, begun?: () => void): Promise<Taken | void>;
   /** Takes a lock away behind its holder's back, as an administrator can. */
   delete(key: string): Promise<Taken>;
   /** Locks that would outlive a crash. */
   withoutExpiry(): Promise<string[]>;
   /** Whatever is stored that should not be, or would stay. */
   orphans(): Promise<string[]>;
+  /** Writes down what only its servers can tell. */
+  record?(write: HistoryFile['write']): void;
   /** Tells of each server that was slow to answer, and since when, though nothing struck it: the machine may be busy. */
   watch?(slow: (server: number, since: number) => void): void;
   stop(): Promise<void>;
