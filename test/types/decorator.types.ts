@@ -5,6 +5,7 @@ import { Cluster, Redis } from 'ioredis';
 import type { Observable } from 'rxjs';
 
 declare const locks: LockService;
+declare const query: PromiseLike<number>;
 
 @Injectable()
 export class Methods {
@@ -64,12 +65,17 @@ export async function calls(): Promise<void> {
   // @ts-expect-error -- tryAcquire never waits
   await locks.tryAcquire('k', { wait: 5 });
   await using held = await locks.acquire('k', { ttl: '30s' });
-  void [text, maybe, never, lock, held];
+  const rows: Promise<number> = held.run(() => query);
+  const count: number = held.run(() => 1);
+  const waitedMs: number = held.waitedMs;
+  // @ts-expect-error -- 'wait' or 'throw'
+  await locks.acquire('k', { onUnavailable: 'fail' });
+  void [text, maybe, never, lock, rows, count, waitedMs];
 }
 
 export const modules = [
   LockModule.forRoot({ store: new RedisLockStore(new Redis()), ttl: '10s' }),
-  LockModule.forRoot({ store: new RedisLockStore(new Cluster([])), isGlobal: false }),
+  LockModule.forRoot({ store: new RedisLockStore(new Cluster([])), isGlobal: false, debug: true, onUnavailable: 'throw' }),
   LockModule.forRoot({ store: new RedisLockStore({ host: 'localhost', sentinels: [] }) }),
   LockModule.forRoot({ store: new RedisLockStore(new Redis(), { minReplicas: 1 }) }),
   LockModule.forRoot({ store: new RedisLockStore('redis://localhost', { minReplicas: undefined }) }),
