@@ -3,7 +3,7 @@ import { LEAST_TTL_MS, parseCall, type LockOptions } from './core/call.js';
 import { parseDuration } from './core/duration.js';
 import { LockConfigurationError, type LockNotAcquiredError } from './core/errors.js';
 import { compileKeyTemplate } from './core/key-template.js';
-import { parameterNames } from './core/parameter-names.js';
+import { ParameterNames } from './core/parameter-names.js';
 import { lockKeyNames } from './lock-key.decorator.js';
 import type { WithLockOptions } from './lock.service.js';
 import { requestLockService } from './locked-instance.js';
@@ -80,7 +80,7 @@ export function DistributedLock<Args extends unknown[]>(options: string | Distri
     }
     const method = describeMethod(
       typeof options === 'string' ? { key: options } : { ...options },
-      body as LockedMethod['body'],
+      body as WrappedMethod,
       target,
       name,
       place,
@@ -90,6 +90,7 @@ export function DistributedLock<Args extends unknown[]>(options: string | Distri
       return run({ method, self: this, args });
     };
     imitate(wrapper, body);
+    Object.defineProperty(wrapper, LOCKED, { value: method });
     requestLockService(target, method);
     (descriptor as PropertyDescriptor).value = wrapper;
   };
@@ -102,9 +103,14 @@ const RUN: Readonly<Record<ReturnKind, (call: LockedCall) => unknown>> = {
   generator: lockedGenerator,
 };
 
+/** What a wrapper of ours was made for: another decorator above it sees the method through it. */
+const LOCKED = Symbol('locked method');
+
+type WrappedMethod = LockedMethod['body'] & { readonly [LOCKED]?: LockedMethod };
+
 function describeMethod<Args extends unknown[]>(
   options: DistributedLockOptions<Args>,
-  body: LockedMethod['body'],
+  body: WrappedMethod,
   target: object,
   name: string | symbol,
   place: string,
@@ -112,19 +118,23 @@ function describeMethod<Args extends unknown[]>(
   if (options.returns !== undefined && !RETURN_KINDS.includes(options.returns)) {
     throw new LockConfigurationError(`${place}: returns is ${JSON.stringify(options.returns)}. Use one of '${RETURN_KINDS.join("', '")}'.`);
   }
+  const { [LOCKED]: below } = body;
   return {
     place,
     body,
+    source: below?.source ?? body,
     store: options.store ?? 'default',
-    returns: options.returns ?? returnKindOf(body, Reflect.getMetadata('design:returntype', target, name)),
-    keyOf: keyFunction(options.key, body, target, name, place),
+    returns: options.returns ?? below?.returns ?? returnKindOf(body, Reflect.getMetadata('design:returntype', target, name)),
+    keyOf: keyFunction(options.key, below?.source ?? body, target, name, place),
     optionsOf: optionsFunction(options, place),
   };
 }
 
-function keyFunction(key: unknown, body: Function, target: object, name: string | symbol, place: string): LockedMethod['keyOf'] {
+function keyFunction(key: unknown, source: Function, target: object, name: string | symbol, place: string): LockedMethod['keyOf'] {
   if (typeof key === 'string') {
-    return compileKeyTemplate(key, { given: lockKeyNames(target, name), source: parameterNames(body) }, place);
+    const declared = Reflect.getMetadata('design:paramtypes', target, name) as readonly unknown[] | undefined;
+    const names = new ParameterNames(source, target.constructor, declared?.length);
+    return compileKeyTemplate(key, { given: lockKeyNames(target, name), source: names }, place);
   }
   if (typeof key === 'function') {
     return (args) => (key as (...args: readonly unknown[]) => string | readonly string[])(...args);

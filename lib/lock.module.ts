@@ -1,4 +1,5 @@
 import { Inject, Logger, Module, type DynamicModule, type OnApplicationBootstrap, type OnApplicationShutdown } from '@nestjs/common';
+import { printable } from './core/printable.js';
 import type { LockTrouble } from './core/reporter.js';
 import { LockService } from './lock.service.js';
 import { checkMaxWaiters, storesOf, type LockModuleOptions } from './lock-module.options.js';
@@ -20,7 +21,7 @@ class LockServices extends Map<string, LockService> {
         wait: options.wait ?? '5s',
         maxWaiters: checkMaxWaiters(options.maxWaiters),
         onTrouble: logTrouble,
-        open: { prefix: options.prefix ?? 'lock', warn: (message: string) => logger.warn(message) },
+        open: { prefix: options.prefix ?? 'lock', warn: (message: string) => logger.warn(printable(message)) },
       };
       this.set(name, new LockService(settings, this));
     }
@@ -94,7 +95,7 @@ function warnWithoutHooks(): void {
 }
 
 function logTrouble(trouble: LockTrouble): void {
-  const where = `Lock "${trouble.key}" of ${trouble.by}`;
+  const where = printable(`Lock "${trouble.key}" of ${trouble.by}`);
   switch (trouble.type) {
     case 'lost':
       logger[trouble.reason === 'shutdown' ? 'warn' : 'error'](

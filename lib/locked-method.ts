@@ -11,6 +11,8 @@ export interface LockedMethod {
   readonly store: string;
   readonly returns: ReturnKind;
   readonly body: (this: unknown, ...args: unknown[]) => unknown;
+  /** The method itself, where `body` is that of a `@DistributedLock` below this one. */
+  readonly source: Function;
   readonly keyOf: (args: readonly unknown[]) => string | readonly string[];
   readonly optionsOf: (args: readonly unknown[]) => WithLockOptions;
 }
