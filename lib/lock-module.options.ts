@@ -13,6 +13,8 @@ export interface LockModuleOptions {
   ttl?: Duration | undefined;
   /** How long a call queues before it gives up; 0: not at all. Default: `'5s'`. */
   wait?: Duration | undefined;
+  /** After this long a call's lock signal aborts, renewal stops and the lease runs out; a call may set its own. Default: no limit. */
+  maxHold?: Duration | undefined;
   /** What the names of everything in a server start with; without braces. Default: `'lock'`. */
   prefix?: string | undefined;
   /** How many calls of this process may wait; more are refused. A number is that of one key. Default: 10 000, and 50 000 for all keys. */

@@ -19,6 +19,7 @@ class LockServices extends Map<string, LockService> {
         store,
         ttl: options.ttl ?? '10s',
         wait: options.wait ?? '5s',
+        maxHold: options.maxHold,
         maxWaiters: checkMaxWaiters(options.maxWaiters),
         onTrouble: logTrouble,
         open: { prefix: options.prefix ?? 'lock', warn: (message: string) => logger.warn(printable(message)) },

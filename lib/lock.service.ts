@@ -1,4 +1,4 @@
-import { LEAST_TTL_MS, parseCall, type LockOptions } from './core/call.js';
+import { LEAST_TTL_MS, parseCall, type CallDefaults, type LockOptions } from './core/call.js';
 import { parseDuration, type Duration } from './core/duration.js';
 import { LockConfigurationError, LockNotAcquiredError } from './core/errors.js';
 import type { Lock } from './core/lock.js';
@@ -26,6 +26,7 @@ export interface LockInspection extends StoredLock {
 export interface LockServiceSettings extends LocksSettings {
   readonly ttl: Duration;
   readonly wait: Duration;
+  readonly maxHold?: Duration | undefined;
   readonly open: OpenOptions;
 }
 
@@ -35,7 +36,7 @@ const DEFAULT_OPTIONS: LockOptions = {};
 export class LockService {
   readonly #locks: Locks;
   readonly #open: LockServiceSettings['open'];
-  readonly #defaults: { readonly ttlMs: number; readonly waitMs: number };
+  readonly #defaults: CallDefaults;
   readonly #siblings: ReadonlyMap<string, LockService>;
 
   /** @internal */
@@ -43,6 +44,7 @@ export class LockService {
     this.#defaults = {
       ttlMs: parseDuration(settings.ttl, 'ttl', LEAST_TTL_MS, 'LockModule'),
       waitMs: parseDuration(settings.wait, 'wait', 0, 'LockModule'),
+      maxHoldMs: settings.maxHold === undefined ? Infinity : parseDuration(settings.maxHold, 'maxHold', 1, 'LockModule'),
     };
     this.#locks = new Locks(settings);
     this.#open = settings.open;

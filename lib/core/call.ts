@@ -12,7 +12,7 @@ export interface LockOptions {
   signal?: AbortSignal | undefined;
   /** Whether the lease is renewed while the code runs. `false` is a fixed lease: code that runs longer than `ttl` loses it. Default: `true`. */
   renew?: boolean | undefined;
-  /** After this long the lock's signal aborts, renewal stops and the lease runs out. Default: no limit. Counts for the outermost call. */
+  /** After this long the lock's signal aborts, renewal stops and the lease runs out. Default: the module's, none. Counts for the outermost call. */
   maxHold?: Duration | undefined;
   /** Keeps the lock taken at least so long after it was acquired, though the call returns at once. Default: 0. Counts for the outermost call. */
   minHold?: Duration | undefined;
@@ -39,8 +39,11 @@ export interface Call {
 
 export const LEAST_TTL_MS = 100;
 
+/** What a call gets where its options do not say; those of the module. */
+export type CallDefaults = Pick<Call, 'ttlMs' | 'waitMs' | 'maxHoldMs'>;
+
 /** Checks a call's options against the module's defaults; throws `LockConfigurationError` that names `place`. */
-export function parseCall(options: LockOptions, defaults: { readonly ttlMs: number; readonly waitMs: number }, place: string): Call {
+export function parseCall(options: LockOptions, defaults: CallDefaults, place: string): Call {
   const { ttl, wait, signal, renew, maxHold, minHold, reentry, ticket, by } = options;
   if (signal !== undefined && !(signal instanceof AbortSignal)) {
     throw new LockConfigurationError(
@@ -62,7 +65,7 @@ export function parseCall(options: LockOptions, defaults: { readonly ttlMs: numb
     waitMs: wait === undefined ? defaults.waitMs : parseDuration(wait, 'wait', 0, place),
     signal,
     renew: renew ?? true,
-    maxHoldMs: maxHold === undefined ? Infinity : parseDuration(maxHold, 'maxHold', 1, place),
+    maxHoldMs: maxHold === undefined ? defaults.maxHoldMs : parseDuration(maxHold, 'maxHold', 1, place),
     minHoldMs: minHold === undefined ? 0 : parseDuration(minHold, 'minHold', 0, place),
     reentry: reentry ?? 'context',
     ticket,

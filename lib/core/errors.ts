@@ -38,7 +38,7 @@ export abstract class LockError extends Error {
   /** @internal */
   readonly [BRAND] = true;
 
-  constructor(message: string, key = '', options?: ErrorOptions) {
+  constructor(message: string, key = '', options?: { readonly cause?: unknown }) {
     super(printable(message), options);
     this.key = key;
   }

@@ -96,7 +96,7 @@ describe('when the class is loaded', () => {
     }
     const descriptor = Object.getOwnPropertyDescriptor(Balance, 'credit') as never;
     expect(messageOf(() => DistributedLock('k')(Balance as never, 'credit', descriptor))).toMatch(
-      /^Balance\.credit: .*instance methods.*withLock/,
+      /^Balance\.credit: .*does not work on static methods.*withLock/,
     );
     expect(messageOf(() => DistributedLock('k')(Balance.prototype, 'total', undefined as never))).toMatch(/^Balance\.total: /);
   });
