@@ -1,9 +1,9 @@
-import type { Observable } from 'rxjs';
-import { LEAST_TTL_MS, parseCall, type LockOptions } from './core/call.js';
+import { LEAST_TTL_MS, parseCall } from './core/call.js';
 import { parseDuration } from './core/duration.js';
-import { LockConfigurationError, type LockNotAcquiredError } from './core/errors.js';
+import { LockConfigurationError } from './core/errors.js';
 import { compileKeyTemplate } from './core/key-template.js';
-import { parameterNames } from './core/parameter-names.js';
+import { ParameterNames } from './core/parameter-names.js';
+import type { DistributedLockOptions, Given, LockDecorator, Uninferred } from './distributed-lock.options.js';
 import { lockKeyNames } from './lock-key.decorator.js';
 import type { WithLockOptions } from './lock.service.js';
 import { requestLockService } from './locked-instance.js';
@@ -11,47 +11,6 @@ import { lockedGenerator } from './locked-generator.js';
 import { lockedPromise, type LockedCall, type LockedMethod } from './locked-method.js';
 import { lockedObservable } from './locked-observable.js';
 import { RETURN_KINDS, returnKindOf, type ReturnKind } from './return-kind.js';
-
-/** A method that can be locked: it returns a promise, an Observable or an async generator. */
-export type LockableMethod = (...args: never[]) => PromiseLike<unknown> | Observable<unknown> | AsyncGenerator;
-
-/** The options of `@DistributedLock`. Durations are milliseconds, or strings such as `'30s'`. */
-export interface DistributedLockOptions<Args extends unknown[] = unknown[]> extends Omit<LockOptions, 'ticket' | 'by'> {
-  /**
-   * What to lock: a template such as `'balance:<customerId>'`, `'<dto.accountId>'` or `'<0>'`, or a function of the
-   * arguments that returns a key or a list of keys.
-   */
-  key: string | ((...args: Args) => string | readonly string[]);
-  /**
-   * `'throw'`; `'skip'`: resolve `undefined` or complete empty, with `wait: 0` unless set; or a function of the error and
-   * the arguments, whose result is taken (an Observable emits it or subscribes to it, a generator returns it). Not for a
-   * call that was aborted, or that closes a cycle. Default: `'throw'`.
-   */
-  onBusy?: 'throw' | 'skip' | ((error: LockNotAcquiredError, ...args: Args) => unknown) | undefined;
-  /** The name of the store, where the application has several. Default: `'default'`. */
-  store?: string | undefined;
-  /** What the method returns, where its code and declared type do not say. Default: by its code, else by its declared type, else `'promise'`. */
-  returns?: ReturnKind | undefined;
-}
-
-/** Refuses a key function whose parameters do not fit, and a skipped call whose result cannot be `undefined`. */
-type Fits<Args extends unknown[], Skips, Method extends LockableMethod> = ((...args: Args) => unknown) extends (
-  ...args: Parameters<Method>
-) => unknown
-  ? Skips extends true
-    ? ReturnType<Method> extends PromiseLike<infer Result>
-      ? undefined extends Result
-        ? unknown
-        : { readonly onBusy: "a method with onBusy: 'skip' has to allow undefined as its result" }
-      : unknown
-    : unknown
-  : { readonly key: 'the parameters of the key function are not those of the method' };
-
-type LockDecorator<Args extends unknown[], Skips> = <Method extends LockableMethod>(
-  target: object,
-  name: string | symbol,
-  descriptor: TypedPropertyDescriptor<Method> & Fits<Args, Skips, Method>,
-) => void;
 
 /**
  * Runs a method alone, across all processes, among all calls with the same key; calls made from inside re-enter.
@@ -62,17 +21,34 @@ type LockDecorator<Args extends unknown[], Skips> = <Method extends LockableMeth
  *
  * Place it above decorators that open a transaction, so that the lock outlives the commit.
  */
-export function DistributedLock<Args extends unknown[] = unknown[]>(
-  options: DistributedLockOptions<Args> & { onBusy: 'skip' },
-): LockDecorator<Args, true>;
-export function DistributedLock<Args extends unknown[] = unknown[]>(
-  options: string | DistributedLockOptions<Args>,
-): LockDecorator<Args, false>;
-export function DistributedLock<Args extends unknown[]>(options: string | DistributedLockOptions<Args>): LockDecorator<Args, false> {
+export function DistributedLock<
+  Args extends unknown[] = unknown[],
+  Self = unknown,
+  TimeArgs extends unknown[] = unknown[],
+  SignalArgs extends unknown[] = unknown[],
+>(
+  options: DistributedLockOptions<Args, Self, unknown, TimeArgs, SignalArgs> & { onBusy: 'skip' },
+): LockDecorator<Self, { args: Args; timeArgs: TimeArgs; signalArgs: SignalArgs; answer: unknown; skips: true }>;
+export function DistributedLock<
+  Args extends unknown[] = unknown[],
+  Self = unknown,
+  Answer = unknown,
+  TimeArgs extends unknown[] = unknown[],
+  SignalArgs extends unknown[] = unknown[],
+>(
+  options: string | DistributedLockOptions<Args, Self, Answer, TimeArgs, SignalArgs>,
+): LockDecorator<Self, { args: Args; timeArgs: TimeArgs; signalArgs: SignalArgs; answer: Uninferred<Answer>; skips: false }>;
+export function DistributedLock(options: string | DistributedLockOptions): LockDecorator<unknown, Given> {
   return (target, name, descriptor) => {
     const body: unknown = (descriptor as PropertyDescriptor | undefined)?.value;
-    const place = `${typeof target === 'function' ? target.name : target?.constructor?.name}.${String(name)}`;
-    if (typeof target === 'function' || typeof body !== 'function') {
+    const place = `${typeof target === 'function' ? (target as Function).name : target?.constructor?.name}.${String(name)}`;
+    if (typeof target === 'function') {
+      throw new LockConfigurationError(
+        `${place}: @DistributedLock() does not work on static methods, which belong to no instance that Nest could give its locks. ` +
+          'Make it an instance method of a provider, or use LockService.withLock().',
+      );
+    }
+    if (typeof body !== 'function') {
       throw new LockConfigurationError(
         `${place}: @DistributedLock() works on instance methods, with "experimentalDecorators" in tsconfig.json. ` +
           'Move it to a method of a provider or controller; for other code use LockService.withLock().',
@@ -80,8 +56,8 @@ export function DistributedLock<Args extends unknown[]>(options: string | Distri
     }
     const method = describeMethod(
       typeof options === 'string' ? { key: options } : { ...options },
-      body as LockedMethod['body'],
-      target,
+      body as WrappedMethod,
+      target as object,
       name,
       place,
     );
@@ -90,7 +66,8 @@ export function DistributedLock<Args extends unknown[]>(options: string | Distri
       return run({ method, self: this, args });
     };
     imitate(wrapper, body);
-    requestLockService(target, method);
+    Object.defineProperty(wrapper, LOCKED, { value: method });
+    requestLockService(target as object, method);
     (descriptor as PropertyDescriptor).value = wrapper;
   };
 }
@@ -102,9 +79,14 @@ const RUN: Readonly<Record<ReturnKind, (call: LockedCall) => unknown>> = {
   generator: lockedGenerator,
 };
 
-function describeMethod<Args extends unknown[]>(
-  options: DistributedLockOptions<Args>,
-  body: LockedMethod['body'],
+/** What a wrapper of ours was made for: another decorator above it sees the method through it. */
+const LOCKED = Symbol('locked method');
+
+type WrappedMethod = LockedMethod['body'] & { readonly [LOCKED]?: LockedMethod };
+
+function describeMethod(
+  options: DistributedLockOptions,
+  body: WrappedMethod,
   target: object,
   name: string | symbol,
   place: string,
@@ -112,53 +94,63 @@ function describeMethod<Args extends unknown[]>(
   if (options.returns !== undefined && !RETURN_KINDS.includes(options.returns)) {
     throw new LockConfigurationError(`${place}: returns is ${JSON.stringify(options.returns)}. Use one of '${RETURN_KINDS.join("', '")}'.`);
   }
+  const { [LOCKED]: below } = body;
   return {
     place,
     body,
+    source: below?.source ?? body,
     store: options.store ?? 'default',
-    returns: options.returns ?? returnKindOf(body, Reflect.getMetadata('design:returntype', target, name)),
-    keyOf: keyFunction(options.key, body, target, name, place),
+    returns: options.returns ?? below?.returns ?? returnKindOf(body, Reflect.getMetadata('design:returntype', target, name)),
+    keyOf: keyFunction(options.key, below?.source ?? body, target, name, place),
     optionsOf: optionsFunction(options, place),
   };
 }
 
-function keyFunction(key: unknown, body: Function, target: object, name: string | symbol, place: string): LockedMethod['keyOf'] {
+function keyFunction(key: unknown, source: Function, target: object, name: string | symbol, place: string): LockedMethod['keyOf'] {
   if (typeof key === 'string') {
-    return compileKeyTemplate(key, { given: lockKeyNames(target, name), source: parameterNames(body) }, place);
+    const declared = Reflect.getOwnMetadata('design:paramtypes', target, name) as readonly unknown[] | undefined;
+    const names = new ParameterNames(source, target.constructor, declared?.length);
+    const keyOf = compileKeyTemplate(key, { given: lockKeyNames(target, name), source: names }, place);
+    return (_self, args) => keyOf(args);
   }
   if (typeof key === 'function') {
-    return (args) => (key as (...args: readonly unknown[]) => string | readonly string[])(...args);
+    return (self, args) => Reflect.apply(key, self, args) as string | readonly string[];
   }
   throw new LockConfigurationError(
     `${place}: @DistributedLock() has no key. Pass a template such as 'balance:<customerId>', or a function of the arguments.`,
   );
 }
 
-/** Checks the options once, when the class is loaded; a call then finds numbers. */
-function optionsFunction<Args extends unknown[]>(options: DistributedLockOptions<Args>, place: string): LockedMethod['optionsOf'] {
+/** Checks the options once, when the class is loaded; what is a function is called and checked with each call. */
+function optionsFunction(options: DistributedLockOptions, place: string): LockedMethod['optionsOf'] {
   const { ttl, wait, maxHold, minHold, signal, renew, onUnavailable, reentry, onBusy } = options;
-  // The durations are checked below, with the defaults of the module out of the way.
-  parseCall({ signal, renew, onUnavailable, reentry }, { ttlMs: 0, waitMs: 0 }, place);
+  const functions = Object.entries({ ttl, wait, signal }).filter(([, option]) => typeof option === 'function');
   const checked: WithLockOptions = {
     by: place,
-    signal,
+    signal: typeof signal === 'function' ? undefined : signal,
     renew,
     onUnavailable,
     reentry,
-    ttl: ttl === undefined ? undefined : parseDuration(ttl, 'ttl', LEAST_TTL_MS, place),
-    wait: wait === undefined ? undefined : parseDuration(wait, 'wait', 0, place),
+    ttl: ttl === undefined || typeof ttl === 'function' ? undefined : parseDuration(ttl, 'ttl', LEAST_TTL_MS, place),
+    wait: wait === undefined || typeof wait === 'function' ? undefined : parseDuration(wait, 'wait', 0, place),
     maxHold: maxHold === undefined ? undefined : parseDuration(maxHold, 'maxHold', 1, place),
     minHold: minHold === undefined ? undefined : parseDuration(minHold, 'minHold', 0, place),
   };
-  if (typeof onBusy === 'function') {
-    const answer = onBusy as (error: LockNotAcquiredError, ...args: readonly unknown[]) => unknown;
-    return (args) => ({ ...checked, onBusy: (error) => answer(error, ...args) });
+  parseCall(checked, { ttlMs: 0, waitMs: 0, maxHoldMs: 0 }, place);
+  if (typeof onBusy !== 'function') {
+    if (onBusy !== undefined && onBusy !== 'throw' && onBusy !== 'skip') {
+      throw new LockConfigurationError(`${place}: onBusy is ${JSON.stringify(onBusy)}. Use 'throw', 'skip' or a function.`);
+    }
+    checked.onBusy = onBusy;
+    if (functions.length === 0) {
+      return () => checked;
+    }
   }
-  if (onBusy !== undefined && onBusy !== 'throw' && onBusy !== 'skip') {
-    throw new LockConfigurationError(`${place}: onBusy is ${JSON.stringify(onBusy)}. Use 'throw', 'skip' or a function.`);
-  }
-  checked.onBusy = onBusy;
-  return () => checked;
+  return (self, args) => ({
+    ...checked,
+    ...Object.fromEntries(functions.map(([name, option]) => [name, Reflect.apply(option as Function, self, args) as unknown])),
+    ...(typeof onBusy === 'function' && { onBusy: (error) => onBusy.call(self, error, ...args) }),
+  });
 }
 
 /** Gives the wrapper the name, length and metadata of the method, so that decorators work in any order. */

@@ -2,7 +2,8 @@ import { warnOfSecondCopy } from './copies.js';
 
 warnOfSecondCopy();
 
-export { DistributedLock, type DistributedLockOptions, type LockableMethod } from './distributed-lock.decorator.js';
+export { DistributedLock } from './distributed-lock.decorator.js';
+export type { DistributedLockOptions, LockableMethod } from './distributed-lock.options.js';
 export { LockKey } from './lock-key.decorator.js';
 export type { ReturnKind } from './return-kind.js';
 export { LockModule } from './lock.module.js';

@@ -18,6 +18,8 @@ export interface LockModuleOptions {
   onUnavailable?: OnUnavailable | undefined;
   /** Whether each step of each lock is a debug line of Nest's `Logger`; owners and tickets are in none. Default: `false`. */
   debug?: boolean | undefined;
+  /** After this long a call's lock signal aborts, renewal stops and the lease runs out; a call may set its own. Default: no limit. */
+  maxHold?: Duration | undefined;
   /** What the names of everything in a server start with; without braces. Default: `'lock'`. */
   prefix?: string | undefined;
   /** How many calls of this process may wait; more are refused. A number is that of one key. Default: 10 000, and 50 000 for all keys. */

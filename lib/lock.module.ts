@@ -1,4 +1,5 @@
 import { Inject, Logger, Module, type DynamicModule, type OnApplicationBootstrap, type OnApplicationShutdown } from '@nestjs/common';
+import { printable } from './core/printable.js';
 import type { LockTrouble } from './core/reporter.js';
 import { LockService } from './lock.service.js';
 import { checkDebug, checkMaxWaiters, storesOf, type LockModuleOptions } from './lock-module.options.js';
@@ -18,11 +19,12 @@ class LockServices extends Map<string, LockService> {
         store,
         ttl: options.ttl ?? '10s',
         wait: options.wait ?? '5s',
+        maxHold: options.maxHold,
         maxWaiters: checkMaxWaiters(options.maxWaiters),
         onUnavailable: options.onUnavailable,
         onTrouble: logTrouble,
-        debug: checkDebug(options.debug) ? (line: string) => logger.debug(line) : undefined,
-        open: { prefix: options.prefix ?? 'lock', warn: (message: string) => logger.warn(message) },
+        debug: checkDebug(options.debug) ? (line: string) => logger.debug(printable(line)) : undefined,
+        open: { prefix: options.prefix ?? 'lock', warn: (message: string) => logger.warn(printable(message)) },
       };
       this.set(name, new LockService(settings, this));
     }
@@ -96,7 +98,7 @@ function warnWithoutHooks(): void {
 }
 
 function logTrouble(trouble: LockTrouble): void {
-  const where = `Lock "${trouble.key}" of ${trouble.by}`;
+  const where = printable(`Lock "${trouble.key}" of ${trouble.by}`);
   switch (trouble.type) {
     case 'lost':
       logger[trouble.reason === 'shutdown' ? 'warn' : 'error'](

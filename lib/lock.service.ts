@@ -27,6 +27,7 @@ export interface LockServiceSettings extends LocksSettings {
   readonly ttl: Duration;
   readonly wait: Duration;
   readonly onUnavailable?: OnUnavailable | undefined;
+  readonly maxHold?: Duration | undefined;
   readonly open: OpenOptions;
 }
 
@@ -45,6 +46,7 @@ export class LockService {
       ttlMs: parseDuration(settings.ttl, 'ttl', LEAST_TTL_MS, 'LockModule'),
       waitMs: parseDuration(settings.wait, 'wait', 0, 'LockModule'),
       onUnavailable: checkOnUnavailable(settings.onUnavailable ?? 'wait', 'LockModule'),
+      maxHoldMs: settings.maxHold === undefined ? Infinity : parseDuration(settings.maxHold, 'maxHold', 1, 'LockModule'),
     };
     this.#locks = new Locks(settings);
     this.#open = settings.open;

@@ -36,7 +36,7 @@ export async function* lockedGenerator(call: LockedCall): AsyncGenerator {
 /** Resolves once inside, with the call that lasts until `left`; without a lock where `onBusy` answered instead. */
 function enter(call: LockedCall, left: Promise<void>): Promise<[Lock | undefined, Promise<unknown>]> {
   return new Promise((resolve, reject) => {
-    const held = runLocked(call, call.method.optionsOf(call.args), (lock) => {
+    const held = runLocked(call, undefined, (lock) => {
       // The call is known only when this body has returned.
       queueMicrotask(() => resolve([lock, held]));
       return left;

@@ -11,8 +11,10 @@ export interface LockedMethod {
   readonly store: string;
   readonly returns: ReturnKind;
   readonly body: (this: unknown, ...args: unknown[]) => unknown;
-  readonly keyOf: (args: readonly unknown[]) => string | readonly string[];
-  readonly optionsOf: (args: readonly unknown[]) => WithLockOptions;
+  /** The method itself, where `body` is that of a `@DistributedLock` below this one. */
+  readonly source: Function;
+  readonly keyOf: (self: unknown, args: readonly unknown[]) => string | readonly string[];
+  readonly optionsOf: (self: unknown, args: readonly unknown[]) => WithLockOptions;
 }
 
 /** One call of a locked method. */
@@ -25,7 +27,7 @@ export interface LockedCall {
 /** A method that returns a promise: held until it settles. */
 export function lockedPromise(call: LockedCall): Promise<unknown> {
   const { method, self, args } = call;
-  return runLocked(call, method.optionsOf(args), () => {
+  return runLocked(call, undefined, () => {
     const result = method.body.apply(self, args);
     if (!isPromise(result)) {
       throw wrongReturn(result, method);
@@ -34,15 +36,24 @@ export function lockedPromise(call: LockedCall): Promise<unknown> {
   });
 }
 
-/** Runs `body` inside the lock of a call. */
+/** Runs `body` inside the lock of a call; `unsubscribed` ends the wait as the call's own signal does. */
 export async function runLocked(
   { method, self, args }: LockedCall,
-  options: WithLockOptions,
+  unsubscribed: AbortSignal | undefined,
   body: (lock: Lock) => unknown,
 ): Promise<unknown> {
   const service = serviceFor(method, self);
-  const key = method.keyOf(args);
+  const key = method.keyOf(self, args);
+  const options = withSignal(method.optionsOf(self, args), unsubscribed);
   return LockService.isGenuine(service) ? service.withLock(key, options, body) : runReplaced(service, method, key, options, body);
+}
+
+function withSignal(options: WithLockOptions, signal: AbortSignal | undefined): WithLockOptions {
+  if (!signal || !(options.signal === undefined || options.signal instanceof AbortSignal)) {
+    // What is no signal is refused later, with a good message.
+    return options;
+  }
+  return { ...options, signal: options.signal ? AbortSignal.any([options.signal, signal]) : signal };
 }
 
 /** Somebody replaced the service. Its contract is to run the body or to throw; a mock that does neither would swallow it. */

@@ -12,10 +12,8 @@ export function lockedObservable(call: LockedCall): Observable<unknown> {
     const unsubscribed = new AbortController();
     // Replays, since it may fire before the source is subscribed to.
     const stop = new ReplaySubject<void>(1);
-    const options = method.optionsOf(args);
-    const signal = options.signal ? AbortSignal.any([options.signal, unsubscribed.signal]) : unsubscribed.signal;
     let entered = false;
-    runLocked(call, { ...options, signal }, (lock) => {
+    runLocked(call, unsubscribed.signal, (lock) => {
       entered = true;
       const source = method.body.apply(self, args);
       if (!isObservable(source)) {

@@ -15,7 +15,7 @@ export interface LockOptions {
   signal?: AbortSignal | undefined;
   /** Whether the lease is renewed while the code runs. `false` is a fixed lease: code that runs longer than `ttl` loses it. Default: `true`. */
   renew?: boolean | undefined;
-  /** After this long the lock's signal aborts, renewal stops and the lease runs out. Default: no limit. Counts for the outermost call. */
+  /** After this long the lock's signal aborts, renewal stops and the lease runs out. Default: the module's, none. Counts for the outermost call. */
   maxHold?: Duration | undefined;
   /** Keeps the lock taken at least so long after it was acquired, though the call returns at once. Default: 0. Counts for the outermost call. */
   minHold?: Duration | undefined;
@@ -53,6 +53,7 @@ export const LEAST_TTL_MS = 100;
 export interface CallDefaults {
   readonly ttlMs: number;
   readonly waitMs: number;
+  readonly maxHoldMs: number;
   readonly onUnavailable?: OnUnavailable;
 }
 
@@ -82,7 +83,7 @@ export function parseCall(options: LockOptions, defaults: CallDefaults, place: s
     waitMs: wait === undefined ? defaults.waitMs : parseDuration(wait, 'wait', 0, place),
     signal,
     renew: renew ?? true,
-    maxHoldMs: maxHold === undefined ? Infinity : parseDuration(maxHold, 'maxHold', 1, place),
+    maxHoldMs: maxHold === undefined ? defaults.maxHoldMs : parseDuration(maxHold, 'maxHold', 1, place),
     minHoldMs: minHold === undefined ? 0 : parseDuration(minHold, 'minHold', 0, place),
     onUnavailable: onUnavailable ?? defaults.onUnavailable ?? 'wait',
     reentry: reentry ?? 'context',

@@ -1,3 +1,5 @@
+import { printable } from './printable.js';
+
 /** What went wrong, for `switch` statements and API clients. */
 export type LockErrorCode = 'LOCK_NOT_ACQUIRED' | 'LOCK_LOST' | 'LOCK_KEY' | 'LOCK_STORE' | 'LOCK_CONFIGURATION';
 
@@ -36,8 +38,8 @@ export abstract class LockError extends Error {
   /** @internal */
   readonly [BRAND] = true;
 
-  constructor(message: string, key = '', options?: ErrorOptions) {
-    super(message, options);
+  constructor(message: string, key = '', options?: { readonly cause?: unknown }) {
+    super(printable(message), options);
     this.key = key;
   }
 

@@ -4,6 +4,7 @@ import { LockConfigurationError, LockLostError } from './errors.js';
 import type { Hold } from './hold.js';
 import type { Lock } from './lock.js';
 import { stillRunning } from './loss.js';
+import { printable } from './printable.js';
 import { settleOnce } from './settle-once.js';
 import { writeTicket } from './ticket.js';
 
@@ -268,7 +269,9 @@ export class LockFrame implements Lock {
     if (this.#released && !this.#warned) {
       this.#warned = true;
       process.emitWarning(
-        `Lock ${this.#names()} was released twice; the second release did nothing. Release it in one place, or use 'await using'.`,
+        printable(
+          `Lock ${this.#names()} was released twice; the second release did nothing. Release it in one place, or use 'await using'.`,
+        ),
         'LockWarning',
       );
     }

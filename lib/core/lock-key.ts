@@ -1,4 +1,4 @@
-import { LockConfigurationError, LockKeyError } from './errors.js';
+import { LockKeyError } from './errors.js';
 
 /** The longest key, in bytes of UTF-8. */
 const LONGEST_KEY = 1024;
@@ -33,14 +33,14 @@ export function checkKey(key: unknown, place: string): string {
 
 /**
  * The keys that a caller named, checked and sorted by code units, each once: two calls that want the same keys take them in
- * the same order. Throws `LockKeyError` as `checkKey` does, and `LockConfigurationError` where there is none.
+ * the same order. Throws `LockKeyError` as `checkKey` does, also where there is none.
  */
 export function checkKeys(key: string | readonly string[], place: string): readonly string[] {
   if (typeof key === 'string') {
     return [checkKey(key, place)];
   }
   if (!Array.isArray(key) || key.length === 0) {
-    throw new LockConfigurationError(`${place}: the key is ${describe(key)}. Pass a text, or a list of at least one.`);
+    throw new LockKeyError(`${place}: the key is ${describe(key)}. Make sure that it is a string, or a list of at least one.`);
   }
   return [...new Set((key as readonly string[]).map((one) => checkKey(one, place)))].toSorted();
 }
@@ -100,5 +100,8 @@ export function describe(value: unknown): string {
   if (typeof value === 'string') {
     return 'a string';
   }
-  return typeof value === 'object' && value !== null ? 'an object' : String(value);
+  if (typeof value === 'object' && value !== null) {
+    return value instanceof Promise ? 'a promise' : 'an object';
+  }
+  return typeof value === 'function' ? 'a function' : String(value);
 }

@@ -1,9 +1,15 @@
 import { compileKeyTemplate } from '../../lib/core/key-template';
-import { LockConfigurationError, LockKeyError } from '../../lib/core/errors';
-import { lockKey } from '../../lib/core/lock-key';
-import { parameterNames } from '../../lib/core/parameter-names';
+import { LockConfigurationError, LockKeyError, LockNotAcquiredError } from '../../lib/core/errors';
+import { checkKey, lockKey } from '../../lib/core/lock-key';
+import { ParameterNames } from '../../lib/core/parameter-names';
 
-const NAMES = { given: new Map<number, string>(), source: ['customerId', 'dto'] };
+const GIVEN = new Map<number, string>();
+const NAMES = {
+  given: GIVEN,
+  source: new ParameterNames(function credit(customerId: string, dto: { id: string }): unknown {
+    return [customerId, dto];
+  }),
+};
 
 function keyOf(template: string, ...args: unknown[]): string {
   return compileKeyTemplate(template, NAMES, 'Balance.credit')(args);
@@ -74,6 +80,17 @@ describe('a key template', () => {
     ['a:<<customerId>>', /without its pair/],
     ['a:${customerId}', /has \$\{customerId\}, which is no placeholder: every call would lock the same key\. Write it as <name>/],
     ['a:{customerId}', /has \{customerId\}, which is no placeholder/],
+    ['a:{ dto.id }', /has \{ dto\.id \}, which is no placeholder/],
+    ['a:{{dto.id}}', /has \{\{dto\.id\}\}, which is no placeholder/],
+    ['a:{{other}}:<customerId>', /has \{\{other\}\}, which is no placeholder/],
+    ['a:{0}', /has \{0\}, which is no placeholder/],
+    [
+      'a:customerId',
+      /has :customerId, which is no placeholder: every call would lock the same key\. Write it as <name>\. Where .*function/,
+    ],
+    ['/dto/:customerId/<dto.id>', /has :customerId, which is no placeholder/],
+    ['a:<2>', /names <2>, but the method has 2 parameters, and positions start at 0\. Correct the position/],
+    ['a:<2.id>', /names <2\.id>, but the method has 2 parameters/],
     ['a:<custmerId>', /'a:<custmerId>' names <custmerId>, but the parameters of this method are: customerId, dto\./],
   ])('%p is refused when the class is loaded', (template, message) => {
     const error = thrownBy(() => compileKeyTemplate(template, NAMES, 'Balance.credit'));
@@ -82,46 +99,62 @@ describe('a key template', () => {
     expect(error.message).toMatch(/^Balance\.credit: /);
   });
 
+  test.each([
+    ['account:<customerId>:dto', ['7', {}], 'account:7:dto'],
+    ['{billing}:<customerId>', ['7', {}], '{billing}:7'],
+    ['job:report', ['7', {}], 'job:report'],
+    ['Billing::close', ['7', {}], 'Billing::close'],
+  ])('%s has words that only look like placeholders', (template, args, expected) => {
+    expect(keyOf(template, ...args)).toBe(expected);
+  });
+
+  test.each([
+    ['a rest parameter', async (...all: string[]): Promise<unknown> => all],
+    [
+      'arguments',
+      function wrapper(): unknown {
+        // eslint-disable-next-line prefer-rest-params -- as decorators of others have it
+        return arguments;
+      },
+    ],
+    ['a hidden source', new Proxy(async (): Promise<void> => {}, {})],
+  ])('takes every position of a method with %s', (_, method) => {
+    const source = new ParameterNames(method as () => unknown);
+    expect(compileKeyTemplate('a:<3>', { given: GIVEN, source }, 'Balance.credit')(['', '', '', 'x'])).toBe('a:x');
+  });
+
   test('does not trust a one-letter parameter name, but one that @LockKey gave', () => {
-    const source = ['a', 'b'];
-    expect(() => compileKeyTemplate('<a>', { given: new Map(), source }, 'Balance.credit')).toThrow(/one-letter .* minified.*@LockKey/);
+    const source = new ParameterNames(function credit(a: string, longName: string): unknown {
+      return [a, longName];
+    });
+    expect(() => compileKeyTemplate('<a>', { given: GIVEN, source }, 'Balance.credit')).toThrow(
+      /<a>, but in minified code so short a name .*@LockKey/,
+    );
     expect(compileKeyTemplate('<a>', { given: new Map([[1, 'a']]), source }, 'Balance.credit')(['x', 'y'])).toBe('y');
-    expect(compileKeyTemplate('<0>', { given: new Map(), source }, 'Balance.credit')(['x', 'y'])).toBe('x');
+    expect(compileKeyTemplate('<0>', { given: GIVEN, source }, 'Balance.credit')(['x', 'y'])).toBe('x');
   });
 
   test('says that the names are hidden where it sees none', () => {
-    expect(() => compileKeyTemplate('<id>', { given: new Map(), source: [] }, 'Balance.credit')).toThrow(
+    const source = new ParameterNames(new Proxy(async (): Promise<void> => {}, {}));
+    expect(() => compileKeyTemplate('<id>', { given: GIVEN, source }, 'Balance.credit')).toThrow(
       /hidden: it has none, or another decorator wrapped it\. Use @LockKey\(\)/,
     );
   });
 });
 
-describe('parameter names', () => {
-  class Sample {
-    plain(one: string, two = ', three', ...rest: unknown[]): unknown {
-      return [one, two, rest];
+describe('control characters', () => {
+  test('of a key reach no message raw', () => {
+    const key = 'a\u001b[2J\r\nb\u202ec\u2028d\u009b';
+    const shown = String.raw`a\u001b[2J\u000d\u000ab\u202ec\u2028d\u009b`;
+    for (const error of [
+      thrownBy(() => compileKeyTemplate(`${key}<`, NAMES, 'Balance.credit')),
+      thrownBy(() => checkKey(key.repeat(200), 'LockService.withLock')),
+      new LockNotAcquiredError(`Lock "${key}" was not acquired.`, key, { reason: 'busy', waitedMs: 0 }),
+    ]) {
+      expect(error.message).toContain(shown);
+      // eslint-disable-next-line no-control-regex -- control characters are what it looks for
+      expect(error.stack).not.toMatch(/[\u0000-\u0009\u000b-\u001f\u007f-\u009f\u202e\u2028]/);
     }
-    async nested({ a, b }: { a: number; b: number }, list = [(1 + 2) * 3, ')'], last = { x: 1 }): Promise<unknown> {
-      return [a, b, list, last];
-    }
-    // prettier-ignore
-    async *commented(/* (first, */ one: string, // second)
-      two: string): AsyncGenerator { yield one + two; }
-    ['computed(name)'](one: string): string {
-      return one;
-    }
-  }
-  const { prototype } = Sample;
-
-  test.each([
-    ['plain', prototype.plain, ['one', 'two', '...rest']],
-    ['destructured', prototype.nested, ['', 'list', 'last']],
-    ['commented', prototype.commented, ['one', 'two']],
-    ['computed', prototype['computed(name)'], ['one']],
-    ['none', (): number => 1, []],
-    ['native', Array.prototype.push, []],
-    ['bound', prototype.plain.bind(null), []],
-  ])('%s', (_, method, expected) => {
-    expect(parameterNames(method as () => unknown)).toEqual(expected);
+    expect(new LockNotAcquiredError('', key, { reason: 'busy', waitedMs: 0 }).key).toBe(key);
   });
 });

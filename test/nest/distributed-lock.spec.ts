@@ -204,10 +204,10 @@ describe('where the decorator works', () => {
 
   test('name, length and metadata of the method survive', () => {
     class Sample {
-      @DistributedLock('k:<one>')
+      @DistributedLock('k:<first>')
       @SetMetadata('below', 1)
-      async method(one: string, two: string): Promise<string> {
-        return one + two;
+      async method(first: string, second: string): Promise<string> {
+        return first + second;
       }
     }
     const { method } = Sample.prototype as unknown as { method: (...args: unknown[]) => unknown };

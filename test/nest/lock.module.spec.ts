@@ -181,6 +181,28 @@ test('a replacement that delegates to the real service may be busy', async () =>
 });
 
 describe('events and logs', () => {
+  test('show no control characters of a key or a caller raw', async () => {
+    const lines: string[] = [];
+    const logs = (['error', 'warn'] as const).map((level) =>
+      jest.spyOn(Logger.prototype, level).mockImplementation((...args: unknown[]) => void lines.push(args.join(' '))),
+    );
+    const store = new MemoryLockStore();
+    const module = await Test.createTestingModule({ imports: [LockModule.forRoot({ store })] }).compile();
+    const locks = module.get(LockService);
+    const key = 'a\u001b[2J\nb';
+    const lost = await locks
+      .withLock(key, { by: 'job\r\u009b' }, async (lock) => locks.forceRelease(key, { fence: lock.fence }))
+      .catch((error: unknown) => error as Error);
+    await module.close();
+    logs.forEach((log) => log.mockRestore());
+
+    expect(lines).toHaveLength(1);
+    expect(lines[0]).toContain(String.raw`Lock "a\u001b[2J\u000ab" of `);
+    expect(lines[0]).toContain(String.raw`job\u000d\u009b was lost`);
+    // eslint-disable-next-line no-control-regex -- control characters are what it looks for
+    expect(`${lines.join('')}${(lost as Error).message}`).not.toMatch(/[\u0000-\u001f\u007f-\u009f]/);
+  });
+
   test('tell what operators need to see, and no owners and tickets', async () => {
     const events: LockEvent[] = [];
     const listener = (event: unknown): number => events.push(event as LockEvent);

@@ -84,7 +84,7 @@ describe('when the class is loaded', () => {
 
   test('a one-letter parameter name is not trusted, and a hidden one not guessed', () => {
     const minified = async (e: string): Promise<string> => e;
-    expect(messageOf(() => load('balance:<e>', minified))).toMatch(/^Balance\.credit: .*one-letter .*@LockKey\(\)/);
+    expect(messageOf(() => load('balance:<e>', minified))).toMatch(/^Balance\.credit: .*in minified code .*@LockKey\(\)/);
     const wrapped = async (...args: unknown[]): Promise<unknown> => args;
     expect(messageOf(() => load('balance:<customerId>', wrapped))).toMatch(/are: \.\.\.args\. .*another decorator wrapped the method/);
     expect(messageOf(() => load('balance:<customerId>', Math.max))).toMatch(/hidden.*a position such as <0>, or a function/);
@@ -95,7 +95,9 @@ describe('when the class is loaded', () => {
       static async credit(): Promise<void> {}
     }
     const descriptor = Object.getOwnPropertyDescriptor(Balance, 'credit') as never;
-    expect(messageOf(() => DistributedLock('k')(Balance, 'credit', descriptor))).toMatch(/^Balance\.credit: .*instance methods.*withLock/);
+    expect(messageOf(() => DistributedLock('k')(Balance as never, 'credit', descriptor))).toMatch(
+      /^Balance\.credit: .*does not work on static methods.*withLock/,
+    );
     expect(messageOf(() => DistributedLock('k')(Balance.prototype, 'total', undefined as never))).toMatch(/^Balance\.total: /);
   });
 
@@ -207,12 +209,16 @@ describe('when a method is called', () => {
   });
 
   test.each([
-    [undefined, /the key is undefined\. Pass a text/],
+    [undefined, /the key is undefined\. Make sure that it is a string, or a list of at least one/],
+    [null, /the key is null/],
+    [7, /the key is 7/],
+    [Promise.resolve('k'), /the key is a promise/],
     ['', /the key is empty/],
     [[], /the key is an empty list/],
     [['a', 7], /a key is 7, not a string/],
   ])('a key function that returns %p is refused', async (value, message) => {
     const error = await rejectionOf((await balance()).byFunction(value));
+    expect(error).toBeInstanceOf(LockKeyError);
     expect(error.message).toMatch(message);
     expect(error.message).toMatch(/^Balance\.byFunction: /);
   });
@@ -236,7 +242,7 @@ describe('when a method is called', () => {
     await expect(locks.withLock('k', null as never, () => 'ran')).resolves.toBe('ran');
     await expect(locks.withLock('', () => 1)).rejects.toThrow(/the key is empty/);
     await expect(locks.withLock([], () => 1)).rejects.toThrow(/the key is an empty list/);
-    await expect(locks.withLock(7 as never, () => 1)).rejects.toThrow(/the key is 7\. Pass a text/);
+    await expect(locks.withLock(7 as never, () => 1)).rejects.toThrow(/the key is 7\. Make sure that it is a string/);
     await expect(locks.withLock('k', undefined as never)).rejects.toThrow(/no function to run inside the lock/);
     await expect(locks.inspect('')).rejects.toThrow(/the key is empty/);
     await expect(locks.withLock('k', { onBusy: 'ignore' as never }, () => 1)).rejects.toThrow(/onBusy is "ignore"\. Use/);

@@ -204,9 +204,9 @@ describe('keys', () => {
       },
     };
     for (const key of ['', 'x'.repeat(1_025), '\ud800', ['a', ''], undefined as unknown as string[]]) {
-      await expect(withRowLock(client, key, never)).rejects.toThrow(key === undefined ? LockConfigurationError : LockKeyError);
+      await expect(withRowLock(client, key, never)).rejects.toThrow(LockKeyError);
     }
-    await expect(withRowLock(client, [], never)).rejects.toThrow(LockConfigurationError);
+    await expect(withRowLock(client, [], never)).rejects.toThrow(LockKeyError);
     await expect(withRowLock(client, 'k', never, { wait: -1 })).rejects.toThrow('withRowLock: wait is -1');
     await expect(withRowLock(client, 'k', never, { schema: '' })).rejects.toThrow('withRowLock: schema is ""');
     await expect(withRowLock(client, 'k', undefined as unknown as () => void)).rejects.toThrow('there is no function to run');

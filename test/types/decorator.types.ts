@@ -1,8 +1,8 @@
 // Compiled, not run: what must compile does, and each `@ts-expect-error` fails the type check if its line compiles.
 import { Injectable } from '@nestjs/common';
-import { DistributedLock, LockModule, LockService, MemoryLockStore, RedisLockStore, type Lock } from 'nestjs-distributed-lock';
+import { DistributedLock, lockKey, LockModule, LockService, MemoryLockStore, RedisLockStore, type Lock } from 'nestjs-distributed-lock';
 import { Cluster, Redis } from 'ioredis';
-import type { Observable } from 'rxjs';
+import { of, type Observable } from 'rxjs';
 
 declare const locks: LockService;
 declare const query: PromiseLike<number>;
@@ -31,6 +31,87 @@ export class Methods {
   }
   @DistributedLock({ key: 'k', onBusy: 'skip' })
   async job(): Promise<void> {}
+
+  readonly tenant: string = 'acme';
+
+  @DistributedLock({
+    key(this: Methods, id: string) {
+      return lockKey`${this.tenant}:${id}`;
+    },
+    ttl: (id: string, count: number) => id.length * count,
+    wait: () => '5s',
+    signal(this: Methods, _id: string, _count: number, client: AbortSignal) {
+      return this.tenant === '' ? undefined : client;
+    },
+    onBusy(this: Methods, error, id: string) {
+      return Promise.resolve(this.tenant + error.key + id);
+    },
+  })
+  async functions(id: string, _count: number, _client: AbortSignal): Promise<string> {
+    return id;
+  }
+  @DistributedLock({ key: 'k', onBusy: () => of('busy') })
+  observableWhenBusy(): Observable<string> {
+    throw new Error();
+  }
+  @DistributedLock({ key: 'k', onBusy: () => undefined })
+  emptyWhenBusy(): Observable<string> {
+    throw new Error();
+  }
+  @DistributedLock({ key: 'k', onBusy: (error) => error.waitedMs })
+  async *returnWhenBusy(): AsyncGenerator<string, number> {
+    yield '';
+    return 1;
+  }
+  @DistributedLock({
+    key: 'k',
+    onBusy: (error): never => {
+      throw error;
+    },
+  })
+  async rethrown(): Promise<string> {
+    return '';
+  }
+  @DistributedLock({ key: 'k', onBusy: (error) => error.message })
+  async nothingExpected(): Promise<void> {}
+
+  // @ts-expect-error -- a number, where the method gives a text
+  @DistributedLock({ key: 'k', onBusy: (error) => error.waitedMs })
+  async answeredWrongly(): Promise<string> {
+    return '';
+  }
+  // @ts-expect-error -- numbers, where the method gives texts
+  @DistributedLock({ key: 'k', onBusy: () => of(1) })
+  emittedWrongly(): Observable<string> {
+    throw new Error();
+  }
+  // @ts-expect-error -- what a generator returns is no text
+  @DistributedLock({ key: 'k', onBusy: () => '' })
+  async *returnedWrongly(): AsyncGenerator<string, number> {
+    yield '';
+    return 1;
+  }
+  // @ts-expect-error -- the function takes a number, the method a text
+  @DistributedLock({ key: 'k', wait: (id: number) => id })
+  async waitedWrongly(id: string): Promise<string> {
+    return id;
+  }
+  // @ts-expect-error -- the function takes a number, the method a text
+  @DistributedLock({ key: 'k', signal: (id: number) => AbortSignal.timeout(id) })
+  async abortedWrongly(id: string): Promise<string> {
+    return id;
+  }
+  // @ts-expect-error -- the method is not one of that class
+  @DistributedLock({
+    key(this: Date) {
+      return this.toISOString();
+    },
+  })
+  async elsewhere(): Promise<void> {}
+
+  // @ts-expect-error -- a static method belongs to no instance
+  @DistributedLock('k')
+  static async ofTheClass(): Promise<void> {}
 
   // @ts-expect-error -- a synchronous method cannot be locked
   @DistributedLock('k')
@@ -74,7 +155,7 @@ export async function calls(): Promise<void> {
 }
 
 export const modules = [
-  LockModule.forRoot({ store: new RedisLockStore(new Redis()), ttl: '10s' }),
+  LockModule.forRoot({ store: new RedisLockStore(new Redis()), ttl: '10s', maxHold: '10m' }),
   LockModule.forRoot({ store: new RedisLockStore(new Cluster([])), isGlobal: false, debug: true, onUnavailable: 'throw' }),
   LockModule.forRoot({ store: new RedisLockStore({ host: 'localhost', sentinels: [] }) }),
   LockModule.forRoot({ store: new RedisLockStore(new Redis(), { minReplicas: 1 }) }),

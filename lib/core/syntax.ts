@@ -1,0 +1,71 @@
+import { parse, type AnyNode, type Expression, type Function as FunctionNode, type Node, type Pattern } from 'acorn';
+
+/** The source text of a function or class. */
+export function sourceOf(value: Function): string {
+  return Function.prototype.toString.call(value);
+}
+
+/** A function that stands for itself; undefined where the source is hidden, cannot be parsed, or is that of a method. */
+export function parseFunction(source: string): FunctionNode | undefined {
+  const expression = parseExpression(source);
+  return expression && isFunction(expression) ? expression : undefined;
+}
+
+/** A function that was written as a method of a class or object. */
+export function parseMethod(source: string): FunctionNode | undefined {
+  const wrapped = parseExpression(`class { ${source}\n}`);
+  const [method, ...others] = wrapped?.type === 'ClassExpression' ? wrapped.body.body : [];
+  return method?.type === 'MethodDefinition' && others.length === 0 ? method.value : undefined;
+}
+
+/** A class or function; undefined where the source is hidden or cannot be parsed. */
+export function parseExpression(source: string): Expression | undefined {
+  try {
+    // A class may name private fields of the class around it, which is not in its text.
+    const { body } = parse(`(${source}\n)`, { ecmaVersion: 'latest', sourceType: 'module', checkPrivateFields: false });
+    return body.length === 1 && body[0]?.type === 'ExpressionStatement' ? body[0].expression : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+/** The code itself and all code inside of it. */
+export function partsOf(code: Node): AnyNode[] {
+  const children = Object.values(code).flat() as unknown[];
+  return [code as AnyNode, ...children.filter(isNode).flatMap(partsOf)];
+}
+
+/** The names of all parameters and variables in the code, but not those of functions and classes. */
+export function variablesOf(code: Node): string[] {
+  return partsOf(code).flatMap((part) => {
+    if (isFunction(part)) {
+      return part.params.flatMap(boundBy);
+    }
+    return part.type === 'VariableDeclarator' ? boundBy(part.id) : [];
+  });
+}
+
+function boundBy(pattern: Pattern | null): string[] {
+  switch (pattern?.type) {
+    case 'Identifier':
+      return [pattern.name];
+    case 'AssignmentPattern':
+      return boundBy(pattern.left);
+    case 'RestElement':
+      return boundBy(pattern.argument);
+    case 'ArrayPattern':
+      return pattern.elements.flatMap(boundBy);
+    case 'ObjectPattern':
+      return pattern.properties.flatMap((property) => boundBy(property.type === 'Property' ? property.value : property));
+    default:
+      return [];
+  }
+}
+
+function isFunction(code: Node): code is FunctionNode {
+  return code.type === 'FunctionExpression' || code.type === 'ArrowFunctionExpression' || code.type === 'FunctionDeclaration';
+}
+
+function isNode(value: unknown): value is Node {
+  return typeof value === 'object' && value !== null && typeof (value as Partial<Node>).type === 'string';
+}

@@ -1,0 +1,122 @@
+import { runInThisContext } from 'node:vm';
+import { ParameterNames } from '../../lib/core/parameter-names';
+
+type Method = (...args: never[]) => unknown;
+
+function namesOf(method: unknown): readonly string[] {
+  return new ParameterNames(method as Method).names;
+}
+
+/** The value of an expression of JavaScript, as no compiler has touched it. */
+function evaluate(code: string): unknown {
+  return runInThisContext(`(${code})`);
+}
+
+/** A class as a file of JavaScript has it. */
+function classOf(members: string): { readonly prototype: { readonly run: Method; readonly function: Method } } {
+  return evaluate(`class { ${members} }`) as { prototype: { run: Method; function: Method } };
+}
+
+/** Whether the name of the first parameter is believed to be the author's. */
+function isTrusted(members: string, declared?: number): boolean {
+  const owner = classOf(members);
+  return new ParameterNames(owner.prototype.run, owner as unknown as Function, declared).doubt(0) === undefined;
+}
+
+describe('parameter names are read from', () => {
+  class Sample {
+    plain(one: string, two = ', three', ...rest: unknown[]): unknown {
+      return [one, two, rest];
+    }
+    async nested({ a, b }: { a: number; b: number }, list = [(1 + 2) * 3, ')'], last = { x: 1 }): Promise<unknown> {
+      return [a, b, list, last];
+    }
+    // prettier-ignore
+    async *commented(/* (first, */ one: string, // second)
+      two: string): AsyncGenerator { yield one + two; }
+    ['computed(name)'](one: string): string {
+      return one;
+    }
+    expressions(
+      pattern = /[,(/]`'"/,
+      text = `${[`${pattern.source},)`, 1].join()}(,`,
+      make = (one: number, two: number) => ({ one, two }),
+    ): unknown {
+      return [pattern, text, make];
+    }
+    classes(Type = class { go(left: number, right: number): number { return left + right; } }, last = 1): unknown { return [Type, last]; } // prettier-ignore
+    'a string (one, two)'(only: number): number {
+      return only;
+    }
+  }
+  const { prototype } = Sample;
+  const getter = Object.getOwnPropertyDescriptor(classOf('get total() { return 1; } set total(amount) {}').prototype, 'total');
+
+  test.each([
+    ['a plain method', prototype.plain, ['one', 'two', '...rest']],
+    ['a method with destructuring', prototype.nested, ['', 'list', 'last']],
+    ['a generator with comments', prototype.commented, ['one', 'two']],
+    ['a computed name', prototype['computed(name)'], ['one']],
+    ['a name that is a string', prototype['a string (one, two)'], ['only']],
+    ['defaults with regular expressions, templates and arrow functions', prototype.expressions, ['pattern', 'text', 'make']],
+    ['defaults that are classes', prototype.classes, ['Type', 'last']],
+    ['an arrow function', async (one: string) => one, ['one']],
+    ['an arrow function without brackets', evaluate('async one => one'), ['one']],
+    ['a function', evaluate('function (one, two) {}'), ['one', 'two']],
+    ['an async generator function', evaluate('async function* named(one) {}'), ['one']],
+    ['a method that calls super', classOf('run(one) { return super.toString(one); }').prototype.run, ['one']],
+    ['a method of an object', evaluate('{ async run(one) {} }.run'), ['one']],
+    ['a method that is called as a keyword', classOf('function(one) {} async(two) {}').prototype.function, ['one']],
+    ['a private method', evaluate('new class { #run(one) {} get run() { return this.#run; } }().run'), ['one']],
+    ['a class with private fields around it', classOf('#a; run(one) { return #a in one; }').prototype.run, ['one']],
+    ['a getter', getter?.get, []],
+    ['a setter', getter?.set, ['amount']],
+    ['a function without any', (): number => 1, []],
+    ['a native function', Array.prototype.push, []],
+    ['a bound function', prototype.plain.bind(null), []],
+    ['a proxy', new Proxy(prototype.plain, {}), []],
+    ['a class', Sample, []],
+  ])('%s', (_, method, expected) => {
+    expect(namesOf(method)).toEqual(expected);
+  });
+});
+
+describe('a parameter name', () => {
+  test.each([
+    ['of four letters', 'run(user) {}', undefined],
+    ['of two letters, beside a longer variable', 'run(id, to) { const found = id + to; return found; }', undefined],
+    ['of two letters, in a class with a longer variable', 'constructor(service) {} run(id, dto) {}', undefined],
+    ['of two letters, in a class with a longer variable in a pattern', 'of({ a: [, ...items] }) {} run(id, dto) {}', undefined],
+    ['of two letters, the only short one of all that were declared', 'run(id, amount) {}', 2],
+    ['of two letters, the only one that was declared', 'run(id) {}', 1],
+    ['of two letters, the only one of a method', 'run(id) {}', undefined],
+    ['of two letters, the only short one beside destructured ones', 'run(id, { a }, ...r) {}', 3],
+    ['with a number', 'run(account1, account2) {}', undefined],
+  ])('%s is trusted', (_, members, declared) => {
+    expect(isTrusted(members, declared)).toBe(true);
+  });
+
+  test.each([
+    ['of one letter', 'constructor(service) {} run(a) {}', 1],
+    ['of two letters, beside another short one', 'run(id, to) {}', 2],
+    ['of two letters, where another parameter was dropped', 'run(id) {}', 2],
+    ['of two letters, where only names of functions are longer', 'run(id, to) { function keptName() {} return class KeptName {}; }', 2],
+    ['of two letters, where only generated variables are longer', 'run(id, to) { const _this = this; const __args = 1; }', 2],
+    ['of two letters, where eval keeps other names', 'debug(expression) { return eval(expression); } run(id, to) {}', 2],
+    ['that a bundler may have given to another one', 'run(user2, user22) { const long = 1; }', 2],
+  ])('%s is not', (_, members, declared) => {
+    expect(isTrusted(members, declared)).toBe(false);
+  });
+
+  test('of two letters is not trusted in a function, of which a minifier may have dropped another parameter', () => {
+    const method = evaluate('function (id) {}') as Method;
+    expect(new ParameterNames(method, undefined, undefined).doubt(0)).toBeDefined();
+    expect(new ParameterNames(method, undefined, 1).doubt(0)).toBeUndefined();
+  });
+
+  test('of a method that comes from elsewhere is not trusted for the sake of its class', () => {
+    const wrapper = classOf('run(id, to) {}').prototype.run;
+    const owner = classOf('constructor(service) {}') as unknown as Function;
+    expect(new ParameterNames(wrapper, owner, 2).doubt(0)).toBeDefined();
+  });
+});
