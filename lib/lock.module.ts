@@ -102,10 +102,10 @@ function logTrouble(trouble: LockTrouble): void {
       );
       break;
     case 'releaseFailed':
-      logger.warn(`${where} was not released, and ends with its lease: ${trouble.error.message}`);
+      logger.warn(`${where} was not released, and ends with its lease: ${trouble.error.detail}`);
       break;
     case 'storeUnavailable':
-      logger.error(`The lock store '${trouble.store}' is unavailable. ${trouble.error.message}`);
+      logger.error(`The lock store '${trouble.store}' is unavailable. ${trouble.error.detail}`);
       break;
   }
 }

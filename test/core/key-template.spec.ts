@@ -1,7 +1,8 @@
 import { compileKeyTemplate } from '../../lib/core/key-template';
-import { LockConfigurationError, LockKeyError } from '../../lib/core/errors';
+import { LockConfigurationError, LockKeyError, type LockError } from '../../lib/core/errors';
 import { lockKey } from '../../lib/core/lock-key';
 import { parameterNames } from '../../lib/core/parameter-names';
+import { saying } from '../support/saying';
 
 const NAMES = { given: new Map<number, string>(), source: ['customerId', 'dto'] };
 
@@ -44,7 +45,7 @@ describe('a key template', () => {
     (value) => {
       const error = thrownBy(() => keyOf('balance:<customerId>', value));
       expect(error).toBeInstanceOf(LockKeyError);
-      expect(error.message).toMatch(/^Balance\.credit: the key 'balance:<customerId>': <customerId> is .*Make sure/);
+      expect((error as LockError).detail).toMatch(/^Balance\.credit: the key 'balance:<customerId>': <customerId> is .*Make sure/);
     },
   );
 
@@ -55,13 +56,13 @@ describe('a key template', () => {
 
   test('refuses a key over 1 KiB, counted in bytes', () => {
     expect(keyOf('<customerId>', 'x'.repeat(1024))).toHaveLength(1024);
-    expect(() => keyOf('<customerId>', 'x'.repeat(1025))).toThrow(/1025 bytes; at most 1024/);
-    expect(() => keyOf('<customerId>', 'é'.repeat(513))).toThrow(/1026 bytes/);
+    expect(() => keyOf('<customerId>', 'x'.repeat(1025))).toThrow(saying(/1025 bytes; at most 1024/));
+    expect(() => keyOf('<customerId>', 'é'.repeat(513))).toThrow(saying(/1026 bytes/));
     expect(() => lockKey`${'é'.repeat(513)}`).toThrow(LockKeyError);
   });
 
   test('refuses half a surrogate pair, of which the server would make the same key as of any other', () => {
-    expect(() => keyOf('<customerId>', '\ud800')).toThrow(/surrogate/);
+    expect(() => keyOf('<customerId>', '\ud800')).toThrow(saying(/surrogate/));
   });
 
   test.each([

@@ -9,7 +9,9 @@ import {
   LockModule,
   LockService,
   MemoryLockStore,
+  type LockError,
 } from 'nestjs-distributed-lock';
+import { saying } from '../support/saying';
 import type { DistributedLockOptions, LockModuleOptions } from 'nestjs-distributed-lock';
 
 /** Decorates `Balance.credit` as a class that is loaded would, without its types. */
@@ -124,7 +126,7 @@ describe('at bootstrap', () => {
     ['a bad maxWaiters', { store: new MemoryLockStore(), maxWaiters: 1.5 }, /maxWaiters is 1\.5\. Pass a whole number/],
   ])('%s is refused', async (_, options, message) => {
     const error = await rejectionOf(services(options as LockModuleOptions));
-    expect(error.message).toMatch(message);
+    expect((error as LockError).detail).toMatch(message);
     expect(error).toBeInstanceOf(LockConfigurationError);
   });
 
@@ -197,12 +199,12 @@ describe('when a method is called', () => {
   test.each([[undefined], [null], [Number.NaN], [{}], ['']])('%p in a key is refused: a key is never balance:undefined', async (value) => {
     const error = await rejectionOf((await balance()).credit(value));
     expect(error).toBeInstanceOf(LockKeyError);
-    expect(error.message).toMatch(/^Balance\.credit: the key 'balance:<customerId>': <customerId> is .*Make sure/);
+    expect((error as LockError).detail).toMatch(/^Balance\.credit: the key 'balance:<customerId>': <customerId> is .*Make sure/);
   });
 
   test('a key over 1 KiB is refused', async () => {
     await expect((await balance()).credit('x'.repeat(1025))).rejects.toThrow(
-      /^Balance\.credit: .* bytes; at most 1024 are allowed\. Use an identifier/,
+      saying(/^Balance\.credit: .* bytes; at most 1024 are allowed\. Use an identifier/),
     );
   });
 
@@ -213,8 +215,8 @@ describe('when a method is called', () => {
     [['a', 7], /a key is 7, not a string/],
   ])('a key function that returns %p is refused', async (value, message) => {
     const error = await rejectionOf((await balance()).byFunction(value));
-    expect(error.message).toMatch(message);
-    expect(error.message).toMatch(/^Balance\.byFunction: /);
+    expect((error as LockError).detail).toMatch(message);
+    expect((error as LockError).detail).toMatch(/^Balance\.byFunction: /);
   });
 
   test('an instance that Nest did not make is refused, with both ways out', async () => {
@@ -234,14 +236,14 @@ describe('when a method is called', () => {
       /reentry is "contxt"\. Use 'context' or 'never'/,
     );
     await expect(locks.withLock('k', null as never, () => 'ran')).resolves.toBe('ran');
-    await expect(locks.withLock('', () => 1)).rejects.toThrow(/the key is empty/);
+    await expect(locks.withLock('', () => 1)).rejects.toThrow(saying(/the key is empty/));
     await expect(locks.withLock([], () => 1)).rejects.toThrow(/the key is an empty list/);
     await expect(locks.withLock(7 as never, () => 1)).rejects.toThrow(/the key is 7\. Pass a text/);
     await expect(locks.withLock('k', undefined as never)).rejects.toThrow(/no function to run inside the lock/);
-    await expect(locks.inspect('')).rejects.toThrow(/the key is empty/);
+    await expect(locks.inspect('')).rejects.toThrow(saying(/the key is empty/));
     await expect(locks.withLock('k', { onBusy: 'ignore' as never }, () => 1)).rejects.toThrow(/onBusy is "ignore"\. Use/);
-    await expect(locks.forceRelease('k', undefined as never)).rejects.toThrow(/fence is undefined\. Pass the fence/);
-    await expect(locks.forceRelease('k', { fence: Number.NaN })).rejects.toThrow(/fence is NaN\. Pass the fence that inspect/);
+    await expect(locks.forceRelease('k', undefined as never)).rejects.toThrow(saying(/fence is undefined\. Pass the fence/));
+    await expect(locks.forceRelease('k', { fence: Number.NaN })).rejects.toThrow(saying(/fence is NaN\. Pass the fence that inspect/));
   });
 });
 

@@ -63,7 +63,7 @@ export class LockedCall {
     } catch (thrown) {
       error = thrown as LockError;
     }
-    this.#world.note(() => `${process.id}: ${this.by} ends: ${error?.message ?? 'returned'}`);
+    this.#world.note(() => `${process.id}: ${this.by} ends: ${error?.detail ?? 'returned'}`);
     this.endedAt = this.#world.now;
     this.#world.ends(this);
     this.#checkEnd(error);
@@ -195,10 +195,10 @@ export class LockedCall {
         }
         return;
       default:
-        this.#fail(`ended with ${error.name}: ${error.message}`);
+        this.#fail(`ended with ${error.name}: ${error.detail}`);
     }
     if (entered) {
-      this.#fail(`ran, and then ended with ${error.name}: ${error.message}`);
+      this.#fail(`ran, and then ended with ${error.name}: ${error.detail}`);
     }
   }
 
