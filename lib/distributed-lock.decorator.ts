@@ -10,7 +10,7 @@ import { requestLockService } from './locked-instance.js';
 import { lockedGenerator } from './locked-generator.js';
 import { lockedPromise, type LockedCall, type LockedMethod } from './locked-method.js';
 import { lockedObservable } from './locked-observable.js';
-import { RETURN_KINDS, returnKindOf, type ReturnKind } from './return-kind.js';
+import { isUndeclared, RETURN_KINDS, returnKindOf, type ReturnKind } from './return-kind.js';
 
 /** A method that can be locked: it returns a promise, an Observable or an async generator. */
 export type LockableMethod = (...args: never[]) => PromiseLike<unknown> | Observable<unknown> | AsyncGenerator;
@@ -112,11 +112,13 @@ function describeMethod<Args extends unknown[]>(
   if (options.returns !== undefined && !RETURN_KINDS.includes(options.returns)) {
     throw new LockConfigurationError(`${place}: returns is ${JSON.stringify(options.returns)}. Use one of '${RETURN_KINDS.join("', '")}'.`);
   }
+  const declared: unknown = Reflect.getMetadata('design:returntype', target, name);
   return {
     place,
     body,
     store: options.store ?? 'default',
-    returns: options.returns ?? returnKindOf(body, Reflect.getMetadata('design:returntype', target, name)),
+    returns: options.returns ?? returnKindOf(body, declared),
+    undeclared: options.returns === undefined && isUndeclared(body, declared),
     keyOf: keyFunction(options.key, body, target, name, place),
     optionsOf: optionsFunction(options, place),
   };

@@ -1,8 +1,9 @@
 import { Inject } from '@nestjs/common';
+import { injectionToken } from './injection-token.js';
 import type { LockService } from './lock.service.js';
 
 /** The token under which decorated classes ask for their application's service; Nest shows it where it is missing. */
-export const LOCK_SERVICE_TOKEN = 'LockService of LockModule.forRoot() or .forRootAsync(): import it in the root module';
+export const LOCK_SERVICE_TOKEN = injectionToken('LockService of LockModule.forRoot() or .forRootAsync(): import it in the root module');
 
 /** Where an instance keeps its service; private to this module and not enumerable. */
 const LOCK_SERVICE = Symbol('LockService');

@@ -104,6 +104,35 @@ describe("users' own tests", () => {
     }
   });
 
+  test('locked methods and generators run, alone, while fake timers hold up microtasks too', async () => {
+    @Injectable()
+    class Pages {
+      running = 0;
+      @DistributedLock('pages')
+      async *pages(): AsyncGenerator<number> {
+        yield ++this.running;
+        this.running--;
+      }
+    }
+    const module = await Test.createTestingModule({ imports: [LockModule.forTesting()], providers: [Slow, Pages] }).compile();
+    const [slow, pages] = [module.get(Slow), module.get(Pages)];
+    jest.useFakeTimers();
+    try {
+      const read = async (): Promise<number[]> => {
+        const all: number[] = [];
+        for await (const page of pages.pages()) {
+          all.push(page);
+        }
+        return all;
+      };
+      expect(await Promise.all([read(), read()])).toEqual([[1], [1]]);
+      expect(await slow.nested()).toBe('ran');
+    } finally {
+      jest.useRealTimers();
+    }
+    await module.close();
+  });
+
   test('forTesting runs methods alone, too', async () => {
     const slow = (await testing()).get(Slow);
     expect(await Promise.all([slow.run(), slow.run()])).toEqual(['ran', 'ran']);

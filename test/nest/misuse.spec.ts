@@ -1,8 +1,10 @@
 import 'reflect-metadata';
+import { createMock } from '@golevelup/ts-jest';
 import { Injectable, Module } from '@nestjs/common';
 import { Test } from '@nestjs/testing';
 import {
   DistributedLock,
+  InjectLocks,
   LockConfigurationError,
   LockKeyError,
   LockKey,
@@ -176,6 +178,21 @@ describe('at bootstrap', () => {
       );
     }
   });
+});
+
+test('createMock() as the mocker of a testing module makes a mock of the service, which cannot swallow the body', async () => {
+  @Injectable()
+  class Balance {
+    constructor(@InjectLocks('reports') readonly locks: LockService) {}
+    @DistributedLock('k')
+    async credit(): Promise<string> {
+      return 'ran';
+    }
+  }
+  const module = await Test.createTestingModule({ providers: [Balance] })
+    .useMocker(createMock)
+    .compile();
+  await expect(module.get(Balance).credit()).rejects.toThrow(/^Balance\.credit: .*it seems to be a mock\. Import LockModule\.forTesting/);
 });
 
 describe('when a method is called', () => {
