@@ -3,6 +3,7 @@ import { LEAST_TTL_MS, parseCall, type LockOptions } from './core/call.js';
 import { parseDuration } from './core/duration.js';
 import { LockConfigurationError, type LockNotAcquiredError } from './core/errors.js';
 import { compileKeyTemplate } from './core/key-template.js';
+import { shown } from './core/shown.js';
 import { parameterNames } from './core/parameter-names.js';
 import { lockKeyNames } from './lock-key.decorator.js';
 import type { WithLockOptions } from './lock.service.js';
@@ -110,7 +111,7 @@ function describeMethod<Args extends unknown[]>(
   place: string,
 ): LockedMethod {
   if (options.returns !== undefined && !RETURN_KINDS.includes(options.returns)) {
-    throw new LockConfigurationError(`${place}: returns is ${JSON.stringify(options.returns)}. Use one of '${RETURN_KINDS.join("', '")}'.`);
+    throw new LockConfigurationError(`${place}: returns is ${shown(options.returns)}. Use one of '${RETURN_KINDS.join("', '")}'.`);
   }
   const declared: unknown = Reflect.getMetadata('design:returntype', target, name);
   return {

@@ -9,6 +9,7 @@ const TOKENS = Symbol.for('nestjs-distributed-lock:tokens');
 export function injectionToken(text: string): Type {
   const shared = globalThis as { [TOKENS]?: Map<string, Type> };
   const tokens = (shared[TOKENS] ??= new Map<string, Type>());
+  // oxlint-disable-next-line typescript/no-extraneous-class -- it stands for its name
   const token = tokens.get(text) ?? Object.defineProperty(class {}, 'name', { value: text });
   tokens.set(text, token);
   return token;

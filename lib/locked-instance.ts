@@ -1,4 +1,5 @@
 import { Inject } from '@nestjs/common';
+import { LockConfigurationError } from './core/errors.js';
 import { injectionToken } from './injection-token.js';
 import type { LockService } from './lock.service.js';
 
@@ -24,6 +25,12 @@ export function lockServiceOf(instance: unknown): LockService | undefined {
 export function giveLockService(instance: object, service: LockService): void {
   for (const method of (Reflect.getMetadata(STORES, instance) ?? []) as readonly StoreOfMethod[]) {
     serviceOfStore(service, method);
+  }
+  if (!Object.isExtensible(instance)) {
+    throw new LockConfigurationError(
+      `${instance.constructor?.name} has locked methods, and its constructor froze the instance, which therefore cannot be given its LockService. ` +
+        'Leave out Object.freeze(this), or freeze the fields instead.',
+    );
   }
   Object.defineProperty(instance, LOCK_SERVICE, { value: service, writable: true, configurable: true, enumerable: false });
 }
