@@ -3,6 +3,7 @@ import { parseDuration } from './core/duration.js';
 import { LockConfigurationError } from './core/errors.js';
 import { compileKeyTemplate } from './core/key-template.js';
 import { ParameterNames } from './core/parameter-names.js';
+import { shown } from './core/shown.js';
 import type { DistributedLockOptions, Given, LockDecorator, Uninferred } from './distributed-lock.options.js';
 import { lockKeyNames } from './lock-key.decorator.js';
 import type { WithLockOptions } from './lock.service.js';
@@ -10,7 +11,7 @@ import { requestLockService } from './locked-instance.js';
 import { lockedGenerator } from './locked-generator.js';
 import { lockedPromise, type LockedCall, type LockedMethod } from './locked-method.js';
 import { lockedObservable } from './locked-observable.js';
-import { RETURN_KINDS, returnKindOf, type ReturnKind } from './return-kind.js';
+import { isUndeclared, RETURN_KINDS, returnKindOf, type ReturnKind } from './return-kind.js';
 
 /**
  * Runs a method alone, across all processes, among all calls with the same key; calls made from inside re-enter.
@@ -92,15 +93,17 @@ function describeMethod(
   place: string,
 ): LockedMethod {
   if (options.returns !== undefined && !RETURN_KINDS.includes(options.returns)) {
-    throw new LockConfigurationError(`${place}: returns is ${JSON.stringify(options.returns)}. Use one of '${RETURN_KINDS.join("', '")}'.`);
+    throw new LockConfigurationError(`${place}: returns is ${shown(options.returns)}. Use one of '${RETURN_KINDS.join("', '")}'.`);
   }
   const { [LOCKED]: below } = body;
+  const declared: unknown = Reflect.getMetadata('design:returntype', target, name);
   return {
     place,
     body,
     source: below?.source ?? body,
     store: options.store ?? 'default',
-    returns: options.returns ?? below?.returns ?? returnKindOf(body, Reflect.getMetadata('design:returntype', target, name)),
+    returns: options.returns ?? below?.returns ?? returnKindOf(body, declared),
+    undeclared: options.returns === undefined && (below ? below.undeclared : isUndeclared(body, declared)),
     keyOf: keyFunction(options.key, below?.source ?? body, target, name, place),
     optionsOf: optionsFunction(options, place),
   };

@@ -25,6 +25,7 @@ export {
   LockLostError,
   LockNotAcquiredError,
   LockStoreError,
+  type LockErrorBody,
   type LockErrorCode,
   type LockHolder,
   type LostReason,

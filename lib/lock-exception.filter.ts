@@ -1,15 +1,6 @@
-import { Catch, HttpException, Logger, type ArgumentsHost, type ExceptionFilter } from '@nestjs/common';
-import { STATUS_CODES } from 'node:http';
+import { Catch, Logger, type ArgumentsHost, type ExceptionFilter } from '@nestjs/common';
 import { throwError } from 'rxjs';
-import { LockError, LockNotAcquiredError } from './core/errors.js';
-
-/** What a client is told: no key, host or driver text. */
-interface LockErrorBody {
-  readonly statusCode: number;
-  readonly message: string;
-  readonly code: string;
-  readonly retryAfterMs?: number;
-}
+import { LockError, LockNotAcquiredError, type LockErrorBody } from './core/errors.js';
 
 interface WebSocketClient {
   readonly nsp?: unknown;
@@ -20,7 +11,7 @@ interface WebSocketClient {
 /**
  * Answers lock errors with their code: over HTTP with `Retry-After` where it is known, over RPC as the error of the
  * reply, over WebSocket as an `exception` event, over GraphQL as an error with `extensions`. Busy is logged without a
- * stack. Optional: without it, Nest answers with the same statuses.
+ * stack. Optional: without it, Nest answers HTTP with the same statuses.
  */
 @Catch(LockError)
 export class LockExceptionFilter implements ExceptionFilter<LockError> {
@@ -28,14 +19,14 @@ export class LockExceptionFilter implements ExceptionFilter<LockError> {
 
   catch(error: LockError, host: ArgumentsHost): unknown {
     this.#log(error);
-    const body = bodyOf(error);
+    const body = error.toJSON();
     switch (host.getType<'http' | 'rpc' | 'ws' | 'graphql'>()) {
       case 'rpc':
         return throwError(() => ({ status: 'error', ...body }));
       case 'ws':
         return sendToSocket(host.switchToWs().getClient(), { status: 'error', ...body });
       case 'graphql':
-        return Object.assign(new HttpException(body, body.statusCode), { extensions: body });
+        return graphqlError(error);
       default:
         return reply(host.switchToHttp().getResponse(), body);
     }
@@ -43,9 +34,9 @@ export class LockExceptionFilter implements ExceptionFilter<LockError> {
 
   #log(error: LockError): void {
     if (error instanceof LockNotAcquiredError) {
-      this.#logger.warn(error.message);
+      this.#logger.warn(error.detail);
     } else {
-      this.#logger.error(error.message, error.stack);
+      this.#logger.error(error.detail, error.stack);
     }
   }
 }
@@ -68,9 +59,9 @@ function reply(response: HttpResponse, body: LockErrorBody): void {
   response.status(body.statusCode).send(body);
 }
 
-function bodyOf(error: LockError): LockErrorBody {
-  const body = { statusCode: error.status, message: STATUS_CODES[error.status] ?? 'Error', code: error.code };
-  return error instanceof LockNotAcquiredError ? { ...body, retryAfterMs: error.retryAfterMs } : body;
+/** The same without a stack, which Apollo shows in development. @nestjs/apollo would rewrite the code of an HttpException. */
+function graphqlError({ message, extensions, statusCode }: LockError): Error {
+  return Object.assign(new Error(message), { stack: message, extensions, statusCode });
 }
 
 /** A socket.io client sends events by name; a plain WebSocket sends text. */

@@ -3,6 +3,8 @@ import type { Duration } from './core/duration.js';
 import { LockConfigurationError } from './core/errors.js';
 import type { MaxWaiters } from './core/locks.js';
 import type { LockStore } from './core/lock-store.js';
+import { shown } from './core/shown.js';
+import { nearest } from './nearest.js';
 
 /** The options of `LockModule`: a store, or several with names, and the defaults of every call. */
 export interface LockModuleOptions {
@@ -33,10 +35,44 @@ export interface LockOptionsFactory {
 
 const OPERATIONS = ['acquire', 'join', 'renew', 'release', 'inspect', 'forceRelease', 'onForced', 'close'] as const;
 
+/** Every option, so that a mistyped one is found; the compiler misses one that is not here. */
+const OPTIONS: Readonly<Record<keyof LockModuleOptions, true>> = {
+  store: true,
+  stores: true,
+  ttl: true,
+  wait: true,
+  maxHold: true,
+  onUnavailable: true,
+  debug: true,
+  prefix: true,
+  maxWaiters: true,
+};
+
+/** Throws `LockConfigurationError` where there are no options, or one that is unknown. */
+export function checkNames(options: LockModuleOptions | undefined): asserts options is LockModuleOptions {
+  if (options === undefined || options === null) {
+    throw new LockConfigurationError(
+      'LockModule has no options. Import LockModule.forRoot({ store }) or LockModule.forRootAsync(…) instead of LockModule itself, ' +
+        'and return the options from its factory.',
+    );
+  }
+  refuseUnknown(options, Object.keys(OPTIONS), 'LockModule');
+}
+
+function refuseUnknown(given: object, known: readonly string[], place: string): void {
+  const unknown = Object.keys(given).find((name) => !known.includes(name));
+  if (unknown !== undefined) {
+    const meant = nearest(unknown, known);
+    throw new LockConfigurationError(
+      `${place}: there is no option ${shown(unknown)}. ${meant === undefined ? '' : `Did you mean '${meant}'? `}The options are: ${known.join(', ')}.`,
+    );
+  }
+}
+
 /** The stores by name. Throws `LockConfigurationError` for what is none. */
 export function storesOf(options: LockModuleOptions): ReadonlyMap<string, LockStore> {
-  const stores = new Map(Object.entries(options?.stores ?? { default: options?.store }));
-  if (options?.stores && (options.store || !stores.has('default'))) {
+  const stores = new Map(Object.entries(options.stores ?? { default: options.store }));
+  if (options.stores && (options.store || !stores.has('default'))) {
     throw new LockConfigurationError("LockModule: pass either store, or stores with one of them named 'default'.");
   }
   for (const [name, store] of stores) {
@@ -54,13 +90,17 @@ const MOST_WAITERS: MaxWaiters = { perKey: 10_000, perProcess: 50_000 };
 /** Throws `LockConfigurationError` for what is no count. */
 export function checkMaxWaiters(given: LockModuleOptions['maxWaiters']): MaxWaiters {
   const limits = typeof given === 'object' && given !== null ? given : { perKey: given };
-  const { perKey = MOST_WAITERS.perKey, perProcess = Math.max(MOST_WAITERS.perProcess, perKey) } = limits;
-  for (const count of [perKey, perProcess]) {
-    if (!Number.isSafeInteger(count) || count < 0) {
-      throw new LockConfigurationError(`LockModule: maxWaiters is ${JSON.stringify(given)}. Pass a whole number of calls, 0 or more.`);
-    }
+  refuseUnknown(limits, ['perKey', 'perProcess'], 'LockModule: maxWaiters');
+  const { perKey = MOST_WAITERS.perKey } = limits;
+  const { perProcess = Math.max(MOST_WAITERS.perProcess, checkCount(perKey)) } = limits;
+  return { perKey: checkCount(perKey), perProcess: checkCount(perProcess) };
+}
+
+function checkCount(count: number): number {
+  if (!Number.isSafeInteger(count) || count < 0) {
+    throw new LockConfigurationError(`LockModule: maxWaiters is ${shown(count)}. Pass a whole number of calls, 0 or more.`);
   }
-  return { perKey, perProcess };
+  return count;
 }
 
 /** Throws `LockConfigurationError` for anything but a boolean. */
@@ -78,12 +118,6 @@ function isStore(value: unknown): value is LockStore {
 }
 
 function describe(value: unknown): string {
-  if (typeof value === 'function') {
-    return `the class or function ${value.name}`;
-  }
-  if (typeof value === 'string') {
-    // An address perhaps, with its password.
-    return 'a string';
-  }
-  return typeof value === 'object' && value !== null ? `an object of class ${value.constructor?.name ?? 'null'}` : String(value);
+  // An address perhaps, with its password.
+  return typeof value === 'string' ? 'a string' : shown(value);
 }

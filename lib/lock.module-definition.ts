@@ -1,4 +1,5 @@
-import { ConfigurableModuleBuilder, Inject } from '@nestjs/common';
+import { ConfigurableModuleBuilder, Inject, type Type } from '@nestjs/common';
+import { injectionToken } from './injection-token.js';
 import type { LockModuleOptions } from './lock-module.options.js';
 import { LockService } from './lock.service.js';
 
@@ -30,11 +31,13 @@ export function InjectLocks(store = 'default'): PropertyDecorator & ParameterDec
   return Inject(store === 'default' ? LockService : tokenOf(store));
 }
 
-function tokenOf(store: string): string {
-  return `LockService of the store '${store}': name it in the stores of LockModule.forRoot(), or in storeNames of .forRootAsync()`;
+function tokenOf(store: string): Type {
+  return injectionToken(
+    `LockService of the store '${store}': name it in the stores of LockModule.forRoot(), or in storeNames of .forRootAsync()`,
+  );
 }
 
-function namedService(store: string): { provide: string; inject: [typeof LockService]; useFactory: (locks: LockService) => LockService } {
+function namedService(store: string): { provide: Type; inject: [typeof LockService]; useFactory: (locks: LockService) => LockService } {
   return {
     provide: tokenOf(store),
     inject: [LockService],

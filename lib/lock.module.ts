@@ -1,8 +1,10 @@
 import { Inject, Logger, Module, type DynamicModule, type OnApplicationBootstrap, type OnApplicationShutdown } from '@nestjs/common';
+import { ModulesContainer } from '@nestjs/core';
+import { bootFailure } from './boot-failure.js';
 import { printable } from './core/printable.js';
 import type { LockTrouble } from './core/reporter.js';
 import { LockService } from './lock.service.js';
-import { checkDebug, checkMaxWaiters, storesOf, type LockModuleOptions } from './lock-module.options.js';
+import { checkDebug, checkMaxWaiters, checkNames, storesOf, type LockModuleOptions } from './lock-module.options.js';
 import { ConfigurableModuleClass, MODULE_OPTIONS_TOKEN, type OPTIONS_TYPE } from './lock.module-definition.js';
 import { LOCK_SERVICE_TOKEN } from './locked-instance.js';
 import { MemoryLockStore } from './memory/memory-lock-store.js';
@@ -11,8 +13,9 @@ const logger = new Logger('LockModule');
 
 /** The services of an application's stores, by name. */
 class LockServices extends Map<string, LockService> {
-  constructor(options: LockModuleOptions) {
+  constructor(options: LockModuleOptions | undefined) {
     super();
+    checkNames(options);
     for (const [name, store] of storesOf(options)) {
       const settings = {
         name,
@@ -29,6 +32,15 @@ class LockServices extends Map<string, LockService> {
       this.set(name, new LockService(settings, this));
     }
   }
+
+  /** Whether locks stay taken, and connections open, that nobody releases and closes. */
+  get outliveProcess(): boolean {
+    return [...this.values()].some((service) => service.outlivesProcess);
+  }
+
+  async shutdown(): Promise<void> {
+    await Promise.all([...this.values()].map((service) => service.shutdown()));
+  }
 }
 
 /**
@@ -38,8 +50,12 @@ class LockServices extends Map<string, LockService> {
  */
 @Module({
   providers: [
-    { provide: LockServices, inject: [MODULE_OPTIONS_TOKEN], useFactory: (options: LockModuleOptions) => new LockServices(options) },
-    { provide: LockService, inject: [LockServices], useFactory: openAll },
+    {
+      provide: LockServices,
+      inject: [{ token: MODULE_OPTIONS_TOKEN, optional: true }],
+      useFactory: (options?: LockModuleOptions) => new LockServices(options),
+    },
+    { provide: LockService, inject: [LockServices, ModulesContainer], useFactory: openAll },
     { provide: LOCK_SERVICE_TOKEN, useExisting: LockService },
   ],
   exports: [LockService, LOCK_SERVICE_TOKEN],
@@ -47,9 +63,12 @@ class LockServices extends Map<string, LockService> {
 export class LockModule extends ConfigurableModuleClass implements OnApplicationBootstrap, OnApplicationShutdown {
   readonly #services: LockServices;
 
-  constructor(@Inject(LockServices) services: LockServices) {
+  readonly #modules: ModulesContainer;
+
+  constructor(@Inject(LockServices) services: LockServices, @Inject(ModulesContainer) modules: ModulesContainer) {
     super();
     this.#services = services;
+    this.#modules = modules;
   }
 
   static override forRoot(options: typeof OPTIONS_TYPE): DynamicModule {
@@ -66,26 +85,43 @@ export class LockModule extends ConfigurableModuleClass implements OnApplication
   }
 
   onApplicationBootstrap(): void {
-    if ([...this.#services.values()].some((service) => service.outlivesProcess)) {
+    const modules = [...this.#modules.values()].filter(({ metatype }) => metatype === LockModule);
+    if (modules.length > 1 && Object.is(modules[0]?.instance, this)) {
+      logger.warn(
+        `LockModule is imported ${modules.length} times, and each has its own LockService: calls do not re-enter from one into another. ` +
+          'Import LockModule.forRoot() or .forRootAsync() once, in the root module.',
+      );
+    }
+    if (this.#services.outliveProcess) {
       // An application context is bootstrapped before its caller can enable the hooks.
       setImmediate(warnWithoutHooks).unref();
     }
   }
 
   async onApplicationShutdown(): Promise<void> {
-    await Promise.all([...this.#services.values()].map((service) => service.shutdown()));
+    await this.#services.shutdown();
   }
 }
 
 /** Connects the stores before anybody gets a service, so that locks work from everybody's `onModuleInit`. */
-async function openAll(services: LockServices): Promise<LockService> {
+async function openAll(services: LockServices, modules: ModulesContainer): Promise<LockService> {
   try {
     await Promise.all([...services.values()].map((service) => service.open()));
   } catch (error) {
-    await Promise.all([...services.values()].map((service) => service.shutdown()));
+    await services.shutdown();
     throw error;
   }
+  if (services.outliveProcess) {
+    void closeAfterFailure(services, modules);
+  }
   return services.get('default') as LockService;
+}
+
+/** Nest calls no hook where the making of another provider fails, and nobody else knows of the connections. */
+async function closeAfterFailure(services: LockServices, modules: ModulesContainer): Promise<void> {
+  if ((await bootFailure(modules)) !== undefined) {
+    await services.shutdown();
+  }
 }
 
 function warnWithoutHooks(): void {
@@ -125,10 +161,10 @@ function logTrouble(trouble: LockTrouble): void {
       );
       break;
     case 'releaseFailed':
-      logger.warn(`${where} was not released, and ends with its lease: ${trouble.error.message}`);
+      logger.warn(`${where} was not released, and ends with its lease: ${trouble.error.detail}`);
       break;
     case 'storeUnavailable':
-      logger.error(`The lock store '${trouble.store}' is unavailable. ${trouble.error.message}`);
+      logger.error(`The lock store '${trouble.store}' is unavailable. ${trouble.error.detail}`);
       break;
     case 'storeAnswered':
       logger.log(`The lock store '${trouble.store}' answers again, after ${Math.round(trouble.awayMs)} ms.`);

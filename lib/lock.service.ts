@@ -6,6 +6,7 @@ import { checkKey, checkKeys } from './core/lock-key.js';
 import type { OpenOptions, StoredLock } from './core/lock-store.js';
 import { Locks, type LocksSettings } from './core/locks.js';
 import { giveLockService } from './locked-instance.js';
+import { closeStore, openStore } from './open-stores.js';
 
 /** What a call does instead of throwing `LockNotAcquiredError`, unless it was aborted or closes a cycle. Does not catch errors of the body. */
 export type OnBusy<T> = 'throw' | 'skip' | ((error: LockNotAcquiredError) => T | PromiseLike<T>);
@@ -39,6 +40,9 @@ export class LockService {
   readonly #open: LockServiceSettings['open'];
   readonly #defaults: CallDefaults;
   readonly #siblings: ReadonlyMap<string, LockService>;
+  readonly #name: string;
+  #opened = false;
+  #closing: Promise<void> | undefined;
 
   /** @internal */
   constructor(settings: LockServiceSettings, siblings: ReadonlyMap<string, LockService>) {
@@ -51,6 +55,7 @@ export class LockService {
     this.#locks = new Locks(settings);
     this.#open = settings.open;
     this.#siblings = siblings;
+    this.#name = settings.name;
   }
 
   /** @internal Whether this is a service of this library, and no mock of one. */
@@ -152,7 +157,8 @@ export class LockService {
 
   /** @internal Connects the store and checks it. */
   async open(): Promise<void> {
-    await this.#locks.store.open?.(this.#open);
+    await openStore(this.#locks.store, this.#name, this.#open);
+    this.#opened = true;
   }
 
   /** @internal The service of another store of the same application; throws `LockConfigurationError` for an unknown one. */
@@ -172,9 +178,8 @@ export class LockService {
   }
 
   /** @internal Refuses new calls, rejects waiters, releases what is held and closes the store's own connections. */
-  async shutdown(): Promise<void> {
-    await this.#locks.shutdown();
-    await this.#locks.store.close();
+  shutdown(): Promise<void> {
+    return (this.#closing ??= this.#locks.shutdown().then(() => closeStore(this.#locks.store, this.#opened)));
   }
 }
 

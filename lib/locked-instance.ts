@@ -1,8 +1,10 @@
 import { Inject } from '@nestjs/common';
+import { LockConfigurationError } from './core/errors.js';
+import { injectionToken } from './injection-token.js';
 import type { LockService } from './lock.service.js';
 
 /** The token under which decorated classes ask for their application's service; Nest shows it where it is missing. */
-export const LOCK_SERVICE_TOKEN = 'LockService of LockModule.forRoot() or .forRootAsync(): import it in the root module';
+export const LOCK_SERVICE_TOKEN = injectionToken('LockService of LockModule.forRoot() or .forRootAsync(): import it in the root module');
 
 /** Where an instance keeps its service; private to this module and not enumerable. */
 const LOCK_SERVICE = Symbol('LockService');
@@ -23,6 +25,12 @@ export function lockServiceOf(instance: unknown): LockService | undefined {
 export function giveLockService(instance: object, service: LockService): void {
   for (const method of (Reflect.getMetadata(STORES, instance) ?? []) as readonly StoreOfMethod[]) {
     serviceOfStore(service, method);
+  }
+  if (!Object.isExtensible(instance)) {
+    throw new LockConfigurationError(
+      `${instance.constructor?.name} has locked methods, and its constructor froze the instance, which therefore cannot be given its LockService. ` +
+        'Leave out Object.freeze(this), or freeze the fields instead.',
+    );
   }
   Object.defineProperty(instance, LOCK_SERVICE, { value: service, writable: true, configurable: true, enumerable: false });
 }

@@ -2,7 +2,7 @@ import { LockConfigurationError } from './core/errors.js';
 import type { Lock } from './core/lock.js';
 import { lockServiceOf, serviceOfStore } from './locked-instance.js';
 import { LockService, type WithLockOptions } from './lock.service.js';
-import { isPromise, wrongReturn, type ReturnKind } from './return-kind.js';
+import { isPromise, refuseSubscribers, wrongReturn, type ReturnKind } from './return-kind.js';
 
 /** A method and how to lock it, all checked when the class was loaded. */
 export interface LockedMethod {
@@ -10,6 +10,8 @@ export interface LockedMethod {
   readonly place: string;
   readonly store: string;
   readonly returns: ReturnKind;
+  /** Whether `returns` is a guess. */
+  readonly undeclared: boolean;
   readonly body: (this: unknown, ...args: unknown[]) => unknown;
   /** The method itself, where `body` is that of a `@DistributedLock` below this one. */
   readonly source: Function;
@@ -27,13 +29,14 @@ export interface LockedCall {
 /** A method that returns a promise: held until it settles. */
 export function lockedPromise(call: LockedCall): Promise<unknown> {
   const { method, self, args } = call;
-  return runLocked(call, undefined, () => {
+  const settled = runLocked(call, undefined, () => {
     const result = method.body.apply(self, args);
     if (!isPromise(result)) {
       throw wrongReturn(result, method);
     }
     return result;
   });
+  return method.undeclared ? refuseSubscribers(settled, method.place) : settled;
 }
 
 /** Runs `body` inside the lock of a call; `unsubscribed` ends the wait as the call's own signal does. */

@@ -19,6 +19,11 @@ export function returnKindOf(method: Function, declared: unknown): ReturnKind {
   }
 }
 
+/** Whether neither the code nor the declared type says what a method returns; compilers write no type, or Object, for one that is inferred. */
+export function isUndeclared(method: Function, declared: unknown): boolean {
+  return tagOf(method) === '[object Function]' && (declared === undefined || declared === Object);
+}
+
 /** By what it can do, not by its class: an application may have two copies of rxjs. */
 export function isObservable(value: unknown): boolean {
   return hasMethod(value, 'subscribe') && hasMethod(value, 'pipe');
@@ -40,17 +45,33 @@ function tagOf(method: Function): Tag {
   return Object.prototype.toString.call(method) as Tag;
 }
 
+const DECLARE_OBSERVABLE = "Declare the return type Observable<…>, or set returns: 'observable'.";
+
 /** The error of a body that handed back something else than it was taken for: says what to declare. */
 export function wrongReturn(
   result: unknown,
   { place, returns }: { readonly place: string; readonly returns: ReturnKind },
 ): LockConfigurationError {
   const [what, cure] = isObservable(result)
-    ? ['an Observable', "Declare the return type Observable<…>, or set returns: 'observable'."]
+    ? ['an Observable', DECLARE_OBSERVABLE]
     : isAsyncIterable(result)
       ? ['an async iterator', "Make it an async generator, or set returns: 'generator'."]
       : isPromise(result)
         ? ['a promise', "Make it async, or set returns: 'promise'."]
         : ['a value that is neither a promise nor an Observable', 'Make the method async: a lock cannot be held for a synchronous one.'];
   return new LockConfigurationError(`${place} is locked and was taken for one that returns a ${returns}, but it returned ${what}. ${cure}`);
+}
+
+/**
+ * A caller who takes the promise of an undeclared method for an Observable is told so where it subscribes. The promise then
+ * has no reader, and its rejection must not end the process.
+ */
+export function refuseSubscribers<T>(promise: Promise<T>, place: string): Promise<T> {
+  const refuse = (): never => {
+    promise.catch(() => undefined);
+    throw new LockConfigurationError(
+      `${place} is locked and was taken for one that returns a promise, but its caller subscribes to what it returned. ${DECLARE_OBSERVABLE}`,
+    );
+  };
+  return Object.defineProperties(promise, { subscribe: { value: refuse }, pipe: { value: refuse } });
 }

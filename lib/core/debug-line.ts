@@ -1,3 +1,4 @@
+import { isLockError } from './errors.js';
 import type { LockEvent, EventOfLock } from './lock-event.js';
 
 /** What the debug log tells besides the events. */
@@ -20,5 +21,5 @@ function show(value: unknown): string {
   if (typeof value === 'number') {
     return String(Math.round(value));
   }
-  return JSON.stringify(value instanceof Error ? value.message : String(value));
+  return JSON.stringify(isLockError(value) ? value.detail : String(value));
 }

@@ -1,5 +1,6 @@
 import ms from 'ms';
 import { LockConfigurationError } from './errors.js';
+import { shown } from './shown.js';
 
 /** Milliseconds as a number, or a string such as `'500ms'`, `'30s'` or `'5m'`. */
 export type Duration = number | string;
@@ -15,7 +16,7 @@ export function parseDuration(value: Duration, option: string, least: number, pl
   const parsed = typeof value === 'number' ? value : parseText(value);
   if (!Number.isFinite(parsed) || parsed < least || parsed > LONGEST) {
     throw new LockConfigurationError(
-      `${place}: ${option} is ${typeof value === 'string' ? `'${value}'` : String(value)}, which is not a duration from ` +
+      `${place}: ${option} is ${shown(value)}, which is not a duration from ` +
         `${least} to ${LONGEST} ms. Pass milliseconds as a number, or a string such as '500ms', '30s' or '5m'.`,
     );
   }

@@ -1,3 +1,5 @@
+import { STATUS_CODES } from 'node:http';
+import { beginStack } from './begin-stack.js';
 import { printable } from './printable.js';
 
 /** What went wrong, for `switch` statements and API clients. */
@@ -19,11 +21,19 @@ export interface LockHolder {
 
 const BRAND = Symbol.for('nestjs-distributed-lock:error');
 
+/** What clients are told of an error: no key, host or driver text. */
+export interface LockErrorBody {
+  readonly statusCode: number;
+  readonly message: string;
+  readonly code: LockErrorCode;
+  readonly retryAfterMs?: number;
+}
+
 /**
  * The base of everything this library throws.
  *
- * It has the shape of an http-error, so Nest answers with `status`; `expose: false` keeps the message, which names keys
- * and hosts, away from clients.
+ * Transports show `message` to clients, so it names no key, holder, host or driver text. `detail` has all of that and the
+ * next step; the stack begins with it, and so does what loggers, the console and test runners print.
  */
 export abstract class LockError extends Error {
   abstract readonly code: LockErrorCode;
@@ -33,19 +43,34 @@ export abstract class LockError extends Error {
   abstract readonly status: number;
   /** The key concerned; empty where the error is about none. */
   readonly key: string;
+  /** What happened to which key, with numbers and the next step. For logs, not for clients. */
+  declare readonly detail: string;
   /** Keeps the message from clients, as http-errors define it. */
   readonly expose = false;
   /** @internal */
   readonly [BRAND] = true;
 
-  constructor(message: string, key = '', options?: { readonly cause?: unknown }) {
+  constructor(message: string, detail: string, key = '', options?: { readonly cause?: unknown }) {
     super(printable(message), options);
     this.key = key;
+    Object.defineProperty(this, 'detail', { value: printable(detail), writable: true, configurable: true });
+    beginStack(this, () => `${this.name}: ${this.detail}`, new.target);
   }
 
   /** The same as `status`, under the name that Fastify and http-errors read. */
   get statusCode(): number {
     return this.status;
+  }
+
+  /** What GraphQL servers add to their answer. */
+  get extensions(): Readonly<Record<string, unknown>> {
+    const { message: _message, ...others } = this.toJSON();
+    return others;
+  }
+
+  /** What clients may read, with the standard text of the status as `message`. */
+  toJSON(): LockErrorBody {
+    return { statusCode: this.status, message: STATUS_CODES[this.status] ?? 'Error', code: this.code };
   }
 }
 
@@ -53,6 +78,14 @@ export abstract class LockError extends Error {
 export function isLockError(error: unknown): error is LockError {
   return typeof error === 'object' && error !== null && BRAND in error;
 }
+
+const NOT_ACQUIRED: Readonly<Record<NotAcquiredReason, string>> = {
+  busy: 'other calls hold it or wait for it. Repeat the call later.',
+  aborted: 'the call was aborted.',
+  tooManyWaiters: 'too many calls wait already. Repeat the call later.',
+  cycle: 'calls wait for each other.',
+  shutdown: 'the application is shutting down. Repeat the call later.',
+};
 
 /** The lock was not acquired: busy for the whole `wait`, aborted, too many waiters, or shutting down. HTTP 423. */
 export class LockNotAcquiredError extends LockError {
@@ -68,7 +101,7 @@ export class LockNotAcquiredError extends LockError {
   readonly holder: LockHolder | undefined;
 
   constructor(
-    message: string,
+    detail: string,
     key: string,
     details: {
       reason: NotAcquiredReason;
@@ -78,12 +111,21 @@ export class LockNotAcquiredError extends LockError {
       cause?: unknown;
     },
   ) {
-    super(message, key, details.cause === undefined ? undefined : { cause: details.cause });
+    super(
+      `The lock was not acquired: ${NOT_ACQUIRED[details.reason]}`,
+      detail,
+      key,
+      details.cause === undefined ? undefined : { cause: details.cause },
+    );
     this.reason = details.reason;
     this.waitedMs = Math.round(details.waitedMs);
     const { retryAfterMs = 0 } = details;
     this.retryAfterMs = Number.isFinite(retryAfterMs) ? Math.max(0, Math.ceil(retryAfterMs)) : 0;
     this.holder = details.holder;
+  }
+
+  override toJSON(): LockErrorBody {
+    return { ...super.toJSON(), retryAfterMs: this.retryAfterMs };
   }
 }
 
@@ -96,8 +138,8 @@ export class LockLostError extends LockError {
   /** Whether the code of the call still runs: it did not end within a `ttl` (a second at least) after its signal aborted. */
   readonly bodyRuns: boolean;
 
-  constructor(message: string, key: string, reason: LostReason, bodyRuns = false) {
-    super(message, key);
+  constructor(detail: string, key: string, reason: LostReason, bodyRuns = false) {
+    super(`The lock was lost before the call ended (${reason}).`, detail, key);
     this.reason = reason;
     this.bodyRuns = bodyRuns;
   }
@@ -108,6 +150,10 @@ export class LockKeyError extends LockError {
   override readonly name: string = 'LockKeyError';
   readonly code = 'LOCK_KEY';
   readonly status = 500;
+
+  constructor(detail: string, key = '', options?: ErrorOptions) {
+    super('A call has no usable key for its lock.', detail, key, options);
+  }
 }
 
 /** The store failed or did not answer; `cause` is the driver's error. HTTP 503. */
@@ -118,15 +164,22 @@ export class LockStoreError extends LockError {
   /** Whether the store may have carried out the command all the same: no reply came, so nobody knows. */
   readonly unknown: boolean;
 
-  constructor(message: string, key: string, details: { cause?: unknown; unknown: boolean }) {
-    super(message, key, { cause: details.cause });
+  constructor(detail: string, key: string, details: { cause?: unknown; unknown: boolean }) {
+    super('The lock store failed or did not answer. Repeat the call later.', detail, key, { cause: details.cause });
     this.unknown = details.unknown;
   }
 }
 
-/** Wrong options or wrong use, found at load, at bootstrap or at first use. No retry mends it. HTTP 500. */
+/**
+ * Wrong options or wrong use, found at load, at bootstrap or at first use. No retry mends it. HTTP 500. Its `message` is its
+ * `detail`, unless that names a key or repeats a driver.
+ */
 export class LockConfigurationError extends LockError {
   override readonly name: string = 'LockConfigurationError';
   readonly code = 'LOCK_CONFIGURATION';
   readonly status = 500;
+
+  constructor(detail: string, key = '', options?: ErrorOptions) {
+    super(key === '' && options === undefined ? detail : 'A lock is configured or used wrongly.', detail, key, options);
+  }
 }

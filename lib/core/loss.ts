@@ -13,7 +13,7 @@ export function lossOf(hold: Hold, cause: LossCause, now: number): LockLostError
 /** The error of a call whose lease was lost, and whose code did not end in the time that it had after it was told. */
 export function stillRunning(loss: LockLostError, graceMs: number): LockLostError {
   return new LockLostError(
-    `${loss.message} Its code still runs ${Math.round(graceMs)} ms after its signal aborted: ` +
+    `${loss.detail} Its code still runs ${Math.round(graceMs)} ms after its signal aborted: ` +
       'pass lock.signal to what it awaits, and repeat the call only where two may run at once.',
     loss.key,
     loss.reason,

@@ -33,8 +33,8 @@ export class MemoryLockStore implements LockStore, Turns {
       systemClock,
       {
         turn: ({ name }, key) => {
-          // Not in the middle of the operation that hands over.
-          queueMicrotask(() => this.#listeners.forEach((listener) => listener.turn(key, name)));
+          // Not in the middle of the operation that hands over. Not by queueMicrotask, which fake timers hold up.
+          void Promise.resolve().then(() => this.#listeners.forEach((listener) => listener.turn(key, name)));
           return this.#listeners.length;
         },
         forced: (_process, key, fence) => this.#forced.forEach((listener) => listener(key, fence)),

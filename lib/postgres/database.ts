@@ -1,3 +1,4 @@
+import { LockError } from '../core/errors.js';
 import { BATCH } from './functions.js';
 import { isConflict, toLockError } from './postgres-errors.js';
 import { Listener, type ListeningClient } from './listener.js';
@@ -90,7 +91,7 @@ export class Database {
       changed: () => wakeups.recheck(),
       deaf: () => warnOnce(DEAF),
       // Where the pool leads, the statements fail as well, and report it.
-      failed: ({ message }) => this.#address && warnOnce(`${UNREACHED} ${message}`),
+      failed: (error) => this.#address && warnOnce(`${UNREACHED} ${error instanceof LockError ? error.detail : error.message}`),
     });
     await this.#listener.open();
   }

@@ -1,4 +1,5 @@
 import { describe } from '../core/lock-key.js';
+import { shown } from '../core/shown.js';
 import { LockConfigurationError } from '../core/errors.js';
 import { isPool, type PostgresPool } from './postgres-pool.js';
 import { checkSchema, type SchemaOptions } from './schema-name.js';
@@ -42,7 +43,7 @@ export function checkOptions(
   const given: unknown = options;
   if (typeof given !== 'object' || given === null) {
     throw new LockConfigurationError(
-      `PostgresLockStore: the options are ${String(given)}. Pass an object such as { schema: 'locks' }, or nothing.`,
+      `PostgresLockStore: the options are ${shown(given)}. Pass an object such as { schema: 'locks' }, or nothing.`,
     );
   }
   const { schema, listen } = options;

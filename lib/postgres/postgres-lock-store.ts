@@ -169,7 +169,7 @@ export class PostgresLockStore implements LockStore, Turns {
       if (!(error instanceof LockStoreError)) {
         throw error;
       }
-      warn(`${error.message} Locked calls fail until then.`);
+      warn(`${error.detail} Locked calls fail until then.`);
     }
     await database.listen(this.#process, this.#wakeups, warn);
   }

@@ -1,5 +1,6 @@
 import { parseDuration, type Duration } from '../core/duration.js';
 import { LockConfigurationError } from '../core/errors.js';
+import { shown } from '../core/shown.js';
 import { checkSource, type RedisSource } from '../redis/redis-client.js';
 
 /** Options of the quorum store. */
@@ -17,7 +18,7 @@ export function longestLeaseOf(options: QuorumLockStoreOptions): number {
   const given: unknown = options;
   if (typeof given !== 'object' || given === null) {
     throw new LockConfigurationError(
-      `QuorumLockStore: the options are ${String(given)}. Pass an object such as { longestLease: '60s' }, or nothing.`,
+      `QuorumLockStore: the options are ${shown(given)}. Pass an object such as { longestLease: '60s' }, or nothing.`,
     );
   }
   const { longestLease = '60s', ...others } = given as QuorumLockStoreOptions;

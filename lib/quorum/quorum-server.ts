@@ -121,7 +121,7 @@ export class QuorumServer {
     const leftMs = this.#leftMs();
     const why =
       leftMs === undefined
-        ? (this.#refusal?.message ?? 'it is not known yet whether it restarted')
+        ? (this.#refusal?.detail ?? 'it is not known yet whether it restarted')
         : `it restarted not long ago, and its votes count in ${Math.ceil(leftMs)} ms`;
     return new LockStoreError(why, '', { unknown: true });
   }
@@ -215,7 +215,7 @@ export class QuorumServer {
 
   #warnOnce(session: Session): void {
     const leftMs = this.#leftMs();
-    const why = leftMs === undefined ? this.#refusal?.message : leftMs > 0 && restarted(leftMs);
+    const why = leftMs === undefined ? this.#refusal?.detail : leftMs > 0 && restarted(leftMs);
     if (session === this.#session && !session.warned && why) {
       session.warned = true;
       this.#listener.warn(`${this.name} of the quorum: ${why}`);

@@ -37,6 +37,6 @@ export async function startUp(server: QuorumServer, failure: Failure | undefined
     if (!(explained instanceof LockStoreError)) {
       throw explained;
     }
-    warn(`${explained.message} Locked calls go on with the others, as long as most of the servers are there.`);
+    warn(`${explained.detail} Locked calls go on with the others, as long as most of the servers are there.`);
   }
 }

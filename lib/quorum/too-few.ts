@@ -29,14 +29,14 @@ export function tooFew(key: string, servers: number, failures: readonly Failure[
 
 /** The same error, which says at which server. */
 export function atServer({ server, error }: Failure): LockError {
-  const message = `${server.name} of the quorum: ${error.message}`;
+  const detail = `${server.name} of the quorum: ${error.detail}`;
   const { cause } = error;
   return error instanceof LockStoreError
-    ? new LockStoreError(message, error.key, { cause, unknown: error.unknown })
-    : new LockConfigurationError(message, error.key, { cause });
+    ? new LockStoreError(detail, error.key, { cause, unknown: error.unknown })
+    : new LockConfigurationError(detail, error.key, { cause });
 }
 
-function reasonOf({ cause, message }: LockError): string {
+function reasonOf({ cause, detail }: LockError): string {
   const said = (cause as { message?: unknown } | undefined)?.message;
-  return typeof said === 'string' ? plainWords(said) : message;
+  return typeof said === 'string' ? plainWords(said) : detail;
 }

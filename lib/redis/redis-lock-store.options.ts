@@ -1,4 +1,5 @@
 import { LockConfigurationError } from '../core/errors.js';
+import { shown } from '../core/shown.js';
 
 /** Options of the Redis store. */
 export interface RedisLockStoreOptions {
@@ -15,14 +16,13 @@ export function checkMinReplicas(options: RedisLockStoreOptions): number {
   const given: unknown = options;
   if (typeof given !== 'object' || given === null) {
     throw new LockConfigurationError(
-      `RedisLockStore: the options are ${String(given)}. Pass an object such as { minReplicas: 1 }, or nothing.`,
+      `RedisLockStore: the options are ${shown(given)}. Pass an object such as { minReplicas: 1 }, or nothing.`,
     );
   }
   const { minReplicas = 0 } = given as { minReplicas?: unknown };
   if (typeof minReplicas !== 'number' || !Number.isSafeInteger(minReplicas) || minReplicas < 0) {
-    const shown = typeof minReplicas === 'string' ? `'${minReplicas}'` : String(minReplicas);
     throw new LockConfigurationError(
-      `RedisLockStore: minReplicas is ${shown}. Use a whole number from 0: how many replicas must confirm a lock before it counts.`,
+      `RedisLockStore: minReplicas is ${shown(minReplicas)}. Use a whole number from 0: how many replicas must confirm a lock before it counts.`,
     );
   }
   return minReplicas;

@@ -89,7 +89,7 @@ export class RedisLockStore implements LockStore, Turns {
         await this.close();
         throw error;
       }
-      warn(`${error.message} Locked calls fail until then.`);
+      warn(`${error.detail} Locked calls fail until then.`);
     }
   }
 

@@ -158,6 +158,6 @@ function gone(): LockStoreError {
 }
 
 /** One failure concerns many locks; each caller is told of its own. */
-function errorOf({ key }: HoldRecord, { message, cause }: LockStoreError, unknown: boolean): LockStoreError {
-  return new LockStoreError(`Lock "${key}": ${message}`, key, { cause, unknown });
+function errorOf({ key }: HoldRecord, { detail, cause }: LockStoreError, unknown: boolean): LockStoreError {
+  return new LockStoreError(`Lock "${key}": ${detail}`, key, { cause, unknown });
 }

@@ -1,3 +1,4 @@
+import type { LockError } from '../core/errors.js';
 import type { ForcedListener, Place, TurnListener } from '../core/lock-store.js';
 import type { RedisSource } from './redis-client.js';
 import { RedisSubscriber } from './redis-subscriber.js';
@@ -50,7 +51,7 @@ export class Wakeups {
       },
       refused,
     });
-    this.#subscriber.open(this.#source).catch((error: Error) => warn(error.message));
+    this.#subscriber.open(this.#source).catch((error: LockError) => warn(error.detail));
   }
 
   /** Commands have gone to another server. */

@@ -21,7 +21,10 @@ async function start(): Promise<void> {
 }
 
 function explain(error: unknown): unknown {
-  if (error instanceof StartUpError || isLockError(error)) {
+  if (isLockError(error)) {
+    return error.detail;
+  }
+  if (error instanceof StartUpError) {
     return error.message;
   }
   const { code } = error as NodeJS.ErrnoException;

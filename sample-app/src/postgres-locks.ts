@@ -36,6 +36,6 @@ export async function openPostgresLocks(url: string): Promise<PostgresLockStore>
     if (!(error instanceof LockStoreError)) {
       throw error;
     }
-    throw new StartUpError(`Locks in ${describePostgres(url)}: ${error.message} Check DATABASE_URL.`, { cause: error });
+    throw new StartUpError(`Locks in ${describePostgres(url)}: ${error.detail} Check DATABASE_URL.`, { cause: error });
   }
 }

@@ -86,13 +86,13 @@ describe("while the store is known to be away, with onUnavailable: 'throw'", () 
       Promise.all([timed(locks.withLock('a', () => 1)), timed(locks.withLock('b', () => 1))]),
       FAILS_AFTER_MS,
     );
-    expect(probe?.outcome).toMatchObject({ code: 'LOCK_STORE', message: 'Lock "a": no answer' });
+    expect(probe?.outcome).toMatchObject({ code: 'LOCK_STORE', detail: 'Lock "a": no answer' });
     expect(call?.ms).toBe(0);
     expect(call?.outcome).toMatchObject({
       code: 'LOCK_STORE',
       key: 'b',
       unknown: false,
-      message: expect.stringMatching(/"b": the store has not answered for \d+ ms.*repeat the call later/) as string,
+      detail: expect.stringMatching(/"b": the store has not answered for \d+ ms.*repeat the call later/) as string,
       cause: new Error('ECONNREFUSED'),
     });
   });

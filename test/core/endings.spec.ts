@@ -52,7 +52,7 @@ describe('a body that goes on after its lease is lost', () => {
     expect(seen.outcome).toMatchObject({
       reason: 'forced',
       bodyRuns: true,
-      message: expect.stringMatching(/"k".*still runs 5000 ms after its signal aborted.*lock\.signal/) as string,
+      detail: expect.stringMatching(/"k".*still runs 5000 ms after its signal aborted.*lock\.signal/) as string,
     });
   });
 

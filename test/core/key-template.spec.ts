@@ -1,7 +1,8 @@
 import { compileKeyTemplate } from '../../lib/core/key-template';
-import { LockConfigurationError, LockKeyError, LockNotAcquiredError } from '../../lib/core/errors';
+import { LockConfigurationError, LockKeyError, LockNotAcquiredError, type LockError } from '../../lib/core/errors';
 import { checkKey, lockKey } from '../../lib/core/lock-key';
 import { ParameterNames } from '../../lib/core/parameter-names';
+import { saying } from '../support/saying';
 
 const GIVEN = new Map<number, string>();
 const NAMES = {
@@ -50,7 +51,7 @@ describe('a key template', () => {
     (value) => {
       const error = thrownBy(() => keyOf('balance:<customerId>', value));
       expect(error).toBeInstanceOf(LockKeyError);
-      expect(error.message).toMatch(/^Balance\.credit: the key 'balance:<customerId>': <customerId> is .*Make sure/);
+      expect((error as LockError).detail).toMatch(/^Balance\.credit: the key 'balance:<customerId>': <customerId> is .*Make sure/);
     },
   );
 
@@ -61,13 +62,13 @@ describe('a key template', () => {
 
   test('refuses a key over 1 KiB, counted in bytes', () => {
     expect(keyOf('<customerId>', 'x'.repeat(1024))).toHaveLength(1024);
-    expect(() => keyOf('<customerId>', 'x'.repeat(1025))).toThrow(/1025 bytes; at most 1024/);
-    expect(() => keyOf('<customerId>', 'é'.repeat(513))).toThrow(/1026 bytes/);
+    expect(() => keyOf('<customerId>', 'x'.repeat(1025))).toThrow(saying(/1025 bytes; at most 1024/));
+    expect(() => keyOf('<customerId>', 'é'.repeat(513))).toThrow(saying(/1026 bytes/));
     expect(() => lockKey`${'é'.repeat(513)}`).toThrow(LockKeyError);
   });
 
   test('refuses half a surrogate pair, of which the server would make the same key as of any other', () => {
-    expect(() => keyOf('<customerId>', '\ud800')).toThrow(/surrogate/);
+    expect(() => keyOf('<customerId>', '\ud800')).toThrow(saying(/surrogate/));
   });
 
   test.each([
@@ -151,7 +152,7 @@ describe('control characters', () => {
       thrownBy(() => checkKey(key.repeat(200), 'LockService.withLock')),
       new LockNotAcquiredError(`Lock "${key}" was not acquired.`, key, { reason: 'busy', waitedMs: 0 }),
     ]) {
-      expect(error.message).toContain(shown);
+      expect(error.detail).toContain(shown);
       // eslint-disable-next-line no-control-regex -- control characters are what it looks for
       expect(error.stack).not.toMatch(/[\u0000-\u0009\u000b-\u001f\u007f-\u009f\u202e\u2028]/);
     }

@@ -5,7 +5,7 @@ import { makeLocks } from '../support/make-locks';
 const messageOf = (call: Promise<unknown>): Promise<string> =>
   call.then(
     () => 'acquired',
-    (error: LockNotAcquiredError) => `${error.reason}: ${error.message}`,
+    (error: LockNotAcquiredError) => `${error.reason}: ${error.detail}`,
   );
 
 describe('nested locks in opposite order in two processes', () => {

@@ -33,6 +33,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import PQueue from 'p-queue';
 import { firstValueFrom, interval, Observable, of, Subject, take, throwError, toArray } from 'rxjs';
 import request from 'supertest';
+import { watchRejections } from '../model/properties/rejections';
 import { RedisServer } from '../support/redis-server';
 
 let server: RedisServer;
@@ -631,6 +632,43 @@ describe('what a method returns', () => {
       /^Streams\.synchronous .*neither a promise nor an Observable\. Make the method async/,
     );
     expect(await isFree()).toBe(true);
+  });
+});
+
+describe('a method whose Observable is not declared', () => {
+  @Injectable()
+  class Streams {
+    ran = 0;
+    @DistributedLock('inferred')
+    // oxlint-disable-next-line explicit-function-return-type -- what is inferred is the point
+    inferred() {
+      this.ran++;
+      return of(1);
+    }
+  }
+
+  test.each<[string, (stream: Observable<number>) => unknown]>([
+    ['subscribe()', (stream) => stream.subscribe()],
+    ['pipe()', (stream) => stream.pipe(take(1))],
+    ['firstValueFrom()', (stream) => firstValueFrom(stream)],
+  ])('throws where its caller uses %s, and leaves no unhandled rejection', async (_, use) => {
+    const unhandled: unknown[] = [];
+    const end = watchRejections((reason) => unhandled.push(reason));
+    try {
+      const streams = await provide(Streams);
+      await expect((async () => use(streams.inferred()))()).rejects.toThrow(
+        /^Streams\.inferred is locked .* its caller subscribes .*Declare the return type Observable<…>, or set returns: 'observable'/,
+      );
+      await sleep(20);
+    } finally {
+      end();
+    }
+    expect(unhandled).toEqual([]);
+  });
+
+  test('rejects where its caller awaits it', async () => {
+    const streams = await provide(Streams);
+    await expect(streams.inferred()).rejects.toThrow(/^Streams\.inferred is locked .* it returned an Observable\. Declare/);
   });
 });
 

@@ -1,6 +1,17 @@
 import 'reflect-metadata';
 import { jest } from '@jest/globals';
-import { Controller, Get, Inject, Injectable, Logger, Module, type OnApplicationShutdown, type OnModuleInit } from '@nestjs/common';
+import {
+  Controller,
+  Get,
+  Inject,
+  Injectable,
+  Logger,
+  Module,
+  type DynamicModule,
+  type ModuleMetadata,
+  type OnApplicationShutdown,
+  type OnModuleInit,
+} from '@nestjs/common';
 import { Test, type TestingModule } from '@nestjs/testing';
 import { Redis } from 'ioredis';
 import {
@@ -14,6 +25,7 @@ import {
   outsideLocks,
   RedisLockStore,
   type LockEvent,
+  type LockStore,
   type LockModuleOptions,
   type LockOptionsFactory,
 } from 'nestjs-distributed-lock';
@@ -21,6 +33,8 @@ import { subscribe, unsubscribe } from 'node:diagnostics_channel';
 import { setTimeout as sleep } from 'node:timers/promises';
 import request from 'supertest';
 import { RedisServer } from '../support/redis-server';
+import { until } from '../support/until';
+import { saying } from '../support/saying';
 
 @Injectable()
 class Balance {
@@ -62,7 +76,7 @@ describe('registration', () => {
     const locks = (await Test.createTestingModule({ imports }).compile()).get(LockService);
     await locks.withLock('k', async (lock) => {
       expect(lock.remainingMs()).toBeLessThan(2_000);
-      await outsideLocks(() => expect(locks.withLock('k', () => 1)).rejects.toThrow(/within 20 ms/));
+      await outsideLocks(() => expect(locks.withLock('k', () => 1)).rejects.toThrow(saying(/within 20 ms/)));
     });
   });
 });
@@ -101,6 +115,35 @@ describe("users' own tests", () => {
     } finally {
       jest.useRealTimers();
     }
+  });
+
+  test('locked methods and generators run, alone, while fake timers hold up microtasks too', async () => {
+    @Injectable()
+    class Pages {
+      running = 0;
+      @DistributedLock('pages')
+      async *pages(): AsyncGenerator<number> {
+        yield ++this.running;
+        this.running--;
+      }
+    }
+    const module = await Test.createTestingModule({ imports: [LockModule.forTesting()], providers: [Slow, Pages] }).compile();
+    const [slow, pages] = [module.get(Slow), module.get(Pages)];
+    jest.useFakeTimers();
+    try {
+      const read = async (): Promise<number[]> => {
+        const all: number[] = [];
+        for await (const page of pages.pages()) {
+          all.push(page);
+        }
+        return all;
+      };
+      expect(await Promise.all([read(), read()])).toEqual([[1], [1]]);
+      expect(await slow.nested()).toBe('ran');
+    } finally {
+      jest.useRealTimers();
+    }
+    await module.close();
   });
 
   test('forTesting runs methods alone, too', async () => {
@@ -249,7 +292,7 @@ describe('events and logs', () => {
         expect.stringMatching(/store 'default' is unavailable/),
       ]),
     );
-    const told = JSON.stringify([events, logged, events.map((event) => ('error' in event ? event.error.message : ''))]);
+    const told = JSON.stringify([events, logged, events.map((event) => ('error' in event ? event.error.detail : ''))]);
     expect(secrets).toHaveLength(2);
     for (const secret of secrets) {
       expect(told).not.toContain(secret);
@@ -332,6 +375,127 @@ describe('shutdown', () => {
       expect(warn.mock.calls.flat().filter((message) => String(message).includes('Shutdown hooks are off'))).toHaveLength(hooks ? 0 : 1);
     }
     warn.mockRestore();
+  });
+});
+
+describe('several modules and applications', () => {
+  async function warnings(...imports: DynamicModule[]): Promise<string[]> {
+    const warn = jest.spyOn(Logger.prototype, 'warn').mockImplementation(() => undefined);
+    try {
+      const module = await Test.createTestingModule({ imports }).compile();
+      await module.init();
+      await module.close();
+      return warn.mock.calls.map(([message]) => String(message)).filter((message) => message.includes('imported'));
+    } finally {
+      warn.mockRestore();
+    }
+  }
+
+  test('a warning, once, says that LockModule is imported twice', async () => {
+    const once = LockModule.forTesting();
+    expect(await warnings(once, once)).toEqual([]);
+    expect(await warnings(LockModule.forTesting(), LockModule.forTesting())).toEqual([
+      expect.stringMatching(/^LockModule is imported 2 times, .* do not re-enter .* once, in the root module\.$/),
+    ]);
+  });
+
+  describe('on one store object', () => {
+    let server: RedisServer;
+    beforeAll(async () => {
+      server = await RedisServer.start();
+    });
+    afterAll(() => server.stop());
+
+    async function open(store: LockStore, prefix?: string): Promise<TestingModule> {
+      const module = await Test.createTestingModule({ imports: [LockModule.forRoot({ store, prefix })] }).compile();
+      return module.init();
+    }
+
+    test.each<[string, () => LockStore]>([
+      ['Redis', () => new RedisLockStore(server.url)],
+      ['memory', () => new MemoryLockStore()],
+    ])('the store of two applications outlives the first, and ends with the last: %s', async (name, make) => {
+      const store = make();
+      const [first, second] = [await open(store), await open(store)];
+      const held = await second.get(LockService).acquire('held');
+      await first.close();
+      expect(await second.get(LockService).withLock('k', () => 'ran')).toBe('ran');
+      expect(await second.get(LockService).inspect('held')).toMatchObject({ fence: held.fence });
+      await second.close();
+      if (name === 'Redis') {
+        await expect(store.inspect('k')).rejects.toThrow('RedisLockStore was closed');
+      }
+      const third = await open(store);
+      expect(await third.get(LockService).withLock('held', () => 'ran')).toBe('ran');
+      await third.close();
+    });
+
+    test('another prefix is refused, and breaks nothing', async () => {
+      const store = new RedisLockStore(server.url);
+      const first = await open(store, 'one');
+      await expect(open(store, 'two')).rejects.toThrow(
+        /the store 'default' is open already with the prefix 'one'.* Make a store for each prefix/,
+      );
+      expect(await first.get(LockService).withLock('k', () => 'ran')).toBe('ran');
+      await first.close();
+    });
+  });
+});
+
+describe('a boot that fails', () => {
+  let server: RedisServer;
+  beforeAll(async () => {
+    server = await RedisServer.start();
+  });
+  afterAll(() => server.stop());
+
+  async function connections(): Promise<number> {
+    return ((await server.client.client('LIST')) as string).trim().split('\n').length;
+  }
+
+  @Injectable()
+  class FailsAtOnce {
+    constructor() {
+      throw new Error('at once');
+    }
+  }
+  @Controller()
+  class FailingController {
+    constructor() {
+      throw new Error('a controller');
+    }
+  }
+
+  test.each<[string, ModuleMetadata]>([
+    ['a provider at once', { providers: [FailsAtOnce] }],
+    ['a controller', { controllers: [FailingController] }],
+    [
+      'a factory, later',
+      {
+        providers: [
+          {
+            provide: 'later',
+            inject: [LockService],
+            useFactory: async (locks: LockService) => {
+              await locks.withLock('k', () => sleep(30));
+              throw new Error('later');
+            },
+          },
+        ],
+      },
+    ],
+  ])('in %s leaves no connection of the store open, and the store can be used again', async (_, metadata) => {
+    const before = await connections();
+    const store = new RedisLockStore(server.url);
+    const boot = (parts: ModuleMetadata): Promise<TestingModule> =>
+      Test.createTestingModule({ ...parts, imports: [LockModule.forRoot({ store })] }).compile();
+    await expect(boot(metadata)).rejects.toThrow(/^(at once|a controller|later)$/);
+    await until('the connections are closed', async () => (await connections()) === before);
+    const module = await boot({});
+    expect(await module.get(LockService).withLock('k', () => 'ran')).toBe('ran');
+    expect(await connections()).toBeGreaterThan(before);
+    await module.close();
+    await until('the connections are closed', async () => (await connections()) === before);
   });
 });
 

@@ -1,15 +1,20 @@
 import 'reflect-metadata';
+import { createMock } from '@golevelup/ts-jest';
 import { Injectable, Module } from '@nestjs/common';
 import { Test } from '@nestjs/testing';
 import {
   DistributedLock,
+  InjectLocks,
   LockConfigurationError,
   LockKeyError,
   LockKey,
   LockModule,
   LockService,
   MemoryLockStore,
+  RedisLockStore,
+  type LockError,
 } from 'nestjs-distributed-lock';
+import { saying } from '../support/saying';
 import type { DistributedLockOptions, LockModuleOptions } from 'nestjs-distributed-lock';
 
 /** Decorates `Balance.credit` as a class that is loaded would, without its types. */
@@ -74,7 +79,7 @@ describe('when the class is loaded', () => {
     ['a renew that is no boolean', { key: 'k', renew: 'no' }, /renew is "no"\. Use true or false/],
     ['an unknown reentry', { key: 'k', reentry: 'contxt' }, /reentry is "contxt"/],
     ['a signal that is none', { key: 'k', signal: {} }, /signal is not an AbortSignal/],
-    ['an unknown kind of result', { key: 'k', returns: 'stream' }, /returns is "stream"\. Use one of 'promise', 'observable', 'generator'/],
+    ['an unknown kind of result', { key: 'k', returns: 'stream' }, /returns is 'stream'\. Use one of 'promise', 'observable', 'generator'/],
     ['an unknown onBusy', { key: 'k', onBusy: 'ignore' }, /onBusy is "ignore"\. Use 'throw', 'skip' or a function/],
   ])('%s is refused, naming the class and the method', (_, options, message) => {
     const thrown = messageOf(() => load(options));
@@ -111,9 +116,19 @@ describe('when the class is loaded', () => {
 describe('at bootstrap', () => {
   test.each([
     ['no options', undefined, /the store 'default' is undefined, not a lock store\. Pass new RedisLockStore/],
+    [
+      'a mistyped option',
+      { store: new MemoryLockStore(), maxWaiter: 5 },
+      /there is no option 'maxWaiter'\. Did you mean 'maxWaiters'\? The options are: store,/,
+    ],
+    [
+      'an option that is like none',
+      { store: new MemoryLockStore(), retries: 5 },
+      /there is no option 'retries'\. The options are: store, stores, ttl,/,
+    ],
     ['no store', {}, /the store 'default' is undefined, not a lock store/],
     ['something else as a store', { store: new Map() }, /an object of class Map, not a lock store/],
-    ['a class as a store', { store: MemoryLockStore }, /is the class or function MemoryLockStore, not a lock store/],
+    ['a class as a store', { store: MemoryLockStore }, /is the class MemoryLockStore, not a lock store/],
     [
       'an address as a store, whose password is not repeated,',
       { store: 'redis://:secret@localhost' },
@@ -123,11 +138,54 @@ describe('at bootstrap', () => {
     ['store and stores', { store: new MemoryLockStore(), stores: { default: new MemoryLockStore() } }, /either store, or stores/],
     ['a bad ttl', { store: new MemoryLockStore(), ttl: '1 parsec' }, /LockModule: ttl is '1 parsec'/],
     ['a bad wait', { store: new MemoryLockStore(), wait: -1 }, /LockModule: wait is -1/],
+    [
+      'a mistyped limit of maxWaiters',
+      { store: new MemoryLockStore(), maxWaiters: { perkey: 5 } },
+      /no option 'perkey'\. Did you mean 'perKey'/,
+    ],
+    ['a class as a ttl, whose source is not repeated,', { store: new MemoryLockStore(), ttl: class Ttl {} }, /ttl is the class Ttl, which/],
+    [
+      'a function as a wait',
+      { store: new MemoryLockStore(), wait: () => 'secret' },
+      /^(?!.*secret)LockModule: wait is the function wait, which/,
+    ],
+    ['a bigint as maxWaiters', { store: new MemoryLockStore(), maxWaiters: 5n }, /maxWaiters is 5\. Pass a whole number/],
+    [
+      'a function as a prefix',
+      { store: new RedisLockStore('redis://127.0.0.1:1'), prefix: () => 'secret' },
+      /^(?!.*secret).*prefix is the function prefix\. Use/,
+    ],
     ['a bad maxWaiters', { store: new MemoryLockStore(), maxWaiters: 1.5 }, /maxWaiters is 1\.5\. Pass a whole number/],
   ])('%s is refused', async (_, options, message) => {
     const error = await rejectionOf(services(options as LockModuleOptions));
-    expect(error.message).toMatch(message);
+    expect((error as LockError).detail).toMatch(message);
     expect(error).toBeInstanceOf(LockConfigurationError);
+  });
+
+  test('LockModule itself is refused, with what to import instead', async () => {
+    const error = await rejectionOf(Test.createTestingModule({ imports: [LockModule] }).compile());
+    expect(error).toBeInstanceOf(LockConfigurationError);
+    expect(error.message).toMatch(/^LockModule has no options\. Import LockModule\.forRoot\(\{ store \}\) or LockModule\.forRootAsync/);
+  });
+
+  test('options that a factory left out are refused', async () => {
+    const imports = [LockModule.forRootAsync({ useFactory: () => undefined as never })];
+    const error = await rejectionOf(Test.createTestingModule({ imports }).compile());
+    expect(error.message).toMatch(/LockModule has no options.* and return the options from its factory/);
+  });
+
+  test('a class that freezes its instances is named', async () => {
+    @Injectable()
+    class Frozen {
+      constructor() {
+        Object.freeze(this);
+      }
+      @DistributedLock('k')
+      async run(): Promise<void> {}
+    }
+    const error = await rejectionOf(Test.createTestingModule({ imports: [LockModule.forTesting()], providers: [Frozen] }).compile());
+    expect(error).toBeInstanceOf(LockConfigurationError);
+    expect(error.message).toMatch(/^Frozen has locked methods, and its constructor froze the instance.* Leave out Object\.freeze\(this\)/);
   });
 
   test('without LockModule, Nest names what to import', async () => {
@@ -178,6 +236,21 @@ describe('at bootstrap', () => {
   });
 });
 
+test('createMock() as the mocker of a testing module makes a mock of the service, which cannot swallow the body', async () => {
+  @Injectable()
+  class Balance {
+    constructor(@InjectLocks('reports') readonly locks: LockService) {}
+    @DistributedLock('k')
+    async credit(): Promise<string> {
+      return 'ran';
+    }
+  }
+  const module = await Test.createTestingModule({ providers: [Balance] })
+    .useMocker(createMock)
+    .compile();
+  await expect(module.get(Balance).credit()).rejects.toThrow(/^Balance\.credit: .*it seems to be a mock\. Import LockModule\.forTesting/);
+});
+
 describe('when a method is called', () => {
   @Injectable()
   class Balance {
@@ -199,12 +272,12 @@ describe('when a method is called', () => {
   test.each([[undefined], [null], [Number.NaN], [{}], ['']])('%p in a key is refused: a key is never balance:undefined', async (value) => {
     const error = await rejectionOf((await balance()).credit(value));
     expect(error).toBeInstanceOf(LockKeyError);
-    expect(error.message).toMatch(/^Balance\.credit: the key 'balance:<customerId>': <customerId> is .*Make sure/);
+    expect((error as LockError).detail).toMatch(/^Balance\.credit: the key 'balance:<customerId>': <customerId> is .*Make sure/);
   });
 
   test('a key over 1 KiB is refused', async () => {
     await expect((await balance()).credit('x'.repeat(1025))).rejects.toThrow(
-      /^Balance\.credit: .* bytes; at most 1024 are allowed\. Use an identifier/,
+      saying(/^Balance\.credit: .* bytes; at most 1024 are allowed\. Use an identifier/),
     );
   });
 
@@ -219,8 +292,8 @@ describe('when a method is called', () => {
   ])('a key function that returns %p is refused', async (value, message) => {
     const error = await rejectionOf((await balance()).byFunction(value));
     expect(error).toBeInstanceOf(LockKeyError);
-    expect(error.message).toMatch(message);
-    expect(error.message).toMatch(/^Balance\.byFunction: /);
+    expect((error as LockError).detail).toMatch(message);
+    expect((error as LockError).detail).toMatch(/^Balance\.byFunction: /);
   });
 
   test('an instance that Nest did not make is refused, with both ways out', async () => {
@@ -240,14 +313,14 @@ describe('when a method is called', () => {
       /reentry is "contxt"\. Use 'context' or 'never'/,
     );
     await expect(locks.withLock('k', null as never, () => 'ran')).resolves.toBe('ran');
-    await expect(locks.withLock('', () => 1)).rejects.toThrow(/the key is empty/);
-    await expect(locks.withLock([], () => 1)).rejects.toThrow(/the key is an empty list/);
-    await expect(locks.withLock(7 as never, () => 1)).rejects.toThrow(/the key is 7\. Make sure that it is a string/);
+    await expect(locks.withLock('', () => 1)).rejects.toThrow(saying(/the key is empty/));
+    await expect(locks.withLock([], () => 1)).rejects.toThrow(saying(/the key is an empty list/));
+    await expect(locks.withLock(7 as never, () => 1)).rejects.toThrow(saying(/the key is 7\. Make sure that it is a string/));
     await expect(locks.withLock('k', undefined as never)).rejects.toThrow(/no function to run inside the lock/);
-    await expect(locks.inspect('')).rejects.toThrow(/the key is empty/);
+    await expect(locks.inspect('')).rejects.toThrow(saying(/the key is empty/));
     await expect(locks.withLock('k', { onBusy: 'ignore' as never }, () => 1)).rejects.toThrow(/onBusy is "ignore"\. Use/);
-    await expect(locks.forceRelease('k', undefined as never)).rejects.toThrow(/fence is undefined\. Pass the fence/);
-    await expect(locks.forceRelease('k', { fence: Number.NaN })).rejects.toThrow(/fence is NaN\. Pass the fence that inspect/);
+    await expect(locks.forceRelease('k', undefined as never)).rejects.toThrow(saying(/fence is undefined\. Pass the fence/));
+    await expect(locks.forceRelease('k', { fence: Number.NaN })).rejects.toThrow(saying(/fence is NaN\. Pass the fence that inspect/));
   });
 });
 

@@ -9,6 +9,7 @@ import { PostgresLockStore, type PostgresLockStoreOptions } from '../../lib/post
 import { makeLocks } from '../support/make-locks';
 import { PostgresServer } from '../support/postgres-server';
 import { until } from '../support/until';
+import { saying } from '../support/saying';
 
 let server: PostgresServer;
 let pool: Pool;
@@ -163,9 +164,9 @@ describe('statements', () => {
     const store = await open({ max: 1 }, { listen: false });
     await makeLocks(store).withLock('k', () => undefined);
     await blockRow('k');
-    await expect(store.acquire(hold('k', { ttlMs: 400 }))).rejects.toThrow(/no reply within 100 ms/);
+    await expect(store.acquire(hold('k', { ttlMs: 400 }))).rejects.toThrow(saying(/no reply within 100 ms/));
     await expect(store.acquire(hold('other', { ttlMs: 800 }))).rejects.toThrow(
-      /all 1 of the pool have been in use for 200 ms; raise its max/,
+      saying(/all 1 of the pool have been in use for 200 ms; raise its max/),
     );
     await sleep(1_000);
     expect(await store.inspect('other')).toBeNull();
@@ -178,7 +179,7 @@ describe('statements', () => {
     const clients = await Promise.all([busy.connect(), busy.connect()]);
     const failed = await other.acquire(hold('k', { ttlMs: 800 })).catch((error: unknown) => error);
     expect(failed).toBeInstanceOf(LockStoreError);
-    expect(failed).toMatchObject({ unknown: false, message: expect.stringContaining('all 2 of the pool have been in use for 200 ms') });
+    expect(failed).toMatchObject({ unknown: false, detail: expect.stringContaining('all 2 of the pool have been in use for 200 ms') });
     clients.forEach((client) => client.release());
     expect((await other.acquire(hold('k'))).fence).toBeGreaterThan(0);
     await until('that both are idle', () => busy.idleCount === 2);
@@ -335,7 +336,7 @@ describe('configuration', () => {
   test('a pool with a wrong password or database fails the start, and one whose server is away is worth a warning', async () => {
     const wrong = new PostgresLockStore(server.pool({ connectionString: server.url.replace(/postgres$/, 'nowhere') }));
     await expect(wrong.open({ prefix: 'lock', warn: () => undefined })).rejects.toThrow(
-      /database "nowhere" does not exist.*Correct the user/,
+      saying(/database "nowhere" does not exist.*Correct the user/),
     );
     const warnings: string[] = [];
     const away = new PostgresLockStore(server.pool({ connectionString: server.urlFor('postgres', 1) }));

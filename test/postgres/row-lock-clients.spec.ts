@@ -11,6 +11,7 @@ import { PostgresServer } from '../support/postgres-server';
 import { Random } from '../support/random';
 import { TcpProxy } from '../support/tcp-proxy';
 import { until } from '../support/until';
+import { saying } from '../support/saying';
 
 let server: PostgresServer;
 let pool: Pool;
@@ -34,7 +35,7 @@ function plain(client: RowLockClient): RowLockClient {
 describe('outside of a transaction', () => {
   const refused = {
     code: 'LOCK_CONFIGURATION',
-    message: expect.stringContaining('Pass the client on which BEGIN was called, not a pool.'),
+    detail: expect.stringContaining('Pass the client on which BEGIN was called, not a pool.'),
   };
 
   test('a pool is refused', async () => {
@@ -76,12 +77,12 @@ describe('outside of a transaction', () => {
 describe('a transaction that cannot hold the lock', () => {
   test.each(['REPEATABLE READ', 'SERIALIZABLE'])('%s is refused: it would read from before the lock', async (level) => {
     const call = inTransaction(pool, (client) => withRowLock(client, 'k', never), `BEGIN ISOLATION LEVEL ${level}`);
-    await expect(call).rejects.toMatchObject({ code: 'LOCK_CONFIGURATION', message: expect.stringContaining('Use READ COMMITTED') });
+    await expect(call).rejects.toMatchObject({ code: 'LOCK_CONFIGURATION', detail: expect.stringContaining('Use READ COMMITTED') });
   });
 
   test('one that is read-only is refused', async () => {
     const call = inTransaction(pool, (client) => withRowLock(client, 'k', never), 'BEGIN READ ONLY');
-    await expect(call).rejects.toMatchObject({ code: 'LOCK_CONFIGURATION', message: expect.stringContaining('read-only') });
+    await expect(call).rejects.toMatchObject({ code: 'LOCK_CONFIGURATION', detail: expect.stringContaining('read-only') });
   });
 
   test('one that is aborted already gets the error of the database', async () => {
@@ -98,7 +99,9 @@ describe('what the database says', () => {
     for (const wrap of [plain, (client: RowLockClient) => client]) {
       const call = inTransaction(pool, (client) => withRowLock(wrap(client), 'k', never, { schema: 'other' }));
       await expect(call).rejects.toThrow(
-        'the table of row locks is missing in the schema "other". Call ensureSchema() of PostgresLockStore, or run what rowLockSql() returns.',
+        saying(
+          'the table of row locks is missing in the schema "other". Call ensureSchema() of PostgresLockStore, or run what rowLockSql() returns.',
+        ),
       );
       await expect(call).rejects.toThrow(LockConfigurationError);
     }
@@ -109,7 +112,7 @@ describe('what the database says', () => {
     const clerks = server.pool({ connectionString: server.urlFor('clerk') });
     const call = () => inTransaction(clerks, (client) => withRowLock(plain(client), 'k', () => 'inside'));
     await expect(call()).rejects.toThrow(
-      'Grant USAGE on the schema "distributed_lock", and SELECT, INSERT and UPDATE on its table row_lock.',
+      saying('Grant USAGE on the schema "distributed_lock", and SELECT, INSERT and UPDATE on its table row_lock.'),
     );
     await server.query('GRANT USAGE ON SCHEMA distributed_lock TO clerk');
     await expect(call()).rejects.toThrow(LockConfigurationError);
@@ -240,7 +243,7 @@ describe('other libraries', () => {
           expect(inspect((refusal as Error).cause, { depth: 9 })).not.toContain('of typeorm');
         }),
       );
-      await expect(withRowLock(source, 'k', never)).rejects.toThrow('not inside a transaction');
+      await expect(withRowLock(source, 'k', never)).rejects.toThrow(saying('not inside a transaction'));
     } finally {
       await source.destroy();
     }
@@ -270,7 +273,7 @@ describe('other libraries', () => {
     const database = await PGlite.create();
     await database.exec(rowLockSql());
     expect(await database.transaction((transaction) => withRowLock(transaction, ['a', 'b'], () => 'inside'))).toBe('inside');
-    await expect(withRowLock(database, 'k', never)).rejects.toThrow('not inside a transaction');
+    await expect(withRowLock(database, 'k', never)).rejects.toThrow(saying('not inside a transaction'));
     await database.close();
     // A server made of WebAssembly takes a while on a machine that is busy.
   }, 60_000);

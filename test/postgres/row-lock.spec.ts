@@ -7,6 +7,7 @@ import { inTransaction } from '../support/in-transaction';
 import { PgBouncer } from '../support/pgbouncer';
 import { PostgresServer } from '../support/postgres-server';
 import { until } from '../support/until';
+import { saying } from '../support/saying';
 
 let server: PostgresServer;
 let pool: Pool;
@@ -278,7 +279,7 @@ describe('a key that is busy', () => {
     const tookMs = performance.now() - startedAt;
     expect(refusal).toBeInstanceOf(LockNotAcquiredError);
     expect(refusal).toMatchObject({ reason: 'busy', key, cause: { code: '55P03' } });
-    expect((refusal as LockNotAcquiredError).message).toBe(
+    expect((refusal as LockNotAcquiredError).detail).toBe(
       `Row lock "${key}" was not acquired within 400 ms: another transaction holds it. ` +
         'The transaction is aborted: roll it back, and raise wait or shorten the others.',
     );
@@ -295,7 +296,7 @@ describe('a key that is busy', () => {
     const release = await holdKey(key);
     const startedAt = performance.now();
     const call = inTransaction(pool, (client) => withRowLock(client, key, () => undefined, { wait: 0 }));
-    await expect(call).rejects.toThrow('was not acquired at once: another transaction holds it');
+    await expect(call).rejects.toThrow(saying('was not acquired at once: another transaction holds it'));
     expect(performance.now() - startedAt).toBeLessThan(1_000);
     await release();
   });

@@ -2,6 +2,7 @@ import { LockConfigurationError } from '../../lib/core/errors';
 import { PostgresLockStore, schemaSql } from '../../lib/postgres/index';
 import { makeLocks } from '../support/make-locks';
 import { PostgresServer } from '../support/postgres-server';
+import { saying } from '../support/saying';
 
 let server: PostgresServer;
 const opened: PostgresLockStore[] = [];
@@ -56,7 +57,7 @@ test('tables of another version are refused, and those of a later one are not to
   await server.query(`CREATE OR REPLACE FUNCTION distributed_lock.version() RETURNS int LANGUAGE sql AS 'SELECT 2'`);
   await expect(open()).rejects.toThrow('has version 2, and this library needs 1. Use the later version');
   const store = new PostgresLockStore(server.pool());
-  await expect(store.ensureSchema()).rejects.toThrow('has version 2, and this library knows 1');
+  await expect(store.ensureSchema()).rejects.toThrow(saying('has version 2, and this library knows 1'));
   await expect(store.ensureSchema()).rejects.toBeInstanceOf(LockConfigurationError);
   await server.query(`CREATE OR REPLACE FUNCTION distributed_lock.version() RETURNS int LANGUAGE sql AS 'SELECT 0'`);
   await store.ensureSchema();

@@ -11,6 +11,7 @@ import { PostgresServer } from '../support/postgres-server';
 import { freePort } from '../support/redis-server';
 import { TcpProxy } from '../support/tcp-proxy';
 import { until } from '../support/until';
+import { saying } from '../support/saying';
 
 let server: PostgresServer;
 let stores: PostgresLockStore[];
@@ -106,7 +107,7 @@ describe('a pool whose connections are all in use', () => {
     const locks = await openLocks(pool);
     const taken = [await pool.connect(), await pool.connect()];
     const startedAt = performance.now();
-    await expect(locks.acquire('k', { wait: 0 })).rejects.toThrow(/all 2 of the pool have been in use for \d+ ms; raise its max/);
+    await expect(locks.acquire('k', { wait: 0 })).rejects.toThrow(saying(/all 2 of the pool have been in use for \d+ ms; raise its max/));
     expect(performance.now() - startedAt).toBeLessThan(2_500);
     const waiting = locks.withLock('k', { wait: 10_000 }, () => 'ran');
     await sleep(1_500);
@@ -185,7 +186,7 @@ describe('a standby', () => {
     expect(warnings).toEqual([expect.stringMatching(/read-only standby.*make sure that the pool leads to the primary/)]);
     const refusal = (await locks.acquire('other', { wait: 0 }).catch((error: unknown) => error)) as LockStoreError;
     expect(refusal).toMatchObject({ code: 'LOCK_STORE', unknown: false });
-    expect(refusal.message).toMatch(/read-only transaction|during recovery/);
+    expect(refusal.detail).toMatch(/read-only transaction|during recovery/);
     await primary.kill();
     const waiting = locks.withLock('other', { wait: 15_000 }, ({ fence }) => fence);
     await standby.query('SELECT pg_promote()');

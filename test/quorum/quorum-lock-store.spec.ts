@@ -3,7 +3,7 @@ import { jest } from '@jest/globals';
 import { Cluster, Redis } from 'ioredis';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { inspect } from 'node:util';
-import { LockConfigurationError } from '../../lib/core/errors';
+import { LockConfigurationError, type LockError } from '../../lib/core/errors';
 import { QuorumLockStore } from '../../lib/quorum/quorum-lock-store';
 import type { QuorumLockStoreOptions } from '../../lib/quorum/quorum-lock-store.options';
 import type { RedisSource } from '../../lib/redis/redis-client';
@@ -11,6 +11,7 @@ import { makeLocks } from '../support/make-locks';
 import { acquired, newHold, QuorumStores } from '../support/quorum-stores';
 import { RedisQuorum } from '../support/redis-quorum';
 import { freePort } from '../support/redis-server';
+import { saying } from '../support/saying';
 
 const URLS = [1, 2, 3].map((port) => `redis://localhost:${port}`);
 
@@ -63,8 +64,8 @@ describe('a quorum of five servers', () => {
     const locks = makeLocks(await stores.open(), { ttl: 15_000 });
     const message = (ms: number, option: string): string =>
       `Lock "k": a lease of ${ms} ms was asked for, and the longest of this store is 20000 ms. Lower ${option}, or raise longestLease`;
-    await expect(locks.acquire('k', { ttl: 20_001 })).rejects.toThrow(message(20_001, 'ttl'));
-    await expect(locks.withLock('k', { minHold: '20s' }, () => 1)).rejects.toThrow(message(20_205, 'minHold'));
+    await expect(locks.acquire('k', { ttl: 20_001 })).rejects.toThrow(saying(message(20_001, 'ttl')));
+    await expect(locks.withLock('k', { minHold: '20s' }, () => 1)).rejects.toThrow(saying(message(20_205, 'minHold')));
     await locks.withLock('k', { minHold: 10 }, async (lock) => {
       await expect(locks.withLock('k', { ttl: '30s' }, () => 1)).rejects.toBeInstanceOf(LockConfigurationError);
       lock.assertHeld();
@@ -83,18 +84,20 @@ describe('a quorum of five servers', () => {
     const urls = quorum.urls.with(2, `redis://:wrong-password@127.0.0.1:${quorum.at(2).port}`);
     const error = (await stores.open(urls).catch((failure: unknown) => failure)) as Error;
     expect(error).toBeInstanceOf(LockConfigurationError);
-    expect(error.message).toMatch(/^server 3 of 5.*of the quorum: Redis refused a command: WRONGPASS.*Correct the user name and password/);
+    expect((error as LockError).detail).toMatch(
+      /^server 3 of 5.*of the quorum: Redis refused a command: WRONGPASS.*Correct the user name and password/,
+    );
     expect(inspect(error, { depth: 10 })).not.toContain('wrong-password');
     await quorum.at(1).client.acl('SETUSER', 'default', '-hgetall');
     await expect(stores.open(quorum.urls.with(2, `redis://:right@127.0.0.1:${quorum.at(2).port}`))).rejects.toThrow(
-      /^server 2 of 5 \(127\.0\.0\.1:\d+\) of the quorum: .*Redis refused HGETALL in the script 'vote'.*smallest ACL/i,
+      saying(/^server 2 of 5 \(127\.0\.0\.1:\d+\) of the quorum: .*Redis refused HGETALL in the script 'vote'.*smallest ACL/i),
     );
   });
 
   test('does not start where a server may not tell of its restarts', async () => {
     const skipped = jest.spyOn(console, 'warn').mockImplementation(() => undefined);
     await quorum.at(4).client.acl('SETUSER', 'default', '-info');
-    await expect(stores.open(quorum.urls)).rejects.toThrow(/^server 5 of 5.*: Redis refused INFO, .* Grant \+info/);
+    await expect(stores.open(quorum.urls)).rejects.toThrow(saying(/^server 5 of 5.*: Redis refused INFO, .* Grant \+info/));
     skipped.mockRestore();
   });
 
@@ -120,7 +123,7 @@ describe('a quorum of five servers', () => {
     const store = await stores.open();
     const held = await acquired(store, 'held');
     await Promise.all([0, 1, 2].map((place) => quorum.at(place).client.config('SET', 'maxmemory', '1')));
-    await expect(store.acquire(newHold('k'))).rejects.toThrow(/3 of 5 servers gave no answer that counts.*OOM/);
+    await expect(store.acquire(newHold('k'))).rejects.toThrow(saying(/3 of 5 servers gave no answer that counts.*OOM/));
     expect(await store.renew([held])).toEqual([true]);
     expect(await store.release(held)).toBe(true);
     await sleep(300);
@@ -163,7 +166,7 @@ test('a quorum of which no server is there fails calls in bounded time, and name
   const store = new QuorumLockStore(urls);
   const startedAt = performance.now();
   await expect(store.acquire(newHold('k'))).rejects.toThrow(
-    /[23] of 3 servers gave no answer that counts.*server \d of 3: connect ECONNREFUSED.*; server \d of 3: connect ECONNREFUSED/,
+    saying(/[23] of 3 servers gave no answer that counts.*server \d of 3: connect ECONNREFUSED.*; server \d of 3: connect ECONNREFUSED/),
   );
   expect(performance.now() - startedAt).toBeLessThan(4_000);
   await store.close();

@@ -1,10 +1,12 @@
 import 'reflect-metadata';
 import { setTimeout as sleep } from 'node:timers/promises';
+import type { LockError } from '../../lib/core/errors';
 import type { HoldRecord } from '../../lib/core/lock-store';
 import type { QuorumLockStore } from '../../lib/quorum/quorum-lock-store';
 import { acquired, newHold, QuorumStores } from '../support/quorum-stores';
 import { RedisQuorum } from '../support/redis-quorum';
 import { until } from '../support/until';
+import { saying } from '../support/saying';
 
 const LONGEST_MS = 3_000;
 /** How much later a server may count: it tells its age in whole seconds. */
@@ -103,7 +105,7 @@ test('a third one makes locks unavailable for as long as the longest lease, and 
   await until('the reconnection', async () => {
     const message = await store.acquire(newHold('k', 1_000)).then(
       () => 'granted',
-      (error: Error) => error.message,
+      (error: LockError) => error.detail,
     );
     expect(message).not.toBe('granted');
     return /3 of 5 servers gave no answer that counts, .* missing\. (server \d .*: it restarted not long ago, and its votes count in \d+ ms(; |\. )){3}Make/.test(
@@ -140,7 +142,7 @@ test('the first use is not delayed either where a store came before one of the s
   const fresh = new QuorumStores(await RedisQuorum.start(), { longestLease: '10m' });
   fresh.quorum.proxy(4).mode = 'refuse';
   const early = await fresh.open();
-  await expect(early.acquire(newHold('k'))).rejects.toThrow(/it restarted not long ago/);
+  await expect(early.acquire(newHold('k'))).rejects.toThrow(saying(/it restarted not long ago/));
   fresh.quorum.proxy(4).mode = 'pass';
   const startedAt = performance.now();
   await early.release(await grantedAtLast(early, 'k'));

@@ -8,6 +8,7 @@ import { acquired, newHold, QuorumStores } from '../support/quorum-stores';
 import { RedisQuorum } from '../support/redis-quorum';
 import type { TcpProxy } from '../support/tcp-proxy';
 import { until } from '../support/until';
+import { saying } from '../support/saying';
 
 const LOCK = 'lock:lock:{k}';
 /** Far longer than any test: what is free sooner was given back. */
@@ -43,7 +44,7 @@ describe('votes that are no majority', () => {
   test('are withdrawn at once, and stand in the way of nobody for a lease', async () => {
     setMode(stores.quorum.proxies, [2, 3, 4], 'refuse');
     setMode(proxiesOfOther, [2], 'refuse');
-    await expect(store.acquire(newHold('k', TTL_MS))).rejects.toThrow(/3 of 5 servers gave no answer that counts/);
+    await expect(store.acquire(newHold('k', TTL_MS))).rejects.toThrow(saying(/3 of 5 servers gave no answer that counts/));
     // Of the four that it reaches, it needs one of the two that had voted.
     const next = await makeLocks(other).acquire('k', { ttl: TTL_MS, wait: 5_000 });
     await next.release();

@@ -1,4 +1,4 @@
-import { Module } from '@nestjs/common';
+import { Module, type ExceptionFilter, type INestApplication } from '@nestjs/common';
 import { ConfigModule, ConfigService } from '@nestjs/config';
 import { NestFactory } from '@nestjs/core';
 import { Test } from '@nestjs/testing';
@@ -40,6 +40,12 @@ export async function start(): Promise<void> {
   app.useGlobalFilters(new LockExceptionFilter());
   app.enableShutdownHooks();
   await app.listen(3000);
+}
+
+declare const CatchEverythingFilter: new () => ExceptionFilter;
+
+export function filter(app: INestApplication): void {
+  app.useGlobalFilters(new CatchEverythingFilter(), new LockExceptionFilter());
 }
 
 const locks = LockModule.forRoot({

@@ -1,10 +1,11 @@
 import { Cluster } from 'ioredis';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { LockConfigurationError } from '../../lib/core/errors';
+import { LockConfigurationError, type LockError } from '../../lib/core/errors';
 import { RedisLockStore } from '../../lib/redis/redis-lock-store';
 import { makeLocks } from '../support/make-locks';
 import { RedisCluster } from '../support/redis-cluster';
 import { until } from '../support/until';
+import { saying } from '../support/saying';
 
 const KEYS = Array.from({ length: 12 }, (_, at) => `key ${at}`);
 const PLACES = ['~lock:*', '&lock:wake:*'];
@@ -91,12 +92,12 @@ test('the rights of a single server, CLUSTER SLOTS and ASKING are enough on ever
 test.each(CLUSTER_RIGHTS)('without %s the start fails with an error that names it', async (right) => {
   const error = (await connectAs(without(right)).catch((failure: unknown) => failure)) as Error;
   expect(error).toBeInstanceOf(LockConfigurationError);
-  expect(error.message).toMatch(/smallest ACL/);
-  expect(error.message).toContain(`'${right.slice(1)}'`);
+  expect((error as LockError).detail).toMatch(/smallest ACL/);
+  expect((error as LockError).detail).toContain(`'${right.slice(1)}'`);
 });
 
 test('locks that replicas confirm need the right to WAIT besides, and a start without it names it', async () => {
-  await expect(connectAs(ALL, { minReplicas: 1 })).rejects.toThrow(/'wait'.*smallest ACL/);
+  await expect(connectAs(ALL, { minReplicas: 1 })).rejects.toThrow(saying(/'wait'.*smallest ACL/));
   const locks = makeLocks(await connectAs([...ALL, '+wait'], { minReplicas: 1 }));
   await Promise.all(
     KEYS.map((key) =>
@@ -114,7 +115,7 @@ test('a node on which the user was given fewer rights fails the calls of its key
   const shard = await cluster.masterOf(lockOf('key 0'));
   await shard.client.acl('SETUSER', 'locker', '-evalsha', '-eval');
   for (const key of KEYS) {
-    const outcome = await locks.withLock(key, () => 'served').catch((error: Error) => error.message);
+    const outcome = await locks.withLock(key, () => 'served').catch((error: LockError) => error.detail);
     const isThere = (await cluster.masterOf(lockOf(key))) === shard;
     expect(outcome).toMatch(isThere ? new RegExp(`^Lock "${key}": Redis refused a command: NOPERM .*'evalsha'.*smallest ACL`) : /^served$/);
   }

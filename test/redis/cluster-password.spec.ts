@@ -3,7 +3,7 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { inspect } from 'node:util';
-import { LockConfigurationError } from '../../lib/core/errors';
+import { LockConfigurationError, type LockError } from '../../lib/core/errors';
 import { RedisLockStore } from '../../lib/redis/redis-lock-store';
 import { RedisServer } from '../support/redis-server';
 
@@ -20,6 +20,6 @@ test('a wrong password of a Cluster fails at start, naming what to correct and n
   await node.stop();
   rmSync(folder, { recursive: true });
   expect(error).toBeInstanceOf(LockConfigurationError);
-  expect(error.message).toMatch(/WRONGPASS.*Correct the user name and password/);
+  expect((error as LockError).detail).toMatch(/WRONGPASS.*Correct the user name and password/);
   expect(inspect(error, { depth: 10, showHidden: true })).not.toContain('wrong-password');
 });

@@ -309,7 +309,7 @@ describe('a shard that is gone', () => {
       const refusal: unknown = await locks.acquire(its, { ttl, wait }).catch((error: unknown) => error);
       const tookMs = performance.now() - calledAt;
       // Any node of the shard may have been the last that was asked for.
-      expect(refusal).toMatchObject({ code: 'LOCK_STORE', message: expect.stringMatching(refused) });
+      expect(refusal).toMatchObject({ code: 'LOCK_STORE', detail: expect.stringMatching(refused) });
       expect(tookMs).toBeGreaterThan(wait - 50);
       expect(tookMs).toBeLessThan(wait + ttl / 4 + 300);
       await locks.withLock(others, { wait: 0 }, () => undefined);
@@ -335,8 +335,8 @@ describe('a shard that is gone', () => {
     await owner.client.call('CLUSTER', 'ADDSLOTS', slot);
     const down = expect.stringContaining('CLUSTERDOWN Hash slot not served') as string;
     expect(refusals).toMatchObject([
-      { code: 'LOCK_STORE', message: down },
-      { code: 'LOCK_STORE', message: down },
+      { code: 'LOCK_STORE', detail: down },
+      { code: 'LOCK_STORE', detail: down },
     ]);
     expect(await waiting).toBe('served');
   });
@@ -363,7 +363,7 @@ describe('a connection to a node', () => {
     const locks = await openLocks({ natMap, redisOptions: { username: 'locker', password: 'known' } });
     await user('resetpass', '>another');
     proxies.forEach((proxy) => proxy.cut());
-    await expect(locks.acquire('k', { wait: 200 })).rejects.toMatchObject({ message: expect.stringContaining('WRONGPASS') as string });
+    await expect(locks.acquire('k', { wait: 200 })).rejects.toMatchObject({ detail: expect.stringContaining('WRONGPASS') as string });
     await user('>known');
     await sleep(2_500);
     await locks.withLock('k', { wait: 5_000 }, () => undefined);
@@ -374,7 +374,7 @@ describe('a connection to a node', () => {
     const refusal = locks.acquire('other', { wait: 500 });
     await expect(refusal).rejects.toMatchObject({
       code: 'LOCK_STORE',
-      message: expect.stringContaining('the connection was closed') as string,
+      detail: expect.stringContaining('the connection was closed') as string,
     });
     for (const proxy of proxies) {
       proxy.ambush = undefined;

@@ -47,7 +47,7 @@ test('a server that evicts is warned of at start; who loses a lock is told withi
     expect(performance.now() - evictedAt).toBeLessThan(2_000 + SLACK_MS);
     expect(lock.isHeld()).toBe(false);
   });
-  await expect(call).rejects.toMatchObject({ code: 'LOCK_LOST', reason: 'expired', message: expect.stringMatching(/flushed or evicted/) });
+  await expect(call).rejects.toMatchObject({ code: 'LOCK_LOST', reason: 'expired', detail: expect.stringMatching(/flushed or evicted/) });
   await fillUntilGone(FENCE);
   expect(await locks.withLock('k', { wait: 0 }, ({ fence }) => fence)).toBeGreaterThan(before);
 }, 60_000);

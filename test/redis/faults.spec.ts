@@ -3,13 +3,14 @@ import { jest } from '@jest/globals';
 import { Redis } from 'ioredis';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { inspect } from 'node:util';
-import { LockConfigurationError, LockLostError, LockStoreError } from '../../lib/core/errors';
+import { LockConfigurationError, LockLostError, LockStoreError, type LockError } from '../../lib/core/errors';
 import type { LockTrouble } from '../../lib/core/reporter';
 import type { LockService } from '../../lib/lock.service';
 import { RedisLockStore } from '../../lib/redis/redis-lock-store';
 import { makeLocks } from '../support/make-locks';
 import { freePort, RedisServer } from '../support/redis-server';
 import { TcpProxy } from '../support/tcp-proxy';
+import { saying } from '../support/saying';
 
 let server: RedisServer;
 let proxy: TcpProxy;
@@ -44,7 +45,7 @@ test('a script that the server has forgotten is sent whole within the same time 
   await (await locks.acquire('k')).release();
   await server.client.script('FLUSH');
   proxy.latencyMs = 700;
-  await expect(locks.acquire('k', { wait: 0 })).rejects.toThrow('no reply within 1000 ms');
+  await expect(locks.acquire('k', { wait: 0 })).rejects.toThrow(saying(/no reply within 1000 ms/));
 });
 
 describe('a reply that is lost', () => {
@@ -267,7 +268,7 @@ describe('locks that vanish', () => {
       await sleep(400);
     });
     await expect(call).rejects.toMatchObject({ code: 'LOCK_LOST', reason: 'expired' });
-    await expect(call).rejects.toThrow(/the store no longer has it\. It was deleted, flushed or evicted/);
+    await expect(call).rejects.toThrow(saying(/the store no longer has it\. It was deleted, flushed or evicted/));
     expect(toldAfter).toBeLessThan(300);
     expect(troubles.map(({ type }) => type)).toEqual(['lost']);
   });
@@ -307,7 +308,7 @@ describe('a server that refuses', () => {
 
   test('a replica is tried again within the wait, then the error names the cause', async () => {
     await server.client.replicaof('127.0.0.1', '1');
-    await expect(locks.acquire('k', { wait: 0 })).rejects.toThrow(/READONLY/);
+    await expect(locks.acquire('k', { wait: 0 })).rejects.toThrow(saying(/READONLY/));
     const waiting = locks.withLock('k', { wait: 3_000 }, () => 1);
     await sleep(200);
     await server.client.replicaof('NO', 'ONE');
@@ -316,7 +317,7 @@ describe('a server that refuses', () => {
 
   test('a foreign key under the prefix is a clear error', async () => {
     await server.client.set(lockOf('k'), 'mine');
-    await expect(locks.acquire('k')).rejects.toThrow(/WRONGTYPE.*Choose another prefix/);
+    await expect(locks.acquire('k')).rejects.toThrow(saying(/WRONGTYPE.*Choose another prefix/));
     await expect(locks.acquire('k')).rejects.toBeInstanceOf(LockConfigurationError);
   });
 
@@ -360,10 +361,10 @@ describe('a server that refuses', () => {
     const failure = openStore(`redis://:wrong-password@127.0.0.1:${server.port}`).catch((error: Error) => error);
     const error = (await failure) as Error;
     expect(error).toBeInstanceOf(LockConfigurationError);
-    expect(error.message).toMatch(/WRONGPASS.*Correct the user name and password/);
-    expect(error.message).not.toContain('wrong-password');
+    expect((error as LockError).detail).toMatch(/WRONGPASS.*Correct the user name and password/);
+    expect((error as LockError).detail).not.toContain('wrong-password');
     expect(inspect(error, { depth: 10 })).not.toContain('wrong-password');
-    await expect(openStore(server.url)).rejects.toThrow(/NOAUTH.*Correct the user name and password/);
+    await expect(openStore(server.url)).rejects.toThrow(saying(/NOAUTH.*Correct the user name and password/));
   });
 
   test('a password that was wrong for a moment does not outlast it', async () => {
@@ -393,7 +394,7 @@ describe('a server that refuses', () => {
 
   test('a database that cannot be selected is refused, and the locks are not put into another one', async () => {
     await expect(openStore(`${server.url}/99`)).rejects.toThrow(
-      /refused to set the connection up: ERR DB index is out of range\. Correct the database/,
+      saying(/refused to set the connection up: ERR DB index is out of range\. Correct the database/),
     );
     expect(await server.client.keys('lock:lock:*')).toEqual([]);
     const own = await openStore(`${server.url}/3`);
@@ -413,7 +414,7 @@ describe('a server that refuses', () => {
       .acquire('k', { wait: 0 })
       .catch((failure: unknown) => failure)) as LockStoreError;
     expect(error).toMatchObject({ code: 'LOCK_STORE', key: 'k', status: 503 });
-    expect(error.message).toMatch(/^Lock "k": Redis did not answer: connect ECONNREFUSED .*Make sure that it runs and can be reached/);
+    expect(error.detail).toMatch(/^Lock "k": Redis did not answer: connect ECONNREFUSED .*Make sure that it runs and can be reached/);
     await away.close();
   });
 
@@ -456,7 +457,7 @@ describe('access control', () => {
     const failure = connectAs(...PLACES, ...RIGHTS.filter((other) => other !== right)).catch((error: Error) => error);
     const error = (await failure) as Error;
     expect(error).toBeInstanceOf(LockConfigurationError);
-    expect(error.message).toMatch(new RegExp(`'?${right.slice(1)}\\b.*smallest ACL`, 'i'));
+    expect((error as LockError).detail).toMatch(new RegExp(`'?${right.slice(1)}\\b.*smallest ACL`, 'i'));
     for (const name of await server.client.keys('lock:lock:*')) {
       expect(await server.client.pttl(name)).toBeGreaterThan(0);
     }
@@ -467,7 +468,7 @@ describe('access control', () => {
     await server.replicasOnline(1);
     await (await connectAs(...PLACES, ...RIGHTS)).close();
     const connect = (): Promise<RedisLockStore> => openStore(`redis://locker:secret@127.0.0.1:${server.port}`, { minReplicas: 1 });
-    await expect(connect()).rejects.toThrow(/'wait'.*smallest ACL/i);
+    await expect(connect()).rejects.toThrow(saying(/'wait'.*smallest ACL/i));
     await expect(connect()).rejects.toBeInstanceOf(LockConfigurationError);
     expect(await server.client.keys('lock:lock:*')).toEqual([]);
     await server.client.acl('SETUSER', 'locker', '+wait');
@@ -529,7 +530,7 @@ describe('access control', () => {
   });
 
   test('a key outside of the rights is named as a key', async () => {
-    await expect(connectAs('~other:*', '&lock:wake:*', ...RIGHTS)).rejects.toThrow(/one of the keys.*Grant the keys ~<prefix>:\*/);
+    await expect(connectAs('~other:*', '&lock:wake:*', ...RIGHTS)).rejects.toThrow(saying(/one of the keys.*Grant the keys ~<prefix>:\*/));
   });
 
   test('a channel outside of the rights is a warning, locks work, and waiters look for their turn themselves', async () => {

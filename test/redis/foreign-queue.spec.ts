@@ -1,7 +1,7 @@
 import 'reflect-metadata';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { outsideLocks } from '../../lib/core/context';
-import { LockConfigurationError } from '../../lib/core/errors';
+import { LockConfigurationError, type LockError } from '../../lib/core/errors';
 import type { LockTrouble } from '../../lib/core/reporter';
 import type { LockService } from '../../lib/lock.service';
 import { RedisLockStore } from '../../lib/redis/redis-lock-store';
@@ -57,7 +57,7 @@ test('whoever waits behind in the process is told what to do, and the lock is fr
   });
   const error = (await behind) as Error;
   expect(error).toBeInstanceOf(LockConfigurationError);
-  expect(error.message).toMatch(/^Lock "k": Redis refused .*WRONGTYPE.*Choose another prefix/);
+  expect((error as LockError).detail).toMatch(/^Lock "k": Redis refused .*WRONGTYPE.*Choose another prefix/);
   await sleep(50);
   expect(await server.client.exists(LOCK)).toBe(0);
   await server.client.del(QUEUE);

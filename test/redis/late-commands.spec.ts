@@ -86,7 +86,7 @@ test('fences that no number can count any more are refused, and nothing is chang
     await server.client.set(counter, wrong);
     await expect(near.acquire('k')).rejects.toMatchObject({
       code: 'LOCK_CONFIGURATION',
-      message: expect.stringMatching(/would be above 9007199254740991.*delete the keys <prefix>:fence:\*/) as string,
+      detail: expect.stringMatching(/would be above 9007199254740991.*delete the keys <prefix>:fence:\*/) as string,
     });
     expect(await server.client.get(counter)).toBe(wrong);
     expect(await server.client.exists('lock:lock:{k}')).toBe(0);

@@ -1,6 +1,6 @@
 import 'reflect-metadata';
 import { randomUUID } from 'node:crypto';
-import { LockKeyError } from '../../lib/core/errors';
+import { LockKeyError, type LockError } from '../../lib/core/errors';
 import type { HoldRecord } from '../../lib/core/lock-store';
 import type { LockService } from '../../lib/lock.service';
 import { RedisLockStore } from '../../lib/redis/redis-lock-store';
@@ -141,8 +141,8 @@ test.each([
       .then(call)
       .catch((failure: unknown) => failure);
     expect(error).toBeInstanceOf(LockKeyError);
-    expect((error as Error).message).toMatch(message);
-    expect((error as Error).message.length).toBeLessThan(300);
+    expect((error as LockError).detail).toMatch(message);
+    expect((error as LockError).detail.length).toBeLessThan(300);
   }
   expect((await server.commandCounts()).get('evalsha') ?? 0).toBe(before);
 });

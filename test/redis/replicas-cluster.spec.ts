@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Cluster } from 'ioredis';
-import { LockStoreError } from '../../lib/core/errors';
+import { LockStoreError, type LockError } from '../../lib/core/errors';
 import type { LockTrouble } from '../../lib/core/reporter';
 import type { LockService } from '../../lib/lock.service';
 import { RedisLockStore } from '../../lib/redis/redis-lock-store';
@@ -57,7 +57,7 @@ test('a shard whose replica is stopped grants nothing and loses what it has, and
   await sleep(1_800);
   replica?.resume();
   expect(error).toBeInstanceOf(LockStoreError);
-  expect((error as Error).message).toMatch(/: 0 of 1 replicas confirmed the grant within 500 ms\./);
+  expect((error as LockError).detail).toMatch(/: 0 of 1 replicas confirmed the grant within 500 ms\./);
   expect([lock.isHeld(), kept.isHeld()]).toEqual([false, true]);
   await Promise.all([lock.release(), kept.release()]);
 });

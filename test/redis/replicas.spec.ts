@@ -103,7 +103,7 @@ describe('a grant', () => {
     const error = await call;
     expect(error).toBeInstanceOf(LockStoreError);
     expect(error).toMatchObject({ key: 'k', unknown: false });
-    expect(error.message).toBe(
+    expect(error.detail).toBe(
       'Lock "k": 0 of 1 replicas confirmed the grant within 500 ms. ' +
         'Make sure that enough replicas are connected and keep up, or lower minReplicas of RedisLockStore.',
     );
@@ -133,7 +133,7 @@ describe('a grant', () => {
     await sleep(150);
     expect(await storedLocks()).toEqual([lockOf('k')]);
     proxy.mode = 'pass';
-    expect((await call).message).toMatch(/^Lock "k": 0 of 1 replicas/);
+    expect((await call).detail).toMatch(/^Lock "k": 0 of 1 replicas/);
     expect(await storedLocks()).toEqual([]);
   });
 
@@ -179,7 +179,7 @@ describe('a grant', () => {
     expect(await storedLocks()).toHaveLength(2);
     breakLink();
     await other.release();
-    expect((await call).message).toMatch(/^Lock "b": 0 of 1 replicas/);
+    expect((await call).detail).toMatch(/^Lock "b": 0 of 1 replicas/);
     await sleep(100);
     expect(await storedLocks()).toEqual([]);
   });
@@ -200,7 +200,7 @@ describe('a grant', () => {
     });
     breakLink();
     const error = await failureOf(guests.acquire('k', { ticket: lock.ticket, wait: 0 }));
-    expect(error.message).toMatch(/^Lock "k": 0 of 1 replicas/);
+    expect(error.detail).toMatch(/^Lock "k": 0 of 1 replicas/);
     expect(await locks.inspect('k')).toMatchObject({ holds: 1 });
     expect(lock.isHeld()).toBe(true);
     await lock.release();
@@ -217,7 +217,7 @@ describe('passing a lock on within a process', () => {
       return 'result';
     });
     expect(result).toBe('result');
-    expect((await next)?.message).toMatch(/^Lock "k": 0 of 1 replicas/);
+    expect((await next)?.detail).toMatch(/^Lock "k": 0 of 1 replicas/);
     expect(await storedLocks()).toEqual([]);
     expect(troubles.map(({ type }) => type)).toEqual(['storeUnavailable']);
     mendLink();
@@ -251,7 +251,7 @@ describe('a renewal', () => {
     });
     await expect(call).rejects.toMatchObject({ code: 'LOCK_LOST', reason: 'expired' });
     const [first] = troubles;
-    expect(first?.type === 'storeUnavailable' && first.error.message).toMatch(
+    expect(first?.type === 'storeUnavailable' && first.error.detail).toMatch(
       /^Lock "k": 0 of 1 replicas confirmed the renewal within 250 ms\. Make sure/,
     );
     expect(await storedLocks()).toEqual([]);
@@ -313,7 +313,7 @@ describe('many at once', () => {
     replica.pause();
     const failing = Promise.all(KEYS.map((key) => failureOf(locks.acquire(key, { wait: 0 }))));
     expect(await timeOf(failing)).toBeLessThan(3_000);
-    (await failing).forEach((error, index) => expect(error.message).toMatch(new RegExp(`^Lock "key ${index}": 0 of 1 replicas`)));
+    (await failing).forEach((error, index) => expect(error.detail).toMatch(new RegExp(`^Lock "key ${index}": 0 of 1 replicas`)));
     expect(await storedLocks()).toEqual([]);
   });
 

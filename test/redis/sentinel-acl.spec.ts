@@ -1,5 +1,5 @@
 import { Redis } from 'ioredis';
-import { LockConfigurationError } from '../../lib/core/errors';
+import { LockConfigurationError, type LockError } from '../../lib/core/errors';
 import { RedisLockStore } from '../../lib/redis/redis-lock-store';
 import { makeLocks } from '../support/make-locks';
 import { SentinelGroup } from '../support/redis-sentinel';
@@ -62,7 +62,7 @@ async function connectAs(sentinelRights: readonly string[]): Promise<RedisLockSt
 test.each(SENTINEL_RIGHTS.slice(0, 2))('without %s on the sentinels the start fails with an error that names it', async (right) => {
   const error = (await connectAs(SENTINEL_RIGHTS.filter((other) => other !== right)).catch((failure: unknown) => failure)) as Error;
   expect(error).toBeInstanceOf(LockConfigurationError);
-  expect(error.message).toContain(`NOPERM this user has no permissions to run the '${right.slice(1)}' command`);
+  expect((error as LockError).detail).toContain(`NOPERM this user has no permissions to run the '${right.slice(1)}' command`);
 });
 
 test('the smallest ACL of servers and sentinels is enough, also to leave a deposed master at once', async () => {

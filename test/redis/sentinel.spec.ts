@@ -227,7 +227,7 @@ describe('a server that refuses', () => {
 
   async function expectRefusal(words: string, wait = 500): Promise<void> {
     const refusal = locks.acquire('k', { wait });
-    await expect(refusal).rejects.toMatchObject({ code: 'LOCK_STORE', message: expect.stringContaining(words) as string });
+    await expect(refusal).rejects.toMatchObject({ code: 'LOCK_STORE', detail: expect.stringContaining(words) as string });
   }
 
   test('because it is a replica now is tried again, and named where that was in vain', async () => {

@@ -3,6 +3,7 @@ import type { LockOptions } from '../../lib/core/call';
 import type { LockService } from '../../lib/lock.service';
 import { MemoryLockStore } from '../../lib/memory/memory-lock-store';
 import { makeLocks } from '../support/make-locks';
+import { saying } from '../support/saying';
 
 let locks: LockService;
 let store: MemoryLockStore;
@@ -24,7 +25,7 @@ test('a key has at most 1024 bytes, whoever asks for it', async () => {
     () => locks.forceRelease(`${longest}x`, { fence: 1 }),
   ]) {
     await expect(call()).rejects.toBeInstanceOf(LockKeyError);
-    await expect(call()).rejects.toThrow(/1025 bytes; at most 1024 are allowed/);
+    await expect(call()).rejects.toThrow(saying(/1025 bytes; at most 1024 are allowed/));
   }
 });
 
@@ -49,7 +50,7 @@ test('a lock has at most 1000 holds: a ticket that is passed on to more is refus
   const startedAt = performance.now();
   const call = locks.acquire('k', { ticket: held.ticket, wait: 5_000 });
   await expect(call).rejects.toBeInstanceOf(LockConfigurationError);
-  await expect(call).rejects.toThrow(/^Lock "k": 1000 holds are in it already, as many as a lock may have\. Let fewer calls enter/);
+  await expect(call).rejects.toThrow(saying(/^Lock "k": 1000 holds are in it already, as many as a lock may have\. Let fewer calls enter/));
   expect(performance.now() - startedAt).toBeLessThan(1_000);
   expect(await locks.inspect('k')).toMatchObject({ holds: 1_000, fence: held.fence });
   await guests.pop()?.release();

@@ -67,7 +67,7 @@ async function fails(call: Promise<unknown>): Promise<void> {
   errors.push(error);
   show(error);
   show(error.cause);
-  seen.push(error.message, error.stack ?? '', String(error));
+  seen.push(error.message, error.detail, error.stack ?? '', String(error));
 }
 
 function expectNoSecrets(): void {

@@ -4,13 +4,14 @@ import { subscribe, unsubscribe } from 'node:diagnostics_channel';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { currentLock, assertLocked } from '../../lib/current-lock';
 import { outsideLocks } from '../../lib/core/context';
-import { LockConfigurationError, LockLostError, LockNotAcquiredError, LockStoreError } from '../../lib/core/errors';
+import { LockConfigurationError, LockLostError, LockNotAcquiredError, LockStoreError, type LockError } from '../../lib/core/errors';
 import type { Lock } from '../../lib/core/lock';
 import { LOCK_CHANNEL } from '../../lib/core/lock-event';
 import type { ForcedListener, HoldRecord, LockStore } from '../../lib/core/lock-store';
 import type { LockService } from '../../lib/lock.service';
 import { makeLocks } from '../support/make-locks';
 import type { StorePlace } from '../support/stores';
+import { saying } from '../support/saying';
 
 /** Counts how many run at once, and the most that ever did. */
 class Section {
@@ -144,7 +145,7 @@ export function lockingSuite(place: () => StorePlace): void {
     const failures = results.flatMap((result) => (result.status === 'rejected' ? [result.reason as LockNotAcquiredError] : []));
     expect(failures).toHaveLength(1);
     expect(failures[0]).toMatchObject({ reason: 'cycle' });
-    expect(failures[0]?.message).toContain(' → ');
+    expect(failures[0]?.detail).toContain(' → ');
   });
 
   test('siblings that take two locks anew in opposite order are told of the cycle at once', async () => {
@@ -165,7 +166,7 @@ export function lockingSuite(place: () => StorePlace): void {
       outsideLocks(() => failureOf(locks.withLock(key, { wait: 60 }, () => 1))),
     );
     expect(error).toBeInstanceOf(LockNotAcquiredError);
-    expect(error.message).toMatch(
+    expect((error as LockError).detail).toMatch(
       new RegExp(`^Lock "${key}" was not acquired within 60 ms: it is held by .*Balance\\.credit since \\d+ ms\\. Raise wait`),
     );
     expect((error as LockNotAcquiredError).waitedMs).toBeGreaterThanOrEqual(55);
@@ -217,7 +218,7 @@ export function lockingSuite(place: () => StorePlace): void {
     const slow = makeLocks({ ...bound(store), acquire: async (hold) => store.acquire(hold).then((reply) => sleep(150, reply)) });
     const error = await failureOf(slow.acquire(key, { ttl: 100, wait: 0 }));
     expect(error).toMatchObject({ code: 'LOCK_STORE' });
-    expect(error.message).toMatch(/came after its own lease of 100 ms was over\. Raise ttl/);
+    expect((error as LockError).detail).toMatch(/came after its own lease of 100 ms was over\. Raise ttl/);
     expect(await locks.withLock(key, { wait: 0 }, () => 1)).toBe(1);
   });
 
@@ -227,7 +228,7 @@ export function lockingSuite(place: () => StorePlace): void {
     const first = few.withLock(key, () => 1);
     const error = await failureOf(few.withLock(key, () => 2));
     expect(error).toMatchObject({ code: 'LOCK_NOT_ACQUIRED', reason: 'tooManyWaiters' });
-    expect(error.message).toMatch(/raise maxWaiters/);
+    expect((error as LockError).detail).toMatch(/raise maxWaiters/);
     await held.release();
     expect(await first).toBe(1);
   });
@@ -241,7 +242,7 @@ export function lockingSuite(place: () => StorePlace): void {
     await sleep(400);
     const error = await failureOf(few.withLock(`${key} c`, () => 3));
     expect(error).toMatchObject({ code: 'LOCK_NOT_ACQUIRED', reason: 'tooManyWaiters' });
-    expect(error.message).toMatch(/raise maxWaiters/);
+    expect((error as LockError).detail).toMatch(/raise maxWaiters/);
     await expect(few.withLock(`${key} c`, { wait: 0 }, () => 3)).rejects.toMatchObject({ reason: 'busy' });
     await Promise.all(held.map((lock) => lock.release()));
     expect(await Promise.all([first, second])).toEqual([1, 2]);
@@ -377,7 +378,7 @@ export function lockingSuite(place: () => StorePlace): void {
     const lock = await locks.acquire(key);
     expect(currentLock()).toBeUndefined();
     const error = await failureOf(locks.withLock(key, { wait: 30 }, () => 1));
-    expect(error.message).toMatch(/handle from acquire\(\).*lock\.run/);
+    expect((error as LockError).detail).toMatch(/handle from acquire\(\).*lock\.run/);
     expect(await lock.run(() => locks.withLock(key, { wait: 0 }, (inner) => inner.fence))).toBe(lock.fence);
     await lock.release();
     expect(await locks.inspect(key)).toBeNull();
@@ -388,7 +389,7 @@ export function lockingSuite(place: () => StorePlace): void {
       await using handle = await locks.acquire(key);
       expect(handle.isHeld()).toBe(true);
       const error = await failureOf(locks.withLock(key, { wait: 30 }, () => 1));
-      expect(error.message).toMatch(/handle from acquire\(\).*lock\.run/);
+      expect((error as LockError).detail).toMatch(/handle from acquire\(\).*lock\.run/);
     });
   });
 
@@ -414,7 +415,7 @@ export function lockingSuite(place: () => StorePlace): void {
     const others = Promise.all([service.withLock(key, () => section.run(300)), service.withLock(key, () => section.run(10))]);
     await sleep(150);
     expect(lock.isHeld()).toBe(false);
-    expect(() => lock.assertHeld()).toThrow(/released before/);
+    expect(() => lock.assertHeld()).toThrow(saying(/released before/));
     expect(lock.signal.aborted).toBe(false);
     await others;
     expect(section.most).toBe(1);
@@ -426,7 +427,7 @@ export function lockingSuite(place: () => StorePlace): void {
     await lock.release();
     expect(lock.isHeld()).toBe(false);
     expect(() => lock.run(() => 1)).toThrow(LockLostError);
-    expect(() => lock.run(() => 1)).toThrow(new RegExp(`"${key}" was released before\\. Acquire it again`));
+    expect(() => lock.run(() => 1)).toThrow(saying(new RegExp(`"${key}" was released before\\. Acquire it again`)));
   });
 
   test('a lock released early inside its body lets the result pass, and nested calls hear of it', async () => {
@@ -456,7 +457,7 @@ export function lockingSuite(place: () => StorePlace): void {
       expect(lock.fenceOf(b)).toBeGreaterThan(0);
       expect(lock.fenceOf(a)).not.toBe(lock.fenceOf(b));
       expect(() => lock.fence).toThrow(LockConfigurationError);
-      expect(() => lock.fenceOf('other')).toThrow(/is not part of this lock/);
+      expect(() => lock.fenceOf('other')).toThrow(saying(/is not part of this lock/));
       expect(assertLocked(a).fenceOf(a)).toBe(lock.fenceOf(a));
       expect(await locks.withLock(b, { wait: 0 }, (inner) => inner.fence)).toBe(lock.fenceOf(b));
     });
@@ -522,16 +523,16 @@ export function lockingSuite(place: () => StorePlace): void {
     const ticket = await locks.withLock(key, (lock) => lock.ticket);
     const error = await failureOf(locks.withLock(key, { ticket }, () => 1));
     expect(error).toMatchObject({ code: 'LOCK_LOST', key });
-    expect(error.message).toMatch(/the lock of this ticket has ended\. A ticket enters a running lock only/);
+    expect((error as LockError).detail).toMatch(/the lock of this ticket has ended\. A ticket enters a running lock only/);
     await locks.withLock(key, () => expect(locks.withLock(key, { ticket }, () => 1)).rejects.toBeInstanceOf(LockLostError));
     expect(await locks.inspect(key)).toBeNull();
   });
 
   test('a ticket that is none, or of another key, is refused with a clear error', async () => {
-    await expect(locks.withLock(key, { ticket: 'nonsense' }, () => 1)).rejects.toThrow(/the ticket is malformed/);
-    await expect(locks.withLock(key, { ticket: Buffer.from('[[1]]').toString('base64url') }, () => 1)).rejects.toThrow(/malformed/);
+    await expect(locks.withLock(key, { ticket: 'nonsense' }, () => 1)).rejects.toThrow(saying(/the ticket is malformed/));
+    await expect(locks.withLock(key, { ticket: Buffer.from('[[1]]').toString('base64url') }, () => 1)).rejects.toThrow(saying(/malformed/));
     const ticket = await locks.withLock('another key', (lock) => lock.ticket);
-    await expect(locks.withLock(key, { ticket }, () => 1)).rejects.toThrow(/the ticket is for "another key"/);
+    await expect(locks.withLock(key, { ticket }, () => 1)).rejects.toThrow(saying(/the ticket is for "another key"/));
   });
 
   test('a ticket works within its own process too, where its holder waits for it', async () => {
@@ -706,7 +707,7 @@ export function lockingSuite(place: () => StorePlace): void {
   });
 
   test('assertLocked guards code that needs a lock', async () => {
-    expect(() => assertLocked(key)).toThrow(/is not held by the code that runs here\. Call it from/);
+    expect(() => assertLocked(key)).toThrow(saying(/is not held by the code that runs here\. Call it from/));
     await locks.withLock(key, (lock) => expect(assertLocked(key)).toBe(lock));
   });
 

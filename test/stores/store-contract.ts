@@ -3,6 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { LockConfigurationError } from '../../lib/core/errors';
 import type { HoldRecord, LockStore } from '../../lib/core/lock-store';
 import type { StorePlace } from '../support/stores';
+import { saying } from '../support/saying';
 
 function hold(key: string, changes: Partial<HoldRecord> = {}): HoldRecord {
   return { key, owner: randomUUID(), id: randomUUID(), fence: 0, ttlMs: 5_000, by: 'tester', ...changes };
@@ -171,7 +172,7 @@ export function storeContract(place: () => StorePlace): void {
     }
     const late = { ...first, id: randomUUID() };
     await expect(store.join(late)).rejects.toBeInstanceOf(LockConfigurationError);
-    await expect(store.join(late)).rejects.toThrow(`Lock "${key}": 1000 holds are in it already`);
+    await expect(store.join(late)).rejects.toThrow(saying(`Lock "${key}": 1000 holds are in it already`));
     expect((await store.inspect(key))?.holds).toBe(1_000);
     // A command that is sent twice answers as it did first; a stranger is told nothing of how many there are.
     expect(await store.join(others[0] as HoldRecord)).toBe(true);

@@ -3,6 +3,7 @@ import { mkdtempSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
+import type { LockError } from '../../lib/core/errors.js';
 import type { LockStore } from '../../lib/core/lock-store.js';
 import { RedisServer } from '../support/redis-server.js';
 import { CLAIM_MS, type Evidence } from './checks/check.js';
@@ -118,7 +119,7 @@ async function refusalOf(key: string, store: LockStore, healedAt: number): Promi
   const hold = { key, owner: randomUUID(), id: randomUUID(), fence: 0, ttlMs: LEASE_MS, by: 'probe' };
   const place = { name: 'probe' };
   for (;;) {
-    const reply = await store.acquire(hold, place).catch((error: Error) => error);
+    const reply = await store.acquire(hold, place).catch((error: LockError) => error);
     if (!(reply instanceof Error) && reply.fence !== undefined) {
       hold.fence = reply.fence;
       await store.release(hold);
@@ -126,7 +127,7 @@ async function refusalOf(key: string, store: LockStore, healedAt: number): Promi
     }
     if (now() > until) {
       await store.turns?.leave(key, place.name);
-      const why = reply instanceof Error ? reply.message : `${reply.holder.by} has it`;
+      const why = reply instanceof Error ? reply.detail : `${reply.holder.by} has it`;
       return [`"${key}" could not be had ${Math.round(now() - healedAt)} ms after the last fault: ${why}`];
     }
     await sleep(50);

@@ -73,7 +73,7 @@ export class LockedCall {
     } catch (thrown) {
       error = thrown as LockError;
     }
-    this.#world.note(() => `${process.id}: ${this.by} ends: ${error?.message ?? 'returned'}`);
+    this.#world.note(() => `${process.id}: ${this.by} ends: ${error?.detail ?? 'returned'}`);
     this.#checkEnd(error);
     if ((error as LockLostError | undefined)?.bodyRuns) {
       // The caller waits no longer; what the body is inside of stays locked until it ends, and is then released.
@@ -222,10 +222,10 @@ export class LockedCall {
         }
         return;
       default:
-        this.#fail(`ended with ${error.name}: ${error.message}`);
+        this.#fail(`ended with ${error.name}: ${error.detail}`);
     }
     if (entered) {
-      this.#fail(`ran, and then ended with ${error.name}: ${error.message}`);
+      this.#fail(`ran, and then ended with ${error.name}: ${error.detail}`);
     }
   }
 
@@ -273,7 +273,7 @@ function isDoubted(lock: Lock): boolean {
     lock.assertHeld();
     return false;
   } catch (error) {
-    return (error as Error).message.includes('cannot be trusted at this moment');
+    return (error as LockError).detail.includes('cannot be trusted at this moment');
   }
 }
 

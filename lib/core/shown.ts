@@ -1,0 +1,17 @@
+/** A value for a message: never the source of a function, and nothing long. */
+export function shown(value: unknown): string {
+  switch (typeof value) {
+    case 'string':
+      return value.length > 100 ? `a string of ${value.length} characters` : `'${value}'`;
+    case 'function':
+      return `${isClass(value) ? 'the class' : 'the function'} ${value.name === '' ? 'without a name' : value.name}`;
+    case 'object':
+      return value === null ? 'null' : Array.isArray(value) ? 'an array' : `an object of class ${value.constructor?.name ?? 'null'}`;
+    default:
+      return String(value);
+  }
+}
+
+function isClass(value: Function): boolean {
+  return /^class\b/.test(Function.prototype.toString.call(value));
+}

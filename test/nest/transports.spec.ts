@@ -1,0 +1,428 @@
+import 'reflect-metadata';
+import { jest } from '@jest/globals';
+import { ApolloDriver, type ApolloDriverConfig } from '@nestjs/apollo';
+import {
+  Catch,
+  Controller,
+  Get,
+  HttpException,
+  Inject,
+  Injectable,
+  Logger,
+  Param,
+  Sse,
+  UseFilters,
+  type ArgumentsHost,
+  type DynamicModule,
+  type ExceptionFilter,
+  type INestApplication,
+  type MessageEvent,
+  type Type,
+} from '@nestjs/common';
+import { APP_FILTER } from '@nestjs/core';
+import { Args, Field, GraphQLModule, ObjectType, Query, ResolveField, Resolver } from '@nestjs/graphql';
+import { MercuriusDriver, type MercuriusDriverConfig } from '@nestjs/mercurius';
+import { ClientProxyFactory, MessagePattern, Transport } from '@nestjs/microservices';
+import { ExpressAdapter } from '@nestjs/platform-express';
+import { FastifyAdapter, type NestFastifyApplication } from '@nestjs/platform-fastify';
+import { WsAdapter } from '@nestjs/platform-ws';
+import { Test } from '@nestjs/testing';
+import { SubscribeMessage, WebSocketGateway } from '@nestjs/websockets';
+import {
+  assertLocked,
+  DistributedLock,
+  LockError,
+  LockExceptionFilter,
+  LockModule,
+  LockService,
+  MemoryLockStore,
+  RedisLockStore,
+  type LockErrorCode,
+} from 'nestjs-distributed-lock';
+import { once, type EventEmitter } from 'node:events';
+import { createRequire } from 'node:module';
+import type { AddressInfo } from 'node:net';
+import { hostname } from 'node:os';
+import { inspect } from 'node:util';
+import { firstValueFrom, Observable } from 'rxjs';
+import request from 'supertest';
+
+interface Socket extends EventEmitter {
+  send(text: string): void;
+  terminate(): void;
+}
+const { WebSocket } = createRequire(import.meta.url)('ws') as { WebSocket: new (url: string) => Socket };
+
+const KINDS = ['busy', 'away', 'lost', 'key', 'unlocked'] as const;
+type Kind = (typeof KINDS)[number];
+
+const CODES: Readonly<Record<Kind, LockErrorCode>> = {
+  busy: 'LOCK_NOT_ACQUIRED',
+  away: 'LOCK_STORE',
+  lost: 'LOCK_LOST',
+  key: 'LOCK_KEY',
+  unlocked: 'LOCK_CONFIGURATION',
+};
+const STATUSES: Readonly<Record<Kind, number>> = { busy: 423, away: 503, lost: 500, key: 500, unlocked: 500 };
+
+/** What only developers may read: the key, where it is held and by what, and what the driver says. */
+const SECRETS = ['secret-key', hostname(), 'pid ', 'Vault.', 'ECONNREFUSED', '127.0.0.1'];
+
+function secretsIn(text: string): string[] {
+  return SECRETS.filter((secret) => text.includes(secret));
+}
+
+@Injectable()
+class Vault {
+  constructor(@Inject(LockService) private readonly locks: LockService) {}
+
+  async fail(kind: Kind): Promise<string> {
+    switch (kind) {
+      case 'busy':
+        return this.busy('1');
+      case 'away':
+        return this.away('1');
+      case 'lost':
+        return this.lost('2');
+      case 'key':
+        return this.busy('');
+      case 'unlocked':
+        return String(assertLocked('secret-key').fence);
+    }
+  }
+
+  @DistributedLock({ key: 'secret-key:<id>', wait: 0 })
+  async busy(id: string): Promise<string> {
+    return id;
+  }
+
+  @DistributedLock({ key: 'secret-key:<id>', wait: 0, store: 'away' })
+  async away(id: string): Promise<string> {
+    return id;
+  }
+
+  @DistributedLock('secret-key:<id>')
+  async lost(id: string): Promise<string> {
+    await this.locks.forceRelease(`secret-key:${id}`, { fence: assertLocked(`secret-key:${id}`).fence });
+    return id;
+  }
+
+  @DistributedLock({ key: 'secret-key:<id>', wait: 0 })
+  watch(id: string): Observable<MessageEvent> {
+    return new Observable((subscriber) => {
+      subscriber.next({ data: id });
+      setTimeout(() => void this.locks.forceRelease(`secret-key:${id}`, { fence: assertLocked(`secret-key:${id}`).fence }), 20);
+    });
+  }
+}
+
+@Controller()
+class Requests {
+  constructor(@Inject(Vault) private readonly vault: Vault) {}
+  @Get('fail/:kind')
+  fail(@Param('kind') kind: Kind): Promise<string> {
+    return this.vault.fail(kind);
+  }
+  @Sse('watch')
+  watch(): Observable<MessageEvent> {
+    return this.vault.watch('3');
+  }
+  @MessagePattern('fail')
+  message(kind: Kind): Promise<string> {
+    return this.vault.fail(kind);
+  }
+}
+
+@Controller()
+@UseFilters(LockExceptionFilter)
+class FilteredRequests extends Requests {}
+
+@WebSocketGateway({ path: '/' })
+class Gateway {
+  constructor(@Inject(Vault) private readonly vault: Vault) {}
+  @SubscribeMessage('fail')
+  message(_client: unknown, kind: Kind): Promise<string> {
+    return this.vault.fail(kind);
+  }
+}
+
+@WebSocketGateway({ path: '/' })
+@UseFilters(LockExceptionFilter)
+class FilteredGateway extends Gateway {}
+
+@ObjectType()
+class Account {
+  @Field(() => String)
+  id!: string;
+}
+
+@Resolver(() => Account)
+class Accounts {
+  constructor(@Inject(Vault) private readonly vault: Vault) {}
+  @Query(() => String, { nullable: true })
+  fail(@Args('kind', { type: () => String }) kind: Kind): Promise<string> {
+    return this.vault.fail(kind);
+  }
+  @Query(() => Account)
+  account(): Account {
+    return { id: '1' };
+  }
+  /** Nest runs no filter here. */
+  @ResolveField(() => String, { nullable: true })
+  balance(): Promise<string> {
+    return this.vault.busy('1');
+  }
+}
+
+const logged: string[] = [];
+const log = (...args: unknown[]): void => args.forEach((one) => void logged.push(inspect(one)));
+const LOGGER = { log, error: log, warn: log, debug: log, verbose: log, fatal: log };
+const applications: INestApplication[] = [];
+const nodeEnv = process.env['NODE_ENV'];
+
+beforeEach(() => {
+  logged.length = 0;
+  Logger.overrideLogger(LOGGER);
+});
+afterEach(async () => {
+  process.env['NODE_ENV'] = nodeEnv;
+  await Promise.all(applications.splice(0).map((application) => application.close()));
+  Logger.overrideLogger(true);
+  jest.restoreAllMocks();
+});
+
+interface Parts {
+  readonly filtered?: boolean;
+  readonly graphql?: DynamicModule;
+  readonly more?: readonly Type[];
+  readonly providers?: readonly { provide: string; useClass: Type }[];
+}
+
+/** An application whose lock is busy, on a real server. */
+async function start(
+  adapter: ExpressAdapter | FastifyAdapter,
+  { filtered = false, graphql, more = [], providers = [] }: Parts = {},
+  configure: (application: INestApplication) => unknown = () => undefined,
+): Promise<INestApplication> {
+  const stores = { default: new MemoryLockStore(), away: new RedisLockStore('redis://127.0.0.1:1') };
+  const module = await Test.createTestingModule({
+    imports: [LockModule.forRoot({ stores }), ...(graphql ? [graphql] : [])],
+    controllers: [filtered ? FilteredRequests : Requests],
+    providers: [Vault, ...(graphql ? [Accounts] : []), ...more, ...providers],
+  }).compile();
+  const application = module.createNestApplication(adapter, { logger: LOGGER });
+  applications.push(application);
+  if (filtered) {
+    application.useGlobalFilters(new LockExceptionFilter());
+  }
+  await configure(application);
+  await application.init();
+  if (adapter instanceof FastifyAdapter) {
+    await (application as NestFastifyApplication).getHttpAdapter().getInstance().ready();
+  }
+  await module.get(LockService).acquire('secret-key:1', { by: 'Vault.holder' });
+  return application;
+}
+
+const FILTERS = [
+  ['without the filter', false],
+  ['with the filter', true],
+] as const;
+
+/** What went to the log has everything. */
+function expectFullLog(kind: Kind): void {
+  const told = logged.join('\n');
+  expect(told).toContain(kind === 'key' ? 'Vault.busy: ' : '"secret-key');
+  if (kind === 'busy') {
+    expect(told).toContain(`it is held by ${hostname()} (pid ${process.pid}) Vault.holder since`);
+  }
+  if (kind === 'away') {
+    expect(told).toContain('ECONNREFUSED 127.0.0.1:1');
+  }
+}
+
+describe.each([
+  ['Express', () => new ExpressAdapter()],
+  ['Fastify', () => new FastifyAdapter()],
+])('over HTTP on %s', (_, adapter) => {
+  describe.each(FILTERS)('%s', (__, filtered) => {
+    test.each(['development', 'production'])('clients read a status, and neither key nor host, in %s', async (environment) => {
+      process.env['NODE_ENV'] = environment;
+      const http = request((await start(adapter(), { filtered })).getHttpServer());
+      for (const kind of KINDS) {
+        logged.length = 0;
+        const { status, text } = await http.get(`/fail/${kind}`);
+        expect(status).toBe(STATUSES[kind]);
+        expect(secretsIn(text)).toEqual([]);
+        expect(text.includes(CODES[kind])).toBe(filtered);
+        expectFullLog(kind);
+      }
+    });
+  });
+
+  test('an event stream that loses its lock names neither key nor host', async () => {
+    const { text } = await request((await start(adapter())).getHttpServer()).get('/watch');
+    expect(text).toMatch(/event: error\n/);
+    expect(secretsIn(text)).toEqual([]);
+  });
+
+  describe('beside a filter that catches everything', () => {
+    @Catch()
+    class Everything implements ExceptionFilter {
+      catch(exception: unknown, host: ArgumentsHost): void {
+        const response = host.switchToHttp().getResponse<{ status(code: number): { send(body: unknown): void } }>();
+        const status = exception instanceof HttpException ? exception.getStatus() : 500;
+        const message = exception instanceof Error ? exception.message : 'Internal server error';
+        response.status(status).send({ statusCode: status, message });
+      }
+    }
+
+    test('no message names key or host, though it sends the message of every error', async () => {
+      const application = await start(adapter(), {}, (app) => app.useGlobalFilters(new Everything()));
+      for (const kind of KINDS) {
+        const { status, text } = await request(application.getHttpServer()).get(`/fail/${kind}`);
+        expect(status).toBe(500);
+        expect(secretsIn(text)).toEqual([]);
+      }
+    });
+
+    test('busy is 423 where LockExceptionFilter comes after it in useGlobalFilters', async () => {
+      const application = await start(adapter(), {}, (app) => app.useGlobalFilters(new Everything(), new LockExceptionFilter()));
+      await request(application.getHttpServer()).get('/fail/busy').expect(423);
+    });
+
+    test('busy is 423 where LockExceptionFilter comes after it among the providers', async () => {
+      const providers = [
+        { provide: APP_FILTER, useClass: Everything },
+        { provide: APP_FILTER, useClass: LockExceptionFilter },
+      ];
+      await request((await start(adapter(), { providers })).getHttpServer())
+        .get('/fail/busy')
+        .expect(423);
+    });
+  });
+});
+
+interface GraphqlAnswer {
+  readonly data?: unknown;
+  readonly errors?: readonly { message: string; extensions: Record<string, unknown> }[];
+}
+
+const SERVERS: readonly [string, () => ExpressAdapter | FastifyAdapter, () => DynamicModule][] = [
+  [
+    'Apollo',
+    () => new ExpressAdapter(),
+    () => GraphQLModule.forRoot<ApolloDriverConfig>({ driver: ApolloDriver, autoSchemaFile: true, graphiql: false }),
+  ],
+  [
+    'Mercurius',
+    () => new FastifyAdapter(),
+    () => GraphQLModule.forRoot<MercuriusDriverConfig>({ driver: MercuriusDriver, autoSchemaFile: true }),
+  ],
+];
+
+describe.each(SERVERS)('over GraphQL with %s', (server, adapter, graphql) => {
+  async function ask(application: INestApplication, query: string): Promise<[text: string, answer: GraphqlAnswer]> {
+    const { text } = await request(application.getHttpServer()).post('/graphql').send({ query });
+    return [text, JSON.parse(text) as GraphqlAnswer];
+  }
+
+  describe.each(FILTERS)('%s', (_, filtered) => {
+    test.each(['development', 'production'])('clients read a code, and neither key nor host, in %s', async (environment) => {
+      process.env['NODE_ENV'] = environment;
+      const application = await start(adapter(), { filtered, graphql: graphql() });
+      const showsStacks = server === 'Apollo' && environment === 'development' && !filtered;
+      for (const kind of KINDS) {
+        logged.length = 0;
+        const [text, { errors: [error] = [] }] = await ask(application, `{ fail(kind: "${kind}") }`);
+        expect(error?.extensions).toMatchObject({ code: CODES[kind], statusCode: STATUSES[kind] });
+        if (kind === 'busy') {
+          expect(error?.extensions['retryAfterMs']).toEqual(expect.any(Number));
+        }
+        expect(error?.message).toMatch(/^(The lock was |The lock store |A call has no usable key|A lock is )/);
+        const { stacktrace, ...others } = error?.extensions ?? {};
+        expect(secretsIn(JSON.stringify([error?.message, others]))).toEqual([]);
+        expect(secretsIn(text).length > 0).toBe(showsStacks);
+        expect(stacktrace !== undefined && secretsIn(JSON.stringify(stacktrace)).length > 0).toBe(showsStacks);
+        expectFullLog(kind);
+      }
+      const [text, { errors: [error] = [] }] = await ask(application, '{ account { id balance } }');
+      expect(error?.extensions['code']).toBe('LOCK_NOT_ACQUIRED');
+      expect(environment === 'production' ? secretsIn(text) : secretsIn(error?.message ?? '')).toEqual([]);
+    });
+  });
+});
+
+describe.each(FILTERS)('over a microservice %s', (_, filtered) => {
+  test('clients read neither key nor host', async () => {
+    const application = await start(new ExpressAdapter(), { filtered }, async (app) => {
+      app.connectMicroservice({ transport: Transport.TCP, options: { host: '127.0.0.1', port: 0 } });
+      await app.startAllMicroservices();
+    });
+    const [microservice] = application.getMicroservices() as unknown as [{ serverInstance: { server: { address(): AddressInfo } } }];
+    const { port } = microservice.serverInstance.server.address();
+    const client = ClientProxyFactory.create({ transport: Transport.TCP, options: { host: '127.0.0.1', port } });
+    try {
+      for (const kind of KINDS) {
+        logged.length = 0;
+        const reply: unknown = await firstValueFrom(client.send('fail', kind)).catch((error: unknown) => error);
+        expect(reply).toMatchObject(filtered ? { code: CODES[kind] } : { status: 'error', message: 'Internal server error' });
+        expect(secretsIn(inspect(reply))).toEqual([]);
+        expectFullLog(kind);
+      }
+    } finally {
+      await client.close();
+    }
+  });
+});
+
+describe.each(FILTERS)('over WebSocket %s', (_, filtered) => {
+  test('clients read neither key nor host', async () => {
+    const application = await start(new ExpressAdapter(), { filtered, more: [filtered ? FilteredGateway : Gateway] }, (app) =>
+      app.useWebSocketAdapter(new WsAdapter(app)),
+    );
+    await application.listen(0, '127.0.0.1');
+    const socket = new WebSocket((await application.getUrl()).replace('http', 'ws'));
+    try {
+      await once(socket, 'open');
+      for (const kind of KINDS) {
+        logged.length = 0;
+        socket.send(JSON.stringify({ event: 'fail', data: kind }));
+        const [reply] = (await once(socket, 'message')) as [Buffer];
+        expect(JSON.parse(reply.toString())).toMatchObject({
+          event: 'exception',
+          data: filtered ? { code: CODES[kind] } : { message: 'Internal server error' },
+        });
+        expect(secretsIn(reply.toString())).toEqual([]);
+        expectFullLog(kind);
+      }
+    } finally {
+      socket.terminate();
+    }
+  });
+});
+
+describe('an error of a lock', () => {
+  async function failure(kind: Kind): Promise<LockError> {
+    const application = await start(new ExpressAdapter());
+    const error: unknown = await application
+      .get(Vault)
+      .fail(kind)
+      .catch((failed: unknown) => failed);
+    expect(error).toBeInstanceOf(LockError);
+    return error as LockError;
+  }
+
+  test.each(KINDS)('tells developers everything in its detail, its stack and the console, and transports nothing: %s', async (kind) => {
+    const error = await failure(kind);
+    const { detail, stack = '' } = error;
+    expect(secretsIn(detail)).not.toEqual([]);
+    expect(stack.startsWith(`${error.name}: ${detail}\n    at `)).toBe(true);
+    expect(inspect(error).startsWith(`${error.name}: ${detail}\n    at `)).toBe(true);
+    expect(Object.keys(error)).not.toContain('detail');
+
+    expect(secretsIn(error.message)).toEqual([]);
+    expect(JSON.parse(JSON.stringify(error))).toMatchObject({ statusCode: STATUSES[kind], code: CODES[kind] });
+    expect(secretsIn(JSON.stringify([error, error.extensions]))).toEqual([]);
+  });
+});
