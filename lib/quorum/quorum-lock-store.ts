@@ -17,7 +17,7 @@ import type { Answer, QuorumServer } from './quorum-server.js';
 import { Quorum } from './quorum.js';
 import { SETTLE, VOTE } from './scripts.js';
 import { renewAll } from './renewal.js';
-import { startUp } from './start-up.js';
+import { startUpAll } from './start-up.js';
 import { heldByMajority, majorityOf } from './verdicts.js';
 import { Withdrawals } from './withdrawals.js';
 
@@ -66,9 +66,7 @@ export class QuorumLockStore implements LockStore {
       const away = await quorum.open();
       this.#refuseClosed();
       const [names, process] = [this.#names, this.#process];
-      await Promise.all(
-        quorum.servers.map((server, at) => startUp(server, away[at], { names, process, fence: this.#fences.next(), warn: this.#warn })),
-      );
+      await startUpAll(quorum, away, { names, process, fence: this.#fences.next(quorum.clockMs), warn: this.#warn });
       this.#refuseClosed();
     } catch (error) {
       // What fails because it was closed says less.
@@ -87,7 +85,7 @@ export class QuorumLockStore implements LockStore {
     const vote = `${id}.${attempt}`;
     const [lock, counter] = [this.#names.lock(tag), this.#names.fence(tag)];
     const keys = [lock, this.#names.done(tag, id), this.#names.done(tag, vote), counter];
-    const proposed = this.#fences.next();
+    const proposed = this.#fences.next(quorum.clockMs);
     const args = [owner, id, attempt, this.#process, Math.ceil(ttlMs), by, proposed];
     const ballot = new Ballot(quorum, key, {
       vote: (server) => server.ask(VOTE, key, keys, args, ttlMs),

@@ -32,8 +32,8 @@ local function grant()
   end
   -- GETSET comes first: it is what a full server refuses.
   local last = redis.call('GETSET', counter, fence)
-  -- A counter that was lost may have been ahead of the proposal, but hardly of the server's clock.
-  local least = last and last + 1 or now
+  -- A counter that was lost may have been ahead of the proposal, but hardly of the server's clock; which may be ahead itself.
+  local least = last and last + 1 or math.min(now, fence + 1000000)
   if least > fence + 0 then
     fence = string.format('%.0f', least)
     redis.call('SET', counter, fence)
@@ -119,18 +119,70 @@ return 1
 );
 
 /**
- * What a server remembers: of which of its runs the votes count. Stores the run, if one is given.
+ * What a server remembers of the quorum that it is in. A hash: the run that it is about, when that was first seen, whether its votes
+ * count, whether they do since the first use of all and since when, and whether somebody knew the server in an earlier run. Besides,
+ * what processes said of their servers, each with the time until which it holds.
  *
- * KEYS run · ARGV run or ''
+ * What is said of an earlier run is forgotten. In a script that tells of a run which is over by now, nothing counts for the next one.
  *
- * Reply: the run, or ''.
+ * KEYS record, fence · ARGV run, 1 if it is known to have had an earlier run, '' or `again` or `first` if its votes count from now on,
+ * least fence that is its last then, and for each thing said: its name, for how many ms it holds
+ *
+ * Reply: `[ms since the run was first seen, 1 if its votes count, ms since the first use or -1, 1 if there was an earlier run, last
+ * fence, ms since 1970, what is said, …]`
  */
-export const REMEMBER = script(
-  'remember',
+export const ROLL = script(
+  'roll',
   `
-if ARGV[1] ~= '' then
-  redis.call('SET', KEYS[1], ARGV[1])
+local record, counter = KEYS[1], KEYS[2]
+local run, restarted, counts, least = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
+local time = redis.call('TIME')
+local now = time[1] * 1000 + math.floor(time[2] / 1000)
+local held = redis.call('HMGET', record, 'run', 'looked')
+if held[2] and held[2] - now > 1000 then
+  -- The clock was set back: what was noted by the other time tells nothing.
+  local fields = redis.call('HGETALL', record)
+  redis.call('HSET', record, 'seen', now)
+  for i = 1, #fields, 2 do
+    if string.find(fields[i], ':', 1, true) then
+      redis.call('HDEL', record, fields[i])
+    end
+  end
 end
-return redis.call('GET', KEYS[1]) or ''
+if held[1] ~= run then
+  redis.call('HSET', record, 'run', run, 'seen', now, 'restarted', held[1] and 1 or 0)
+  redis.call('HDEL', record, 'counts', 'first')
+end
+redis.call('HSET', record, 'looked', now)
+if restarted == '1' then
+  redis.call('HSET', record, 'restarted', 1)
+end
+if counts == 'again' or counts == 'first' and redis.call('HGET', record, 'restarted') ~= '1' then
+  -- The fence comes first: whoever finds a vote that counts has to find a fence that is above all before it.
+  if (redis.call('GET', counter) or 0) + 0 < least + 0 then
+    redis.call('SET', counter, least)
+  end
+  redis.call('HSET', record, 'counts', 1)
+  if counts == 'first' then
+    redis.call('HSET', record, 'first', now)
+  end
+end
+for i = 5, #ARGV, 2 do
+  local ends = redis.call('HGET', record, ARGV[i]) or 0
+  redis.call('HSET', record, ARGV[i], math.max(now + ARGV[i + 1], tonumber(ends)))
+end
+local fields, known, said = redis.call('HGETALL', record), {}, {}
+for i = 1, #fields, 2 do
+  local field, value = fields[i], fields[i + 1]
+  if not string.find(field, ':', 1, true) then
+    known[field] = tonumber(value)
+  elseif tonumber(value) > now then
+    table.insert(said, field)
+  else
+    redis.call('HDEL', record, field)
+  end
+end
+local first = known.first and math.max(0, now - known.first) or -1
+return {now - known.seen, known.counts or 0, first, known.restarted, redis.call('GET', counter) or '0', now, unpack(said)}
 `,
 );
