@@ -1,9 +1,11 @@
+import { LockStoreError } from '../core/errors.js';
 import type { HoldRecord } from '../core/lock-store.js';
 import { tooManyHolds } from '../core/most-holds.js';
 import type { RedisKeys } from '../redis/redis-keys.js';
 import { JOIN } from '../redis/scripts.js';
 import type { Quorum } from './quorum.js';
 import type { QuorumServer } from './quorum-server.js';
+import { isLate } from './times.js';
 import { majorityOf } from './verdicts.js';
 
 /** How long a join is refused where its lock has ended, and where it may be tried again. */
@@ -29,7 +31,10 @@ export async function joinAll(
   const joined: QuorumServer[] = [];
   let doneMs: number | undefined;
   const send = async (server: QuorumServer): Promise<number> => {
-    const answer = await server.ask(JOIN, key, keys, args, ttlMs);
+    const answer = await server.askInTime(JOIN, key, keys, args, ttlMs);
+    if (isLate(answer.reply)) {
+      throw new LockStoreError('the join came too late', key, { unknown: false });
+    }
     const reply = Number(answer.reply);
     if (reply === 1 && doneMs !== undefined) {
       leave(server, doneMs);

@@ -8,6 +8,7 @@ import { serverWarnings } from '../redis/server-check.js';
 import { Wakeups } from '../redis/wakeups.js';
 import { ROLL } from './scripts.js';
 import { runOf } from './server-run.js';
+import { isLate, timeIn } from './times.js';
 import { readStanding, type Standing, type Verdict } from './standing.js';
 
 /** The longest time for a command of a lease: a server that is slower must not hold up the others. */
@@ -123,11 +124,49 @@ export class QuorumServer {
 
   /** Runs a script within min(ttl / 10, 200 ms); without a ttl, within a second. */
   ask(script: Script, key: string, keys: readonly string[], args: readonly (string | number)[], ttlMs?: number): Promise<Answer> {
+    return this.#run(script, key, keys, args, ttlMs === undefined ? COMMAND_MS : Math.min(ttlMs / 10, LEASE_COMMAND_MS));
+  }
+
+  #run(script: Script, key: string, keys: readonly string[], args: readonly (string | number)[], limitMs: number): Promise<Answer> {
     const session = this.#session;
-    const limitMs = ttlMs === undefined ? COMMAND_MS : Math.min(ttlMs / 10, LEASE_COMMAND_MS);
     // A connection that was made anew meanwhile may have led to another run.
     const answer = (reply: unknown): Answer => ({ reply, counts: session !== undefined && session.counts && session === this.#session });
     return this.#connection.run(script, key, keys, args, limitMs).then(answer);
+  }
+
+  /**
+   * The same for a script whose last argument is until when the server may carry it out, and whose replies tell the server's time. One
+   * that was refused though it came in time was judged by what the clock had said before: it is sent once more.
+   */
+  async askInTime(
+    script: Script,
+    key: string,
+    keys: readonly string[],
+    args: readonly (string | number)[],
+    ttlMs: number,
+  ): Promise<Answer> {
+    const limitMs = Math.min(ttlMs / 10, LEASE_COMMAND_MS);
+    const sentAt = performance.now();
+    const answer = await this.#askBy(sentAt, limitMs, script, key, keys, args);
+    const leftMs = sentAt + limitMs - performance.now();
+    return isLate(answer.reply) && leftMs > 0 ? this.#askBy(performance.now(), leftMs, script, key, keys, args) : answer;
+  }
+
+  async #askBy(
+    sentAt: number,
+    limitMs: number,
+    script: Script,
+    key: string,
+    keys: readonly string[],
+    args: readonly (string | number)[],
+  ): Promise<Answer> {
+    const session = this.#session;
+    const answer = await this.#run(script, key, keys, [...args, session?.clock.latest(sentAt, limitMs) ?? 0], limitMs);
+    const serverMs = timeIn(answer.reply);
+    if (serverMs !== undefined) {
+      session?.clock.read(serverMs, sentAt);
+    }
+    return answer;
   }
 
   publish(channel: string, message: string): Promise<void> {

@@ -249,4 +249,13 @@ describe("servers' clocks", () => {
     expect(await store.release(held)).toBe(true);
     expect((await acquired(other, 'k')).fence).toBeGreaterThan(held.fence);
   });
+
+  test('that jump make no vote come too late: it is sent again by what the clock reads then', async () => {
+    const store = await stores.open();
+    for (const [at, aheadMs] of [HOUR_MS, -HOUR_MS, 0].entries()) {
+      clock.set(aheadMs);
+      const { fence } = await acquired(store, `k${at}`);
+      await until('all votes', async () => (await stores.quorum.fences(`k${at}`)).every((stored) => stored === String(fence)));
+    }
+  });
 });
