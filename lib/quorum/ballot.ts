@@ -10,6 +10,9 @@ import { tooFew, type Failure } from './too-few.js';
 const SOON_MS = [10, 20] as const;
 const LONGEST_SOON_MS = 250;
 
+/** Stands for a vote that somebody took away before its fence was settled: the server answers, and does not vote for this owner. */
+const GONE = { remainingMs: 0, holder: { by: '', heldMs: 0 }, rank: 0 } as const;
+
 /** What a ballot has done at a server. */
 export interface Polling {
   vote(server: QuorumServer): Promise<Answer>;
@@ -163,7 +166,7 @@ export class Ballot {
         this.#polling
           .settle(server, highest)
           .then(
-            (settled) => (settled ? this.#stored.set(server, highest) : this.#fail(server, gone())),
+            (settled) => void (settled ? this.#stored.set(server, highest) : this.#busy.push(GONE)),
             (error: unknown) => {
               this.#fail(server, error);
               // Its vote is there, also where it was never told of the fence.
@@ -225,10 +228,6 @@ function recheckMs(rank: number, heldMs: number): number | undefined {
 
 function late(): LockStoreError {
   return new LockStoreError('the vote came too late', '', { unknown: false });
-}
-
-function gone(): LockStoreError {
-  return new LockStoreError('its vote was gone before the fence was settled', '', { unknown: false });
 }
 
 function mostNamed(busy: readonly Busy[]): Busy['holder'] {
