@@ -124,7 +124,8 @@ describe('fences', () => {
     let before = await scripts();
     await until('that the servers were asked everything', async () => {
       const earlier = before;
-      await sleep(100);
+      // Servers are told of each other a quarter of a second after a store has opened.
+      await sleep(400);
       before = await scripts();
       return before.every((count, place) => count === earlier[place]);
     });
