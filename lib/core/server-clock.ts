@@ -14,6 +14,11 @@ export class ServerClock {
     this.#ahead = serverMs - sentAt;
   }
 
+  /** What the server's clock reads now, in ms since 1970; undefined where it has not told. */
+  now(): number | undefined {
+    return this.#ahead === undefined ? undefined : this.#ahead + performance.now();
+  }
+
   /** Until when, in ms since 1970 by the server's clock, a command may be carried out that waits `limitMs` for its reply; 0 if unknown. */
   latest(sentAt: number, limitMs: number): number {
     return this.#ahead === undefined ? 0 : Math.ceil(this.#ahead + sentAt + limitMs + SLACK_MS);

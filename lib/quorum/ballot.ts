@@ -3,7 +3,15 @@ import { LockStoreError } from '../core/errors.js';
 import type { AcquireReply, Busy } from '../core/lock-store.js';
 import type { Quorum } from './quorum.js';
 import type { Answer, QuorumServer } from './quorum-server.js';
+import { isLate } from './times.js';
 import { tooFew, type Failure } from './too-few.js';
+
+/** How soon the process asks again that has waited longest, and the next one; and how seldom at most, in milliseconds. */
+const SOON_MS = [10, 20] as const;
+const LONGEST_SOON_MS = 250;
+
+/** Stands for a vote that somebody took away before its fence was settled: the server answers, and does not vote for this owner. */
+const GONE = { remainingMs: 0, holder: { by: '', heldMs: 0 }, rank: 0 } as const;
 
 /** What a ballot has done at a server. */
 export interface Polling {
@@ -39,7 +47,7 @@ export class Ballot {
   readonly #stored = new Map<QuorumServer, number>();
   /** Votes that may have been cast, and do not count. */
   readonly #possible = new Map<QuorumServer, number | undefined>();
-  readonly #busy: Busy[] = [];
+  readonly #busy: Refused[] = [];
   readonly #failures: Failure[] = [];
   #missing: number;
   #settling = 0;
@@ -67,10 +75,12 @@ export class Ballot {
 
   #voted(server: QuorumServer, { reply, counts }: Answer): void {
     this.#missing--;
-    if (Array.isArray(reply)) {
+    if (isLate(reply)) {
+      this.#failures.push({ server, error: late() });
+    } else if (Array.isArray(reply)) {
       this.#busy.push(readBusy(reply));
     } else {
-      const fence = Number(reply);
+      const fence = Number.parseInt(String(reply), 10);
       this.#polling.stored(fence);
       this.#takeVote(server, fence, counts);
     }
@@ -156,7 +166,7 @@ export class Ballot {
         this.#polling
           .settle(server, highest)
           .then(
-            (settled) => (settled ? this.#stored.set(server, highest) : this.#fail(server, gone())),
+            (settled) => void (settled ? this.#stored.set(server, highest) : this.#busy.push(GONE)),
             (error: unknown) => {
               this.#fail(server, error);
               // Its vote is there, also where it was never told of the fence.
@@ -195,16 +205,29 @@ export class Ballot {
     const { majority } = this.#quorum;
     const leftMs = [...Array.from(this.#stored, () => 0), ...this.#busy.map(({ remainingMs }) => remainingMs)];
     leftMs.sort((first, second) => first - second);
-    return { remainingMs: leftMs[majority - 1] ?? 0, holder: mostNamed(this.#busy) };
+    const holder = mostNamed(this.#busy);
+    const rank = Math.min(...this.#busy.map((busy) => busy.rank));
+    return { remainingMs: leftMs[majority - 1] ?? 0, holder, recheckMs: recheckMs(rank, holder.heldMs) };
   }
 }
 
-function readBusy([remainingMs, by, heldMs]: readonly unknown[]): Busy {
-  return { remainingMs: Number(remainingMs), holder: { by: String(by), heldMs: Number(heldMs) } };
+/** What a server answers that does not vote for this owner; `rank` is how many processes wait longer. */
+interface Refused extends Busy {
+  readonly rank: number;
 }
 
-function gone(): LockStoreError {
-  return new LockStoreError('its vote was gone before the fence was settled', '', { unknown: false });
+function readBusy([remainingMs, by, heldMs, rank]: readonly unknown[]): Refused {
+  return { remainingMs: Number(remainingMs), holder: { by: String(by), heldMs: Number(heldMs) }, rank: Number(rank) };
+}
+
+/** Those who are about to have their turn ask soon, the longer the lock is held the less often; the others as core does. */
+function recheckMs(rank: number, heldMs: number): number | undefined {
+  const least = SOON_MS[rank];
+  return least && Math.min(Math.max(least, heldMs / 2), LONGEST_SOON_MS) * (0.5 + Math.random() / 2);
+}
+
+function late(): LockStoreError {
+  return new LockStoreError('the vote came too late', '', { unknown: false });
 }
 
 function mostNamed(busy: readonly Busy[]): Busy['holder'] {

@@ -4,22 +4,18 @@
  */
 export class Fences {
   #highest = 0;
-  /** How far the clock here is ahead of those of the servers, as far as they have told, in µs. */
-  #aheadUs = 0;
 
-  next(): number {
-    this.#highest = Math.max(this.#highest + 1, Date.now() * 1_000 - this.#aheadUs);
+  /** `clockMs` is what the servers' clocks read. */
+  next(clockMs = Date.now()): number {
+    this.#highest = Math.max(this.#highest + 1, Math.floor(clockMs * 1_000));
     return this.#highest;
   }
 
   /**
-   * A server stored `fence`. One that is lower than was proposed tells the server's clock: what was proposed is too far ahead of
-   * it, and each server would answer with a time of its own.
+   * A server stored `fence`. One that is lower than was proposed tells that the proposal is too far ahead of the server's clock,
+   * and each server would answer with a time of its own.
    */
   stored(fence: number, proposed: number): void {
-    if (fence < proposed) {
-      this.#aheadUs = Date.now() * 1_000 - fence;
-    }
     this.#highest = Math.max(fence, fence < proposed && this.#highest >= proposed ? 0 : this.#highest);
   }
 }

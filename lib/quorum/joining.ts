@@ -1,9 +1,11 @@
+import { LockStoreError } from '../core/errors.js';
 import type { HoldRecord } from '../core/lock-store.js';
 import { tooManyHolds } from '../core/most-holds.js';
 import type { RedisKeys } from '../redis/redis-keys.js';
 import { JOIN } from '../redis/scripts.js';
 import type { Quorum } from './quorum.js';
 import type { QuorumServer } from './quorum-server.js';
+import { isLate } from './times.js';
 import { majorityOf } from './verdicts.js';
 
 /** How long a join is refused where its lock has ended, and where it may be tried again. */
@@ -17,19 +19,22 @@ const UNDONE_MS = 1;
 export async function joinAll(
   quorum: Quorum,
   names: RedisKeys,
-  { key, owner, id, fence, ttlMs }: Pick<HoldRecord, 'key' | 'owner' | 'id' | 'fence' | 'ttlMs'>,
+  { key, owner, id, fence, ttlMs, limitMs }: Omit<HoldRecord, 'by'> & { readonly limitMs: number },
   process: string,
   leave: (server: QuorumServer, doneMs: number) => void,
 ): Promise<boolean> {
   const tag = names.tag(key);
   const [keys, args] = [
     [names.lock(tag), names.done(tag, id)],
-    [owner, fence, id, process, Math.ceil(ttlMs), 0],
+    [owner, fence, id, process, Math.ceil(ttlMs)],
   ];
   const joined: QuorumServer[] = [];
   let doneMs: number | undefined;
   const send = async (server: QuorumServer): Promise<number> => {
-    const answer = await server.ask(JOIN, key, keys, args, ttlMs);
+    const answer = await server.askInTime(JOIN, key, keys, args, limitMs);
+    if (isLate(answer.reply)) {
+      throw new LockStoreError('the join came too late', key, { unknown: false });
+    }
     const reply = Number(answer.reply);
     if (reply === 1 && doneMs !== undefined) {
       leave(server, doneMs);

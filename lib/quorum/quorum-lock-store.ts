@@ -18,7 +18,7 @@ import type { Answer, QuorumServer } from './quorum-server.js';
 import { Quorum } from './quorum.js';
 import { SETTLE, VOTE } from './scripts.js';
 import { renewAll } from './renewal.js';
-import { startUp } from './start-up.js';
+import { startUpAll } from './start-up.js';
 import { heldByMajority, majorityOf } from './verdicts.js';
 import { Withdrawals } from './withdrawals.js';
 
@@ -28,7 +28,7 @@ const DONE_MS = 10_000;
 /**
  * Locks in a majority of independent Redis servers: the algorithm Redlock
  * (https://redis.io/docs/latest/develop/clients/patterns/distributed-locks/), with fences that rise over any two grants. Any
- * minority of the servers may be away, slow or empty. Whoever waits asks again every 50 to 250 ms; no order is kept.
+ * minority of the servers may be away, slow or empty. Whoever waits asks again every 10 to 250 ms; no order is kept, and processes take turns.
  *
  * Given clients, it makes two connections of its own from each and never closes or changes those clients. The servers must not
  * be replicas of each other, and each must be told not to evict.
@@ -43,6 +43,8 @@ export class QuorumLockStore implements LockStore {
   readonly #fences = new Fences();
   readonly #grants = new Grants();
   readonly #forced = new ForcedOnce();
+  /** Since when the callers wait that were refused, by the monotonic clock. */
+  readonly #waitsSince = new WeakMap<HoldRecord, number>();
   #names = new RedisKeys('lock', false);
   #quorum: Quorum | undefined;
   #withdrawals = new Withdrawals();
@@ -67,9 +69,7 @@ export class QuorumLockStore implements LockStore {
       const away = await quorum.open();
       this.#refuseClosed();
       const [names, process] = [this.#names, this.#process];
-      await Promise.all(
-        quorum.servers.map((server, at) => startUp(server, away[at], { names, process, fence: this.#fences.next(), warn: this.#warn })),
-      );
+      await startUpAll(quorum, away, { names, process, fence: this.#fences.next(quorum.clockMs), warn: this.#warn });
       this.#refuseClosed();
     } catch (error) {
       // What fails because it was closed says less.
@@ -81,33 +81,38 @@ export class QuorumLockStore implements LockStore {
 
   async acquire(hold: HoldRecord): Promise<AcquireReply> {
     const { key, owner, id, ttlMs, by } = hold;
+    const limitMs = limitOf(hold);
     const sentAt = performance.now();
     const quorum = await this.#open();
     const tag = this.#names.tag(key);
     const attempt = ++this.#attempts;
     const vote = `${id}.${attempt}`;
     const [lock, counter] = [this.#names.lock(tag), this.#names.fence(tag)];
-    const keys = [lock, this.#names.done(tag, id), this.#names.done(tag, vote), counter];
-    const proposed = this.#fences.next();
-    const args = [owner, id, attempt, this.#process, Math.ceil(ttlMs), by, proposed];
+    const keys = [lock, this.#names.done(tag, id), this.#names.done(tag, vote), counter, lineOf(this.#names, tag)];
+    const proposed = this.#fences.next(quorum.clockMs);
+    const waitedMs = Math.ceil(sentAt - (this.#waitsSince.get(hold) ?? sentAt));
+    const args = [owner, id, attempt, this.#process, Math.ceil(ttlMs), by, proposed, waitedMs];
     const ballot = new Ballot(quorum, key, {
-      vote: (server) => server.ask(VOTE, key, keys, args, ttlMs),
+      vote: (server) => server.askInTime(VOTE, key, keys, args, limitMs),
       stored: (fence) => this.#fences.stored(fence, proposed),
-      settle: async (server, fence) => isOne(await server.ask(SETTLE, key, [lock, counter], [owner, vote, fence], ttlMs)),
-      withdraw: (server) => this.#withdrawals.add(() => this.#drop(server, key, vote, vote, DONE_MS, ttlMs), ttlMs),
+      settle: async (server, fence) => isOne(await server.ask(SETTLE, key, [lock, counter], [owner, vote, fence], limitMs)),
+      withdraw: (server) => this.#withdrawals.add(() => this.#drop(server, key, vote, vote, DONE_MS, limitMs), ttlMs),
     });
     const reply = await ballot.result;
     if (reply.fence !== undefined) {
       this.#grants.add(id, vote, sentAt + ttlMs);
+    } else if (!this.#waitsSince.has(hold)) {
+      this.#waitsSince.set(hold, sentAt);
     }
     return reply;
   }
 
   async join(hold: HoldRecord): Promise<boolean> {
     const { key, owner, id, fence, ttlMs } = hold;
+    const limitMs = limitOf(hold);
     const quorum = await this.#open();
-    return joinAll(quorum, this.#names, { key, owner, id, fence, ttlMs }, this.#process, (server, doneMs) =>
-      this.#withdrawals.add(() => this.#drop(server, key, id, id, doneMs, ttlMs), ttlMs),
+    return joinAll(quorum, this.#names, { key, owner, id, fence, ttlMs, limitMs }, this.#process, (server, doneMs) =>
+      this.#withdrawals.add(() => this.#drop(server, key, id, id, doneMs, limitMs), ttlMs),
     );
   }
 
@@ -129,12 +134,13 @@ export class QuorumLockStore implements LockStore {
 
   async release(hold: HoldRecord): Promise<boolean> {
     const { key, id, ttlMs } = hold;
+    const limitMs = limitOf(hold);
     const quorum = await this.#open();
     const vote = this.#grants.get(id)?.vote ?? id;
     let isDecided = false;
     const missed: (() => void)[] = [];
     const send = async (server: QuorumServer): Promise<boolean> => {
-      const drop = (): Promise<boolean> => this.#drop(server, key, vote, id, DONE_MS, ttlMs);
+      const drop = (): Promise<boolean> => this.#drop(server, key, vote, id, DONE_MS, limitMs);
       try {
         return await drop();
       } catch (error) {
@@ -186,10 +192,10 @@ export class QuorumLockStore implements LockStore {
   }
 
   /** Takes a hold, or the vote of one attempt, out of one server; `done` names what must not come in any more. */
-  #drop(server: QuorumServer, key: string, vote: string, done: string, doneMs: number, ttlMs: number): Promise<boolean> {
+  #drop(server: QuorumServer, key: string, vote: string, done: string, doneMs: number, limitMs: number): Promise<boolean> {
     const tag = this.#names.tag(key);
     const keys = [this.#names.lock(tag), this.#names.done(tag, done), this.#names.queue(tag)];
-    return server.ask(RELEASE, key, keys, [vote, doneMs, this.#names.wake(''), key], ttlMs).then(isOne);
+    return server.ask(RELEASE, key, keys, [vote, doneMs, this.#names.wake(''), key], limitMs).then(isOne);
   }
 
   #open(): Quorum | Promise<Quorum> {
@@ -213,6 +219,11 @@ export class QuorumLockStore implements LockStore {
     }
     return quorum;
   }
+}
+
+/** Where a server notes who waits for a key. */
+export function lineOf({ prefix }: RedisKeys, tag: string): string {
+  return `${prefix}:line:${tag}`;
 }
 
 function isOne({ reply }: Answer): boolean {

@@ -1,30 +1,34 @@
 import { LockConfigurationError, LockStoreError, type LockError } from '../core/errors.js';
+import { ServerClock } from '../core/server-clock.js';
 import type { RedisSource } from '../redis/redis-client.js';
 import { RedisConnection } from '../redis/redis-connection.js';
 import type { RedisKeys } from '../redis/redis-keys.js';
 import type { Script } from '../redis/script.js';
 import { serverWarnings } from '../redis/server-check.js';
 import { Wakeups } from '../redis/wakeups.js';
-import { REMEMBER } from './scripts.js';
-import { runOf, type ServerRun } from './server-run.js';
+import { ROLL } from './scripts.js';
+import { runOf } from './server-run.js';
+import { isLate, timeIn } from './times.js';
+import { readStanding, type Standing, type Verdict } from './standing.js';
 
 /** The longest time for a command of a lease: a server that is slower must not hold up the others. */
 const LEASE_COMMAND_MS = 200;
 /** The same for what belongs to no lease. */
 const COMMAND_MS = 1_000;
-/** How often a server is asked whose votes do not count yet: another process may know its run. */
+/** How often a server is asked whose votes do not count yet, and how seldom one whose votes do. */
 const AGAIN_MS = 250;
+const SELDOM_MS = 15_000;
 
 /** One connection to a server that is ready. What was answered on it comes from one run. */
-export interface Session {
-  run: ServerRun | undefined;
-  /** When that was learnt, by the monotonic clock. */
-  checkedAt: number;
-  /** The run of the server whose votes counted last under this prefix, as far as the server remembers; '' for none. */
-  recorded: string | undefined;
+interface Session {
+  /** The id of the run, where it is known. */
+  run: string | undefined;
+  standing: Standing | undefined;
   /** Whether its votes count. */
   counts: boolean;
-  warned: boolean;
+  /** Why they do not count for long, and how often that was found. */
+  refused: { why: string; times: number };
+  readonly clock: ServerClock;
 }
 
 /** An answer, and whether a vote counts that was given with it. */
@@ -33,10 +37,15 @@ export interface Answer {
   readonly counts: boolean;
 }
 
-/** What a server tells of itself to the quorum. */
+/** What a server needs of the quorum that it is in. */
 export interface ServerListener {
-  /** A connection was checked, and its server's votes do not count so far. */
-  checked(): void;
+  /** Its run became known. */
+  came(server: QuorumServer): void;
+  /** It answered. */
+  looked(): void;
+  /** What it is told of the other servers: things said, and for how many ms each holds. */
+  said(): (string | number)[];
+  verdict(server: QuorumServer): Verdict | undefined;
   warn(message: string): void;
 }
 
@@ -50,7 +59,7 @@ export interface ServerListener {
 export class QuorumServer {
   readonly wakeups: Wakeups;
   readonly #place: string;
-  readonly #keys: RedisKeys;
+  readonly #keys: readonly string[];
   readonly #longestLeaseMs: number;
   readonly #listener: ServerListener;
   readonly #connection: RedisConnection;
@@ -66,7 +75,7 @@ export class QuorumServer {
   /** `place` says which of the servers it is. */
   constructor(source: RedisSource, place: string, keys: RedisKeys, longestLeaseMs: number, listener: ServerListener) {
     this.#place = place;
-    this.#keys = keys;
+    this.#keys = [`${keys.prefix}:run:{0}`, keys.fence('')];
     this.#longestLeaseMs = longestLeaseMs;
     this.#listener = listener;
     this.wakeups = new Wakeups(source, false);
@@ -79,8 +88,8 @@ export class QuorumServer {
   }
 
   /** The id of the run at the other end, where it is known. */
-  get runId(): string | undefined {
-    return this.#session?.run?.id;
+  get run(): string | undefined {
+    return this.#session?.run;
   }
 
   /** Whether its votes count. */
@@ -88,9 +97,15 @@ export class QuorumServer {
     return this.#session?.counts === true;
   }
 
-  /** Whether its votes never counted, as far as it and this process know. */
-  get isNew(): boolean {
-    return this.#session?.run !== undefined && this.#session.recorded === '' && this.#countedRun === undefined;
+  /** What it knows of its part in the quorum; undefined where it has not answered for long. */
+  get standing(): Standing | undefined {
+    const standing = this.#session?.standing;
+    return standing && performance.now() - standing.at < this.#longestLeaseMs / 2 + COMMAND_MS ? standing : undefined;
+  }
+
+  /** What its clock reads now, in ms since 1970, as far as it has told. */
+  get clockMs(): number | undefined {
+    return this.#session?.clock.now();
   }
 
   /** Connects, and checks what is found; warnings of its settings. */
@@ -103,13 +118,51 @@ export class QuorumServer {
     return warnings;
   }
 
-  /** Runs a script within min(ttl / 10, 200 ms); without a ttl, within a second. */
-  ask(script: Script, key: string, keys: readonly string[], args: readonly (string | number)[], ttlMs?: number): Promise<Answer> {
+  /** Runs a script within its share of what the whole operation may take, and 200 ms at most; without a limit, within a second. */
+  ask(script: Script, key: string, keys: readonly string[], args: readonly (string | number)[], limitMs?: number): Promise<Answer> {
+    return this.#run(script, key, keys, args, limitMs === undefined ? COMMAND_MS : shareOf(limitMs));
+  }
+
+  #run(script: Script, key: string, keys: readonly string[], args: readonly (string | number)[], limitMs: number): Promise<Answer> {
     const session = this.#session;
-    const limitMs = ttlMs === undefined ? COMMAND_MS : Math.min(ttlMs / 10, LEASE_COMMAND_MS);
     // A connection that was made anew meanwhile may have led to another run.
     const answer = (reply: unknown): Answer => ({ reply, counts: session !== undefined && session.counts && session === this.#session });
     return this.#connection.run(script, key, keys, args, limitMs).then(answer);
+  }
+
+  /**
+   * The same for a script whose last argument is until when the server may carry it out, and whose replies tell the server's time. One
+   * that was refused though it came in time was judged by what the clock had said before: it is sent once more.
+   */
+  async askInTime(
+    script: Script,
+    key: string,
+    keys: readonly string[],
+    args: readonly (string | number)[],
+    operationMs: number,
+  ): Promise<Answer> {
+    const limitMs = shareOf(operationMs);
+    const sentAt = performance.now();
+    const answer = await this.#askBy(sentAt, limitMs, script, key, keys, args);
+    const leftMs = sentAt + limitMs - performance.now();
+    return isLate(answer.reply) && leftMs > 0 ? this.#askBy(performance.now(), leftMs, script, key, keys, args) : answer;
+  }
+
+  async #askBy(
+    sentAt: number,
+    limitMs: number,
+    script: Script,
+    key: string,
+    keys: readonly string[],
+    args: readonly (string | number)[],
+  ): Promise<Answer> {
+    const session = this.#session;
+    const answer = await this.#run(script, key, keys, [...args, session?.clock.latest(sentAt, limitMs) ?? 0], limitMs);
+    const serverMs = timeIn(answer.reply);
+    if (serverMs !== undefined) {
+      session?.clock.read(serverMs, sentAt);
+    }
+    return answer;
   }
 
   publish(channel: string, message: string): Promise<void> {
@@ -118,36 +171,40 @@ export class QuorumServer {
 
   /** Why a vote does not count. */
   whyNot(): LockStoreError {
-    const leftMs = this.#leftMs();
-    const why =
-      leftMs === undefined
-        ? (this.#refusal?.detail ?? 'it is not known yet whether it restarted')
-        : `it restarted not long ago, and its votes count in ${Math.ceil(leftMs)} ms`;
+    const verdict = this.#listener.verdict(this);
+    const why = verdict === undefined ? (this.#refusal?.detail ?? 'it is not known yet whether it restarted') : reasonOf(verdict);
     return new LockStoreError(why, '', { unknown: true });
   }
 
-  /** Asks anew whether its votes ever counted; the session in which it was asked. */
-  async look(): Promise<Session | undefined> {
+  /**
+   * Asks what it knows; with `counts`, its votes count from now on, and its next fence is above `least`. All know that before one
+   * votes: whoever finds a vote finds out as well that it counts.
+   */
+  async look(counts: '' | 'again' | 'first' = '', least = 0): Promise<void> {
     const session = this.#session;
-    if (session?.run) {
-      await this.#recall(session, '');
+    if (session?.run === undefined) {
+      return;
     }
-    return session === this.#session ? session : undefined;
-  }
-
-  /** Has the server remember that this run counts: before it does, since whoever finds nothing takes the quorum for new. */
-  async remember(session: Session | undefined): Promise<void> {
-    if (session?.run && session === this.#session) {
-      await this.#recall(session, session.run.id);
+    const restarted = this.#countedRun !== undefined && this.#countedRun !== session.run ? 1 : '';
+    // Of a server that was emptied while it ran, others would have to find out anew.
+    const args = [session.run, restarted, session.counts ? 'again' : counts, least, ...this.#listener.said()];
+    const sentAt = performance.now();
+    const standing = readStanding(await this.#connection.run(ROLL, '', this.#keys, args, COMMAND_MS));
+    if (session !== this.#session) {
+      return;
     }
-  }
-
-  /** The votes given in this session count from here on. */
-  count(session: Session | undefined): void {
-    if (session?.run && session === this.#session && session.recorded === session.run.id) {
+    session.clock.read(standing.serverMs, sentAt);
+    session.standing = standing;
+    if (standing.counts) {
       session.counts = true;
-      this.#countedRun = session.run.id;
-      clearTimeout(this.#timer);
+      this.#countedRun = session.run;
+    }
+  }
+
+  /** Tells it soon what is said of the others. */
+  lookSoon(): void {
+    if (this.counts) {
+      this.#checkIn(AGAIN_MS);
     }
   }
 
@@ -161,74 +218,83 @@ export class QuorumServer {
   #ready(address: string): void {
     this.#address = address;
     this.wakeups.follow(address);
-    const session: Session = { run: undefined, checkedAt: 0, recorded: undefined, counts: false, warned: false };
-    this.#session = session;
-    this.#check(session);
+    this.#session = { run: undefined, standing: undefined, counts: false, refused: { why: '', times: 0 }, clock: new ServerClock() };
+    this.#check(this.#session);
   }
 
   #check(session: Session): void {
     this.#refusal = undefined;
-    this.#checking = this.#judge(session).catch((error: LockError) => {
-      this.#refusal = error instanceof LockConfigurationError ? error : undefined;
-      this.#checkAgain(session);
-    });
+    this.#checking = this.#judge(session)
+      .catch((error: LockError) => {
+        this.#refusal = error instanceof LockConfigurationError ? error : undefined;
+      })
+      .finally(() => {
+        if (session === this.#session) {
+          this.#warnOnce(session);
+          this.#checkIn(session.counts ? Math.min(Math.max(AGAIN_MS, this.#longestLeaseMs / 4), SELDOM_MS) : AGAIN_MS);
+        }
+      });
   }
 
   async #judge(session: Session): Promise<void> {
+    const isNew = session.run === undefined;
     session.run ??= runOf(await this.#connection.info());
-    session.checkedAt ||= performance.now();
-    await this.#recall(session, '');
     if (session !== this.#session) {
       return;
     }
-    const { id } = session.run;
-    if (id === this.#countedRun || id === session.recorded || this.#leftMs() === 0) {
-      if (id !== session.recorded) {
-        await this.remember(session);
-      }
-      this.count(session);
-      return;
+    if (isNew) {
+      this.#listener.came(this);
     }
-    this.#checkAgain(session);
-    this.#listener.checked();
-  }
-
-  /** Asks what the server remembers, and has it remember `run`, unless that is ''. */
-  async #recall(session: Session, run: string): Promise<void> {
-    session.recorded = String(await this.#connection.run(REMEMBER, '', [`${this.#keys.prefix}:run:{0}`], [run], COMMAND_MS));
-  }
-
-  #checkAgain(session: Session): void {
-    if (session !== this.#session) {
-      return;
-    }
-    clearTimeout(this.#timer);
-    const leftMs = this.#leftMs() ?? AGAIN_MS;
-    this.#timer = setTimeout(
-      () => {
-        this.#warnOnce(session);
-        this.#check(session);
-      },
-      Math.min(AGAIN_MS, leftMs),
-    ).unref();
-  }
-
-  #warnOnce(session: Session): void {
-    const leftMs = this.#leftMs();
-    const why = leftMs === undefined ? this.#refusal?.detail : leftMs > 0 && restarted(leftMs);
-    if (session === this.#session && !session.warned && why) {
-      session.warned = true;
-      this.#listener.warn(`${this.name} of the quorum: ${why}`);
+    await this.look();
+    if (session === this.#session) {
+      this.#listener.looked();
     }
   }
 
-  /** Until every lease is over that an earlier run may have voted for, in milliseconds; undefined while nothing is known of this one. */
-  #leftMs(): number | undefined {
+  #checkIn(ms: number): void {
     const session = this.#session;
-    return session?.run && Math.max(0, this.#longestLeaseMs - session.run.lastsMs - (performance.now() - session.checkedAt));
+    clearTimeout(this.#timer);
+    this.#timer = setTimeout(() => {
+      if (session && session === this.#session) {
+        this.#check(session);
+      }
+    }, ms).unref();
+  }
+
+  /** Not of what another process is just about to change. */
+  #warnOnce(session: Session): void {
+    const verdict = session.counts ? undefined : this.#listener.verdict(this);
+    const { message } = this.#refusal ?? {};
+    const why = message ?? (verdict && verdict.counts === undefined && verdict.why !== 'asking' ? verdict.why : '');
+    session.refused = { why, times: why === session.refused.why ? session.refused.times + 1 : 1 };
+    if (why !== '' && session.refused.times === 2) {
+      this.#listener.warn(`${this.name} of the quorum: ${message ?? warningOf(verdict)}`);
+    }
   }
 }
 
-function restarted(leftMs: number): string {
-  return `it restarted not long ago, and may have forgotten locks. Its votes count in ${Math.ceil(leftMs / 1_000)} s.`;
+function reasonOf(verdict: Verdict): string {
+  if (verdict.counts !== undefined) {
+    return 'its votes count in a moment';
+  }
+  switch (verdict.why) {
+    case 'asking':
+      return `it is new, and its votes count in ${Math.ceil(verdict.inMs)} ms unless a process knows that it had votes before`;
+    case 'restarted':
+      return `it restarted not long ago, and its votes count in ${Math.ceil(verdict.inMs)} ms`;
+    case 'others':
+      return 'other processes have another server in its place';
+  }
+}
+
+function warningOf(verdict: Verdict | undefined): string {
+  return verdict?.counts === undefined && verdict?.why === 'restarted'
+    ? `it restarted not long ago, or came in the place of another, and may have forgotten locks. Its votes count in ${Math.ceil(verdict.inMs / 1_000)} s.`
+    : 'other processes have another server in its place, so its votes do not count. Give all processes the same list of servers; ' +
+        'docs/choosing-a-store.md says how to change it.';
+}
+
+/** An operation asks the servers twice where the first round decides nothing, and somewhat is left for the way there and back. */
+function shareOf(limitMs: number): number {
+  return Math.min(limitMs * 0.4, LEASE_COMMAND_MS);
 }

@@ -29,11 +29,11 @@ export async function renewAll(quorum: Quorum, names: RedisKeys, renewals: reado
     Math.ceil(ttlMs),
     lingering ? 1 : 0,
   ]);
-  const ttlMs = Math.min(...renewals.map((renewal) => renewal.ttlMs));
+  const limitMs = Math.min(...renewals.map((renewal) => renewal.limitMs));
   const denied: (() => void)[] = [];
   let verdicts: (boolean | undefined)[] | undefined;
   const send = async (server: QuorumServer): Promise<boolean[]> => {
-    const answers = readAnswers((await server.ask(RENEW, renewals[0]?.key ?? '', locks, args, ttlMs)).reply);
+    const answers = readAnswers((await server.ask(RENEW, renewals[0]?.key ?? '', locks, args, limitMs)).reply);
     const mend = (): void => renewals.forEach((renewal, at) => verdicts?.[at] && !answers[at] && tellFence(server, names, renewal));
     if (verdicts) {
       mend();
@@ -48,10 +48,12 @@ export async function renewAll(quorum: Quorum, names: RedisKeys, renewals: reado
 }
 
 /** A server may have a vote that came late, with another fence. It can be renewed when it has that of the lock. */
-function tellFence(server: QuorumServer, names: RedisKeys, { key, owner, fence, ttlMs, grant }: Renewal): void {
+function tellFence(server: QuorumServer, names: RedisKeys, { key, owner, fence, limitMs, grant }: Renewal): void {
   if (grant && !grant.told.has(server)) {
     grant.told.add(server);
     const tag = names.tag(key);
-    server.ask(SETTLE, key, [names.lock(tag), names.fence(tag)], [owner, grant.vote, fence], ttlMs).catch(() => grant.told.delete(server));
+    server
+      .ask(SETTLE, key, [names.lock(tag), names.fence(tag)], [owner, grant.vote, fence], limitMs)
+      .catch(() => grant.told.delete(server));
   }
 }

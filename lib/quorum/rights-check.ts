@@ -18,13 +18,13 @@ export async function tryRights(server: QuorumServer, names: RedisKeys, process:
   const ask = async (script: Script, keys: readonly string[], args: readonly (string | number)[]): Promise<unknown> =>
     (await server.ask(script, key, keys, args)).reply;
 
-  const vote = [lock, names.done(tag, hold), names.done(tag, `${hold}.1`), counter];
-  const stored = String(await ask(VOTE, vote, [owner, hold, 1, process, LEASE_MS, 'start-up check', fence]));
-  await ask(VOTE, vote, [randomUUID(), hold, 1, process, LEASE_MS, 'start-up check', fence]);
-  await ask(VOTE, vote, [owner, hold, 2, process, LEASE_MS + 1, 'start-up check', fence]);
+  const vote = [lock, names.done(tag, hold), names.done(tag, `${hold}.1`), counter, `${names.prefix}:line:${tag}`];
+  const stored = Number.parseInt(String(await ask(VOTE, vote, [owner, hold, 1, process, LEASE_MS, 'start-up check', fence, 0, 0])), 10);
+  await ask(VOTE, vote, [randomUUID(), hold, 1, process, LEASE_MS, 'start-up check', fence, 1, 0]);
+  await ask(VOTE, vote, [owner, hold, 2, process, LEASE_MS + 1, 'start-up check', fence, 0, 0]);
   await ask(SETTLE, [lock, counter], [owner, `${hold}.2`, stored]);
-  await ask(JOIN, [lock, names.done(tag, other)], [owner, stored, other, process, LEASE_MS]);
-  await ask(RENEW, [lock], [owner, stored, other, LEASE_MS]);
+  await ask(JOIN, [lock, names.done(tag, other)], [owner, stored, other, process, LEASE_MS, 0]);
+  await ask(RENEW, [lock], [owner, stored, other, LEASE_MS, 0]);
   await ask(INSPECT, [lock, queue], []);
   await ask(RELEASE, [lock, names.done(tag, hold), queue], [`${hold}.2`, DONE_MS, ...told]);
   await ask(FORCE_RELEASE, [lock, names.done(tag, randomUUID()), queue], [stored, DONE_MS, ...told]);

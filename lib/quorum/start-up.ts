@@ -1,6 +1,7 @@
 import { asLockError } from '../core/background-releases.js';
-import { LockStoreError } from '../core/errors.js';
+import { LockConfigurationError } from '../core/errors.js';
 import type { RedisKeys } from '../redis/redis-keys.js';
+import type { Quorum } from './quorum.js';
 import type { QuorumServer } from './quorum-server.js';
 import { tryRights } from './rights-check.js';
 import { atServer, type Failure } from './too-few.js';
@@ -13,8 +14,26 @@ export interface StartUp {
   readonly warn: (message: string) => void;
 }
 
-/** Listens to a server and tries its rights. Warns of one that is away; throws what no retry mends. */
-export async function startUp(server: QuorumServer, failure: Failure | undefined, { names, process, fence, warn }: StartUp): Promise<void> {
+/** Listens to all servers and tries their rights. Warns of those that are of no use; throws where no retry mends that of a majority. */
+export async function startUpAll({ servers, majority }: Quorum, failures: readonly (Failure | undefined)[], start: StartUp): Promise<void> {
+  const refusals = (await Promise.all(servers.map((server, at) => startUp(server, failures[at], start)))).filter(
+    (each) => each !== undefined,
+  );
+  const [first] = refusals;
+  if (first && refusals.length >= majority) {
+    throw first;
+  }
+  for (const { message } of refusals) {
+    start.warn(`${message} Locked calls go on with the others, as long as most of the servers are there.`);
+  }
+}
+
+/** What no retry mends, where there is such a thing. */
+async function startUp(
+  server: QuorumServer,
+  failure: Failure | undefined,
+  { names, process, fence, warn }: StartUp,
+): Promise<LockConfigurationError | undefined> {
   const channel = names.wake(process);
   const refused = (command: string, error: Error): void => {
     // A connection that broke, or was closed meanwhile, is no refusal.
@@ -34,9 +53,10 @@ export async function startUp(server: QuorumServer, failure: Failure | undefined
     await server.publish(channel, 'check').catch((error: Error) => refused('PUBLISH', error));
   } catch (error) {
     const explained = atServer({ server, error: asLockError(error, '') });
-    if (!(explained instanceof LockStoreError)) {
-      throw explained;
+    if (explained instanceof LockConfigurationError) {
+      return explained;
     }
     warn(`${explained.detail} Locked calls go on with the others, as long as most of the servers are there.`);
   }
+  return undefined;
 }

@@ -152,7 +152,7 @@ describe('control characters', () => {
       thrownBy(() => checkKey(key.repeat(200), 'LockService.withLock')),
       new LockNotAcquiredError(`Lock "${key}" was not acquired.`, key, { reason: 'busy', waitedMs: 0 }),
     ]) {
-      expect(error.detail).toContain(shown);
+      expect((error as LockError).detail).toContain(shown);
       // eslint-disable-next-line no-control-regex -- control characters are what it looks for
       expect(error.stack).not.toMatch(/[\u0000-\u0009\u000b-\u001f\u007f-\u009f\u202e\u2028]/);
     }

@@ -13,12 +13,13 @@ interface Asked<T> {
 let votes: Asked<Answer>[];
 let settlements: Asked<boolean>[];
 let granted: number | undefined;
+let busy: unknown;
 let failure: unknown;
 let withdrawn: number[];
 
 /** A ballot of five servers, whose answers come when the test gives them. */
 beforeEach(() => {
-  [votes, settlements, granted, failure, withdrawn] = [[], [], undefined, undefined, []];
+  [votes, settlements, granted, busy, failure, withdrawn] = [[], [], undefined, undefined, undefined, []];
   const servers = [0, 1, 2, 3, 4] as unknown as QuorumServer[];
   const polling: Polling = {
     vote: (server) => new Promise((answer, fail) => votes.push({ server: Number(server), answer, fail })),
@@ -27,7 +28,10 @@ beforeEach(() => {
     withdraw: (server) => withdrawn.push(Number(server)),
   };
   void new Ballot({ servers, majority: 3 } as unknown as Quorum, 'k', polling).result.then(
-    ({ fence }) => (granted = fence),
+    (reply) => {
+      granted = reply.fence;
+      busy = reply;
+    },
     (error: unknown) => (failure = error),
   );
 });
@@ -88,6 +92,20 @@ test('a higher fence that comes while others settle is lowered: they are a major
   await settled(1);
   expect(granted).toBe(300);
   expect(settlements.at(-1)).toMatchObject({ server: 3, fence: 300 });
+});
+
+test('a vote that was taken away before its fence was settled is a refusal, and no failure of the store', async () => {
+  const full = new LockStoreError('OOM', 'k', { unknown: false });
+  votes[3]?.fail(full);
+  votes[4]?.fail(full);
+  await vote(0, 100);
+  await vote(1, 200);
+  await vote(2, 200);
+  settlements[0]?.answer(false);
+  await turn();
+  expect(failure).toBeUndefined();
+  expect(busy).toMatchObject({ remainingMs: 0 });
+  expect(withdrawn.toSorted()).toEqual([1, 2]);
 });
 
 test('a vote is withdrawn also where the connection broke before the server could be told another fence', async () => {

@@ -1,5 +1,8 @@
 import 'reflect-metadata';
 import { jest } from '@jest/globals';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { HoldRecord } from '../../lib/core/lock-store';
 import type { QuorumLockStore } from '../../lib/quorum/quorum-lock-store';
@@ -121,7 +124,8 @@ describe('fences', () => {
     let before = await scripts();
     await until('that the servers were asked everything', async () => {
       const earlier = before;
-      await sleep(100);
+      // Servers are told of each other a quarter of a second after a store has opened.
+      await sleep(400);
       before = await scripts();
       return before.every((count, place) => count === earlier[place]);
     });
@@ -131,6 +135,78 @@ describe('fences', () => {
     const asked = async (): Promise<number[]> => (await scripts()).map((count, place) => count - (before[place] as number));
     await until('the last release', async () => (await asked()).every((count) => count >= 20));
     expect(await asked()).toEqual([20, 20, 20, 20, 20]);
+  });
+});
+
+describe('fences of three servers, of which one lost memory,', () => {
+  const LONGEST_MS = 1_000;
+  const TTL_MS = 900;
+
+  async function counted(by: QuorumLockStore): Promise<HoldRecord> {
+    let hold: HoldRecord | undefined;
+    await until('the grant', async () => (hold = await acquired(by, 'k', TTL_MS).catch(() => undefined)) !== undefined);
+    return hold as HoldRecord;
+  }
+
+  const untilCounted = (place: number): Promise<void> =>
+    until('votes that count', async () => (await stores.quorum.at(place).client.hget('lock:run:{0}', 'counts')) === '1');
+
+  /** A fence that the first server has not seen. */
+  async function fenceOfTheOthers(): Promise<number> {
+    const store = await stores.open();
+    cutOff([0]);
+    const hold = await counted(store);
+    await store.release(hold);
+    letIn([0]);
+    await store.close();
+    return hold.fence;
+  }
+
+  test.each([
+    ['is two minutes behind', -120_000],
+    ['is right', 0],
+    ['is two minutes ahead', 120_000],
+  ])('rise where that one comes back with an older snapshot, and the clock of the process %s', async (_, aheadMs) => {
+    const folder = mkdtempSync(join(tmpdir(), 'snapshot-'));
+    const servers = await Promise.all([0, 1, 2].map((place) => RedisServer.start('--dir', folder, '--dbfilename', `${place}.rdb`)));
+    stores = new QuorumStores(await RedisQuorum.of(servers), { longestLease: LONGEST_MS });
+    await stores.quorum.markUsed();
+    const store = await stores.open();
+    await store.release(await acquired(store, 'k', TTL_MS));
+    await until('the counter', async () => (await stores.quorum.at(1).client.get(COUNTER)) !== null);
+    await stores.quorum.at(1).client.save();
+    const before = await fenceOfTheOthers();
+    await stores.quorum.at(1).kill();
+    await stores.quorum.at(1).start();
+    await untilCounted(1);
+    await stores.quorum.at(2).kill();
+    setClientClock(aheadMs);
+    const late = await stores.open(stores.quorum.urls);
+    expect((await counted(late)).fence).toBeGreaterThan(before);
+    rmSync(folder, { recursive: true });
+  });
+
+  test.each([
+    ['there', true],
+    ['away', false],
+  ])('rise where it comes back empty, and one whose clock is two minutes ahead is %s then', async (_, isThere) => {
+    const clock = new ServerClock();
+    const ahead = await clock.startServer();
+    clock.set(120_000);
+    const servers = [await RedisServer.start(), await RedisServer.start(), ahead];
+    stores = new QuorumStores(await RedisQuorum.of(servers), { longestLease: LONGEST_MS });
+    await stores.quorum.markUsed();
+    const before = await fenceOfTheOthers();
+    const other = await stores.open(stores.quorum.urls);
+    await stores.quorum.at(1).kill();
+    if (!isThere) {
+      await ahead.kill();
+    }
+    await stores.quorum.at(1).start();
+    await untilCounted(1);
+    await ahead.kill();
+    expect((await counted(other)).fence).toBeGreaterThan(before);
+    clock.remove();
   });
 });
 
@@ -147,6 +223,7 @@ describe("servers' clocks", () => {
     const servers = [await clock.startServer(), await clock.startServer()];
     servers.push(...(await Promise.all([2, 3, 4].map(() => RedisServer.start()))));
     stores = new QuorumStores(await RedisQuorum.of(servers));
+    await stores.quorum.markUsed();
   });
 
   test.each([
@@ -172,5 +249,14 @@ describe("servers' clocks", () => {
     await until('its end everywhere', async () => !(await stores.quorum.fences('crashed')).includes(String(crashed.fence)), 3_000);
     expect(await store.release(held)).toBe(true);
     expect((await acquired(other, 'k')).fence).toBeGreaterThan(held.fence);
+  });
+
+  test('that jump make no vote come too late: it is sent again by what the clock reads then', async () => {
+    const store = await stores.open();
+    for (const [at, aheadMs] of [HOUR_MS, -HOUR_MS, 0].entries()) {
+      clock.set(aheadMs);
+      const { fence } = await acquired(store, `k${at}`);
+      await until('all votes', async () => (await stores.quorum.fences(`k${at}`)).every((stored) => stored === String(fence)));
+    }
   });
 });

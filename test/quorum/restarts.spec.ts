@@ -137,31 +137,3 @@ test('a server to which only the connection broke counts at once', async () => {
   expect(performance.now() - startedAt).toBeLessThan(3_000);
   await own.close();
 });
-
-test('the first use is not delayed either where a store came before one of the servers', async () => {
-  const fresh = new QuorumStores(await RedisQuorum.start(), { longestLease: '10m' });
-  fresh.quorum.proxy(4).mode = 'refuse';
-  const early = await fresh.open();
-  await expect(early.acquire(newHold('k'))).rejects.toThrow(saying(/it restarted not long ago/));
-  fresh.quorum.proxy(4).mode = 'pass';
-  const startedAt = performance.now();
-  await early.release(await grantedAtLast(early, 'k'));
-  await acquired(await fresh.open(), 'k');
-  expect(performance.now() - startedAt).toBeLessThan(5_000);
-  await fresh.stop();
-});
-
-test('the first use of a quorum is not delayed, nor are stores that come while others use it', async () => {
-  const fresh = new QuorumStores(await RedisQuorum.start(), { longestLease: '10m' });
-  const [first, second] = await Promise.all([fresh.open(), fresh.open()]);
-  const held = await acquired(first as QuorumLockStore, 'k');
-  const third = await fresh.open();
-  expect((await third.acquire(newHold('k'))).fence).toBeUndefined();
-  await first?.release(held);
-  for (const by of [second, third] as QuorumLockStore[]) {
-    const next = await acquired(by, 'k');
-    await by.release(next);
-  }
-  expect(fresh.warnings).toEqual([]);
-  await fresh.stop();
-});

@@ -126,8 +126,8 @@ describe('a reply that is lost', () => {
 });
 
 describe('a vote that comes late', () => {
-  /** Sends again what a server was last sent of a script. */
-  async function repeater(place: number, { sha }: { sha: string }): Promise<() => Promise<unknown>> {
+  /** Sends again what a server was first sent of a script; a vote, unless told otherwise, as one that may come whenever it likes. */
+  async function repeater(place: number, { sha }: { sha: string }, whenever = true): Promise<() => Promise<unknown>> {
     const { client } = stores.quorum.at(place);
     const monitor = await client.monitor();
     const sent = new Promise<string[]>((resolve) => {
@@ -138,7 +138,10 @@ describe('a vote that comes late', () => {
         }
       });
     });
-    return async () => client.call('evalsha', ...(await sent));
+    return async () => {
+      const args = await sent;
+      return client.call('evalsha', ...(sha === VOTE.sha && whenever ? [...args.slice(0, -1), '0'] : args));
+    };
   }
 
   test('is refused where the attempt was withdrawn', async () => {
@@ -146,7 +149,7 @@ describe('a vote that comes late', () => {
     setMode(stores.quorum.proxies, [2, 3, 4], 'refuse');
     await expect(store.acquire(newHold('k', TTL_MS))).rejects.toThrow();
     await until('the withdrawal', async () => (await stores.quorum.at(0).client.keys('lock:done:*{k}')).length > 0);
-    expect(await again()).toEqual([0, '', 0]);
+    expect(await again()).toEqual([0, '', 0, 0, expect.any(Number)]);
     expect(await ownersAt([0])).toEqual([null]);
   });
 
@@ -154,7 +157,20 @@ describe('a vote that comes late', () => {
     const again = await repeater(0, VOTE);
     await store.release(await acquired(store, 'k', TTL_MS));
     await until('the release', async () => (await stores.quorum.at(0).client.keys('lock:done:*{k}')).length > 0);
-    expect(await again()).toEqual([0, '', 0]);
+    expect(await again()).toEqual([0, '', 0, 0, expect.any(Number)]);
+    expect(await ownersAt([0])).toEqual([null]);
+  });
+
+  test('is refused by its time where nothing else tells any more that it was given up', async () => {
+    const again = await repeater(0, VOTE, false);
+    const { client } = stores.quorum.at(0);
+    await store.release(await acquired(store, 'k', TTL_MS));
+    const marks = async (): Promise<string[]> => client.keys('lock:done:*{k}');
+    await until('the release', async () => (await marks()).length > 0);
+    await client.del(await marks());
+    // The limit of a command, and the second that is added to it.
+    await sleep(1_300);
+    expect(await again()).toEqual([expect.any(Number)]);
     expect(await ownersAt([0])).toEqual([null]);
   });
 
@@ -169,7 +185,7 @@ describe('a vote that comes late', () => {
     await store.acquire(hold);
     await until('the second vote', async () => (await holdsAt0())[0] !== first[0]);
     const second = await holdsAt0();
-    expect(await again()).toEqual([0, '', 0]);
+    expect(await again()).toEqual([0, '', 0, 0, expect.any(Number)]);
     expect(await holdsAt0()).toEqual(second);
     expect(second).toHaveLength(1);
   });
@@ -234,8 +250,8 @@ test('nothing is left behind but done marks, the fence and the run of each serve
   const ID = '[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}';
   for (const { client } of stores.quorum.servers) {
     for (const name of await client.keys('*')) {
-      expect(name).toMatch(new RegExp(`^lock:(fence:\\{0\\}|run:\\{0\\}|done:${ID}(\\.\\d+)?:\\{.+\\})$`));
-      expect((await client.pttl(name)) > 0).toBe(name.startsWith('lock:done:'));
+      expect(name).toMatch(new RegExp(`^lock:(fence:\\{0\\}|run:\\{0\\}|line:\\{.+\\}|done:${ID}(\\.\\d+)?:\\{.+\\})$`));
+      expect((await client.pttl(name)) > 0).toBe(/^lock:(done|line):/.test(name));
     }
   }
 });

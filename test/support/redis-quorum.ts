@@ -13,13 +13,31 @@ export class RedisQuorum {
     this.proxies = proxies;
   }
 
-  static async start(): Promise<RedisQuorum> {
-    return RedisQuorum.of(await Promise.all(PLACES.map(() => RedisServer.start())));
+  /** Of five servers, or so many, that were used before: nobody has to find out whether they are new. */
+  static async start(count: number = PLACES.length): Promise<RedisQuorum> {
+    const quorum = await RedisQuorum.startNew(count);
+    await quorum.markUsed();
+    return quorum;
+  }
+
+  /** Of servers that nobody has used. */
+  static async startNew(count: number = PLACES.length): Promise<RedisQuorum> {
+    return RedisQuorum.of(await Promise.all(PLACES.slice(0, count).map(() => RedisServer.start())));
   }
 
   /** Of servers that were started already. */
   static async of(servers: readonly RedisServer[]): Promise<RedisQuorum> {
     return new RedisQuorum(servers, await proxiesOf(servers));
+  }
+
+  /** Has the servers remember that their votes count. */
+  async markUsed(): Promise<void> {
+    await Promise.all(
+      this.servers.map(async ({ client }) => {
+        const [, run = ''] = /^run_id:(\w+)/m.exec(await client.info('server')) ?? [];
+        await client.hset('lock:run:{0}', { run, seen: 0, counts: 1, restarted: 0 });
+      }),
+    );
   }
 
   /** The servers themselves. */
@@ -46,7 +64,7 @@ export class RedisQuorum {
   }
 
   /** The fence of a lock in each of the servers at these places, which have to run. */
-  fences(key: string, places: readonly number[] = PLACES): Promise<(string | null)[]> {
+  fences(key: string, places: readonly number[] = PLACES.slice(0, this.servers.length)): Promise<(string | null)[]> {
     return Promise.all(places.map((place) => this.at(place).client.hget(`lock:lock:{${key}}`, 'fence')));
   }
 

@@ -21,7 +21,7 @@ return fence
 `;
 
 /** For how long a queue stays in which nobody waits any more, and the mark of a release, in milliseconds. A lock does not stay. */
-const LEFT_MS: Readonly<Record<string, number>> = { queue: 60_000, done: 10_000 };
+const LEFT_MS: Readonly<Record<string, number>> = { queue: 60_000, done: 10_000, line: 1_000 };
 
 /** Deletes a lock on the one server that has its key. */
 export async function deleteLock(servers: readonly RedisServer[], key: string): Promise<Taken> {

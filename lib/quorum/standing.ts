@@ -1,0 +1,103 @@
+/** What a server knows of its part in the quorum, as its reply to ROLL tells. */
+export interface Standing {
+  /** When the reply came, by the monotonic clock. */
+  readonly at: number;
+  /** For how long its run has been known, in milliseconds. */
+  readonly knownMs: number;
+  /** Whether the votes of this run count. */
+  readonly counts: boolean;
+  /** How long ago it was found that the quorum was used for the first time, in milliseconds; undefined where it does not know. */
+  readonly firstUseMs: number | undefined;
+  /** Whether somebody knew an earlier run, which may have had votes that are forgotten. */
+  readonly restarted: boolean;
+  /** Its last fence. */
+  readonly fence: number;
+  /** What processes said of their servers not long ago: `run:<id>`, `servers:<number>`, `lease:<ms>`. */
+  readonly said: readonly string[];
+}
+
+/** For how long all servers of a quorum must have been known before they are taken for new, in milliseconds: whoever knew them speaks up. */
+const HEARING_MS = 2_000;
+/** The same where some of them are away, and cannot tell. */
+const LONG_HEARING_MS = 5_000;
+
+/** What a quorum asks its servers about. */
+export interface Roll {
+  /** What each server knows; undefined where it has not answered for long. */
+  readonly standings: readonly (Standing | undefined)[];
+  /** The runs of those that answered. */
+  readonly runs: ReadonlySet<string>;
+  readonly longestLeaseMs: number;
+  readonly now: number;
+}
+
+/**
+ * Whether the votes of a server count: from now on, and why; or in how many milliseconds at the earliest, and why not yet.
+ *
+ * - `first`: the quorum is used for the first time, and nothing can have been forgotten.
+ * - `asking`: perhaps it is; whoever knows better still may say so.
+ * - `restarted`: the server may have forgotten votes, and leases that they granted may not be over.
+ * - `others`: other processes have another server in its place, and both would make a majority with the rest.
+ */
+export type Verdict = { readonly counts: 'again' | 'first' } | { readonly counts?: undefined; readonly why: Why; readonly inMs: number };
+export type Why = 'asking' | 'restarted' | 'others';
+
+/** Reads the reply to ROLL. */
+export function readStanding(reply: unknown): Standing & { readonly serverMs: number } {
+  const [knownMs, counts, firstUseMs, restarted, fence, serverMs, ...said] = reply as readonly unknown[];
+  return {
+    at: performance.now(),
+    knownMs: Number(knownMs),
+    counts: Number(counts) === 1,
+    firstUseMs: Number(firstUseMs) < 0 ? undefined : Number(firstUseMs),
+    restarted: Number(restarted) === 1,
+    fence: Number(fence),
+    said: said.map(String),
+    serverMs: Number(serverMs),
+  };
+}
+
+/** Judges a server that has answered, and whose votes do not count so far. */
+export function verdictOf(standing: Standing, { standings, runs, longestLeaseMs, now }: Roll): Verdict {
+  const there = standings.filter((other) => other !== undefined);
+  const waitMs = longestOf(there, longestLeaseMs);
+  const knownMs = agedMs(standing, standing.knownMs, now);
+  if (strangersIn(there, runs) + runs.size > standings.length) {
+    // Of one that restarted they were last heard before its new run was known.
+    return knownMs < waitMs ? { why: 'restarted', inMs: waitMs - knownMs } : { why: 'others', inMs: waitMs };
+  }
+  const least = Math.min(HEARING_MS, waitMs) / 2;
+  // The same run since before the first use: it has forgotten nothing.
+  const wasThere = there.some((other) => other.firstUseMs !== undefined && agedMs(other, other.firstUseMs, now) + least <= knownMs);
+  if (knownMs >= waitMs || (wasThere && !standing.restarted)) {
+    return { counts: 'again' };
+  }
+  if (there.some((other) => other.counts || other.restarted)) {
+    return { why: 'restarted', inMs: waitMs - knownMs };
+  }
+  const away = standings.length - there.length;
+  const hearingMs = Math.min(away === 0 ? HEARING_MS : LONG_HEARING_MS, waitMs);
+  const inMs = Math.max(...there.map((other) => hearingMs - agedMs(other, other.knownMs, now)));
+  return away > (standings.length - 1) / 2 || inMs > 0 ? { why: 'asking', inMs: Math.max(inMs, 1) } : { counts: 'first' };
+}
+
+/** The longest lease that any process of the quorum may ask for, as far as is known. */
+export function longestOf(standings: readonly (Standing | undefined)[], own: number): number {
+  return Math.max(own, ...numbersSaid(standings, 'lease'));
+}
+
+/** The numbers that processes gave for one of their settings. */
+export function numbersSaid(standings: readonly (Standing | undefined)[], what: 'lease' | 'servers'): number[] {
+  const said = standings.flatMap((standing) => standing?.said ?? []).filter((each) => each.startsWith(`${what}:`));
+  return [...new Set(said)].map((each) => Number(each.slice(what.length + 1)));
+}
+
+/** How many servers other processes have that are not among these runs. */
+function strangersIn(standings: readonly Standing[], runs: ReadonlySet<string>): number {
+  const said = new Set(standings.flatMap((standing) => standing.said).filter((each) => each.startsWith('run:')));
+  return [...said].filter((each) => !runs.has(each.slice(4))).length;
+}
+
+function agedMs({ at }: Standing, ms: number, now: number): number {
+  return ms + now - at;
+}

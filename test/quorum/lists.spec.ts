@@ -1,0 +1,118 @@
+import 'reflect-metadata';
+import { LockConfigurationError } from '../../lib/core/errors';
+import { QuorumLockStore } from '../../lib/quorum/quorum-lock-store';
+import { acquired, newHold } from '../support/quorum-stores';
+import { RedisServer } from '../support/redis-server';
+import { RedisQuorum } from '../support/redis-quorum';
+import { TcpProxy } from '../support/tcp-proxy';
+import { until } from '../support/until';
+
+const LONGEST_MS = 2_000;
+
+let quorum: RedisQuorum;
+let warnings: string[];
+let closing: { close(): Promise<void> }[];
+beforeEach(async () => {
+  [warnings, closing] = [[], []];
+  quorum = await RedisQuorum.start(3);
+});
+afterEach(async () => {
+  await Promise.all(closing.map((each) => each.close()));
+  await quorum.stop();
+});
+
+async function open(urls: readonly string[], longestLease = LONGEST_MS): Promise<QuorumLockStore> {
+  const store = new QuorumLockStore(urls, { longestLease });
+  closing.push(store);
+  await store.open({ prefix: 'lock', warn: (message) => warnings.push(message) });
+  return store;
+}
+
+/** A server that has run for long, and was never in the quorum. */
+async function startSpare(): Promise<RedisServer> {
+  const spare = await RedisServer.start();
+  closing.push({ close: () => spare.stop() });
+  await until(
+    'a long run',
+    async () => Number(/uptime_in_seconds:(\d+)/.exec(await spare.client.info('server'))?.[1]) * 1_000 > LONGEST_MS + 1_000,
+  );
+  return spare;
+}
+
+/** Whether a store gets a lock before `endsAt`. */
+async function gets(store: QuorumLockStore, key: string, endsAt: number): Promise<boolean> {
+  while (performance.now() < endsAt) {
+    if ((await store.acquire(newHold(key, LONGEST_MS)).catch(() => undefined))?.fence !== undefined) {
+      return true;
+    }
+  }
+  return false;
+}
+
+test('a server in whose place another one came is left out for the longest lease, however long that one has run', async () => {
+  const [spare, link] = [await startSpare(), await TcpProxy.start(quorum.at(1).port)];
+  closing.push({ close: () => link.stop() });
+  const [a, , c] = quorum.urls as [string, string, string];
+  const holder = await open([a, link.url, quorum.proxy(2).url]);
+  quorum.proxy(2).mode = 'refuse';
+  const sentAt = performance.now();
+  await acquired(holder, 'k', LONGEST_MS);
+  link.target = spare.port;
+  link.cut();
+  // It reaches the two of which one never voted, and the other took the place of one that did.
+  await quorum.at(0).kill();
+  const other = await open([a, link.url, c]);
+  expect(await gets(other, 'k', sentAt + LONGEST_MS * 0.99 - 50)).toBe(false);
+  await until('the grant', () => gets(other, 'k', performance.now() + 1_000));
+}, 30_000);
+
+test('a process with another longest lease waits for the longer one, and is told of it', async () => {
+  const holder = await open(quorum.proxied);
+  quorum.proxy(2).mode = 'refuse';
+  const hasty = await open(quorum.urls, 200);
+  await until('the warning', () =>
+    warnings.some((message) => /with longestLease 2000 ms, and this one has 200 ms\. Set the same/.test(message)),
+  );
+  const sentAt = performance.now();
+  await acquired(holder, 'k', LONGEST_MS);
+  await quorum.at(1).kill();
+  await quorum.at(1).start();
+  while (performance.now() < sentAt + LONGEST_MS * 0.99 - 50) {
+    expect((await hasty.acquire(newHold('k', 200)).catch(() => undefined))?.fence).toBeUndefined();
+  }
+}, 30_000);
+
+test('processes that have different servers in their lists never have a lock at once, and are told so', async () => {
+  const spare = await startSpare();
+  const [a, b] = quorum.urls as [string, string];
+  const holder = await open(quorum.urls);
+  const other = await open([a, b, spare.url]);
+  await until('the warning', () => warnings.some((message) => message.includes('other processes have another server in its place')));
+  // All that the one reaches is what the other does not need.
+  const reaches = async (store: QuorumLockStore): Promise<boolean> =>
+    (await store.acquire(newHold('j', LONGEST_MS)).catch(() => undefined)) !== undefined;
+  expect(await reaches(holder)).toBe(true);
+  await quorum.at(1).kill();
+  await acquired(holder, 'k', LONGEST_MS);
+  expect(await reaches(other)).toBe(false);
+  // The list is changed when nobody has the old one any more.
+  await holder.close();
+  await until('votes of the new list', () => reaches(other));
+}, 30_000);
+
+test('a list with more servers, or with fewer, is refused while processes have the other one', async () => {
+  const spares = await Promise.all([RedisServer.start(), RedisServer.start()]);
+  spares.forEach((spare) => closing.push({ close: () => spare.stop() }));
+  const urls = [...quorum.urls, ...spares.map(({ url }) => url)];
+  const holder = await open(quorum.urls);
+  const error = await open(urls).catch((failure: unknown) => failure);
+  expect(error).toBeInstanceOf(LockConfigurationError);
+  expect(String(error)).toMatch(/was given 5 servers, and other processes use some of them in a quorum of 3\. .* wait for 2000 ms\./);
+  await holder.close();
+  await until('the start', () =>
+    open(urls).then(
+      () => true,
+      () => false,
+    ),
+  );
+}, 30_000);

@@ -1,0 +1,49 @@
+import { build } from 'esbuild';
+import { readFile } from 'node:fs/promises';
+import { createRequire } from 'node:module';
+import { relative, resolve } from 'node:path';
+
+/** A defect put into the sources: the first text, which has to be there, becomes the second. */
+export interface Edit {
+  readonly file: string;
+  readonly from: string;
+  readonly to: string;
+}
+
+/** Loads a copy of what `entry` exports, with `edits` made to the sources. Clients of Redis have to be given to it: it loads none. */
+export async function loadWith<Exports>(entry: string, edits: readonly Edit[]): Promise<Exports> {
+  const left = new Set(edits);
+  const { outputFiles } = await build({
+    stdin: { contents: entry, resolveDir: resolve('lib'), loader: 'ts' },
+    bundle: true,
+    write: false,
+    format: 'cjs',
+    platform: 'node',
+    target: 'node20',
+    external: ['ioredis'],
+    plugins: [
+      {
+        name: 'edits',
+        setup: ({ onLoad }) => {
+          onLoad({ filter: /lib.*\.ts$/ }, async ({ path }) => {
+            let contents = await readFile(path, 'utf8');
+            for (const edit of edits.filter(({ file }) => file === relative(resolve(), path))) {
+              if (contents.includes(edit.from)) {
+                left.delete(edit);
+                contents = contents.replace(edit.from, () => edit.to);
+              }
+            }
+            return { contents, loader: 'ts' };
+          });
+        },
+      },
+    ],
+  });
+  for (const { file, from } of left) {
+    throw new Error(`${file} has no text "${from}" any more. Make the defect out of what is there now.`);
+  }
+  const module = { exports: {} as Exports };
+  // oxlint-disable-next-line typescript/no-implied-eval
+  new Function('require', 'module', 'exports', outputFiles[0]?.text ?? '')(createRequire(resolve('package.json')), module, module.exports);
+  return module.exports;
+}
