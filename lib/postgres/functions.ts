@@ -6,6 +6,11 @@ const CLAIM = `interval '1 second'`;
 const QUEUE = `interval '1 minute'`;
 /** For how long a released hold is remembered, so that a duplicate of its commands answers as the first did. */
 const DONE = `interval '10 seconds'`;
+/**
+ * For how long an operation waits for a row that another transaction has locked, before the server refuses it.
+ * Without a limit its backend waits on when nobody waits for it any more.
+ */
+const LOCK_WAIT = '800ms';
 /** The server's clock in µs, as a fence. */
 const CLOCK = '(extract(epoch FROM clock_timestamp()) * 1000000)::bigint';
 /** Rows that one run of a purge looks at, and done marks that one run of a tidying takes away. */
@@ -25,8 +30,13 @@ export const BATCH = 1_000;
  * what was committed while it waited. Where the isolation level of a session is higher than READ COMMITTED they see
  * less, and the server refuses to write a row that has changed meanwhile: so each operation on a hold writes its row, changed or not.
  */
-function define(declaration: string, returns: string, body: string): string {
-  return `CREATE OR REPLACE FUNCTION SCHEMA.${declaration} RETURNS ${returns} LANGUAGE plpgsql AS $body$${body}$body$;`;
+function define(declaration: string, returns: string, body: string, settings = ''): string {
+  return `CREATE OR REPLACE FUNCTION SCHEMA.${declaration} RETURNS ${returns} LANGUAGE plpgsql ${settings}AS $body$${body}$body$;`;
+}
+
+/** A function that a process calls: an operation. Its settings end with it. */
+function operation(declaration: string, body: string): string {
+  return define(declaration, 'text', body, `SET lock_timeout = '${LOCK_WAIT}' `);
 }
 
 /** A time so many milliseconds from now. */
@@ -294,9 +304,8 @@ END
  * Reply: the fence, or `[remaining ms, by, held ms, rank in the queue or -1, 1 if it is new there, place it is reserved for or '']`
  * where another owner has it, it is another's turn, or this hold has ended.
  */
-const ACQUIRE = define(
+const ACQUIRE = operation(
   'acquire(_key text, _owner text, _hold text, _process text, _ttl_ms bigint, _by text, _place text, _polls boolean)',
-  'text',
   `
 DECLARE
   granted bigint;
@@ -331,10 +340,9 @@ END
  *
  * Reply: a list of that of release and that of acquire.
  */
-const PASS = define(
+const PASS = operation(
   `pass(_key text, _owner text, _hold text, _process text, _ttl_ms bigint, _by text, _place text, _polls boolean,
   _released text, _may_pass boolean)`,
-  'text',
   `
 DECLARE
   l SCHEMA.lease := SCHEMA.locked(_key);
@@ -360,9 +368,8 @@ END
 );
 
 /** Adds a hold to a running lock; never creates one. Reply 1, 0 where that lock has ended, or -1 where it has as many holds as it may. */
-const JOIN = define(
+const JOIN = operation(
   'join(_key text, _owner text, _fence bigint, _hold text, _process text, _ttl_ms bigint)',
-  'text',
   `
 DECLARE
   l SCHEMA.lease := SCHEMA.locked(_key);
@@ -388,9 +395,8 @@ END
 );
 
 /** Sets each lease to at least its ttl from now. Reply for each: 1, or 0 where its lock is gone. */
-const RENEW = define(
+const RENEW = operation(
   'renew(_keys text[], _owners text[], _fences bigint[], _holds text[], _ttls_ms bigint[])',
-  'text',
   `
 DECLARE
   answers int[] := array_fill(0, ARRAY[cardinality(_keys)]);
@@ -413,9 +419,8 @@ END
  *
  * Reply 1, or 0 where the hold was no longer in.
  */
-const RELEASE = define(
+const RELEASE = operation(
   'release(_key text, _hold text)',
-  'text',
   `
 DECLARE
   l SCHEMA.lease;
@@ -442,9 +447,8 @@ END
 );
 
 /** Gives up a place in the queue, or the turn it came to, and no later one. Reply 1. */
-const LEAVE = define(
+const LEAVE = operation(
   'leave(_key text, _place text)',
-  'text',
   `
 DECLARE
   l SCHEMA.lease := SCHEMA.locked(_key);
@@ -461,9 +465,8 @@ END
 );
 
 /** What is stored of a lock. Reply `[fence, holds, remaining ms, since in ms, by, [first place, …]]`, or NULL where nobody holds it. */
-const INSPECT = define(
+const INSPECT = operation(
   'inspect(_key text)',
-  'text',
   `
 BEGIN
   RETURN (
@@ -482,9 +485,8 @@ END
 );
 
 /** Frees a lock, if its fence is the one named: hands it over, and tells the processes that hold it. Reply 1, or 0 where it is not held at that fence. */
-const FORCE_RELEASE = define(
+const FORCE_RELEASE = operation(
   'force_release(_key text, _fence bigint)',
-  'text',
   `
 DECLARE
   l SCHEMA.lease := SCHEMA.locked(_key);
@@ -501,9 +503,8 @@ END
 );
 
 /** Takes done marks away that have run out. Reply: how many. */
-const TIDY = define(
+const TIDY = operation(
   'tidy()',
-  'text',
   `
 DECLARE
   removed bigint;
@@ -522,9 +523,8 @@ END
  *
  * Reply `[rows that were taken away, last key that was looked at or NULL where there are no more]`.
  */
-const PURGE = define(
+const PURGE = operation(
   'purge(_prefix text, _after text, _older_ms bigint)',
-  'text',
   `
 DECLARE
   keys text[] := ARRAY(

@@ -148,7 +148,7 @@ describe('statements', () => {
     const store = await open();
     await makeLocks(store).withLock('k', () => undefined);
     const letGo = await blockRow('k');
-    const late = hold('k', { ttlMs: 20_000 });
+    const late = hold('k', { ttlMs: 2_000 });
     await expect(store.acquire(late)).rejects.toMatchObject({ code: 'LOCK_STORE', unknown: true });
     const released = store.release(late);
     await sleep(100);
@@ -159,7 +159,7 @@ describe('statements', () => {
     expect(await store.inspect('k')).toBeNull();
   });
 
-  test('a connection that waits for its reply is not given to the next statement, and is ended after a second', async () => {
+  test('a connection that waits for its reply is not given to the next statement, and is free again after a second', async () => {
     const store = await open({ max: 1 }, { listen: false });
     await makeLocks(store).withLock('k', () => undefined);
     await blockRow('k');

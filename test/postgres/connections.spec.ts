@@ -1,0 +1,161 @@
+import 'reflect-metadata';
+import { randomUUID } from 'node:crypto';
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { Pool } from 'pg';
+import type { HoldRecord } from '../../lib/core/lock-store';
+import { PostgresLockStore, type PostgresLockStoreOptions } from '../../lib/postgres/index';
+import { PgBouncer } from '../support/pgbouncer';
+import { PostgresServer } from '../support/postgres-server';
+import { until } from '../support/until';
+
+let server: PostgresServer;
+const opened: PostgresLockStore[] = [];
+const blocking: (() => Promise<void>)[] = [];
+
+beforeAll(async () => {
+  server = await PostgresServer.start();
+  await new PostgresLockStore(server.pool()).ensureSchema();
+});
+afterEach(async () => {
+  await Promise.all(blocking.splice(0).map((letGo) => letGo()));
+  await standbys('');
+  await Promise.all(opened.splice(0).map((store) => store.close()));
+  await server.query('TRUNCATE distributed_lock.lease, distributed_lock.done');
+});
+afterAll(() => server.stop());
+
+async function open(pool: Pool, options?: PostgresLockStoreOptions): Promise<PostgresLockStore> {
+  const store = new PostgresLockStore(pool, options);
+  opened.push(store);
+  await store.open({ prefix: 'lock', warn: () => undefined });
+  return store;
+}
+
+function hold(key: string, changes: Partial<HoldRecord> = {}): HoldRecord {
+  return { key, owner: randomUUID(), id: randomUUID(), fence: 0, ttlMs: 5_000, by: 'tester', ...changes };
+}
+
+/** Keeps the row of a key from everybody else, until it is told to let go. */
+async function blockRow(key: string): Promise<() => Promise<void>> {
+  const client = await server.pool({ application_name: 'blocker' }).connect();
+  await client.query(`BEGIN; SELECT FROM distributed_lock.lease WHERE key = 'lock:{${key}}' FOR UPDATE`);
+  let held: boolean = true;
+  const letGo = async (): Promise<void> => {
+    if (held) {
+      held = false;
+      await client.query('COMMIT');
+      client.release();
+    }
+  };
+  blocking.push(letGo);
+  return letGo;
+}
+
+/** The standbys that a commit waits for. */
+async function standbys(names: string): Promise<void> {
+  await server.query(`ALTER SYSTEM SET synchronous_standby_names = '${names}'`);
+  await server.query('SELECT pg_reload_conf()');
+  await until('that the server knows', async () => {
+    const [row] = await server.query<{ names: string }>("SELECT current_setting('synchronous_standby_names') AS names");
+    return row?.names === names;
+  });
+}
+
+const CLIENTS = `SELECT wait_event FROM pg_stat_activity
+  WHERE backend_type = 'client backend' AND application_name NOT IN ('observer', 'blocker')`;
+
+async function backends(condition = 'true'): Promise<number> {
+  return (await server.query(`${CLIENTS} AND (${condition})`)).length;
+}
+
+describe('a standby that commits wait for, and that is away', () => {
+  test('makes no process have more connections than its pool may, in the server too', async () => {
+    const max = 5;
+    const stores = [await open(server.pool({ max })), await open(server.pool({ max }))];
+    await standbys('gone');
+    const ends = performance.now() + 6_000;
+    const callers = stores.flatMap((store, process) =>
+      Array.from({ length: 10 }, async (_, at) => {
+        for (let round = 0; performance.now() < ends; round++) {
+          await store.acquire(hold(`${process} ${at} ${round}`, { ttlMs: 1_000 })).catch(() => undefined);
+        }
+      }),
+    );
+    let most = 0;
+    while (performance.now() < ends) {
+      most = Math.max(most, await backends("wait_event = 'SyncRep'"));
+      await sleep(50);
+    }
+    await Promise.all(callers);
+    expect(most).toBeGreaterThan(0);
+    expect(most).toBeLessThanOrEqual(2 * max);
+    await until('that nothing is left waiting', async () => (await backends("wait_event = 'SyncRep'")) === 0);
+    // And a listener for each of them.
+    expect(await backends()).toBeLessThanOrEqual(2 * (max + 1));
+  });
+
+  test('and pgbouncer in between: what was given up is cancelled in the server', async () => {
+    const bouncer = await PgBouncer.start(server, 3);
+    try {
+      const store = await open(bouncer.pool({ max: 3 }), { listen: false });
+      await standbys('gone');
+      await Promise.allSettled(['a', 'b', 'c'].map((key) => store.acquire(hold(key))));
+      await until('that nothing is left waiting', async () => (await backends("wait_event = 'SyncRep'")) === 0, 4_000);
+      await standbys('');
+      expect((await store.acquire(hold('d'))).fence).toBeGreaterThan(0);
+    } finally {
+      await bouncer.stop();
+    }
+  });
+
+  test('has no grant count that somebody else cancelled the wait of', async () => {
+    const store = await open(server.pool());
+    await standbys('gone');
+    const wanted = hold('k', { ttlMs: 60_000 });
+    const refused = expect(store.acquire(wanted)).rejects.toMatchObject({
+      code: 'LOCK_STORE',
+      unknown: true,
+      message: expect.stringContaining('the wait for a synchronous standby was cancelled. Make sure that the standby is there.'),
+    });
+    const waiting = "SELECT pg_cancel_backend(pid) FROM pg_stat_activity WHERE wait_event = 'SyncRep'";
+    await until('the cancel', async () => (await server.query(waiting)).length === 1);
+    await refused;
+    // It stands in this server, and is confirmed once the standby has it.
+    expect((await store.inspect('k'))?.holds).toBe(1);
+    await standbys('');
+    expect((await store.acquire(wanted)).fence).toBeGreaterThan(0);
+  });
+});
+
+describe('a row that somebody else has locked', () => {
+  test('refuses a call before its time limit, and leaves no backend that waits', async () => {
+    const store = await open(server.pool());
+    await store.release(hold('k'));
+    await store.acquire(hold('k'));
+    await blockRow('k');
+    const refusal: unknown = await store.acquire(hold('k')).catch((error: unknown) => error);
+    expect(refusal).toMatchObject({ code: 'LOCK_STORE', unknown: false });
+    expect(String(refusal)).toContain('another transaction has locked the row or the table, or its commit waits for a standby');
+    expect(await backends("wait_event_type = 'Lock'")).toBe(0);
+  });
+
+  test.each(['acquire', 'pass', 'join', 'release', 'leave', 'forceRelease'] as const)(
+    'leaves no %s in the server that nobody waits for any more',
+    async (operation) => {
+      const store = await open(server.pool());
+      const held = hold('k', { ttlMs: 300 });
+      const granted = { ...held, fence: (await store.acquire(held)).fence ?? 0 };
+      await blockRow('k');
+      const call = {
+        acquire: () => store.acquire(hold('k', { ttlMs: 300 })),
+        pass: () => store.pass(granted, hold('k', { ttlMs: 300 }), { name: 'place' }, true),
+        join: () => store.join({ ...granted, id: randomUUID() }),
+        release: () => store.release(granted),
+        leave: () => store.leave('k', 'place'),
+        forceRelease: () => store.forceRelease('k', granted.fence),
+      }[operation];
+      await expect(call()).rejects.toMatchObject({ code: 'LOCK_STORE' });
+      await until('that nothing waits', async () => (await backends("wait_event_type = 'Lock'")) === 0, 4_000);
+    },
+  );
+});
