@@ -394,16 +394,51 @@ END
 `,
 );
 
-/** Sets each lease to at least its ttl from now. Reply for each: 1, or 0 where its lock is gone. */
+/**
+ * Waits for a row that is locked, for so long. A row that is locked for longer costs the others of a renewal nothing
+ * but that. Reply: whether it is locked here now.
+ */
+const AWAIT_ROW = define(
+  'await_row(_key text, _wait interval)',
+  'boolean',
+  `
+BEGIN
+  IF _wait <= interval '0' THEN
+    RETURN false;
+  END IF;
+  -- 0 would be no limit.
+  PERFORM set_config('lock_timeout', ceil(extract(epoch FROM _wait) * 1000)::text, true);
+  PERFORM FROM SCHEMA.lease WHERE key = _key FOR UPDATE;
+  RETURN true;
+EXCEPTION WHEN lock_not_available THEN
+  RETURN false;
+END
+`,
+);
+
+/**
+ * Sets each lease to at least its ttl from now. Reply for each: 1, 0 where its lock is gone, or -1 where its row is
+ * locked and nobody knows. All of them together wait an eighth of the shortest ttl for rows that are locked, which is
+ * half of what the process waits, at most 250 ms.
+ */
 const RENEW = operation(
   'renew(_keys text[], _owners text[], _fences bigint[], _holds text[], _ttls_ms bigint[])',
   `
 DECLARE
   answers int[] := array_fill(0, ARRAY[cardinality(_keys)]);
+  shortest_ms bigint := (SELECT min(ttl) FROM unnest(_ttls_ms) AS ttl);
+  wait_until timestamptz := clock_timestamp() + least(250, shortest_ms / 8) * interval '1 millisecond';
   i int;
 BEGIN
-  -- In one order everywhere: two renewals that lock the rows of each other would wait for ever.
+  -- In one order everywhere: two renewals that lock the rows of each other would wait in vain.
   FOR i IN SELECT position FROM unnest(_keys) WITH ORDINALITY AS k (key, position) ORDER BY key COLLATE "C" LOOP
+    PERFORM FROM SCHEMA.lease WHERE key = _keys[i] FOR UPDATE SKIP LOCKED;
+    IF NOT FOUND AND EXISTS (SELECT FROM SCHEMA.lease WHERE key = _keys[i])
+      AND NOT SCHEMA.await_row(_keys[i], wait_until - clock_timestamp())
+    THEN
+      answers[i] := -1;
+      CONTINUE;
+    END IF;
     UPDATE SCHEMA.lease SET ends = greatest(ends, ${fromNow('_ttls_ms[i]')}), ttl_ms = greatest(ttl_ms, _ttls_ms[i])
       WHERE key = _keys[i] AND owner = _owners[i] AND fence = _fences[i] AND _holds[i] = ANY (holds) AND ends > clock_timestamp();
     answers[i] := CASE WHEN FOUND THEN 1 ELSE 0 END;
@@ -560,6 +595,7 @@ export const FUNCTIONS: readonly string[] = [
   ACQUIRE,
   PASS,
   JOIN,
+  AWAIT_ROW,
   RENEW,
   RELEASE,
   LEAVE,

@@ -184,12 +184,12 @@ export class PostgresLockStore implements LockStore, Turns {
     return [this.#keys.row(key), owner, id, this.#process, Math.ceil(ttlMs), by.replaceAll('\0', ''), member, !database.hears];
   }
 
-  async #renewIn(database: Database, holds: readonly HoldRecord[]): Promise<boolean[]> {
+  async #renewIn(database: Database, holds: readonly HoldRecord[]): Promise<(boolean | undefined)[]> {
     const rows = holds.map(({ key }) => this.#keys.row(key));
     const ttls = holds.map(({ ttlMs }) => Math.ceil(ttlMs));
     const args = [rows, holds.map(({ owner }) => owner), holds.map(({ fence }) => fence), holds.map(({ id }) => id), ttls];
     const replies = await database.call('renew', args, holds[0]?.key ?? '', Math.min(...ttls));
-    return (replies as readonly unknown[]).map((reply) => reply === 1);
+    return (replies as readonly unknown[]).map((reply) => (reply === -1 ? undefined : reply === 1));
   }
 
   #read(reply: unknown, place: Place | undefined, database: Database): AcquireReply {

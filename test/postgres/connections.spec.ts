@@ -4,6 +4,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { Pool } from 'pg';
 import type { HoldRecord } from '../../lib/core/lock-store';
 import { PostgresLockStore, type PostgresLockStoreOptions } from '../../lib/postgres/index';
+import { makeLocks } from '../support/make-locks';
 import { PgBouncer } from '../support/pgbouncer';
 import { PostgresServer } from '../support/postgres-server';
 import { until } from '../support/until';
@@ -158,4 +159,49 @@ describe('a row that somebody else has locked', () => {
       await until('that nothing waits', async () => (await backends("wait_event_type = 'Lock'")) === 0, 4_000);
     },
   );
+
+  test('costs the leases of other rows nothing that are renewed together with it', async () => {
+    const locks = makeLocks(await open(server.pool()));
+    const keys = Array.from({ length: 25 }, (_, at) => `k${at}`);
+    const held = await Promise.all(keys.map((key) => locks.acquire(key, { ttl: 2_000 })));
+    await blockRow('k7');
+    const blockedAt = performance.now();
+    await until('that its own lease is over', () => !held[7]?.isHeld(), 5_000);
+    expect(performance.now() - blockedAt).toBeLessThan(5_000);
+    await sleep(1_000);
+    expect(keys.filter((_, at) => !held[at]?.isHeld())).toEqual(['k7']);
+    await Promise.all(held.map((lock) => lock.release()));
+  });
+
+  test('is renewed when it is free again, and until then nobody knows', async () => {
+    const store = await open(server.pool());
+    const holds = await Promise.all(
+      ['a', 'b', 'c'].map(async (key) => {
+        const first = hold(key, { ttlMs: 60_000 });
+        return { ...first, fence: (await store.acquire(first)).fence ?? 0 };
+      }),
+    );
+    const gone = hold('gone', { fence: 1 });
+    const letGo = await blockRow('b');
+    expect(await store.renew([...holds, gone])).toEqual([true, undefined, true, false]);
+    await letGo();
+    expect(await store.renew([...holds, gone])).toEqual([true, true, true, false]);
+  });
+
+  test('for a moment, as those do who contend for it, is renewed all the same', async () => {
+    const store = await open(server.pool());
+    const first = hold('k', { ttlMs: 60_000 });
+    const held = { ...first, fence: (await store.acquire(first)).fence ?? 0 };
+    // On a busy machine a moment may be longer than the renewal waits.
+    await until('a renewal that waited, and was made', async () => {
+      const letGo = await blockRow('k');
+      const renewing = store.renew([held]);
+      let waited = false;
+      for (let look = 0; !waited && look < 50; look++) {
+        waited = (await backends("wait_event_type = 'Lock'")) > 0;
+      }
+      await letGo();
+      return (await renewing)[0] === true && waited;
+    });
+  });
 });
