@@ -34,9 +34,12 @@ function define(declaration: string, returns: string, body: string, settings = '
   return `CREATE OR REPLACE FUNCTION SCHEMA.${declaration} RETURNS ${returns} LANGUAGE plpgsql ${settings}AS $body$${body}$body$;`;
 }
 
-/** A function that a process calls: an operation. Its settings end with it. */
+/**
+ * A function that a process calls: an operation. Its settings end with it, and hold for the functions that it calls.
+ * A session plans once: a plan that was made while a table was small would scan it when it has grown.
+ */
 function operation(declaration: string, body: string): string {
-  return define(declaration, 'text', body, `SET lock_timeout = '${LOCK_WAIT}' `);
+  return define(declaration, 'text', body, `SET lock_timeout = '${LOCK_WAIT}' SET enable_seqscan = off `);
 }
 
 /** A time so many milliseconds from now. */

@@ -205,3 +205,52 @@ describe('a row that somebody else has locked', () => {
     });
   });
 });
+
+test('a table that grows under a session is not scanned', async () => {
+  // Tables of its own, which nobody else scans.
+  const schema = 'grown';
+  const session = (): Pool => server.pool({ max: 1, application_name: 'session' });
+  const scans = async (pool: Pool): Promise<unknown> => {
+    await pool.end();
+    // A session tells what it scanned when it ends, at the latest.
+    await until('that it has ended', async () => (await backends("application_name = 'session'")) === 0);
+    return server.query(`SELECT relname, seq_scan FROM pg_stat_user_tables WHERE schemaname = '${schema}' ORDER BY relname`);
+  };
+  const first = session();
+  await new PostgresLockStore(first, { schema }).ensureSchema();
+  const before = await scans(first);
+  await server.query(`INSERT INTO ${schema}.lease (key, ends) SELECT n, 'epoch' FROM generate_series(1, 50) AS n`);
+  await server.query(`INSERT INTO ${schema}.done SELECT n, 1, 'epoch' FROM generate_series(1, 50) AS n`);
+  await server.query(`VACUUM ANALYZE ${schema}.lease`);
+  await server.query(`VACUUM ANALYZE ${schema}.done`);
+  const pool = session();
+  const store = await open(pool, { schema, listen: false });
+  const use = async (): Promise<void> => {
+    for (let round = 0; round < 12; round++) {
+      await useAll(store, `key ${round}`);
+    }
+  };
+  await use();
+  await server.query(`INSERT INTO ${schema}.lease (key, ends) SELECT 'more ' || n, 'epoch' FROM generate_series(1, 5000) AS n`);
+  await use();
+  await store.close();
+  expect(await scans(pool)).toEqual(before);
+});
+
+/** Every operation on a key. */
+async function useAll(store: PostgresLockStore, key: string): Promise<void> {
+  const first = hold(key);
+  const granted = { ...first, fence: (await store.acquire(first)).fence ?? 0 };
+  const guest = { ...granted, id: randomUUID() };
+  const place = { name: randomUUID() };
+  await store.acquire(hold(key), place);
+  await store.join(guest);
+  await store.renew([granted, guest]);
+  await store.release(guest);
+  const next = hold(key);
+  await store.pass(granted, next, place, true);
+  await store.inspect(key);
+  await store.leave(key, place.name);
+  await store.release(next);
+  await store.purge({ olderThan: '1m' });
+}
