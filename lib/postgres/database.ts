@@ -3,9 +3,9 @@ import { isConflict, toLockError } from './postgres-errors.js';
 import { Listener, type ListeningClient } from './listener.js';
 import type { ListenAddress } from './postgres-lock-store.options.js';
 import type { PoolState, PostgresPool, Row } from './postgres-pool.js';
-import { schemaSql } from './schema.js';
+import { madeQuery, schemaSql } from './schema.js';
 import { qualified } from './schema-name.js';
-import { CHECK, checkVersion, serverWarnings } from './server-check.js';
+import { CHECK, checkNumber, checkVersion, serverWarnings } from './server-check.js';
 import { runStatement } from './statement.js';
 import type { Wakeups } from './wakeups.js';
 
@@ -65,7 +65,18 @@ export class Database {
     checkVersion(Number(await this.call('version', [], '', Infinity)), this.#schema);
   }
 
+  /** Throws `LockConfigurationError` where other processes use this database with another number, such as `1 of 2`. */
+  async checkNumber(row: string, number: string): Promise<void> {
+    checkNumber(number, (await this.call('numbered', [row, number], '', Infinity)) as string | null, row, this.#schema);
+  }
+
+  /** What is there already is left alone: it needs no rights to make it, and nobody waits. */
   async ensureSchema(): Promise<void> {
+    const { text, values } = madeQuery(this.#schema);
+    const [row] = await this.#run(text, values, '', OPERATION_MS);
+    if (row?.['is_made'] === true) {
+      return;
+    }
     await this.#run(schemaSql({ schema: this.#schema }), undefined, '', SCHEMA_MS);
   }
 

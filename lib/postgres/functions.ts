@@ -582,6 +582,22 @@ END
 `,
 );
 
+/**
+ * Writes down which of several databases this is, such as `1 of 2`, where nobody has; not for one that is alone.
+ * Reply: what is written down, or NULL. It lies in a row that is no lock's, and needs no rights of its own.
+ */
+const NUMBERED = operation(
+  'numbered(_key text, _number text)',
+  `
+BEGIN
+  IF _number <> '1 of 1' AND NOT EXISTS (SELECT FROM SCHEMA.lease WHERE key = _key) THEN
+    INSERT INTO SCHEMA.lease (key, holder, ends) VALUES (_key, _number, 'epoch') ON CONFLICT DO NOTHING;
+  END IF;
+  RETURN (SELECT to_json(holder) FROM SCHEMA.lease WHERE key = _key);
+END
+`,
+);
+
 /** All functions, each after those that it uses. */
 export const FUNCTIONS: readonly string[] = [
   LOCKED,
@@ -606,4 +622,5 @@ export const FUNCTIONS: readonly string[] = [
   FORCE_RELEASE,
   TIDY,
   PURGE,
+  NUMBERED,
 ];

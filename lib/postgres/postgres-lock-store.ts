@@ -26,7 +26,8 @@ const LEAST_AGE_MS = 60_000;
 
 /**
  * Locks in a PostgreSQL database, or in several: a key lives in one of them, chosen by a hash of its name and the order of the pools, so every
- * process has to pass the same databases in the same order. Whoever waits is told of its turn, first come first served.
+ * process has to pass the same databases in the same order; each of several databases remembers its number. Whoever
+ * waits is told of its turn, first come first served.
  *
  * The pools are of `pg`, and are never closed. Each operation is one statement outside of any transaction. The tables are made by
  * `ensureSchema()`, or by hand with what `schemaSql()` returns. Throws `LockConfigurationError` for what is no pool.
@@ -58,8 +59,10 @@ export class PostgresLockStore implements LockStore, Turns {
   }
 
   /**
-   * Creates the tables and functions in each database, or updates them; drops no data. Many processes may call it at once, before or
-   * after they have opened the store. Rejects with a `LockConfigurationError` where the user may not, or a later version has made them.
+   * Creates the tables and functions in each database, or updates them; drops no data. Does nothing where they are
+   * there already, for which the rights of the locks are enough. Many processes may call it at once, before or after
+   * they have opened the store. Rejects with a `LockConfigurationError` where the user may not, or a later version
+   * has made them.
    */
   async ensureSchema(): Promise<void> {
     await Promise.all(this.#databases.map((database) => database.ensureSchema()));
@@ -165,6 +168,7 @@ export class PostgresLockStore implements LockStore, Turns {
   async #openOne(database: Database, warn: (message: string) => void): Promise<void> {
     try {
       await database.check(warn);
+      await database.checkNumber(this.#keys.numberRow, `${this.#databases.indexOf(database) + 1} of ${this.#databases.length}`);
     } catch (error) {
       if (!(error instanceof LockStoreError)) {
         throw error;
