@@ -1,4 +1,5 @@
-import { BATCH } from './functions.js';
+import { ServerClock } from '../core/server-clock.js';
+import { BATCH, LATE } from './functions.js';
 import { isConflict, toLockError } from './postgres-errors.js';
 import { Listener, type ListeningClient } from './listener.js';
 import type { ListenAddress } from './postgres-lock-store.options.js';
@@ -12,6 +13,8 @@ import type { Wakeups } from './wakeups.js';
 /** The longest time for one operation, in milliseconds; with a lease, a quarter of its ttl, and at least the time of a new connection. */
 const OPERATION_MS = 1_000;
 const LEAST_MS = 75;
+/** The server's time in ms, when it has done what it was asked for. */
+const NOW = '(extract(epoch FROM clock_timestamp()) * 1000)::bigint';
 /** How long the tables may take to be made, in milliseconds. */
 const SCHEMA_MS = 30_000;
 /** How often done marks that have run out are taken away, in milliseconds, while there are new ones. */
@@ -25,6 +28,7 @@ export class Database {
   readonly #schema: string;
   readonly #address: ListenAddress | false | undefined;
   readonly #calls = new Map<string, string>();
+  readonly #clock = new ServerClock();
   #listener: Listener | undefined;
   #tidying: NodeJS.Timeout | undefined;
   /** Whether there are done marks since the last time that they were taken away. */
@@ -48,9 +52,24 @@ export class Database {
 
   /** Calls a function of the schema within a quarter of the ttl or 1 s, and answers what it replies. Rejects with a lock error. */
   async call(name: string, args: readonly unknown[], key: string, ttlMs: number): Promise<unknown> {
-    const limitMs = Math.min(Math.max(ttlMs / 4, LEAST_MS), OPERATION_MS);
-    const [row] = await this.#run(this.#callOf(name, args.length), args, key, limitMs);
-    return JSON.parse((row?.['reply'] ?? 'null') as string);
+    return this.#call(name, args, key, limitOf(ttlMs));
+  }
+
+  /**
+   * The same for a function that grants, which refuses to do so later than its reply is waited for: it answers
+   * `LATE`. Where that comes in time, it was judged by what the server's clock had said before, and is sent once
+   * more, by what it says now.
+   */
+  async callInTime(name: string, args: readonly unknown[], key: string, ttlMs: number): Promise<unknown> {
+    const limitMs = limitOf(ttlMs);
+    const sentAt = performance.now();
+    const reply = await this.callOnceInTime(name, args, key, limitMs);
+    return reply === LATE ? this.callOnceInTime(name, args, key, sentAt + limitMs - performance.now()) : reply;
+  }
+
+  /** The same within a time, and sent once. */
+  callOnceInTime(name: string, args: readonly unknown[], key: string, limitMs: number): Promise<unknown> {
+    return this.#call(name, [...args, this.#clock.latest(performance.now(), limitMs)], key, limitMs);
   }
 
   /** Throws `LockConfigurationError` for what no retry mends. */
@@ -73,7 +92,7 @@ export class Database {
   /** What is there already is left alone: it needs no rights to make it, and nobody waits. */
   async ensureSchema(): Promise<void> {
     const { text, values } = madeQuery(this.#schema);
-    const [row] = await this.#run(text, values, '', OPERATION_MS);
+    const [row] = await this.#run(text, values, '', SCHEMA_MS);
     if (row?.['is_made'] === true) {
       return;
     }
@@ -142,6 +161,13 @@ export class Database {
     return new Client(typeof address === 'string' ? { connectionString: address } : address);
   }
 
+  async #call(name: string, args: readonly unknown[], key: string, limitMs: number): Promise<unknown> {
+    const sentAt = performance.now();
+    const [row] = await this.#run(this.#callOf(name, args.length), args, key, limitMs);
+    this.#clock.read(Number(row?.['now']), sentAt);
+    return JSON.parse((row?.['reply'] ?? 'null') as string);
+  }
+
   async #run(text: string, values: readonly unknown[] | undefined, key: string, limitMs: number): Promise<readonly Row[]> {
     const giveUpAt = performance.now() + limitMs;
     let leftMs = limitMs;
@@ -162,11 +188,16 @@ export class Database {
     let text = this.#calls.get(name);
     if (text === undefined) {
       const args = Array.from({ length: count }, (_, at) => `$${at + 1}`);
-      text = qualified(`SELECT SCHEMA.${name}(${args.join(', ')}) AS reply`, this.#schema);
+      text = qualified(`SELECT SCHEMA.${name}(${args.join(', ')}) AS reply, ${NOW} AS now`, this.#schema);
       this.#calls.set(name, text);
     }
     return text;
   }
+}
+
+/** How long an operation may take, in milliseconds, where it is about a lease of that ttl. */
+export function limitOf(ttlMs: number): number {
+  return Math.min(Math.max(ttlMs / 4, LEAST_MS), OPERATION_MS);
 }
 
 const PATIENT =

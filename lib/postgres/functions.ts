@@ -13,6 +13,14 @@ const DONE = `interval '10 seconds'`;
 const LOCK_WAIT = '800ms';
 /** The server's clock in µs, as a fence. */
 const CLOCK = '(extract(epoch FROM clock_timestamp()) * 1000000)::bigint';
+/**
+ * Whether a command comes later than its sender waits for the reply, by this clock: the lock would be nobody's. 0:
+ * not known.
+ */
+const IS_LATE = '(_latest > 0 AND extract(epoch FROM clock_timestamp()) * 1000 > _latest)';
+/** The answer to an attempt that comes too late: it may have the lock, and is not granted it. */
+export const LATE = 'late';
+const TOO_LATE = `to_json('${LATE}'::text)`;
 /** Rows that one run of a purge looks at, and done marks that one run of a tidying takes away. */
 export const BATCH = 1_000;
 
@@ -221,7 +229,8 @@ END
 
 /** What `acquire` does with a row that is locked. Reply: the same. */
 const CONTEND = define(
-  'contend(l SCHEMA.lease, _owner text, _hold text, _process text, _ttl_ms bigint, _by text, _place text, _polls boolean)',
+  `contend(l SCHEMA.lease, _owner text, _hold text, _process text, _ttl_ms bigint, _by text, _place text, _polls boolean,
+  _latest bigint)`,
   'json',
   `
 DECLARE
@@ -237,6 +246,10 @@ BEGIN
     l := SCHEMA.hand_over(l, _place);
   END IF;
   IF l.owner IS NULL AND coalesce(l.turn = _place, l.turn IS NULL) THEN
+    IF ${IS_LATE} THEN
+      PERFORM SCHEMA.keep(l);
+      RETURN ${TOO_LATE};
+    END IF;
     RETURN SCHEMA.give(l, _owner, _hold, _process, _ttl_ms, _by, _place);
   END IF;
   IF l.owner = _owner AND _hold = ANY (l.holds) THEN
@@ -305,13 +318,16 @@ END
  * one is given.
  *
  * Reply: the fence, or `[remaining ms, by, held ms, rank in the queue or -1, 1 if it is new there, place it is reserved for or '']`
- * where another owner has it, it is another's turn, or this hold has ended.
+ * where another owner has it, it is another's turn, or this hold has ended; or `late` where it may have it, and comes
+ * later than `_latest`.
  */
 const ACQUIRE = operation(
-  'acquire(_key text, _owner text, _hold text, _process text, _ttl_ms bigint, _by text, _place text, _polls boolean)',
+  `acquire(_key text, _owner text, _hold text, _process text, _ttl_ms bigint, _by text, _place text, _polls boolean,
+  _latest bigint)`,
   `
 DECLARE
   granted bigint;
+  is_done boolean;
 BEGIN
   -- A lock that is free, and that nobody waits for, in one statement; or in two, where its key is new.
   UPDATE SCHEMA.lease SET
@@ -326,12 +342,13 @@ BEGIN
     RETURNING fence INTO granted;
   END IF;
   IF NOT FOUND THEN
-    RETURN SCHEMA.contend(SCHEMA.locked(_key), _owner, _hold, _process, _ttl_ms, _by, _place, _polls);
+    RETURN SCHEMA.contend(SCHEMA.locked(_key), _owner, _hold, _process, _ttl_ms, _by, _place, _polls, _latest);
   END IF;
-  -- Only now: a release of this hold may have had the row meanwhile.
-  IF EXISTS (SELECT FROM SCHEMA.done WHERE hold = _hold AND ends > clock_timestamp()) THEN
+  -- Only now: the row may have been locked for long, and a release of this hold may have had it meanwhile.
+  is_done := EXISTS (SELECT FROM SCHEMA.done WHERE hold = _hold AND ends > clock_timestamp());
+  IF is_done OR ${IS_LATE} THEN
     UPDATE SCHEMA.lease SET owner = NULL, holds = NULL, processes = NULL, ends = clock_timestamp() WHERE key = _key;
-    RETURN json_build_array(0, '', 0, -1, 0, '');
+    RETURN CASE WHEN is_done THEN json_build_array(0, '', 0, -1, 0, '') ELSE ${TOO_LATE} END;
   END IF;
   RETURN to_json(granted);
 END
@@ -341,38 +358,49 @@ END
 /**
  * Releases a hold and acquires for the next caller of the same process, before the queue where it may.
  *
- * Reply: a list of that of release and that of acquire.
+ * Reply: a list of that of release, which is carried out also where it comes late, and that of acquire.
  */
 const PASS = operation(
   `pass(_key text, _owner text, _hold text, _process text, _ttl_ms bigint, _by text, _place text, _polls boolean,
-  _released text, _may_pass boolean)`,
+  _released text, _may_pass boolean, _latest bigint)`,
   `
 DECLARE
   l SCHEMA.lease := SCHEMA.locked(_key);
   freed record;
+  may_give boolean;
   reply json;
 BEGIN
   freed := SCHEMA.let_go(l, _released);
   l := freed.l;
-  -- A command that comes late must not pass the lock to a hold that has ended. The place may be queued already by a later one.
-  IF freed.is_last AND _may_pass AND NOT SCHEMA.is_done(_hold) THEN
+  -- A command that comes late must not pass the lock to a hold that has ended, or that nobody waits for any more. The
+  -- place may be queued already by a later one.
+  may_give := freed.is_last AND _may_pass AND NOT SCHEMA.is_done(_hold);
+  IF may_give AND NOT ${IS_LATE} THEN
     reply := SCHEMA.give(l, _owner, _hold, _process, _ttl_ms, _by, _place);
   ELSE
     IF freed.is_last THEN
       l := SCHEMA.hand_over(l, NULL);
+    END IF;
+    IF may_give THEN
+      PERFORM SCHEMA.keep(l);
+      reply := ${TOO_LATE};
+    ELSE
       -- Where too many were gone, this attempt looks at the others.
       l.turn := nullif(l.turn, '');
+      reply := SCHEMA.contend(l, _owner, _hold, _process, _ttl_ms, _by, _place, _polls, _latest);
     END IF;
-    reply := SCHEMA.contend(l, _owner, _hold, _process, _ttl_ms, _by, _place, _polls);
   END IF;
   RETURN json_build_array(freed.answer, reply);
 END
 `,
 );
 
-/** Adds a hold to a running lock; never creates one. Reply 1, 0 where that lock has ended, or -1 where it has as many holds as it may. */
+/**
+ * Adds a hold to a running lock; never creates one. Reply 1, 0 where that lock has ended, or -1 where it has as many
+ * holds as it may; or `late`.
+ */
 const JOIN = operation(
-  'join(_key text, _owner text, _fence bigint, _hold text, _process text, _ttl_ms bigint)',
+  'join(_key text, _owner text, _fence bigint, _hold text, _process text, _ttl_ms bigint, _latest bigint)',
   `
 DECLARE
   l SCHEMA.lease := SCHEMA.locked(_key);
@@ -385,6 +413,9 @@ BEGIN
     at := cardinality(l.holds) + 1;
     IF at > ${MOST_HOLDS} THEN
       RETURN -1;
+    END IF;
+    IF ${IS_LATE} THEN
+      RETURN ${TOO_LATE};
     END IF;
   END IF;
   l.holds[at] := _hold;

@@ -87,6 +87,15 @@ export function toLockError(error: unknown, key: string, schema: string): LockEr
   });
 }
 
+/** The error of a command that reached the server when its sender did not wait for it any more, twice in a row. */
+export function tooLate(key: string): LockStoreError {
+  return new LockStoreError(
+    `Lock "${key}": PostgreSQL was reached too late, and granted nothing. Find out what holds up the network, or raise ttl.`,
+    key,
+    { unknown: false },
+  );
+}
+
 const WHO_LOCKS = 'another transaction has locked the row or the table, or its commit waits for a standby';
 
 /** The server adds details to its errors, and with them the values of the statement, which must not reach a log. */

@@ -14,7 +14,9 @@ import type {
 import { tooManyHolds } from '../core/most-holds.js';
 import { checkPrefix } from '../core/prefix.js';
 import { processName } from '../core/process-name.js';
-import { Database } from './database.js';
+import { Database, limitOf } from './database.js';
+import { LATE } from './functions.js';
+import { tooLate } from './postgres-errors.js';
 import { databaseOf, PostgresKeys } from './postgres-keys.js';
 import { checkOptions, checkPools, type PostgresLockStoreOptions } from './postgres-lock-store.options.js';
 import type { PostgresPool } from './postgres-pool.js';
@@ -81,8 +83,8 @@ export class PostgresLockStore implements LockStore, Turns {
 
   async acquire(hold: HoldRecord, place?: Place): Promise<AcquireReply> {
     const database = this.#of(hold.key);
-    const reply = await database.call('acquire', this.#attemptOf(hold, place, database), hold.key, hold.ttlMs);
-    return this.#read(reply, place, database);
+    const reply = await database.callInTime('acquire', this.#attemptOf(hold, place, database), hold.key, hold.ttlMs);
+    return this.#read(reply, place, database, hold.key);
   }
 
   async pass(
@@ -93,9 +95,11 @@ export class PostgresLockStore implements LockStore, Turns {
   ): Promise<{ released: boolean; reply: AcquireReply | Promise<AcquireReply> }> {
     const database = this.#of(hold.key);
     const args = [...this.#attemptOf(next, place, database), hold.id, mayPass];
-    const [answer, nextAnswer] = (await database.call('pass', args, hold.key, hold.ttlMs)) as readonly unknown[];
+    const record = { ...next };
+    const [answer, nextAnswer] = (await database.callOnceInTime('pass', args, hold.key, limitOf(hold.ttlMs))) as readonly unknown[];
     database.tidyLater();
-    return { released: answer === 1, reply: this.#read(nextAnswer, place, database) };
+    const reply = nextAnswer === LATE ? this.acquire(record, place) : this.#read(nextAnswer, place, database, hold.key);
+    return { released: answer === 1, reply };
   }
 
   async leave(key: string, name: string): Promise<void> {
@@ -105,7 +109,10 @@ export class PostgresLockStore implements LockStore, Turns {
   async join(hold: HoldRecord): Promise<boolean> {
     const { key, owner, fence, id, ttlMs } = hold;
     const args = [this.#keys.row(key), owner, fence, id, this.#process, Math.ceil(ttlMs)];
-    const reply = await this.#of(key).call('join', args, key, ttlMs);
+    const reply = await this.#of(key).callInTime('join', args, key, ttlMs);
+    if (reply === LATE) {
+      throw tooLate(key);
+    }
     if (reply === -1) {
       throw tooManyHolds(key);
     }
@@ -196,7 +203,10 @@ export class PostgresLockStore implements LockStore, Turns {
     return (replies as readonly unknown[]).map((reply) => (reply === -1 ? undefined : reply === 1));
   }
 
-  #read(reply: unknown, place: Place | undefined, database: Database): AcquireReply {
+  #read(reply: unknown, place: Place | undefined, database: Database, key: string): AcquireReply {
+    if (reply === LATE) {
+      throw tooLate(key);
+    }
     const answer = readAttempt(reply);
     if (answer.fence !== undefined) {
       return answer;
