@@ -23,6 +23,8 @@ const DEFECTS: readonly (readonly [string, string, string])[] = [
   ['frees a lock that others wait for', 'AND ends > clock_timestamp() AND queue IS NULL', 'AND ends > clock_timestamp()'],
   ['frees a lock that others have entered', '_key AND holds = ARRAY[_hold]', '_key AND _hold = ANY (holds)'],
   ['keeps a queue that nobody probes', 'IF l.queue_ends <= clock_timestamp() THEN', 'IF false THEN'],
+  ['tells of a clock that was set back, and keeps the lease', `l.ends := clock_timestamp() + left_ms * interval '1 millisecond';`, ''],
+  ['hands over what somebody holds', 'ELSIF l.turn = _place THEN', 'ELSE'],
   ['believes a clock that was set back', 'IF left_ms > most_ms THEN', 'IF false THEN'],
 ];
 
