@@ -1,9 +1,8 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { PoolState, PostgresClient } from './postgres-pool.js';
 
-/** How long the server may take to accept a request, and for how long it is asked in all, in milliseconds. */
-const TRY_MS = 2_000;
-const LONGEST_MS = 5_000;
+/** For how long the server is asked, in milliseconds: a process that ends must not wait for a server that is away. */
+const LONGEST_MS = 1_000;
 const PAUSE_MS = 100;
 
 /** What is used of a `pg.Client` that was not connected yet. */
@@ -62,7 +61,7 @@ async function isTaken({ Client, options }: PoolState, { processID, secretKey }:
   } else {
     connection.connect(port, host);
   }
-  const timer = setTimeout(() => connection.stream.destroy(new Error('no answer')), TRY_MS).unref();
+  const timer = setTimeout(() => connection.stream.destroy(new Error('no answer')), LONGEST_MS).unref();
   const taken = await closed;
   clearTimeout(timer);
   connection.stream.destroy();
