@@ -1,18 +1,21 @@
 import { LockError } from '../core/errors.js';
-import { BATCH } from './functions.js';
+import { ServerClock } from '../core/server-clock.js';
+import { BATCH, LATE } from './functions.js';
 import { isConflict, toLockError } from './postgres-errors.js';
 import { Listener, type ListeningClient } from './listener.js';
 import type { ListenAddress } from './postgres-lock-store.options.js';
 import type { PoolState, PostgresPool, Row } from './postgres-pool.js';
-import { schemaSql } from './schema.js';
+import { madeQuery, schemaSql } from './schema.js';
 import { qualified } from './schema-name.js';
-import { CHECK, checkVersion, serverWarnings } from './server-check.js';
+import { CHECK, checkNumber, checkVersion, serverWarnings } from './server-check.js';
 import { runStatement } from './statement.js';
 import type { Wakeups } from './wakeups.js';
 
-/** The longest time for one operation, in milliseconds; with a lease, a quarter of its ttl, and at least the time of a new connection. */
+/** The longest time for one operation, in milliseconds, and the least: that of a new connection. */
 const OPERATION_MS = 1_000;
 const LEAST_MS = 75;
+/** The server's time in ms, when it has done what it was asked for. */
+const NOW = '(extract(epoch FROM clock_timestamp()) * 1000)::bigint';
 /** How long the tables may take to be made, in milliseconds. */
 const SCHEMA_MS = 30_000;
 /** How often done marks that have run out are taken away, in milliseconds, while there are new ones. */
@@ -26,6 +29,7 @@ export class Database {
   readonly #schema: string;
   readonly #address: ListenAddress | false | undefined;
   readonly #calls = new Map<string, string>();
+  readonly #clock = new ServerClock();
   #listener: Listener | undefined;
   #tidying: NodeJS.Timeout | undefined;
   /** Whether there are done marks since the last time that they were taken away. */
@@ -47,11 +51,30 @@ export class Database {
     return this.#listener?.acknowledged === true;
   }
 
-  /** Calls a function of the schema within a quarter of the ttl or 1 s, and answers what it replies. Rejects with a lock error. */
-  async call(name: string, args: readonly unknown[], key: string, ttlMs: number): Promise<unknown> {
-    const limitMs = Math.min(Math.max(ttlMs / 4, LEAST_MS), OPERATION_MS);
-    const [row] = await this.#run(this.#callOf(name, args.length), args, key, limitMs);
-    return JSON.parse((row?.['reply'] ?? 'null') as string);
+  /** Calls a function of the schema within a time, 1 s at most, and answers what it replies. Rejects with a lock error. */
+  async call(name: string, args: readonly unknown[], key: string, limitMs: number): Promise<unknown> {
+    return this.#call(name, args, key, bounded(limitMs));
+  }
+
+  /**
+   * The same for a function that grants, which refuses to do so later than its reply is waited for: it answers
+   * `LATE`. Where that comes in time, it was judged by what the server's clock had said before, and is sent once
+   * more, by what it says now.
+   */
+  async callInTime(name: string, args: readonly unknown[], key: string, limitMs: number): Promise<unknown> {
+    const mostMs = bounded(limitMs);
+    const sentAt = performance.now();
+    const reply = await this.#callOnceInTime(name, args, key, mostMs);
+    return reply === LATE ? this.#callOnceInTime(name, args, key, sentAt + mostMs - performance.now()) : reply;
+  }
+
+  /** The same within a time, and sent once. */
+  callOnceInTime(name: string, args: readonly unknown[], key: string, limitMs: number): Promise<unknown> {
+    return this.#callOnceInTime(name, args, key, bounded(limitMs));
+  }
+
+  #callOnceInTime(name: string, args: readonly unknown[], key: string, limitMs: number): Promise<unknown> {
+    return this.#call(name, [...args, this.#clock.latest(performance.now(), limitMs)], key, limitMs);
   }
 
   /** Throws `LockConfigurationError` for what no retry mends. */
@@ -66,7 +89,18 @@ export class Database {
     checkVersion(Number(await this.call('version', [], '', Infinity)), this.#schema);
   }
 
+  /** Throws `LockConfigurationError` where other processes use this database with another number, such as `1 of 2`. */
+  async checkNumber(row: string, number: string): Promise<void> {
+    checkNumber(number, (await this.call('numbered', [row, number], '', Infinity)) as string | null, row, this.#schema);
+  }
+
+  /** What is there already is left alone: it needs no rights to make it, and nobody waits. */
   async ensureSchema(): Promise<void> {
+    const { text, values } = madeQuery(this.#schema);
+    const [row] = await this.#run(text, values, '', SCHEMA_MS);
+    if (row?.['is_made'] === true) {
+      return;
+    }
     await this.#run(schemaSql({ schema: this.#schema }), undefined, '', SCHEMA_MS);
   }
 
@@ -132,6 +166,13 @@ export class Database {
     return new Client(typeof address === 'string' ? { connectionString: address } : address);
   }
 
+  async #call(name: string, args: readonly unknown[], key: string, limitMs: number): Promise<unknown> {
+    const sentAt = performance.now();
+    const [row] = await this.#run(this.#callOf(name, args.length), args, key, limitMs);
+    this.#clock.read(Number(row?.['now']), sentAt);
+    return JSON.parse((row?.['reply'] ?? 'null') as string);
+  }
+
   async #run(text: string, values: readonly unknown[] | undefined, key: string, limitMs: number): Promise<readonly Row[]> {
     const giveUpAt = performance.now() + limitMs;
     let leftMs = limitMs;
@@ -152,11 +193,15 @@ export class Database {
     let text = this.#calls.get(name);
     if (text === undefined) {
       const args = Array.from({ length: count }, (_, at) => `$${at + 1}`);
-      text = qualified(`SELECT SCHEMA.${name}(${args.join(', ')}) AS reply`, this.#schema);
+      text = qualified(`SELECT SCHEMA.${name}(${args.join(', ')}) AS reply, ${NOW} AS now`, this.#schema);
       this.#calls.set(name, text);
     }
     return text;
   }
+}
+
+function bounded(limitMs: number): number {
+  return Math.min(Math.max(limitMs, LEAST_MS), OPERATION_MS);
 }
 
 const PATIENT =

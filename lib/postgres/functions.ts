@@ -1,3 +1,4 @@
+import { MOST_FENCE } from '../core/most-fence.js';
 import { MOST_HOLDS } from '../core/most-holds.js';
 
 /** For how long a lock is reserved for the process whose turn it is. */
@@ -6,8 +7,21 @@ const CLAIM = `interval '1 second'`;
 const QUEUE = `interval '1 minute'`;
 /** For how long a released hold is remembered, so that a duplicate of its commands answers as the first did. */
 const DONE = `interval '10 seconds'`;
+/**
+ * For how long an operation waits for a row that another transaction has locked, before the server refuses it.
+ * Without a limit its backend waits on when nobody waits for it any more.
+ */
+const LOCK_WAIT = '800ms';
 /** The server's clock in µs, as a fence. */
 const CLOCK = '(extract(epoch FROM clock_timestamp()) * 1000000)::bigint';
+/**
+ * Whether a command comes later than its sender waits for the reply, by this clock: the lock would be nobody's. 0:
+ * not known.
+ */
+const IS_LATE = '(_latest > 0 AND extract(epoch FROM clock_timestamp()) * 1000 > _latest)';
+/** The answer to an attempt that comes too late: it may have the lock, and is not granted it. */
+export const LATE = 'late';
+const TOO_LATE = `to_json('${LATE}'::text)`;
 /** Rows that one run of a purge looks at, and done marks that one run of a tidying takes away. */
 export const BATCH = 1_000;
 
@@ -25,8 +39,16 @@ export const BATCH = 1_000;
  * what was committed while it waited. Where the isolation level of a session is higher than READ COMMITTED they see
  * less, and the server refuses to write a row that has changed meanwhile: so each operation on a hold writes its row, changed or not.
  */
-function define(declaration: string, returns: string, body: string): string {
-  return `CREATE OR REPLACE FUNCTION SCHEMA.${declaration} RETURNS ${returns} LANGUAGE plpgsql AS $body$${body}$body$;`;
+function define(declaration: string, returns: string, body: string, settings = ''): string {
+  return `CREATE OR REPLACE FUNCTION SCHEMA.${declaration} RETURNS ${returns} LANGUAGE plpgsql ${settings}AS $body$${body}$body$;`;
+}
+
+/**
+ * A function that a process calls: an operation. Its settings end with it, and hold for the functions that it calls.
+ * A session plans once: a plan that was made while a table was small would scan it when it has grown.
+ */
+function operation(declaration: string, body: string): string {
+  return define(declaration, 'text', body, `SET lock_timeout = '${LOCK_WAIT}' SET enable_seqscan = off `);
 }
 
 /** A time so many milliseconds from now. */
@@ -184,6 +206,20 @@ END
 `,
 );
 
+/** The fence, where JavaScript can count so far. Raised in the midst of an operation, the error undoes it. */
+const COUNTABLE = define(
+  'countable(_fence bigint)',
+  'bigint',
+  `
+BEGIN
+  IF _fence > ${MOST_FENCE} THEN
+    RAISE EXCEPTION 'FENCE %', _fence;
+  END IF;
+  RETURN _fence;
+END
+`,
+);
+
 /** Grants a lock whose row is locked. Reply: the fence. */
 const GIVE = define(
   'give(l SCHEMA.lease, _owner text, _hold text, _process text, _ttl_ms bigint, _by text, _place text)',
@@ -192,7 +228,7 @@ const GIVE = define(
 BEGIN
   l := SCHEMA.off_queue(l, _place);
   l.owner := _owner;
-  l.fence := greatest(l.fence + 1, ${CLOCK});
+  l.fence := SCHEMA.countable(greatest(l.fence + 1, ${CLOCK}));
   l.ttl_ms := _ttl_ms;
   l.since := clock_timestamp();
   l.holder := _by;
@@ -208,7 +244,8 @@ END
 
 /** What `acquire` does with a row that is locked. Reply: the same. */
 const CONTEND = define(
-  'contend(l SCHEMA.lease, _owner text, _hold text, _process text, _ttl_ms bigint, _by text, _place text, _polls boolean)',
+  `contend(l SCHEMA.lease, _owner text, _hold text, _process text, _ttl_ms bigint, _by text, _place text, _polls boolean,
+  _latest bigint)`,
   'json',
   `
 DECLARE
@@ -224,6 +261,10 @@ BEGIN
     l := SCHEMA.hand_over(l, _place);
   END IF;
   IF l.owner IS NULL AND coalesce(l.turn = _place, l.turn IS NULL) THEN
+    IF ${IS_LATE} THEN
+      PERFORM SCHEMA.keep(l);
+      RETURN ${TOO_LATE};
+    END IF;
     RETURN SCHEMA.give(l, _owner, _hold, _process, _ttl_ms, _by, _place);
   END IF;
   IF l.owner = _owner AND _hold = ANY (l.holds) THEN
@@ -292,14 +333,16 @@ END
  * one is given.
  *
  * Reply: the fence, or `[remaining ms, by, held ms, rank in the queue or -1, 1 if it is new there, place it is reserved for or '']`
- * where another owner has it, it is another's turn, or this hold has ended.
+ * where another owner has it, it is another's turn, or this hold has ended; or `late` where it may have it, and comes
+ * later than `_latest`.
  */
-const ACQUIRE = define(
-  'acquire(_key text, _owner text, _hold text, _process text, _ttl_ms bigint, _by text, _place text, _polls boolean)',
-  'text',
+const ACQUIRE = operation(
+  `acquire(_key text, _owner text, _hold text, _process text, _ttl_ms bigint, _by text, _place text, _polls boolean,
+  _latest bigint)`,
   `
 DECLARE
   granted bigint;
+  is_done boolean;
 BEGIN
   -- A lock that is free, and that nobody waits for, in one statement; or in two, where its key is new.
   UPDATE SCHEMA.lease SET
@@ -314,14 +357,15 @@ BEGIN
     RETURNING fence INTO granted;
   END IF;
   IF NOT FOUND THEN
-    RETURN SCHEMA.contend(SCHEMA.locked(_key), _owner, _hold, _process, _ttl_ms, _by, _place, _polls);
+    RETURN SCHEMA.contend(SCHEMA.locked(_key), _owner, _hold, _process, _ttl_ms, _by, _place, _polls, _latest);
   END IF;
-  -- Only now: a release of this hold may have had the row meanwhile.
-  IF EXISTS (SELECT FROM SCHEMA.done WHERE hold = _hold AND ends > clock_timestamp()) THEN
+  -- Only now: the row may have been locked for long, and a release of this hold may have had it meanwhile.
+  is_done := EXISTS (SELECT FROM SCHEMA.done WHERE hold = _hold AND ends > clock_timestamp());
+  IF is_done OR ${IS_LATE} THEN
     UPDATE SCHEMA.lease SET owner = NULL, holds = NULL, processes = NULL, ends = clock_timestamp() WHERE key = _key;
-    RETURN json_build_array(0, '', 0, -1, 0, '');
+    RETURN CASE WHEN is_done THEN json_build_array(0, '', 0, -1, 0, '') ELSE ${TOO_LATE} END;
   END IF;
-  RETURN to_json(granted);
+  RETURN to_json(SCHEMA.countable(granted));
 END
 `,
 );
@@ -329,40 +373,49 @@ END
 /**
  * Releases a hold and acquires for the next caller of the same process, before the queue where it may.
  *
- * Reply: a list of that of release and that of acquire.
+ * Reply: a list of that of release, which is carried out also where it comes late, and that of acquire.
  */
-const PASS = define(
+const PASS = operation(
   `pass(_key text, _owner text, _hold text, _process text, _ttl_ms bigint, _by text, _place text, _polls boolean,
-  _released text, _may_pass boolean)`,
-  'text',
+  _released text, _may_pass boolean, _latest bigint)`,
   `
 DECLARE
   l SCHEMA.lease := SCHEMA.locked(_key);
   freed record;
+  may_give boolean;
   reply json;
 BEGIN
   freed := SCHEMA.let_go(l, _released);
   l := freed.l;
-  -- A command that comes late must not pass the lock to a hold that has ended. The place may be queued already by a later one.
-  IF freed.is_last AND _may_pass AND NOT SCHEMA.is_done(_hold) THEN
+  -- A command that comes late must not pass the lock to a hold that has ended, or that nobody waits for any more. The
+  -- place may be queued already by a later one.
+  may_give := freed.is_last AND _may_pass AND NOT SCHEMA.is_done(_hold);
+  IF may_give AND NOT ${IS_LATE} THEN
     reply := SCHEMA.give(l, _owner, _hold, _process, _ttl_ms, _by, _place);
   ELSE
     IF freed.is_last THEN
       l := SCHEMA.hand_over(l, NULL);
+    END IF;
+    IF may_give THEN
+      PERFORM SCHEMA.keep(l);
+      reply := ${TOO_LATE};
+    ELSE
       -- Where too many were gone, this attempt looks at the others.
       l.turn := nullif(l.turn, '');
+      reply := SCHEMA.contend(l, _owner, _hold, _process, _ttl_ms, _by, _place, _polls, _latest);
     END IF;
-    reply := SCHEMA.contend(l, _owner, _hold, _process, _ttl_ms, _by, _place, _polls);
   END IF;
   RETURN json_build_array(freed.answer, reply);
 END
 `,
 );
 
-/** Adds a hold to a running lock; never creates one. Reply 1, 0 where that lock has ended, or -1 where it has as many holds as it may. */
-const JOIN = define(
-  'join(_key text, _owner text, _fence bigint, _hold text, _process text, _ttl_ms bigint)',
-  'text',
+/**
+ * Adds a hold to a running lock; never creates one. Reply 1, 0 where that lock has ended, or -1 where it has as many
+ * holds as it may; or `late`.
+ */
+const JOIN = operation(
+  'join(_key text, _owner text, _fence bigint, _hold text, _process text, _ttl_ms bigint, _latest bigint)',
   `
 DECLARE
   l SCHEMA.lease := SCHEMA.locked(_key);
@@ -376,6 +429,9 @@ BEGIN
     IF at > ${MOST_HOLDS} THEN
       RETURN -1;
     END IF;
+    IF ${IS_LATE} THEN
+      RETURN ${TOO_LATE};
+    END IF;
   END IF;
   l.holds[at] := _hold;
   l.processes[at] := _process;
@@ -387,18 +443,52 @@ END
 `,
 );
 
-/** Sets each lease to at least its ttl from now. Reply for each: 1, or 0 where its lock is gone. */
-const RENEW = define(
-  'renew(_keys text[], _owners text[], _fences bigint[], _holds text[], _ttls_ms bigint[])',
-  'text',
+/**
+ * Waits for a row that is locked, for so long. A row that is locked for longer costs the others of a renewal nothing
+ * but that. Reply: whether it is locked here now.
+ */
+const AWAIT_ROW = define(
+  'await_row(_key text, _wait interval)',
+  'boolean',
+  `
+BEGIN
+  IF _wait <= interval '0' THEN
+    RETURN false;
+  END IF;
+  -- 0 would be no limit.
+  PERFORM set_config('lock_timeout', ceil(extract(epoch FROM _wait) * 1000)::text, true);
+  PERFORM FROM SCHEMA.lease WHERE key = _key FOR UPDATE;
+  RETURN true;
+EXCEPTION WHEN lock_not_available THEN
+  RETURN false;
+END
+`,
+);
+
+/**
+ * Sets each lease to at least its ttl from now; to just that for a hold that lingers, unless others are in. Reply for each: 1, 0
+ * where its lock is gone, or -1 where its row is locked and nobody knows. All of them together wait `_wait_ms` for rows that are locked.
+ */
+const RENEW = operation(
+  'renew(_keys text[], _owners text[], _fences bigint[], _holds text[], _ttls_ms bigint[], _lingering boolean[], _wait_ms bigint)',
   `
 DECLARE
   answers int[] := array_fill(0, ARRAY[cardinality(_keys)]);
+  wait_until timestamptz := ${fromNow('_wait_ms')};
   i int;
 BEGIN
-  -- In one order everywhere: two renewals that lock the rows of each other would wait for ever.
+  -- In one order everywhere: two renewals that lock the rows of each other would wait in vain.
   FOR i IN SELECT position FROM unnest(_keys) WITH ORDINALITY AS k (key, position) ORDER BY key COLLATE "C" LOOP
-    UPDATE SCHEMA.lease SET ends = greatest(ends, ${fromNow('_ttls_ms[i]')}), ttl_ms = greatest(ttl_ms, _ttls_ms[i])
+    PERFORM FROM SCHEMA.lease WHERE key = _keys[i] FOR UPDATE SKIP LOCKED;
+    IF NOT FOUND AND EXISTS (SELECT FROM SCHEMA.lease WHERE key = _keys[i])
+      AND NOT SCHEMA.await_row(_keys[i], wait_until - clock_timestamp())
+    THEN
+      answers[i] := -1;
+      CONTINUE;
+    END IF;
+    UPDATE SCHEMA.lease SET
+      ends = greatest(CASE WHEN _lingering[i] AND cardinality(holds) = 1 THEN NULL ELSE ends END, ${fromNow('_ttls_ms[i]')}),
+      ttl_ms = greatest(ttl_ms, _ttls_ms[i])
       WHERE key = _keys[i] AND owner = _owners[i] AND fence = _fences[i] AND _holds[i] = ANY (holds) AND ends > clock_timestamp();
     answers[i] := CASE WHEN FOUND THEN 1 ELSE 0 END;
   END LOOP;
@@ -413,9 +503,8 @@ END
  *
  * Reply 1, or 0 where the hold was no longer in.
  */
-const RELEASE = define(
+const RELEASE = operation(
   'release(_key text, _hold text)',
-  'text',
   `
 DECLARE
   l SCHEMA.lease;
@@ -442,9 +531,8 @@ END
 );
 
 /** Gives up a place in the queue, or the turn it came to, and no later one. Reply 1. */
-const LEAVE = define(
+const LEAVE = operation(
   'leave(_key text, _place text)',
-  'text',
   `
 DECLARE
   l SCHEMA.lease := SCHEMA.locked(_key);
@@ -461,9 +549,8 @@ END
 );
 
 /** What is stored of a lock. Reply `[fence, holds, remaining ms, since in ms, by, [first place, …]]`, or NULL where nobody holds it. */
-const INSPECT = define(
+const INSPECT = operation(
   'inspect(_key text)',
-  'text',
   `
 BEGIN
   RETURN (
@@ -482,9 +569,8 @@ END
 );
 
 /** Frees a lock, if its fence is the one named: hands it over, and tells the processes that hold it. Reply 1, or 0 where it is not held at that fence. */
-const FORCE_RELEASE = define(
+const FORCE_RELEASE = operation(
   'force_release(_key text, _fence bigint)',
-  'text',
   `
 DECLARE
   l SCHEMA.lease := SCHEMA.locked(_key);
@@ -501,9 +587,8 @@ END
 );
 
 /** Takes done marks away that have run out. Reply: how many. */
-const TIDY = define(
+const TIDY = operation(
   'tidy()',
-  'text',
   `
 DECLARE
   removed bigint;
@@ -522,9 +607,8 @@ END
  *
  * Reply `[rows that were taken away, last key that was looked at or NULL where there are no more]`.
  */
-const PURGE = define(
+const PURGE = operation(
   'purge(_prefix text, _after text, _older_ms bigint)',
-  'text',
   `
 DECLARE
   keys text[] := ARRAY(
@@ -544,6 +628,22 @@ END
 `,
 );
 
+/**
+ * Writes down which of several databases this is, such as `1 of 2`, where nobody has; not for one that is alone.
+ * Reply: what is written down, or NULL. It lies in a row that is no lock's, and needs no rights of its own.
+ */
+const NUMBERED = operation(
+  'numbered(_key text, _number text)',
+  `
+BEGIN
+  IF _number <> '1 of 1' AND NOT EXISTS (SELECT FROM SCHEMA.lease WHERE key = _key) THEN
+    INSERT INTO SCHEMA.lease (key, holder, ends) VALUES (_key, _number, 'epoch') ON CONFLICT DO NOTHING;
+  END IF;
+  RETURN (SELECT to_json(holder) FROM SCHEMA.lease WHERE key = _key);
+END
+`,
+);
+
 /** All functions, each after those that it uses. */
 export const FUNCTIONS: readonly string[] = [
   LOCKED,
@@ -554,12 +654,14 @@ export const FUNCTIONS: readonly string[] = [
   IS_PRESENT,
   OFF_QUEUE,
   HAND_OVER,
+  COUNTABLE,
   GIVE,
   CONTEND,
   LET_GO,
   ACQUIRE,
   PASS,
   JOIN,
+  AWAIT_ROW,
   RENEW,
   RELEASE,
   LEAVE,
@@ -567,4 +669,5 @@ export const FUNCTIONS: readonly string[] = [
   FORCE_RELEASE,
   TIDY,
   PURGE,
+  NUMBERED,
 ];

@@ -12,6 +12,11 @@ export class PostgresKeys {
     return `${this.prefix}${storedText(key)}}`;
   }
 
+  /** The row that says which of several databases this is; no key has it. */
+  get numberRow(): string {
+    return `${this.prefix.slice(0, -2)}:database`;
+  }
+
   /** The key that a row is for. */
   key(row: string): string {
     return row.slice(this.prefix.length, -1).replaceAll('%00', '\0').replaceAll('%25', '%');

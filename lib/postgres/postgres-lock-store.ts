@@ -11,22 +11,28 @@ import type {
   TurnListener,
   Turns,
 } from '../core/lock-store.js';
+import { limitOf } from '../core/lease.js';
 import { tooManyHolds } from '../core/most-holds.js';
 import { checkPrefix } from '../core/prefix.js';
 import { processName } from '../core/process-name.js';
 import { Database } from './database.js';
+import { LATE } from './functions.js';
+import { tooLate } from './postgres-errors.js';
 import { databaseOf, PostgresKeys } from './postgres-keys.js';
 import { checkOptions, checkPools, type PostgresLockStoreOptions } from './postgres-lock-store.options.js';
 import type { PostgresPool } from './postgres-pool.js';
 import { readAttempt, readStored } from './replies.js';
 import { Wakeups } from './wakeups.js';
 
+/** The longest that renewals wait for rows that others have locked, in milliseconds. */
+const MOST_WAIT_MS = 250;
 /** The least age of what a purge takes away, in milliseconds. */
 const LEAST_AGE_MS = 60_000;
 
 /**
  * Locks in a PostgreSQL database, or in several: a key lives in one of them, chosen by a hash of its name and the order of the pools, so every
- * process has to pass the same databases in the same order. Whoever waits is told of its turn, first come first served.
+ * process has to pass the same databases in the same order; each of several databases remembers its number. Whoever
+ * waits is told of its turn, first come first served.
  *
  * The pools are of `pg`, and are never closed. Each operation is one statement outside of any transaction. The tables are made by
  * `ensureSchema()`, or by hand with what `schemaSql()` returns. Throws `LockConfigurationError` for what is no pool.
@@ -58,8 +64,10 @@ export class PostgresLockStore implements LockStore, Turns {
   }
 
   /**
-   * Creates the tables and functions in each database, or updates them; drops no data. Many processes may call it at once, before or
-   * after they have opened the store. Rejects with a `LockConfigurationError` where the user may not, or a later version has made them.
+   * Creates the tables and functions in each database, or updates them; drops no data. Does nothing where they are
+   * there already, for which the rights of the locks are enough. Many processes may call it at once, before or after
+   * they have opened the store. Rejects with a `LockConfigurationError` where the user may not, or a later version
+   * has made them.
    */
   async ensureSchema(): Promise<void> {
     await Promise.all(this.#databases.map((database) => database.ensureSchema()));
@@ -78,8 +86,8 @@ export class PostgresLockStore implements LockStore, Turns {
 
   async acquire(hold: HoldRecord, place?: Place): Promise<AcquireReply> {
     const database = this.#of(hold.key);
-    const reply = await database.call('acquire', this.#attemptOf(hold, place, database), hold.key, hold.ttlMs);
-    return this.#read(reply, place, database);
+    const reply = await database.callInTime('acquire', this.#attemptOf(hold, place, database), hold.key, limitOf(hold));
+    return this.#read(reply, place, database, hold.key);
   }
 
   async pass(
@@ -90,9 +98,11 @@ export class PostgresLockStore implements LockStore, Turns {
   ): Promise<{ released: boolean; reply: AcquireReply | Promise<AcquireReply> }> {
     const database = this.#of(hold.key);
     const args = [...this.#attemptOf(next, place, database), hold.id, mayPass];
-    const [answer, nextAnswer] = (await database.call('pass', args, hold.key, hold.ttlMs)) as readonly unknown[];
+    const record = { ...next };
+    const [answer, nextAnswer] = (await database.callOnceInTime('pass', args, hold.key, limitOf(hold))) as readonly unknown[];
     database.tidyLater();
-    return { released: answer === 1, reply: this.#read(nextAnswer, place, database) };
+    const reply = nextAnswer === LATE ? this.acquire(record, place) : this.#read(nextAnswer, place, database, hold.key);
+    return { released: answer === 1, reply };
   }
 
   async leave(key: string, name: string): Promise<void> {
@@ -102,7 +112,10 @@ export class PostgresLockStore implements LockStore, Turns {
   async join(hold: HoldRecord): Promise<boolean> {
     const { key, owner, fence, id, ttlMs } = hold;
     const args = [this.#keys.row(key), owner, fence, id, this.#process, Math.ceil(ttlMs)];
-    const reply = await this.#of(key).call('join', args, key, ttlMs);
+    const reply = await this.#of(key).callInTime('join', args, key, limitOf(hold));
+    if (reply === LATE) {
+      throw tooLate(key);
+    }
     if (reply === -1) {
       throw tooManyHolds(key);
     }
@@ -132,9 +145,9 @@ export class PostgresLockStore implements LockStore, Turns {
   }
 
   async release(hold: HoldRecord): Promise<boolean> {
-    const { key, id, ttlMs } = hold;
+    const { key, id } = hold;
     const database = this.#of(key);
-    const released = await database.call('release', [this.#keys.row(key), id], key, ttlMs);
+    const released = await database.call('release', [this.#keys.row(key), id], key, limitOf(hold));
     database.tidyLater();
     return released === 1;
   }
@@ -165,6 +178,7 @@ export class PostgresLockStore implements LockStore, Turns {
   async #openOne(database: Database, warn: (message: string) => void): Promise<void> {
     try {
       await database.check(warn);
+      await database.checkNumber(this.#keys.numberRow, `${this.#databases.indexOf(database) + 1} of ${this.#databases.length}`);
     } catch (error) {
       if (!(error instanceof LockStoreError)) {
         throw error;
@@ -184,15 +198,28 @@ export class PostgresLockStore implements LockStore, Turns {
     return [this.#keys.row(key), owner, id, this.#process, Math.ceil(ttlMs), by.replaceAll('\0', ''), member, !database.hears];
   }
 
-  async #renewIn(database: Database, holds: readonly HoldRecord[]): Promise<boolean[]> {
+  async #renewIn(database: Database, holds: readonly HoldRecord[]): Promise<(boolean | undefined)[]> {
     const rows = holds.map(({ key }) => this.#keys.row(key));
     const ttls = holds.map(({ ttlMs }) => Math.ceil(ttlMs));
-    const args = [rows, holds.map(({ owner }) => owner), holds.map(({ fence }) => fence), holds.map(({ id }) => id), ttls];
-    const replies = await database.call('renew', args, holds[0]?.key ?? '', Math.min(...ttls));
-    return (replies as readonly unknown[]).map((reply) => reply === 1);
+    const limitMs = Math.min(...holds.map(limitOf));
+    const args = [
+      rows,
+      holds.map(({ owner }) => owner),
+      holds.map(({ fence }) => fence),
+      holds.map(({ id }) => id),
+      ttls,
+      holds.map(({ lingering }) => lingering === true),
+      // Half of what the process waits: its answer for the others has to come in time.
+      Math.floor(Math.min(limitMs / 2, MOST_WAIT_MS)),
+    ];
+    const replies = await database.call('renew', args, holds[0]?.key ?? '', limitMs);
+    return (replies as readonly unknown[]).map((reply) => (reply === -1 ? undefined : reply === 1));
   }
 
-  #read(reply: unknown, place: Place | undefined, database: Database): AcquireReply {
+  #read(reply: unknown, place: Place | undefined, database: Database, key: string): AcquireReply {
+    if (reply === LATE) {
+      throw tooLate(key);
+    }
     const answer = readAttempt(reply);
     if (answer.fence !== undefined) {
       return answer;

@@ -8,8 +8,11 @@ export interface PostgresClient {
     values: readonly unknown[] | undefined,
     answered: (error: Error | null | undefined, result: { readonly rows: readonly Row[] }) => void,
   ): void;
-  on(event: 'error', listener: (error: Error) => void): unknown;
-  removeListener(event: 'error', listener: (error: Error) => void): unknown;
+  on(event: 'error' | 'notice', listener: (error: Error) => void): unknown;
+  removeListener(event: 'error' | 'notice', listener: (error: Error) => void): unknown;
+  /** What the server cancels a statement by. */
+  readonly processID?: unknown;
+  readonly secretKey?: unknown;
   /** `'I'` outside of a transaction; newer versions of `pg` tell. */
   getTransactionStatus?(): string | null;
   /** Gives the connection back, or ends it. */

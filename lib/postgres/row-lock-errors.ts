@@ -67,16 +67,22 @@ const SQLSTATE = /^(?=.*\d)[0-9A-Z]{5}$/;
 
 /**
  * The database's error as a copy, without the statement and the values that drivers and ORMs add, and its SQLSTATE; '' where it is not
- * of the database. Drizzle keeps it as the cause, Prisma in `meta`, beside a code of its own.
+ * of the database. Drizzle keeps it as the cause, Prisma in `meta`, beside a code of its own, and a driver adapter of
+ * Prisma deeper in there, where what the database said is called original.
  */
 function plainCause(error: unknown): { cause: Error; state: string } {
-  const found = [field(error, 'meta'), field(error, 'cause')].find((one) => SQLSTATE.test(String(field(one, 'code')))) ?? error;
-  const cause = new Error(String(field(found, 'message') ?? found));
-  const code = field(found, 'code');
+  const places = [field(field(field(error, 'meta'), 'driverAdapterError'), 'cause'), field(error, 'meta'), field(error, 'cause')];
+  const found = places.find((one) => SQLSTATE.test(String(codeOf(one)))) ?? error;
+  const cause = new Error(String(field(found, 'originalMessage') ?? field(found, 'message') ?? found));
+  const code = codeOf(found);
   if (typeof code !== 'string') {
     return { cause, state: '' };
   }
   return { cause: Object.assign(cause, { code }), state: SQLSTATE.test(code) ? code : '' };
+}
+
+function codeOf(error: unknown): unknown {
+  return field(error, 'originalCode') ?? field(error, 'code');
 }
 
 function field(value: unknown, name: string): unknown {

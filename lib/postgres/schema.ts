@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto';
 import { FUNCTIONS } from './functions.js';
 import { ROW_LOCK } from './row-lock-table.js';
 import { checkSchema, qualified, type SchemaOptions } from './schema-name.js';
@@ -28,7 +29,35 @@ CREATE TABLE IF NOT EXISTS SCHEMA.done (
   ends timestamptz NOT NULL
 ) WITH (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 5000);
 
-CREATE INDEX IF NOT EXISTS done_ends ON SCHEMA.done (ends);`;
+-- CREATE INDEX IF NOT EXISTS would wait for a VACUUM, and all locks for it.
+DO $do$
+BEGIN
+  IF to_regclass('SCHEMA.done_ends') IS NULL THEN
+    CREATE INDEX done_ends ON SCHEMA.done (ends);
+  END IF;
+END
+$do$;`;
+
+/**
+ * Which tables and functions of ours a schema has: the end of its `version()`. It changes with their source, also
+ * where `SCHEMA_VERSION` does not.
+ */
+const FINGERPRINT = createHash('sha256')
+  .update([TABLES, ...FUNCTIONS, ROW_LOCK].join())
+  .digest('hex')
+  .slice(0, 16);
+
+/** Asks whether a schema has what this library would make; `$1` is the schema, and `$2` the fingerprint. */
+const MADE = `
+SELECT EXISTS (SELECT FROM pg_proc WHERE oid = to_regprocedure(quote_ident($1) || '.version()') AND prosrc LIKE '%' || $2)
+  AND to_regclass(quote_ident($1) || '.lease') IS NOT NULL AND to_regclass(quote_ident($1) || '.done') IS NOT NULL
+  AND to_regclass(quote_ident($1) || '.row_lock') IS NOT NULL AS is_made
+`;
+
+/** The statement that asks for it, and its values. */
+export function madeQuery(schema: string): { readonly text: string; readonly values: readonly unknown[] } {
+  return { text: MADE, values: [schema, FINGERPRINT] };
+}
 
 /**
  * The SQL that creates or updates the tables and functions of the locks, for those who migrate by hand: what `ensureSchema()` runs.
@@ -57,7 +86,7 @@ END
 $do$;`;
 }
 
-const commit = `CREATE OR REPLACE FUNCTION SCHEMA.version() RETURNS int LANGUAGE sql IMMUTABLE AS 'SELECT ${SCHEMA_VERSION}';
+const commit = `CREATE OR REPLACE FUNCTION SCHEMA.version() RETURNS int LANGUAGE sql IMMUTABLE AS 'SELECT ${SCHEMA_VERSION} -- ${FINGERPRINT}';
 
 COMMIT;
 `;

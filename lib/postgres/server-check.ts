@@ -9,7 +9,7 @@ const OLDEST = 120_000;
 export const CHECK = `
 SELECT current_setting('server_version_num') AS version, current_setting('server_encoding') AS encoding,
   concat_ws(' and ', CASE current_setting('fsync') WHEN 'off' THEN 'fsync' END, CASE current_setting('synchronous_commit') WHEN 'off' THEN 'synchronous_commit' END) AS off,
-  pg_is_in_recovery()::text AS is_standby, (to_regprocedure(quote_ident($1) || '.version()') IS NOT NULL)::text AS has_locks,
+  pg_is_in_recovery()::text AS is_standby, current_setting('transaction_read_only') AS is_read_only, (to_regprocedure(quote_ident($1) || '.version()') IS NOT NULL)::text AS has_locks,
   (
     SELECT string_agg(privilege || ' on ' || relname, ', ')
     FROM pg_class, unnest(ARRAY['SELECT', 'INSERT', 'UPDATE', 'DELETE']) AS privilege
@@ -19,7 +19,15 @@ SELECT current_setting('server_version_num') AS version, current_setting('server
 
 /** What is worth a warning in the reply to CHECK; throws `LockConfigurationError` for a server that cannot have locks. */
 export function serverWarnings(reply: Row, schema: string): string[] {
-  const { version, encoding, off, is_standby: isStandby, has_locks: hasLocks, missing } = reply as Readonly<Record<string, string | null>>;
+  const {
+    version,
+    encoding,
+    off,
+    is_standby: isStandby,
+    has_locks: hasLocks,
+    missing,
+    is_read_only: isReadOnly,
+  } = reply as Readonly<Record<string, string | null>>;
   if (Number(version) < OLDEST) {
     throw new LockConfigurationError(`PostgresLockStore: the server has version ${version}. Use PostgreSQL ${OLDEST / 10_000} or later.`);
   }
@@ -35,6 +43,11 @@ export function serverWarnings(reply: Row, schema: string): string[] {
   }
   if (missing) {
     throw new LockConfigurationError(`PostgresLockStore: the user lacks ${missing}. Grant that in the schema "${schema}".`);
+  }
+  if (isReadOnly === 'on' && isStandby !== 'true') {
+    throw new LockConfigurationError(
+      'PostgresLockStore: the sessions of the pool are read-only, because default_transaction_read_only is on. Set it to off for the user, the database or the pool of the locks.',
+    );
   }
   const warnings: string[] = [];
   if (isStandby === 'true') {
@@ -57,6 +70,16 @@ export function checkVersion(version: number, schema: string): void {
         : 'Use the later version of nestjs-distributed-lock that made it.';
     throw new LockConfigurationError(
       `PostgresLockStore: the schema "${schema}" has version ${version}, and this library needs ${SCHEMA_VERSION}. ${cure}`,
+    );
+  }
+}
+
+/** Throws `LockConfigurationError` where a database is `1 of 2` here, and another one elsewhere. */
+export function checkNumber(number: string, found: string | null, row: string, schema: string): void {
+  if (found !== null && found !== number) {
+    throw new LockConfigurationError(
+      `PostgresLockStore: pool ${number} leads to a database that other processes know as ${found}. Pass the same databases in the same order ` +
+        `everywhere. Where the list was changed, stop all processes first and then run DELETE FROM "${schema}".lease WHERE key = '${row}' in each of them.`,
     );
   }
 }

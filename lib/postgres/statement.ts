@@ -1,8 +1,11 @@
-import { isRefusal, NotSent, StatementTimeout } from './postgres-errors.js';
+import { cancelStatement } from './cancel.js';
+import { isLocalOnly, isRefusal, NotReplicated, NotSent, StatementTimeout } from './postgres-errors.js';
 import type { PoolState, PostgresClient, PostgresPool, Row } from './postgres-pool.js';
 
 /** For how long a connection waits for a reply in all, whether or not somebody still waits for it, in milliseconds. */
 const PATIENCE_MS = 1_000;
+/** How long the reply to a statement may take that was cancelled, in milliseconds. */
+const CANCELLED_MS = 1_000;
 
 /** Runs one statement on a connection of a pool, outside of any transaction; rejects with what went wrong. */
 export function runStatement(
@@ -19,7 +22,9 @@ export function runStatement(
 /**
  * A statement on its way. The time limit covers the wait for a connection. Where that is
  * less than a second, the connection waits for its reply until then: a slow server is not a dead one, and a new connection would
- * make it slower. One that stays silent is ended.
+ * make it slower. After that the statement is cancelled, and its connection ended. It counts as one of the pool's
+ * until the server has answered, or has heard that it is cancelled: a connection that is only closed lives on in the
+ * server, beside the one that takes its place.
  */
 class Statement {
   readonly #pool: PostgresPool & PoolState;
@@ -32,6 +37,10 @@ class Statement {
   #client: PostgresClient | undefined;
   /** Whether nobody waits for it any more. */
   #isLate = false;
+  /** Whether the server is asked to cancel it: what its connection does next might be cancelled instead. */
+  #isCancelled = false;
+  /** Whether the commit did not wait for a standby, because somebody cancelled that. */
+  #isLocal = false;
   /** Whether it was answered, or its connection has ended. */
   #isOver = false;
 
@@ -73,36 +82,52 @@ class Statement {
   #send(client: PostgresClient): void {
     this.#client = client;
     client.on('error', ignore);
+    client.on('notice', this.#notice);
     client.query(this.#text, this.#values, (error, result) => {
       // A script that failed leaves its transaction open.
       const isUsable = !error || (this.#values !== undefined && isRefusal(error));
       this.#end(isUsable ? undefined : error);
       if (error) {
         this.#reject(error);
+      } else if (this.#isLocal) {
+        this.#reject(new NotReplicated());
       } else {
         this.#resolve(result.rows);
       }
     });
   }
 
+  readonly #notice = (notice: Error): void => {
+    this.#isLocal ||= isLocalOnly(notice);
+  };
+
   #late(): void {
     this.#isLate = true;
     if (this.#client) {
       this.#reject(new StatementTimeout(this.#limitMs));
-      this.#timer = this.#after(PATIENCE_MS - this.#limitMs, () => this.#end(new StatementTimeout(PATIENCE_MS))).unref();
+      this.#timer = this.#after(PATIENCE_MS - this.#limitMs, () => void this.#cancel(this.#client as PostgresClient)).unref();
     } else {
       this.#isOver = true;
       this.#reject(new NotSent(whyNone(this.#pool, this.#limitMs)));
     }
   }
 
-  /** Gives the connection back, or ends it because of an error. */
+  async #cancel(client: PostgresClient): Promise<void> {
+    this.#isCancelled = true;
+    await cancelStatement(this.#pool, client, () => this.#isOver);
+    if (!this.#isOver) {
+      this.#timer = this.#after(CANCELLED_MS, () => this.#end()).unref();
+    }
+  }
+
+  /** Gives the connection back, or ends it. */
   #end(error?: Error): void {
     if (!this.#isOver) {
       this.#isOver = true;
       clearTimeout(this.#timer);
       this.#client?.removeListener('error', ignore);
-      this.#client?.release(error);
+      this.#client?.removeListener('notice', this.#notice);
+      this.#client?.release(error ?? this.#isCancelled);
     }
   }
 

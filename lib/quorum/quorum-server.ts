@@ -264,11 +264,11 @@ export class QuorumServer {
   /** Not of what another process is just about to change. */
   #warnOnce(session: Session): void {
     const verdict = session.counts ? undefined : this.#listener.verdict(this);
-    const { message } = this.#refusal ?? {};
-    const why = message ?? (verdict && verdict.counts === undefined && verdict.why !== 'asking' ? verdict.why : '');
+    const { detail } = this.#refusal ?? {};
+    const why = detail ?? (verdict && verdict.counts === undefined && verdict.why !== 'asking' ? verdict.why : '');
     session.refused = { why, times: why === session.refused.why ? session.refused.times + 1 : 1 };
     if (why !== '' && session.refused.times === 2) {
-      this.#listener.warn(`${this.name} of the quorum: ${message ?? warningOf(verdict)}`);
+      this.#listener.warn(`${this.name} of the quorum: ${detail ?? warningOf(verdict)}`);
     }
   }
 }

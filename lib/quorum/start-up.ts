@@ -23,8 +23,8 @@ export async function startUpAll({ servers, majority }: Quorum, failures: readon
   if (first && refusals.length >= majority) {
     throw first;
   }
-  for (const { message } of refusals) {
-    start.warn(`${message} Locked calls go on with the others, as long as most of the servers are there.`);
+  for (const { detail } of refusals) {
+    start.warn(`${detail} Locked calls go on with the others, as long as most of the servers are there.`);
   }
 }
 

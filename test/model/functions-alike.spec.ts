@@ -17,12 +17,16 @@ const DEFECTS: readonly (readonly [string, string, string])[] = [
   ['waits for a process that is gone', 'OR SCHEMA.is_present(process)', 'OR true'],
   ['gives up the turn of another', 'ELSIF l.turn = _place THEN', 'ELSIF l.turn IS NOT NULL THEN'],
   ['shortens a lease by a ticket', `  l.ends := greatest(l.ends, clock_timestamp() + _ttl_ms * interval '1 millisecond');\n  l.ttl_ms := greatest(l.ttl_ms, _ttl_ms);\n  PERFORM SCHEMA.keep(l);\n  RETURN 1;`, `  l.ends := clock_timestamp() + _ttl_ms * interval '1 millisecond';\n  PERFORM SCHEMA.keep(l);\n  RETURN 1;`], // prettier-ignore
-  ['shortens a lease by a renewal', 'SET ends = greatest(ends, ', 'SET ends = greatest('],
+  ['shortens a lease by a renewal', 'THEN NULL ELSE ends END', 'THEN NULL ELSE NULL END'],
+  ['shortens the lease of others in the lock', ' AND cardinality(holds) = 1 THEN NULL', ' THEN NULL'],
+  ['grants what nobody waits for any more', '_latest > 0 AND', 'false AND'],
   ['renews what has ended', `ANY (holds) AND ends > clock_timestamp()`, 'ANY (holds)'],
   ['grants a lock that others wait for', 'AND ends <= clock_timestamp() AND queue IS NULL', 'AND ends <= clock_timestamp()'],
   ['frees a lock that others wait for', 'AND ends > clock_timestamp() AND queue IS NULL', 'AND ends > clock_timestamp()'],
   ['frees a lock that others have entered', '_key AND holds = ARRAY[_hold]', '_key AND _hold = ANY (holds)'],
   ['keeps a queue that nobody probes', 'IF l.queue_ends <= clock_timestamp() THEN', 'IF false THEN'],
+  ['tells of a clock that was set back, and keeps the lease', `l.ends := clock_timestamp() + left_ms * interval '1 millisecond';`, ''],
+  ['hands over what somebody holds', 'ELSIF l.turn = _place THEN', 'ELSE'],
   ['believes a clock that was set back', 'IF left_ms > most_ms THEN', 'IF false THEN'],
 ];
 

@@ -2,7 +2,7 @@ import type { Client, QueryResult, QueryResultRow } from 'pg';
 import type { HoldRecord } from '../../lib/core/lock-store.js';
 import type { QueuedPlace } from '../../lib/memory/key-state.js';
 import type { JoinReply, TableReply } from '../../lib/memory/lock-table.js';
-import { FUNCTIONS } from '../../lib/postgres/functions.js';
+import { FUNCTIONS, LATE } from '../../lib/postgres/functions.js';
 import { PostgresKeys } from '../../lib/postgres/postgres-keys.js';
 import { qualified } from '../../lib/postgres/schema-name.js';
 import type { OtherSide, Stored } from './steps.js';
@@ -40,8 +40,8 @@ export class PostgresTable implements OtherSide {
     return table;
   }
 
-  async acquire(hold: HoldRecord, process: string, place?: QueuedPlace): Promise<TableReply> {
-    return readReply(await this.#call('acquire', argsOf(hold, process, place)));
+  async acquire(hold: HoldRecord, process: string, place?: QueuedPlace, latest = 0): Promise<TableReply> {
+    return readReply(await this.#call('acquire', [...argsOf(hold, process, place), latest]));
   }
 
   async pass(
@@ -50,18 +50,22 @@ export class PostgresTable implements OtherSide {
     process: string,
     place: QueuedPlace,
     mayPass: boolean,
+    latest = 0,
   ): Promise<{ released: boolean; reply: TableReply }> {
-    const [released, reply] = (await this.#call('pass', [...argsOf(next, process, place), hold.id, mayPass])) as unknown[];
+    const [released, reply] = (await this.#call('pass', [...argsOf(next, process, place), hold.id, mayPass, latest])) as unknown[];
     return { released: released === 1, reply: readReply(reply) };
   }
 
-  async join({ key, owner, fence, id, ttlMs }: HoldRecord, process: string): Promise<JoinReply> {
-    const reply = await this.#call('join', [KEYS.row(key), owner, fence, id, process, ttlMs]);
+  async join({ key, owner, fence, id, ttlMs }: HoldRecord, process: string, latest = 0): Promise<JoinReply> {
+    const reply = await this.#call('join', [KEYS.row(key), owner, fence, id, process, ttlMs, latest]);
+    if (reply === LATE) {
+      return LATE;
+    }
     return reply === 1 ? 'joined' : reply === -1 ? 'full' : 'ended';
   }
 
-  async renew({ key, owner, fence, id, ttlMs }: HoldRecord): Promise<boolean> {
-    const [reply] = (await this.#call('renew', [[KEYS.row(key)], [owner], [fence], [id], [ttlMs]])) as unknown[];
+  async renew({ key, owner, fence, id, ttlMs, lingering = false }: HoldRecord): Promise<boolean> {
+    const [reply] = (await this.#call('renew', [[KEYS.row(key)], [owner], [fence], [id], [ttlMs], [lingering], 0])) as unknown[];
     return reply === 1;
   }
 
@@ -119,6 +123,9 @@ function argsOf({ key, owner, id, ttlMs, by }: HoldRecord, process: string, plac
 }
 
 function readReply(reply: unknown): TableReply {
+  if (reply === LATE) {
+    return { remainingMs: 0, holder: { by: '', heldMs: 0 }, rank: -1, joined: false, late: true };
+  }
   if (!Array.isArray(reply)) {
     return { fence: Number(reply) };
   }

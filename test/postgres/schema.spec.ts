@@ -50,6 +50,61 @@ test('the SQL for migrations by hand may be run statement by statement', async (
   await server.query('DROP SCHEMA shop_locks CASCADE');
 });
 
+test('what is there already is left alone: it waits for no VACUUM, stops no lock and needs no right', async () => {
+  await server.query(schemaSql());
+  await server.query('CREATE ROLE guest LOGIN');
+  await server.query('GRANT USAGE ON SCHEMA distributed_lock TO guest');
+  const vacuum = await server.pool().connect();
+  await vacuum.query('BEGIN; LOCK TABLE distributed_lock.lease, distributed_lock.done IN SHARE UPDATE EXCLUSIVE MODE');
+  await new PostgresLockStore(server.pool({ connectionString: server.urlFor('guest') })).ensureSchema();
+  await server.query(schemaSql());
+  await vacuum.query('ROLLBACK');
+  vacuum.release();
+});
+
+test('functions of the same version that were made by another source are made anew, and so is a table that is gone', async () => {
+  await server.query(schemaSql());
+  const store = new PostgresLockStore(server.pool());
+  await server.query('CREATE OR REPLACE FUNCTION distributed_lock.is_done(_hold text) RETURNS boolean LANGUAGE sql AS $$SELECT true$$');
+  await server.query("CREATE OR REPLACE FUNCTION distributed_lock.version() RETURNS int LANGUAGE sql AS 'SELECT 1 -- another'");
+  await store.ensureSchema();
+  expect(await server.query("SELECT distributed_lock.is_done('none') AS done")).toEqual([{ done: false }]);
+  await server.query('DROP TABLE distributed_lock.row_lock');
+  await store.ensureSchema();
+  expect(await server.query('SELECT FROM distributed_lock.row_lock')).toEqual([]);
+});
+
+test('sessions that are read-only by default fail the start', async () => {
+  await server.query(schemaSql());
+  const store = new PostgresLockStore(server.pool({ options: '-c default_transaction_read_only=on' }));
+  const opening = store.open({ prefix: 'lock', warn: () => undefined });
+  await expect(opening).rejects.toThrow('default_transaction_read_only is on. Set it to off for the user, the database or the pool');
+  await expect(opening).rejects.toBeInstanceOf(LockConfigurationError);
+});
+
+test('databases in another order than in another process fail the start, and so does one of them alone', async () => {
+  await server.query('CREATE DATABASE first');
+  await server.query('CREATE DATABASE second');
+  const pools = ['first', 'second'].map((name) => server.pool({ connectionString: server.url.replace(/postgres$/, name) }));
+  const openAll = async (list: typeof pools, prefix = 'lock'): Promise<void> => {
+    const store = new PostgresLockStore(list);
+    opened.push(store);
+    await store.open({ prefix, warn: () => undefined });
+  };
+  await new PostgresLockStore(pools).ensureSchema();
+  await openAll(pools);
+  await openAll(pools);
+  const opening = openAll(pools.toReversed());
+  await expect(opening).rejects.toThrow(/pool \d of 2 leads to a database that other processes know as \d of 2/);
+  await expect(opening).rejects.toBeInstanceOf(LockConfigurationError);
+  await expect(openAll(pools.slice(0, 1))).rejects.toThrow('pool 1 of 1 leads to a database that other processes know as 1 of 2');
+  // Other locks.
+  await openAll(pools.toReversed(), 'other');
+  const [, cure] = /then run (DELETE .*) in each of them/.exec(String(await opening.catch((error: unknown) => error))) ?? [];
+  await Promise.all(pools.map((pool) => pool.query(cure as string)));
+  await openAll(pools.toReversed());
+});
+
 test('tables of another version are refused, and those of a later one are not touched', async () => {
   await server.query(schemaSql());
   await server.query(`CREATE OR REPLACE FUNCTION distributed_lock.version() RETURNS int LANGUAGE sql AS 'SELECT 0'`);

@@ -92,6 +92,20 @@ export function storeContract(place: () => StorePlace): void {
     expect((await store.inspect(key))?.ttlMs).toBeLessThanOrEqual(1_000);
   });
 
+  test('a renewal of a hold that lingers makes the lease end with it, unless others are in the lock', async () => {
+    const held = await acquired({ ttlMs: 20_000 });
+    const guest = { ...held, id: randomUUID() };
+    const lingering = { ...held, ttlMs: 3_000, limitMs: 1_000, lingering: true };
+    await store.join(guest);
+    expect(await store.renew([lingering])).toEqual([true]);
+    expect((await store.inspect(key))?.ttlMs).toBeGreaterThan(3_000);
+    await store.release(guest);
+    expect(await store.renew([lingering])).toEqual([true]);
+    expect((await store.inspect(key))?.ttlMs).toBeLessThanOrEqual(3_000);
+    expect(await store.release(held)).toBe(true);
+    expect(await store.renew([lingering])).toEqual([false]);
+  });
+
   test('a renewal never creates a lock', async () => {
     const granted = await acquired();
     await store.release(granted);

@@ -1,0 +1,256 @@
+import 'reflect-metadata';
+import { randomUUID } from 'node:crypto';
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { Pool } from 'pg';
+import type { HoldRecord } from '../../lib/core/lock-store';
+import { PostgresLockStore, type PostgresLockStoreOptions } from '../../lib/postgres/index';
+import { makeLocks } from '../support/make-locks';
+import { PgBouncer } from '../support/pgbouncer';
+import { PostgresServer } from '../support/postgres-server';
+import { until } from '../support/until';
+
+let server: PostgresServer;
+const opened: PostgresLockStore[] = [];
+const blocking: (() => Promise<void>)[] = [];
+
+beforeAll(async () => {
+  server = await PostgresServer.start();
+  await new PostgresLockStore(server.pool()).ensureSchema();
+});
+afterEach(async () => {
+  await Promise.all(blocking.splice(0).map((letGo) => letGo()));
+  await standbys('');
+  await Promise.all(opened.splice(0).map((store) => store.close()));
+  await server.query('TRUNCATE distributed_lock.lease, distributed_lock.done');
+});
+afterAll(() => server.stop());
+
+async function open(pool: Pool, options?: PostgresLockStoreOptions): Promise<PostgresLockStore> {
+  const store = new PostgresLockStore(pool, options);
+  opened.push(store);
+  await store.open({ prefix: 'lock', warn: () => undefined });
+  return store;
+}
+
+function hold(key: string, changes: Partial<HoldRecord> = {}): HoldRecord {
+  return { key, owner: randomUUID(), id: randomUUID(), fence: 0, ttlMs: 5_000, by: 'tester', ...changes };
+}
+
+/** Keeps the row of a key from everybody else, until it is told to let go. */
+async function blockRow(key: string): Promise<() => Promise<void>> {
+  const client = await server.pool({ application_name: 'blocker' }).connect();
+  await client.query(`BEGIN; SELECT FROM distributed_lock.lease WHERE key = 'lock:{${key}}' FOR UPDATE`);
+  let held: boolean = true;
+  const letGo = async (): Promise<void> => {
+    if (held) {
+      held = false;
+      await client.query('COMMIT');
+      client.release();
+    }
+  };
+  blocking.push(letGo);
+  return letGo;
+}
+
+/** The standbys that a commit waits for. */
+async function standbys(names: string): Promise<void> {
+  await server.query(`ALTER SYSTEM SET synchronous_standby_names = '${names}'`);
+  await server.query('SELECT pg_reload_conf()');
+  await until('that the server knows', async () => {
+    const [row] = await server.query<{ names: string }>("SELECT current_setting('synchronous_standby_names') AS names");
+    return row?.names === names;
+  });
+}
+
+const CLIENTS = `SELECT wait_event FROM pg_stat_activity
+  WHERE backend_type = 'client backend' AND application_name NOT IN ('observer', 'blocker')`;
+
+async function backends(condition = 'true'): Promise<number> {
+  return (await server.query(`${CLIENTS} AND (${condition})`)).length;
+}
+
+describe('a standby that commits wait for, and that is away', () => {
+  test('makes no process have more connections than its pool may, in the server too', async () => {
+    const max = 5;
+    const stores = [await open(server.pool({ max })), await open(server.pool({ max }))];
+    await standbys('gone');
+    const ends = performance.now() + 6_000;
+    const callers = stores.flatMap((store, process) =>
+      Array.from({ length: 10 }, async (_, at) => {
+        for (let round = 0; performance.now() < ends; round++) {
+          await store.acquire(hold(`${process} ${at} ${round}`, { ttlMs: 1_000 })).catch(() => undefined);
+        }
+      }),
+    );
+    let most = 0;
+    while (performance.now() < ends) {
+      most = Math.max(most, await backends("wait_event = 'SyncRep'"));
+      await sleep(50);
+    }
+    await Promise.all(callers);
+    expect(most).toBeGreaterThan(0);
+    expect(most).toBeLessThanOrEqual(2 * max);
+    await until('that nothing is left waiting', async () => (await backends("wait_event = 'SyncRep'")) === 0);
+    // And a listener for each of them.
+    expect(await backends()).toBeLessThanOrEqual(2 * (max + 1));
+  });
+
+  test('and pgbouncer in between: what was given up is cancelled in the server', async () => {
+    const bouncer = await PgBouncer.start(server, 3);
+    try {
+      const store = await open(bouncer.pool({ max: 3 }), { listen: false });
+      await standbys('gone');
+      await Promise.allSettled(['a', 'b', 'c'].map((key) => store.acquire(hold(key))));
+      await until('that nothing is left waiting', async () => (await backends("wait_event = 'SyncRep'")) === 0, 4_000);
+      await standbys('');
+      expect((await store.acquire(hold('d'))).fence).toBeGreaterThan(0);
+    } finally {
+      await bouncer.stop();
+    }
+  });
+
+  test('has no grant count that somebody else cancelled the wait of', async () => {
+    const store = await open(server.pool());
+    await standbys('gone');
+    const wanted = hold('k', { ttlMs: 60_000 });
+    const refused = expect(store.acquire(wanted)).rejects.toMatchObject({
+      code: 'LOCK_STORE',
+      unknown: true,
+      message: expect.stringContaining('the wait for a synchronous standby was cancelled. Make sure that the standby is there.'),
+    });
+    const waiting = "SELECT pg_cancel_backend(pid) FROM pg_stat_activity WHERE wait_event = 'SyncRep'";
+    await until('the cancel', async () => (await server.query(waiting)).length === 1);
+    await refused;
+    // It stands in this server, and is confirmed once the standby has it.
+    expect((await store.inspect('k'))?.holds).toBe(1);
+    await standbys('');
+    expect((await store.acquire(wanted)).fence).toBeGreaterThan(0);
+  });
+});
+
+describe('a row that somebody else has locked', () => {
+  test('refuses a call before its time limit, and leaves no backend that waits', async () => {
+    const store = await open(server.pool());
+    await store.release(hold('k'));
+    await store.acquire(hold('k'));
+    await blockRow('k');
+    const refusal: unknown = await store.acquire(hold('k')).catch((error: unknown) => error);
+    expect(refusal).toMatchObject({ code: 'LOCK_STORE', unknown: false });
+    expect(String(refusal)).toContain('another transaction has locked the row or the table, or its commit waits for a standby');
+    expect(await backends("wait_event_type = 'Lock'")).toBe(0);
+  });
+
+  test.each(['acquire', 'pass', 'join', 'release', 'leave', 'forceRelease'] as const)(
+    'leaves no %s in the server that nobody waits for any more',
+    async (operation) => {
+      const store = await open(server.pool());
+      const held = hold('k', { ttlMs: 300 });
+      const granted = { ...held, fence: (await store.acquire(held)).fence ?? 0 };
+      await blockRow('k');
+      const call = {
+        acquire: () => store.acquire(hold('k', { ttlMs: 300 })),
+        pass: () => store.pass(granted, hold('k', { ttlMs: 300 }), { name: 'place' }, true),
+        join: () => store.join({ ...granted, id: randomUUID() }),
+        release: () => store.release(granted),
+        leave: () => store.leave('k', 'place'),
+        forceRelease: () => store.forceRelease('k', granted.fence),
+      }[operation];
+      await expect(call()).rejects.toMatchObject({ code: 'LOCK_STORE' });
+      await until('that nothing waits', async () => (await backends("wait_event_type = 'Lock'")) === 0, 4_000);
+    },
+  );
+
+  test('costs the leases of other rows nothing that are renewed together with it', async () => {
+    const locks = makeLocks(await open(server.pool()));
+    const keys = Array.from({ length: 25 }, (_, at) => `k${at}`);
+    const held = await Promise.all(keys.map((key) => locks.acquire(key, { ttl: 2_000 })));
+    await blockRow('k7');
+    const blockedAt = performance.now();
+    await until('that its own lease is over', () => !held[7]?.isHeld(), 5_000);
+    expect(performance.now() - blockedAt).toBeLessThan(5_000);
+    await sleep(1_000);
+    expect(keys.filter((_, at) => !held[at]?.isHeld())).toEqual(['k7']);
+    await Promise.all(held.map((lock) => lock.release()));
+  });
+
+  test('is renewed when it is free again, and until then nobody knows', async () => {
+    const store = await open(server.pool());
+    const holds = await Promise.all(
+      ['a', 'b', 'c'].map(async (key) => {
+        const first = hold(key, { ttlMs: 60_000 });
+        return { ...first, fence: (await store.acquire(first)).fence ?? 0 };
+      }),
+    );
+    const gone = hold('gone', { fence: 1 });
+    const letGo = await blockRow('b');
+    expect(await store.renew([...holds, gone])).toEqual([true, undefined, true, false]);
+    await letGo();
+    expect(await store.renew([...holds, gone])).toEqual([true, true, true, false]);
+  });
+
+  test('for a moment, as those do who contend for it, is renewed all the same', async () => {
+    const store = await open(server.pool());
+    const first = hold('k', { ttlMs: 60_000 });
+    const held = { ...first, fence: (await store.acquire(first)).fence ?? 0 };
+    // On a busy machine a moment may be longer than the renewal waits.
+    await until('a renewal that waited, and was made', async () => {
+      const letGo = await blockRow('k');
+      const renewing = store.renew([held]);
+      let waited = false;
+      for (let look = 0; !waited && look < 50; look++) {
+        waited = (await backends("wait_event_type = 'Lock'")) > 0;
+      }
+      await letGo();
+      return (await renewing)[0] === true && waited;
+    });
+  });
+});
+
+test('a table that grows under a session is not scanned', async () => {
+  // Tables of its own, which nobody else scans.
+  const schema = 'grown';
+  const session = (): Pool => server.pool({ max: 1, application_name: 'session' });
+  const scans = async (pool: Pool): Promise<unknown> => {
+    await pool.end();
+    // A session tells what it scanned when it ends, at the latest.
+    await until('that it has ended', async () => (await backends("application_name = 'session'")) === 0);
+    return server.query(`SELECT relname, seq_scan FROM pg_stat_user_tables WHERE schemaname = '${schema}' ORDER BY relname`);
+  };
+  const first = session();
+  await new PostgresLockStore(first, { schema }).ensureSchema();
+  const before = await scans(first);
+  await server.query(`INSERT INTO ${schema}.lease (key, ends) SELECT n, 'epoch' FROM generate_series(1, 50) AS n`);
+  await server.query(`INSERT INTO ${schema}.done SELECT n, 1, 'epoch' FROM generate_series(1, 50) AS n`);
+  await server.query(`VACUUM ANALYZE ${schema}.lease`);
+  await server.query(`VACUUM ANALYZE ${schema}.done`);
+  const pool = session();
+  const store = await open(pool, { schema, listen: false });
+  const use = async (): Promise<void> => {
+    for (let round = 0; round < 12; round++) {
+      await useAll(store, `key ${round}`);
+    }
+  };
+  await use();
+  await server.query(`INSERT INTO ${schema}.lease (key, ends) SELECT 'more ' || n, 'epoch' FROM generate_series(1, 5000) AS n`);
+  await use();
+  await store.close();
+  expect(await scans(pool)).toEqual(before);
+});
+
+/** Every operation on a key. */
+async function useAll(store: PostgresLockStore, key: string): Promise<void> {
+  const first = hold(key);
+  const granted = { ...first, fence: (await store.acquire(first)).fence ?? 0 };
+  const guest = { ...granted, id: randomUUID() };
+  const place = { name: randomUUID() };
+  await store.acquire(hold(key), place);
+  await store.join(guest);
+  await store.renew([granted, guest]);
+  await store.release(guest);
+  const next = hold(key);
+  await store.pass(granted, next, place, true);
+  await store.inspect(key);
+  await store.leave(key, place.name);
+  await store.release(next);
+  await store.purge({ olderThan: '1m' });
+}

@@ -1,0 +1,176 @@
+import { randomUUID } from 'node:crypto';
+import type { HoldRecord } from '../../lib/core/lock-store';
+import { PostgresLockStore, schemaSql } from '../../lib/postgres/index';
+import { PostgresServer } from '../support/postgres-server';
+import { until } from '../support/until';
+
+let server: PostgresServer;
+let count = 0;
+const opened: PostgresLockStore[] = [];
+
+beforeAll(async () => {
+  server = await PostgresServer.start();
+});
+afterEach(async () => {
+  await Promise.all(opened.splice(0).map((store) => store.close()));
+});
+afterAll(() => server.stop());
+
+/** A store in a schema of its own, with a defect in its functions. */
+async function open(right = '', wrong = ''): Promise<{ store: PostgresLockStore; schema: string }> {
+  const schema = `s${++count}`;
+  const sql = schemaSql({ schema });
+  expect(sql).toContain(right);
+  await server.query(right === '' ? sql : sql.replaceAll(right, wrong));
+  const store = new PostgresLockStore(server.pool(), { schema, listen: false });
+  opened.push(store);
+  await store.open({ prefix: 'lock', warn: () => undefined });
+  return { store, schema };
+}
+
+function hold(key: string): HoldRecord {
+  return { key, owner: randomUUID(), id: randomUUID(), fence: 0, ttlMs: 60_000, by: 'tester' };
+}
+
+type Probe = (store: PostgresLockStore, schema: string) => Promise<unknown>;
+
+/** What the functions do, beside what they would do with a defect. */
+const PROBES: Readonly<Record<string, { probe: Probe; expected: unknown; right: string; wrong: string }>> = {
+  'purge leaves a row that somebody queues at': {
+    async probe(store, schema) {
+      const first = hold('k');
+      await store.acquire(first);
+      await store.acquire(hold('k'), { name: 'place' });
+      await server.query(`UPDATE ${schema}.lease SET ends = ends - interval '1 hour'`);
+      return store.purge({ olderThan: '1m' });
+    },
+    expected: 0,
+    right: ' AND (queue IS NULL OR queue_ends <= free_since)',
+    wrong: '',
+  },
+  'purge takes a row whose queue nobody has probed since': {
+    async probe(store, schema) {
+      await store.acquire(hold('k'));
+      await store.acquire(hold('k'), { name: 'place' });
+      await server.query(`UPDATE ${schema}.lease SET ends = ends - interval '1 hour', queue_ends = queue_ends - interval '1 hour'`);
+      return store.purge({ olderThan: '1m' });
+    },
+    expected: 1,
+    right: 'queue_ends <= free_since',
+    wrong: 'false',
+  },
+  'tidying leaves marks that have not run out': {
+    async probe(store, schema) {
+      await store.release(hold('k'));
+      await server.query(`INSERT INTO ${schema}.done VALUES ('old', 1, 'epoch')`);
+      await server.query(`SELECT ${schema}.tidy()`);
+      return (await server.query(`SELECT FROM ${schema}.done`)).length;
+    },
+    expected: 1,
+    right: 'FROM "s" WHERE ends <= clock_timestamp() ORDER BY ends',
+    wrong: 'ORDER BY ends',
+  },
+  'a queue that nobody has probed for long counts no more': {
+    async probe(store, schema) {
+      const first = hold('k');
+      await store.acquire(first);
+      await store.acquire(hold('k'), { name: 'place' });
+      await server.query(`UPDATE ${schema}.lease SET queue_ends = clock_timestamp()`);
+      await store.release(first);
+      return (await store.acquire(hold('k'))).fence !== undefined;
+    },
+    expected: true,
+    right: 'IF l.queue_ends <= clock_timestamp() THEN',
+    wrong: 'IF false THEN',
+  },
+  'an old queue is shown to nobody': {
+    async probe(store, schema) {
+      await store.acquire(hold('k'));
+      await store.acquire(hold('k'), { name: 'place' });
+      await server.query(`UPDATE ${schema}.lease SET queue_ends = clock_timestamp()`);
+      return (await store.inspect('k'))?.waiters;
+    },
+    expected: [],
+    right: 'CASE WHEN queue_ends > clock_timestamp() THEN',
+    wrong: 'CASE WHEN true THEN',
+  },
+  'leaving a queue hands over no lock that is held': {
+    async probe(store) {
+      const first = hold('k');
+      const fence = (await store.acquire(first)).fence ?? 0;
+      await store.leave('k', 'stranger');
+      return [(await store.inspect('k'))?.fence === fence, await store.renew([{ ...first, fence }])];
+    },
+    expected: [true, [true]],
+    right: 'ELSIF l.turn = _place THEN',
+    wrong: 'ELSE',
+  },
+  'leaving hands the turn over to none that is gone': {
+    async probe(store, schema) {
+      const first = hold('k');
+      await store.acquire(first);
+      const place = { name: 'first' };
+      await store.acquire(hold('k'), place);
+      // Of a process that hears nothing any more.
+      await server.query(`UPDATE ${schema}.lease SET queue = queue || ARRAY['gone:1:aa:second']`);
+      await store.release(first);
+      await store.leave('k', place.name);
+      return (await server.query(`SELECT turn, queue FROM ${schema}.lease`))[0];
+    },
+    expected: { turn: null, queue: null },
+    right: `ELSIF l.turn = _place THEN
+    l := "s".hand_over(l, NULL);`,
+    wrong: `ELSIF l.turn = _place THEN
+    l := "s".hand_over(l, l.queue[1]);`,
+  },
+  'a lease that a clock which was set back has made long is cut': {
+    async probe(store, schema) {
+      await store.acquire(hold('k'));
+      await server.query(`UPDATE ${schema}.lease SET ends = ends + interval '1 hour'`);
+      await store.acquire(hold('k'));
+      return ((await store.inspect('k'))?.ttlMs ?? 0) <= 60_000;
+    },
+    expected: true,
+    right: `l.ends := clock_timestamp() + left_ms * interval '1 millisecond';`,
+    wrong: '',
+  },
+};
+
+describe.each(Object.keys(PROBES))('%s', (name) => {
+  const { probe, expected, right, wrong } = PROBES[name] as (typeof PROBES)[string];
+  // The next schema's name.
+  const own = (sql: string): string => sql.replaceAll('FROM "s"', `FROM "s${count + 1}".done`).replaceAll('"s"', `"s${count + 1}"`);
+
+  test('as it is', async () => {
+    const { store, schema } = await open();
+    expect(await probe(store, schema)).toEqual(expected);
+  });
+
+  test('and a defect would show', async () => {
+    const { store, schema } = await open(own(right), own(wrong));
+    expect(await probe(store, schema)).not.toEqual(expected);
+  });
+});
+
+test('an operation that the server refused because of another one is sent again', async () => {
+  const { schema } = await open();
+  const store = new PostgresLockStore(server.pool({ options: '-c default_transaction_isolation=serializable' }), { schema, listen: false });
+  opened.push(store);
+  await store.open({ prefix: 'lock', warn: () => undefined });
+  const first = hold('k');
+  await store.acquire(first);
+  await store.release(first);
+  const blocker = await server.pool().connect();
+  try {
+    await blocker.query(`BEGIN; UPDATE ${schema}.lease SET since = since`);
+    const acquiring = store.acquire(hold('k'));
+    await until('that it waits', async () => {
+      return (await server.query("SELECT FROM pg_stat_activity WHERE wait_event_type = 'Lock'")).length === 1;
+    });
+    // What it waited for has changed: "could not serialize access due to concurrent update".
+    await blocker.query('COMMIT');
+    expect((await acquiring).fence).toBeGreaterThan(0);
+  } finally {
+    blocker.release();
+  }
+});

@@ -1,0 +1,145 @@
+import { jest } from '@jest/globals';
+import { randomUUID } from 'node:crypto';
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { HoldRecord } from '../../lib/core/lock-store';
+import { PostgresLockStore } from '../../lib/postgres/index';
+import { PostgresServer } from '../support/postgres-server';
+import { until } from '../support/until';
+
+const realNow = performance.now.bind(performance);
+
+let server: PostgresServer;
+const opened: PostgresLockStore[] = [];
+
+beforeAll(async () => {
+  server = await PostgresServer.start();
+  await new PostgresLockStore(server.pool()).ensureSchema();
+});
+afterEach(async () => {
+  jest.restoreAllMocks();
+  await Promise.all(opened.splice(0).map((store) => store.close()));
+  await server.query('TRUNCATE distributed_lock.lease, distributed_lock.done');
+});
+afterAll(() => server.stop());
+
+async function open(name: string): Promise<PostgresLockStore> {
+  const store = new PostgresLockStore(server.pool({ max: 2, application_name: name }), { listen: false });
+  opened.push(store);
+  await store.open({ prefix: 'lock', warn: () => undefined });
+  return store;
+}
+
+function hold(key: string, changes: Partial<HoldRecord> = {}): HoldRecord {
+  return { key, owner: randomUUID(), id: randomUUID(), fence: 0, ttlMs: 60_000, by: 'tester', ...changes };
+}
+
+async function granted(store: PostgresLockStore, wanted: HoldRecord): Promise<HoldRecord> {
+  return { ...wanted, fence: (await store.acquire(wanted)).fence ?? 0 };
+}
+
+/** This machine slept for so long: its monotonic clock stood still, and that of the server did not. */
+function sleepFor(ms: number): void {
+  jest.spyOn(performance, 'now').mockImplementation(() => realNow() - ms);
+}
+
+test('an acquire that the network kept for longer than its done mark takes no lock', async () => {
+  const late = await open('late');
+  const others = await open('others');
+  const first = hold('k');
+  await late.acquire(first);
+  await late.release(first);
+  const [backend] = await server.query<{ pid: number }>("SELECT pid FROM pg_stat_activity WHERE application_name = 'late'");
+  const pid = backend?.pid as number;
+  // The acquire lies in the socket of a process that is stopped.
+  process.kill(pid, 'SIGSTOP');
+  const sentAt = performance.now();
+  const wanted = hold('k');
+  await expect(late.acquire(wanted)).rejects.toMatchObject({ code: 'LOCK_STORE', unknown: true });
+  await late.release(wanted);
+  // As ten seconds later.
+  await server.query('DELETE FROM distributed_lock.done');
+  // A second of its own, and one for clocks that differ.
+  await sleep(sentAt + 2_200 - performance.now());
+  process.kill(pid, 'SIGCONT');
+  await until('that it was carried out, and nobody was there for the reply', async () => {
+    return (await server.query('SELECT FROM pg_stat_activity WHERE pid = $1', [pid])).length === 0;
+  });
+  expect(await others.inspect('k')).toBeNull();
+  expect((await others.acquire(hold('k'))).fence).toBeGreaterThan(0);
+});
+
+describe('a function that is called too late', () => {
+  const call = async (name: string, args: unknown[]): Promise<unknown> => {
+    const places = args.map((_, at) => `$${at + 1}`).join(', ');
+    const [row] = await server.query<{ reply: string }>(`SELECT distributed_lock.${name}(${places}) AS reply`, args);
+    return JSON.parse(row?.reply ?? 'null');
+  };
+  const TOO_LATE = 1;
+  const args = ({ key, owner, id }: HoldRecord, place: string | null = null): unknown[] => [`lock:{${key}}`, owner, id, 'host:1:aa', 60_000, 'tester', place, false]; // prettier-ignore
+
+  test('acquires no lock: of a new key, of one that is free, of one whose turn it is', async () => {
+    const store = await open('store');
+    expect(await call('acquire', [...args(hold('k')), TOO_LATE])).toBe('late');
+    expect(await call('acquire', [...args(hold('k')), TOO_LATE])).toBe('late');
+    const first = await granted(store, hold('k'));
+    const next = hold('k');
+    expect(await call('acquire', [...args(next, 'host:1:aa:place'), TOO_LATE])).toEqual([expect.any(Number), 'tester', expect.any(Number), 0, 1, '']); // prettier-ignore
+    await store.release(first);
+    expect(await call('acquire', [...args(next, 'host:1:aa:place'), TOO_LATE])).toBe('late');
+    expect(await store.inspect('k')).toBeNull();
+    expect(await call('acquire', [...args(next, 'host:1:aa:place'), 0])).toBeGreaterThan(first.fence);
+  });
+
+  test('still tells a hold that is in that it is, and one that has ended that it has', async () => {
+    const store = await open('store');
+    const first = await granted(store, hold('k'));
+    expect(await call('acquire', [...args(first), TOO_LATE])).toBe(first.fence);
+    await store.release(first);
+    expect(await call('acquire', [...args(first), TOO_LATE])).toEqual([0, '', 0, -1, 0, '']);
+  });
+
+  test('passes no lock on, and releases all the same', async () => {
+    const store = await open('store');
+    const first = await granted(store, hold('k'));
+    const next = hold('k');
+    expect(await call('pass', [...args(next, 'host:1:aa:place'), first.id, true, TOO_LATE])).toEqual([1, 'late']);
+    expect(await store.inspect('k')).toBeNull();
+    expect(await call('pass', [...args(next, 'host:1:aa:place'), first.id, true, 0])).toEqual([1, expect.any(Number)]);
+  });
+
+  test('enters no lock by a ticket, unless that hold is in', async () => {
+    const store = await open('store');
+    const first = await granted(store, hold('k'));
+    const guest = ['lock:{k}', first.owner, first.fence, randomUUID(), 'host:1:aa', 60_000];
+    expect(await call('join', [...guest, TOO_LATE])).toBe('late');
+    expect((await store.inspect('k'))?.holds).toBe(1);
+    expect(await call('join', [...guest, 0])).toBe(1);
+    expect(await call('join', [...guest, TOO_LATE])).toBe(1);
+  });
+});
+
+test('a process whose clock stood still is refused once, and has what it asks for at the second time', async () => {
+  const store = await open('store');
+  const first = await granted(store, hold('k'));
+  sleepFor(60_000);
+  const other = await granted(store, hold('other'));
+  expect(other.fence).toBeGreaterThan(0);
+  sleepFor(120_000);
+  expect(await store.join({ ...other, id: randomUUID() })).toBe(true);
+  sleepFor(180_000);
+  const { released, reply } = await store.pass(first, hold('k'), { name: 'place' }, true);
+  expect(released).toBe(true);
+  expect((await reply).fence).toBeGreaterThan(first.fence);
+});
+
+test('fences that no number can count any more are refused, and nothing is changed', async () => {
+  const store = await open('counting');
+  const held = await granted(store, hold('k'));
+  await store.release(held);
+  const [before] = await server.query<object>('UPDATE distributed_lock.lease SET fence = 9007199254740991 RETURNING *');
+  await expect(store.acquire(hold('k'))).rejects.toMatchObject({
+    code: 'LOCK_CONFIGURATION',
+    detail: expect.stringMatching(/would be above 9007199254740991.*delete the row of the key/) as string,
+  });
+  expect(await server.query('SELECT * FROM distributed_lock.lease')).toEqual([before]);
+});

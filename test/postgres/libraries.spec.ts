@@ -1,0 +1,142 @@
+import 'reflect-metadata';
+import * as prisma from '@prisma/client/runtime/client';
+import { drizzle } from 'drizzle-orm/node-postgres';
+import createKnex from 'knex';
+import { readFileSync } from 'node:fs';
+import { inspect } from 'node:util';
+import type { Pool } from 'pg';
+import { DataSource } from 'typeorm';
+import { LockConfigurationError, LockNotAcquiredError } from '../../lib/core/errors';
+import { PostgresLockStore, withRowLock, type RowLockClient } from '../../lib/postgres/index';
+import { makeLocks } from '../support/make-locks';
+import { PostgresServer } from '../support/postgres-server';
+import { drizzleRows, drizzleStore, knexRows, prismaRows, prismaWithLocks, typeormStore } from './libraries';
+
+let server: PostgresServer;
+let pool: Pool;
+
+beforeAll(async () => {
+  server = await PostgresServer.start();
+  pool = server.pool();
+  await new PostgresLockStore(pool).ensureSchema();
+});
+afterAll(() => server.stop());
+
+/** Has no types. */
+function ofRuntime(kind: string): Promise<{ wasm: string }> {
+  return import(`@prisma/client/runtime/query_compiler_fast_bg.postgresql.${kind}`) as Promise<{ wasm: string }>;
+}
+
+/** What `prisma generate` writes for a schema without models; the parts that a query needs. */
+const GENERATED = {
+  previewFeatures: [],
+  clientVersion: '7.10.1',
+  engineVersion: 'd1b3f377ca835d73fd50954a5e22128b9ebdd6b8',
+  activeProvider: 'postgresql',
+  inlineSchema: 'generator client {\n  provider = "prisma-client"\n}\n\ndatasource db {\n  provider = "postgresql"\n}\n',
+  runtimeDataModel: { models: {}, enums: {}, types: {} },
+  parameterizationSchema: { strings: [], graph: 'AAAA' },
+  compilerWasm: {
+    getRuntime: () => ofRuntime('mjs'),
+    getQueryCompilerWasmModule: async () => {
+      const { wasm } = await ofRuntime('wasm-base64.mjs');
+      const { WebAssembly } = globalThis as unknown as { WebAssembly: { Module: new (source: Buffer) => unknown } };
+      return new WebAssembly.Module(Buffer.from(wasm, 'base64'));
+    },
+    importName: './query_compiler_fast_bg.js',
+  },
+} as unknown as prisma.GetPrismaClientConfig;
+
+interface Library {
+  /** Runs something in a transaction. */
+  transaction<T>(body: (rows: RowLockClient) => Promise<T>): Promise<T>;
+  /** What is no transaction. */
+  readonly outside: RowLockClient;
+  end(): Promise<unknown>;
+}
+
+const LIBRARIES: Readonly<Record<string, () => Promise<Library>>> = {
+  Prisma: async () => {
+    const PrismaClient = prisma.getPrismaClient(GENERATED);
+    const client = new PrismaClient({ adapter: prismaWithLocks(pool).adapter });
+    return {
+      transaction: (body) => client.$transaction((tx: never) => body(prismaRows(tx))),
+      outside: prismaRows(client as never),
+      end: () => client.$disconnect(),
+    };
+  },
+  knex: async () => {
+    const knex = createKnex({ client: 'pg', connection: server.url });
+    return {
+      transaction: (body) => knex.transaction((trx) => body(knexRows(trx))),
+      outside: knexRows(knex as never),
+      end: () => knex.destroy(),
+    };
+  },
+  drizzle: async () => {
+    const database = drizzle(pool);
+    return {
+      transaction: (body) => database.transaction((tx) => body(drizzleRows(tx))),
+      outside: drizzleRows(database),
+      end: async () => undefined,
+    };
+  },
+};
+
+describe.each(Object.keys(LIBRARIES))('withRowLock over %s', (name) => {
+  let library: Library;
+
+  beforeAll(async () => {
+    library = await (LIBRARIES[name] as () => Promise<Library>)();
+  });
+  afterAll(() => library.end());
+
+  test('runs alone, and is busy for others, whose error carries no key of the statement', async () => {
+    await library.transaction((rows) =>
+      withRowLock(rows, ['a', `of ${name}`], async () => {
+        const other = library.transaction((waiting) => withRowLock(waiting, `of ${name}`, () => undefined, { wait: 50 }));
+        const refusal: unknown = await other.catch((error: unknown) => error);
+        expect(refusal).toBeInstanceOf(LockNotAcquiredError);
+        expect(refusal).toMatchObject({ reason: 'busy', cause: { code: '55P03' } });
+        expect(inspect((refusal as Error).cause, { depth: 9 })).not.toContain(`of ${name}`);
+      }),
+    );
+    expect(await library.transaction((rows) => withRowLock(rows, `of ${name}`, () => 'free', { wait: 0 }))).toBe('free');
+  });
+
+  test('is refused outside of a transaction', async () => {
+    await expect(withRowLock(library.outside, 'k', () => undefined)).rejects.toBeInstanceOf(LockConfigurationError);
+    await expect(withRowLock(library.outside, 'k', () => undefined)).rejects.toThrow('not inside a transaction');
+  });
+});
+
+describe('a store over the pool of', () => {
+  async function lockIn(store: PostgresLockStore): Promise<unknown> {
+    await store.open({ prefix: 'lock', warn: () => undefined });
+    const result = await makeLocks(store).withLock('k', () => 'ran');
+    await store.close();
+    return result;
+  }
+
+  test('TypeORM locks', async () => {
+    const source = await new DataSource({ type: 'postgres', url: server.url }).initialize();
+    expect(await lockIn(typeormStore(source))).toBe('ran');
+    await source.destroy();
+  });
+
+  test('Prisma locks', async () => {
+    expect(await lockIn(prismaWithLocks(pool).store)).toBe('ran');
+  });
+
+  test('drizzle locks', async () => {
+    expect(await lockIn(drizzleStore(drizzle(pool)))).toBe('ran');
+  });
+});
+
+test('what the page shows is compiled', () => {
+  const bare = (text: string): string => text.replaceAll(/^\s+/gm, '').trim();
+  const compiled = bare(readFileSync('test/postgres/libraries.ts', 'utf8'));
+  const blocks = [...readFileSync('docs/postgresql.md', 'utf8').matchAll(/^```ts\n(.*?)^```/gms)].map(([, block]) => block as string);
+  expect(blocks.length).toBeGreaterThan(4);
+  expect(blocks.filter((block) => !compiled.includes(bare(block)))).toEqual([]);
+});
