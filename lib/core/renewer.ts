@@ -212,14 +212,14 @@ export function renewalOf(hold: Hold, now: number): HoldRecord {
 }
 
 /**
- * A third of the lease that was granted, up to a tenth earlier, so that processes that started together drift apart; for
- * `minHold`, once.
+ * When two thirds of the lease that was granted are left, or a little more, so that processes that started together drift apart; at once
+ * where the grant took long. For `minHold`, once.
  */
 function nextRenewal(hold: Hold, now: number): number {
   if (hold.lingering) {
     return hold.deadline < hold.minHoldAt ? now : Infinity;
   }
-  return now + (hold.leaseMs / 3) * (1 - Math.random() / 10);
+  return Math.max(now, hold.deadline - (hold.leaseMs / 3) * (2 + Math.random() / 10));
 }
 
 /**

@@ -15,6 +15,8 @@ const TURN_MS = 2;
 export interface Lease {
   readonly process: Process;
   readonly call: LockedCall;
+  /** The id of its hold: a call that starts over joins again, at the same fence. */
+  readonly id: string;
   readonly key: string;
   readonly fence: number;
   /** By the clock of the process. */
@@ -56,19 +58,24 @@ export class Leases {
     this.#grantedAt.set(name, this.#grantedAt.get(name) ?? this.#world.now);
   }
 
-  confirmed(process: Process, { key, by, ttlMs }: HoldRecord, fence: number, sentAt: number): void {
+  confirmed(process: Process, { key, by, id, ttlMs }: HoldRecord, fence: number, sentAt: number): void {
     const call = this.#world.callNamed(by);
-    const lease = this.find(by, key, fence) ?? {
-      process,
-      call,
-      key,
-      fence,
-      deadline: 0,
-      confirmedAt: 0,
-      refuted: false,
-      forced: false,
-      lost: false,
-    };
+    const before = this.find(by, key, fence);
+    const lease =
+      before?.id === id
+        ? before
+        : {
+            process,
+            call,
+            id,
+            key,
+            fence,
+            deadline: 0,
+            confirmedAt: 0,
+            refuted: false,
+            forced: false,
+            lost: false,
+          };
     this.#leases.set(nameOf(by, key, fence), lease);
     lease.deadline = Math.max(lease.deadline, leaseDeadline(process.clockAt(sentAt), ttlMs));
     lease.confirmedAt = sentAt;
