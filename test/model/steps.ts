@@ -83,7 +83,7 @@ export function nextStep(random: Random, count: number, { holds, turn, queue }: 
   const process = known ?? random.pick([HEARING, GONE, POLLING]);
   const own = `${process}-${Math.floor(count / 6) + random.whole(0, 1)}`;
   const held = random.chance(0.6) ? random.pick([holds[0] ?? own, ...holds]) : own;
-  const kind = random.pick<Step['kind']>(['acquire', 'acquire', 'acquire', 'release', 'pass', 'join', ...KINDS]);
+  const kind = random.pick<Step['kind']>(['acquire', 'acquire', 'acquire', 'release', 'pass', 'join', 'renew', ...KINDS]);
   const name = stored ?? `${process.slice(-3)}${Math.floor(count / 12) + random.whole(0, 1)}`;
   return {
     kind,

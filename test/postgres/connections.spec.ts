@@ -2,6 +2,7 @@ import 'reflect-metadata';
 import { randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Pool } from 'pg';
+import type { LockError } from '../../lib/core/errors';
 import type { HoldRecord } from '../../lib/core/lock-store';
 import { PostgresLockStore, type PostgresLockStoreOptions } from '../../lib/postgres/index';
 import { makeLocks } from '../support/make-locks';
@@ -116,7 +117,7 @@ describe('a standby that commits wait for, and that is away', () => {
     const refused = expect(store.acquire(wanted)).rejects.toMatchObject({
       code: 'LOCK_STORE',
       unknown: true,
-      message: expect.stringContaining('the wait for a synchronous standby was cancelled. Make sure that the standby is there.'),
+      detail: expect.stringContaining('the wait for a synchronous standby was cancelled. Make sure that the standby is there.'),
     });
     const waiting = "SELECT pg_cancel_backend(pid) FROM pg_stat_activity WHERE wait_event = 'SyncRep'";
     await until('the cancel', async () => (await server.query(waiting)).length === 1);
@@ -136,7 +137,7 @@ describe('a row that somebody else has locked', () => {
     await blockRow('k');
     const refusal: unknown = await store.acquire(hold('k')).catch((error: unknown) => error);
     expect(refusal).toMatchObject({ code: 'LOCK_STORE', unknown: false });
-    expect(String(refusal)).toContain('another transaction has locked the row or the table, or its commit waits for a standby');
+    expect((refusal as LockError).detail).toContain('another transaction has locked the row or the table, or its commit waits for a standby');
     expect(await backends("wait_event_type = 'Lock'")).toBe(0);
   });
 

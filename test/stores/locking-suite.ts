@@ -252,9 +252,10 @@ export function lockingSuite(place: () => StorePlace): void {
     const few = makeLocks(await place().connect(), { maxWaiters: { perKey: 1, perProcess: 1 } });
     const elsewhere = await locks.acquire(`${key} elsewhere`);
     const served = await few.withLock(key, async () => {
-      const inside = [1, 2, 3].map((child) => few.withLock(key, () => sleep(100, child)));
+      const inside = [1, 2, 3].map((child) => few.withLock(key, () => sleep(300, child)));
       const outside = outsideLocks(() => few.withLock(`${key} elsewhere`, () => 4));
-      await sleep(30);
+      // The one outside waits once the store has answered it.
+      await sleep(300);
       const more = few.withLock(key, () => 5);
       const refused = outsideLocks(() => failureOf(few.withLock(`${key} elsewhere`, () => 6)));
       expect(await refused).toMatchObject({ reason: 'tooManyWaiters' });
