@@ -6,7 +6,6 @@ import type { QuorumLockStore } from '../../lib/quorum/quorum-lock-store';
 import { acquired, newHold, QuorumStores } from '../support/quorum-stores';
 import { RedisQuorum } from '../support/redis-quorum';
 import { until } from '../support/until';
-import { saying } from '../support/saying';
 
 const LONGEST_MS = 3_000;
 /** How much later a server may count: it tells its age in whole seconds. */
