@@ -16,6 +16,8 @@ export interface Lease {
   readonly fence: number;
   /** By the clock of the process. */
   deadline: number;
+  /** The ttl that was granted last. */
+  ttlMs: number;
   /** When the last command was sent whose answer confirmed the lease. */
   confirmedAt: number;
   /** The store, or an operator, has told the process that the lock is gone. */
@@ -61,6 +63,7 @@ export class Leases {
       key,
       fence,
       deadline: 0,
+      ttlMs: 0,
       confirmedAt: 0,
       refuted: false,
       forced: false,
@@ -68,6 +71,7 @@ export class Leases {
     };
     this.#leases.set(nameOf(by, key, fence), lease);
     lease.deadline = Math.max(lease.deadline, leaseDeadline(process.clockAt(sentAt), ttlMs));
+    lease.ttlMs = ttlMs;
     lease.confirmedAt = sentAt;
   }
 
@@ -104,10 +108,22 @@ export class Leases {
       return;
     }
     lease.lost = true;
-    const isOver = process.monotonic() >= lease.deadline && (process.disturbedUntil >= lease.confirmedAt || isFixed(lease));
-    if (!(reason === 'forced' ? lease.forced : lease.refuted || isOver)) {
+    if (!(reason === 'forced' ? lease.forced : lease.refuted || this.#mayHaveRunOut(lease))) {
       this.#world.fail(`"${key}" at fence ${fence} was lost (${reason}) without a cause.`);
     }
+  }
+
+  /**
+   * Its time is over, also where its process slept through it, and nobody could renew it: what kept its process from the store
+   * was not over a repetition before.
+   */
+  #mayHaveRunOut(lease: Lease): boolean {
+    const { process, deadline, ttlMs, confirmedAt } = lease;
+    const sleptMs = process.sleptBefore(process.now) - process.sleptBefore(confirmedAt);
+    const repeatMs = ttlMs / 10 + ROUND_TRIP_MS;
+    const endedAt = process.clockAt(process.disturbedUntil);
+    const isCaused = this.#world.scenario.isHard ? endedAt + repeatMs + sleptMs >= deadline : process.disturbedUntil >= confirmedAt;
+    return process.monotonic() + sleptMs >= deadline && (isFixed(lease) || isCaused);
   }
 
   /** Looks at every lock that running code sees. */
@@ -120,7 +136,8 @@ export class Leases {
         if (lease && !call.isReleased) {
           this.#checkTold(lease, call, isHeld);
         }
-        if (isHeld && lease) {
+        // Code that sleeps trusts nothing.
+        if (isHeld && lease && !call.process.isAsleep) {
           trusted.push(lease);
         }
       }
@@ -144,7 +161,7 @@ export class Leases {
     if (isHeld && (now >= deadline || refuted || forced || lost)) {
       this.#world.fail(`${call.by} trusts "${key}" at fence ${fence}, though its lease is over.`);
     }
-    const shouldKnow = lost || (now > deadline + ROUND_TRIP_MS && process.pausedUntil < this.#world.now);
+    const shouldKnow = lost || (now > deadline + ROUND_TRIP_MS && process.pausedUntil + ROUND_TRIP_MS < this.#world.now);
     if (shouldKnow && !call.signal?.aborted) {
       this.#world.fail(`${call.by} was not told that it lost "${key}" at fence ${fence}.`);
     }
@@ -153,6 +170,9 @@ export class Leases {
   #isPardoned(lease: Lease, other: Lease): boolean {
     const [older, newer] = this.#time(lease) < this.#time(other) ? [lease, other] : [other, lease];
     const { process, call } = older;
+    if (process.sleptBefore(this.#world.now) > 0 && process.wasSetBack) {
+      return true;
+    }
     return this.#pardons.some(({ key, at }) => {
       const isSound = process.disturbedUntil < at && !isFixed(older);
       const limitMs = isSound ? call.longestTtlMs / 3 + ROUND_TRIP_MS : call.longestTtlMs;
