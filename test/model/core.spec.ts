@@ -1,11 +1,12 @@
 import * as fc from 'fast-check';
+import { isLong } from '../support/random.js';
 import { DEFECTS } from './properties/defects.js';
 import { buildLibrary } from './properties/library.js';
-import { scenarios, type Scenario } from './properties/scenario.js';
+import { scenariosOf, type Scenario } from './properties/scenario.js';
 import { makeSlots, World, type Slot } from './properties/world.js';
 
 const PROCESSES = 3;
-const RUNS = 10_000;
+const RUNS = isLong ? 10_000 : 2_500;
 /** A slow machine runs fewer of them. */
 const LONGEST_MS = 75_000;
 /** Defects meet the same scenarios each time, so that one that is found is always found, within this many. */
@@ -25,13 +26,16 @@ async function play(slots: readonly Slot[], scenario: Scenario): Promise<void> {
 }
 
 describe('the core', () => {
-  test(
-    'keeps its promises whatever the network, the clocks and the callers do',
-    async () => {
+  test.each([
+    ['whatever the network, the clocks and the callers do', false],
+    ['also where listeners work for long, connections are reset and machines sleep', true],
+  ])(
+    'keeps its promises %s',
+    async (_, isHard) => {
       const slots = makeSlots(await buildLibrary(), PROCESSES);
       const seed = Number(MODEL_SEED ?? Math.floor(Math.random() * 1_000_000_000));
       let runs = 0;
-      const property = fc.asyncProperty(scenarios, (scenario) => {
+      const property = fc.asyncProperty(scenariosOf(isHard), (scenario) => {
         runs++;
         return play(slots, scenario);
       });
@@ -50,7 +54,7 @@ describe('the core', () => {
     'the scenarios find out when $defect',
     async ({ finding, edits, seed = 1 }) => {
       const slots = makeSlots(await buildLibrary(edits), PROCESSES);
-      const property = fc.asyncProperty(scenarios, (scenario) => new World(slots, scenario).run());
+      const property = fc.asyncProperty(scenariosOf(false), (scenario) => new World(slots, scenario).run());
       const { errorInstance } = await fc.check(property, { seed, numRuns: DEFECT_RUNS, endOnFailure: true });
       expect(String(errorInstance)).toMatch(finding);
     },

@@ -2,12 +2,12 @@ import { Client } from 'pg';
 import { schemaSql } from '../../lib/postgres/index';
 import { PostgresKeys } from '../../lib/postgres/postgres-keys.js';
 import { PostgresServer } from '../support/postgres-server';
-import { seedsOf } from '../support/random.js';
+import { isLong, seedsOf } from '../support/random.js';
 import { differenceIn, type AlikeServer } from './alike.js';
 import { PostgresTable } from './postgres-table.js';
 import { HEARING, KEY } from './steps.js';
 
-const SEEDS = seedsOf(60);
+const SEEDS = seedsOf(isLong ? 200 : 60);
 const DEFECTS: readonly (readonly [string, string, string])[] = [
   ['gives an expired reservation to the same process again', `l := SCHEMA.off_queue(l, place);`, ''],
   ['never goes before the queue', 'freed.is_last AND _may_pass', 'false'],

@@ -1,8 +1,8 @@
 import { MUTANTS } from './mutants.js';
-import { seedsOf } from '../support/random.js';
+import { isLong, seedsOf } from '../support/random.js';
 import { Simulation, type Rules } from './simulation.js';
 
-const SEEDS = seedsOf(20_000);
+const SEEDS = seedsOf(isLong ? 20_000 : 4_000);
 const SLICE = 2_000;
 /** Mutants meet the same runs each time, so that one that is found is always found, within this many. */
 const MUTANT_RUNS = 2_000;

@@ -3,12 +3,12 @@ import { systemClock } from '../../lib/core/clock.js';
 import { MOST_HOLDS } from '../../lib/core/most-holds.js';
 import { LockTable } from '../../lib/memory/lock-table.js';
 import { RedisServer } from '../support/redis-server';
-import { seedsOf } from '../support/random.js';
+import { isLong, seedsOf } from '../support/random.js';
 import { differenceIn, type AlikeServer } from './alike.js';
 import { ScriptedTable } from './scripted-table.js';
 import { HEARING, KEY } from './steps.js';
 
-const SEEDS = seedsOf(300);
+const SEEDS = seedsOf(isLong ? 300 : 80);
 const DEFECTS: readonly (readonly [string, string, string])[] = [
   ['gives an expired reservation to the same process again', `redis.call('ZREM', queue, place)`, ''],
   ['never goes before the queue', `passes = ARGV[13] == '1'`, 'passes = false'],

@@ -137,7 +137,9 @@ describe('a row that somebody else has locked', () => {
     await blockRow('k');
     const refusal: unknown = await store.acquire(hold('k')).catch((error: unknown) => error);
     expect(refusal).toMatchObject({ code: 'LOCK_STORE', unknown: false });
-    expect((refusal as LockError).detail).toContain('another transaction has locked the row or the table, or its commit waits for a standby');
+    expect((refusal as LockError).detail).toContain(
+      'another transaction has locked the row or the table, or its commit waits for a standby',
+    );
     expect(await backends("wait_event_type = 'Lock'")).toBe(0);
   });
 

@@ -30,6 +30,10 @@ export class Random {
   }
 }
 
+/** Whether the tests of random runs are to take their time: `npm run test:long`. */
+const { TEST_LONG } = process.env;
+export const isLong = TEST_LONG !== undefined;
+
 /**
  * The seeds of a test, half of them always the same: a failure names the one of its run, and `MODEL_SEED=<seed> MODEL_RUNS=1`
  * repeats it.

@@ -1,9 +1,12 @@
 import { execFile, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { promisify } from 'node:util';
+import { isLong } from '../support/random';
 import { until } from '../support/until';
 import { MUTANTS } from './mutants';
 
+const LONG_RUNS = ['single', 'sentinel', 'cluster', 'quorum', 'new-quorum', 'postgres'].map((topology) => [topology, 30] as const);
+const SHORT_RUNS = [['single', 10], ['cluster', 10], ['quorum', 10], ['postgres', 10]] as const; // prettier-ignore
 const run = promisify(execFile);
 const COMMAND = ['--import', './test/support/typescript.mjs', '--enable-source-maps', 'test/torture/main.ts'];
 
@@ -19,14 +22,8 @@ async function torture(...args: string[]): Promise<string> {
   return stdout + stderr;
 }
 
-test.each([
-  ['single', 20],
-  ['sentinel', 20],
-  ['cluster', 20],
-  ['quorum', 12],
-  ['new-quorum', 12],
-  ['postgres', 12],
-])(
+/** Each run takes its servers and workers some seconds besides. */
+test.each(isLong ? LONG_RUNS : SHORT_RUNS)(
   '%s: %i seconds of faults show no violation',
   async (topology, seconds) => {
     const output = await torture('--seconds', String(seconds), '--topology', topology);
@@ -44,7 +41,7 @@ test('without faults no lease is lost and nobody is passed over', async () => {
   expect(output).toMatch(/^ {2}control {3}0 of [1-9]\d* updates/m);
 }, 60_000);
 
-test.each(['incr-fences', 'deletes-anything', 'no-recheck', 'two-of-five'])(
+test.each(isLong ? ['incr-fences', 'deletes-anything', 'no-recheck', 'two-of-five'] : ['deletes-anything', 'two-of-five'])(
   'the defect %s is caught',
   async (name) => {
     expect(Object.keys(MUTANTS)).toContain(name);

@@ -21,6 +21,8 @@ export interface Lease {
   readonly fence: number;
   /** By the clock of the process. */
   deadline: number;
+  /** The ttl that was granted last. */
+  ttlMs: number;
   /** When the last command was sent whose answer confirmed the lease. */
   confirmedAt: number;
   /** The store, or an operator, has told the process that the lock is gone. */
@@ -71,6 +73,7 @@ export class Leases {
             key,
             fence,
             deadline: 0,
+            ttlMs: 0,
             confirmedAt: 0,
             refuted: false,
             forced: false,
@@ -78,6 +81,7 @@ export class Leases {
           };
     this.#leases.set(nameOf(by, key, fence), lease);
     lease.deadline = Math.max(lease.deadline, leaseDeadline(process.clockAt(sentAt), ttlMs));
+    lease.ttlMs = ttlMs;
     lease.confirmedAt = sentAt;
   }
 
@@ -114,10 +118,22 @@ export class Leases {
       return;
     }
     lease.lost = true;
-    const isOver = process.monotonic() >= lease.deadline && (process.disturbedUntil >= lease.confirmedAt || isFixed(lease));
-    if (!(reason === 'forced' ? lease.forced : lease.refuted || isOver)) {
+    if (!(reason === 'forced' ? lease.forced : lease.refuted || this.#mayHaveRunOut(lease))) {
       this.#world.fail(`"${key}" at fence ${fence} was lost (${reason}) without a cause.`);
     }
+  }
+
+  /**
+   * Its time is over, also where its process slept through it, and nobody could renew it: what kept its process from the store
+   * was not over a repetition before.
+   */
+  #mayHaveRunOut(lease: Lease): boolean {
+    const { process, deadline, ttlMs, confirmedAt } = lease;
+    const sleptMs = process.sleptBefore(process.now) - process.sleptBefore(confirmedAt);
+    const repeatMs = ttlMs / 10 + ROUND_TRIP_MS;
+    const endedAt = process.clockAt(process.disturbedUntil);
+    const isCaused = this.#world.scenario.isHard ? endedAt + repeatMs + sleptMs >= deadline : process.disturbedUntil >= confirmedAt;
+    return process.monotonic() + sleptMs >= deadline && (isFixed(lease) || isCaused);
   }
 
   /** Looks at every lock that running code sees. */
@@ -130,7 +146,8 @@ export class Leases {
         if (lease && !call.isReleased) {
           this.#checkTold(lease, call, isHeld);
         }
-        if (isHeld && lease) {
+        // Code that sleeps trusts nothing.
+        if (isHeld && lease && !call.process.isAsleep) {
           trusted.push(lease);
         }
       }
@@ -163,6 +180,9 @@ export class Leases {
   #isPardoned(lease: Lease, other: Lease): boolean {
     const [older, newer] = this.#time(lease) < this.#time(other) ? [lease, other] : [other, lease];
     const { process, call } = older;
+    if (process.sleptBefore(this.#world.now) > 0 && process.wasSetBack) {
+      return true;
+    }
     return this.#pardons.some(({ key, at }) => {
       const isSound = process.disturbedUntil < at && !isFixed(older);
       const limitMs = isSound ? call.longestTtlMs / 3 + ROUND_TRIP_MS : call.longestTtlMs;

@@ -127,6 +127,7 @@ export class LockedCall {
   async #body(lock: Lock): Promise<void> {
     this.lock = lock;
     this.signal = lock.signal;
+    lock.signal.addEventListener('abort', () => this.process.work(this.call.listenerMs), { once: true });
     this.#checkEntry(lock);
     this.#enteredAt = this.#world.now;
     this.#world.note(() => `${this.process.id}: ${this.by} is inside ${lock.keys.map((key) => `${key} at ${lock.fenceOf(key)}`).join()}`);
@@ -229,9 +230,12 @@ export class LockedCall {
     }
   }
 
+  /** Before it ran: with a call that it is inside of, or since something took its time between its grant and its code. */
   #mayBeLost(): boolean {
     const enclosing = this.#ancestors().filter((call) => (call.#leftAt ?? Infinity) >= this.#startedAt);
-    return this.call.joins || enclosing.some(({ isReleased, lock }) => isReleased || !lock?.isHeld());
+    const { now, workingUntil } = this.process;
+    const stoodStill = workingUntil > this.#startedAt || this.process.sleptBefore(now) > this.process.sleptBefore(this.#startedAt);
+    return this.call.joins || stoodStill || enclosing.some(({ isReleased, lock }) => isReleased || !lock?.isHeld());
   }
 
   #checkRefusal(key: string, reason: string): void {
@@ -243,7 +247,7 @@ export class LockedCall {
     }
     const { faults, scenario, server } = this.#world;
     const boundMs = faults === 0 ? 50 : (1 + faults) * (CLAIM_MS + scenario.commandTimeoutMs) + 2 * RECHECK_MS;
-    if (server.freeFor(key) > boundMs) {
+    if (server.freeFor(key) > boundMs + this.process.pausedMs) {
       this.#fail(`gave up, though "${key}" was free for ${server.freeFor(key)} ms`);
     }
   }

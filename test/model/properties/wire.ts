@@ -35,8 +35,7 @@ export class Wire implements LockStore, Turns {
   }
 
   async acquire({ ...hold }: HoldRecord, place?: Place): Promise<AcquireReply> {
-    const { id, world } = this.#process;
-    const sentAt = world.now;
+    const { id, world, now: sentAt } = this.#process;
     const sent = await this.#send(hold.key, `acquire ${hold.id}`, () => world.server.acquire(hold, id, place && this.#queued(place)));
     return this.#answered(hold, sentAt, sent);
   }
@@ -47,8 +46,7 @@ export class Wire implements LockStore, Turns {
     place: Place,
     mayPass: boolean,
   ): Promise<{ released: boolean; reply: AcquireReply }> {
-    const { id, world } = this.#process;
-    const sentAt = world.now;
+    const { id, world, now: sentAt } = this.#process;
     const { released, reply } = await this.#send(hold.key, `pass ${hold.id} to ${next.id}`, () =>
       world.server.pass(hold, next, id, this.#queued(place), mayPass),
     );
@@ -61,8 +59,7 @@ export class Wire implements LockStore, Turns {
   }
 
   async join({ ...hold }: HoldRecord): Promise<boolean> {
-    const { id, world } = this.#process;
-    const sentAt = world.now;
+    const { id, world, now: sentAt } = this.#process;
     const entered = await this.#send(hold.key, `join ${hold.id}`, () => world.server.join(hold, id));
     if (entered) {
       world.leases.confirmed(this.#process, hold, hold.fence, sentAt);
@@ -71,8 +68,7 @@ export class Wire implements LockStore, Turns {
   }
 
   async renew(holds: readonly HoldRecord[]): Promise<boolean[]> {
-    const { world } = this.#process;
-    const sentAt = world.now;
+    const { world, now: sentAt } = this.#process;
     const copies = holds.map((hold) => ({ ...hold }));
     const keys = holds.map(({ key }) => key).join();
     const held = await this.#send(keys, `renew ${keys}`, () => copies.map((hold) => world.server.renew(hold)));
@@ -148,14 +144,23 @@ export class Wire implements LockStore, Turns {
     const { timeline, scenario } = world;
     const { kind, outMs, backMs, lagMs } = (world.isHealed ? undefined : this.#script.fates[this.#commands++]) ?? PASSES;
     world.note(() => `${process.id} sends ${what}: ${kind} ${outMs}+${backMs}`);
+    // Whatever worked before it was sent has taken its time.
+    const workMs = process.now - world.now;
+    const isReset = kind === 'reset' || (!world.isHealed && process.refusedUntil > process.now);
+    const resetMs = Math.min(outMs, scenario.commandTimeoutMs);
     const lastsMs = outMs + backMs + (kind === 'doubled' ? lagMs : 0);
-    if (kind === 'request lost' || kind === 'reply lost' || lastsMs > 10) {
-      process.disturbed(Math.max(scenario.commandTimeoutMs, lastsMs));
+    if (isReset) {
+      process.disturbed(workMs + resetMs);
+    } else if (kind === 'request lost' || kind === 'reply lost' || lastsMs > 10) {
+      process.disturbed(workMs + Math.max(scenario.commandTimeoutMs, lastsMs));
     }
     return new Promise((resolve, reject) => {
-      timeline.after(scenario.commandTimeoutMs, () =>
+      timeline.after(workMs + (isReset ? resetMs : scenario.commandTimeoutMs), () =>
         process.handle(() => reject(new library.LockStoreError(`${what}: no reply`, key, { unknown: true }))),
       );
+      if (isReset) {
+        return;
+      }
       const arrive = (isAnswered: boolean): void => {
         const reply = world.attempt(execute);
         world.note(() => `${process.id}: ${what} is carried out: ${JSON.stringify(reply?.result)}`);
@@ -164,10 +169,10 @@ export class Wire implements LockStore, Turns {
         }
       };
       if (kind !== 'request lost') {
-        timeline.after(outMs, () => arrive(kind === 'passes'));
+        timeline.after(workMs + outMs, () => arrive(kind === 'passes'));
       }
       if (kind === 'doubled') {
-        timeline.after(outMs + lagMs, () => arrive(true));
+        timeline.after(workMs + outMs + lagMs, () => arrive(true));
       }
     });
   }

@@ -178,7 +178,7 @@ export class World {
     const slot = this.#slots[index] as Slot;
     const script = this.scenario.processes[index % this.scenario.processes.length];
     const id = `p${index}.${this.#processes.size}`;
-    slot.running = new Process(this, id, slot.library, script ?? { rate: 1, fates: [], lost: [] });
+    slot.running = new Process(this, id, slot.library, script ?? { rate: 1, fates: [], lost: [], loggerMs: 0 });
     this.#processes.set(id, slot.running);
   }
 
@@ -195,10 +195,13 @@ export class World {
         return this.#start(index);
       case 'pause':
         return process.pause(action.ms);
+      case 'sleep':
+        return process.sleepThrough(action.ms, action.refusedMs);
       case 'wall clock jumps':
         // A grant on its way is not trusted then.
         this.faults++;
         process.wallAhead += action.ms;
+        process.wasSetBack ||= action.ms < 0;
         return;
       case 'clock of the store jumps':
         this.faults++;
