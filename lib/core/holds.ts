@@ -82,10 +82,12 @@ export class Holds implements HoldKeeper {
     const loss = lossOf(hold, cause === 'expired' ? whyExpired(hold) : cause, this.#now());
     this.#forget(hold);
     hold.lost = loss;
-    this.#reporter.lost(hold, this.#now() - hold.acquiredAt, loss.reason);
+    const heldMs = this.#now() - hold.acquiredAt;
+    // The code first: whoever listens to events may be slow.
     for (const frame of [...hold.frames]) {
       frame.tell(loss);
     }
+    this.#reporter.lost(hold, heldMs, loss.reason);
     hold.refuseEntering(loss);
     this.#releases.abandon(hold);
     this.#passTurn(hold);
@@ -128,10 +130,11 @@ export class Holds implements HoldKeeper {
   async #interrupt(hold: Hold): Promise<void> {
     this.#forget(hold);
     hold.lost = lossOf(hold, 'shutdown', this.#now());
-    this.#reporter.lost(hold, this.#now() - hold.acquiredAt, 'shutdown');
+    const heldMs = this.#now() - hold.acquiredAt;
     for (const frame of [...hold.frames]) {
       frame.tell(hold.lost);
     }
+    this.#reporter.lost(hold, heldMs, 'shutdown');
     hold.refuseEntering(hold.lost);
     try {
       await this.#store.release(hold);
@@ -144,6 +147,7 @@ export class Holds implements HoldKeeper {
     if (hold.lost) {
       return;
     }
+    const isDoubted = hold.doubt() !== undefined && !hold.lingering;
     this.#forget(hold);
     this.#releasing.begin();
     const handedOn = hold.joined ? undefined : this.#queue.handOn(hold);
@@ -153,10 +157,15 @@ export class Holds implements HoldKeeper {
         this.#reporter.released(hold, this.#now() - hold.acquiredAt);
       } else {
         // Somebody deleted the lock, and the code ended before a renewal could tell.
-        this.#lateLoss(hold);
+        this.#lateLoss(hold, 'gone');
       }
     } catch (error) {
-      this.#reporter.releaseFailed(hold, asLockError(error, hold.key));
+      if (isDoubted) {
+        // The machine may have slept past the lease, and nobody can say that it did not.
+        this.#lateLoss(hold, 'expired');
+      } else {
+        this.#reporter.releaseFailed(hold, asLockError(error, hold.key));
+      }
       this.#releases.abandon(hold);
     } finally {
       if (!handedOn) {
@@ -166,8 +175,8 @@ export class Holds implements HoldKeeper {
     }
   }
 
-  #lateLoss(hold: Hold): void {
-    hold.lost = lossOf(hold, 'gone', this.#now());
+  #lateLoss(hold: Hold, cause: LossCause): void {
+    hold.lost = lossOf(hold, cause, this.#now());
     this.#reporter.lost(hold, this.#now() - hold.acquiredAt, 'expired');
   }
 

@@ -224,6 +224,28 @@ test('a machine that slept past its lease and wakes without a network trusts not
   expect(lock.signal.reason).toMatchObject({ code: 'LOCK_LOST', reason: 'expired' });
 });
 
+test.each([
+  ['is not answered', new SilentStore()],
+  ['is refused, since the lock is gone', new WatchedStore()],
+])('a body that ends while its lease is doubted, and whose release %s, is lost', async (_, slept) => {
+  const locks = makeLocks(slept, { clock });
+  const call = locks.withLock('k', { ttl: 10_000 }, async () => {
+    clock.jump = 60_000;
+    const held = await slept.inspect('k');
+    await slept.forceRelease('k', slept instanceof SilentStore ? 0 : (held?.fence ?? 0));
+  });
+  await expect(call).rejects.toMatchObject({ code: 'LOCK_LOST' });
+});
+
+test('a body that ends while its lease is doubted, and that the store still knows, has lost nothing', async () => {
+  const locks = makeLocks(store, { clock });
+  const call = locks.withLock('k', { ttl: 10_000 }, () => {
+    clock.jump = 60_000;
+    return 'done';
+  });
+  expect(await call).toBe('done');
+});
+
 test('a grant that was on its way while the machine slept is none', async () => {
   let asleep = true;
   let attempts = 0;

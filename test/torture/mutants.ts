@@ -47,8 +47,7 @@ export const MUTANTS: Readonly<Record<string, Mutant>> = {
     redis.call('HDEL', lock, 'hold:n')
   end`,
       },
-      { file: STORE, from: `#release({ key, id, ttlMs }`, to: `#release({ key, owner, id, ttlMs }` },
-      { file: STORE, from: `[id, doneMs, this.#keys.wake(''), key]`, to: `[owner, doneMs, this.#keys.wake(''), key]` },
+      { file: STORE, from: `[id, doneMs, this.#keys.wake(''), key]`, to: `[hold.owner, doneMs, this.#keys.wake(''), key]` },
       { file: STORE, from: `id, DONE_MS, mayPass`, to: `hold.owner, DONE_MS, mayPass` },
     ],
   },
@@ -60,7 +59,7 @@ export const MUTANTS: Readonly<Record<string, Mutant>> = {
     edits: [
       {
         file: SCRIPTS,
-        from: `local last = redis.call('GETSET', counter, fence)`,
+        from: `local last = redis.call('GETSET', counter, clock)`,
         to: `fence = redis.call('INCR', counter) .. '' local last = nil`,
       },
       { file: SCRIPTS, from: `string.sub(fence, 1, -4)`, to: `time[1] .. '000'` },
@@ -74,11 +73,11 @@ export const MUTANTS: Readonly<Record<string, Mutant>> = {
     edits: [
       {
         file: 'lib/core/attempt.ts',
-        from: `return { outcome: 'granted', sentAt };`,
-        to: `return { outcome: 'granted', sentAt: clock.monotonic() };`,
+        from: `return { outcome: 'granted', sent };`,
+        to: `return { outcome: 'granted', sent: momentOf(clock) };`,
       },
-      { file: 'lib/core/attempt.ts', from: `clock.monotonic() >= leaseDeadline`, to: `0 >= leaseDeadline` },
-      { file: 'lib/core/renewer.ts', from: `hold.extend(sentAt, ttlMs)`, to: `hold.extend(now, ttlMs)` },
+      { file: 'lib/core/attempt.ts', from: `store.expires && isOver`, to: `false && isOver` },
+      { file: 'lib/core/renewer.ts', from: `hold.extend(sent, ttlMs)`, to: `hold.extend(momentOf(this.#clock), ttlMs)` },
     ],
   },
   'renews-anything': {

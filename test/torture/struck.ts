@@ -122,6 +122,13 @@ export class Faults {
     return [...struck, ...this.#stalls.filter((stall) => stall.process === base)];
   }
 
+  /** For how long at most a machine slept meanwhile, which its monotonic clock does not count: half of each such fault. */
+  sleptMs(process: string, { from, to }: Interval): number {
+    const base = baseOf(process);
+    const slept = this.all.filter((struck) => struck.fault === 'sleep' && struck.target === base && struck.to > from && struck.from < to);
+    return slept.reduce((ms, struck) => ms + (struck.to - struck.from) / 2, 0);
+  }
+
   /** When a process was killed; `Infinity` where it never was. The first of a worker's processes dies in its first crash. */
   deathOf(process: string): number {
     return this.#deaths.get(process) ?? Infinity;

@@ -78,9 +78,14 @@ function falseLoss(entry: Entry, fencesOf: ReadonlyMap<string, Fences>, { faults
 
 /** Its deadline is known to whoever has a clock: servers that do not answer are no reason, and only a process that stood still is. */
 function lateTelling(entry: Entry, { faults }: Evidence): Violation[] {
-  const { process, key, fence, deadline, lostAt, leftAt } = entry;
+  const { process, key, fence, enteredAt, lostAt, leftAt } = entry;
   const told = lostAt ?? leftAt;
-  if (told === undefined || told <= deadline + SLACK_MS) {
+  if (told === undefined || told <= entry.deadline + SLACK_MS) {
+    return [];
+  }
+  // A clock that stood still knows later, unless a server tells before; the code could not trust its lease meanwhile.
+  const deadline = entry.deadline + faults.sleptMs(process, { from: enteredAt as number, to: told });
+  if (told <= deadline + SLACK_MS) {
     return [];
   }
   const lateMs = without({ from: deadline, to: told }, faults.stopping(process)).reduce((ms, { from, to }) => ms + to - from, 0);
