@@ -150,7 +150,7 @@ function logTrouble(trouble: LockTrouble): void {
       break;
     case 'heldLong':
       logger.warn(
-        `${where} has been held for ${Math.round(trouble.heldMs)} ms, more than ten times the ttl of ${trouble.ttlMs} ms, while other ` +
+        `${where} has been held for ${Math.round(trouble.heldMs)} ms, more than ten times the ttl of ${trouble.ttlMs} ms of a call that waits for it, as other ` +
           'calls wait for it. Shorten what runs inside the lock, or give it a maxHold. This is said once for each key.',
       );
       break;

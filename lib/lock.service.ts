@@ -41,7 +41,7 @@ export class LockService {
   readonly #defaults: CallDefaults;
   readonly #siblings: ReadonlyMap<string, LockService>;
   readonly #name: string;
-  #opened = false;
+  #opening: Promise<void> | undefined;
   #closing: Promise<void> | undefined;
 
   /** @internal */
@@ -156,9 +156,8 @@ export class LockService {
   }
 
   /** @internal Connects the store and checks it. */
-  async open(): Promise<void> {
-    await openStore(this.#locks.store, this.#name, this.#open);
-    this.#opened = true;
+  open(): Promise<void> {
+    return (this.#opening = openStore(this.#locks.store, this.#name, this.#open));
   }
 
   /** @internal The service of another store of the same application; throws `LockConfigurationError` for an unknown one. */
@@ -179,7 +178,7 @@ export class LockService {
 
   /** @internal Refuses new calls, rejects waiters, releases what is held and closes the store's own connections. */
   shutdown(): Promise<void> {
-    return (this.#closing ??= this.#locks.shutdown().then(() => closeStore(this.#locks.store, this.#opened)));
+    return (this.#closing ??= this.#locks.shutdown().then(() => closeStore(this.#locks.store, this.#opening)));
   }
 }
 

@@ -30,8 +30,12 @@ export async function openStore(store: LockStore, name: string, options: OpenOpt
   }
 }
 
-/** Ends the use of a store, which was `opened` or not, and closes it unless others use it. */
-export async function closeStore(store: LockStore, opened: boolean): Promise<void> {
+/** Ends the use of a store, once it is known whether it was opened, and closes it unless others use it. */
+export async function closeStore(store: LockStore, opening: Promise<void> | undefined): Promise<void> {
+  const opened = await opening?.then(
+    () => true,
+    () => false,
+  );
   const open = OPEN.get(store);
   if (open && opened) {
     leave(store, open);

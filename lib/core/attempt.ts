@@ -10,14 +10,14 @@ export type AttemptResult =
   | { readonly outcome: 'granted'; readonly sent: Moment }
   | { readonly outcome: 'late' }
   | { readonly outcome: 'busy'; readonly busy: Busy }
-  | { readonly outcome: 'failed'; readonly error: LockStoreError };
+  | { readonly outcome: 'failed'; readonly error: LockStoreError; readonly isUnsent?: true };
 
 /** Sends one acquire, or one join for a hold with a ticket, to be answered by `answerBy`. Rejects with what no retry mends. */
 export function attempt(store: LockStore, hold: Hold, clock: Clock, answerBy: number, place?: Place): Promise<AttemptResult> {
   const sent = momentOf(clock);
   hold.limitMs = Math.min(commandLimit(hold.ttlMs), Math.ceil(answerBy - sent.monotonic));
   if (hold.limitMs <= 0) {
-    return Promise.resolve({ outcome: 'failed', error: tooSlow(hold) });
+    return Promise.resolve({ outcome: 'failed', error: tooSlow(hold), isUnsent: true });
   }
   return judge(hold.joined ? join(store, hold) : store.acquire(hold, place), sent, store, hold, clock);
 }

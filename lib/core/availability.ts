@@ -28,8 +28,11 @@ export class Availability {
   /** The store failed an attempt to acquire, or something else; true for the first time since it last answered. */
   failed(error: LockError, isAttempt: boolean): boolean {
     const isFirst = this.#failingSince === undefined;
-    this.#failedAt = this.#clock.monotonic();
-    this.#failingSince ??= this.#failedAt;
+    const now = this.#clock.monotonic();
+    if (this.#failingSince === undefined || now - this.#failedAt >= KNOWN_FOR_MS) {
+      this.#failingSince = now;
+    }
+    this.#failedAt = now;
     this.#failure = error;
     this.#attemptsFail ||= isAttempt;
     return isFirst;

@@ -29,7 +29,7 @@ export interface LockOptions {
   reentry?: 'context' | 'never' | undefined;
   /** The ticket of a running lock to enter, from whichever process. `LockLostError` where that lock has ended. */
   ticket?: string | undefined;
-  /** What `inspect` and messages call this caller, besides host and process. A decorated method says `Class.method`. */
+  /** What `inspect`, logs and the `detail` of errors call this caller, besides host and process. A decorated method says `Class.method`. */
   by?: string | undefined;
 }
 

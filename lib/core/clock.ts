@@ -2,7 +2,7 @@
 export interface Clock {
   /** Milliseconds that only grow; stands still while the machine is suspended. Decides about leases. */
   monotonic(): number;
-  /** Milliseconds since 1970; may jump. Only ever asks for an early renewal. */
+  /** Milliseconds since 1970; may jump, and runs on while the machine is suspended. Past the end of a lease it casts doubt on it. */
   wall(): number;
 }
 

@@ -85,7 +85,9 @@ export class Contender {
           renewIdentity(hold);
         } else if (result.outcome === 'failed') {
           unknown ||= result.error.unknown;
-          this.#reporter.attemptFailed(hold, result.error);
+          if (!result.isUnsent) {
+            this.#reporter.attemptFailed(hold, result.error);
+          }
           if (entry.call.onUnavailable === 'throw' && !gaveUp && this.#availability.isAway) {
             throw result.error;
           }

@@ -14,6 +14,8 @@ export interface HoldKeeper {
   readonly clock: Clock;
   /** Ends a hold whose lease is no longer to be trusted, and answers the error its callers get. */
   lose(hold: Hold, cause: LossCause): LockLostError;
+  /** Resolves when the store has said whether it still has a lock whose lease is doubted, or the lease is lost. */
+  settleDoubt(hold: Hold): Promise<void>;
   /** Gives the lock back; the last frame has left. */
   finish(hold: Hold): Promise<void>;
   /** The code of a lost hold has ended after its caller had stopped waiting; `thrown` is its error. */
@@ -86,12 +88,16 @@ export class Hold implements HoldRecord {
   /** The store confirmed a lease of `ttlMs` that was asked for at `sent`; a deadline never moves back. */
   extend(sent: Moment, ttlMs: number): void {
     const deadline = leaseDeadline(sent.monotonic, ttlMs);
+    const wall = wallDeadline(sent, Math.max(deadline, this.deadline));
     if (deadline > this.deadline) {
       this.deadline = deadline;
+      this.wallDeadline = wall;
       this.leaseMs = ttlMs;
       this.limitMs = commandLimit(ttlMs);
+    } else {
+      // What a clock that stood still has missed of the lease is gone, though the lock is still there.
+      this.wallDeadline = Math.min(this.wallDeadline, wall);
     }
-    this.wallDeadline = wallDeadline(sent, this.deadline);
   }
 
   /** The lease that ends with `minHold`, in milliseconds. */
@@ -127,7 +133,7 @@ export class Hold implements HoldRecord {
       ? undefined
       : new LockLostError(
           `Lock "${this.key}" cannot be trusted at this moment: the wall clock went past the end of its lease, so the machine slept, or its ` +
-            'clock was set. Repeat the call; lock.isHeld() is true again once the store has confirmed the lease.',
+            'clock was set. Repeat the call; lock.isHeld() is true again once the store has renewed the lease.',
           this.key,
           'expired',
         );

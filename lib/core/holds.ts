@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import { asLockError, type BackgroundReleases } from './background-releases.js';
 import type { Clock } from './clock.js';
 import type { Entry } from './entry.js';
@@ -8,7 +9,7 @@ import type { Line } from './line.js';
 import type { LocalQueue } from './local-queue.js';
 import type { LockStore } from './lock-store.js';
 import { lossOf, type LossCause } from './loss.js';
-import type { Moment } from './lease.js';
+import { LONGEST_COMMAND_MS, type Moment } from './lease.js';
 import { Renewer, renewalOf } from './renewer.js';
 import type { Reporter } from './reporter.js';
 
@@ -94,6 +95,12 @@ export class Holds implements HoldKeeper {
     return loss;
   }
 
+  async settleDoubt(hold: Hold): Promise<void> {
+    while (hold.doubt() && (await this.#renewer.confirm(hold)) === undefined) {
+      await sleep(Math.min(hold.leaseMs / 10, LONGEST_COMMAND_MS), undefined, { ref: false });
+    }
+  }
+
   /** Gives the lock back, or keeps it until `minHold` is over. */
   async finish(hold: Hold): Promise<void> {
     const lingerMs = hold.minHoldAt - this.#now();
@@ -147,7 +154,6 @@ export class Holds implements HoldKeeper {
     if (hold.lost) {
       return;
     }
-    const isDoubted = hold.doubt() !== undefined && !hold.lingering;
     this.#forget(hold);
     this.#releasing.begin();
     const handedOn = hold.joined ? undefined : this.#queue.handOn(hold);
@@ -157,15 +163,10 @@ export class Holds implements HoldKeeper {
         this.#reporter.released(hold, this.#now() - hold.acquiredAt);
       } else {
         // Somebody deleted the lock, and the code ended before a renewal could tell.
-        this.#lateLoss(hold, 'gone');
+        this.#lateLoss(hold);
       }
     } catch (error) {
-      if (isDoubted) {
-        // The machine may have slept past the lease, and nobody can say that it did not.
-        this.#lateLoss(hold, 'expired');
-      } else {
-        this.#reporter.releaseFailed(hold, asLockError(error, hold.key));
-      }
+      this.#reporter.releaseFailed(hold, asLockError(error, hold.key));
       this.#releases.abandon(hold);
     } finally {
       if (!handedOn) {
@@ -175,8 +176,8 @@ export class Holds implements HoldKeeper {
     }
   }
 
-  #lateLoss(hold: Hold, cause: LossCause): void {
-    hold.lost = lossOf(hold, cause, this.#now());
+  #lateLoss(hold: Hold): void {
+    hold.lost = lossOf(hold, 'gone', this.#now());
     this.#reporter.lost(hold, this.#now() - hold.acquiredAt, 'expired');
   }
 

@@ -248,6 +248,12 @@ export class LockFrame implements Lock {
   async #leaveAll(): Promise<void> {
     this.#released = true;
     this.parent = skipLeft(this.parent);
+    for (const hold of this.holds) {
+      // The code may have run past its lease while the machine slept: the store has to say.
+      if (hold.doubt()) {
+        await hold.keeper.settleDoubt(hold);
+      }
+    }
     if (this.holds.length === 1) {
       await (this.holds[0] as Hold).leave(this);
     } else {

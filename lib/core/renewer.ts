@@ -55,6 +55,25 @@ export class Renewer {
     }
   }
 
+  /** Asks the store once whether it has a hold; undefined where it does not answer. */
+  async confirm(hold: Hold): Promise<boolean | undefined> {
+    const sent = momentOf(this.#clock);
+    const record = renewalOf(hold, sent.monotonic);
+    let held: boolean | undefined;
+    try {
+      [held] = await this.#store.renew([record]);
+    } catch (error) {
+      this.#failed(hold, error);
+    }
+    if (held && !hold.ended) {
+      hold.extend(sent, record.ttlMs);
+    } else if (held === false && !hold.ended) {
+      hold.distrust();
+      this.#lose(hold);
+    }
+    return held;
+  }
+
   delete(hold: Hold): void {
     this.#holds.delete(hold);
   }
@@ -118,6 +137,11 @@ export class Renewer {
   #due(now: number, jumped: boolean): Hold[] {
     const due: Hold[] = [];
     for (const hold of this.#holds) {
+      if (hold.lingering && !hold.gone && now >= hold.deadline) {
+        // Nothing is left to renew, and nobody to tell; its own timer still releases it.
+        this.#holds.delete(hold);
+        continue;
+      }
       // One whose maxHold is over is not renewed, also where its code could not be told yet.
       const isKept = now < hold.deadline && (now < hold.maxHoldAt || hold.overdue || hold.lingering);
       if (isKept && !hold.renewing && (jumped ? hold.deadline < Infinity : hold.renewAt - hold.leaseMs / 30 <= now)) {
@@ -183,13 +207,13 @@ export class Renewer {
       hold.renewing = false;
       // A hold that was released meanwhile is nobody's business any more.
       if (this.#holds.has(hold)) {
-        this.#answered(hold, (records[index] as HoldRecord).ttlMs, held?.[index], sent, now);
+        this.#answered(hold, records[index] as HoldRecord, held?.[index], sent, now);
         this.#wakeBy(dueAt(hold));
       }
     });
   }
 
-  #answered(hold: Hold, ttlMs: number, held: boolean | undefined, sent: Moment, now: number): void {
+  #answered(hold: Hold, { ttlMs, lingering }: HoldRecord, held: boolean | undefined, sent: Moment, now: number): void {
     if (held === false) {
       hold.distrust();
       return;
@@ -197,7 +221,10 @@ export class Renewer {
     if (held) {
       hold.extend(sent, ttlMs);
     }
-    if (hold.renewAt < Infinity) {
+    if (hold.lingering && !lingering) {
+      // Its code ended meanwhile, and the store is still to be told.
+      hold.renewAt = now;
+    } else if (hold.renewAt < Infinity) {
       // An unknown outcome moves nothing: the old deadline stands, and the renewal is tried again before it.
       hold.renewAt = held ? nextRenewal(hold, now) : now + Math.min(hold.leaseMs / 10, LONGEST_PAUSE_MS);
     }
@@ -208,7 +235,7 @@ export class Renewer {
 export function renewalOf(hold: Hold, now: number): HoldRecord {
   const { key, owner, id, fence, by, lingering } = hold;
   const ttlMs = lingering ? hold.lingerMs(now) : hold.renewAt === Infinity ? 1 : hold.ttlMs;
-  return { key, owner, id, fence, ttlMs, by, lingering, limitMs: Math.min(hold.limitMs, Math.max(hold.deadline - now, 1)) };
+  return { key, owner, id, fence, ttlMs, by, lingering, limitMs: hold.limitMs };
 }
 
 /**

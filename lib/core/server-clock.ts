@@ -10,7 +10,7 @@ export class ServerClock {
 
   /** A reply to a command that was sent at `sentAt`, by the monotonic clock, says that the server's clock read `serverMs`. */
   read(serverMs: number, sentAt: number): void {
-    // The server read its clock after `sentAt`: the estimate is too high by a round trip at most, and refuses nothing in time.
+    // The server read its clock after `sentAt`: the estimate is too high by what the command was on its way, and refuses nothing in time.
     this.#ahead = serverMs - sentAt;
   }
 

@@ -218,7 +218,9 @@ export class QuorumServer {
   #ready(address: string): void {
     this.#address = address;
     this.wakeups.follow(address);
-    this.#session = { run: undefined, standing: undefined, counts: false, refused: { why: '', times: 0 }, clock: new ServerClock() };
+    // A server that restarted still has the clock of its machine.
+    const clock = this.#session?.clock ?? new ServerClock();
+    this.#session = { run: undefined, standing: undefined, counts: false, refused: { why: '', times: 0 }, clock };
     this.#check(this.#session);
   }
 

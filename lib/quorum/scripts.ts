@@ -1,3 +1,4 @@
+import { MOST_FENCE } from '../core/most-fence.js';
 import { script } from '../redis/script.js';
 
 /**
@@ -46,6 +47,10 @@ local function grant()
   local last = redis.call('GETSET', counter, fence)
   -- A counter that was lost may have been ahead of the proposal, but hardly of the server's clock; which may be ahead itself.
   local least = last and last + 1 or math.min(now, fence + 1000000)
+  if least > ${MOST_FENCE} then
+    redis.call('SET', counter, last)
+    return redis.error_reply('FENCE ' .. last)
+  end
   if least > fence + 0 then
     fence = string.format('%.0f', least)
     redis.call('SET', counter, fence)

@@ -225,7 +225,11 @@ export class RedisLockStore implements LockStore, Turns {
     }
     const againAt = performance.now();
     const leftMs = sentAt + limitMs - againAt;
-    return this.#run(script, key, keys, [...args, this.#clock.latest(againAt, leftMs)], leftMs);
+    const again = await this.#run(script, key, keys, [...args, this.#clock.latest(againAt, leftMs)], leftMs);
+    if (isLate(again)) {
+      throw new LockStoreError(`Lock "${key}": the command reached Redis too late. The call may be repeated.`, key, { unknown: false });
+    }
+    return again;
   }
 
   #newReplication(): Replication | undefined {

@@ -189,26 +189,38 @@ test('a wall clock that goes forward by less than is left changes nothing', asyn
   await lock.release();
 });
 
-test.each([true, false])(
-  'a wall clock that goes past the end of a lease: it is trusted again when the store has confirmed it (renew: %p)',
-  async (renew) => {
-    const locks = makeLocks(store, { clock });
-    const lock = await locks.acquire('k', { ttl: 60_000, renew });
-    const { signal } = lock;
-    clock.jump = 120_000;
-    expect(lock.isHeld()).toBe(false);
-    expect(lock.remainingMs()).toBe(0);
-    expect(() => lock.assertHeld()).toThrow(saying(/cannot be trusted at this moment/));
-    expect(() => lock.run(() => undefined)).toThrow(saying(/cannot be trusted at this moment/));
-    expect(signal.aborted).toBe(false);
-    await jest.advanceTimersByTimeAsync(1_100);
-    expect(lock.isHeld()).toBe(true);
-    // A fixed lease is confirmed, and not lengthened.
-    expect(lock.remainingMs() > 58_500).toBe(renew);
-    await expect(lock.run(() => locks.tryAcquire('k'))).resolves.not.toBeNull();
-    await lock.release();
-  },
-);
+test('a wall clock that goes past the end of a lease: it is trusted again when it was renewed', async () => {
+  const locks = makeLocks(store, { clock });
+  const lock = await locks.acquire('k', { ttl: 60_000 });
+  const { signal } = lock;
+  clock.jump = 120_000;
+  expect(lock.isHeld()).toBe(false);
+  expect(lock.remainingMs()).toBe(0);
+  expect(() => lock.assertHeld()).toThrow(saying(/cannot be trusted at this moment/));
+  expect(() => lock.run(() => undefined)).toThrow(saying(/cannot be trusted at this moment/));
+  expect(signal.aborted).toBe(false);
+  await jest.advanceTimersByTimeAsync(1_100);
+  expect(lock.isHeld()).toBe(true);
+  expect(lock.remainingMs()).toBeGreaterThan(58_000);
+  await expect(lock.run(() => locks.tryAcquire('k'))).resolves.not.toBeNull();
+  await lock.release();
+});
+
+test.each([
+  ['that is fixed', { renew: false }],
+  ['whose maxHold is over', { maxHold: 100 }],
+])('a lease %s is not trusted past its end on the server, however long the machine slept', async (_, options) => {
+  const lock = await makeLocks(store, { clock }).acquire('k', { ttl: 30_000, ...options });
+  await jest.advanceTimersByTimeAsync(200);
+  const endsAt = clock.wall() + lock.remainingMs();
+  // The monotonic clock stands still; what the store answers then lengthens nothing.
+  clock.jump = 15_000;
+  await jest.advanceTimersByTimeAsync(1_100);
+  expect(store.batches).toEqual([1]);
+  expect(lock.isHeld()).toBe(true);
+  await jest.advanceTimersByTimeAsync(endsAt - clock.wall() + 2);
+  expect(lock.isHeld()).toBe(false);
+});
 
 test('a machine that slept past its lease and wakes without a network trusts nothing', async () => {
   const locks = makeLocks(store, { clock });
@@ -224,26 +236,33 @@ test('a machine that slept past its lease and wakes without a network trusts not
   expect(lock.signal.reason).toMatchObject({ code: 'LOCK_LOST', reason: 'expired' });
 });
 
-test.each([
-  ['is not answered', new SilentStore()],
-  ['is refused, since the lock is gone', new WatchedStore()],
-])('a body that ends while its lease is doubted, and whose release %s, is lost', async (_, slept) => {
-  const locks = makeLocks(slept, { clock });
-  const call = locks.withLock('k', { ttl: 10_000 }, async () => {
-    clock.jump = 60_000;
-    const held = await slept.inspect('k');
-    await slept.forceRelease('k', slept instanceof SilentStore ? 0 : (held?.fence ?? 0));
-  });
-  await expect(call).rejects.toMatchObject({ code: 'LOCK_LOST' });
-});
+describe('a call whose code ends while its lease is doubted', () => {
+  const sleepInside = (nested: boolean): Promise<unknown> => {
+    const locks = makeLocks(store, { clock });
+    const slept = async (): Promise<string> => {
+      await jest.advanceTimersByTimeAsync(5);
+      clock.jump = 60_000;
+      return 'done';
+    };
+    return locks.withLock('k', { ttl: 10_000 }, () => (nested ? locks.withLock('k', slept) : slept()));
+  };
 
-test('a body that ends while its lease is doubted, and that the store still knows, has lost nothing', async () => {
-  const locks = makeLocks(store, { clock });
-  const call = locks.withLock('k', { ttl: 10_000 }, () => {
-    clock.jump = 60_000;
-    return 'done';
+  test.each([true, false])('has lost nothing where the store still has the lock (nested: %p)', async (nested) => {
+    expect(await sleepInside(nested)).toBe('done');
+    expect(store.batches).toEqual([1]);
   });
-  expect(await call).toBe('done');
+
+  test.each([true, false])('is lost where the store no longer has the lock (nested: %p)', async (nested) => {
+    store.gone = true;
+    await expect(sleepInside(nested)).rejects.toMatchObject({ code: 'LOCK_LOST' });
+  });
+
+  test.each([true, false])('is lost where the store does not answer until the deadline (nested: %p)', async (nested) => {
+    store.failing = true;
+    const call = expect(sleepInside(nested)).rejects.toMatchObject({ code: 'LOCK_LOST', reason: 'expired' });
+    await jest.advanceTimersByTimeAsync(10_000);
+    await call;
+  });
 });
 
 test('a grant that was on its way while the machine slept is none', async () => {
@@ -309,6 +328,33 @@ test('a process that ends within minHold leaves the lock taken for just that lon
   expect((await store.inspect('k'))?.ttlMs).toBeLessThanOrEqual(410);
   await jest.advanceTimersByTimeAsync(410);
   expect(await store.inspect('k')).toBeNull();
+});
+
+test('a minHold is told to the store also where a renewal was on its way when the code ended', async () => {
+  let answer: (() => void) | undefined;
+  const renew = store.renew.bind(store);
+  const locks = makeLocks(store, { clock });
+  await locks.withLock('k', { ttl: 30_000, minHold: 12_000 }, async () => {
+    store.renew = (holds) => renew(holds).then((held) => new Promise((resolve) => (answer = () => resolve(held))));
+    await jest.advanceTimersByTimeAsync(10_000);
+    store.renew = renew;
+  });
+  answer?.();
+  await jest.advanceTimersByTimeAsync(50);
+  expect((await store.inspect('k'))?.ttlMs).toBeLessThanOrEqual(2_200);
+});
+
+test('a minHold whose lease ran out keeps no timer busy', async () => {
+  let wakes = 0;
+  const counting: Clock = { monotonic: clock.monotonic, wall: () => (wakes++, clock.wall()) };
+  const locks = makeLocks(store, { clock: counting });
+  await locks.withLock('k', { ttl: 1_000, minHold: 60_000 }, () => {
+    store.failing = true;
+  });
+  await jest.advanceTimersByTimeAsync(2_000);
+  wakes = 0;
+  await jest.advanceTimersByTimeAsync(10_000);
+  expect(wakes).toBeLessThan(50);
 });
 
 test('a minHold does not shorten the lease of those who are in by a ticket', async () => {

@@ -112,7 +112,12 @@ export class Faults {
   /** What may make the servers refuse a process, or not answer it, for as long as a failover takes. */
   failing(caller: Caller): readonly Interval[] {
     const others = this.all.filter(({ fault }) => FAILING.has(fault)).map(({ from, to }) => ({ from, to: to + FAILOVER_MS }));
-    return [...this.denying(caller), ...others];
+    return [...this.denying(caller), ...others, ...this.#leaps(baseOf(caller.process))];
+  }
+
+  /** When the wall clock of a process leapt: a grant that is on its way then is not trusted, and a call that does not wait fails. */
+  #leaps(process: string): readonly Interval[] {
+    return this.all.filter(({ fault, target }) => fault === 'wall' && target === process).flatMap(ends);
   }
 
   /** When the event loop of a process stood still. */

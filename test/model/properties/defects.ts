@@ -122,8 +122,8 @@ export const DEFECTS: readonly Defect[] = [
     edits: [
       {
         file: 'core/renewer.ts',
-        from: 'held === false',
-        to: '!held',
+        from: 'if (held === false) {',
+        to: 'if (!held) {',
       },
     ],
   },
@@ -133,8 +133,8 @@ export const DEFECTS: readonly Defect[] = [
     edits: [
       {
         file: 'core/renewer.ts',
-        from: 'held === false',
-        to: 'false',
+        from: 'if (held === false) {',
+        to: 'if (false) {',
       },
     ],
   },
