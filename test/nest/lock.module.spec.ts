@@ -499,6 +499,29 @@ describe('a boot that fails', () => {
   });
 });
 
+test('a store that is still opening when another one fails is closed as soon as it is open', async () => {
+  class SlowStore extends MemoryLockStore {
+    states: string[] = [];
+    async open(): Promise<void> {
+      await sleep(50);
+      this.states.push('open');
+    }
+    override async close(): Promise<void> {
+      this.states.push('closed');
+    }
+  }
+  class FailingStore extends MemoryLockStore {
+    open(): Promise<void> {
+      return Promise.reject(new Error('no rights'));
+    }
+  }
+  const slow = new SlowStore();
+  const stores = { default: new FailingStore(), slow };
+  await expect(Test.createTestingModule({ imports: [LockModule.forRoot({ stores })] }).compile()).rejects.toThrow('no rights');
+  await until('the store is closed', () => slow.states.at(-1) === 'closed');
+  expect(slow.states).toEqual(['open', 'closed']);
+});
+
 describe('LockExceptionFilter', () => {
   test('answers busy over HTTP with Retry-After and a code, and tells no key', async () => {
     @Controller()

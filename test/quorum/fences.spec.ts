@@ -52,6 +52,17 @@ describe('fences', () => {
     expect(await store.renew([hold])).toEqual([true]);
   });
 
+  test('that no number can count any more are refused, and no counter moves', async () => {
+    const last = 9007199254740991;
+    await setCounters([last, last, last, last, last]);
+    await expect(store.acquire(newHold('k'))).rejects.toMatchObject({
+      code: 'LOCK_CONFIGURATION',
+      detail: expect.stringMatching(/would be above 9007199254740991.*delete the keys <prefix>:fence:\*/) as string,
+    });
+    const counters = await Promise.all(stores.quorum.servers.map(({ client }) => client.get(COUNTER)));
+    expect(counters).toEqual(counters.map(() => String(last)));
+  });
+
   test('rise where two grants have one server in common, and that one had the lower number', async () => {
     await setCounters([8e15 + 1_000, 8e15 + 500, 8e15, 8e15, 8e15]);
     cutOff([3, 4]);
