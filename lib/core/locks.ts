@@ -1,6 +1,7 @@
 import { hostname } from 'node:os';
 import { orAbort } from './abort.js';
 import { Availability } from './availability.js';
+import { atMost } from './at-most.js';
 import { BackgroundReleases } from './background-releases.js';
 import type { Call } from './call.js';
 import { systemClock, type Clock } from './clock.js';
@@ -154,8 +155,8 @@ export class Locks {
       frame.entered(entry.waitedMs);
     } catch (error) {
       gaveUp = error instanceof LockNotAcquiredError ? error.reason : undefined;
-      // What was taken is given back without the caller, whose time is up: the store may be slow.
-      void frame.leave();
+      // A store that is slow releases what was taken in the background: the caller's time is up.
+      await atMost(frame.leave(), entry.answerBy - this.#clock.monotonic());
       throw error;
     } finally {
       if (entry.waitedFor !== undefined) {
