@@ -7,6 +7,9 @@ import { join } from 'node:path';
 import { freePort, RedisServer } from './redis-server';
 import { until } from './until';
 
+/** How often a failover is asked for at most, and how long one may take. */
+const MOST_DEMOTIONS = 4;
+const DEMOTION_MS = 6_000;
 const NAME = 'locks';
 /** Sentinels look more often than they usually do, and tell a master that it was deposed after 4 publish periods. Milliseconds. */
 const PERIODS = ['info-period', 500, 'publish-period', 1_000, 'ping-period', 200];
@@ -79,19 +82,44 @@ export class SentinelGroup {
     } else if (how === 'pause') {
       master.pause();
     } else {
-      await this.#watching[0]?.client.call('SENTINEL', 'FAILOVER', NAME);
+      return this.#demote(master);
     }
     return this.waitForNewMaster(master);
   }
 
+  /** A failover that is asked for may be given up where a sentinel is busy, or finds no replica that is fit: it is asked for again. */
+  async #demote(master: RedisServer): Promise<RedisServer> {
+    for (let attempt = 1; ; attempt++) {
+      try {
+        await this.#watching[0]?.client.call('SENTINEL', 'FAILOVER', NAME);
+      } catch (error) {
+        // One that is under way already is the one that is waited for.
+        if (attempt === MOST_DEMOTIONS) {
+          throw error;
+        }
+      }
+      try {
+        return await this.waitForNewMaster(master, attempt === MOST_DEMOTIONS ? undefined : DEMOTION_MS);
+      } catch (error) {
+        if (attempt === MOST_DEMOTIONS) {
+          throw error;
+        }
+      }
+    }
+  }
+
   /** Waits until all sentinels name the same master, which is not `old` and knows that it is one. */
-  async waitForNewMaster(old: RedisServer): Promise<RedisServer> {
+  async waitForNewMaster(old: RedisServer, timeoutMs?: number): Promise<RedisServer> {
     let found = old;
-    await until('a new master', async () => {
-      const [named, ...others] = await Promise.all(this.#watching.map((sentinel) => this.#named(sentinel)));
-      found = named as RedisServer;
-      return found !== old && others.every((other) => other === named) && (await roleOf(found)) === 'master';
-    });
+    await until(
+      'a new master',
+      async () => {
+        const [named, ...others] = await Promise.all(this.#watching.map((sentinel) => this.#named(sentinel)));
+        found = named as RedisServer;
+        return found !== old && others.every((other) => other === named) && (await roleOf(found)) === 'master';
+      },
+      timeoutMs,
+    );
     return found;
   }
 
