@@ -151,7 +151,7 @@ export class LockKeyError extends LockError {
   readonly code = 'LOCK_KEY';
   readonly status = 500;
 
-  constructor(detail: string, key = '', options?: ErrorOptions) {
+  constructor(detail: string, key = '', options?: { readonly cause?: unknown }) {
     super('A call has no usable key for its lock.', detail, key, options);
   }
 }
@@ -179,7 +179,7 @@ export class LockConfigurationError extends LockError {
   readonly code = 'LOCK_CONFIGURATION';
   readonly status = 500;
 
-  constructor(detail: string, key = '', options?: ErrorOptions) {
+  constructor(detail: string, key = '', options?: { readonly cause?: unknown }) {
     super(key === '' && options === undefined ? detail : 'A lock is configured or used wrongly.', detail, key, options);
   }
 }

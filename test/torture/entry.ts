@@ -1,5 +1,8 @@
 import type { HistoryEvent } from './event.js';
 
+/** By how much a deadline may differ that was worked out at two moments, in milliseconds. */
+const CLOCK_MS = 5;
+
 /** One process's entry into the lock of a key, or its attempt at one, put together from the events of a history. */
 export interface Entry {
   readonly key: string;
@@ -76,8 +79,14 @@ function add({ op, phase, t, fence, deadline, outcome }: HistoryEvent, entry: En
 }
 
 /** When the servers had it for certain: its lease was granted or renewed later than that. What took it away came after that too. */
-export function confirmedAt({ deadline }: Entry, leaseMs: number): number {
-  return deadline - leaseMs;
+export function confirmedAt({ deadline, events }: Entry, leaseMs: number): number {
+  const seen = events.findIndex((event) => event.deadline !== undefined && Math.abs(event.deadline - deadline) < CLOCK_MS);
+  const seenAt = events[seen]?.t;
+  if (seenAt === undefined || deadline - leaseMs <= seenAt) {
+    return deadline - leaseMs;
+  }
+  // A nested call asked for a longer one, which was confirmed after the last event that showed another deadline.
+  return events.slice(0, seen).findLast((event) => event.deadline !== undefined)?.t ?? deadline - leaseMs;
 }
 
 /** Whether its holder was told that the lease was lost. */

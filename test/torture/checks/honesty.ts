@@ -80,7 +80,8 @@ function falseLoss(entry: Entry, fencesOf: ReadonlyMap<string, Fences>, { faults
 function lateTelling(entry: Entry, { faults }: Evidence): Violation[] {
   const { process, key, fence, enteredAt, lostAt, leftAt } = entry;
   const told = lostAt ?? leftAt;
-  if (told === undefined || told <= entry.deadline + SLACK_MS) {
+  // One that is renewed may have been renewed since its deadline was written down.
+  if (told === undefined || !entry.isFixed || told <= entry.deadline + SLACK_MS) {
     return [];
   }
   // A clock that stood still knows later, unless a server tells before; the code could not trust its lease meanwhile.
