@@ -4,7 +4,7 @@ export default {
   transform: { '^.+\\.ts$': '@swc/jest' },
   moduleNameMapper: {
     '^nestjs-distributed-lock$': '<rootDir>/lib/index.ts',
-    '^nestjs-distributed-lock/postgres$': '<rootDir>/lib/postgres/index.ts',
+    '^nestjs-distributed-lock/postgres$': '<rootDir>/lib/stores/postgres/index.ts',
     '^(\\.{1,2}/.*)\\.js$': '$1',
   },
   testEnvironment: 'node',

@@ -9,4 +9,4 @@ export const { NestFactory } = require('@nestjs/core');
 export const ioredisVersion = require('ioredis/package.json').version;
 export const pgVersion = require('pg/package.json').version;
 export { DistributedLock, LockModule, LockService, MemoryLockStore, QuorumLockStore, RedisLockStore } from '../dist/esm/index.js';
-export { PostgresLockStore } from '../dist/esm/postgres/index.js';
+export { PostgresLockStore } from '../dist/esm/stores/postgres/index.js';

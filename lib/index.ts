@@ -1,17 +1,17 @@
-import { warnOfSecondCopy } from './copies.js';
+import { warnOfSecondCopy } from './core/copies.js';
 
 warnOfSecondCopy();
 
-export { DistributedLock } from './distributed-lock.decorator.js';
-export type { DistributedLockOptions, LockableMethod } from './distributed-lock.options.js';
-export { LockKey } from './lock-key.decorator.js';
-export type { ReturnKind } from './return-kind.js';
-export { LockModule } from './lock.module.js';
-export { InjectLocks } from './lock.module-definition.js';
-export type { LockModuleOptions, LockOptionsFactory } from './lock-module.options.js';
-export { LockService, type LockInspection, type OnBusy, type WithLockOptions } from './lock.service.js';
-export { LockExceptionFilter } from './lock-exception.filter.js';
-export { assertLocked, currentLock } from './current-lock.js';
+export { DistributedLock } from './nest/distributed-lock.decorator.js';
+export type { DistributedLockOptions, LockableMethod } from './nest/distributed-lock.options.js';
+export { LockKey } from './nest/lock-key.decorator.js';
+export type { ReturnKind } from './nest/return-kind.js';
+export { LockModule } from './nest/lock.module.js';
+export { InjectLocks } from './nest/lock.module-definition.js';
+export type { LockModuleOptions, LockOptionsFactory } from './nest/lock-module.options.js';
+export { LockService, type LockInspection, type OnBusy, type WithLockOptions } from './nest/lock.service.js';
+export { LockExceptionFilter } from './nest/lock-exception.filter.js';
+export { assertLocked, currentLock } from './nest/current-lock.js';
 export { outsideLocks } from './core/context.js';
 export { lockKey } from './core/lock-key.js';
 export type { LockOptions, OnUnavailable } from './core/call.js';
@@ -33,9 +33,9 @@ export {
 } from './core/errors.js';
 export { LOCK_CHANNEL, type LockEvent } from './core/lock-event.js';
 export type { AcquireReply, Busy, ForcedListener, HoldRecord, LockStore, OpenOptions, StoredLock } from './core/lock-store.js';
-export { MemoryLockStore, type MemoryLockStoreOptions } from './memory/memory-lock-store.js';
-export { RedisLockStore } from './redis/redis-lock-store.js';
-export type { RedisLockStoreOptions } from './redis/redis-lock-store.options.js';
-export type { RedisClient, RedisConnectionOptions, RedisSource } from './redis/redis-client.js';
-export { QuorumLockStore } from './quorum/quorum-lock-store.js';
-export type { QuorumLockStoreOptions } from './quorum/quorum-lock-store.options.js';
+export { MemoryLockStore, type MemoryLockStoreOptions } from './stores/memory/memory-lock-store.js';
+export { RedisLockStore } from './stores/redis/redis-lock-store.js';
+export type { RedisLockStoreOptions } from './stores/redis/redis-lock-store.options.js';
+export type { RedisClient, RedisConnectionOptions, RedisSource } from './stores/redis/redis-client.js';
+export { QuorumLockStore } from './stores/quorum/quorum-lock-store.js';
+export type { QuorumLockStoreOptions } from './stores/quorum/quorum-lock-store.options.js';

@@ -2,8 +2,8 @@ import { jest } from '@jest/globals';
 import { LockStoreError } from '../../lib/core/errors';
 import type { AcquireReply, HoldRecord, Place } from '../../lib/core/lock-store';
 import type { LockTrouble } from '../../lib/core/reporter';
-import type { LockService } from '../../lib/lock.service';
-import { MemoryLockStore } from '../../lib/memory/memory-lock-store';
+import type { LockService } from '../../lib/nest/lock.service';
+import { MemoryLockStore } from '../../lib/stores/memory/memory-lock-store';
 import { makeLocks, type TestSettings } from '../support/make-locks';
 
 /** How long an attempt takes to fail while the store is away, in milliseconds. */

@@ -3,8 +3,8 @@ import { setImmediate as turn } from 'node:timers/promises';
 import { LockLostError } from '../../lib/core/errors';
 import type { Lock } from '../../lib/core/lock';
 import type { LockTrouble } from '../../lib/core/reporter';
-import { currentLock } from '../../lib/current-lock';
-import { MemoryLockStore } from '../../lib/memory/memory-lock-store';
+import { currentLock } from '../../lib/nest/current-lock';
+import { MemoryLockStore } from '../../lib/stores/memory/memory-lock-store';
 import { makeLocks } from '../support/make-locks';
 
 const forever = (): Promise<never> => new Promise(() => undefined);

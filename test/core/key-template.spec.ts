@@ -1,7 +1,7 @@
-import { compileKeyTemplate } from '../../lib/core/key-template';
+import { compileKeyTemplate } from '../../lib/nest/key-template';
 import { LockConfigurationError, LockKeyError, LockNotAcquiredError, type LockError } from '../../lib/core/errors';
 import { checkKey, lockKey } from '../../lib/core/lock-key';
-import { ParameterNames } from '../../lib/core/parameter-names';
+import { ParameterNames } from '../../lib/nest/parameter-names';
 import { saying } from '../support/saying';
 
 const GIVEN = new Map<number, string>();

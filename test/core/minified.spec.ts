@@ -4,8 +4,8 @@ import * as fc from 'fast-check';
 import { runInThisContext } from 'node:vm';
 import { minify as terser } from 'terser';
 import { LockConfigurationError } from '../../lib/core/errors';
-import { compileKeyTemplate } from '../../lib/core/key-template';
-import { ParameterNames } from '../../lib/core/parameter-names';
+import { compileKeyTemplate } from '../../lib/nest/key-template';
+import { ParameterNames } from '../../lib/nest/parameter-names';
 
 const SEED = process.env['NAMES_SEED'] ? Number(process.env['NAMES_SEED']) : undefined;
 const RUNS = Number(process.env['NAMES_RUNS'] ?? 40);

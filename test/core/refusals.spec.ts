@@ -1,5 +1,5 @@
 import type { LockNotAcquiredError } from '../../lib/core/errors';
-import { MemoryLockStore } from '../../lib/memory/memory-lock-store';
+import { MemoryLockStore } from '../../lib/stores/memory/memory-lock-store';
 import { makeLocks } from '../support/make-locks';
 
 const messageOf = (call: Promise<unknown>): Promise<string> =>

@@ -4,7 +4,7 @@ import { LockStoreError } from '../../lib/core/errors';
 import type { Lock } from '../../lib/core/lock';
 import type { HoldRecord } from '../../lib/core/lock-store';
 import { leaseDeadline } from '../../lib/core/lease';
-import { MemoryLockStore } from '../../lib/memory/memory-lock-store';
+import { MemoryLockStore } from '../../lib/stores/memory/memory-lock-store';
 import { saying } from '../support/saying';
 import { makeLocks } from '../support/make-locks';
 

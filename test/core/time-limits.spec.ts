@@ -2,7 +2,7 @@ import { jest } from '@jest/globals';
 import { LockStoreError } from '../../lib/core/errors';
 import { limitOf } from '../../lib/core/lease';
 import type { HoldRecord } from '../../lib/core/lock-store';
-import { MemoryLockStore } from '../../lib/memory/memory-lock-store';
+import { MemoryLockStore } from '../../lib/stores/memory/memory-lock-store';
 import { makeLocks } from '../support/make-locks';
 
 const REPLY_MS = 800;

@@ -4,9 +4,9 @@ import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 import type { Lock } from '../../lib/core/lock';
 import type { LockTrouble } from '../../lib/core/reporter';
-import { currentLock } from '../../lib/current-lock';
-import type { LockService } from '../../lib/lock.service';
-import { MemoryLockStore } from '../../lib/memory/memory-lock-store';
+import { currentLock } from '../../lib/nest/current-lock';
+import type { LockService } from '../../lib/nest/lock.service';
+import { MemoryLockStore } from '../../lib/stores/memory/memory-lock-store';
 import { makeLocks, type TestSettings } from '../support/make-locks';
 
 let store: MemoryLockStore;

@@ -1,5 +1,5 @@
-import { KeyState } from '../../lib/memory/key-state.js';
-import { LockTable } from '../../lib/memory/lock-table.js';
+import { KeyState } from '../../lib/stores/kit/key-state.js';
+import { LockTable } from '../../lib/stores/kit/lock-table.js';
 import { Random } from '../support/random.js';
 import { replace } from './mutants.js';
 import { GRAIN_MS, HEARING, KEY, nextStep, take, type OtherSide, type Stored } from './steps.js';

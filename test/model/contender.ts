@@ -1,5 +1,5 @@
 import type { HoldRecord } from '../../lib/core/lock-store.js';
-import type { TableReply } from '../../lib/memory/lock-table.js';
+import type { TableReply } from '../../lib/stores/kit/lock-table.js';
 import type { Line } from './line.js';
 import { Section } from './section.js';
 import type { Event } from './timeline.js';

@@ -1,6 +1,6 @@
 import type { HoldRecord, StoredLock } from '../../lib/core/lock-store.js';
-import type { QueuedPlace } from '../../lib/memory/key-state.js';
-import type { TableReply } from '../../lib/memory/lock-table.js';
+import type { QueuedPlace } from '../../lib/stores/kit/key-state.js';
+import type { TableReply } from '../../lib/stores/kit/lock-table.js';
 import { Idleness } from './idleness.js';
 import { Order } from './order.js';
 import type { Simulation } from './simulation.js';

@@ -1,5 +1,5 @@
 import type { HoldRecord } from '../../lib/core/lock-store.js';
-import type { QueuedPlace } from '../../lib/memory/key-state.js';
+import type { QueuedPlace } from '../../lib/stores/kit/key-state.js';
 import { Contender, type Caller } from './contender.js';
 import type { Process } from './process.js';
 import type { Section } from './section.js';

@@ -1,6 +1,6 @@
-import { DoneMarks } from '../../lib/memory/done-marks.js';
-import { KeyState, type QueuedPlace } from '../../lib/memory/key-state.js';
-import { LockTable } from '../../lib/memory/lock-table.js';
+import { DoneMarks } from '../../lib/stores/kit/done-marks.js';
+import { KeyState, type QueuedPlace } from '../../lib/stores/kit/key-state.js';
+import { LockTable } from '../../lib/stores/kit/lock-table.js';
 import { Server } from './server.js';
 import type { Rules } from './simulation.js';
 

@@ -1,10 +1,10 @@
 import type { Client, QueryResult, QueryResultRow } from 'pg';
 import type { HoldRecord } from '../../lib/core/lock-store.js';
-import type { QueuedPlace } from '../../lib/memory/key-state.js';
-import type { JoinReply, TableReply } from '../../lib/memory/lock-table.js';
-import { FUNCTIONS, LATE } from '../../lib/postgres/functions.js';
-import { PostgresKeys } from '../../lib/postgres/postgres-keys.js';
-import { qualified } from '../../lib/postgres/schema-name.js';
+import type { QueuedPlace } from '../../lib/stores/kit/key-state.js';
+import type { JoinReply, TableReply } from '../../lib/stores/kit/lock-table.js';
+import { FUNCTIONS, LATE } from '../../lib/stores/postgres/functions.js';
+import { PostgresKeys } from '../../lib/stores/postgres/postgres-keys.js';
+import { qualified } from '../../lib/stores/postgres/schema-name.js';
 import type { OtherSide, Stored } from './steps.js';
 
 const KEYS = new PostgresKeys('lock');

@@ -1,11 +1,11 @@
 import type { Redis } from 'ioredis';
 import type { HoldRecord } from '../../lib/core/lock-store.js';
-import type { QueuedPlace } from '../../lib/memory/key-state.js';
-import type { JoinReply, TableReply } from '../../lib/memory/lock-table.js';
-import { RedisKeys } from '../../lib/redis/redis-keys.js';
-import { isLate } from '../../lib/redis/replies.js';
-import type { Script } from '../../lib/redis/script.js';
-import { ACQUIRE, FORCE_RELEASE, JOIN, LEAVE, PASS, RELEASE, RENEW } from '../../lib/redis/scripts.js';
+import type { QueuedPlace } from '../../lib/stores/kit/key-state.js';
+import type { JoinReply, TableReply } from '../../lib/stores/kit/lock-table.js';
+import { RedisKeys } from '../../lib/stores/redis/redis-keys.js';
+import { isLate } from '../../lib/stores/redis/replies.js';
+import type { Script } from '../../lib/stores/redis/script.js';
+import { ACQUIRE, FORCE_RELEASE, JOIN, LEAVE, PASS, RELEASE, RENEW } from '../../lib/stores/redis/scripts.js';
 import type { OtherSide, Stored } from './steps.js';
 
 const DONE_MS = 10_000;

@@ -1,7 +1,7 @@
 import { Redis } from 'ioredis';
 import { systemClock } from '../../lib/core/clock.js';
-import { MOST_HOLDS } from '../../lib/core/most-holds.js';
-import { LockTable } from '../../lib/memory/lock-table.js';
+import { MOST_HOLDS } from '../../lib/stores/kit/most-holds.js';
+import { LockTable } from '../../lib/stores/kit/lock-table.js';
 import { RedisServer } from '../support/redis-server';
 import { isLong, seedsOf } from '../support/random.js';
 import { differenceIn, type AlikeServer } from './alike.js';

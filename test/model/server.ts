@@ -1,7 +1,7 @@
 import type { Clock } from '../../lib/core/clock.js';
 import type { HoldRecord, StoredLock } from '../../lib/core/lock-store.js';
-import type { QueuedPlace } from '../../lib/memory/key-state.js';
-import { LockTable, type Messages, type TableReply } from '../../lib/memory/lock-table.js';
+import type { QueuedPlace } from '../../lib/stores/kit/key-state.js';
+import { LockTable, type Messages, type TableReply } from '../../lib/stores/kit/lock-table.js';
 import type { Process } from './process.js';
 import type { Simulation } from './simulation.js';
 

@@ -1,6 +1,6 @@
 import type { HoldRecord } from '../../lib/core/lock-store.js';
-import type { QueuedPlace } from '../../lib/memory/key-state.js';
-import type { JoinReply, LockTable, TableReply } from '../../lib/memory/lock-table.js';
+import type { QueuedPlace } from '../../lib/stores/kit/key-state.js';
+import type { JoinReply, LockTable, TableReply } from '../../lib/stores/kit/lock-table.js';
 import type { Random } from '../support/random.js';
 
 /** What is stored of a key. */

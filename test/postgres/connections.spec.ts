@@ -4,7 +4,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { Pool } from 'pg';
 import type { LockError } from '../../lib/core/errors';
 import type { HoldRecord } from '../../lib/core/lock-store';
-import { PostgresLockStore, type PostgresLockStoreOptions } from '../../lib/postgres/index';
+import { PostgresLockStore, type PostgresLockStoreOptions } from '../../lib/stores/postgres/index';
 import { makeLocks } from '../support/make-locks';
 import { PgBouncer } from '../support/pgbouncer';
 import { PostgresServer } from '../support/postgres-server';

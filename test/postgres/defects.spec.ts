@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import type { HoldRecord } from '../../lib/core/lock-store';
-import { PostgresLockStore, schemaSql } from '../../lib/postgres/index';
+import { PostgresLockStore, schemaSql } from '../../lib/stores/postgres/index';
 import { PostgresServer } from '../support/postgres-server';
 import { until } from '../support/until';
 

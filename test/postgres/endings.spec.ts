@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { once } from 'node:events';
 import { connect, createServer, type AddressInfo, type Socket } from 'node:net';
 import { LockStoreError } from '../../lib/core/errors';
-import { PostgresLockStore } from '../../lib/postgres/postgres-lock-store';
+import { PostgresLockStore } from '../../lib/stores/postgres/postgres-lock-store';
 import { PostgresServer } from '../support/postgres-server';
 import { until } from '../support/until';
 

@@ -7,7 +7,7 @@ import { inspect } from 'node:util';
 import type { Pool } from 'pg';
 import { DataSource } from 'typeorm';
 import { LockConfigurationError, LockNotAcquiredError } from '../../lib/core/errors';
-import { PostgresLockStore, withRowLock, type RowLockClient } from '../../lib/postgres/index';
+import { PostgresLockStore, withRowLock, type RowLockClient } from '../../lib/stores/postgres/index';
 import { makeLocks } from '../support/make-locks';
 import { saying } from '../support/saying';
 import { PostgresServer } from '../support/postgres-server';

@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Pool, PoolClient } from 'pg';
-import { PostgresLockStore } from '../../lib/postgres/postgres-lock-store';
+import { PostgresLockStore } from '../../lib/stores/postgres/postgres-lock-store';
 import { PostgresServer } from '../support/postgres-server';
 import { until } from '../support/until';
 

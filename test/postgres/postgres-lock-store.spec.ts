@@ -5,7 +5,7 @@ import { jest } from '@jest/globals';
 import type { Pool, PoolConfig } from 'pg';
 import { LockConfigurationError, LockStoreError } from '../../lib/core/errors';
 import type { HoldRecord } from '../../lib/core/lock-store';
-import { PostgresLockStore, type PostgresLockStoreOptions } from '../../lib/postgres/index';
+import { PostgresLockStore, type PostgresLockStoreOptions } from '../../lib/stores/postgres/index';
 import { makeLocks } from '../support/make-locks';
 import { PostgresServer } from '../support/postgres-server';
 import { until } from '../support/until';

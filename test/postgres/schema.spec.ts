@@ -1,5 +1,5 @@
 import { LockConfigurationError } from '../../lib/core/errors';
-import { PostgresLockStore, schemaSql } from '../../lib/postgres/index';
+import { PostgresLockStore, schemaSql } from '../../lib/stores/postgres/index';
 import { makeLocks } from '../support/make-locks';
 import { PostgresServer } from '../support/postgres-server';
 import { saying } from '../support/saying';

@@ -1,9 +1,9 @@
 import 'reflect-metadata';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Pool } from 'pg';
-import type { LockService } from '../../lib/lock.service';
-import { PostgresLockStore } from '../../lib/postgres/postgres-lock-store';
-import type { PostgresLockStoreOptions } from '../../lib/postgres/postgres-lock-store.options';
+import type { LockService } from '../../lib/nest/lock.service';
+import { PostgresLockStore } from '../../lib/stores/postgres/postgres-lock-store';
+import type { PostgresLockStoreOptions } from '../../lib/stores/postgres/postgres-lock-store.options';
 import { Load } from '../support/load';
 import { makeLocks } from '../support/make-locks';
 import { PgBouncer } from '../support/pgbouncer';

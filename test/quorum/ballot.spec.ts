@@ -1,7 +1,7 @@
 import { LockStoreError } from '../../lib/core/errors';
-import { Ballot, type Polling } from '../../lib/quorum/ballot';
-import type { Quorum } from '../../lib/quorum/quorum';
-import type { Answer, QuorumServer } from '../../lib/quorum/quorum-server';
+import { Ballot, type Polling } from '../../lib/stores/quorum/ballot';
+import type { Quorum } from '../../lib/stores/quorum/quorum';
+import type { Answer, QuorumServer } from '../../lib/stores/quorum/quorum-server';
 
 interface Asked<T> {
   readonly server: number;

@@ -2,7 +2,7 @@ import { jest } from '@jest/globals';
 import { randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { HoldRecord } from '../../lib/core/lock-store';
-import { QuorumLockStore } from '../../lib/quorum/quorum-lock-store';
+import { QuorumLockStore } from '../../lib/stores/quorum/quorum-lock-store';
 import { RedisQuorum } from '../support/redis-quorum';
 import { TcpProxy } from '../support/tcp-proxy';
 

@@ -3,11 +3,11 @@ import { stop } from 'esbuild';
 import { Redis } from 'ioredis';
 import { randomUUID } from 'node:crypto';
 import type { LockStore } from '../../lib/core/lock-store';
-import type { QuorumLockStore } from '../../lib/quorum/quorum-lock-store';
-import type { Answer, QuorumServer } from '../../lib/quorum/quorum-server';
-import type * as quorumScripts from '../../lib/quorum/scripts';
-import type { Standing, verdictOf } from '../../lib/quorum/standing';
-import type { RedisKeys } from '../../lib/redis/redis-keys';
+import type { QuorumLockStore } from '../../lib/stores/quorum/quorum-lock-store';
+import type { Answer, QuorumServer } from '../../lib/stores/quorum/quorum-server';
+import type * as quorumScripts from '../../lib/stores/quorum/scripts';
+import type { Standing, verdictOf } from '../../lib/stores/quorum/standing';
+import type { RedisKeys } from '../../lib/stores/redis/redis-keys';
 import { loadWith, type Edit } from '../support/defective';
 import { acquired } from '../support/quorum-stores';
 import { RedisQuorum } from '../support/redis-quorum';
@@ -77,7 +77,7 @@ const RULES: readonly Rule[] = [
     defects: {
       'the first use is judged by one new server': [
         {
-          file: 'lib/quorum/standing.ts',
+          file: 'lib/stores/quorum/standing.ts',
           from: 'there.some((other) => other.counts || other.restarted)',
           to: 'standing.counts || standing.restarted',
         },
@@ -96,7 +96,7 @@ const RULES: readonly Rule[] = [
     rule: 'a hold that only a minority has let in leaves it again',
     defects: {
       "a minority's hold is left behind": [
-        { file: 'lib/quorum/joining.ts', from: 'joined.forEach((server) => leave(server, stays));', to: '' },
+        { file: 'lib/stores/quorum/joining.ts', from: 'joined.forEach((server) => leave(server, stays));', to: '' },
       ],
     },
     check: async (library) => {
@@ -114,7 +114,7 @@ const RULES: readonly Rule[] = [
   {
     rule: 'a release that a server missed before the others had answered is repeated',
     defects: {
-      'it is not repeated': [{ file: 'lib/quorum/quorum-lock-store.ts', from: 'missed.forEach((repeat) => repeat());', to: '' }],
+      'it is not repeated': [{ file: 'lib/stores/quorum/quorum-lock-store.ts', from: 'missed.forEach((repeat) => repeat());', to: '' }],
     },
     check: async (library) => {
       const store = await open(library);
@@ -132,9 +132,11 @@ const RULES: readonly Rule[] = [
     rule: 'a fence is stored with the vote that it is for, and with no other',
     defects: {
       'any vote of the owner will do': [
-        { file: 'lib/quorum/scripts.ts', from: 'if held[1] ~= owner or not held[2] then', to: 'if held[1] ~= owner then' },
+        { file: 'lib/stores/quorum/scripts.ts', from: 'if held[1] ~= owner or not held[2] then', to: 'if held[1] ~= owner then' },
       ],
-      'any owner will do': [{ file: 'lib/quorum/scripts.ts', from: 'if held[1] ~= owner or not held[2] then', to: 'if not held[2] then' }],
+      'any owner will do': [
+        { file: 'lib/stores/quorum/scripts.ts', from: 'if held[1] ~= owner or not held[2] then', to: 'if not held[2] then' },
+      ],
     },
     check: async ({ scripts: { SETTLE } }) => {
       const { client } = quorum.at(0);
@@ -152,7 +154,9 @@ const RULES: readonly Rule[] = [
     // ioredis sends commands from the moment at which its status is ready, and tells of that a little later.
     rule: 'a vote that is sent on a new connection before that was looked at does not count',
     defects: {
-      "an old session's votes count": [{ file: 'lib/quorum/quorum-server.ts', from: ' && session === this.#session });', to: ' });' }],
+      "an old session's votes count": [
+        { file: 'lib/stores/quorum/quorum-server.ts', from: ' && session === this.#session });', to: ' });' },
+      ],
     },
     check: async (library) => {
       const client = clientOf(quorum.proxied[0] as string);

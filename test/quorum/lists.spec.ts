@@ -1,6 +1,6 @@
 import 'reflect-metadata';
 import { LockConfigurationError } from '../../lib/core/errors';
-import { QuorumLockStore } from '../../lib/quorum/quorum-lock-store';
+import { QuorumLockStore } from '../../lib/stores/quorum/quorum-lock-store';
 import { acquired, newHold } from '../support/quorum-stores';
 import { RedisServer } from '../support/redis-server';
 import { RedisQuorum } from '../support/redis-quorum';

@@ -1,6 +1,6 @@
 import 'reflect-metadata';
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { LockService } from '../../lib/lock.service';
+import type { LockService } from '../../lib/nest/lock.service';
 import { makeLocks } from '../support/make-locks';
 import { QuorumStores } from '../support/quorum-stores';
 import { RedisQuorum } from '../support/redis-quorum';

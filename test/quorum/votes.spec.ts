@@ -1,8 +1,8 @@
 import 'reflect-metadata';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { HoldRecord } from '../../lib/core/lock-store';
-import type { QuorumLockStore } from '../../lib/quorum/quorum-lock-store';
-import { SETTLE, VOTE } from '../../lib/quorum/scripts';
+import type { QuorumLockStore } from '../../lib/stores/quorum/quorum-lock-store';
+import { SETTLE, VOTE } from '../../lib/stores/quorum/scripts';
 import { makeLocks } from '../support/make-locks';
 import { acquired, newHold, QuorumStores } from '../support/quorum-stores';
 import { RedisQuorum } from '../support/redis-quorum';

@@ -1,6 +1,6 @@
 import { LockStoreError } from '../../lib/core/errors';
 import type { LockTrouble } from '../../lib/core/reporter';
-import { RedisLockStore } from '../../lib/redis/redis-lock-store';
+import { RedisLockStore } from '../../lib/stores/redis/redis-lock-store';
 import { makeLocks } from '../support/make-locks';
 import { RedisServer } from '../support/redis-server';
 import { TcpProxy } from '../support/tcp-proxy';

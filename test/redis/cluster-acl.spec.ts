@@ -1,7 +1,7 @@
 import { Cluster } from 'ioredis';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { LockConfigurationError, type LockError } from '../../lib/core/errors';
-import { RedisLockStore } from '../../lib/redis/redis-lock-store';
+import { RedisLockStore } from '../../lib/stores/redis/redis-lock-store';
 import { makeLocks } from '../support/make-locks';
 import { RedisCluster } from '../support/redis-cluster';
 import { until } from '../support/until';

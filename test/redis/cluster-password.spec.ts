@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { inspect } from 'node:util';
 import { LockConfigurationError, type LockError } from '../../lib/core/errors';
-import { RedisLockStore } from '../../lib/redis/redis-lock-store';
+import { RedisLockStore } from '../../lib/stores/redis/redis-lock-store';
 import { RedisServer } from '../support/redis-server';
 
 test('a wrong password of a Cluster fails at start, naming what to correct and not the password', async () => {

@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { LockService } from '../../lib/lock.service';
-import { RedisLockStore } from '../../lib/redis/redis-lock-store';
+import type { LockService } from '../../lib/nest/lock.service';
+import { RedisLockStore } from '../../lib/stores/redis/redis-lock-store';
 import { makeLocks } from '../support/make-locks';
 import { RedisServer } from '../support/redis-server';
 import { TcpProxy } from '../support/tcp-proxy';

@@ -2,8 +2,8 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { Cluster } from 'ioredis';
 import { LockStoreError, type LockError } from '../../lib/core/errors';
 import type { LockTrouble } from '../../lib/core/reporter';
-import type { LockService } from '../../lib/lock.service';
-import { RedisLockStore } from '../../lib/redis/redis-lock-store';
+import type { LockService } from '../../lib/nest/lock.service';
+import { RedisLockStore } from '../../lib/stores/redis/redis-lock-store';
 import { makeLocks } from '../support/make-locks';
 import { RedisCluster } from '../support/redis-cluster';
 

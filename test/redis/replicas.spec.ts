@@ -1,9 +1,9 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { LockConfigurationError, LockLostError, LockStoreError } from '../../lib/core/errors';
 import type { LockTrouble } from '../../lib/core/reporter';
-import type { LockService } from '../../lib/lock.service';
-import { RedisLockStore } from '../../lib/redis/redis-lock-store';
-import { RENEW } from '../../lib/redis/scripts';
+import type { LockService } from '../../lib/nest/lock.service';
+import { RedisLockStore } from '../../lib/stores/redis/redis-lock-store';
+import { RENEW } from '../../lib/stores/redis/scripts';
 import { makeLocks } from '../support/make-locks';
 import { RedisServer } from '../support/redis-server';
 import { TcpProxy } from '../support/tcp-proxy';

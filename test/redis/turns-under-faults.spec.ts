@@ -1,8 +1,8 @@
 import 'reflect-metadata';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { LockTrouble } from '../../lib/core/reporter';
-import type { LockService } from '../../lib/lock.service';
-import { RedisLockStore } from '../../lib/redis/redis-lock-store';
+import type { LockService } from '../../lib/nest/lock.service';
+import { RedisLockStore } from '../../lib/stores/redis/redis-lock-store';
 import { until } from '../support/until';
 import { makeLocks } from '../support/make-locks';
 import { RedisServer } from '../support/redis-server';

@@ -5,10 +5,10 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { outsideLocks } from '../../lib/core/context';
 import { writeTicket } from '../../lib/core/ticket';
 import type { LockStore } from '../../lib/core/lock-store';
-import { QuorumLockStore } from '../../lib/quorum/quorum-lock-store';
-import * as quorumScripts from '../../lib/quorum/scripts';
-import { RedisLockStore } from '../../lib/redis/redis-lock-store';
-import * as scripts from '../../lib/redis/scripts';
+import { QuorumLockStore } from '../../lib/stores/quorum/quorum-lock-store';
+import * as quorumScripts from '../../lib/stores/quorum/scripts';
+import { RedisLockStore } from '../../lib/stores/redis/redis-lock-store';
+import * as scripts from '../../lib/stores/redis/scripts';
 import { makeLocks } from '../support/make-locks';
 import { RedisServer } from '../support/redis-server';
 

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { LockService } from '../../lib/lock.service';
+import type { LockService } from '../../lib/nest/lock.service';
 import { Load } from '../support/load';
 import { makeLocks } from '../support/make-locks';
 import type { StorePlace, StoreServers } from '../support/stores';

@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { LockNotAcquiredError } from '../../lib/core/errors';
 import type { Lock } from '../../lib/core/lock';
-import type { LockService } from '../../lib/lock.service';
+import type { LockService } from '../../lib/nest/lock.service';
 import { makeLocks } from '../support/make-locks';
 import { Random, seedsOf } from '../support/random';
 import { until } from '../support/until';

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { LockNotAcquiredError } from '../../lib/core/errors';
-import type { LockService } from '../../lib/lock.service';
+import type { LockService } from '../../lib/nest/lock.service';
 import { makeLocks } from '../support/make-locks';
 import type { StorePlace } from '../support/stores';
 

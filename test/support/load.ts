@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { LockLostError } from '../../lib/core/errors';
 import type { Lock } from '../../lib/core/lock';
-import type { LockService } from '../../lib/lock.service';
+import type { LockService } from '../../lib/nest/lock.service';
 
 /** What a load saw of one key. */
 class Seen {

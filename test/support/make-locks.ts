@@ -2,8 +2,8 @@ import type { Clock } from '../../lib/core/clock';
 import type { LockStore } from '../../lib/core/lock-store';
 import type { OnUnavailable } from '../../lib/core/call';
 import type { LockTrouble } from '../../lib/core/reporter';
-import { checkMaxWaiters, type LockModuleOptions } from '../../lib/lock-module.options';
-import { LockService } from '../../lib/lock.service';
+import { checkMaxWaiters, type LockModuleOptions } from '../../lib/nest/lock-module.options';
+import { LockService } from '../../lib/nest/lock.service';
 
 /** Settings of a test's lock service. */
 export interface TestSettings {

@@ -1,6 +1,6 @@
 import { PGlite } from '@electric-sql/pglite';
-import type { ListeningClient } from '../../lib/postgres/listener';
-import type { PostgresClient, PostgresPool, Row } from '../../lib/postgres/postgres-pool';
+import type { ListeningClient } from '../../lib/stores/postgres/listener';
+import type { PostgresClient, PostgresPool, Row } from '../../lib/stores/postgres/postgres-pool';
 
 /** PGlite, a PostgreSQL in this process with a single connection, with what the store uses of a pool. */
 export class PglitePool implements PostgresPool {

@@ -2,8 +2,8 @@ import { randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { LockStoreError } from '../../lib/core/errors';
 import type { HoldRecord } from '../../lib/core/lock-store';
-import { QuorumLockStore } from '../../lib/quorum/quorum-lock-store';
-import type { QuorumLockStoreOptions } from '../../lib/quorum/quorum-lock-store.options';
+import { QuorumLockStore } from '../../lib/stores/quorum/quorum-lock-store';
+import type { QuorumLockStoreOptions } from '../../lib/stores/quorum/quorum-lock-store.options';
 import { RedisQuorum } from './redis-quorum';
 import { until } from './until';
 

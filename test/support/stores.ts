@@ -1,9 +1,9 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { LockStore } from '../../lib/core/lock-store';
-import { MemoryLockStore } from '../../lib/memory/memory-lock-store';
-import { PostgresLockStore, type PostgresPool } from '../../lib/postgres/index';
-import { QuorumLockStore } from '../../lib/quorum/quorum-lock-store';
-import { RedisLockStore } from '../../lib/redis/redis-lock-store';
+import { MemoryLockStore } from '../../lib/stores/memory/memory-lock-store';
+import { PostgresLockStore, type PostgresPool } from '../../lib/stores/postgres/index';
+import { QuorumLockStore } from '../../lib/stores/quorum/quorum-lock-store';
+import { RedisLockStore } from '../../lib/stores/redis/redis-lock-store';
 import { PglitePool } from './pglite-pool';
 import { PostgresServer } from './postgres-server';
 import { RedisQuorum } from './redis-quorum';

@@ -19,10 +19,10 @@ export interface Mutant {
   readonly caughtBy: readonly string[];
 }
 
-const SCRIPTS = 'lib/redis/scripts.ts';
-const STORE = 'lib/redis/redis-lock-store.ts';
-const FUNCTIONS = 'lib/postgres/functions.ts';
-const WAKEUPS = 'lib/redis/wakeups.ts';
+const SCRIPTS = 'lib/stores/redis/scripts.ts';
+const STORE = 'lib/stores/redis/redis-lock-store.ts';
+const FUNCTIONS = 'lib/stores/postgres/functions.ts';
+const WAKEUPS = 'lib/stores/redis/wakeups.ts';
 
 export const MUTANTS: Readonly<Record<string, Mutant>> = {
   counters: {
@@ -252,7 +252,7 @@ if not fence then`,
     topology: 'quorum',
     nemesis: ['pause', 'cut'],
     caughtBy: ['no overlap', 'fences rise'],
-    edits: [{ file: 'lib/quorum/quorum.ts', from: `(sources.length + 1) / 2`, to: `(sources.length - 1) / 2` }],
+    edits: [{ file: 'lib/stores/quorum/quorum.ts', from: `(sources.length + 1) / 2`, to: `(sources.length - 1) / 2` }],
   },
   unsettled: {
     defect: 'a grant has the highest fence of its votes, which no majority has stored',
@@ -261,7 +261,7 @@ if not fence then`,
     caughtBy: ['fences rise', 'losses are told', 'tickets enter running locks'],
     edits: [
       {
-        file: 'lib/quorum/ballot.ts',
+        file: 'lib/stores/quorum/ballot.ts',
         from: `      this.#settle();
     } else if`,
         to: `      this.#outcome = 'granted';
@@ -319,7 +319,7 @@ if not fence then`,
     caughtBy: ['no overlap', 'losses are told', 'fences rise'],
     edits: [
       {
-        file: 'lib/postgres/schema.ts',
+        file: 'lib/stores/postgres/schema.ts',
         from: `CREATE TABLE IF NOT EXISTS SCHEMA.lease`,
         to: `CREATE UNLOGGED TABLE IF NOT EXISTS SCHEMA.lease`,
       },

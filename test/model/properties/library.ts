@@ -8,8 +8,8 @@ import { readFile } from 'node:fs/promises';
 import * as os from 'node:os';
 import * as util from 'node:util';
 import { join, relative, resolve } from 'node:path';
-import type { LockService } from '../../../lib/lock.service.js';
-import type { LockTable } from '../../../lib/memory/lock-table.js';
+import type { LockService } from '../../../lib/nest/lock.service.js';
+import type { LockTable } from '../../../lib/stores/kit/lock-table.js';
 
 const LIB = resolve('lib');
 const ENTRY = `

@@ -1,6 +1,6 @@
 import { AsyncResource } from 'node:async_hooks';
 import type { Clock } from '../../../lib/core/clock.js';
-import type { LockService } from '../../../lib/lock.service.js';
+import type { LockService } from '../../../lib/nest/lock.service.js';
 import type { LockTrouble } from '../../../lib/core/reporter.js';
 import type { Event } from '../timeline.js';
 import type { Library, Surroundings } from './library.js';

@@ -1,7 +1,7 @@
 import type { Clock } from '../../../lib/core/clock.js';
 import type { HoldRecord, StoredLock } from '../../../lib/core/lock-store.js';
-import type { QueuedPlace } from '../../../lib/memory/key-state.js';
-import type { LockTable, Messages, TableReply } from '../../../lib/memory/lock-table.js';
+import type { QueuedPlace } from '../../../lib/stores/kit/key-state.js';
+import type { LockTable, Messages, TableReply } from '../../../lib/stores/kit/lock-table.js';
 import { Mutex } from './mutex.js';
 import { KEYS } from './scenario.js';
 import type { World } from './world.js';

@@ -8,8 +8,8 @@ import type {
   TurnListener,
   Turns,
 } from '../../../lib/core/lock-store.js';
-import type { QueuedPlace } from '../../../lib/memory/key-state.js';
-import type { TableReply } from '../../../lib/memory/lock-table.js';
+import type { QueuedPlace } from '../../../lib/stores/kit/key-state.js';
+import type { TableReply } from '../../../lib/stores/kit/lock-table.js';
 import type { Process } from './process.js';
 import type { Fate, ProcessScript } from './scenario.js';
 

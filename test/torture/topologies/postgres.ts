@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Pool } from 'pg';
-import { PostgresLockStore } from '../../../lib/postgres/index.js';
-import { PostgresKeys } from '../../../lib/postgres/postgres-keys.js';
+import { PostgresLockStore } from '../../../lib/stores/postgres/index.js';
+import { PostgresKeys } from '../../../lib/stores/postgres/postgres-keys.js';
 import { PostgresServer } from '../../support/postgres-server.js';
 import { TcpProxy } from '../../support/tcp-proxy.js';
 import { lockedRowsOf, type FaultName } from '../faults.js';

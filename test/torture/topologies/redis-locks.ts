@@ -1,6 +1,6 @@
-import { RedisKeys } from '../../../lib/redis/redis-keys.js';
+import { RedisKeys } from '../../../lib/stores/redis/redis-keys.js';
 import type { RedisServer } from '../../support/redis-server.js';
-import { RENEW } from '../../../lib/redis/scripts.js';
+import { RENEW } from '../../../lib/stores/redis/scripts.js';
 import type { FaultName } from '../faults.js';
 import { FAULTS_ANYWHERE, type Taken } from './topology.js';
 

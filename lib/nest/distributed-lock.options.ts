@@ -1,0 +1,109 @@
+import type { Observable } from 'rxjs';
+import type { LockOptions } from '../core/call.js';
+import type { Duration } from '../core/duration.js';
+import type { LockNotAcquiredError } from '../core/errors.js';
+import type { ReturnKind } from './return-kind.js';
+
+/** A method that can be locked: it returns a promise, an Observable or an async generator. */
+export type LockableMethod = (...args: never[]) => PromiseLike<unknown> | Observable<unknown> | AsyncGenerator;
+
+/** A function of a call of the method: `this` is the instance. */
+type OfCall<Self, Args extends unknown[], Result> = (this: Self, ...args: Args) => Result;
+
+/**
+ * The options of `@DistributedLock`. Durations are milliseconds, or strings such as `'30s'`. `key`, `ttl`, `wait`, `signal` and
+ * `onBusy` may be functions of the arguments, in which `this` is the instance: `key(this: BalanceService, id: string) { … }`.
+ */
+export interface DistributedLockOptions<
+  Args extends unknown[] = unknown[],
+  Self = unknown,
+  Answer = unknown,
+  TimeArgs extends unknown[] = unknown[],
+  SignalArgs extends unknown[] = unknown[],
+> extends Omit<LockOptions, 'ttl' | 'wait' | 'signal' | 'ticket' | 'by'> {
+  /**
+   * What to lock: a template such as `'balance:<customerId>'`, `'<dto.accountId>'` or `'<0>'`, or a function of the
+   * arguments that returns a key or a list of keys; make them with the tag `lockKey`, which escapes as templates do.
+   */
+  key: string | OfCall<Self, Args, string | readonly string[]>;
+  /** How long the lease outlives a crashed process; at least 100 ms. Default, also of a function: the module's, `'10s'`. */
+  ttl?: Duration | OfCall<Self, TimeArgs, Duration | undefined> | undefined;
+  /** How long the call queues before it gives up; 0: not at all. Default, also of a function: the module's, `'5s'`. */
+  wait?: Duration | OfCall<Self, TimeArgs, Duration | undefined> | undefined;
+  /** Ends the wait when it aborts, so that the body never runs for a client that has gone. Does not end the body. */
+  signal?: AbortSignal | OfCall<Self, SignalArgs, AbortSignal | undefined> | undefined;
+  /**
+   * `'throw'`; `'skip'`: resolve `undefined` or complete empty, with `wait: 0` unless set; or a function of the error and
+   * the arguments, whose result is taken (an Observable emits it or subscribes to it, a generator returns it). Not for a
+   * call that was aborted, or that closes a cycle. Default: `'throw'`.
+   */
+  onBusy?: 'throw' | 'skip' | ((this: Self, error: LockNotAcquiredError, ...args: Args) => Answer) | undefined;
+  /** The name of the store, where the application has several. Default: `'default'`. */
+  store?: string | undefined;
+  /** What the method returns, where its code and declared type do not say. Default: by its code, else by its declared type, else `'promise'`. */
+  returns?: ReturnKind | undefined;
+}
+
+/** What the method gives to its caller, and so what `onBusy` may answer instead. */
+type AnswerOf<Method extends LockableMethod> =
+  ReturnType<Method> extends Observable<infer Value>
+    ? Value | Observable<Value> | PromiseLike<Value | Observable<Value> | undefined> | undefined
+    : ReturnType<Method> extends AsyncGenerator<unknown, infer Result>
+      ? OrPromise<Result>
+      : ReturnType<Method> extends PromiseLike<infer Result>
+        ? OrPromise<Result>
+        : never;
+
+/** Whoever expects nothing may be answered anything. */
+type OrPromise<Result> = void extends Result ? unknown : Result | PromiseLike<Result>;
+
+/** Refuses functions whose parameters do not fit, a skipped call whose result cannot be `undefined`, and answers of another type. */
+type Fits<Options extends Given, Method extends LockableMethod> = Accepts<
+  Options['args'],
+  Method,
+  { readonly key: 'the parameters of the key function are not those of the method' }
+> &
+  Accepts<Options['timeArgs'], Method, { readonly ttl: 'the parameters of the function are not those of the method' }> &
+  Accepts<Options['signalArgs'], Method, { readonly signal: 'the parameters of the function are not those of the method' }> &
+  (Options['skips'] extends true ? MaySkip<Method> : MayAnswer<Options['answer'], Method>);
+
+/** What a decorator was given, as types. */
+export interface Given {
+  readonly args: unknown[];
+  readonly timeArgs: unknown[];
+  readonly signalArgs: unknown[];
+  readonly answer: unknown;
+  readonly skips: boolean;
+}
+
+/** The type itself, which TypeScript then infers from the options alone and not from where the decorator stands. */
+export type Uninferred<Type> = [Type][Type extends unknown ? 0 : never];
+
+type Accepts<Args extends unknown[], Method extends LockableMethod, Refusal> = ((...args: Args) => unknown) extends (
+  ...args: Parameters<Method>
+) => unknown
+  ? unknown
+  : Refusal;
+
+type MaySkip<Method extends LockableMethod> =
+  ReturnType<Method> extends PromiseLike<infer Result>
+    ? undefined extends Result
+      ? unknown
+      : { readonly onBusy: "a method with onBusy: 'skip' has to allow undefined as its result" }
+    : unknown;
+
+type MayAnswer<Answer, Method extends LockableMethod> = [Answer] extends [AnswerOf<Method>]
+  ? unknown
+  : unknown extends Answer
+    ? unknown
+    : { readonly onBusy: 'what onBusy returns is not a result of the method' };
+
+/** An instance, whose class `Self` names where a function asks for `this`. Only classes have a prototype, so static methods do not compile. */
+type Prototype<Self> = Self & object & { readonly prototype?: never };
+
+/** What `@DistributedLock` makes of its options. */
+export type LockDecorator<Self, Options extends Given> = <Method extends LockableMethod>(
+  target: Prototype<Self>,
+  name: string | symbol,
+  descriptor: TypedPropertyDescriptor<Method> & Fits<Options, Method>,
+) => void;

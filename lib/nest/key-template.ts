@@ -1,0 +1,147 @@
+import { LockConfigurationError } from '../core/errors.js';
+import { checkKey, formatValue } from '../core/lock-key.js';
+import type { ParameterNames } from './parameter-names.js';
+
+/** Where a placeholder finds its value: an argument, and a path into it. */
+interface Placeholder {
+  readonly text: string;
+  readonly index: number;
+  readonly path: readonly string[];
+}
+
+/** `${id}`, `{{id}}`, `{id.of.it}` and `{0}`; with the name, where the text may also mean itself. */
+const IN_BRACES = /\$\{.*?\}|\{\{.*?\}\}|\{\s*([\p{ID_Continue}$]+)\s*(?:\.[^{}]*)?\}/gu;
+/** `:id`, with the character before it where that belongs to a word or a placeholder. */
+const AFTER_COLON = /([\p{ID_Continue}>]?):([\p{ID_Start}$_][\p{ID_Continue}$]*)/gu;
+
+/** Turns the arguments of a call into the key to lock; throws `LockKeyError`. */
+export type KeyOfArguments = (args: readonly unknown[]) => string;
+
+/** What a template may name. */
+export interface Parameters {
+  /** By `@LockKey`, at its position. */
+  readonly given: ReadonlyMap<number, string>;
+  /** As the source of the method has them. */
+  readonly source: ParameterNames;
+}
+
+/**
+ * Compiles `'balance:<customerId>'`, `'<dto.accountId>'`, `'<0>'` or `'<1.id>'` for a method with these parameters. Throws
+ * `LockConfigurationError` for bad brackets, empty placeholders, placeholders of another syntax, and parameters that do not exist or
+ * are not certain; `place` is the `Class.method` that its messages name.
+ */
+export function compileKeyTemplate(template: string, parameters: Parameters, place: string): KeyOfArguments {
+  const pieces = split(template, place);
+  refuseOtherSyntax(template, pieces.length > 1, parameters, place);
+  const literals = pieces.filter((_, index) => index % 2 === 0);
+  const placeholders = pieces.filter((_, index) => index % 2 === 1).map((text) => resolve(text, parameters, template, place));
+  const inKey = `${place}: the key '${template}'`;
+  return (args) => {
+    let key = literals[0] as string;
+    for (let at = 0; at < placeholders.length; at++) {
+      const placeholder = placeholders[at] as Placeholder;
+      key += formatValue(valueOf(placeholder, args), `<${placeholder.text}>`, inKey) + literals[at + 1];
+    }
+    return checkKey(key, inKey);
+  };
+}
+
+/** Literals and placeholders in turn, starting and ending with a literal. */
+function split(template: string, place: string): string[] {
+  if (template === '') {
+    throw new LockConfigurationError(`${place}: the key template is empty. Name what is protected, such as 'balance:<customerId>'.`);
+  }
+  const pieces: string[] = [''];
+  for (const character of template) {
+    const inside = pieces.length % 2 === 0;
+    if ((character === '<' && inside) || (character === '>' && !inside)) {
+      throw badBrackets(template, place);
+    }
+    if (character === '<' || character === '>') {
+      pieces.push('');
+    } else {
+      pieces[pieces.length - 1] += character;
+    }
+  }
+  if (pieces.length % 2 === 0) {
+    throw badBrackets(template, place);
+  }
+  return pieces;
+}
+
+/** Placeholders of another syntax would be the same text in every key. */
+function refuseOtherSyntax(template: string, hasPlaceholder: boolean, parameters: Parameters, place: string): void {
+  const names = new Set(knownNames(parameters).map((name) => name.replace('...', '')));
+  const [braces] = [...template.matchAll(IN_BRACES)].find(([, name]) => name === undefined || names.has(name) || /^\d+$/.test(name)) ?? [];
+  // In `user:<id>:email` the last word is only by chance the name of a parameter.
+  const [, , named] = [...template.matchAll(AFTER_COLON)].find(([, word, name = '']) => names.has(name) && !(word && hasPlaceholder)) ?? [];
+  const found = braces ?? (named && `:${named}`);
+  if (found !== undefined) {
+    throw new LockConfigurationError(
+      `${place}: the key template '${template}' has ${found}, which is no placeholder: every call would lock the same key. ` +
+        "Write it as <name>. Where that very text is meant, use a function: key: () => '…'.",
+    );
+  }
+}
+
+function badBrackets(template: string, place: string): LockConfigurationError {
+  return new LockConfigurationError(
+    `${place}: the key template '${template}' has a '<' or '>' without its pair. ` +
+      'Write a placeholder as <name>, <name.path> or <0>; for a key that holds these characters use a function.',
+  );
+}
+
+function resolve(text: string, parameters: Parameters, template: string, place: string): Placeholder {
+  const [head = '', ...path] = text.split('.');
+  const inTemplate = `${place}: the key template '${template}'`;
+  if (head === '' || path.includes('')) {
+    throw new LockConfigurationError(
+      `${inTemplate} has an empty placeholder <${text}>. Write the name of a parameter, as in <customerId>.`,
+    );
+  }
+  const { given, source } = parameters;
+  if (/^\d+$/.test(head)) {
+    if (Number(head) >= source.count) {
+      throw new LockConfigurationError(
+        `${inTemplate} names <${text}>, but the method has ${source.count} parameters, and positions start at 0. Correct the position.`,
+      );
+    }
+    return { text, index: Number(head), path };
+  }
+  for (const [index, name] of given) {
+    if (name === head) {
+      return { text, index, path };
+    }
+  }
+  const index = source.names.indexOf(head);
+  const doubt = index < 0 ? undefined : source.doubt(index);
+  if (index >= 0 && doubt === undefined) {
+    return { text, index, path };
+  }
+  const cure = 'Use @LockKey() on the parameter, a position such as <0>, or a function of the arguments.';
+  if (doubt !== undefined) {
+    throw new LockConfigurationError(`${inTemplate} names <${text}>, but ${doubt}. ${cure}`);
+  }
+  const known = knownNames(parameters).join(', ');
+  throw new LockConfigurationError(
+    known === ''
+      ? `${inTemplate} names <${text}>, but the parameter names of this method are hidden: it has none, or another decorator wrapped it. ${cure}`
+      : `${inTemplate} names <${text}>, but the parameters of this method are: ${known}. Correct the name. ` +
+          `Where the code is minified or another decorator wrapped the method: ${cure}`,
+  );
+}
+
+function knownNames({ given, source }: Parameters): string[] {
+  return [...given.values(), ...source.names].filter((name) => name !== '');
+}
+
+function valueOf(placeholder: Placeholder, args: readonly unknown[]): unknown {
+  let value = args[placeholder.index];
+  for (const name of placeholder.path) {
+    if (value === undefined || value === null) {
+      return value;
+    }
+    value = (value as Readonly<Record<string, unknown>>)[name];
+  }
+  return value;
+}

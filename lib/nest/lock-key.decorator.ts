@@ -1,0 +1,24 @@
+import { LockConfigurationError } from '../core/errors.js';
+
+const NAMES = Symbol('names of lock key parameters');
+
+/**
+ * Names a parameter for the key template of `@DistributedLock`, where its own name is hidden or does not survive
+ * minification: `credit(@LockKey('customerId') id: string)`. Throws `LockConfigurationError` for an empty name.
+ */
+export function LockKey(name: string): ParameterDecorator {
+  return (target, method, index) => {
+    if (method === undefined || typeof name !== 'string' || !/^[^<>.\s]+$/.test(name)) {
+      throw new LockConfigurationError(
+        `@LockKey(${JSON.stringify(name)}): use it on a parameter of a method, with a name without brackets, dots and spaces.`,
+      );
+    }
+    const names = new Map(lockKeyNames(target, method)).set(index, name);
+    Reflect.defineMetadata(NAMES, names, target, method);
+  };
+}
+
+/** The names that `@LockKey` gave to the parameters of a method, by position. */
+export function lockKeyNames(target: object, method: string | symbol): ReadonlyMap<number, string> {
+  return (Reflect.getOwnMetadata(NAMES, target, method) as ReadonlyMap<number, string> | undefined) ?? new Map();
+}

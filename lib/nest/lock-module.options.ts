@@ -1,0 +1,123 @@
+import type { OnUnavailable } from '../core/call.js';
+import type { Duration } from '../core/duration.js';
+import { LockConfigurationError } from '../core/errors.js';
+import type { MaxWaiters } from '../core/locks.js';
+import type { LockStore } from '../core/lock-store.js';
+import { shown } from '../core/shown.js';
+import { nearest } from './nearest.js';
+
+/** The options of `LockModule`: a store, or several with names, and the defaults of every call. */
+export interface LockModuleOptions {
+  /** Where locks live. The store belongs to the module from here on, which closes it; a client given to the store stays yours. */
+  store?: LockStore | undefined;
+  /** Several stores by name, one of them `default`; instead of `store`. */
+  stores?: Readonly<Record<string, LockStore>> | undefined;
+  /** How long a lease outlives a crashed process; at least 100 ms. Default: `'10s'`. */
+  ttl?: Duration | undefined;
+  /** How long a call queues before it gives up; 0: not at all. Default: `'5s'`. */
+  wait?: Duration | undefined;
+  /** What calls do while the store is known to be away: `'wait'`, or `'throw'` to fail at once. Default: `'wait'`. */
+  onUnavailable?: OnUnavailable | undefined;
+  /** Whether each step of each lock is a debug line of Nest's `Logger`; owners and tickets are in none. Default: `false`. */
+  debug?: boolean | undefined;
+  /** After this long a call's lock signal aborts, renewal stops and the lease runs out; a call may set its own. Default: no limit. */
+  maxHold?: Duration | undefined;
+  /** What the names of everything in a server start with; without braces. Default: `'lock'`. */
+  prefix?: string | undefined;
+  /** How many calls of this process may wait; more are refused. A number is that of one key. Default: 10 000, and 50 000 for all keys. */
+  maxWaiters?: number | { readonly perKey?: number | undefined; readonly perProcess?: number | undefined } | undefined;
+}
+
+/** Makes the options of `LockModule`, for `forRootAsync({ useClass })` and `useExisting`. */
+export interface LockOptionsFactory {
+  createLockOptions(): LockModuleOptions | Promise<LockModuleOptions>;
+}
+
+const OPERATIONS = ['acquire', 'join', 'renew', 'release', 'inspect', 'forceRelease', 'onForced', 'close'] as const;
+
+/** Every option, so that a mistyped one is found; the compiler misses one that is not here. */
+const OPTIONS: Readonly<Record<keyof LockModuleOptions, true>> = {
+  store: true,
+  stores: true,
+  ttl: true,
+  wait: true,
+  maxHold: true,
+  onUnavailable: true,
+  debug: true,
+  prefix: true,
+  maxWaiters: true,
+};
+
+/** Throws `LockConfigurationError` where there are no options, or one that is unknown. */
+export function checkNames(options: LockModuleOptions | undefined): asserts options is LockModuleOptions {
+  if (options === undefined || options === null) {
+    throw new LockConfigurationError(
+      'LockModule has no options. Import LockModule.forRoot({ store }) or LockModule.forRootAsync(…) instead of LockModule itself, ' +
+        'and return the options from its factory.',
+    );
+  }
+  refuseUnknown(options, Object.keys(OPTIONS), 'LockModule');
+}
+
+function refuseUnknown(given: object, known: readonly string[], place: string): void {
+  const unknown = Object.keys(given).find((name) => !known.includes(name));
+  if (unknown !== undefined) {
+    const meant = nearest(unknown, known);
+    throw new LockConfigurationError(
+      `${place}: there is no option ${shown(unknown)}. ${meant === undefined ? '' : `Did you mean '${meant}'? `}The options are: ${known.join(', ')}.`,
+    );
+  }
+}
+
+/** The stores by name. Throws `LockConfigurationError` for what is none. */
+export function storesOf(options: LockModuleOptions): ReadonlyMap<string, LockStore> {
+  const stores = new Map(Object.entries(options.stores ?? { default: options.store }));
+  if (options.stores && (options.store || !stores.has('default'))) {
+    throw new LockConfigurationError("LockModule: pass either store, or stores with one of them named 'default'.");
+  }
+  for (const [name, store] of stores) {
+    if (!isStore(store)) {
+      throw new LockConfigurationError(
+        `LockModule: the store '${name}' is ${describe(store)}, not a lock store. Pass new RedisLockStore(redis) or new MemoryLockStore().`,
+      );
+    }
+  }
+  return stores as ReadonlyMap<string, LockStore>;
+}
+
+const MOST_WAITERS: MaxWaiters = { perKey: 10_000, perProcess: 50_000 };
+
+/** Throws `LockConfigurationError` for what is no count. */
+export function checkMaxWaiters(given: LockModuleOptions['maxWaiters']): MaxWaiters {
+  const limits = typeof given === 'object' && given !== null ? given : { perKey: given };
+  refuseUnknown(limits, ['perKey', 'perProcess'], 'LockModule: maxWaiters');
+  const { perKey = MOST_WAITERS.perKey } = limits;
+  const { perProcess = Math.max(MOST_WAITERS.perProcess, checkCount(perKey)) } = limits;
+  return { perKey: checkCount(perKey), perProcess: checkCount(perProcess) };
+}
+
+function checkCount(count: number): number {
+  if (!Number.isSafeInteger(count) || count < 0) {
+    throw new LockConfigurationError(`LockModule: maxWaiters is ${shown(count)}. Pass a whole number of calls, 0 or more.`);
+  }
+  return count;
+}
+
+/** Throws `LockConfigurationError` for anything but a boolean. */
+export function checkDebug(debug: LockModuleOptions['debug']): boolean {
+  if (debug !== undefined && typeof debug !== 'boolean') {
+    throw new LockConfigurationError(`LockModule: debug is ${JSON.stringify(debug)}. Use true or false.`);
+  }
+  return debug ?? false;
+}
+
+function isStore(value: unknown): value is LockStore {
+  return (
+    typeof value === 'object' && value !== null && OPERATIONS.every((name) => typeof (value as Partial<LockStore>)[name] === 'function')
+  );
+}
+
+function describe(value: unknown): string {
+  // An address perhaps, with its password.
+  return typeof value === 'string' ? 'a string' : shown(value);
+}

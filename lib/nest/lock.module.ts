@@ -1,0 +1,173 @@
+import { Inject, Logger, Module, type DynamicModule, type OnApplicationBootstrap, type OnApplicationShutdown } from '@nestjs/common';
+import { ModulesContainer } from '@nestjs/core';
+import { bootFailure } from './boot-failure.js';
+import { printable } from '../core/printable.js';
+import type { LockTrouble } from '../core/reporter.js';
+import { LockService } from './lock.service.js';
+import { checkDebug, checkMaxWaiters, checkNames, storesOf, type LockModuleOptions } from './lock-module.options.js';
+import { ConfigurableModuleClass, MODULE_OPTIONS_TOKEN, type OPTIONS_TYPE } from './lock.module-definition.js';
+import { LOCK_SERVICE_TOKEN } from './locked-instance.js';
+import { MemoryLockStore } from '../stores/memory/memory-lock-store.js';
+
+const logger = new Logger('LockModule');
+
+/** The services of an application's stores, by name. */
+class LockServices extends Map<string, LockService> {
+  constructor(options: LockModuleOptions | undefined) {
+    super();
+    checkNames(options);
+    for (const [name, store] of storesOf(options)) {
+      const settings = {
+        name,
+        store,
+        ttl: options.ttl ?? '10s',
+        wait: options.wait ?? '5s',
+        maxHold: options.maxHold,
+        maxWaiters: checkMaxWaiters(options.maxWaiters),
+        onUnavailable: options.onUnavailable,
+        onTrouble: logTrouble,
+        debug: checkDebug(options.debug) ? (line: string) => logger.debug(printable(line)) : undefined,
+        open: { prefix: options.prefix ?? 'lock', warn: (message: string) => logger.warn(printable(message)) },
+      };
+      this.set(name, new LockService(settings, this));
+    }
+  }
+
+  /** Whether locks stay taken, and connections open, that nobody releases and closes. */
+  get outliveProcess(): boolean {
+    return [...this.values()].some((service) => service.outlivesProcess);
+  }
+
+  async shutdown(): Promise<void> {
+    await Promise.all([...this.values()].map((service) => service.shutdown()));
+  }
+}
+
+/**
+ * Makes `@DistributedLock` and `LockService` work in an application: import `forRoot()` or `forRootAsync()` once, in the
+ * root module. Global unless `isGlobal: false`. At shutdown, once the server has drained, it rejects waiters, releases
+ * what is held and closes the connections that its stores made.
+ */
+@Module({
+  providers: [
+    {
+      provide: LockServices,
+      inject: [{ token: MODULE_OPTIONS_TOKEN, optional: true }],
+      useFactory: (options?: LockModuleOptions) => new LockServices(options),
+    },
+    { provide: LockService, inject: [LockServices, ModulesContainer], useFactory: openAll },
+    { provide: LOCK_SERVICE_TOKEN, useExisting: LockService },
+  ],
+  exports: [LockService, LOCK_SERVICE_TOKEN],
+})
+export class LockModule extends ConfigurableModuleClass implements OnApplicationBootstrap, OnApplicationShutdown {
+  readonly #services: LockServices;
+
+  readonly #modules: ModulesContainer;
+
+  constructor(@Inject(LockServices) services: LockServices, @Inject(ModulesContainer) modules: ModulesContainer) {
+    super();
+    this.#services = services;
+    this.#modules = modules;
+  }
+
+  static override forRoot(options: typeof OPTIONS_TYPE): DynamicModule {
+    return super.forRoot({ storeNames: Object.keys(options?.stores ?? {}), ...options });
+  }
+
+  /**
+   * The module for users' tests: locks in memory that do not end by time, without timers while nothing is contended.
+   * `storeNames` are the stores besides `default` that the code under test names.
+   */
+  static forTesting({ storeNames = [] }: { storeNames?: readonly string[] } = {}): DynamicModule {
+    const stores = ['default', ...storeNames].map((name) => [name, new MemoryLockStore({ expires: false })] as const);
+    return LockModule.forRoot({ stores: Object.fromEntries(stores) });
+  }
+
+  onApplicationBootstrap(): void {
+    const modules = [...this.#modules.values()].filter(({ metatype }) => metatype === LockModule);
+    if (modules.length > 1 && Object.is(modules[0]?.instance, this)) {
+      logger.warn(
+        `LockModule is imported ${modules.length} times, and each has its own LockService: calls do not re-enter from one into another. ` +
+          'Import LockModule.forRoot() or .forRootAsync() once, in the root module.',
+      );
+    }
+    if (this.#services.outliveProcess) {
+      // An application context is bootstrapped before its caller can enable the hooks.
+      setImmediate(warnWithoutHooks).unref();
+    }
+  }
+
+  async onApplicationShutdown(): Promise<void> {
+    await this.#services.shutdown();
+  }
+}
+
+/** Connects the stores before anybody gets a service, so that locks work from everybody's `onModuleInit`. */
+async function openAll(services: LockServices, modules: ModulesContainer): Promise<LockService> {
+  try {
+    await Promise.all([...services.values()].map((service) => service.open()));
+  } catch (error) {
+    await services.shutdown();
+    throw error;
+  }
+  if (services.outliveProcess) {
+    void closeAfterFailure(services, modules);
+  }
+  return services.get('default') as LockService;
+}
+
+/** Nest calls no hook where the making of another provider fails, and nobody else knows of the connections. */
+async function closeAfterFailure(services: LockServices, modules: ModulesContainer): Promise<void> {
+  if ((await bootFailure(modules)) !== undefined) {
+    await services.shutdown();
+  }
+}
+
+function warnWithoutHooks(): void {
+  if (process.listenerCount('SIGTERM') === 0) {
+    logger.warn(
+      'Shutdown hooks are off: locks that are held when the process is stopped stay taken until their ttl is over. ' +
+        'Call app.enableShutdownHooks() at start-up.',
+    );
+  }
+}
+
+function logTrouble(trouble: LockTrouble): void {
+  const where = printable(`Lock "${trouble.key}" of ${trouble.by}`);
+  switch (trouble.type) {
+    case 'lost':
+      logger[trouble.reason === 'shutdown' ? 'warn' : 'error'](
+        `${where} was lost after ${Math.round(trouble.heldMs)} ms: ${trouble.reason}.`,
+      );
+      break;
+    case 'endedLate':
+      logger.error(
+        `${where} was lost, and its code ended only now, ${Math.round(trouble.heldMs)} ms after it began` +
+          `${trouble.thrown === undefined ? '' : ', with an error that no caller waits for'}. Stop it when lock.signal aborts.`,
+        trouble.thrown instanceof Error ? trouble.thrown.stack : undefined,
+      );
+      break;
+    case 'heldLong':
+      logger.warn(
+        `${where} has been held for ${Math.round(trouble.heldMs)} ms, more than ten times the ttl of ${trouble.ttlMs} ms of a call that waits for it, as other ` +
+          'calls wait for it. Shorten what runs inside the lock, or give it a maxHold. This is said once for each key.',
+      );
+      break;
+    case 'unreleased':
+      logger.warn(
+        `${where} was never released: the handle that acquire() gave was garbage collected after ${Math.round(trouble.heldMs)} ms. The ` +
+          "lock is renewed until the process ends. Use 'await using', or release() in a finally block, and set maxHold.",
+      );
+      break;
+    case 'releaseFailed':
+      logger.warn(`${where} was not released, and ends with its lease: ${trouble.error.detail}`);
+      break;
+    case 'storeUnavailable':
+      logger.error(`The lock store '${trouble.store}' is unavailable. ${trouble.error.detail}`);
+      break;
+    case 'storeAnswered':
+      logger.log(`The lock store '${trouble.store}' answers again, after ${Math.round(trouble.awayMs)} ms.`);
+      break;
+  }
+}

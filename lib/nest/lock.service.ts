@@ -1,0 +1,187 @@
+import { checkOnUnavailable, LEAST_TTL_MS, parseCall, type CallDefaults, type LockOptions, type OnUnavailable } from '../core/call.js';
+import { parseDuration, type Duration } from '../core/duration.js';
+import { LockConfigurationError, LockNotAcquiredError } from '../core/errors.js';
+import type { Lock } from '../core/lock.js';
+import { checkKey, checkKeys } from '../core/lock-key.js';
+import type { OpenOptions, StoredLock } from '../core/lock-store.js';
+import { Locks, type LocksSettings } from '../core/locks.js';
+import { giveLockService } from './locked-instance.js';
+import { closeStore, openStore } from './open-stores.js';
+
+/** What a call does instead of throwing `LockNotAcquiredError`, unless it was aborted or closes a cycle. Does not catch errors of the body. */
+export type OnBusy<T> = 'throw' | 'skip' | ((error: LockNotAcquiredError) => T | PromiseLike<T>);
+
+/** The options of `withLock`. */
+export interface WithLockOptions<T = unknown> extends LockOptions {
+  /** `'throw'`; `'skip'`: resolve `undefined`, with `wait: 0` unless set; or a function whose result is taken. Default: `'throw'`. */
+  onBusy?: OnBusy<T> | undefined;
+}
+
+/** What an operator sees of a lock that somebody holds. Never owner ids. */
+export interface LockInspection extends StoredLock {
+  /** Calls of this process that wait for the lock behind another call of this process. */
+  readonly waitingHere: number;
+}
+
+/** What a `LockService` is made of: a store, and the defaults of its application. */
+export interface LockServiceSettings extends LocksSettings {
+  readonly ttl: Duration;
+  readonly wait: Duration;
+  readonly onUnavailable?: OnUnavailable | undefined;
+  readonly maxHold?: Duration | undefined;
+  readonly open: OpenOptions;
+}
+
+const DEFAULT_OPTIONS: LockOptions = {};
+
+/** Locks by hand, and what the decorator is made of. Injectable wherever `LockModule` is imported. */
+export class LockService {
+  readonly #locks: Locks;
+  readonly #open: LockServiceSettings['open'];
+  readonly #defaults: CallDefaults;
+  readonly #siblings: ReadonlyMap<string, LockService>;
+  readonly #name: string;
+  #opening: Promise<void> | undefined;
+  #closing: Promise<void> | undefined;
+
+  /** @internal */
+  constructor(settings: LockServiceSettings, siblings: ReadonlyMap<string, LockService>) {
+    this.#defaults = {
+      ttlMs: parseDuration(settings.ttl, 'ttl', LEAST_TTL_MS, 'LockModule'),
+      waitMs: parseDuration(settings.wait, 'wait', 0, 'LockModule'),
+      onUnavailable: checkOnUnavailable(settings.onUnavailable ?? 'wait', 'LockModule'),
+      maxHoldMs: settings.maxHold === undefined ? Infinity : parseDuration(settings.maxHold, 'maxHold', 1, 'LockModule'),
+    };
+    this.#locks = new Locks(settings);
+    this.#open = settings.open;
+    this.#siblings = siblings;
+    this.#name = settings.name;
+  }
+
+  /** @internal Whether this is a service of this library, and no mock of one. */
+  static isGenuine(service: object): boolean {
+    return #locks in service;
+  }
+
+  /**
+   * Runs `body` alone among all callers of the key, or of any of the keys, in all processes; releases when it has settled.
+   *
+   * Throws `LockNotAcquiredError` when busy for the whole `wait`, `LockLostError` when the lease ended before the body
+   * did, `LockKeyError`, `LockStoreError` and `LockConfigurationError`. What the body returns or throws passes unchanged.
+   */
+  withLock<T>(key: string | readonly string[], body: (lock: Lock) => T | PromiseLike<T>): Promise<T>;
+  withLock<T>(
+    key: string | readonly string[],
+    options: WithLockOptions<T> & { onBusy: 'skip' },
+    body: (lock: Lock) => T | PromiseLike<T>,
+  ): Promise<T | undefined>;
+  withLock<T>(
+    key: string | readonly string[],
+    options: WithLockOptions<T> | undefined,
+    body: (lock: Lock) => T | PromiseLike<T>,
+  ): Promise<T>;
+  async withLock<T>(
+    key: string | readonly string[],
+    ...rest: [(lock: Lock) => T | PromiseLike<T>] | [WithLockOptions<T> | undefined, (lock: Lock) => T | PromiseLike<T>]
+  ): Promise<T | undefined> {
+    const [given, body] = rest.length === 1 ? [undefined, rest[0]] : rest;
+    const options: WithLockOptions<T> = given ?? DEFAULT_OPTIONS;
+    const place = placeOf(options, 'withLock');
+    if (typeof body !== 'function') {
+      throw new LockConfigurationError(`${place}: there is no function to run inside the lock. Pass it as the last argument.`);
+    }
+    const { onBusy = 'throw' } = options;
+    if (onBusy !== 'throw' && onBusy !== 'skip' && typeof onBusy !== 'function') {
+      throw new LockConfigurationError(`${place}: onBusy is ${JSON.stringify(onBusy)}. Use 'throw', 'skip' or a function.`);
+    }
+    const call = parseCall(onBusy === 'skip' && options.wait === undefined ? { ...options, wait: 0 } : options, this.#defaults, place);
+    let frame;
+    try {
+      frame = await this.#locks.enter(checkKeys(key, place), call, false);
+    } catch (error) {
+      if (onBusy === 'throw' || !(error instanceof LockNotAcquiredError) || error.reason === 'aborted' || error.reason === 'cycle') {
+        throw error;
+      }
+      return onBusy === 'skip' ? undefined : onBusy(error);
+    }
+    return frame.runAndLeave(body);
+  }
+
+  /**
+   * Acquires a lock that the caller releases: `await using lock = await locks.acquire('balance:42')`. Code after it is not
+   * inside the lock: run it with `lock.run()` if it calls locked methods. Throws as `withLock` does.
+   */
+  async acquire(key: string | readonly string[], options: LockOptions = DEFAULT_OPTIONS): Promise<Lock> {
+    const place = placeOf(options, 'acquire');
+    return this.#locks.acquire(checkKeys(key, place), parseCall(options, this.#defaults, place));
+  }
+
+  /** The same without waiting: null where the lock is taken or others wait for it. */
+  async tryAcquire(key: string | readonly string[], options: Omit<LockOptions, 'wait'> = DEFAULT_OPTIONS): Promise<Lock | null> {
+    try {
+      return await this.acquire(key, { ...options, wait: 0 });
+    } catch (error) {
+      if (error instanceof LockNotAcquiredError && error.reason === 'busy') {
+        return null;
+      }
+      throw error;
+    }
+  }
+
+  /** Who holds the key, since when, and at which fence; null where nobody does. Throws `LockStoreError`. */
+  async inspect(key: string): Promise<LockInspection | null> {
+    const stored = await this.#locks.store.inspect(checkKey(key, 'LockService.inspect'));
+    return stored && { ...stored, waitingHere: this.#locks.waitingFor(key) };
+  }
+
+  /**
+   * Takes the lock away from whoever holds it at the fence that `inspect` showed; false where it is not held at that
+   * fence. For operators: its holders are told, but until they have heard, their code runs beside the next owner's.
+   */
+  async forceRelease(key: string, options: { fence: number }): Promise<boolean> {
+    const fence: unknown = (options as { fence: number } | undefined)?.fence;
+    if (typeof fence !== 'number' || !Number.isSafeInteger(fence)) {
+      throw new LockConfigurationError(
+        `LockService.forceRelease("${key}"): fence is ${String(fence)}. Pass the fence that inspect("${key}") showed.`,
+        key,
+      );
+    }
+    return this.#locks.store.forceRelease(checkKey(key, 'LockService.forceRelease'), fence);
+  }
+
+  /** Makes the decorators of an object work that Nest did not make: in a factory, or in a unit test. Returns the object. */
+  attach<T extends object>(instance: T): T {
+    giveLockService(instance, this);
+    return instance;
+  }
+
+  /** @internal Connects the store and checks it. */
+  open(): Promise<void> {
+    return (this.#opening = openStore(this.#locks.store, this.#name, this.#open));
+  }
+
+  /** @internal The service of another store of the same application; throws `LockConfigurationError` for an unknown one. */
+  sibling(store: string, place: string): LockService {
+    const found = this.#siblings.get(store);
+    if (!found) {
+      throw new LockConfigurationError(
+        `${place}: there is no store '${store}'. The stores are: ${[...this.#siblings.keys()].join(', ')}. Correct the name, or add the store to LockModule.`,
+      );
+    }
+    return found;
+  }
+
+  /** @internal Whether its locks stay taken when this process ends without releasing them. */
+  get outlivesProcess(): boolean {
+    return this.#locks.store.open !== undefined;
+  }
+
+  /** @internal Refuses new calls, rejects waiters, releases what is held and closes the store's own connections. */
+  shutdown(): Promise<void> {
+    return (this.#closing ??= this.#locks.shutdown().then(() => closeStore(this.#locks.store, this.#opening)));
+  }
+}
+
+function placeOf(options: LockOptions, method: string): string {
+  return options.by ?? `LockService.${method}`;
+}

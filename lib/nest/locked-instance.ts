@@ -1,0 +1,60 @@
+import { Inject } from '@nestjs/common';
+import { LockConfigurationError } from '../core/errors.js';
+import { injectionToken } from './injection-token.js';
+import type { LockService } from './lock.service.js';
+
+/** The token under which decorated classes ask for their application's service; Nest shows it where it is missing. */
+export const LOCK_SERVICE_TOKEN = injectionToken('LockService of LockModule.forRoot() or .forRootAsync(): import it in the root module');
+
+/** Where an instance keeps its service; private to this module and not enumerable. */
+const LOCK_SERVICE = Symbol('LockService');
+/** Which stores the locked methods of a class need. */
+const STORES = Symbol('stores of locked methods');
+
+interface StoreOfMethod {
+  readonly place: string;
+  readonly store: string;
+}
+
+/** The service that an instance was given; undefined where neither Nest nor `attach()` gave it one. */
+export function lockServiceOf(instance: unknown): LockService | undefined {
+  return (instance as { [LOCK_SERVICE]?: LockService } | null | undefined)?.[LOCK_SERVICE];
+}
+
+/** Gives an instance its service. Throws `LockConfigurationError` where a locked method names a store that is unknown. */
+export function giveLockService(instance: object, service: LockService): void {
+  for (const method of (Reflect.getMetadata(STORES, instance) ?? []) as readonly StoreOfMethod[]) {
+    serviceOfStore(service, method);
+  }
+  if (!Object.isExtensible(instance)) {
+    throw new LockConfigurationError(
+      `${instance.constructor?.name} has locked methods, and its constructor froze the instance, which therefore cannot be given its LockService. ` +
+        'Leave out Object.freeze(this), or freeze the fields instead.',
+    );
+  }
+  Object.defineProperty(instance, LOCK_SERVICE, { value: service, writable: true, configurable: true, enumerable: false });
+}
+
+/** The service of one of the application's stores. A replaced service stands for all of them. */
+export function serviceOfStore(service: LockService, { store, place }: StoreOfMethod): LockService {
+  // Optional and without an answer in a replacement or a mock.
+  const { sibling } = service as Partial<LockService>;
+  return sibling?.call(service, store, place) ?? service;
+}
+
+/** Makes Nest inject the service into every instance of a class, by one property that nobody sees. */
+export function requestLockService(prototype: object, method: StoreOfMethod): void {
+  const others = (Reflect.getMetadata(STORES, prototype) ?? []) as readonly StoreOfMethod[];
+  Reflect.defineMetadata(STORES, [...others, method], prototype);
+  if (LOCK_SERVICE in prototype) {
+    return;
+  }
+  Object.defineProperty(prototype, LOCK_SERVICE, {
+    configurable: true,
+    get: () => undefined,
+    set(this: object, service: LockService) {
+      giveLockService(this, service);
+    },
+  });
+  Inject(LOCK_SERVICE_TOKEN)(prototype, LOCK_SERVICE);
+}

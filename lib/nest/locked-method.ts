@@ -1,0 +1,116 @@
+import { LockConfigurationError } from '../core/errors.js';
+import type { Lock } from '../core/lock.js';
+import { lockServiceOf, serviceOfStore } from './locked-instance.js';
+import { LockService, type WithLockOptions } from './lock.service.js';
+import { isPromise, refuseSubscribers, wrongReturn, type ReturnKind } from './return-kind.js';
+
+/** A method and how to lock it, all checked when the class was loaded. */
+export interface LockedMethod {
+  /** `Class.method`, for messages. */
+  readonly place: string;
+  readonly store: string;
+  readonly returns: ReturnKind;
+  /** Whether `returns` is a guess. */
+  readonly undeclared: boolean;
+  readonly body: (this: unknown, ...args: unknown[]) => unknown;
+  /** The method itself, where `body` is that of a `@DistributedLock` below this one. */
+  readonly source: Function;
+  readonly keyOf: (self: unknown, args: readonly unknown[]) => string | readonly string[];
+  readonly optionsOf: (self: unknown, args: readonly unknown[]) => WithLockOptions;
+}
+
+/** One call of a locked method. */
+export interface LockedCall {
+  readonly method: LockedMethod;
+  readonly self: unknown;
+  readonly args: unknown[];
+}
+
+/** A method that returns a promise: held until it settles. */
+export function lockedPromise(call: LockedCall): Promise<unknown> {
+  const { method, self, args } = call;
+  const settled = runLocked(call, undefined, () => {
+    const result = method.body.apply(self, args);
+    if (!isPromise(result)) {
+      throw wrongReturn(result, method);
+    }
+    return result;
+  });
+  return method.undeclared ? refuseSubscribers(settled, method.place) : settled;
+}
+
+/** Runs `body` inside the lock of a call; `unsubscribed` ends the wait as the call's own signal does. */
+export async function runLocked(
+  { method, self, args }: LockedCall,
+  unsubscribed: AbortSignal | undefined,
+  body: (lock: Lock) => unknown,
+): Promise<unknown> {
+  const service = serviceFor(method, self);
+  const key = method.keyOf(self, args);
+  const options = withSignal(method.optionsOf(self, args), unsubscribed);
+  return LockService.isGenuine(service) ? service.withLock(key, options, body) : runReplaced(service, method, key, options, body);
+}
+
+function withSignal(options: WithLockOptions, signal: AbortSignal | undefined): WithLockOptions {
+  if (!signal || !(options.signal === undefined || options.signal instanceof AbortSignal)) {
+    // What is no signal is refused later, with a good message.
+    return options;
+  }
+  return { ...options, signal: options.signal ? AbortSignal.any([options.signal, signal]) : signal };
+}
+
+/** Somebody replaced the service. Its contract is to run the body or to throw; a mock that does neither would swallow it. */
+async function runReplaced(
+  service: LockService,
+  { place, returns }: LockedMethod,
+  key: string | readonly string[],
+  options: WithLockOptions,
+  body: (lock: Lock) => unknown,
+): Promise<unknown> {
+  if (typeof service.withLock !== 'function') {
+    throw new LockConfigurationError(
+      `${place}: the LockService that was injected has no withLock(). Replace it with an object that has one.`,
+    );
+  }
+  let ran = false;
+  const { onBusy = 'throw' } = options;
+  const watched: WithLockOptions = {
+    ...options,
+    wait: onBusy === 'skip' ? (options.wait ?? 0) : options.wait,
+    onBusy:
+      onBusy === 'throw'
+        ? onBusy
+        : (error) => {
+            ran = true;
+            return onBusy === 'skip' ? undefined : onBusy(error);
+          },
+  };
+  const result: unknown = await service.withLock(key, watched, (lock: Lock | undefined) => {
+    ran = true;
+    if (!lock && returns !== 'promise') {
+      throw new LockConfigurationError(
+        `${place}: the LockService that was injected gave its body no lock. Let withLock() call it with one.`,
+      );
+    }
+    return body(lock as Lock);
+  });
+  if (!ran) {
+    throw new LockConfigurationError(
+      `${place}: the LockService that was injected did not run the method; it seems to be a mock. ` +
+        'Import LockModule.forTesting() in the test, or let withLock() of the replacement call its last argument.',
+    );
+  }
+  return result;
+}
+
+function serviceFor(method: LockedMethod, self: unknown): LockService {
+  const service = lockServiceOf(self);
+  if (!service) {
+    throw new LockConfigurationError(
+      `${method.place} is locked, but this instance was not made by Nest, so it has no LockService. ` +
+        'Make sure that the class itself is a provider (useFactory and useValue do not count) and the method is called on its instance, ' +
+        'or call lockService.attach(instance).',
+    );
+  }
+  return serviceOfStore(service, method);
+}

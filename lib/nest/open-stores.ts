@@ -1,0 +1,53 @@
+import { LockConfigurationError } from '../core/errors.js';
+import type { LockStore, OpenOptions } from '../core/lock-store.js';
+
+interface OpenStore {
+  readonly prefix: string;
+  readonly opening: Promise<void> | undefined;
+  users: number;
+}
+
+/** Stores are objects of the application, and two applications of a process may have the same one: the last that closes it, closes it. */
+const OPEN = new WeakMap<LockStore, OpenStore>();
+
+/** Opens a store for one more user. Throws `LockConfigurationError` where another user opened it with another prefix. */
+export async function openStore(store: LockStore, name: string, options: OpenOptions): Promise<void> {
+  const { prefix } = options;
+  const open = OPEN.get(store) ?? { prefix, opening: store.open?.(options), users: 0 };
+  if (open.prefix !== prefix) {
+    throw new LockConfigurationError(
+      `LockModule: the store '${name}' is open already with the prefix '${open.prefix}', and was given the prefix '${prefix}'. ` +
+        'Make a store for each prefix.',
+    );
+  }
+  open.users++;
+  OPEN.set(store, open);
+  try {
+    await open.opening;
+  } catch (error) {
+    leave(store, open);
+    throw error;
+  }
+}
+
+/** Ends the use of a store, once it is known whether it was opened, and closes it unless others use it. */
+export async function closeStore(store: LockStore, opening: Promise<void> | undefined): Promise<void> {
+  const opened = await opening?.then(
+    () => true,
+    () => false,
+  );
+  const open = OPEN.get(store);
+  if (open && opened) {
+    leave(store, open);
+  }
+  if (!OPEN.has(store)) {
+    await store.close();
+  }
+}
+
+function leave(store: LockStore, open: OpenStore): void {
+  open.users--;
+  if (open.users === 0) {
+    OPEN.delete(store);
+  }
+}

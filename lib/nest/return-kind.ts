@@ -1,0 +1,77 @@
+import { LockConfigurationError } from '../core/errors.js';
+
+/** What a locked method gives back, and so how long its lock is held. */
+export type ReturnKind = (typeof RETURN_KINDS)[number];
+
+export const RETURN_KINDS = ['promise', 'observable', 'generator'] as const;
+
+type Tag = '[object AsyncFunction]' | '[object AsyncGeneratorFunction]' | '[object Function]';
+
+/** Async functions and generators speak for themselves; others by their declared type, and are taken for promises otherwise. */
+export function returnKindOf(method: Function, declared: unknown): ReturnKind {
+  switch (tagOf(method)) {
+    case '[object AsyncFunction]':
+      return 'promise';
+    case '[object AsyncGeneratorFunction]':
+      return 'generator';
+    default:
+      return typeof declared === 'function' && isObservable(declared.prototype) ? 'observable' : 'promise';
+  }
+}
+
+/** Whether neither the code nor the declared type says what a method returns; compilers write no type, or Object, for one that is inferred. */
+export function isUndeclared(method: Function, declared: unknown): boolean {
+  return tagOf(method) === '[object Function]' && (declared === undefined || declared === Object);
+}
+
+/** By what it can do, not by its class: an application may have two copies of rxjs. */
+export function isObservable(value: unknown): boolean {
+  return hasMethod(value, 'subscribe') && hasMethod(value, 'pipe');
+}
+
+export function isPromise(value: unknown): boolean {
+  return hasMethod(value, 'then');
+}
+
+export function isAsyncIterable(value: unknown): boolean {
+  return hasMethod(value, Symbol.asyncIterator);
+}
+
+function hasMethod(value: unknown, name: string | symbol): boolean {
+  return typeof value === 'object' && value !== null && typeof (value as Record<string | symbol, unknown>)[name] === 'function';
+}
+
+function tagOf(method: Function): Tag {
+  return Object.prototype.toString.call(method) as Tag;
+}
+
+const DECLARE_OBSERVABLE = "Declare the return type Observable<…>, or set returns: 'observable'.";
+
+/** The error of a body that handed back something else than it was taken for: says what to declare. */
+export function wrongReturn(
+  result: unknown,
+  { place, returns }: { readonly place: string; readonly returns: ReturnKind },
+): LockConfigurationError {
+  const [what, cure] = isObservable(result)
+    ? ['an Observable', DECLARE_OBSERVABLE]
+    : isAsyncIterable(result)
+      ? ['an async iterator', "Make it an async generator, or set returns: 'generator'."]
+      : isPromise(result)
+        ? ['a promise', "Make it async, or set returns: 'promise'."]
+        : ['a value that is neither a promise nor an Observable', 'Make the method async: a lock cannot be held for a synchronous one.'];
+  return new LockConfigurationError(`${place} is locked and was taken for one that returns a ${returns}, but it returned ${what}. ${cure}`);
+}
+
+/**
+ * A caller who takes the promise of an undeclared method for an Observable is told so where it subscribes. The promise then
+ * has no reader, and its rejection must not end the process.
+ */
+export function refuseSubscribers<T>(promise: Promise<T>, place: string): Promise<T> {
+  const refuse = (): never => {
+    promise.catch(() => undefined);
+    throw new LockConfigurationError(
+      `${place} is locked and was taken for one that returns a promise, but its caller subscribes to what it returned. ${DECLARE_OBSERVABLE}`,
+    );
+  };
+  return Object.defineProperties(promise, { subscribe: { value: refuse }, pipe: { value: refuse } });
+}

@@ -1,0 +1,266 @@
+import type { Clock } from '../../core/clock.js';
+import type { Busy, HoldRecord, StoredLock } from '../../core/lock-store.js';
+import { fenceTooHigh, MOST_FENCE } from './most-fence.js';
+import { MOST_HOLDS } from './most-holds.js';
+import { DoneMarks } from './done-marks.js';
+import { KeyState, type Grant, type QueuedPlace } from './key-state.js';
+
+/** Processes that are gone, skipped in one hand-over. */
+const MOST_SKIPPED = 64;
+
+/** Where the messages of a lock table go. */
+export interface Messages {
+  /** Tells a process of its turn; answers how many heard it. */
+  turn(place: QueuedPlace, key: string): number;
+  forced(process: string, key: string, fence: number): void;
+}
+
+/** The answer to an acquire: busy with the rank in the queue, -1 outside it, and whether the place was new there; or that it came too late. */
+export type TableReply = { readonly fence: number } | (Busy & { readonly rank: number; readonly joined: boolean; readonly late?: true });
+
+/** The answer to a join; `full`: the lock has as many holds as it may. */
+export type JoinReply = 'joined' | 'ended' | 'full' | 'late';
+
+/** The answer to an attempt that comes later than its sender waits for it: the lock is free, and not granted. */
+const LATE = { remainingMs: 0, holder: { by: '', heldMs: 0 }, rank: -1, joined: false, late: true } as const;
+
+/**
+ * The locks of one server as a state machine: what the scripts of the Redis store do, operation by operation, in memory.
+ * The memory store keeps its locks in one, and the simulation of the protocol runs against one.
+ */
+export class LockTable {
+  readonly #clock: Clock;
+  readonly #messages: Messages;
+  readonly #expires: boolean;
+  readonly #keys = new Map<string, KeyState>();
+  readonly #done: DoneMarks;
+  #fence = 0;
+
+  constructor(clock: Clock, messages: Messages, expires = true) {
+    this.#clock = clock;
+    this.#messages = messages;
+    this.#expires = expires;
+    this.#done = new DoneMarks(clock);
+  }
+
+  /** Grants a lock that is free for this place, or confirms the grant to a hold that is in; else queues at `place`, if given. */
+  acquire(hold: HoldRecord, process: string, place?: QueuedPlace, latest = 0): TableReply {
+    if (this.#done.get(hold.id) !== undefined) {
+      return { remainingMs: 0, holder: { by: '', heldMs: 0 }, rank: -1, joined: false };
+    }
+    return this.#acquire(this.#open(hold.key), hold, process, place, false, latest);
+  }
+
+  /** Adds a hold to a running grant; never creates one. */
+  join(hold: HoldRecord, process: string, latest = 0): JoinReply {
+    const state = this.#stateOf(hold.key);
+    const grant = state?.grant;
+    if (!state || grant?.owner !== hold.owner || grant.fence !== hold.fence || this.#done.get(hold.id) !== undefined) {
+      return 'ended';
+    }
+    if (!grant.holds.has(hold.id) && grant.holds.size >= MOST_HOLDS) {
+      return 'full';
+    }
+    if (!grant.holds.has(hold.id) && this.#isLate(latest)) {
+      return 'late';
+    }
+    grant.holds.set(hold.id, process);
+    state.lengthen(grant, hold.ttlMs, this.#expires);
+    return 'joined';
+  }
+
+  /** Never creates a grant; shortens one only for a hold that lingers, where no others are in. */
+  renew(hold: HoldRecord): boolean {
+    const state = this.#stateOf(hold.key);
+    if (!state?.grant || !state.holds(hold) || state.grant.fence !== hold.fence) {
+      return false;
+    }
+    if (hold.lingering && state.grant.holds.size === 1) {
+      state.grant.endsAt = 0;
+    }
+    state.lengthen(state.grant, hold.ttlMs, this.#expires);
+    return true;
+  }
+
+  /** Takes the hold out; the last one hands the lock over. */
+  release(hold: HoldRecord): boolean {
+    const { answer, last } = this.#release(hold);
+    if (last) {
+      this.#handOver(hold.key);
+      this.#stateOf(hold.key);
+    }
+    return answer;
+  }
+
+  /** Releases, and acquires for the next caller of the same process: before those in the queue, where it `mayPass`. */
+  pass(
+    hold: HoldRecord,
+    next: HoldRecord,
+    process: string,
+    place: QueuedPlace,
+    mayPass: boolean,
+    latest = 0,
+  ): { released: boolean; reply: TableReply } {
+    const { answer, last } = this.#release(hold);
+    // A command that comes late must not pass the lock to a hold that has ended, or that nobody waits for any more.
+    const mayGrant = last && mayPass && this.#done.get(next.id) === undefined;
+    if (mayGrant && !this.#isLate(latest)) {
+      return { released: answer, reply: this.#acquire(this.#open(next.key), next, process, place, true, latest) };
+    }
+    if (last) {
+      this.#handOver(hold.key);
+    }
+    const reply = mayGrant ? LATE : this.acquire(next, process, place, latest);
+    this.#stateOf(hold.key);
+    return { released: answer, reply };
+  }
+
+  /** Gives up a place or the turn it came to, and no later one. */
+  leave(key: string, name: string): void {
+    const state = this.#stateOf(key);
+    if (state && !state.queue.delete(name) && state.turn?.place.name === name) {
+      state.turn = undefined;
+      this.#handOver(key);
+    }
+    this.#stateOf(key);
+  }
+
+  inspect(key: string): StoredLock | null {
+    const state = this.#stateOf(key);
+    if (!state?.grant) {
+      return null;
+    }
+    const { fence, holds, by, since, endsAt } = state.grant;
+    const waiters = [...state.queue.values()].map((place) => place.process);
+    return { fence, holds: holds.size, ttlMs: endsAt - this.#clock.monotonic(), since: new Date(since), by, waiters };
+  }
+
+  forceRelease(key: string, fence: number): boolean {
+    const state = this.#stateOf(key);
+    if (state?.grant?.fence !== fence) {
+      return false;
+    }
+    const processes = new Set(state.grant.holds.values());
+    state.grant = undefined;
+    this.#handOver(key);
+    this.#stateOf(key);
+    for (const process of processes) {
+      this.#messages.forced(process, key, fence);
+    }
+    return true;
+  }
+
+  clear(): void {
+    this.#keys.clear();
+    this.#done.clear();
+  }
+
+  #acquire(
+    state: KeyState,
+    hold: HoldRecord,
+    process: string,
+    place: QueuedPlace | undefined,
+    passes: boolean,
+    latest: number,
+  ): TableReply {
+    if (state.grant && state.holds(hold)) {
+      state.lengthen(state.grant, hold.ttlMs, this.#expires);
+      return state.grant;
+    }
+    if (!state.grant && (passes || this.#isTurnOf(place, state, hold.key))) {
+      if (this.#isLate(latest)) {
+        return LATE;
+      }
+      return this.#grant(state, hold, process, place);
+    }
+    const joined = place !== undefined && state.enqueue(place);
+    return { ...state.busy(), rank: place ? state.rankOf(place.name) : -1, joined };
+  }
+
+  /** Whether a command comes later than its sender waits for it. */
+  #isLate(latest: number): boolean {
+    return latest > 0 && this.#clock.wall() > latest;
+  }
+
+  /** Whether it is this place's turn, or nobody's. A free lock with another first in the queue is handed to that one. */
+  #isTurnOf(place: QueuedPlace | undefined, state: KeyState, key: string): boolean {
+    if (!state.turn && state.first && state.first.name !== place?.name && !this.#handOver(key, place?.name)) {
+      return false;
+    }
+    const wanted = state.turn?.place ?? state.first;
+    return wanted === undefined || wanted.name === place?.name;
+  }
+
+  #grant(state: KeyState, hold: HoldRecord, process: string, place: QueuedPlace | undefined): Grant {
+    const since = this.#clock.wall();
+    const fence = Math.max(this.#fence + 1, Math.floor(since * 1000));
+    if (fence > MOST_FENCE) {
+      throw fenceTooHigh(hold.key, String(this.#fence), 'start the process again');
+    }
+    this.#fence = fence;
+    const { owner, id, by, ttlMs } = hold;
+    state.grant = { owner, fence: this.#fence, since, by, holds: new Map([[id, process]]), ttlMs, endsAt: 0 };
+    state.lengthen(state.grant, ttlMs, this.#expires);
+    state.turn = undefined;
+    if (place) {
+      state.queue.delete(place.name);
+    }
+    return state.grant;
+  }
+
+  /** The first answer of a hold's release, and whether this run of it took the last hold out. */
+  #release(hold: HoldRecord): { answer: boolean; last: boolean } {
+    const first = this.#done.get(hold.id);
+    if (first !== undefined) {
+      return { answer: first, last: false };
+    }
+    const state = this.#stateOf(hold.key);
+    const answer = state?.grant?.owner === hold.owner && state.grant.holds.delete(hold.id);
+    const last = answer && state?.grant?.holds.size === 0;
+    if (state && last) {
+      state.grant = undefined;
+    }
+    this.#done.set(hold.id, answer);
+    return { answer, last };
+  }
+
+  /**
+   * Reserves the free lock for the first in the queue and tells it; false where too many were gone. Whoever polls is not
+   * gone because nobody heard, nor is who asks from the place `mine`.
+   */
+  #handOver(key: string, mine?: string): boolean {
+    const state = this.#keys.get(key);
+    for (let skipped = 0; skipped < MOST_SKIPPED; skipped++) {
+      const first = state?.first;
+      if (!state || !first) {
+        return true;
+      }
+      state.reserve(first);
+      if (this.#messages.turn(first, key) > 0 || first.polls || first.name === mine) {
+        return true;
+      }
+      state.turn = undefined;
+    }
+    return false;
+  }
+
+  /** What is left of a key; undefined where that is nothing. */
+  #stateOf(key: string): KeyState | undefined {
+    const state = this.#keys.get(key);
+    if (state && !state.tidy()) {
+      this.#keys.delete(key);
+      return undefined;
+    }
+    return state;
+  }
+
+  #open(key: string): KeyState {
+    const existing = this.#stateOf(key);
+    if (existing) {
+      return existing;
+    }
+    const state = new KeyState(this.#clock);
+    this.#keys.set(key, state);
+    return state;
+  }
+}

@@ -1,0 +1,103 @@
+import { hostname } from 'node:os';
+import { systemClock } from '../../core/clock.js';
+import type { AcquireReply, ForcedListener, HoldRecord, LockStore, Place, StoredLock, TurnListener, Turns } from '../../core/lock-store.js';
+import { tooManyHolds } from '../kit/most-holds.js';
+import type { QueuedPlace } from '../kit/key-state.js';
+import { LockTable, type TableReply } from '../kit/lock-table.js';
+
+/** Options of the memory store. */
+export interface MemoryLockStoreOptions {
+  /** Whether leases end by time, as they do in Redis. `false` for tests: no lease ends by time, so there are no timers. Default: `true`. */
+  expires?: boolean | undefined;
+}
+
+/** How often those who wait look for their turn themselves, in milliseconds: no message is lost in one process. */
+const RECHECK_MS = 2_000;
+
+/**
+ * Locks in the memory of this process, with the semantics and the order of the Redis store: for applications of one
+ * process, and for tests. Two stores know nothing of each other.
+ */
+export class MemoryLockStore implements LockStore, Turns {
+  readonly name = 'memory';
+  readonly expires: boolean;
+  readonly turns: Turns = this;
+  readonly #process = `${hostname()} (pid ${process.pid})`;
+  readonly #table: LockTable;
+  readonly #forced: ForcedListener[] = [];
+  readonly #listeners: TurnListener[] = [];
+
+  constructor(options: MemoryLockStoreOptions = {}) {
+    this.expires = options.expires ?? true;
+    this.#table = new LockTable(
+      systemClock,
+      {
+        turn: ({ name }, key) => {
+          // Not in the middle of the operation that hands over. Not by queueMicrotask, which fake timers hold up.
+          void Promise.resolve().then(() => this.#listeners.forEach((listener) => listener.turn(key, name)));
+          return this.#listeners.length;
+        },
+        forced: (_process, key, fence) => this.#forced.forEach((listener) => listener(key, fence)),
+      },
+      this.expires,
+    );
+  }
+
+  async acquire(hold: HoldRecord, place?: Place): Promise<AcquireReply> {
+    return withRecheck(this.#table.acquire(hold, this.#process, place && this.#queued(place)));
+  }
+
+  async pass(hold: HoldRecord, next: HoldRecord, place: Place, mayPass: boolean): Promise<{ released: boolean; reply: AcquireReply }> {
+    const { released, reply } = this.#table.pass(hold, next, this.#process, this.#queued(place), mayPass);
+    return { released, reply: withRecheck(reply) };
+  }
+
+  async leave(key: string, name: string): Promise<void> {
+    this.#table.leave(key, name);
+  }
+
+  async join(hold: HoldRecord): Promise<boolean> {
+    const reply = this.#table.join(hold, this.#process);
+    if (reply === 'full') {
+      throw tooManyHolds(hold.key);
+    }
+    return reply === 'joined';
+  }
+
+  async renew(holds: readonly HoldRecord[]): Promise<boolean[]> {
+    return holds.map((hold) => this.#table.renew(hold));
+  }
+
+  async release(hold: HoldRecord): Promise<boolean> {
+    return this.#table.release(hold);
+  }
+
+  async inspect(key: string): Promise<StoredLock | null> {
+    return this.#table.inspect(key);
+  }
+
+  async forceRelease(key: string, fence: number): Promise<boolean> {
+    return this.#table.forceRelease(key, fence);
+  }
+
+  onForced(listener: ForcedListener): void {
+    this.#forced.push(listener);
+  }
+
+  onTurn(listener: TurnListener): void {
+    this.#listeners.push(listener);
+  }
+
+  async close(): Promise<void> {
+    this.#table.clear();
+  }
+
+  #queued({ name }: Place): QueuedPlace {
+    return { name, process: this.#process, polls: false };
+  }
+}
+
+/** Whoever stands in the queue is told of its turn. */
+function withRecheck(reply: TableReply): AcquireReply {
+  return reply.fence === undefined && reply.rank >= 0 ? { ...reply, recheckMs: RECHECK_MS } : reply;
+}

@@ -1,0 +1,70 @@
+import { describe } from '../../core/lock-key.js';
+import { shown } from '../../core/shown.js';
+import { LockConfigurationError } from '../../core/errors.js';
+import { isPool, type PostgresPool } from './postgres-pool.js';
+import { checkSchema, type SchemaOptions } from './schema-name.js';
+
+/** Where to listen: an address such as `'postgres://…'`, or the options of a `pg.Client`. */
+export type ListenAddress = string | object;
+
+/** Options of the PostgreSQL store. */
+export interface PostgresLockStoreOptions extends SchemaOptions {
+  /**
+   * Where to hear of turns: one connection for each database. Where the pool leads to a pgbouncer in transaction mode, give the
+   * address of the server itself, or `false` to look every 300 ms instead; one address for each of several pools. Default: a
+   * connection made with the options of the pool.
+   */
+  listen?: false | ListenAddress | readonly ListenAddress[] | undefined;
+}
+
+/** Throws `LockConfigurationError` for what are no pools, or one of them twice. */
+export function checkPools(source: unknown): readonly PostgresPool[] {
+  const pools: unknown[] = Array.isArray(source) ? source : [source];
+  const wrong = pools.findIndex((pool) => !isPool(pool));
+  if (pools.length === 0 || wrong >= 0) {
+    const which = pools.length > 1 ? `pool ${wrong + 1} of ${pools.length}` : 'the pool';
+    throw new LockConfigurationError(
+      `PostgresLockStore: ${which} is ${pools.length === 0 ? 'missing' : describe(pools[wrong])}. Pass a Pool of pg, such as new Pool({ connectionString }), or a list of them.`,
+    );
+  }
+  if (new Set(pools).size < pools.length) {
+    throw new LockConfigurationError(
+      'PostgresLockStore: a pool is in the list twice. Pass each database once; the place of a pool in the list decides which keys live there.',
+    );
+  }
+  return pools as PostgresPool[];
+}
+
+/** Where to listen for each pool: an address, undefined for the pool's own, or false for nowhere. */
+export function checkOptions(
+  options: PostgresLockStoreOptions,
+  pools: readonly PostgresPool[],
+): { schema: string; listen: readonly (ListenAddress | false | undefined)[] } {
+  const given: unknown = options;
+  if (typeof given !== 'object' || given === null) {
+    throw new LockConfigurationError(
+      `PostgresLockStore: the options are ${shown(given)}. Pass an object such as { schema: 'locks' }, or nothing.`,
+    );
+  }
+  const { schema, listen } = options;
+  const addresses: readonly (ListenAddress | false | undefined)[] = Array.isArray(listen)
+    ? (listen as readonly ListenAddress[])
+    : pools.map(() => listen);
+  const isOne = pools.length === 1 || Array.isArray(listen) || listen === false || listen === undefined;
+  if (!isOne || addresses.length !== pools.length || !addresses.every(isAddress)) {
+    throw new LockConfigurationError(
+      `PostgresLockStore: listen names ${describe(listen)} for ${pools.length} pool(s). Pass false, or for each pool an address such as 'postgres://…' or the options of a pg.Client.`,
+    );
+  }
+  const deaf = pools.findIndex((pool, at) => addresses[at] !== false && typeof (pool as { Client?: unknown }).Client !== 'function');
+  if (deaf >= 0) {
+    throw new LockConfigurationError(
+      'PostgresLockStore: the pool has no Client to make a connection with for listening. Pass a Pool of pg, or listen: false to look every 300 ms instead.',
+    );
+  }
+  return { schema: checkSchema(schema), listen: addresses };
+}
+
+function isAddress(value: unknown): boolean {
+  return value === false || value === undefined || typeof value === 'string' || (typeof value === 'object' && value !== null);
+}

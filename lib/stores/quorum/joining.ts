@@ -1,0 +1,67 @@
+import { LockStoreError } from '../../core/errors.js';
+import type { HoldRecord } from '../../core/lock-store.js';
+import { tooManyHolds } from '../kit/most-holds.js';
+import type { RedisKeys } from '../redis/redis-keys.js';
+import { JOIN } from '../redis/scripts.js';
+import type { Quorum } from './quorum.js';
+import type { QuorumServer } from './quorum-server.js';
+import { isLate } from './times.js';
+import { majorityOf } from './verdicts.js';
+
+/** How long a join is refused where its lock has ended, and where it may be tried again. */
+const DONE_MS = 10_000;
+const UNDONE_MS = 1;
+
+/**
+ * Adds a hold in all servers; false where a majority says that the lock has ended. What a minority has let in is taken out by
+ * `leave`, and what nobody knows of by whoever gives up.
+ */
+export async function joinAll(
+  quorum: Quorum,
+  names: RedisKeys,
+  { key, owner, id, fence, ttlMs, limitMs }: Omit<HoldRecord, 'by'> & { readonly limitMs: number },
+  process: string,
+  leave: (server: QuorumServer, doneMs: number) => void,
+): Promise<boolean> {
+  const tag = names.tag(key);
+  const [keys, args] = [
+    [names.lock(tag), names.done(tag, id)],
+    [owner, fence, id, process, Math.ceil(ttlMs)],
+  ];
+  const joined: QuorumServer[] = [];
+  let doneMs: number | undefined;
+  const send = async (server: QuorumServer): Promise<number> => {
+    const answer = await server.askInTime(JOIN, key, keys, args, limitMs);
+    if (isLate(answer.reply)) {
+      throw new LockStoreError('the join came too late', key, { unknown: false });
+    }
+    const reply = Number(answer.reply);
+    if (reply === 1 && doneMs !== undefined) {
+      leave(server, doneMs);
+    } else if (reply === 1) {
+      joined.push(server);
+    }
+    if (reply === 1 && !answer.counts) {
+      // What a restarted server remembers may be a lock that has ended.
+      throw server.whyNot();
+    }
+    return reply;
+  };
+  const verdict = await quorum.ask(key, send, (given) => {
+    const isIn = majorityOf(
+      given.map((reply) => reply === 1),
+      quorum.majority,
+    );
+    return isIn === false && given.includes(-1) ? 'full' : isIn;
+  });
+  if (verdict === true) {
+    return true;
+  }
+  const stays = verdict === 'full' ? UNDONE_MS : DONE_MS;
+  doneMs = stays;
+  joined.forEach((server) => leave(server, stays));
+  if (verdict === 'full') {
+    throw tooManyHolds(key);
+  }
+  return false;
+}

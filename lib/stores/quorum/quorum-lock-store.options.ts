@@ -1,0 +1,79 @@
+import { parseDuration, type Duration } from '../../core/duration.js';
+import { LockConfigurationError } from '../../core/errors.js';
+import { shown } from '../../core/shown.js';
+import { checkSource, type RedisSource } from '../redis/redis-client.js';
+
+/** Options of the quorum store. */
+export interface QuorumLockStoreOptions {
+  /**
+   * The longest lease that may be asked for: a longer `ttl` is refused, and a `minHold` that would need one. The votes of a
+   * server that restarted count again when this time has passed, since it may have forgotten leases that are still running. It
+   * has to be the same in all processes: where it is not, the longest counts, and the others warn. Default: `'60s'`.
+   */
+  longestLease?: Duration | undefined;
+}
+
+/** The milliseconds of `longestLease`. Throws `LockConfigurationError` for options that a quorum does not have. */
+export function longestLeaseOf(options: QuorumLockStoreOptions): number {
+  const given: unknown = options;
+  if (typeof given !== 'object' || given === null) {
+    throw new LockConfigurationError(
+      `QuorumLockStore: the options are ${shown(given)}. Pass an object such as { longestLease: '60s' }, or nothing.`,
+    );
+  }
+  const { longestLease = '60s', ...others } = given as QuorumLockStoreOptions;
+  if ('minReplicas' in others) {
+    throw new LockConfigurationError(
+      'QuorumLockStore: minReplicas belongs to RedisLockStore. The servers of a quorum have no replicas: each votes for itself. Leave it out.',
+    );
+  }
+  const [unknown] = Object.keys(others);
+  if (unknown !== undefined) {
+    throw new LockConfigurationError(`QuorumLockStore: there is no option ${unknown}. Leave it out; the only one is longestLease.`);
+  }
+  return parseDuration(longestLease, 'longestLease', 100, 'QuorumLockStore');
+}
+
+/** Throws `LockConfigurationError` for what is no set of servers that can vote. */
+export function checkSources(sources: readonly RedisSource[]): readonly RedisSource[] {
+  const given: unknown = sources;
+  if (!Array.isArray(given)) {
+    throw new LockConfigurationError(
+      'QuorumLockStore takes a list of servers. Pass [redis1, redis2, redis3]: clients, URLs or ioredis options of independent servers.',
+    );
+  }
+  if (given.length < 3 || given.length % 2 === 0) {
+    throw new LockConfigurationError(
+      `QuorumLockStore was given ${given.length} servers. Pass 3, 5 or another odd number: of an even one, one server is of no use.`,
+    );
+  }
+  if (new Set(given).size < given.length) {
+    throw new LockConfigurationError(
+      'QuorumLockStore was given the same server twice. Pass each once: a server that votes twice makes a majority of fewer servers.',
+    );
+  }
+  return given.map((source) => checkServer(source));
+}
+
+/** What tells apart what is no single server; clients keep their options. */
+interface ClientTraits {
+  readonly isCluster?: boolean;
+  readonly sentinels?: unknown;
+  readonly options?: { readonly sentinels?: unknown };
+}
+
+function checkServer(source: unknown): RedisSource {
+  const checked = checkSource(source, 'QuorumLockStore');
+  const { isCluster, options, sentinels = options?.sentinels } = (typeof checked === 'string' ? {} : checked) as ClientTraits;
+  if (isCluster) {
+    throw new LockConfigurationError(
+      'QuorumLockStore was given a Cluster client. Pass independent servers to it, or the Cluster client to RedisLockStore.',
+    );
+  }
+  if (sentinels) {
+    throw new LockConfigurationError(
+      'QuorumLockStore was given a server behind Sentinel. A failover loses votes without notice: pass independent servers without replicas.',
+    );
+  }
+  return checked;
+}

@@ -1,0 +1,16 @@
+import { LockConfigurationError } from '../../core/errors.js';
+import { valueOf } from '../redis/server-check.js';
+
+/**
+ * The id of the run that the reply to INFO is about: one life of a server's process, which ends with what it has not kept on a disk.
+ * Throws `LockConfigurationError` where the server may not tell.
+ */
+export function runOf(info: string): string {
+  const id = valueOf(info, 'run_id');
+  if (id === undefined) {
+    throw new LockConfigurationError(
+      'Redis refused INFO, by which a server is recognised that restarted without its data. Grant +info, as the README lists under "The smallest ACL".',
+    );
+  }
+  return id;
+}

@@ -1,0 +1,42 @@
+import { LockConfigurationError, LockStoreError, type LockError } from '../../core/errors.js';
+import { plainWords } from '../redis/redis-errors.js';
+import type { QuorumServer } from './quorum-server.js';
+
+/** Why a server is of no help with a question. */
+export interface Failure {
+  readonly server: QuorumServer;
+  readonly error: LockError;
+}
+
+/** The error of a question that has no answer from a majority. `cast` says whether one of the servers may have carried it out. */
+export function tooFew(key: string, servers: number, failures: readonly Failure[], cast: boolean): LockError {
+  const most = (servers - 1) / 2;
+  const refusals = failures.filter(({ error }) => error instanceof LockConfigurationError);
+  const [first] = refusals;
+  if (first && refusals.length > most) {
+    return atServer(first);
+  }
+  const subject = key === '' ? '' : `Lock "${key}": `;
+  const why = failures.length > most ? `no more than ${most} may be missing` : 'the others do not agree';
+  const reasons = failures.map(({ server, error }) => `${server.name}: ${reasonOf(error)}`);
+  return new LockStoreError(
+    `${subject}${failures.length} of ${servers} servers gave no answer that counts, and ${why}. ${reasons.join('; ')}. ` +
+      'Make sure that most of them run and can be reached from here.',
+    key,
+    { cause: failures[0]?.error.cause, unknown: cast || failures.some(({ error }) => error instanceof LockStoreError && error.unknown) },
+  );
+}
+
+/** The same error, which says at which server. */
+export function atServer({ server, error }: Failure): LockError {
+  const detail = `${server.name} of the quorum: ${error.detail}`;
+  const { cause } = error;
+  return error instanceof LockStoreError
+    ? new LockStoreError(detail, error.key, { cause, unknown: error.unknown })
+    : new LockConfigurationError(detail, error.key, { cause });
+}
+
+function reasonOf({ cause, detail }: LockError): string {
+  const said = (cause as { message?: unknown } | undefined)?.message;
+  return typeof said === 'string' ? plainWords(said) : detail;
+}

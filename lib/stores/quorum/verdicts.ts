@@ -1,0 +1,59 @@
+import type { StoredLock } from '../../core/lock-store.js';
+
+/** What a majority says; undefined where there is none so far. */
+export function majorityOf(given: readonly boolean[], majority: number): boolean | undefined {
+  const yes = given.filter(Boolean).length;
+  if (yes >= majority) {
+    return true;
+  }
+  return given.length - yes >= majority ? false : undefined;
+}
+
+/** What a majority says of each; undefined while more answers may decide about one of them, or where all are undecided. */
+export function majorityOfEach(
+  given: readonly (readonly boolean[])[],
+  majority: number,
+  missing: number,
+): (boolean | undefined)[] | undefined {
+  if (given.length < majority) {
+    return undefined;
+  }
+  const verdicts = (given[0] ?? []).map((_, at) =>
+    majorityOf(
+      given.map((answers) => answers[at] === true),
+      majority,
+    ),
+  );
+  const undecided = verdicts.filter((verdict) => verdict === undefined).length;
+  return undecided === 0 || (missing === 0 && undecided < verdicts.length) ? verdicts : undefined;
+}
+
+/** The lock that a majority holds at one fence; null where none can; undefined where servers may decide that did not answer. */
+export function heldByMajority(given: readonly (StoredLock | null)[], majority: number, servers: number): StoredLock | null | undefined {
+  const groups = new Map<string, StoredLock[]>();
+  for (const lock of given) {
+    if (lock) {
+      // Two who propose at the same time may propose the same fence; only one of them can have a majority.
+      const name = `${lock.fence} ${lock.by}`;
+      groups.set(name, [...(groups.get(name) ?? []), lock]);
+    }
+  }
+  const largest = [...groups.values()].reduce((most, group) => (group.length > most.length ? group : most), []);
+  if (largest.length >= majority) {
+    return commonOf(largest, majority);
+  }
+  return largest.length + servers - given.length < majority ? null : undefined;
+}
+
+/** What a majority has at least. */
+function commonOf(locks: readonly StoredLock[], majority: number): StoredLock {
+  const [first] = locks as [StoredLock];
+  const least = (numbers: number[]): number => numbers.toSorted((a, b) => b - a)[majority - 1] as number;
+  return {
+    ...first,
+    holds: least(locks.map(({ holds }) => holds)),
+    ttlMs: least(locks.map(({ ttlMs }) => ttlMs)),
+    since: new Date(least(locks.map(({ since }) => since.getTime()))),
+    waiters: [],
+  };
+}

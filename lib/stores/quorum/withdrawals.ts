@@ -1,0 +1,53 @@
+import { AsyncResource } from 'node:async_hooks';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { LockStoreError } from '../../core/errors.js';
+
+/** The longest pause before a server is asked again, in milliseconds. */
+const LONGEST_PAUSE_MS = 1_000;
+/** As many are repeated at the same time; what is beyond ends with its lease. */
+const MOST = 1_000;
+
+/** Takes back, without anybody who waits, what must not stay in a server: each until it answers, or the lease is over. */
+export class Withdrawals {
+  #running = 0;
+  #closed = false;
+
+  /** Sends `command` until it is answered, for as long as the lease may last. */
+  add(command: () => Promise<unknown>, forMs: number): void {
+    command().catch((error: unknown) => this.repeat(command, forMs, error));
+  }
+
+  /** The same for one that was sent, and failed. */
+  repeat(command: () => Promise<unknown>, forMs: number, error: unknown): void {
+    if (error instanceof LockStoreError && this.#running < MOST) {
+      void this.#repeat(command, forMs);
+    }
+  }
+
+  close(): void {
+    this.#closed = true;
+  }
+
+  /** Bound to where the store was made: it must not keep the context of the call that it cleans up after. */
+  readonly #repeat = AsyncResource.bind(async (command: () => Promise<unknown>, forMs: number): Promise<void> => {
+    const startedAt = performance.now();
+    this.#running++;
+    for (;;) {
+      const elapsedMs = performance.now() - startedAt;
+      const pauseMs = Math.min(Math.max(forMs, elapsedMs) / 10, LONGEST_PAUSE_MS);
+      if (this.#closed || elapsedMs + pauseMs >= forMs) {
+        break;
+      }
+      await sleep(pauseMs, undefined, { ref: false });
+      try {
+        await command();
+        break;
+      } catch (error) {
+        if (!(error instanceof LockStoreError)) {
+          break;
+        }
+      }
+    }
+    this.#running--;
+  });
+}

@@ -1,0 +1,204 @@
+import { LockConfigurationError } from '../../core/errors.js';
+
+/**
+ * An ioredis client, of version 5 or 6: `Redis` or `Cluster`. Recognised by what it can do, so that clients of another
+ * copy of ioredis are taken as well.
+ */
+export interface RedisClient {
+  duplicate(...args: never[]): unknown;
+  evalsha(...args: never[]): unknown;
+}
+
+/** The options of an ioredis client that the store makes itself; every option of ioredis is allowed. */
+export interface RedisConnectionOptions {
+  readonly host?: string | undefined;
+  readonly port?: number | undefined;
+  readonly username?: string | undefined;
+  readonly password?: string | undefined;
+  readonly db?: number | undefined;
+  readonly keyPrefix?: string | undefined;
+  readonly [option: string]: unknown;
+}
+
+/** Where a store's connections come from: a client to duplicate, a `redis://` or `rediss://` URL, or options for ioredis. */
+export type RedisSource = RedisClient | string | RedisConnectionOptions;
+
+/** What the store uses of a connection's socket. */
+export interface Socket {
+  readonly remoteAddress?: string | undefined;
+  readonly remotePort?: number | undefined;
+  destroy(reason?: Error): void;
+  cork(): void;
+  uncork(): void;
+}
+
+/** What the store uses of commands that are sent together; on a cluster, all to the node of their keys. */
+export interface Pipeline {
+  evalsha(sha: string, numberOfKeys: number, ...args: readonly (string | number)[]): this;
+  eval(source: string, numberOfKeys: number, ...args: readonly (string | number)[]): this;
+  wait(replicas: number, ms: number): this;
+  asking(): this;
+  ping(): this;
+  /** For each command its error or its reply. */
+  exec(): Promise<(readonly [Error | null, unknown])[] | null>;
+}
+
+/** What the store uses of a client of its own. */
+export interface Connection {
+  readonly isCluster?: boolean;
+  readonly status: string;
+  readonly options: { enableOfflineQueue?: boolean };
+  /** The socket of a single connection; a cluster has one per node, and none here. */
+  readonly stream?: Socket | null;
+  evalsha(sha: string, numberOfKeys: number, ...args: readonly (string | number)[]): Promise<unknown>;
+  eval(source: string, numberOfKeys: number, ...args: readonly (string | number)[]): Promise<unknown>;
+  pipeline(): Pipeline;
+  /** Learns anew which node of a cluster serves what. */
+  refreshSlotsCache?(): unknown;
+  info(): Promise<string>;
+  ping(): Promise<unknown>;
+  publish(channel: string, message: string): Promise<unknown>;
+  subscribe(channel: string): Promise<unknown>;
+  on(event: string, listener: (...args: never[]) => void): unknown;
+  connect(): Promise<void>;
+  disconnect(reconnect?: boolean): void;
+}
+
+export function isClient(source: unknown): source is RedisClient {
+  const client = source as Partial<RedisClient> | null | undefined;
+  return typeof client?.duplicate === 'function' && typeof client.evalsha === 'function';
+}
+
+/** Throws `LockConfigurationError` for what no connection can be made from. */
+export function checkSource(source: unknown, store = 'RedisLockStore'): RedisSource {
+  if (isClient(source) || (typeof source === 'string' && /^rediss?:\/\//.test(source))) {
+    return source;
+  }
+  const prototype: unknown = typeof source === 'object' && source !== null ? Object.getPrototypeOf(source) : undefined;
+  if ((prototype === Object.prototype || prototype === null) && !('url' in (source as object))) {
+    return source as RedisConnectionOptions;
+  }
+  const given = describeSource(source);
+  throw new LockConfigurationError(
+    `${store} was given ${given}. Pass an ioredis client (Redis or Cluster), a URL such as 'redis://localhost:6379', or ioredis options.`,
+  );
+}
+
+function describeSource(source: unknown): string {
+  if (typeof source === 'string') {
+    return 'a text that is no redis:// or rediss:// URL';
+  }
+  if (typeof source !== 'object' || source === null) {
+    return String(source);
+  }
+  return 'url' in source ? 'options with a url, which ioredis does not know' : `an object of class ${source.constructor.name}`;
+}
+
+/** When a connection that ioredis gave up is made again, in milliseconds. */
+const AGAIN_MS = 500;
+/** How long the first replies of a connection may take before it counts as half open, in milliseconds. */
+const HANDSHAKE_MS = 1_000;
+const HANDSHAKE_GRACE_MS = 20;
+const NOT_READY = `it took the connection, but was not ready within ${HANDSHAKE_MS} ms: it hangs, or it is loading its data`;
+/** For how long a node of a cluster may leave a command without an answer: ioredis watches those connections itself. */
+const CLUSTER_SILENCE_MS = 2_000;
+
+/**
+ * ioredis itself sends a command of a cluster again. It is kept short: core goes on while the caller waits, and what the
+ * nodes answered last is known before the time for the command is up.
+ */
+const CLUSTER_RETRIES = { maxRedirections: 4, retryDelayOnFailover: 30, retryDelayOnClusterDown: 30, retryDelayOnTryAgain: 30 } as const;
+
+/** A connection of the store's own, not yet connected, that fails fast and comes back by itself. */
+export async function makeConnection(source: RedisSource, options: Readonly<Record<string, unknown>>): Promise<Connection> {
+  const connection = await makeClient(source, options);
+  let handshake: NodeJS.Timeout | undefined;
+  connection.on('connect', () => {
+    // In two steps: after a blocked event loop, replies are read between them.
+    handshake = setTimeout(() => {
+      handshake = setTimeout(() => reconnect(connection, new Error(NOT_READY)), HANDSHAKE_GRACE_MS).unref();
+    }, HANDSHAKE_MS).unref();
+  });
+  connection.on('ready', () => clearTimeout(handshake));
+  connection.on('close', () => clearTimeout(handshake));
+  return connection;
+}
+
+/** Connects, and again where ioredis gave up, until the connection is closed. */
+export function keepConnected(connection: Connection, isClosed: () => boolean): void {
+  const connect = (): void => {
+    if (!isClosed()) {
+      connection.connect().catch(() => undefined);
+    }
+  };
+  connection.on('connect', () => {
+    if (isClosed()) {
+      // Closed while it was on its way: ioredis has only now begun to listen to the sentinels, and would go on for ever.
+      connection.disconnect();
+    }
+  });
+  // ioredis gives up if the news of a failover comes while it asks a sentinel for the master, or if no sentinel answers and the
+  // user's own options say so.
+  connection.on('end', () => setTimeout(connect, AGAIN_MS).unref());
+  connect();
+}
+
+/** Makes a connection anew. Its socket is destroyed: a half-open one would wait for ever for the other side to end too. */
+export function reconnect(connection: Connection, reason?: Error): void {
+  connection.stream?.destroy(reason);
+}
+
+/** The server at the other end; empty for a cluster, which has one for each node, and while there is none. */
+export function addressOf({ stream }: Connection): string {
+  return stream ? `${stream.remoteAddress}:${stream.remotePort}` : '';
+}
+
+async function makeClient(source: RedisSource, options: Readonly<Record<string, unknown>>): Promise<Connection> {
+  const own = {
+    lazyConnect: true,
+    retryStrategy: backOff,
+    // ioredis would do so once for each reply of a socket, and listen to its end as often.
+    reconnectOnError: null,
+    commandTimeout: undefined,
+    // ioredis keeps a timer of this length after it was told to disconnect, which would keep the process.
+    disconnectTimeout: 200,
+    // A sentinel that is stopped would keep us from asking the next one.
+    sentinelCommandTimeout: HANDSHAKE_MS,
+    ...options,
+  };
+  if (isClient(source)) {
+    const duplicate = source.duplicate.bind(source) as (...args: readonly unknown[]) => Connection;
+    return 'isCluster' in source && source.isCluster === true
+      ? duplicate([], {
+          lazyConnect: true,
+          // It needs one more right, of which nobody hears where it is missing. That a cluster is down its nodes answer by themselves.
+          enableReadyCheck: false,
+          clusterRetryStrategy: backOff,
+          ...CLUSTER_RETRIES,
+          redisOptions: { ...redisOptionsOf(source), ...options, socketTimeout: CLUSTER_SILENCE_MS },
+        })
+      : duplicate(own);
+  }
+  const Redis = await loadClient();
+  return typeof source === 'string' ? new Redis(source, own) : new Redis({ ...source, ...own });
+}
+
+function redisOptionsOf(cluster: RedisClient): object {
+  return (cluster as { options?: { redisOptions?: object } }).options?.redisOptions ?? {};
+}
+
+function backOff(attempts: number): number {
+  return Math.min(attempts * 50, 1_000);
+}
+
+type ClientConstructor = new (...args: readonly unknown[]) => Connection;
+
+/** ioredis is loaded only where the store has to make a client: applications without Redis need not install it. */
+async function loadClient(): Promise<ClientConstructor> {
+  try {
+    const { Redis } = (await import('ioredis')) as unknown as { Redis: ClientConstructor };
+    return Redis;
+  } catch (cause) {
+    throw new LockConfigurationError('RedisLockStore needs ioredis to connect to a URL. Install it: npm install ioredis.', '', { cause });
+  }
+}

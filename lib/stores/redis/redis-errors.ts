@@ -1,0 +1,114 @@
+import { LockConfigurationError, LockStoreError, type LockError } from '../../core/errors.js';
+import { fenceTooHigh } from '../kit/most-fence.js';
+import type { Script } from './script.js';
+
+/** Error replies that stay the same however often the command is repeated. */
+const HOPELESS =
+  /\b(WRONGPASS|NOAUTH|NOPERM|WRONGTYPE|NOPROTO)\b|ACL failure in script|can't run this command|unknown command|invalid password|without any password/;
+
+/** What is said of a command that was not sent, because there is no connection and nothing is queued. */
+export const NO_CONNECTION = 'there is no connection';
+
+/** The same, and what ioredis says of it. */
+const NOT_SENT = new RegExp(`enableOfflineQueue|^${NO_CONNECTION}$`);
+
+/** What an ioredis cluster says where it knows who serves a slot, or nobody at all, and cannot get there. */
+const UNREACHABLE = new RegExp(`Connection is closed|MOVED|${NOT_SENT.source}`);
+
+/** What ioredis says of its own options, in words of what happened. */
+const PLAIN_WORDS: readonly (readonly [RegExp, string])[] = [
+  [/max retries per request/, 'the connection was lost'],
+  [NOT_SENT, NO_CONNECTION],
+  [/Connection is closed/, 'the connection was closed'],
+];
+
+/**
+ * The error of a failed command. An error reply is a known failure; a timeout or a closed connection leaves it unknown
+ * whether the command was carried out. `connectionError` is what the connection itself said last.
+ */
+export function toLockError(error: unknown, key: string, connectionError: Error | undefined, script?: Script): LockError {
+  const failure = error instanceof Error ? error : new Error(String(error));
+  const isReply = failure.name === 'ReplyError';
+  const cause = withoutCommand(isReply ? failure : ofNode(connectionError ?? failure));
+  const subject = key === '' ? '' : `Lock "${key}": `;
+  const said = plainWords(cause.message);
+  const counter = /\bFENCE (\d+)/.exec(cause.message)?.[1];
+  if (isReply && counter) {
+    return fenceTooHigh(key, counter, 'delete the keys <prefix>:fence:*');
+  }
+  if (HOPELESS.test(cause.message)) {
+    const command = commandOf(cause.message, script);
+    return new LockConfigurationError(`${subject}Redis refused ${command}: ${said}. ${cureOf(cause.message)}`, key, { cause });
+  }
+  if (isReply) {
+    return new LockStoreError(`${subject}Redis failed: ${said}. The call may be repeated once that is over.`, key, {
+      cause,
+      unknown: false,
+    });
+  }
+  return new LockStoreError(`${subject}Redis did not answer: ${said}. Make sure that it runs and can be reached from here.`, key, {
+    cause,
+    unknown: !NOT_SENT.test(failure.message),
+  });
+}
+
+/** Whether the reason for a failure is with the connection to a node of a cluster, and not in what a node answered. */
+export function isUnreachable(error: unknown): boolean {
+  return error instanceof Error && error.name !== 'ReplyError' && UNREACHABLE.test(error.message);
+}
+
+/** Whether a master answered that it is a replica now. Of a script that found nothing to write, only WAIT tells. */
+export function isDemoted(error: unknown): error is Error {
+  return error instanceof Error && /\bREADONLY\b|WAIT cannot be used with replica/.test(error.message);
+}
+
+/** The error of a connection that was set up only in part: another database or user would be used than the one asked for. */
+export function setupError(refusal: Error): LockConfigurationError {
+  const cause = withoutCommand(refusal);
+  return new LockConfigurationError(
+    `Redis refused to set the connection up: ${plainWords(cause.message)}. Correct the database, user name and password given to the store, or grant +select.`,
+    '',
+    { cause },
+  );
+}
+
+/** Where no node of a cluster could be used, ioredis says why only in the error of the last one. */
+function ofNode(error: Error): Error {
+  return 'lastNodeError' in error && error.lastNodeError instanceof Error ? error.lastNodeError : error;
+}
+
+/** ioredis adds the command to its errors, and with it owners and passwords, which must not reach a log. */
+function withoutCommand(error: Error): Error {
+  if (!('command' in error)) {
+    return error;
+  }
+  const clean = new Error(error.message);
+  clean.name = error.name;
+  return clean;
+}
+
+/** What ioredis says of a failure, in words of what happened. */
+export function plainWords(message: string): string {
+  const [, words = message] = PLAIN_WORDS.find(([pattern]) => pattern.test(message)) ?? [];
+  return words.replace(/\.$/, '');
+}
+
+/** The command that an error inside a script is about: servers before 7.2 name only the line. */
+function commandOf(message: string, script: Script | undefined): string {
+  const line = /@user_script: ?(\d+)/.exec(message)?.[1];
+  const command = /redis\.p?call\('(\w+)'/.exec(script?.source.split('\n')[Number(line) - 1] ?? '')?.[1];
+  return command ? `${command} in the script '${script?.name}'` : 'a command';
+}
+
+function cureOf(message: string): string {
+  if (/^(WRONGPASS|NOAUTH)|password/.test(message)) {
+    return 'Correct the user name and password of the client or URL given to the store.';
+  }
+  if (/\bWRONGTYPE\b/.test(message)) {
+    return 'Something else wrote a key under the prefix of the locks. Choose another prefix.';
+  }
+  if (/one of the keys|access.* key/.test(message)) {
+    return 'Grant the keys ~<prefix>:*, with the prefix of LockModule after the keyPrefix of the client.';
+  }
+  return 'Grant the rights that the README lists under "The smallest ACL".';
+}

@@ -1,0 +1,43 @@
+import { percentEscape } from '../../core/lock-key.js';
+import { slotTag } from './slot-tags.js';
+
+// eslint-disable-next-line no-control-regex -- control characters are what it looks for
+const UNSAFE = /[%{}\u0000-\u001f\u007f]/g;
+
+/** The names of a store's keys and channels. Kind comes before user text, and the key is framed: a lock's keys share one slot. */
+export class RedisKeys {
+  readonly prefix: string;
+  readonly #cluster: boolean;
+
+  constructor(prefix: string, cluster: boolean) {
+    this.prefix = prefix;
+    this.#cluster = cluster;
+  }
+
+  /** The key as it stands in the names: framed, so that they share a slot; its own braces, `%` and control characters percent-escaped. */
+  tag(key: string): string {
+    return `{${key.replace(UNSAFE, percentEscape)}}`;
+  }
+
+  lock(tag: string): string {
+    return `${this.prefix}:lock:${tag}`;
+  }
+
+  queue(tag: string): string {
+    return `${this.prefix}:queue:${tag}`;
+  }
+
+  done(tag: string, hold: string): string {
+    return `${this.prefix}:done:${hold}:${tag}`;
+  }
+
+  /** One counter per server; on a cluster one per slot, since a script's keys must share one. */
+  fence(tag: string): string {
+    return `${this.prefix}:fence:{${this.#cluster ? slotTag(tag.slice(1, -1)) : '0'}}`;
+  }
+
+  /** The channel of one process, or of none: what a process id is appended to. */
+  wake(process: string): string {
+    return `${this.prefix}:wake:${process}`;
+  }
+}

@@ -1,0 +1,29 @@
+import { LockConfigurationError } from '../../core/errors.js';
+import { shown } from '../../core/shown.js';
+
+/** Options of the Redis store. */
+export interface RedisLockStoreOptions {
+  /**
+   * How many replicas must have a lock before it counts, and must have each renewal. A failover to one of them then loses no
+   * lock. While fewer confirm, nothing is granted and leases run out. Costs a second command for each grant, and two
+   * connections. Default: 0.
+   */
+  minReplicas?: number | undefined;
+}
+
+/** Throws `LockConfigurationError` for what is no number of replicas. */
+export function checkMinReplicas(options: RedisLockStoreOptions): number {
+  const given: unknown = options;
+  if (typeof given !== 'object' || given === null) {
+    throw new LockConfigurationError(
+      `RedisLockStore: the options are ${shown(given)}. Pass an object such as { minReplicas: 1 }, or nothing.`,
+    );
+  }
+  const { minReplicas = 0 } = given as { minReplicas?: unknown };
+  if (typeof minReplicas !== 'number' || !Number.isSafeInteger(minReplicas) || minReplicas < 0) {
+    throw new LockConfigurationError(
+      `RedisLockStore: minReplicas is ${shown(minReplicas)}. Use a whole number from 0: how many replicas must confirm a lock before it counts.`,
+    );
+  }
+  return minReplicas;
+}

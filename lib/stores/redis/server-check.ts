@@ -1,0 +1,43 @@
+import { randomUUID } from 'node:crypto';
+import { LockConfigurationError } from '../../core/errors.js';
+import type { HoldRecord, LockStore, Turns } from '../../core/lock-store.js';
+
+/** The oldest version whose scripts may read the clock and write. */
+const OLDEST = 6;
+
+/** What is worth a warning in the reply to INFO; throws `LockConfigurationError` for a server that is too old. */
+export function serverWarnings(info: string): string[] {
+  const version = valueOf(info, 'redis_version');
+  if (version !== undefined && Number.parseInt(version, 10) < OLDEST) {
+    throw new LockConfigurationError(`The server of the locks is Redis ${version}. Use Redis ${OLDEST}.0 or later.`);
+  }
+  const policy = valueOf(info, 'maxmemory_policy');
+  return policy === undefined || policy === 'noeviction'
+    ? []
+    : [`Redis evicts keys (maxmemory-policy is ${policy}), and locks with them. Set it to noeviction on the server of the locks.`];
+}
+
+/** Runs each script, so that a right that is missing shows at start-up and not in the middle of a section. */
+export async function tryRights(store: LockStore & Turns, process: string): Promise<void> {
+  const key = `start-up check of ${process}`;
+  const newHold = (): HoldRecord => ({ key, owner: randomUUID(), id: randomUUID(), fence: 0, ttlMs: 4_000, by: 'start-up check' });
+  const hold = newHold();
+  const { fence = 0 } = await store.acquire(hold);
+  const joined = { ...hold, fence, id: randomUUID() };
+  await store.join(joined);
+  await store.renew([joined]);
+  await store.inspect(key);
+  await store.acquire(newHold(), { name: 'first' });
+  await store.release(joined);
+  const { reply } = await store.pass(hold, newHold(), { name: 'second' }, false);
+  await reply;
+  await store.leave(key, 'first');
+  await store.leave(key, 'second');
+  const last = await store.acquire(newHold());
+  await store.forceRelease(key, last.fence ?? 0);
+}
+
+/** A field of the reply to INFO. */
+export function valueOf(info: string, field: string): string | undefined {
+  return new RegExp(`^${field}:(.*?)\\r?$`, 'm').exec(info)?.[1];
+}
