@@ -32,7 +32,20 @@ export {
   type NotAcquiredReason,
 } from './core/errors.js';
 export { LOCK_CHANNEL, type LockEvent } from './core/lock-event.js';
-export type { AcquireReply, Busy, ForcedListener, HoldRecord, LockStore, OpenOptions, StoredLock } from './core/lock-store.js';
+export type {
+  AcquireReply,
+  Busy,
+  ForcedListener,
+  HoldRecord,
+  LockStore,
+  OpenOptions,
+  Operator,
+  Place,
+  StoredLock,
+  Tickets,
+  TurnListener,
+  Turns,
+} from './core/lock-store.js';
 export { MemoryLockStore, type MemoryLockStoreOptions } from './stores/memory/memory-lock-store.js';
 export { RedisLockStore } from './stores/redis/redis-lock-store.js';
 export type { RedisLockStoreOptions } from './stores/redis/redis-lock-store.options.js';

@@ -3,7 +3,7 @@ import type { Clock } from './clock.js';
 import { LockLostError, LockStoreError } from './errors.js';
 import type { Hold } from './hold.js';
 import { commandLimit, leaseDeadline, momentOf, wallDeadline, type Moment } from './lease.js';
-import type { AcquireReply, Busy, LockStore, Place, Turns } from './lock-store.js';
+import type { AcquireReply, Busy, LockStore, Place, Tickets, Turns } from './lock-store.js';
 
 /** How one attempt ended. A `late` grant came after its own deadline and is none; `failed` says whether it may have been carried out. */
 export type AttemptResult =
@@ -29,11 +29,11 @@ export function passOn(
   hold: Hold,
   next: Hold,
   place: Place,
-  mayPass: boolean,
+  mayOvertake: boolean,
   clock: Clock,
 ): { released: Promise<boolean>; attempt: Promise<AttemptResult> } {
   const sent = momentOf(clock);
-  const passed = turns.pass(hold, next, place, mayPass);
+  const passed = turns.exchange(hold, next, place, mayOvertake);
   const reply = passed.then((answer) => answer.reply);
   return { released: passed.then((answer) => answer.released), attempt: judge(reply, sent, store, next, clock) };
 }
@@ -65,7 +65,7 @@ function isOver(sent: Moment, ttlMs: number, clock: Clock): boolean {
 }
 
 async function join(store: LockStore, hold: Hold): Promise<AcquireReply> {
-  if (!(await store.join(hold))) {
+  if (!(await (store.tickets as Tickets).join(hold))) {
     throw ticketEnded(hold.key);
   }
   return hold;

@@ -39,7 +39,7 @@ export class Holds implements HoldKeeper {
       (hold, error) => reporter.renewalFailed(hold, asLockError(error, hold.key)),
       (hold) => reporter.renewed(hold),
     );
-    store.onForced((key, fence) => this.#force(key, fence));
+    store.operator?.onForced((key, fence) => this.#force(key, fence));
   }
 
   /** A hold was granted to a call, on an attempt that was sent at `sent`. */

@@ -36,11 +36,6 @@ export function wallDeadline(sent: Moment, deadline: number): number {
 /** The longest time for one command, in milliseconds. */
 export const LONGEST_COMMAND_MS = 1_000;
 
-/** How long a store may take to answer a command for a hold. */
-export function limitOf({ limitMs, ttlMs }: { readonly limitMs?: number | undefined; readonly ttlMs: number }): number {
-  return limitMs ?? commandLimit(ttlMs);
-}
-
 /** How long a store may take to answer for a lease of so many milliseconds: another command has to fit in before its end. */
 export function commandLimit(leaseMs: number): number {
   return Math.min(leaseMs / 4, LONGEST_COMMAND_MS);

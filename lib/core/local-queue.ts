@@ -66,12 +66,12 @@ export class LocalQueue implements TurnListener {
     if (!turns || !line || !next) {
       return undefined;
     }
-    const mayPass = line.burst < BURST;
+    const mayOvertake = line.burst < BURST;
     line.burst++;
     line.place = this.#newPlace();
     line.busy = undefined;
     line.told = false;
-    const { released, attempt } = passOn(turns, this.#store, hold, next.hold, line.place, mayPass, this.#clock);
+    const { released, attempt } = passOn(turns, this.#store, hold, next.hold, line.place, mayOvertake, this.#clock);
     line.admit(next.waiter, attempt);
     return released;
   }

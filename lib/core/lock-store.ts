@@ -1,138 +1,176 @@
 import type { LockHolder } from './errors.js';
 
-/** What a store is told of a hold: one process's entry into a lock by an owner. */
+/**
+ * One process's entry into a lock by an owner, as core describes it to a store. Records are frozen: a store may keep one for as
+ * long as it likes.
+ */
 export interface HoldRecord {
+  /** What is locked, as the user wrote it: 1 to 1,024 characters of any kind. */
   readonly key: string;
-  /** Unguessable; one for each outermost acquisition. A capability: never logged. */
+  /**
+   * Who holds the lock: one name for each outermost acquisition, 22 letters, digits, `-` and `_`. It is the digest of a secret that
+   * only the owner and its tickets have, so it may be stored, sent and traced.
+   */
   readonly owner: string;
-  /** Unguessable; one for each entry. */
+  /** A name for this entry, used once: a UUID. Commands are recognized by it when they arrive twice or late. */
   readonly id: string;
-  /** The fencing token of the grant; 0 until it is granted. */
+  /** The fencing token of the grant; 0 in an acquire, which asks for one. */
   readonly fence: number;
   /** The lease asked for, in milliseconds. */
   readonly ttlMs: number;
-  /** How long the store may take to answer, in milliseconds; it rejects with a `LockStoreError` after that. Default: as `limitOf`. */
-  readonly limitMs?: number;
-  /** Whether its code has ended: a renewal may then shorten the lease to `ttlMs`, unless other holds are in the lock. Default: `false`. */
-  readonly lingering?: boolean;
-  /** Host, process id and, where it is known, `Class.method`. */
+  /** How long the store may take to answer, in milliseconds. Core stops waiting shortly after that. */
+  readonly limitMs: number;
+  /** Whether the code inside has ended: a renewal then sets the lease to exactly `ttlMs`, unless other holds are in the lock. */
+  readonly lingering: boolean;
+  /** Host, process id and, where it is known, `Class.method` of the caller. */
   readonly by: string;
 }
 
-/** Another owner holds the lock. */
+/** The answer to an acquire while another owner holds the lock, or while the lock is reserved for another process. */
 export interface Busy {
   readonly fence?: undefined;
   /** What is left of the lease, in milliseconds. */
   readonly remainingMs: number;
+  /** Who holds the lock; an empty `by` means that nobody is known to. */
   readonly holder: LockHolder;
-  /** In how many ms to ask again at the latest, where the store tells a process of its turn; else core polls. */
+  /** In how many milliseconds to ask again at the latest, where the store notifies a process of its turn. Without it core polls. */
   readonly recheckMs?: number | undefined;
 }
 
-/** A process's place in the queue of a key, from the first attempt that may queue to the grant: one object, with a name used once. */
+/** The answer to one acquire: the fence of the grant, or who holds the lock. */
+export type AcquireReply = { readonly fence: number } | Busy;
+
+/**
+ * A process's position in the queue of a key, from the first acquire that may queue to the grant: one object. Its name has up to 20
+ * letters and digits, and is used once.
+ */
 export interface Place {
   readonly name: string;
 }
 
-/** The answer to one attempt: the grant's fence, or who holds the lock. */
-export type AcquireReply = { readonly fence: number } | Busy;
-
-/** What a store knows of a lock that somebody holds. */
+/** What a store knows of a lock that is held. */
 export interface StoredLock {
   readonly fence: number;
   /** Holds in the lock; more than one where a ticket let others in. */
   readonly holds: number;
   /** What is left of the lease, in milliseconds. */
-  readonly ttlMs: number;
+  readonly remainingMs: number;
   /** When the lock was acquired, by the store's clock. */
   readonly since: Date;
-  /** Host, process id and, where it is known, `Class.method` of whoever acquired the lock. */
+  /** Host, process id and, where it is known, `Class.method` of the caller that acquired the lock. */
   readonly by: string;
   /** The processes that wait for their turn, in order, each as host and process id; empty for a store that keeps no order. */
   readonly waiters: readonly string[];
 }
 
-/** Is told that a lock was taken away by force. */
-export type ForcedListener = (key: string, fence: number) => void;
-
-/** Is told when to look for a turn. Both are hints: a message may be lost, late, or for a place that was given up. */
+/** Is notified of turns. Both calls are hints: a message may be lost, late, or meant for a place that was given up. */
 export interface TurnListener {
   /** The lock is reserved, for a short while, for the place of that name. */
   turn(key: string, name: string): void;
-  /** Messages may have been lost: every place is worth a look. */
+  /** Messages may have been lost: core asks again for every place. */
   recheck(): void;
 }
 
 /**
- * What a store offers that keeps the order of those who wait. A lock that is released while others queue is reserved for
- * the first of them, which is told; nobody else gets it meanwhile.
+ * The capability to keep the order of waiters. A lock that is released while processes queue is reserved for the first of them, which
+ * is notified, for a second; no other process gets it meanwhile.
  */
 export interface Turns {
   /**
-   * Releases `hold` and acquires for `next`, a caller of the same process, in one command: before the queue where `mayPass`,
-   * or where nobody queues; else `next` queues at `place`. The reply may come later than the release, and fail by itself.
+   * Releases `hold` and acquires for `next`, a caller of the same process, in one command. Where `mayOvertake`, `next` gets the lock
+   * before the processes that queue; otherwise it queues at `place`, unless nobody does. The release is carried out also where the
+   * command arrives late. `reply` may come later than `released`, and fail by itself.
    */
-  pass(
+  exchange(
     hold: HoldRecord,
     next: HoldRecord,
     place: Place,
-    mayPass: boolean,
+    mayOvertake: boolean,
   ): Promise<{ released: boolean; reply: AcquireReply | Promise<AcquireReply> }>;
-  /** Gives up a place, or the turn it came to, and no later one. */
+  /** Gives up a place, or the turn it came to, and no later place. */
   leave(key: string, name: string): Promise<void>;
+  /** Registers a listener. It stays until `close`. */
   onTurn(listener: TurnListener): void;
 }
 
-/** What a store is told when it is opened. */
+/** The capability to let further holds into a running lock, in whichever process. */
+export interface Tickets {
+  /**
+   * Adds a hold to the lock of `hold.owner` at `hold.fence`; false where that lock has ended. Never creates a lock, and never shortens a
+   * lease. Rejects with a `LockConfigurationError` where 1,000 other holds are in the lock.
+   */
+  join(hold: HoldRecord): Promise<boolean>;
+}
+
+/** Is notified that the lock on a key was released by force while it was held at a fence. */
+export type ForcedListener = (key: string, fence: number) => void;
+
+/** The capability to show a lock to an operator, and to release it by force. */
+export interface Operator {
+  /** What is stored of a lock; null where nobody holds it. */
+  inspect(key: string): Promise<StoredLock | null>;
+  /**
+   * Frees the lock, whoever holds it, if it is held at that fence, and notifies the processes of its holders; false where it is not held at
+   * that fence. Core sends it once: a repetition after a lost reply finds no lock at that fence, and answers false.
+   */
+  forceRelease(key: string, fence: number): Promise<boolean>;
+  /** Registers a listener, which stays until `close`. A message may be lost: the next renewal finds the loss as well. */
+  onForced(listener: ForcedListener): void;
+}
+
+/** What a store is given when it is opened. */
 export interface OpenOptions {
   /** What the names of everything it stores start with. */
   readonly prefix: string;
+  /** Writes a warning for operators. */
   readonly warn: (message: string) => void;
 }
 
 /**
- * Where locks live. A store makes single attempts; waiting, queueing in the process, renewing, re-entry and deadlines
- * exist once, in core.
+ * Where locks live. A store makes single attempts: waiting, queueing within the process, renewing, re-entry and deadlines
+ * exist once, in core. `docs/writing-a-store.md` leads through it, and `nestjs-distributed-lock/store-contract` tests it.
  *
- * Every operation may be sent twice and must answer the second time as it did the first. Busy is a value. A rejection
- * is a `LockStoreError` (the store failed or did not answer: core tries again while the caller waits) or a
- * `LockConfigurationError` (no retry mends it). Core passes a hold's own object, whose `fence` and `ttlMs` change later:
- * read it before the first `await`.
+ * The rules of every operation:
+ *
+ * - *Answers.* Busy is a value. A rejection is a `LockStoreError` (the store failed or did not answer; `unknown` says whether the
+ *   command may have been carried out) or a `LockConfigurationError` (no retry mends it).
+ * - *Time.* An operation settles within `limitMs`, or a second where there is no hold. Core stops waiting 100 ms later, and takes
+ *   the outcome for unknown.
+ * - *Twice.* Acquire, join, renew and release may arrive twice and answer the second time as the first time.
+ * - *Late.* A hold that was released does not come in again: for ten seconds after its release, an acquire or a join of the same `id`
+ *   is refused as busy or ended.
+ * - *Fences* are safe integers. For each key they rise with every grant, over expiry, release and a restart of the store.
+ * - *Leases* end by the store's clock. No operation shortens one, but a renewal that lingers.
+ * - *Contexts.* Timers and loops of the store do not keep the `AsyncLocalStorage` context of the call that started them.
  */
 export interface LockStore {
-  /** What messages call the store, such as `'redis'`. */
-  readonly name: string;
   /** Whether leases end by time. Where they do not, core neither renews them nor watches their end. */
   readonly expires: boolean;
-  /** The longest lease that it grants, in milliseconds, where there is one. Core refuses calls that would ask for more. */
+  /** The longest lease that it grants, in milliseconds; undefined where there is none. Core refuses calls that would ask for more. */
   readonly longestLeaseMs?: number | undefined;
+  /** The order of waiters, for a store that keeps one. Without it core polls. */
+  readonly turns?: Turns | undefined;
+  /** Entry by ticket, for a store that has it. Without it calls with a ticket are refused. */
+  readonly tickets?: Tickets | undefined;
+  /** Inspection and forced release, for a store that has them. Without them `inspect` and `forceRelease` are refused. */
+  readonly operator?: Operator | undefined;
   /**
-   * For a store that lives in a server: takes the prefix of its names, connects, and checks what no retry can mend.
-   * Called once, before anything else. A server that is away is worth a warning, not a rejection.
+   * Takes the prefix of its names, connects, and checks what no retry can mend. Called once, before any operation, and again after
+   * `close` where the store is used again. A server that is away is worth a warning, not a rejection.
    */
   open?(options: OpenOptions): Promise<void>;
-  /** The order of those who wait, for a store that keeps one. */
-  readonly turns?: Turns | undefined;
-  /** Grants the lock to `hold.owner` if it is free, or again if this very hold is in. Where it is busy, queues at `place`, if given. */
+  /**
+   * Grants the lock to `hold.owner` if it is free and reserved for no other place, or again if this very hold is in the lock: the same
+   * fence, and a lease of at least `ttlMs` from now. Otherwise answers busy, and queues at `place`, if given.
+   */
   acquire(hold: HoldRecord, place?: Place): Promise<AcquireReply>;
   /**
-   * Adds a hold to the running lock of `hold.owner` at `hold.fence`; false where that lock has ended. Never creates one.
-   * Rejects with a `LockConfigurationError` where 1,000 other holds are in, so that a ticket cannot fill a store.
-   */
-  join(hold: HoldRecord): Promise<boolean>;
-  /**
-   * Sets each lease to at least `ttlMs` from now, or to just that for one that lingers; false for each whose lock is gone, undefined
-   * where it is unknown. Never creates a lock.
+   * Sets each lease to at least `ttlMs` from now, and to exactly that for a hold that lingers alone. The answers are in the order of the
+   * holds: false where the lock is not held by that owner at that fence with that hold, undefined where it is unknown. Never creates a lock.
    */
   renew(holds: readonly HoldRecord[]): Promise<(boolean | undefined)[]>;
-  /** Takes the hold out, and frees the lock with the last one; false where the hold was no longer in. */
+  /** Takes the hold out of its lock, and frees the lock with the last one; false where the hold was not in. Never frees another owner's lock. */
   release(hold: HoldRecord): Promise<boolean>;
-  /** What is stored for the key, or null where nobody holds it. */
-  inspect(key: string): Promise<StoredLock | null>;
-  /** Frees the lock of whoever holds it at that fence and tells the holders; false where it is not held at that fence. */
-  forceRelease(key: string, fence: number): Promise<boolean>;
-  /** Registers who is told of locks taken away by force. A message may be lost: the next renewal finds out as well. */
-  onForced(listener: ForcedListener): void;
-  /** Ends the store's own connections and timers; never a client that it was given. */
+  /** Ends the store's own connections and timers, and forgets its listeners; never closes a client that it was given. */
   close(): Promise<void>;
 }

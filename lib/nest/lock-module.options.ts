@@ -33,7 +33,7 @@ export interface LockOptionsFactory {
   createLockOptions(): LockModuleOptions | Promise<LockModuleOptions>;
 }
 
-const OPERATIONS = ['acquire', 'join', 'renew', 'release', 'inspect', 'forceRelease', 'onForced', 'close'] as const;
+const OPERATIONS = ['acquire', 'renew', 'release', 'close'] as const;
 
 /** Every option, so that a mistyped one is found; the compiler misses one that is not here. */
 const OPTIONS: Readonly<Record<keyof LockModuleOptions, true>> = {

@@ -3,7 +3,7 @@ import { parseDuration, type Duration } from '../core/duration.js';
 import { LockConfigurationError, LockNotAcquiredError } from '../core/errors.js';
 import type { Lock } from '../core/lock.js';
 import { checkKey, checkKeys } from '../core/lock-key.js';
-import type { OpenOptions, StoredLock } from '../core/lock-store.js';
+import type { OpenOptions, Operator, StoredLock } from '../core/lock-store.js';
 import { Locks, type LocksSettings } from '../core/locks.js';
 import { giveLockService } from './locked-instance.js';
 import { closeStore, openStore } from './open-stores.js';
@@ -130,7 +130,7 @@ export class LockService {
 
   /** Who holds the key, since when, and at which fence; null where nobody does. Throws `LockStoreError`. */
   async inspect(key: string): Promise<LockInspection | null> {
-    const stored = await this.#locks.store.inspect(checkKey(key, 'LockService.inspect'));
+    const stored = await this.#operator('inspect').inspect(checkKey(key, 'LockService.inspect'));
     return stored && { ...stored, waitingHere: this.#locks.waitingFor(key) };
   }
 
@@ -146,7 +146,17 @@ export class LockService {
         key,
       );
     }
-    return this.#locks.store.forceRelease(checkKey(key, 'LockService.forceRelease'), fence);
+    return this.#operator('forceRelease').forceRelease(checkKey(key, 'LockService.forceRelease'), fence);
+  }
+
+  #operator(method: string): Operator {
+    const { operator } = this.#locks.store;
+    if (!operator) {
+      throw new LockConfigurationError(
+        `LockService.${method}() is not offered by the store '${this.#name}'. Use a store with the capability \`operator\`.`,
+      );
+    }
+    return operator;
   }
 
   /** Makes the decorators of an object work that Nest did not make: in a factory, or in a unit test. Returns the object. */

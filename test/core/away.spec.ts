@@ -30,9 +30,9 @@ class UnsteadyStore extends MemoryLockStore {
     return super.release(hold);
   }
 
-  override async pass(...passed: Parameters<MemoryLockStore['pass']>): ReturnType<MemoryLockStore['pass']> {
+  override async exchange(...passed: Parameters<MemoryLockStore['exchange']>): ReturnType<MemoryLockStore['exchange']> {
     await this.#answer(passed[0].key);
-    return super.pass(...passed);
+    return super.exchange(...passed);
   }
 
   async #answer(key: string): Promise<void> {

@@ -322,10 +322,10 @@ test('a process that ends within minHold leaves the lock taken for just that lon
   await locks.withLock('k', { ttl: 60_000, minHold: 500 }, () => undefined);
   await jest.advanceTimersByTimeAsync(100);
   // As after a crash: nobody is there to release it.
-  expect((await store.inspect('k'))?.ttlMs).toBeLessThanOrEqual(410);
+  expect((await store.inspect('k'))?.remainingMs).toBeLessThanOrEqual(410);
   store.close = async () => undefined;
   await locks.shutdown();
-  expect((await store.inspect('k'))?.ttlMs).toBeLessThanOrEqual(410);
+  expect((await store.inspect('k'))?.remainingMs).toBeLessThanOrEqual(410);
   await jest.advanceTimersByTimeAsync(410);
   expect(await store.inspect('k')).toBeNull();
 });
@@ -341,7 +341,7 @@ test('a minHold is told to the store also where a renewal was on its way when th
   });
   answer?.();
   await jest.advanceTimersByTimeAsync(50);
-  expect((await store.inspect('k'))?.ttlMs).toBeLessThanOrEqual(2_200);
+  expect((await store.inspect('k'))?.remainingMs).toBeLessThanOrEqual(2_200);
 });
 
 test('a minHold whose lease ran out keeps no timer busy', async () => {
@@ -367,7 +367,7 @@ test('a minHold does not shorten the lease of those who are in by a ticket', asy
     guest = await other.acquire('k', { ttl: 60_000, ticket });
   });
   await jest.advanceTimersByTimeAsync(100);
-  expect((await store.inspect('k'))?.ttlMs).toBeGreaterThan(50_000);
+  expect((await store.inspect('k'))?.remainingMs).toBeGreaterThan(50_000);
   await guest?.release();
 });
 

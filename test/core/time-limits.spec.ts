@@ -1,6 +1,5 @@
 import { jest } from '@jest/globals';
 import { LockStoreError } from '../../lib/core/errors';
-import { limitOf } from '../../lib/core/lease';
 import type { HoldRecord } from '../../lib/core/lock-store';
 import { MemoryLockStore } from '../../lib/stores/memory/memory-lock-store';
 import { makeLocks } from '../support/make-locks';
@@ -10,10 +9,10 @@ const REPLY_MS = 800;
 /** Answers late, and rejects where that is later than it was asked for. */
 class SlowStore extends MemoryLockStore {
   override async acquire(hold: HoldRecord): ReturnType<MemoryLockStore['acquire']> {
-    return this.#within(limitOf(hold), hold, () => super.acquire(hold));
+    return this.#within(hold.limitMs, hold, () => super.acquire(hold));
   }
   override async release(hold: HoldRecord): Promise<boolean> {
-    return this.#within(limitOf(hold), hold, () => super.release(hold));
+    return this.#within(hold.limitMs, hold, () => super.release(hold));
   }
   async #within<T>(limitMs: number, { key }: HoldRecord, run: () => Promise<T>): Promise<T> {
     await new Promise((done) => setTimeout(done, Math.min(limitMs, REPLY_MS)));

@@ -55,12 +55,12 @@ export class Contender {
   }
 
   /** One command releases the hold before, and acquires. */
-  pass(before: HoldRecord, passes: number, mayPass: boolean): void {
+  pass(before: HoldRecord, passes: number, mayOvertake: boolean): void {
     const { hold, line } = this;
     const { simulation, id, releasing } = line.process;
     const place = line.placeToQueueAt();
     releasing.add(before.id);
-    this.#send(() => simulation.server.pass(before, hold, id, place, mayPass), mayPass ? passes : 0, before);
+    this.#send(() => simulation.server.pass(before, hold, id, place, mayOvertake), mayOvertake ? passes : 0, before);
   }
 
   #send(execute: () => TableReply, passes: number, before?: HoldRecord): void {

@@ -90,7 +90,7 @@ export class History {
   }
 
   observed(stored: StoredLock | null): void {
-    this.#idleness.observed(this.simulation, stored?.ttlMs);
+    this.#idleness.observed(this.simulation, stored?.remainingMs);
   }
 
   /** A process trusts its lease until then; at most one owner may. */

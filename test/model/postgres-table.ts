@@ -49,10 +49,10 @@ export class PostgresTable implements OtherSide {
     next: HoldRecord,
     process: string,
     place: QueuedPlace,
-    mayPass: boolean,
+    mayOvertake: boolean,
     latest = 0,
   ): Promise<{ released: boolean; reply: TableReply }> {
-    const [released, reply] = (await this.#call('pass', [...argsOf(next, process, place), hold.id, mayPass, latest])) as unknown[];
+    const [released, reply] = (await this.#call('pass', [...argsOf(next, process, place), hold.id, mayOvertake, latest])) as unknown[];
     return { released: released === 1, reply: readReply(reply) };
   }
 

@@ -49,7 +49,7 @@ export class Process {
 
   newHold(ttlMs: number): HoldRecord {
     const id = this.newName();
-    return { key: KEY, owner: id, id, fence: 0, ttlMs, by: this.id };
+    return { key: KEY, owner: id, id, fence: 0, ttlMs, limitMs: Math.min(ttlMs / 4, 1_000), lingering: false, by: this.id };
   }
 
   newName(): string {

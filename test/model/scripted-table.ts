@@ -42,10 +42,10 @@ export class ScriptedTable implements OtherSide {
     next: HoldRecord,
     process: string,
     place: QueuedPlace,
-    mayPass: boolean,
+    mayOvertake: boolean,
     latest: number,
   ): Promise<{ released: boolean; reply: TableReply }> {
-    const args = [...argsOf(next, process, place), latest, hold.id, DONE_MS, mayPass ? 1 : 0];
+    const args = [...argsOf(next, process, place), latest, hold.id, DONE_MS, mayOvertake ? 1 : 0];
     const [released, reply] = (await this.#run(PASS, [...keysOf(next), KEYS.done(hold.key, hold.id)], args)) as unknown[];
     return { released: released === 1, reply: readReply(reply) };
   }

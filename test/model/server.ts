@@ -54,10 +54,10 @@ export class Server implements Clock, Messages {
     this.look();
   }
 
-  pass(hold: HoldRecord, next: HoldRecord, process: string, place: QueuedPlace, mayPass: boolean): TableReply {
-    const { released, reply } = this.#table.pass(hold, next, process, place, mayPass);
+  pass(hold: HoldRecord, next: HoldRecord, process: string, place: QueuedPlace, mayOvertake: boolean): TableReply {
+    const { released, reply } = this.#table.pass(hold, next, process, place, mayOvertake);
     this.simulation.history.released(hold);
-    this.simulation.history.attempted(next, process, place, reply, mayPass && released);
+    this.simulation.history.attempted(next, process, place, reply, mayOvertake && released);
     return this.#looking(reply);
   }
 

@@ -110,7 +110,10 @@ export class Simulation {
     const places = history.faults.length === 0 ? 0 : history.faults.length + this.processes.length + 1;
     for (let probes = 0; probes <= places; probes++) {
       timeline.runUntil(timeline.now + REST_MS);
-      if (server.acquire({ key: KEY, owner: '?', id: '?', fence: 0, ttlMs: 100, by: '?' }, '?').fence !== undefined) {
+      if (
+        server.acquire({ key: KEY, owner: '?', id: '?', fence: 0, ttlMs: 100, limitMs: 25, lingering: false, by: '?' }, '?').fence !==
+        undefined
+      ) {
         return;
       }
     }

@@ -24,7 +24,7 @@ export interface OtherSide {
     next: HoldRecord,
     process: string,
     place: QueuedPlace,
-    mayPass: boolean,
+    mayOvertake: boolean,
     latest: number,
   ): Promise<{ released: boolean; reply: TableReply }>;
   join(hold: HoldRecord, process: string, latest: number): Promise<JoinReply>;
@@ -55,7 +55,7 @@ export interface Step {
   readonly grant: number;
   readonly place: QueuedPlace;
   readonly queues: boolean;
-  readonly mayPass: boolean;
+  readonly mayOvertake: boolean;
   readonly ms: number;
   /** 0, or a moment that is long over: the command comes late. */
   readonly latest: number;
@@ -73,7 +73,7 @@ export function nextStep(random: Random, count: number, { holds, turn, queue }: 
       grant,
       place,
       queues: true,
-      mayPass: false,
+      mayOvertake: false,
       ms: 0,
       latest: 0,
       lingering: false,
@@ -92,7 +92,7 @@ export function nextStep(random: Random, count: number, { holds, turn, queue }: 
     grant: random.chance(0.8) ? grant : random.whole(0, grant),
     place: { name, process, polls: process === POLLING && random.chance(0.7) },
     queues: random.chance(0.7),
-    mayPass: random.chance(0.5),
+    mayOvertake: random.chance(0.5),
     ms: GRAIN_MS * random.pick([1, 2, 2, 4, 8, 16, 24, 150, -1, -3]),
     latest: random.chance(0.1) ? 1 : 0,
     lingering: random.chance(0.3),
@@ -107,7 +107,7 @@ export async function take(step: Step, side: LockTable | OtherSide, fence: numbe
     case 'acquire':
       return bare(await side.acquire(hold, place.process, step.queues ? place : undefined, latest));
     case 'pass': {
-      const { released, reply } = await side.pass(hold, recordOf(step.next), place.process, place, step.mayPass, latest);
+      const { released, reply } = await side.pass(hold, recordOf(step.next), place.process, place, step.mayOvertake, latest);
       return { released, reply: bare(reply) };
     }
     case 'join':
@@ -130,7 +130,16 @@ function bare(reply: TableReply): TableReply {
 }
 
 function recordOf(id: string): HoldRecord {
-  return { key: KEY, owner: ownerOf(id), id, fence: 0, ttlMs: GRAIN_MS * (3 + (Number(/-(\d+)/.exec(id)?.[1]) % 5)), by: id };
+  return {
+    key: KEY,
+    owner: ownerOf(id),
+    id,
+    fence: 0,
+    ttlMs: GRAIN_MS * (3 + (Number(/-(\d+)/.exec(id)?.[1]) % 5)),
+    limitMs: 1_000,
+    lingering: false,
+    by: id,
+  };
 }
 
 function ownerOf(id: string): string {

@@ -423,7 +423,7 @@ describe('several modules and applications', () => {
       expect(await second.get(LockService).inspect('held')).toMatchObject({ fence: held.fence });
       await second.close();
       if (name === 'Redis') {
-        await expect(store.inspect('k')).rejects.toThrow('RedisLockStore was closed');
+        await expect(store.operator?.inspect('k')).rejects.toThrow('RedisLockStore was closed');
       }
       const third = await open(store);
       expect(await third.get(LockService).withLock('held', () => 'ran')).toBe('ran');

@@ -34,7 +34,7 @@ async function open(pool: Pool, options?: PostgresLockStoreOptions): Promise<Pos
 }
 
 function hold(key: string, changes: Partial<HoldRecord> = {}): HoldRecord {
-  return { key, owner: randomUUID(), id: randomUUID(), fence: 0, ttlMs: 5_000, by: 'tester', ...changes };
+  return { key, owner: randomUUID(), id: randomUUID(), fence: 0, ttlMs: 5_000, limitMs: 1_000, lingering: false, by: 'tester', ...changes };
 }
 
 /** Keeps the row of a key from everybody else, until it is told to let go. */
@@ -152,7 +152,7 @@ describe('a row that somebody else has locked', () => {
       await blockRow('k');
       const call = {
         acquire: () => store.acquire(hold('k', { ttlMs: 300 })),
-        pass: () => store.pass(granted, hold('k', { ttlMs: 300 }), { name: 'place' }, true),
+        pass: () => store.exchange(granted, hold('k', { ttlMs: 300 }), { name: 'place' }, true),
         join: () => store.join({ ...granted, id: randomUUID() }),
         release: () => store.release(granted),
         leave: () => store.leave('k', 'place'),
@@ -251,7 +251,7 @@ async function useAll(store: PostgresLockStore, key: string): Promise<void> {
   await store.renew([granted, guest]);
   await store.release(guest);
   const next = hold(key);
-  await store.pass(granted, next, place, true);
+  await store.exchange(granted, next, place, true);
   await store.inspect(key);
   await store.leave(key, place.name);
   await store.release(next);

@@ -29,7 +29,7 @@ async function open(right = '', wrong = ''): Promise<{ store: PostgresLockStore;
 }
 
 function hold(key: string): HoldRecord {
-  return { key, owner: randomUUID(), id: randomUUID(), fence: 0, ttlMs: 60_000, by: 'tester' };
+  return { key, owner: randomUUID(), id: randomUUID(), fence: 0, ttlMs: 60_000, limitMs: 1_000, lingering: false, by: 'tester' };
 }
 
 type Probe = (store: PostgresLockStore, schema: string) => Promise<unknown>;
@@ -128,7 +128,7 @@ const PROBES: Readonly<Record<string, { probe: Probe; expected: unknown; right: 
       await store.acquire(hold('k'));
       await server.query(`UPDATE ${schema}.lease SET ends = ends + interval '1 hour'`);
       await store.acquire(hold('k'));
-      return ((await store.inspect('k'))?.ttlMs ?? 0) <= 60_000;
+      return ((await store.inspect('k'))?.remainingMs ?? 0) <= 60_000;
     },
     expected: true,
     right: `l.ends := clock_timestamp() + left_ms * interval '1 millisecond';`,

@@ -42,7 +42,7 @@ test('a connection that ends in the moment when it is made fails one operation, 
     (await server.query(`SELECT FROM pg_stat_activity WHERE application_name = 'locks' AND state = 'idle'`)).length;
   const acquire = (): Promise<unknown> =>
     store
-      .acquire({ key: 'k', owner: randomUUID(), id: randomUUID(), fence: 0, ttlMs: 10_000, by: 'test' })
+      .acquire({ key: 'k', owner: randomUUID(), id: randomUUID(), fence: 0, ttlMs: 10_000, limitMs: 1_000, lingering: false, by: 'test' })
       .catch((error: unknown) => error);
   try {
     await store.ensureSchema();

@@ -279,7 +279,7 @@ describe('a server that is killed', () => {
     await sleep(2_500);
     expect(held.map((lock) => lock.isHeld())).toEqual([true, true, true]);
     // Renewed since.
-    expect((await others.inspect('a'))?.ttlMs).toBeGreaterThan(3_500);
+    expect((await others.inspect('a'))?.remainingMs).toBeGreaterThan(3_500);
     await Promise.all(held.map((lock) => lock.release()));
     expect(await next).toBeGreaterThan(held[2]?.fence as number);
     expect(kinds()).not.toContain('lost');

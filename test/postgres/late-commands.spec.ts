@@ -30,7 +30,17 @@ async function open(name: string): Promise<PostgresLockStore> {
 }
 
 function hold(key: string, changes: Partial<HoldRecord> = {}): HoldRecord {
-  return { key, owner: randomUUID(), id: randomUUID(), fence: 0, ttlMs: 60_000, by: 'tester', ...changes };
+  return {
+    key,
+    owner: randomUUID(),
+    id: randomUUID(),
+    fence: 0,
+    ttlMs: 60_000,
+    limitMs: 1_000,
+    lingering: false,
+    by: 'tester',
+    ...changes,
+  };
 }
 
 async function granted(store: PostgresLockStore, wanted: HoldRecord): Promise<HoldRecord> {
@@ -127,7 +137,7 @@ test('a process whose clock stood still is refused once, and has what it asks fo
   sleepFor(120_000);
   expect(await store.join({ ...other, id: randomUUID() })).toBe(true);
   sleepFor(180_000);
-  const { released, reply } = await store.pass(first, hold('k'), { name: 'place' }, true);
+  const { released, reply } = await store.exchange(first, hold('k'), { name: 'place' }, true);
   expect(released).toBe(true);
   expect((await reply).fence).toBeGreaterThan(first.fence);
 });

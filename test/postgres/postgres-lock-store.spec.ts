@@ -38,7 +38,7 @@ async function open(config?: PoolConfig | Pool, options?: PostgresLockStoreOptio
 }
 
 function hold(key: string, changes: Partial<HoldRecord> = {}): HoldRecord {
-  return { key, owner: randomUUID(), id: randomUUID(), fence: 0, ttlMs: 5_000, by: 'tester', ...changes };
+  return { key, owner: randomUUID(), id: randomUUID(), fence: 0, ttlMs: 5_000, limitMs: 1_000, lingering: false, by: 'tester', ...changes };
 }
 
 /** Keeps the row of a key from everybody else, until it is told to let go. */
@@ -129,7 +129,7 @@ describe('done marks that have run out', () => {
     const first = hold('k');
     await store.acquire(first);
     await makeOld(2_500);
-    await store.pass(first, hold('k'), { name: 'place' }, true);
+    await store.exchange(first, hold('k'), { name: 'place' }, true);
     await until('that none is old', noneIsOld, 2_000);
   });
 
@@ -332,7 +332,7 @@ describe('configuration', () => {
     expect(() => new PostgresLockStore(pool, null as never)).toThrow('the options are null');
     const bare = { connect() {}, query: async () => undefined, on() {}, removeListener() {}, options: {} };
     expect(() => new PostgresLockStore(bare)).toThrow('the pool has no Client');
-    expect(new PostgresLockStore(bare, { listen: false }).name).toBe('postgres');
+    expect(new PostgresLockStore(bare, { listen: false }).expires).toBe(true);
   });
 
   test('a pool with a wrong password or database fails the start, and one whose server is away is worth a warning', async () => {

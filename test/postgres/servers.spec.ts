@@ -252,7 +252,16 @@ describe('a server that refuses', () => {
     await server.query('ALTER TABLE distributed_lock.done ADD CONSTRAINT refused CHECK (false) NOT VALID');
     const errors: unknown[] = [];
     const store = stores[0] as PostgresLockStore;
-    const hold = { key: 'k', owner: row?.owner as string, id: row?.holds[0] as string, fence: lock.fence, ttlMs: 5_000, by: 'test' };
+    const hold = {
+      key: 'k',
+      owner: row?.owner as string,
+      id: row?.holds[0] as string,
+      fence: lock.fence,
+      ttlMs: 5_000,
+      limitMs: 1_000,
+      lingering: false,
+      by: 'test',
+    };
     await store.release(hold).catch((error: unknown) => errors.push(error));
     await server.query('ALTER TABLE distributed_lock.done DROP CONSTRAINT refused');
     expect(errors).toHaveLength(1);

@@ -62,7 +62,10 @@ async function queued(count: number): Promise<void> {
 async function queueAbsent(...names: string[]): Promise<void> {
   const store = stores[0] as PostgresLockStore;
   for (const name of names) {
-    await store.acquire({ key: 'k', owner: name, id: name, fence: 0, ttlMs: 5_000, by: 'absent' }, { name });
+    await store.acquire(
+      { key: 'k', owner: name, id: name, fence: 0, ttlMs: 5_000, limitMs: 1_000, lingering: false, by: 'absent' },
+      { name },
+    );
   }
 }
 

@@ -10,7 +10,16 @@ const HOUR_MS = 3_600_000;
 const LONGEST_MS = 1_000;
 
 async function obtain(store: QuorumLockStore): Promise<HoldRecord> {
-  const hold = { key: 'k', owner: randomUUID(), id: randomUUID(), fence: 0, ttlMs: LONGEST_MS, by: 'test' };
+  const hold = {
+    key: 'k',
+    owner: randomUUID(),
+    id: randomUUID(),
+    fence: 0,
+    ttlMs: LONGEST_MS,
+    limitMs: Math.min(LONGEST_MS / 4, 1_000),
+    lingering: false,
+    by: 'test',
+  };
   for (;;) {
     const reply = await store.acquire(hold).catch(() => undefined);
     if (reply?.fence !== undefined) {

@@ -107,7 +107,7 @@ const RULES: readonly Rule[] = [
       quorum.proxy(1).latencyMs = 30;
       quorum.proxy(2).latencyMs = 30;
       const joined = { ...hold, id: randomUUID() };
-      expect(await store.join(joined)).toBe(false);
+      expect(await store.tickets?.join(joined)).toBe(false);
       await until('that it left', async () => !(await fieldsAt(0)).includes(`hold:${joined.id}`), SOON_MS);
     },
   },

@@ -41,7 +41,16 @@ async function openStore(prefix = 'lock'): Promise<RedisLockStore> {
   return store;
 }
 
-const newHold = (key: string): HoldRecord => ({ key, owner: randomUUID(), id: randomUUID(), fence: 0, ttlMs: 60_000, by: 'tester' });
+const newHold = (key: string): HoldRecord => ({
+  key,
+  owner: randomUUID(),
+  id: randomUUID(),
+  fence: 0,
+  ttlMs: 60_000,
+  limitMs: 1_000,
+  lingering: false,
+  by: 'tester',
+});
 
 /** What Redis Cluster computes a key's slot from. */
 function slotTextOf(name: string): string {

@@ -43,7 +43,7 @@ async function start(ttl: number, ticket?: string): Promise<Holder> {
   return holder;
 }
 
-const remainingMs = async (): Promise<number> => (await locks.inspect('k'))?.ttlMs ?? 0;
+const remainingMs = async (): Promise<number> => (await locks.inspect('k'))?.remainingMs ?? 0;
 
 test('a joiner with a small ttl renews for itself: it stays in for several ttls, also after the holder has left', async () => {
   const first = await start(60_000);

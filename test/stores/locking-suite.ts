@@ -7,7 +7,7 @@ import { outsideLocks } from '../../lib/core/context';
 import { LockConfigurationError, LockLostError, LockNotAcquiredError, LockStoreError, type LockError } from '../../lib/core/errors';
 import type { Lock } from '../../lib/core/lock';
 import { LOCK_CHANNEL } from '../../lib/core/lock-event';
-import type { ForcedListener, HoldRecord, LockStore } from '../../lib/core/lock-store';
+import type { ForcedListener, HoldRecord, LockStore, Operator } from '../../lib/core/lock-store';
 import type { LockService } from '../../lib/nest/lock.service';
 import { makeLocks } from '../support/make-locks';
 import type { StorePlace } from '../support/stores';
@@ -850,7 +850,10 @@ export function lockingSuite(place: () => StorePlace): void {
   test('a message of a force release at another fence takes nothing away', async () => {
     const listeners: ForcedListener[] = [];
     const store = await place().connect();
-    const service = makeLocks({ ...bound(store), onForced: (listener) => listeners.push(listener) });
+    const service = makeLocks({
+      ...bound(store),
+      operator: { ...operatorOf(store), onForced: (listener) => listeners.push(listener) },
+    });
     const lock = await service.acquire(key);
     listeners.forEach((listener) => listener(key, lock.fence - 1));
     expect(lock.isHeld()).toBe(true);
@@ -878,16 +881,21 @@ export function lockingSuite(place: () => StorePlace): void {
 /** The operations of a store as an object of its own, to replace one of them. */
 function bound(store: LockStore): LockStore {
   return {
-    name: store.name,
     expires: store.expires,
     turns: store.turns,
+    tickets: store.tickets,
+    operator: store.operator,
     acquire: (hold, at) => store.acquire(hold, at),
-    join: (hold) => store.join(hold),
     renew: (holds) => store.renew(holds),
     release: (hold) => store.release(hold),
-    inspect: (key) => store.inspect(key),
-    forceRelease: (key, fence) => store.forceRelease(key, fence),
-    onForced: (listener) => store.onForced(listener),
     close: () => store.close(),
+  };
+}
+
+function operatorOf({ operator }: LockStore): Operator {
+  return {
+    inspect: async (key) => (await operator?.inspect(key)) ?? null,
+    forceRelease: async (key, fence) => (await operator?.forceRelease(key, fence)) ?? false,
+    onForced: (listener) => operator?.onForced(listener),
   };
 }

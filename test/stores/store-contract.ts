@@ -1,17 +1,17 @@
 import { randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { LockConfigurationError } from '../../lib/core/errors';
-import type { HoldRecord, LockStore } from '../../lib/core/lock-store';
-import type { StorePlace } from '../support/stores';
+import type { HoldRecord } from '../../lib/core/lock-store';
+import type { StorePlace, WholeStore } from '../support/stores';
 import { saying } from '../support/saying';
 
 function hold(key: string, changes: Partial<HoldRecord> = {}): HoldRecord {
-  return { key, owner: randomUUID(), id: randomUUID(), fence: 0, ttlMs: 5_000, by: 'tester', ...changes };
+  return { key, owner: randomUUID(), id: randomUUID(), fence: 0, ttlMs: 5_000, limitMs: 1_000, lingering: false, by: 'tester', ...changes };
 }
 
 /** What every store does on single attempts, each of which may be sent twice. */
 export function storeContract(place: () => StorePlace): void {
-  let store: LockStore;
+  let store: WholeStore;
   let key: string;
 
   beforeEach(async () => {
@@ -45,21 +45,21 @@ export function storeContract(place: () => StorePlace): void {
   test('an acquire sent twice answers the same fence and does not shorten the lease', async () => {
     const first = await acquired();
     expect((await store.acquire({ ...first, ttlMs: 100 })).fence).toBe(first.fence);
-    expect((await store.inspect(key))?.ttlMs).toBeGreaterThan(4_000);
-    expect((await store.inspect(key))?.holds).toBe(1);
+    expect((await store.operator.inspect(key))?.remainingMs).toBeGreaterThan(4_000);
+    expect((await store.operator.inspect(key))?.holds).toBe(1);
   });
 
   test('an acquire sent again later has a whole lease from then on', async () => {
     const first = await acquired({ ttlMs: 400 });
     await sleep(250);
     expect((await store.acquire(first)).fence).toBe(first.fence);
-    expect((await store.inspect(key))?.ttlMs).toBeGreaterThan(300);
+    expect((await store.operator.inspect(key))?.remainingMs).toBeGreaterThan(300);
   });
 
   test('a lease ends by itself, and the next grant has a higher fence', async () => {
     const first = await acquired({ ttlMs: 100 });
     await sleep(130);
-    expect(await store.inspect(key)).toBeNull();
+    expect(await store.operator.inspect(key)).toBeNull();
     expect((await acquired()).fence).toBeGreaterThan(first.fence);
   });
 
@@ -76,9 +76,9 @@ export function storeContract(place: () => StorePlace): void {
   test('a renewal extends the lease and never shortens it', async () => {
     const granted = await acquired({ ttlMs: 300 });
     expect(await store.renew([{ ...granted, ttlMs: 5_000 }])).toEqual([true]);
-    expect((await store.inspect(key))?.ttlMs).toBeGreaterThan(4_000);
+    expect((await store.operator.inspect(key))?.remainingMs).toBeGreaterThan(4_000);
     expect(await store.renew([{ ...granted, ttlMs: 200 }])).toEqual([true]);
-    expect((await store.inspect(key))?.ttlMs).toBeGreaterThan(4_000);
+    expect((await store.operator.inspect(key))?.remainingMs).toBeGreaterThan(4_000);
   });
 
   test('a renewal by another owner, fence or hold is refused and changes nothing', async () => {
@@ -89,19 +89,19 @@ export function storeContract(place: () => StorePlace): void {
       { ...granted, id: randomUUID() },
     ].map((stranger) => ({ ...stranger, ttlMs: 50_000 }));
     expect(await store.renew(strangers)).toEqual([false, false, false]);
-    expect((await store.inspect(key))?.ttlMs).toBeLessThanOrEqual(1_000);
+    expect((await store.operator.inspect(key))?.remainingMs).toBeLessThanOrEqual(1_000);
   });
 
   test('a renewal of a hold that lingers makes the lease end with it, unless others are in the lock', async () => {
     const held = await acquired({ ttlMs: 20_000 });
     const guest = { ...held, id: randomUUID() };
     const lingering = { ...held, ttlMs: 3_000, limitMs: 1_000, lingering: true };
-    await store.join(guest);
+    await store.tickets.join(guest);
     expect(await store.renew([lingering])).toEqual([true]);
-    expect((await store.inspect(key))?.ttlMs).toBeGreaterThan(3_000);
+    expect((await store.operator.inspect(key))?.remainingMs).toBeGreaterThan(3_000);
     await store.release(guest);
     expect(await store.renew([lingering])).toEqual([true]);
-    expect((await store.inspect(key))?.ttlMs).toBeLessThanOrEqual(3_000);
+    expect((await store.operator.inspect(key))?.remainingMs).toBeLessThanOrEqual(3_000);
     expect(await store.release(held)).toBe(true);
     expect(await store.renew([lingering])).toEqual([false]);
   });
@@ -110,7 +110,7 @@ export function storeContract(place: () => StorePlace): void {
     const granted = await acquired();
     await store.release(granted);
     expect(await store.renew([granted])).toEqual([false]);
-    expect(await store.inspect(key)).toBeNull();
+    expect(await store.operator.inspect(key)).toBeNull();
   });
 
   test('renewals of many locks are answered one by one', async () => {
@@ -124,7 +124,7 @@ export function storeContract(place: () => StorePlace): void {
     expect(await store.release(first)).toBe(true);
     const next = await acquired();
     expect(await store.release(first)).toBe(true);
-    expect((await store.inspect(key))?.fence).toBe(next.fence);
+    expect((await store.operator.inspect(key))?.fence).toBe(next.fence);
   });
 
   test('a release of a lock that is gone says so, however often it is sent', async () => {
@@ -133,72 +133,72 @@ export function storeContract(place: () => StorePlace): void {
     const next = await acquired();
     expect(await store.release(first)).toBe(false);
     expect(await store.release(first)).toBe(false);
-    expect((await store.inspect(key))?.fence).toBe(next.fence);
+    expect((await store.operator.inspect(key))?.fence).toBe(next.fence);
   });
 
   test('an acquire that arrives after its own release is refused', async () => {
     const late = hold(key);
     await store.release(late);
     expect((await store.acquire(late)).fence).toBeUndefined();
-    expect(await store.inspect(key)).toBeNull();
+    expect(await store.operator.inspect(key)).toBeNull();
   });
 
   test('a join adds a hold to the running lock, which is free when the last one has left', async () => {
     const first = await acquired();
     const second = { ...first, id: randomUUID() };
-    expect(await store.join(second)).toBe(true);
-    expect(await store.join(second)).toBe(true);
-    expect((await store.inspect(key))?.holds).toBe(2);
+    expect(await store.tickets.join(second)).toBe(true);
+    expect(await store.tickets.join(second)).toBe(true);
+    expect((await store.operator.inspect(key))?.holds).toBe(2);
     await store.release(first);
     expect((await store.acquire(hold(key))).fence).toBeUndefined();
     expect(await store.renew([second])).toEqual([true]);
     await store.release(second);
-    expect(await store.inspect(key)).toBeNull();
+    expect(await store.operator.inspect(key)).toBeNull();
   });
 
   test('a join never shortens the lease, and a longer one extends it', async () => {
     const first = await acquired({ ttlMs: 1_000 });
-    await store.join({ ...first, id: randomUUID(), ttlMs: 100 });
-    expect((await store.inspect(key))?.ttlMs).toBeGreaterThan(800);
-    await store.join({ ...first, id: randomUUID(), ttlMs: 9_000 });
-    expect((await store.inspect(key))?.ttlMs).toBeGreaterThan(8_000);
+    await store.tickets.join({ ...first, id: randomUUID(), ttlMs: 100 });
+    expect((await store.operator.inspect(key))?.remainingMs).toBeGreaterThan(800);
+    await store.tickets.join({ ...first, id: randomUUID(), ttlMs: 9_000 });
+    expect((await store.operator.inspect(key))?.remainingMs).toBeGreaterThan(8_000);
   });
 
   test('a join of a lock that has ended creates nothing, nor does one that arrives after its own release', async () => {
     const first = await acquired();
     const late = { ...first, id: randomUUID() };
     await store.release(late);
-    expect(await store.join(late)).toBe(false);
+    expect(await store.tickets.join(late)).toBe(false);
     await store.release(first);
-    expect(await store.join({ ...first, id: randomUUID() })).toBe(false);
-    expect(await store.inspect(key)).toBeNull();
+    expect(await store.tickets.join({ ...first, id: randomUUID() })).toBe(false);
+    expect(await store.operator.inspect(key)).toBeNull();
     const next = await acquired();
-    expect(await store.join({ ...first, id: randomUUID() })).toBe(false);
-    expect(await store.join({ ...next, id: randomUUID(), fence: first.fence })).toBe(false);
+    expect(await store.tickets.join({ ...first, id: randomUUID() })).toBe(false);
+    expect(await store.tickets.join({ ...next, id: randomUUID(), fence: first.fence })).toBe(false);
   });
 
   test('a lock takes 1000 holds and no more, until one of them has left', async () => {
     const first = await acquired({ ttlMs: 20_000 });
     const others = Array.from({ length: 999 }, () => ({ ...first, id: randomUUID() }));
     for (let at = 0; at < others.length; at += 100) {
-      const joined = await Promise.all(others.slice(at, at + 100).map((other) => store.join(other)));
+      const joined = await Promise.all(others.slice(at, at + 100).map((other) => store.tickets.join(other)));
       expect(new Set(joined)).toEqual(new Set([true]));
     }
     const late = { ...first, id: randomUUID() };
-    await expect(store.join(late)).rejects.toBeInstanceOf(LockConfigurationError);
-    await expect(store.join(late)).rejects.toThrow(saying(`Lock "${key}": 1000 holds are in it already`));
-    expect((await store.inspect(key))?.holds).toBe(1_000);
+    await expect(store.tickets.join(late)).rejects.toBeInstanceOf(LockConfigurationError);
+    await expect(store.tickets.join(late)).rejects.toThrow(saying(`Lock "${key}": 1000 holds are in it already`));
+    expect((await store.operator.inspect(key))?.holds).toBe(1_000);
     // A command that is sent twice answers as it did first; a stranger is told nothing of how many there are.
-    expect(await store.join(others[0] as HoldRecord)).toBe(true);
-    expect(await store.join({ ...late, owner: randomUUID() })).toBe(false);
+    expect(await store.tickets.join(others[0] as HoldRecord)).toBe(true);
+    expect(await store.tickets.join({ ...late, owner: randomUUID() })).toBe(false);
     await store.release(others[0] as HoldRecord);
-    expect(await store.join(late)).toBe(true);
+    expect(await store.tickets.join(late)).toBe(true);
   });
 
   test('inspect shows the fence, the holds, the lease, since when and by whom, and no owner', async () => {
     const before = Date.now();
     const granted = await acquired({ by: 'worker-3 Balance.credit' });
-    const seen = await store.inspect(key);
+    const seen = await store.operator.inspect(key);
     expect(seen).toMatchObject({ fence: granted.fence, holds: 1, by: 'worker-3 Balance.credit' });
     expect(Math.abs((seen?.since.getTime() ?? 0) - before)).toBeLessThan(2_000);
     expect(JSON.stringify(seen)).not.toContain(granted.owner);
@@ -207,12 +207,12 @@ export function storeContract(place: () => StorePlace): void {
 
   test('a forced release needs the right fence, frees the lock and tells the process that holds it', async () => {
     const told: unknown[][] = [];
-    store.onForced((...message) => told.push(message));
+    store.operator.onForced((...message) => told.push(message));
     const granted = await acquired();
-    expect(await store.forceRelease(key, granted.fence - 1)).toBe(false);
-    expect(await store.forceRelease(key, granted.fence)).toBe(true);
-    expect(await store.forceRelease(key, granted.fence)).toBe(false);
-    expect(await store.inspect(key)).toBeNull();
+    expect(await store.operator.forceRelease(key, granted.fence - 1)).toBe(false);
+    expect(await store.operator.forceRelease(key, granted.fence)).toBe(true);
+    expect(await store.operator.forceRelease(key, granted.fence)).toBe(false);
+    expect(await store.operator.inspect(key)).toBeNull();
     await sleep(50);
     expect(told.filter(([of]) => of === key)).toEqual([[key, granted.fence]]);
   });
@@ -232,15 +232,15 @@ export function storeContract(place: () => StorePlace): void {
     const first = await acquired({ ttlMs: 1_000 });
     await store.renew([{ ...first, ttlMs: 9_000 }]);
     await store.acquire(hold(key));
-    expect((await store.inspect(key))?.ttlMs).toBeGreaterThan(8_000);
-    await store.join({ ...first, id: randomUUID(), ttlMs: 1_000 });
+    expect((await store.operator.inspect(key))?.remainingMs).toBeGreaterThan(8_000);
+    await store.tickets.join({ ...first, id: randomUUID(), ttlMs: 1_000 });
     await store.acquire(hold(key));
-    expect((await store.inspect(key))?.ttlMs).toBeGreaterThan(8_000);
+    expect((await store.operator.inspect(key))?.remainingMs).toBeGreaterThan(8_000);
   });
 
   test('a join by another owner is refused and adds no hold', async () => {
     const granted = await acquired();
-    expect(await store.join({ ...granted, owner: randomUUID(), id: randomUUID() })).toBe(false);
-    expect((await store.inspect(key))?.holds).toBe(1);
+    expect(await store.tickets.join({ ...granted, owner: randomUUID(), id: randomUUID() })).toBe(false);
+    expect((await store.operator.inspect(key))?.holds).toBe(1);
   });
 }

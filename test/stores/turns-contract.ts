@@ -1,14 +1,14 @@
 import { randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { AcquireReply, HoldRecord, LockStore, Place, Turns } from '../../lib/core/lock-store';
-import type { StorePlace } from '../support/stores';
+import type { AcquireReply, HoldRecord, Place, Turns } from '../../lib/core/lock-store';
+import type { StorePlace, WholeStore } from '../support/stores';
 
 /** For how long a lock is reserved for whoever has its turn. */
 const CLAIM_MS = 1_000;
 
 /** What every store does that keeps the order of those who wait. Each operation may be sent twice. */
 export function turnsContract(place: () => StorePlace): void {
-  let store: LockStore & { turns: Turns };
+  let store: WholeStore & { turns: Turns };
   let key: string;
   let told: string[];
 
@@ -31,6 +31,8 @@ export function turnsContract(place: () => StorePlace): void {
     id: randomUUID(),
     fence: 0,
     ttlMs: 5_000,
+    limitMs: 1_000,
+    lingering: false,
     by: 'tester',
     ...changes,
   });
@@ -53,9 +55,9 @@ export function turnsContract(place: () => StorePlace): void {
     hold: HoldRecord,
     next: HoldRecord,
     at: Place,
-    mayPass: boolean,
+    mayOvertake: boolean,
   ): Promise<{ released: boolean; reply: AcquireReply }> {
-    const { released, reply } = await store.turns.pass(hold, next, at, mayPass);
+    const { released, reply } = await store.turns.exchange(hold, next, at, mayOvertake);
     return { released, reply: await reply };
   }
 
@@ -103,7 +105,7 @@ export function turnsContract(place: () => StorePlace): void {
     const second = await queue();
     await queue();
     expect(await isGranted(store.acquire(second.hold, second.at))).toBe(false);
-    expect((await store.inspect(key))?.waiters).toHaveLength(2);
+    expect((await store.operator.inspect(key))?.waiters).toHaveLength(2);
     await store.release(first);
     expect(await isGranted(store.acquire(second.hold, second.at))).toBe(true);
   });
@@ -138,26 +140,26 @@ export function turnsContract(place: () => StorePlace): void {
     const again = newPlace();
     await store.acquire(second.hold, again);
     await store.turns.leave(key, second.at.name);
-    expect((await store.inspect(key))?.waiters).toHaveLength(1);
+    expect((await store.operator.inspect(key))?.waiters).toHaveLength(1);
     await store.release(first);
     expect(await isGranted(store.acquire(second.hold, again))).toBe(true);
     await store.turns.leave(key, again.name);
-    expect(await store.inspect(key)).toMatchObject({ holds: 1 });
+    expect(await store.operator.inspect(key)).toMatchObject({ holds: 1 });
   });
 
   test('passing releases and grants in one, with an owner, a hold and a fence of its own', async () => {
     const first = await holder();
-    const before = await store.inspect(key);
+    const before = await store.operator.inspect(key);
     const next = newHold({ by: 'next' });
     const at = newPlace();
     const answer = await pass(first, next, at, true);
     expect(answer.released).toBe(true);
     expect(answer.reply.fence).toBeGreaterThan(before?.fence ?? Infinity);
-    expect(await store.inspect(key)).toMatchObject({ holds: 1, by: 'next', fence: answer.reply.fence });
+    expect(await store.operator.inspect(key)).toMatchObject({ holds: 1, by: 'next', fence: answer.reply.fence });
     expect(await pass(first, next, at, true)).toMatchObject({ released: true, reply: { fence: answer.reply.fence } });
     expect(await store.renew([{ ...next, fence: answer.reply.fence ?? 0 }])).toEqual([true]);
     expect(await store.release(first)).toBe(true);
-    expect(await store.inspect(key)).toMatchObject({ by: 'next' });
+    expect(await store.operator.inspect(key)).toMatchObject({ by: 'next' });
   });
 
   test('passing to a hold that has ended hands over instead, and takes nothing', async () => {
@@ -169,7 +171,7 @@ export function turnsContract(place: () => StorePlace): void {
     await sleep(30);
     expect(told).toEqual([second.at.name]);
     expect(await isGranted(store.acquire(second.hold, second.at))).toBe(true);
-    expect((await store.inspect(key))?.waiters).toEqual([]);
+    expect((await store.operator.inspect(key))?.waiters).toEqual([]);
   });
 
   test('passing goes before the queue only where it may', async () => {
@@ -184,7 +186,7 @@ export function turnsContract(place: () => StorePlace): void {
     expect(told).toEqual([second.at.name]);
     expect(await isGranted(pass(next, last, at, false).then(({ reply }) => reply))).toBe(false);
     expect(await isGranted(store.acquire(second.hold, second.at))).toBe(true);
-    expect((await store.inspect(key))?.waiters).toHaveLength(1);
+    expect((await store.operator.inspect(key))?.waiters).toHaveLength(1);
     await store.release(second.hold);
     expect(await isGranted(store.acquire(last, at))).toBe(true);
   });
@@ -206,13 +208,13 @@ export function turnsContract(place: () => StorePlace): void {
 
   test('passing beside a further hold of the same lock queues', async () => {
     const first = await holder();
-    const fence = (await store.inspect(key))?.fence ?? 0;
+    const fence = (await store.operator.inspect(key))?.fence ?? 0;
     const guest = { ...first, fence, id: randomUUID() };
-    expect(await store.join(guest)).toBe(true);
+    expect(await store.tickets.join(guest)).toBe(true);
     const next = newHold();
     const at = newPlace();
     expect(await pass(first, next, at, true)).toMatchObject({ released: true, reply: { holder: { by: 'tester' } } });
-    expect(await store.inspect(key)).toMatchObject({ holds: 1, fence });
+    expect(await store.operator.inspect(key)).toMatchObject({ holds: 1, fence });
     await store.release(guest);
     await sleep(30);
     expect(told).toEqual([at.name]);
@@ -222,9 +224,9 @@ export function turnsContract(place: () => StorePlace): void {
   test('a join enters past the queue, a forced release hands over', async () => {
     const first = await holder();
     const second = await queue();
-    const fence = (await store.inspect(key))?.fence ?? 0;
-    expect(await store.join({ ...first, fence, id: randomUUID() })).toBe(true);
-    expect(await store.forceRelease(key, fence)).toBe(true);
+    const fence = (await store.operator.inspect(key))?.fence ?? 0;
+    expect(await store.tickets.join({ ...first, fence, id: randomUUID() })).toBe(true);
+    expect(await store.operator.forceRelease(key, fence)).toBe(true);
     expect(await isGranted(store.acquire(newHold()))).toBe(false);
     expect(await isGranted(store.acquire(second.hold, second.at))).toBe(true);
   });
@@ -244,13 +246,13 @@ export function turnsContract(place: () => StorePlace): void {
     const late = newHold();
     await store.release(late);
     expect(await isGranted(store.acquire(late, newPlace()))).toBe(false);
-    expect((await store.inspect(key))?.waiters).toEqual([]);
+    expect((await store.operator.inspect(key))?.waiters).toEqual([]);
     await store.release(first);
   });
 
   test('inspect shows who waits, each by host and process id', async () => {
     await holder();
     await queue();
-    expect((await store.inspect(key))?.waiters).toEqual([expect.stringMatching(new RegExp(`^\\S+ \\(pid ${process.pid}\\)$`))]);
+    expect((await store.operator.inspect(key))?.waiters).toEqual([expect.stringMatching(new RegExp(`^\\S+ \\(pid ${process.pid}\\)$`))]);
   });
 }

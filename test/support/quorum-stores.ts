@@ -49,7 +49,16 @@ export class QuorumStores {
 }
 
 export function newHold(key: string, ttlMs = 5_000): HoldRecord {
-  return { key, owner: randomUUID(), id: randomUUID(), fence: 0, ttlMs, by: 'tester' };
+  return {
+    key,
+    owner: randomUUID(),
+    id: randomUUID(),
+    fence: 0,
+    ttlMs,
+    limitMs: Math.min(ttlMs / 4, 1_000),
+    lingering: false,
+    by: 'tester',
+  };
 }
 
 /** A hold with its fence, once it is granted. */

@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { LockStore } from '../../lib/core/lock-store';
+import type { LockStore, Operator, Tickets } from '../../lib/core/lock-store';
 import { MemoryLockStore } from '../../lib/stores/memory/memory-lock-store';
 import { PostgresLockStore, type PostgresPool } from '../../lib/stores/postgres/index';
 import { QuorumLockStore } from '../../lib/stores/quorum/quorum-lock-store';
@@ -21,10 +21,13 @@ export interface StoreServers {
   restart(ms: number): Promise<void>;
 }
 
+/** A store with all the capabilities but turns, which some do without. */
+export type WholeStore = LockStore & { readonly tickets: Tickets; readonly operator: Operator };
+
 /** A kind of store with a place for its locks, from which several stores of one kind can be made. */
 export interface StorePlace {
   /** A store on the same locks as the others: another process, as far as the store knows. */
-  connect(): Promise<LockStore>;
+  connect(): Promise<WholeStore>;
   /** On how many keys callers may wait at the same time, where that is fewer than 5,000: each looks for its turn every 300 ms. */
   readonly manyKeys?: number;
   /** Undefined for a store that lives in this process. */
@@ -217,7 +220,7 @@ export function redisServers(servers: readonly RedisServer[]): StoreServers {
 }
 
 /** The same store as one that keeps no order. */
-function withoutTurns(store: LockStore): LockStore {
+function withoutTurns(store: WholeStore): WholeStore {
   return new Proxy(store, {
     get(target, name) {
       const value: unknown = name === 'turns' ? undefined : Reflect.get(target, name);

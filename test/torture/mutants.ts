@@ -48,7 +48,7 @@ export const MUTANTS: Readonly<Record<string, Mutant>> = {
   end`,
       },
       { file: STORE, from: `[id, doneMs, this.#keys.wake(''), key]`, to: `[hold.owner, doneMs, this.#keys.wake(''), key]` },
-      { file: STORE, from: `id, DONE_MS, mayPass`, to: `hold.owner, DONE_MS, mayPass` },
+      { file: STORE, from: `id, DONE_MS, mayOvertake`, to: `hold.owner, DONE_MS, mayOvertake` },
     ],
   },
   'incr-fences': {

@@ -203,7 +203,7 @@ export class Nemesis {
     const until = now() + HELD_MS;
     let fence: number | undefined;
     while (fence === undefined && now() < until) {
-      fence = (await this.#store.inspect(key))?.fence;
+      fence = (await this.#store.operator?.inspect(key))?.fence;
       await sleep(fence === undefined ? 5 : 0);
     }
     return fence;
@@ -215,7 +215,7 @@ export class Nemesis {
       // Also where the answer is lost.
       taken.fence = fence;
     }
-    const isForced = fence !== undefined && (await this.#store.forceRelease(key, fence));
+    const isForced = fence !== undefined && (await this.#store.operator?.forceRelease(key, fence));
     // Some servers of a quorum may have freed it though most had not got it.
     if (fence === undefined || (!isForced && this.#topology.spare === 0)) {
       taken.outcome = 'nothing';

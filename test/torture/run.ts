@@ -116,7 +116,7 @@ async function end(fleet: Fleet, topology: Topology, store: LockStore): Promise<
 /** Takes a key and gives it back; what was wrong, if it could not be had in time. */
 async function refusalOf(key: string, store: LockStore, healedAt: number): Promise<string[]> {
   const until = healedAt + LEASE_MS + CLAIM_MS + DRAIN_MS;
-  const hold = { key, owner: randomUUID(), id: randomUUID(), fence: 0, ttlMs: LEASE_MS, by: 'probe' };
+  const hold = { key, owner: randomUUID(), id: randomUUID(), fence: 0, ttlMs: LEASE_MS, limitMs: 1_000, lingering: false, by: 'probe' };
   const place = { name: 'probe' };
   for (;;) {
     const reply = await store.acquire(hold, place).catch((error: LockError) => error);

@@ -92,18 +92,18 @@ export class LockTable {
     return answer;
   }
 
-  /** Releases, and acquires for the next caller of the same process: before those in the queue, where it `mayPass`. */
+  /** Releases, and acquires for the next caller of the same process: before those in the queue, where it `mayOvertake`. */
   pass(
     hold: HoldRecord,
     next: HoldRecord,
     process: string,
     place: QueuedPlace,
-    mayPass: boolean,
+    mayOvertake: boolean,
     latest = 0,
   ): { released: boolean; reply: TableReply } {
     const { answer, last } = this.#release(hold);
     // A command that comes late must not pass the lock to a hold that has ended, or that nobody waits for any more.
-    const mayGrant = last && mayPass && this.#done.get(next.id) === undefined;
+    const mayGrant = last && mayOvertake && this.#done.get(next.id) === undefined;
     if (mayGrant && !this.#isLate(latest)) {
       return { released: answer, reply: this.#acquire(this.#open(next.key), next, process, place, true, latest) };
     }
@@ -132,7 +132,7 @@ export class LockTable {
     }
     const { fence, holds, by, since, endsAt } = state.grant;
     const waiters = [...state.queue.values()].map((place) => place.process);
-    return { fence, holds: holds.size, ttlMs: endsAt - this.#clock.monotonic(), since: new Date(since), by, waiters };
+    return { fence, holds: holds.size, remainingMs: endsAt - this.#clock.monotonic(), since: new Date(since), by, waiters };
   }
 
   forceRelease(key: string, fence: number): boolean {

@@ -1,6 +1,17 @@
 import { hostname } from 'node:os';
 import { systemClock } from '../../core/clock.js';
-import type { AcquireReply, ForcedListener, HoldRecord, LockStore, Place, StoredLock, TurnListener, Turns } from '../../core/lock-store.js';
+import type {
+  AcquireReply,
+  ForcedListener,
+  HoldRecord,
+  LockStore,
+  Operator,
+  Place,
+  StoredLock,
+  Tickets,
+  TurnListener,
+  Turns,
+} from '../../core/lock-store.js';
 import { tooManyHolds } from '../kit/most-holds.js';
 import type { QueuedPlace } from '../kit/key-state.js';
 import { LockTable, type TableReply } from '../kit/lock-table.js';
@@ -18,10 +29,11 @@ const RECHECK_MS = 2_000;
  * Locks in the memory of this process, with the semantics and the order of the Redis store: for applications of one
  * process, and for tests. Two stores know nothing of each other.
  */
-export class MemoryLockStore implements LockStore, Turns {
-  readonly name = 'memory';
+export class MemoryLockStore implements LockStore, Turns, Tickets, Operator {
   readonly expires: boolean;
   readonly turns: Turns = this;
+  readonly tickets: Tickets = this;
+  readonly operator: Operator = this;
   readonly #process = `${hostname()} (pid ${process.pid})`;
   readonly #table: LockTable;
   readonly #forced: ForcedListener[] = [];
@@ -47,8 +59,13 @@ export class MemoryLockStore implements LockStore, Turns {
     return withRecheck(this.#table.acquire(hold, this.#process, place && this.#queued(place)));
   }
 
-  async pass(hold: HoldRecord, next: HoldRecord, place: Place, mayPass: boolean): Promise<{ released: boolean; reply: AcquireReply }> {
-    const { released, reply } = this.#table.pass(hold, next, this.#process, this.#queued(place), mayPass);
+  async exchange(
+    hold: HoldRecord,
+    next: HoldRecord,
+    place: Place,
+    mayOvertake: boolean,
+  ): Promise<{ released: boolean; reply: AcquireReply }> {
+    const { released, reply } = this.#table.pass(hold, next, this.#process, this.#queued(place), mayOvertake);
     return { released, reply: withRecheck(reply) };
   }
 

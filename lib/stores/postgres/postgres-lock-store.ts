@@ -5,13 +5,14 @@ import type {
   ForcedListener,
   HoldRecord,
   LockStore,
+  Operator,
   OpenOptions,
   Place,
   StoredLock,
+  Tickets,
   TurnListener,
   Turns,
 } from '../../core/lock-store.js';
-import { limitOf } from '../../core/lease.js';
 import { tooManyHolds } from '../kit/most-holds.js';
 import { checkPrefix } from '../kit/prefix.js';
 import { processName } from '../kit/process-name.js';
@@ -37,10 +38,11 @@ const LEAST_AGE_MS = 60_000;
  * The pools are of `pg`, and are never closed. Each operation is one statement outside of any transaction. The tables are made by
  * `ensureSchema()`, or by hand with what `schemaSql()` returns. Throws `LockConfigurationError` for what is no pool.
  */
-export class PostgresLockStore implements LockStore, Turns {
-  readonly name = 'postgres';
+export class PostgresLockStore implements LockStore, Turns, Tickets, Operator {
   readonly expires = true;
   readonly turns: Turns = this;
+  readonly tickets: Tickets = this;
+  readonly operator: Operator = this;
   /** Which store instance this is; shows where it runs. */
   readonly #process = processName();
   readonly #databases: readonly Database[];
@@ -86,20 +88,20 @@ export class PostgresLockStore implements LockStore, Turns {
 
   async acquire(hold: HoldRecord, place?: Place): Promise<AcquireReply> {
     const database = this.#of(hold.key);
-    const reply = await database.callInTime('acquire', this.#attemptOf(hold, place, database), hold.key, limitOf(hold));
+    const reply = await database.callInTime('acquire', this.#attemptOf(hold, place, database), hold.key, hold.limitMs);
     return this.#read(reply, place, database, hold.key);
   }
 
-  async pass(
+  async exchange(
     hold: HoldRecord,
     next: HoldRecord,
     place: Place,
-    mayPass: boolean,
+    mayOvertake: boolean,
   ): Promise<{ released: boolean; reply: AcquireReply | Promise<AcquireReply> }> {
     const database = this.#of(hold.key);
-    const args = [...this.#attemptOf(next, place, database), hold.id, mayPass];
+    const args = [...this.#attemptOf(next, place, database), hold.id, mayOvertake];
     const record = { ...next };
-    const [answer, nextAnswer] = (await database.callOnceInTime('pass', args, hold.key, limitOf(hold))) as readonly unknown[];
+    const [answer, nextAnswer] = (await database.callOnceInTime('pass', args, hold.key, hold.limitMs)) as readonly unknown[];
     database.tidyLater();
     const reply = nextAnswer === LATE ? this.acquire(record, place) : this.#read(nextAnswer, place, database, hold.key);
     return { released: answer === 1, reply };
@@ -112,7 +114,7 @@ export class PostgresLockStore implements LockStore, Turns {
   async join(hold: HoldRecord): Promise<boolean> {
     const { key, owner, fence, id, ttlMs } = hold;
     const args = [this.#keys.row(key), owner, fence, id, this.#process, Math.ceil(ttlMs)];
-    const reply = await this.#of(key).callInTime('join', args, key, limitOf(hold));
+    const reply = await this.#of(key).callInTime('join', args, key, hold.limitMs);
     if (reply === LATE) {
       throw tooLate(key);
     }
@@ -147,7 +149,7 @@ export class PostgresLockStore implements LockStore, Turns {
   async release(hold: HoldRecord): Promise<boolean> {
     const { key, id } = hold;
     const database = this.#of(key);
-    const released = await database.call('release', [this.#keys.row(key), id], key, limitOf(hold));
+    const released = await database.call('release', [this.#keys.row(key), id], key, hold.limitMs);
     database.tidyLater();
     return released === 1;
   }
@@ -201,7 +203,7 @@ export class PostgresLockStore implements LockStore, Turns {
   async #renewIn(database: Database, holds: readonly HoldRecord[]): Promise<(boolean | undefined)[]> {
     const rows = holds.map(({ key }) => this.#keys.row(key));
     const ttls = holds.map(({ ttlMs }) => Math.ceil(ttlMs));
-    const limitMs = Math.min(...holds.map(limitOf));
+    const limitMs = Math.min(...holds.map(({ limitMs }) => limitMs));
     const args = [
       rows,
       holds.map(({ owner }) => owner),

@@ -18,11 +18,11 @@ export function readStored(reply: unknown): StoredLock | null {
   if (reply === null) {
     return null;
   }
-  const [fence, holds, ttlMs, since, by, places] = reply as readonly unknown[];
+  const [fence, holds, remainingMs, since, by, places] = reply as readonly unknown[];
   return {
     fence: Number(fence),
     holds: Number(holds),
-    ttlMs: Number(ttlMs),
+    remainingMs: Number(remainingMs),
     since: new Date(Number(since)),
     by: String(by),
     waiters: (places as readonly string[]).map(processOf),

@@ -19,7 +19,7 @@ const UNDONE_MS = 1;
 export async function joinAll(
   quorum: Quorum,
   names: RedisKeys,
-  { key, owner, id, fence, ttlMs, limitMs }: Omit<HoldRecord, 'by'> & { readonly limitMs: number },
+  { key, owner, id, fence, ttlMs, limitMs }: Omit<HoldRecord, 'by' | 'lingering'>,
   process: string,
   leave: (server: QuorumServer, doneMs: number) => void,
 ): Promise<boolean> {

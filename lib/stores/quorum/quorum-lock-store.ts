@@ -1,7 +1,15 @@
 import { randomUUID } from 'node:crypto';
 import { LockConfigurationError } from '../../core/errors.js';
-import type { AcquireReply, ForcedListener, HoldRecord, LockStore, OpenOptions, StoredLock } from '../../core/lock-store.js';
-import { limitOf } from '../../core/lease.js';
+import type {
+  AcquireReply,
+  ForcedListener,
+  HoldRecord,
+  LockStore,
+  Operator,
+  OpenOptions,
+  StoredLock,
+  Tickets,
+} from '../../core/lock-store.js';
 import { checkPrefix } from '../kit/prefix.js';
 import { processName } from '../kit/process-name.js';
 import type { RedisSource } from '../redis/redis-client.js';
@@ -33,8 +41,9 @@ const DONE_MS = 10_000;
  * Given clients, it makes two connections of its own from each and never closes or changes those clients. The servers must not
  * be replicas of each other, and each must be told not to evict.
  */
-export class QuorumLockStore implements LockStore {
-  readonly name = 'quorum';
+export class QuorumLockStore implements LockStore, Tickets, Operator {
+  readonly tickets: Tickets = this;
+  readonly operator: Operator = this;
   readonly expires = true;
   readonly longestLeaseMs: number;
   readonly #sources: readonly RedisSource[];
@@ -80,8 +89,7 @@ export class QuorumLockStore implements LockStore {
   }
 
   async acquire(hold: HoldRecord): Promise<AcquireReply> {
-    const { key, owner, id, ttlMs, by } = hold;
-    const limitMs = limitOf(hold);
+    const { key, owner, id, ttlMs, by, limitMs } = hold;
     const sentAt = performance.now();
     const quorum = await this.#open();
     const tag = this.#names.tag(key);
@@ -108,8 +116,7 @@ export class QuorumLockStore implements LockStore {
   }
 
   async join(hold: HoldRecord): Promise<boolean> {
-    const { key, owner, id, fence, ttlMs } = hold;
-    const limitMs = limitOf(hold);
+    const { key, owner, id, fence, ttlMs, limitMs } = hold;
     const quorum = await this.#open();
     return joinAll(quorum, this.#names, { key, owner, id, fence, ttlMs, limitMs }, this.#process, (server, doneMs) =>
       this.#withdrawals.add(() => this.#drop(server, key, id, id, doneMs, limitMs), ttlMs),
@@ -118,8 +125,8 @@ export class QuorumLockStore implements LockStore {
 
   async renew(holds: readonly HoldRecord[]): Promise<(boolean | undefined)[]> {
     const renewals = holds.map((hold) => {
-      const { key, owner, id, fence, ttlMs, lingering } = hold;
-      return { key, owner, id, fence, ttlMs, limitMs: limitOf(hold), lingering, grant: this.#grants.get(id) };
+      const { key, owner, id, fence, ttlMs, limitMs, lingering } = hold;
+      return { key, owner, id, fence, ttlMs, limitMs, lingering, grant: this.#grants.get(id) };
     });
     const endsAt = performance.now();
     const quorum = await this.#open();
@@ -133,8 +140,7 @@ export class QuorumLockStore implements LockStore {
   }
 
   async release(hold: HoldRecord): Promise<boolean> {
-    const { key, id, ttlMs } = hold;
-    const limitMs = limitOf(hold);
+    const { key, id, ttlMs, limitMs } = hold;
     const quorum = await this.#open();
     const vote = this.#grants.get(id)?.vote ?? id;
     let isDecided = false;

@@ -52,7 +52,7 @@ function commonOf(locks: readonly StoredLock[], majority: number): StoredLock {
   return {
     ...first,
     holds: least(locks.map(({ holds }) => holds)),
-    ttlMs: least(locks.map(({ ttlMs }) => ttlMs)),
+    remainingMs: least(locks.map(({ remainingMs }) => remainingMs)),
     since: new Date(least(locks.map(({ since }) => since.getTime()))),
     waiters: [],
   };

@@ -6,12 +6,13 @@ import type {
   HoldRecord,
   LockStore,
   OpenOptions,
+  Operator,
   Place,
   StoredLock,
+  Tickets,
   TurnListener,
   Turns,
 } from '../../core/lock-store.js';
-import { limitOf } from '../../core/lease.js';
 import { tooManyHolds } from '../kit/most-holds.js';
 import { ServerClock } from '../kit/server-clock.js';
 import { checkPrefix } from '../kit/prefix.js';
@@ -40,10 +41,11 @@ const UNDONE_MS = 1;
  * Given a client, it makes two connections of its own from it (four with `minReplicas`) and never closes or changes that
  * client. Given a URL or options, it makes its connections from them.
  */
-export class RedisLockStore implements LockStore, Turns {
-  readonly name = 'redis';
+export class RedisLockStore implements LockStore, Turns, Tickets, Operator {
   readonly expires = true;
   readonly turns: Turns = this;
+  readonly tickets: Tickets = this;
+  readonly operator: Operator = this;
   readonly #source: RedisSource;
   readonly #isCluster: boolean;
   readonly #minReplicas: number;
@@ -94,22 +96,22 @@ export class RedisLockStore implements LockStore, Turns {
   }
 
   async acquire(hold: HoldRecord, place?: Place): Promise<AcquireReply> {
-    const record = this.#replication && copyOf(hold);
+    const record = this.#replication && hold;
     const { key, id } = hold;
     const tag = this.#keys.tag(key);
     const keys = [this.#keys.lock(tag), this.#keys.done(tag, id), this.#keys.queue(tag), this.#keys.fence(tag)];
-    const reply = this.#read(await this.#runInTime(ACQUIRE, key, keys, this.#argsOf(hold, place), limitOf(hold)), place);
+    const reply = this.#read(await this.#runInTime(ACQUIRE, key, keys, this.#argsOf(hold, place), hold.limitMs), place);
     return record ? this.#confirmed(record, reply, place) : reply;
   }
 
-  async pass(
+  async exchange(
     hold: HoldRecord,
     next: HoldRecord,
     place: Place,
-    mayPass: boolean,
+    mayOvertake: boolean,
   ): Promise<{ released: boolean; reply: AcquireReply | Promise<AcquireReply> }> {
     const { key, id } = hold;
-    const record = this.#replication && copyOf(next);
+    const record = this.#replication && next;
     const tag = this.#keys.tag(key);
     const keys = [
       this.#keys.lock(tag),
@@ -119,8 +121,8 @@ export class RedisLockStore implements LockStore, Turns {
       this.#keys.done(tag, id),
     ];
     const sentAt = performance.now();
-    const limitMs = limitOf(hold);
-    const args = [...this.#argsOf(next, place), this.#clock.latest(sentAt, limitMs), id, DONE_MS, mayPass ? 1 : 0];
+    const limitMs = hold.limitMs;
+    const args = [...this.#argsOf(next, place), this.#clock.latest(sentAt, limitMs), id, DONE_MS, mayOvertake ? 1 : 0];
     const [answer, nextAnswer] = (await this.#run(PASS, key, keys, args, limitMs)) as readonly unknown[];
     const released = Number(answer) === 1;
     if (nextAnswer instanceof Error) {
@@ -141,16 +143,15 @@ export class RedisLockStore implements LockStore, Turns {
   }
 
   async join(hold: HoldRecord): Promise<boolean> {
-    const record = copyOf(hold);
-    const { key, owner, id, fence, ttlMs } = record;
+    const { key, owner, id, fence, ttlMs } = hold;
     const tag = this.#keys.tag(key);
     const keys = [this.#keys.lock(tag), this.#keys.done(tag, id)];
-    const reply = Number(await this.#runInTime(JOIN, key, keys, [owner, fence, id, this.#process, Math.ceil(ttlMs)], limitOf(record)));
+    const reply = Number(await this.#runInTime(JOIN, key, keys, [owner, fence, id, this.#process, Math.ceil(ttlMs)], hold.limitMs));
     if (reply === -1) {
       throw tooManyHolds(key);
     }
     if (reply === 1) {
-      await this.#replication?.confirm(record);
+      await this.#replication?.confirm(hold);
     }
     return reply === 1;
   }
@@ -257,7 +258,7 @@ export class RedisLockStore implements LockStore, Turns {
     return {
       keys: holds.map((hold) => this.#keys.lock(this.#keys.tag(hold.key))),
       args: holds.flatMap(({ owner, fence, id, ttlMs, lingering }) => [owner, fence, id, Math.ceil(ttlMs), lingering ? 1 : 0]),
-      limitMs: Math.min(...holds.map(limitOf)),
+      limitMs: Math.min(...holds.map(({ limitMs }) => limitMs)),
     };
   }
 
@@ -265,7 +266,7 @@ export class RedisLockStore implements LockStore, Turns {
     const { key, id } = hold;
     const tag = this.#keys.tag(key);
     const keys = [this.#keys.lock(tag), this.#keys.done(tag, id), this.#keys.queue(tag)];
-    return Number(await this.#run(RELEASE, key, keys, [id, doneMs, this.#keys.wake(''), key], limitOf(hold))) === 1;
+    return Number(await this.#run(RELEASE, key, keys, [id, doneMs, this.#keys.wake(''), key], hold.limitMs)) === 1;
   }
 
   /** What ACQUIRE is told of a hold and its place. */
@@ -318,10 +319,4 @@ export class RedisLockStore implements LockStore, Turns {
         'Waiters look for their turn every 300 ms, and a forced release is noticed at the next renewal.',
     );
   }
-}
-
-/** What core passes changes later; this does not. */
-function copyOf(hold: HoldRecord): HoldRecord {
-  const { key, owner, id, fence, ttlMs, by } = hold;
-  return { key, owner, id, fence, ttlMs, limitMs: limitOf(hold), by };
 }

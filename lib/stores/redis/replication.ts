@@ -1,6 +1,5 @@
 import { AsyncResource } from 'node:async_hooks';
 import { LockStoreError } from '../../core/errors.js';
-import { limitOf } from '../../core/lease.js';
 import type { HoldRecord } from '../../core/lock-store.js';
 import type { RedisSource } from './redis-client.js';
 import { RedisConnection } from './redis-connection.js';
@@ -112,7 +111,7 @@ export class Replication {
   async #confirmAll(grants: readonly Grant[]): Promise<void> {
     const holds = grants.map(({ hold }) => hold);
     // The longest: whoever has a short lease is late by itself, and must not end the others' wait.
-    const limitMs = Math.max(...holds.map(limitOf));
+    const limitMs = Math.max(...holds.map(({ limitMs }) => limitMs));
     try {
       const { held, missed } = await this.#renew(this.#grants, '', { ...this.#store.renewalOf(holds), limitMs }, 'grant');
       grants.forEach(({ resolve, reject }, index) => {

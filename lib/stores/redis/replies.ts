@@ -30,14 +30,14 @@ export function readAttempt(reply: unknown): AttemptReply {
 
 /** Reads what `INSPECT` answers. */
 export function readStored(reply: unknown): StoredLock | null {
-  const [fence, holds, ttlMs, since, by, ...places] = reply as readonly unknown[];
+  const [fence, holds, remainingMs, since, by, ...places] = reply as readonly unknown[];
   if (fence === undefined) {
     return null;
   }
   return {
     fence: Number(fence),
     holds: Number(holds),
-    ttlMs: Number(ttlMs),
+    remainingMs: Number(remainingMs),
     since: new Date(Number(since)),
     by: String(by),
     waiters: places.map((place) => processOf(String(place))),

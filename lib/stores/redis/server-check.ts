@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { LockConfigurationError } from '../../core/errors.js';
-import type { HoldRecord, LockStore, Turns } from '../../core/lock-store.js';
+import type { HoldRecord, LockStore, Operator, Tickets, Turns } from '../../core/lock-store.js';
 
 /** The oldest version whose scripts may read the clock and write. */
 const OLDEST = 6;
@@ -18,9 +18,18 @@ export function serverWarnings(info: string): string[] {
 }
 
 /** Runs each script, so that a right that is missing shows at start-up and not in the middle of a section. */
-export async function tryRights(store: LockStore & Turns, process: string): Promise<void> {
+export async function tryRights(store: LockStore & Turns & Tickets & Operator, process: string): Promise<void> {
   const key = `start-up check of ${process}`;
-  const newHold = (): HoldRecord => ({ key, owner: randomUUID(), id: randomUUID(), fence: 0, ttlMs: 4_000, by: 'start-up check' });
+  const newHold = (): HoldRecord => ({
+    key,
+    owner: randomUUID(),
+    id: randomUUID(),
+    fence: 0,
+    ttlMs: 4_000,
+    limitMs: 1_000,
+    lingering: false,
+    by: 'start-up check',
+  });
   const hold = newHold();
   const { fence = 0 } = await store.acquire(hold);
   const joined = { ...hold, fence, id: randomUUID() };
@@ -29,7 +38,7 @@ export async function tryRights(store: LockStore & Turns, process: string): Prom
   await store.inspect(key);
   await store.acquire(newHold(), { name: 'first' });
   await store.release(joined);
-  const { reply } = await store.pass(hold, newHold(), { name: 'second' }, false);
+  const { reply } = await store.exchange(hold, newHold(), { name: 'second' }, false);
   await reply;
   await store.leave(key, 'first');
   await store.leave(key, 'second');

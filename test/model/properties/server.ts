@@ -44,9 +44,9 @@ export class Server implements Clock, Messages {
     next: HoldRecord,
     process: string,
     place: QueuedPlace,
-    mayPass: boolean,
+    mayOvertake: boolean,
   ): { released: boolean; reply: TableReply } {
-    const { released, reply } = this.#table.pass(hold, next, process, place, mayPass);
+    const { released, reply } = this.#table.pass(hold, next, process, place, mayOvertake);
     this.#mutex(hold.key).released(hold, released);
     this.#acquired(next, reply);
     return { released, reply: { ...reply } };

@@ -40,15 +40,15 @@ export class Wire implements LockStore, Turns {
     return this.#answered(hold, sentAt, sent);
   }
 
-  async pass(
+  async exchange(
     { ...hold }: HoldRecord,
     { ...next }: HoldRecord,
     place: Place,
-    mayPass: boolean,
+    mayOvertake: boolean,
   ): Promise<{ released: boolean; reply: AcquireReply }> {
     const { id, world, now: sentAt } = this.#process;
     const { released, reply } = await this.#send(hold.key, `pass ${hold.id} to ${next.id}`, () =>
-      world.server.pass(hold, next, id, this.#queued(place), mayPass),
+      world.server.pass(hold, next, id, this.#queued(place), mayOvertake),
     );
     this.#released(hold, released);
     return { released, reply: this.#answered(next, sentAt, reply) };
