@@ -203,7 +203,7 @@ export class PostgresLockStore implements LockStore, Turns, Tickets, Operator {
   async #renewIn(database: Database, holds: readonly HoldRecord[]): Promise<(boolean | undefined)[]> {
     const rows = holds.map(({ key }) => this.#keys.row(key));
     const ttls = holds.map(({ ttlMs }) => Math.ceil(ttlMs));
-    const limitMs = Math.min(...holds.map(({ limitMs }) => limitMs));
+    const limitMs = Math.min(...holds.map((hold) => hold.limitMs));
     const args = [
       rows,
       holds.map(({ owner }) => owner),

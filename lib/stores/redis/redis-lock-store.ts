@@ -258,7 +258,7 @@ export class RedisLockStore implements LockStore, Turns, Tickets, Operator {
     return {
       keys: holds.map((hold) => this.#keys.lock(this.#keys.tag(hold.key))),
       args: holds.flatMap(({ owner, fence, id, ttlMs, lingering }) => [owner, fence, id, Math.ceil(ttlMs), lingering ? 1 : 0]),
-      limitMs: Math.min(...holds.map(({ limitMs }) => limitMs)),
+      limitMs: Math.min(...holds.map((hold) => hold.limitMs)),
     };
   }
 

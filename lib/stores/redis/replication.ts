@@ -111,7 +111,7 @@ export class Replication {
   async #confirmAll(grants: readonly Grant[]): Promise<void> {
     const holds = grants.map(({ hold }) => hold);
     // The longest: whoever has a short lease is late by itself, and must not end the others' wait.
-    const limitMs = Math.max(...holds.map(({ limitMs }) => limitMs));
+    const limitMs = Math.max(...holds.map((hold) => hold.limitMs));
     try {
       const { held, missed } = await this.#renew(this.#grants, '', { ...this.#store.renewalOf(holds), limitMs }, 'grant');
       grants.forEach(({ resolve, reject }, index) => {
