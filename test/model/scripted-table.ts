@@ -2,13 +2,13 @@ import type { Redis } from 'ioredis';
 import type { HoldRecord } from '../../lib/core/lock-store.js';
 import type { QueuedPlace } from '../../lib/stores/kit/key-state.js';
 import type { JoinReply, TableReply } from '../../lib/stores/kit/lock-table.js';
+import { DONE_MS } from '../../lib/stores/kit/protocol.js';
 import { RedisKeys } from '../../lib/stores/redis/redis-keys.js';
 import { isLate } from '../../lib/stores/redis/replies.js';
 import type { Script } from '../../lib/stores/redis/script.js';
 import { ACQUIRE, FORCE_RELEASE, JOIN, LEAVE, PASS, RELEASE, RENEW } from '../../lib/stores/redis/scripts.js';
 import type { OtherSide, Stored } from './steps.js';
 
-const DONE_MS = 10_000;
 const KEYS = new RedisKeys('lock', false);
 const WAKE = KEYS.wake('');
 /** Time passes, or the clock is set back: a negative expiry deletes a key. */

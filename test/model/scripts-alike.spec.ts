@@ -1,6 +1,6 @@
 import { Redis } from 'ioredis';
 import { systemClock } from '../../lib/core/clock.js';
-import { MOST_HOLDS } from '../../lib/stores/kit/most-holds.js';
+import { MOST_HOLDS } from '../../lib/stores/kit/protocol.js';
 import { LockTable } from '../../lib/stores/kit/lock-table.js';
 import { RedisServer } from '../support/redis-server';
 import { isLong, seedsOf } from '../support/random.js';

@@ -1,7 +1,5 @@
 import type { Clock } from '../../core/clock.js';
-
-/** How long a released hold is remembered, in milliseconds. */
-const DONE_MS = 10_000;
+import { DONE_MS } from './protocol.js';
 
 /** The first answer of each hold's release: a duplicate answers the same, and a late acquire of that hold is refused. */
 export class DoneMarks {

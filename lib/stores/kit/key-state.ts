@@ -1,10 +1,6 @@
 import type { Clock } from '../../core/clock.js';
 import type { Busy, HoldRecord } from '../../core/lock-store.js';
-
-/** For how long a lock is reserved for the process whose turn it is, in milliseconds. */
-export const CLAIM_MS = 1_000;
-/** For how long a queue stays that nobody probes, in milliseconds. */
-const QUEUE_MS = 60_000;
+import { CLAIM_MS, QUEUE_MS } from './protocol.js';
 
 /** A process in the queue of a key. */
 export interface QueuedPlace {

@@ -1,12 +1,9 @@
 import type { Clock } from '../../core/clock.js';
 import type { Busy, HoldRecord, StoredLock } from '../../core/lock-store.js';
-import { fenceTooHigh, MOST_FENCE } from './most-fence.js';
-import { MOST_HOLDS } from './most-holds.js';
+import { MOST_FENCE, MOST_HOLDS, MOST_SKIPPED } from './protocol.js';
+import { fenceTooHigh } from './refusals.js';
 import { DoneMarks } from './done-marks.js';
 import { KeyState, type Grant, type QueuedPlace } from './key-state.js';
-
-/** Processes that are gone, skipped in one hand-over. */
-const MOST_SKIPPED = 64;
 
 /** Where the messages of a lock table go. */
 export interface Messages {

@@ -12,7 +12,8 @@ import type {
   TurnListener,
   Turns,
 } from '../../core/lock-store.js';
-import { tooManyHolds } from '../kit/most-holds.js';
+import { RECHECK_MS } from '../kit/protocol.js';
+import { tooManyHolds } from '../kit/refusals.js';
 import type { QueuedPlace } from '../kit/key-state.js';
 import { LockTable, type TableReply } from '../kit/lock-table.js';
 
@@ -21,9 +22,6 @@ export interface MemoryLockStoreOptions {
   /** Whether leases end by time, as they do in Redis. `false` for tests: no lease ends by time, so there are no timers. Default: `true`. */
   expires?: boolean | undefined;
 }
-
-/** How often those who wait look for their turn themselves, in milliseconds: no message is lost in one process. */
-const RECHECK_MS = 2_000;
 
 /**
  * Locks in the memory of this process, with the semantics and the order of the Redis store: for applications of one
@@ -116,5 +114,5 @@ export class MemoryLockStore implements LockStore, Turns, Tickets, Operator {
 
 /** Whoever stands in the queue is told of its turn. */
 function withRecheck(reply: TableReply): AcquireReply {
-  return reply.fence === undefined && reply.rank >= 0 ? { ...reply, recheckMs: RECHECK_MS } : reply;
+  return reply.fence === undefined && reply.rank >= 0 ? { ...reply, recheckMs: RECHECK_MS.late } : reply;
 }

@@ -1,5 +1,4 @@
-import { MOST_FENCE } from '../kit/most-fence.js';
-import { MOST_HOLDS } from '../kit/most-holds.js';
+import { MOST_FENCE, MOST_HOLDS } from '../kit/protocol.js';
 
 /** For how long a lock is reserved for the process whose turn it is. */
 const CLAIM = `interval '1 second'`;

@@ -1,4 +1,4 @@
-import { fenceTooHigh } from '../kit/most-fence.js';
+import { fenceTooHigh } from '../kit/refusals.js';
 import { LockConfigurationError, LockStoreError, type LockError } from '../../core/errors.js';
 
 /** A statement that got no reply in time; whether it was carried out is unknown. */

@@ -13,7 +13,7 @@ import type {
   TurnListener,
   Turns,
 } from '../../core/lock-store.js';
-import { tooManyHolds } from '../kit/most-holds.js';
+import { tooManyHolds } from '../kit/refusals.js';
 import { checkPrefix } from '../kit/prefix.js';
 import { processName } from '../kit/process-name.js';
 import { Database } from './database.js';

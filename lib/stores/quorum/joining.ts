@@ -1,16 +1,13 @@
 import { LockStoreError } from '../../core/errors.js';
 import type { HoldRecord } from '../../core/lock-store.js';
-import { tooManyHolds } from '../kit/most-holds.js';
+import { DONE_MS, UNDONE_MS } from '../kit/protocol.js';
+import { tooManyHolds } from '../kit/refusals.js';
 import type { RedisKeys } from '../redis/redis-keys.js';
 import { JOIN } from '../redis/scripts.js';
 import type { Quorum } from './quorum.js';
 import type { QuorumServer } from './quorum-server.js';
 import { isLate } from './times.js';
 import { majorityOf } from './verdicts.js';
-
-/** How long a join is refused where its lock has ended, and where it may be tried again. */
-const DONE_MS = 10_000;
-const UNDONE_MS = 1;
 
 /**
  * Adds a hold in all servers; false where a majority says that the lock has ended. What a minority has let in is taken out by

@@ -10,6 +10,7 @@ import type {
   StoredLock,
   Tickets,
 } from '../../core/lock-store.js';
+import { DONE_MS } from '../kit/protocol.js';
 import { checkPrefix } from '../kit/prefix.js';
 import { processName } from '../kit/process-name.js';
 import type { RedisSource } from '../redis/redis-client.js';
@@ -29,9 +30,6 @@ import { renewAll } from './renewal.js';
 import { startUpAll } from './start-up.js';
 import { heldByMajority, majorityOf } from './verdicts.js';
 import { Withdrawals } from './withdrawals.js';
-
-/** How long a released hold is remembered, so that a duplicate of its commands answers as the first did. */
-const DONE_MS = 10_000;
 
 /**
  * Locks in a majority of independent Redis servers: the algorithm Redlock

@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto';
+import { DONE_MS } from '../kit/protocol.js';
 import type { RedisKeys } from '../redis/redis-keys.js';
 import type { Script } from '../redis/script.js';
 import { FORCE_RELEASE, INSPECT, JOIN, RELEASE, RENEW } from '../redis/scripts.js';
@@ -6,7 +7,6 @@ import type { QuorumServer } from './quorum-server.js';
 import { SETTLE, VOTE } from './scripts.js';
 
 const LEASE_MS = 4_000;
-const DONE_MS = 10_000;
 
 /** Runs each script at a server, so that a right that is missing shows at start-up and not in the middle of a section. */
 export async function tryRights(server: QuorumServer, names: RedisKeys, process: string, fence: number): Promise<void> {

@@ -1,4 +1,4 @@
-import { MOST_FENCE } from '../kit/most-fence.js';
+import { MOST_FENCE } from '../kit/protocol.js';
 import { script } from '../redis/script.js';
 
 /**

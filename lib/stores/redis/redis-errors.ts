@@ -1,5 +1,5 @@
 import { LockConfigurationError, LockStoreError, type LockError } from '../../core/errors.js';
-import { fenceTooHigh } from '../kit/most-fence.js';
+import { fenceTooHigh } from '../kit/refusals.js';
 import type { Script } from './script.js';
 
 /** Error replies that stay the same however often the command is repeated. */

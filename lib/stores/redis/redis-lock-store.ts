@@ -13,7 +13,8 @@ import type {
   TurnListener,
   Turns,
 } from '../../core/lock-store.js';
-import { tooManyHolds } from '../kit/most-holds.js';
+import { DONE_MS, UNDONE_MS } from '../kit/protocol.js';
+import { tooManyHolds } from '../kit/refusals.js';
 import { ServerClock } from '../kit/server-clock.js';
 import { checkPrefix } from '../kit/prefix.js';
 import { processName } from '../kit/process-name.js';
@@ -28,11 +29,6 @@ import type { Script } from './script.js';
 import { ACQUIRE, FORCE_RELEASE, INSPECT, JOIN, LEAVE, PASS, RELEASE, RENEW } from './scripts.js';
 import { serverWarnings, tryRights } from './server-check.js';
 import { Wakeups } from './wakeups.js';
-
-/** How long a released hold is remembered, so that a duplicate of its commands answers as the first did. */
-const DONE_MS = 10_000;
-/** The same for a grant that was undone: its caller may try again with the same hold. */
-const UNDONE_MS = 1;
 
 /**
  * Locks in one Redis server, or in whatever an ioredis `Cluster` or Sentinel client leads to. Whoever waits is told of its

@@ -1,5 +1,4 @@
-import { MOST_FENCE } from '../kit/most-fence.js';
-import { MOST_HOLDS } from '../kit/most-holds.js';
+import { CLAIM_MS, MOST_FENCE, MOST_HOLDS, MOST_SKIPPED, QUEUE_MS } from '../kit/protocol.js';
 import { script } from './script.js';
 
 /**
@@ -14,18 +13,13 @@ import { script } from './script.js';
  * that nobody hears its message does not mean that it is gone.
  */
 
-/** For how long a lock is reserved for the process whose turn it is, in milliseconds. */
-const CLAIM_MS = 1_000;
-/** For how long a queue stays that nobody probes, in milliseconds. */
-const QUEUE_MS = 60_000;
-
 /**
  * Uses the locals lock, queue, channel, key. Answers the place that the lock is reserved for; nil where nobody waits, ''
  * where too many were gone. `mine` is the place of whoever asks, who is there whether or not it hears messages.
  */
 const HAND_OVER = `
 local function hand_over(mine)
-  for skipped = 1, 64 do
+  for skipped = 1, ${MOST_SKIPPED} do
     -- Where a foreign key stands in the place of the queue, nobody queues: what was written before must not be left half done.
     local first = redis.pcall('ZRANGE', queue, 0, 0, 'WITHSCORES')
     local place = first[1]

@@ -1,10 +1,8 @@
 import type { LockError } from '../../core/errors.js';
 import type { ForcedListener, Place, TurnListener } from '../../core/lock-store.js';
+import { RECHECK_MS } from '../kit/protocol.js';
 import type { RedisSource } from './redis-client.js';
 import { RedisSubscriber } from './redis-subscriber.js';
-
-/** How often those look who are about to have their turn, or who cannot be told of it; and how often the others do, in milliseconds. */
-const RECHECK_MS = { soon: 300, seldom: 2_000 } as const;
 
 /** What other processes tell this one, and how often to look where they may not be heard. */
 export class Wakeups {
@@ -70,7 +68,7 @@ export class Wakeups {
       this.#places.set(place, 'queued');
     }
     const soon = rank < 2 || !this.#subscriber?.acknowledged || this.#places.get(place) === 'passed over';
-    return soon ? RECHECK_MS.soon : RECHECK_MS.seldom;
+    return soon ? RECHECK_MS.soon : RECHECK_MS.late;
   }
 
   /** A grant took the place off the queue, also where it is undone. */

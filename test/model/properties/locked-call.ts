@@ -1,6 +1,6 @@
 import type { LockError, LockLostError } from '../../../lib/core/errors.js';
 import type { Lock } from '../../../lib/core/lock.js';
-import { CLAIM_MS } from '../../../lib/stores/kit/key-state.js';
+import { CLAIM_MS } from '../../../lib/stores/kit/protocol.js';
 import type { Process } from './process.js';
 import type { Call, Step } from './scenario.js';
 import { RECHECK_MS } from './wire.js';

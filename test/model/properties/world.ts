@@ -1,6 +1,6 @@
 import { setImmediate } from 'node:timers/promises';
 import type { LockTable } from '../../../lib/stores/kit/lock-table.js';
-import { CLAIM_MS } from '../../../lib/stores/kit/key-state.js';
+import { CLAIM_MS } from '../../../lib/stores/kit/protocol.js';
 import { Random } from '../../support/random.js';
 import { Timeline } from '../timeline.js';
 import { Leases } from './leases.js';
