@@ -1,3 +1,4 @@
+import { stop } from 'esbuild';
 import * as fc from 'fast-check';
 import { isLong } from '../support/random.js';
 import { DEFECTS } from './properties/defects.js';
@@ -26,6 +27,8 @@ async function play(slots: readonly Slot[], scenario: Scenario): Promise<void> {
 }
 
 describe('the core', () => {
+  afterAll(() => stop());
+
   test.each([
     ['whatever the network, the clocks and the callers do', false],
     ['also where listeners work for long, connections are reset and machines sleep', true],

@@ -10,8 +10,8 @@ export interface Edit {
   readonly to: string;
 }
 
-/** Loads a copy of what `entry` exports, with `edits` made to the sources. Clients of Redis have to be given to it: it loads none. */
-export async function loadWith<Exports>(entry: string, edits: readonly Edit[]): Promise<Exports> {
+/** Bundles what `entry` exports, with `edits` made to the sources, to the code of a CommonJS module that requires what is `external`. */
+export async function bundle(entry: string, external: readonly string[], edits: readonly Edit[]): Promise<string> {
   const left = new Set(edits);
   const { outputFiles } = await build({
     stdin: { contents: entry, resolveDir: resolve('lib'), loader: 'ts' },
@@ -20,7 +20,7 @@ export async function loadWith<Exports>(entry: string, edits: readonly Edit[]): 
     format: 'cjs',
     platform: 'node',
     target: 'node20',
-    external: ['ioredis'],
+    external: [...external],
     plugins: [
       {
         name: 'edits',
@@ -42,8 +42,14 @@ export async function loadWith<Exports>(entry: string, edits: readonly Edit[]): 
   for (const { file, from } of left) {
     throw new Error(`${file} has no text "${from}" any more. Make the defect out of what is there now.`);
   }
+  return outputFiles[0]?.text ?? '';
+}
+
+/** Loads a copy of what `entry` exports, with `edits` made to the sources. Clients of Redis have to be given to it: it loads none. */
+export async function loadWith<Exports>(entry: string, edits: readonly Edit[]): Promise<Exports> {
+  const code = await bundle(entry, ['ioredis'], edits);
   const module = { exports: {} as Exports };
   // oxlint-disable-next-line typescript/no-implied-eval
-  new Function('require', 'module', 'exports', outputFiles[0]?.text ?? '')(createRequire(resolve('package.json')), module, module.exports);
+  new Function('require', 'module', 'exports', code)(createRequire(resolve('package.json')), module, module.exports);
   return module.exports;
 }

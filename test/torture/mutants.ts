@@ -1,12 +1,6 @@
+import type { Edit } from '../support/defective.js';
 import type { FaultName } from './faults.js';
 import type { TopologyName } from './topologies/all.js';
-
-/** A change of a source text, as `test/support/typescript-hooks.mjs` takes it. */
-export interface Edit {
-  readonly file: string;
-  readonly from: string;
-  readonly to: string;
-}
 
 /** A deliberate defect of the library, which a run of the torture has to notice. */
 export interface Mutant {

@@ -1,4 +1,4 @@
-import type { Edit } from './library.js';
+import type { Edit } from '../../support/defective.js';
 
 /** A defect of the library that the scenarios must find, and how it shows. */
 export interface Defect {
@@ -15,7 +15,7 @@ export const DEFECTS: readonly Defect[] = [
     finding: /though its lease is over/,
     edits: [
       {
-        file: 'core/attempt.ts',
+        file: 'lib/core/attempt.ts',
         from: `return { outcome: 'granted', sent };`,
         to: `return { outcome: 'granted', sent: momentOf(clock) };`,
       },
@@ -26,7 +26,7 @@ export const DEFECTS: readonly Defect[] = [
     finding: /though its lease is over/,
     edits: [
       {
-        file: 'core/renewer.ts',
+        file: 'lib/core/renewer.ts',
         from: 'hold.extend(sent, ttlMs)',
         to: 'hold.extend(momentOf(this.#clock), ttlMs)',
       },
@@ -37,12 +37,12 @@ export const DEFECTS: readonly Defect[] = [
     finding: /though its lease is over|without a cause/,
     edits: [
       {
-        file: 'core/hold.ts',
+        file: 'lib/core/hold.ts',
         from: 'this.remainingMs() > 0',
         to: 'this.keeper.clock.wall() < this.deadline',
       },
       {
-        file: 'core/hold.ts',
+        file: 'lib/core/hold.ts',
         from: 'this.keeper.clock.monotonic() < this.deadline',
         to: 'this.keeper.clock.wall() < this.deadline',
       },
@@ -53,7 +53,7 @@ export const DEFECTS: readonly Defect[] = [
     finding: /though its lease is over/,
     edits: [
       {
-        file: 'core/lease.ts',
+        file: 'lib/core/lease.ts',
         from: 'sentAt + ttlMs * 0.99 - 2',
         to: 'sentAt + ttlMs',
       },
@@ -64,7 +64,7 @@ export const DEFECTS: readonly Defect[] = [
     finding: /lost without a loss/,
     edits: [
       {
-        file: 'core/attempt.ts',
+        file: 'lib/core/attempt.ts',
         from: 'if (store.expires && ',
         to: 'if (false && ',
       },
@@ -75,7 +75,7 @@ export const DEFECTS: readonly Defect[] = [
     finding: /has ended, and left/,
     edits: [
       {
-        file: 'core/contender.ts',
+        file: 'lib/core/contender.ts',
         from: 'if (unknown) {',
         to: 'if (false) {',
       },
@@ -87,7 +87,7 @@ export const DEFECTS: readonly Defect[] = [
     seed: 5,
     edits: [
       {
-        file: 'core/contender.ts',
+        file: 'lib/core/contender.ts',
         from: `          this.#releases.abandon(hold);
           renewIdentity(hold);`,
         to: '          renewIdentity(hold);',
@@ -99,7 +99,7 @@ export const DEFECTS: readonly Defect[] = [
     finding: /was aborted, and goes on/,
     edits: [
       {
-        file: 'core/locks.ts',
+        file: 'lib/core/locks.ts',
         from: 'return signal ? orAbort(entering, entry, signal) : entering;',
         to: 'return entering;',
       },
@@ -110,7 +110,7 @@ export const DEFECTS: readonly Defect[] = [
     finding: /without a cause/,
     edits: [
       {
-        file: 'core/renewer.ts',
+        file: 'lib/core/renewer.ts',
         from: 'hold.renewAt = renew ? nextRenewal(hold, now) : Infinity;',
         to: 'hold.renewAt = Infinity;',
       },
@@ -121,7 +121,7 @@ export const DEFECTS: readonly Defect[] = [
     finding: /without a cause/,
     edits: [
       {
-        file: 'core/renewer.ts',
+        file: 'lib/core/renewer.ts',
         from: 'if (held === false) {',
         to: 'if (!held) {',
       },
@@ -132,7 +132,7 @@ export const DEFECTS: readonly Defect[] = [
     finding: /though its lease is over/,
     edits: [
       {
-        file: 'core/renewer.ts',
+        file: 'lib/core/renewer.ts',
         from: 'if (held === false) {',
         to: 'if (false) {',
       },
@@ -143,7 +143,7 @@ export const DEFECTS: readonly Defect[] = [
     finding: /was not told/,
     edits: [
       {
-        file: 'core/renewer.ts',
+        file: 'lib/core/renewer.ts',
         from: 'return Math.min(hold.deadline, hold.overdue',
         to: 'return Math.min(Infinity, hold.overdue',
       },
@@ -154,7 +154,7 @@ export const DEFECTS: readonly Defect[] = [
     finding: /was not told/,
     edits: [
       {
-        file: 'core/holds.ts',
+        file: 'lib/core/holds.ts',
         from: 'frame.tell(loss);',
         to: '',
       },
@@ -165,7 +165,7 @@ export const DEFECTS: readonly Defect[] = [
     finding: /told twice/,
     edits: [
       {
-        file: 'core/holds.ts',
+        file: 'lib/core/holds.ts',
         from: `    if (hold.lost) {
       return hold.lost;
     }
@@ -173,7 +173,7 @@ export const DEFECTS: readonly Defect[] = [
         to: '    const loss',
       },
       {
-        file: 'core/holds.ts',
+        file: 'lib/core/holds.ts',
         from: `    this.#forget(hold);
     hold.lost = loss;`,
         to: '    hold.lost = loss;',
@@ -185,7 +185,7 @@ export const DEFECTS: readonly Defect[] = [
     finding: /gave up, though|cannot be had/,
     edits: [
       {
-        file: 'core/holds.ts',
+        file: 'lib/core/holds.ts',
         from: `    this.#passTurn(hold);
     return loss;`,
         to: '    return loss;',
@@ -197,7 +197,7 @@ export const DEFECTS: readonly Defect[] = [
     finding: /gave up, though/,
     edits: [
       {
-        file: 'core/contender.ts',
+        file: 'lib/core/contender.ts',
         from: 'return now + Math.min(pauseMs, busy ? busy.remainingMs + 1 : pauseMs);',
         to: 'return Infinity;',
       },
@@ -208,7 +208,7 @@ export const DEFECTS: readonly Defect[] = [
     finding: /runs without its lease/,
     edits: [
       {
-        file: 'core/locks.ts',
+        file: 'lib/core/locks.ts',
         from: `        if (loss) {
           throw loss;
         }
@@ -223,7 +223,7 @@ export const DEFECTS: readonly Defect[] = [
     seed: 3,
     edits: [
       {
-        file: 'core/context.ts',
+        file: 'lib/core/context.ts',
         from: 'while (at?.hasLeft) {',
         to: 'while (false) {',
       },
@@ -234,7 +234,7 @@ export const DEFECTS: readonly Defect[] = [
     finding: /runs beside/,
     edits: [
       {
-        file: 'core/hold.ts',
+        file: 'lib/core/hold.ts',
         from: 'return top === undefined || isAncestor(top, frame);',
         to: 'return true;',
       },
@@ -245,7 +245,7 @@ export const DEFECTS: readonly Defect[] = [
     finding: /though its lease is over|runs without its lease|without a loss|returned, though|was not told/,
     edits: [
       {
-        file: 'core/hold.ts',
+        file: 'lib/core/hold.ts',
         from: 'if (this.#stack.length === 0) {',
         to: 'if (true) {',
       },
@@ -256,7 +256,7 @@ export const DEFECTS: readonly Defect[] = [
     finding: /lost without a loss/,
     edits: [
       {
-        file: 'core/locks.ts',
+        file: 'lib/core/locks.ts',
         from: 'const lost = at > 0 ?',
         to: 'const lost = false ?',
       },
@@ -267,7 +267,7 @@ export const DEFECTS: readonly Defect[] = [
     finding: /can be renewed/,
     edits: [
       {
-        file: 'memory/lock-table.ts',
+        file: 'lib/stores/kit/lock-table.ts',
         from: '!state.holds(hold) || state.grant.fence !== hold.fence',
         to: 'false',
       },
@@ -278,7 +278,7 @@ export const DEFECTS: readonly Defect[] = [
     finding: /can be renewed/,
     edits: [
       {
-        file: 'memory/lock-table.ts',
+        file: 'lib/stores/kit/lock-table.ts',
         from: `  renew(hold: HoldRecord): boolean {
     const state = this.#stateOf(hold.key);`,
         to: `  renew(hold: HoldRecord): boolean {
@@ -292,7 +292,7 @@ export const DEFECTS: readonly Defect[] = [
     finding: /which is in/,
     edits: [
       {
-        file: 'memory/lock-table.ts',
+        file: 'lib/stores/kit/lock-table.ts',
         from: 'if (state.grant && state.holds(hold)) {',
         to: 'if (state.grant && state.holds(hold)) { Object.assign(state.grant, { fence: ++this.#fence });',
       },
@@ -303,7 +303,7 @@ export const DEFECTS: readonly Defect[] = [
     finding: /is above/,
     edits: [
       {
-        file: 'memory/lock-table.ts',
+        file: 'lib/stores/kit/lock-table.ts',
         from: 'Math.max(this.#fence + 1, Math.floor(since * 1000))',
         to: 'this.#fence + 1',
       },
@@ -314,7 +314,7 @@ export const DEFECTS: readonly Defect[] = [
     finding: /which was released before|first release/,
     edits: [
       {
-        file: 'memory/lock-table.ts',
+        file: 'lib/stores/kit/lock-table.ts',
         from: 'this.#done.set(hold.id, answer);',
         to: '',
       },
@@ -323,21 +323,21 @@ export const DEFECTS: readonly Defect[] = [
   {
     defect: 'a lease is renewed only just before it ends',
     finding: /Two owners trust/,
-    edits: [{ file: 'core/renewer.ts', from: '(hold.leaseMs / 3)', to: '(hold.leaseMs / 12)' }],
+    edits: [{ file: 'lib/core/renewer.ts', from: '(hold.leaseMs / 3)', to: '(hold.leaseMs / 12)' }],
   },
   {
     defect: 'a call waits longer than it was asked to',
     finding: /waited for/,
-    edits: [{ file: 'core/entry.ts', from: 'this.#startedAt + call.waitMs', to: 'this.#startedAt + 2 * call.waitMs' }],
+    edits: [{ file: 'lib/core/entry.ts', from: 'this.#startedAt + call.waitMs', to: 'this.#startedAt + 2 * call.waitMs' }],
   },
   {
     defect: 'nobody catches a command that fails in the background',
     finding: /unhandled/i,
-    edits: [{ file: 'core/background-releases.ts', from: '.catch(() => undefined)', to: '' }],
+    edits: [{ file: 'lib/core/background-releases.ts', from: '.catch(() => undefined)', to: '' }],
   },
   {
     defect: 'a renewal that is on its way when maxHold is over renews for ever',
     finding: /though the maxHold of/,
-    edits: [{ file: 'core/renewer.ts', from: 'if (hold.renewAt < Infinity) {', to: 'if (true) {' }],
+    edits: [{ file: 'lib/core/renewer.ts', from: 'if (hold.renewAt < Infinity) {', to: 'if (true) {' }],
   },
 ];

@@ -1,20 +1,17 @@
 import * as common from '@nestjs/common';
-import { build, stop } from 'esbuild';
 import * as asyncHooks from 'node:async_hooks';
 import * as crypto from 'node:crypto';
 import * as diagnosticsChannel from 'node:diagnostics_channel';
 import * as events from 'node:events';
-import { readFile } from 'node:fs/promises';
 import * as os from 'node:os';
 import * as util from 'node:util';
-import { join, relative, resolve } from 'node:path';
 import type { LockService } from '../../../lib/nest/lock.service.js';
 import type { LockTable } from '../../../lib/stores/kit/lock-table.js';
+import { bundle, type Edit } from '../../support/defective.js';
 
-const LIB = resolve('lib');
 const ENTRY = `
-export { LockService } from './lock.service.js';
-export { LockTable } from './memory/lock-table.js';
+export { LockService } from './nest/lock.service.js';
+export { LockTable } from './stores/kit/lock-table.js';
 export { LockStoreError } from './core/errors.js';
 `;
 const MODULES: Readonly<Record<string, unknown>> = {
@@ -27,13 +24,6 @@ const MODULES: Readonly<Record<string, unknown>> = {
   'node:os': os,
   'node:util': util,
 };
-
-/** A defect put into the sources: the first text, which has to be there, becomes the second. */
-export interface Edit {
-  readonly file: string;
-  readonly from: string;
-  readonly to: string;
-}
 
 /** What the library finds in place of Node's timers and chance. */
 export interface Surroundings {
@@ -53,38 +43,7 @@ export type LoadLibrary = (surroundings: Surroundings) => Library;
 
 /** Bundles the sources of the library, with `edits` made to them. */
 export async function buildLibrary(edits: readonly Edit[] = []): Promise<LoadLibrary> {
-  const left = new Set(edits);
-  const { outputFiles } = await build({
-    stdin: { contents: ENTRY, resolveDir: LIB, loader: 'ts' },
-    bundle: true,
-    write: false,
-    format: 'cjs',
-    platform: 'node',
-    target: 'node20',
-    external: ['@nestjs/common'],
-    plugins: [
-      {
-        name: 'edits',
-        setup: ({ onLoad }) => {
-          onLoad({ filter: /lib.*\.ts$/ }, async ({ path }) => {
-            let contents = await readFile(path, 'utf8');
-            for (const edit of edits.filter(({ file }) => join(file) === relative(LIB, path))) {
-              if (contents.includes(edit.from)) {
-                left.delete(edit);
-                contents = contents.replace(edit.from, () => edit.to);
-              }
-            }
-            return { contents, loader: 'ts' };
-          });
-        },
-      },
-    ],
-  });
-  await stop();
-  for (const { file, from } of left) {
-    throw new Error(`lib/${file} has no text "${from}" any more. Make the defect out of what is there now.`);
-  }
-  const code = outputFiles[0]?.text ?? '';
+  const code = await bundle(ENTRY, ['@nestjs/common'], edits);
   return (surroundings) => load(code, surroundings);
 }
 

@@ -3,8 +3,10 @@ import type {
   ForcedListener,
   HoldRecord,
   LockStore,
+  Operator,
   Place,
   StoredLock,
+  Tickets,
   TurnListener,
   Turns,
 } from '../../../lib/core/lock-store.js';
@@ -18,10 +20,11 @@ export const RECHECK_MS = 2_000;
 const PASSES: Fate = { kind: 'passes', outMs: 1, backMs: 1, lagMs: 0 };
 
 /** The store as a process sees it: through a network that follows its script. */
-export class Wire implements LockStore, Turns {
-  readonly name = 'scripted';
+export class Wire implements LockStore, Turns, Tickets, Operator {
   readonly expires = true;
   readonly turns: Turns = this;
+  readonly tickets: Tickets = this;
+  readonly operator: Operator = this;
   readonly #process: Process;
   readonly #script: ProcessScript;
   #commands = 0;
