@@ -7,7 +7,7 @@ import { RedisServer } from './redis-server.js';
 /** The wall clock of a redis-server, which can be set while the server runs. Its monotonic clock runs on, as on a real machine. */
 export class ServerClock {
   readonly #folder = mkdtempSync(join(tmpdir(), 'server-clock-'));
-  readonly #offset = join(this.#folder, 'offset');
+  readonly #numbers = join(this.#folder, 'numbers');
   readonly #shim = join(this.#folder, 'clock-shim.so');
 
   constructor() {
@@ -24,7 +24,7 @@ export class ServerClock {
 
   /** A server that reads this clock. */
   async startServer(...args: string[]): Promise<RedisServer> {
-    const server = await RedisServer.startWith({ LD_PRELOAD: this.#shim, CLOCK_SHIM: this.#offset }, ...args);
+    const server = await RedisServer.startWith({ LD_PRELOAD: this.#shim, CLOCK_SHIM: this.#numbers }, ...args);
     const [before = 0] = await server.client.time();
     this.set(3_600_000);
     const [after = 0] = await server.client.time();
@@ -38,15 +38,25 @@ export class ServerClock {
 
   /** By how many milliseconds it is ahead of the machine's; negative where it was set back. */
   set(aheadMs: number): void {
-    const us = Buffer.alloc(8);
-    us.writeBigInt64LE(BigInt(aheadMs) * 1_000n);
-    // In place, and not truncated before: the server has mapped the file.
-    const file = openSync(this.#offset, constants.O_RDWR | constants.O_CREAT);
-    writeSync(file, us, 0, us.length, 0);
-    closeSync(file);
+    this.#write(aheadMs * 1_000, 0);
+  }
+
+  /** Stops it at a time, in microseconds since 1970. */
+  stopAt(us: number): void {
+    this.#write(0, us);
   }
 
   remove(): void {
     rmSync(this.#folder, { recursive: true });
+  }
+
+  #write(aheadUs: number, stoppedAtUs: number): void {
+    const numbers = Buffer.alloc(16);
+    numbers.writeBigInt64LE(BigInt(aheadUs), 0);
+    numbers.writeBigInt64LE(BigInt(stoppedAtUs), 8);
+    // In place, and not truncated before: the server has mapped the file.
+    const file = openSync(this.#numbers, constants.O_RDWR | constants.O_CREAT);
+    writeSync(file, numbers, 0, numbers.length, 0);
+    closeSync(file);
   }
 }

@@ -6,12 +6,11 @@ import type { RedisSource } from '../redis/redis-client.js';
 import { QuorumServer, type ServerListener } from './quorum-server.js';
 import { longestOf, numbersSaid, verdictOf, type Standing, type Verdict } from './standing.js';
 import { tooFew, type Failure } from './too-few.js';
+import { MOST_AHEAD_US } from './vote-rules.js';
 
 /** For how long a start waits for the votes of servers that may be new, and how often it looks, in milliseconds. */
 const START_MS = 7_000;
 const LOOK_MS = 20;
-/** How far a fence may be ahead of the clock of the server that gives it, in microseconds: as VOTE has it. */
-const AHEAD_US = 1_000_000;
 
 /** The servers of a quorum, which are asked all at once. */
 export class Quorum {
@@ -194,7 +193,7 @@ export class Quorum {
     await Promise.all(this.servers.map((server) => server.look().catch(() => undefined)));
     const known = this.#standings().map((standing) => standing?.fence ?? 0);
     // What is granted may be so far ahead of the servers' clocks.
-    const least = Math.max(...known, Math.floor((this.clockMs ?? 0) * 1_000) + AHEAD_US);
+    const least = Math.max(...known, Math.floor((this.clockMs ?? 0) * 1_000) + MOST_AHEAD_US);
     const counted = this.servers.map((server) => (server.counts ? undefined : this.#verdict(server)?.counts));
     await Promise.all(this.servers.map((server, at) => server.look(counted[at] ?? '', least).catch(() => undefined)));
   }

@@ -1,17 +1,11 @@
 import { MOST_FENCE } from '../kit/protocol.js';
 import { script } from '../redis/script.js';
+import { ABOUT_MS, MOST_AHEAD_US, PRESENT_MS, SLICE_MS } from './vote-rules.js';
 
 /**
  * What the servers of a quorum are asked besides the scripts of the Redis store, whose data they share. The vote of an
  * attempt is a hold called `<hold>.<number of the attempt>`: what comes late of one attempt concerns no other.
  */
-
-/** How long a process may take a lock again and again while others wait for it, in milliseconds. */
-const SLICE_MS = 50;
-/** How much longer another process has to have waited to be let in first: those that came at about the same time need no order. */
-const ABOUT_MS = 50;
-/** For how long a process that waits counts as there since it was refused last: core asks again every 250 ms at most. */
-const THERE_MS = 500;
 
 /**
  * Votes for an owner, if the lock is free or that owner's already: an earlier vote of the same hold is replaced, and
@@ -40,13 +34,13 @@ local ms = time[1] * 1000 + math.floor(time[2] / 1000)
 local function grant()
   local now = time[1] * 1000000 + time[2]
   -- A proposal far ahead of the clocks of the servers would be above all that follow once the counters that know it are lost.
-  if fence - now > 1000000 then
+  if fence - now > ${MOST_AHEAD_US} then
     fence = string.format('%.0f', now)
   end
   -- GETSET comes first: it is what a full server refuses.
   local last = redis.call('GETSET', counter, fence)
   -- A counter that was lost may have been ahead of the proposal, but hardly of the server's clock; which may be ahead itself.
-  local least = last and last + 1 or math.min(now, fence + 1000000)
+  local least = last and last + 1 or math.min(now, fence + ${MOST_AHEAD_US})
   if least > ${MOST_FENCE} then
     redis.call('SET', counter, last)
     return redis.error_reply('FENCE ' .. last)
@@ -96,7 +90,7 @@ local function others()
     local first, second = string.match(fields[i + 1], '^(%S+) (%S+)$')
     if fields[i] == 'last' then
       from, last = tonumber(first), second
-    elseif fields[i] ~= process and second + ${THERE_MS} > ms then
+    elseif fields[i] ~= process and second + ${PRESENT_MS} > ms then
       since = math.min(since or first, tonumber(first))
       rank = rank + (tonumber(first) < ms - waited and 1 or 0)
     end
@@ -111,7 +105,7 @@ local function wait(last, from)
     if last and not redis.call('HGET', line, 'last') then
       redis.call('HSET', line, 'last', string.format('%.0f ', from) .. last)
     end
-    redis.call('PEXPIRE', line, ${2 * THERE_MS})
+    redis.call('PEXPIRE', line, ${2 * PRESENT_MS})
   end
 end
 
@@ -134,14 +128,14 @@ if not held[1] then
   local goes_on = last == process and ms - from < ${SLICE_MS}
   if since and not goes_on and ms - waited > since + ${ABOUT_MS} then
     wait()
-    return {${THERE_MS}, '', 0, rank, ms}
+    return {${PRESENT_MS}, '', 0, rank, ms}
   end
   local reply = grant()
   redis.call('HDEL', line, process)
   if last ~= process or not goes_on then
     redis.call('HSET', line, 'last', string.format('%.0f ', ms) .. process)
   end
-  redis.call('PEXPIRE', line, ${2 * THERE_MS})
+  redis.call('PEXPIRE', line, ${2 * PRESENT_MS})
   return reply
 end
 local left, most = redis.call('PTTL', lock), tonumber(held[3] or 1000)

@@ -1,0 +1,94 @@
+import { Redis } from 'ioredis';
+import type { RedisServer } from '../support/redis-server';
+import { isLong, seedsOf } from '../support/random.js';
+import { ServerClock } from '../support/server-clock.js';
+import { ScriptedServer } from './quorum/scripted-server.js';
+import { differenceIn, type Heard } from './quorum/votes-alike.js';
+
+const SEEDS = seedsOf(isLong ? 400 : 50);
+/** As many sequences find each of the defects. */
+const MOST_SEEDS = 200;
+const DEFECTS: readonly (readonly [string, string, string])[] = [
+  ['keeps the votes of earlier attempts', `redis.call('HDEL', lock, unpack(earlier))`, ''],
+  ['lets an attempt vote after a later one', '#prefix + 1)) > attempt then', '#prefix + 1)) > attempt + 99 then'],
+  ['votes when the caller waits no longer', 'if latest > 0 and ms > latest then', 'if false then'],
+  ['lets in a ticket that comes late', 'if not held[4] and latest > 0 then', 'if false then'],
+  ['votes again after a withdrawal', `redis.call('EXISTS', done, withdrawn) > 0`, `redis.call('EXISTS', done) > 0`],
+  ['votes again after a release', `redis.call('EXISTS', done, withdrawn) > 0`, `redis.call('EXISTS', withdrawn) > 0`],
+  ['stores a fence from a clock that is far ahead', 'if fence - now > 1000000 then', 'if false then'],
+  ['gives a fence twice', 'last and last + 1 or', 'last and last + 0 or'],
+  ['trusts a low proposal after its counter was lost', 'math.min(now, fence + 1000000)', '0'],
+  ['gives the time of its own clock after its counter was lost', 'math.min(now, fence + 1000000)', 'now'],
+  ['lets a process go on while others wait', 'if since and not goes_on and', 'if false and'],
+  ['holds back a process that is in its slice', 'if since and not goes_on and', 'if since and'],
+  ['holds back whoever came a moment later', 'ms - waited > since + 50', 'ms - waited > since'],
+  ['takes a process that has left for one that waits', 'second + 500 > ms', 'true'],
+  ['counts the caller among those that wait longer', 'fields[i] ~= process and', ''],
+  ['shortens a lease by another vote', `if redis.call('PTTL', lock) < ttl then`, 'if true then'],
+  ['keeps a lease whose clock was set back', 'if left < 0 or left > most then', 'if false then'],
+  ['gives another vote the fence', 'if held[1] ~= owner or not held[2] then', 'if held[1] ~= owner then'],
+  ['gives another owner the fence', 'if held[1] ~= owner or not held[2] then', 'if not held[2] then'],
+  ['settles on a fence that it gives again later', `redis.call('SET', counter, fence)\nend\nredis.call('HSET'`, `end\nredis.call('HSET'`],
+  ['lowers its counter when it settles', `if (redis.call('GET', counter) or 0) + 0 < fence + 0 then`, 'if true then'],
+  ['forgets that it knew an earlier run', `'restarted', held[1] and 1 or 0`, `'restarted', 0`],
+  ['counts in its next run', `redis.call('HDEL', record, 'counts', 'first')`, ''],
+  ['is new although it restarted', `redis.call('HGET', record, 'restarted') ~= '1'`, 'true'],
+  ['counts before its fence is above all others', `redis.call('SET', counter, least)`, ''],
+  ['trusts times of a clock that was set back', 'if held[2] and held[2] - now > 1000 then', 'if false then'],
+  ['shortens what another process reported', 'math.max(now + ARGV[i + 1], tonumber(ends))', 'now + ARGV[i + 1]'],
+  ['believes for ever what was reported', 'elseif tonumber(value) > now then', 'elseif true then'],
+];
+
+describe('the scripts of a quorum', () => {
+  let clock: ServerClock;
+  let server: RedisServer;
+  let subscriber: Redis;
+  const messages: string[] = [];
+  // A message comes before the answer to what its subscriber asks later.
+  const heard: Heard = async () => {
+    await subscriber.ping();
+    return messages.splice(0);
+  };
+  const scripts = (edit = (source: string): string => source): ScriptedServer => new ScriptedServer(server.client, clock, edit);
+
+  beforeAll(async () => {
+    clock = new ServerClock();
+    server = await clock.startServer();
+    subscriber = server.client.duplicate();
+    subscriber.on('pmessage', (_pattern, channel: string, message: string) => {
+      const [kind, fence] = message.split(' ');
+      messages.push(`${channel.split(':').at(-1)}: ${kind} ${fence}`);
+    });
+    await subscriber.psubscribe('lock:wake:*');
+  });
+  afterAll(async () => {
+    subscriber.disconnect();
+    await server.stop();
+    clock.remove();
+  });
+
+  test('answer, store and notify as their specification', async () => {
+    for (const seed of SEEDS) {
+      expect(await differenceIn(seed, scripts(), heard)).toBeUndefined();
+    }
+    expect(await heard()).toEqual([]);
+  }, 60_000);
+
+  test.each(DEFECTS)(
+    'a server that %s is found',
+    async (_, right, wrong) => {
+      let edits = 0;
+      const defective = scripts((source) => {
+        edits += source.split(right).length - 1;
+        return source.replace(right, () => wrong);
+      });
+      let difference: string | undefined;
+      for (let seed = 1; !difference && seed <= MOST_SEEDS; seed++) {
+        difference = await differenceIn(seed, defective, heard);
+      }
+      expect(edits).toBeGreaterThan(0);
+      expect(difference).toContain('but the server');
+    },
+    60_000,
+  );
+});
