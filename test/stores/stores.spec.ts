@@ -1,31 +1,6 @@
-import 'reflect-metadata';
-import { STORES, type StorePlace } from '../support/stores';
-import { faultsSuite } from './faults-suite';
-import { fuzzSuite } from './fuzz-suite';
-import { lockingSuite } from './locking-suite';
-import { storeContract } from './store-contract';
-import { turnsContract } from './turns-contract';
-import { waitingSuite } from './waiting-suite';
+import { readdirSync } from 'node:fs';
+import { STORES } from '../support/stores';
 
-const SUITES = { storeContract, fuzzSuite };
-const LONG_SUITES = { lockingSuite };
-const SUITES_OF_ORDER = { turnsContract };
-const LONG_SUITES_OF_ORDER = { waitingSuite };
-const SUITES_OF_SERVERS = { faultsSuite };
-
-describe.each(Object.entries(STORES))('the %s store', (_name, { start, keepsOrder, hasServers, isBrief }) => {
-  let place: StorePlace;
-  beforeAll(async () => {
-    place = await start();
-  });
-  afterAll(() => place.stop());
-
-  const suites = {
-    ...SUITES,
-    ...(!isBrief && LONG_SUITES),
-    ...(keepsOrder && SUITES_OF_ORDER),
-    ...(hasServers && SUITES_OF_SERVERS),
-    ...(keepsOrder && !isBrief && LONG_SUITES_OF_ORDER),
-  };
-  describe.each(Object.entries(suites))('%s', (_suite, suite) => suite(() => place));
+test.each(Object.keys(STORES))('the %s store has a file that runs its suites', (name) => {
+  expect(readdirSync('test/stores')).toContain(`${name.replaceAll(' ', '-')}.spec.ts`);
 });

@@ -35,7 +35,7 @@ export interface StorePlace {
   stop(): Promise<void>;
 }
 
-interface StoreKind {
+export interface StoreKind {
   /** Whether it keeps the order of those who wait. */
   readonly keepsOrder: boolean;
   /** Whether it lives in servers, to which something may happen. */
