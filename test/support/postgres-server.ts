@@ -139,9 +139,14 @@ function makeData(folder: string): void {
   }
   run('initdb', ['-D', data, '-U', USER, '-A', 'trust', '-E', 'UTF8', '--locale=C', '--no-sync', '--no-instructions'], folder);
   mkdirSync('.cache', { recursive: true });
-  // Under its name when it is whole.
-  copy(data, `${template}.${process.pid}`);
-  renameSync(`${template}.${process.pid}`, template);
+  // Under its name when it is whole, unless another suite was first.
+  const own = `${template}.${process.pid}`;
+  copy(data, own);
+  try {
+    renameSync(own, template);
+  } catch {
+    rmSync(own, { recursive: true });
+  }
 }
 
 /** With the owner, which is why it is not left to Node. */

@@ -1,6 +1,7 @@
 import { spawn, type ChildProcess } from 'node:child_process';
+import { randomInt } from 'node:crypto';
 import { once } from 'node:events';
-import { createServer, type AddressInfo } from 'node:net';
+import { createServer } from 'node:net';
 import { Redis } from 'ioredis';
 import { until } from './until';
 
@@ -57,7 +58,11 @@ export class RedisServer {
       stdio: 'ignore',
       env: { ...process.env, ...this.#env },
     });
-    await this.client.ping();
+    const ended = once(this.#child, 'exit').then(() => {
+      throw new Error(`redis-server ended before it answered on port ${this.port}`);
+    });
+    await Promise.race([this.client.ping(), ended]);
+    ended.catch(() => undefined);
   }
 
   async kill(): Promise<void> {
@@ -101,11 +106,21 @@ export class RedisServer {
   }
 }
 
+/** Below the ports that systems give to connections: one of those may be taken before the server listens, or while it restarts. */
+const PORTS = { from: 10_000, to: 32_000 };
+
+/** A port that nobody listens on, chosen at random, so that suites that run at the same time choose others. */
 export async function freePort(): Promise<number> {
-  const probe = createServer().listen(0, '127.0.0.1');
-  await once(probe, 'listening');
-  const { port } = probe.address() as AddressInfo;
-  probe.close();
-  await once(probe, 'close');
-  return port;
+  for (;;) {
+    const port = randomInt(PORTS.from, PORTS.to);
+    const probe = createServer().listen(port, '127.0.0.1');
+    try {
+      await once(probe, 'listening');
+    } catch {
+      continue;
+    }
+    probe.close();
+    await once(probe, 'close');
+    return port;
+  }
 }
