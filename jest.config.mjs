@@ -1,3 +1,5 @@
+import { availableParallelism } from 'node:os';
+
 /** @type {import('jest').Config} */
 export default {
   extensionsToTreatAsEsm: ['.ts'],
@@ -7,13 +9,16 @@ export default {
     '^nestjs-distributed-lock/postgres$': '<rootDir>/lib/stores/postgres/index.ts',
     '^(\\.{1,2}/.*)\\.js$': '$1',
   },
-  testEnvironment: 'node',
   testMatch: ['<rootDir>/test/**/*.spec.ts', '<rootDir>/sample-app/**/*.spec.ts'],
   testPathIgnorePatterns: ['/node_modules/', '/dist/'],
   modulePathIgnorePatterns: ['/dist/'],
   testTimeout: 20_000,
-  // One at a time: tests of time do not share the machine with tests of packages.
-  maxWorkers: 1,
-  testSequencer: '<rootDir>/test/sequencer.mjs',
-  reporters: ['default', '<rootDir>/test/summary-reporter.mjs'],
+  // Most suites wait for leases most of the time.
+  maxWorkers: 2 * availableParallelism(),
+  runner: '<rootDir>/test/runner/suite-runner.mjs',
+  testEnvironment: '<rootDir>/test/runner/suite-environment.mjs',
+  // The process of a suite ends with it.
+  testEnvironmentOptions: { globalsCleanup: 'off' },
+  testSequencer: '<rootDir>/test/runner/sequencer.mjs',
+  reporters: ['default', '<rootDir>/test/runner/summary-reporter.mjs'],
 };

@@ -1,0 +1,98 @@
+import { formatResultsErrors } from 'jest-message-util';
+import { EmittingTestRunner } from 'jest-runner';
+import { SuiteProcess } from './suite-process.mjs';
+
+/** How long a suite may take: the longest of them take two minutes on a busy machine. */
+const LIMIT_MS = 600_000;
+/** A test that is stopped three times in a row is no accident. */
+const MOST_RUNS = 3;
+
+const escape = (text) => text.replaceAll(/[$()*+./?[\\\]^{|}-]/g, String.raw`\$&`);
+const patternOf = (names) => `^(${names.map(escape).join('|')})$`;
+
+/**
+ * Runs each suite in a process of its own, so many at a time as jest has workers, and kills what a suite has started when it ends. A test that
+ * failed while its processes were stopped for longer than it allows runs again, alone, in a new process; a test that failed otherwise does not.
+ */
+export default class SuiteRunner extends EmittingTestRunner {
+  #listeners = new Map();
+  #globalConfig;
+  #limitMs;
+
+  constructor(globalConfig, context, { limitMs = LIMIT_MS } = {}) {
+    super(globalConfig, context);
+    this.#globalConfig = globalConfig;
+    this.#limitMs = limitMs;
+  }
+
+  on(event, listener) {
+    this.#listeners.set(event, listener);
+    return () => this.#listeners.delete(event);
+  }
+
+  async runTests(tests, watcher) {
+    const left = [...tests];
+    // One suite says what it has to say at once; the words of several are kept apart.
+    const stdio = tests.length === 1 ? 'inherit' : 'pipe';
+    const work = async (slot) => {
+      for (let test = left.shift(); test !== undefined && !watcher.isInterrupted(); test = left.shift()) {
+        await this.#emit('test-file-start', [test]);
+        try {
+          const result = await this.#run(test, { slot, stdio });
+          await this.#emit('test-file-success', [test, result]);
+        } catch (error) {
+          await this.#emit('test-file-failure', [test, error]);
+        }
+      }
+    };
+    await Promise.all(Array.from({ length: this.#globalConfig.maxWorkers }, (_, slot) => work(slot + 1)));
+  }
+
+  async #run(test, options) {
+    const { result, stopped } = await this.#start(test, options);
+    let again = voidTests(result, stopped);
+    for (let run = 2; run <= MOST_RUNS && again.length > 0; run++) {
+      for (const { fullName } of again) {
+        console.log(`ran again: stopped for ${stopped[fullName]} ms in one second: ${fullName}`);
+      }
+      const testNamePattern = patternOf(again.map(({ fullName }) => fullName));
+      const next = await this.#start(test, options, testNamePattern);
+      replace(result, next.result, again, run);
+      Object.assign(stopped, next.stopped);
+      again = voidTests(next.result, next.stopped);
+    }
+    const failures = formatResultsErrors(result.testResults, test.context.config, this.#globalConfig, test.path);
+    return result.testExecError ? result : { ...result, failureMessage: failures };
+  }
+
+  #start(test, options, testNamePattern = this.#globalConfig.testNamePattern) {
+    const suite = {
+      path: test.path,
+      config: test.context.config,
+      globalConfig: { ...this.#globalConfig, testNamePattern },
+      context: { changedFiles: undefined, sourcesRelatedToTestsInChangedFiles: undefined },
+    };
+    const setup = { serializableResolvers: [{ config: suite.config, serializableModuleMap: test.context.moduleMap.toJSON() }] };
+    const onEvent = (event, args) => this.#emit(event, args);
+    return new SuiteProcess({ ...options, limitMs: this.#limitMs, onEvent }).run({ setup, suite });
+  }
+
+  async #emit(event, args) {
+    await this.#listeners.get(event)?.(args);
+  }
+}
+
+/** The tests that failed while they were stopped. What fails outside of a test is never void. */
+function voidTests({ testResults, testExecError }, stopped) {
+  return testExecError ? [] : testResults.filter(({ status, fullName }) => status === 'failed' && fullName in stopped);
+}
+
+/** Puts the results of another run of some tests into the place of the earlier ones. */
+function replace(result, next, tests, run) {
+  const names = new Set(tests.map(({ fullName }) => fullName));
+  const later = new Map(next.testResults.map((each) => [each.fullName, { ...each, invocations: run }]));
+  result.testResults = result.testResults.map((each) => (names.has(each.fullName) ? (later.get(each.fullName) ?? each) : each));
+  result.testExecError ??= next.testExecError;
+  result.numFailingTests = result.testResults.filter(({ status }) => status === 'failed').length;
+  result.numPassingTests = result.testResults.filter(({ status }) => status === 'passed').length;
+}

@@ -1,0 +1,121 @@
+import { execFile } from 'node:child_process';
+import { existsSync, mkdtempSync, readFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+
+interface Outcome {
+  readonly code: number;
+  readonly output: string;
+  /** What the suites wrote down: a folder. */
+  readonly notes: string;
+}
+
+/** Runs jest on some of the fixtures, as `npm test` runs it on the suites. */
+function runFixtures(...names: string[]): Promise<Outcome> {
+  const notes = mkdtempSync(join(tmpdir(), 'notes-'));
+  const config = {
+    rootDir: process.cwd(),
+    extensionsToTreatAsEsm: ['.ts'],
+    transform: { '^.+\\.ts$': '@swc/jest' },
+    testMatch: names.map((name) => `<rootDir>/test/runner/fixtures/${name}.fixture.ts`),
+    testTimeout: 2_000,
+    maxWorkers: 2,
+    runner: ['<rootDir>/test/runner/suite-runner.mjs', { limitMs: 4_000 }],
+    testEnvironment: '<rootDir>/test/runner/suite-environment.mjs',
+    testEnvironmentOptions: { globalsCleanup: 'off' },
+    reporters: ['default', ['<rootDir>/test/runner/summary-reporter.mjs', { folder: notes }]],
+  };
+  const args = ['--experimental-vm-modules', 'node_modules/jest/bin/jest.js', '--config', JSON.stringify(config)];
+  return new Promise((resolve) => {
+    execFile(process.execPath, args, { env: { ...process.env, NOTES: notes, FORCE_COLOR: '0' } }, (error, stdout, stderr) => {
+      resolve({ code: error ? Number(error.code) : 0, output: stdout + stderr, notes });
+    });
+  });
+}
+
+/** How often a test of a fixture ran. */
+const runsOf = ({ notes }: Outcome, name: string) =>
+  readFileSync(join(notes, 'runs'), 'utf8').split('\n').filter((line) => line === name).length; // prettier-ignore
+
+describe('a suite', () => {
+  test('cannot fail the next one with a late callback', async () => {
+    const { code, output } = await runFixtures('late-callback', 'passes');
+    expect(output).toMatch(/^2 passed, 0 failed$/m);
+    expect(output).not.toContain('a late callback');
+    expect(code).toBe(0);
+  });
+
+  test('does not keep the run with what it leaves open, and its children and theirs end with it', async () => {
+    const { code, output, notes } = await runFixtures('open-handles');
+    expect(output).toMatch(/^1 passed, 0 failed$/m);
+    expect(code).toBe(0);
+    const pids = readFileSync(join(notes, 'pids'), 'utf8').trim().split(' ').map(Number); // prettier-ignore
+    expect(pids).toHaveLength(2);
+    for (const pid of pids) {
+      expect(isRunning(pid)).toBe(false);
+    }
+  });
+
+  test('that hangs is named with the test that it hangs in, and fails the run, which ends', async () => {
+    const { code, output } = await runFixtures('hangs', 'passes');
+    expect(output).toContain(
+      'test/runner/fixtures/hangs.fixture.ts did not end within 4 s. It hangs in a suite whose event loop never turns again.',
+    );
+    expect(output).toMatch(/^1 passed, 1 failed$/m);
+    expect(code).toBe(1);
+  });
+
+  test('whose process ends before it fails the run', async () => {
+    const { code, output } = await runFixtures('crashes', 'passes');
+    expect(output).toContain('The process of test/runner/fixtures/crashes.fixture.ts ended before its suite: SIGKILL.');
+    expect(output).toMatch(/^1 passed, 1 failed$/m);
+    expect(code).toBe(1);
+  });
+});
+
+describe('a test that fails', () => {
+  let outcome: Outcome;
+  beforeAll(async () => {
+    outcome = await runFixtures('stopped');
+  });
+
+  test('while it was stopped runs again, and passes where it passes then', () => {
+    expect(runsOf(outcome, 'once')).toBe(2);
+    expect(outcome.output).toMatch(/^ran again: stopped for [3-9]\d\d ms in one second: a test of time is stopped \(once\)$/m);
+    expect(outcome.output).toMatch(/^ {2}a test of time is stopped \(once\): passed in run 2$/m);
+    expect(outcome.output).toContain('✓ is stopped (once)');
+  });
+
+  test('while it was stopped three times in a row fails', () => {
+    expect(runsOf(outcome, 'always')).toBe(3);
+    expect(outcome.output).toContain('● a test of time › is stopped whenever it runs');
+  });
+
+  test('without a stop fails at once', () => {
+    expect(runsOf(outcome, 'wrong')).toBe(1);
+    expect(outcome.output).toContain('● a test of time › fails without a stop');
+  });
+
+  test('is counted once, and so is one that passes though it was stopped', () => {
+    expect(runsOf(outcome, 'passes')).toBe(1);
+    expect(outcome.output).toMatch(/^2 passed, 2 failed$/m);
+    expect(outcome.code).toBe(1);
+  });
+
+  // Elsewhere the kernel does not say how long a process waited.
+  (existsSync('/proc/self/schedstat') ? test : test.skip)('while a child waited for a processor runs again', async () => {
+    const starved = await runFixtures('starved');
+    expect(runsOf(starved, 'starved')).toBe(3);
+    expect(starved.output).toMatch(/^0 passed, 1 failed$/m);
+  });
+});
+
+/** One that has ended stays as a zombie until its parent takes notice. */
+function isRunning(pid: number): boolean {
+  try {
+    process.kill(pid, 0);
+    return !/^\d+ \(.*\) Z/.test(readFileSync(`/proc/${pid}/stat`, 'utf8'));
+  } catch {
+    return false;
+  }
+}

@@ -1,0 +1,25 @@
+// Prints the line that people and CI look for, and keeps it, so that .ci/run can add up the runs.
+import { mkdirSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+
+export default class SummaryReporter {
+  #folder;
+
+  constructor(_globalConfig, { folder = '.cache' } = {}) {
+    this.#folder = folder;
+  }
+
+  onRunComplete(_contexts, results) {
+    const failed = results.numFailedTests + results.numRuntimeErrorTestSuites;
+    const again = results.testResults.flatMap(({ testResults }) => testResults).filter(({ invocations }) => invocations > 1);
+    if (again.length > 0) {
+      console.log(`Tests that ran again, because their processes were stopped: ${again.length}`);
+      again.forEach(({ fullName, invocations, status }) => console.log(`  ${fullName}: ${status} in run ${invocations}`));
+    }
+    const line = `${results.numPassedTests} passed, ${failed} failed`;
+    mkdirSync(this.#folder, { recursive: true });
+    const script = process.env.npm_lifecycle_event?.replace(':', '-') ?? 'jest';
+    writeFileSync(join(this.#folder, `summary-${script}`), `${line}\n`);
+    console.log(line);
+  }
+}
