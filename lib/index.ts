@@ -12,7 +12,7 @@ export type { LockModuleOptions, LockOptionsFactory } from './nest/lock-module.o
 export { LockService, type LockInspection, type OnBusy, type WithLockOptions } from './nest/lock.service.js';
 export { LockExceptionFilter } from './nest/lock-exception.filter.js';
 export { assertLocked, currentLock } from './nest/current-lock.js';
-export { outsideLocks } from './core/context.js';
+export { outsideLocks } from './core/call-tree.js';
 export { lockKey } from './core/lock-key.js';
 export type { LockOptions, OnUnavailable } from './core/call.js';
 export type { Duration } from './core/duration.js';

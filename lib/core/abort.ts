@@ -1,16 +1,21 @@
-import type { Entry } from './entry.js';
-import type { LockFrame } from './lock-frame.js';
+import type { Acquisition } from './acquisition.js';
+import type { Frame } from './frame.js';
 
-/** Rejects as soon as the signal aborts; an attempt in flight goes on, and what it brings is given back. */
-export function orAbort(entering: Promise<LockFrame>, entry: Entry, signal: AbortSignal): Promise<LockFrame> {
+/** Rejects as soon as the call's signal aborts; an attempt in flight goes on, and what it is granted is released. */
+export function unlessAborted(entering: Promise<Frame>, acquisition: Acquisition<Frame>): Promise<Frame> {
+  const { frame, call, obtained } = acquisition;
+  const { signal } = call;
+  if (!signal) {
+    return entering;
+  }
   return new Promise((resolve, reject) => {
-    const abort = (): void => reject(entry.refused(entry.frame.keys[0] as string, 'aborted'));
+    const abort = (): void => reject(acquisition.refused(frame.keys[0] as string, 'aborted'));
     signal.addEventListener('abort', abort, { once: true });
     entering
-      .then((frame) => {
+      .then(() => {
         if (signal.aborted) {
-          for (const hold of entry.obtained) {
-            hold.minHoldAt = 0;
+          for (const lease of obtained) {
+            lease.dropMinHold();
           }
           void frame.leave();
         }

@@ -1,44 +1,57 @@
-import { randomUUID } from 'node:crypto';
 import type { Clock } from './clock.js';
 import { LockLostError, LockStoreError } from './errors.js';
-import type { Hold } from './hold.js';
-import { commandLimit, leaseDeadline, momentOf, wallDeadline, type Moment } from './lease.js';
-import type { AcquireReply, Busy, LockStore, Place, Tickets, Turns } from './lock-store.js';
+import type { Lease } from './lease.js';
+import { commandLimit, leaseDeadline, momentOf, wallDeadline, type Moment } from './lease-time.js';
+import type { AcquireReply, Busy, HoldRecord, LockStore, Place, Tickets, Turns } from './lock-store.js';
+import type { TimeLimits } from './time-limits.js';
 
 /** How one attempt ended. A `late` grant came after its own deadline and is none; `failed` says whether it may have been carried out. */
 export type AttemptResult =
-  | { readonly outcome: 'granted'; readonly sent: Moment }
+  | { readonly outcome: 'granted'; readonly fence: number; readonly sent: Moment }
   | { readonly outcome: 'late' }
   | { readonly outcome: 'busy'; readonly busy: Busy }
   | { readonly outcome: 'failed'; readonly error: LockStoreError; readonly isUnsent?: true };
 
-/** Sends one acquire, or one join for a hold with a ticket, to be answered by `answerBy`. Rejects with what no retry mends. */
-export function attempt(store: LockStore, hold: Hold, clock: Clock, answerBy: number, place?: Place): Promise<AttemptResult> {
+/** Sends one acquire, or one join for a lease by a ticket, to be answered by `answerBy`. Rejects with what no retry mends. */
+export function attempt(
+  store: LockStore,
+  lease: Lease,
+  clock: Clock,
+  limits: TimeLimits,
+  answerBy: number,
+  place?: Place,
+): Promise<AttemptResult> {
   const sent = momentOf(clock);
-  hold.limitMs = Math.min(commandLimit(hold.ttlMs), Math.ceil(answerBy - sent.monotonic));
-  if (hold.limitMs <= 0) {
-    return Promise.resolve({ outcome: 'failed', error: tooSlow(hold), isUnsent: true });
+  const limitMs = Math.min(commandLimit(lease.ttlMs), Math.ceil(answerBy - sent.monotonic));
+  if (limitMs <= 0) {
+    return Promise.resolve({ outcome: 'failed', error: tooSlow(lease), isUnsent: true });
   }
-  return judge(hold.joined ? join(store, hold) : store.acquire(hold, place), sent, store, hold, clock);
+  const record = lease.record(limitMs);
+  const reply = lease.isJoined ? join(store.tickets as Tickets, record) : store.acquire(record, place);
+  return judge(limits.bound(reply, lease.key, limitMs), sent, store, lease, clock);
 }
 
 /** Releases a hold, and sends the acquire of the next caller of this process in the same command. */
-export function passOn(
-  turns: Turns,
+export function exchange(
   store: LockStore,
-  hold: Hold,
-  next: Hold,
+  hold: HoldRecord,
+  next: Lease,
   place: Place,
   mayOvertake: boolean,
   clock: Clock,
+  limits: TimeLimits,
 ): { released: Promise<boolean>; attempt: Promise<AttemptResult> } {
   const sent = momentOf(clock);
-  const passed = turns.exchange(hold, next, place, mayOvertake);
-  const reply = passed.then((answer) => answer.reply);
-  return { released: passed.then((answer) => answer.released), attempt: judge(reply, sent, store, next, clock) };
+  const { key, limitMs } = hold;
+  const answer = limits.bound((store.turns as Turns).exchange(hold, next.record(), place, mayOvertake), key, limitMs);
+  const reply = answer.then((answered) => {
+    // It may come later than the release, and has a limit of its own.
+    return answered.reply instanceof Promise ? limits.bound(answered.reply, key, limitMs) : answered.reply;
+  });
+  return { released: answer.then(({ released }) => released), attempt: judge(reply, sent, store, next, clock) };
 }
 
-async function judge(answer: Promise<AcquireReply>, sent: Moment, store: LockStore, hold: Hold, clock: Clock): Promise<AttemptResult> {
+async function judge(answer: Promise<AcquireReply>, sent: Moment, store: LockStore, lease: Lease, clock: Clock): Promise<AttemptResult> {
   let reply: AcquireReply;
   try {
     reply = await answer;
@@ -51,11 +64,7 @@ async function judge(answer: Promise<AcquireReply>, sent: Moment, store: LockSto
   if (reply.fence === undefined) {
     return { outcome: 'busy', busy: reply };
   }
-  if (store.expires && isOver(sent, hold.ttlMs, clock)) {
-    return { outcome: 'late' };
-  }
-  hold.fence = reply.fence;
-  return { outcome: 'granted', sent };
+  return store.expires && isOver(sent, lease.ttlMs, clock) ? { outcome: 'late' } : { outcome: 'granted', fence: reply.fence, sent };
 }
 
 /** Whether a lease that was asked for at `sent` has ended, by either clock: the machine may have slept before the reply. */
@@ -64,31 +73,22 @@ function isOver(sent: Moment, ttlMs: number, clock: Clock): boolean {
   return clock.monotonic() >= deadline || clock.wall() >= wallDeadline(sent, deadline);
 }
 
-async function join(store: LockStore, hold: Hold): Promise<AcquireReply> {
-  if (!(await (store.tickets as Tickets).join(hold))) {
-    throw ticketEnded(hold.key);
+async function join(tickets: Tickets, record: HoldRecord): Promise<AcquireReply> {
+  if (!(await tickets.join(record))) {
+    throw new LockLostError(
+      `Lock "${record.key}": the lock of this ticket has ended. A ticket enters a running lock only; make sure that its holder waits for this call.`,
+      record.key,
+      'released',
+    );
   }
-  return hold;
-}
-
-/** A hold that was given back never comes in again, so the next attempt needs a new id. */
-export function renewIdentity(hold: Hold): void {
-  hold.id = randomUUID();
+  return record;
 }
 
 /** The store took so long for the keys before that nothing is left of the call's time. */
-function tooSlow({ key }: Hold): LockStoreError {
+function tooSlow({ key }: Lease): LockStoreError {
   return new LockStoreError(
     `Lock "${key}" was not asked for: the store took too long to answer for the keys before it. Raise wait, or find out what is slow.`,
     key,
     { unknown: false },
-  );
-}
-
-function ticketEnded(key: string): LockLostError {
-  return new LockLostError(
-    `Lock "${key}": the lock of this ticket has ended. A ticket enters a running lock only; make sure that its holder waits for this call.`,
-    key,
-    'released',
   );
 }

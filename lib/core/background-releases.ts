@@ -1,66 +1,56 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Clock } from './clock.js';
 import { isLockError, LockStoreError, type LockError } from './errors.js';
-import type { Hold } from './hold.js';
-import { commandLimit } from './lease.js';
+import type { Lease } from './lease.js';
+import { LONGEST_COMMAND_MS } from './lease-time.js';
+import type { Lifecycle } from './lifecycle.js';
 import type { HoldRecord, LockStore, Place } from './lock-store.js';
+import type { TimeLimits } from './time-limits.js';
 
-/** The longest pause before a failed release is sent again, and the longest time for the last ones, in milliseconds. */
-const LONGEST_PAUSE_MS = 1_000;
-/** For how long at least a lock is given back that others are in by a ticket, whose leases nobody here knows, in milliseconds. */
+/** For how long at least a lock is released that others may be in by a ticket, whose leases are not known here, in milliseconds. */
 const SHARED_MS = 60_000;
 
 /**
- * Gives back, without a caller who waits, what must not stay: a late grant, an attempt of unknown outcome, a lost lease,
- * a place that nobody needs.
+ * Releases, without a caller who waits, what must not stay: a late grant, an attempt of unknown outcome, a lost lease, a place that
+ * no call needs.
  */
 export class BackgroundReleases {
   readonly #store: LockStore;
   readonly #clock: Clock;
-  readonly #running = new Set<Promise<void>>();
-  #closing = false;
+  readonly #limits: TimeLimits;
+  readonly #lifecycle: Lifecycle;
 
-  constructor(store: LockStore, clock: Clock) {
+  constructor(store: LockStore, clock: Clock, limits: TimeLimits, lifecycle: Lifecycle) {
     this.#store = store;
     this.#clock = clock;
+    this.#limits = limits;
+    this.#lifecycle = lifecycle;
   }
 
-  /** Tries until the store answers, or the lease that it could have granted is over; longer where others may keep the lock alive. */
-  abandon({ key, owner, id, fence, ttlMs, leaseMs, lingering, by, shared }: Hold): void {
-    this.#run(
-      this.#release(
-        { key, owner, id, fence, ttlMs, limitMs: commandLimit(leaseMs), lingering, by },
-        shared ? Math.max(ttlMs, SHARED_MS) : ttlMs,
-      ),
-    );
+  /** Repeats the release until the store answers, or the lease that it could have granted is over; longer where others may be in the lock. */
+  abandon(lease: Lease): void {
+    const { ttlMs, isShared } = lease;
+    this.#lifecycle.inBackground(this.#release(lease.record(), isShared ? Math.max(ttlMs, SHARED_MS) : ttlMs));
   }
 
-  /** Gives up a place. One that stays because nobody answers comes to its turn later, and is then given up. */
+  /** Gives up a place. One that stays, since the store does not answer, comes to its turn later and is then given up. */
   leave(key: string, { name }: Place): void {
-    this.#run(this.#store.turns?.leave(key, name).catch(() => undefined) ?? Promise.resolve());
-  }
-
-  #run(release: Promise<void>): void {
-    this.#running.add(release);
-    void release.finally(() => this.#running.delete(release));
-  }
-
-  /** Waits for what is on its way, which is not repeated any more, for as long as one command may take. */
-  async settle(): Promise<void> {
-    this.#closing = true;
-    await Promise.race([Promise.all(this.#running), sleep(LONGEST_PAUSE_MS, undefined, { ref: false })]);
+    const { turns } = this.#store;
+    if (turns) {
+      this.#lifecycle.inBackground(this.#limits.bound(turns.leave(key, name), key).catch(() => undefined));
+    }
   }
 
   async #release(hold: HoldRecord, forMs: number): Promise<void> {
     const startedAt = this.#clock.monotonic();
     for (;;) {
       try {
-        await this.#store.release(hold);
+        await this.#limits.bound(this.#store.release(hold), hold.key, hold.limitMs);
         return;
       } catch (error) {
         const elapsedMs = this.#clock.monotonic() - startedAt;
-        const pauseMs = Math.min(Math.max(hold.ttlMs, elapsedMs) / 10, LONGEST_PAUSE_MS);
-        if (this.#closing || !(error instanceof LockStoreError) || elapsedMs + pauseMs >= forMs) {
+        const pauseMs = Math.min(Math.max(hold.ttlMs, elapsedMs) / 10, LONGEST_COMMAND_MS);
+        if (this.#lifecycle.isSettling || !(error instanceof LockStoreError) || elapsedMs + pauseMs >= forMs) {
           return;
         }
         await sleep(pauseMs, undefined, { ref: false });
@@ -69,7 +59,7 @@ export class BackgroundReleases {
   }
 }
 
-/** What a store rejects with is a lock error; anything else is a defect of the store, and reported as its failure. */
+/** The error itself, where a store rejected with a lock error; anything else is a defect of the store, and reported as its failure. */
 export function asLockError(error: unknown, key: string): LockError {
   return isLockError(error)
     ? error

@@ -57,34 +57,34 @@ export interface CallDefaults {
   readonly onUnavailable?: OnUnavailable;
 }
 
-/** Checks a call's options against the module's defaults; throws `LockConfigurationError` that names `place`. */
-export function parseCall(options: LockOptions, defaults: CallDefaults, place: string): Call {
+/** Checks a call's options against the module's defaults; throws `LockConfigurationError` that names `site`. */
+export function parseCall(options: LockOptions, defaults: CallDefaults, site: string): Call {
   const { ttl, wait, signal, renew, maxHold, minHold, onUnavailable, reentry, ticket, by } = options;
   if (signal !== undefined && !(signal instanceof AbortSignal)) {
     throw new LockConfigurationError(
-      `${place}: signal is not an AbortSignal. Pass the signal of an AbortController, or AbortSignal.timeout(ms).`,
+      `${site}: signal is not an AbortSignal. Pass the signal of an AbortController, or AbortSignal.timeout(ms).`,
     );
   }
   if (onUnavailable !== undefined) {
-    checkOnUnavailable(onUnavailable, place);
+    checkOnUnavailable(onUnavailable, site);
   }
   if (reentry !== undefined && reentry !== 'context' && reentry !== 'never') {
-    throw new LockConfigurationError(`${place}: reentry is ${JSON.stringify(reentry)}. Use 'context' or 'never'.`);
+    throw new LockConfigurationError(`${site}: reentry is ${JSON.stringify(reentry)}. Use 'context' or 'never'.`);
   }
   if (renew !== undefined && typeof renew !== 'boolean') {
-    throw new LockConfigurationError(`${place}: renew is ${JSON.stringify(renew)}. Use true or false.`);
+    throw new LockConfigurationError(`${site}: renew is ${JSON.stringify(renew)}. Use true or false.`);
   }
   if (signal) {
     // Many calls may wait on one signal, each with a listener.
     setMaxListeners(0, signal);
   }
   return {
-    ttlMs: ttl === undefined ? defaults.ttlMs : parseDuration(ttl, 'ttl', LEAST_TTL_MS, place),
-    waitMs: wait === undefined ? defaults.waitMs : parseDuration(wait, 'wait', 0, place),
+    ttlMs: ttl === undefined ? defaults.ttlMs : parseDuration(ttl, 'ttl', LEAST_TTL_MS, site),
+    waitMs: wait === undefined ? defaults.waitMs : parseDuration(wait, 'wait', 0, site),
     signal,
     renew: renew ?? true,
-    maxHoldMs: maxHold === undefined ? defaults.maxHoldMs : parseDuration(maxHold, 'maxHold', 1, place),
-    minHoldMs: minHold === undefined ? 0 : parseDuration(minHold, 'minHold', 0, place),
+    maxHoldMs: maxHold === undefined ? defaults.maxHoldMs : parseDuration(maxHold, 'maxHold', 1, site),
+    minHoldMs: minHold === undefined ? 0 : parseDuration(minHold, 'minHold', 0, site),
     onUnavailable: onUnavailable ?? defaults.onUnavailable ?? 'wait',
     reentry: reentry ?? 'context',
     ticket,
@@ -93,9 +93,9 @@ export function parseCall(options: LockOptions, defaults: CallDefaults, place: s
 }
 
 /** Throws `LockConfigurationError` for anything else. */
-export function checkOnUnavailable(value: OnUnavailable, place: string): OnUnavailable {
+export function checkOnUnavailable(value: OnUnavailable, site: string): OnUnavailable {
   if (value !== 'wait' && value !== 'throw') {
-    throw new LockConfigurationError(`${place}: onUnavailable is ${JSON.stringify(value)}. Use 'wait' or 'throw'.`);
+    throw new LockConfigurationError(`${site}: onUnavailable is ${JSON.stringify(value)}. Use 'wait' or 'throw'.`);
   }
   return value;
 }

@@ -1,178 +1,181 @@
-import { attempt, renewIdentity, type AttemptResult } from './attempt.js';
+import type { Acquisition } from './acquisition.js';
+import { attempt, type AttemptResult } from './attempt.js';
 import type { Availability } from './availability.js';
 import type { BackgroundReleases } from './background-releases.js';
 import type { Clock } from './clock.js';
-import type { Entry } from './entry.js';
-import { LockStoreError } from './errors.js';
-import type { Hold } from './hold.js';
-import type { Holds } from './holds.js';
-import { InFlight } from './in-flight.js';
+import { LockStoreError, type NotAcquiredReason } from './errors.js';
+import type { Lease } from './lease.js';
+import type { Leases } from './leases.js';
+import type { Lifecycle } from './lifecycle.js';
 import type { Line } from './line.js';
-import type { LocalQueue } from './local-queue.js';
+import type { Lines } from './lines.js';
 import type { Busy, LockStore } from './lock-store.js';
 import type { Reporter } from './reporter.js';
-import type { WaitOutcome } from './waiter.js';
+import type { TimeLimits } from './time-limits.js';
 import type { Waiters } from './waiters.js';
 
 /** Between two polls of a store that keeps no order or does not answer, in milliseconds. */
 const POLL = { least: 50, most: 250 } as const;
 
+/** What a contender is made of. */
+export interface ContenderParts {
+  readonly store: LockStore;
+  readonly clock: Clock;
+  readonly limits: TimeLimits;
+  readonly lifecycle: Lifecycle;
+  readonly lines: Lines;
+  readonly leases: Leases;
+  readonly releases: BackgroundReleases;
+  readonly waiters: Waiters;
+  readonly reporter: Reporter;
+  readonly availability: Availability;
+}
+
 /** Contends for a lock in the store: one attempt after the other until one is granted or the caller gives up. */
 export class Contender {
-  readonly #store: LockStore;
-  readonly #clock: Clock;
-  readonly #queue: LocalQueue;
-  readonly #holds: Holds;
-  readonly #releases: BackgroundReleases;
-  readonly #waiters: Waiters;
-  readonly #reporter: Reporter;
-  readonly #availability: Availability;
-  readonly #attempts = new InFlight();
+  readonly #parts: ContenderParts;
 
-  constructor(
-    store: LockStore,
-    clock: Clock,
-    queue: LocalQueue,
-    holds: Holds,
-    releases: BackgroundReleases,
-    waiters: Waiters,
-    reporter: Reporter,
-    availability: Availability,
-  ) {
-    this.#store = store;
-    this.#clock = clock;
-    this.#queue = queue;
-    this.#holds = holds;
-    this.#releases = releases;
-    this.#waiters = waiters;
-    this.#reporter = reporter;
-    this.#availability = availability;
+  constructor(parts: ContenderParts) {
+    this.#parts = parts;
   }
 
   /**
    * | attempt | what follows |
    * |---|---|
-   * | granted | the hold starts; if the caller has given up, it is given back |
-   * | late | it is given back, and the next attempt is a new hold |
-   * | busy | the same hold is tried again: when told of the turn, or after a pause |
-   * | failed, nobody knows how | the same hold is tried again; given back once the caller gives up |
+   * | granted | the lease starts; if the caller has given up, it is released |
+   * | late | it is released, and the next attempt is a new hold |
+   * | busy | the same hold tries again: when notified of the turn, or after a pause |
+   * | failed | the same hold tries again; if the outcome is unknown, it is released once the caller gives up |
    */
-  async obtain(hold: Hold, entry: Entry, line?: Line, hasWaited = false): Promise<void> {
+  async obtain(lease: Lease, acquisition: Acquisition, line?: Line, hasWaited = false): Promise<void> {
+    const { lifecycle, releases, leases } = this.#parts;
     // Sticky: a busy reply does not tell that an earlier attempt is not still on its way.
-    let unknown = false;
-    let paused: WaitOutcome | undefined = hasWaited ? 'admitted' : undefined;
-    this.#attempts.begin();
+    let isUnknown = false;
+    let mayWait = hasWaited;
+    lifecycle.begin();
     try {
       for (;;) {
-        const passed = line?.takePassed();
-        if (!passed) {
-          this.#refuseWhileAway(hold.key, entry);
+        const result = await this.#nextResult(lease, acquisition, line);
+        const gaveUp = this.#gaveUp(acquisition);
+        if (result.outcome === 'granted' && !gaveUp) {
+          isUnknown = false;
+          leases.start(lease, result, acquisition, line);
+          return;
         }
-        const standing = passed ? undefined : this.#standing(line);
-        const result = standing ?? (await (passed ?? this.#attempt(hold, entry, line)));
-        if (line) {
-          line.failure = result.outcome === 'failed' ? result.error : undefined;
-        }
-        const gaveUp = this.#waiters.closed ? 'closed' : entry.call.signal?.aborted && 'aborted';
         if (result.outcome === 'granted' || result.outcome === 'late') {
-          unknown = false;
-          line?.granted(passed !== undefined);
-          if (result.outcome === 'granted' && !gaveUp) {
-            this.#holds.start(hold, result.sent, entry, line);
-            return;
-          }
-          this.#releases.abandon(hold);
-          renewIdentity(hold);
-        } else if (result.outcome === 'failed') {
-          unknown ||= result.error.unknown;
-          if (!result.isUnsent) {
-            this.#reporter.attemptFailed(hold, result.error);
-          }
-          if (entry.call.onUnavailable === 'throw' && !gaveUp && this.#availability.isAway) {
-            throw result.error;
-          }
-        } else if (!standing) {
-          this.#reporter.busy(hold, result.busy, entry.call.waitMs > 0);
+          isUnknown = false;
+          releases.abandon(lease);
+          lease.renewIdentity();
+        } else {
+          isUnknown ||= result.outcome === 'failed' && result.error.unknown;
         }
-        const busy = result.outcome === 'busy' ? result.busy : undefined;
-        // Whoever waits already keeps its right to.
-        if (!paused && !gaveUp && entry.call.waitMs > 0 && this.#waiters.isFull) {
-          throw entry.refused(hold.key, 'tooManyWaiters', busy);
-        }
-        const lookAt = standing && line ? line.recheckAt : nextLook(this.#clock.monotonic(), busy);
-        line?.answered(busy, lookAt);
-        paused = gaveUp || (await this.#pause(hold.key, entry, lookAt, line));
-        if (paused === 'timedOut' && result.outcome === 'failed') {
-          throw result.error;
-        }
-        if (paused === 'timedOut' && result.outcome === 'late') {
-          throw tooLate(hold);
-        }
-        if (paused !== 'admitted') {
-          throw entry.refused(hold.key, paused, busy);
-        }
+        await this.#pause(result, lease, acquisition, line, gaveUp, mayWait);
+        // A call that waits already keeps its right to.
+        mayWait = true;
       }
     } finally {
-      if (unknown) {
-        this.#releases.abandon(hold);
+      if (isUnknown) {
+        releases.abandon(lease);
       }
-      this.#attempts.end();
+      lifecycle.end();
     }
   }
 
-  /** Resolves when no attempt is on its way any more; for shutdown, when nobody begins another. */
-  drained(): Promise<void> {
-    return this.#attempts.drained();
+  /** The answer that still stands, that to the attempt which was sent along with a release, or that to an attempt which is sent now. */
+  #nextResult(lease: Lease, acquisition: Acquisition, line: Line | undefined): AttemptResult | Promise<AttemptResult> {
+    const { store, clock, limits, lines, availability } = this.#parts;
+    const { call, answerBy } = acquisition;
+    const sentAlong = line?.takeSentAlong();
+    if (sentAlong) {
+      return sentAlong;
+    }
+    if (call.onUnavailable === 'throw' && availability.isAway && !availability.takeProbe()) {
+      throw availability.refusal(lease.key);
+    }
+    const standing = line?.standingAnswer(clock.monotonic());
+    if (standing) {
+      return standing;
+    }
+    // A call that does not wait does not queue, and takes no other process's turn.
+    const place = line && call.waitMs > 0 ? (line.place ?? lines.newPlace()) : undefined;
+    line?.asks(place);
+    return attempt(store, lease, clock, limits, answerBy, place);
   }
 
-  /** Where the call asks for it, ends it while the store is away; now and then, one may ask the store all the same. */
-  #refuseWhileAway(key: string, { call }: Entry): void {
-    if (call.onUnavailable === 'throw' && this.#availability.isAway && !this.#availability.takeProbe()) {
-      throw this.#availability.refusal(key);
+  /** Why the call takes no lock any more. */
+  #gaveUp({ call }: Acquisition): NotAcquiredReason | undefined {
+    return this.#parts.lifecycle.isClosing ? 'shutdown' : call.signal?.aborted ? 'aborted' : undefined;
+  }
+
+  /** Waits until the next attempt; throws where the call gives up. */
+  async #pause(
+    result: AttemptResult,
+    lease: Lease,
+    acquisition: Acquisition,
+    line: Line | undefined,
+    gaveUp: NotAcquiredReason | undefined,
+    mayWait: boolean,
+  ): Promise<void> {
+    const { clock, waiters } = this.#parts;
+    const { call, giveUpAt } = acquisition;
+    const recheckAt = this.#noted(result, lease, acquisition, line, gaveUp);
+    const busy = result.outcome === 'busy' ? result.busy : undefined;
+    if (!mayWait && !gaveUp && call.waitMs > 0 && waiters.isFull) {
+      throw acquisition.refused(lease.key, 'tooManyWaiters', busy);
+    }
+    let reason: NotAcquiredReason | undefined = gaveUp ?? (clock.monotonic() >= giveUpAt ? 'busy' : undefined);
+    if (!reason && !line?.isNotified) {
+      const outcome = await waiters.wait(lease.key, acquisition, recheckAt, line);
+      // Time for the next attempt; the last one is made when the call's time is over.
+      reason = outcome === 'admitted' || outcome === 'busy' ? undefined : outcome;
+    }
+    if (reason === 'busy' && result.outcome === 'failed') {
+      throw result.error;
+    }
+    if (reason === 'busy' && result.outcome === 'late') {
+      throw tooLate(lease);
+    }
+    if (reason) {
+      throw acquisition.refused(lease.key, reason, busy);
     }
   }
 
-  /** What the caller before was told, while it still holds: it gave up, and the process keeps its place. */
-  #standing(line: Line | undefined): AttemptResult | undefined {
-    return line?.place && line.busy && !line.told && this.#clock.monotonic() < line.recheckAt
-      ? { outcome: 'busy', busy: line.busy }
-      : undefined;
-  }
-
-  #attempt(hold: Hold, entry: Entry, line: Line | undefined): Promise<AttemptResult> {
-    if (line) {
-      line.told = false;
+  /** Reports and remembers how an attempt ended; answers when the next one is due. */
+  #noted(
+    result: AttemptResult,
+    lease: Lease,
+    { call }: Acquisition,
+    line: Line | undefined,
+    gaveUp: NotAcquiredReason | undefined,
+  ): number {
+    const { clock, reporter, availability } = this.#parts;
+    if (line?.isLastAnswer(result)) {
+      return line.recheckAt;
     }
-    // A call that does not wait does not queue, and takes nobody's turn.
-    const place = line && entry.call.waitMs > 0 ? this.#queue.placeIn(line) : undefined;
-    return attempt(this.#store, hold, this.#clock, entry.answerBy, place);
-  }
-
-  /** Waits until told of the turn, or until the next look; `timedOut` where the caller's time is up. */
-  async #pause(key: string, entry: Entry, lookAt: number, line: Line | undefined): Promise<WaitOutcome> {
-    if (this.#clock.monotonic() >= entry.giveUpAt) {
-      return 'timedOut';
+    if (result.outcome === 'failed' && !result.isUnsent) {
+      reporter.attemptFailed(lease, result.error);
+    } else if (result.outcome === 'busy') {
+      reporter.busy(lease, result.busy, call.waitMs > 0);
     }
-    if (line?.told) {
-      return 'admitted';
+    const recheckAt = nextAttempt(clock.monotonic(), result.outcome === 'busy' ? result.busy : undefined);
+    line?.answered(result, recheckAt);
+    if (result.outcome === 'failed' && call.onUnavailable === 'throw' && !gaveUp && availability.isAway) {
+      throw result.error;
     }
-    const outcome = await this.#waiters.wait(key, entry, lookAt, line);
-    return outcome === 'timedOut' ? 'admitted' : outcome;
+    return recheckAt;
   }
 }
 
-/** When to look next: never past the end of the lease last seen. */
-function nextLook(now: number, busy: Busy | undefined): number {
+/** When to ask again: never past the end of the lease last seen. */
+function nextAttempt(now: number, busy: Busy | undefined): number {
   const pauseMs = busy?.recheckMs ?? POLL.least + Math.random() * (POLL.most - POLL.least);
   return now + Math.min(pauseMs, busy ? busy.remainingMs + 1 : pauseMs);
 }
 
-function tooLate({ key, ttlMs }: Hold): LockStoreError {
+function tooLate({ key, ttlMs }: Lease): LockStoreError {
   return new LockStoreError(
     `Lock "${key}": the grant came after its own lease of ${ttlMs} ms was over. Raise ttl, or find out what blocks.`,
     key,
-    {
-      unknown: false,
-    },
+    { unknown: false },
   );
 }

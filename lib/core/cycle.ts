@@ -1,39 +1,38 @@
-import { isAncestor } from './context.js';
-import type { Hold } from './hold.js';
-import type { LockFrame } from './lock-frame.js';
+import type { CallNode } from './call-tree.js';
+import type { Lease } from './lease.js';
 
-/** What a call waits for: whichever hold has the key at the moment, or none while its caller is still trying. */
+/** What a call waits for: the lease that has the key at the moment; undefined while its caller still tries. */
 export interface Wanted {
-  readonly hold: Hold | undefined;
+  readonly lease: Lease | undefined;
 }
 
 /**
- * The keys of a cycle that would close if `frame` waited for `wanted`: calls that nest in opposite order, each waiting
+ * The keys of a cycle that would close if `call` waited for `wanted`: calls that nest in opposite order, each waiting
  * for what the other has. Undefined where there is none.
  */
-export function findCycle(frame: LockFrame, wanted: Wanted, waiting: ReadonlyMap<LockFrame, Wanted>): string[] | undefined {
-  return search(frame, wanted, waiting, new Set());
+export function findCycle(call: CallNode, wanted: Wanted, waiting: ReadonlyMap<CallNode, Wanted>): string[] | undefined {
+  return search(call, wanted, waiting, new Set());
 }
 
-function search(frame: LockFrame, wanted: Wanted, waiting: ReadonlyMap<LockFrame, Wanted>, seen: Set<Hold>): string[] | undefined {
-  const { hold } = wanted;
-  const top = hold?.frames.at(-1);
-  if (!hold || !top || seen.has(hold)) {
+function search(call: CallNode, wanted: Wanted, waiting: ReadonlyMap<CallNode, Wanted>, seen: Set<Lease>): string[] | undefined {
+  const { lease } = wanted;
+  const top = lease?.calls.top;
+  if (!lease || !top || seen.has(lease)) {
     return undefined;
   }
-  seen.add(hold);
+  seen.add(lease);
   for (const [blocked, next] of waiting) {
     // The call on top cannot leave while a call made from inside it waits.
-    if (top !== blocked && !isAncestor(top, blocked)) {
+    if (top !== blocked && !blocked.isInside(top)) {
       continue;
     }
-    const holder = next.hold?.frames.at(-1);
-    if (next.hold && holder && (holder === frame || isAncestor(holder, frame))) {
-      return [hold.key, next.hold.key];
+    const holder = next.lease?.calls.top;
+    if (next.lease && holder && (holder === call || call.isInside(holder))) {
+      return [lease.key, next.lease.key];
     }
-    const further = search(frame, next, waiting, seen);
+    const further = search(call, next, waiting, seen);
     if (further) {
-      return [hold.key, ...further];
+      return [lease.key, ...further];
     }
   }
   return undefined;

@@ -10,13 +10,13 @@ const LONGEST = 2 ** 31 - 1;
 
 /**
  * Milliseconds of a duration that lies between `least` and the longest timer.
- * Throws `LockConfigurationError`, which names `option` and `place`.
+ * Throws `LockConfigurationError`, which names `option` and `site`.
  */
-export function parseDuration(value: Duration, option: string, least: number, place: string): number {
+export function parseDuration(value: Duration, option: string, least: number, site: string): number {
   const parsed = typeof value === 'number' ? value : parseText(value);
   if (!Number.isFinite(parsed) || parsed < least || parsed > LONGEST) {
     throw new LockConfigurationError(
-      `${place}: ${option} is ${shown(value)}, which is not a duration from ` +
+      `${site}: ${option} is ${shown(value)}, which is not a duration from ` +
         `${least} to ${LONGEST} ms. Pass milliseconds as a number, or a string such as '500ms', '30s' or '5m'.`,
     );
   }

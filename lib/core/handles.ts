@@ -1,11 +1,11 @@
-import type { LockFrame } from './lock-frame.js';
-import { LockHandle } from './lock-handle.js';
+import type { Frame } from './frame.js';
+import type { LockHandle } from './lock-handle.js';
 
-/** Makes handles, and tells of those that were collected while their lock was held: nobody can release it any more. */
+/** Makes handles, and reports those that were collected while their lock was held: no code can release it any more. */
 export class Handles {
-  readonly #collected: FinalizationRegistry<LockFrame>;
+  readonly #collected: FinalizationRegistry<Frame>;
 
-  constructor(onCollected: (frame: LockFrame) => void) {
+  constructor(onCollected: (frame: Frame) => void) {
     this.#collected = new FinalizationRegistry((frame) => {
       if (frame.isHeld()) {
         onCollected(frame);
@@ -13,9 +13,8 @@ export class Handles {
     });
   }
 
-  give(frame: LockFrame): LockHandle {
-    const handle = new LockHandle(frame);
-    frame.isGivenAs(handle);
+  give(frame: Frame): LockHandle {
+    const handle = frame.giveHandle();
     this.#collected.register(handle, frame);
     return handle;
   }

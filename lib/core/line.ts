@@ -1,40 +1,73 @@
 import type { AttemptResult } from './attempt.js';
 import type { LockStoreError } from './errors.js';
-import type { Hold } from './hold.js';
+import type { Lease } from './lease.js';
 import type { Busy, Place } from './lock-store.js';
 import type { Waiter, WaitingLine } from './waiter.js';
 
+/** How many callers of one process may have a lock one after the other while other processes queue for it. */
+const BURST = 16;
+
 /**
- * A key that somebody in this process contends for or holds: who has it, who waits behind, first come first, and where the
- * process stands in the store's queue.
+ * The calls of this process that want one key: the contender or holder, and the waiters behind it, first come first served. Also the
+ * process's place in the store's queue, and what the store answered last.
  */
 export class Line implements WaitingLine {
-  /** The hold that has the lock; undefined while its caller is still trying. */
-  hold: Hold | undefined;
-  /** Why the store last failed the caller whose turn it is; undefined once it has answered. */
-  failure: LockStoreError | undefined;
-  /** The process's place, from the first attempt that may queue to the grant. It outlives a caller that gives up. */
-  place: Place | undefined;
-  /** Whether there is reason to look for the turn at once, perhaps while an attempt is on its way. */
-  told = false;
-  /** What the store last said, and when it is to be asked again at the latest. */
-  busy: Busy | undefined;
-  recheckAt = 0;
+  #lease: Lease | undefined;
+  #place: Place | undefined;
+  #last: AttemptResult | undefined;
+  #recheckAt = 0;
+  /** Whether the store notified the process of its turn, perhaps while an attempt is on its way. */
+  #isNotified = false;
   /** Callers of this process that had the lock one after the other. */
-  burst = 0;
-  /** The attempt that was sent for the next caller together with the release of the last one. */
-  #passed: Promise<AttemptResult> | undefined;
+  #burst = 0;
+  /** The attempt that was sent for the next caller together with the release before it. */
+  #sentAlong: Promise<AttemptResult> | undefined;
+  /** The contender, while it waits between two attempts. */
   #paused: Waiter | undefined;
-  #waiting: Map<Waiter, Hold> | undefined;
+  #waiting: Map<Waiter, Lease> | undefined;
+
+  /** The lease that has the lock; undefined while the contender still tries. */
+  get lease(): Lease | undefined {
+    return this.#lease;
+  }
+
+  /** The process's place, from the first attempt that may queue to the grant. It outlives a caller that gives up. */
+  get place(): Place | undefined {
+    return this.#place;
+  }
+
+  /** Who has the lock, as far as this process knows. */
+  get holder(): Lease | Busy | undefined {
+    return this.#lease ?? (this.#last?.outcome === 'busy' ? this.#last.busy : undefined);
+  }
+
+  /** Why the store failed the contender; undefined once it has answered. */
+  get failure(): LockStoreError | undefined {
+    return this.#last?.outcome === 'failed' ? this.#last.error : undefined;
+  }
 
   get waiting(): number {
     return this.#waiting?.size ?? 0;
   }
 
-  /** Where a caller waits until it is the contender, who will enter as `hold`. */
-  behind(hold: Hold): WaitingLine {
+  /** When the store is to be asked again at the latest. */
+  get recheckAt(): number {
+    return this.#recheckAt;
+  }
+
+  get isNotified(): boolean {
+    return this.#isNotified;
+  }
+
+  /** Whether the next caller here may have the lock before the processes that queue. */
+  get mayOvertake(): boolean {
+    return this.#burst < BURST;
+  }
+
+  /** Where a caller waits until it is the contender, which will hold `lease`. */
+  behind(lease: Lease): WaitingLine {
     const waiting = (this.#waiting ??= new Map());
-    return { add: (waiter) => waiting.set(waiter, hold), delete: (waiter) => waiting.delete(waiter) };
+    return { add: (waiter) => waiting.set(waiter, lease), delete: (waiter) => waiting.delete(waiter) };
   }
 
   /** The line itself is where the contender waits between two attempts. */
@@ -46,46 +79,75 @@ export class Line implements WaitingLine {
     this.#paused = undefined;
   }
 
-  /** Who has waited longest. */
-  next(): { readonly waiter: Waiter; readonly hold: Hold } | undefined {
-    for (const [waiter, hold] of this.#waiting ?? []) {
-      return { waiter, hold };
+  /** The caller that has waited longest. */
+  next(): { readonly waiter: Waiter; readonly lease: Lease } | undefined {
+    for (const [waiter, lease] of this.#waiting ?? []) {
+      return { waiter, lease };
     }
     return undefined;
   }
 
-  /** Makes a waiter the contender, with an attempt that is on its way for it, or with none. */
-  admit(waiter: Waiter, passed?: Promise<AttemptResult>): void {
-    this.hold = undefined;
-    this.#passed = passed;
+  /** Makes a waiter the contender. */
+  admit(waiter: Waiter): void {
+    this.#lease = undefined;
     waiter.admit();
   }
 
-  takePassed(): Promise<AttemptResult> | undefined {
-    const passed = this.#passed;
-    this.#passed = undefined;
-    return passed;
+  /** Makes a waiter the contender, with an attempt that is on its way for it, at a new place. */
+  admitWith(waiter: Waiter, place: Place, sentAlong: Promise<AttemptResult>): void {
+    this.#burst++;
+    this.#place = place;
+    this.#last = undefined;
+    this.#isNotified = false;
+    this.#sentAlong = sentAlong;
+    this.admit(waiter);
   }
 
-  /** The turn may have come: the contender tries now, or again once its attempt is answered. */
-  look(): void {
-    this.told = true;
-    this.#paused?.admit();
+  /** The attempt that was sent along with a release, once. */
+  takeSentAlong(): Promise<AttemptResult> | undefined {
+    const sentAlong = this.#sentAlong;
+    this.#sentAlong = undefined;
+    return sentAlong;
   }
 
-  /** What the store said last, and when to look again unless told before. */
-  answered(busy: Busy | undefined, lookAt: number): void {
-    this.busy = busy;
-    this.recheckAt = lookAt;
+  /** The last answer, while it still holds: the caller before gave up, and the process keeps its place. */
+  standingAnswer(now: number): AttemptResult | undefined {
+    return this.#place && this.#last?.outcome === 'busy' && !this.#isNotified && now < this.#recheckAt ? this.#last : undefined;
   }
 
-  /** The store answered an attempt with a grant; the place is used up, also where the grant cannot be taken. */
-  granted(passed: boolean): void {
-    this.place = undefined;
-    this.busy = undefined;
-    this.told = false;
-    if (!passed) {
-      this.burst = 1;
+  /** Whether this is the answer that stands. */
+  isLastAnswer(result: AttemptResult): boolean {
+    return result === this.#last;
+  }
+
+  /** The contender asks the store itself, at `place` if it may queue. */
+  asks(place: Place | undefined): void {
+    this.#place ??= place;
+    this.#isNotified = false;
+    this.#burst = 1;
+  }
+
+  /** How the last attempt ended, and when to ask again unless notified before. A grant uses the place up, also one that is released at once. */
+  answered(result: AttemptResult, recheckAt: number): void {
+    this.#last = result;
+    this.#recheckAt = recheckAt;
+    if (result.outcome === 'granted' || result.outcome === 'late') {
+      this.#place = undefined;
+      this.#isNotified = false;
     }
+  }
+
+  /** The contender has the lock, and the place is used up. */
+  heldBy(lease: Lease): void {
+    this.#lease = lease;
+    this.#place = undefined;
+    this.#last = undefined;
+    this.#isNotified = false;
+  }
+
+  /** The turn may have come: the contender asks now, or again once its attempt is answered. */
+  recheck(): void {
+    this.#isNotified = true;
+    this.#paused?.admit();
   }
 }

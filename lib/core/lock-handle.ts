@@ -1,73 +1,77 @@
 import { inspect } from 'node:util';
-import type { LockFrame } from './lock-frame.js';
 import type { Lock } from './lock.js';
 
-/**
- * The lock that `acquire()` gives to its caller. The library refers to the frame and never to this, so that a handle which
- * nobody can release any more is seen when it is collected.
- */
-export class LockHandle implements Lock {
-  readonly #frame: LockFrame;
+/** What a handle needs of the call that it stands for. */
+export interface HandledCall extends Omit<Lock, 'ticket' | 'release' | typeof Symbol.asyncDispose> {
+  readonly shown: object;
+  makeTicket(): string;
+  release(isExplicit: boolean): Promise<void>;
+}
 
-  constructor(frame: LockFrame) {
-    this.#frame = frame;
+/** The lock that user code gets. Nothing of the library's own state can be reached from it. */
+export class LockHandle implements Lock {
+  readonly #call: HandledCall;
+
+  constructor(call: HandledCall) {
+    this.#call = call;
   }
 
   get keys(): readonly string[] {
-    return this.#frame.keys;
+    return this.#call.keys;
   }
 
   get fence(): number {
-    return this.#frame.fence;
+    return this.#call.fence;
   }
 
   get signal(): AbortSignal {
-    return this.#frame.signal;
+    return this.#call.signal;
   }
 
   get ticket(): string {
-    return this.#frame.ticket;
+    return this.#call.makeTicket();
   }
 
   get waitedMs(): number {
-    return this.#frame.waitedMs;
+    return this.#call.waitedMs;
   }
 
   fenceOf(key: string): number {
-    return this.#frame.fenceOf(key);
+    return this.#call.fenceOf(key);
   }
 
   isHeld(): boolean {
-    return this.#frame.isHeld();
+    return this.#call.isHeld();
   }
 
   assertHeld(): void {
-    this.#frame.assertHeld();
+    this.#call.assertHeld();
   }
 
   remainingMs(): number {
-    return this.#frame.remainingMs();
+    return this.#call.remainingMs();
   }
 
   run<T>(fn: () => PromiseLike<T>): Promise<T>;
   run<T>(fn: () => T): T;
   run<T>(fn: () => T): T {
-    return this.#frame.run(fn);
+    return this.#call.run(fn);
   }
 
   release(): Promise<void> {
-    return this.#frame.release();
+    return this.#call.release(true);
   }
 
   [Symbol.asyncDispose](): Promise<void> {
-    return this.#frame[Symbol.asyncDispose]();
+    return this.#call.release(false);
   }
 
+  /** What a log shows of it: locks get logged, or whatever refers to them. */
   toJSON(): object {
-    return this.#frame.toJSON();
+    return this.#call.shown;
   }
 
   [inspect.custom](): object {
-    return this.#frame.toJSON();
+    return this.#call.shown;
   }
 }

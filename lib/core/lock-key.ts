@@ -7,24 +7,24 @@ const LONGEST_KEY = 1024;
 const SPECIAL = /[%:{}\u0000-\u001f\u007f]/g;
 
 /** The key itself if a store can keep it; throws `LockKeyError` for an empty, over-long or malformed one. */
-export function checkKey(key: unknown, place: string): string {
+export function checkKey(key: unknown, site: string): string {
   if (typeof key !== 'string') {
-    throw new LockKeyError(`${place}: a key is ${describe(key)}, not a string. Make sure that the key is text.`);
+    throw new LockKeyError(`${site}: a key is ${describe(key)}, not a string. Make sure that the key is text.`);
   }
   if (key === '') {
-    throw new LockKeyError(`${place}: the key is empty. Name what is protected, such as 'balance:42'.`);
+    throw new LockKeyError(`${site}: the key is empty. Name what is protected, such as 'balance:42'.`);
   }
   // A UTF-16 unit takes at most three bytes, so short keys need no count.
   if (key.length * 3 > LONGEST_KEY && Buffer.byteLength(key) > LONGEST_KEY) {
     throw new LockKeyError(
-      `${place}: the key "${key.slice(0, 40)}…" has ${Buffer.byteLength(key)} bytes; at most ${LONGEST_KEY} are allowed. ` +
+      `${site}: the key "${key.slice(0, 40)}…" has ${Buffer.byteLength(key)} bytes; at most ${LONGEST_KEY} are allowed. ` +
         'Use an identifier or a hash of the long value.',
       key.slice(0, 40),
     );
   }
   if (!key.isWellFormed()) {
     throw new LockKeyError(
-      `${place}: the key ${JSON.stringify(key)} holds half a surrogate pair, which UTF-8 cannot store. Make sure that the text is whole.`,
+      `${site}: the key ${JSON.stringify(key)} holds half a surrogate pair, which UTF-8 cannot store. Make sure that the text is whole.`,
       key,
     );
   }
@@ -35,21 +35,21 @@ export function checkKey(key: unknown, place: string): string {
  * The keys that a caller named, checked and sorted by code units, each once: two calls that want the same keys take them in
  * the same order. Throws `LockKeyError` as `checkKey` does, also where there is none.
  */
-export function checkKeys(key: string | readonly string[], place: string): readonly string[] {
+export function checkKeys(key: string | readonly string[], site: string): readonly string[] {
   if (typeof key === 'string') {
-    return [checkKey(key, place)];
+    return [checkKey(key, site)];
   }
   if (!Array.isArray(key) || key.length === 0) {
-    throw new LockKeyError(`${place}: the key is ${describe(key)}. Make sure that it is a string, or a list of at least one.`);
+    throw new LockKeyError(`${site}: the key is ${describe(key)}. Make sure that it is a string, or a list of at least one.`);
   }
-  return [...new Set((key as readonly string[]).map((one) => checkKey(one, place)))].toSorted();
+  return [...new Set((key as readonly string[]).map((one) => checkKey(one, site)))].toSorted();
 }
 
 /**
  * The text of a value inside a key; throws `LockKeyError` for what would make two different things share one key.
  * `%`, `:`, `{`, `}` and control characters are percent-escaped, so that `('a:b', 'c')` and `('a', 'b:c')` stay apart.
  */
-export function formatValue(value: unknown, placeholder: string, place: string): string {
+export function formatValue(value: unknown, placeholder: string, site: string): string {
   switch (typeof value) {
     case 'string':
       if (value !== '') {
@@ -66,7 +66,7 @@ export function formatValue(value: unknown, placeholder: string, place: string):
       return String(value);
   }
   throw new LockKeyError(
-    `${place}: ${placeholder} is ${describe(value)}, which cannot be part of a key. ` +
+    `${site}: ${placeholder} is ${describe(value)}, which cannot be part of a key. ` +
       'Make sure that it is a non-empty string, a finite number, a bigint or a boolean.',
   );
 }
@@ -81,12 +81,12 @@ export function percentEscape(character: string): string {
  * Throws `LockKeyError` where a value is `undefined`, `null`, `NaN`, `''`, an object or an array.
  */
 export function lockKey(strings: TemplateStringsArray, ...values: readonly unknown[]): string {
-  const place = 'lockKey`' + strings.join('${…}') + '`';
+  const site = 'lockKey`' + strings.join('${…}') + '`';
   let key = strings[0] ?? '';
   values.forEach((value, index) => {
-    key += formatValue(value, `value ${index + 1}`, place) + (strings[index + 1] ?? '');
+    key += formatValue(value, `value ${index + 1}`, site) + (strings[index + 1] ?? '');
   });
-  return checkKey(key, place);
+  return checkKey(key, site);
 }
 
 /** A value for a message, without its content where that may be large or private. */

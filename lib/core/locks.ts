@@ -1,26 +1,29 @@
 import { hostname } from 'node:os';
-import { orAbort } from './abort.js';
-import { Availability } from './availability.js';
+import { unlessAborted } from './abort.js';
+import { Acquisition } from './acquisition.js';
 import { atMost } from './at-most.js';
+import { Availability } from './availability.js';
 import { BackgroundReleases } from './background-releases.js';
+import { BodyRun } from './body-run.js';
 import type { Call } from './call.js';
 import { systemClock, type Clock } from './clock.js';
 import { Contender } from './contender.js';
-import { currentFrame, liveParent } from './context.js';
-import { Entry } from './entry.js';
 import { LockConfigurationError, LockNotAcquiredError, type NotAcquiredReason } from './errors.js';
+import { Frame } from './frame.js';
 import { Handles } from './handles.js';
-import { Hold } from './hold.js';
-import { Holds } from './holds.js';
-import { ttlUntil } from './lease.js';
+import { Lease } from './lease.js';
+import { ttlUntil } from './lease-time.js';
+import { Leases } from './leases.js';
+import { Lifecycle } from './lifecycle.js';
 import type { Line } from './line.js';
-import { LocalQueue } from './local-queue.js';
-import { LockFrame } from './lock-frame.js';
-import type { LockStore } from './lock-store.js';
+import { Lines } from './lines.js';
+import type { LockStore, Operator, StoredLock } from './lock-store.js';
 import type { Lock } from './lock.js';
 import { LongSections } from './long-sections.js';
+import { Owner } from './owner.js';
 import { Reporter, type LockTrouble } from './reporter.js';
 import { readTicket } from './ticket.js';
+import { TimeLimits } from './time-limits.js';
 import type { WaitOutcome } from './waiter.js';
 import { Waiters } from './waiters.js';
 
@@ -42,18 +45,20 @@ export interface LocksSettings {
 }
 
 /**
- * The locks of one store of one application. A call flows one way: re-entry, the local queue, the store, the body,
- * release, next in line.
+ * The locks of one store of one application. A call flows one way: re-entry, the line of its key, the store, the body, the release, the
+ * next in line.
  */
 export class Locks {
-  readonly store: LockStore;
+  readonly #name: string;
+  readonly #store: LockStore;
   readonly #clock: Clock;
   readonly #maxPerKey: number;
+  readonly #lifecycle = new Lifecycle();
+  readonly #limits: TimeLimits;
   readonly #reporter: Reporter;
-  readonly #queue: LocalQueue;
+  readonly #lines: Lines;
   readonly #waiters: Waiters;
-  readonly #releases: BackgroundReleases;
-  readonly #holds: Holds;
+  readonly #leases: Leases;
   readonly #contender: Contender;
   readonly #availability: Availability;
   readonly #longSections: LongSections;
@@ -62,73 +67,204 @@ export class Locks {
   readonly #process = `${hostname()} (pid ${process.pid})`;
 
   constructor(settings: LocksSettings) {
-    this.store = settings.store;
-    this.#maxPerKey = settings.maxWaiters.perKey;
-    this.#clock = settings.clock ?? systemClock;
-    this.#availability = new Availability(this.#clock);
-    this.#reporter = new Reporter(settings.name, settings.onTrouble, this.#availability, settings.debug);
-    this.#waiters = new Waiters(this.#clock, settings.maxWaiters.perProcess);
-    this.#releases = new BackgroundReleases(this.store, this.#clock);
-    this.#queue = new LocalQueue(this.store, this.#clock, this.#releases);
-    this.#holds = new Holds(this.store, this.#clock, this.#queue, this.#releases, this.#reporter);
-    this.#contender = new Contender(
-      this.store,
-      this.#clock,
-      this.#queue,
-      this.#holds,
-      this.#releases,
-      this.#waiters,
-      this.#reporter,
-      this.#availability,
-    );
-    this.#longSections = new LongSections(this.#queue, this.#clock, this.#reporter);
+    const { name, store, maxWaiters, onTrouble, clock = systemClock, debug } = settings;
+    const lifecycle = this.#lifecycle;
+    const limits = new TimeLimits(clock, store.expires);
+    const availability = new Availability(clock);
+    const reporter = new Reporter(name, onTrouble, availability, debug);
+    const releases = new BackgroundReleases(store, clock, limits, lifecycle);
+    const lines = new Lines(store, clock, limits, releases);
+    const waiters = new Waiters(clock, lifecycle, maxWaiters.perProcess);
+    const leases = new Leases({ store, clock, limits, lifecycle, lines, releases, reporter });
+    this.#name = name;
+    this.#store = store;
+    this.#clock = clock;
+    this.#maxPerKey = maxWaiters.perKey;
+    this.#limits = limits;
+    this.#availability = availability;
+    this.#reporter = reporter;
+    this.#lines = lines;
+    this.#waiters = waiters;
+    this.#leases = leases;
+    this.#contender = new Contender({ store, clock, limits, lifecycle, lines, leases, releases, waiters, reporter, availability });
+    this.#longSections = new LongSections(lines, clock, reporter);
     this.#handles = new Handles((frame) => this.#reportUnreleased(frame));
   }
 
-  /** Enters the lock on `keys`, which are sorted, each once; whoever called leaves it. */
-  async enter(keys: readonly string[], call: Call, isHandle: boolean): Promise<LockFrame> {
-    this.#refuseTooLong(keys[0] as string, call);
-    const by = call.by === '' ? this.#process : `${this.#process} ${call.by}`;
-    const entry = new Entry(call, new LockFrame(keys, currentFrame(), isHandle), by, this.#clock);
-    const { signal } = call;
-    if (signal?.aborted) {
-      throw entry.refused(keys[0] as string, 'aborted');
-    }
-    const entering = this.#enterAll(entry);
-    return signal ? orAbort(entering, entry, signal) : entering;
+  /** Runs `body` inside the lock on `keys`, which are checked and sorted, each once. */
+  async run<T>(keys: readonly string[], call: Call, body: (lock: Lock) => T | PromiseLike<T>): Promise<T> {
+    const acquisition = this.#begin(keys, call, false);
+    const frame = await unlessAborted(this.#enterAll(acquisition), acquisition);
+    return new BodyRun(frame, this.#leases).run(body);
   }
 
   /** Enters the lock on behalf of a caller who leaves it by a handle. */
   async acquire(keys: readonly string[], call: Call): Promise<Lock> {
-    return this.#handles.give(await this.enter(keys, call, true));
+    const acquisition = this.#begin(keys, call, true);
+    return this.#handles.give(await unlessAborted(this.#enterAll(acquisition), acquisition));
   }
 
-  #reportUnreleased(frame: LockFrame): void {
-    for (const hold of frame.holds) {
-      this.#reporter.unreleased(hold, this.#clock.monotonic() - hold.acquiredAt);
-    }
+  /** What is stored of a lock, and how many calls of this process wait for it. */
+  async inspect(key: string): Promise<(StoredLock & { readonly waitingHere: number }) | null> {
+    const stored = await this.#limits.bound(this.#operator('inspect').inspect(key), key);
+    return stored && { ...stored, waitingHere: this.#lines.lineOf(key)?.waiting ?? 0 };
+  }
+
+  forceRelease(key: string, fence: number): Promise<boolean> {
+    return this.#limits.bound(this.#operator('forceRelease').forceRelease(key, fence), key);
   }
 
   /** Rejects waiters and new calls, and ends what runs. */
   shutdown(): Promise<void> {
-    return (this.#ending ??= this.#end());
+    return (this.#ending ??= this.#lifecycle.close(() => {
+      this.#waiters.endAll();
+      return this.#leases.shutdown();
+    }));
   }
 
-  async #end(): Promise<void> {
-    this.#waiters.close();
-    // What is still on its way is given back too, before the store is closed.
-    await Promise.all([this.#contender.drained(), this.#holds.shutdown()]);
-    await this.#releases.settle();
+  #begin(keys: readonly string[], call: Call, isHandle: boolean): Acquisition<Frame> {
+    this.#refuseTooLong(keys[0] as string, call);
+    const by = call.by === '' ? this.#process : `${this.#process} ${call.by}`;
+    const acquisition = new Acquisition(call, new Frame(this.#leases, keys, isHandle), by, this.#clock);
+    if (call.signal?.aborted) {
+      throw acquisition.refused(keys[0] as string, 'aborted');
+    }
+    return acquisition;
   }
 
-  /** Calls of this process that wait for the key. */
-  waitingFor(key: string): number {
-    return this.#queue.lineOf(key)?.waiting ?? 0;
+  async #enterAll(acquisition: Acquisition<Frame>): Promise<Frame> {
+    const { frame } = acquisition;
+    let gaveUp: NotAcquiredReason | undefined;
+    try {
+      for (let at = 0; at < frame.keys.length; at++) {
+        frame.take(await this.#enterOne(frame.keys[at] as string, acquisition));
+        const lost = at > 0 ? frame.taken.find((lease) => !lease.isLive) : undefined;
+        if (lost) {
+          await this.#startOver(lost, acquisition);
+          at = -1;
+        }
+      }
+      this.#leases.limit(acquisition);
+      frame.entered(acquisition.waitedMs);
+    } catch (error) {
+      gaveUp = error instanceof LockNotAcquiredError ? error.reason : undefined;
+      // A store that is slow releases what was taken in the background: the caller's time is up.
+      await atMost(frame.leave(), acquisition.answerBy - this.#clock.monotonic());
+      throw error;
+    } finally {
+      if (acquisition.waitedFor !== undefined) {
+        this.#reporter.waited(acquisition.waitedFor, acquisition.by, acquisition.waitedMs, gaveUp);
+      }
+    }
+    return frame;
+  }
+
+  async #enterOne(key: string, acquisition: Acquisition<Frame>): Promise<Lease> {
+    const { call, by, frame } = acquisition;
+    const { ttlMs } = call;
+    const ticket = call.ticket === undefined ? undefined : readTicket(call.ticket, key);
+    const owner = ticket && new Owner(ticket.secret);
+    const inherited = call.reentry === 'context' ? this.#inherited(frame, key) : undefined;
+    if (inherited && (!owner || owner.id === inherited.owner.id)) {
+      await this.#reenter(inherited, acquisition);
+      return inherited;
+    }
+    if (this.#lifecycle.isClosing) {
+      throw acquisition.refused(key, 'shutdown');
+    }
+    if (ticket && owner) {
+      this.#refuseTickets(key);
+      const joined = new Lease(this.#clock, { key, owner, by, ttlMs, joinedFence: ticket.fence });
+      await this.#contender.obtain(joined, acquisition);
+      return joined;
+    }
+    const lease = new Lease(this.#clock, { key, owner: acquisition.newOwner(), by, ttlMs });
+    const taken = this.#lines.lineOf(key);
+    const line = taken ?? this.#lines.open(key);
+    if (taken) {
+      await this.#becomeContender(taken, lease, acquisition);
+    }
+    try {
+      await this.#contender.obtain(lease, acquisition, line, taken !== undefined);
+    } catch (error) {
+      this.#lines.endTurn(key);
+      throw error;
+    }
+    return lease;
+  }
+
+  /** The lease on the key of the nearest enclosing call of these locks; throws where that call's lock has ended. */
+  #inherited(frame: Frame, key: string): Lease | undefined {
+    for (let at = frame.parent; at; at = at.parent) {
+      const lease = at instanceof Frame && at.belongsTo(this.#leases) ? at.leaseOn(key) : undefined;
+      if (lease) {
+        (at as Frame).assertHeld();
+        return lease;
+      }
+    }
+    return undefined;
+  }
+
+  async #reenter(lease: Lease, acquisition: Acquisition<Frame>): Promise<void> {
+    const { key, calls } = lease;
+    const { frame } = acquisition;
+    if (calls.admits(frame)) {
+      calls.push(frame);
+    } else {
+      const outcome = await this.#waiters.waitFor({ lease }, key, acquisition, calls.lineFor(frame));
+      if (outcome !== 'admitted') {
+        throw acquisition.refused(key, outcome, lease);
+      }
+    }
+    lease.raise(acquisition.call.ttlMs);
+    this.#reporter.reentered(lease, acquisition.by);
+  }
+
+  /** Waits until the call is the one call of this process that contends for the key. */
+  async #becomeContender(line: Line, lease: Lease, acquisition: Acquisition): Promise<void> {
+    const outcome = await this.#waitInLine(line, lease, acquisition);
+    if (outcome === 'busy' && line.failure) {
+      // No holder is known: the store is away.
+      throw line.failure;
+    }
+    if (outcome !== 'admitted') {
+      throw acquisition.refused(lease.key, outcome, line.holder);
+    }
+  }
+
+  async #waitInLine(line: Line, lease: Lease, acquisition: Acquisition): Promise<WaitOutcome> {
+    const { call, frame } = acquisition;
+    const { key } = lease;
+    if (call.onUnavailable === 'throw' && this.#availability.isAway) {
+      throw this.#availability.refusal(key);
+    }
+    if (call.waitMs > 0 && (line.waiting >= this.#maxPerKey || this.#waiters.isFull)) {
+      throw acquisition.refused(key, 'tooManyWaiters', line.holder);
+    }
+    this.#reporter.queued(lease, line.waiting);
+    this.#longSections.watch();
+    // Only a call that has a lock, its own or an enclosing one, can be waited for by the one that it waits for.
+    return frame.parent || acquisition.obtained.length > 0
+      ? this.#waiters.waitFor(line, key, acquisition, line.behind(lease))
+      : this.#waiters.wait(key, acquisition, acquisition.giveUpAt, line.behind(lease));
+  }
+
+  /** One lock cannot be trusted any more when the next was granted: all are held together, or none is. */
+  async #startOver(lost: Lease, acquisition: Acquisition<Frame>): Promise<void> {
+    if (!acquisition.obtained.includes(lost)) {
+      // It is an enclosing call's lock, and that call has to be notified.
+      throw this.#leases.expire(lost) ?? lost.doubt;
+    }
+    acquisition.startOver();
+    await acquisition.frame.startOver();
   }
 
   /** A nested call raises the lease of the lock that it is in, and `minHold` asks for one that covers it. */
   #refuseTooLong(key: string, { ttlMs, minHoldMs }: Call): void {
-    const { longestLeaseMs = Infinity } = this.store;
+    const { longestLeaseMs } = this.#store;
+    if (longestLeaseMs === undefined) {
+      return;
+    }
     const leaseMs = Math.max(ttlMs, minHoldMs > 0 ? Math.ceil(ttlUntil(minHoldMs)) : 0);
     if (leaseMs > longestLeaseMs) {
       throw new LockConfigurationError(
@@ -139,132 +275,28 @@ export class Locks {
     }
   }
 
-  async #enterAll(entry: Entry): Promise<LockFrame> {
-    const { frame } = entry;
-    let gaveUp: NotAcquiredReason | undefined;
-    try {
-      for (let at = 0; at < frame.keys.length; at++) {
-        frame.holds.push(await this.#enterOne(frame.keys[at] as string, entry));
-        const lost = at > 0 ? frame.holds.find((hold) => !hold.isLive()) : undefined;
-        if (lost) {
-          await startOver(lost, entry);
-          at = -1;
-        }
-      }
-      this.#holds.limit(entry);
-      frame.entered(entry.waitedMs);
-    } catch (error) {
-      gaveUp = error instanceof LockNotAcquiredError ? error.reason : undefined;
-      // A store that is slow releases what was taken in the background: the caller's time is up.
-      await atMost(frame.leave(), entry.answerBy - this.#clock.monotonic());
-      throw error;
-    } finally {
-      if (entry.waitedFor !== undefined) {
-        this.#reporter.waited(entry.waitedFor, entry.by, entry.waitedMs, gaveUp);
-      }
-    }
-    return frame;
-  }
-
-  async #enterOne(key: string, entry: Entry): Promise<Hold> {
-    const { call, frame } = entry;
-    const ticket = call.ticket === undefined ? undefined : readTicket(call.ticket, key);
-    const inherited = call.reentry === 'context' ? this.#inherited(frame, key) : undefined;
-    if (inherited && (!ticket || ticket.owner === inherited.owner)) {
-      await this.#reenter(inherited, key, entry);
-      return inherited;
-    }
-    if (this.#waiters.closed) {
-      throw entry.refused(key, 'shutdown');
-    }
-    if (ticket) {
-      const hold = new Hold(this.#holds, key, ticket.owner, entry.by, call.ttlMs, ticket.fence);
-      await this.#contender.obtain(hold, entry);
-      return hold;
-    }
-    const hold = new Hold(this.#holds, key, entry.owner, entry.by, call.ttlMs);
-    const taken = this.#queue.lineOf(key);
-    const line = taken ?? this.#queue.open(key);
-    if (taken) {
-      await this.#takeTurn(taken, hold, entry);
-    }
-    try {
-      await this.#contender.obtain(hold, entry, line, taken !== undefined);
-    } catch (error) {
-      this.#queue.pass(key);
-      throw error;
-    }
-    return hold;
-  }
-
-  /** The hold on the key of the nearest enclosing call of these locks; throws where that call's lock has ended. */
-  #inherited(frame: LockFrame, key: string): Hold | undefined {
-    for (let at = liveParent(frame); at; at = liveParent(at)) {
-      const hold = at.holdOf(key);
-      if (hold?.keeper === this.#holds) {
-        const loss = at.loss() ?? at.doubt();
-        if (loss) {
-          throw loss;
-        }
-        return hold;
-      }
-    }
-    return undefined;
-  }
-
-  async #reenter(hold: Hold, key: string, entry: Entry): Promise<void> {
-    const { call, frame } = entry;
-    if (hold.admits(frame)) {
-      hold.enter(frame);
-    } else {
-      const outcome = await this.#waiters.waitFor({ hold }, key, entry, hold.lineFor(frame));
-      if (outcome !== 'admitted') {
-        throw entry.refused(key, outcome, hold);
-      }
-    }
-    // A nested call asks for more with the next renewal, and never for less.
-    hold.ttlMs = Math.max(hold.ttlMs, call.ttlMs);
-    this.#reporter.reentered(hold, entry.by);
-  }
-
-  /** Becomes the one caller of this process that contends for the key. */
-  async #takeTurn(line: Line, hold: Hold, entry: Entry): Promise<void> {
-    const { key } = hold;
-    const outcome = await this.#queueUp(line, hold, entry);
-    if (outcome === 'timedOut' && line.failure) {
-      // Nobody is known to hold the lock: the store is away.
-      throw line.failure;
-    }
-    if (outcome !== 'admitted') {
-      throw entry.refused(key, outcome, line.hold ?? line.busy);
+  #refuseTickets(key: string): void {
+    if (!this.#store.tickets) {
+      throw new LockConfigurationError(
+        `Lock "${key}": the store '${this.#name}' does not let calls enter by a ticket. Use a store with the capability 'tickets', or leave the ticket out.`,
+        key,
+      );
     }
   }
 
-  async #queueUp(line: Line, hold: Hold, entry: Entry): Promise<WaitOutcome> {
-    const { call, frame } = entry;
-    const { key } = hold;
-    if (call.onUnavailable === 'throw' && this.#availability.isAway) {
-      throw this.#availability.refusal(key);
+  #operator(method: string): Operator {
+    const { operator } = this.#store;
+    if (!operator) {
+      throw new LockConfigurationError(
+        `LockService.${method}() is not offered by the store '${this.#name}'. Use a store with the capability 'operator'.`,
+      );
     }
-    if (call.waitMs > 0 && (line.waiting >= this.#maxPerKey || this.#waiters.isFull)) {
-      throw entry.refused(key, 'tooManyWaiters', line.hold ?? line.busy);
-    }
-    this.#reporter.queued(hold, line.waiting);
-    this.#longSections.watch();
-    // Only a call that has a lock, its own or an enclosing one, can be waited for by the one that it waits for.
-    return frame.parent || frame.holds.length > 0
-      ? this.#waiters.waitFor(line, key, entry, line.behind(hold))
-      : this.#waiters.wait(key, entry, entry.giveUpAt, line.behind(hold));
+    return operator;
   }
-}
 
-/** One lock is not to be trusted any more when the next was had: all are held together, or none is. */
-async function startOver(lost: Hold, { frame, obtained }: Entry): Promise<void> {
-  if (!obtained.includes(lost)) {
-    // It is an enclosing call's lock, and that call has to hear of it.
-    throw lost.loss() ?? lost.doubt();
+  #reportUnreleased(frame: Frame): void {
+    for (const lease of frame.taken) {
+      this.#reporter.unreleased(lease, this.#leases.heldMs(lease));
+    }
   }
-  obtained.length = 0;
-  await Promise.all(frame.holds.splice(0).map((hold) => hold.leave(frame)));
-  frame.startOver();
 }

@@ -1,16 +1,19 @@
 import { LockLostError, type LostReason } from './errors.js';
-import type { Hold } from './hold.js';
+import type { Lease } from './lease.js';
 
 /** Why a lease ended; `gone`: the store said so before its time was over. */
 export type LossCause = LostReason | 'gone';
 
 /** The error of a lease that ended before its code did. */
-export function lossOf(hold: Hold, cause: LossCause, now: number): LockLostError {
-  const heldMs = Math.round(now - hold.acquiredAt);
-  return new LockLostError(`Lock "${hold.key}" was lost after ${heldMs} ms: ${WHY[cause]}`, hold.key, cause === 'gone' ? 'expired' : cause);
+export function lossOf({ key }: Lease, cause: LossCause, heldMs: number): LockLostError {
+  return new LockLostError(
+    `Lock "${key}" was lost after ${Math.round(heldMs)} ms: ${WHY[cause]}`,
+    key,
+    cause === 'gone' ? 'expired' : cause,
+  );
 }
 
-/** The error of a call whose lease was lost, and whose code did not end in the time that it had after it was told. */
+/** The error of a call whose lease was lost, and whose code did not end in the time that it had after it was notified. */
 export function stillRunning(loss: LockLostError, graceMs: number): LockLostError {
   return new LockLostError(
     `${loss.detail} Its code still runs ${Math.round(graceMs)} ms after its signal aborted: ` +

@@ -1,26 +1,26 @@
-import { liveParent, skipLeft } from './context.js';
+import type { CallNode } from './call-tree.js';
 import { LockNotAcquiredError, type LockHolder, type NotAcquiredReason } from './errors.js';
-import type { Hold } from './hold.js';
-import type { LockFrame } from './lock-frame.js';
+import { Lease } from './lease.js';
 import type { Busy } from './lock-store.js';
 
 /** What is known when a call gives up. */
 export interface GivingUp {
   readonly key: string;
   readonly reason: NotAcquiredReason;
-  readonly frame: LockFrame;
+  readonly frame: CallNode;
   readonly waitMs: number;
   readonly waitedMs: number;
-  /** Who has the lock: a hold of this process, or what the store said. */
-  readonly holder?: Hold | Busy | undefined;
+  readonly now: number;
+  /** Who has the lock: a lease of this process, or what the store said. */
+  readonly holder?: Lease | Busy | undefined;
   /** The keys of a cycle, each waiting for the next. */
   readonly cycle?: readonly string[] | undefined;
   readonly cause?: unknown;
 }
 
 export function notAcquired(givingUp: GivingUp): LockNotAcquiredError {
-  const { key, reason, waitedMs, holder, cause } = givingUp;
-  const seen = holder && describeHolder(holder);
+  const { key, reason, waitedMs, now, holder, cause } = givingUp;
+  const seen = holder && describeHolder(holder, now);
   return new LockNotAcquiredError(`Lock "${key}" was not acquired${explain(givingUp, seen?.holder)}`, key, {
     reason,
     waitedMs,
@@ -30,11 +30,10 @@ export function notAcquired(givingUp: GivingUp): LockNotAcquiredError {
   });
 }
 
-function describeHolder(holder: Hold | Busy): { holder: LockHolder | undefined; remainingMs: number } {
-  if (!('keeper' in holder)) {
+function describeHolder(holder: Lease | Busy, now: number): { holder: LockHolder | undefined; remainingMs: number } {
+  if (!(holder instanceof Lease)) {
     return { holder: holder.holder.by === '' ? undefined : holder.holder, remainingMs: holder.remainingMs };
   }
-  const now = holder.keeper.clock.monotonic();
   return {
     holder: { by: holder.by, heldMs: Math.round(now - holder.acquiredAt) },
     remainingMs: holder.deadline - now,
@@ -65,8 +64,8 @@ function explain(givingUp: GivingUp, holder: LockHolder | undefined): string {
 
 /** A handle cannot mark the caller's later code, so a call made beside it waits for its own caller. */
 function ownHandle({ frame, holder }: GivingUp): string | undefined {
-  const top = holder && 'keeper' in holder ? holder.frames.at(-1) : undefined;
-  return top?.isHandle && skipLeft(top.parent) === skipLeft(frame.parent)
+  const top = holder instanceof Lease ? holder.calls.top : undefined;
+  return top?.isHandle && top.parent === frame.parent
     ? 'The holder is a handle from acquire() in this process: if this call belongs to it, make the call inside lock.run(…).'
     : undefined;
 }
@@ -74,7 +73,7 @@ function ownHandle({ frame, holder }: GivingUp): string | undefined {
 /** A call that waits while it holds another lock: where the holder waits for that one, a longer wait changes nothing. */
 function deadlock({ key, frame, waitMs }: GivingUp): string | undefined {
   const held = new Set<string>();
-  for (let at = liveParent(frame); at; at = liveParent(at)) {
+  for (let at = frame.parent; at; at = at.parent) {
     at.keys.forEach((other) => held.add(other));
   }
   held.delete(key);

@@ -1,88 +1,88 @@
 import { AsyncResource } from 'node:async_hooks';
 import type { Clock } from './clock.js';
-import { LockLostError } from './errors.js';
-import type { Hold } from './hold.js';
-import { LONGEST_COMMAND_MS, momentOf, type Moment } from './lease.js';
+import type { Lease } from './lease.js';
+import { momentOf, type Moment } from './lease-time.js';
 import type { HoldRecord, LockStore } from './lock-store.js';
+import type { TimeLimits } from './time-limits.js';
 
 /** Leases in one renewal command: 10,000 need fewer than one command per hundred, and none keeps the server for a millisecond. */
 const BATCH = 128;
-/** The longest pause between two looks at the clocks while leases are held. */
+/** The longest pause between two readings of the clocks while leases are held. */
 const LONGEST_PAUSE_MS = 1_000;
 /** How far the wall clock may run from the monotonic one before it counts as a jump. */
 const JUMP_MS = 500;
 /** For how long listeners may run in one go before the renewals that became due meanwhile are sent, in milliseconds. */
-const TELLING_MS = 5;
+const NOTIFYING_MS = 5;
 
-/** Keeps the leases of one store: renews every third of a lease, tells of `maxHold`, and ends those that ran out. */
+/** What a renewer finds out. */
+export interface RenewalListener {
+  /** A lease's time is over, or the store no longer has it. */
+  isOver(lease: Lease): void;
+  /** The store did not answer a renewal. */
+  failed(lease: Lease, error: unknown): void;
+  /** The store answered a renewal. */
+  answered(lease: Lease): void;
+}
+
+/** Keeps the leases of one store: renews every third of a lease, notifies of `maxHold`, and reports those that ran out. */
 export class Renewer {
   readonly #store: LockStore;
   readonly #clock: Clock;
-  readonly #lose: (hold: Hold) => void;
-  readonly #failed: (hold: Hold, error: unknown) => void;
-  readonly #heard: (hold: Hold) => void;
-  readonly #holds = new Set<Hold>();
+  readonly #limits: TimeLimits;
+  readonly #listener: RenewalListener;
+  readonly #leases = new Set<Lease>();
   #timer: NodeJS.Timeout | undefined;
   #wakesAt = Infinity;
   #seen: Moment = { monotonic: 0, wall: 0 };
 
-  constructor(
-    store: LockStore,
-    clock: Clock,
-    lose: (hold: Hold) => void,
-    failed: (hold: Hold, error: unknown) => void,
-    heard: (hold: Hold) => void,
-  ) {
+  constructor(store: LockStore, clock: Clock, limits: TimeLimits, listener: RenewalListener) {
     this.#store = store;
     this.#clock = clock;
-    this.#lose = lose;
-    this.#failed = failed;
-    this.#heard = heard;
+    this.#limits = limits;
+    this.#listener = listener;
   }
 
-  /** Starts to keep a hold that was just granted. */
-  add(hold: Hold, renew: boolean): void {
-    const now = this.#clock.monotonic();
-    hold.renewAt = renew ? nextRenewal(hold, now) : Infinity;
-    this.#holds.add(hold);
-    this.#wakeBy(Math.min(dueAt(hold), now + LONGEST_PAUSE_MS));
+  /** Starts to keep a lease that was just granted. */
+  add(lease: Lease): void {
+    this.#leases.add(lease);
+    this.#wakeBy(Math.min(lease.dueAt, lease.acquiredAt + LONGEST_PAUSE_MS));
   }
 
-  /** Something about the hold is due earlier than it was. */
-  hasten(hold: Hold): void {
-    if (this.#holds.has(hold)) {
-      this.#wakeBy(dueAt(hold));
+  /** Something about the lease is due earlier than it was. */
+  hasten(lease: Lease): void {
+    if (this.#leases.has(lease)) {
+      this.#wakeBy(lease.dueAt);
     }
   }
 
-  /** Asks the store once whether it has a hold; undefined where it does not answer. */
-  async confirm(hold: Hold): Promise<boolean | undefined> {
+  /** Asks the store once whether it has a lease; undefined where it does not answer. */
+  async confirm(lease: Lease): Promise<boolean | undefined> {
     const sent = momentOf(this.#clock);
-    const record = renewalOf(hold, sent.monotonic);
+    const record = lease.renewal(sent.monotonic);
     let held: boolean | undefined;
     try {
-      [held] = await this.#store.renew([record]);
+      [held] = await this.#send([record], record.limitMs);
     } catch (error) {
-      this.#failed(hold, error);
+      this.#listener.failed(lease, error);
     }
-    if (held && !hold.ended) {
-      hold.extend(sent, record.ttlMs);
-    } else if (held === false && !hold.ended) {
-      hold.distrust();
-      this.#lose(hold);
+    if (held && !lease.hasEnded) {
+      lease.confirmed(sent, record.ttlMs);
+    } else if (held === false && !lease.hasEnded) {
+      lease.gone();
+      this.#listener.isOver(lease);
     }
     return held;
   }
 
-  delete(hold: Hold): void {
-    this.#holds.delete(hold);
+  delete(lease: Lease): void {
+    this.#leases.delete(lease);
   }
 
   stop(): void {
     clearTimeout(this.#timer);
     this.#timer = undefined;
     this.#wakesAt = Infinity;
-    this.#holds.clear();
+    this.#leases.clear();
   }
 
   #wakeBy(at: number): void {
@@ -101,21 +101,21 @@ export class Renewer {
   }
 
   /**
-   * Renewals go first, and leave before any listener runs; what has to be told is told in the next turn of the event loop.
-   * So a listener of one lock, however slow, costs no other lock its lease.
+   * Renewals go first, and leave before any listener runs; the code is notified in the next turn of the event loop. So a listener of one
+   * lock, however slow, costs no other lock its lease.
    *
    * Bound to where the store was opened: the timer must not keep the context of the call that armed it.
    */
   readonly #wake = AsyncResource.bind((): void => {
     this.#wakesAt = Infinity;
     const sent = momentOf(this.#clock);
-    const jumped = this.#hasJumped(sent);
+    const hasJumped = this.#hasJumped(sent);
     let renewing = 0;
-    for (const group of byLimit(this.#due(sent.monotonic, jumped))) {
-      renewing += this.#renewInBatches(group, jumped ? Infinity : sent.monotonic, sent);
+    for (const group of byLimit(this.#due(sent.monotonic, hasJumped))) {
+      renewing += this.#renewInBatches(group, hasJumped ? Infinity : sent.monotonic, sent);
     }
     if (renewing === 0) {
-      this.#tell(sent.monotonic);
+      this.#notify(sent.monotonic);
     }
     this.#wakeForNext();
     if (this.#wakesAt === Infinity) {
@@ -124,59 +124,55 @@ export class Renewer {
   });
 
   #wakeForNext(): void {
-    if (this.#holds.size > 0) {
+    if (this.#leases.size > 0) {
       let next = this.#clock.monotonic() + LONGEST_PAUSE_MS;
-      for (const hold of this.#holds) {
-        next = Math.min(next, dueAt(hold));
+      for (const lease of this.#leases) {
+        next = Math.min(next, lease.dueAt);
       }
       this.#wakeBy(next);
     }
   }
 
-  /** The holds to renew now, or nearly. After a jump of the wall clock that is every one: fixed leases, too, have to be confirmed. */
-  #due(now: number, jumped: boolean): Hold[] {
-    const due: Hold[] = [];
-    for (const hold of this.#holds) {
-      if (hold.lingering && !hold.gone && now >= hold.deadline) {
-        // Nothing is left to renew, and nobody to tell; its own timer still releases it.
-        this.#holds.delete(hold);
-        continue;
-      }
-      // One whose maxHold is over is not renewed, also where its code could not be told yet.
-      const isKept = now < hold.deadline && (now < hold.maxHoldAt || hold.overdue || hold.lingering);
-      if (isKept && !hold.renewing && (jumped ? hold.deadline < Infinity : hold.renewAt - hold.leaseMs / 30 <= now)) {
-        due.push(hold);
+  /** The leases to renew now, or nearly. After a jump of the wall clock that is every one: fixed leases, too, have to be confirmed. */
+  #due(now: number, hasJumped: boolean): Lease[] {
+    const due: Lease[] = [];
+    for (const lease of this.#leases) {
+      if (lease.state === 'lingering' && now >= lease.deadline) {
+        // Nothing is left to renew, and its code has ended; its own timer still releases it.
+        this.#leases.delete(lease);
+      } else if (lease.needsRenewal(now, hasJumped)) {
+        due.push(lease);
       }
     }
     return due;
   }
 
-  /** Tells of leases that ended and of `maxHold`, and stops where that takes long: the rest follows in the next turn. */
-  #tell(since: number): void {
+  /** Notifies of leases that ended and of `maxHold`, and stops where that takes long: the rest follows in the next turn. */
+  #notify(since: number): void {
     let now = since;
-    for (const hold of this.#holds) {
-      if (now < toldAt(hold)) {
+    for (const lease of this.#leases) {
+      if (now < lease.notifyAt) {
         continue;
       }
-      if (now >= hold.deadline) {
-        this.#lose(hold);
+      if (now >= lease.deadline) {
+        this.#listener.isOver(lease);
       } else {
-        tellOverdue(hold, now);
+        lease.overdue(now);
       }
       now = this.#clock.monotonic();
-      if (now - since > TELLING_MS) {
+      if (now - since > NOTIFYING_MS) {
         return;
       }
     }
   }
 
   /** Renews what is due by `by`; how many. Leases that are nearly due fill the last batch up, so that many leases need few commands. */
-  #renewInBatches(holds: Hold[], by: number, sent: Moment): number {
-    holds.sort((first, second) => first.renewAt - second.renewAt);
-    const notYet = holds.findIndex((hold) => hold.renewAt > by);
-    const end = notYet < 0 ? holds.length : Math.ceil(notYet / BATCH) * BATCH;
+  #renewInBatches(leases: Lease[], by: number, sent: Moment): number {
+    leases.sort((first, second) => first.renewAt - second.renewAt);
+    const notYet = leases.findIndex((lease) => lease.renewAt > by);
+    const end = notYet < 0 ? leases.length : Math.ceil(notYet / BATCH) * BATCH;
     for (let from = 0; from < end; from += BATCH) {
-      void this.#renew(holds.slice(from, from + BATCH), sent);
+      void this.#renew(leases.slice(from, from + BATCH), sent);
     }
     return end;
   }
@@ -188,109 +184,45 @@ export class Renewer {
     return Math.abs(drift) > JUMP_MS;
   }
 
-  async #renew(batch: readonly Hold[], sent: Moment): Promise<void> {
-    const records = batch.map((hold) => renewalOf(hold, sent.monotonic));
-    for (const hold of batch) {
-      hold.renewing = true;
+  async #renew(batch: readonly Lease[], sent: Moment): Promise<void> {
+    const records = batch.map((lease) => lease.renewal(sent.monotonic));
+    for (const lease of batch) {
+      lease.renewalSent();
     }
     let held: (boolean | undefined)[] | undefined;
     try {
-      held = await this.#store.renew(records);
+      held = await this.#send(records, Math.max(...records.map(({ limitMs }) => limitMs)));
       if (held.some((one) => one !== undefined)) {
-        this.#heard(batch[0] as Hold);
+        this.#listener.answered(batch[0] as Lease);
       }
     } catch (error) {
-      this.#failed(batch[0] as Hold, error);
+      this.#listener.failed(batch[0] as Lease, error);
     }
-    const now = this.#clock.monotonic();
-    batch.forEach((hold, index) => {
-      hold.renewing = false;
-      // A hold that was released meanwhile is nobody's business any more.
-      if (this.#holds.has(hold)) {
-        this.#answered(hold, records[index] as HoldRecord, held?.[index], sent, now);
-        this.#wakeBy(dueAt(hold));
-      }
+    batch.forEach((lease, index) => {
+      lease.renewalAnswered(held?.[index], records[index] as HoldRecord, sent);
+      this.hasten(lease);
     });
   }
 
-  #answered(hold: Hold, { ttlMs, lingering }: HoldRecord, held: boolean | undefined, sent: Moment, now: number): void {
-    if (held === false) {
-      hold.distrust();
-      return;
-    }
-    if (held) {
-      hold.extend(sent, ttlMs);
-    }
-    if (hold.lingering && !lingering) {
-      // Its code ended meanwhile, and the store is still to be told.
-      hold.renewAt = now;
-    } else if (hold.renewAt < Infinity) {
-      // An unknown outcome moves nothing: the old deadline stands, and the renewal is tried again before it.
-      hold.renewAt = held ? nextRenewal(hold, now) : now + Math.min(hold.leaseMs / 10, LONGEST_PAUSE_MS);
-    }
+  #send(records: readonly HoldRecord[], limitMs: number): Promise<(boolean | undefined)[]> {
+    return this.#limits.bound(this.#store.renew(records), records[0]?.key ?? '', limitMs);
   }
-}
-
-/** What the store is asked for. A lease that is not to be renewed is only confirmed: it is asked for nothing that it does not have. */
-export function renewalOf(hold: Hold, now: number): HoldRecord {
-  const { key, owner, id, fence, by, lingering } = hold;
-  const ttlMs = lingering ? hold.lingerMs(now) : hold.renewAt === Infinity ? 1 : hold.ttlMs;
-  return { key, owner, id, fence, ttlMs, by, lingering, limitMs: hold.limitMs };
-}
-
-/**
- * When two thirds of the lease that was granted are left, or a little more, so that processes that started together drift apart; at once
- * where the grant took long. For `minHold`, once.
- */
-function nextRenewal(hold: Hold, now: number): number {
-  if (hold.lingering) {
-    return hold.deadline < hold.minHoldAt ? now : Infinity;
-  }
-  return Math.max(now, hold.deadline - (hold.leaseMs / 3) * (2 + Math.random() / 10));
 }
 
 /**
  * Leases of about the same length. A part of a store that is away keeps the answer for the others back for as long as the time
  * limit of its own leases, which would be too long for much shorter ones.
  */
-function byLimit(holds: readonly Hold[]): Iterable<Hold[]> {
-  const groups = new Map<number, Hold[]>();
-  for (const hold of holds) {
-    const length = Math.floor(Math.log2(Math.min(hold.limitMs, LONGEST_COMMAND_MS)));
+function byLimit(leases: readonly Lease[]): Iterable<Lease[]> {
+  const groups = new Map<number, Lease[]>();
+  for (const lease of leases) {
+    const length = Math.floor(Math.log2(lease.limitMs));
     const group = groups.get(length);
     if (group) {
-      group.push(hold);
+      group.push(lease);
     } else {
-      groups.set(length, [hold]);
+      groups.set(length, [lease]);
     }
   }
   return groups.values();
-}
-
-function dueAt(hold: Hold): number {
-  return Math.min(hold.renewing ? Infinity : hold.renewAt, toldAt(hold));
-}
-
-/** When there is something to tell. Code that has ended loses nothing when its lease does, unless the lock went before `minHold` was over. */
-function toldAt(hold: Hold): number {
-  if (hold.lingering) {
-    return hold.gone ? hold.deadline : Infinity;
-  }
-  return Math.min(hold.deadline, hold.overdue ? Infinity : hold.maxHoldAt);
-}
-
-function tellOverdue(hold: Hold, now: number): void {
-  hold.overdue = true;
-  hold.renewAt = Infinity;
-  // Where leases do not end by time, this one gets an end here.
-  hold.deadline = Math.min(hold.deadline, now + hold.ttlMs);
-  const told = new LockLostError(
-    `Lock "${hold.key}" has been held for its maxHold. It is not renewed any more and ends in ` +
-      `${Math.ceil(hold.deadline - now)} ms. Make sure that the code stops when lock.signal aborts, or raise maxHold.`,
-    hold.key,
-    'maxHold',
-  );
-  for (const frame of [...hold.frames]) {
-    frame.tell(told);
-  }
 }

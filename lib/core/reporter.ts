@@ -1,7 +1,7 @@
 import type { Availability } from './availability.js';
 import { debugLine, type DebugNote } from './debug-line.js';
 import type { LockError, LostReason, NotAcquiredReason } from './errors.js';
-import type { Hold } from './hold.js';
+import type { Lease } from './lease.js';
 import { hasListeners, publish, type EventOfLock, type LockEvent } from './lock-event.js';
 import type { Busy } from './lock-store.js';
 import { OncePerKey } from './once-per-key.js';
@@ -31,32 +31,32 @@ export class Reporter {
     this.#debug = debug;
   }
 
-  acquired(hold: Hold, waitedMs: number): void {
-    this.#answered(hold, true);
+  acquired(lease: Lease, waitedMs: number): void {
+    this.#answered(lease, true);
     if (this.#isHeard) {
-      this.#tell({ type: 'acquired', ...this.#subject(hold), fence: hold.fence, waitedMs });
+      this.#tell({ type: 'acquired', ...this.#subject(lease), fence: lease.fence, waitedMs });
     }
   }
 
   /** The store answered a call that somebody else holds the lock; `waits` says whether the call may wait for it. */
-  busy(hold: Hold, { holder, remainingMs }: Busy, waits: boolean): void {
-    this.#answered(hold, true);
+  busy(lease: Lease, { holder, remainingMs }: Busy, waits: boolean): void {
+    this.#answered(lease, true);
     if (this.#debug) {
-      this.#log({ type: 'busy', ...this.#subject(hold), heldBy: holder.by, heldMs: holder.heldMs, remainingMs });
+      this.#log({ type: 'busy', ...this.#subject(lease), heldBy: holder.by, heldMs: holder.heldMs, remainingMs });
     }
     if (waits) {
-      this.stillHeld(hold.key, holder.by, holder.heldMs, hold.ttlMs);
+      this.stillHeld(lease.key, holder.by, holder.heldMs, lease.ttlMs);
     }
   }
 
   /** A call begins to wait for another one of this process. */
-  queued(hold: Hold, behind: number): void {
+  queued(lease: Lease, behind: number): void {
     if (this.#debug) {
-      this.#log({ type: 'queued', ...this.#subject(hold), behind });
+      this.#log({ type: 'queued', ...this.#subject(lease), behind });
     }
   }
 
-  reentered({ key, fence }: Hold, by: string): void {
+  reentered({ key, fence }: Lease, by: string): void {
     if (this.#debug) {
       this.#log({ type: 'reentered', ...this.#subject({ key, by }), fence });
     }
@@ -76,57 +76,57 @@ export class Reporter {
     }
   }
 
-  released(hold: Hold, heldMs: number): void {
+  released(lease: Lease, heldMs: number): void {
     if (this.#isHeard) {
-      this.#tell({ type: 'released', ...this.#subject(hold), fence: hold.fence, heldMs });
+      this.#tell({ type: 'released', ...this.#subject(lease), fence: lease.fence, heldMs });
     }
   }
 
-  lost(hold: Hold, heldMs: number, reason: LostReason): void {
-    this.#trouble({ type: 'lost', ...this.#subject(hold), fence: hold.fence, heldMs, reason });
+  lost(lease: Lease, heldMs: number, reason: LostReason): void {
+    this.#trouble({ type: 'lost', ...this.#subject(lease), fence: lease.fence, heldMs, reason });
   }
 
-  endedLate(hold: Hold, heldMs: number, thrown: unknown): void {
-    this.#trouble({ type: 'endedLate', ...this.#subject(hold), fence: hold.fence, heldMs, thrown });
+  endedLate(lease: Lease, heldMs: number, thrown: unknown): void {
+    this.#trouble({ type: 'endedLate', ...this.#subject(lease), fence: lease.fence, heldMs, thrown });
   }
 
-  unreleased(hold: Hold, heldMs: number): void {
-    this.#trouble({ type: 'unreleased', ...this.#subject(hold), fence: hold.fence, heldMs });
+  unreleased(lease: Lease, heldMs: number): void {
+    this.#trouble({ type: 'unreleased', ...this.#subject(lease), fence: lease.fence, heldMs });
   }
 
-  releaseFailed(hold: Hold, error: LockError): void {
-    this.#trouble({ type: 'releaseFailed', ...this.#subject(hold), fence: hold.fence, error });
+  releaseFailed(lease: Lease, error: LockError): void {
+    this.#trouble({ type: 'releaseFailed', ...this.#subject(lease), fence: lease.fence, error });
   }
 
   /** The store failed an attempt to acquire. */
-  attemptFailed(hold: Hold, error: LockError): void {
-    this.#failed(hold, error, true);
+  attemptFailed(lease: Lease, error: LockError): void {
+    this.#failed(lease, error, true);
   }
 
   /** The store failed a renewal. */
-  renewalFailed(hold: Hold, error: LockError): void {
-    this.#failed(hold, error, false);
+  renewalFailed(lease: Lease, error: LockError): void {
+    this.#failed(lease, error, false);
   }
 
   /** The store answered a renewal. */
-  renewed(hold: Hold): void {
-    this.#answered(hold, false);
+  renewed(lease: Lease): void {
+    this.#answered(lease, false);
   }
 
   /** Told once per outage: until the store has answered again, further failures are the same news. */
-  #failed(hold: Hold, error: LockError, isAttempt: boolean): void {
+  #failed(lease: Lease, error: LockError, isAttempt: boolean): void {
     if (this.#availability.failed(error, isAttempt)) {
-      this.#trouble({ type: 'storeUnavailable', ...this.#subject(hold), error });
+      this.#trouble({ type: 'storeUnavailable', ...this.#subject(lease), error });
     } else if (this.#debug) {
-      this.#log({ type: 'failedAgain', ...this.#subject(hold), error });
+      this.#log({ type: 'failedAgain', ...this.#subject(lease), error });
     }
   }
 
   /** Told once after an outage. */
-  #answered(hold: Hold, isAttempt: boolean): void {
+  #answered(lease: Lease, isAttempt: boolean): void {
     const awayMs = this.#availability.answered(isAttempt);
     if (awayMs !== undefined) {
-      this.#trouble({ type: 'storeAnswered', ...this.#subject(hold), awayMs });
+      this.#trouble({ type: 'storeAnswered', ...this.#subject(lease), awayMs });
     }
   }
 

@@ -1,18 +1,18 @@
 import { LockConfigurationError } from './errors.js';
 
-/** What a ticket says of one key: whose lock, and which grant of it. */
+/** What a ticket has for one key: the secret of the lock's owner, and which grant of the lock. */
 export interface TicketEntry {
   readonly key: string;
-  readonly owner: string;
+  readonly secret: string;
   readonly fence: number;
 }
 
 /** The ticket of a running lock: a capability that lets whoever has it enter, useless once the lock has ended. */
 export function writeTicket(entries: readonly TicketEntry[]): string {
-  return Buffer.from(JSON.stringify(entries.map(({ key, owner, fence }) => [key, owner, fence]))).toString('base64url');
+  return Buffer.from(JSON.stringify(entries.map(({ key, secret, fence }) => [key, secret, fence]))).toString('base64url');
 }
 
-/** The ticket's entry for a key. Throws `LockConfigurationError` for what is no ticket, or one of other keys. */
+/** The ticket's entry for a key. Throws `LockConfigurationError` for a malformed ticket, and for one of other keys. */
 export function readTicket(ticket: string, key: string): TicketEntry {
   const entries = decode(ticket);
   if (!entries) {
@@ -43,11 +43,11 @@ function decode(ticket: string): TicketEntry[] | undefined {
   }
   const entries: TicketEntry[] = [];
   for (const item of parsed as unknown[]) {
-    const [key, owner, fence] = Array.isArray(item) ? (item as unknown[]) : [];
-    if (typeof key !== 'string' || typeof owner !== 'string' || !Number.isSafeInteger(fence)) {
+    const [key, secret, fence] = Array.isArray(item) ? (item as unknown[]) : [];
+    if (typeof key !== 'string' || typeof secret !== 'string' || !Number.isSafeInteger(fence)) {
       return undefined;
     }
-    entries.push({ key, owner, fence: fence as number });
+    entries.push({ key, secret, fence: fence as number });
   }
   return entries;
 }

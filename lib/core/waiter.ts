@@ -1,9 +1,11 @@
-/** How a wait ended; `closed` at shutdown. A refusal rejects instead. */
-export type WaitOutcome = 'admitted' | 'timedOut' | 'aborted' | 'closed';
+import type { NotAcquiredReason } from './errors.js';
+
+/** How a wait ended: the waiter was admitted, or why it gives up; `busy` where its time is over. A refusal rejects instead. */
+export type WaitOutcome = 'admitted' | Extract<NotAcquiredReason, 'busy' | 'aborted' | 'shutdown'>;
 
 /** Where others find a waiter to admit it; it leaves by itself when its wait ends. */
 export interface WaitingLine {
-  /** Whether who waits here is inside the lock already: no limit on waiters concerns it, since refusing it would break its section. */
+  /** Whether its waiters are inside the lock already: `maxWaiters` does not count them, since a refusal would break their section. */
   readonly isInside?: boolean;
   add(waiter: Waiter): unknown;
   delete(waiter: Waiter): unknown;
@@ -28,16 +30,17 @@ export class Waiter {
     });
     this.#onEnd = onEnd;
     this.#signal = signal;
-    this.#timer = setTimeout(() => this.#end('timedOut'), limitMs);
+    this.#timer = setTimeout(() => this.end('busy'), limitMs);
     signal?.addEventListener('abort', this.#abort);
   }
 
   admit(): void {
-    this.#end('admitted');
+    this.end('admitted');
   }
 
-  close(): void {
-    this.#end('closed');
+  end(outcome: WaitOutcome): void {
+    this.#cleanUp();
+    this.#resolve(outcome);
   }
 
   refuse(error: Error): void {
@@ -45,12 +48,7 @@ export class Waiter {
     this.#reject(error);
   }
 
-  readonly #abort = (): void => this.#end('aborted');
-
-  #end(outcome: WaitOutcome): void {
-    this.#cleanUp();
-    this.#resolve(outcome);
-  }
+  readonly #abort = (): void => this.end('aborted');
 
   #cleanUp(): void {
     clearTimeout(this.#timer);

@@ -1,48 +1,46 @@
 import type { Clock } from './clock.js';
 import { findCycle, type Wanted } from './cycle.js';
-import type { Entry } from './entry.js';
-import type { LockFrame } from './lock-frame.js';
+import type { CallNode } from './call-tree.js';
+import type { Acquisition } from './acquisition.js';
+import type { Lifecycle } from './lifecycle.js';
 import { Waiter, type WaitingLine, type WaitOutcome } from './waiter.js';
 
-/** Everybody in this process who waits for a lock of one store. */
+/** All calls of this process that wait for a lock of one store. */
 export class Waiters {
   readonly #clock: Clock;
+  readonly #lifecycle: Lifecycle;
   readonly #most: number;
   readonly #waiting = new Set<Waiter>();
-  /** Those of them whom no limit concerns. */
+  /** Those that are inside a lock already; `maxWaiters` does not count them. */
   readonly #inside = new Set<Waiter>();
-  readonly #frames = new Map<LockFrame, Wanted>();
-  #closed = false;
+  readonly #wanted = new Map<CallNode, Wanted>();
 
-  constructor(clock: Clock, most: number) {
+  constructor(clock: Clock, lifecycle: Lifecycle, most: number) {
     this.#clock = clock;
+    this.#lifecycle = lifecycle;
     this.#most = most;
   }
 
-  /** Whether nobody may wait or acquire any more. */
-  get closed(): boolean {
-    return this.#closed;
-  }
-
-  /** Whether so many callers wait, for whichever keys, that nobody else may. */
+  /** Whether as many calls wait, for whichever keys, as may. */
   get isFull(): boolean {
     return this.#waiting.size - this.#inside.size >= this.#most;
   }
 
   /** Waits until `until` at the latest, or the call's own limit. */
-  async wait(key: string, entry: Entry, until: number, line?: WaitingLine): Promise<WaitOutcome> {
-    const limitMs = Math.min(until, entry.giveUpAt) - this.#clock.monotonic();
-    if (this.#closed) {
-      return 'closed';
+  async wait(key: string, acquisition: Acquisition, until: number, line?: WaitingLine): Promise<WaitOutcome> {
+    const { call, giveUpAt } = acquisition;
+    const limitMs = Math.min(until, giveUpAt) - this.#clock.monotonic();
+    if (this.#lifecycle.isClosing) {
+      return 'shutdown';
     }
-    if (entry.call.signal?.aborted) {
+    if (call.signal?.aborted) {
       return 'aborted';
     }
     if (limitMs <= 0) {
-      return 'timedOut';
+      return 'busy';
     }
-    entry.waitedFor = key;
-    const waiter = new Waiter(limitMs, entry.call.signal, (ended) => {
+    acquisition.waitsFor(key);
+    const waiter = new Waiter(limitMs, call.signal, (ended) => {
       this.#waiting.delete(ended);
       this.#inside.delete(ended);
       line?.delete(ended);
@@ -55,26 +53,25 @@ export class Waiters {
     return waiter.outcome;
   }
 
-  /** Waits in line for what `wanted` has. Throws `LockNotAcquiredError` where its calls wait for this one. */
-  async waitFor(wanted: Wanted, key: string, entry: Entry, line: WaitingLine): Promise<WaitOutcome> {
-    const { frame } = entry;
-    const cycle = findCycle(frame, wanted, this.#frames);
+  /** Waits in line for a lease that another call has. Throws `LockNotAcquiredError` where calls inside that lease wait for this one. */
+  async waitFor(wanted: Wanted, key: string, acquisition: Acquisition, line: WaitingLine): Promise<WaitOutcome> {
+    const { frame, giveUpAt } = acquisition;
+    const cycle = findCycle(frame, wanted, this.#wanted);
     if (cycle) {
-      throw entry.refused(key, 'cycle', wanted.hold, [...cycle, key]);
+      throw acquisition.refused(key, 'cycle', wanted.lease, [...cycle, key]);
     }
-    this.#frames.set(frame, wanted);
+    this.#wanted.set(frame, wanted);
     try {
-      return await this.wait(key, entry, entry.giveUpAt, line);
+      return await this.wait(key, acquisition, giveUpAt, line);
     } finally {
-      this.#frames.delete(frame);
+      this.#wanted.delete(frame);
     }
   }
 
-  /** Ends every wait, and all that would begin. */
-  close(): void {
-    this.#closed = true;
+  /** Ends every wait, at shutdown. */
+  endAll(): void {
     for (const waiter of [...this.#waiting]) {
-      waiter.close();
+      waiter.end('shutdown');
     }
   }
 }

@@ -1,12 +1,12 @@
-import { currentFrame, liveParent } from '../core/context.js';
+import { currentCall } from '../core/call-tree.js';
 import { LockConfigurationError } from '../core/errors.js';
 import type { Lock } from '../core/lock.js';
 
 /** The innermost lock that the running code is inside of, or the innermost on `key`; undefined outside of any. */
 export function currentLock(key?: string): Lock | undefined {
-  for (let frame = currentFrame(); frame; frame = liveParent(frame)) {
-    if (key === undefined || frame.keys.includes(key)) {
-      return frame.asGiven;
+  for (let call = currentCall(); call; call = call.parent) {
+    if (key === undefined || call.keys.includes(key)) {
+      return call.lock;
     }
   }
   return undefined;

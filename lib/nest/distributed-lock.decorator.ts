@@ -1,15 +1,14 @@
-import { LEAST_TTL_MS, parseCall } from '../core/call.js';
-import { parseDuration } from '../core/duration.js';
 import { LockConfigurationError } from '../core/errors.js';
+import { checkKeys } from '../core/lock-key.js';
 import { compileKeyTemplate } from './key-template.js';
 import { ParameterNames } from './parameter-names.js';
 import { shown } from '../core/shown.js';
 import type { DistributedLockOptions, Given, LockDecorator, Uninferred } from './distributed-lock.options.js';
 import { lockKeyNames } from './lock-key.decorator.js';
-import type { WithLockOptions } from './lock.service.js';
 import { requestLockService } from './locked-instance.js';
 import { lockedGenerator } from './locked-generator.js';
 import { lockedPromise, type LockedCall, type LockedMethod } from './locked-method.js';
+import { MethodOptions } from './method-options.js';
 import { lockedObservable } from './locked-observable.js';
 import { isUndeclared, RETURN_KINDS, returnKindOf, type ReturnKind } from './return-kind.js';
 
@@ -42,16 +41,16 @@ export function DistributedLock<
 export function DistributedLock(options: string | DistributedLockOptions): LockDecorator<unknown, Given> {
   return (target, name, descriptor) => {
     const body: unknown = (descriptor as PropertyDescriptor | undefined)?.value;
-    const place = `${typeof target === 'function' ? (target as Function).name : target?.constructor?.name}.${String(name)}`;
+    const site = `${typeof target === 'function' ? (target as Function).name : target?.constructor?.name}.${String(name)}`;
     if (typeof target === 'function') {
       throw new LockConfigurationError(
-        `${place}: @DistributedLock() does not work on static methods, which belong to no instance that Nest could give its locks. ` +
+        `${site}: @DistributedLock() does not work on static methods, which belong to no instance that Nest could give its locks. ` +
           'Make it an instance method of a provider, or use LockService.withLock().',
       );
     }
     if (typeof body !== 'function') {
       throw new LockConfigurationError(
-        `${place}: @DistributedLock() works on instance methods, with "experimentalDecorators" in tsconfig.json. ` +
+        `${site}: @DistributedLock() works on instance methods, with "experimentalDecorators" in tsconfig.json. ` +
           'Move it to a method of a provider or controller; for other code use LockService.withLock().',
       );
     }
@@ -60,7 +59,7 @@ export function DistributedLock(options: string | DistributedLockOptions): LockD
       body as WrappedMethod,
       target as object,
       name,
-      place,
+      site,
     );
     const run = RUN[method.returns];
     const wrapper = function (this: unknown, ...args: unknown[]): unknown {
@@ -90,70 +89,38 @@ function describeMethod(
   body: WrappedMethod,
   target: object,
   name: string | symbol,
-  place: string,
+  site: string,
 ): LockedMethod {
   if (options.returns !== undefined && !RETURN_KINDS.includes(options.returns)) {
-    throw new LockConfigurationError(`${place}: returns is ${shown(options.returns)}. Use one of '${RETURN_KINDS.join("', '")}'.`);
+    throw new LockConfigurationError(`${site}: returns is ${shown(options.returns)}. Use one of '${RETURN_KINDS.join("', '")}'.`);
   }
   const { [LOCKED]: below } = body;
   const declared: unknown = Reflect.getMetadata('design:returntype', target, name);
   return {
-    place,
+    site,
     body,
     source: below?.source ?? body,
     store: options.store ?? 'default',
     returns: options.returns ?? below?.returns ?? returnKindOf(body, declared),
     undeclared: options.returns === undefined && (below ? below.undeclared : isUndeclared(body, declared)),
-    keyOf: keyFunction(options.key, below?.source ?? body, target, name, place),
-    optionsOf: optionsFunction(options, place),
+    keysOf: keysFunction(options.key, below?.source ?? body, target, name, site),
+    options: new MethodOptions(options, site),
   };
 }
 
-function keyFunction(key: unknown, source: Function, target: object, name: string | symbol, place: string): LockedMethod['keyOf'] {
+function keysFunction(key: unknown, source: Function, target: object, name: string | symbol, site: string): LockedMethod['keysOf'] {
   if (typeof key === 'string') {
     const declared = Reflect.getOwnMetadata('design:paramtypes', target, name) as readonly unknown[] | undefined;
     const names = new ParameterNames(source, target.constructor, declared?.length);
-    const keyOf = compileKeyTemplate(key, { given: lockKeyNames(target, name), source: names }, place);
-    return (_self, args) => keyOf(args);
+    const keyOf = compileKeyTemplate(key, { given: lockKeyNames(target, name), source: names }, site);
+    return (_self, args) => [keyOf(args)];
   }
   if (typeof key === 'function') {
-    return (self, args) => Reflect.apply(key, self, args) as string | readonly string[];
+    return (self, args) => checkKeys(Reflect.apply(key, self, args) as string | readonly string[], site);
   }
   throw new LockConfigurationError(
-    `${place}: @DistributedLock() has no key. Pass a template such as 'balance:<customerId>', or a function of the arguments.`,
+    `${site}: @DistributedLock() has no key. Pass a template such as 'balance:<customerId>', or a function of the arguments.`,
   );
-}
-
-/** Checks the options once, when the class is loaded; what is a function is called and checked with each call. */
-function optionsFunction(options: DistributedLockOptions, place: string): LockedMethod['optionsOf'] {
-  const { ttl, wait, maxHold, minHold, signal, renew, onUnavailable, reentry, onBusy } = options;
-  const functions = Object.entries({ ttl, wait, signal }).filter(([, option]) => typeof option === 'function');
-  const checked: WithLockOptions = {
-    by: place,
-    signal: typeof signal === 'function' ? undefined : signal,
-    renew,
-    onUnavailable,
-    reentry,
-    ttl: ttl === undefined || typeof ttl === 'function' ? undefined : parseDuration(ttl, 'ttl', LEAST_TTL_MS, place),
-    wait: wait === undefined || typeof wait === 'function' ? undefined : parseDuration(wait, 'wait', 0, place),
-    maxHold: maxHold === undefined ? undefined : parseDuration(maxHold, 'maxHold', 1, place),
-    minHold: minHold === undefined ? undefined : parseDuration(minHold, 'minHold', 0, place),
-  };
-  parseCall(checked, { ttlMs: 0, waitMs: 0, maxHoldMs: 0 }, place);
-  if (typeof onBusy !== 'function') {
-    if (onBusy !== undefined && onBusy !== 'throw' && onBusy !== 'skip') {
-      throw new LockConfigurationError(`${place}: onBusy is ${JSON.stringify(onBusy)}. Use 'throw', 'skip' or a function.`);
-    }
-    checked.onBusy = onBusy;
-    if (functions.length === 0) {
-      return () => checked;
-    }
-  }
-  return (self, args) => ({
-    ...checked,
-    ...Object.fromEntries(functions.map(([name, option]) => [name, Reflect.apply(option as Function, self, args) as unknown])),
-    ...(typeof onBusy === 'function' && { onBusy: (error) => onBusy.call(self, error, ...args) }),
-  });
 }
 
 /** Gives the wrapper the name, length and metadata of the method, so that decorators work in any order. */

@@ -28,14 +28,14 @@ export interface Parameters {
 /**
  * Compiles `'balance:<customerId>'`, `'<dto.accountId>'`, `'<0>'` or `'<1.id>'` for a method with these parameters. Throws
  * `LockConfigurationError` for bad brackets, empty placeholders, placeholders of another syntax, and parameters that do not exist or
- * are not certain; `place` is the `Class.method` that its messages name.
+ * are not certain; `site` is the `Class.method` that its messages name.
  */
-export function compileKeyTemplate(template: string, parameters: Parameters, place: string): KeyOfArguments {
-  const pieces = split(template, place);
-  refuseOtherSyntax(template, pieces.length > 1, parameters, place);
+export function compileKeyTemplate(template: string, parameters: Parameters, site: string): KeyOfArguments {
+  const pieces = split(template, site);
+  refuseOtherSyntax(template, pieces.length > 1, parameters, site);
   const literals = pieces.filter((_, index) => index % 2 === 0);
-  const placeholders = pieces.filter((_, index) => index % 2 === 1).map((text) => resolve(text, parameters, template, place));
-  const inKey = `${place}: the key '${template}'`;
+  const placeholders = pieces.filter((_, index) => index % 2 === 1).map((text) => resolve(text, parameters, template, site));
+  const inKey = `${site}: the key '${template}'`;
   return (args) => {
     let key = literals[0] as string;
     for (let at = 0; at < placeholders.length; at++) {
@@ -47,15 +47,15 @@ export function compileKeyTemplate(template: string, parameters: Parameters, pla
 }
 
 /** Literals and placeholders in turn, starting and ending with a literal. */
-function split(template: string, place: string): string[] {
+function split(template: string, site: string): string[] {
   if (template === '') {
-    throw new LockConfigurationError(`${place}: the key template is empty. Name what is protected, such as 'balance:<customerId>'.`);
+    throw new LockConfigurationError(`${site}: the key template is empty. Name what is protected, such as 'balance:<customerId>'.`);
   }
   const pieces: string[] = [''];
   for (const character of template) {
     const inside = pieces.length % 2 === 0;
     if ((character === '<' && inside) || (character === '>' && !inside)) {
-      throw badBrackets(template, place);
+      throw badBrackets(template, site);
     }
     if (character === '<' || character === '>') {
       pieces.push('');
@@ -64,13 +64,13 @@ function split(template: string, place: string): string[] {
     }
   }
   if (pieces.length % 2 === 0) {
-    throw badBrackets(template, place);
+    throw badBrackets(template, site);
   }
   return pieces;
 }
 
 /** Placeholders of another syntax would be the same text in every key. */
-function refuseOtherSyntax(template: string, hasPlaceholder: boolean, parameters: Parameters, place: string): void {
+function refuseOtherSyntax(template: string, hasPlaceholder: boolean, parameters: Parameters, site: string): void {
   const names = new Set(knownNames(parameters).map((name) => name.replace('...', '')));
   const [braces] = [...template.matchAll(IN_BRACES)].find(([, name]) => name === undefined || names.has(name) || /^\d+$/.test(name)) ?? [];
   // In `user:<id>:email` the last word is only by chance the name of a parameter.
@@ -78,22 +78,22 @@ function refuseOtherSyntax(template: string, hasPlaceholder: boolean, parameters
   const found = braces ?? (named && `:${named}`);
   if (found !== undefined) {
     throw new LockConfigurationError(
-      `${place}: the key template '${template}' has ${found}, which is no placeholder: every call would lock the same key. ` +
+      `${site}: the key template '${template}' has ${found}, which is no placeholder: every call would lock the same key. ` +
         "Write it as <name>. Where that very text is meant, use a function: key: () => '…'.",
     );
   }
 }
 
-function badBrackets(template: string, place: string): LockConfigurationError {
+function badBrackets(template: string, site: string): LockConfigurationError {
   return new LockConfigurationError(
-    `${place}: the key template '${template}' has a '<' or '>' without its pair. ` +
+    `${site}: the key template '${template}' has a '<' or '>' without its pair. ` +
       'Write a placeholder as <name>, <name.path> or <0>; for a key that holds these characters use a function.',
   );
 }
 
-function resolve(text: string, parameters: Parameters, template: string, place: string): Placeholder {
+function resolve(text: string, parameters: Parameters, template: string, site: string): Placeholder {
   const [head = '', ...path] = text.split('.');
-  const inTemplate = `${place}: the key template '${template}'`;
+  const inTemplate = `${site}: the key template '${template}'`;
   if (head === '' || path.includes('')) {
     throw new LockConfigurationError(
       `${inTemplate} has an empty placeholder <${text}>. Write the name of a parameter, as in <customerId>.`,

@@ -59,12 +59,12 @@ export function checkNames(options: LockModuleOptions | undefined): asserts opti
   refuseUnknown(options, Object.keys(OPTIONS), 'LockModule');
 }
 
-function refuseUnknown(given: object, known: readonly string[], place: string): void {
+function refuseUnknown(given: object, known: readonly string[], site: string): void {
   const unknown = Object.keys(given).find((name) => !known.includes(name));
   if (unknown !== undefined) {
     const meant = nearest(unknown, known);
     throw new LockConfigurationError(
-      `${place}: there is no option ${shown(unknown)}. ${meant === undefined ? '' : `Did you mean '${meant}'? `}The options are: ${known.join(', ')}.`,
+      `${site}: there is no option ${shown(unknown)}. ${meant === undefined ? '' : `Did you mean '${meant}'? `}The options are: ${known.join(', ')}.`,
     );
   }
 }

@@ -1,9 +1,17 @@
-import { checkOnUnavailable, LEAST_TTL_MS, parseCall, type CallDefaults, type LockOptions, type OnUnavailable } from '../core/call.js';
+import {
+  checkOnUnavailable,
+  LEAST_TTL_MS,
+  parseCall,
+  type Call,
+  type CallDefaults,
+  type LockOptions,
+  type OnUnavailable,
+} from '../core/call.js';
 import { parseDuration, type Duration } from '../core/duration.js';
 import { LockConfigurationError, LockNotAcquiredError } from '../core/errors.js';
 import type { Lock } from '../core/lock.js';
 import { checkKey, checkKeys } from '../core/lock-key.js';
-import type { OpenOptions, Operator, StoredLock } from '../core/lock-store.js';
+import type { LockStore, OpenOptions, StoredLock } from '../core/lock-store.js';
 import { Locks, type LocksSettings } from '../core/locks.js';
 import { giveLockService } from './locked-instance.js';
 import { closeStore, openStore } from './open-stores.js';
@@ -37,6 +45,7 @@ const DEFAULT_OPTIONS: LockOptions = {};
 /** Locks by hand, and what the decorator is made of. Injectable wherever `LockModule` is imported. */
 export class LockService {
   readonly #locks: Locks;
+  readonly #store: LockStore;
   readonly #open: LockServiceSettings['open'];
   readonly #defaults: CallDefaults;
   readonly #siblings: ReadonlyMap<string, LockService>;
@@ -53,6 +62,7 @@ export class LockService {
       maxHoldMs: settings.maxHold === undefined ? Infinity : parseDuration(settings.maxHold, 'maxHold', 1, 'LockModule'),
     };
     this.#locks = new Locks(settings);
+    this.#store = settings.store;
     this.#open = settings.open;
     this.#siblings = siblings;
     this.#name = settings.name;
@@ -86,25 +96,44 @@ export class LockService {
   ): Promise<T | undefined> {
     const [given, body] = rest.length === 1 ? [undefined, rest[0]] : rest;
     const options: WithLockOptions<T> = given ?? DEFAULT_OPTIONS;
-    const place = placeOf(options, 'withLock');
+    const site = siteOf(options, 'withLock');
     if (typeof body !== 'function') {
-      throw new LockConfigurationError(`${place}: there is no function to run inside the lock. Pass it as the last argument.`);
+      throw new LockConfigurationError(`${site}: there is no function to run inside the lock. Pass it as the last argument.`);
     }
-    const { onBusy = 'throw' } = options;
-    if (onBusy !== 'throw' && onBusy !== 'skip' && typeof onBusy !== 'function') {
-      throw new LockConfigurationError(`${place}: onBusy is ${JSON.stringify(onBusy)}. Use 'throw', 'skip' or a function.`);
+    const call = this.parse(options, site);
+    return this.runCall(checkKeys(key, site), call, options.onBusy, body);
+  }
+
+  /** @internal The options of a call, checked, with the defaults of the application. */
+  parse(options: WithLockOptions, site: string): Call {
+    checkOnBusy(options.onBusy, site);
+    const isBrief = options.onBusy === 'skip' && options.wait === undefined;
+    return parseCall(isBrief ? { ...options, wait: 0 } : options, this.#defaults, site);
+  }
+
+  /** @internal Runs `body` inside the lock on keys that are checked and sorted, each once. */
+  async runCall<T>(
+    keys: readonly string[],
+    call: Call,
+    onBusy: OnBusy<T> | undefined,
+    body: (lock: Lock) => T | PromiseLike<T>,
+  ): Promise<T | undefined> {
+    if (onBusy === undefined || onBusy === 'throw') {
+      return this.#locks.run(keys, call, body);
     }
-    const call = parseCall(onBusy === 'skip' && options.wait === undefined ? { ...options, wait: 0 } : options, this.#defaults, place);
-    let frame;
+    let isIn = false;
     try {
-      frame = await this.#locks.enter(checkKeys(key, place), call, false);
+      return await this.#locks.run(keys, call, (lock) => {
+        isIn = true;
+        return body(lock);
+      });
     } catch (error) {
-      if (onBusy === 'throw' || !(error instanceof LockNotAcquiredError) || error.reason === 'aborted' || error.reason === 'cycle') {
+      // What the body throws passes unchanged, also an error of a lock inside it.
+      if (isIn || !(error instanceof LockNotAcquiredError) || error.reason === 'aborted' || error.reason === 'cycle') {
         throw error;
       }
       return onBusy === 'skip' ? undefined : onBusy(error);
     }
-    return frame.runAndLeave(body);
   }
 
   /**
@@ -112,8 +141,8 @@ export class LockService {
    * inside the lock: run it with `lock.run()` if it calls locked methods. Throws as `withLock` does.
    */
   async acquire(key: string | readonly string[], options: LockOptions = DEFAULT_OPTIONS): Promise<Lock> {
-    const place = placeOf(options, 'acquire');
-    return this.#locks.acquire(checkKeys(key, place), parseCall(options, this.#defaults, place));
+    const site = siteOf(options, 'acquire');
+    return this.#locks.acquire(checkKeys(key, site), parseCall(options, this.#defaults, site));
   }
 
   /** The same without waiting: null where the lock is taken or others wait for it. */
@@ -130,8 +159,7 @@ export class LockService {
 
   /** Who holds the key, since when, and at which fence; null where nobody does. Throws `LockStoreError`. */
   async inspect(key: string): Promise<LockInspection | null> {
-    const stored = await this.#operator('inspect').inspect(checkKey(key, 'LockService.inspect'));
-    return stored && { ...stored, waitingHere: this.#locks.waitingFor(key) };
+    return this.#locks.inspect(checkKey(key, 'LockService.inspect'));
   }
 
   /**
@@ -146,17 +174,7 @@ export class LockService {
         key,
       );
     }
-    return this.#operator('forceRelease').forceRelease(checkKey(key, 'LockService.forceRelease'), fence);
-  }
-
-  #operator(method: string): Operator {
-    const { operator } = this.#locks.store;
-    if (!operator) {
-      throw new LockConfigurationError(
-        `LockService.${method}() is not offered by the store '${this.#name}'. Use a store with the capability \`operator\`.`,
-      );
-    }
-    return operator;
+    return this.#locks.forceRelease(checkKey(key, 'LockService.forceRelease'), fence);
   }
 
   /** Makes the decorators of an object work that Nest did not make: in a factory, or in a unit test. Returns the object. */
@@ -167,15 +185,15 @@ export class LockService {
 
   /** @internal Connects the store and checks it. */
   open(): Promise<void> {
-    return (this.#opening = openStore(this.#locks.store, this.#name, this.#open));
+    return (this.#opening = openStore(this.#store, this.#name, this.#open));
   }
 
   /** @internal The service of another store of the same application; throws `LockConfigurationError` for an unknown one. */
-  sibling(store: string, place: string): LockService {
+  sibling(store: string, site: string): LockService {
     const found = this.#siblings.get(store);
     if (!found) {
       throw new LockConfigurationError(
-        `${place}: there is no store '${store}'. The stores are: ${[...this.#siblings.keys()].join(', ')}. Correct the name, or add the store to LockModule.`,
+        `${site}: there is no store '${store}'. The stores are: ${[...this.#siblings.keys()].join(', ')}. Correct the name, or add the store to LockModule.`,
       );
     }
     return found;
@@ -183,15 +201,22 @@ export class LockService {
 
   /** @internal Whether its locks stay taken when this process ends without releasing them. */
   get outlivesProcess(): boolean {
-    return this.#locks.store.open !== undefined;
+    return this.#store.open !== undefined;
   }
 
   /** @internal Refuses new calls, rejects waiters, releases what is held and closes the store's own connections. */
   shutdown(): Promise<void> {
-    return (this.#closing ??= this.#locks.shutdown().then(() => closeStore(this.#locks.store, this.#opening)));
+    return (this.#closing ??= this.#locks.shutdown().then(() => closeStore(this.#store, this.#opening)));
   }
 }
 
-function placeOf(options: LockOptions, method: string): string {
+function siteOf(options: LockOptions, method: string): string {
   return options.by ?? `LockService.${method}`;
+}
+
+/** Throws `LockConfigurationError` for anything but `'throw'`, `'skip'`, a function or `undefined`. */
+export function checkOnBusy(onBusy: unknown, site: string): void {
+  if (onBusy !== undefined && onBusy !== 'throw' && onBusy !== 'skip' && typeof onBusy !== 'function') {
+    throw new LockConfigurationError(`${site}: onBusy is ${JSON.stringify(onBusy)}. Use 'throw', 'skip' or a function.`);
+  }
 }

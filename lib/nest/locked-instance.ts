@@ -12,7 +12,7 @@ const LOCK_SERVICE = Symbol('LockService');
 const STORES = Symbol('stores of locked methods');
 
 interface StoreOfMethod {
-  readonly place: string;
+  readonly site: string;
   readonly store: string;
 }
 
@@ -36,10 +36,10 @@ export function giveLockService(instance: object, service: LockService): void {
 }
 
 /** The service of one of the application's stores. A replaced service stands for all of them. */
-export function serviceOfStore(service: LockService, { store, place }: StoreOfMethod): LockService {
+export function serviceOfStore(service: LockService, { store, site }: StoreOfMethod): LockService {
   // Optional and without an answer in a replacement or a mock.
   const { sibling } = service as Partial<LockService>;
-  return sibling?.call(service, store, place) ?? service;
+  return sibling?.call(service, store, site) ?? service;
 }
 
 /** Makes Nest inject the service into every instance of a class, by one property that nobody sees. */

@@ -2,12 +2,13 @@ import { LockConfigurationError } from '../core/errors.js';
 import type { Lock } from '../core/lock.js';
 import { lockServiceOf, serviceOfStore } from './locked-instance.js';
 import { LockService, type WithLockOptions } from './lock.service.js';
+import type { MethodOptions } from './method-options.js';
 import { isPromise, refuseSubscribers, wrongReturn, type ReturnKind } from './return-kind.js';
 
 /** A method and how to lock it, all checked when the class was loaded. */
 export interface LockedMethod {
   /** `Class.method`, for messages. */
-  readonly place: string;
+  readonly site: string;
   readonly store: string;
   readonly returns: ReturnKind;
   /** Whether `returns` is a guess. */
@@ -15,8 +16,9 @@ export interface LockedMethod {
   readonly body: (this: unknown, ...args: unknown[]) => unknown;
   /** The method itself, where `body` is that of a `@DistributedLock` below this one. */
   readonly source: Function;
-  readonly keyOf: (self: unknown, args: readonly unknown[]) => string | readonly string[];
-  readonly optionsOf: (self: unknown, args: readonly unknown[]) => WithLockOptions;
+  /** The keys of a call, checked and sorted, each once. */
+  readonly keysOf: (self: unknown, args: readonly unknown[]) => readonly string[];
+  readonly options: MethodOptions;
 }
 
 /** One call of a locked method. */
@@ -36,7 +38,7 @@ export function lockedPromise(call: LockedCall): Promise<unknown> {
     }
     return result;
   });
-  return method.undeclared ? refuseSubscribers(settled, method.place) : settled;
+  return method.undeclared ? refuseSubscribers(settled, method.site) : settled;
 }
 
 /** Runs `body` inside the lock of a call; `unsubscribed` ends the wait as the call's own signal does. */
@@ -46,30 +48,36 @@ export async function runLocked(
   body: (lock: Lock) => unknown,
 ): Promise<unknown> {
   const service = serviceFor(method, self);
-  const key = method.keyOf(self, args);
-  const options = withSignal(method.optionsOf(self, args), unsubscribed);
-  return LockService.isGenuine(service) ? service.withLock(key, options, body) : runReplaced(service, method, key, options, body);
+  const keys = method.keysOf(self, args);
+  if (!LockService.isGenuine(service)) {
+    const options = method.options.of(self, args);
+    return runReplaced(service, method, keys.length === 1 ? (keys[0] as string) : keys, withSignal(options, unsubscribed), body);
+  }
+  const call = withSignal(method.options.callOf(service, self, args), unsubscribed);
+  return service.runCall(keys, call, method.options.onBusyOf(self, args), body);
 }
 
-function withSignal(options: WithLockOptions, signal: AbortSignal | undefined): WithLockOptions {
-  if (!signal || !(options.signal === undefined || options.signal instanceof AbortSignal)) {
-    // What is no signal is refused later, with a good message.
+function withSignal<Options extends { readonly signal?: AbortSignal | undefined }>(
+  options: Options,
+  unsubscribed: AbortSignal | undefined,
+): Options {
+  if (!unsubscribed) {
     return options;
   }
-  return { ...options, signal: options.signal ? AbortSignal.any([options.signal, signal]) : signal };
+  return { ...options, signal: options.signal ? AbortSignal.any([options.signal, unsubscribed]) : unsubscribed };
 }
 
 /** Somebody replaced the service. Its contract is to run the body or to throw; a mock that does neither would swallow it. */
 async function runReplaced(
   service: LockService,
-  { place, returns }: LockedMethod,
+  { site, returns }: LockedMethod,
   key: string | readonly string[],
   options: WithLockOptions,
   body: (lock: Lock) => unknown,
 ): Promise<unknown> {
   if (typeof service.withLock !== 'function') {
     throw new LockConfigurationError(
-      `${place}: the LockService that was injected has no withLock(). Replace it with an object that has one.`,
+      `${site}: the LockService that was injected has no withLock(). Replace it with an object that has one.`,
     );
   }
   let ran = false;
@@ -89,14 +97,14 @@ async function runReplaced(
     ran = true;
     if (!lock && returns !== 'promise') {
       throw new LockConfigurationError(
-        `${place}: the LockService that was injected gave its body no lock. Let withLock() call it with one.`,
+        `${site}: the LockService that was injected gave its body no lock. Let withLock() call it with one.`,
       );
     }
     return body(lock as Lock);
   });
   if (!ran) {
     throw new LockConfigurationError(
-      `${place}: the LockService that was injected did not run the method; it seems to be a mock. ` +
+      `${site}: the LockService that was injected did not run the method; it seems to be a mock. ` +
         'Import LockModule.forTesting() in the test, or let withLock() of the replacement call its last argument.',
     );
   }
@@ -107,7 +115,7 @@ function serviceFor(method: LockedMethod, self: unknown): LockService {
   const service = lockServiceOf(self);
   if (!service) {
     throw new LockConfigurationError(
-      `${method.place} is locked, but this instance was not made by Nest, so it has no LockService. ` +
+      `${method.site} is locked, but this instance was not made by Nest, so it has no LockService. ` +
         'Make sure that the class itself is a provider (useFactory and useValue do not count) and the method is called on its instance, ' +
         'or call lockService.attach(instance).',
     );

@@ -50,7 +50,7 @@ const DECLARE_OBSERVABLE = "Declare the return type Observable<…>, or set retu
 /** The error of a body that handed back something else than it was taken for: says what to declare. */
 export function wrongReturn(
   result: unknown,
-  { place, returns }: { readonly place: string; readonly returns: ReturnKind },
+  { site, returns }: { readonly site: string; readonly returns: ReturnKind },
 ): LockConfigurationError {
   const [what, cure] = isObservable(result)
     ? ['an Observable', DECLARE_OBSERVABLE]
@@ -59,18 +59,18 @@ export function wrongReturn(
       : isPromise(result)
         ? ['a promise', "Make it async, or set returns: 'promise'."]
         : ['a value that is neither a promise nor an Observable', 'Make the method async: a lock cannot be held for a synchronous one.'];
-  return new LockConfigurationError(`${place} is locked and was taken for one that returns a ${returns}, but it returned ${what}. ${cure}`);
+  return new LockConfigurationError(`${site} is locked and was taken for one that returns a ${returns}, but it returned ${what}. ${cure}`);
 }
 
 /**
  * A caller who takes the promise of an undeclared method for an Observable is told so where it subscribes. The promise then
  * has no reader, and its rejection must not end the process.
  */
-export function refuseSubscribers<T>(promise: Promise<T>, place: string): Promise<T> {
+export function refuseSubscribers<T>(promise: Promise<T>, site: string): Promise<T> {
   const refuse = (): never => {
     promise.catch(() => undefined);
     throw new LockConfigurationError(
-      `${place} is locked and was taken for one that returns a promise, but its caller subscribes to what it returned. ${DECLARE_OBSERVABLE}`,
+      `${site} is locked and was taken for one that returns a promise, but its caller subscribes to what it returned. ${DECLARE_OBSERVABLE}`,
     );
   };
   return Object.defineProperties(promise, { subscribe: { value: refuse }, pipe: { value: refuse } });

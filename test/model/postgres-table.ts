@@ -64,7 +64,7 @@ export class PostgresTable implements OtherSide {
     return reply === 1 ? 'joined' : reply === -1 ? 'full' : 'ended';
   }
 
-  async renew({ key, owner, fence, id, ttlMs, lingering = false }: HoldRecord): Promise<boolean> {
+  async renew({ key, owner, fence, id, ttlMs, lingering }: HoldRecord): Promise<boolean> {
     const [reply] = (await this.#call('renew', [[KEYS.row(key)], [owner], [fence], [id], [ttlMs], [lingering], 0])) as unknown[];
     return reply === 1;
   }

@@ -1,5 +1,5 @@
 import type { HoldRecord } from '../../lib/core/lock-store.js';
-import { leaseDeadline } from '../../lib/core/lease.js';
+import { leaseDeadline } from '../../lib/core/lease-time.js';
 import type { Trust } from './history.js';
 import type { Line } from './line.js';
 import type { Process } from './process.js';

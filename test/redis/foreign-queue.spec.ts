@@ -1,6 +1,6 @@
 import 'reflect-metadata';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { outsideLocks } from '../../lib/core/context';
+import { outsideLocks } from '../../lib/core/call-tree';
 import { LockConfigurationError, type LockError } from '../../lib/core/errors';
 import type { LockTrouble } from '../../lib/core/reporter';
 import type { LockService } from '../../lib/nest/lock.service';

@@ -2,7 +2,7 @@ import 'reflect-metadata';
 import type { Redis } from 'ioredis';
 import { randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { outsideLocks } from '../../lib/core/context';
+import { outsideLocks } from '../../lib/core/call-tree';
 import { writeTicket } from '../../lib/core/ticket';
 import type { LockStore } from '../../lib/core/lock-store';
 import { QuorumLockStore } from '../../lib/stores/quorum/quorum-lock-store';
@@ -57,7 +57,7 @@ async function useEverything(text: string, ttl = 200, makeStore: () => LockStore
     }
     await locks.withLock(text, { by, ttl }, async (lock) => {
       await others.withLock(text, { ticket: lock.ticket, by }, () => undefined);
-      const forged = writeTicket([{ key: text, owner: text, fence: lock.fence }]);
+      const forged = writeTicket([{ key: text, secret: text, fence: lock.fence }]);
       await expect(others.acquire(text, { ticket: forged })).rejects.toMatchObject({ code: 'LOCK_LOST' });
       await expect(others.acquire(text, { wait: 30, by })).rejects.toMatchObject({ reason: 'busy' });
       expect((await others.inspect(text))?.by).toContain(by);

@@ -37,10 +37,10 @@ describe.each(Object.entries(STORES))('a ticket of the %s store', (_name, { star
 
   test('enters no other key, though its text says so', async () => {
     const [mine, other] = [await locks.acquire('mine'), await elsewhere.acquire('other')];
-    const { owner, fence } = readTicket(mine.ticket, 'mine');
+    const { secret, fence } = readTicket(mine.ticket, 'mine');
     for (const key of ['other', 'free']) {
       for (const number of [fence, other.fence]) {
-        expect(await enter(key, writeTicket([{ key, owner, fence: number }]))).toBe('LOCK_LOST');
+        expect(await enter(key, writeTicket([{ key, secret, fence: number }]))).toBe('LOCK_LOST');
       }
     }
     expect(await locks.inspect('other')).toMatchObject({ holds: 1 });
@@ -50,8 +50,8 @@ describe.each(Object.entries(STORES))('a ticket of the %s store', (_name, { star
 
   test('cannot be made up by who knows the key and the fence, which are no secrets', async () => {
     const held = await locks.acquire('k');
-    for (const owner of ['', 'false', 'nil', 'k', 'owner', String(held.fence), randomUUID()]) {
-      expect(await enter('k', writeTicket([{ key: 'k', owner, fence: held.fence }]))).toBe('LOCK_LOST');
+    for (const secret of ['', 'false', 'nil', 'k', 'owner', String(held.fence), randomUUID()]) {
+      expect(await enter('k', writeTicket([{ key: 'k', secret, fence: held.fence }]))).toBe('LOCK_LOST');
     }
     expect(await locks.inspect('k')).toMatchObject({ holds: 1 });
     await held.release();

@@ -3,7 +3,7 @@ import { randomUUID } from 'node:crypto';
 import { subscribe, unsubscribe } from 'node:diagnostics_channel';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { currentLock, assertLocked } from '../../lib/nest/current-lock';
-import { outsideLocks } from '../../lib/core/context';
+import { outsideLocks } from '../../lib/core/call-tree';
 import { LockConfigurationError, LockLostError, LockNotAcquiredError, LockStoreError, type LockError } from '../../lib/core/errors';
 import type { Lock } from '../../lib/core/lock';
 import { LOCK_CHANNEL } from '../../lib/core/lock-event';
@@ -642,15 +642,19 @@ export function lockingSuite(place: () => StorePlace): void {
     const slow = makeLocks(
       {
         ...bound(store),
-        release: async (hold) => sleep(60).then(() => store.release(hold)),
+        release: async (hold) => {
+          await sleep(60);
+          events.push('released');
+          return store.release(hold);
+        },
         close: async () => void events.push('closed'),
       },
       { onTrouble: ({ type }) => events.push(type) },
     );
-    const call = slow.withLock(key, () => undefined).then(() => events.push('ended'));
+    const call = slow.withLock(key, () => undefined);
     await sleep(20);
     await Promise.all([slow.shutdown(), slow.shutdown(), call]);
-    expect(events.slice(0, 2)).toEqual(['ended', 'closed']);
+    expect(events.slice(0, 2)).toEqual(['released', 'closed']);
     expect(await locks.inspect(key)).toBeNull();
   });
 

@@ -67,11 +67,15 @@ export const MUTANTS: Readonly<Record<string, Mutant>> = {
     edits: [
       {
         file: 'lib/core/attempt.ts',
-        from: `return { outcome: 'granted', sent };`,
-        to: `return { outcome: 'granted', sent: momentOf(clock) };`,
+        from: `fence: reply.fence, sent }`,
+        to: `fence: reply.fence, sent: momentOf(clock) }`,
       },
       { file: 'lib/core/attempt.ts', from: `store.expires && isOver`, to: `false && isOver` },
-      { file: 'lib/core/renewer.ts', from: `hold.extend(sent, ttlMs)`, to: `hold.extend(momentOf(this.#clock), ttlMs)` },
+      {
+        file: 'lib/core/renewer.ts',
+        from: `records[index] as HoldRecord, sent)`,
+        to: `records[index] as HoldRecord, momentOf(this.#clock))`,
+      },
     ],
   },
   'renews-anything': {
@@ -128,7 +132,7 @@ export const MUTANTS: Readonly<Record<string, Mutant>> = {
     topology: 'single',
     nemesis: ['cut'],
     caughtBy: ['no fenced update lost'],
-    edits: [{ file: 'lib/core/hold.ts', from: `return top === undefined || isAncestor(top, frame);`, to: `return true;` }],
+    edits: [{ file: 'lib/core/call-stack.ts', from: `return top === undefined || call.isInside(top);`, to: `return true;` }],
   },
   silent: {
     defect: 'a call whose lease was lost resolves as if nothing had happened',
@@ -137,12 +141,12 @@ export const MUTANTS: Readonly<Record<string, Mutant>> = {
     caughtBy: ['losses are told'],
     edits: [
       {
-        file: 'lib/core/lock-frame.ts',
-        from: `const loss = this.lostLease();`,
+        file: 'lib/core/body-run.ts',
+        from: `const { loss } = frame;`,
         to: `const loss = undefined as LockLostError | undefined;`,
       },
-      { file: 'lib/core/lock-frame.ts', from: `this.#controller?.abort(loss)`, to: `undefined` },
-      { file: 'lib/core/lock-frame.ts', from: `this.#controller.abort(loss)`, to: `void 0` },
+      { file: 'lib/core/frame.ts', from: `this.#controller?.abort(loss)`, to: `undefined` },
+      { file: 'lib/core/frame.ts', from: `this.#controller.abort(this.#notified)`, to: `void 0` },
     ],
   },
   lifo: {
@@ -202,7 +206,7 @@ if not fence then`,
     nemesis: ['delete', 'force'],
     caughtBy: ['no turn is missed'],
     edits: [
-      { file: 'lib/core/holds.ts', from: `this.#releases.abandon(hold);\n    this.#passTurn(hold);`, to: `this.#releases.abandon(hold);` },
+      { file: 'lib/core/leases.ts', from: `      lines.endTurn(lease.key);\n    }\n    return loss;`, to: `    }\n    return loss;` },
     ],
   },
   'waits-on': {
@@ -210,7 +214,7 @@ if not fence then`,
     topology: 'single',
     nemesis: ['cut'],
     caughtBy: ['calls end as they may'],
-    edits: [{ file: 'lib/core/contender.ts', from: `this.#clock.monotonic() >= entry.giveUpAt`, to: `entry.giveUpAt < 0` }],
+    edits: [{ file: 'lib/core/contender.ts', from: `clock.monotonic() >= giveUpAt`, to: `giveUpAt < 0` }],
   },
   'enters-anywhere': {
     defect: 'whoever calls in the process of a holder enters its lock',
@@ -224,7 +228,7 @@ if not fence then`,
   }
 
   async #reenter`,
-        to: `    return this.#queue.lineOf(key)?.hold;
+        to: `    return this.#lines.lineOf(key)?.lease;
   }
 
   async #reenter`,

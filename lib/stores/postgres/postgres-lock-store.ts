@@ -210,7 +210,7 @@ export class PostgresLockStore implements LockStore, Turns, Tickets, Operator {
       holds.map(({ fence }) => fence),
       holds.map(({ id }) => id),
       ttls,
-      holds.map(({ lingering }) => lingering === true),
+      holds.map(({ lingering }) => lingering),
       // Half of what the process waits: its answer for the others has to come in time.
       Math.floor(Math.min(limitMs / 2, MOST_WAIT_MS)),
     ];

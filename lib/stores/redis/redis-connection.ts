@@ -1,5 +1,5 @@
 import { LockConfigurationError, type LockError } from '../../core/errors.js';
-import { LONGEST_COMMAND_MS } from '../../core/lease.js';
+import { LONGEST_COMMAND_MS } from '../../core/lease-time.js';
 import { CommandTimeouts } from './command-timeouts.js';
 import { Cork } from './cork.js';
 import { addressOf, keepConnected, makeConnection, reconnect, type Connection, type RedisSource } from './redis-client.js';

@@ -16,8 +16,8 @@ export const DEFECTS: readonly Defect[] = [
     edits: [
       {
         file: 'lib/core/attempt.ts',
-        from: `return { outcome: 'granted', sent };`,
-        to: `return { outcome: 'granted', sent: momentOf(clock) };`,
+        from: `fence: reply.fence, sent }`,
+        to: `fence: reply.fence, sent: momentOf(clock) }`,
       },
     ],
   },
@@ -27,8 +27,8 @@ export const DEFECTS: readonly Defect[] = [
     edits: [
       {
         file: 'lib/core/renewer.ts',
-        from: 'hold.extend(sent, ttlMs)',
-        to: 'hold.extend(momentOf(this.#clock), ttlMs)',
+        from: 'records[index] as HoldRecord, sent)',
+        to: 'records[index] as HoldRecord, momentOf(this.#clock))',
       },
     ],
   },
@@ -37,14 +37,14 @@ export const DEFECTS: readonly Defect[] = [
     finding: /though its lease is over|without a cause/,
     edits: [
       {
-        file: 'lib/core/hold.ts',
-        from: 'this.remainingMs() > 0',
-        to: 'this.keeper.clock.wall() < this.deadline',
+        file: 'lib/core/lease.ts',
+        from: 'this.remainingMs > 0',
+        to: 'this.#clock.wall() < this.#deadline',
       },
       {
-        file: 'lib/core/hold.ts',
-        from: 'this.keeper.clock.monotonic() < this.deadline',
-        to: 'this.keeper.clock.wall() < this.deadline',
+        file: 'lib/core/lease.ts',
+        from: 'this.#clock.monotonic() >= this.#deadline',
+        to: 'this.#clock.wall() >= this.#deadline',
       },
     ],
   },
@@ -53,7 +53,7 @@ export const DEFECTS: readonly Defect[] = [
     finding: /though its lease is over/,
     edits: [
       {
-        file: 'lib/core/lease.ts',
+        file: 'lib/core/lease-time.ts',
         from: 'sentAt + ttlMs * 0.99 - 2',
         to: 'sentAt + ttlMs',
       },
@@ -65,8 +65,8 @@ export const DEFECTS: readonly Defect[] = [
     edits: [
       {
         file: 'lib/core/attempt.ts',
-        from: 'if (store.expires && ',
-        to: 'if (false && ',
+        from: 'return store.expires && ',
+        to: 'return false && ',
       },
     ],
   },
@@ -76,7 +76,7 @@ export const DEFECTS: readonly Defect[] = [
     edits: [
       {
         file: 'lib/core/contender.ts',
-        from: 'if (unknown) {',
+        from: 'if (isUnknown) {',
         to: 'if (false) {',
       },
     ],
@@ -88,9 +88,9 @@ export const DEFECTS: readonly Defect[] = [
     edits: [
       {
         file: 'lib/core/contender.ts',
-        from: `          this.#releases.abandon(hold);
-          renewIdentity(hold);`,
-        to: '          renewIdentity(hold);',
+        from: `          releases.abandon(lease);
+          lease.renewIdentity();`,
+        to: '          lease.renewIdentity();',
       },
     ],
   },
@@ -99,9 +99,9 @@ export const DEFECTS: readonly Defect[] = [
     finding: /was aborted, and goes on/,
     edits: [
       {
-        file: 'lib/core/locks.ts',
-        from: 'return signal ? orAbort(entering, entry, signal) : entering;',
-        to: 'return entering;',
+        file: 'lib/core/abort.ts',
+        from: 'if (!signal) {',
+        to: 'if (true) {',
       },
     ],
   },
@@ -110,9 +110,9 @@ export const DEFECTS: readonly Defect[] = [
     finding: /without a cause/,
     edits: [
       {
-        file: 'lib/core/renewer.ts',
-        from: 'hold.renewAt = renew ? nextRenewal(hold, now) : Infinity;',
-        to: 'hold.renewAt = Infinity;',
+        file: 'lib/core/lease.ts',
+        from: 'renew && expires ? this.#nextRenewal(this.#acquiredAt) : Infinity',
+        to: 'Infinity',
       },
     ],
   },
@@ -121,7 +121,7 @@ export const DEFECTS: readonly Defect[] = [
     finding: /without a cause/,
     edits: [
       {
-        file: 'lib/core/renewer.ts',
+        file: 'lib/core/lease.ts',
         from: 'if (held === false) {',
         to: 'if (!held) {',
       },
@@ -132,7 +132,7 @@ export const DEFECTS: readonly Defect[] = [
     finding: /though its lease is over/,
     edits: [
       {
-        file: 'lib/core/renewer.ts',
+        file: 'lib/core/lease.ts',
         from: 'if (held === false) {',
         to: 'if (false) {',
       },
@@ -143,9 +143,9 @@ export const DEFECTS: readonly Defect[] = [
     finding: /was not told/,
     edits: [
       {
-        file: 'lib/core/renewer.ts',
-        from: 'return Math.min(hold.deadline, hold.overdue',
-        to: 'return Math.min(Infinity, hold.overdue',
+        file: 'lib/core/lease.ts',
+        from: 'Math.min(this.#deadline, this.#maxHoldAt) : this.#deadline',
+        to: 'this.#maxHoldAt : Infinity',
       },
     ],
   },
@@ -154,8 +154,8 @@ export const DEFECTS: readonly Defect[] = [
     finding: /was not told/,
     edits: [
       {
-        file: 'lib/core/holds.ts',
-        from: 'frame.tell(loss);',
+        file: 'lib/core/leases.ts',
+        from: 'lease.calls.notify(loss);',
         to: '',
       },
     ],
@@ -165,18 +165,18 @@ export const DEFECTS: readonly Defect[] = [
     finding: /told twice/,
     edits: [
       {
-        file: 'lib/core/holds.ts',
-        from: `    if (hold.lost) {
-      return hold.lost;
+        file: 'lib/core/leases.ts',
+        from: `    if (lease.loss) {
+      return lease.loss;
     }
-    const loss`,
-        to: '    const loss',
+    const { lines, releases }`,
+        to: '    const { lines, releases }',
       },
       {
-        file: 'lib/core/holds.ts',
-        from: `    this.#forget(hold);
-    hold.lost = loss;`,
-        to: '    hold.lost = loss;',
+        file: 'lib/core/leases.ts',
+        from: `    this.#forget(lease);
+    lease.lose(loss);`,
+        to: '    lease.lose(loss);',
       },
     ],
   },
@@ -185,10 +185,12 @@ export const DEFECTS: readonly Defect[] = [
     finding: /gave up, though|cannot be had/,
     edits: [
       {
-        file: 'lib/core/holds.ts',
-        from: `    this.#passTurn(hold);
+        file: 'lib/core/leases.ts',
+        from: `      lines.endTurn(lease.key);
+    }
     return loss;`,
-        to: '    return loss;',
+        to: `    }
+    return loss;`,
       },
     ],
   },
@@ -209,11 +211,8 @@ export const DEFECTS: readonly Defect[] = [
     edits: [
       {
         file: 'lib/core/locks.ts',
-        from: `        if (loss) {
-          throw loss;
-        }
-        return hold;`,
-        to: '        return hold;',
+        from: '(at as Frame).assertHeld();',
+        to: '',
       },
     ],
   },
@@ -223,7 +222,7 @@ export const DEFECTS: readonly Defect[] = [
     seed: 3,
     edits: [
       {
-        file: 'lib/core/context.ts',
+        file: 'lib/core/call-tree.ts',
         from: 'while (at?.hasLeft) {',
         to: 'while (false) {',
       },
@@ -234,8 +233,8 @@ export const DEFECTS: readonly Defect[] = [
     finding: /runs beside/,
     edits: [
       {
-        file: 'lib/core/hold.ts',
-        from: 'return top === undefined || isAncestor(top, frame);',
+        file: 'lib/core/call-stack.ts',
+        from: 'return top === undefined || call.isInside(top);',
         to: 'return true;',
       },
     ],
@@ -245,9 +244,9 @@ export const DEFECTS: readonly Defect[] = [
     finding: /though its lease is over|runs without its lease|without a loss|returned, though|was not told/,
     edits: [
       {
-        file: 'lib/core/hold.ts',
-        from: 'if (this.#stack.length === 0) {',
-        to: 'if (true) {',
+        file: 'lib/core/leases.ts',
+        from: ' || !lease.calls.isEmpty) {',
+        to: ') {',
       },
     ],
   },
@@ -323,12 +322,12 @@ export const DEFECTS: readonly Defect[] = [
   {
     defect: 'a lease is renewed only just before it ends',
     finding: /Two owners trust/,
-    edits: [{ file: 'lib/core/renewer.ts', from: '(hold.leaseMs / 3)', to: '(hold.leaseMs / 12)' }],
+    edits: [{ file: 'lib/core/lease.ts', from: '(this.#grantedMs / 3)', to: '(this.#grantedMs / 12)' }],
   },
   {
     defect: 'a call waits longer than it was asked to',
     finding: /waited for/,
-    edits: [{ file: 'lib/core/entry.ts', from: 'this.#startedAt + call.waitMs', to: 'this.#startedAt + 2 * call.waitMs' }],
+    edits: [{ file: 'lib/core/acquisition.ts', from: 'this.#startedAt + call.waitMs', to: 'this.#startedAt + 2 * call.waitMs' }],
   },
   {
     defect: 'nobody catches a command that fails in the background',
@@ -338,6 +337,6 @@ export const DEFECTS: readonly Defect[] = [
   {
     defect: 'a renewal that is on its way when maxHold is over renews for ever',
     finding: /though the maxHold of/,
-    edits: [{ file: 'lib/core/renewer.ts', from: 'if (hold.renewAt < Infinity) {', to: 'if (true) {' }],
+    edits: [{ file: 'lib/core/lease.ts', from: 'if (this.#renewAt < Infinity) {', to: 'if (true) {' }],
   },
 ];

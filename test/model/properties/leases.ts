@@ -1,4 +1,4 @@
-import { leaseDeadline } from '../../../lib/core/lease.js';
+import { leaseDeadline } from '../../../lib/core/lease-time.js';
 import type { HoldRecord } from '../../../lib/core/lock-store.js';
 import type { LockTrouble } from '../../../lib/core/reporter.js';
 import type { LockedCall } from './locked-call.js';

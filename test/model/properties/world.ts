@@ -276,8 +276,9 @@ export class World {
 
   /** Nothing happens for so long that nothing may be left to do. */
   async #rest(): Promise<void> {
-    const end = this.now + REST_MS;
-    this.timeline.after(REST_MS, () => undefined);
+    const busyUntil = this.#slots.map(({ running }) => running?.disturbedUntil ?? 0);
+    const end = Math.max(this.now, ...busyUntil) + REST_MS;
+    this.timeline.after(end - this.now + 1, () => undefined);
     await this.#until(() => this.now >= end);
     for (const { running } of this.#slots) {
       if (running && running.timers.size > 0) {

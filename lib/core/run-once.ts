@@ -1,5 +1,6 @@
-/** A lazy thenable, such as a query builder, runs each time its `then` is called: once, and inside the lock. */
-export function settleOnce<T>(result: T | PromiseLike<T>): T | Promise<T> {
+/** Runs a function. A lazy thenable that it returns, such as a query builder, runs each time its `then` is called: here once. */
+export function runOnce<A, T>(fn: (argument: A) => T | PromiseLike<T>, argument: A): T | Promise<T> {
+  const result = fn(argument);
   if (result instanceof Promise || !isThenable(result)) {
     return result as T | Promise<T>;
   }

@@ -1,0 +1,74 @@
+import type { Call } from './call.js';
+import type { Clock } from './clock.js';
+import type { LockNotAcquiredError, NotAcquiredReason } from './errors.js';
+import type { CallNode } from './call-tree.js';
+import type { Lease } from './lease.js';
+import { commandLimit } from './lease-time.js';
+import type { Busy } from './lock-store.js';
+import { notAcquired } from './not-acquired.js';
+import { Owner } from './owner.js';
+
+/** A call on its way into its locks. */
+export class Acquisition<Frame extends CallNode = CallNode> {
+  readonly call: Call;
+  readonly frame: Frame;
+  /** Host, process id and, where it is known, `Class.method`. */
+  readonly by: string;
+  readonly giveUpAt: number;
+  /** When the last attempt has to be answered, whichever of the keys it is for. */
+  readonly answerBy: number;
+  readonly #clock: Clock;
+  readonly #startedAt: number;
+  readonly #obtained: Lease[] = [];
+  #owner: Owner | undefined;
+  #waitedFor: string | undefined;
+
+  constructor(call: Call, frame: Frame, by: string, clock: Clock) {
+    this.call = call;
+    this.frame = frame;
+    this.by = by;
+    this.#clock = clock;
+    this.#startedAt = clock.monotonic();
+    this.giveUpAt = this.#startedAt + call.waitMs;
+    this.answerBy = this.giveUpAt + commandLimit(call.ttlMs);
+  }
+
+  /** Made for the first key that is acquired anew; a re-entry needs none. */
+  newOwner(): Owner {
+    return (this.#owner ??= new Owner());
+  }
+
+  get waitedMs(): number {
+    return this.#clock.monotonic() - this.#startedAt;
+  }
+
+  /** The key that it last had to wait for. */
+  get waitedFor(): string | undefined {
+    return this.#waitedFor;
+  }
+
+  waitsFor(key: string): void {
+    this.#waitedFor = key;
+  }
+
+  /** What it acquired itself, and did not find held by an enclosing call. */
+  get obtained(): readonly Lease[] {
+    return this.#obtained;
+  }
+
+  obtain(lease: Lease): void {
+    this.#obtained.push(lease);
+  }
+
+  /** One of its leases was lost while it waited for the next: all are taken anew. */
+  startOver(): void {
+    this.#obtained.length = 0;
+  }
+
+  /** The error of a call that gives up. */
+  refused(key: string, reason: NotAcquiredReason, holder?: Lease | Busy, cycle?: readonly string[]): LockNotAcquiredError {
+    const { call, frame, waitedMs } = this;
+    const cause: unknown = reason === 'aborted' ? call.signal?.reason : undefined;
+    return notAcquired({ key, reason, frame, waitMs: call.waitMs, waitedMs, now: this.#clock.monotonic(), holder, cycle, cause });
+  }
+}

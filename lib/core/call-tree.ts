@@ -1,0 +1,71 @@
+import { AsyncLocalStorage } from 'node:async_hooks';
+import type { LockLostError } from './errors.js';
+import type { Lock } from './lock.js';
+
+/** The innermost locked call that the running code belongs to, whichever application it is of. */
+export const callContext = new AsyncLocalStorage<CallNode | undefined>();
+
+/** A locked call in the tree of calls. Its parent is the nearest enclosing call that had not left when this one was made. */
+export abstract class CallNode {
+  /** The keys, sorted, each once. */
+  readonly keys: readonly string[];
+  /** Whether it was made by `acquire()`, which cannot mark the caller's later code. */
+  readonly isHandle: boolean;
+  #parent: CallNode | undefined;
+
+  constructor(keys: readonly string[], isHandle: boolean) {
+    this.keys = keys;
+    this.isHandle = isHandle;
+    this.#parent = currentCall();
+    this.#parent?.unlinkParents();
+  }
+
+  /** Whether its body has ended, and its locks were released. */
+  abstract get hasLeft(): boolean;
+
+  /** What the user's code knows this call by. */
+  abstract get lock(): Lock;
+
+  /** Notifies the code, once, that a lease is lost or about to be. */
+  abstract notify(loss: LockLostError): void;
+
+  /** The nearest enclosing call that has not left. */
+  get parent(): CallNode | undefined {
+    return notLeft(this.#parent);
+  }
+
+  /** Forgets enclosing calls that have left, so that chains of calls do not grow. */
+  unlinkParents(): void {
+    this.#parent = notLeft(this.#parent);
+  }
+
+  isInside(other: CallNode): boolean {
+    for (let at = this.parent; at; at = at.parent) {
+      if (at === other) {
+        return true;
+      }
+    }
+    return false;
+  }
+}
+
+/** The nearest enclosing locked call of the running code that has not left. */
+export function currentCall(): CallNode | undefined {
+  return notLeft(callContext.getStore());
+}
+
+function notLeft(call: CallNode | undefined): CallNode | undefined {
+  let at = call;
+  while (at?.hasLeft) {
+    at = at.parent;
+  }
+  return at;
+}
+
+/**
+ * Runs `fn` without the current locks, for work handed to somebody else: what it calls acquires anew and does not
+ * belong to the caller's locks.
+ */
+export function outsideLocks<T>(fn: () => T): T {
+  return callContext.run(undefined, fn);
+}

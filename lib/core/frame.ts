@@ -1,0 +1,262 @@
+import { callContext, CallNode } from './call-tree.js';
+import { LockConfigurationError, LockLostError } from './errors.js';
+import type { Lease } from './lease.js';
+import type { Leases } from './leases.js';
+import { LockHandle } from './lock-handle.js';
+import type { Lock } from './lock.js';
+import { printable } from './printable.js';
+import { runOnce } from './run-once.js';
+import { writeTicket } from './ticket.js';
+
+/** Is notified, once, that a lease is lost or about to be. */
+export interface LossListener {
+  notified(loss: LockLostError): void;
+}
+
+/** One locked call: a node in the tree of calls, and the leases that it is in. Users never get it, but a handle. */
+export class Frame extends CallNode {
+  readonly #leases: Leases;
+  /** One lease per key that was taken so far, in the order of the keys. */
+  readonly #taken: Lease[] = [];
+  #waitedMs = 0;
+  /** The handle of a body. The one that `acquire()` gave is not referred to, so that its loss is seen. */
+  #bodyHandle: Lock | undefined;
+  #givenHandle: WeakRef<Lock> | undefined;
+  #isReleased = false;
+  #running = 0;
+  #hasWarned = false;
+  #leaving: Promise<void> | undefined;
+  #controller: AbortController | undefined;
+  #notified: LockLostError | undefined;
+  #bodyRun: LossListener | undefined;
+
+  constructor(leases: Leases, keys: readonly string[], isHandle: boolean) {
+    super(keys, isHandle);
+    this.#leases = leases;
+  }
+
+  /** Whether it is a locked call of that store of that application. */
+  belongsTo(leases: Leases): boolean {
+    return this.#leases === leases;
+  }
+
+  override get hasLeft(): boolean {
+    return this.#isReleased && this.#running === 0;
+  }
+
+  override get lock(): Lock {
+    return this.#givenHandle?.deref() ?? (this.#bodyHandle ??= new LockHandle(this));
+  }
+
+  /** Makes the handle for a caller of `acquire()`. */
+  giveHandle(): LockHandle {
+    const handle = new LockHandle(this);
+    this.#givenHandle = new WeakRef(handle);
+    return handle;
+  }
+
+  /** The leases that it has taken so far. */
+  get taken(): readonly Lease[] {
+    return this.#taken;
+  }
+
+  leaseOn(key: string): Lease | undefined {
+    return this.#taken.find((lease) => lease.key === key);
+  }
+
+  take(lease: Lease): void {
+    this.#taken.push(lease);
+  }
+
+  /** No code has seen the lock yet, and its locks are taken anew: what was lost before is forgotten. */
+  async startOver(): Promise<void> {
+    await Promise.all(this.#taken.splice(0).map((lease) => this.#leases.leave(lease, this)));
+    this.#notified = undefined;
+    this.#controller = undefined;
+  }
+
+  /** The call has all its locks. */
+  entered(waitedMs: number): void {
+    this.#waitedMs = Math.round(waitedMs);
+  }
+
+  get waitedMs(): number {
+    return this.#waitedMs;
+  }
+
+  get fence(): number {
+    if (this.keys.length > 1) {
+      throw new LockConfigurationError(
+        `The lock on ${this.#names} has one fence per key. Use lock.fenceOf(key) with the key of the resource.`,
+        this.keys[0],
+      );
+    }
+    return (this.#taken[0] as Lease).fence;
+  }
+
+  fenceOf(key: string): number {
+    const lease = this.leaseOn(key);
+    if (!lease) {
+      throw new LockConfigurationError(`Key "${key}" is not part of this lock, which is on ${this.#names}. Pass one of its keys.`, key);
+    }
+    return lease.fence;
+  }
+
+  get signal(): AbortSignal {
+    if (!this.#controller) {
+      this.#controller = new AbortController();
+      if (this.#notified) {
+        this.#controller.abort(this.#notified);
+      }
+    }
+    return this.#controller.signal;
+  }
+
+  isHeld(): boolean {
+    return !this.#isReleased && this.#taken.every((lease) => lease.isLive);
+  }
+
+  remainingMs(): number {
+    return this.isHeld() ? Math.min(...this.#taken.map((lease) => lease.remainingMs)) : 0;
+  }
+
+  /** The loss of a lease, where one is known; after `leave()` that includes a lock that the release found gone. */
+  get loss(): LockLostError | undefined {
+    return this.#taken.find((lease) => lease.loss)?.loss;
+  }
+
+  /** What a log shows of it. */
+  get shown(): { keys: readonly string[]; fences: readonly number[]; isHeld: boolean } {
+    return { keys: this.keys, fences: this.#taken.map((lease) => lease.fence), isHeld: this.isHeld() };
+  }
+
+  /** Makes a ticket of all its locks. */
+  makeTicket(): string {
+    return writeTicket(this.#taken.map((lease) => lease.share()));
+  }
+
+  /** Throws where the lock cannot be trusted. Ends leases whose time is over. */
+  assertHeld(): void {
+    const why = this.checkHeld();
+    if (why) {
+      throw why;
+    }
+  }
+
+  /** Why the lock cannot be trusted; undefined where it can. Ends leases whose time is over. */
+  checkHeld(): LockLostError | undefined {
+    return this.expire() ?? this.#releasedBefore() ?? this.#taken.find((lease) => lease.doubt)?.doubt;
+  }
+
+  /** Ends the leases whose time is over, also where a blocked event loop kept the timer from it; answers the first loss. */
+  expire(): LockLostError | undefined {
+    for (const lease of this.#taken) {
+      const loss = this.#leases.expire(lease);
+      if (loss) {
+        return loss;
+      }
+    }
+    return undefined;
+  }
+
+  run<T>(fn: () => PromiseLike<T>): Promise<T>;
+  run<T>(fn: () => T): T;
+  run<T>(fn: () => T | PromiseLike<T>): T | Promise<T> {
+    this.begin();
+    let result: T | Promise<T>;
+    try {
+      result = callContext.run(this, runOnce, fn, undefined) as T | Promise<T>;
+    } catch (error) {
+      this.end();
+      throw error;
+    }
+    if (result instanceof Promise) {
+      const end = (): void => this.end();
+      result.then(end, end);
+    } else {
+      this.end();
+    }
+    return result;
+  }
+
+  /** Code begins to run inside. Throws where the lock cannot be trusted. */
+  begin(): void {
+    this.assertHeld();
+    this.#running++;
+  }
+
+  end(): void {
+    this.#running--;
+  }
+
+  /** The run of the body, which limits its caller's wait after a loss. */
+  runsBody(bodyRun: LossListener): void {
+    this.#bodyRun = bodyRun;
+  }
+
+  override notify(loss: LockLostError): void {
+    if (!this.#notified) {
+      this.#notified = loss;
+      // Listeners belong to this call: a timer that notifies of the loss may run in another call's context.
+      callContext.run(this, () => this.#controller?.abort(loss));
+      this.#bodyRun?.notified(loss);
+    }
+  }
+
+  /** Leaves every lock it is in, last taken first. A second call waits for the first. */
+  leave(): Promise<void> {
+    // Outside of any call: Node keeps with a promise the context in which it was made, so that each frame would keep the one before.
+    return (this.#leaving ??= callContext.run(undefined, Frame.#leaveAll, this));
+  }
+
+  static async #leaveAll(this: void, frame: Frame): Promise<void> {
+    frame.#isReleased = true;
+    frame.unlinkParents();
+    for (const lease of frame.#taken) {
+      // The code may have run past its lease while the machine slept: the store has to say.
+      if (lease.doubt) {
+        await frame.#leases.settleDoubt(lease);
+      }
+    }
+    if (frame.#taken.length === 1) {
+      await frame.#leases.leave(frame.#taken[0] as Lease, frame);
+    } else {
+      await Promise.all(frame.#taken.toReversed().map((lease) => frame.#leases.leave(lease, frame)));
+    }
+    // The release itself may have found that the lock was gone.
+    const { loss } = frame;
+    if (loss) {
+      frame.notify(loss);
+    }
+  }
+
+  /** Leaves on behalf of a handle; a second release does nothing but warn. */
+  release(isExplicit: boolean): Promise<void> {
+    if (isExplicit && this.#isReleased && !this.#hasWarned) {
+      this.#hasWarned = true;
+      process.emitWarning(
+        printable(`Lock ${this.#names} was released twice; the second release did nothing. Release it in one place, or use 'await using'.`),
+        'LockWarning',
+      );
+    }
+    if (!this.#isReleased) {
+      // A handle has no body at whose end the clock could say so, and the store may not answer the release.
+      this.expire();
+    }
+    return this.leave();
+  }
+
+  #releasedBefore(): LockLostError | undefined {
+    return this.#isReleased
+      ? new LockLostError(
+          `Lock ${this.#names} was released before. Acquire it again, or release it after the last use.`,
+          this.keys[0] ?? '',
+          'released',
+        )
+      : undefined;
+  }
+
+  get #names(): string {
+    return this.keys.map((key) => `"${key}"`).join(', ');
+  }
+}

@@ -1,0 +1,221 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { Acquisition } from './acquisition.js';
+import type { AttemptResult } from './attempt.js';
+import { asLockError, type BackgroundReleases } from './background-releases.js';
+import type { CallNode } from './call-tree.js';
+import type { Clock } from './clock.js';
+import type { LockLostError } from './errors.js';
+import type { Lease } from './lease.js';
+import { LONGEST_COMMAND_MS } from './lease-time.js';
+import type { Lifecycle } from './lifecycle.js';
+import type { Line } from './line.js';
+import type { Lines } from './lines.js';
+import type { LockStore } from './lock-store.js';
+import { lossOf, type LossCause } from './loss.js';
+import { Renewer } from './renewer.js';
+import type { Reporter } from './reporter.js';
+import type { TimeLimits } from './time-limits.js';
+
+/** What the leases of a store need. */
+export interface LeasesParts {
+  readonly store: LockStore;
+  readonly clock: Clock;
+  readonly limits: TimeLimits;
+  readonly lifecycle: Lifecycle;
+  readonly lines: Lines;
+  readonly releases: BackgroundReleases;
+  readonly reporter: Reporter;
+}
+
+/** The leases of this process in one store, from the grant to the end: the one place that ends a lease. */
+export class Leases {
+  readonly #parts: LeasesParts;
+  readonly #renewer: Renewer;
+  readonly #running = new Set<Lease>();
+  readonly #lingering = new Map<Lease, NodeJS.Timeout>();
+
+  constructor(parts: LeasesParts) {
+    const { store, clock, limits, reporter } = parts;
+    this.#parts = parts;
+    this.#renewer = new Renewer(store, clock, limits, {
+      isOver: (lease) => void this.lose(lease, 'expired'),
+      failed: (lease, error) => reporter.renewalFailed(lease, asLockError(error, lease.key)),
+      answered: (lease) => reporter.renewed(lease),
+    });
+    store.operator?.onForced((key, fence) => this.#force(key, fence));
+  }
+
+  /** A lease was granted to a call. */
+  start(lease: Lease, granted: AttemptResult & { outcome: 'granted' }, acquisition: Acquisition, line: Line | undefined): void {
+    const { store, reporter } = this.#parts;
+    const { renew, maxHoldMs } = acquisition.call;
+    lease.granted(granted.fence, granted.sent, store.expires, renew);
+    lease.calls.push(acquisition.frame);
+    acquisition.obtain(lease);
+    this.#running.add(lease);
+    if (store.expires || maxHoldMs < Infinity) {
+      this.#renewer.add(lease);
+    }
+    line?.heldBy(lease);
+    reporter.acquired(lease, acquisition.waitedMs);
+  }
+
+  /** The call has all its locks: from here on `maxHold` and `minHold` count. */
+  limit({ call, obtained }: Acquisition): void {
+    if (call.maxHoldMs === Infinity && call.minHoldMs === 0) {
+      return;
+    }
+    for (const lease of obtained) {
+      lease.limit(call.maxHoldMs, call.minHoldMs);
+      if (call.maxHoldMs < Infinity) {
+        this.#renewer.hasten(lease);
+      }
+    }
+  }
+
+  /** Ends a lease whose time is over, and answers the loss of one that was lost. */
+  expire(lease: Lease): LockLostError | undefined {
+    return lease.isOver ? this.lose(lease, 'expired') : lease.loss;
+  }
+
+  /**
+   * Ends a lease that is not to be trusted any more: its code is notified before another call gets the line, and a release is sent in
+   * case the record lives.
+   */
+  lose(lease: Lease, cause: LossCause): LockLostError {
+    if (lease.loss) {
+      return lease.loss;
+    }
+    const { lines, releases } = this.#parts;
+    const loss = this.#end(lease, cause === 'expired' ? whyExpired(lease) : cause);
+    releases.abandon(lease);
+    if (!lease.isJoined) {
+      lines.endTurn(lease.key);
+    }
+    return loss;
+  }
+
+  /** Asks the store whether it still has a lock whose lease is doubted, until it answers or the lease is lost. */
+  async settleDoubt(lease: Lease): Promise<void> {
+    while (lease.doubt && (await this.#renewer.confirm(lease)) === undefined) {
+      await sleep(Math.min(lease.grantedMs / 10, LONGEST_COMMAND_MS), undefined, { ref: false });
+    }
+  }
+
+  /** A call leaves. The last one releases the lock, or leaves it taken until `minHold` is over. */
+  async leave(lease: Lease, call: CallNode): Promise<void> {
+    if (!lease.calls.remove(call) || lease.loss || lease.calls.admitNext() || !lease.calls.isEmpty) {
+      return;
+    }
+    const lingerMs = lease.minHoldAt - this.#parts.clock.monotonic();
+    if (lingerMs <= 0) {
+      return this.#release(lease);
+    }
+    this.#lingering.set(lease, setTimeout(() => void this.#release(lease), lingerMs).unref());
+    lease.linger();
+    this.#renewer.hasten(lease);
+  }
+
+  /** The code of a lost lease has ended after its caller had stopped waiting; `thrown` is its error. */
+  endedLate(lease: Lease, thrown: unknown): void {
+    this.#parts.reporter.endedLate(lease, this.heldMs(lease), thrown);
+  }
+
+  heldMs({ acquiredAt }: Lease): number {
+    return this.#parts.clock.monotonic() - acquiredAt;
+  }
+
+  /** Ends everything: running code is notified, its locks are released, and a `minHold` is left to run out. */
+  async shutdown(): Promise<void> {
+    const kept = [...this.#lingering.keys()].map((lease) => this.#keep(lease));
+    const ended = [...this.#running].map((lease) => this.#interrupt(lease));
+    await Promise.all([...kept, ...ended]);
+    this.#renewer.stop();
+  }
+
+  async #release(lease: Lease): Promise<void> {
+    if (lease.loss) {
+      return;
+    }
+    const { store, limits, lifecycle, lines, releases, reporter } = this.#parts;
+    const isLingering = lease.state === 'lingering';
+    const record = lease.record();
+    this.#forget(lease);
+    lease.release();
+    lifecycle.begin();
+    const exchanged = lease.isJoined ? undefined : lines.exchange(record);
+    try {
+      // The lease of one that lingers ends with `minHold`, perhaps a moment before its release.
+      if ((await (exchanged ?? limits.bound(store.release(record), lease.key, record.limitMs))) || isLingering) {
+        reporter.released(lease, this.heldMs(lease));
+      } else {
+        // Somebody deleted the lock, and the code ended before a renewal could find out.
+        lease.lose(lossOf(lease, 'gone', this.heldMs(lease)));
+        reporter.lost(lease, this.heldMs(lease), 'expired');
+      }
+    } catch (error) {
+      reporter.releaseFailed(lease, asLockError(error, lease.key));
+      releases.abandon(lease);
+    } finally {
+      if (!exchanged && !lease.isJoined) {
+        lines.endTurn(lease.key);
+      }
+      lifecycle.end();
+    }
+  }
+
+  /** Leaves a lock taken for the rest of its `minHold`, without renewals. */
+  async #keep(lease: Lease): Promise<void> {
+    const { store, clock, limits, reporter } = this.#parts;
+    const record = lease.renewal(clock.monotonic());
+    this.#forget(lease);
+    lease.release();
+    try {
+      await limits.bound(store.renew([record]), lease.key, record.limitMs);
+    } catch (error) {
+      reporter.renewalFailed(lease, asLockError(error, lease.key));
+    }
+  }
+
+  async #interrupt(lease: Lease): Promise<void> {
+    const { store, limits, reporter } = this.#parts;
+    const record = lease.record();
+    this.#end(lease, 'shutdown');
+    try {
+      await limits.bound(store.release(record), lease.key, record.limitMs);
+    } catch (error) {
+      reporter.releaseFailed(lease, asLockError(error, lease.key));
+    }
+  }
+
+  #end(lease: Lease, cause: LossCause): LockLostError {
+    const heldMs = this.heldMs(lease);
+    const loss = lossOf(lease, cause, heldMs);
+    this.#forget(lease);
+    lease.lose(loss);
+    // The code first: listeners to events may be slow.
+    lease.calls.notify(loss);
+    this.#parts.reporter.lost(lease, heldMs, loss.reason);
+    lease.calls.refuse(loss);
+    return loss;
+  }
+
+  #force(key: string, fence: number): void {
+    for (const lease of this.#running) {
+      if (lease.key === key && lease.fence === fence) {
+        this.lose(lease, 'forced');
+      }
+    }
+  }
+
+  #forget(lease: Lease): void {
+    this.#running.delete(lease);
+    this.#renewer.delete(lease);
+    clearTimeout(this.#lingering.get(lease));
+    this.#lingering.delete(lease);
+  }
+}
+
+function whyExpired({ state }: Lease): LossCause {
+  return state === 'gone' ? 'gone' : state === 'overdue' ? 'maxHold' : 'expired';
+}

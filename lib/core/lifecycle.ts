@@ -1,0 +1,68 @@
+/** The longest time that shutdown waits for background work, in milliseconds: as long as one command may take. */
+const LONGEST_BACKGROUND_MS = 1_000;
+
+/**
+ * The life of the locks of one store: `open`; `closing`, while what callers wait for goes to its end; `settling`, while background
+ * work does; then `closed`.
+ */
+export class Lifecycle {
+  #state: 'open' | 'closing' | 'settling' | 'closed' = 'open';
+  #running = 0;
+  #onDrained: (() => void) | undefined;
+  readonly #background = new Set<Promise<void>>();
+
+  /** Whether nothing new may begin. */
+  get isClosing(): boolean {
+    return this.#state !== 'open';
+  }
+
+  /** Whether background work is not repeated any more. */
+  get isSettling(): boolean {
+    return this.#state === 'settling' || this.#state === 'closed';
+  }
+
+  /** Work that a caller waits for begins; shutdown waits for its end. */
+  begin(): void {
+    this.#running++;
+  }
+
+  end(): void {
+    this.#running--;
+    if (this.#running === 0) {
+      this.#onDrained?.();
+    }
+  }
+
+  /** Work that no caller waits for, and that does not reject. */
+  inBackground(work: Promise<void>): void {
+    this.#background.add(work);
+    void work.finally(() => this.#background.delete(work));
+  }
+
+  /** Refuses what is new, ends what runs by `endRunning`, and resolves when nothing is left. */
+  async close(endRunning: () => Promise<void>): Promise<void> {
+    this.#state = 'closing';
+    await Promise.all([endRunning(), this.#drained()]);
+    this.#state = 'settling';
+    await this.#settled();
+    this.#state = 'closed';
+  }
+
+  async #drained(): Promise<void> {
+    if (this.#running > 0) {
+      await new Promise<void>((resolve) => {
+        this.#onDrained = resolve;
+      });
+    }
+  }
+
+  async #settled(): Promise<void> {
+    await new Promise<void>((resolve) => {
+      const timer = setTimeout(resolve, LONGEST_BACKGROUND_MS).unref();
+      void Promise.all(this.#background).then(() => {
+        clearTimeout(timer);
+        resolve();
+      });
+    });
+  }
+}

@@ -1,0 +1,101 @@
+import { randomUUID } from 'node:crypto';
+import { exchange } from './attempt.js';
+import type { BackgroundReleases } from './background-releases.js';
+import type { Clock } from './clock.js';
+import { Line } from './line.js';
+import type { HoldRecord, LockStore, Place, TurnListener } from './lock-store.js';
+import type { TimeLimits } from './time-limits.js';
+
+/** One line per key that calls of this process want, so that the store sees one contender of each key; and the places of this process. */
+export class Lines implements TurnListener {
+  readonly #store: LockStore;
+  readonly #clock: Clock;
+  readonly #limits: TimeLimits;
+  readonly #releases: BackgroundReleases;
+  readonly #lines = new Map<string, Line>();
+  /** What the names of its places start with: several applications may share one store in memory. */
+  readonly #id = randomUUID().slice(0, 8);
+  #places = 0;
+
+  constructor(store: LockStore, clock: Clock, limits: TimeLimits, releases: BackgroundReleases) {
+    this.#store = store;
+    this.#clock = clock;
+    this.#limits = limits;
+    this.#releases = releases;
+    store.turns?.onTurn(this);
+  }
+
+  /** The line of a key; undefined where no call here wants the key. */
+  lineOf(key: string): Line | undefined {
+    return this.#lines.get(key);
+  }
+
+  /** The lines in which calls wait for another one of this process. */
+  *contended(): Iterable<Line> {
+    for (const line of this.#lines.values()) {
+      if (line.waiting > 0) {
+        yield line;
+      }
+    }
+  }
+
+  /** Begins the line of a key that no call here wants, for its contender. */
+  open(key: string): Line {
+    const line = new Line();
+    this.#lines.set(key, line);
+    return line;
+  }
+
+  /** A new place in the store's queue; undefined where the store keeps none. */
+  newPlace(): Place | undefined {
+    return this.#store.turns && { name: `${this.#id}${(this.#places++).toString(36)}` };
+  }
+
+  /**
+   * Gives a lock to the next caller here, with its release in one command. Answers whether the lock was still held; undefined where no
+   * caller waits, or the store cannot.
+   */
+  exchange(hold: HoldRecord): Promise<boolean> | undefined {
+    const line = this.#lines.get(hold.key);
+    const next = line?.next();
+    const place = next && this.newPlace();
+    if (!line || !next || !place) {
+      return undefined;
+    }
+    const { released, attempt } = exchange(this.#store, hold, next.lease, place, line.mayOvertake, this.#clock, this.#limits);
+    line.admitWith(next.waiter, place, attempt);
+    return released;
+  }
+
+  /** The contender or holder of a key is done: the next in line becomes the contender. */
+  endTurn(key: string): void {
+    const line = this.#lines.get(key);
+    const next = line?.next();
+    if (line && next) {
+      line.admit(next.waiter);
+      return;
+    }
+    this.#lines.delete(key);
+    if (line?.place) {
+      this.#releases.leave(key, line.place);
+    }
+  }
+
+  turn(key: string, name: string): void {
+    const line = this.#lines.get(key);
+    if (line?.place?.name === name) {
+      line.recheck();
+    } else if (name.startsWith(this.#id)) {
+      // No call here wants it any more, and other processes wait for it.
+      this.#releases.leave(key, { name });
+    }
+  }
+
+  recheck(): void {
+    for (const line of this.#lines.values()) {
+      if (line.place) {
+        line.recheck();
+      }
+    }
+  }
+}
