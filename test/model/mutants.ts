@@ -33,19 +33,19 @@ export function replace<T extends object, K extends keyof T>(
 }
 
 function shortenLeases(): () => void {
-  return replace(KeyState.prototype, 'lengthen', (_, lengthen, grant, ...rest) => {
-    grant.endsAt = 0;
-    lengthen(grant, ...rest);
+  return replace(KeyState.prototype, 'lengthen', (state, lengthen, ttlMs) => {
+    state.endAt(0);
+    lengthen(ttlMs);
   });
 }
 
 function reserveAgain(): () => void {
-  return replace(KeyState.prototype, 'reserve', ({ queue }, reserve, place) => {
-    const before = [...queue.values()];
+  return replace(KeyState.prototype, 'reserve', (state, reserve, place) => {
+    const before = [...state.queue.values()];
     reserve(place);
-    queue.clear();
     for (const queued of before) {
-      queue.set(queued.name, queued);
+      state.dequeue(queued.name);
+      state.enqueue(queued);
     }
   });
 }
@@ -54,10 +54,10 @@ function forget(isForgotten: (hold: string) => boolean): () => void {
   return replace(DoneMarks.prototype, 'get', (_, get, hold) => (isForgotten(hold) ? undefined : get(hold)));
 }
 
-function passToTheDone(): () => void {
-  return replace(LockTable.prototype, 'pass', (_, pass, hold, next, ...rest) => {
+function exchangeForTheDone(): () => void {
+  return replace(LockTable.prototype, 'exchange', (_, exchange, hold, next, ...rest) => {
     const heal = forget((id) => id === next.id);
-    const reply = pass(hold, next, ...rest);
+    const reply = exchange(hold, next, ...rest);
     heal();
     return reply;
   });
@@ -83,7 +83,11 @@ export const MUTANTS: readonly Mutant[] = [
   { defect: 'a renewal may shorten a lease', finding: /two trusting owners/, infect: shortenLeases },
   { defect: 'an expired reservation is given again to the same process', finding: /stalled|not free/, infect: reserveAgain },
   { defect: 'a delayed acquire is granted after its own release', finding: /after its own release/, infect: () => forget(() => true) },
-  { defect: 'a delayed pass is granted after the release of its next caller', finding: /after its own release/, infect: passToTheDone },
+  {
+    defect: 'a delayed exchange is granted after the release of its next caller',
+    finding: /after its own release/,
+    infect: exchangeForTheDone,
+  },
   { defect: 'a turn that overtakes a busy reply is dropped', finding: /stalled/, rules: { remembersTurns: false } },
   { defect: 'nobody looks again at a busy lock when messages are lost', finding: /stalled/, rules: { rechecks: false } },
   { defect: 'a grant that nobody wants any more is not released', finding: /orphan/, rules: { releasesUnwanted: false } },

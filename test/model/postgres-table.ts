@@ -44,7 +44,7 @@ export class PostgresTable implements OtherSide {
     return readReply(await this.#call('acquire', [...argsOf(hold, process, place), latest]));
   }
 
-  async pass(
+  async exchange(
     hold: HoldRecord,
     next: HoldRecord,
     process: string,

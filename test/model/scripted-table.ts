@@ -2,15 +2,13 @@ import type { Redis } from 'ioredis';
 import type { HoldRecord } from '../../lib/core/lock-store.js';
 import type { QueuedPlace } from '../../lib/stores/kit/key-state.js';
 import type { JoinReply, TableReply } from '../../lib/stores/kit/lock-table.js';
-import { DONE_MS } from '../../lib/stores/kit/protocol.js';
+import { RedisCommands } from '../../lib/stores/redis/redis-commands.js';
 import { RedisKeys } from '../../lib/stores/redis/redis-keys.js';
 import { isLate } from '../../lib/stores/redis/replies.js';
-import type { Script } from '../../lib/stores/redis/script.js';
-import { ACQUIRE, FORCE_RELEASE, JOIN, LEAVE, PASS, RELEASE, RENEW } from '../../lib/stores/redis/scripts.js';
+import type { Command } from '../../lib/stores/redis/script.js';
 import type { OtherSide, Stored } from './steps.js';
 
-const KEYS = new RedisKeys('lock', false);
-const WAKE = KEYS.wake('');
+const NAMES = new RedisKeys('lock', false);
 /** Time passes, or the clock is set back: a negative expiry deletes a key. */
 const ELAPSE = `
 for _, key in ipairs(redis.call('KEYS', '*')) do
@@ -25,7 +23,6 @@ end
 export class ScriptedTable implements OtherSide {
   readonly #client: Redis;
   readonly #edit: (source: string) => string;
-  #requests = 0;
 
   /** `edit` puts a defect into the scripts. */
   constructor(client: Redis, edit: (source: string) => string) {
@@ -34,10 +31,10 @@ export class ScriptedTable implements OtherSide {
   }
 
   async acquire(hold: HoldRecord, process: string, place: QueuedPlace | undefined, latest: number): Promise<TableReply> {
-    return readReply(await this.#run(ACQUIRE, keysOf(hold), [...argsOf(hold, process, place), latest]));
+    return readReply(await this.#run(commandsOf(process).acquire(hold, place, place?.polls === true, latest)));
   }
 
-  async pass(
+  async exchange(
     hold: HoldRecord,
     next: HoldRecord,
     process: string,
@@ -45,13 +42,13 @@ export class ScriptedTable implements OtherSide {
     mayOvertake: boolean,
     latest: number,
   ): Promise<{ released: boolean; reply: TableReply }> {
-    const args = [...argsOf(next, process, place), latest, hold.id, DONE_MS, mayOvertake ? 1 : 0];
-    const [released, reply] = (await this.#run(PASS, [...keysOf(next), KEYS.done(hold.key, hold.id)], args)) as unknown[];
+    const command = commandsOf(process).exchange(hold, next, place, place.polls, mayOvertake, latest);
+    const [released, reply] = (await this.#run(command)) as unknown[];
     return { released: released === 1, reply: readReply(reply) };
   }
 
   async join(hold: HoldRecord, process: string, latest: number): Promise<JoinReply> {
-    const reply = await this.#run(JOIN, keysOf(hold).slice(0, 2), [hold.owner, hold.fence, hold.id, process, hold.ttlMs, latest]);
+    const reply = await this.#run(commandsOf(process).join(hold, latest));
     if (isLate(reply)) {
       return 'late';
     }
@@ -59,22 +56,20 @@ export class ScriptedTable implements OtherSide {
   }
 
   async renew(hold: HoldRecord): Promise<boolean> {
-    return (
-      Number(await this.#run(RENEW, keysOf(hold).slice(0, 1), [hold.owner, hold.fence, hold.id, hold.ttlMs, hold.lingering ? 1 : 0])) === 1
-    );
+    const [renewed] = (await this.#run(commandsOf('').renew([hold]))) as unknown[];
+    return renewed === 1;
   }
 
   async release(hold: HoldRecord): Promise<boolean> {
-    return (await this.#run(RELEASE, keysOf(hold).slice(0, 3), [hold.id, DONE_MS, WAKE, hold.key])) === 1;
+    return (await this.#run(commandsOf('').release(hold))) === 1;
   }
 
   async leave(key: string, name: string, process: string): Promise<void> {
-    await this.#run(LEAVE, [KEYS.lock(key), KEYS.queue(key)], [`${process}:${name}`, WAKE, key]);
+    await this.#run(commandsOf(process).leave(key, name));
   }
 
   async forceRelease(key: string, fence: number): Promise<boolean> {
-    const keys = [KEYS.lock(key), KEYS.done(key, `request ${this.#requests++}`), KEYS.queue(key)];
-    return (await this.#run(FORCE_RELEASE, keys, [fence, DONE_MS, WAKE, key])) === 1;
+    return (await this.#run(commandsOf('').forceRelease(key, fence))) === 1;
   }
 
   async elapse(ms: number): Promise<void> {
@@ -82,10 +77,11 @@ export class ScriptedTable implements OtherSide {
   }
 
   async stored(key: string): Promise<Stored> {
+    const tag = NAMES.tag(key);
     const [lock, queue, left] = await Promise.all([
-      this.#client.hgetall(KEYS.lock(key)),
-      this.#client.zrange(KEYS.queue(key), '0', '-1', 'WITHSCORES'),
-      this.#client.pttl(KEYS.lock(key)),
+      this.#client.hgetall(NAMES.lock(tag)),
+      this.#client.zrange(NAMES.queue(tag), '0', '-1', 'WITHSCORES'),
+      this.#client.pttl(NAMES.lock(tag)),
     ]);
     const { owner = '', fence, ttl, turn = '', ...others } = lock;
     return {
@@ -101,17 +97,14 @@ export class ScriptedTable implements OtherSide {
     };
   }
 
-  #run({ source }: Script, keys: string[], args: (string | number)[]): Promise<unknown> {
-    return this.#client.eval(this.#edit(source), keys.length, ...keys, ...args);
+  #run({ script, parameters }: Command): Promise<unknown> {
+    const [keys = 0, ...rest] = parameters;
+    return this.#client.eval(this.#edit(script.source), keys, ...rest);
   }
 }
 
-function keysOf({ key, id }: HoldRecord): string[] {
-  return [KEYS.lock(key), KEYS.done(key, id), KEYS.queue(key), KEYS.fence(key)];
-}
-
-function argsOf({ key, owner, id, ttlMs, by }: HoldRecord, process: string, place?: QueuedPlace): (string | number)[] {
-  return [owner, id, process, ttlMs, by, place ? `${process}:${place.name}` : '', place?.polls ? 0.5 : 0, WAKE, key];
+function commandsOf(process: string): RedisCommands {
+  return new RedisCommands(NAMES, process);
 }
 
 function readReply(reply: unknown): TableReply {

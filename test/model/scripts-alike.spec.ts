@@ -11,13 +11,13 @@ import { HEARING, KEY } from './steps.js';
 const SEEDS = seedsOf(isLong ? 300 : 80);
 const DEFECTS: readonly (readonly [string, string, string])[] = [
   ['gives an expired reservation to the same process again', `redis.call('ZREM', queue, place)`, ''],
-  ['never goes before the queue', `passes = ARGV[13] == '1'`, 'passes = false'],
+  ['never goes before the queue', 'overtakes == 1', 'false'],
   ['grants what nobody waits for any more', 'latest > 0 and ms > latest', 'false'],
   ['lets in what nobody waits for any more', 'not held[4] and latest > 0', 'false'],
-  ['shortens the lease of others in the lock', `and redis.call('HLEN', lock) == 6`, ''],
-  ['leaves a lock taken that it could not pass', `if type(reply) ~= 'string' then`, 'if not reply then'],
-  ['forgets what was released', `redis.call('EXISTS', done) == 1`, 'false'],
-  ['takes a process that polls for gone', 'or first[2] % 1 ~= 0', ''],
+  ['shortens the lease of others in the lock', `and redis.call('HLEN', lock) - 5 == 1`, ''],
+  ['leaves a lock taken that it could not exchange', `if type(reply) ~= 'string' then`, 'if not reply then'],
+  ['forgets what was released', `if redis.call('EXISTS', done) == 1`, 'if false'],
+  ['takes a process that polls for gone', 'first[2] % 1 ~= 0', 'false'],
   ['gives up the turn of another', 'left == 0 and turn == place', 'turn'],
   ['shortens a lease by a ticket', `redis.call('PTTL', lock) < ttl`, 'true'],
   ['shortens a lease by a renewal', `math.max(redis.call('PTTL', lock), ttl)`, 'ttl'],

@@ -55,7 +55,7 @@ export class Server implements Clock, Messages {
   }
 
   pass(hold: HoldRecord, next: HoldRecord, process: string, place: QueuedPlace, mayOvertake: boolean): TableReply {
-    const { released, reply } = this.#table.pass(hold, next, process, place, mayOvertake);
+    const { released, reply } = this.#table.exchange(hold, next, process, place, mayOvertake);
     this.simulation.history.released(hold);
     this.simulation.history.attempted(next, process, place, reply, mayOvertake && released);
     return this.#looking(reply);

@@ -19,7 +19,7 @@ export interface Stored {
 export interface OtherSide {
   /** `latest`: the latest time at which it may grant, in ms since 1970, or 0. */
   acquire(hold: HoldRecord, process: string, place: QueuedPlace | undefined, latest: number): Promise<TableReply>;
-  pass(
+  exchange(
     hold: HoldRecord,
     next: HoldRecord,
     process: string,
@@ -45,7 +45,7 @@ export const HEARING = 'host:1:ada';
 const GONE = 'host:2:bob';
 /** Does not hear them either; it looks for its turn by itself, mostly. */
 const POLLING = 'host:3:cyd';
-const KINDS = ['acquire', 'release', 'pass', 'join', 'renew', 'leave', 'forceRelease', 'elapse'] as const;
+const KINDS = ['acquire', 'release', 'exchange', 'join', 'renew', 'leave', 'forceRelease', 'elapse'] as const;
 
 /** One operation on either side; `hold` and `next` are ids, and `grant` counts the grants of a sequence from 1. */
 export interface Step {
@@ -83,7 +83,7 @@ export function nextStep(random: Random, count: number, { holds, turn, queue }: 
   const process = known ?? random.pick([HEARING, GONE, POLLING]);
   const own = `${process}-${Math.floor(count / 6) + random.whole(0, 1)}`;
   const held = random.chance(0.6) ? random.pick([holds[0] ?? own, ...holds]) : own;
-  const kind = random.pick<Step['kind']>(['acquire', 'acquire', 'acquire', 'release', 'pass', 'join', 'renew', ...KINDS]);
+  const kind = random.pick<Step['kind']>(['acquire', 'acquire', 'acquire', 'release', 'exchange', 'join', 'renew', ...KINDS]);
   const name = stored ?? `${process.slice(-3)}${Math.floor(count / 12) + random.whole(0, 1)}`;
   return {
     kind,
@@ -106,8 +106,8 @@ export async function take(step: Step, side: LockTable | OtherSide, fence: numbe
   switch (kind) {
     case 'acquire':
       return bare(await side.acquire(hold, place.process, step.queues ? place : undefined, latest));
-    case 'pass': {
-      const { released, reply } = await side.pass(hold, recordOf(step.next), place.process, place, step.mayOvertake, latest);
+    case 'exchange': {
+      const { released, reply } = await side.exchange(hold, recordOf(step.next), place.process, place, step.mayOvertake, latest);
       return { released, reply: bare(reply) };
     }
     case 'join':

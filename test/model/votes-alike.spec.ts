@@ -10,7 +10,7 @@ const SEEDS = seedsOf(isLong ? 400 : 50);
 const MOST_SEEDS = 200;
 const DEFECTS: readonly (readonly [string, string, string])[] = [
   ['keeps the votes of earlier attempts', `redis.call('HDEL', lock, unpack(earlier))`, ''],
-  ['lets an attempt vote after a later one', '#prefix + 1)) > attempt then', '#prefix + 1)) > attempt + 99 then'],
+  ['lets an attempt vote after a later one', '#votes + 1)) > attempt then', '#votes + 1)) > attempt + 99 then'],
   ['votes when the caller waits no longer', 'if latest > 0 and ms > latest then', 'if false then'],
   ['lets in a ticket that comes late', 'if not held[4] and latest > 0 then', 'if false then'],
   ['votes again after a withdrawal', `redis.call('EXISTS', done, withdrawn) > 0`, `redis.call('EXISTS', done) > 0`],
@@ -35,7 +35,7 @@ const DEFECTS: readonly (readonly [string, string, string])[] = [
   ['is new although it restarted', `redis.call('HGET', record, 'restarted') ~= '1'`, 'true'],
   ['counts before its fence is above all others', `redis.call('SET', counter, least)`, ''],
   ['trusts times of a clock that was set back', 'if held[2] and held[2] - now > 1000 then', 'if false then'],
-  ['shortens what another process reported', 'math.max(now + ARGV[i + 1], tonumber(ends))', 'now + ARGV[i + 1]'],
+  ['shortens what another process reported', 'math.max(now + said[i + 1], tonumber(ends))', 'now + said[i + 1]'],
   ['believes for ever what was reported', 'elseif tonumber(value) > now then', 'elseif true then'],
 ];
 

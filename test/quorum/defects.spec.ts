@@ -14,11 +14,11 @@ import { RedisQuorum } from '../support/redis-quorum';
 import { until } from '../support/until';
 
 const ENTRY = `
-export { QuorumLockStore } from './quorum/quorum-lock-store.js';
-export { QuorumServer } from './quorum/quorum-server.js';
-export { verdictOf } from './quorum/standing.js';
-export { RedisKeys } from './redis/redis-keys.js';
-export * as scripts from './quorum/scripts.js';
+export { QuorumLockStore } from './stores/quorum/quorum-lock-store.js';
+export { QuorumServer } from './stores/quorum/quorum-server.js';
+export { verdictOf } from './stores/quorum/standing.js';
+export { RedisKeys } from './stores/redis/redis-keys.js';
+export * as scripts from './stores/quorum/scripts.js';
 `;
 const LOCK = 'lock:lock:{k}';
 /** Far longer than any test. */
@@ -141,8 +141,11 @@ const RULES: readonly Rule[] = [
     check: async ({ scripts: { SETTLE } }) => {
       const { client } = quorum.at(0);
       await client.hset(LOCK, { owner: 'owner', fence: 7, 'hold:h.2': 'process' });
-      const settle = (owner: string, vote: string): Promise<unknown> =>
-        client.eval(SETTLE.source, 2, LOCK, 'lock:fence:{0}', owner, vote, 9) as Promise<unknown>;
+      const settle = (owner: string, vote: string): Promise<unknown> => {
+        const names = { lock: LOCK, counter: 'lock:fence:{0}' };
+        const { parameters } = SETTLE.command('k', { ...names, owner, vote: `hold:${vote}`, fence: 9 });
+        return client.call('EVAL', SETTLE.source, ...parameters);
+      };
       expect(await settle('owner', 'h.1')).toBe(0);
       expect(await settle('another', 'h.2')).toBe(0);
       expect([await client.hget(LOCK, 'fence'), await client.get('lock:fence:{0}')]).toEqual(['7', null]);
@@ -177,7 +180,9 @@ const RULES: readonly Rule[] = [
       await quorum.at(0).kill();
       const asked = new Promise<Answer>((resolve, reject) => {
         connection?.prependListener('ready', () =>
-          server.ask(library.scripts.SETTLE, 'k', [LOCK, 'lock:fence:{0}'], ['o', 'v', 1]).then(resolve, reject),
+          server
+            .ask(library.scripts.SETTLE.command('k', { lock: LOCK, counter: 'lock:fence:{0}', owner: 'o', vote: 'v', fence: 1 }))
+            .then(resolve, reject),
         );
       });
       await quorum.at(0).start();

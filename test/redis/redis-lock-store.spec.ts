@@ -4,7 +4,8 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { LockConfigurationError } from '../../lib/core/errors';
 import type { LockService } from '../../lib/nest/lock.service';
 import { RedisLockStore } from '../../lib/stores/redis/redis-lock-store';
-import { FORCE_RELEASE } from '../../lib/stores/redis/scripts';
+import { RedisCommands } from '../../lib/stores/redis/redis-commands';
+import { RedisKeys } from '../../lib/stores/redis/redis-keys';
 import { serverWarnings } from '../../lib/stores/redis/server-check';
 import { slotTag } from '../../lib/stores/redis/slot-tags';
 import { startHolder } from '../support/holder';
@@ -98,10 +99,10 @@ describe('what is stored', () => {
 
   test('a forced release that is sent twice answers the same, and leaves the next owner alone', async () => {
     const lock = await locks.acquire('k', { renew: false });
-    const args = ['lock:lock:{k}', 'lock:done:request:{k}', 'lock:queue:{k}', lock.fence, 10_000, 'lock:wake:', 'k'];
-    expect(await server.client.eval(FORCE_RELEASE.source, 3, ...args)).toBe(1);
+    const { script, parameters } = new RedisCommands(new RedisKeys('lock', false), '').forceRelease('k', lock.fence);
+    expect(await server.client.call('EVAL', script.source, ...parameters)).toBe(1);
     const next = await makeLocks(store).acquire('k');
-    expect(await server.client.eval(FORCE_RELEASE.source, 3, ...args)).toBe(1);
+    expect(await server.client.call('EVAL', script.source, ...parameters)).toBe(1);
     expect((await locks.inspect('k'))?.fence).toBe(next.fence);
     await next.release();
   });

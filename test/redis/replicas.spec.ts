@@ -281,15 +281,14 @@ describe('a renewal', () => {
   test('writes something even where the lease is long enough, or WAIT would answer for an earlier write', async () => {
     const lock = await locks.acquire('k', { ttl: 60_000 });
     const { owner = '', ...fields } = await master.client.hgetall(lockOf('k'));
-    const hold =
-      Object.keys(fields)
-        .find((field) => field.startsWith('hold:'))
-        ?.slice(5) ?? '';
+    const hold = Object.keys(fields).find((field) => field.startsWith('hold:')) ?? '';
+    const { source } = RENEW;
+    const { parameters } = RENEW.command('k', [{ lock: lockOf('k'), owner, fence: lock.fence, hold, ttl: 100, lingers: 0 }]);
     const offset = async (): Promise<number> => Number(/master_repl_offset:(\d+)/.exec(await master.client.info('replication'))?.[1]);
     const written: number[] = [];
     for (let round = 0; round < 3; round++) {
       const before = await offset();
-      expect(await master.client.eval(RENEW.source, 1, lockOf('k'), owner, lock.fence, hold, 100, 0)).toEqual([1]);
+      expect(await master.client.call('EVAL', source, ...parameters)).toEqual([1]);
       written.push((await offset()) - before);
     }
     // A PING of the master to its replicas has 14 bytes, a PEXPIREAT more.

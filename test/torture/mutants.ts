@@ -14,7 +14,8 @@ export interface Mutant {
 }
 
 const SCRIPTS = 'lib/stores/redis/scripts.ts';
-const STORE = 'lib/stores/redis/redis-lock-store.ts';
+const LUA = 'lib/stores/redis/lua.ts';
+const COMMANDS = 'lib/stores/redis/redis-commands.ts';
 const FUNCTIONS = 'lib/stores/postgres/functions.ts';
 const WAKEUPS = 'lib/stores/redis/wakeups.ts';
 
@@ -25,8 +26,8 @@ export const MUTANTS: Readonly<Record<string, Mutant>> = {
     nemesis: ['killOnRelease'],
     caughtBy: ['no overlap', 'losses are told'],
     edits: [
-      { file: SCRIPTS, from: `'by', by, hold, process)`, to: `'by', by, 'hold:n', 1)` },
-      { file: SCRIPTS, from: `'by', hold, 'turn')`, to: `'by', 'hold:n', 'turn')` },
+      { file: LUA, from: `'by', by, hold, process)`, to: `'by', by, 'hold:n', 1)` },
+      { file: LUA, from: `'by', hold, 'turn')`, to: `'by', 'hold:n', 'turn')` },
       {
         file: SCRIPTS,
         from: `redis.call('HSET', lock, hold, process, 'ttl', math.max(ttl, tonumber(held[3])))`,
@@ -34,15 +35,19 @@ export const MUTANTS: Readonly<Record<string, Mutant>> = {
       },
       { file: SCRIPTS, from: `'fence', 'ttl', hold)`, to: `'fence', 'ttl', 'hold:n')` },
       {
-        file: SCRIPTS,
+        file: LUA,
         from: `local answer = redis.call('HDEL', lock, hold)`,
         to: `local answer = 'hold:' .. (redis.call('HGET', lock, 'owner') or '') == hold and 1 or 0
   if answer == 1 and redis.call('HINCRBY', lock, 'hold:n', -1) <= 0 then
     redis.call('HDEL', lock, 'hold:n')
   end`,
       },
-      { file: STORE, from: `[id, doneMs, this.#keys.wake(''), key]`, to: `[hold.owner, doneMs, this.#keys.wake(''), key]` },
-      { file: STORE, from: `id, DONE_MS, mayOvertake`, to: `hold.owner, DONE_MS, mayOvertake` },
+      {
+        file: COMMANDS,
+        from: `release({ key, id }: Pick<HoldRecord, 'key' | 'id'>, stays = DONE_MS, done = id)`,
+        to: `release({ key, id: done, owner: id }: HoldRecord, stays = DONE_MS)`,
+      },
+      { file: COMMANDS, from: `released: fieldOf(id)`, to: `released: fieldOf(hold.owner)` },
     ],
   },
   'incr-fences': {
@@ -52,11 +57,11 @@ export const MUTANTS: Readonly<Record<string, Mutant>> = {
     caughtBy: ['fences rise'],
     edits: [
       {
-        file: SCRIPTS,
+        file: LUA,
         from: `local last = redis.call('GETSET', counter, clock)`,
         to: `fence = redis.call('INCR', counter) .. '' local last = nil`,
       },
-      { file: SCRIPTS, from: `string.sub(fence, 1, -4)`, to: `time[1] .. '000'` },
+      { file: LUA, from: `string.sub(fence, 1, -4)`, to: `time[1] .. '000'` },
     ],
   },
   'deadline-from-reply': {
@@ -90,7 +95,7 @@ export const MUTANTS: Readonly<Record<string, Mutant>> = {
     topology: 'cluster',
     nemesis: ['killOnRelease', 'cut'],
     caughtBy: ['losses are told'],
-    edits: [{ file: SCRIPTS, from: `redis.call('SET', done, answer, 'PX', stays)`, to: `` }],
+    edits: [{ file: LUA, from: `redis.call('SET', done, answer, 'PX', stays)`, to: `` }],
   },
   'wakes-nobody': {
     defect: 'a process queues to be told before its subscription stands, and does not look for itself',
@@ -100,8 +105,8 @@ export const MUTANTS: Readonly<Record<string, Mutant>> = {
     edits: [
       { file: WAKEUPS, from: `!this.#isCluster && this.#subscriber?.acknowledged === true`, to: `!this.#isCluster` },
       {
-        file: WAKEUPS,
-        from: `rank < 2 || !this.#subscriber?.acknowledged || this.#places.get(place) === 'passed over'`,
+        file: 'lib/stores/kit/rechecks.ts',
+        from: `rank < 2 || !subscription?.acknowledged || this.#places.get(place) === 'lost'`,
         to: `rank < 2`,
       },
     ],
@@ -125,7 +130,7 @@ export const MUTANTS: Readonly<Record<string, Mutant>> = {
     topology: 'single',
     nemesis: ['pause', 'delete', 'cut'],
     caughtBy: ['no overlap', 'losses are told'],
-    edits: [{ file: SCRIPTS, from: `local answer = redis.call('HDEL', lock, hold)`, to: `local answer = redis.call('DEL', lock)` }],
+    edits: [{ file: LUA, from: `local answer = redis.call('HDEL', lock, hold)`, to: `local answer = redis.call('DEL', lock)` }],
   },
   siblings: {
     defect: 'children that were started in parallel run at the same time',
@@ -156,7 +161,7 @@ export const MUTANTS: Readonly<Record<string, Mutant>> = {
     caughtBy: ['turns are in order'],
     edits: [
       {
-        file: SCRIPTS,
+        file: LUA,
         from: `math.floor(redis.call('ZRANGE', queue, -1, -1, 'WITHSCORES')[2] or 0) + 1`,
         to: `math.floor(redis.call('ZRANGE', queue, 0, 0, 'WITHSCORES')[2] or 0) - 1`,
       },
@@ -198,7 +203,7 @@ if not fence then`,
     topology: 'single',
     nemesis: ['latency'],
     caughtBy: ['no overlap', 'losses are told'],
-    edits: [{ file: SCRIPTS, from: `return answer, answer == 1 and redis.call('HLEN', lock) == 5`, to: `return answer, answer == 1` }],
+    edits: [{ file: LUA, from: 'return answer, answer == 1 and ${HOLDS} == 0', to: `return answer, answer == 1` }],
   },
   'keeps-turn': {
     defect: 'who loses a lease keeps the turn of its process',
@@ -241,8 +246,8 @@ if not fence then`,
     nemesis: ['crash'],
     caughtBy: ['no turn is missed'],
     edits: [
-      { file: SCRIPTS, from: `if redis.pcall('PEXPIRE', lock, ttl) ~= 1 then`, to: `if false then` },
-      { file: SCRIPTS, from: `if left < 0 or left > most then`, to: `if false then` },
+      { file: LUA, from: `if redis.pcall('PEXPIRE', lock, ttl) ~= 1 then`, to: `if false then` },
+      { file: LUA, from: `if left < 0 or left > most then`, to: `if false then` },
     ],
   },
   'two-of-five': {

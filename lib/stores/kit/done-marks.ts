@@ -1,7 +1,7 @@
 import type { Clock } from '../../core/clock.js';
 import { DONE_MS } from './protocol.js';
 
-/** The first answer of each hold's release: a duplicate answers the same, and a late acquire of that hold is refused. */
+/** The first answer of each hold's release: a repetition answers the same, and a late acquire of that hold is refused. */
 export class DoneMarks {
   readonly #clock: Clock;
   /** Oldest first. */

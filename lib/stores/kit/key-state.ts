@@ -7,7 +7,7 @@ export interface QueuedPlace {
   /** Unique: a process that gives one up and queues anew has another. */
   readonly name: string;
   readonly process: string;
-  /** Whether it looks for its turn by itself: that nobody hears a message then says nothing of the process. */
+  /** Whether it polls: then it is not gone because it receives no message. */
   readonly polls: boolean;
 }
 
@@ -18,90 +18,151 @@ export interface Grant {
   readonly since: number;
   readonly by: string;
   /** Hold → process. */
-  readonly holds: Map<string, string>;
+  readonly holds: ReadonlyMap<string, string>;
   /** The longest lease asked for. */
-  ttlMs: number;
-  endsAt: number;
+  readonly ttlMs: number;
+  readonly endsAt: number;
 }
 
-/** A free lock that waits to be claimed. */
+/** A free lock that is reserved for a place. */
 interface Reservation {
   readonly place: QueuedPlace;
-  endsAt: number;
+  readonly endsAt: number;
 }
 
-/** What is stored of one key: a grant or a reservation, and the queue, first come first. */
+/** What is stored of one key: a grant or a reservation, and the queue in order. Only this file changes it. */
 export class KeyState {
-  grant: Grant | undefined;
-  turn: Reservation | undefined;
-  readonly queue = new Map<string, QueuedPlace>();
-  #queueEndsAt = Infinity;
   readonly #clock: Clock;
+  readonly #expires: boolean;
+  readonly #queue = new Map<string, QueuedPlace>();
+  readonly #holds = new Map<string, string>();
+  #grant: Grant | undefined;
+  #turn: Reservation | undefined;
+  #queueEndsAt = Infinity;
 
-  constructor(clock: Clock) {
+  /** Leases that do not expire end with their last hold only. */
+  constructor(clock: Clock, expires = true) {
     this.#clock = clock;
+    this.#expires = expires;
   }
 
-  /** Forgets what has run out; whether anything is left. */
-  tidy(): boolean {
-    const now = this.#clock.monotonic();
-    if (this.grant && this.grant.endsAt <= now) {
-      this.grant = undefined;
-    }
-    if (this.turn && this.turn.endsAt <= now) {
-      this.turn = undefined;
-    }
-    if (this.#queueEndsAt <= now) {
-      this.queue.clear();
-    }
-    return this.grant !== undefined || this.turn !== undefined || this.queue.size > 0;
+  get grant(): Grant | undefined {
+    return this.#grant;
+  }
+
+  get turn(): Reservation | undefined {
+    return this.#turn;
+  }
+
+  get queue(): ReadonlyMap<string, QueuedPlace> {
+    return this.#queue;
   }
 
   get first(): QueuedPlace | undefined {
-    const [first] = this.queue.values();
+    const [first] = this.#queue.values();
     return first;
   }
 
-  /** Takes the first off the queue and reserves the lock for it: an expired reservation is never renewed. */
-  reserve(place: QueuedPlace): void {
-    this.queue.delete(place.name);
-    this.turn = { place, endsAt: this.#clock.monotonic() + CLAIM_MS };
+  /** Forgets what has expired; whether anything is left. */
+  tidy(): boolean {
+    const now = this.#clock.monotonic();
+    if (this.#grant && this.#grant.endsAt <= now) {
+      this.free();
+    }
+    if (this.#turn && this.#turn.endsAt <= now) {
+      this.#turn = undefined;
+    }
+    if (this.#queueEndsAt <= now) {
+      this.#queue.clear();
+    }
+    return this.#grant !== undefined || this.#turn !== undefined || this.#queue.size > 0;
   }
 
-  /** Queues, or keeps the place that it has; whether it is new there. */
+  /** Grants the free lock to the owner of a hold. Its reservation is claimed, and its place leaves the queue. */
+  grantTo({ owner, id, by, ttlMs }: HoldRecord, fence: number, since: number, process: string, place: QueuedPlace | undefined): void {
+    this.#grant = { owner, fence, since, by, holds: this.#holds, ttlMs, endsAt: 0 };
+    this.addHold(id, process);
+    this.lengthen(ttlMs);
+    this.#turn = undefined;
+    if (place) {
+      this.#queue.delete(place.name);
+    }
+  }
+
+  /** Whether this very hold of this owner is in. */
+  holds(hold: HoldRecord): boolean {
+    return this.#grant?.owner === hold.owner && this.#holds.has(hold.id);
+  }
+
+  addHold(id: string, process: string): void {
+    this.#holds.set(id, process);
+  }
+
+  /** Whether the hold was in. */
+  removeHold(id: string): boolean {
+    return this.#holds.delete(id);
+  }
+
+  /** The lease ends `ttlMs` from now, or later. */
+  lengthen(ttlMs: number): void {
+    if (this.#grant) {
+      const endsAt = this.#expires ? this.#clock.monotonic() + ttlMs : Infinity;
+      this.#grant = { ...this.#grant, endsAt: Math.max(this.#grant.endsAt, endsAt), ttlMs: Math.max(this.#grant.ttlMs, ttlMs) };
+    }
+  }
+
+  /** Sets the end of the lease, which may be sooner: for a hold that lingers alone, or after the clock was set back. */
+  endAt(endsAt: number): void {
+    if (this.#grant) {
+      this.#grant = { ...this.#grant, endsAt };
+    }
+  }
+
+  free(): void {
+    this.#grant = undefined;
+    this.#holds.clear();
+  }
+
+  /** Takes a place off the queue and reserves the lock for it: an expired reservation is never renewed. */
+  reserve(place: QueuedPlace): void {
+    this.#queue.delete(place.name);
+    this.#turn = { place, endsAt: this.#clock.monotonic() + CLAIM_MS };
+  }
+
+  unreserve(): void {
+    this.#turn = undefined;
+  }
+
+  /** Queues a place, or refreshes the one that is there; whether it is new there. */
   enqueue(place: QueuedPlace): boolean {
-    const joined = !this.queue.has(place.name);
-    this.queue.set(place.name, place);
+    const joined = !this.#queue.has(place.name);
+    this.#queue.set(place.name, place);
     this.#queueEndsAt = this.#clock.monotonic() + QUEUE_MS;
     return joined;
   }
 
+  /** Whether the place was in the queue. */
+  dequeue(name: string): boolean {
+    return this.#queue.delete(name);
+  }
+
   rankOf(name: string): number {
-    return [...this.queue.keys()].indexOf(name);
+    return [...this.#queue.keys()].indexOf(name);
   }
 
-  /** Whether this very hold of this grant is in. */
-  holds(hold: HoldRecord): boolean {
-    return this.grant?.owner === hold.owner && this.grant.holds.has(hold.id);
-  }
-
-  /** A lease is never shortened. */
-  lengthen(grant: Grant, ttlMs: number, expires: boolean): void {
-    grant.endsAt = Math.max(grant.endsAt, expires ? this.#clock.monotonic() + ttlMs : Infinity);
-    grant.ttlMs = Math.max(grant.ttlMs, ttlMs);
-  }
-
-  /** Who is in the way. More time left than was ever asked for means that the clock was set back: it is cut. */
+  /** Who holds the lock, or has it reserved. More time left than was ever asked for means that the clock was set back: it is cut. */
   busy(): Busy {
     const now = this.#clock.monotonic();
-    const { grant, turn } = this;
-    if (grant) {
-      grant.endsAt = grant.endsAt === Infinity ? Infinity : Math.min(grant.endsAt, now + grant.ttlMs);
-      return { remainingMs: grant.endsAt - now, holder: { by: grant.by, heldMs: this.#clock.wall() - grant.since } };
+    if (this.#grant) {
+      const { by, since, ttlMs, endsAt } = this.#grant;
+      this.endAt(endsAt === Infinity ? Infinity : Math.min(endsAt, now + ttlMs));
+      return { remainingMs: this.#grant.endsAt - now, holder: { by, heldMs: this.#clock.wall() - since } };
     }
-    if (turn) {
-      turn.endsAt = Math.min(turn.endsAt, now + CLAIM_MS);
+    if (this.#turn) {
+      const { place, endsAt } = this.#turn;
+      this.#turn = { place, endsAt: Math.min(endsAt, now + CLAIM_MS) };
+      return { remainingMs: this.#turn.endsAt - now, holder: { by: place.process, heldMs: 0 } };
     }
-    return { remainingMs: turn ? turn.endsAt - now : CLAIM_MS, holder: { by: turn?.place.process ?? '', heldMs: 0 } };
+    return { remainingMs: CLAIM_MS, holder: { by: '', heldMs: 0 } };
   }
 }

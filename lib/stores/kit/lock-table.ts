@@ -1,29 +1,31 @@
 import type { Clock } from '../../core/clock.js';
-import type { Busy, HoldRecord, StoredLock } from '../../core/lock-store.js';
+import type { HoldRecord, StoredLock } from '../../core/lock-store.js';
 import { MOST_FENCE, MOST_HOLDS, MOST_SKIPPED } from './protocol.js';
 import { fenceTooHigh } from './refusals.js';
 import { DoneMarks } from './done-marks.js';
-import { KeyState, type Grant, type QueuedPlace } from './key-state.js';
+import { KeyState, type QueuedPlace } from './key-state.js';
+import type { AttemptReply } from './replies.js';
 
 /** Where the messages of a lock table go. */
 export interface Messages {
-  /** Tells a process of its turn; answers how many heard it. */
+  /** Notifies a process of its turn; answers how many received the message. */
   turn(place: QueuedPlace, key: string): number;
   forced(process: string, key: string, fence: number): void;
 }
 
-/** The answer to an acquire: busy with the rank in the queue, -1 outside it, and whether the place was new there; or that it came too late. */
-export type TableReply = { readonly fence: number } | (Busy & { readonly rank: number; readonly joined: boolean; readonly late?: true });
+/** The answer to an acquire; `late` where it came too late. */
+export type TableReply = AttemptReply & { readonly late?: true };
 
 /** The answer to a join; `full`: the lock has as many holds as it may. */
 export type JoinReply = 'joined' | 'ended' | 'full' | 'late';
 
-/** The answer to an attempt that comes later than its sender waits for it: the lock is free, and not granted. */
+/** The answer to an attempt that comes later than its sender waits for it: the lock is free, and is not granted. */
 const LATE = { remainingMs: 0, holder: { by: '', heldMs: 0 }, rank: -1, joined: false, late: true } as const;
 
 /**
- * The locks of one server as a state machine: what the scripts of the Redis store do, operation by operation, in memory.
- * The memory store keeps its locks in one, and the simulation of the protocol runs against one.
+ * The specification of the protocol, executable: the locks of one server as a state machine in memory. Tests compare the Lua scripts and
+ * the SQL functions with it, operation by operation; the memory store keeps its locks in one. `latest` is the latest time, in ms since
+ * 1970, at which a command may be carried out, or 0.
  */
 export class LockTable {
   readonly #clock: Clock;
@@ -40,7 +42,7 @@ export class LockTable {
     this.#done = new DoneMarks(clock);
   }
 
-  /** Grants a lock that is free for this place, or confirms the grant to a hold that is in; else queues at `place`, if given. */
+  /** Grants a lock that is free and not reserved for another place, or confirms the grant to a hold that is in; else queues at `place`. */
   acquire(hold: HoldRecord, process: string, place?: QueuedPlace, latest = 0): TableReply {
     if (this.#done.get(hold.id) !== undefined) {
       return { remainingMs: 0, holder: { by: '', heldMs: 0 }, rank: -1, joined: false };
@@ -48,7 +50,7 @@ export class LockTable {
     return this.#acquire(this.#open(hold.key), hold, process, place, false, latest);
   }
 
-  /** Adds a hold to a running grant; never creates one. */
+  /** Adds a hold to a running lock; never creates one. */
   join(hold: HoldRecord, process: string, latest = 0): JoinReply {
     const state = this.#stateOf(hold.key);
     const grant = state?.grant;
@@ -61,21 +63,21 @@ export class LockTable {
     if (!grant.holds.has(hold.id) && this.#isLate(latest)) {
       return 'late';
     }
-    grant.holds.set(hold.id, process);
-    state.lengthen(grant, hold.ttlMs, this.#expires);
+    state.addHold(hold.id, process);
+    state.lengthen(hold.ttlMs);
     return 'joined';
   }
 
-  /** Never creates a grant; shortens one only for a hold that lingers, where no others are in. */
+  /** Lengthens a lease; never creates a lock. Shortens a lease only for a hold that lingers, where no others are in. */
   renew(hold: HoldRecord): boolean {
     const state = this.#stateOf(hold.key);
     if (!state?.grant || !state.holds(hold) || state.grant.fence !== hold.fence) {
       return false;
     }
     if (hold.lingering && state.grant.holds.size === 1) {
-      state.grant.endsAt = 0;
+      state.endAt(0);
     }
-    state.lengthen(state.grant, hold.ttlMs, this.#expires);
+    state.lengthen(hold.ttlMs);
     return true;
   }
 
@@ -90,7 +92,7 @@ export class LockTable {
   }
 
   /** Releases, and acquires for the next caller of the same process: before those in the queue, where it `mayOvertake`. */
-  pass(
+  exchange(
     hold: HoldRecord,
     next: HoldRecord,
     process: string,
@@ -99,7 +101,7 @@ export class LockTable {
     latest = 0,
   ): { released: boolean; reply: TableReply } {
     const { answer, last } = this.#release(hold);
-    // A command that comes late must not pass the lock to a hold that has ended, or that nobody waits for any more.
+    // A command that comes late must not give the lock to a hold that has ended, or whose caller waits no longer.
     const mayGrant = last && mayOvertake && this.#done.get(next.id) === undefined;
     if (mayGrant && !this.#isLate(latest)) {
       return { released: answer, reply: this.#acquire(this.#open(next.key), next, process, place, true, latest) };
@@ -115,8 +117,8 @@ export class LockTable {
   /** Gives up a place or the turn it came to, and no later one. */
   leave(key: string, name: string): void {
     const state = this.#stateOf(key);
-    if (state && !state.queue.delete(name) && state.turn?.place.name === name) {
-      state.turn = undefined;
+    if (state && !state.dequeue(name) && state.turn?.place.name === name) {
+      state.unreserve();
       this.#handOver(key);
     }
     this.#stateOf(key);
@@ -138,7 +140,7 @@ export class LockTable {
       return false;
     }
     const processes = new Set(state.grant.holds.values());
-    state.grant = undefined;
+    state.free();
     this.#handOver(key);
     this.#stateOf(key);
     for (const process of processes) {
@@ -157,14 +159,14 @@ export class LockTable {
     hold: HoldRecord,
     process: string,
     place: QueuedPlace | undefined,
-    passes: boolean,
+    overtakes: boolean,
     latest: number,
   ): TableReply {
     if (state.grant && state.holds(hold)) {
-      state.lengthen(state.grant, hold.ttlMs, this.#expires);
-      return state.grant;
+      state.lengthen(hold.ttlMs);
+      return { fence: state.grant.fence };
     }
-    if (!state.grant && (passes || this.#isTurnOf(place, state, hold.key))) {
+    if (!state.grant && (overtakes || this.#isTurnOf(place, state, hold.key))) {
       if (this.#isLate(latest)) {
         return LATE;
       }
@@ -179,7 +181,7 @@ export class LockTable {
     return latest > 0 && this.#clock.wall() > latest;
   }
 
-  /** Whether it is this place's turn, or nobody's. A free lock with another first in the queue is handed to that one. */
+  /** Whether the free lock is reserved for this place, or for none. With another place first in the queue, it is handed over to that one. */
   #isTurnOf(place: QueuedPlace | undefined, state: KeyState, key: string): boolean {
     if (!state.turn && state.first && state.first.name !== place?.name && !this.#handOver(key, place?.name)) {
       return false;
@@ -188,21 +190,15 @@ export class LockTable {
     return wanted === undefined || wanted.name === place?.name;
   }
 
-  #grant(state: KeyState, hold: HoldRecord, process: string, place: QueuedPlace | undefined): Grant {
+  #grant(state: KeyState, hold: HoldRecord, process: string, place: QueuedPlace | undefined): TableReply {
     const since = this.#clock.wall();
     const fence = Math.max(this.#fence + 1, Math.floor(since * 1000));
     if (fence > MOST_FENCE) {
       throw fenceTooHigh(hold.key, String(this.#fence), 'start the process again');
     }
     this.#fence = fence;
-    const { owner, id, by, ttlMs } = hold;
-    state.grant = { owner, fence: this.#fence, since, by, holds: new Map([[id, process]]), ttlMs, endsAt: 0 };
-    state.lengthen(state.grant, ttlMs, this.#expires);
-    state.turn = undefined;
-    if (place) {
-      state.queue.delete(place.name);
-    }
-    return state.grant;
+    state.grantTo(hold, fence, since, process, place);
+    return { fence };
   }
 
   /** The first answer of a hold's release, and whether this run of it took the last hold out. */
@@ -212,18 +208,18 @@ export class LockTable {
       return { answer: first, last: false };
     }
     const state = this.#stateOf(hold.key);
-    const answer = state?.grant?.owner === hold.owner && state.grant.holds.delete(hold.id);
+    const answer = state?.grant?.owner === hold.owner && state.removeHold(hold.id);
     const last = answer && state?.grant?.holds.size === 0;
-    if (state && last) {
-      state.grant = undefined;
+    if (last) {
+      state.free();
     }
     this.#done.set(hold.id, answer);
     return { answer, last };
   }
 
   /**
-   * Reserves the free lock for the first in the queue and tells it; false where too many were gone. Whoever polls is not
-   * gone because nobody heard, nor is who asks from the place `mine`.
+   * Reserves the free lock for the first in the queue and notifies it; false where too many processes were gone. A process that polls
+   * is not gone because it received no message, nor is the one that asks, from the place `mine`.
    */
   #handOver(key: string, mine?: string): boolean {
     const state = this.#keys.get(key);
@@ -236,7 +232,7 @@ export class LockTable {
       if (this.#messages.turn(first, key) > 0 || first.polls || first.name === mine) {
         return true;
       }
-      state.turn = undefined;
+      state.unreserve();
     }
     return false;
   }
@@ -256,7 +252,7 @@ export class LockTable {
     if (existing) {
       return existing;
     }
-    const state = new KeyState(this.#clock);
+    const state = new KeyState(this.#clock, this.#expires);
     this.#keys.set(key, state);
     return state;
   }

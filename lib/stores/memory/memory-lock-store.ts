@@ -1,4 +1,3 @@
-import { hostname } from 'node:os';
 import { systemClock } from '../../core/clock.js';
 import type {
   AcquireReply,
@@ -12,9 +11,11 @@ import type {
   TurnListener,
   Turns,
 } from '../../core/lock-store.js';
+import { processName, shownProcess } from '../kit/process-name.js';
 import { RECHECK_MS } from '../kit/protocol.js';
 import { tooManyHolds } from '../kit/refusals.js';
 import type { QueuedPlace } from '../kit/key-state.js';
+import { Listeners } from '../kit/listeners.js';
 import { LockTable, type TableReply } from '../kit/lock-table.js';
 
 /** Options of the memory store. */
@@ -25,17 +26,16 @@ export interface MemoryLockStoreOptions {
 
 /**
  * Locks in the memory of this process, with the semantics and the order of the Redis store: for applications of one
- * process, and for tests. Two stores know nothing of each other.
+ * process, and for tests. Two memory stores share no locks.
  */
 export class MemoryLockStore implements LockStore, Turns, Tickets, Operator {
   readonly expires: boolean;
   readonly turns: Turns = this;
   readonly tickets: Tickets = this;
   readonly operator: Operator = this;
-  readonly #process = `${hostname()} (pid ${process.pid})`;
+  readonly #process = shownProcess(processName());
   readonly #table: LockTable;
-  readonly #forced: ForcedListener[] = [];
-  readonly #listeners: TurnListener[] = [];
+  readonly #listeners = new Listeners();
 
   constructor(options: MemoryLockStoreOptions = {}) {
     this.expires = options.expires ?? true;
@@ -44,10 +44,10 @@ export class MemoryLockStore implements LockStore, Turns, Tickets, Operator {
       {
         turn: ({ name }, key) => {
           // Not in the middle of the operation that hands over. Not by queueMicrotask, which fake timers hold up.
-          void Promise.resolve().then(() => this.#listeners.forEach((listener) => listener.turn(key, name)));
-          return this.#listeners.length;
+          void Promise.resolve().then(() => this.#listeners.turn(key, name));
+          return this.#listeners.turnListeners;
         },
-        forced: (_process, key, fence) => this.#forced.forEach((listener) => listener(key, fence)),
+        forced: (_process, key, fence) => this.#listeners.forced(key, fence),
       },
       this.expires,
     );
@@ -63,7 +63,7 @@ export class MemoryLockStore implements LockStore, Turns, Tickets, Operator {
     place: Place,
     mayOvertake: boolean,
   ): Promise<{ released: boolean; reply: AcquireReply }> {
-    const { released, reply } = this.#table.pass(hold, next, this.#process, this.#queued(place), mayOvertake);
+    const { released, reply } = this.#table.exchange(hold, next, this.#process, this.#queued(place), mayOvertake);
     return { released, reply: withRecheck(reply) };
   }
 
@@ -96,15 +96,16 @@ export class MemoryLockStore implements LockStore, Turns, Tickets, Operator {
   }
 
   onForced(listener: ForcedListener): void {
-    this.#forced.push(listener);
+    this.#listeners.onForced(listener);
   }
 
   onTurn(listener: TurnListener): void {
-    this.#listeners.push(listener);
+    this.#listeners.onTurn(listener);
   }
 
   async close(): Promise<void> {
     this.#table.clear();
+    this.#listeners.clear();
   }
 
   #queued({ name }: Place): QueuedPlace {
@@ -112,7 +113,7 @@ export class MemoryLockStore implements LockStore, Turns, Tickets, Operator {
   }
 }
 
-/** Whoever stands in the queue is told of its turn. */
+/** A place in the queue is notified of its turn: no message is lost in one process. */
 function withRecheck(reply: TableReply): AcquireReply {
   return reply.fence === undefined && reply.rank >= 0 ? { ...reply, recheckMs: RECHECK_MS.late } : reply;
 }

@@ -2,8 +2,7 @@ import { LockStoreError } from '../../core/errors.js';
 import type { HoldRecord } from '../../core/lock-store.js';
 import { DONE_MS, UNDONE_MS } from '../kit/protocol.js';
 import { tooManyHolds } from '../kit/refusals.js';
-import type { RedisKeys } from '../redis/redis-keys.js';
-import { JOIN } from '../redis/scripts.js';
+import type { RedisCommands } from '../redis/redis-commands.js';
 import type { Quorum } from './quorum.js';
 import type { QuorumServer } from './quorum-server.js';
 import { isLate } from './times.js';
@@ -15,20 +14,15 @@ import { majorityOf } from './verdicts.js';
  */
 export async function joinAll(
   quorum: Quorum,
-  names: RedisKeys,
-  { key, owner, id, fence, ttlMs, limitMs }: Omit<HoldRecord, 'by' | 'lingering'>,
-  process: string,
+  commands: RedisCommands,
+  hold: HoldRecord,
   leave: (server: QuorumServer, doneMs: number) => void,
 ): Promise<boolean> {
-  const tag = names.tag(key);
-  const [keys, args] = [
-    [names.lock(tag), names.done(tag, id)],
-    [owner, fence, id, process, Math.ceil(ttlMs)],
-  ];
+  const { key, limitMs } = hold;
   const joined: QuorumServer[] = [];
   let doneMs: number | undefined;
   const send = async (server: QuorumServer): Promise<number> => {
-    const answer = await server.askInTime(JOIN, key, keys, args, limitMs);
+    const answer = await server.askInTime((latest) => commands.join(hold, latest), limitMs);
     if (isLate(answer.reply)) {
       throw new LockStoreError('the join came too late', key, { unknown: false });
     }

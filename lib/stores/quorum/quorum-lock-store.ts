@@ -1,4 +1,3 @@
-import { randomUUID } from 'node:crypto';
 import { LockConfigurationError } from '../../core/errors.js';
 import type {
   AcquireReply,
@@ -14,9 +13,9 @@ import { DONE_MS } from '../kit/protocol.js';
 import { checkPrefix } from '../kit/prefix.js';
 import { processName } from '../kit/process-name.js';
 import type { RedisSource } from '../redis/redis-client.js';
+import { fieldOf, RedisCommands } from '../redis/redis-commands.js';
 import { RedisKeys } from '../redis/redis-keys.js';
-import { readStored } from '../redis/replies.js';
-import { FORCE_RELEASE, INSPECT, RELEASE } from '../redis/scripts.js';
+import { readStored } from '../kit/replies.js';
 import { Ballot } from './ballot.js';
 import { Fences } from './fences.js';
 import { ForcedOnce } from './forced-once.js';
@@ -53,6 +52,7 @@ export class QuorumLockStore implements LockStore, Tickets, Operator {
   /** Since when the callers wait that were refused, by the monotonic clock. */
   readonly #waitsSince = new WeakMap<HoldRecord, number>();
   #names = new RedisKeys('lock', false);
+  #commands = new RedisCommands(this.#names, this.#process);
   #quorum: Quorum | undefined;
   #withdrawals = new Withdrawals();
   #attempts = 0;
@@ -67,6 +67,7 @@ export class QuorumLockStore implements LockStore, Tickets, Operator {
 
   async open({ prefix, warn }: OpenOptions): Promise<void> {
     this.#names = new RedisKeys(checkPrefix(prefix), false);
+    this.#commands = new RedisCommands(this.#names, this.#process);
     this.#warn = warn;
     // Tests make one application after the other from one set of options.
     this.#closed = false;
@@ -94,14 +95,29 @@ export class QuorumLockStore implements LockStore, Tickets, Operator {
     const attempt = ++this.#attempts;
     const vote = `${id}.${attempt}`;
     const [lock, counter] = [this.#names.lock(tag), this.#names.fence(tag)];
-    const keys = [lock, this.#names.done(tag, id), this.#names.done(tag, vote), counter, lineOf(this.#names, tag)];
     const proposed = this.#fences.next(quorum.clockMs);
     const waitedMs = Math.ceil(sentAt - (this.#waitsSince.get(hold) ?? sentAt));
-    const args = [owner, id, attempt, this.#process, Math.ceil(ttlMs), by, proposed, waitedMs];
+    const request = {
+      lock,
+      done: this.#names.done(tag, id),
+      withdrawn: this.#names.done(tag, vote),
+      counter,
+      line: lineOf(this.#names, tag),
+      owner,
+      votes: fieldOf(`${id}.`),
+      vote: fieldOf(vote),
+      process: this.#process,
+      by,
+      fence: proposed,
+      attempt,
+      ttl: Math.ceil(ttlMs),
+      waited: waitedMs,
+    };
+    const settlement = { lock, counter, owner, vote: fieldOf(vote) };
     const ballot = new Ballot(quorum, key, {
-      vote: (server) => server.askInTime(VOTE, key, keys, args, limitMs),
+      vote: (server) => server.askInTime((latest) => VOTE.command(key, { ...request, latest }), limitMs),
       stored: (fence) => this.#fences.stored(fence, proposed),
-      settle: async (server, fence) => isOne(await server.ask(SETTLE, key, [lock, counter], [owner, vote, fence], limitMs)),
+      settle: async (server, fence) => isOne(await server.ask(SETTLE.command(key, { ...settlement, fence }), limitMs)),
       withdraw: (server) => this.#withdrawals.add(() => this.#drop(server, key, vote, vote, DONE_MS, limitMs), ttlMs),
     });
     const reply = await ballot.result;
@@ -114,9 +130,9 @@ export class QuorumLockStore implements LockStore, Tickets, Operator {
   }
 
   async join(hold: HoldRecord): Promise<boolean> {
-    const { key, owner, id, fence, ttlMs, limitMs } = hold;
+    const { key, id, ttlMs, limitMs } = hold;
     const quorum = await this.#open();
-    return joinAll(quorum, this.#names, { key, owner, id, fence, ttlMs, limitMs }, this.#process, (server, doneMs) =>
+    return joinAll(quorum, this.#commands, hold, (server, doneMs) =>
       this.#withdrawals.add(() => this.#drop(server, key, id, id, doneMs, limitMs), ttlMs),
     );
   }
@@ -128,7 +144,7 @@ export class QuorumLockStore implements LockStore, Tickets, Operator {
     });
     const endsAt = performance.now();
     const quorum = await this.#open();
-    const verdicts = await renewAll(quorum, this.#names, renewals);
+    const verdicts = await renewAll(quorum, this.#names, this.#commands, renewals);
     renewals.forEach(({ grant, ttlMs }, at) => {
       if (grant && verdicts[at]) {
         grant.endsAt = Math.max(grant.endsAt, endsAt + ttlMs);
@@ -167,18 +183,15 @@ export class QuorumLockStore implements LockStore, Tickets, Operator {
 
   async inspect(key: string): Promise<StoredLock | null> {
     const quorum = await this.#open();
-    const tag = this.#names.tag(key);
-    const keys = [this.#names.lock(tag), this.#names.queue(tag)];
-    const send = async (server: QuorumServer): Promise<StoredLock | null> => readStored((await server.ask(INSPECT, key, keys, [])).reply);
+    const command = this.#commands.inspect(key);
+    const send = async (server: QuorumServer): Promise<StoredLock | null> => readStored((await server.ask(command)).reply);
     return quorum.ask(key, send, (given) => heldByMajority(given, quorum.majority, quorum.servers.length));
   }
 
   async forceRelease(key: string, fence: number): Promise<boolean> {
     const quorum = await this.#open();
-    const tag = this.#names.tag(key);
-    const keys = [this.#names.lock(tag), this.#names.done(tag, randomUUID()), this.#names.queue(tag)];
-    const args = [fence, DONE_MS, this.#names.wake(''), key];
-    const send = async (server: QuorumServer): Promise<boolean> => isOne(await server.ask(FORCE_RELEASE, key, keys, args));
+    const command = this.#commands.forceRelease(key, fence);
+    const send = async (server: QuorumServer): Promise<boolean> => isOne(await server.ask(command));
     return quorum.ask(key, send, (given) => majorityOf(given, quorum.majority));
   }
 
@@ -197,9 +210,7 @@ export class QuorumLockStore implements LockStore, Tickets, Operator {
 
   /** Takes a hold, or the vote of one attempt, out of one server; `done` names what must not come in any more. */
   #drop(server: QuorumServer, key: string, vote: string, done: string, doneMs: number, limitMs: number): Promise<boolean> {
-    const tag = this.#names.tag(key);
-    const keys = [this.#names.lock(tag), this.#names.done(tag, done), this.#names.queue(tag)];
-    return server.ask(RELEASE, key, keys, [vote, doneMs, this.#names.wake(''), key], limitMs).then(isOne);
+    return server.ask(this.#commands.release({ key, id: vote }, doneMs, done), limitMs).then(isOne);
   }
 
   #open(): Quorum | Promise<Quorum> {

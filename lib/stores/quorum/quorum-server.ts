@@ -3,7 +3,7 @@ import { ServerClock } from '../kit/server-clock.js';
 import type { RedisSource } from '../redis/redis-client.js';
 import { RedisConnection } from '../redis/redis-connection.js';
 import type { RedisKeys } from '../redis/redis-keys.js';
-import type { Script } from '../redis/script.js';
+import type { Argument, Command } from '../redis/script.js';
 import { serverWarnings } from '../redis/server-check.js';
 import { Wakeups } from '../redis/wakeups.js';
 import { ROLL } from './scripts.js';
@@ -44,7 +44,7 @@ export interface ServerListener {
   /** It answered. */
   looked(): void;
   /** What it is told of the other servers: things said, and for how many ms each holds. */
-  said(): (string | number)[];
+  said(): readonly Argument[];
   verdict(server: QuorumServer): Verdict | undefined;
   warn(message: string): void;
 }
@@ -59,7 +59,7 @@ export interface ServerListener {
 export class QuorumServer {
   readonly wakeups: Wakeups;
   readonly #place: string;
-  readonly #keys: readonly string[];
+  readonly #keys: { readonly record: string; readonly counter: string };
   readonly #longestLeaseMs: number;
   readonly #listener: ServerListener;
   readonly #connection: RedisConnection;
@@ -75,7 +75,7 @@ export class QuorumServer {
   /** `place` says which of the servers it is. */
   constructor(source: RedisSource, place: string, keys: RedisKeys, longestLeaseMs: number, listener: ServerListener) {
     this.#place = place;
-    this.#keys = [`${keys.prefix}:run:{0}`, keys.fence('')];
+    this.#keys = { record: `${keys.prefix}:run:{0}`, counter: keys.fence('') };
     this.#longestLeaseMs = longestLeaseMs;
     this.#listener = listener;
     this.wakeups = new Wakeups(source, false);
@@ -119,45 +119,32 @@ export class QuorumServer {
   }
 
   /** Runs a script within its share of what the whole operation may take, and 200 ms at most; without a limit, within a second. */
-  ask(script: Script, key: string, keys: readonly string[], args: readonly (string | number)[], limitMs?: number): Promise<Answer> {
-    return this.#run(script, key, keys, args, limitMs === undefined ? COMMAND_MS : shareOf(limitMs));
+  ask(command: Command, limitMs?: number): Promise<Answer> {
+    return this.#run(command, limitMs === undefined ? COMMAND_MS : shareOf(limitMs));
   }
 
-  #run(script: Script, key: string, keys: readonly string[], args: readonly (string | number)[], limitMs: number): Promise<Answer> {
+  #run(command: Command, limitMs: number): Promise<Answer> {
     const session = this.#session;
     // A connection that was made anew meanwhile may have led to another run.
     const answer = (reply: unknown): Answer => ({ reply, counts: session !== undefined && session.counts && session === this.#session });
-    return this.#connection.run(script, key, keys, args, limitMs).then(answer);
+    return this.#connection.run(command, limitMs).then(answer);
   }
 
   /**
-   * The same for a script whose last argument is until when the server may carry it out, and whose replies tell the server's time. One
+   * The same for a command that the server carries out until a time of its clock, and whose replies tell that time. One
    * that was refused though it came in time was judged by what the clock had said before: it is sent once more.
    */
-  async askInTime(
-    script: Script,
-    key: string,
-    keys: readonly string[],
-    args: readonly (string | number)[],
-    operationMs: number,
-  ): Promise<Answer> {
+  async askInTime(commandBy: (latest: number) => Command, operationMs: number): Promise<Answer> {
     const limitMs = shareOf(operationMs);
     const sentAt = performance.now();
-    const answer = await this.#askBy(sentAt, limitMs, script, key, keys, args);
+    const answer = await this.#askBy(sentAt, limitMs, commandBy);
     const leftMs = sentAt + limitMs - performance.now();
-    return isLate(answer.reply) && leftMs > 0 ? this.#askBy(performance.now(), leftMs, script, key, keys, args) : answer;
+    return isLate(answer.reply) && leftMs > 0 ? this.#askBy(performance.now(), leftMs, commandBy) : answer;
   }
 
-  async #askBy(
-    sentAt: number,
-    limitMs: number,
-    script: Script,
-    key: string,
-    keys: readonly string[],
-    args: readonly (string | number)[],
-  ): Promise<Answer> {
+  async #askBy(sentAt: number, limitMs: number, commandBy: (latest: number) => Command): Promise<Answer> {
     const session = this.#session;
-    const answer = await this.#run(script, key, keys, [...args, session?.clock.latest(sentAt, limitMs) ?? 0], limitMs);
+    const answer = await this.#run(commandBy(session?.clock.latest(sentAt, limitMs) ?? 0), limitMs);
     const serverMs = timeIn(answer.reply);
     if (serverMs !== undefined) {
       session?.clock.read(serverMs, sentAt);
@@ -185,11 +172,18 @@ export class QuorumServer {
     if (session?.run === undefined) {
       return;
     }
-    const restarted = this.#countedRun !== undefined && this.#countedRun !== session.run ? 1 : '';
+    const restarted = this.#countedRun !== undefined && this.#countedRun !== session.run ? 1 : 0;
     // Of a server that was emptied while it ran, others would have to find out anew.
-    const args = [session.run, restarted, session.counts ? 'again' : counts, least, ...this.#listener.said()];
+    const command = ROLL.command('', {
+      ...this.#keys,
+      run: session.run,
+      restarted,
+      counts: session.counts ? 'again' : counts,
+      least,
+      said: this.#listener.said(),
+    });
     const sentAt = performance.now();
-    const standing = readStanding(await this.#connection.run(ROLL, '', this.#keys, args, COMMAND_MS));
+    const standing = readStanding(await this.#connection.run(command, COMMAND_MS));
     if (session !== this.#session) {
       return;
     }

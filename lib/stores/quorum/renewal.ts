@@ -1,6 +1,6 @@
+import { fieldOf, type RedisCommands } from '../redis/redis-commands.js';
 import type { RedisKeys } from '../redis/redis-keys.js';
 import { readAnswers } from '../redis/replies.js';
-import { RENEW } from '../redis/scripts.js';
 import type { Grant } from './grants.js';
 import type { Quorum } from './quorum.js';
 import type { QuorumServer } from './quorum-server.js';
@@ -15,25 +15,23 @@ export interface Renewal {
   readonly fence: number;
   readonly ttlMs: number;
   readonly limitMs: number;
-  readonly lingering: boolean | undefined;
+  readonly lingering: boolean;
   readonly grant: Grant | undefined;
 }
 
 /** Renews in all servers, with one command for each; what a majority says of each hold, and undefined where there is none. */
-export async function renewAll(quorum: Quorum, names: RedisKeys, renewals: readonly Renewal[]): Promise<(boolean | undefined)[]> {
-  const locks = renewals.map(({ key }) => names.lock(names.tag(key)));
-  const args = renewals.flatMap(({ owner, fence, id, ttlMs, lingering, grant }) => [
-    owner,
-    fence,
-    grant?.vote ?? id,
-    Math.ceil(ttlMs),
-    lingering ? 1 : 0,
-  ]);
+export async function renewAll(
+  quorum: Quorum,
+  names: RedisKeys,
+  commands: RedisCommands,
+  renewals: readonly Renewal[],
+): Promise<(boolean | undefined)[]> {
+  const command = commands.renew(renewals.map((renewal) => ({ ...renewal, id: renewal.grant?.vote ?? renewal.id })));
   const limitMs = Math.min(...renewals.map((renewal) => renewal.limitMs));
   const denied: (() => void)[] = [];
   let verdicts: (boolean | undefined)[] | undefined;
   const send = async (server: QuorumServer): Promise<boolean[]> => {
-    const answers = readAnswers((await server.ask(RENEW, renewals[0]?.key ?? '', locks, args, limitMs)).reply);
+    const answers = readAnswers((await server.ask(command, limitMs)).reply);
     const mend = (): void => renewals.forEach((renewal, at) => verdicts?.[at] && !answers[at] && tellFence(server, names, renewal));
     if (verdicts) {
       mend();
@@ -53,7 +51,7 @@ function tellFence(server: QuorumServer, names: RedisKeys, { key, owner, fence, 
     grant.told.add(server);
     const tag = names.tag(key);
     server
-      .ask(SETTLE, key, [names.lock(tag), names.fence(tag)], [owner, grant.vote, fence], limitMs)
+      .ask(SETTLE.command(key, { lock: names.lock(tag), counter: names.fence(tag), owner, vote: fieldOf(grant.vote), fence }), limitMs)
       .catch(() => grant.told.delete(server));
   }
 }

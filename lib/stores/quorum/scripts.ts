@@ -1,4 +1,5 @@
 import { MOST_FENCE } from '../kit/protocol.js';
+import { HOLD_FIELD } from '../redis/lua.js';
 import { script } from '../redis/script.js';
 import { ABOUT_MS, MOST_AHEAD_US, PRESENT_MS, SLICE_MS } from './vote-rules.js';
 
@@ -14,8 +15,8 @@ import { ABOUT_MS, MOST_AHEAD_US, PRESENT_MS, SLICE_MS } from './vote-rules.js';
  * A server notes who waits, and since when. A process that has had the lock for its slice of time is refused while another one
  * waits, and so is whoever has not waited as long as another. They disagree a little on how long that is, and a majority decides.
  *
- * KEYS lock, done mark of the hold, done mark of the vote, fence, who waits · ARGV owner, hold, number of the attempt, process, ttl
- * in ms, by, proposed fence, for how many ms this caller has waited, the latest server time in ms at which it may vote or 0
+ * `withdrawn` is the done mark of the vote, `line` notes who waits, `votes` is what the fields of the hold's votes begin with, `waited`
+ * is for how many ms this caller has waited. `fence` is the proposed one.
  *
  * Reply: `fence ms`, the fence that it stored and the server's time; or `[remaining ms, by, held ms, how many wait longer,
  * server's time in ms]` where another owner has the lock, it is another's turn, or this hold or this attempt has ended; or
@@ -23,11 +24,12 @@ import { ABOUT_MS, MOST_AHEAD_US, PRESENT_MS, SLICE_MS } from './vote-rules.js';
  */
 export const VOTE = script(
   'vote',
+  {
+    keys: ['lock', 'done', 'withdrawn', 'counter', 'line'],
+    args: ['owner', 'votes', 'vote', 'process', 'by', 'fence'],
+    numbers: ['attempt', 'ttl', 'waited', 'latest'],
+  },
   `
-local lock, done, withdrawn, counter, line = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
-local owner, prefix, attempt = ARGV[1], 'hold:' .. ARGV[2] .. '.', tonumber(ARGV[3])
-local process, ttl, by, fence, waited, latest = ARGV[4], tonumber(ARGV[5]), ARGV[6], ARGV[7], tonumber(ARGV[8]), tonumber(ARGV[9])
-local vote = prefix .. ARGV[3]
 local time = redis.call('TIME')
 local ms = time[1] * 1000 + math.floor(time[2] / 1000)
 
@@ -63,8 +65,8 @@ local function vote_again(held)
   if not held[6] then
     local fields = redis.call('HGETALL', lock)
     for i = 1, #fields, 2 do
-      if string.sub(fields[i], 1, #prefix) == prefix then
-        if tonumber(string.sub(fields[i], #prefix + 1)) > attempt then
+      if string.sub(fields[i], 1, #votes) == votes then
+        if tonumber(string.sub(fields[i], #votes + 1)) > attempt then
           return {0, '', 0, 0, ms}
         end
         table.insert(earlier, fields[i])
@@ -147,7 +149,7 @@ end
 if waited > 0 then
   local holds, holder = redis.call('HGETALL', lock), nil
   for i = 1, #holds, 2 do
-    if string.sub(holds[i], 1, 5) == 'hold:' then
+    if string.sub(holds[i], 1, ${HOLD_FIELD.length}) == '${HOLD_FIELD}' then
       holder = holds[i + 1]
     end
   end
@@ -160,15 +162,12 @@ return {left, held[5] or '', math.max(0, ms - (held[4] or ms)), rank, ms}
 /**
  * Gives a vote the fence on which the attempt settled.
  *
- * KEYS lock, fence · ARGV owner, vote, fence
- *
  * Reply 1, or 0 where the vote is gone.
  */
 export const SETTLE = script(
   'settle',
+  { keys: ['lock', 'counter'], args: ['owner', 'vote', 'fence'] },
   `
-local lock, counter = KEYS[1], KEYS[2]
-local owner, vote, fence = ARGV[1], 'hold:' .. ARGV[2], ARGV[3]
 local held = redis.call('HMGET', lock, 'owner', vote)
 if held[1] ~= owner or not held[2] then
   return 0
@@ -189,17 +188,16 @@ return 1
  *
  * What is said of an earlier run is forgotten. In a script that tells of a run which is over by now, nothing counts for the next one.
  *
- * KEYS record, fence · ARGV run, 1 if it is known to have had an earlier run, '' or `again` or `first` if its votes count from now on,
- * least fence that is its last then, and for each thing said: its name, for how many ms it holds
+ * `restarted` is 1 if the server is known to have had an earlier run; `counts` is '' or, if its votes count from now on, `again` or
+ * `first`; `least` is the least fence that is its last then; `said` has for each thing said its name, and for how many ms it holds.
  *
  * Reply: `[ms since the run was first seen, 1 if its votes count, ms since the first use or -1, 1 if there was an earlier run, last
  * fence, ms since 1970, what is said, …]`
  */
 export const ROLL = script(
   'roll',
+  { keys: ['record', 'counter'], args: ['run', 'counts', 'least'], numbers: ['restarted'], rest: 'said' },
   `
-local record, counter = KEYS[1], KEYS[2]
-local run, restarted, counts, least = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
 local held = redis.call('HMGET', record, 'run', 'looked')
@@ -218,7 +216,7 @@ if held[1] ~= run then
   redis.call('HDEL', record, 'counts', 'first')
 end
 redis.call('HSET', record, 'looked', now)
-if restarted == '1' then
+if restarted == 1 then
   redis.call('HSET', record, 'restarted', 1)
 end
 if counts == 'again' or counts == 'first' and redis.call('HGET', record, 'restarted') ~= '1' then
@@ -231,22 +229,22 @@ if counts == 'again' or counts == 'first' and redis.call('HGET', record, 'restar
     redis.call('HSET', record, 'first', now)
   end
 end
-for i = 5, #ARGV, 2 do
-  local ends = redis.call('HGET', record, ARGV[i]) or 0
-  redis.call('HSET', record, ARGV[i], math.max(now + ARGV[i + 1], tonumber(ends)))
+for i = 1, #said, 2 do
+  local ends = redis.call('HGET', record, said[i]) or 0
+  redis.call('HSET', record, said[i], math.max(now + said[i + 1], tonumber(ends)))
 end
-local fields, known, said = redis.call('HGETALL', record), {}, {}
+local fields, known, kept = redis.call('HGETALL', record), {}, {}
 for i = 1, #fields, 2 do
   local field, value = fields[i], fields[i + 1]
   if not string.find(field, ':', 1, true) then
     known[field] = tonumber(value)
   elseif tonumber(value) > now then
-    table.insert(said, field)
+    table.insert(kept, field)
   else
     redis.call('HDEL', record, field)
   end
 end
 local first = known.first and math.max(0, now - known.first) or -1
-return {now - known.seen, known.counts or 0, first, known.restarted, redis.call('GET', counter) or '0', now, unpack(said)}
+return {now - known.seen, known.counts or 0, first, known.restarted, redis.call('GET', counter) or '0', now, unpack(kept)}
 `,
 );

@@ -1,6 +1,6 @@
 import { AsyncResource } from 'node:async_hooks';
 
-/** A command that got no reply in time; whether it was carried out is unknown. */
+/** The error of a command that got no reply in time; whether it was carried out is unknown. */
 export class CommandTimeout extends Error {
   constructor(limitMs: number) {
     super(`no reply within ${Math.round(limitMs)} ms`);
@@ -10,22 +10,22 @@ export class CommandTimeout extends Error {
 interface Pending {
   readonly sentAt: number;
   readonly limitMs: number;
-  /** When the limit began to count, which may have been with a command before. */
+  /** When the limit began to count: at a repetition, when the command was sent first. */
   readonly since: number;
   readonly reject: (error: Error) => void;
 }
 
-/** How often open commands are looked at, in milliseconds: the most by which a timeout is late. */
+/** How often open commands are checked, in milliseconds: a timeout is late by at most that. */
 const SWEEP_MS = 20;
-/** A connection counts as half open after so many times its slowest reply without any answer. */
+/** A connection counts as half open when nothing was answered for this many times its slowest reply. */
 const PATIENCE = 4;
 /**
- * What the slowest reply is taken for before the first, and what it is at least and at most, in milliseconds. A reply that comes
- * after the process or the server was stopped says nothing of the connection.
+ * The slowest reply of a connection, in milliseconds: before the first one, at least, and at most. A reply that comes
+ * after the process or the server was stopped does not tell how slow the connection is.
  */
 const SLOWEST_MS = { first: 250, least: 75, most: 500 } as const;
 
-/** Bounds the time of commands, with one timer for all of them, and tells when nothing is answered at all. */
+/** Bounds the time of commands, with one timer for all of them, and reports when nothing is answered at all. */
 export class CommandTimeouts {
   readonly #pending = new Set<Pending>();
   readonly #onSilence: () => void;
@@ -33,9 +33,9 @@ export class CommandTimeouts {
   #sweepsAt = 0;
   #wasLate = false;
   #lastReplyAt = 0;
-  /** The time of the slowest reply of late; a slow link is not a dead one. */
+  /** The time of the slowest recent reply; a slow link is not a dead one. */
   #slowestMs: number = SLOWEST_MS.first;
-  /** When the first command was sent that timed out, and after which nothing was answered. */
+  /** When the first command was sent that timed out, where nothing was answered since. */
   #silentSince: number | undefined;
 
   constructor(onSilence: () => void) {
@@ -71,7 +71,7 @@ export class CommandTimeouts {
     });
   }
 
-  /** Ends what is still open, which nobody will answer. */
+  /** Rejects the open commands: the connection is closed, and no reply comes any more. */
   stop(): void {
     clearTimeout(this.#timer);
     this.#timer = undefined;
@@ -100,7 +100,7 @@ export class CommandTimeouts {
 
   readonly #sweep = AsyncResource.bind((): void => {
     this.#timer = undefined;
-    // The event loop was blocked: replies may lie unread, and are read before the next sweep.
+    // The event loop was blocked: replies may have arrived unread, and are read before the next sweep.
     const late = performance.now() - this.#sweepsAt > SWEEP_MS;
     if (late && !this.#wasLate) {
       this.#wasLate = true;

@@ -1,14 +1,14 @@
 import type { Socket } from './redis-client.js';
 
-/** Commands that are sent in one system call: more would keep the server idle while this process works. */
+/** The most commands that are sent in one system call: more would leave the server idle while this process works. */
 const MOST_HELD = 8;
 
-/** Sends the next few commands of a turn of the event loop together: a system call each is what costs most under load. */
+/** Sends the next few commands of one pass of the event loop together: under load, a system call for each costs most. */
 export class Cork {
   #socket: Socket | undefined;
   #held = 0;
 
-  /** Holds the command back that is written next. One that is alone on its way must not be: nothing would come with it. */
+  /** Holds back the command that is written next. Not to be called for a command that is alone on its way: no other would come with it. */
   hold(socket: Socket | null | undefined): void {
     if (this.#socket && this.#held === MOST_HELD) {
       this.#release();

@@ -1,4 +1,5 @@
 import { LockConfigurationError } from '../../core/errors.js';
+import type { Argument } from './script.js';
 
 /**
  * An ioredis client, of version 5 or 6: `Redis` or `Cluster`. Recognised by what it can do, so that clients of another
@@ -34,8 +35,8 @@ export interface Socket {
 
 /** What the store uses of commands that are sent together; on a cluster, all to the node of their keys. */
 export interface Pipeline {
-  evalsha(sha: string, numberOfKeys: number, ...args: readonly (string | number)[]): this;
-  eval(source: string, numberOfKeys: number, ...args: readonly (string | number)[]): this;
+  evalsha(sha: string, ...parameters: readonly Argument[]): this;
+  eval(source: string, ...parameters: readonly Argument[]): this;
   wait(replicas: number, ms: number): this;
   asking(): this;
   ping(): this;
@@ -50,10 +51,10 @@ export interface Connection {
   readonly options: { enableOfflineQueue?: boolean };
   /** The socket of a single connection; a cluster has one per node, and none here. */
   readonly stream?: Socket | null;
-  evalsha(sha: string, numberOfKeys: number, ...args: readonly (string | number)[]): Promise<unknown>;
-  eval(source: string, numberOfKeys: number, ...args: readonly (string | number)[]): Promise<unknown>;
+  evalsha(sha: string, ...parameters: readonly Argument[]): Promise<unknown>;
+  eval(source: string, ...parameters: readonly Argument[]): Promise<unknown>;
   pipeline(): Pipeline;
-  /** Learns anew which node of a cluster serves what. */
+  /** Asks again which node of a cluster serves which slots. */
   refreshSlotsCache?(): unknown;
   info(): Promise<string>;
   ping(): Promise<unknown>;
@@ -94,18 +95,18 @@ function describeSource(source: unknown): string {
   return 'url' in source ? 'options with a url, which ioredis does not know' : `an object of class ${source.constructor.name}`;
 }
 
-/** When a connection that ioredis gave up is made again, in milliseconds. */
+/** After how many milliseconds a connection that ioredis gave up is made again. */
 const AGAIN_MS = 500;
 /** How long the first replies of a connection may take before it counts as half open, in milliseconds. */
 const HANDSHAKE_MS = 1_000;
 const HANDSHAKE_GRACE_MS = 20;
 const NOT_READY = `it took the connection, but was not ready within ${HANDSHAKE_MS} ms: it hangs, or it is loading its data`;
-/** For how long a node of a cluster may leave a command without an answer: ioredis watches those connections itself. */
+/** How long a node of a cluster may leave a command without an answer, in milliseconds: ioredis watches those connections itself. */
 const CLUSTER_SILENCE_MS = 2_000;
 
 /**
- * ioredis itself sends a command of a cluster again. It is kept short: core goes on while the caller waits, and what the
- * nodes answered last is known before the time for the command is up.
+ * ioredis itself repeats a command of a cluster. It does so for a short time only: core repeats it while the caller waits, and the last
+ * answer of the nodes is known before the time limit of the command.
  */
 const CLUSTER_RETRIES = { maxRedirections: 4, retryDelayOnFailover: 30, retryDelayOnClusterDown: 30, retryDelayOnTryAgain: 30 } as const;
 
@@ -133,17 +134,17 @@ export function keepConnected(connection: Connection, isClosed: () => boolean): 
   };
   connection.on('connect', () => {
     if (isClosed()) {
-      // Closed while it was on its way: ioredis has only now begun to listen to the sentinels, and would go on for ever.
+      // Closed while it was connecting: ioredis has only now begun to watch the sentinels, and would do so for ever.
       connection.disconnect();
     }
   });
-  // ioredis gives up if the news of a failover comes while it asks a sentinel for the master, or if no sentinel answers and the
+  // ioredis gives up if it learns of a failover while it asks a sentinel for the master, or if no sentinel answers and the
   // user's own options say so.
   connection.on('end', () => setTimeout(connect, AGAIN_MS).unref());
   connect();
 }
 
-/** Makes a connection anew. Its socket is destroyed: a half-open one would wait for ever for the other side to end too. */
+/** Makes a connection anew. Destroys its socket: a half-open one would wait for ever for the other side to end as well. */
 export function reconnect(connection: Connection, reason?: Error): void {
   connection.stream?.destroy(reason);
 }
@@ -157,12 +158,12 @@ async function makeClient(source: RedisSource, options: Readonly<Record<string, 
   const own = {
     lazyConnect: true,
     retryStrategy: backOff,
-    // ioredis would do so once for each reply of a socket, and listen to its end as often.
+    // ioredis would reconnect once for each reply of a socket, and add a listener each time.
     reconnectOnError: null,
     commandTimeout: undefined,
     // ioredis keeps a timer of this length after it was told to disconnect, which would keep the process.
     disconnectTimeout: 200,
-    // A sentinel that is stopped would keep us from asking the next one.
+    // Without it, a sentinel that is stopped would keep ioredis from asking the next one.
     sentinelCommandTimeout: HANDSHAKE_MS,
     ...options,
   };
@@ -171,7 +172,7 @@ async function makeClient(source: RedisSource, options: Readonly<Record<string, 
     return 'isCluster' in source && source.isCluster === true
       ? duplicate([], {
           lazyConnect: true,
-          // It needs one more right, of which nobody hears where it is missing. That a cluster is down its nodes answer by themselves.
+          // It needs one more right, and a missing right would not be reported. The nodes themselves answer that a cluster is down.
           enableReadyCheck: false,
           clusterRetryStrategy: backOff,
           ...CLUSTER_RETRIES,

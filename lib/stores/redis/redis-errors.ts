@@ -6,16 +6,16 @@ import type { Script } from './script.js';
 const HOPELESS =
   /\b(WRONGPASS|NOAUTH|NOPERM|WRONGTYPE|NOPROTO)\b|ACL failure in script|can't run this command|unknown command|invalid password|without any password/;
 
-/** What is said of a command that was not sent, because there is no connection and nothing is queued. */
+/** The failure of a command that was not sent: there is no connection, and commands do not wait for one. */
 export const NO_CONNECTION = 'there is no connection';
 
-/** The same, and what ioredis says of it. */
+/** The same in ioredis' words. */
 const NOT_SENT = new RegExp(`enableOfflineQueue|^${NO_CONNECTION}$`);
 
-/** What an ioredis cluster says where it knows who serves a slot, or nobody at all, and cannot get there. */
+/** What an ioredis cluster says where it cannot reach the node that serves a slot, or knows of none. */
 const UNREACHABLE = new RegExp(`Connection is closed|MOVED|${NOT_SENT.source}`);
 
-/** What ioredis says of its own options, in words of what happened. */
+/** What ioredis says about its own options, and what has happened. */
 const PLAIN_WORDS: readonly (readonly [RegExp, string])[] = [
   [/max retries per request/, 'the connection was lost'],
   [NOT_SENT, NO_CONNECTION],
@@ -24,7 +24,7 @@ const PLAIN_WORDS: readonly (readonly [RegExp, string])[] = [
 
 /**
  * The error of a failed command. An error reply is a known failure; a timeout or a closed connection leaves it unknown
- * whether the command was carried out. `connectionError` is what the connection itself said last.
+ * whether the command was carried out. `connectionError` is the last error of the connection itself.
  */
 export function toLockError(error: unknown, key: string, connectionError: Error | undefined, script?: Script): LockError {
   const failure = error instanceof Error ? error : new Error(String(error));
@@ -57,7 +57,7 @@ export function isUnreachable(error: unknown): boolean {
   return error instanceof Error && error.name !== 'ReplyError' && UNREACHABLE.test(error.message);
 }
 
-/** Whether a master answered that it is a replica now. Of a script that found nothing to write, only WAIT tells. */
+/** Whether a master answered that it is a replica now. Where a script had nothing to write, only WAIT reports it. */
 export function isDemoted(error: unknown): error is Error {
   return error instanceof Error && /\bREADONLY\b|WAIT cannot be used with replica/.test(error.message);
 }
@@ -72,12 +72,12 @@ export function setupError(refusal: Error): LockConfigurationError {
   );
 }
 
-/** Where no node of a cluster could be used, ioredis says why only in the error of the last one. */
+/** Where no node of a cluster could be used, ioredis gives the reason only in the error of the last one. */
 function ofNode(error: Error): Error {
   return 'lastNodeError' in error && error.lastNodeError instanceof Error ? error.lastNodeError : error;
 }
 
-/** ioredis adds the command to its errors, and with it owners and passwords, which must not reach a log. */
+/** ioredis adds the command to its errors, and with it passwords, which must not reach a log. */
 function withoutCommand(error: Error): Error {
   if (!('command' in error)) {
     return error;
@@ -87,13 +87,13 @@ function withoutCommand(error: Error): Error {
   return clean;
 }
 
-/** What ioredis says of a failure, in words of what happened. */
+/** What has happened, in plain words, where ioredis speaks about its own options. */
 export function plainWords(message: string): string {
   const [, words = message] = PLAIN_WORDS.find(([pattern]) => pattern.test(message)) ?? [];
   return words.replace(/\.$/, '');
 }
 
-/** The command that an error inside a script is about: servers before 7.2 name only the line. */
+/** The command that an error inside a script is about. Servers before 7.2 name only its line. */
 function commandOf(message: string, script: Script | undefined): string {
   const line = /@user_script: ?(\d+)/.exec(message)?.[1];
   const command = /redis\.p?call\('(\w+)'/.exec(script?.source.split('\n')[Number(line) - 1] ?? '')?.[1];

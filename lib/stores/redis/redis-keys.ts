@@ -1,10 +1,10 @@
 import { percentEscape } from '../../core/lock-key.js';
 import { slotTag } from './slot-tags.js';
 
-// eslint-disable-next-line no-control-regex -- control characters are what it looks for
+// eslint-disable-next-line no-control-regex -- it is there to find control characters
 const UNSAFE = /[%{}\u0000-\u001f\u007f]/g;
 
-/** The names of a store's keys and channels. Kind comes before user text, and the key is framed: a lock's keys share one slot. */
+/** The names of a store's keys and channels. The kind comes before user text, and the key is framed, so that a lock's keys share one slot. */
 export class RedisKeys {
   readonly prefix: string;
   readonly #cluster: boolean;
@@ -14,7 +14,7 @@ export class RedisKeys {
     this.#cluster = cluster;
   }
 
-  /** The key as it stands in the names: framed, so that they share a slot; its own braces, `%` and control characters percent-escaped. */
+  /** The key as it stands in the names: in braces; its own braces, `%` and control characters percent-escaped. */
   tag(key: string): string {
     return `{${key.replace(UNSAFE, percentEscape)}}`;
   }
@@ -36,7 +36,7 @@ export class RedisKeys {
     return `${this.prefix}:fence:{${this.#cluster ? slotTag(tag.slice(1, -1)) : '0'}}`;
   }
 
-  /** The channel of one process, or of none: what a process id is appended to. */
+  /** The channel of a process. With '', what the name of a process is appended to. */
   wake(process: string): string {
     return `${this.prefix}:wake:${process}`;
   }

@@ -11,7 +11,7 @@ export interface RedisLockStoreOptions {
   minReplicas?: number | undefined;
 }
 
-/** Throws `LockConfigurationError` for what is no number of replicas. */
+/** The number of replicas; throws `LockConfigurationError` for anything that is not one. */
 export function checkMinReplicas(options: RedisLockStoreOptions): number {
   const given: unknown = options;
   if (typeof given !== 'object' || given === null) {

@@ -1,4 +1,3 @@
-import { randomUUID } from 'node:crypto';
 import { LockStoreError } from '../../core/errors.js';
 import type {
   AcquireReply,
@@ -13,26 +12,29 @@ import type {
   TurnListener,
   Turns,
 } from '../../core/lock-store.js';
-import { DONE_MS, UNDONE_MS } from '../kit/protocol.js';
+import { RECHECK_MS, UNDONE_MS } from '../kit/protocol.js';
 import { tooManyHolds } from '../kit/refusals.js';
+import { readAttempt, readStored } from '../kit/replies.js';
+import { throwIfAllFailed } from '../kit/all-failed.js';
 import { ServerClock } from '../kit/server-clock.js';
 import { checkPrefix } from '../kit/prefix.js';
 import { processName } from '../kit/process-name.js';
 import { checkSource, isClient, type RedisSource } from './redis-client.js';
 import { COMMAND_MS, RedisConnection } from './redis-connection.js';
 import { checkMinReplicas, type RedisLockStoreOptions } from './redis-lock-store.options.js';
+import { RedisCommands } from './redis-commands.js';
 import { RedisKeys } from './redis-keys.js';
-import { Replication, type Renewal } from './replication.js';
+import { leastLimitOf, Replication } from './replication.js';
 import { toLockError } from './redis-errors.js';
-import { isLate, readAnswers, readAttempt, readStored, timeIn } from './replies.js';
-import type { Script } from './script.js';
-import { ACQUIRE, FORCE_RELEASE, INSPECT, JOIN, LEAVE, PASS, RELEASE, RENEW } from './scripts.js';
+import { isLate, readAnswers, timeIn } from './replies.js';
+import type { Command } from './script.js';
+import { EXCHANGE } from './scripts.js';
 import { serverWarnings, tryRights } from './server-check.js';
 import { Wakeups } from './wakeups.js';
 
 /**
- * Locks in one Redis server, or in whatever an ioredis `Cluster` or Sentinel client leads to. Whoever waits is told of its
- * turn, first come first served.
+ * Locks in one Redis server, or where an ioredis `Cluster` or Sentinel client leads. Waiters are served in order, first come first served,
+ * and are notified of their turn.
  *
  * Given a client, it makes two connections of its own from it (four with `minReplicas`) and never closes or changes that
  * client. Given a URL or options, it makes its connections from them.
@@ -49,8 +51,9 @@ export class RedisLockStore implements LockStore, Turns, Tickets, Operator {
   readonly #process = processName();
   readonly #wakeups: Wakeups;
   #keys: RedisKeys;
+  #commands: RedisCommands;
   #connection: RedisConnection;
-  /** Undefined where no replica has to confirm anything. */
+  /** Undefined where replicas confirm nothing. */
   #replication: Replication | undefined;
   #warn: (message: string) => void = () => undefined;
   /** One for all servers of a cluster: where their clocks differ by more than a second, some commands are sent twice. */
@@ -61,6 +64,7 @@ export class RedisLockStore implements LockStore, Turns, Tickets, Operator {
     this.#minReplicas = checkMinReplicas(options);
     this.#isCluster = isClient(source) && 'isCluster' in source && source.isCluster === true;
     this.#keys = new RedisKeys('lock', this.#isCluster);
+    this.#commands = new RedisCommands(this.#keys, this.#process);
     this.#wakeups = new Wakeups(this.#source, this.#isCluster);
     this.#connection = this.#connect();
     this.#replication = this.#newReplication();
@@ -68,6 +72,7 @@ export class RedisLockStore implements LockStore, Turns, Tickets, Operator {
 
   async open({ prefix, warn }: OpenOptions): Promise<void> {
     this.#keys = new RedisKeys(checkPrefix(prefix), this.#isCluster);
+    this.#commands = new RedisCommands(this.#keys, this.#process);
     this.#warn = warn;
     if (this.#connection.closed) {
       // Tests make one application after the other from one set of options.
@@ -92,12 +97,16 @@ export class RedisLockStore implements LockStore, Turns, Tickets, Operator {
   }
 
   async acquire(hold: HoldRecord, place?: Place): Promise<AcquireReply> {
-    const record = this.#replication && hold;
-    const { key, id } = hold;
-    const tag = this.#keys.tag(key);
-    const keys = [this.#keys.lock(tag), this.#keys.done(tag, id), this.#keys.queue(tag), this.#keys.fence(tag)];
-    const reply = this.#read(await this.#runInTime(ACQUIRE, key, keys, this.#argsOf(hold, place), hold.limitMs), place);
-    return record ? this.#confirmed(record, reply, place) : reply;
+    this.#listen();
+    const polls = !this.#wakeups.areCertain;
+    const sentAt = performance.now();
+    const latest = this.#clock.latest(sentAt, hold.limitMs);
+    let reply = await this.#connection.run(this.#commands.acquire(hold, place, polls, latest), hold.limitMs);
+    this.#clock.read(timeIn(reply), sentAt);
+    if (isLate(reply)) {
+      reply = await this.#again(hold, sentAt, (by) => this.#commands.acquire(hold, place, polls, by));
+    }
+    return this.#confirmed(hold, this.#read(reply, place), place);
   }
 
   async exchange(
@@ -106,50 +115,41 @@ export class RedisLockStore implements LockStore, Turns, Tickets, Operator {
     place: Place,
     mayOvertake: boolean,
   ): Promise<{ released: boolean; reply: AcquireReply | Promise<AcquireReply> }> {
-    const { key, id } = hold;
-    const record = this.#replication && next;
-    const tag = this.#keys.tag(key);
-    const keys = [
-      this.#keys.lock(tag),
-      this.#keys.done(tag, next.id),
-      this.#keys.queue(tag),
-      this.#keys.fence(tag),
-      this.#keys.done(tag, id),
-    ];
+    this.#listen();
+    const { key, limitMs } = hold;
     const sentAt = performance.now();
-    const limitMs = hold.limitMs;
-    const args = [...this.#argsOf(next, place), this.#clock.latest(sentAt, limitMs), id, DONE_MS, mayOvertake ? 1 : 0];
-    const [answer, nextAnswer] = (await this.#run(PASS, key, keys, args, limitMs)) as readonly unknown[];
+    const latest = this.#clock.latest(sentAt, limitMs);
+    const command = this.#commands.exchange(hold, next, place, !this.#wakeups.areCertain, mayOvertake, latest);
+    const [answer, nextAnswer] = (await this.#connection.run(command, limitMs)) as readonly unknown[];
     const released = Number(answer) === 1;
     if (nextAnswer instanceof Error) {
-      return { released, reply: Promise.reject(toLockError(nextAnswer, key, undefined, PASS)) };
+      return { released, reply: Promise.reject(toLockError(nextAnswer, key, undefined, EXCHANGE)) };
     }
     this.#clock.read(timeIn(nextAnswer), sentAt);
-    if (isLate(nextAnswer)) {
-      return { released, reply: this.acquire(record ?? next, place) };
-    }
-    const reply = this.#read(nextAnswer, place);
-    return { released, reply: record ? this.#confirmed(record, reply, place) : reply };
+    const reply = isLate(nextAnswer) ? this.acquire(next, place) : this.#confirmed(next, this.#read(nextAnswer, place), place);
+    return { released, reply };
   }
 
   async leave(key: string, name: string): Promise<void> {
-    const tag = this.#keys.tag(key);
-    const keys = [this.#keys.lock(tag), this.#keys.queue(tag)];
-    await this.#run(LEAVE, key, keys, [`${this.#process}:${name}`, this.#keys.wake(''), key], COMMAND_MS);
+    await this.#connection.run(this.#commands.leave(key, name), COMMAND_MS);
   }
 
   async join(hold: HoldRecord): Promise<boolean> {
-    const { key, owner, id, fence, ttlMs } = hold;
-    const tag = this.#keys.tag(key);
-    const keys = [this.#keys.lock(tag), this.#keys.done(tag, id)];
-    const reply = Number(await this.#runInTime(JOIN, key, keys, [owner, fence, id, this.#process, Math.ceil(ttlMs)], hold.limitMs));
-    if (reply === -1) {
-      throw tooManyHolds(key);
+    this.#listen();
+    const sentAt = performance.now();
+    let reply = await this.#connection.run(this.#commands.join(hold, this.#clock.latest(sentAt, hold.limitMs)), hold.limitMs);
+    if (isLate(reply)) {
+      this.#clock.read(timeIn(reply), sentAt);
+      reply = await this.#again(hold, sentAt, (by) => this.#commands.join(hold, by));
     }
-    if (reply === 1) {
+    if (Number(reply) === -1) {
+      throw tooManyHolds(hold.key);
+    }
+    const joined = Number(reply) === 1;
+    if (joined) {
       await this.#replication?.confirm(hold);
     }
-    return reply === 1;
+    return joined;
   }
 
   async renew(holds: readonly HoldRecord[]): Promise<(boolean | undefined)[]> {
@@ -160,24 +160,19 @@ export class RedisLockStore implements LockStore, Turns, Tickets, Operator {
     if (this.#replication) {
       return this.#replication.renew(holds);
     }
-    const { keys, args, limitMs } = this.#renewalOf(holds);
-    return readAnswers(await this.#run(RENEW, holds[0]?.key ?? '', keys, args, limitMs));
+    return readAnswers(await this.#connection.run(this.#commands.renew(holds), leastLimitOf(holds)));
   }
 
-  release(hold: HoldRecord): Promise<boolean> {
-    return this.#release(hold, DONE_MS);
+  async release(hold: HoldRecord): Promise<boolean> {
+    return Number(await this.#connection.run(this.#commands.release(hold), hold.limitMs)) === 1;
   }
 
   async inspect(key: string): Promise<StoredLock | null> {
-    const tag = this.#keys.tag(key);
-    return readStored(await this.#run(INSPECT, key, [this.#keys.lock(tag), this.#keys.queue(tag)], [], COMMAND_MS));
+    return readStored(await this.#connection.run(this.#commands.inspect(key), COMMAND_MS));
   }
 
   async forceRelease(key: string, fence: number): Promise<boolean> {
-    const tag = this.#keys.tag(key);
-    const keys = [this.#keys.lock(tag), this.#keys.done(tag, randomUUID()), this.#keys.queue(tag)];
-    const args = [fence, DONE_MS, this.#keys.wake(''), key];
-    return Number(await this.#run(FORCE_RELEASE, key, keys, args, COMMAND_MS)) === 1;
+    return Number(await this.#connection.run(this.#commands.forceRelease(key, fence), COMMAND_MS)) === 1;
   }
 
   onForced(listener: ForcedListener): void {
@@ -194,39 +189,25 @@ export class RedisLockStore implements LockStore, Turns, Tickets, Operator {
     this.#replication?.close();
   }
 
-  #run(script: Script, key: string, keys: readonly string[], args: readonly (string | number)[], limitMs: number): Promise<unknown> {
+  /** Subscribes where that was not done: a store may be used without being opened. */
+  #listen(): void {
     if (!this.#wakeups.isOpen && !this.#connection.closed) {
       this.#subscribe();
     }
-    return this.#connection.run(script, key, keys, args, limitMs);
   }
 
   /**
-   * Runs ACQUIRE or JOIN, which the server refuses where they come later than their sender waits for the reply. Refused in time,
-   * they were judged by what the server's clock had said before: they are sent once more, by what it says now.
+   * Sends a command once more that the server refused as too late. It came in time for its sender, so the estimate of the server's clock
+   * was wrong; the refusal has corrected it.
    */
-  async #runInTime(
-    script: Script,
-    key: string,
-    keys: readonly string[],
-    args: readonly (string | number)[],
-    limitMs: number,
-  ): Promise<unknown> {
-    const sentAt = performance.now();
-    const reply = await this.#run(script, key, keys, [...args, this.#clock.latest(sentAt, limitMs)], limitMs);
-    if (script === ACQUIRE || isLate(reply)) {
-      this.#clock.read(timeIn(reply), sentAt);
-    }
-    if (!isLate(reply)) {
-      return reply;
-    }
+  async #again({ key, limitMs }: HoldRecord, sentAt: number, commandBy: (latest: number) => Command): Promise<unknown> {
     const againAt = performance.now();
     const leftMs = sentAt + limitMs - againAt;
-    const again = await this.#run(script, key, keys, [...args, this.#clock.latest(againAt, leftMs)], leftMs);
-    if (isLate(again)) {
+    const reply = await this.#connection.run(commandBy(this.#clock.latest(againAt, leftMs)), leftMs);
+    if (isLate(reply)) {
       throw new LockStoreError(`Lock "${key}": the command reached Redis too late. The call may be repeated.`, key, { unknown: false });
     }
-    return again;
+    return reply;
   }
 
   #newReplication(): Replication | undefined {
@@ -234,42 +215,21 @@ export class RedisLockStore implements LockStore, Turns, Tickets, Operator {
       return undefined;
     }
     const store = {
-      renewalOf: (holds: readonly HoldRecord[]) => this.#renewalOf(holds),
-      undo: (hold: HoldRecord) => this.#release(hold, UNDONE_MS),
+      renewalOf: (holds: readonly HoldRecord[]) => this.#commands.renew(holds),
+      undo: (hold: HoldRecord) => this.#connection.run(this.#commands.release(hold, UNDONE_MS), hold.limitMs),
     };
     return new Replication(store, this.#source, this.#minReplicas, this.#isCluster);
   }
 
-  async #confirmed(hold: HoldRecord, reply: AcquireReply, place: Place | undefined): Promise<AcquireReply> {
-    if (reply.fence !== undefined) {
-      if (place) {
-        this.#wakeups.granted(place);
-      }
-      await this.#replication?.confirm({ ...hold, fence: reply.fence });
+  /** The reply, once replicas have confirmed the grant. */
+  #confirmed(hold: HoldRecord, reply: AcquireReply, place: Place | undefined): AcquireReply | Promise<AcquireReply> {
+    if (!this.#replication || reply.fence === undefined) {
+      return reply;
     }
-    return reply;
-  }
-
-  #renewalOf(holds: readonly HoldRecord[]): Renewal {
-    return {
-      keys: holds.map((hold) => this.#keys.lock(this.#keys.tag(hold.key))),
-      args: holds.flatMap(({ owner, fence, id, ttlMs, lingering }) => [owner, fence, id, Math.ceil(ttlMs), lingering ? 1 : 0]),
-      limitMs: Math.min(...holds.map((hold) => hold.limitMs)),
-    };
-  }
-
-  async #release(hold: HoldRecord, doneMs: number): Promise<boolean> {
-    const { key, id } = hold;
-    const tag = this.#keys.tag(key);
-    const keys = [this.#keys.lock(tag), this.#keys.done(tag, id), this.#keys.queue(tag)];
-    return Number(await this.#run(RELEASE, key, keys, [id, doneMs, this.#keys.wake(''), key], hold.limitMs)) === 1;
-  }
-
-  /** What ACQUIRE is told of a hold and its place. */
-  #argsOf({ key, owner, id, ttlMs, by }: HoldRecord, place: Place | undefined): (string | number)[] {
-    const polls = this.#wakeups.areCertain ? 0 : 0.5;
-    const member = place ? `${this.#process}:${place.name}` : '';
-    return [owner, id, this.#process, Math.ceil(ttlMs), by, member, polls, this.#keys.wake(''), key];
+    if (place) {
+      this.#wakeups.granted(place);
+    }
+    return this.#replication.confirm({ ...hold, fence: reply.fence }).then(() => reply);
   }
 
   #read(reply: unknown, place: Place | undefined): AcquireReply {
@@ -282,13 +242,10 @@ export class RedisLockStore implements LockStore, Turns, Tickets, Operator {
     return { remainingMs, holder, recheckMs };
   }
 
-  /** A shard that is away must not take the locks of the others along. */
+  /** A shard that is away must not end the leases of the others. */
   async #renewEach(holds: readonly HoldRecord[]): Promise<(boolean | undefined)[]> {
     const answers = await Promise.allSettled(holds.map((hold) => this.renew([hold])));
-    const failed = answers.filter((answer) => answer.status === 'rejected');
-    if (failed.length === answers.length) {
-      throw failed[0]?.reason;
-    }
+    throwIfAllFailed(answers);
     return answers.map((answer) => (answer.status === 'fulfilled' ? answer.value[0] : undefined));
   }
 
@@ -306,13 +263,13 @@ export class RedisLockStore implements LockStore, Turns, Tickets, Operator {
   }
 
   #refused(command: string, error: Error): void {
-    // A connection that broke, or was closed meanwhile, is no refusal.
+    // Anything else is a connection that broke or was closed meanwhile, and not a refusal.
     if (error.name !== 'ReplyError') {
       return;
     }
     this.#warn(
       `Redis refused ${command} on ${this.#keys.wake('*')}: ${error.message}. ` +
-        'Waiters look for their turn every 300 ms, and a forced release is noticed at the next renewal.',
+        `Waiters ask for their turn every ${RECHECK_MS.soon} ms, and a forced release is noticed at the next renewal.`,
     );
   }
 }

@@ -2,7 +2,7 @@ import { addressOf, keepConnected, makeConnection, reconnect, type Connection, t
 
 const PING_MS = 5_000;
 
-/** What a subscriber tells. */
+/** What a subscriber reports. */
 export interface SubscriberListener {
   message(message: string): void;
   /** The subscription was acknowledged, or lost: messages may have been missed. */
@@ -10,7 +10,7 @@ export interface SubscriberListener {
   refused(error: Error): void;
 }
 
-/** The connection that hears what other processes tell this one. Messages are hints: losing one delays, and breaks nothing. */
+/** The connection that receives the messages of other processes to this one. They are hints: a lost one delays, and breaks nothing. */
 export class RedisSubscriber {
   readonly #channel: string;
   readonly #listener: SubscriberListener;
@@ -58,8 +58,8 @@ export class RedisSubscriber {
   }
 
   /**
-   * A message did not come that was sent: the subscription may be half open, or stand on another server. One that is new is
-   * trusted for a while, since a place may have been lost before it stood.
+   * A message did not come: the subscription may be half open, or stand on another server. A new one is trusted for a while, since the
+   * message may have been sent before it stood.
    */
   distrust(): void {
     if (this.#acknowledged && this.#connection && performance.now() - this.#changedAt > PING_MS) {
@@ -68,7 +68,7 @@ export class RedisSubscriber {
     }
   }
 
-  /** Commands have gone to another server, such as a new master: what is told there is not heard at the old one. */
+  /** Commands have gone to another server, such as a new master: what is published there does not reach the old one. */
   follow(address: string): void {
     if (this.#acknowledged && this.#connection && addressOf(this.#connection) !== address) {
       this.#change(false);
@@ -90,7 +90,7 @@ export class RedisSubscriber {
     }
   }
 
-  /** A half-open connection is silent for ever: one that did not answer the last ping is made anew. */
+  /** A half-open connection is silent for ever: one that did not answer the last PING is made anew. */
   #ping(connection: Connection): void {
     if (!this.#answered) {
       resubscribe(connection);
@@ -98,7 +98,7 @@ export class RedisSubscriber {
     }
     this.#answered = false;
     if (connection.isCluster) {
-      // ioredis sends PING to any node, and watches not the one that it subscribed at. So it is a message that has to come.
+      // ioredis sends PING to any node, and does not watch the one where it subscribed. So a message to itself has to arrive.
       connection.publish(this.#channel, 'ping').catch(() => {
         this.#answered = true;
       });
@@ -116,7 +116,7 @@ export class RedisSubscriber {
   }
 }
 
-/** A cluster client has no connection of which we know that it subscribed, so all of its connections are made anew. */
+/** A cluster client does not show which of its connections has subscribed, so all of them are made anew. */
 function resubscribe(connection: Connection): void {
   if (connection.isCluster) {
     connection.disconnect(true);

@@ -4,22 +4,15 @@ import type { HoldRecord } from '../../core/lock-store.js';
 import type { RedisSource } from './redis-client.js';
 import { RedisConnection } from './redis-connection.js';
 import { readAnswers } from './replies.js';
-import { RENEW } from './scripts.js';
+import type { Command } from './script.js';
 
 /** Grants that are confirmed in one command, as many as core renews in one. */
 const BATCH = 128;
 
-/** What the script `RENEW` is run with for some holds, and the shortest of their time limits. */
-export interface Renewal {
-  readonly keys: readonly string[];
-  readonly args: readonly (string | number)[];
-  readonly limitMs: number;
-}
-
 /** What replication needs of its store. */
 export interface ReplicatedStore {
-  renewalOf(holds: readonly HoldRecord[]): Renewal;
-  /** Takes back a grant that does not count. */
+  renewalOf(holds: readonly HoldRecord[]): Command;
+  /** Releases a grant that does not count. */
   undo(hold: HoldRecord): Promise<unknown>;
 }
 
@@ -30,12 +23,12 @@ interface Grant {
 }
 
 /**
- * Makes sure that replicas have what counts, each grant and each renewal: a lock whose master is lost is still known to
- * the replica that takes over.
+ * Makes sure that replicas have each grant and each renewal before it counts: the replica that takes over for a lost master knows
+ * the lock.
  *
- * A grant is confirmed by a renewal that follows it. That finds out whether the lock is still there, a failover in between
- * included, and writes to this connection what WAIT then answers for. Renewals that keep leases have a connection of their
- * own, since WAIT holds up all that comes behind it.
+ * A grant is confirmed by a renewal that follows it. The renewal finds out whether the lock is still there, also after a failover in
+ * between, and WAIT answers for what it wrote on this connection. Renewals that keep leases have a connection of their
+ * own, since WAIT holds up all commands behind it.
  */
 export class Replication {
   readonly #store: ReplicatedStore;
@@ -54,7 +47,7 @@ export class Replication {
     this.#renewals = new RedisConnection(source);
   }
 
-  /** Resolves when enough replicas have the grant. Takes it back otherwise, and rejects; with `unknown` where that failed too. */
+  /** Resolves when enough replicas have the grant. Otherwise releases it and rejects, with `unknown` where the release failed too. */
   async confirm(hold: HoldRecord): Promise<void> {
     try {
       await this.#queue(hold);
@@ -67,9 +60,9 @@ export class Replication {
     }
   }
 
-  /** Renews; undefined for a lease that too few replicas know of. Rejects where that is all there is to say. */
+  /** Renews; undefined for a lease that too few replicas have. Rejects where that is so for all of them. */
   async renew(holds: readonly HoldRecord[]): Promise<(boolean | undefined)[]> {
-    const { held, missed } = await this.#renew(this.#renewals, holds[0]?.key ?? '', this.#store.renewalOf(holds), 'renewal');
+    const { held, missed } = await this.#renew(this.#renewals, this.#store.renewalOf(holds), leastLimitOf(holds), 'renewal');
     if (missed && held.every(Boolean)) {
       throw errorOf(holds[0] as HoldRecord, missed, false);
     }
@@ -97,8 +90,8 @@ export class Replication {
   }
 
   /**
-   * One batch after the other: what comes while WAIT holds up the connection goes together, and waits once. Bound to where the
-   * store was made: under load it goes on and on, and must not keep the context of the call that began it.
+   * One batch after the other: grants that come while WAIT holds up the connection go together, and wait once. Bound to where the
+   * store was made: under load the loop goes on, and must not keep the context of the call that began it.
    */
   readonly #confirmWaiting = AsyncResource.bind(async (): Promise<void> => {
     this.#sending = true;
@@ -110,10 +103,10 @@ export class Replication {
 
   async #confirmAll(grants: readonly Grant[]): Promise<void> {
     const holds = grants.map(({ hold }) => hold);
-    // The longest: whoever has a short lease is late by itself, and must not end the others' wait.
+    // The longest: a grant with a short lease is late by itself, and must not end the wait of the others.
     const limitMs = Math.max(...holds.map((hold) => hold.limitMs));
     try {
-      const { held, missed } = await this.#renew(this.#grants, '', { ...this.#store.renewalOf(holds), limitMs }, 'grant');
+      const { held, missed } = await this.#renew(this.#grants, { ...this.#store.renewalOf(holds), key: '' }, limitMs, 'grant');
       grants.forEach(({ resolve, reject }, index) => {
         const failure = held[index] ? missed : gone();
         if (failure) {
@@ -131,16 +124,21 @@ export class Replication {
 
   async #renew(
     connection: RedisConnection,
-    key: string,
-    { keys, args, limitMs }: Renewal,
+    command: Command,
+    limitMs: number,
     what: string,
   ): Promise<{ held: boolean[]; missed: LockStoreError | undefined }> {
-    const { reply, confirmed, withinMs } = await connection.runOnReplicas(RENEW, key, keys, args, limitMs, this.#minReplicas);
+    const { reply, confirmed, withinMs } = await connection.runOnReplicas(command, limitMs, this.#minReplicas);
     return {
       held: readAnswers(reply),
       missed: confirmed >= this.#minReplicas ? undefined : tooFew(what, confirmed, this.#minReplicas, withinMs),
     };
   }
+}
+
+/** The shortest of the holds' time limits, in milliseconds. */
+export function leastLimitOf(holds: readonly HoldRecord[]): number {
+  return Math.min(...holds.map((hold) => hold.limitMs));
 }
 
 function tooFew(what: string, confirmed: number, wanted: number, withinMs: number): LockStoreError {
@@ -156,7 +154,7 @@ function gone(): LockStoreError {
   return new LockStoreError('the grant was gone before replicas could confirm it. The call may be repeated.', '', { unknown: false });
 }
 
-/** One failure concerns many locks; each caller is told of its own. */
+/** One failure concerns many locks; the error of each caller names its own. */
 function errorOf({ key }: HoldRecord, { detail, cause }: LockStoreError, unknown: boolean): LockStoreError {
   return new LockStoreError(`Lock "${key}": ${detail}`, key, { cause, unknown });
 }

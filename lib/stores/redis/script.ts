@@ -1,5 +1,8 @@
 import { createHash } from 'node:crypto';
 
+/** What a script may be given. */
+export type Argument = string | number;
+
 /** A Lua script, and the digest by which a server knows it. */
 export interface Script {
   readonly name: string;
@@ -7,6 +10,123 @@ export interface Script {
   readonly sha: string;
 }
 
-export function script(name: string, source: string): Script {
+/** A script with all that it is called with. */
+export interface Command {
+  readonly script: Script;
+  /** The lock that it is about, as the user wrote it; empty for a command that is about no single lock. */
+  readonly key: string;
+  /** The number of KEYS, the KEYS and the ARGV: what EVAL and EVALSHA take after the script. */
+  readonly parameters: readonly Argument[];
+}
+
+/** A script that is called by the names of its KEYS and ARGV. */
+export interface NamedScript<V> extends Script {
+  /** The command that runs the script about a lock. */
+  command(key: string, values: V): Command;
+}
+
+/** The names of a script's KEYS, and of its ARGV: first those that are texts in Lua, then the numbers. */
+interface Names<K extends string, A extends string, N extends string> {
+  readonly keys: readonly K[];
+  readonly args?: readonly A[];
+  readonly numbers?: readonly N[];
+}
+
+type Values<K extends string, A extends string, N extends string> = Readonly<Record<K, string> & Record<A, Argument> & Record<N, number>>;
+type Rest<R extends string> = Readonly<Record<R, readonly Argument[]>>;
+
+/**
+ * Declares a script by the names of its KEYS and ARGV: the Lua source has them as locals, and a call is an object with a value for each.
+ * `rest` names a table of all further ARGV.
+ */
+export function script<
+  const K extends string,
+  const A extends string = never,
+  const N extends string = never,
+  const R extends string = never,
+>(name: string, declared: Names<K, A, N> & { readonly rest?: R }, lua: string): NamedScript<Values<K, A, N> & Rest<R>> {
+  const { keys, args = [], numbers = [], rest } = declared;
+  const names = [...keys, ...args, ...numbers];
+  const further = rest === undefined ? '' : `local ${rest} = {unpack(ARGV, ${args.length + numbers.length + 1})}\n`;
+  const locals = localsOf(
+    declared,
+    (at) => `KEYS[${at}]`,
+    (at) => `ARGV[${at}]`,
+  );
+  const made = scriptOf(name, `${locals}\n${further}${lua}`);
+  return {
+    ...made,
+    command(key, values) {
+      const parameters: Argument[] = [keys.length];
+      for (const each of names) {
+        parameters.push(values[each]);
+      }
+      if (rest !== undefined) {
+        parameters.push(...(values as Rest<R>)[rest]);
+      }
+      return { script: made, key, parameters };
+    },
+  };
+}
+
+/** The same for a script that is called with a list. Its Lua source sets `reply` for one member; the script replies with a list. */
+export function scriptForEach<const K extends string, const A extends string = never, const N extends string = never>(
+  name: string,
+  declared: Names<K, A, N>,
+  lua: string,
+): NamedScript<readonly Values<K, A, N>[]> {
+  const { keys, args = [], numbers = [] } = declared;
+  const argNames = [...args, ...numbers];
+  const locals = localsOf(
+    declared,
+    (at) => `KEYS[${nth(keys.length, at)}]`,
+    (at) => `ARGV[${nth(argNames.length, at)}]`,
+  );
+  const made = scriptOf(
+    name,
+    `local replies = {}
+for i = 1, #KEYS / ${keys.length} do
+${locals}
+local reply
+${lua}
+replies[i] = reply
+end
+return replies
+`,
+  );
+  return {
+    ...made,
+    command(key, list) {
+      const parameters: Argument[] = [keys.length * list.length];
+      for (const values of list) {
+        parameters.push(...keys.map((each) => values[each]));
+      }
+      for (const values of list) {
+        parameters.push(...argNames.map((each) => values[each]));
+      }
+      return { script: made, key, parameters };
+    },
+  };
+}
+
+/** The position of the value at `at` of member `i`, in Lua. */
+function nth(each: number, at: number): string {
+  return `${each} * (i - 1) + ${at}`;
+}
+
+function localsOf(
+  { keys, args = [], numbers = [] }: Names<string, string, string>,
+  keyAt: (at: number) => string,
+  argAt: (at: number) => string,
+): string {
+  const values = [
+    ...keys.map((_, index) => keyAt(index + 1)),
+    ...args.map((_, index) => argAt(index + 1)),
+    ...numbers.map((_, index) => `tonumber(${argAt(args.length + index + 1)})`),
+  ];
+  return `local ${[...keys, ...args, ...numbers].join(', ')} = ${values.join(', ')}`;
+}
+
+function scriptOf(name: string, source: string): Script {
   return { name, source, sha: createHash('sha1').update(source).digest('hex') };
 }

@@ -1,21 +1,26 @@
 import type { Connection, Pipeline } from './redis-client.js';
+import type { Command } from './script.js';
 
-/** Sends a script; where replicas have to confirm it, with the WAIT that follows it. */
+/** How many replicas are to confirm a write, and within how many milliseconds. */
+export interface Confirmation {
+  readonly replicas: number;
+  readonly withinMs: number;
+}
+
+/** Sends a script; where replicas have to confirm what it writes, with the WAIT that follows it. */
 export function sendScript(
   connection: Connection,
   how: 'evalsha' | 'eval',
-  code: string,
-  keys: readonly string[],
-  args: readonly (string | number)[],
-  replicas: number,
-  withinMs: number,
+  { script, parameters }: Command,
+  confirmation: Confirmation | undefined,
 ): Promise<unknown> {
-  if (replicas === 0) {
-    return connection[how](code, keys.length, ...keys, ...args);
+  const code = how === 'evalsha' ? script.sha : script.source;
+  if (!confirmation) {
+    return connection[how](code, ...parameters);
   }
   const pipeline = connection.pipeline();
-  pipeline[how](code, keys.length, ...keys, ...args);
-  return both(connection, pipeline.wait(replicas, withinMs));
+  pipeline[how](code, ...parameters);
+  return both(connection, pipeline.wait(confirmation.replicas, confirmation.withinMs));
 }
 
 /** The two replies of a pipeline; rejects with the first error of either. */
@@ -23,7 +28,7 @@ async function both(connection: Connection, pipeline: Pipeline): Promise<readonl
   const replies = (await pipeline.exec()) ?? [];
   const failure = replies.find(([error]) => error)?.[0];
   if (failure?.message.startsWith('MOVED')) {
-    // ioredis follows what a single command is told, and not what one of several is.
+    // ioredis follows such a reply to a single command, and not one to several.
     connection.refreshSlotsCache?.();
   }
   if (failure) {

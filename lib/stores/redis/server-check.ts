@@ -2,10 +2,10 @@ import { randomUUID } from 'node:crypto';
 import { LockConfigurationError } from '../../core/errors.js';
 import type { HoldRecord, LockStore, Operator, Tickets, Turns } from '../../core/lock-store.js';
 
-/** The oldest version whose scripts may read the clock and write. */
+/** The oldest version whose scripts may read the clock and then write. */
 const OLDEST = 6;
 
-/** What is worth a warning in the reply to INFO; throws `LockConfigurationError` for a server that is too old. */
+/** The warnings that follow from the reply to INFO; throws `LockConfigurationError` for a server that is too old. */
 export function serverWarnings(info: string): string[] {
   const version = valueOf(info, 'redis_version');
   if (version !== undefined && Number.parseInt(version, 10) < OLDEST) {

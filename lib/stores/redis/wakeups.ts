@@ -1,17 +1,16 @@
 import type { LockError } from '../../core/errors.js';
 import type { ForcedListener, Place, TurnListener } from '../../core/lock-store.js';
-import { RECHECK_MS } from '../kit/protocol.js';
+import { Listeners } from '../kit/listeners.js';
+import { Rechecks } from '../kit/rechecks.js';
 import type { RedisSource } from './redis-client.js';
 import { RedisSubscriber } from './redis-subscriber.js';
 
-/** What other processes tell this one, and how often to look where they may not be heard. */
+/** The messages of other processes to this one, and when to ask again where they may not arrive. */
 export class Wakeups {
   readonly #source: RedisSource;
   readonly #isCluster: boolean;
-  #forced: ForcedListener[] = [];
-  #listeners: TurnListener[] = [];
-  /** Places that the queue is known to have, and those that it lost without a message: whoever has one of these looks often. */
-  readonly #places = new WeakMap<Place, 'queued' | 'passed over'>();
+  readonly #listeners = new Listeners();
+  readonly #rechecks = new Rechecks();
   #subscriber: RedisSubscriber | undefined;
 
   constructor(source: RedisSource, isCluster: boolean) {
@@ -24,29 +23,25 @@ export class Wakeups {
     return this.#subscriber !== undefined;
   }
 
-  /** Whether a process that nobody heard is known to be gone. Nobody is told on a cluster whether a message was heard. */
+  /** Whether a process that receives no message is known to be gone. On a cluster, PUBLISH does not count all receivers. */
   get areCertain(): boolean {
     return !this.#isCluster && this.#subscriber?.acknowledged === true;
   }
 
   onForced(listener: ForcedListener): void {
-    this.#forced.push(listener);
+    this.#listeners.onForced(listener);
   }
 
   onTurn(listener: TurnListener): void {
-    this.#listeners.push(listener);
+    this.#listeners.onTurn(listener);
   }
 
-  /** Begins to listen; `warn` is told where that fails for good. */
+  /** Subscribes. `refused` is called where the server refuses that, and `warn` where no connection can be made at all. */
   open(channel: string, refused: (error: Error) => void, warn: (message: string) => void): void {
     this.#subscriber?.close();
     this.#subscriber = new RedisSubscriber(channel, {
-      message: (message) => this.#heard(message),
-      changed: () => {
-        for (const listener of this.#listeners) {
-          listener.recheck();
-        }
-      },
+      message: (message) => this.#listeners.receive(message),
+      changed: () => this.#listeners.recheck(),
       refused,
     });
     this.#subscriber.open(this.#source).catch((error: LockError) => warn(error.detail));
@@ -57,42 +52,23 @@ export class Wakeups {
     this.#subscriber?.follow(address);
   }
 
-  /** When to look again for a place that has a rank in the queue, in milliseconds; `joined` where it is new there. */
+  /**
+   * In how many milliseconds to ask again for a place at a rank of the queue; `joined` where it is new there. On a cluster the subscriber
+   * finds out by itself that messages are lost, with messages to itself.
+   */
   recheckMs(place: Place, rank: number, joined: boolean): number {
-    const known = this.#places.get(place);
-    if (joined && known && !this.#isCluster) {
-      // It was skipped, or not told of its turn. On a cluster the subscriber finds out by itself, with messages to itself.
-      this.#places.set(place, 'passed over');
-      this.#subscriber?.distrust();
-    } else if (!known) {
-      this.#places.set(place, 'queued');
-    }
-    const soon = rank < 2 || !this.#subscriber?.acknowledged || this.#places.get(place) === 'passed over';
-    return soon ? RECHECK_MS.soon : RECHECK_MS.late;
+    return this.#rechecks.recheckMs(place, rank, joined && !this.#isCluster, this.#subscriber);
   }
 
-  /** A grant took the place off the queue, also where it is undone. */
+  /** A grant took the place off the queue, also where the grant is undone. */
   granted(place: Place): void {
-    this.#places.delete(place);
+    this.#rechecks.forget(place);
   }
 
+  /** Ends the subscription, and forgets the listeners. */
   close(): void {
     this.#subscriber?.close();
     this.#subscriber = undefined;
-    this.#forced = [];
-    this.#listeners = [];
-  }
-
-  #heard(message: string): void {
-    const [, kind, value = '', key = ''] = /^(\w+) (\S+) (.*)$/s.exec(message) ?? [];
-    if (kind === 'turn') {
-      for (const listener of this.#listeners) {
-        listener.turn(key, value);
-      }
-    } else if (kind === 'forced') {
-      for (const listener of this.#forced) {
-        listener(key, Number(value));
-      }
-    }
+    this.#listeners.clear();
   }
 }

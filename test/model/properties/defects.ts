@@ -282,7 +282,7 @@ export const DEFECTS: readonly Defect[] = [
     const state = this.#stateOf(hold.key);`,
         to: `  renew(hold: HoldRecord): boolean {
     const state = this.#open(hold.key);
-    state.grant ??= { ...hold, since: 0, holds: new Map([[hold.id, '']]), endsAt: 0 };`,
+    if (!state.grant) state.grantTo(hold, hold.fence, 0, '', undefined);`,
       },
     ],
   },

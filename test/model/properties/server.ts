@@ -46,7 +46,7 @@ export class Server implements Clock, Messages {
     place: QueuedPlace,
     mayOvertake: boolean,
   ): { released: boolean; reply: TableReply } {
-    const { released, reply } = this.#table.pass(hold, next, process, place, mayOvertake);
+    const { released, reply } = this.#table.exchange(hold, next, process, place, mayOvertake);
     this.#mutex(hold.key).released(hold, released);
     this.#acquired(next, reply);
     return { released, reply: { ...reply } };

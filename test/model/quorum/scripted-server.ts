@@ -1,7 +1,9 @@
 import type { Redis } from 'ioredis';
+import type { HoldRecord } from '../../../lib/core/lock-store.js';
+import { fieldOf, RedisCommands } from '../../../lib/stores/redis/redis-commands.js';
 import { RedisKeys } from '../../../lib/stores/redis/redis-keys.js';
-import type { Script } from '../../../lib/stores/redis/script.js';
-import { FORCE_RELEASE, INSPECT, JOIN, RELEASE, RENEW } from '../../../lib/stores/redis/scripts.js';
+import type { Command } from '../../../lib/stores/redis/script.js';
+import { FORCE_RELEASE } from '../../../lib/stores/redis/scripts.js';
 import { ROLL, SETTLE, VOTE } from '../../../lib/stores/quorum/scripts.js';
 import type { ServerClock } from '../../support/server-clock.js';
 import type { Report } from './server-record.js';
@@ -10,6 +12,7 @@ import type { HoldRequest, VoteReply, VoteRequest } from './voting-server.js';
 
 export const KEY = 'a key:{1}';
 const KEYS = new RedisKeys('lock', false);
+const COMMANDS = new RedisCommands(KEYS, '');
 const TAG = KEYS.tag(KEY);
 const [LOCK, QUEUE, COUNTER, LINE, RECORD] = [KEYS.lock(TAG), KEYS.queue(TAG), KEYS.fence(TAG), `lock:line:${TAG}`, 'lock:run:{0}'];
 
@@ -52,11 +55,24 @@ export class ScriptedServer {
   }
 
   async vote({ owner, hold, attempt, process, ttlMs, by, proposed, waitedMs, latest }: VoteRequest): Promise<VoteReply> {
-    const keys = [LOCK, KEYS.done(TAG, hold), KEYS.done(TAG, `${hold}.${attempt}`), COUNTER, LINE];
-    const args = [owner, hold, attempt, process, ttlMs, by, proposed, waitedMs, latest];
-    const reply = await this.#run(VOTE, keys, args).catch(
-      (error: Error) => /FENCE (\S+)/.exec(error.message)?.[1] ?? Promise.reject(error),
-    );
+    const command = VOTE.command(KEY, {
+      lock: LOCK,
+      done: KEYS.done(TAG, hold),
+      withdrawn: KEYS.done(TAG, `${hold}.${attempt}`),
+      counter: COUNTER,
+      line: LINE,
+      owner,
+      votes: fieldOf(`${hold}.`),
+      vote: fieldOf(`${hold}.${attempt}`),
+      process,
+      by,
+      fence: proposed,
+      attempt,
+      ttl: ttlMs,
+      waited: waitedMs,
+      latest,
+    });
+    const reply = await this.#run(command).catch((error: Error) => /FENCE (\S+)/.exec(error.message)?.[1] ?? Promise.reject(error));
     if (Array.isArray(reply)) {
       const [remainingMs, heldBy, heldMs, rank, serverMs] = reply as [number, string, number, number, number];
       return reply.length === 1 ? { lateAt: remainingMs } : { remainingMs, by: heldBy, heldMs, rank, serverMs };
@@ -66,39 +82,43 @@ export class ScriptedServer {
   }
 
   async settle(owner: string, vote: string, fence: number): Promise<number> {
-    return (await this.#run(SETTLE, [LOCK, COUNTER], [owner, vote, fence])) as number;
+    return (await this.#run(SETTLE.command(KEY, { lock: LOCK, counter: COUNTER, owner, vote: fieldOf(vote), fence }))) as number;
   }
 
-  async join({ owner, fence, hold, ttlMs }: HoldRequest, process: string, latest: number): Promise<number | { lateAt: number }> {
-    const reply = await this.#run(JOIN, [LOCK, KEYS.done(TAG, hold)], [owner, fence, hold, process, ttlMs, latest]);
+  async join(request: HoldRequest, process: string, latest: number): Promise<number | { lateAt: number }> {
+    const reply = await this.#run(new RedisCommands(KEYS, process).join(recordOf(request), latest));
     return Array.isArray(reply) ? { lateAt: reply[0] as number } : (reply as number);
   }
 
-  async renew({ owner, fence, hold, ttlMs }: HoldRequest, lingers: boolean): Promise<number> {
-    return ((await this.#run(RENEW, [LOCK], [owner, fence, hold, ttlMs, lingers ? 1 : 0])) as [number])[0];
+  async renew(request: HoldRequest, lingering: boolean): Promise<number> {
+    return ((await this.#run(COMMANDS.renew([{ ...recordOf(request), lingering }]))) as [number])[0];
   }
 
   async release(vote: string, done: string, doneMs: number): Promise<number> {
-    return (await this.#run(RELEASE, [LOCK, KEYS.done(TAG, done), QUEUE], [vote, doneMs, KEYS.wake(''), KEY])) as number;
+    return (await this.#run(COMMANDS.release({ key: KEY, id: vote }, doneMs, done))) as number;
   }
 
   async forceRelease(request: string, fence: number, doneMs: number): Promise<number> {
-    const keys = [LOCK, KEYS.done(TAG, request), QUEUE];
-    return (await this.#run(FORCE_RELEASE, keys, [fence, doneMs, KEYS.wake(''), KEY])) as number;
+    const keys = { lock: LOCK, done: KEYS.done(TAG, request), queue: QUEUE };
+    return (await this.#run(FORCE_RELEASE.command(KEY, { ...keys, fence, channel: KEYS.wake(''), key: KEY, stays: doneMs }))) as number;
   }
 
   async inspect(): Promise<readonly unknown[]> {
-    const [fence, holds, leftMs, since, by] = (await this.#run(INSPECT, [LOCK, QUEUE], [])) as unknown[];
+    const [fence, holds, leftMs, since, by] = ((await this.#run(COMMANDS.inspect(KEY))) ?? []) as unknown[];
     return fence === undefined ? [] : [Number(fence), holds, leftMs, Number(since), by];
   }
 
   async report({ run, restarted, counts, least, said }: Report): Promise<unknown> {
-    const args = [run, restarted ? 1 : '', counts, least, ...said.flat()];
-    const [knownMs, voting, firstUseMs, isRestarted, fence, serverMs, ...names] = (await this.#run(
-      ROLL,
-      [RECORD, COUNTER],
-      args,
-    )) as unknown[];
+    const command = ROLL.command('', {
+      record: RECORD,
+      counter: COUNTER,
+      run,
+      counts,
+      least,
+      restarted: restarted ? 1 : 0,
+      said: said.flat(),
+    });
+    const [knownMs, voting, firstUseMs, isRestarted, fence, serverMs, ...names] = (await this.#run(command)) as unknown[];
     return {
       knownMs,
       counts: voting === 1,
@@ -129,9 +149,14 @@ export class ScriptedServer {
     };
   }
 
-  #run({ source }: Script, keys: readonly string[], args: readonly (string | number)[]): Promise<unknown> {
-    return this.#client.eval(this.#edit(source), keys.length, ...keys, ...args);
+  #run({ script, parameters }: Command): Promise<unknown> {
+    const [keys = 0, ...rest] = parameters;
+    return this.#client.eval(this.#edit(script.source), keys, ...rest);
   }
+}
+
+function recordOf({ owner, fence, hold, ttlMs }: HoldRequest): HoldRecord {
+  return { key: KEY, owner, id: hold, fence, ttlMs, limitMs: 1_000, lingering: false, by: '' };
 }
 
 /** Where a key is in a dump, for `splice`. */

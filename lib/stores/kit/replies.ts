@@ -1,0 +1,31 @@
+import type { Busy, StoredLock } from '../../core/lock-store.js';
+import { shownProcess } from './process-name.js';
+
+/** The reply to an attempt: the fence of the grant; or busy, with the rank in the queue (-1 outside it) and whether the place is new there. */
+export type AttemptReply = { readonly fence: number } | (Busy & { readonly rank: number; readonly joined: boolean });
+
+/** Reads `fence`, or `[remaining ms, by, held ms, rank, 1 if it is new in the queue, place that the lock is reserved for or '']`. */
+export function readAttempt(reply: unknown): AttemptReply {
+  if (!Array.isArray(reply)) {
+    return { fence: Number.parseInt(String(reply), 10) };
+  }
+  const [remainingMs, by, heldMs, rank, joined, turn] = reply as readonly unknown[];
+  const holder = { by: turn === '' ? String(by) : shownProcess(String(turn)), heldMs: Number(heldMs) };
+  return { remainingMs: Number(remainingMs), holder, rank: Number(rank), joined: Number(joined) === 1 };
+}
+
+/** Reads `[fence, holds, remaining ms, since in ms, by, places]`, or null where nobody holds the lock. */
+export function readStored(reply: unknown): StoredLock | null {
+  if (reply === null) {
+    return null;
+  }
+  const [fence, holds, remainingMs, since, by, places] = reply as readonly unknown[];
+  return {
+    fence: Number(fence),
+    holds: Number(holds),
+    remainingMs: Number(remainingMs),
+    since: new Date(Number(since)),
+    by: String(by),
+    waiters: (places as readonly string[]).map(shownProcess),
+  };
+}

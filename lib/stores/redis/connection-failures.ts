@@ -1,0 +1,63 @@
+import type { LockError } from '../../core/errors.js';
+import { LockConfigurationError } from '../../core/errors.js';
+import type { Connection } from './redis-client.js';
+import { isUnreachable, setupError, toLockError } from './redis-errors.js';
+import type { Script } from './script.js';
+
+/** For how long an error of a node explains why commands are not answered, in milliseconds: later attempts have errors of their own. */
+const NODE_ERROR_MS = 2_000;
+
+/** What went wrong with a connection, by which it is explained why its commands are not answered. */
+export class ConnectionFailures {
+  /** What the connection itself reported last, unless it was ready since. */
+  #last: Error | undefined;
+  /** Why a node of a cluster could not be reached, and when that was. */
+  #node: { readonly error: Error; readonly at: number } | undefined;
+  #setupRefusal: Error | undefined;
+
+  watch(connection: Connection): void {
+    connection.on('connect', () => {
+      // What an earlier attempt was refused says nothing of this one.
+      if (this.#last?.name === 'ReplyError') {
+        this.#last = undefined;
+      }
+    });
+    connection.on('ready', () => {
+      // ioredis goes on where SELECT is refused, and would keep the locks in another database.
+      this.#setupRefusal = this.#last?.name === 'ReplyError' ? this.#last : undefined;
+      this.#last = undefined;
+    });
+    connection.on('node error', (error: Error) => {
+      // That a connection was closed follows from its error, and explains nothing more.
+      if (!isUnreachable(error)) {
+        this.#node = { error, at: performance.now() };
+      }
+    });
+    connection.on('error', (error: Error) => this.note(error));
+  }
+
+  /** This explains why commands are not answered from now on, until the connection is ready again. */
+  note(error: Error): void {
+    this.#last = error;
+  }
+
+  /** Throws where the connection stands, and leads to another database or user than the one asked for. */
+  refuseSetup(): void {
+    if (this.#setupRefusal) {
+      throw setupError(this.#setupRefusal);
+    }
+  }
+
+  /** The error of a command that failed. */
+  explain(error: unknown, key: string, script?: Script): LockError {
+    if (error instanceof LockConfigurationError) {
+      return error;
+    }
+    return toLockError(error, key, (isUnreachable(error) && this.#recentNodeError()) || this.#last, script);
+  }
+
+  /** An old one must not be blamed: a password that was wrong for a while would end calls that may wait. */
+  #recentNodeError(): Error | undefined {
+    return this.#node && performance.now() - this.#node.at < NODE_ERROR_MS ? this.#node.error : undefined;
+  }
+}

@@ -1,0 +1,163 @@
+import { CLAIM_MS, MOST_FENCE, MOST_SKIPPED, QUEUE_MS } from '../kit/protocol.js';
+
+/** Functions in Lua that several scripts have in common. */
+
+/** What the name of a field begins with that stands for a hold. */
+export const HOLD_FIELD = 'hold:';
+
+/** The fields of a lock besides its holds. */
+const OWN_FIELDS = ['owner', 'fence', 'ttl', 'since', 'by'];
+
+/** How many holds are in `lock`, which has an owner. */
+export const HOLDS = `redis.call('HLEN', lock) - ${OWN_FIELDS.length}`;
+
+/** `now()`: the server's time in ms. */
+export const NOW = `
+local function now()
+  local time = redis.call('TIME')
+  return time[1] * 1000 + math.floor(time[2] / 1000)
+end
+`;
+
+/**
+ * `hand_over(lock, queue, channel, key, mine)`: reserves a free lock for the first place in the queue, and notifies its process. Answers
+ * the place; nil where the queue is empty, '' where too many processes were gone. `mine` is the place that asks: its process is there,
+ * whether or not it receives messages.
+ */
+export const HAND_OVER = `
+local function hand_over(lock, queue, channel, key, mine)
+  for skipped = 1, ${MOST_SKIPPED} do
+    -- Another application's key in the place of the queue counts as an empty queue: the writes before this one must not be left half done.
+    local first = redis.pcall('ZRANGE', queue, 0, 0, 'WITHSCORES')
+    local place = first[1]
+    -- Off the queue before it is notified: a reservation that is not claimed is not given to the same process again.
+    if place then
+      redis.call('ZREM', queue, place)
+    end
+    redis.call('DEL', lock)
+    if not place then
+      return nil
+    end
+    redis.call('HSET', lock, 'turn', place)
+    redis.call('PEXPIRE', lock, ${CLAIM_MS})
+    local process, name = string.match(place, '^(.*):(.*)$')
+    local receivers = redis.pcall('PUBLISH', channel .. process, 'turn ' .. name .. ' ' .. key)
+    local polls = first[2] % 1 ~= 0
+    if receivers ~= 0 or polls or place == mine then
+      return place
+    end
+  end
+  redis.call('DEL', lock)
+  return ''
+end
+`;
+
+/** `release(lock, done, hold, stays)`: takes a hold out. Answers its first answer, and whether this run took the last hold out. */
+export const RELEASE_HOLD = `
+local function release(lock, done, hold, stays)
+  -- HDEL first: a full server accepts it, and what follows it in the same script.
+  local answer = redis.call('HDEL', lock, hold)
+  local first = answer == 0 and redis.call('GET', done)
+  if first then
+    return tonumber(first), false
+  end
+  redis.call('SET', done, answer, 'PX', stays)
+  return answer, answer == 1 and ${HOLDS} == 0
+end
+`;
+
+/** The names of what an attempt is called with. `ATTEMPT_FUNCTIONS` use them. */
+export const ATTEMPT = {
+  keys: ['lock', 'done', 'queue', 'counter'],
+  args: ['owner', 'hold', 'process', 'by', 'place', 'channel', 'key'],
+  numbers: ['ttl', 'polls', 'latest'],
+} as const;
+
+/**
+ * `acquire()` and `grant(turn)`, for the attempt that the script was called with; `turn` is the place that the lock is reserved for. A
+ * grant is refused where the server's time is after `latest`, and where the fence would be higher than JavaScript can count.
+ */
+export const ATTEMPT_FUNCTIONS = `${NOW}${HAND_OVER}
+local function grant(turn)
+  local time = redis.call('TIME')
+  local ms = time[1] * 1000 + math.floor(time[2] / 1000)
+  if latest > 0 and ms > latest then
+    return {ms}
+  end
+  local clock = time[1] .. string.sub('00000' .. time[2], -6)
+  if clock + 0 > ${MOST_FENCE} then
+    return redis.error_reply('FENCE ' .. clock)
+  end
+  local fence = clock
+  -- GETSET comes first: it is what a full server refuses.
+  local last = redis.call('GETSET', counter, clock)
+  if last and last + 0 >= clock + 0 then
+    if last + 0 >= ${MOST_FENCE} then
+      redis.call('SET', counter, last)
+      return redis.error_reply('FENCE ' .. last)
+    end
+    fence = string.format('%.0f', last + 1)
+    redis.call('SET', counter, fence)
+  end
+  if turn then
+    redis.call('DEL', lock)
+    redis.call('ZREM', queue, place)
+  end
+  redis.call('HSET', lock, 'owner', owner, 'fence', fence, 'ttl', ttl, 'since', string.sub(fence, 1, -4), 'by', by, hold, process)
+  if redis.pcall('PEXPIRE', lock, ttl) ~= 1 then
+    -- A user without the right to it must not leave a lock without an expiry.
+    redis.call('DEL', lock)
+    redis.call('PEXPIRE', lock, ttl)
+  end
+  return fence == clock and fence or fence .. ' ' .. ms
+end
+
+local function acquire()
+  if redis.call('EXISTS', lock, done, queue) == 0 then
+    return grant()
+  end
+  if redis.call('EXISTS', done) == 1 then
+    return {0, '', 0, -1, 0, '', now()}
+  end
+  local held = redis.call('HMGET', lock, 'owner', 'fence', 'ttl', 'since', 'by', hold, 'turn')
+  local turn = held[7]
+  if not held[1] and not turn then
+    turn = redis.call('ZRANGE', queue, 0, 0)[1]
+    if turn ~= place then
+      turn = hand_over(lock, queue, channel, key, place)
+    end
+  end
+  if not held[1] and (not turn or turn == place and turn ~= '') then
+    return grant(turn)
+  end
+  local left = redis.call('PTTL', lock)
+  if held[1] == owner and held[6] then
+    if left < ttl then
+      redis.call('PEXPIRE', lock, ttl)
+    end
+    if ttl > tonumber(held[3]) then
+      redis.call('HSET', lock, 'ttl', ttl)
+    end
+    return held[2] .. ' ' .. now()
+  end
+  -- More time left than was ever asked for: the server's clock was set back, or somebody took the expiry away.
+  local most = tonumber(held[3] or ${CLAIM_MS})
+  if left < 0 or left > most then
+    left = most
+    redis.call('PEXPIRE', lock, left)
+  end
+  local rank, joined = -1, 0
+  if place ~= '' then
+    local number = redis.call('ZSCORE', queue, place)
+    if not number then
+      number = math.floor(redis.call('ZRANGE', queue, -1, -1, 'WITHSCORES')[2] or 0) + 1
+      joined = 1
+    end
+    redis.call('ZADD', queue, math.floor(number) + polls, place)
+    redis.call('PEXPIRE', queue, ${QUEUE_MS})
+    rank = redis.call('ZRANK', queue, place)
+  end
+  local ms = now()
+  return {left, held[5] or '', math.max(0, ms - (held[4] or ms)), rank, joined, turn or '', ms}
+end
+`;

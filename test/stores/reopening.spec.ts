@@ -1,0 +1,46 @@
+import type { HoldRecord } from '../../lib/core/lock-store';
+import { MemoryLockStore } from '../../lib/stores/memory/memory-lock-store';
+import { RedisLockStore } from '../../lib/stores/redis/redis-lock-store';
+import { RedisServer } from '../support/redis-server';
+import { until } from '../support/until';
+
+let server: RedisServer;
+beforeAll(async () => {
+  server = await RedisServer.start();
+});
+afterAll(() => server.stop());
+
+const STORES = { memory: () => new MemoryLockStore(), redis: () => new RedisLockStore(server.url) };
+
+const holdOf = (id: string): HoldRecord => ({ key: 'k', owner: id, id, fence: 0, ttlMs: 5_000, limitMs: 1_000, lingering: false, by: id });
+
+const subscriptions = async (): Promise<number> => ((await server.client.pubsub('CHANNELS', '*:wake:*')) as string[]).length;
+
+describe.each(Object.entries(STORES))('a %s store that is closed and opened again', (name, newStore) => {
+  test('forgets the listeners that it had, and notifies those that were registered since', async () => {
+    const store = newStore();
+    const notified: string[] = [];
+    const listen = (round: string): void => {
+      store.onTurn({ turn: (key, place) => notified.push(`${round}: turn ${place} ${key}`), recheck: () => undefined });
+      store.onForced((key) => notified.push(`${round}: forced ${key}`));
+    };
+    const open = async (): Promise<void> => {
+      await (store as { open?: RedisLockStore['open'] }).open?.({ prefix: `${name}-reopened`, warn: () => undefined });
+    };
+    for (const round of ['first', 'second']) {
+      listen(round);
+      await open();
+      const [holder, waiter] = [holdOf(`${round} holder`), holdOf(`${round} waiter`)];
+      const { fence = 0 } = await store.acquire(holder);
+      expect(fence).toBeGreaterThan(0);
+      expect(await store.acquire(waiter, { name: 'p' })).toMatchObject({ recheckMs: expect.any(Number) });
+      await until('a subscription', async () => name === 'memory' || (await subscriptions()) === 1);
+      expect(await store.forceRelease('k', fence)).toBe(true);
+      await until('both messages', () => notified.length >= 2);
+      await store.leave('k', 'p');
+      expect(notified.splice(0).toSorted()).toEqual([`${round}: forced k`, `${round}: turn p k`]);
+      await store.close();
+      await until('the end of the subscription', async () => (await subscriptions()) === 0);
+    }
+  });
+});
