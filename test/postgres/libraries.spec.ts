@@ -2,7 +2,6 @@ import 'reflect-metadata';
 import * as prisma from '@prisma/client/runtime/client';
 import { drizzle } from 'drizzle-orm/node-postgres';
 import createKnex from 'knex';
-import { readFileSync } from 'node:fs';
 import { inspect } from 'node:util';
 import type { Pool } from 'pg';
 import { DataSource } from 'typeorm';
@@ -132,12 +131,4 @@ describe('a store over the pool of', () => {
   test('drizzle locks', async () => {
     expect(await lockIn(drizzleStore(drizzle(pool)))).toBe('ran');
   });
-});
-
-test('what the page shows is compiled', () => {
-  const bare = (text: string): string => text.replaceAll(/^\s+/gm, '').trim();
-  const compiled = bare(readFileSync('test/postgres/libraries.ts', 'utf8'));
-  const blocks = [...readFileSync('docs/postgresql.md', 'utf8').matchAll(/^```ts\n(.*?)^```/gms)].map(([, block]) => block as string);
-  expect(blocks.length).toBeGreaterThan(4);
-  expect(blocks.filter((block) => !compiled.includes(bare(block)))).toEqual([]);
 });

@@ -119,7 +119,7 @@ test('tables of another version are refused, and those of a later one are not to
   await open();
 });
 
-test('a user without the rights is told which, and needs no more than the README says', async () => {
+test('a user without the rights is told which, and needs no more than the documented rights', async () => {
   await server.query(schemaSql());
   await server.query('CREATE ROLE app LOGIN');
   await expect(open('app')).rejects.toThrow(LockConfigurationError);

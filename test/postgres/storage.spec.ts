@@ -3,7 +3,7 @@ import { PostgresLockStore } from '../../lib/stores/postgres/index';
 import { makeLocks } from '../support/make-locks';
 import { PostgresServer } from '../support/postgres-server';
 
-const [, QUERY] = /```sql\n(.*?)```/s.exec(readFileSync('docs/storage.md', 'utf8')) as unknown as [string, string];
+const [, QUERY] = /```sql\n(SELECT .*?)```/s.exec(readFileSync('docs/stores/postgres.md', 'utf8')) as unknown as [string, string];
 
 let server: PostgresServer;
 let store: PostgresLockStore;

@@ -12,6 +12,6 @@ test.each(named)('%s has the test "%s"', (file, name) => {
 });
 
 test('every file that the page names is there', () => {
-  const files = [...page.matchAll(/`(test\/[^`]+)`|\]\(\.\.\/([^)]+)\)/g)].map(([, file, link]) => (file ?? link) as string);
+  const files = [...page.matchAll(/`(test\/[^`]+)`|\]\(\.\.\/([^)#]+)/g)].map(([, file, link]) => (file ?? link) as string);
   expect(files.filter((file) => !existsSync(file))).toEqual([]);
 });

@@ -287,7 +287,7 @@ function warningOf(verdict: Verdict | undefined): string {
   return verdict?.counts === undefined && verdict?.why === 'restarted'
     ? `it restarted not long ago, or came in the place of another, and may have forgotten locks. Its votes count in ${Math.ceil(verdict.inMs / 1_000)} s.`
     : 'other processes have another server in its place, so its votes do not count. Give all processes the same list of servers; ' +
-        'docs/choosing-a-store.md says how to change it.';
+        'docs/stores/quorum.md says how to change it.';
 }
 
 /** An operation asks the servers twice where the first round decides nothing, and somewhat is left for the way there and back. */

@@ -9,7 +9,7 @@ export function runOf(info: string): string {
   const id = valueOf(info, 'run_id');
   if (id === undefined) {
     throw new LockConfigurationError(
-      'Redis refused INFO, by which a server is recognised that restarted without its data. Grant +info, as the README lists under "The smallest ACL".',
+      'Redis refused INFO, by which a server is recognised that restarted without its data. Grant +info, as docs/stores/redis.md says under "The smallest ACL".',
     );
   }
   return id;

@@ -110,5 +110,5 @@ function cureOf(message: string): string {
   if (/one of the keys|access.* key/.test(message)) {
     return 'Grant the keys ~<prefix>:*, with the prefix of LockModule after the keyPrefix of the client.';
   }
-  return 'Grant the rights that the README lists under "The smallest ACL".';
+  return 'Grant the rights that docs/stores/redis.md lists under "The smallest ACL".';
 }

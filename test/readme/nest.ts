@@ -1,12 +1,11 @@
 import { Module, type ExceptionFilter, type INestApplication } from '@nestjs/common';
 import { ConfigModule, ConfigService } from '@nestjs/config';
-import { NestFactory } from '@nestjs/core';
 import { Test } from '@nestjs/testing';
 import type { Redis } from 'ioredis';
 import { LockExceptionFilter, lockKey, LockModule, LockService, QuorumLockStore, RedisLockStore } from 'nestjs-distributed-lock';
 import { PostgresLockStore, withRowLock } from 'nestjs-distributed-lock/postgres';
 import type { Pool, PoolClient } from 'pg';
-import { BalanceRepository, BalanceService } from './example';
+import { BalanceRepository, BalanceService } from './quick-start';
 
 declare const redis: Redis;
 declare const redisA: Redis;
@@ -34,13 +33,6 @@ declare const repository: BalanceRepository;
   providers: [BalanceService],
 })
 export class AppModule {}
-
-export async function start(): Promise<void> {
-  const app = await NestFactory.create(AppModule);
-  app.useGlobalFilters(new LockExceptionFilter());
-  app.enableShutdownHooks();
-  await app.listen(3000);
-}
 
 declare const CatchEverythingFilter: new () => ExceptionFilter;
 

@@ -1,0 +1,86 @@
+import { readFileSync } from 'node:fs';
+import { readPage, sectionOf } from './pages';
+
+interface Row {
+  readonly row: string;
+  readonly subject: string;
+  readonly value: number;
+  readonly ratio: number;
+}
+
+const results = JSON.parse(readFileSync('bench/results.json', 'utf8')) as { rows: Row[]; redis: string; postgres: string };
+const performance = readPage('docs/performance.md');
+
+test('the figures are those of the last run of the benchmark', () => {
+  const figure = (name: string): { value: number; ratio: number } => {
+    const found = results.rows.find(({ row, subject }) => row === name && subject === 'nestjs-distributed-lock');
+    return found ?? { value: NaN, ratio: NaN };
+  };
+  const short = sectionOf(performance, 'In short').replaceAll(/\s+/g, ' ');
+  expect(short).toContain(`takes ${figure('fleet commands').value.toFixed(1)} Redis commands`);
+  expect(short).toContain(`through in ${figure('fleet').ratio.toFixed(2)} × the time`);
+  expect(short).toContain(`after ${figure('hand-over').value.toFixed(1)} ms`);
+  expect(short).toContain(`take ${figure('pair').ratio.toFixed(2)} × the least`);
+});
+
+test('the figures of the stores are those of the same run', () => {
+  const shown = (label: string): string[] =>
+    [...(performance.text.split('\n').find((line) => line.startsWith(`| ${label}`)) ?? '').matchAll(/ ([\d.]+) +(?=\|)/g)].map(
+      ([, figure]) => figure as string,
+    );
+  const measured = (row: string, figure: 'value' | 'ratio', digits: number): string[] =>
+    results.rows.filter((one) => one.row === row).map((one) => one[figure].toFixed(digits));
+  expect(shown('acquire and release, in µs')).toEqual(measured('stores pair', 'value', 0));
+  expect(shown('× its floor')).toEqual(measured('stores pair', 'ratio', 2));
+  expect(shown('`hot`')).toEqual(measured('stores hot', 'value', 0));
+  expect(shown('`fleet`')).toEqual(measured('stores fleet', 'ratio', 2));
+});
+
+test('the smallest ACL is the one that the tests prove to be enough', () => {
+  const rights = /ACL SETUSER locker on >secret (.*)$/m.exec(readPage('docs/stores/redis.md').text)?.[1]?.split(' ') as string[];
+  const tested = readFileSync('test/redis/faults.spec.ts', 'utf8');
+  for (const right of rights) {
+    expect(tested).toContain(`'${right}'`);
+  }
+  expect(rights.filter((right) => right.startsWith('+'))).toHaveLength(
+    [...(/RIGHTS = \[(.*?)\]/s.exec(tested)?.[1] ?? '').matchAll(/'\+/g)].length,
+  );
+});
+
+test('the rights in PostgreSQL are those that the tests prove to be enough', () => {
+  const tested = ['servers', 'row-lock-clients'].map((name) => readFileSync(`test/postgres/${name}.spec.ts`, 'utf8')).join();
+  const { text } = readPage('docs/stores/postgres.md');
+  const grants = [...text.matchAll(/^(GRANT .*) TO app;$/gm)].map(([, grant]) => grant as string);
+  expect(grants).toHaveLength(3);
+  expect(grants.filter((grant) => !tested.includes(`${grant} TO clerk`))).toEqual([]);
+});
+
+describe('the versions that are called tested', () => {
+  const { packages } = JSON.parse(readFileSync('package-lock.json', 'utf8')) as { packages: Record<string, { version?: string }> };
+  const { dependencies } = JSON.parse(readFileSync('test/package/fixtures/nest11/package.json', 'utf8')) as {
+    dependencies: Record<string, string>;
+  };
+
+  /** The versions in the row of a table that begins with `what`. */
+  function shown(path: string, what: string): string[] {
+    const row =
+      readPage(path)
+        .text.split('\n')
+        .find((line) => line.startsWith(`| ${what} `)) ?? '';
+    return row.match(/\d+\.\d+(\.\d+)?/g) ?? [];
+  }
+
+  const installed = (name: string): string => packages[`node_modules/${name}`]?.version ?? 'none';
+
+  test.each([
+    ['docs/stores/redis.md', 'Redis', [results.redis]],
+    ['docs/stores/redis.md', 'ioredis', [installed('ioredis'), (dependencies['ioredis'] as string).replace('^', '')]],
+    ['docs/stores/postgres.md', 'PostgreSQL', [results.postgres]],
+    ['docs/stores/postgres.md', '`pg`', [installed('pg')]],
+    ['docs/stores/postgres.md', 'PGlite', [installed('@electric-sql/pglite')]],
+    ['docs/stores/postgres.md', 'TypeORM, Prisma', [installed('typeorm'), installed('@prisma/adapter-pg')]],
+    ['docs/stores/postgres.md', 'knex, drizzle', [installed('knex'), installed('drizzle-orm')]],
+  ])('in %s, of %s, are those of the repository', (path, what, versions) => {
+    expect(shown(path, what)).toEqual(versions);
+  });
+});

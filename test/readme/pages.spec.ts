@@ -1,0 +1,75 @@
+import { existsSync, readFileSync } from 'node:fs';
+import { dirname, join, normalize } from 'node:path';
+import { blocksOf, filesBelow, PAGES, type Page } from './pages';
+
+const { scripts } = JSON.parse(readFileSync('package.json', 'utf8')) as { scripts: Record<string, string> };
+
+/** Without indentation and blank lines, so that a block may stand inside a class. */
+function lines(text: string): string {
+  return `\n${text
+    .split('\n')
+    .map((line) => line.trim())
+    .filter(Boolean)
+    .join('\n')}\n`;
+}
+
+const compiled = ['lib', 'test', 'sample-app', 'examples']
+  .filter((folder) => existsSync(folder))
+  .flatMap((folder) => filesBelow(folder, '.ts'))
+  .filter((path) => !path.endsWith('.d.ts') && !path.startsWith('test/package/fixtures/'))
+  .map((path) => lines(readFileSync(path, 'utf8')));
+
+const blocks = PAGES.flatMap((page) => blocksOf(page, 'ts').map((block) => [page.path, block.split('\n')[0], block] as const));
+
+test.each(blocks)('%s: the block that starts with %p is compiled', (_path, _start, block) => {
+  expect(compiled.some((file) => file.includes(lines(block)))).toBe(true);
+});
+
+test('the pages show code', () => {
+  expect(blocks.length).toBeGreaterThan(30);
+});
+
+test.each(PAGES)('every npm script that $path names exists', ({ text }) => {
+  const named = [...text.matchAll(/npm (?:run )?(start|test|(?<=run )[\w:-]+)/g)].map(([, name]) => name as string);
+  expect(Object.keys(scripts)).toEqual(expect.arrayContaining(named));
+});
+
+/** The anchor of a heading, as GitHub makes it. */
+function anchorOf(heading: string): string {
+  return heading
+    .toLowerCase()
+    .replaceAll(/[^\w\s-]/g, '')
+    .trim()
+    .replaceAll(/\s/g, '-');
+}
+
+function linksOf({ text }: Page): string[] {
+  return [...text.matchAll(/\]\((?!https?:)([^)\s]+)\)/g)].map(([, target]) => target as string);
+}
+
+test.each(PAGES)('every link inside the repository leads somewhere, in $path', (page) => {
+  const dead = linksOf(page).filter((link) => {
+    const [path = '', anchor] = link.split('#');
+    const target = path === '' ? page.path : normalize(join(dirname(page.path), path));
+    const isThere = existsSync(target);
+    return !isThere || (anchor !== undefined && !anchorsIn(target).includes(anchor));
+  });
+  expect(dead).toEqual([]);
+});
+
+function anchorsIn(path: string): string[] {
+  return [...readFileSync(path, 'utf8').matchAll(/^#+ (.*)$/gm)].map(([, heading]) => anchorOf(heading as string));
+}
+
+test.each(PAGES)('no line of $path has more than 120 columns, but for code', ({ text }) => {
+  const prose = text.replaceAll(/^ *```.*?^ *```/gms, '');
+  expect(prose.split('\n').filter((line) => [...line].length > 120)).toEqual([]);
+});
+
+test('every page of docs is linked from another page', () => {
+  const linked = new Set(
+    PAGES.flatMap((page) => linksOf(page).map((link) => normalize(join(dirname(page.path), link.split('#')[0] as string)))),
+  );
+  const pages = PAGES.map(({ path }) => path).filter((path) => path.startsWith('docs/'));
+  expect(pages.filter((path) => !linked.has(path))).toEqual([]);
+});
