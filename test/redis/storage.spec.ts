@@ -39,8 +39,8 @@ function longestOf(lives: string): number {
 }
 
 let server: RedisServer;
-let holders: Holder[];
-let waiters: ChildProcess[];
+let holders: Holder[] = [];
+let waiters: ChildProcess[] = [];
 
 beforeAll(async () => {
   server = await RedisServer.start();
