@@ -60,6 +60,22 @@ export interface CallDefaults {
 /** Checks a call's options against the module's defaults; throws `LockConfigurationError` that names `site`. */
 export function parseCall(options: LockOptions, defaults: CallDefaults, site: string): Call {
   const { ttl, wait, signal, renew, maxHold, minHold, onUnavailable, reentry, ticket, by } = options;
+  checkKinds(options, site);
+  return {
+    ttlMs: ttl === undefined ? defaults.ttlMs : parseDuration(ttl, 'ttl', LEAST_TTL_MS, site),
+    waitMs: wait === undefined ? defaults.waitMs : parseDuration(wait, 'wait', 0, site),
+    signal,
+    renew: renew ?? true,
+    maxHoldMs: maxHold === undefined ? defaults.maxHoldMs : parseDuration(maxHold, 'maxHold', 1, site),
+    minHoldMs: minHold === undefined ? 0 : parseDuration(minHold, 'minHold', 0, site),
+    onUnavailable: onUnavailable ?? defaults.onUnavailable ?? 'wait',
+    reentry: reentry ?? 'context',
+    ticket,
+    by: by ?? '',
+  };
+}
+
+function checkKinds({ signal, renew, onUnavailable, reentry }: LockOptions, site: string): void {
   if (signal !== undefined && !(signal instanceof AbortSignal)) {
     throw new LockConfigurationError(
       `${site}: signal is not an AbortSignal. Pass the signal of an AbortController, or AbortSignal.timeout(ms).`,
@@ -78,18 +94,6 @@ export function parseCall(options: LockOptions, defaults: CallDefaults, site: st
     // Many calls may wait on one signal, each with a listener.
     setMaxListeners(0, signal);
   }
-  return {
-    ttlMs: ttl === undefined ? defaults.ttlMs : parseDuration(ttl, 'ttl', LEAST_TTL_MS, site),
-    waitMs: wait === undefined ? defaults.waitMs : parseDuration(wait, 'wait', 0, site),
-    signal,
-    renew: renew ?? true,
-    maxHoldMs: maxHold === undefined ? defaults.maxHoldMs : parseDuration(maxHold, 'maxHold', 1, site),
-    minHoldMs: minHold === undefined ? 0 : parseDuration(minHold, 'minHold', 0, site),
-    onUnavailable: onUnavailable ?? defaults.onUnavailable ?? 'wait',
-    reentry: reentry ?? 'context',
-    ticket,
-    by: by ?? '',
-  };
 }
 
 /** Throws `LockConfigurationError` for anything else. */

@@ -129,14 +129,8 @@ export class Contender {
       // Time for the next attempt; the last one is made when the call's time is over.
       reason = outcome === 'admitted' || outcome === 'busy' ? undefined : outcome;
     }
-    if (reason === 'busy' && result.outcome === 'failed') {
-      throw result.error;
-    }
-    if (reason === 'busy' && result.outcome === 'late') {
-      throw tooLate(lease);
-    }
     if (reason) {
-      throw acquisition.refused(lease.key, reason, busy);
+      throw whyGaveUp(reason, result, lease) ?? acquisition.refused(lease.key, reason, busy);
     }
   }
 
@@ -172,7 +166,14 @@ function nextAttempt(now: number, busy: Busy | undefined): number {
   return now + Math.min(pauseMs, busy ? busy.remainingMs + 1 : pauseMs);
 }
 
-function tooLate({ key, ttlMs }: Lease): LockStoreError {
+/** The store's error, where the call's time is over and the store is the reason. */
+function whyGaveUp(reason: NotAcquiredReason, result: AttemptResult, { key, ttlMs }: Lease): LockStoreError | undefined {
+  if (reason !== 'busy' || (result.outcome !== 'failed' && result.outcome !== 'late')) {
+    return undefined;
+  }
+  if (result.outcome === 'failed') {
+    return result.error;
+  }
   return new LockStoreError(
     `Lock "${key}": the grant came after its own lease of ${ttlMs} ms was over. Raise ttl, or find out what blocks.`,
     key,

@@ -69,7 +69,7 @@ export class LockService {
   }
 
   /** @internal Whether this is a service of this library, and no mock of one. */
-  static isGenuine(service: object): boolean {
+  static isGenuine(service: object): service is LockService {
     return #locks in service;
   }
 

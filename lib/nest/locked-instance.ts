@@ -1,7 +1,6 @@
 import { Inject } from '@nestjs/common';
 import { LockConfigurationError } from '../core/errors.js';
 import { injectionToken } from './injection-token.js';
-import type { LockService } from './lock.service.js';
 
 /** The token under which decorated classes ask for their application's service; Nest shows it where it is missing. */
 export const LOCK_SERVICE_TOKEN = injectionToken('LockService of LockModule.forRoot() or .forRootAsync(): import it in the root module');
@@ -11,18 +10,24 @@ const LOCK_SERVICE = Symbol('LockService');
 /** Which stores the locked methods of a class need. */
 const STORES = Symbol('stores of locked methods');
 
+/** What a locked instance needs of its service. A replaced service need not have it. */
+export interface StoreServices {
+  /** The service of another store of the same application. */
+  sibling?(store: string, site: string): StoreServices;
+}
+
 interface StoreOfMethod {
   readonly site: string;
   readonly store: string;
 }
 
 /** The service that an instance was given; undefined where neither Nest nor `attach()` gave it one. */
-export function lockServiceOf(instance: unknown): LockService | undefined {
-  return (instance as { [LOCK_SERVICE]?: LockService } | null | undefined)?.[LOCK_SERVICE];
+export function lockServiceOf(instance: unknown): StoreServices | undefined {
+  return (instance as { [LOCK_SERVICE]?: StoreServices } | null | undefined)?.[LOCK_SERVICE];
 }
 
 /** Gives an instance its service. Throws `LockConfigurationError` where a locked method names a store that is unknown. */
-export function giveLockService(instance: object, service: LockService): void {
+export function giveLockService(instance: object, service: StoreServices): void {
   for (const method of (Reflect.getMetadata(STORES, instance) ?? []) as readonly StoreOfMethod[]) {
     serviceOfStore(service, method);
   }
@@ -36,10 +41,9 @@ export function giveLockService(instance: object, service: LockService): void {
 }
 
 /** The service of one of the application's stores. A replaced service stands for all of them. */
-export function serviceOfStore(service: LockService, { store, site }: StoreOfMethod): LockService {
-  // Optional and without an answer in a replacement or a mock.
-  const { sibling } = service as Partial<LockService>;
-  return sibling?.call(service, store, site) ?? service;
+export function serviceOfStore(service: StoreServices, { store, site }: StoreOfMethod): StoreServices {
+  // A mock may answer nothing.
+  return (service.sibling?.(store, site) as StoreServices | undefined) ?? service;
 }
 
 /** Makes Nest inject the service into every instance of a class, by one property that nobody sees. */
@@ -52,7 +56,7 @@ export function requestLockService(prototype: object, method: StoreOfMethod): vo
   Object.defineProperty(prototype, LOCK_SERVICE, {
     configurable: true,
     get: () => undefined,
-    set(this: object, service: LockService) {
+    set(this: object, service: StoreServices) {
       giveLockService(this, service);
     },
   });

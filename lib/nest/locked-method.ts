@@ -1,6 +1,6 @@
 import { LockConfigurationError } from '../core/errors.js';
 import type { Lock } from '../core/lock.js';
-import { lockServiceOf, serviceOfStore } from './locked-instance.js';
+import { lockServiceOf, serviceOfStore, type StoreServices } from './locked-instance.js';
 import { LockService, type WithLockOptions } from './lock.service.js';
 import type { MethodOptions } from './method-options.js';
 import { isPromise, refuseSubscribers, wrongReturn, type ReturnKind } from './return-kind.js';
@@ -51,7 +51,13 @@ export async function runLocked(
   const keys = method.keysOf(self, args);
   if (!LockService.isGenuine(service)) {
     const options = method.options.of(self, args);
-    return runReplaced(service, method, keys.length === 1 ? (keys[0] as string) : keys, withSignal(options, unsubscribed), body);
+    return runReplaced(
+      service as Partial<LockService>,
+      method,
+      keys.length === 1 ? (keys[0] as string) : keys,
+      withSignal(options, unsubscribed),
+      body,
+    );
   }
   const call = withSignal(method.options.callOf(service, self, args), unsubscribed);
   return service.runCall(keys, call, method.options.onBusyOf(self, args), body);
@@ -69,7 +75,7 @@ function withSignal<Options extends { readonly signal?: AbortSignal | undefined 
 
 /** Somebody replaced the service. Its contract is to run the body or to throw; a mock that does neither would swallow it. */
 async function runReplaced(
-  service: LockService,
+  service: Partial<LockService>,
   { site, returns }: LockedMethod,
   key: string | readonly string[],
   options: WithLockOptions,
@@ -111,7 +117,7 @@ async function runReplaced(
   return result;
 }
 
-function serviceFor(method: LockedMethod, self: unknown): LockService {
+function serviceFor(method: LockedMethod, self: unknown): StoreServices {
   const service = lockServiceOf(self);
   if (!service) {
     throw new LockConfigurationError(
