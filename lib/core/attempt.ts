@@ -5,14 +5,20 @@ import { commandLimit, leaseDeadline, momentOf, wallDeadline, type Moment } from
 import type { AcquireReply, Busy, HoldRecord, LockStore, Place, Tickets, Turns } from './lock-store.js';
 import type { TimeLimits } from './time-limits.js';
 
-/** How one attempt ended. A `late` grant came after its own deadline and is none; `failed` says whether it may have been carried out. */
+/**
+ * How one attempt ended. A `late` grant came after its own deadline and is none; `failed` says whether it may have been
+ * carried out.
+ */
 export type AttemptResult =
   | { readonly outcome: 'granted'; readonly fence: number; readonly sent: Moment }
   | { readonly outcome: 'late' }
   | { readonly outcome: 'busy'; readonly busy: Busy }
   | { readonly outcome: 'failed'; readonly error: LockStoreError; readonly isUnsent?: true };
 
-/** Sends one acquire, or one join for a lease by a ticket, to be answered by `answerBy`. Rejects with what no retry mends. */
+/**
+ * Sends one acquire, or one join for a lease by a ticket, to be answered by `answerBy`. Rejects with what no retry
+ * mends.
+ */
 export function attempt(
   store: LockStore,
   lease: Lease,
@@ -67,7 +73,9 @@ async function judge(answer: Promise<AcquireReply>, sent: Moment, store: LockSto
   return store.expires && isOver(sent, lease.ttlMs, clock) ? { outcome: 'late' } : { outcome: 'granted', fence: reply.fence, sent };
 }
 
-/** Whether a lease that was asked for at `sent` has ended, by either clock: the machine may have slept before the reply. */
+/**
+ * Whether a lease that was asked for at `sent` has ended, by either clock: the machine may have slept before the reply.
+ */
 function isOver(sent: Moment, ttlMs: number, clock: Clock): boolean {
   const deadline = leaseDeadline(sent.monotonic, ttlMs);
   return clock.monotonic() >= deadline || clock.wall() >= wallDeadline(sent, deadline);

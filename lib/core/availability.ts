@@ -5,12 +5,12 @@ import { LockStoreError, type LockError } from './errors.js';
 const AWAY_AFTER_MS = 1_000;
 /** How often a call asks a store that is away, while the others fail at once, in milliseconds. */
 const PROBE_EVERY_MS = 500;
-/** How long it counts as away after the last failure, where nobody has asked it since, in milliseconds. */
+/** How long it counts as away after the last failure, where no call has asked it since, in milliseconds. */
 const KNOWN_FOR_MS = 5_000;
 
 /**
- * What is known of whether a store answers. A renewal that is answered ends an outage that renewals found; one that attempts to
- * acquire found goes on until one is answered, since a full server, for one, renews and grants nothing.
+ * What is known of whether a store answers. A renewal that is answered ends an outage that renewals found; one that
+ * attempts to acquire found goes on until one is answered, since a full server, for one, renews and grants nothing.
  */
 export class Availability {
   readonly #clock: Clock;
@@ -50,7 +50,7 @@ export class Availability {
     return awayMs;
   }
 
-  /** Whether the last attempts failed, for long enough that it is no mishap, and not long ago. */
+  /** Whether the last attempts failed: for a second at least, and not long ago. */
   get isAway(): boolean {
     return (
       this.#failingSince !== undefined &&

@@ -7,12 +7,15 @@ import type { Lifecycle } from './lifecycle.js';
 import type { HoldRecord, LockStore, Place } from './lock-store.js';
 import type { TimeLimits } from './time-limits.js';
 
-/** For how long at least a lock is released that others may be in by a ticket, whose leases are not known here, in milliseconds. */
+/**
+ * For how long at least a lock is released that others may be in by a ticket, whose leases are not known here, in
+ * milliseconds.
+ */
 const SHARED_MS = 60_000;
 
 /**
- * Releases, without a caller who waits, what must not stay: a late grant, an attempt of unknown outcome, a lost lease, a place that
- * no call needs.
+ * Releases, without a caller who waits, what must not stay: a late grant, an attempt of unknown outcome, a lost lease,
+ * a place that no call needs.
  */
 export class BackgroundReleases {
   readonly #store: LockStore;
@@ -27,13 +30,18 @@ export class BackgroundReleases {
     this.#lifecycle = lifecycle;
   }
 
-  /** Repeats the release until the store answers, or the lease that it could have granted is over; longer where others may be in the lock. */
+  /**
+   * Repeats the release until the store answers, or the lease that it could have granted is over; longer where others
+   * may be in the lock.
+   */
   abandon(lease: Lease): void {
     const { ttlMs, isShared } = lease;
     this.#lifecycle.inBackground(this.#release(lease.record(), isShared ? Math.max(ttlMs, SHARED_MS) : ttlMs));
   }
 
-  /** Gives up a place. One that stays, since the store does not answer, comes to its turn later and is then given up. */
+  /**
+   * Gives up a place. One that stays, since the store does not answer, comes to its turn later and is then given up.
+   */
   leave(key: string, { name }: Place): void {
     const { turns } = this.#store;
     if (turns) {
@@ -59,7 +67,10 @@ export class BackgroundReleases {
   }
 }
 
-/** The error itself, where a store rejected with a lock error; anything else is a defect of the store, and reported as its failure. */
+/**
+ * The error itself, where a store rejected with a lock error; anything else is a defect of the store, and reported as
+ * its failure.
+ */
 export function asLockError(error: unknown, key: string): LockError {
   return isLockError(error)
     ? error

@@ -1,6 +1,6 @@
 /**
- * Lets the stack of an error begin with another text than its message. It is put together when somebody reads it: the error
- * of a busy lock is made often, and its stack rarely read.
+ * Lets the stack of an error begin with another text than its message. It is put together when somebody reads it: the
+ * error of a busy lock is made often, and its stack rarely read.
  */
 export function beginStack(error: Error, text: () => string, made: Function): void {
   const trace: { stack?: string } = {};

@@ -13,7 +13,7 @@ const LEAST_GRACE_MS = 1_000;
 export class BodyRun implements LossListener {
   readonly #frame: Frame;
   readonly #leases: Leases;
-  /** Rejects the caller who waits for the body; undefined where nobody does. */
+  /** Rejects the caller who waits for the body; undefined once the body has ended. */
   #giveUp: ((loss: LockLostError) => void) | undefined;
   #grace: NodeJS.Timeout | undefined;
   #gaveUp = false;
@@ -25,9 +25,9 @@ export class BodyRun implements LossListener {
   }
 
   /**
-   * Runs the body and leaves. Rejects with `LockLostError` if the lease ended before the body did; the body's own error goes
-   * first. A body that goes on for a `ttl` after its signal aborted, and a second at least, is not waited for any longer: the
-   * call rejects, and the body keeps what else it holds until it ends.
+   * Runs the body and leaves. Rejects with `LockLostError` if the lease ended before the body did; the body's own error
+   * goes first. A body that goes on for a `ttl` after its signal aborted, and a second at least, is not waited for any
+   * longer: the call rejects, and the body keeps what else it holds until it ends.
    */
   run<T>(body: (lock: Lock) => T | PromiseLike<T>): Promise<T> {
     let end!: (result: T) => void;

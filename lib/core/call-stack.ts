@@ -3,8 +3,8 @@ import type { LockLostError } from './errors.js';
 import type { Waiter, WaitingLine } from './waiter.js';
 
 /**
- * The locked calls inside a lease, outermost first. A call enters when the call on top is its ancestor, so that children that
- * were started in parallel run one after the other.
+ * The locked calls inside a lease, outermost first. A call enters when the call on top is its ancestor, so that
+ * children that were started in parallel run one after the other.
  */
 export class CallStack {
   readonly #calls: CallNode[] = [];

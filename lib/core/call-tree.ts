@@ -5,7 +5,10 @@ import type { Lock } from './lock.js';
 /** The innermost locked call that the running code belongs to, whichever application it is of. */
 export const callContext = new AsyncLocalStorage<CallNode | undefined>();
 
-/** A locked call in the tree of calls. Its parent is the nearest enclosing call that had not left when this one was made. */
+/**
+ * A locked call in the tree of calls. Its parent is the nearest enclosing call that had not left when this one was
+ * made.
+ */
 export abstract class CallNode {
   /** The keys, sorted, each once. */
   readonly keys: readonly string[];

@@ -9,27 +9,46 @@ export type OnUnavailable = 'wait' | 'throw';
 export interface LockOptions {
   /** How long the lease outlives a crashed process; at least 100 ms. Default: the module's, `'10s'`. */
   ttl?: Duration | undefined;
-  /** How long the call queues before it gives up with `LockNotAcquiredError`; 0: not at all. Default: the module's, `'5s'`. */
+  /**
+   * How long the call queues before it gives up with `LockNotAcquiredError`; 0: not at all. Default: the module's,
+   * `'5s'`.
+   */
   wait?: Duration | undefined;
-  /** Ends the wait when it aborts, with a `LockNotAcquiredError` whose `cause` is the signal's reason. Does not end the body. */
+  /**
+   * Ends the wait when it aborts, with a `LockNotAcquiredError` whose `cause` is the signal's reason. Does not end the
+   * body.
+   */
   signal?: AbortSignal | undefined;
-  /** Whether the lease is renewed while the code runs. `false` is a fixed lease: code that runs longer than `ttl` loses it. Default: `true`. */
+  /**
+   * Whether the lease is renewed while the code runs. `false` is a fixed lease: code that runs longer than `ttl` loses
+   * it. Default: `true`.
+   */
   renew?: boolean | undefined;
-  /** After this long the lock's signal aborts, renewal stops and the lease runs out. Default: the module's, none. Counts for the outermost call. */
+  /**
+   * After this long the lock's signal aborts, renewal stops and the lease runs out. Default: the module's, none. Counts
+   * for the outermost call.
+   */
   maxHold?: Duration | undefined;
-  /** Keeps the lock taken at least so long after it was acquired, though the call returns at once. Default: 0. Counts for the outermost call. */
+  /**
+   * Keeps the lock taken at least so long after it was acquired, though the call returns at once. Default: 0. Counts
+   * for the outermost call.
+   */
   minHold?: Duration | undefined;
   /**
-   * `'wait'`: a store that does not answer is asked again for as long as the call may wait. `'throw'`: while the store is known to
-   * be away, the call fails at once with `LockStoreError`. Known to be away: attempts have failed for a second, and none was
-   * answered. One call in 500 ms asks it all the same, so that it is noticed when it answers again. Default: the module's, `'wait'`.
+   * `'wait'`: a store that does not answer is asked again for as long as the call may wait. `'throw'`: while the store
+   * is known to be away, the call fails at once with `LockStoreError`. Known to be away: attempts have failed for a
+   * second, and none was answered. One call in 500 ms asks it all the same, so that it is noticed when it answers
+   * again. Default: the module's, `'wait'`.
    */
   onUnavailable?: OnUnavailable | undefined;
   /** `'context'`: a call made from inside the lock re-enters. `'never'`: it acquires anew. Default: `'context'`. */
   reentry?: 'context' | 'never' | undefined;
   /** The ticket of a running lock to enter, from whichever process. `LockLostError` where that lock has ended. */
   ticket?: string | undefined;
-  /** What `inspect`, logs and the `detail` of errors call this caller, besides host and process. A decorated method says `Class.method`. */
+  /**
+   * What `inspect`, logs and the `detail` of errors call this caller, besides host and process. A decorated method says
+   * `Class.method`.
+   */
   by?: string | undefined;
 }
 

@@ -49,7 +49,7 @@ export class Contender {
    */
   async obtain(lease: Lease, acquisition: Acquisition, line?: Line, hasWaited = false): Promise<void> {
     const { lifecycle, releases, leases } = this.#parts;
-    // Sticky: a busy reply does not tell that an earlier attempt is not still on its way.
+    // Sticky: an earlier attempt may still be on its way after a busy reply.
     let isUnknown = false;
     let mayWait = hasWaited;
     lifecycle.begin();
@@ -81,7 +81,10 @@ export class Contender {
     }
   }
 
-  /** The answer that still stands, that to the attempt which was sent along with a release, or that to an attempt which is sent now. */
+  /**
+   * The answer that still stands, that to the attempt which was sent along with a release, or that to an attempt which
+   * is sent now.
+   */
   #nextResult(lease: Lease, acquisition: Acquisition, line: Line | undefined): AttemptResult | Promise<AttemptResult> {
     const { store, clock, limits, lines, availability } = this.#parts;
     const { call, answerBy } = acquisition;

@@ -19,7 +19,7 @@ export function warnOfSecondCopy(): void {
   }
 }
 
-/** The stack tells the place in both module formats; line and column keep two copies in one bundle apart. */
+/** The stack names the file in both module formats; line and column keep two copies in one bundle apart. */
 function placeOfThisFile(): string {
   const line = new Error().stack?.split('\n')[1] ?? '';
   return /(?:file:\/\/)?((?:\/|[A-Za-z]:)[^():]+:\d+:\d+)/.exec(line)?.[1] ?? line.trim();

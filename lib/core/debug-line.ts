@@ -1,7 +1,7 @@
 import { isLockError } from './errors.js';
 import type { LockEvent, EventOfLock } from './lock-event.js';
 
-/** What the debug log tells besides the events. */
+/** What the debug log says besides the events. */
 export type DebugNote =
   | LockEvent
   | (EventOfLock & { readonly type: 'busy'; readonly heldBy: string; readonly heldMs: number; readonly remainingMs: number })
@@ -11,10 +11,10 @@ export type DebugNote =
 
 /** One line: what happened to which key, the details, and by whom. */
 export function debugLine({ type, store, key, by, ...details }: DebugNote): string {
-  const told = Object.entries(details)
+  const shown = Object.entries(details)
     .filter(([, value]) => value !== undefined)
     .map(([name, value]) => ` ${name}=${show(value)}`);
-  return `${type} ${JSON.stringify(key)}${told.join('')} by=${JSON.stringify(by)} store=${store}`;
+  return `${type} ${JSON.stringify(key)}${shown.join('')} by=${JSON.stringify(by)} store=${store}`;
 }
 
 function show(value: unknown): string {

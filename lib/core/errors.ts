@@ -11,7 +11,7 @@ export type NotAcquiredReason = 'busy' | 'aborted' | 'tooManyWaiters' | 'cycle' 
 /** Why a lease ended before the code did. */
 export type LostReason = 'expired' | 'forced' | 'released' | 'maxHold' | 'shutdown';
 
-/** Who holds a lock, as far as the store told. Never an owner id. */
+/** Who holds a lock, as far as the store said. Never an owner id. */
 export interface LockHolder {
   /** Host, process id and, where it is known, `Class.method`. */
   readonly by: string;
@@ -21,7 +21,7 @@ export interface LockHolder {
 
 const BRAND = Symbol.for('nestjs-distributed-lock:error');
 
-/** What clients are told of an error: no key, host or driver text. */
+/** What clients see of an error: no key, host or driver text. */
 export interface LockErrorBody {
   readonly statusCode: number;
   readonly message: string;
@@ -32,8 +32,8 @@ export interface LockErrorBody {
 /**
  * The base of everything this library throws.
  *
- * Transports show `message` to clients, so it names no key, holder, host or driver text. `detail` has all of that and the
- * next step; the stack begins with it, and so does what loggers, the console and test runners print.
+ * Transports show `message` to clients, so it names no key, holder, host or driver text. `detail` has all of that and
+ * the next step; the stack begins with it, and so does what loggers, the console and test runners print.
  */
 export abstract class LockError extends Error {
   abstract readonly code: LockErrorCode;
@@ -97,7 +97,7 @@ export class LockNotAcquiredError extends LockError {
   readonly waitedMs: number;
   /** Milliseconds after which trying again makes sense: what was left of the lease last seen, at least 0. */
   readonly retryAfterMs: number;
-  /** Who held the lock, where the store told. */
+  /** Who held the lock, where the store said. */
   readonly holder: LockHolder | undefined;
 
   constructor(
@@ -135,7 +135,10 @@ export class LockLostError extends LockError {
   readonly code = 'LOCK_LOST';
   readonly status = 500;
   readonly reason: LostReason;
-  /** Whether the code of the call still runs: it did not end within a `ttl` (a second at least) after its signal aborted. */
+  /**
+   * Whether the code of the call still runs: it did not end within a `ttl` (a second at least) after its signal
+   * aborted.
+   */
   readonly bodyRuns: boolean;
 
   constructor(detail: string, key: string, reason: LostReason, bodyRuns = false) {
@@ -161,7 +164,7 @@ export class LockStoreError extends LockError {
   override readonly name: string = 'LockStoreError';
   readonly code = 'LOCK_STORE';
   readonly status = 503;
-  /** Whether the store may have carried out the command all the same: no reply came, so nobody knows. */
+  /** Whether the store may have carried out the command all the same: no reply came. */
   readonly unknown: boolean;
 
   constructor(detail: string, key: string, details: { cause?: unknown; unknown: boolean }) {
@@ -171,8 +174,8 @@ export class LockStoreError extends LockError {
 }
 
 /**
- * Wrong options or wrong use, found at load, at bootstrap or at first use. No retry mends it. HTTP 500. Its `message` is its
- * `detail`, unless that names a key or repeats a driver.
+ * Wrong options or wrong use, found at load, at bootstrap or at first use. No retry mends it. HTTP 500. Its `message`
+ * is its `detail`, unless that names a key or repeats a driver.
  */
 export class LockConfigurationError extends LockError {
   override readonly name: string = 'LockConfigurationError';

@@ -148,7 +148,9 @@ export class Frame extends CallNode {
     return this.expire() ?? this.#releasedBefore() ?? this.#taken.find((lease) => lease.doubt)?.doubt;
   }
 
-  /** Ends the leases whose time is over, also where a blocked event loop kept the timer from it; answers the first loss. */
+  /**
+   * Ends the leases whose time is over, also where a blocked event loop kept the timer from it; answers the first loss.
+   */
   expire(): LockLostError | undefined {
     for (const lease of this.#taken) {
       const loss = this.#leases.expire(lease);
@@ -205,7 +207,8 @@ export class Frame extends CallNode {
 
   /** Leaves every lock it is in, last taken first. A second call waits for the first. */
   leave(): Promise<void> {
-    // Outside of any call: Node keeps with a promise the context in which it was made, so that each frame would keep the one before.
+    // Outside of any call: Node keeps with a promise the context in which it was made, so that each frame would keep
+    // the one before.
     return (this.#leaving ??= callContext.run(undefined, Frame.#leaveAll, this));
   }
 

@@ -36,7 +36,9 @@ export function wallDeadline(sent: Moment, deadline: number): number {
 /** The longest time limit of one command, in milliseconds. */
 export const LONGEST_COMMAND_MS = 1_000;
 
-/** The time limit of a command for a lease of so many milliseconds: another command has to fit in before the lease ends. */
+/**
+ * The time limit of a command for a lease of so many milliseconds: another command has to fit in before the lease ends.
+ */
 export function commandLimit(leaseMs: number): number {
   return Math.min(leaseMs / 4, LONGEST_COMMAND_MS);
 }

@@ -34,8 +34,8 @@ export interface LeaseRequest {
 }
 
 /**
- * What a store grants to this process for a time: a hold in the lock of an owner, and the locked calls inside it. Nothing else
- * writes its state; `Leases` decides when it ends.
+ * What a store grants to this process for a time: a hold in the lock of an owner, and the locked calls inside it.
+ * Nothing else writes its state; `Leases` decides when it ends.
  */
 export class Lease {
   readonly key: string;
@@ -139,7 +139,9 @@ export class Lease {
     return !this.hasEnded && this.#clock.monotonic() >= this.#deadline;
   }
 
-  /** Why a lease that is not lost cannot be trusted now: the wall clock is past its end, so the machine may have slept. */
+  /**
+   * Why a lease that is not lost cannot be trusted now: the wall clock is past its end, so the machine may have slept.
+   */
   get doubt(): LockLostError | undefined {
     return this.hasEnded || this.#clock.wall() < this.#wallDeadline
       ? undefined
@@ -165,7 +167,10 @@ export class Lease {
     });
   }
 
-  /** What a store is given to renew it. One that is not to be renewed is only confirmed: it asks for nothing that it does not have. */
+  /**
+   * What a store is given to renew it. One that is not to be renewed is only confirmed: it asks for nothing that it
+   * does not have.
+   */
   renewal(now: number): HoldRecord {
     const lingering = this.#state === 'lingering';
     const ttlMs = lingering ? ttlUntil(Math.max(0, this.#minHoldAt - now)) : this.#renewAt === Infinity ? 1 : this.#ttlMs;
@@ -209,7 +214,10 @@ export class Lease {
     return { key: this.key, secret: this.owner.revealSecret(), fence: this.#fence };
   }
 
-  /** Its code has ended, and `minHold` keeps the lock. One renewal makes the lease end with `minHold`, also if this process ends. */
+  /**
+   * Its code has ended, and `minHold` keeps the lock. One renewal makes the lease end with `minHold`, also if this
+   * process ends.
+   */
   linger(): void {
     this.#state = 'lingering';
     this.#renewAt = this.#clock.monotonic();
@@ -257,7 +265,10 @@ export class Lease {
     return this.#renewAt;
   }
 
-  /** When the code is to be notified. Code that has ended loses nothing with the lease, unless the lock went before `minHold` was over. */
+  /**
+   * When the code is to be notified. Code that has ended loses nothing with the lease, unless the lock went before
+   * `minHold` was over.
+   */
   get notifyAt(): number {
     if (this.#state === 'lingering') {
       return Infinity;
@@ -276,7 +287,10 @@ export class Lease {
     this.#isRenewing = true;
   }
 
-  /** A renewal that asked for `record` at `sent` was answered: whether the store has the hold, or undefined where it is unknown. */
+  /**
+   * A renewal that asked for `record` at `sent` was answered: whether the store has the hold, or undefined where it is
+   * unknown.
+   */
   renewalAnswered(held: boolean | undefined, record: HoldRecord, sent: Moment): void {
     this.#isRenewing = false;
     if (this.hasEnded) {
@@ -320,8 +334,8 @@ export class Lease {
   }
 
   /**
-   * When two thirds of the lease that was granted are left, or a little more, so that processes that started together drift apart; at
-   * once where the grant took long. For `minHold`, once.
+   * When two thirds of the lease that was granted are left, or a little more, so that processes that started together
+   * drift apart; at once where the grant took long. For `minHold`, once.
    */
   #nextRenewal(now: number): number {
     if (this.#state === 'lingering') {

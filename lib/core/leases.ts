@@ -79,8 +79,8 @@ export class Leases {
   }
 
   /**
-   * Ends a lease that is not to be trusted any more: its code is notified before another call gets the line, and a release is sent in
-   * case the record lives.
+   * Ends a lease that is not to be trusted any more: its code is notified before another call gets the line, and a
+   * release is sent in case the record lives.
    */
   lose(lease: Lease, cause: LossCause): LockLostError {
     if (lease.loss) {

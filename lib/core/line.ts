@@ -8,8 +8,8 @@ import type { Waiter, WaitingLine } from './waiter.js';
 const BURST = 16;
 
 /**
- * The calls of this process that want one key: the contender or holder, and the waiters behind it, first come first served. Also the
- * process's place in the store's queue, and what the store answered last.
+ * The calls of this process that want one key: the contender or holder, and the waiters behind it, first come first
+ * served. Also the process's place in the store's queue, and what the store answered last.
  */
 export class Line implements WaitingLine {
   #lease: Lease | undefined;
@@ -127,7 +127,10 @@ export class Line implements WaitingLine {
     this.#burst = 1;
   }
 
-  /** How the last attempt ended, and when to ask again unless notified before. A grant uses the place up, also one that is released at once. */
+  /**
+   * How the last attempt ended, and when to ask again unless notified before. A grant uses the place up, also one that
+   * is released at once.
+   */
   answered(result: AttemptResult, recheckAt: number): void {
     this.#last = result;
     this.#recheckAt = recheckAt;

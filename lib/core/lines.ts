@@ -6,7 +6,10 @@ import { Line } from './line.js';
 import type { HoldRecord, LockStore, Place, TurnListener } from './lock-store.js';
 import type { TimeLimits } from './time-limits.js';
 
-/** One line per key that calls of this process want, so that the store sees one contender of each key; and the places of this process. */
+/**
+ * One line per key that calls of this process want, so that the store sees one contender of each key; and the places of
+ * this process.
+ */
 export class Lines implements TurnListener {
   readonly #store: LockStore;
   readonly #clock: Clock;
@@ -52,8 +55,8 @@ export class Lines implements TurnListener {
   }
 
   /**
-   * Gives a lock to the next caller here, with its release in one command. Answers whether the lock was still held; undefined where no
-   * caller waits, or the store cannot.
+   * Gives a lock to the next caller here, with its release in one command. Answers whether the lock was still held;
+   * undefined where no caller waits, or the store cannot.
    */
   exchange(hold: HoldRecord): Promise<boolean> | undefined {
     const line = this.#lines.get(hold.key);

@@ -4,7 +4,7 @@ import type { LockError, LostReason, NotAcquiredReason } from './errors.js';
 /** The name of the `node:diagnostics_channel` that every lock event is published on. */
 export const LOCK_CHANNEL = 'nestjs-distributed-lock';
 
-/** What every event tells. Owners and tickets are capabilities and in none. */
+/** What every event has. Owners and tickets are in none. */
 export interface EventOfLock {
   /** The name under which the store is registered: `'default'`, or its own. */
   readonly store: string;
@@ -18,8 +18,8 @@ export interface EventOfLock {
  *
  * | type | when |
  * |---|---|
- * | `acquired` | the store granted the lock; re-entries are not told |
- * | `waited` | a call that had to wait has its turn, or gave up for the reason told |
+ * | `acquired` | the store granted the lock; not for re-entries |
+ * | `waited` | a call that had to wait has its locks, or gave up for the reason in `gaveUp` |
  * | `released` | the last hold of this process has left |
  * | `lost` | the lease ended before the code did |
  * | `endedLate` | the code of a lost lock has ended, after its call had rejected; `thrown` is its error |
@@ -48,7 +48,7 @@ export type LockEvent =
 
 const events = channel(LOCK_CHANNEL);
 
-/** Whether anybody listens: an event that nobody reads is not made. */
+/** Whether the channel has listeners: an event without a reader is not made. */
 export function hasListeners(): boolean {
   return events.hasSubscribers;
 }

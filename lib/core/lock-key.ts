@@ -3,7 +3,7 @@ import { LockKeyError } from './errors.js';
 /** The longest key, in bytes of UTF-8. */
 const LONGEST_KEY = 1024;
 
-// eslint-disable-next-line no-control-regex -- control characters are what it looks for
+// eslint-disable-next-line no-control-regex -- control characters are what it finds
 const SPECIAL = /[%:{}\u0000-\u001f\u007f]/g;
 
 /** The key itself if a store can keep it; throws `LockKeyError` for an empty, over-long or malformed one. */
@@ -32,8 +32,8 @@ export function checkKey(key: unknown, site: string): string {
 }
 
 /**
- * The keys that a caller named, checked and sorted by code units, each once: two calls that want the same keys take them in
- * the same order. Throws `LockKeyError` as `checkKey` does, also where there is none.
+ * The keys that a caller named, checked and sorted by code units, each once: two calls that want the same keys take
+ * them in the same order. Throws `LockKeyError` as `checkKey` does, also where there is none.
  */
 export function checkKeys(key: string | readonly string[], site: string): readonly string[] {
   if (typeof key === 'string') {

@@ -1,15 +1,15 @@
 import type { LockHolder } from './errors.js';
 
 /**
- * One process's entry into a lock by an owner, as core describes it to a store. Records are frozen: a store may keep one for as
- * long as it likes.
+ * One process's entry into a lock by an owner, as core describes it to a store. Records are frozen: a store may keep
+ * one for as long as it likes.
  */
 export interface HoldRecord {
   /** What is locked, as the user wrote it: 1 to 1,024 characters of any kind. */
   readonly key: string;
   /**
-   * Who holds the lock: one name for each outermost acquisition, 22 letters, digits, `-` and `_`. It is the digest of a secret that
-   * only the owner and its tickets have, so it may be stored, sent and traced.
+   * Who holds the lock: one name for each outermost acquisition, 22 letters, digits, `-` and `_`. It is the digest of a
+   * secret that only the owner and its tickets have, so it may be stored, sent and traced.
    */
   readonly owner: string;
   /** A name for this entry, used once: a UUID. Commands are recognized by it when they arrive twice or late. */
@@ -20,7 +20,10 @@ export interface HoldRecord {
   readonly ttlMs: number;
   /** How long the store may take to answer, in milliseconds. Core stops waiting shortly after that. */
   readonly limitMs: number;
-  /** Whether the code inside has ended: a renewal then sets the lease to exactly `ttlMs`, unless other holds are in the lock. */
+  /**
+   * Whether the code inside has ended: a renewal then sets the lease to exactly `ttlMs`, unless other holds are in the
+   * lock.
+   */
   readonly lingering: boolean;
   /** Host, process id and, where it is known, `Class.method` of the caller. */
   readonly by: string;
@@ -33,7 +36,10 @@ export interface Busy {
   readonly remainingMs: number;
   /** Who holds the lock; an empty `by` means that nobody is known to. */
   readonly holder: LockHolder;
-  /** In how many milliseconds to ask again at the latest, where the store notifies a process of its turn. Without it core polls. */
+  /**
+   * In how many milliseconds to ask again at the latest, where the store notifies a process of its turn. Without it
+   * core polls.
+   */
   readonly recheckMs?: number | undefined;
 }
 
@@ -41,8 +47,8 @@ export interface Busy {
 export type AcquireReply = { readonly fence: number } | Busy;
 
 /**
- * A process's position in the queue of a key, from the first acquire that may queue to the grant: one object. Its name has up to 20
- * letters and digits, and is used once.
+ * A process's position in the queue of a key, from the first acquire that may queue to the grant: one object. Its name
+ * has up to 20 letters and digits, and is used once.
  */
 export interface Place {
   readonly name: string;
@@ -59,7 +65,10 @@ export interface StoredLock {
   readonly since: Date;
   /** Host, process id and, where it is known, `Class.method` of the caller that acquired the lock. */
   readonly by: string;
-  /** The processes that wait for their turn, in order, each as host and process id; empty for a store that keeps no order. */
+  /**
+   * The processes that wait for their turn, in order, each as host and process id; empty for a store that keeps no
+   * order.
+   */
   readonly waiters: readonly string[];
 }
 
@@ -72,14 +81,14 @@ export interface TurnListener {
 }
 
 /**
- * The capability to keep the order of waiters. A lock that is released while processes queue is reserved for the first of them, which
- * is notified, for a second; no other process gets it meanwhile.
+ * The capability to keep the order of waiters. A lock that is released while processes queue is reserved for the first
+ * of them, which is notified, for a second; no other process gets it meanwhile.
  */
 export interface Turns {
   /**
-   * Releases `hold` and acquires for `next`, a caller of the same process, in one command. Where `mayOvertake`, `next` gets the lock
-   * before the processes that queue; otherwise it queues at `place`, unless nobody does. The release is carried out also where the
-   * command arrives late. `reply` may come later than `released`, and fail by itself.
+   * Releases `hold` and acquires for `next`, a caller of the same process, in one command. Where `mayOvertake`, `next`
+   * gets the lock before the processes that queue; otherwise it queues at `place`, unless nobody does. The release is
+   * carried out also where the command arrives late. `reply` may come later than `released`, and fail by itself.
    */
   exchange(
     hold: HoldRecord,
@@ -96,8 +105,8 @@ export interface Turns {
 /** The capability to let further holds into a running lock, in whichever process. */
 export interface Tickets {
   /**
-   * Adds a hold to the lock of `hold.owner` at `hold.fence`; false where that lock has ended. Never creates a lock, and never shortens a
-   * lease. Rejects with a `LockConfigurationError` where 1,000 other holds are in the lock.
+   * Adds a hold to the lock of `hold.owner` at `hold.fence`; false where that lock has ended. Never creates a lock, and
+   * never shortens a lease. Rejects with a `LockConfigurationError` where 1,000 other holds are in the lock.
    */
   join(hold: HoldRecord): Promise<boolean>;
 }
@@ -110,11 +119,14 @@ export interface Operator {
   /** What is stored of a lock; null where nobody holds it. */
   inspect(key: string): Promise<StoredLock | null>;
   /**
-   * Frees the lock, whoever holds it, if it is held at that fence, and notifies the processes of its holders; false where it is not held at
-   * that fence. Core sends it once: a repetition after a lost reply finds no lock at that fence, and answers false.
+   * Frees the lock, whoever holds it, if it is held at that fence, and notifies the processes of its holders; false
+   * where it is not held at that fence. Core sends it once: a repetition after a lost reply finds no lock at that
+   * fence, and answers false.
    */
   forceRelease(key: string, fence: number): Promise<boolean>;
-  /** Registers a listener, which stays until `close`. A message may be lost: the next renewal finds the loss as well. */
+  /**
+   * Registers a listener, which stays until `close`. A message may be lost: the next renewal finds the loss as well.
+   */
   onForced(listener: ForcedListener): void;
 }
 
@@ -127,50 +139,65 @@ export interface OpenOptions {
 }
 
 /**
- * Where locks live. A store makes single attempts: waiting, queueing within the process, renewing, re-entry and deadlines
- * exist once, in core. `docs/writing-a-store.md` leads through it, and `nestjs-distributed-lock/store-contract` tests it.
+ * Where locks live. A store makes single attempts: waiting, queueing within the process, renewing, re-entry and
+ * deadlines exist once, in core. `docs/writing-a-store.md` leads through it, and
+ * `nestjs-distributed-lock/store-contract` tests it.
  *
  * The rules of every operation:
  *
- * - *Answers.* Busy is a value. A rejection is a `LockStoreError` (the store failed or did not answer; `unknown` says whether the
- *   command may have been carried out) or a `LockConfigurationError` (no retry mends it).
- * - *Time.* An operation settles within `limitMs`, or a second where there is no hold. Core stops waiting 100 ms later, and takes
- *   the outcome for unknown.
+ * - *Answers.* Busy is a value. A rejection is a `LockStoreError` (the store failed or did not answer; `unknown` says
+ *   whether the command may have been carried out) or a `LockConfigurationError` (no retry mends it).
+ * - *Time.* An operation settles within `limitMs`, or a second where there is no hold. Core stops waiting 100 ms later,
+ *   and takes the outcome for unknown.
  * - *Twice.* Acquire, join, renew and release may arrive twice and answer the second time as the first time.
- * - *Late.* A hold that was released does not come in again: for ten seconds after its release, an acquire or a join of the same `id`
- *   is refused as busy or ended.
- * - *Fences* are safe integers. For each key they rise with every grant, over expiry, release and a restart of the store.
+ * - *Late.* A hold that was released does not come in again: for ten seconds after its release, an acquire or a join of
+ *   the same `id` is refused as busy or ended.
+ * - *Fences* are safe integers. For each key they rise with every grant, over expiry, release and a restart of the
+ *   store.
  * - *Leases* end by the store's clock. No operation shortens one, but a renewal that lingers.
- * - *Contexts.* Timers and loops of the store do not keep the `AsyncLocalStorage` context of the call that started them.
+ * - *Contexts.* Timers and loops of the store do not keep the `AsyncLocalStorage` context of the call that started
+ *   them.
  */
 export interface LockStore {
   /** Whether leases end by time. Where they do not, core neither renews them nor watches their end. */
   readonly expires: boolean;
-  /** The longest lease that it grants, in milliseconds; undefined where there is none. Core refuses calls that would ask for more. */
+  /**
+   * The longest lease that it grants, in milliseconds; undefined where there is none. Core refuses calls that would ask
+   * for more.
+   */
   readonly longestLeaseMs?: number | undefined;
   /** The order of waiters, for a store that keeps one. Without it core polls. */
   readonly turns?: Turns | undefined;
   /** Entry by ticket, for a store that has it. Without it calls with a ticket are refused. */
   readonly tickets?: Tickets | undefined;
-  /** Inspection and forced release, for a store that has them. Without them `inspect` and `forceRelease` are refused. */
+  /**
+   * Inspection and forced release, for a store that has them. Without them `inspect` and `forceRelease` are refused.
+   */
   readonly operator?: Operator | undefined;
   /**
-   * Takes the prefix of its names, connects, and checks what no retry can mend. Called once, before any operation, and again after
-   * `close` where the store is used again. A server that is away is worth a warning, not a rejection.
+   * Takes the prefix of its names, connects, and checks what no retry can mend. Called once, before any operation, and
+   * again after `close` where the store is used again. A server that is away is worth a warning, not a rejection.
    */
   open?(options: OpenOptions): Promise<void>;
   /**
-   * Grants the lock to `hold.owner` if it is free and reserved for no other place, or again if this very hold is in the lock: the same
-   * fence, and a lease of at least `ttlMs` from now. Otherwise answers busy, and queues at `place`, if given.
+   * Grants the lock to `hold.owner` if it is free and reserved for no other place, or again if this very hold is in the
+   * lock: the same fence, and a lease of at least `ttlMs` from now. Otherwise answers busy, and queues at `place`, if
+   * given.
    */
   acquire(hold: HoldRecord, place?: Place): Promise<AcquireReply>;
   /**
-   * Sets each lease to at least `ttlMs` from now, and to exactly that for a hold that lingers alone. The answers are in the order of the
-   * holds: false where the lock is not held by that owner at that fence with that hold, undefined where it is unknown. Never creates a lock.
+   * Sets each lease to at least `ttlMs` from now, and to exactly that for a hold that lingers alone. The answers are in
+   * the order of the holds: false where the lock is not held by that owner at that fence with that hold, undefined
+   * where it is unknown. Never creates a lock.
    */
   renew(holds: readonly HoldRecord[]): Promise<(boolean | undefined)[]>;
-  /** Takes the hold out of its lock, and frees the lock with the last one; false where the hold was not in. Never frees another owner's lock. */
+  /**
+   * Takes the hold out of its lock, and frees the lock with the last one; false where the hold was not in. Never frees
+   * another owner's lock.
+   */
   release(hold: HoldRecord): Promise<boolean>;
-  /** Ends the store's own connections and timers, and forgets its listeners; never closes a client that it was given. */
+  /**
+   * Ends the store's own connections and timers, and forgets its listeners; never closes a client that it was given.
+   */
   close(): Promise<void>;
 }

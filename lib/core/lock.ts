@@ -11,21 +11,28 @@ export interface Lock extends AsyncDisposable {
   readonly fence: number;
   /** The fencing token of one of the keys; throws `LockConfigurationError` for any other key. */
   fenceOf(key: string): number;
-  /** Aborts once, with a `LockLostError`, when the lease is lost or `maxHold` is over. Not when the lock is released. */
+  /**
+   * Aborts once, with a `LockLostError`, when the lease is lost or `maxHold` is over. Not when the lock is released.
+   */
   readonly signal: AbortSignal;
-  /** Lets another process enter this lock while it lasts. A capability: whoever has it is let in; never log it. */
+  /**
+   * Lets another process enter this lock while it lasts. A capability: every process that has it is let in. Never log
+   * it.
+   */
   readonly ticket: string;
   /** Milliseconds that the call waited until it had the lock, or all of its locks. */
   readonly waitedMs: number;
-  /** Whether the lease can be trusted right now, by the clock: true after a blocked event loop only if it still lasts. */
+  /**
+   * Whether the lease can be trusted right now, by the clock: true after a blocked event loop only if it still lasts.
+   */
   isHeld(): boolean;
   /** Throws `LockLostError` where `isHeld()` is false. */
   assertHeld(): void;
   /** Milliseconds for which the lease can be trusted without a renewal; 0 once lost or released. */
   remainingMs(): number;
   /**
-   * Runs `fn` inside the lock, so that locked calls it makes re-enter. A lazy thenable, such as a query builder, runs inside
-   * as well, once, and its promise is returned. Throws `LockLostError` once lost or released.
+   * Runs `fn` inside the lock, so that locked calls it makes re-enter. A lazy thenable, such as a query builder, runs
+   * inside as well, once, and its promise is returned. Throws `LockLostError` once lost or released.
    */
   run<T>(fn: () => PromiseLike<T>): Promise<T>;
   run<T>(fn: () => T): T;

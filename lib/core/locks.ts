@@ -45,8 +45,8 @@ export interface LocksSettings {
 }
 
 /**
- * The locks of one store of one application. A call flows one way: re-entry, the line of its key, the store, the body, the release, the
- * next in line.
+ * The locks of one store of one application. A call flows one way: re-entry, the line of its key, the store, the body,
+ * the release, the next in line.
  */
 export class Locks {
   readonly #name: string;

@@ -13,7 +13,9 @@ export function lossOf({ key }: Lease, cause: LossCause, heldMs: number): LockLo
   );
 }
 
-/** The error of a call whose lease was lost, and whose code did not end in the time that it had after it was notified. */
+/**
+ * The error of a call whose lease was lost, and whose code did not end in the time that it had after it was notified.
+ */
 export function stillRunning(loss: LockLostError, graceMs: number): LockLostError {
   return new LockLostError(
     `${loss.detail} Its code still runs ${Math.round(graceMs)} ms after its signal aborted: ` +

@@ -70,7 +70,9 @@ function ownHandle({ frame, holder }: GivingUp): string | undefined {
     : undefined;
 }
 
-/** A call that waits while it holds another lock: where the holder waits for that one, a longer wait changes nothing. */
+/**
+ * A call that waits while it holds another lock: where the holder waits for that one, a longer wait changes nothing.
+ */
 function deadlock({ key, frame, waitMs }: GivingUp): string | undefined {
   const held = new Set<string>();
   for (let at = frame.parent; at; at = at.parent) {

@@ -5,7 +5,10 @@ import { momentOf, type Moment } from './lease-time.js';
 import type { HoldRecord, LockStore } from './lock-store.js';
 import type { TimeLimits } from './time-limits.js';
 
-/** Leases in one renewal command: 10,000 need fewer than one command per hundred, and none keeps the server for a millisecond. */
+/**
+ * Leases in one renewal command: 10,000 need fewer than one command per hundred, and none keeps the server for a
+ * millisecond.
+ */
 const BATCH = 128;
 /** The longest pause between two readings of the clocks while leases are held. */
 const LONGEST_PAUSE_MS = 1_000;
@@ -24,7 +27,9 @@ export interface RenewalListener {
   answered(lease: Lease): void;
 }
 
-/** Keeps the leases of one store: renews every third of a lease, notifies of `maxHold`, and reports those that ran out. */
+/**
+ * Keeps the leases of one store: renews every third of a lease, notifies of `maxHold`, and reports those that ran out.
+ */
 export class Renewer {
   readonly #store: LockStore;
   readonly #clock: Clock;
@@ -101,8 +106,8 @@ export class Renewer {
   }
 
   /**
-   * Renewals go first, and leave before any listener runs; the code is notified in the next turn of the event loop. So a listener of one
-   * lock, however slow, costs no other lock its lease.
+   * Renewals go first, and leave before any listener runs; the code is notified in the next turn of the event loop. So
+   * a listener of one lock, however slow, costs no other lock its lease.
    *
    * Bound to where the store was opened: the timer must not keep the context of the call that armed it.
    */
@@ -133,7 +138,10 @@ export class Renewer {
     }
   }
 
-  /** The leases to renew now, or nearly. After a jump of the wall clock that is every one: fixed leases, too, have to be confirmed. */
+  /**
+   * The leases to renew now, or nearly. After a jump of the wall clock that is every one: fixed leases, too, have to be
+   * confirmed.
+   */
   #due(now: number, hasJumped: boolean): Lease[] {
     const due: Lease[] = [];
     for (const lease of this.#leases) {
@@ -147,7 +155,9 @@ export class Renewer {
     return due;
   }
 
-  /** Notifies of leases that ended and of `maxHold`, and stops where that takes long: the rest follows in the next turn. */
+  /**
+   * Notifies of leases that ended and of `maxHold`, and stops where that takes long: the rest follows in the next turn.
+   */
   #notify(since: number): void {
     let now = since;
     for (const lease of this.#leases) {
@@ -166,7 +176,10 @@ export class Renewer {
     }
   }
 
-  /** Renews what is due by `by`; how many. Leases that are nearly due fill the last batch up, so that many leases need few commands. */
+  /**
+   * Renews what is due by `by`; how many. Leases that are nearly due fill the last batch up, so that many leases need
+   * few commands.
+   */
   #renewInBatches(leases: Lease[], by: number, sent: Moment): number {
     leases.sort((first, second) => first.renewAt - second.renewAt);
     const notYet = leases.findIndex((lease) => lease.renewAt > by);
@@ -210,8 +223,8 @@ export class Renewer {
 }
 
 /**
- * Leases of about the same length. A part of a store that is away keeps the answer for the others back for as long as the time
- * limit of its own leases, which would be too long for much shorter ones.
+ * Leases of about the same length. A part of a store that is away keeps the answer for the others back for as long as
+ * the time limit of its own leases, which would be too long for much shorter ones.
  */
 function byLimit(leases: readonly Lease[]): Iterable<Lease[]> {
   const groups = new Map<number, Lease[]>();

@@ -6,7 +6,7 @@ import { hasListeners, publish, type EventOfLock, type LockEvent } from './lock-
 import type { Busy } from './lock-store.js';
 import { OncePerKey } from './once-per-key.js';
 
-/** Events that an operator should see even where nobody listens to the channel. */
+/** Events that an operator should see, also without a listener on the channel. */
 export type LockTrouble = Extract<
   LockEvent,
   { type: 'lost' | 'endedLate' | 'heldLong' | 'unreleased' | 'releaseFailed' | 'storeUnavailable' | 'storeAnswered' }
@@ -15,7 +15,7 @@ export type LockTrouble = Extract<
 /** How many times its ttl a section may last while others wait, until that is worth a warning. */
 const LONG = 10;
 
-/** Tells what happens to the locks of one store. Nothing it calls can stop a release. */
+/** Reports what happens to the locks of one store. Nothing it calls can stop a release. */
 export class Reporter {
   readonly #store: string;
   readonly #onTrouble: (trouble: LockTrouble) => void;
@@ -33,12 +33,12 @@ export class Reporter {
 
   acquired(lease: Lease, waitedMs: number): void {
     this.#answered(lease, true);
-    if (this.#isHeard) {
-      this.#tell({ type: 'acquired', ...this.#subject(lease), fence: lease.fence, waitedMs });
+    if (this.#isRead) {
+      this.#publish({ type: 'acquired', ...this.#subject(lease), fence: lease.fence, waitedMs });
     }
   }
 
-  /** The store answered a call that somebody else holds the lock; `waits` says whether the call may wait for it. */
+  /** The store answered that another owner holds the lock; `waits` says whether the call may wait for it. */
   busy(lease: Lease, { holder, remainingMs }: Busy, waits: boolean): void {
     this.#answered(lease, true);
     if (this.#debug) {
@@ -63,22 +63,22 @@ export class Reporter {
   }
 
   waited(key: string, by: string, waitedMs: number, gaveUp: NotAcquiredReason | undefined): void {
-    if (this.#isHeard) {
-      this.#tell({ type: 'waited', store: this.#store, key, by, waitedMs, gaveUp });
+    if (this.#isRead) {
+      this.#publish({ type: 'waited', store: this.#store, key, by, waitedMs, gaveUp });
     }
   }
 
-  /** Others wait for a lock that has been held for so long. Told once for each key. */
+  /** Others wait for a lock that has been held for so long. Reported once for each key. */
   stillHeld(key: string, by: string, heldMs: number, ttlMs: number): void {
-    // Nobody is named where the lock is only reserved.
+    // A lock that is only reserved names no holder.
     if (heldMs > LONG * ttlMs && by !== '' && this.#long.isNew(key)) {
       this.#trouble({ type: 'heldLong', ...this.#subject({ key, by }), heldMs, ttlMs });
     }
   }
 
   released(lease: Lease, heldMs: number): void {
-    if (this.#isHeard) {
-      this.#tell({ type: 'released', ...this.#subject(lease), fence: lease.fence, heldMs });
+    if (this.#isRead) {
+      this.#publish({ type: 'released', ...this.#subject(lease), fence: lease.fence, heldMs });
     }
   }
 
@@ -113,7 +113,7 @@ export class Reporter {
     this.#answered(lease, false);
   }
 
-  /** Told once per outage: until the store has answered again, further failures are the same news. */
+  /** Reported once per outage: until the store has answered again, further failures are the same news. */
   #failed(lease: Lease, error: LockError, isAttempt: boolean): void {
     if (this.#availability.failed(error, isAttempt)) {
       this.#trouble({ type: 'storeUnavailable', ...this.#subject(lease), error });
@@ -122,7 +122,7 @@ export class Reporter {
     }
   }
 
-  /** Told once after an outage. */
+  /** Reported once after an outage. */
   #answered(lease: Lease, isAttempt: boolean): void {
     const awayMs = this.#availability.answered(isAttempt);
     if (awayMs !== undefined) {
@@ -130,13 +130,13 @@ export class Reporter {
     }
   }
 
-  /** Whether anybody hears of events: one that nobody reads is not made. */
-  get #isHeard(): boolean {
+  /** Whether events are read: one without a reader is not made. */
+  get #isRead(): boolean {
     return this.#debug !== undefined || hasListeners();
   }
 
   #trouble(trouble: LockTrouble): void {
-    this.#tell(trouble);
+    this.#publish(trouble);
     try {
       this.#onTrouble(trouble);
     } catch {
@@ -144,7 +144,7 @@ export class Reporter {
     }
   }
 
-  #tell(event: LockEvent): void {
+  #publish(event: LockEvent): void {
     publish(event);
     this.#log(event);
   }

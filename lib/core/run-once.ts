@@ -1,4 +1,7 @@
-/** Runs a function. A lazy thenable that it returns, such as a query builder, runs each time its `then` is called: here once. */
+/**
+ * Runs a function. A lazy thenable that it returns, such as a query builder, runs each time its `then` is called: here
+ * once.
+ */
 export function runOnce<A, T>(fn: (argument: A) => T | PromiseLike<T>, argument: A): T | Promise<T> {
   const result = fn(argument);
   if (result instanceof Promise || !isThenable(result)) {

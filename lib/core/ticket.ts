@@ -7,7 +7,7 @@ export interface TicketEntry {
   readonly fence: number;
 }
 
-/** The ticket of a running lock: a capability that lets whoever has it enter, useless once the lock has ended. */
+/** The ticket of a running lock: a capability. Every process that has it may enter, until the lock has ended. */
 export function writeTicket(entries: readonly TicketEntry[]): string {
   return Buffer.from(JSON.stringify(entries.map(({ key, secret, fence }) => [key, secret, fence]))).toString('base64url');
 }

@@ -16,8 +16,8 @@ interface Pending {
 }
 
 /**
- * Bounds the time of every call to a store, with one timer for all of them. Stores keep their limits themselves; this is for
- * one that does not. A store whose leases do not end by time is taken to answer at once, and has no timer.
+ * Bounds the time of every call to a store, with one timer for all of them. Stores keep their limits themselves; this
+ * is for one that does not. A store whose leases do not end by time is taken to answer at once, and has no timer.
  */
 export class TimeLimits {
   readonly #clock: Clock;
@@ -32,7 +32,10 @@ export class TimeLimits {
     this.#isOn = isOn;
   }
 
-  /** The call's result; rejects with a `LockStoreError` of unknown outcome where the store takes much longer than `limitMs`. */
+  /**
+   * The call's result; rejects with a `LockStoreError` of unknown outcome where the store takes much longer than
+   * `limitMs`.
+   */
   bound<T>(call: Promise<T>, key: string, limitMs = LONGEST_COMMAND_MS): Promise<T> {
     if (!this.#isOn) {
       return call;

@@ -1,11 +1,17 @@
 import type { NotAcquiredReason } from './errors.js';
 
-/** How a wait ended: the waiter was admitted, or why it gives up; `busy` where its time is over. A refusal rejects instead. */
+/**
+ * How a wait ended: the waiter was admitted, or why it gives up; `busy` where its time is over. A refusal rejects
+ * instead.
+ */
 export type WaitOutcome = 'admitted' | Extract<NotAcquiredReason, 'busy' | 'aborted' | 'shutdown'>;
 
 /** Where others find a waiter to admit it; it leaves by itself when its wait ends. */
 export interface WaitingLine {
-  /** Whether its waiters are inside the lock already: `maxWaiters` does not count them, since a refusal would break their section. */
+  /**
+   * Whether its waiters are inside the lock already: `maxWaiters` does not count them, since a refusal would break
+   * their section.
+   */
   readonly isInside?: boolean;
   add(waiter: Waiter): unknown;
   delete(waiter: Waiter): unknown;

@@ -53,7 +53,10 @@ export class Waiters {
     return waiter.outcome;
   }
 
-  /** Waits in line for a lease that another call has. Throws `LockNotAcquiredError` where calls inside that lease wait for this one. */
+  /**
+   * Waits in line for a lease that another call has. Throws `LockNotAcquiredError` where calls inside that lease wait
+   * for this one.
+   */
   async waitFor(wanted: Wanted, key: string, acquisition: Acquisition, line: WaitingLine): Promise<WaitOutcome> {
     const { frame, giveUpAt } = acquisition;
     const cycle = findCycle(frame, wanted, this.#wanted);

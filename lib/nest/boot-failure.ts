@@ -2,8 +2,9 @@ import type { ModulesContainer } from '@nestjs/core';
 import { setImmediate as turn } from 'node:timers/promises';
 
 /**
- * Resolves with what a provider or controller threw while Nest made the instances of an application, and with undefined once
- * all are made. Nest calls no hook of an application whose boot has failed, but it keeps for each instance how its making ended.
+ * Resolves with what a provider or controller threw while Nest made the instances of an application, and with undefined
+ * once all are made. Nest calls no hook of an application whose boot has failed, but it keeps for each instance how its
+ * making ended.
  */
 export async function bootFailure(modules: ModulesContainer): Promise<unknown> {
   const seen = new Set<Promise<unknown>>();

@@ -13,8 +13,8 @@ export function currentLock(key?: string): Lock | undefined {
 }
 
 /**
- * Makes sure that the running code is inside a lock on `key` whose lease still lasts, and returns that lock: a guard for
- * repositories. Throws `LockConfigurationError` outside of it, and `LockLostError` where the lease was lost.
+ * Makes sure that the running code is inside a lock on `key` whose lease still lasts, and returns that lock: a guard
+ * for repositories. Throws `LockConfigurationError` outside of it, and `LockLostError` where the lease was lost.
  */
 export function assertLocked(key: string): Lock {
   const lock = currentLock(key);

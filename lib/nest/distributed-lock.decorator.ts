@@ -15,9 +15,9 @@ import { isUndeclared, RETURN_KINDS, returnKindOf, type ReturnKind } from './ret
 /**
  * Runs a method alone, across all processes, among all calls with the same key; calls made from inside re-enter.
  *
- * The method rejects with `LockNotAcquiredError` (busy for the whole `wait`), `LockLostError` (the lease ended before it
- * did), `LockKeyError` (a placeholder has no value) or `LockStoreError` (the store did not answer); its own result and
- * errors pass unchanged. Throws `LockConfigurationError` while the class is loaded where the options are wrong.
+ * The method rejects with `LockNotAcquiredError` (busy for the whole `wait`), `LockLostError` (the lease ended before
+ * it did), `LockKeyError` (a placeholder has no value) or `LockStoreError` (the store did not answer); its own result
+ * and errors pass unchanged. Throws `LockConfigurationError` while the class is loaded where the options are wrong.
  *
  * Place it above decorators that open a transaction, so that the lock outlives the commit.
  */

@@ -11,8 +11,9 @@ export type LockableMethod = (...args: never[]) => PromiseLike<unknown> | Observ
 type OfCall<Self, Args extends unknown[], Result> = (this: Self, ...args: Args) => Result;
 
 /**
- * The options of `@DistributedLock`. Durations are milliseconds, or strings such as `'30s'`. `key`, `ttl`, `wait`, `signal` and
- * `onBusy` may be functions of the arguments, in which `this` is the instance: `key(this: BalanceService, id: string) { … }`.
+ * The options of `@DistributedLock`. Durations are milliseconds, or strings such as `'30s'`. `key`, `ttl`, `wait`,
+ * `signal` and `onBusy` may be functions of the arguments, in which `this` is the instance: `key(this: BalanceService,
+ * id: string) { … }`.
  */
 export interface DistributedLockOptions<
   Args extends unknown[] = unknown[],
@@ -26,21 +27,26 @@ export interface DistributedLockOptions<
    * arguments that returns a key or a list of keys; make them with the tag `lockKey`, which escapes as templates do.
    */
   key: string | OfCall<Self, Args, string | readonly string[]>;
-  /** How long the lease outlives a crashed process; at least 100 ms. Default, also of a function: the module's, `'10s'`. */
+  /**
+   * How long the lease outlives a crashed process; at least 100 ms. Default, also of a function: the module's, `'10s'`.
+   */
   ttl?: Duration | OfCall<Self, TimeArgs, Duration | undefined> | undefined;
   /** How long the call queues before it gives up; 0: not at all. Default, also of a function: the module's, `'5s'`. */
   wait?: Duration | OfCall<Self, TimeArgs, Duration | undefined> | undefined;
   /** Ends the wait when it aborts, so that the body never runs for a client that has gone. Does not end the body. */
   signal?: AbortSignal | OfCall<Self, SignalArgs, AbortSignal | undefined> | undefined;
   /**
-   * `'throw'`; `'skip'`: resolve `undefined` or complete empty, with `wait: 0` unless set; or a function of the error and
-   * the arguments, whose result is taken (an Observable emits it or subscribes to it, a generator returns it). Not for a
-   * call that was aborted, or that closes a cycle. Default: `'throw'`.
+   * `'throw'`; `'skip'`: resolve `undefined` or complete empty, with `wait: 0` unless set; or a function of the error
+   * and the arguments, whose result is taken (an Observable emits it or subscribes to it, a generator returns it). Not
+   * for a call that was aborted, or that closes a cycle. Default: `'throw'`.
    */
   onBusy?: 'throw' | 'skip' | ((this: Self, error: LockNotAcquiredError, ...args: Args) => Answer) | undefined;
   /** The name of the store, where the application has several. Default: `'default'`. */
   store?: string | undefined;
-  /** What the method returns, where its code and declared type do not say. Default: by its code, else by its declared type, else `'promise'`. */
+  /**
+   * What the method returns, where its code and declared type do not say. Default: by its code, else by its declared
+   * type, else `'promise'`.
+   */
   returns?: ReturnKind | undefined;
 }
 
@@ -57,7 +63,10 @@ type AnswerOf<Method extends LockableMethod> =
 /** Whoever expects nothing may be answered anything. */
 type OrPromise<Result> = void extends Result ? unknown : Result | PromiseLike<Result>;
 
-/** Refuses functions whose parameters do not fit, a skipped call whose result cannot be `undefined`, and answers of another type. */
+/**
+ * Refuses functions whose parameters do not fit, a skipped call whose result cannot be `undefined`, and answers of
+ * another type.
+ */
 type Fits<Options extends Given, Method extends LockableMethod> = Accepts<
   Options['args'],
   Method,
@@ -98,7 +107,10 @@ type MayAnswer<Answer, Method extends LockableMethod> = [Answer] extends [Answer
     ? unknown
     : { readonly onBusy: 'what onBusy returns is not a result of the method' };
 
-/** An instance, whose class `Self` names where a function asks for `this`. Only classes have a prototype, so static methods do not compile. */
+/**
+ * An instance, whose class `Self` names where a function asks for `this`. Only classes have a prototype, so static
+ * methods do not compile.
+ */
 type Prototype<Self> = Self & object & { readonly prototype?: never };
 
 /** What `@DistributedLock` makes of its options. */

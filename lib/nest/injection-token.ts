@@ -3,8 +3,8 @@ import type { Type } from '@nestjs/common';
 const TOKENS = Symbol.for('nestjs-distributed-lock:tokens');
 
 /**
- * A token to inject by, which is a class with a text as its name: Nest shows the text where nothing provides it, and tools
- * for tests make mocks of classes only. One for each text, for a second copy of this package too.
+ * A token to inject by, which is a class with a text as its name: Nest shows the text where nothing provides it, and
+ * tools for tests make mocks of classes only. One for each text, for a second copy of this package too.
  */
 export function injectionToken(text: string): Type {
   const shared = globalThis as { [TOKENS]?: Map<string, Type> };

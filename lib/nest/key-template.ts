@@ -26,9 +26,9 @@ export interface Parameters {
 }
 
 /**
- * Compiles `'balance:<customerId>'`, `'<dto.accountId>'`, `'<0>'` or `'<1.id>'` for a method with these parameters. Throws
- * `LockConfigurationError` for bad brackets, empty placeholders, placeholders of another syntax, and parameters that do not exist or
- * are not certain; `site` is the `Class.method` that its messages name.
+ * Compiles `'balance:<customerId>'`, `'<dto.accountId>'`, `'<0>'` or `'<1.id>'` for a method with these parameters.
+ * Throws `LockConfigurationError` for bad brackets, empty placeholders, placeholders of another syntax, and parameters
+ * that do not exist or are not certain; `site` is the `Class.method` that its messages name.
  */
 export function compileKeyTemplate(template: string, parameters: Parameters, site: string): KeyOfArguments {
   const pieces = split(template, site);

@@ -59,7 +59,10 @@ function reply(response: HttpResponse, body: LockErrorBody): void {
   response.status(body.statusCode).send(body);
 }
 
-/** The same without a stack, which Apollo shows in development. @nestjs/apollo would rewrite the code of an HttpException. */
+/**
+ * The same without a stack, which Apollo shows in development. @nestjs/apollo would rewrite the code of an
+ * HttpException.
+ */
 function graphqlError({ message, extensions, statusCode }: LockError): Error {
   return Object.assign(new Error(message), { stack: message, extensions, statusCode });
 }

@@ -8,7 +8,10 @@ import { nearest } from './nearest.js';
 
 /** The options of `LockModule`: a store, or several with names, and the defaults of every call. */
 export interface LockModuleOptions {
-  /** Where locks live. The store belongs to the module from here on, which closes it; a client given to the store stays yours. */
+  /**
+   * Where locks live. The store belongs to the module from here on, which closes it; a client given to the store stays
+   * yours.
+   */
   store?: LockStore | undefined;
   /** Several stores by name, one of them `default`; instead of `store`. */
   stores?: Readonly<Record<string, LockStore>> | undefined;
@@ -18,13 +21,22 @@ export interface LockModuleOptions {
   wait?: Duration | undefined;
   /** What calls do while the store is known to be away: `'wait'`, or `'throw'` to fail at once. Default: `'wait'`. */
   onUnavailable?: OnUnavailable | undefined;
-  /** Whether each step of each lock is a debug line of Nest's `Logger`; owners and tickets are in none. Default: `false`. */
+  /**
+   * Whether each step of each lock is a debug line of Nest's `Logger`; owners and tickets are in none. Default:
+   * `false`.
+   */
   debug?: boolean | undefined;
-  /** After this long a call's lock signal aborts, renewal stops and the lease runs out; a call may set its own. Default: no limit. */
+  /**
+   * After this long a call's lock signal aborts, renewal stops and the lease runs out; a call may set its own. Default:
+   * no limit.
+   */
   maxHold?: Duration | undefined;
   /** What the names of everything in a server start with; without braces. Default: `'lock'`. */
   prefix?: string | undefined;
-  /** How many calls of this process may wait; more are refused. A number is that of one key. Default: 10 000, and 50 000 for all keys. */
+  /**
+   * How many calls of this process may wait; more are refused. A number is that of one key. Default: 10 000, and 50 000
+   * for all keys.
+   */
   maxWaiters?: number | { readonly perKey?: number | undefined; readonly perProcess?: number | undefined } | undefined;
 }
 

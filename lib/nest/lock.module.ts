@@ -33,7 +33,7 @@ class LockServices extends Map<string, LockService> {
     }
   }
 
-  /** Whether locks stay taken, and connections open, that nobody releases and closes. */
+  /** Whether locks stay taken, and connections open, when the process ends without a shutdown. */
   get outliveProcess(): boolean {
     return [...this.values()].some((service) => service.outlivesProcess);
   }
@@ -44,9 +44,9 @@ class LockServices extends Map<string, LockService> {
 }
 
 /**
- * Makes `@DistributedLock` and `LockService` work in an application: import `forRoot()` or `forRootAsync()` once, in the
- * root module. Global unless `isGlobal: false`. At shutdown, once the server has drained, it rejects waiters, releases
- * what is held and closes the connections that its stores made.
+ * Makes `@DistributedLock` and `LockService` work in an application: import `forRoot()` or `forRootAsync()` once, in
+ * the root module. Global unless `isGlobal: false`. At shutdown, once the server has drained, it rejects waiters,
+ * releases what is held and closes the connections that its stores made.
  */
 @Module({
   providers: [
@@ -117,7 +117,7 @@ async function openAll(services: LockServices, modules: ModulesContainer): Promi
   return services.get('default') as LockService;
 }
 
-/** Nest calls no hook where the making of another provider fails, and nobody else knows of the connections. */
+/** Nest calls no hook where another provider cannot be made, and only this module knows of the connections. */
 async function closeAfterFailure(services: LockServices, modules: ModulesContainer): Promise<void> {
   if ((await bootFailure(modules)) !== undefined) {
     await services.shutdown();

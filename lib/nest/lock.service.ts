@@ -16,12 +16,18 @@ import { Locks, type LocksSettings } from '../core/locks.js';
 import { giveLockService } from './locked-instance.js';
 import { closeStore, openStore } from './open-stores.js';
 
-/** What a call does instead of throwing `LockNotAcquiredError`, unless it was aborted or closes a cycle. Does not catch errors of the body. */
+/**
+ * What a call does instead of throwing `LockNotAcquiredError`, unless it was aborted or closes a cycle. Does not catch
+ * errors of the body.
+ */
 export type OnBusy<T> = 'throw' | 'skip' | ((error: LockNotAcquiredError) => T | PromiseLike<T>);
 
 /** The options of `withLock`. */
 export interface WithLockOptions<T = unknown> extends LockOptions {
-  /** `'throw'`; `'skip'`: resolve `undefined`, with `wait: 0` unless set; or a function whose result is taken. Default: `'throw'`. */
+  /**
+   * `'throw'`; `'skip'`: resolve `undefined`, with `wait: 0` unless set; or a function whose result is taken. Default:
+   * `'throw'`.
+   */
   onBusy?: OnBusy<T> | undefined;
 }
 
@@ -74,10 +80,12 @@ export class LockService {
   }
 
   /**
-   * Runs `body` alone among all callers of the key, or of any of the keys, in all processes; releases when it has settled.
+   * Runs `body` alone among all callers of the key, or of any of the keys, in all processes; releases when it has
+   * settled.
    *
    * Throws `LockNotAcquiredError` when busy for the whole `wait`, `LockLostError` when the lease ended before the body
-   * did, `LockKeyError`, `LockStoreError` and `LockConfigurationError`. What the body returns or throws passes unchanged.
+   * did, `LockKeyError`, `LockStoreError` and `LockConfigurationError`. What the body returns or throws passes
+   * unchanged.
    */
   withLock<T>(key: string | readonly string[], body: (lock: Lock) => T | PromiseLike<T>): Promise<T>;
   withLock<T>(
@@ -137,8 +145,8 @@ export class LockService {
   }
 
   /**
-   * Acquires a lock that the caller releases: `await using lock = await locks.acquire('balance:42')`. Code after it is not
-   * inside the lock: run it with `lock.run()` if it calls locked methods. Throws as `withLock` does.
+   * Acquires a lock that the caller releases: `await using lock = await locks.acquire('balance:42')`. Code after it is
+   * not inside the lock: run it with `lock.run()` if it calls locked methods. Throws as `withLock` does.
    */
   async acquire(key: string | readonly string[], options: LockOptions = DEFAULT_OPTIONS): Promise<Lock> {
     const site = siteOf(options, 'acquire');
@@ -157,14 +165,14 @@ export class LockService {
     }
   }
 
-  /** Who holds the key, since when, and at which fence; null where nobody does. Throws `LockStoreError`. */
+  /** Who holds the key, since when, and at which fence; null where it is free. Throws `LockStoreError`. */
   async inspect(key: string): Promise<LockInspection | null> {
     return this.#locks.inspect(checkKey(key, 'LockService.inspect'));
   }
 
   /**
-   * Takes the lock away from whoever holds it at the fence that `inspect` showed; false where it is not held at that
-   * fence. For operators: its holders are told, but until they have heard, their code runs beside the next owner's.
+   * Releases the lock by force, if it is held at the fence that `inspect` showed; false where it is not held at that
+   * fence. For operators: its holders are notified, but until then their code runs beside the next owner's.
    */
   async forceRelease(key: string, options: { fence: number }): Promise<boolean> {
     const fence: unknown = (options as { fence: number } | undefined)?.fence;
@@ -177,7 +185,9 @@ export class LockService {
     return this.#locks.forceRelease(checkKey(key, 'LockService.forceRelease'), fence);
   }
 
-  /** Makes the decorators of an object work that Nest did not make: in a factory, or in a unit test. Returns the object. */
+  /**
+   * Makes the decorators of an object work that Nest did not make: in a factory, or in a unit test. Returns the object.
+   */
   attach<T extends object>(instance: T): T {
     giveLockService(instance, this);
     return instance;
@@ -188,7 +198,9 @@ export class LockService {
     return (this.#opening = openStore(this.#store, this.#name, this.#open));
   }
 
-  /** @internal The service of another store of the same application; throws `LockConfigurationError` for an unknown one. */
+  /**
+   * @internal The service of another store of the same application; throws `LockConfigurationError` for an unknown one.
+   */
   sibling(store: string, site: string): LockService {
     const found = this.#siblings.get(store);
     if (!found) {

@@ -4,8 +4,8 @@ import { isAsyncIterable, wrongReturn } from './return-kind.js';
 
 /**
  * A method that is an async generator: held from the first `next` to the end, `return` or `throw`. Its body runs inside
- * the lock each time it goes on; once the lease is lost it is ended with a `LockLostError`. What `onBusy` answers is the
- * value it returns.
+ * the lock each time it goes on; once the lease is lost it is ended with a `LockLostError`. What `onBusy` answers is
+ * the value it returns.
  */
 export async function* lockedGenerator(call: LockedCall): AsyncGenerator {
   const { method, self, args } = call;
@@ -45,7 +45,7 @@ function enter(call: LockedCall, left: Promise<void>): Promise<[Lock | undefined
   });
 }
 
-/** The body's iterator, which goes on inside the lock, and hears of a loss where it stands. */
+/** The body's iterator, which goes on inside the lock, and gets the error of a loss where it stands. */
 function inLock(inner: AsyncGenerator, lock: Lock): AsyncIterable<unknown> {
   return {
     [Symbol.asyncIterator]: () => ({

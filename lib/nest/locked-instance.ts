@@ -26,7 +26,9 @@ export function lockServiceOf(instance: unknown): StoreServices | undefined {
   return (instance as { [LOCK_SERVICE]?: StoreServices } | null | undefined)?.[LOCK_SERVICE];
 }
 
-/** Gives an instance its service. Throws `LockConfigurationError` where a locked method names a store that is unknown. */
+/**
+ * Gives an instance its service. Throws `LockConfigurationError` where a locked method names a store that is unknown.
+ */
 export function giveLockService(instance: object, service: StoreServices): void {
   for (const method of (Reflect.getMetadata(STORES, instance) ?? []) as readonly StoreOfMethod[]) {
     serviceOfStore(service, method);
@@ -46,7 +48,7 @@ export function serviceOfStore(service: StoreServices, { store, site }: StoreOfM
   return (service.sibling?.(store, site) as StoreServices | undefined) ?? service;
 }
 
-/** Makes Nest inject the service into every instance of a class, by one property that nobody sees. */
+/** Makes Nest inject the service into every instance of a class, by one property that is not enumerable. */
 export function requestLockService(prototype: object, method: StoreOfMethod): void {
   const others = (Reflect.getMetadata(STORES, prototype) ?? []) as readonly StoreOfMethod[];
   Reflect.defineMetadata(STORES, [...others, method], prototype);

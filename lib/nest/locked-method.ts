@@ -73,7 +73,10 @@ function withSignal<Options extends { readonly signal?: AbortSignal | undefined 
   return { ...options, signal: options.signal ? AbortSignal.any([options.signal, unsubscribed]) : unsubscribed };
 }
 
-/** Somebody replaced the service. Its contract is to run the body or to throw; a mock that does neither would swallow it. */
+/**
+ * Somebody replaced the service. Its contract is to run the body or to throw; a mock that does neither would swallow
+ * it.
+ */
 async function runReplaced(
   service: Partial<LockService>,
   { site, returns }: LockedMethod,

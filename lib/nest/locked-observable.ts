@@ -20,15 +20,15 @@ export function lockedObservable(call: LockedCall): Observable<unknown> {
         throw wrongReturn(source, method);
       }
       return new Promise<void>((resolve, reject) => {
-        const { signal: told } = lock;
+        const { signal } = lock;
         const end = (): void => {
-          reject(told.reason);
+          reject(signal.reason);
           stop.next();
         };
-        if (told.aborted) {
+        if (signal.aborted) {
           end();
         } else {
-          told.addEventListener('abort', end);
+          signal.addEventListener('abort', end);
         }
         // A source that emits while it is being subscribed to must see an unsubscription too.
         (source as Observable<unknown>).pipe(takeUntil(stop)).subscribe({

@@ -6,8 +6,8 @@ import { checkOnBusy, type LockService, type OnBusy, type WithLockOptions } from
 const NO_DEFAULTS = { ttlMs: 0, waitMs: 0, maxHoldMs: 0 };
 
 /**
- * The options of a locked method: checked when the class is loaded, and completed once for each application. What is a function of
- * the call is called and checked with each call.
+ * The options of a locked method: checked when the class is loaded, and completed once for each application. What is a
+ * function of the call is called and checked with each call.
  */
 export class MethodOptions {
   readonly #site: string;

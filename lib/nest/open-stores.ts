@@ -7,10 +7,15 @@ interface OpenStore {
   users: number;
 }
 
-/** Stores are objects of the application, and two applications of a process may have the same one: the last that closes it, closes it. */
+/**
+ * Stores are objects of the application, and two applications of a process may have the same one: the last that closes
+ * it, closes it.
+ */
 const OPEN = new WeakMap<LockStore, OpenStore>();
 
-/** Opens a store for one more user. Throws `LockConfigurationError` where another user opened it with another prefix. */
+/**
+ * Opens a store for one more user. Throws `LockConfigurationError` where another user opened it with another prefix.
+ */
 export async function openStore(store: LockStore, name: string, options: OpenOptions): Promise<void> {
   const { prefix } = options;
   const open = OPEN.get(store) ?? { prefix, opening: store.open?.(options), users: 0 };

@@ -10,7 +10,7 @@ const NEVER_MINIFIED = 4;
  * | name | trusted |
  * |---|---|
  * | one letter | never |
- * | two or three letters | where a longer variable of the class shows that nothing was minified, or where all parameters are there and no other one has a short name |
+ * | two or three letters | a longer variable of the class shows that nothing was minified, or no other has a short name |
  * | four letters and more | always |
  * | `id2` beside `id22` | never: bundlers rename `id` to `id2` and `id2` to `id22` |
  */
@@ -25,7 +25,7 @@ export class ParameterNames {
   /** Whether no parameter was dropped, which minifiers may do with the last ones of a function, but not of a method. */
   readonly #isComplete: boolean;
 
-  /** `owner` is the class, and `declared` how many parameters TypeScript saw, where it tells. */
+  /** `owner` is the class, and `declared` how many parameters TypeScript saw, where it says so. */
   constructor(method: Function, owner?: Function, declared?: number) {
     this.#source = sourceOf(method);
     this.#owner = owner;

@@ -1,13 +1,16 @@
 import { LockConfigurationError } from '../core/errors.js';
 
-/** What a locked method gives back, and so how long its lock is held. */
+/** What a locked method returns, and so how long its lock is held. */
 export type ReturnKind = (typeof RETURN_KINDS)[number];
 
 export const RETURN_KINDS = ['promise', 'observable', 'generator'] as const;
 
 type Tag = '[object AsyncFunction]' | '[object AsyncGeneratorFunction]' | '[object Function]';
 
-/** Async functions and generators speak for themselves; others by their declared type, and are taken for promises otherwise. */
+/**
+ * Async functions and generators speak for themselves; others by their declared type, and are taken for promises
+ * otherwise.
+ */
 export function returnKindOf(method: Function, declared: unknown): ReturnKind {
   switch (tagOf(method)) {
     case '[object AsyncFunction]':
@@ -19,7 +22,10 @@ export function returnKindOf(method: Function, declared: unknown): ReturnKind {
   }
 }
 
-/** Whether neither the code nor the declared type says what a method returns; compilers write no type, or Object, for one that is inferred. */
+/**
+ * Whether neither the code nor the declared type says what a method returns; compilers write no type, or Object, for
+ * one that is inferred.
+ */
 export function isUndeclared(method: Function, declared: unknown): boolean {
   return tagOf(method) === '[object Function]' && (declared === undefined || declared === Object);
 }
@@ -63,8 +69,8 @@ export function wrongReturn(
 }
 
 /**
- * A caller who takes the promise of an undeclared method for an Observable is told so where it subscribes. The promise then
- * has no reader, and its rejection must not end the process.
+ * A caller who takes the promise of an undeclared method for an Observable gets an error where it subscribes. The
+ * promise then has no reader, and its rejection must not end the process.
  */
 export function refuseSubscribers<T>(promise: Promise<T>, site: string): Promise<T> {
   const refuse = (): never => {

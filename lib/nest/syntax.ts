@@ -5,7 +5,9 @@ export function sourceOf(value: Function): string {
   return Function.prototype.toString.call(value);
 }
 
-/** A function that stands for itself; undefined where the source is hidden, cannot be parsed, or is that of a method. */
+/**
+ * A function that stands for itself; undefined where the source is hidden, cannot be parsed, or is that of a method.
+ */
 export function parseFunction(source: string): FunctionNode | undefined {
   const expression = parseExpression(source);
   return expression && isFunction(expression) ? expression : undefined;
