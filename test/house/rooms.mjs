@@ -35,11 +35,11 @@ DistributedLock({ key: 'balance:<0>' })(Balances.prototype, 'credit', method);
 Object.defineProperty(Balances.prototype, 'credit', method);
 Injectable()(Balances);
 
-class Application {}
+function Application() {}
 const store = new RedisLockStore(new Redis(process.argv[2], { lazyConnect: true }));
 Module({ imports: [LockModule.forRoot({ store })], providers: [Balances] })(Application);
 
-const { sendCommand } = Redis.prototype;
+const sendCommand = Reflect.get(Redis.prototype, 'sendCommand');
 let sent = 0;
 Redis.prototype.sendCommand = function send(command, ...rest) {
   if (command.name === 'evalsha') {

@@ -3,6 +3,7 @@ import { jest } from '@jest/globals';
 import { Controller, Get, Logger } from '@nestjs/common';
 import { Test } from '@nestjs/testing';
 import type { Redis } from 'ioredis';
+import { createHash } from 'node:crypto';
 import {
   currentLock,
   DistributedLock,
@@ -25,7 +26,7 @@ const UUID = /[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12
 
 let server: RedisServer;
 let monitor: Redis;
-/** Every owner and every hold that was ever sent to the server, and every ticket. */
+/** Every hold that was ever sent to the server, and every ticket with the secrets in it. */
 let secrets: Set<string>;
 /** Everything that others get to see. */
 let seen: string[];
@@ -95,19 +96,25 @@ async function openStore(): Promise<RedisLockStore> {
 }
 
 describe('owners, holds and tickets', () => {
-  test('are random UUIDs, new for each acquisition', async () => {
+  test('are random, new for each acquisition, and the store has the digest of what a ticket has', async () => {
     const store = await openStore();
     const locks = makeLocks(store);
     const ids: string[] = [];
+    const owners: string[] = [];
     for (let round = 0; round < 100; round++) {
       await locks.withLock('k', async ({ ticket, fence }) => {
         const { owner = '', ...others } = await server.client.hgetall('lock:lock:{k}');
         const [hold] = Object.keys(others).flatMap((field) => field.split('hold:').slice(1));
-        ids.push(owner, hold as string);
-        expect(JSON.parse(Buffer.from(ticket, 'base64url').toString())).toEqual([['k', owner, fence]]);
+        const [[key, secret, number]] = JSON.parse(Buffer.from(ticket, 'base64url').toString()) as [[string, string, number]];
+        expect([key, number]).toEqual(['k', Number(fence)]);
+        // The store has no more of the secret than its digest.
+        expect(owner).toBe(createHash('sha256').update(secret).digest('base64url').slice(0, 22));
+        ids.push(hold as string, secret);
+        owners.push(owner);
       });
     }
     expect(new Set(ids).size).toBe(200);
+    expect(new Set(owners).size).toBe(100);
     expect(ids.filter((id) => id.replace(UUID, '') !== '')).toEqual([]);
     await store.close();
   });
@@ -123,7 +130,11 @@ describe('owners, holds and tickets', () => {
     await app.init();
     const locks = module.get(LockService);
     const others = makeLocks(store);
-    const ticketOf = (ticket: string): string => (secrets.add(ticket), ticket);
+    const ticketOf = (ticket: string): string => {
+      const text = Buffer.from(ticket, 'base64url').toString();
+      [ticket, ...(text.match(UUID) ?? [])].forEach((secret) => secrets.add(secret));
+      return ticket;
+    };
 
     // Not acquired: busy, aborted, too many, a cycle.
     const taken = await locks.acquire('taken', { by: 'Balance.credit' });
