@@ -12,7 +12,8 @@ const patternOf = (names) => `^(${names.map(escape).join('|')})$`;
 
 /**
  * Runs each suite in a process of its own, so many at a time as jest has workers, and kills what a suite has started when it ends. A test that
- * failed while its processes were stopped for longer than it allows runs again, alone, in a new process; a test that failed otherwise does not.
+ * failed while its processes were stopped for longer than is allowed runs again, alone, when all suites have run; a test that failed otherwise
+ * does not.
  */
 export default class SuiteRunner extends EmittingTestRunner {
   #listeners = new Map();
@@ -32,24 +33,44 @@ export default class SuiteRunner extends EmittingTestRunner {
 
   async runTests(tests, watcher) {
     const left = [...tests];
+    const toRepeat = [];
     // One suite says what it has to say at once; the words of several are kept apart.
     const stdio = tests.length === 1 ? 'inherit' : 'pipe';
     const work = async (slot) => {
       for (let test = left.shift(); test !== undefined && !watcher.isInterrupted(); test = left.shift()) {
         await this.#emit('test-file-start', [test]);
-        try {
-          const result = await this.#run(test, { slot, stdio });
-          await this.#emit('test-file-success', [test, result]);
-        } catch (error) {
-          await this.#emit('test-file-failure', [test, error]);
-        }
+        const options = { slot, stdio };
+        await this.#report(test, async () => {
+          const { result, stopped } = await this.#start(test, options);
+          if (voidTests(result, stopped).length === 0) {
+            return result;
+          }
+          toRepeat.push(() => this.#report(test, () => this.#repeat(test, options, result, stopped)));
+          return undefined;
+        });
       }
     };
     await Promise.all(Array.from({ length: this.#globalConfig.maxWorkers }, (_, slot) => work(slot + 1)));
+    // One after the other, when no other suite needs a processor.
+    for (const repeat of toRepeat) {
+      await repeat();
+    }
   }
 
-  async #run(test, options) {
-    const { result, stopped } = await this.#start(test, options);
+  /** Hands on the result of a suite, where it is final. */
+  async #report(test, run) {
+    try {
+      const result = await run();
+      if (result !== undefined) {
+        await this.#emit('test-file-success', [test, result]);
+      }
+    } catch (error) {
+      await this.#emit('test-file-failure', [test, error]);
+    }
+  }
+
+  /** Runs again what failed while it was stopped. */
+  async #repeat(test, options, result, stopped) {
     let again = voidTests(result, stopped);
     for (let run = 2; run <= MOST_RUNS && again.length > 0; run++) {
       for (const { fullName } of again) {
@@ -61,8 +82,9 @@ export default class SuiteRunner extends EmittingTestRunner {
       Object.assign(stopped, next.stopped);
       again = voidTests(next.result, next.stopped);
     }
-    const failures = formatResultsErrors(result.testResults, test.context.config, this.#globalConfig, test.path);
-    return result.testExecError ? result : { ...result, failureMessage: failures };
+    const { config } = test.context;
+    const failureMessage = formatResultsErrors(result.testResults, config, this.#globalConfig, test.path);
+    return result.testExecError ? result : { ...result, failureMessage };
   }
 
   #start(test, options, testNamePattern = this.#globalConfig.testNamePattern) {
