@@ -39,17 +39,22 @@ export function waitingSuite(place: () => StorePlace): void {
   });
 
   test('a waiter in another process has its turn within milliseconds of the release', async () => {
-    const held = await locks.acquire(key);
-    let startedAt = 0;
-    const call = other.withLock(key, () => {
-      startedAt = performance.now();
-    });
-    await sleep(100);
-    const releasedAt = performance.now();
-    await held.release();
-    await call;
-    // A re-check alone would take up to 300 ms, a poll up to 250.
-    expect(startedAt - releasedAt).toBeLessThan(40);
+    const tookMs: number[] = [];
+    for (let round = 0; round < 9; round++) {
+      const held = await locks.acquire(key);
+      let startedAt = 0;
+      const call = other.withLock(key, () => {
+        startedAt = performance.now();
+      });
+      await sleep(50);
+      const releasedAt = performance.now();
+      await held.release();
+      await call;
+      tookMs.push(startedAt - releasedAt);
+    }
+    // A re-check alone would take up to 300 ms, a poll up to 250: half of them would take longer than 100.
+    const [, , , , median] = tookMs.toSorted((one, another) => one - another);
+    expect(median).toBeLessThan(40);
   });
 
   test('a process with many callers has the lock sixteen times in a row at most while another one waits', async () => {
