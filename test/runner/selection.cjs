@@ -1,6 +1,6 @@
 /**
- * The suites that take long and prove again, on random runs or planted defects, what others prove by example. `npm test` leaves them out;
- * `npm run test:long` runs them, and `.ci/run` runs both.
+ * The suites that take long and prove again what others prove by example: on random runs, with planted defects, with other versions, or for a
+ * store that differs from another in one thing. `npm test` leaves them out; `npm run test:long` runs them, and `.ci/run` runs both.
  */
 const LONG = [
   'test/model/',
@@ -8,6 +8,8 @@ const LONG = [
   'test/quorum/defects.spec.ts',
   'test/postgres/defects.spec.ts',
   'test/package/matrix.spec.ts',
+  // What replicas change is proved by test/redis/replicas.spec.ts.
+  'test/stores/redis-with-a-replica.spec.ts',
 ];
 
 const wantsLong = process.env.TEST_LONG !== undefined;

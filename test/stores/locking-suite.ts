@@ -326,8 +326,8 @@ export function lockingSuite(place: () => StorePlace): void {
   test('a blocked event loop that outlives the lease is noticed before any timer could tell', async () => {
     const call = locks.withLock(key, { ttl: 100 }, async (lock) => {
       const { signal } = lock;
-      const until = performance.now() + 150;
-      while (performance.now() < until) {
+      const endsAt = performance.now() + 150;
+      while (performance.now() < endsAt) {
         // The loop is blocked: no renewal, and no timer.
       }
       expect(lock.isHeld()).toBe(false);
