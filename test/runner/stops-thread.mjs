@@ -3,13 +3,13 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { workerData as cells } from 'node:worker_threads';
 
-const [WINDOW, LONGEST, LOOKS] = [0, 1, 2];
+const [REQUEST, LONGEST] = [0, 1];
+const [NOTHING, START] = [0, 1];
 const TICK_MS = 5;
 /** Timers are that late on any machine. */
 const LATE_MS = 10;
 const LOOK_MS = 100;
-/** The looks that make one second. */
-const LOOKS_IN_WINDOW = 10;
+const SECOND_MS = 1_000;
 /** Processes of the suite come and go; every half second is soon enough to find them. */
 const LOOKS_BETWEEN_SEARCHES = 5;
 const HZ_MS = 10;
@@ -21,7 +21,7 @@ let pids = [];
 /** What each source had counted at the last look, and by how much it grew in the looks of the last second. */
 let counted = new Map();
 let growth = new Map();
-let window = 0;
+let looks = 0;
 let gapsMs = 0;
 let tickedAt = performance.now();
 let lookedAt = tickedAt;
@@ -43,28 +43,31 @@ function count() {
   return counts;
 }
 
-function look() {
-  if (Atomics.load(cells, LOOKS) % LOOKS_BETWEEN_SEARCHES === 0) {
+/** What was counted before does not concern the test that starts. */
+function start() {
+  counted = count();
+  growth = new Map();
+  Atomics.store(cells, LONGEST, 0);
+}
+
+function look(now) {
+  if (looks++ % LOOKS_BETWEEN_SEARCHES === 0) {
     pids = findProcesses();
   }
-  const current = Atomics.load(cells, WINDOW);
   const before = counted;
   counted = count();
-  if (current !== window) {
-    window = current;
-    growth = new Map();
-  }
   const next = new Map();
   for (const [source, ms] of counted) {
-    const grown = [...(growth.get(source) ?? []), ms - (before.get(source) ?? ms)].slice(-LOOKS_IN_WINDOW);
+    const grown = [...(growth.get(source) ?? []), { at: now, ms: ms - (before.get(source) ?? ms) }].filter(
+      ({ at }) => now - at < SECOND_MS,
+    );
     next.set(source, grown);
-    const inWindow = Math.round(grown.reduce((sum, each) => sum + each, 0));
-    if (inWindow > Atomics.load(cells, LONGEST)) {
-      Atomics.store(cells, LONGEST, inWindow);
+    const stoppedMs = Math.round(grown.reduce((sum, each) => sum + each.ms, 0));
+    if (stoppedMs > Atomics.load(cells, LONGEST)) {
+      Atomics.store(cells, LONGEST, stoppedMs);
     }
   }
   growth = next;
-  Atomics.add(cells, LOOKS, 1);
 }
 
 /** The processes of this one's group and their children: the servers of PostgreSQL start groups of their own. */
@@ -107,8 +110,12 @@ setInterval(() => {
   if (process.ppid !== parent) {
     process.kill(-suite, 'SIGKILL');
   }
-  if (now - lookedAt >= LOOK_MS) {
+  const request = Atomics.load(cells, REQUEST);
+  if (request === START) {
+    start();
+  } else if (request !== NOTHING || now - lookedAt >= LOOK_MS) {
     lookedAt = now;
-    look();
+    look(now);
   }
+  Atomics.compareExchange(cells, REQUEST, request, NOTHING);
 }, TICK_MS);

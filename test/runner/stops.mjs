@@ -1,14 +1,10 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Worker } from 'node:worker_threads';
 
-/**
- * How long the processes of a test may be stopped within one second before its failure says nothing. Less than the claim of any test of time allows.
- */
-const ALLOWED_MS = 100;
-
-/** What is shared with the watching thread: the number of the window that it is to watch, the longest stop in it, and how often it has looked. */
-const cells = new Int32Array(new SharedArrayBuffer(3 * Int32Array.BYTES_PER_ELEMENT));
-const [WINDOW, LONGEST, LOOKS] = [0, 1, 2];
+/** What is shared with the watching thread: what it is to do next, and the longest stop since the start of the test. */
+const cells = new Int32Array(new SharedArrayBuffer(2 * Int32Array.BYTES_PER_ELEMENT));
+const [REQUEST, LONGEST] = [0, 1];
+const [NOTHING, START, LOOK] = [0, 1, 2];
 
 /** For how many milliseconds of one second each failed test was stopped, by its full name, where it was more than is allowed. */
 export const stopped = new Map();
@@ -18,21 +14,24 @@ export function watchStops() {
 }
 
 /** From now on, stops count for the test that begins. */
-export function startWindow() {
-  Atomics.store(cells, LONGEST, 0);
-  Atomics.add(cells, WINDOW, 1);
+export async function startTest() {
+  await ask(START);
 }
 
-/** Takes down whether the tests of those names, which have just failed, were stopped for too long. */
-export async function noteFailure(names) {
-  // A stop that has just ended is seen by the next look.
-  const looks = Atomics.load(cells, LOOKS);
-  const deadline = performance.now() + 1_000;
-  while (Atomics.load(cells, LOOKS) < looks + 2 && performance.now() < deadline) {
-    await sleep(10);
-  }
+/** Takes down whether the tests of those names, which have just failed, were stopped for longer than they allow. */
+export async function noteFailure(names, allowedMs) {
+  await ask(LOOK);
   const longestMs = Atomics.load(cells, LONGEST);
-  if (longestMs > ALLOWED_MS) {
+  if (longestMs > allowedMs) {
     names.forEach((name) => stopped.set(name, longestMs));
+  }
+}
+
+/** The thread answers within one of its ticks, unless it is stopped itself. */
+async function ask(request) {
+  Atomics.store(cells, REQUEST, request);
+  const deadline = performance.now() + 1_000;
+  while (Atomics.load(cells, REQUEST) !== NOTHING && performance.now() < deadline) {
+    await sleep(1);
   }
 }

@@ -1,15 +1,26 @@
 import { TestEnvironment } from 'jest-environment-node';
-import { noteFailure, startWindow } from './stops.mjs';
+import { noteFailure, startTest } from './stops.mjs';
 
-/** Takes down which tests failed while they were stopped. */
+/**
+ * Takes down which tests failed while they were stopped for more than 100 ms of one second: their failure says nothing. A file that claims less,
+ * or more, says so: `@jest-environment-options {"allowedStopMs": 30}`.
+ */
 export default class SuiteEnvironment extends TestEnvironment {
+  #allowedMs;
+
+  constructor(config, context) {
+    super(config, context);
+    const { allowedStopMs = 100 } = config.projectConfig.testEnvironmentOptions;
+    this.#allowedMs = allowedStopMs;
+  }
+
   async handleTestEvent(event) {
     if (event.name === 'test_start' || (event.name === 'hook_start' && event.hook.type.endsWith('All'))) {
-      startWindow();
+      await startTest();
     } else if (event.name === 'hook_failure' && event.hook.type === 'beforeAll') {
-      await noteFailure(namesIn(event.describeBlock));
+      await noteFailure(namesIn(event.describeBlock), this.#allowedMs);
     } else if (event.name === 'test_done' && event.test.errors.length > 0) {
-      await noteFailure(namesIn(event.test));
+      await noteFailure(namesIn(event.test), this.#allowedMs);
     }
   }
 }

@@ -85,7 +85,7 @@ describe('a test that fails', () => {
     expect(stopped.code).toBe(1);
   });
 
-  test('without a stop fails at once', async () => {
+  test('and was not stopped for longer than it allows fails at once', async () => {
     const wrong = await runFixtures(['fails']);
     expect(runsOf(wrong, 'fails')).toBe(1);
     expect(wrong.output).toMatch(/^0 passed, 1 failed$/m);
