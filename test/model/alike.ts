@@ -12,7 +12,7 @@ export interface AlikeServer {
   readonly hasOwnTime: boolean;
   /** Its operations, with a defect that `edit` puts into them, and nothing stored. */
   begin(now: number, edit: (source: string) => string): Promise<OtherSide>;
-  /** What `HEARING` was told since the last time. */
+  /** The messages to `HEARING` since the last time. */
   heard(): Promise<string[]>;
 }
 
@@ -56,7 +56,7 @@ export async function differenceIn(
   return undefined;
 }
 
-/** The table shows this to nobody, but tidies what it has of a key that it is asked about. */
+/** The table does not show this, but tidies the state of a key that it is asked about. */
 function storedIn(table: LockTable, now: number): Stored {
   let state: KeyState | undefined;
   const restore = replace(KeyState.prototype, 'tidy', (self, tidy) => {

@@ -52,7 +52,7 @@ describe('the scripts of the Redis store', () => {
     await server.stop();
   });
 
-  test('answer, store and tell the same as the lock table', async () => {
+  test('answer, store and notify the same as the lock table', async () => {
     for (const seed of SEEDS) {
       expect(await differenceIn(seed, scripts)).toBeUndefined();
     }
@@ -74,7 +74,7 @@ describe('the scripts of the Redis store', () => {
   });
 
   test.each(DEFECTS)(
-    'a script that %s is found out',
+    'a script that %s is found',
     async (_, right, wrong) => {
       let difference: string | undefined;
       for (let seed = 1; !difference && seed <= 100; seed++) {

@@ -9,7 +9,7 @@ export interface Stored {
   readonly fence: number;
   readonly ttlMs: number;
   readonly holds: readonly string[];
-  /** Whom it is reserved for. */
+  /** The place that it is reserved for. */
   readonly turn: string;
   readonly queue: readonly string[];
   readonly leftMs: number;
@@ -40,10 +40,10 @@ export interface OtherSide {
 export const KEY = 'a key:{1}';
 /** All times are multiples of it, so that it makes no difference how long Redis takes. */
 export const GRAIN_MS = 500;
-/** The process that hears its messages. */
+/** The process that receives its messages. */
 export const HEARING = 'host:1:ada';
 const GONE = 'host:2:bob';
-/** Does not hear them either; it looks for its turn by itself, mostly. */
+/** Does not receive them either; it polls, mostly. */
 const POLLING = 'host:3:cyd';
 const KINDS = ['acquire', 'release', 'exchange', 'join', 'renew', 'leave', 'forceRelease', 'elapse'] as const;
 

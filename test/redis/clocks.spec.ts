@@ -58,7 +58,7 @@ async function openStore<T extends RedisLockStore>(store: T = new RedisLockStore
 }
 
 describe("a server's clock that jumps ahead", () => {
-  test('ends leases: the holder is told at its next renewal, and runs beside the next owner no longer than that', async () => {
+  test('ends leases: the holder is notified at its next renewal, and runs beside the next owner no longer than that', async () => {
     const held = await locks.acquire('k', { ttl: 6_000 });
     const next = other.acquire('k', { wait: 10_000 }).then((lock) => ({ lock, at: performance.now() }));
     await sleep(50);
@@ -74,7 +74,7 @@ describe("a server's clock that jumps ahead", () => {
     await lock.release();
   });
 
-  test('ends queues: whoever waited queues anew at its next look, and all have their turn', async () => {
+  test('ends queues: waiters queue anew when they ask next, and all have their turn', async () => {
     const held = await locks.acquire('k');
     const waiting: Promise<number>[] = [];
     for (let count = 0; count < 4; count++) {
@@ -111,7 +111,7 @@ describe("a server's clock that is set back", () => {
     expect(await next).toBeGreaterThan(held.fence);
   });
 
-  test('ends the lock of a crashed holder within its recorded ttl of the next look', async () => {
+  test('ends the lock of a crashed holder within its recorded ttl of the next attempt', async () => {
     const holder = await startHolder(server.url, 'k', 1_500);
     const next = locks.withLock('k', { wait: 20_000 }, ({ fence }) => fence);
     await sleep(50);
@@ -122,7 +122,7 @@ describe("a server's clock that is set back", () => {
     expect(performance.now() - startedAt).toBeLessThan(1_500 + RECHECK_MS + SLACK_MS);
   });
 
-  test('ends the turn of a process that does not take it within the claim window of the next look', async () => {
+  test('ends the turn of a process that does not take it within the claim window of the next attempt', async () => {
     const held = await locks.acquire('k');
     const stopped = { key: 'k', owner: 'stopped', id: 'stopped', fence: 0, ttlMs: 5_000, limitMs: 1_000, lingering: false, by: 'stopped' };
     await (await openStore()).acquire(stopped, { name: 'stopped' });

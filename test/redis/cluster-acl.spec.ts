@@ -124,7 +124,7 @@ test('a node on which the user was given fewer rights fails the calls of its key
 test.each([
   ['+publish', /Redis refused PUBLISH on lock:wake:\*: NOPERM .*'publish'.* every 300 ms/],
   ['+subscribe', /Redis refused SUBSCRIBE on lock:wake:\*: NOPERM .*'subscribe'.* every 300 ms/],
-])('without %s a warning names it, and waiters look for their turn themselves', async (right, warning) => {
+])('without %s a warning names it, and waiters poll', async (right, warning) => {
   const locks = makeLocks(await connectAs(without(right)));
   const other = makeLocks(await connectAs(without(right)));
   await until('two warnings', () => warnings.length === 2);

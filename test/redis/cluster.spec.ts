@@ -81,7 +81,7 @@ async function proxied(): Promise<Record<string, { host: string; port: number }>
   );
 }
 
-/** The channels on which somebody hears, and the node from which. */
+/** The channels that have a subscriber, and the node where it has subscribed. */
 async function subscriptions(): Promise<Map<string, RedisServer>> {
   const found = new Map<string, RedisServer>();
   for (const server of cluster.nodes.filter((node) => node.running)) {
@@ -135,7 +135,7 @@ test('locks of all shards are renewed', async () => {
   await Promise.all(leases.map((lease) => lease.release()));
 });
 
-test('a renewal of locks of several shards tells which of them did not answer', async () => {
+test('a renewal of locks of several shards shows which of them did not answer', async () => {
   await openLocks();
   const store = stores[0] as RedisLockStore;
   const shards = await keysOfEachShard(1);
@@ -232,24 +232,24 @@ describe('resharding', () => {
 });
 
 describe('a waiter', () => {
-  test('is told of its turn by a publisher that is connected to another node', async () => {
+  test('is notified of its turn by a publisher that is connected to another node', async () => {
     const [holder, waiter] = [await openLocks(), await openLocks()];
     const keys = [...(await keysOfEachShard(3)).values()].flat();
     const times: number[] = [];
     for (const key of keys) {
       const held = await holder.acquire(key);
-      const told = waiter.withLock(key, () => performance.now());
+      const served = waiter.withLock(key, () => performance.now());
       await sleep(50);
       const releasedAt = performance.now();
       await held.release();
-      times.push((await told) - releasedAt);
+      times.push((await served) - releasedAt);
     }
-    // Who is not told looks every 300 ms: 250 ms after the release.
+    // A waiter that is not notified asks every 300 ms: 250 ms after the release.
     expect(times.filter((time) => time < RECHECK_MS / 2).length).toBeGreaterThan(keys.length / 2);
   });
 });
 
-test('a holder hears of a forced release that was made at another node', async () => {
+test('a holder is notified of a forced release that was made at another node', async () => {
   const [holder, operator] = [await openLocks(), await openLocks()];
   for (const [key] of (await keysOfEachShard(1)).values() as Iterable<[string]>) {
     const { fence, signal } = await holder.acquire(key, { ttl: 10_000 });
@@ -387,16 +387,16 @@ describe('a connection to a node', () => {
 describe('a subscription', () => {
   test('moves to another node when its own is gone', async () => {
     const waiter = await openLocks();
-    const [[channel, hears]] = [...(await subscriptions())] as [[string, RedisServer]];
+    const [[channel, subscribed]] = [...(await subscriptions())] as [[string, RedisServer]];
     const holder = await openLocks();
-    await hears.kill();
+    await subscribed.kill();
     await until('another subscription', async () => (await subscriptions()).has(channel));
     const held = await holder.acquire('k', { wait: 10_000 });
-    const told = waiter.withLock('k', { wait: 10_000 }, () => performance.now());
+    const served = waiter.withLock('k', { wait: 10_000 }, () => performance.now());
     await sleep(50);
     const releasedAt = performance.now();
     await held.release();
-    expect((await told) - releasedAt).toBeLessThan(RECHECK_MS / 2);
+    expect((await served) - releasedAt).toBeLessThan(RECHECK_MS / 2);
   }, 40_000);
 
   test('that is half open costs a re-check, and is made anew by its pings', async () => {
@@ -405,11 +405,11 @@ describe('a subscription', () => {
     const waiter = await openLocks({ natMap });
     const handOver = async (): Promise<number> => {
       const held = await holder.acquire('k');
-      const told = waiter.withLock('k', () => performance.now());
+      const served = waiter.withLock('k', () => performance.now());
       await sleep(50);
       const releasedAt = performance.now();
       await held.release();
-      return (await told) - releasedAt;
+      return (await served) - releasedAt;
     };
     for (const proxy of proxies) {
       proxy.mode = 'muteSubscribers';

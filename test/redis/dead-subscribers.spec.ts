@@ -10,7 +10,7 @@ import { TcpProxy } from '../support/tcp-proxy';
 
 const CLAIM_MS = 1_000;
 const RECHECK_MS = 300;
-/** How often whoever is far behind looks, who still trusts its subscription. */
+/** How often a place far behind asks, while its process trusts its subscription. */
 const SELDOM_MS = 2_000;
 /** For a machine that is busy with other things. */
 const SLACK_MS = 500;
@@ -103,7 +103,7 @@ describe('a live process is not starved by others where its own subscription', (
   }, 60_000);
 });
 
-test('whoever was passed over looks often from then on, also where its subscription is too new to distrust', async () => {
+test('a place that was skipped asks often from then on, also where its subscription is too new to distrust', async () => {
   const store = new TimedStore(server.url);
   const locks = await openLocks(server.url, store);
   const held = await (await openLocks()).acquire('k', { ttl: '1m' });
@@ -115,7 +115,7 @@ test('whoever was passed over looks often from then on, also where its subscript
   await until('the first look', () => store.asked.length === 1);
   await sleep(100);
   await server.client.zremrangebyrank('lock:queue:{k}', 2, 2);
-  await until('six looks', () => store.asked.length === 6);
+  await until('six attempts', () => store.asked.length === 6);
   // The second attempt finds the place gone; a process that trusts its subscription pauses for 2 s.
   const [, passedOver = 0, , , , last = 0] = store.asked;
   expect(last - passedOver).toBeLessThan(4 * RECHECK_MS + SLACK_MS);

@@ -31,7 +31,7 @@ async function fillUntilGone(...names: string[]): Promise<void> {
   }
 }
 
-test('a server that evicts is warned of at start; who loses a lock is told within a renewal, and fences rise', async () => {
+test('a server that evicts is warned of at start; the loss of a lock is notified within a renewal, and fences rise', async () => {
   const warnings: string[] = [];
   await store.open({ prefix: 'lock', warn: (message) => warnings.push(message) });
   expect(warnings).toEqual([expect.stringMatching(/evicts keys \(maxmemory-policy is allkeys-lru\).*Set it to noeviction/)]);

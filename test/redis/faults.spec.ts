@@ -206,7 +206,7 @@ describe('a slow connection', () => {
     expect(await locks.withLock('k', { wait: 3_500 }, () => 1)).toBe(1);
   });
 
-  test('leaves nothing behind at shutdown: what was on its way is given back', async () => {
+  test('leaves nothing behind at shutdown: what was on its way is released', async () => {
     proxy.latencyMs = 100;
     const call = locks.acquire('k', { ttl: 20_000 }).catch((error: Error) => error);
     await sleep(30);
@@ -273,7 +273,7 @@ describe('locks that vanish', () => {
     expect(troubles.map(({ type }) => type)).toEqual(['lost']);
   });
 
-  test('a body that ends before a renewal could tell is told by the release', async () => {
+  test('a loss that no renewal has found before the body ends is found by the release', async () => {
     const call = locks.withLock('k', async () => {
       await server.client.del(lockOf('k'));
     });
@@ -344,7 +344,7 @@ describe('a server that refuses', () => {
     await server.start();
   });
 
-  test('an outage is told once, and the next one again', async () => {
+  test('an outage is reported once, and the next one again', async () => {
     for (const round of [1, 2]) {
       await server.kill();
       await locks.acquire('k', { wait: 0 }).catch(() => undefined);
@@ -380,7 +380,7 @@ describe('a server that refuses', () => {
     await own.close();
   });
 
-  test('an error tells nothing of owners, wherever one looks', async () => {
+  test('an error shows no owners, in none of its properties', async () => {
     const lock = await locks.acquire('k', { ttl: 600 });
     const owner = (await server.client.hget(lockOf('k'), 'owner')) as string;
     await server.client.acl('SETUSER', 'default', '-evalsha', '-eval');
@@ -484,12 +484,12 @@ describe('access control', () => {
   test.each([
     ['+publish', /Redis refused PUBLISH on lock:wake:\*: NOPERM .*'publish'.* every 300 ms/],
     ['+subscribe', /Redis refused SUBSCRIBE on lock:wake:\*: NOPERM .*'subscribe'.* every 300 ms/],
-  ])('without %s a warning names it, and waiters look for their turn themselves', async (right, warning) => {
+  ])('without %s a warning names it, and waiters poll', async (right, warning) => {
     const own = await without(right);
     await sleep(100);
     expect(warnings).toEqual([expect.stringMatching(warning)]);
     const [limited, other] = [makeLocks(own), makeLocks(await openStore(server.url))];
-    // Whoever releases tells, and whoever waits hears: each of the two may be the one who cannot.
+    // A release publishes and a waiter receives: each of the two may lack the right.
     for (const [holder, waiter] of [[limited, other] as const, [other, limited] as const]) {
       const held = await holder.acquire('k');
       const waiting = waiter.withLock('k', () => performance.now());
@@ -533,7 +533,7 @@ describe('access control', () => {
     await expect(connectAs('~other:*', '&lock:wake:*', ...RIGHTS)).rejects.toThrow(saying(/one of the keys.*Grant the keys ~<prefix>:\*/));
   });
 
-  test('a channel outside of the rights is a warning, locks work, and waiters look for their turn themselves', async () => {
+  test('a channel outside of the rights is a warning, locks work, and waiters poll', async () => {
     const own = await connectAs('~lock:*', '&other:*', ...RIGHTS);
     await sleep(100);
     expect(warnings.toSorted()).toEqual([
@@ -558,7 +558,7 @@ test('a client that the user closes does not take the locks along', async () => 
   await own.close();
 });
 
-test('a forced release is heard again after the subscription was cut', async () => {
+test('notifications of forced releases arrive again after the subscription was cut', async () => {
   await server.client.call('CLIENT', 'KILL', 'TYPE', 'pubsub');
   await sleep(500);
   const call = locks.withLock('k', { ttl: 60_000 }, async (lock) => {

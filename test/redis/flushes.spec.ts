@@ -69,7 +69,7 @@ test('nobody notices SCRIPT FLUSH in a loop: nothing fails, and a plain counter 
   expect((await server.commandCounts()).get('eval') ?? 0).toBeGreaterThan(10);
 });
 
-test('FLUSHALL in a loop: fences rise in the order of grants, every loss is told, and then all is well again', async () => {
+test('FLUSHALL in a loop: fences rise in the order of grants, every loss is notified, and then all is well again', async () => {
   const grants: Grant[] = [];
   let inside = 0;
   let overlapping = 0;
@@ -94,7 +94,7 @@ test('FLUSHALL in a loop: fences rise in the order of grants, every loss is told
     const before = grants.filter(({ grantedAt }) => grantedAt < invokedAt).map((grant) => grant.fence);
     expect(Math.max(0, ...before)).toBeLessThan(fence);
   }
-  // Flushed locks let others in; whoever was overtaken heard of it, and nothing else went wrong.
+  // Flushed locks let others in; their holders were notified, and nothing else went wrong.
   expect(overlapping).toBeGreaterThan(0);
   expect(errors.length).toBeGreaterThanOrEqual(overlapping);
   expect(errors.every((error) => error instanceof LockLostError)).toBe(true);

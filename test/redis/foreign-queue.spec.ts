@@ -48,7 +48,7 @@ test('a forced release frees it as well', async () => {
   expect(await server.client.exists(LOCK)).toBe(0);
 });
 
-test('whoever waits behind in the process is told what to do, and the lock is free', async () => {
+test('the next call in the process fails with an error that says what to do, and the lock is free', async () => {
   let behind: Promise<unknown> | undefined;
   await locks.withLock('k', { ttl: '10m' }, async () => {
     behind = outsideLocks(() => locks.acquire('k', { ttl: '10m' })).catch((error: Error) => error);

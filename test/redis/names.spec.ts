@@ -94,21 +94,21 @@ test('each key excludes itself, and nothing else', async () => {
   }
 });
 
-test('each key has a queue of its own, and whoever waits there is told of its turn by that very key', async () => {
+test('each key has a queue of its own, and a waiter is notified of its turn with that very key', async () => {
   const store = stores[0] as RedisLockStore;
-  const told: string[][] = [];
-  store.onTurn({ turn: (key, name) => told.push([key, name]), recheck: () => undefined });
+  const notified: string[][] = [];
+  store.onTurn({ turn: (key, name) => notified.push([key, name]), recheck: () => undefined });
   const holds = NAMES.map(newHold);
   await Promise.all(holds.map((hold) => store.acquire(hold)));
   await Promise.all(NAMES.map((key, at) => store.acquire(newHold(key), { name: `place${at}` })));
   for (const [at, hold] of holds.entries()) {
     await store.release(hold);
-    await until('the message', () => told.length > at);
+    await until('the message', () => notified.length > at);
   }
-  expect(told).toEqual(NAMES.map((key, at) => [key, `place${at}`]));
+  expect(notified).toEqual(NAMES.map((key, at) => [key, `place${at}`]));
 });
 
-test('a holder is told of a forced release by that very key', async () => {
+test('a holder is notified of a forced release with that very key', async () => {
   const held = await Promise.all(NAMES.map((key) => locks.acquire(key, { ttl: '10m' })));
   for (const [at, lock] of held.entries()) {
     expect(await locks.forceRelease(NAMES[at] as string, { fence: lock.fence })).toBe(true);
@@ -117,7 +117,7 @@ test('a holder is told of a forced release by that very key', async () => {
   }
 });
 
-test('prefixes that look like parts of a name share nothing either', async () => {
+test('prefixes that are also parts of names share nothing either', async () => {
   const prefixes = ['lock', 'lock:lock', 'lock:queue', 'lock:done', 'lock:fence', 'loc', 'lock:'];
   const services: LockService[] = [];
   for (const prefix of prefixes) {

@@ -200,7 +200,7 @@ describe('connections', () => {
     client.disconnect();
   });
 
-  test("a client's keyPrefix applies to keys, and forced releases are still heard", async () => {
+  test("a client's keyPrefix applies to keys, and notifications of forced releases still arrive", async () => {
     const client = new Redis(server.port, { keyPrefix: 'app:' });
     const own = new RedisLockStore(client);
     await own.open({ prefix: 'lock', warn: () => undefined });

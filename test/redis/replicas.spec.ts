@@ -137,7 +137,7 @@ describe('a grant', () => {
     expect(await storedLocks()).toEqual([]);
   });
 
-  test('that could not be undone either is given back in the background', async () => {
+  test('that could not be undone either is released in the background', async () => {
     proxy = await TcpProxy.start(master.port);
     const service = serviceOf(await openStore(proxy.url));
     await service.withLock('k', () => undefined);
@@ -207,7 +207,7 @@ describe('a grant', () => {
   });
 });
 
-describe('passing a lock on within a process', () => {
+describe('an exchange within a process', () => {
   test('to a caller whose grant no replica has: the lock is free, and the release stands without an alarm', async () => {
     let next: Promise<LockStoreError> | undefined;
     const result = await locks.withLock('k', { ttl: 4_000 }, async () => {
@@ -269,7 +269,7 @@ describe('a renewal', () => {
     expect(troubles.map(({ type }) => type)).toEqual(['storeUnavailable', 'storeAnswered']);
   });
 
-  test('tells of a lock that is gone at once, also where no replica answers', async () => {
+  test('reports a lock that is gone at once, also where no replica answers', async () => {
     const [kept, gone] = await Promise.all(['kept', 'gone'].map((key) => locks.acquire(key, { ttl: 3_000 })));
     breakLink();
     await master.client.del(lockOf('gone'));
@@ -308,7 +308,7 @@ describe('many at once', () => {
     await Promise.all((await taking).map((lock) => lock.release()));
   });
 
-  test('are all told within the time of two commands that the replica is away', async () => {
+  test('all end within the time of two commands that the replica is away', async () => {
     replica.pause();
     const failing = Promise.all(KEYS.map((key) => failureOf(locks.acquire(key, { wait: 0 }))));
     expect(await timeOf(failing)).toBeLessThan(3_000);

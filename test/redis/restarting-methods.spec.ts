@@ -2,8 +2,8 @@ import { fork, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
 import { RedisServer } from '../support/redis-server';
 
-/** What `test/fixtures/restarting.mjs` tells from inside the last calls. */
-interface Told {
+/** What `test/fixtures/restarting.mjs` reports from inside the last calls. */
+interface Report {
   readonly ticks?: number;
   /** Locks of calls, the last ones included, that are still in memory. */
   readonly alive?: number;
@@ -31,11 +31,11 @@ test.each([
   async (store, way, mostBytes) => {
     child = fork('test/fixtures/restarting.mjs', [store === 'redis' ? server.url : '', way], { execArgv: ['--expose-gc'] });
     const exited = once(child, 'exit');
-    const [told] = (await once(child, 'message')) as [Told];
-    expect(told).toEqual({ ticks: 36_000, alive: expect.any(Number) as number, bytesPerTick: expect.any(Number) as number });
+    const [report] = (await once(child, 'message')) as [Report];
+    expect(report).toEqual({ ticks: 36_000, alive: expect.any(Number) as number, bytesPerTick: expect.any(Number) as number });
     // Of each of the ten methods the last call, and a few before it.
-    expect(told.alive).toBeLessThanOrEqual(100);
-    expect(told.bytesPerTick).toBeLessThan(mostBytes);
+    expect(report.alive).toBeLessThanOrEqual(100);
+    expect(report.bytesPerTick).toBeLessThan(mostBytes);
     expect(await exited).toEqual([0, null]);
   },
 );

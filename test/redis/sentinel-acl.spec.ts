@@ -73,7 +73,7 @@ test('the smallest ACL of servers and sentinels is enough, also to leave a depos
   await until('the first grant of the new master', () =>
     locks.withLock('k', { wait: 5_000 }, async ({ fence }) => (await master.client.hget('lock:lock:{k}', 'fence')) === String(fence)),
   );
-  // Sentinel tells the deposed master after 4 s; until then only who hears of it leaves.
+  // Sentinel notifies the deposed master after 4 s; until then only a client that watches the sentinels leaves it.
   expect(performance.now() - startedAt).toBeLessThan(2_000);
   expect(warnings).toEqual([]);
 }, 40_000);

@@ -56,14 +56,14 @@ async function openLocks(options?: Parameters<SentinelGroup['connect']>[0]): Pro
 
 const lockOf = (key: string): string => `lock:lock:{${key}}`;
 
-/** How long a waiter at one store hears nothing after the release by a holder at another, in milliseconds. */
+/** How long a waiter at one store waits after the release by a holder at another, in milliseconds. */
 async function handOver(holder: LockService, waiter: LockService): Promise<number> {
   const held = await holder.acquire('handed', { wait: 10_000 });
-  const told = waiter.withLock('handed', { wait: 10_000 }, () => performance.now());
+  const served = waiter.withLock('handed', { wait: 10_000 }, () => performance.now());
   await sleep(50);
   const releasedAt = performance.now();
   await held.release();
-  return (await told) - releasedAt;
+  return (await served) - releasedAt;
 }
 
 /** Waits until the replicas have all that the master has. */
@@ -91,7 +91,7 @@ test.each([1, 2])(
     let connected = 0;
     const watch = (message: unknown): void => {
       const { socket } = message as { socket: Socket };
-      // Before ioredis hears of it.
+      // Before ioredis knows of it.
       socket.once('connect', () => {
         if (socket.remotePort === port && ++connected === nth) {
           void store.close();
@@ -144,7 +144,7 @@ describe('a failover', () => {
     );
     expect(performance.now() - startedAt).toBeLessThan(2_000);
     expect(await handOver(holder, waiter)).toBeLessThan(RECHECK_MS / 2);
-    // Sentinel has not told it yet.
+    // Sentinel has not notified it yet.
     expect(await deposed.client.info('replication')).toContain('role:master');
   }, 40_000);
 
@@ -214,7 +214,7 @@ describe('a server that refuses', () => {
   let locks: LockService;
 
   beforeEach(async () => {
-    // Half a millisecond for each key that it loads, and a look at its clients after each few of them.
+    // Half a millisecond for each key that it loads, and a check of its clients after each few of them.
     const slow = ['--key-load-delay', '500', '--loading-process-events-interval-bytes', '1024'];
     server = await RedisServer.start('--dir', folder, '--enable-debug-command', 'yes', ...slow);
     const store = new RedisLockStore(server.url);

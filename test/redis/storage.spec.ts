@@ -144,7 +144,7 @@ test('docs/stores/redis.md names all that redis-cli shows, and nothing else', as
     expect([command, shown.join('')]).toEqual([command, expect.not.stringMatching(/^(ERR|WRONGTYPE|\s*$)/)]);
   }
 
-  // Nobody claims the turn, and nobody else looks.
+  // No process claims the turn, and no other asks.
   first.kill('SIGSTOP');
   second.kill('SIGSTOP');
   const left = Promise.all(holders.map((holder) => holder.leave()));
@@ -154,7 +154,7 @@ test('docs/stores/redis.md names all that redis-cli shows, and nothing else', as
   const leftMs = Number((await cli('PTTL', lock))[0]);
   expect(leftMs).toBeGreaterThan(0);
   expect(leftMs).toBeLessThanOrEqual(1_000);
-  // A slow machine has to have the time to look.
+  // A slow machine has to have the time to ask.
   const prolonging = setInterval(() => void server.client.pexpire(lock, 1_000), 100);
   await left;
   const reserved = await hash(lock);

@@ -63,7 +63,7 @@ test('a turn that overtakes the busy reply of the attempt in flight is not forgo
   const startedAt = performance.now();
   await held.release();
   await Promise.all(before);
-  // The third in a queue would look only after 2 s, and then find that its turn is over.
+  // The third in a queue would ask only after 2 s, and then find that its turn is over.
   expect((await call) - startedAt).toBeLessThan(SELDOM_MS - SLACK_MS);
 });
 
@@ -99,7 +99,7 @@ describe('a release', () => {
     expect(await next).toBeGreaterThan(held.fence);
   });
 
-  test('out of memory that passes the lock within its process gives it to each who waits', async () => {
+  test('out of memory that hands the lock to the next call of its process serves every waiter', async () => {
     const held = await locks.acquire('k');
     const order: number[] = [];
     const calls = [0, 1, 2].map((caller) => locks.withLock('k', () => order.push(caller)));
@@ -168,7 +168,7 @@ describe('a command that is carried out a second time, long after its answer', (
       );
   }
 
-  test('as a grant to a caller who was told busy: nobody has the lock for longer than its lease', async () => {
+  test('as a grant to a caller whose attempt was answered busy: no process has the lock for longer than its lease', async () => {
     const impatient = await openLocks();
     const held = await locks.acquire('k');
     const [acquire] = await recordCommands(() => impatient.tryAcquire('k', { ttl: 1_500 }));
@@ -178,7 +178,7 @@ describe('a command that is carried out a second time, long after its answer', (
     expect(await timeOf(locks.withLock('k', { wait: 20_000 }, () => undefined))).toBeLessThan(1_500 + RECHECK_MS + SLACK_MS);
   });
 
-  test('as a place of a caller who gave up: its process passes the turn on at once', async () => {
+  test('as a place of a caller who gave up: its process gives the turn up at once', async () => {
     const impatient = await openLocks();
     const held = await locks.acquire('k');
     const [acquire] = await recordCommands(() => impatient.acquire('k', { wait: 50 }).catch(() => undefined));
@@ -197,7 +197,7 @@ test('an acquire that timed out and is carried out later is compensated: nothing
   server.pause();
   await expect(locks.acquire('k', { ttl: '10m', wait: 0 })).rejects.toMatchObject({ code: 'LOCK_STORE', unknown: true });
   server.resume();
-  // The attempt lay in the server's socket: the counter tells that it was carried out, and not only refused.
+  // The attempt lay in the server's socket: the counter shows that it was carried out, and not only refused.
   const fence = await server.client.get('lock:fence:{0}');
   expect(fence).not.toBeNull();
   await until('that the lock is free', async () => (await server.client.exists(LOCK)) === 0);

@@ -131,7 +131,7 @@ describe('a subscription', () => {
     await server.client.call('CLIENT', 'KILL', 'TYPE', 'pubsub');
   }
 
-  test('that is killed is made anew, and its process looks for a turn that it may have missed', async () => {
+  test('that is killed is made anew, and its process asks for a turn that it may have missed', async () => {
     const held = await locks.acquire('k');
     const call = waiting.withLock('k', { wait: 10_000 }, () => performance.now());
     await sleep(100);
@@ -140,11 +140,11 @@ describe('a subscription', () => {
     expect(await timeOf(call)).toBeLessThan(RECHECK_MS + 200);
     const again = await locks.acquire('k');
     await sleep(500);
-    const told = waiting.withLock('k', () => performance.now());
+    const served = waiting.withLock('k', () => performance.now());
     await sleep(50);
     const releasedAt = performance.now();
     await again.release();
-    expect((await told) - releasedAt).toBeLessThan(100);
+    expect((await served) - releasedAt).toBeLessThan(100);
   });
 
   test('that is killed over and over keeps nobody waiting', async () => {
@@ -169,13 +169,13 @@ describe('a subscription', () => {
     proxy.mode = 'pass';
     await sleep(11_000);
     const again = await locks.acquire('k');
-    const told = waiting.withLock('k', () => undefined);
+    const served = waiting.withLock('k', () => undefined);
     await sleep(50);
     await again.release();
-    expect(await timeOf(told)).toBeLessThan(100);
+    expect(await timeOf(served)).toBeLessThan(100);
   }, 30_000);
 
-  test('that is half open keeps nobody waiting who is far behind: who was passed over looks more often', async () => {
+  test('that is half open keeps no waiter far behind waiting: one that was skipped asks more often', async () => {
     const held = await locks.acquire('k');
     const others = await Promise.all([openStore(), openStore(), openStore()]);
     const before = others.map((store) => makeLocks(store).withLock('k', { wait: 10_000 }, () => sleep(20)));
@@ -205,10 +205,10 @@ describe('a subscription', () => {
     proxy.mode = 'pass';
     await Promise.all(queue);
     const again = await locks.acquire('k');
-    const told = waiting.withLock('k', () => undefined);
+    const served = waiting.withLock('k', () => undefined);
     await sleep(50);
     await again.release();
-    expect(await timeOf(told)).toBeLessThan(RECHECK_MS / 2);
+    expect(await timeOf(served)).toBeLessThan(RECHECK_MS / 2);
   }, 30_000);
 
   test('a turn that comes after its waiter gave up is passed on at once', async () => {
@@ -224,7 +224,7 @@ describe('a subscription', () => {
 });
 
 describe('what waiting leaves behind', () => {
-  test('a queue has an expiry, which each look refreshes', async () => {
+  test('a queue has an expiry, which each attempt refreshes', async () => {
     const held = await locks.acquire('k');
     await startWaiter('k');
     expect(await server.client.pttl(queueOf('k'))).toBeGreaterThan(58_000);
@@ -244,7 +244,7 @@ describe('what waiting leaves behind', () => {
   });
 });
 
-test('passing within a process is one command for each caller, and a hand-over between processes three at most', async () => {
+test('an exchange within a process is one command for each caller, and a hand-over between processes three at most', async () => {
   const other = makeLocks(await openStore());
   const held = await locks.acquire('k');
   const callers = [locks, other].flatMap((service) =>

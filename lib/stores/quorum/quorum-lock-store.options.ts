@@ -1,7 +1,7 @@
 import { parseDuration, type Duration } from '../../core/duration.js';
 import { LockConfigurationError } from '../../core/errors.js';
 import { shown } from '../../core/shown.js';
-import { checkSource, type RedisSource } from '../redis/redis-client.js';
+import { checkSource, type RedisSource } from '../redis/redis-source.js';
 
 /** Options of the quorum store. */
 export interface QuorumLockStoreOptions {

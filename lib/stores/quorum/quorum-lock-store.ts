@@ -12,7 +12,7 @@ import type {
 import { DONE_MS } from '../kit/protocol.js';
 import { checkPrefix } from '../kit/prefix.js';
 import { processName } from '../kit/process-name.js';
-import type { RedisSource } from '../redis/redis-client.js';
+import type { RedisSource } from '../redis/redis-source.js';
 import { fieldOf, RedisCommands } from '../redis/redis-commands.js';
 import { RedisKeys } from '../redis/redis-keys.js';
 import { readStored } from '../kit/replies.js';

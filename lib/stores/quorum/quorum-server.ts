@@ -1,6 +1,6 @@
 import { LockConfigurationError, LockStoreError, type LockError } from '../../core/errors.js';
 import { ServerClock } from '../kit/server-clock.js';
-import type { RedisSource } from '../redis/redis-client.js';
+import type { RedisSource } from '../redis/redis-source.js';
 import { RedisConnection } from '../redis/redis-connection.js';
 import type { RedisKeys } from '../redis/redis-keys.js';
 import type { Argument, Command } from '../redis/script.js';

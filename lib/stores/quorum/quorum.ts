@@ -2,7 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { LockConfigurationError } from '../../core/errors.js';
 import { asLockError } from '../../core/background-releases.js';
 import type { RedisKeys } from '../redis/redis-keys.js';
-import type { RedisSource } from '../redis/redis-client.js';
+import type { RedisSource } from '../redis/redis-source.js';
 import { QuorumServer, type ServerListener } from './quorum-server.js';
 import { longestOf, numbersSaid, verdictOf, type Standing, type Verdict } from './standing.js';
 import { tooFew, type Failure } from './too-few.js';

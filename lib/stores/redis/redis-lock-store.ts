@@ -19,7 +19,7 @@ import { throwIfAllFailed } from '../kit/all-failed.js';
 import { ServerClock } from '../kit/server-clock.js';
 import { checkPrefix } from '../kit/prefix.js';
 import { processName } from '../kit/process-name.js';
-import { checkSource, isClient, type RedisSource } from './redis-client.js';
+import { checkSource, isClient, type RedisSource } from './redis-source.js';
 import { COMMAND_MS, RedisConnection } from './redis-connection.js';
 import { checkMinReplicas, type RedisLockStoreOptions } from './redis-lock-store.options.js';
 import { RedisCommands } from './redis-commands.js';
@@ -29,7 +29,7 @@ import { toLockError } from './redis-errors.js';
 import { isLate, readAnswers, timeIn } from './replies.js';
 import type { Command } from './script.js';
 import { EXCHANGE } from './scripts.js';
-import { serverWarnings, tryRights } from './server-check.js';
+import { checkServer, tryRights } from './server-check.js';
 import { Wakeups } from './wakeups.js';
 
 /**
@@ -81,11 +81,8 @@ export class RedisLockStore implements LockStore, Turns, Tickets, Operator {
     }
     try {
       this.#subscribe();
-      for (const warning of serverWarnings(await this.#connection.info())) {
-        warn(warning);
-      }
+      (await checkServer(this.#connection)).forEach(warn);
       await tryRights(this, this.#process);
-      await this.#connection.tryAsking();
       await this.#connection.publish(this.#keys.wake(this.#process), 'check').catch((error: Error) => this.#refused('PUBLISH', error));
     } catch (error) {
       if (!(error instanceof LockStoreError)) {
@@ -100,11 +97,11 @@ export class RedisLockStore implements LockStore, Turns, Tickets, Operator {
     this.#listen();
     const polls = !this.#wakeups.areCertain;
     const sentAt = performance.now();
-    const latest = this.#clock.latest(sentAt, hold.limitMs);
-    let reply = await this.#connection.run(this.#commands.acquire(hold, place, polls, latest), hold.limitMs);
+    const command = this.#commands.acquire(hold, place, polls, this.#clock.latest(sentAt, hold.limitMs));
+    let reply = await this.#connection.run(command, hold.limitMs);
     this.#clock.read(timeIn(reply), sentAt);
     if (isLate(reply)) {
-      reply = await this.#again(hold, sentAt, (by) => this.#commands.acquire(hold, place, polls, by));
+      reply = await this.#again(hold, sentAt, (latest) => this.#commands.acquire(hold, place, polls, latest));
     }
     return this.#confirmed(hold, this.#read(reply, place), place);
   }
@@ -137,10 +134,11 @@ export class RedisLockStore implements LockStore, Turns, Tickets, Operator {
   async join(hold: HoldRecord): Promise<boolean> {
     this.#listen();
     const sentAt = performance.now();
-    let reply = await this.#connection.run(this.#commands.join(hold, this.#clock.latest(sentAt, hold.limitMs)), hold.limitMs);
+    const command = this.#commands.join(hold, this.#clock.latest(sentAt, hold.limitMs));
+    let reply = await this.#connection.run(command, hold.limitMs);
     if (isLate(reply)) {
       this.#clock.read(timeIn(reply), sentAt);
-      reply = await this.#again(hold, sentAt, (by) => this.#commands.join(hold, by));
+      reply = await this.#again(hold, sentAt, (latest) => this.#commands.join(hold, latest));
     }
     if (Number(reply) === -1) {
       throw tooManyHolds(hold.key);

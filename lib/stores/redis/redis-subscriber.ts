@@ -1,4 +1,5 @@
-import { addressOf, keepConnected, makeConnection, reconnect, type Connection, type RedisSource } from './redis-client.js';
+import { addressOf, keepConnected, makeConnection, reconnect, type Connection } from './redis-client.js';
+import type { RedisSource } from './redis-source.js';
 
 const PING_MS = 5_000;
 

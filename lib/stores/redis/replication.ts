@@ -1,7 +1,7 @@
 import { AsyncResource } from 'node:async_hooks';
 import { LockStoreError } from '../../core/errors.js';
 import type { HoldRecord } from '../../core/lock-store.js';
-import type { RedisSource } from './redis-client.js';
+import type { RedisSource } from './redis-source.js';
 import { RedisConnection } from './redis-connection.js';
 import { readAnswers } from './replies.js';
 import type { Command } from './script.js';

@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { LockConfigurationError } from '../../core/errors.js';
 import type { HoldRecord, LockStore, Operator, Tickets, Turns } from '../../core/lock-store.js';
+import type { RedisConnection } from './redis-connection.js';
 
 /** The oldest version whose scripts may read the clock and then write. */
 const OLDEST = 6;
@@ -15,6 +16,13 @@ export function serverWarnings(info: string): string[] {
   return policy === undefined || policy === 'noeviction'
     ? []
     : [`Redis evicts keys (maxmemory-policy is ${policy}), and locks with them. Set it to noeviction on the server of the locks.`];
+}
+
+/** Checks that the server will do; the warnings of its settings. */
+export async function checkServer(connection: RedisConnection): Promise<string[]> {
+  const warnings = serverWarnings(await connection.info());
+  await connection.tryAsking();
+  return warnings;
 }
 
 /** Runs each script, so that a right that is missing shows at start-up and not in the middle of a section. */

@@ -2,7 +2,7 @@ import type { LockError } from '../../core/errors.js';
 import type { ForcedListener, Place, TurnListener } from '../../core/lock-store.js';
 import { Listeners } from '../kit/listeners.js';
 import { Rechecks } from '../kit/rechecks.js';
-import type { RedisSource } from './redis-client.js';
+import type { RedisSource } from './redis-source.js';
 import { RedisSubscriber } from './redis-subscriber.js';
 
 /** The messages of other processes to this one, and when to ask again where they may not arrive. */

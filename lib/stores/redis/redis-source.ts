@@ -1,0 +1,54 @@
+import { LockConfigurationError } from '../../core/errors.js';
+
+/**
+ * An ioredis client, of version 5 or 6: `Redis` or `Cluster`. Recognised by what it can do, so that clients of another
+ * copy of ioredis are taken as well.
+ */
+export interface RedisClient {
+  duplicate(...args: never[]): unknown;
+  evalsha(...args: never[]): unknown;
+}
+
+/** The options of an ioredis client that the store makes itself; every option of ioredis is allowed. */
+export interface RedisConnectionOptions {
+  readonly host?: string | undefined;
+  readonly port?: number | undefined;
+  readonly username?: string | undefined;
+  readonly password?: string | undefined;
+  readonly db?: number | undefined;
+  readonly keyPrefix?: string | undefined;
+  readonly [option: string]: unknown;
+}
+
+/** Where a store's connections come from: a client to duplicate, a `redis://` or `rediss://` URL, or options for ioredis. */
+export type RedisSource = RedisClient | string | RedisConnectionOptions;
+
+export function isClient(source: unknown): source is RedisClient {
+  const client = source as Partial<RedisClient> | null | undefined;
+  return typeof client?.duplicate === 'function' && typeof client.evalsha === 'function';
+}
+
+/** Throws `LockConfigurationError` for what no connection can be made from. */
+export function checkSource(source: unknown, store = 'RedisLockStore'): RedisSource {
+  if (isClient(source) || (typeof source === 'string' && /^rediss?:\/\//.test(source))) {
+    return source;
+  }
+  const prototype: unknown = typeof source === 'object' && source !== null ? Object.getPrototypeOf(source) : undefined;
+  if ((prototype === Object.prototype || prototype === null) && !('url' in (source as object))) {
+    return source as RedisConnectionOptions;
+  }
+  const given = describeSource(source);
+  throw new LockConfigurationError(
+    `${store} was given ${given}. Pass an ioredis client (Redis or Cluster), a URL such as 'redis://localhost:6379', or ioredis options.`,
+  );
+}
+
+function describeSource(source: unknown): string {
+  if (typeof source === 'string') {
+    return 'a text that is no redis:// or rediss:// URL';
+  }
+  if (typeof source !== 'object' || source === null) {
+    return String(source);
+  }
+  return 'url' in source ? 'options with a url, which ioredis does not know' : `an object of class ${source.constructor.name}`;
+}
