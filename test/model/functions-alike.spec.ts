@@ -10,8 +10,8 @@ import { HEARING, KEY } from './steps.js';
 const SEEDS = seedsOf(isLong ? 200 : 60);
 const DEFECTS: readonly (readonly [string, string, string])[] = [
   ['gives an expired reservation to the same process again', `l := SCHEMA.off_queue(l, place);`, ''],
-  ['never goes before the queue', 'freed.is_last AND _may_pass', 'false'],
-  ['passes a lock to a hold that has ended', ' AND NOT SCHEMA.is_done(_hold)', ''],
+  ['never goes before the queue', 'outcome.is_last AND _may_overtake', 'false'],
+  ['grants a lock to a hold that has ended', ' AND NOT SCHEMA.is_done(_hold)', ''],
   ['forgets what was released', 'IF SCHEMA.is_done(_hold) THEN', 'IF false THEN'],
   ['takes a process that polls for gone', 'IF polls OR place = _mine', 'IF place = _mine'],
   ['waits for a process that is gone', 'OR SCHEMA.is_present(process)', 'OR true'],
@@ -25,9 +25,9 @@ const DEFECTS: readonly (readonly [string, string, string])[] = [
   ['frees a lock that others wait for', 'AND ends > clock_timestamp() AND queue IS NULL', 'AND ends > clock_timestamp()'],
   ['frees a lock that others have entered', '_key AND holds = ARRAY[_hold]', '_key AND _hold = ANY (holds)'],
   ['keeps a queue that nobody probes', 'IF l.queue_ends <= clock_timestamp() THEN', 'IF false THEN'],
-  ['tells of a clock that was set back, and keeps the lease', `l.ends := clock_timestamp() + left_ms * interval '1 millisecond';`, ''],
+  ['tells of a clock that was set back, and keeps the lease', `l.ends := clock_timestamp() + remaining_ms * interval '1 millisecond';`, ''],
   ['hands over what somebody holds', 'ELSIF l.turn = _place THEN', 'ELSE'],
-  ['believes a clock that was set back', 'IF left_ms > most_ms THEN', 'IF false THEN'],
+  ['believes a clock that was set back', 'IF remaining_ms > most_ms THEN', 'IF false THEN'],
 ];
 
 describe('the functions of the PostgreSQL store', () => {

@@ -2,7 +2,16 @@ import type { Client, QueryResult, QueryResultRow } from 'pg';
 import type { HoldRecord } from '../../lib/core/lock-store.js';
 import type { QueuedPlace } from '../../lib/stores/kit/key-state.js';
 import type { JoinReply, TableReply } from '../../lib/stores/kit/lock-table.js';
-import { FUNCTIONS, LATE } from '../../lib/stores/postgres/functions.js';
+import { FUNCTIONS } from '../../lib/stores/postgres/functions.js';
+import { ACQUIRE, type ATTEMPT } from '../../lib/stores/postgres/functions/acquire.js';
+import { EXCHANGE } from '../../lib/stores/postgres/functions/exchange.js';
+import { JOIN } from '../../lib/stores/postgres/functions/join.js';
+import { FORCE_RELEASE } from '../../lib/stores/postgres/functions/operator.js';
+import { LEAVE } from '../../lib/stores/postgres/functions/queue.js';
+import { RELEASE } from '../../lib/stores/postgres/functions/release.js';
+import { RENEW } from '../../lib/stores/postgres/functions/renew.js';
+import { callOf, valuesOf, type ArgumentsOf, type Operation, type Parameters } from '../../lib/stores/postgres/functions/sql-function.js';
+import { LATE } from '../../lib/stores/postgres/functions/sql-time.js';
 import { PostgresKeys } from '../../lib/stores/postgres/postgres-keys.js';
 import { qualified } from '../../lib/stores/postgres/schema-name.js';
 import type { OtherSide, Stored } from './steps.js';
@@ -41,7 +50,7 @@ export class PostgresTable implements OtherSide {
   }
 
   async acquire(hold: HoldRecord, process: string, place?: QueuedPlace, latest = 0): Promise<TableReply> {
-    return readReply(await this.#call('acquire', [...argsOf(hold, process, place), latest]));
+    return readReply(await this.#call(ACQUIRE, { ...attemptOf(hold, process, place), latest }));
   }
 
   async exchange(
@@ -52,12 +61,13 @@ export class PostgresTable implements OtherSide {
     mayOvertake: boolean,
     latest = 0,
   ): Promise<{ released: boolean; reply: TableReply }> {
-    const [released, reply] = (await this.#call('pass', [...argsOf(next, process, place), hold.id, mayOvertake, latest])) as unknown[];
+    const args = { ...attemptOf(next, process, place), released: hold.id, mayOvertake, latest };
+    const [released, reply] = (await this.#call(EXCHANGE, args)) as unknown[];
     return { released: released === 1, reply: readReply(reply) };
   }
 
   async join({ key, owner, fence, id, ttlMs }: HoldRecord, process: string, latest = 0): Promise<JoinReply> {
-    const reply = await this.#call('join', [KEYS.row(key), owner, fence, id, process, ttlMs, latest]);
+    const reply = await this.#call(JOIN, { key: KEYS.row(key), owner, fence, hold: id, process, ttlMs, latest });
     if (reply === LATE) {
       return LATE;
     }
@@ -65,20 +75,21 @@ export class PostgresTable implements OtherSide {
   }
 
   async renew({ key, owner, fence, id, ttlMs, lingering }: HoldRecord): Promise<boolean> {
-    const [reply] = (await this.#call('renew', [[KEYS.row(key)], [owner], [fence], [id], [ttlMs], [lingering], 0])) as unknown[];
+    const hold = { keys: [KEYS.row(key)], owners: [owner], fences: [fence], holds: [id], ttlsMs: [ttlMs], lingering: [lingering] };
+    const [reply] = (await this.#call(RENEW, { ...hold, waitMs: 0 })) as unknown[];
     return reply === 1;
   }
 
   async release({ key, id }: HoldRecord): Promise<boolean> {
-    return (await this.#call('release', [KEYS.row(key), id])) === 1;
+    return (await this.#call(RELEASE, { key: KEYS.row(key), hold: id })) === 1;
   }
 
   async leave(key: string, name: string, process: string): Promise<void> {
-    await this.#call('leave', [KEYS.row(key), `${process}:${name}`]);
+    await this.#call(LEAVE, { key: KEYS.row(key), place: `${process}:${name}` });
   }
 
   async forceRelease(key: string, fence: number): Promise<boolean> {
-    return (await this.#call('force_release', [KEYS.row(key), fence])) === 1;
+    return (await this.#call(FORCE_RELEASE, { key: KEYS.row(key), fence })) === 1;
   }
 
   async elapse(ms: number): Promise<void> {
@@ -104,9 +115,9 @@ export class PostgresTable implements OtherSide {
     };
   }
 
-  async #call(name: string, args: unknown[]): Promise<unknown> {
-    const placeholders = args.map((_, at) => `$${at + 1}`).join(', ');
-    const { rows } = await this.#query<{ reply: string }>(`SELECT "${SCHEMA}".${name}(${placeholders}) AS reply`, args);
+  async #call<P extends Parameters>(operation: Operation<P>, args: ArgumentsOf<P>): Promise<unknown> {
+    const text = qualified(`SELECT ${callOf(operation)} AS reply`, SCHEMA);
+    const { rows } = await this.#query<{ reply: string }>(text, valuesOf(operation, args));
     return JSON.parse(rows[0]?.reply ?? 'null');
   }
 
@@ -118,8 +129,13 @@ export class PostgresTable implements OtherSide {
   }
 }
 
-function argsOf({ key, owner, id, ttlMs, by }: HoldRecord, process: string, place?: QueuedPlace): unknown[] {
-  return [KEYS.row(key), owner, id, process, ttlMs, by, place ? `${process}:${place.name}` : null, place?.polls ?? false];
+function attemptOf(
+  { key, owner, id, ttlMs, by }: HoldRecord,
+  process: string,
+  place: QueuedPlace | undefined,
+): ArgumentsOf<typeof ATTEMPT> {
+  const { name, polls = false } = place ?? {};
+  return { key: KEYS.row(key), owner, hold: id, process, ttlMs, by, place: name === undefined ? null : `${process}:${name}`, polls };
 }
 
 function readReply(reply: unknown): TableReply {

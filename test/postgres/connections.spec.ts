@@ -143,7 +143,7 @@ describe('a row that somebody else has locked', () => {
     expect(await backends("wait_event_type = 'Lock'")).toBe(0);
   });
 
-  test.each(['acquire', 'pass', 'join', 'release', 'leave', 'forceRelease'] as const)(
+  test.each(['acquire', 'exchange', 'join', 'release', 'leave', 'forceRelease'] as const)(
     'leaves no %s in the server that nobody waits for any more',
     async (operation) => {
       const store = await open(server.pool());
@@ -152,7 +152,7 @@ describe('a row that somebody else has locked', () => {
       await blockRow('k');
       const call = {
         acquire: () => store.acquire(hold('k', { ttlMs: 300 })),
-        pass: () => store.exchange(granted, hold('k', { ttlMs: 300 }), { name: 'place' }, true),
+        exchange: () => store.exchange(granted, hold('k', { ttlMs: 300 }), { name: 'place' }, true),
         join: () => store.join({ ...granted, id: randomUUID() }),
         release: () => store.release(granted),
         leave: () => store.leave('k', 'place'),

@@ -131,7 +131,7 @@ const PROBES: Readonly<Record<string, { probe: Probe; expected: unknown; right: 
       return ((await store.inspect('k'))?.remainingMs ?? 0) <= 60_000;
     },
     expected: true,
-    right: `l.ends := clock_timestamp() + left_ms * interval '1 millisecond';`,
+    right: `l.ends := clock_timestamp() + remaining_ms * interval '1 millisecond';`,
     wrong: '',
   },
 };

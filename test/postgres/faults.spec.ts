@@ -117,10 +117,10 @@ describe('a reply that is lost', () => {
     expect(kinds()).not.toContain('lost');
   });
 
-  test("pass's: the next caller of the process has the lock, and a fence of its own", async () => {
+  test("exchange's: the next caller of the process has the lock, and a fence of its own", async () => {
     const first = await locks.acquire('k', { ttl: 5_000 });
     const next = locks.acquire('k', { ttl: 5_000 });
-    proxy.ambush = '.pass(';
+    proxy.ambush = '.exchange(';
     const released = first.release();
     await until('that it was passed on', async () => ((await others.inspect('k'))?.fence ?? 0) > first.fence);
     const passed = await others.inspect('k');

@@ -108,13 +108,13 @@ describe('a function that is called too late', () => {
     expect(await call('acquire', [...args(first), TOO_LATE])).toEqual([0, '', 0, -1, 0, '']);
   });
 
-  test('passes no lock on, and releases all the same', async () => {
+  test('exchanges for no grant, and releases all the same', async () => {
     const store = await open('store');
     const first = await granted(store, hold('k'));
     const next = hold('k');
-    expect(await call('pass', [...args(next, 'host:1:aa:place'), first.id, true, TOO_LATE])).toEqual([1, 'late']);
+    expect(await call('exchange', [...args(next, 'host:1:aa:place'), first.id, true, TOO_LATE])).toEqual([1, 'late']);
     expect(await store.inspect('k')).toBeNull();
-    expect(await call('pass', [...args(next, 'host:1:aa:place'), first.id, true, 0])).toEqual([1, expect.any(Number)]);
+    expect(await call('exchange', [...args(next, 'host:1:aa:place'), first.id, true, 0])).toEqual([1, expect.any(Number)]);
   });
 
   test('enters no lock by a ticket, unless that hold is in', async () => {

@@ -74,6 +74,26 @@ test('functions of the same version that were made by another source are made an
   expect(await server.query('SELECT FROM distributed_lock.row_lock')).toEqual([]);
 });
 
+test('functions of the same version that have another name now are dropped, and those of the user are not', async () => {
+  const functionsOf = async (schema: string): Promise<string[]> => {
+    const rows = await server.query<{ name: string }>(
+      'SELECT oid::regprocedure::text AS name FROM pg_proc WHERE pronamespace = $1::regnamespace ORDER BY name',
+      [schema],
+    );
+    return rows.map(({ name }) => name);
+  };
+  await server.query(schemaSql());
+  const ours = await functionsOf('distributed_lock');
+  const attempt = 'text, text, text, text, bigint, text, text, boolean';
+  for (const former of [`pass(${attempt}, text, boolean, bigint)`, 'let_go(distributed_lock.lease, text)', 'tell(text, text)']) {
+    await server.query(`CREATE FUNCTION distributed_lock.${former} RETURNS int LANGUAGE sql AS 'SELECT 1'`);
+  }
+  await server.query(`CREATE FUNCTION distributed_lock.pass(int) RETURNS int LANGUAGE sql AS 'SELECT 1'`);
+  await server.query(`CREATE OR REPLACE FUNCTION distributed_lock.version() RETURNS int LANGUAGE sql AS 'SELECT 1 -- another'`);
+  await new PostgresLockStore(server.pool()).ensureSchema();
+  expect(await functionsOf('distributed_lock')).toEqual([...ours, 'distributed_lock.pass(integer)'].toSorted());
+});
+
 test('sessions that are read-only by default fail the start', async () => {
   await server.query(schemaSql());
   const store = new PostgresLockStore(server.pool({ options: '-c default_transaction_read_only=on' }));

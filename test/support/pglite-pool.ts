@@ -1,5 +1,5 @@
 import { PGlite } from '@electric-sql/pglite';
-import type { ListeningClient } from '../../lib/stores/postgres/listener';
+import type { ListeningClient } from '../../lib/stores/postgres/listen-connection';
 import type { PostgresClient, PostgresPool, Row } from '../../lib/stores/postgres/postgres-pool';
 
 /** PGlite, a PostgreSQL in this process with a single connection, with what the store uses of a pool. */

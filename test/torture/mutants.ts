@@ -16,7 +16,7 @@ export interface Mutant {
 const SCRIPTS = 'lib/stores/redis/scripts.ts';
 const LUA = 'lib/stores/redis/lua.ts';
 const COMMANDS = 'lib/stores/redis/redis-commands.ts';
-const FUNCTIONS = 'lib/stores/postgres/functions.ts';
+const FUNCTIONS = 'lib/stores/postgres/functions';
 const WAKEUPS = 'lib/stores/redis/wakeups.ts';
 
 export const MUTANTS: Readonly<Record<string, Mutant>> = {
@@ -280,7 +280,9 @@ if not fence then`,
     topology: 'postgres',
     nemesis: ['pause', 'delete', 'erase', 'cut'],
     caughtBy: ['no overlap', 'losses are told'],
-    edits: [{ file: FUNCTIONS, from: `WHERE key = _key AND holds = ARRAY[_hold] AND ends`, to: `WHERE key = _key AND ends` }],
+    edits: [
+      { file: `${FUNCTIONS}/release.ts`, from: `WHERE key = _key AND holds = ARRAY[_hold] AND ends`, to: `WHERE key = _key AND ends` },
+    ],
   },
   'counts-fences': {
     defect: 'fences are counted, and begin anew when the row is gone',
@@ -288,8 +290,8 @@ if not fence then`,
     nemesis: ['erase', 'cut'],
     caughtBy: ['fences rise'],
     edits: [
-      { file: FUNCTIONS, from: `greatest(fence + 1, \${CLOCK})`, to: `fence + 1` },
-      { file: FUNCTIONS, from: `greatest(l.fence + 1, \${CLOCK})`, to: `l.fence + 1` },
+      { file: `${FUNCTIONS}/acquire.ts`, from: `greatest(fence + 1, \${CLOCK})`, to: `fence + 1` },
+      { file: `${FUNCTIONS}/grant.ts`, from: `greatest(l.fence + 1, \${CLOCK})`, to: `l.fence + 1` },
     ],
   },
   'renews-any-row': {
@@ -298,7 +300,11 @@ if not fence then`,
     nemesis: ['erase', 'delete', 'cut', 'pause'],
     caughtBy: ['no overlap', 'losses are told'],
     edits: [
-      { file: FUNCTIONS, from: `AND owner = _owners[i] AND fence = _fences[i] AND _holds[i] = ANY (holds) AND ends`, to: `AND ends` },
+      {
+        file: `${FUNCTIONS}/renew.ts`,
+        from: `AND owner = _owners[i] AND fence = _fences[i] AND _holds[i] = ANY (holds) AND ends`,
+        to: `AND ends`,
+      },
     ],
   },
   'last-comes-first': {
@@ -307,9 +313,9 @@ if not fence then`,
     nemesis: ['wall'],
     caughtBy: ['turns are in order'],
     edits: [
-      { file: FUNCTIONS, from: `place := l.queue[1];`, to: `place := l.queue[cardinality(l.queue)];` },
+      { file: `${FUNCTIONS}/queue.ts`, from: `place := l.queue[1];`, to: `place := l.queue[cardinality(l.queue)];` },
       {
-        file: FUNCTIONS,
+        file: `${FUNCTIONS}/acquire.ts`,
         from: `l.queue[1] IS DISTINCT FROM _place`,
         to: `l.queue[cardinality(l.queue)] IS DISTINCT FROM _place`,
       },
@@ -322,7 +328,7 @@ if not fence then`,
     caughtBy: ['no overlap', 'losses are told', 'fences rise'],
     edits: [
       {
-        file: 'lib/stores/postgres/schema.ts',
+        file: 'lib/stores/postgres/tables.ts',
         from: `CREATE TABLE IF NOT EXISTS SCHEMA.lease`,
         to: `CREATE UNLOGGED TABLE IF NOT EXISTS SCHEMA.lease`,
       },

@@ -45,7 +45,8 @@ export class Wakeups {
     }
   }
 
-  heard(message: string): void {
+  /** Takes a message of another process. */
+  received(message: string): void {
     const [, kind, value = '', row = ''] = /^(\w+) (\S+) (.*)$/s.exec(message) ?? [];
     if (kind === 'turn') {
       for (const listener of this.#listeners) {

@@ -39,7 +39,7 @@ export class Postgres implements Topology {
   readonly faults: readonly FaultName[] = [...FAULTS_ANYWHERE, 'nest', 'killClients', 'recover', 'erase', 'lockRow', 'standby'];
   readonly spare = 0;
   readonly keepsOrder = true;
-  readonly releaseText = ['.release(', '.pass('];
+  readonly releaseText = ['.release(', '.exchange('];
   readonly renewText = '.renew(';
   readonly #server: PostgresServer;
   readonly #pool: Pool;

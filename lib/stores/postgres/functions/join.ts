@@ -1,0 +1,39 @@
+import { MOST_HOLDS } from '../../kit/protocol.js';
+import { operation } from './sql-function.js';
+import { fromNow, IS_LATE, LATE_REPLY } from './sql-time.js';
+
+/**
+ * Adds a hold to the running lock of an owner at a fence; never creates a lock. `latest`: until when it may enter, in ms since 1970
+ * by the server's clock; 0 if unknown.
+ *
+ * Reply: 1; 0 where that lock has ended; -1 where it has as many holds as it may; or `late`.
+ */
+export const JOIN = operation(
+  'join',
+  { key: 'text', owner: 'text', fence: 'bigint', hold: 'text', process: 'text', ttlMs: 'bigint', latest: 'bigint' },
+  `
+DECLARE
+  l SCHEMA.lease := SCHEMA.locked(_key);
+  at int := array_position(l.holds, _hold);
+BEGIN
+  IF l.owner IS DISTINCT FROM _owner OR l.fence <> _fence OR SCHEMA.is_done(_hold) THEN
+    RETURN 0;
+  END IF;
+  IF at IS NULL THEN
+    at := cardinality(l.holds) + 1;
+    IF at > ${MOST_HOLDS} THEN
+      RETURN -1;
+    END IF;
+    IF ${IS_LATE} THEN
+      RETURN ${LATE_REPLY};
+    END IF;
+  END IF;
+  l.holds[at] := _hold;
+  l.processes[at] := _process;
+  l.ends := greatest(l.ends, ${fromNow('_ttl_ms')});
+  l.ttl_ms := greatest(l.ttl_ms, _ttl_ms);
+  PERFORM SCHEMA.keep(l);
+  RETURN 1;
+END
+`,
+);

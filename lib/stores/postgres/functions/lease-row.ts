@@ -1,0 +1,51 @@
+import { sqlFunction } from './sql-function.js';
+
+/**
+ * Locks the row of a key, and makes it where there is none.
+ *
+ * Reply: the row, without the lock, the reservation and the queue if they have expired.
+ */
+export const LOCKED = sqlFunction(
+  'locked(_key text)',
+  'SCHEMA.lease',
+  `
+DECLARE
+  l SCHEMA.lease;
+BEGIN
+  LOOP
+    SELECT * INTO l FROM SCHEMA.lease WHERE key = _key FOR UPDATE;
+    EXIT WHEN FOUND;
+    INSERT INTO SCHEMA.lease (key, ends) VALUES (_key, clock_timestamp()) ON CONFLICT DO NOTHING;
+  END LOOP;
+  IF l.ends <= clock_timestamp() THEN
+    l.owner := NULL;
+    l.holds := NULL;
+    l.processes := NULL;
+    l.turn := NULL;
+  END IF;
+  IF l.queue_ends <= clock_timestamp() THEN
+    l.queue := NULL;
+    l.polling := NULL;
+  END IF;
+  RETURN l;
+END
+`,
+);
+
+/** Writes the row `l`, which `locked` returned. */
+export const KEEP = sqlFunction(
+  'keep(l SCHEMA.lease)',
+  'void',
+  `
+BEGIN
+  IF l.owner IS NULL AND (l.turn IS NULL OR l.turn = '') THEN
+    l.turn := NULL;
+    l.ends := least(l.ends, clock_timestamp());
+  END IF;
+  UPDATE SCHEMA.lease SET
+    owner = l.owner, fence = l.fence, ttl_ms = l.ttl_ms, since = l.since, holder = l.holder, ends = l.ends, holds = l.holds,
+    processes = l.processes, turn = l.turn, queue = l.queue, polling = l.polling, queue_ends = l.queue_ends
+  WHERE key = l.key;
+END
+`,
+);

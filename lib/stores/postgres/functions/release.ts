@@ -1,0 +1,79 @@
+import { DONE_MS } from '../../kit/protocol.js';
+import { operation, sqlFunction } from './sql-function.js';
+import { interval } from './sql-time.js';
+
+/** Whether a hold was released a short while ago. */
+export const IS_DONE = sqlFunction(
+  'is_done(_hold text)',
+  'boolean',
+  `
+BEGIN
+  RETURN EXISTS (SELECT FROM SCHEMA.done WHERE hold = _hold AND ends > clock_timestamp());
+END
+`,
+);
+
+/**
+ * Takes a hold out of a row that is locked, and leaves its done mark.
+ *
+ * Reply: the row, the first answer to the release of this hold, and whether this run took the last hold out.
+ */
+export const TAKE_OUT = sqlFunction(
+  'take_out(INOUT l SCHEMA.lease, _hold text, OUT answer int, OUT is_last boolean)',
+  'record',
+  `
+DECLARE
+  at int := array_position(l.holds, _hold);
+BEGIN
+  is_last := false;
+  IF at IS NULL THEN
+    SELECT d.answer INTO answer FROM SCHEMA.done AS d WHERE d.hold = _hold AND d.ends > clock_timestamp();
+    IF FOUND THEN
+      RETURN;
+    END IF;
+  END IF;
+  answer := CASE WHEN at IS NULL THEN 0 ELSE 1 END;
+  INSERT INTO SCHEMA.done AS d (hold, answer, ends) VALUES (_hold, answer, clock_timestamp() + ${interval(DONE_MS)})
+    ON CONFLICT (hold) DO UPDATE SET answer = excluded.answer, ends = excluded.ends;
+  IF at IS NOT NULL THEN
+    l.holds := nullif(l.holds[:at - 1] || l.holds[at + 1:], '{}');
+    l.processes := nullif(l.processes[:at - 1] || l.processes[at + 1:], '{}');
+    is_last := l.holds IS NULL;
+  END IF;
+END
+`,
+);
+
+/**
+ * Takes a hold out of its lock; the last one hands the lock over, or frees it. The done mark keeps the first answer, and refuses an
+ * acquire of the same hold that arrives late.
+ *
+ * Reply: 1, or 0 where the hold was not in.
+ */
+export const RELEASE = operation(
+  'release',
+  { key: 'text', hold: 'text' },
+  `
+DECLARE
+  l SCHEMA.lease;
+  outcome record;
+BEGIN
+  -- The only hold of a lock that nobody waits for, in one statement and its mark.
+  UPDATE SCHEMA.lease SET owner = NULL, holds = NULL, processes = NULL, ends = clock_timestamp()
+    WHERE key = _key AND holds = ARRAY[_hold] AND ends > clock_timestamp() AND queue IS NULL;
+  IF FOUND THEN
+    INSERT INTO SCHEMA.done (hold, answer, ends) VALUES (_hold, 1, clock_timestamp() + ${interval(DONE_MS)})
+      ON CONFLICT (hold) DO UPDATE SET answer = excluded.answer, ends = excluded.ends;
+    RETURN 1;
+  END IF;
+  l := SCHEMA.locked(_key);
+  outcome := SCHEMA.take_out(l, _hold);
+  l := outcome.l;
+  IF outcome.is_last THEN
+    l := SCHEMA.hand_over(l, NULL);
+  END IF;
+  PERFORM SCHEMA.keep(l);
+  RETURN outcome.answer;
+END
+`,
+);

@@ -1,0 +1,68 @@
+import { operation } from './sql-function.js';
+
+/** Rows that one run of `purge` looks at, and done marks that one run of `tidy` deletes. */
+export const BATCH = 1_000;
+
+/** Deletes done marks that have expired. Reply: how many. */
+export const TIDY = operation(
+  'tidy',
+  {},
+  `
+DECLARE
+  removed bigint;
+BEGIN
+  DELETE FROM SCHEMA.done WHERE hold IN (
+    SELECT hold FROM SCHEMA.done WHERE ends <= clock_timestamp() ORDER BY ends LIMIT ${BATCH} FOR UPDATE SKIP LOCKED
+  );
+  GET DIAGNOSTICS removed = ROW_COUNT;
+  RETURN to_json(removed);
+END
+`,
+);
+
+/**
+ * Deletes the rows of locks that have been free and without a queue for `olderMs`, among the next keys that begin with `prefix` and
+ * come after the key `after`.
+ *
+ * Reply: `[rows deleted, last key that was looked at, or NULL where there are no more]`.
+ */
+export const PURGE = operation(
+  'purge',
+  { prefix: 'text', after: 'text', olderMs: 'bigint' },
+  `
+DECLARE
+  keys text[] := ARRAY(
+    SELECT key FROM SCHEMA.lease WHERE key > _after AND starts_with(key, _prefix) ORDER BY key LIMIT ${BATCH}
+  );
+  free_since timestamptz := clock_timestamp() - _older_ms * interval '1 millisecond';
+  removed bigint;
+BEGIN
+  DELETE FROM SCHEMA.lease WHERE key IN (
+    SELECT key FROM SCHEMA.lease
+    WHERE key = ANY (keys) AND ends <= free_since AND (queue IS NULL OR queue_ends <= free_since)
+    FOR UPDATE SKIP LOCKED
+  );
+  GET DIAGNOSTICS removed = ROW_COUNT;
+  RETURN json_build_array(removed, keys[cardinality(keys)]);
+END
+`,
+);
+
+/**
+ * Records which of several databases this is, such as `1 of 2`, unless that is recorded already or there is only one. It is kept in
+ * a row of the table that belongs to no lock, so it needs no rights of its own. `key`: the name of that row.
+ *
+ * Reply: what is recorded, or NULL.
+ */
+export const NUMBERED = operation(
+  'numbered',
+  { key: 'text', number: 'text' },
+  `
+BEGIN
+  IF _number <> '1 of 1' AND NOT EXISTS (SELECT FROM SCHEMA.lease WHERE key = _key) THEN
+    INSERT INTO SCHEMA.lease (key, holder, ends) VALUES (_key, _number, 'epoch') ON CONFLICT DO NOTHING;
+  END IF;
+  RETURN (SELECT to_json(holder) FROM SCHEMA.lease WHERE key = _key);
+END
+`,
+);

@@ -1,0 +1,43 @@
+import type { Calls } from './calls.js';
+import { BATCH, TIDY } from './functions/upkeep.js';
+
+/** How often expired done marks are deleted while new ones are made, in milliseconds. */
+const TIDY_MS = 15_000;
+
+/** Deletes the expired done marks of one database from time to time, while locks are released there. */
+export class Tidying {
+  readonly #calls: Calls;
+  #timer: NodeJS.Timeout | undefined;
+  /** Whether done marks were made since the last run. */
+  #isMarked = false;
+
+  constructor(calls: Calls) {
+    this.#calls = calls;
+  }
+
+  /** A done mark was made. */
+  marked(): void {
+    this.#isMarked = true;
+    this.#timer ??= setTimeout(() => void this.#tidy(), TIDY_MS).unref();
+  }
+
+  stop(): void {
+    clearTimeout(this.#timer);
+    this.#timer = undefined;
+  }
+
+  /** A run that fails leaves its marks to the next one. The last marks expire after the run that follows them, so there is one more. */
+  async #tidy(): Promise<void> {
+    const wasMarked = this.#isMarked;
+    this.#isMarked = false;
+    let removed: unknown;
+    do {
+      removed = await this.#calls.call(TIDY, {}, { key: '', limitMs: Infinity }).catch(() => undefined);
+    } while (removed === BATCH && this.#timer);
+    if (wasMarked || this.#isMarked) {
+      this.#timer?.refresh();
+    } else {
+      this.#timer = undefined;
+    }
+  }
+}
