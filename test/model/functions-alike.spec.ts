@@ -13,7 +13,7 @@ const DEFECTS: readonly (readonly [string, string, string])[] = [
   ['never goes before the queue', 'outcome.is_last AND _may_overtake', 'false'],
   ['grants a lock to a hold that has ended', ' AND NOT SCHEMA.is_done(_hold)', ''],
   ['forgets what was released', 'IF SCHEMA.is_done(_hold) THEN', 'IF false THEN'],
-  ['takes a process that polls for gone', 'IF polls OR place = _mine', 'IF place = _mine'],
+  ['skips a process that polls', 'IF polls OR place = _mine', 'IF place = _mine'],
   ['waits for a process that is gone', 'OR SCHEMA.is_present(process)', 'OR true'],
   ['gives up the turn of another', 'ELSIF l.turn = _place THEN', 'ELSIF l.turn IS NOT NULL THEN'],
   ['shortens a lease by a ticket', `  l.ends := greatest(l.ends, clock_timestamp() + _ttl_ms * interval '1 millisecond');\n  l.ttl_ms := greatest(l.ttl_ms, _ttl_ms);\n  PERFORM SCHEMA.keep(l);\n  RETURN 1;`, `  l.ends := clock_timestamp() + _ttl_ms * interval '1 millisecond';\n  PERFORM SCHEMA.keep(l);\n  RETURN 1;`], // prettier-ignore
@@ -25,7 +25,11 @@ const DEFECTS: readonly (readonly [string, string, string])[] = [
   ['frees a lock that others wait for', 'AND ends > clock_timestamp() AND queue IS NULL', 'AND ends > clock_timestamp()'],
   ['frees a lock that others have entered', '_key AND holds = ARRAY[_hold]', '_key AND _hold = ANY (holds)'],
   ['keeps a queue that nobody probes', 'IF l.queue_ends <= clock_timestamp() THEN', 'IF false THEN'],
-  ['tells of a clock that was set back, and keeps the lease', `l.ends := clock_timestamp() + remaining_ms * interval '1 millisecond';`, ''],
+  [
+    'reports what is left of the lease after a clock was set back, and keeps the lease',
+    `l.ends := clock_timestamp() + remaining_ms * interval '1 millisecond';`,
+    '',
+  ],
   ['hands over what somebody holds', 'ELSIF l.turn = _place THEN', 'ELSE'],
   ['believes a clock that was set back', 'IF remaining_ms > most_ms THEN', 'IF false THEN'],
 ];
@@ -61,7 +65,7 @@ describe('the functions of the PostgreSQL store', () => {
     await server.stop();
   });
 
-  test('answer, store and tell the same as the lock table', async () => {
+  test('reply, store and notify as the lock table does', async () => {
     for (const seed of SEEDS) {
       expect(await differenceIn(seed, functions)).toBeUndefined();
     }

@@ -111,7 +111,7 @@ const PROBES: Readonly<Record<string, { probe: Probe; expected: unknown; right: 
       await store.acquire(first);
       const place = { name: 'first' };
       await store.acquire(hold('k'), place);
-      // Of a process that hears nothing any more.
+      // Of a process that no longer listens.
       await server.query(`UPDATE ${schema}.lease SET queue = queue || ARRAY['gone:1:aa:second']`);
       await store.release(first);
       await store.leave('k', place.name);

@@ -65,7 +65,7 @@ async function freeWithin(ms: number): Promise<void> {
 describe('a reply that is lost', () => {
   test("acquire's: the lock ends up held by us with the same fence", async () => {
     proxy.ambush = '.acquire(';
-    const acquiring = locks.acquire('k', { ttl: 2_000 });
+    const acquiring = locks.acquire('k', { ttl: '1m' });
     await until('the grant', async () => (await others.inspect('k')) !== null);
     const granted = await others.inspect('k');
     proxy.ambush = undefined;
@@ -87,11 +87,11 @@ describe('a reply that is lost', () => {
   test("release's: the result stands, and the release is sent again", async () => {
     const result = await locks.withLock('k', { ttl: 20_000 }, () => {
       proxy.ambush = '.release(';
-      setTimeout(() => (proxy.ambush = undefined), 200);
+      proxy.onAmbush = () => (proxy.ambush = undefined);
       return 'result';
     });
     expect(result).toBe('result');
-    await sleep(800);
+    await until('that it was reported', () => troubles.length > 0);
     expect(kinds()).toEqual(['releaseFailed']);
     expect(await others.inspect('k')).toBeNull();
     expect(await locks.withLock('k', () => 'next')).toBe('next');
@@ -100,26 +100,30 @@ describe('a reply that is lost', () => {
   test("release's, whose command is lost too: the lock is free soon, long before its ttl", async () => {
     await locks.withLock('k', { ttl: '10m' }, () => {
       proxy.mode = 'blackhole';
-      setTimeout(() => (proxy.mode = 'pass'), 1_200);
     });
     expect(await others.inspect('k')).not.toBeNull();
+    proxy.mode = 'pass';
     await freeWithin(10_000);
   });
 
   test("renewal's: the next one follows, and nothing is lost", async () => {
-    await locks.withLock('k', { ttl: 1_500 }, async (lock) => {
-      proxy.ambush = '.renew(';
-      await sleep(750);
-      proxy.ambush = undefined;
-      await sleep(1_500);
+    await locks.withLock('k', { ttl: 4_000 }, async (lock) => {
+      await new Promise<void>((resolve) => {
+        proxy.ambush = '.renew(';
+        proxy.onAmbush = () => {
+          proxy.ambush = undefined;
+          resolve();
+        };
+      });
+      await sleep(4_500);
       expect(lock.isHeld()).toBe(true);
     });
     expect(kinds()).not.toContain('lost');
   });
 
   test("exchange's: the next caller of the process has the lock, and a fence of its own", async () => {
-    const first = await locks.acquire('k', { ttl: 5_000 });
-    const next = locks.acquire('k', { ttl: 5_000 });
+    const first = await locks.acquire('k', { ttl: '1m' });
+    const next = locks.acquire('k', { ttl: '1m' });
     proxy.ambush = '.exchange(';
     const released = first.release();
     await until('that it was passed on', async () => ((await others.inspect('k'))?.fence ?? 0) > first.fence);
@@ -137,9 +141,9 @@ describe('a reply that is lost', () => {
 describe('connections that the server ends', () => {
   test('all the time, in the middle of every operation: one owner at a time, fences rise, and every call ends well', async () => {
     const services = await Promise.all([1, 2, 3].map(() => openLocks(server.pool({ max: 5 }))));
-    const load = new Load(services, ['a', 'b', 'c'], { ttl: 2_000, wait: 15_000 });
+    const load = new Load(services, ['a', 'b', 'c'], { ttl: 8_000, wait: 30_000 });
     let ended = 0;
-    while (ended < 150) {
+    while (ended < 150 || [...load.seen.values()].some(({ grants }) => grants <= 5)) {
       ended += await server.terminateBackends();
       await sleep(30);
     }
@@ -151,13 +155,12 @@ describe('connections that the server ends', () => {
       losses: 0,
       failures: [],
     });
-    expect(Math.min(...[...load.seen.values()].map(({ grants }) => grants))).toBeGreaterThan(5);
   }, 60_000);
 
   test('in the middle of a statement that waits for the row: the grant is held by us or by nobody', async () => {
     for (let round = 0; round < 5; round++) {
       await others.withLock('k', () => undefined);
-      // Somebody who migrates, or looks at the rows with a lock.
+      // As a migration does.
       const blocker = await server.pool({ max: 1 }).connect();
       await blocker.query('BEGIN');
       await blocker.query('SELECT FROM distributed_lock.lease FOR UPDATE');
@@ -200,14 +203,15 @@ describe('a server that does not answer', () => {
       proxy.mode = 'pass';
     });
     await expect(call).rejects.toMatchObject({ reason: 'expired' });
-    expect(await narrow.withLock('k', { wait: 5_000 }, () => 1)).toBe(1);
+    expect(await narrow.withLock('k', { wait: 15_000 }, () => 1)).toBe(1);
   });
 
   test('a stopped server fails a call within its command timeout, and is used again when it goes on', async () => {
     server.pause();
     const startedAt = performance.now();
     await expect(locks.acquire('k', { wait: 0 })).rejects.toMatchObject({ code: 'LOCK_STORE' });
-    expect(performance.now() - startedAt).toBeLessThan(2_000);
+    // A second, and what a busy machine takes. Nothing else would end the wait.
+    expect(performance.now() - startedAt).toBeLessThan(5_000);
     server.resume();
     expect(kinds()).toEqual(['storeUnavailable']);
     expect(await locks.withLock('k', { wait: 5_000 }, () => 1)).toBe(1);
@@ -215,7 +219,7 @@ describe('a server that does not answer', () => {
 
   test('a server that is stopped for longer than the lease: the holder knows at once, and the next owner has a higher fence', async () => {
     const lock = await locks.acquire('k', { ttl: 800 });
-    const next = others.acquire('k', { ttl: 5_000, wait: 15_000 });
+    const next = others.acquire('k', { ttl: 20_000, wait: 15_000 });
     server.pause();
     await sleep(1_200);
     expect(lock.isHeld()).toBe(false);
@@ -263,29 +267,29 @@ describe('a server that does not answer', () => {
     proxy.latencyMs = 150;
     await expect(locks.acquire('k', { ttl: 100, wait: 300 })).rejects.toBeInstanceOf(LockStoreError);
     proxy.latencyMs = 0;
-    await freeWithin(3_000);
+    await freeWithin(8_000);
   });
 });
 
 describe('a server that is killed', () => {
-  test('and comes back has every lock: its holders go on, and whoever waits gets it from them', async () => {
-    const held = await Promise.all(['a', 'b', 'k'].map((key) => locks.acquire(key, { ttl: 6_000 })));
+  test('and comes back has every lock: its holders go on, and a waiter gets it from them', async () => {
+    const held = await Promise.all(['a', 'b', 'k'].map((key) => locks.acquire(key, { ttl: 15_000 })));
     const before = await Promise.all(['a', 'b', 'k'].map((key) => others.inspect(key)));
     const next = others.withLock('k', { wait: 20_000 }, ({ fence }) => fence);
     await server.kill();
     await server.start();
     const after = await Promise.all(['a', 'b', 'k'].map((key) => others.inspect(key)));
     expect(after.map((lock) => lock?.fence)).toEqual(before.map((lock) => lock?.fence));
-    await sleep(2_500);
+    const endOf = async (): Promise<number> => performance.now() + ((await others.inspect('a'))?.remainingMs ?? 0);
+    const endedAt = await endOf();
+    await until('a renewal', async () => (await endOf()) > endedAt + 500);
     expect(held.map((lock) => lock.isHeld())).toEqual([true, true, true]);
-    // Renewed since.
-    expect((await others.inspect('a'))?.remainingMs).toBeGreaterThan(3_500);
     await Promise.all(held.map((lock) => lock.release()));
     expect(await next).toBeGreaterThan(held[2]?.fence as number);
     expect(kinds()).not.toContain('lost');
   });
 
-  test('a waiter outlasts it, and a newcomer hears what is wrong', async () => {
+  test('a waiter outlasts it, and a newcomer gets an error of the store', async () => {
     await server.kill();
     const waiting = locks.withLock('k', { wait: 15_000 }, () => 1);
     await expect(others.acquire('k', { wait: 0 })).rejects.toMatchObject({ code: 'LOCK_STORE' });
@@ -295,7 +299,7 @@ describe('a server that is killed', () => {
 
   test('over and over under load: one owner at a time, fences rise, and every call ends well', async () => {
     const services = await Promise.all([1, 2, 3].map(() => openLocks(server.pool({ max: 5 }))));
-    const load = new Load(services, ['a', 'b'], { ttl: 4_000, wait: 15_000 });
+    const load = new Load(services, ['a', 'b'], { ttl: 10_000, wait: 30_000 });
     for (let round = 0; round < 5; round++) {
       await load.turnRound();
       await sleep(100);

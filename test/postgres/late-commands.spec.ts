@@ -100,7 +100,7 @@ describe('a function that is called too late', () => {
     expect(await call('acquire', [...args(next, 'host:1:aa:place'), 0])).toBeGreaterThan(first.fence);
   });
 
-  test('still tells a hold that is in that it is, and one that has ended that it has', async () => {
+  test('confirms a hold that is in, and refuses one that has ended', async () => {
     const store = await open('store');
     const first = await granted(store, hold('k'));
     expect(await call('acquire', [...args(first), TOO_LATE])).toBe(first.fence);

@@ -33,13 +33,13 @@ function messenger(around: (send: () => void) => void, sent: () => void = () => 
       Object.assign(client, {
         query(text: string, values: unknown, answered: (...reply: unknown[]) => void) {
           const isMessage = text.includes('pg_notify(');
-          const tell = (...reply: unknown[]): void => {
-            answered(...reply);
+          const reply = (...result: unknown[]): void => {
+            answered(...result);
             if (isMessage) {
               sent();
             }
           };
-          (isMessage ? around : (send: () => void): void => send())(() => query(text, values, tell));
+          (isMessage ? around : (send: () => void): void => send())(() => query(text, values, reply));
         },
       });
     }
@@ -61,7 +61,7 @@ test('a connection that ends before its first message is made anew at once, and 
       }
     }),
   );
-  await until('that it hears', async () => (await listeners()) === 1, 5_000);
+  await until('that it listens', async () => (await listeners()) === 1);
   expect({ messages, warnings }).toEqual({ messages: 2, warnings: [] });
 });
 
@@ -75,7 +75,7 @@ test('a store that is closed before its first message warns of nothing', async (
   expect(await listeners()).toBe(0);
 });
 
-test('a first message that lies unread while the process is blocked is heard', async () => {
+test('a first message that lies unread while the process is blocked is received', async () => {
   const block = async (): Promise<void> => {
     // The listener waits for it by now, and nothing else was read.
     for (let turn = 0; turn < 50; turn++) {

@@ -25,7 +25,7 @@ beforeEach(async () => {
   pool = server.pool();
 });
 afterEach(async () => {
-  await Promise.all(blocking.map((letGo) => letGo()));
+  await Promise.all(blocking.map((unlock) => unlock()));
   await Promise.all(opened.splice(0).map((store) => store.close()));
 });
 afterAll(() => server.stop());
@@ -41,18 +41,18 @@ function hold(key: string, changes: Partial<HoldRecord> = {}): HoldRecord {
   return { key, owner: randomUUID(), id: randomUUID(), fence: 0, ttlMs: 5_000, limitMs: 1_000, lingering: false, by: 'tester', ...changes };
 }
 
-/** Keeps the row of a key from everybody else, until it is told to let go. */
+/** Locks the row of a key, and returns what unlocks it. */
 async function blockRow(key: string): Promise<() => Promise<void>> {
   const client = await server.pool().connect();
   client.on('error', () => undefined);
   await client.query(`BEGIN; SELECT FROM distributed_lock.lease WHERE key = 'lock:{${key}}' FOR UPDATE`);
-  const letGo = async (): Promise<void> => {
+  const unlock = async (): Promise<void> => {
     await client.query('COMMIT');
     client.release();
     blocking.splice(0);
   };
-  blocking.push(letGo);
-  return letGo;
+  blocking.push(unlock);
+  return unlock;
 }
 
 describe('what is stored', () => {
@@ -75,11 +75,11 @@ describe('what is stored', () => {
     const keys = ['\0', '%00', '%', '%25', '%2500', 'a\0b', 'a%00b', `}'{"\\`, '%\0'.repeat(512)];
     const granted = await Promise.all(keys.map((key) => store.acquire(hold(key))));
     expect(granted.map(({ fence = 0 }) => fence > 0)).toEqual(keys.map(() => true));
-    const told: string[] = [];
-    store.onForced((key) => told.push(key));
+    const notified: string[] = [];
+    store.onForced((key) => notified.push(key));
     await Promise.all(keys.map((key, at) => store.forceRelease(key, granted[at]?.fence ?? 0)));
-    await until('that all were told', () => told.length === keys.length);
-    expect(new Set(told)).toEqual(new Set(keys));
+    await until('that all were notified', () => notified.length === keys.length);
+    expect(new Set(notified)).toEqual(new Set(keys));
   });
 
   test('a purge takes away what has been free for long, and the next fence is higher all the same', async () => {
@@ -124,23 +124,23 @@ describe('done marks that have run out', () => {
     return (await server.query('SELECT FROM distributed_lock.done WHERE ends < clock_timestamp()')).length === 0;
   }
 
-  test('are all taken away, however many there are, and also where a lock is only ever passed on', async () => {
+  test('are all taken away, however many there are, and also where a lock is only ever exchanged', async () => {
     const store = await open();
     const first = hold('k');
     await store.acquire(first);
     await makeOld(2_500);
     await store.exchange(first, hold('k'), { name: 'place' }, true);
-    await until('that none is old', noneIsOld, 2_000);
+    await until('that none is old', noneIsOld);
   });
 
   test('are taken away also where nobody releases any more', async () => {
     const store = await open();
     await store.release(hold('k'));
     await makeOld(1);
-    await until('that none is old', noneIsOld, 2_000);
+    await until('that none is old', noneIsOld);
     // As the last ones do, which had not run out yet.
     await makeOld(1);
-    await until('that none is old any more', noneIsOld, 2_000);
+    await until('that none is old any more', noneIsOld);
   });
 });
 
@@ -148,12 +148,12 @@ describe('statements', () => {
   test('an acquire that its caller gave up, and that is carried out later, leaves nothing behind', async () => {
     const store = await open();
     await makeLocks(store).withLock('k', () => undefined);
-    const letGo = await blockRow('k');
-    const late = hold('k', { ttlMs: 2_000 });
+    const unlock = await blockRow('k');
+    const late = hold('k', { limitMs: 500 });
     await expect(store.acquire(late)).rejects.toMatchObject({ code: 'LOCK_STORE', unknown: true });
     const released = store.release(late);
     await sleep(100);
-    await letGo();
+    await unlock();
     await released;
     await until('that both are carried out', async () => (await store.inspect('k')) === null);
     expect((await store.acquire(late)).fence).toBeUndefined();
@@ -164,20 +164,20 @@ describe('statements', () => {
     const store = await open({ max: 1 }, { listen: false });
     await makeLocks(store).withLock('k', () => undefined);
     await blockRow('k');
-    await expect(store.acquire(hold('k', { ttlMs: 400 }))).rejects.toThrow(saying(/no reply within 100 ms/));
-    await expect(store.acquire(hold('other', { ttlMs: 800 }))).rejects.toThrow(
+    await expect(store.acquire(hold('k', { limitMs: 100 }))).rejects.toThrow(saying(/no reply within 100 ms/));
+    await expect(store.acquire(hold('other', { limitMs: 200 }))).rejects.toThrow(
       saying(/all 1 of the pool have been in use for 200 ms; raise its max/),
     );
     await sleep(1_000);
     expect(await store.inspect('other')).toBeNull();
   });
 
-  test('a pool that is exhausted is named as such, and whoever gave up takes no connection along', async () => {
+  test('a pool that is exhausted is named as such, and a call that gave up keeps no connection', async () => {
     const store = await open(server.pool({ max: 2 }), { listen: false });
     const busy = server.pool({ max: 2 });
     const other = await open(busy, { listen: false });
     const clients = await Promise.all([busy.connect(), busy.connect()]);
-    const failed = await other.acquire(hold('k', { ttlMs: 800 })).catch((error: unknown) => error);
+    const failed = await other.acquire(hold('k', { limitMs: 200 })).catch((error: unknown) => error);
     expect(failed).toBeInstanceOf(LockStoreError);
     expect(failed).toMatchObject({ unknown: false, detail: expect.stringContaining('all 2 of the pool have been in use for 200 ms') });
     clients.forEach((client) => client.release());
@@ -240,7 +240,7 @@ describe('statements', () => {
     expect(deadlocks).toBe('0');
   });
 
-  test('no owner and no hold shows in an error, though the server tells the row', async () => {
+  test('no owner and no hold shows in an error, though the server adds the row to it', async () => {
     const store = await open();
     const wanted = hold('k', { owner: 'secret-owner', id: 'secret-hold' });
     const granted = { ...wanted, fence: (await store.acquire(wanted)).fence ?? 0 };

@@ -4,6 +4,7 @@ import { fork, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { LockService } from '../../lib/nest/lock.service';
+import { CLAIM_MS, RECHECK_MS } from '../../lib/stores/kit/protocol';
 import { PostgresLockStore } from '../../lib/stores/postgres/postgres-lock-store';
 import { Application } from '../support/application';
 import { startHolder } from '../support/holder';
@@ -14,6 +15,9 @@ import { until } from '../support/until';
 
 // Each starts processes of its own, which takes a while on a machine that is busy.
 jest.setTimeout(60_000);
+
+/** For a machine that stands still for a second or two. Without what is claimed here, the wait would be ten seconds or more. */
+const SLACK_MS = 4_000;
 
 let server: PostgresServer;
 let proxy: TcpProxy;
@@ -52,6 +56,21 @@ async function startApplication(url = server.url): Promise<Application> {
   return application;
 }
 
+/** The queue of a key, and the place that it is reserved for. */
+async function placesOf(key: string): Promise<readonly string[]> {
+  return (await rowOf(key)).queue ?? [];
+}
+
+async function turnOf(key: string): Promise<string | null> {
+  return (await rowOf(key)).turn;
+}
+
+async function rowOf(key: string): Promise<{ queue: string[] | null; turn: string | null }> {
+  const sql = 'SELECT queue, turn FROM distributed_lock.lease WHERE key = $1';
+  const [row] = await server.query<{ queue: string[] | null; turn: string | null }>(sql, [`lock:{${key}}`]);
+  return row ?? { queue: null, turn: null };
+}
+
 /** A process that waits for the key, in the queue already; and what it says when it has it. */
 async function startWaiter(key: string, place: number): Promise<{ child: ChildProcess; granted: Promise<unknown> }> {
   const child = fork('test/fixtures/waiter.mjs', [server.url, key, '30000'], { execArgv: [] });
@@ -70,7 +89,7 @@ describe('a process that is killed', () => {
     const killedAt = performance.now();
     const fence = await locks.withLock('k', { wait: 20_000 }, (lock) => lock.fence);
     expect(fence).toBeGreaterThan(holder.fence);
-    expect(performance.now() - killedAt).toBeLessThan(1_500 + 300 + 1_000);
+    expect(performance.now() - killedAt).toBeLessThan(1_500 + RECHECK_MS.soon + SLACK_MS);
   });
 
   test('while it is first in the queue is skipped at once', async () => {
@@ -83,11 +102,11 @@ describe('a process that is killed', () => {
       const [row] = await server.query<{ count: number }>("SELECT count(*)::integer FROM pg_locks WHERE locktype = 'advisory' AND granted");
       return row?.count === 2;
     });
-    const releasedAt = performance.now();
+    const places = await placesOf('k');
     await held.release();
+    // The dead process is not even given the window in which it could claim its turn.
+    expect([places[1], null]).toContain(await turnOf('k'));
     expect(await second.granted).toMatchObject({ fence: expect.any(Number) });
-    // Sooner than the window in which the dead process could have claimed its turn.
-    expect(performance.now() - releasedAt).toBeLessThan(900);
   });
 
   test('while it is stopped, and first in the queue, costs one claim window', async () => {
@@ -98,7 +117,7 @@ describe('a process that is killed', () => {
     await held.release();
     const releasedAt = performance.now();
     expect(await second.granted).toMatchObject({ fence: expect.any(Number) });
-    expect(performance.now() - releasedAt).toBeLessThan(1_000 + 300 + 1_000);
+    expect(performance.now() - releasedAt).toBeLessThan(CLAIM_MS + RECHECK_MS.soon + SLACK_MS);
   });
 });
 
@@ -130,7 +149,8 @@ describe('shutdown', () => {
     application.child.kill('SIGTERM');
     await application.until('told');
     const toldAt = performance.now();
-    expect((await next) - toldAt).toBeLessThan(1_500);
+    // Long before its lease would have ended.
+    expect((await next) - toldAt).toBeLessThan(SLACK_MS);
     expect(await application.end()).toBe('SIGTERM');
     await held.release();
     expect(await server.query('SELECT key FROM distributed_lock.lease WHERE ends > clock_timestamp() OR queue IS NOT NULL')).toEqual([]);
@@ -155,10 +175,10 @@ describe('shutdown', () => {
     application.begin('run', 'new', { wait: 60_000 });
     await sleep(300);
     application.begin('close');
-    expect((await application.until('closed')).tookMs).toBeLessThan(5_000);
+    expect((await application.until('closed')).tookMs).toBeLessThan(5_000 + SLACK_MS);
     const closedAt = performance.now();
     expect(await application.end()).toBe(0);
-    expect(performance.now() - closedAt).toBeLessThan(3_000);
+    expect(performance.now() - closedAt).toBeLessThan(SLACK_MS);
     expect(application.told.filter(({ event }) => event === 'rejected').map(({ key, code, reason }) => [key, code, reason])).toEqual(
       expect.arrayContaining([
         ['job', 'LOCK_LOST', 'shutdown'],

@@ -139,7 +139,7 @@ test('tables of another version are refused, and those of a later one are not to
   await open();
 });
 
-test('a user without the rights is told which, and needs no more than the documented rights', async () => {
+test('a user without the rights gets an error that names them, and needs no more than the documented rights', async () => {
   await server.query(schemaSql());
   await server.query('CREATE ROLE app LOGIN');
   await expect(open('app')).rejects.toThrow(LockConfigurationError);

@@ -59,12 +59,13 @@ describe('several databases, of which one is away', () => {
   }
 
   test('only its own keys are unavailable, and only its own leases run out', async () => {
-    const held = await Promise.all(KEYS.map((key) => locks.acquire(key, { ttl: 1_500 })));
+    const held = await Promise.all(KEYS.map((key) => locks.acquire(key, { ttl: 4_000 })));
     const away = await keysOfSecond();
     expect(away.length).toBeGreaterThan(0);
     expect(away.length).toBeLessThan(KEYS.length);
     second.pause();
-    await sleep(2_500);
+    await until('that its leases have run out', () => KEYS.every((key, at) => !away.includes(key) || !held[at]?.isHeld()));
+    await sleep(1_000);
     expect(KEYS.filter((_, at) => !held[at]?.isHeld())).toEqual(away);
     const available = KEYS.find((key) => !away.includes(key)) as string;
     const [first] = held.splice(KEYS.indexOf(available), 1);
@@ -90,7 +91,7 @@ describe('several databases, of which one is away', () => {
     await Promise.all([...short, ...long].map((lock) => lock.release()));
   });
 
-  test('a list of keys is refused whole, and what was taken in the other one is given back', async () => {
+  test('a list of keys is refused whole, and what was acquired in the other one is released', async () => {
     await Promise.all(KEYS.map((key) => locks.withLock(key, () => undefined)));
     await second.kill();
     await expect(locks.acquire(KEYS, { wait: 500 })).rejects.toMatchObject({ code: 'LOCK_STORE' });
@@ -108,7 +109,8 @@ describe('a pool whose connections are all in use', () => {
     const taken = [await pool.connect(), await pool.connect()];
     const startedAt = performance.now();
     await expect(locks.acquire('k', { wait: 0 })).rejects.toThrow(saying(/all 2 of the pool have been in use for \d+ ms; raise its max/));
-    expect(performance.now() - startedAt).toBeLessThan(2_500);
+    // A second, and what a busy machine takes. Nothing else would end the wait.
+    expect(performance.now() - startedAt).toBeLessThan(5_000);
     const waiting = locks.withLock('k', { wait: 10_000 }, () => 'ran');
     await sleep(1_500);
     taken.forEach((client) => client.release());
@@ -119,9 +121,9 @@ describe('a pool whose connections are all in use', () => {
   test('because each caller holds one in a transaction of its own does not lose the lock that they have', async () => {
     const pool = server.pool({ max: 3 });
     const locks = await openLocks(pool);
-    await locks.withLock('k', { ttl: 1_500 }, async (lock) => {
+    await locks.withLock('k', { ttl: 4_000 }, async (lock) => {
       const taken: PoolClient[] = [await pool.connect(), await pool.connect()];
-      await sleep(2_000);
+      await sleep(4_500);
       expect(lock.isHeld()).toBe(true);
       taken.forEach((client) => client.release());
     });
@@ -212,7 +214,7 @@ describe('a server that refuses', () => {
       await expect(queued).rejects.toMatchObject({ reason: 'busy' });
       expect(await locks.inspect('k')).toMatchObject({ fence: lock.fence });
       await locks.forceRelease('k', { fence: lock.fence });
-      await until('that it was told', () => lock.signal.aborted);
+      await until('that it was notified', () => lock.signal.aborted);
     });
     await expect(call).rejects.toMatchObject({ reason: 'forced' });
     await stores[0]?.purge({ olderThan: '1m' });
@@ -236,7 +238,7 @@ describe('a server that refuses', () => {
     await expect(opening).rejects.toThrow(/Call ensureSchema\(\) of the store, or run what schemaSql\(\) returns/);
   });
 
-  test('a server that is away at the start is a warning, and its password is told to nobody', async () => {
+  test('a server that is away at the start is a warning, and its password shows nowhere', async () => {
     const url = `postgres://clerk:secret-password@127.0.0.1:${await freePort()}/postgres`;
     const locks = await openLocks(server.pool({ connectionString: url }));
     expect(warnings).toEqual([expect.stringMatching(/connect ECONNREFUSED.*Locked calls fail until then/)]);
@@ -245,7 +247,7 @@ describe('a server that refuses', () => {
     expect(inspect([error, warnings, stores], { depth: 12, showHidden: true })).not.toContain('secret-password');
   });
 
-  test('an error tells nothing of owners and holds, wherever one looks', async () => {
+  test('an error shows neither owners nor holds', async () => {
     const locks = await openLocks(server.pool());
     const lock = await locks.acquire('k');
     const [row] = await server.query<{ owner: string; holds: string[] }>('SELECT owner, holds FROM distributed_lock.lease');

@@ -2,6 +2,7 @@ import 'reflect-metadata';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Pool } from 'pg';
 import type { LockService } from '../../lib/nest/lock.service';
+import { CLAIM_MS, RECHECK_MS } from '../../lib/stores/kit/protocol';
 import { PostgresLockStore } from '../../lib/stores/postgres/postgres-lock-store';
 import type { PostgresLockStoreOptions } from '../../lib/stores/postgres/postgres-lock-store.options';
 import { Load } from '../support/load';
@@ -11,12 +12,8 @@ import { PostgresServer } from '../support/postgres-server';
 import { TcpProxy } from '../support/tcp-proxy';
 import { until } from '../support/until';
 
-const CLAIM_MS = 1_000;
-const RECHECK_MS = 300;
-/** How often whoever is far behind looks, who still trusts its listener. */
-const SELDOM_MS = 2_000;
-/** For a machine that is busy with other things. */
-const SLACK_MS = 700;
+/** For a machine that stands still for a second or two. A process that starves waits for 20 s. */
+const SLACK_MS = 2_500;
 
 let server: PostgresServer;
 let proxy: TcpProxy;
@@ -49,7 +46,7 @@ async function openLocks(pool: Pool = server.pool(), options: PostgresLockStoreO
   return makeLocks(store);
 }
 
-/** Commands straight to the server, and turns heard through the proxy. */
+/** Commands go straight to the server, and turns come through the proxy. */
 function listensThroughProxy(): Promise<LockService> {
   return openLocks(server.pool(), { listen: server.urlFor('postgres', proxy.port) });
 }
@@ -58,7 +55,7 @@ async function queued(count: number): Promise<void> {
   await until(`a queue of ${count}`, async () => ((await locks.inspect('k'))?.waiters.length ?? 0) === count);
 }
 
-/** Places before all others of processes that do not come for their turn. */
+/** Places before all others, of processes that do not claim their turn. */
 async function queueAbsent(...names: string[]): Promise<void> {
   const store = stores[0] as PostgresLockStore;
   for (const name of names) {
@@ -75,7 +72,7 @@ async function timeOf(call: Promise<unknown>): Promise<number> {
   return performance.now() - startedAt;
 }
 
-/** How long the lock takes from the release to whoever waits for it. */
+/** The time from the release to the grant of the waiter, in milliseconds. */
 async function handOver(waiter: LockService): Promise<number> {
   const held = await locks.acquire('k', { ttl: '1m' });
   const next = waiter.withLock('k', { wait: 20_000 }, () => performance.now());
@@ -86,7 +83,7 @@ async function handOver(waiter: LockService): Promise<number> {
   return (await next) - releasedAt;
 }
 
-/** The connections that hear for a process, by their process ids on the server. */
+/** The process ids, on the server, of the connections that listen. */
 async function listeners(): Promise<number[]> {
   const locked = await server.query<{ pid: number }>(
     "SELECT pid FROM pg_locks WHERE locktype = 'advisory' AND mode = 'ShareLock' AND granted",
@@ -99,7 +96,7 @@ function endListeners(): Promise<number> {
 }
 
 describe('a listener', () => {
-  test('that the server ends once is made anew: turns are told again', async () => {
+  test('that the server ends once is made anew: turns are notified again', async () => {
     const waiter = await openLocks();
     const before = await listeners();
     await endListeners();
@@ -108,7 +105,7 @@ describe('a listener', () => {
     for (let round = 0; round < 5; round++) {
       times.push(await handOver(waiter));
     }
-    // Looking every 300 ms would take 150 ms on the average.
+    // Polling every 300 ms would take 150 ms on the average.
     expect(times.toSorted((a, b) => a - b)[2]).toBeLessThan(100);
   });
 
@@ -119,8 +116,8 @@ describe('a listener', () => {
     await queued(3);
     await endListeners();
     await held.release();
-    // Who has no listener is skipped; this one's is back before that, or it finds its place gone and queues anew.
-    expect(await timeOf(far)).toBeLessThan(2 * (CLAIM_MS + RECHECK_MS) + SLACK_MS);
+    // A process without a listener is skipped; this one has one again before that, or finds its place gone and queues anew.
+    expect(await timeOf(far)).toBeLessThan(2 * (CLAIM_MS + RECHECK_MS.soon) + SLACK_MS);
   });
 
   test('that is ended over and over starves nobody', async () => {
@@ -139,21 +136,21 @@ describe('a listener', () => {
       losses: 0,
       failures: [],
     });
-    expect(load.longestMs).toBeLessThan(SELDOM_MS + CLAIM_MS + 2 * RECHECK_MS + SLACK_MS);
+    expect(load.longestMs).toBeLessThan(RECHECK_MS.late + CLAIM_MS + 2 * RECHECK_MS.soon + SLACK_MS);
   }, 60_000);
 
-  test('that hears nothing although its connection stands: a turn costs a claim window, and the process looks often from then on', async () => {
+  test('that hears nothing although its connection stands: a turn costs a claim window, and the process polls often from then on', async () => {
     const deaf = await listensThroughProxy();
     await sleep(500);
     proxy.mode = 'muteSubscribers';
-    // More than those who look often because they are next.
+    // More than those that poll often because they are next.
     const rivals = await Promise.all([1, 2, 3, 4].map(() => openLocks()));
     const load = new Load([...rivals, deaf], ['k'], { ttl: 5_000, wait: 20_000 });
     await sleep(5_000);
     await load.turnRound();
     await load.stop();
     expect(load.failures).toEqual([]);
-    expect(load.longestMs).toBeLessThan(SELDOM_MS + CLAIM_MS + 2 * RECHECK_MS + SLACK_MS);
+    expect(load.longestMs).toBeLessThan(RECHECK_MS.late + CLAIM_MS + 2 * RECHECK_MS.soon + SLACK_MS);
   }, 60_000);
 
   test('that is half open is noticed by its pings and made anew', async () => {
@@ -167,7 +164,7 @@ describe('a listener', () => {
     await until('a new listener', async () => (await listeners()).some((pid) => !before.includes(pid)));
     const call = holder.withLock('k', { ttl: 60_000 }, async (lock) => {
       await locks.forceRelease('k', { fence: lock.fence });
-      await until('that it was told', () => !lock.isHeld());
+      await until('that it was notified', () => !lock.isHeld());
     });
     await expect(call).rejects.toMatchObject({ reason: 'forced' });
   });
@@ -196,7 +193,7 @@ describe('behind pgbouncer in transaction mode', () => {
     expect(warnings).toEqual([]);
   }, 60_000);
 
-  test('with a listener straight to the server, turns are told', async () => {
+  test('with a listener straight to the server, turns are notified', async () => {
     const waiter = await openLocks(bouncer.pool(), { listen: server.url });
     await sleep(500);
     const times: number[] = [];
@@ -207,11 +204,11 @@ describe('behind pgbouncer in transaction mode', () => {
     expect(warnings).toEqual([]);
   });
 
-  test('with a listener behind it, one warning says so, and waiters look for their turn', async () => {
+  test('with a listener behind it, one warning says so, and waiters poll', async () => {
     const waiter = await openLocks(bouncer.pool());
     await until('the warning', () => warnings.length > 0);
-    expect(await handOver(waiter)).toBeLessThan(RECHECK_MS + SLACK_MS);
-    expect(await handOver(waiter)).toBeLessThan(RECHECK_MS + SLACK_MS);
+    expect(await handOver(waiter)).toBeLessThan(RECHECK_MS.soon + SLACK_MS);
+    expect(await handOver(waiter)).toBeLessThan(RECHECK_MS.soon + SLACK_MS);
     expect(warnings).toEqual([expect.stringMatching(/pgbouncer in transaction mode.*every 300 ms/)]);
   });
 });

@@ -6,7 +6,10 @@ import type { PoolState, PostgresPool, Row } from './postgres-pool.js';
 import { qualified } from './schema-name.js';
 import { runStatement } from './statement.js';
 
-/** The time limit of one operation, in milliseconds: the longest, and the shortest, which is what a new connection takes. */
+/**
+ * The time limit of one operation, in milliseconds: the longest, and the shortest, which is what a new connection
+ * takes.
+ */
 const LIMIT_MS = { longest: 1_000, shortest: 75 } as const;
 /** The server's time in ms after an operation. */
 const NOW = '(extract(epoch FROM clock_timestamp()) * 1000)::bigint';
@@ -41,8 +44,9 @@ export class Calls {
   }
 
   /**
-   * Calls an operation that grants. It replies `LATE` instead where it would grant later than this process waits for the reply. Where
-   * that reply arrives in time, it was judged by an outdated estimate of the server's clock, and the operation is sent once more.
+   * Calls an operation that grants. It replies `LATE` instead where it would grant later than this process waits for
+   * the reply. Where that reply arrives in time, it was judged by an outdated estimate of the server's clock, and the
+   * operation is sent once more.
    */
   async grant<P extends GrantingParameters>(operation: Operation<P>, args: Omit<ArgumentsOf<P>, 'latest'>, call: Call): Promise<unknown> {
     const limitMs = bounded(call.limitMs);

@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { PoolState, PostgresClient } from './postgres-pool.js';
 
-/** For how long the server is asked, in milliseconds: a process that ends must not wait for a server that is away. */
+/** How long the server is asked, in milliseconds: a process that ends must not wait for a server that is away. */
 const LONGEST_MS = 1_000;
 const PAUSE_MS = 100;
 
@@ -21,9 +21,9 @@ interface Canceller {
 }
 
 /**
- * Asks the server to end what a connection waits for, until it has taken the request, or `isOver`. Closing the
- * connection would not end it: a backend that waits for a row or for a standby notices nothing of that, and goes on
- * waiting.
+ * Asks the server to cancel the statement of a connection, until it has taken the request, or `isOver`. Closing the
+ * connection would not end the statement: a backend that waits for a row or for a standby does not notice that its
+ * client has gone.
  */
 export async function cancelStatement(pool: PoolState, client: PostgresClient, isOver: () => boolean): Promise<void> {
   const giveUpAt = performance.now() + LONGEST_MS;
@@ -33,8 +33,8 @@ export async function cancelStatement(pool: PoolState, client: PostgresClient, i
 }
 
 /**
- * Sends one request, on a connection of its own, which the server closes when it has told the backend. `true` where
- * none can be sent.
+ * Sends one request over a connection of its own, which the server closes when it has signalled the backend. `true`
+ * where that cannot be sent.
  */
 async function isTaken({ Client, options }: PoolState, { processID, secretKey }: PostgresClient): Promise<boolean> {
   if (typeof Client !== 'function' || processID === undefined || processID === null) {

@@ -1,4 +1,5 @@
 import { LockError, LockStoreError } from '../../core/errors.js';
+import { RECHECK_MS } from '../kit/protocol.js';
 import { Calls } from './calls.js';
 import { NUMBERED } from './functions/upkeep.js';
 import type { ListeningClient } from './listen-connection.js';
@@ -49,8 +50,8 @@ export class Database {
   }
 
   /**
-   * Checks what no retry mends, and begins to listen for the messages to a process. Rejects with `LockConfigurationError`; a database
-   * that is away is worth a warning.
+   * Checks what no retry mends, and begins to listen for the messages to a process. Rejects with
+   * `LockConfigurationError`; a database that is away is worth a warning.
    */
   async open({ process, numberRow, number, wakeups, warn }: DatabaseOptions): Promise<void> {
     try {
@@ -136,11 +137,12 @@ const NO_CONNECTION_TIMEOUT =
   'breaks, all of them may hang for a quarter of an hour, and the locks with them.';
 
 const UNREACHED =
-  'PostgreSQL cannot be listened to at the address that is given as listen. Waiters poll every 300 ms until it can be reached:';
+  'PostgreSQL cannot be listened to at the address that is given as listen. ' +
+  `Waiters poll every ${RECHECK_MS.soon} ms until it can be reached:`;
 
 const UNDELIVERED =
-  'PostgreSQL accepts LISTEN and delivers nothing, as behind pgbouncer in transaction mode. Waiters poll every 300 ms; pass listen with ' +
-  'the address of the server itself to PostgresLockStore, or listen: false.';
+  'PostgreSQL accepts LISTEN and delivers nothing, as behind pgbouncer in transaction mode. ' +
+  `Waiters poll every ${RECHECK_MS.soon} ms; pass listen with the address of the server itself to PostgresLockStore, or listen: false.`;
 
 /** An idle connection of the pool that breaks is no reason to end the process. */
 function ignore(): void {}

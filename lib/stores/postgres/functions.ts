@@ -29,12 +29,13 @@ const PARTS: readonly string[] = [
 ];
 
 /**
- * The operations of the store, as functions of the schema: what the scripts are to the Redis store. Each may run twice, and all but
- * `force_release`, which nothing repeats, answer the second time as they did the first time.
+ * The operations of the store, as functions of the schema: what the scripts are to the Redis store. Each may run twice,
+ * and all but `force_release`, which nothing repeats, answer the second time as they did the first time.
  *
- * Each operation locks the row of its key. Then it reads the clock and the done marks in statements of their own, which see what was
- * committed while it waited. Where the isolation level of a session is higher than READ COMMITTED they see less, and the server
- * refuses to write a row that has changed meanwhile. So each operation on a hold writes its row, changed or not.
+ * Each operation locks the row of its key. Then it reads the clock and the done marks in statements of their own, which
+ * see what was committed while it waited. Where the isolation level of a session is higher than READ COMMITTED they see
+ * less, and the server refuses to write a row that has changed meanwhile. So each operation on a hold writes its row,
+ * changed or not.
  */
 const OPERATIONS: readonly Operation[] = [ACQUIRE, EXCHANGE, JOIN, RENEW, RELEASE, LEAVE, INSPECT, FORCE_RELEASE, TIDY, PURGE, NUMBERED];
 
@@ -42,8 +43,9 @@ const OPERATIONS: readonly Operation[] = [ACQUIRE, EXCHANGE, JOIN, RENEW, RELEAS
 export const FUNCTIONS: readonly string[] = [...PARTS, ...OPERATIONS.map(({ source }) => source)];
 
 /**
- * Drops what earlier sources of this version called otherwise. The types of the parameters are named too, so that no function of the user
- * is dropped. A released version that renames an operation has to raise `SCHEMA_VERSION` instead, since older processes call it.
+ * Drops what earlier sources of this version called otherwise. The types of the parameters are named too, so that no
+ * function of the user is dropped. A released version that renames an operation has to raise `SCHEMA_VERSION` instead,
+ * since older processes call it.
  */
 export const FORMER = `DROP FUNCTION IF EXISTS SCHEMA.pass(text, text, text, text, bigint, text, text, boolean, text, boolean, bigint);
 DROP FUNCTION IF EXISTS SCHEMA.give(SCHEMA.lease, text, text, text, bigint, text, text);

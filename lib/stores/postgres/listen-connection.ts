@@ -42,7 +42,10 @@ export class ListenConnection {
     await this.#within(this.#client.query(sql, values));
   }
 
-  /** Whether messages arrive: pgbouncer accepts LISTEN also where it delivers nothing. `notify` sends a message by another connection. */
+  /**
+   * Whether messages arrive: pgbouncer accepts LISTEN also where it delivers nothing. `notify` sends a message by
+   * another connection.
+   */
   async delivers(notify: (channel: string, message: string) => Promise<unknown>): Promise<boolean> {
     const message = `check ${randomUUID()}`;
     const arrived = new Promise<void>((resolve) => {
@@ -59,7 +62,10 @@ export class ListenConnection {
     );
   }
 
-  /** Resolves when the connection has ended. Asks the server from time to time: a half-open connection is silent for ever. */
+  /**
+   * Resolves when the connection has ended. Asks the server from time to time: a half-open connection is silent for
+   * ever.
+   */
   async stayAlive(): Promise<void> {
     const { signal } = this.#over;
     const pause = (): Promise<boolean> => sleep(PING_MS, true, { ref: false, signal }).catch(() => false);

@@ -3,7 +3,9 @@ import { ListenConnection, type ListeningClient } from './listen-connection.js';
 
 /** How long a new connection is trusted when a message seems to be missing, in milliseconds. */
 const TRUST_MS = 5_000;
-/** The pause before the next connection, in milliseconds: the longest, and after a connection that delivered nothing. */
+/**
+ * The pause before the next connection, in milliseconds: the longest, and after a connection that delivered nothing.
+ */
 const PAUSE_MS = { longest: 1_000, undelivered: 30_000 } as const;
 
 /** What a listener needs of its store, and what it reports to it. */
@@ -22,8 +24,9 @@ export interface ListenerContext {
 }
 
 /**
- * Receives what other processes send to this one, over a connection that is made anew whenever it ends. Messages are hints: a lost one
- * costs time, and nothing else. While it receives, it holds the advisory lock that stands for its process.
+ * Receives what other processes send to this one, over a connection that is made anew whenever it ends. Messages are
+ * hints: a lost one costs time, and nothing else. While it receives, it holds the advisory lock that stands for its
+ * process.
  */
 export class Listener {
   readonly #channel: string;
@@ -56,8 +59,8 @@ export class Listener {
   }
 
   /**
-   * A message that was sent did not arrive: the connection may be half open, and is made anew. One that is young is trusted, since the
-   * message may have been sent before it listened.
+   * A message that was sent did not arrive: the connection may be half open, and is made anew. One that is young is
+   * trusted, since the message may have been sent before it listened.
    */
   distrust(): void {
     if (this.#acknowledged && performance.now() - this.#changedAt > TRUST_MS) {

@@ -1,7 +1,7 @@
 import { fenceTooHigh } from '../kit/refusals.js';
 import { LockConfigurationError, LockStoreError, type LockError } from '../../core/errors.js';
 
-/** A statement that got no reply in time; whether it was carried out is unknown. */
+/** The statement got no reply in time; whether it was carried out is unknown. */
 export class StatementTimeout extends Error {
   constructor(limitMs: number) {
     super(`no reply within ${Math.round(limitMs)} ms`);
@@ -15,18 +15,18 @@ export class NotSent extends Error {
   }
 }
 
-/** The statement was committed, and not known to be on a standby that it should be on before it counts. */
+/** The statement was committed here, and its wait for a synchronous standby was cancelled: a failover may lose it. */
 export class NotReplicated extends Error {
   constructor() {
     super('the wait for a synchronous standby was cancelled');
   }
 }
 
-/** SQLSTATE codes that stay the same however often the statement is repeated: https://www.postgresql.org/docs/current/errcodes-appendix.html. */
+/** SQLSTATE codes that no repetition changes: https://www.postgresql.org/docs/current/errcodes-appendix.html. */
 const HOPELESS = /^(22|28|3D|3F|42|P0001)/;
-/** Two transactions that got in each other's way: nothing was done, and the statement may be sent again at once. */
+/** Two transactions conflicted: nothing was done, and the statement may be sent again at once. */
 const CONFLICT = /^40(001|P01)$/;
-/** Another transaction had a row or a table locked. Nothing was done. */
+/** Another transaction has locked a row or a table. Nothing was done. */
 const LOCKED = '55P03';
 /** The connection was ended: the last statement may have been committed before. */
 const ENDED = /^(08|57P|XX)/;
@@ -36,7 +36,7 @@ function stateOf(error: Error): string | undefined {
   return 'code' in error && 'severity' in error && typeof error.code === 'string' ? error.code : undefined;
 }
 
-/** Whether the server answered, and its connection can be used again. */
+/** Whether the server answered with an error, and its connection can be used again. */
 export function isRefusal(error: Error): boolean {
   const state = stateOf(error);
   return state !== undefined && !ENDED.test(state);
@@ -47,17 +47,14 @@ export function isConflict(error: unknown): boolean {
   return error instanceof Error && CONFLICT.test(stateOf(error) ?? '');
 }
 
-/**
- * Whether a notice says that a commit stands in this server, and did not wait for its standbys. The text is in the
- * server's language.
- */
+/** Whether a notice says that a commit did not wait for its standbys. Its text is in the server's language. */
 export function isLocalOnly(notice: Error): boolean {
   return 'routine' in notice && notice.routine === 'SyncRepWaitForLSN';
 }
 
 /**
- * The error of a failed statement. An error that the server answered is a known failure, except one that ended the connection; a
- * timeout or a broken connection leaves it unknown whether the statement was carried out.
+ * The error of a failed statement. An error that the server answered is a known failure, except one that ended the
+ * connection; a timeout or a broken connection leaves it unknown whether the statement was carried out.
  */
 export function toLockError(error: unknown, key: string, schema: string): LockError {
   const failure = error instanceof Error ? error : new Error(String(error));
@@ -73,26 +70,17 @@ export function toLockError(error: unknown, key: string, schema: string): LockEr
   if (HOPELESS.test(state)) {
     return new LockConfigurationError(`${subject}PostgreSQL refused: ${cause.message}. ${cureOf(state, schema)}`, key, { cause });
   }
-  if (notSent || (state !== '' && !ENDED.test(state))) {
-    const said = notSent
-      ? `there is no connection: ${cause.message}`
-      : state === LOCKED
-        ? `${cause.message} (${WHO_LOCKS})`
-        : cause.message;
-    return new LockStoreError(`${subject}PostgreSQL failed: ${said}. The call may be repeated once that is over.`, key, {
-      cause,
-      unknown: false,
-    });
+  if (!notSent && !isRefusal(source)) {
+    const cure = failure instanceof NotReplicated ? REPLICATE : REACH;
+    return new LockStoreError(`${subject}PostgreSQL did not answer: ${cause.message}. ${cure}`, key, { cause, unknown: true });
   }
-  const cure =
-    failure instanceof NotReplicated ? 'Make sure that the standby is there' : 'Make sure that it runs and can be reached from here';
-  return new LockStoreError(`${subject}PostgreSQL did not answer: ${cause.message}. ${cure}.`, key, {
-    cause,
-    unknown: true,
-  });
+  const before = notSent ? 'there is no connection: ' : '';
+  const after = state === LOCKED ? ` (${WHO_LOCKS})` : '';
+  const message = `${subject}PostgreSQL failed: ${before}${cause.message}${after}. The call may be repeated once that is over.`;
+  return new LockStoreError(message, key, { cause, unknown: false });
 }
 
-/** The error of a command that reached the server when its sender did not wait for it any more, twice in a row. */
+/** The error of a command that twice in a row reached the server after its sender had stopped waiting. */
 export function tooLate(key: string): LockStoreError {
   return new LockStoreError(
     `Lock "${key}": PostgreSQL was reached too late, and granted nothing. Find out what holds up the network, or raise ttl.`,
@@ -101,11 +89,17 @@ export function tooLate(key: string): LockStoreError {
   );
 }
 
+const REACH = 'Make sure that it runs and can be reached from here.';
+
+const REPLICATE = 'Make sure that the standby is there.';
+
 const WHO_LOCKS = 'another transaction has locked the row or the table, or its commit waits for a standby';
 
-/** The server adds details to its errors, and with them the values of the statement, which must not reach a log. */
+/**
+ * The error without what the server adds to it: the details have values of the statement, which must not reach a log.
+ */
 function copyOf(error: Error): Error {
-  // Where a host has several addresses, Node says what was wrong with each, and nothing in all.
+  // Where a host has several addresses, Node gives an error for each, and none for all of them.
   const [first] = error instanceof AggregateError ? (error.errors as Error[]) : [];
   const copy = new Error((error.message || first?.message || error.name).replace(/\.$/, ''));
   copy.name = error.name;

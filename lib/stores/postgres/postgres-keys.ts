@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 
-/** The names of keys in the table: framed, so that no prefix and key read like others. */
+/** What the rows of the table are called. Keys are framed, so that no two pairs of prefix and key share a row. */
 export class PostgresKeys {
   readonly prefix: string;
 
@@ -12,7 +12,7 @@ export class PostgresKeys {
     return `${this.prefix}${storedText(key)}}`;
   }
 
-  /** The row that says which of several databases this is; no key has it. */
+  /** The row that says which of several databases this is. It is no key's row. */
   get numberRow(): string {
     return `${this.prefix.slice(0, -2)}:database`;
   }
@@ -28,7 +28,9 @@ export function storedText(key: string): string {
   return key.replaceAll('%', '%25').replaceAll('\0', '%00');
 }
 
-/** Which of several databases a key lives in: part of how locks are placed, so it never changes. */
+/**
+ * The index of the database that a key lives in. It must never change, since processes of all versions have to agree.
+ */
 export function databaseOf(key: string, count: number): number {
   return count === 1 ? 0 : createHash('sha256').update(key).digest().readUInt32BE() % count;
 }

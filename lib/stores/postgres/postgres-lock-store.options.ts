@@ -1,6 +1,7 @@
 import { describe } from '../../core/lock-key.js';
 import { shown } from '../../core/shown.js';
 import { LockConfigurationError } from '../../core/errors.js';
+import { RECHECK_MS } from '../kit/protocol.js';
 import { isPool, type PostgresPool } from './postgres-pool.js';
 import { checkSchema, type SchemaOptions } from './schema-name.js';
 
@@ -10,14 +11,14 @@ export type ListenAddress = string | object;
 /** Options of the PostgreSQL store. */
 export interface PostgresLockStoreOptions extends SchemaOptions {
   /**
-   * Where to hear of turns: one connection for each database. Where the pool leads to a pgbouncer in transaction mode, give the
-   * address of the server itself, or `false` to look every 300 ms instead; one address for each of several pools. Default: a
-   * connection made with the options of the pool.
+   * Where to listen for turns, over one connection to each database. Where the pool leads to a pgbouncer in transaction
+   * mode, pass the address of the server itself, or `false` to poll every 300 ms instead; for several pools, a list
+   * with an address for each. Default: a connection made with the options of the pool.
    */
   listen?: false | ListenAddress | readonly ListenAddress[] | undefined;
 }
 
-/** Throws `LockConfigurationError` for what are no pools, or one of them twice. */
+/** The pools as a list. Throws `LockConfigurationError` where something is not a pool, or in the list twice. */
 export function checkPools(source: unknown): readonly PostgresPool[] {
   const pools: unknown[] = Array.isArray(source) ? source : [source];
   const wrong = pools.findIndex((pool) => !isPool(pool));
@@ -29,7 +30,7 @@ export function checkPools(source: unknown): readonly PostgresPool[] {
   }
   if (new Set(pools).size < pools.length) {
     throw new LockConfigurationError(
-      'PostgresLockStore: a pool is in the list twice. Pass each database once; the place of a pool in the list decides which keys live there.',
+      'PostgresLockStore: a pool is in the list twice. Pass each database once; the position of a pool in the list decides which keys live there.',
     );
   }
   return pools as PostgresPool[];
@@ -56,10 +57,10 @@ export function checkOptions(
       `PostgresLockStore: listen names ${describe(listen)} for ${pools.length} pool(s). Pass false, or for each pool an address such as 'postgres://…' or the options of a pg.Client.`,
     );
   }
-  const deaf = pools.findIndex((pool, at) => addresses[at] !== false && typeof (pool as { Client?: unknown }).Client !== 'function');
-  if (deaf >= 0) {
+  const silent = pools.findIndex((pool, at) => addresses[at] !== false && typeof (pool as { Client?: unknown }).Client !== 'function');
+  if (silent >= 0) {
     throw new LockConfigurationError(
-      'PostgresLockStore: the pool has no Client to make a connection with for listening. Pass a Pool of pg, or listen: false to look every 300 ms instead.',
+      `PostgresLockStore: the pool has no Client to make a connection with for listening. Pass a Pool of pg, or listen: false to poll every ${RECHECK_MS.soon} ms instead.`,
     );
   }
   return { schema: checkSchema(schema), listen: addresses };

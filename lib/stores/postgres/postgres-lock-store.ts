@@ -25,12 +25,13 @@ import { Wakeups } from './wakeups.js';
 const LEAST_AGE_MS = 60_000;
 
 /**
- * Locks in a PostgreSQL database, or in several: a key lives in one of them, chosen by a hash of its name and the order of the pools. So
- * every process has to pass the same databases in the same order; each of several databases remembers its number. Waiters are notified
- * of their turn, first come first served.
+ * Locks in a PostgreSQL database, or in several: a key lives in one of them, chosen by a hash of its name and the order
+ * of the pools. So every process has to pass the same databases in the same order; each of several databases remembers
+ * its number. Waiters are notified of their turn, first come first served.
  *
- * The pools are of `pg`, and are never closed. Each operation is one statement outside of any transaction. The tables are made by
- * `ensureSchema()`, or by hand with what `schemaSql()` returns. Throws `LockConfigurationError` where something else than a pool is passed.
+ * The pools are of `pg`, and are never closed. Each operation is one statement outside of any transaction. The tables
+ * are made by `ensureSchema()`, or by hand with what `schemaSql()` returns. Throws `LockConfigurationError` where
+ * something else than a pool is passed.
  */
 export class PostgresLockStore implements LockStore, Turns, Tickets, Operator {
   readonly expires = true;
@@ -77,9 +78,9 @@ export class PostgresLockStore implements LockStore, Turns, Tickets, Operator {
   }
 
   /**
-   * Deletes the rows of locks that nobody has held or waited for since `olderThan` (at least one minute), and resolves to their number.
-   * A row keeps the last fence of its key. Without it the next fence comes from the server's clock alone, and is higher all the same,
-   * unless that clock was set back by more than `olderThan`.
+   * Deletes the rows of locks that nobody has held or waited for since `olderThan` (at least one minute), and resolves
+   * to their number. A row keeps the last fence of its key. Without it the next fence comes from the server's clock
+   * alone, and is higher all the same, unless that clock was set back by more than `olderThan`.
    */
   async purge(options: { olderThan: Duration }): Promise<number> {
     const olderMs = parseDuration(options.olderThan, 'olderThan', LEAST_AGE_MS, 'PostgresLockStore.purge');

@@ -10,16 +10,16 @@ export interface PostgresClient {
   ): void;
   on(event: 'error' | 'notice', listener: (error: Error) => void): unknown;
   removeListener(event: 'error' | 'notice', listener: (error: Error) => void): unknown;
-  /** What the server cancels a statement by. */
+  /** What a request to cancel a statement names. */
   readonly processID?: unknown;
   readonly secretKey?: unknown;
-  /** `'I'` outside of a transaction; newer versions of `pg` tell. */
+  /** `'I'` outside of a transaction; newer versions of `pg` have it. */
   getTransactionStatus?(): string | null;
-  /** Gives the connection back, or ends it. */
+  /** Returns the connection to the pool, or ends it. */
   release(end?: boolean | Error): void;
 }
 
-/** A pool of `pg`. Recognised by what it can do, so that pools of another copy of `pg` are taken as well. */
+/** A pool of `pg`. Recognized by its methods, so that pools of another copy of `pg` are accepted as well. */
 export interface PostgresPool {
   connect(connected: (error: Error | undefined, client: PostgresClient | undefined, done: (end?: boolean | Error) => void) => void): void;
   query(text: string): Promise<unknown>;

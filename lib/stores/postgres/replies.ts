@@ -1,9 +1,12 @@
 import type { Busy, StoredLock } from '../../core/lock-store.js';
 
-/** The answer to an attempt: the grant's fence, or who is in the way, the rank in the queue (-1 outside it), and whether the place is new there. */
+/**
+ * The reply to an attempt: the fence of the grant; or who holds the lock, the rank in the queue (-1 outside it), and
+ * whether the place is new there.
+ */
 export type AttemptReply = { readonly fence: number } | (Busy & { readonly rank: number; readonly joined: boolean });
 
-/** Reads what `acquire` answers. */
+/** Reads the reply of `acquire`. */
 export function readAttempt(reply: unknown): AttemptReply {
   if (!Array.isArray(reply)) {
     return { fence: Number(reply) };
@@ -13,7 +16,7 @@ export function readAttempt(reply: unknown): AttemptReply {
   return { remainingMs: Number(remainingMs), holder, rank: Number(rank), joined: Number(joined) === 1 };
 }
 
-/** Reads what `inspect` answers. */
+/** Reads the reply of `inspect`. */
 export function readStored(reply: unknown): StoredLock | null {
   if (reply === null) {
     return null;

@@ -17,7 +17,7 @@ export const NOT_IN_TRANSACTION =
 const MISSING = ({ schema }: FailedRowLock): string =>
   `the table of row locks is missing in the schema "${schema}". Call ensureSchema() of PostgresLockStore, or run what rowLockSql() returns.`;
 
-/** What a database says of wrong use, by SQLSTATE, and how to mend it. */
+/** What is wrong with the use of the function, and how to mend it, by the SQLSTATE of the database's error. */
 const MISUSE: Readonly<Record<string, (failed: FailedRowLock) => string>> = {
   '25P01': () => NOT_IN_TRANSACTION,
   [WRONG_ISOLATION]: () =>
@@ -49,7 +49,7 @@ export function toRowLockError(error: unknown, failed: FailedRowLock): LockError
   if (state === '40P01') {
     const message =
       `${subject} was not acquired: transactions wait for each other (a deadlock). ${ABORTED} and repeat it; ` +
-      'it does not happen again where all keys are taken at once with a list.';
+      'it does not happen again where all keys are locked at once with a list.';
     return new LockNotAcquiredError(message, key, { reason: 'cycle', waitedMs, cause });
   }
   return new LockStoreError(
@@ -62,13 +62,13 @@ export function toRowLockError(error: unknown, failed: FailedRowLock): LockError
   );
 }
 
-/** What PostgreSQL calls its errors; Node has codes such as EPIPE. */
+/** The codes of PostgreSQL's errors; Node's are such as EPIPE. */
 const SQLSTATE = /^(?=.*\d)[0-9A-Z]{5}$/;
 
 /**
- * The database's error as a copy, without the statement and the values that drivers and ORMs add, and its SQLSTATE; '' where it is not
- * of the database. Drizzle keeps it as the cause, Prisma in `meta`, beside a code of its own, and a driver adapter of
- * Prisma deeper in there, where what the database said is called original.
+ * A copy of the database's error without the statement and the values that drivers and ORMs add; and its SQLSTATE, ''
+ * where it is not an error of the database. Drizzle keeps it as the cause, Prisma in `meta`, beside a code of its own,
+ * and a driver adapter of Prisma deeper in there, where its code and message are called original.
  */
 function plainCause(error: unknown): { cause: Error; state: string } {
   const places = [field(field(field(error, 'meta'), 'driverAdapterError'), 'cause'), field(error, 'meta'), field(error, 'cause')];

@@ -6,12 +6,12 @@ import { storedText } from './postgres-keys.js';
 import { checkSchema, qualified } from './schema-name.js';
 
 /**
- * A client inside a transaction: one of `pg` after `BEGIN`, the `EntityManager` of a TypeORM transaction, or an object with
- * a `query` that hands the statement to what another library calls its transaction.
+ * A client inside a transaction: one of `pg` after `BEGIN`, the `EntityManager` of a TypeORM transaction, or an object
+ * with a `query` that hands the statement to what another library calls its transaction.
  */
 export interface RowLockClient {
   query(text: string, values: unknown[]): PromiseLike<unknown>;
-  /** What a client of `pg` knows of its transaction; asked after the statement, where there is one. */
+  /** The state of the transaction, which a client of `pg` knows; asked after the statement, where the client has it. */
   getTransactionStatus?(): string | null;
 }
 
@@ -19,29 +19,30 @@ export interface RowLockClient {
 export interface RowLockOptions {
   /** The schema of the table. Default: `'distributed_lock'`. */
   schema?: string | undefined;
-  /** How long the call queues before it gives up with `LockNotAcquiredError`; 0: not at all. Default: `'5s'`. */
+  /** How long the call waits before it gives up with `LockNotAcquiredError`; 0: not at all. Default: `'5s'`. */
   wait?: Duration | undefined;
 }
 
 const PLACE = 'withRowLock';
 
 /**
- * Runs `body` while this transaction alone holds the key, or all of the keys: rows that are locked `FOR UPDATE` until the
- * *transaction* ends, which is later than `body`. What the body returns or throws passes unchanged.
+ * Runs `body` while this transaction alone holds the key, or all of the keys: rows that are locked `FOR UPDATE` until
+ * the *transaction* ends, which is later than `body`. What the body returns or throws passes unchanged.
  *
- * Choose it where everything that the lock protects lives in this one database and is written in this transaction. Then no
- * lease can end early and no fence is needed: the commit itself gives the lock on, and the next holder sees what was
- * written. For anything else, such as a call to another service, take `LockService`: a transaction that waits for the
- * world outside keeps a connection, and holds up VACUUM.
+ * Choose it where everything that the lock protects lives in this one database and is written in this transaction. Then
+ * no lease can end early and no fence is needed: the commit itself releases the lock, and the next holder sees what was
+ * written. For anything else, such as a call to another service, use `LockService`: a transaction that waits for
+ * another system keeps a connection, and holds up VACUUM.
  *
- * A call inside a call with the same key, in the same transaction, goes on at once. A rollback to a savepoint gives back what
- * was locked after it. Keys have nothing to do with those of `PostgresLockStore`. One statement for a client of `pg`, two for
- * others.
+ * A call inside a call with the same key, in the same transaction, continues at once. A rollback to a savepoint
+ * releases what was locked after it. Keys have nothing to do with those of `PostgresLockStore`. One statement for a
+ * client of `pg`, two for others.
  *
  * Throws `LockNotAcquiredError` when busy for `wait` or when transactions wait for each other: the transaction is then
- * aborted, and has to be rolled back. `wait` is PostgreSQL's `lock_timeout`, for this call only; the queue of a row can use
- * it twice. Throws `LockConfigurationError` outside of a transaction, and for an isolation level other than READ COMMITTED,
- * where the body would read from before the lock; `LockKeyError`; and `LockStoreError` when the database fails.
+ * aborted, and has to be rolled back. `wait` is PostgreSQL's `lock_timeout`, for this call only; the queue of a row can
+ * use it twice. Throws `LockConfigurationError` outside of a transaction, and for an isolation level other than READ
+ * COMMITTED, where the body would read what was there before the lock; `LockKeyError`; and `LockStoreError` when the
+ * database fails.
  */
 export async function withRowLock<T>(
   client: RowLockClient,
@@ -66,7 +67,7 @@ async function lockRows(client: RowLockClient, keys: readonly string[], schema: 
   try {
     const knows = typeof client.getTransactionStatus === 'function' && client.getTransactionStatus() !== null;
     if (!knows) {
-      // Refused outside of a transaction, which no expression can tell.
+      // The server refuses this statement outside of a transaction; no SQL expression shows whether there is one.
       await client.query(qualified('LOCK TABLE SCHEMA.row_lock IN ROW EXCLUSIVE MODE', schema), []);
     }
     const rows = keys.map(storedText);

@@ -2,11 +2,11 @@ import { LockConfigurationError } from '../../core/errors.js';
 
 /** Where the locks are in a database. */
 export interface SchemaOptions {
-  /** The schema of the tables and functions, which is theirs alone. Default: `'distributed_lock'`. */
+  /** The schema of the tables and functions, which has nothing else. Default: `'distributed_lock'`. */
   schema?: string | undefined;
 }
 
-/** The name as it is; throws `LockConfigurationError` for one that would have to be escaped. */
+/** The name unchanged. Throws `LockConfigurationError` where it would have to be escaped. */
 export function checkSchema(schema: unknown = 'distributed_lock', place = 'PostgresLockStore'): string {
   if (typeof schema !== 'string' || !/^(?!pg_)[a-z_][a-z0-9_]{0,62}$/.test(schema)) {
     throw new LockConfigurationError(
@@ -16,7 +16,7 @@ export function checkSchema(schema: unknown = 'distributed_lock', place = 'Postg
   return schema;
 }
 
-/** Puts the schema before the names of SQL that has `SCHEMA.` there. */
+/** Puts the name of the schema where SQL has `SCHEMA.`. */
 export function qualified(sql: string, schema: string): string {
   return sql.replaceAll('SCHEMA.', `"${schema}".`);
 }

@@ -26,9 +26,9 @@ export function madeQuery(schema: string): { readonly text: string; readonly val
 }
 
 /**
- * The SQL that creates or updates the tables and functions of the locks, for those who migrate by hand: what `ensureSchema()` runs.
- * It may be run again, and drops no data. It is a transaction of its own. Throws `LockConfigurationError` where the name of the
- * schema would have to be escaped.
+ * The SQL that creates or updates the tables and functions of the locks, for those who migrate by hand: what
+ * `ensureSchema()` runs. It may be run again, and drops no data. It is a transaction of its own. Throws
+ * `LockConfigurationError` where the name of the schema would have to be escaped.
  */
 export function schemaSql(options: SchemaOptions = {}): string {
   const schema = checkSchema(options.schema);

@@ -2,10 +2,10 @@ import { LockConfigurationError } from '../../core/errors.js';
 import type { Row } from './postgres-pool.js';
 import { SCHEMA_VERSION } from './schema.js';
 
-/** The oldest version with all that the functions use. */
+/** The oldest version of PostgreSQL that has everything the functions use. */
 const OLDEST = 120_000;
 
-/** What is asked of a server at the start; `$1` is the schema. */
+/** What a server is asked at the start; `$1` is the schema. */
 export const CHECK = `
 SELECT current_setting('server_version_num') AS version, current_setting('server_encoding') AS encoding,
   concat_ws(' and ', CASE current_setting('fsync') WHEN 'off' THEN 'fsync' END, CASE current_setting('synchronous_commit') WHEN 'off' THEN 'synchronous_commit' END) AS off,
@@ -17,7 +17,10 @@ SELECT current_setting('server_version_num') AS version, current_setting('server
   ) AS missing
 `;
 
-/** What is worth a warning in the reply to CHECK; throws `LockConfigurationError` for a server that cannot have locks. */
+/**
+ * The warnings that the reply to CHECK gives rise to. Throws `LockConfigurationError` for a server that cannot have
+ * locks.
+ */
 export function serverWarnings(reply: Row, schema: string): string[] {
   const {
     version,

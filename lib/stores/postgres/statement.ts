@@ -2,9 +2,9 @@ import { cancelStatement } from './cancel.js';
 import { isLocalOnly, isRefusal, NotReplicated, NotSent, StatementTimeout } from './postgres-errors.js';
 import type { PoolState, PostgresClient, PostgresPool, Row } from './postgres-pool.js';
 
-/** For how long a connection waits for a reply in all, whether or not somebody still waits for it, in milliseconds. */
+/** How long a connection waits for a reply in all, also after its caller has given up, in milliseconds. */
 const PATIENCE_MS = 1_000;
-/** How long the reply to a statement may take that was cancelled, in milliseconds. */
+/** How long the server may take to reply to a cancelled statement, in milliseconds. */
 const CANCELLED_MS = 1_000;
 
 /** Runs one statement on a connection of a pool, outside of any transaction; rejects with what went wrong. */
@@ -20,11 +20,13 @@ export function runStatement(
 }
 
 /**
- * A statement on its way. The time limit covers the wait for a connection. Where that is
- * less than a second, the connection waits for its reply until then: a slow server is not a dead one, and a new connection would
- * make it slower. After that the statement is cancelled, and its connection ended. It counts as one of the pool's
- * until the server has answered, or has heard that it is cancelled: a connection that is only closed lives on in the
- * server, beside the one that takes its place.
+ * One statement, from the request for a connection to the end of its use. The caller's time limit covers the wait for a
+ * connection.
+ *
+ * Where the limit is shorter than a second, the connection goes on waiting for its reply until a second is over: a slow
+ * server is not a dead one, and a new connection would make it slower. After that the statement is cancelled, and its
+ * connection ended. The connection counts as one of the pool's until the server has answered or has taken the request
+ * to cancel: one that is only closed would live on in the server, beside the one that takes its place.
  */
 class Statement {
   readonly #pool: PostgresPool & PoolState;
@@ -35,11 +37,14 @@ class Statement {
   readonly #reject: (error: Error) => void;
   #timer: NodeJS.Timeout;
   #client: PostgresClient | undefined;
-  /** Whether nobody waits for it any more. */
+  /** Whether its caller has given up. */
   #isLate = false;
-  /** Whether the server is asked to cancel it: what its connection does next might be cancelled instead. */
+  /**
+   * Whether the server was asked to cancel it. That could hit the next statement of its connection instead, so there is
+   * none.
+   */
   #isCancelled = false;
-  /** Whether the commit did not wait for a standby, because somebody cancelled that. */
+  /** Whether its commit did not wait for a standby, because an administrator cancelled that wait. */
   #isLocal = false;
   /** Whether it was answered, or its connection has ended. */
   #isOver = false;
@@ -64,7 +69,8 @@ class Statement {
   connect(): void {
     this.#pool.connect((error, client) => {
       if (this.#isLate) {
-        // Not at once: the pool hands it to the next, who may be late too, and thousands would fill the stack.
+        // Not at once: the pool hands it to the next statement, which may be late too, and thousands of them would
+        // overflow the stack.
         queueMicrotask(() => client?.release());
       } else if (!client) {
         this.#end();
@@ -72,7 +78,7 @@ class Statement {
       } else if ((client.getTransactionStatus?.() ?? 'I') === 'I') {
         this.#send(client);
       } else {
-        // Whoever had it before gave it back in the middle of a transaction. What is granted there, nobody else would see.
+        // Its last user released it inside a transaction. No other session would see a grant that is made there.
         client.release(true);
         this.connect();
       }
@@ -120,7 +126,7 @@ class Statement {
     }
   }
 
-  /** Gives the connection back, or ends it. */
+  /** Releases the connection, or ends it. */
   #end(error?: Error): void {
     if (!this.#isOver) {
       this.#isOver = true;
@@ -131,7 +137,7 @@ class Statement {
     }
   }
 
-  /** Where the event loop was blocked, replies that lie unread are read first. */
+  /** After the event loop was blocked, unread replies are read first. */
   #after(ms: number, judge: () => void): NodeJS.Timeout {
     return setTimeout(() => setImmediate(() => this.#isOver || judge()), Math.max(0, ms));
   }
@@ -145,5 +151,5 @@ function whyNone({ options, totalCount = 0, idleCount = 0 }: PoolState, limitMs:
     : `none could be made within ${ms} ms`;
 }
 
-/** The statement is told of it too. */
+/** The statement fails as well, and reports it. */
 function ignore(): void {}

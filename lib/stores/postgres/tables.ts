@@ -14,8 +14,8 @@
  * | `queue`, `queue_ends` | the places, first come first, and until when the queue stays |
  * | `polling` | those of them that poll: they may be there though nobody listens for their messages |
  *
- * A place is called `<process>:<name>`. Lists are NULL where they are empty. Rows change all the time, and their key never: with room
- * on its page, a change touches no index.
+ * A place is called `<process>:<name>`. Lists are NULL where they are empty. Rows change all the time, and their key
+ * never: with room on its page, a change touches no index.
  *
  * `done` has a row per hold that was released: the first answer, and until when it is kept.
  */

@@ -26,7 +26,10 @@ export class Tidying {
     this.#timer = undefined;
   }
 
-  /** A run that fails leaves its marks to the next one. The last marks expire after the run that follows them, so there is one more. */
+  /**
+   * A run that fails leaves its marks to the next one. The last marks expire after the run that follows them, so there
+   * is one more.
+   */
   async #tidy(): Promise<void> {
     const wasMarked = this.#isMarked;
     this.#isMarked = false;

@@ -1,15 +1,16 @@
 import type { ForcedListener, Place, TurnListener } from '../../core/lock-store.js';
+import { RECHECK_MS } from '../kit/protocol.js';
 import type { Listener } from './listener.js';
 
-/** How often those look who are about to have their turn, or who cannot be told of it; and how often the others do, in milliseconds. */
-const RECHECK_MS = { soon: 300, seldom: 2_000 } as const;
-
-/** What other processes tell this one, and how often to look where they may not be heard. */
+/**
+ * Passes messages of other processes on to core, and decides how often a queued process asks again where they may be
+ * missing.
+ */
 export class Wakeups {
   readonly #keyOf: (row: string) => string;
   #forced: ForcedListener[] = [];
   #listeners: TurnListener[] = [];
-  /** Places that a queue is known to have, and those that it lost without a message: whoever has one of these looks often. */
+  /** Places that a queue is known to have, and those that it lost without a message, whose process polls often. */
   readonly #places = new WeakMap<Place, 'queued' | 'passed over'>();
 
   /** `keyOf` gives the key that a row is for. */
@@ -25,18 +26,18 @@ export class Wakeups {
     this.#listeners.push(listener);
   }
 
-  /** When to look again for a place that has a rank in the queue, in milliseconds; `joined` where it is new there. */
+  /** In how many milliseconds to ask again for a place of that rank in the queue; `joined` where it is new there. */
   recheckMs(listener: Listener | undefined, place: Place, rank: number, joined: boolean): number {
     const known = this.#places.get(place);
     if (joined && known) {
-      // It was skipped, or not told of its turn.
+      // It was skipped, or not notified of its turn.
       this.#places.set(place, 'passed over');
       listener?.distrust();
     } else if (!known) {
       this.#places.set(place, 'queued');
     }
     const soon = rank < 2 || !listener?.acknowledged || this.#places.get(place) === 'passed over';
-    return soon ? RECHECK_MS.soon : RECHECK_MS.seldom;
+    return soon ? RECHECK_MS.soon : RECHECK_MS.late;
   }
 
   recheck(): void {

@@ -1,5 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Pool } from 'pg';
+import { DONE_MS, QUEUE_MS } from '../../../lib/stores/kit/protocol.js';
+import { interval } from '../../../lib/stores/postgres/functions/sql-time.js';
 import { PostgresLockStore } from '../../../lib/stores/postgres/index.js';
 import { PostgresKeys } from '../../../lib/stores/postgres/postgres-keys.js';
 import { PostgresServer } from '../../support/postgres-server.js';
@@ -160,12 +162,12 @@ export class Postgres implements Topology {
   /** Rows stay, and with them the fences; locks, reservations, queues and marks do not. */
   async orphans(): Promise<string[]> {
     const held = await this.#stored(`ends > clock_timestamp()`);
-    const queues = await this.#stored(`queue IS NOT NULL AND queue_ends > clock_timestamp() + interval '1 minute'`);
-    const marks = await this.#server.query(`SELECT FROM distributed_lock.done WHERE ends > clock_timestamp() + interval '10 seconds'`);
+    const queues = await this.#stored(`queue IS NOT NULL AND queue_ends > clock_timestamp() + ${interval(QUEUE_MS)}`);
+    const marks = await this.#server.query(`SELECT FROM distributed_lock.done WHERE ends > clock_timestamp() + ${interval(DONE_MS)}`);
     return [
       ...held.map((row) => `${row} is still there`),
       ...queues.map((row) => `the queue of ${row} stays`),
-      ...marks.map(() => `a mark stays for longer than ten seconds`),
+      ...marks.map(() => `a mark stays for longer than ${DONE_MS} ms`),
     ];
   }
 

@@ -4,8 +4,8 @@ import { fromNow, interval, IS_LATE, LATE_REPLY } from './sql-time.js';
 import { CLOCK } from './grant.js';
 
 /**
- * What an attempt says of itself. `hold`: its id. `by`: who asks, for messages. `place`: where it queues, or NULL. `polls`: whether
- * its process asks for its turn by itself, because it receives no messages.
+ * What an attempt says of itself. `hold`: its id. `by`: who asks, for messages. `place`: where it queues, or NULL.
+ * `polls`: whether its process asks for its turn by itself, because it receives no messages.
  */
 export const ATTEMPT = {
   key: 'text',
@@ -78,12 +78,13 @@ END
 );
 
 /**
- * Grants a lock that is free and reserved for no other place, or confirms the grant to a hold that is in; otherwise queues at the
- * place, if there is one. `latest`: until when it may grant, in ms since 1970 by the server's clock; 0 if unknown.
+ * Grants a lock that is free and reserved for no other place, or confirms the grant to a hold that is in; otherwise
+ * queues at the place, if there is one. `latest`: until when it may grant, in ms since 1970 by the server's clock; 0 if
+ * unknown.
  *
- * Reply: the fence; or `[remaining ms, by, held ms, rank in the queue or -1, 1 if it is new there, place the lock is reserved for
- * or '']` where another owner has it, it is reserved for another place, or this hold has ended; or `late` where it would have been
- * granted later than `latest`.
+ * Reply: the fence; or `[remaining ms, by, held ms, rank in the queue or -1, 1 if it is new there, place the lock is
+ * reserved for or '']` where another owner has it, it is reserved for another place, or this hold has ended; or `late`
+ * where it would have been granted later than `latest`.
  */
 export const ACQUIRE = operation(
   'acquire',
@@ -108,7 +109,8 @@ BEGIN
   IF NOT FOUND THEN
     RETURN SCHEMA.contend(SCHEMA.locked(_key), _owner, _hold, _process, _ttl_ms, _by, _place, _polls, _latest);
   END IF;
-  -- Only now: this command may have waited long for the row, and the release of this hold may have been carried out meanwhile.
+  -- Only now: this command may have waited long for the row, and the release of this hold may have been carried out
+  -- meanwhile.
   is_done := EXISTS (SELECT FROM SCHEMA.done WHERE hold = _hold AND ends > clock_timestamp());
   IF is_done OR ${IS_LATE} THEN
     UPDATE SCHEMA.lease SET owner = NULL, holds = NULL, processes = NULL, ends = clock_timestamp() WHERE key = _key;

@@ -3,8 +3,9 @@ import { IS_LATE, LATE_REPLY } from './sql-time.js';
 import { ATTEMPT } from './acquire.js';
 
 /**
- * Releases a hold, and acquires for the next caller of the same process. `released`: the hold to release. `mayOvertake`: whether the
- * next caller gets the lock before the processes that queue. The release is carried out also where the command arrives late.
+ * Releases a hold, and acquires for the next caller of the same process. `released`: the hold to release.
+ * `mayOvertake`: whether the next caller gets the lock before the processes that queue. The release is carried out also
+ * where the command arrives late.
  *
  * Reply: a list of the reply of `release` and that of `acquire`.
  */
@@ -20,8 +21,8 @@ DECLARE
 BEGIN
   outcome := SCHEMA.take_out(l, _released);
   l := outcome.l;
-  -- A command that arrives late must not grant the lock to a hold that has ended, or that nobody waits for any more. A later
-  -- command may have queued its place already.
+  -- A command that arrives late must not grant the lock to a hold that has ended, or that nobody waits for any more. A
+  -- later command may have queued its place already.
   may_grant := outcome.is_last AND _may_overtake AND NOT SCHEMA.is_done(_hold);
   IF may_grant AND NOT ${IS_LATE} THEN
     reply := SCHEMA.grant_lock(l, _owner, _hold, _process, _ttl_ms, _by, _place);

@@ -3,8 +3,8 @@ import { operation } from './sql-function.js';
 import { fromNow, IS_LATE, LATE_REPLY } from './sql-time.js';
 
 /**
- * Adds a hold to the running lock of an owner at a fence; never creates a lock. `latest`: until when it may enter, in ms since 1970
- * by the server's clock; 0 if unknown.
+ * Adds a hold to the running lock of an owner at a fence; never creates a lock. `latest`: until when it may enter, in
+ * ms since 1970 by the server's clock; 0 if unknown.
  *
  * Reply: 1; 0 where that lock has ended; -1 where it has as many holds as it may; or `late`.
  */

@@ -1,7 +1,8 @@
 import { sqlFunction } from './sql-function.js';
 
 /**
- * Notifies a process, once the transaction is committed. The name of a channel has at most 63 bytes, so it leaves out the host.
+ * Notifies a process, once the transaction is committed. The name of a channel has at most 63 bytes, so it leaves out
+ * the host.
  *
  * `_process`: `<host>:<pid>:<8 hex digits>`. `_message`: `turn <place> <row>` or `forced <fence> <row>`.
  */
@@ -16,8 +17,8 @@ END
 );
 
 /**
- * The advisory lock that stands for a process that listens. Its listener holds it, shared, for as long as its connection lives. So
- * when another session gets it exclusively, the process receives no messages.
+ * The advisory lock that stands for a process that listens. Its listener holds it, shared, for as long as its
+ * connection lives. So when another session gets it exclusively, the process receives no messages.
  *
  * Reply: the number of the lock.
  */
@@ -31,7 +32,10 @@ END
 `,
 );
 
-/** Whether a process listens. PGlite has one session for all, which gets the lock exclusively even while it holds it shared. */
+/**
+ * Whether a process listens. PGlite has one session for all, which gets the lock exclusively even while it holds it
+ * shared.
+ */
 export const IS_PRESENT = sqlFunction(
   'is_present(_process text)',
   'boolean',

@@ -16,8 +16,8 @@ END
 );
 
 /**
- * Reserves a free lock for the first in the queue, and notifies it. Processes that are gone are skipped. `_mine`: the place of the
- * process that asks, which is there whether or not it receives messages; or NULL.
+ * Reserves a free lock for the first in the queue, and notifies it. Processes that are gone are skipped. `_mine`: the
+ * place of the process that asks, which is there whether or not it receives messages; or NULL.
  *
  * Reply: the row. Its turn is NULL where nobody waits, and '' where too many were gone.
  */

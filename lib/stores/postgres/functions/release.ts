@@ -45,8 +45,8 @@ END
 );
 
 /**
- * Takes a hold out of its lock; the last one hands the lock over, or frees it. The done mark keeps the first answer, and refuses an
- * acquire of the same hold that arrives late.
+ * Takes a hold out of its lock; the last one hands the lock over, or frees it. The done mark keeps the first answer,
+ * and refuses an acquire of the same hold that arrives late.
  *
  * Reply: 1, or 0 where the hold was not in.
  */

@@ -2,8 +2,8 @@ import { operation, sqlFunction } from './sql-function.js';
 import { fromNow } from './sql-time.js';
 
 /**
- * Waits at most `_wait` for a row that another transaction has locked. It fails by itself, so that the other rows of the renewal
- * lose no more than that time.
+ * Waits at most `_wait` for a row that another transaction has locked. It fails by itself, so that the other rows of
+ * the renewal lose no more than that time.
  *
  * Reply: whether the row is locked here now.
  */
@@ -26,8 +26,8 @@ END
 );
 
 /**
- * Sets each lease to at least its ttl from now, and to exactly that for a hold that lingers alone. The lists have an element for each
- * hold. `waitMs`: how long the whole renewal waits for rows that others have locked.
+ * Sets each lease to at least its ttl from now, and to exactly that for a hold that lingers alone. The lists have an
+ * element for each hold. `waitMs`: how long the whole renewal waits for rows that others have locked.
  *
  * Reply: for each hold 1, 0 where it is no longer in its lock, or -1 where that is unknown because its row is locked.
  */

@@ -1,6 +1,6 @@
 /**
- * For how long an operation waits for a row that another transaction has locked, before the server refuses it. Without a limit its
- * backend would go on waiting after the process has given up.
+ * For how long an operation waits for a row that another transaction has locked, before the server refuses it. Without
+ * a limit its backend would go on waiting after the process has given up.
  */
 const LOCK_WAIT = '800ms';
 
@@ -34,8 +34,9 @@ export function sqlFunction(declaration: string, returns: string, body: string, 
 }
 
 /**
- * Declares an operation. Its settings last as long as the call, and apply to the functions that it calls. Sequential scans are off
- * because a session keeps its plans: one that was made while a table was small would go on scanning it when it has grown.
+ * Declares an operation. Its settings last as long as the call, and apply to the functions that it calls. Sequential
+ * scans are off because a session keeps its plans: one that was made while a table was small would go on scanning it
+ * when it has grown.
  */
 export function operation<const P extends Parameters>(name: string, parameters: P, body: string): Operation<P> {
   const declared = Object.entries(parameters).map(([parameter, type]) => `${sqlNameOf(parameter)} ${type}`);

@@ -9,8 +9,8 @@ export function fromNow(ms: string): string {
 }
 
 /**
- * Whether a command arrives later than its sender waits for the reply, by the server's clock. It is granted nothing then, because no
- * call would hold the lock. `_latest` is 0 where the sender does not know that clock.
+ * Whether a command arrives later than its sender waits for the reply, by the server's clock. It is granted nothing
+ * then, because no call would hold the lock. `_latest` is 0 where the sender does not know that clock.
  */
 export const IS_LATE = '(_latest > 0 AND extract(epoch FROM clock_timestamp()) * 1000 > _latest)';
 
