@@ -61,6 +61,11 @@ function anchorsIn(path: string): string[] {
   return [...readFileSync(path, 'utf8').matchAll(/^#+ (.*)$/gm)].map(([, heading]) => anchorOf(heading as string));
 }
 
+test.each(PAGES)('every file and folder that $path names is there', ({ text }) => {
+  const named = [...text.matchAll(/`((?:lib|test|etc|bench|examples|sample-app|scripts)\/[\w./-]+)`/g)].map(([, path]) => path as string);
+  expect(named.filter((path) => !existsSync(path))).toEqual([]);
+});
+
 test.each(PAGES)('no line of $path has more than 120 columns, but for code', ({ text }) => {
   const prose = text.replaceAll(/^ *```.*?^ *```/gms, '');
   expect(prose.split('\n').filter((line) => [...line].length > 120)).toEqual([]);
