@@ -7,9 +7,10 @@ export default {
   moduleNameMapper: {
     '^nestjs-distributed-lock$': '<rootDir>/lib/index.ts',
     '^nestjs-distributed-lock/postgres$': '<rootDir>/lib/stores/postgres/index.ts',
+    '^nestjs-distributed-lock/store-contract$': '<rootDir>/lib/store-contract/index.ts',
     '^(\\.{1,2}/.*)\\.js$': '$1',
   },
-  testMatch: ['<rootDir>/test/**/*.spec.ts', '<rootDir>/sample-app/**/*.spec.ts'],
+  testMatch: ['<rootDir>/test/**/*.spec.ts', '<rootDir>/examples/**/*.spec.ts', '<rootDir>/sample-app/**/*.spec.ts'],
   testPathIgnorePatterns: ['/node_modules/', '/dist/'],
   modulePathIgnorePatterns: ['/dist/'],
   testTimeout: 20_000,

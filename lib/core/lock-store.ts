@@ -5,7 +5,10 @@ import type { LockHolder } from './errors.js';
  * one for as long as it likes.
  */
 export interface HoldRecord {
-  /** What is locked, as the user wrote it: 1 to 1,024 characters of any kind. */
+  /**
+   * What is locked, as the user wrote it: 1 to 1,024 bytes of UTF-8, in which every character may occur, NUL as well.
+   * Keys that differ in anything, case or white space included, are different locks.
+   */
   readonly key: string;
   /**
    * Who holds the lock: one name for each outermost acquisition, 22 letters, digits, `-` and `_`. It is the digest of a
@@ -16,9 +19,12 @@ export interface HoldRecord {
   readonly id: string;
   /** The fencing token of the grant; 0 in an acquire, which asks for one. */
   readonly fence: number;
-  /** The lease asked for, in milliseconds. */
+  /** The lease asked for, in milliseconds; not always a whole number. */
   readonly ttlMs: number;
-  /** How long the store may take to answer, in milliseconds. Core stops waiting shortly after that. */
+  /**
+   * How long the store may take to answer, in milliseconds; not always a whole number. Core stops waiting shortly after
+   * that.
+   */
   readonly limitMs: number;
   /**
    * Whether the code inside has ended: a renewal then sets the lease to exactly `ttlMs`, unless other holds are in the
@@ -98,7 +104,7 @@ export interface Turns {
   ): Promise<{ released: boolean; reply: AcquireReply | Promise<AcquireReply> }>;
   /** Gives up a place, or the turn it came to, and no later place. */
   leave(key: string, name: string): Promise<void>;
-  /** Registers a listener. It stays until `close`. */
+  /** Registers a listener, also before `open`. It stays until `close`. */
   onTurn(listener: TurnListener): void;
 }
 
@@ -125,7 +131,8 @@ export interface Operator {
    */
   forceRelease(key: string, fence: number): Promise<boolean>;
   /**
-   * Registers a listener, which stays until `close`. A message may be lost: the next renewal finds the loss as well.
+   * Registers a listener, also before `open`. It stays until `close`. A message may be lost: the next renewal finds the
+   * loss as well.
    */
   onForced(listener: ForcedListener): void;
 }
@@ -147,8 +154,8 @@ export interface OpenOptions {
  *
  * - *Answers.* Busy is a value. A rejection is a `LockStoreError` (the store failed or did not answer; `unknown` says
  *   whether the command may have been carried out) or a `LockConfigurationError` (no retry mends it).
- * - *Time.* An operation settles within `limitMs`, or a second where there is no hold. Core stops waiting 100 ms later,
- *   and takes the outcome for unknown.
+ * - *Time.* An operation settles within `limitMs`, the shortest one where there are several holds, or a second where
+ *   there is none. Core stops waiting 100 ms later, and takes the outcome for unknown.
  * - *Twice.* Acquire, join, renew and release may arrive twice and answer the second time as the first time.
  * - *Late.* A hold that was released does not come in again: for ten seconds after its release, an acquire or a join of
  *   the same `id` is refused as busy or ended.
@@ -186,18 +193,20 @@ export interface LockStore {
    */
   acquire(hold: HoldRecord, place?: Place): Promise<AcquireReply>;
   /**
-   * Sets each lease to at least `ttlMs` from now, and to exactly that for a hold that lingers alone. The answers are in
-   * the order of the holds: false where the lock is not held by that owner at that fence with that hold, undefined
-   * where it is unknown. Never creates a lock.
+   * Sets each lease to at least `ttlMs` from now, and to exactly that for a hold that lingers alone. `holds` has at
+   * least one hold, and may have several hundred. The answers are in their order: false where the lock is not held by
+   * that owner at that fence with that hold, undefined where it is unknown. Never creates a lock.
    */
   renew(holds: readonly HoldRecord[]): Promise<(boolean | undefined)[]>;
   /**
-   * Takes the hold out of its lock, and frees the lock with the last one; false where the hold was not in. Never frees
-   * another owner's lock.
+   * Takes the hold out of its lock, and frees the lock with the last one; false where the hold was not in. The hold is
+   * known by its owner and `id`: `fence` is 0 where the reply with the fence was lost. Never frees another owner's
+   * lock.
    */
   release(hold: HoldRecord): Promise<boolean>;
   /**
    * Ends the store's own connections and timers, and forgets its listeners; never closes a client that it was given.
+   * Called also after an `open` that failed, and perhaps twice.
    */
   close(): Promise<void>;
 }

@@ -34,13 +34,20 @@ export class Workshop {
     renameSync(join(this.folder, stdout.trim()), join(this.folder, 'package.tgz'));
   }
 
-  /** A project that has installed the tarball, made of a fixture and of what all of them share. */
-  async consumer(fixture: string, env: Readonly<Record<string, string>> = {}): Promise<Consumer> {
+  /** A project that has installed the tarball, made of a fixture, what all of them share, and folders to copy into others. */
+  async consumer(
+    fixture: string,
+    env: Readonly<Record<string, string>> = {},
+    copies: Readonly<Record<string, string>> = {},
+  ): Promise<Consumer> {
     const folder = join(this.folder, fixture);
     cpSync(join(FIXTURES, fixture), folder, { recursive: true });
     cpSync(join(FIXTURES, 'app'), join(folder, 'src'), { recursive: true });
     for (const shared of ['types', 'scripts', 'bundle']) {
       cpSync(join(FIXTURES, shared), join(folder, shared), { recursive: true });
+    }
+    for (const [from, to] of Object.entries(copies)) {
+      cpSync(from, join(folder, to), { recursive: true });
     }
     await run('npm', ['install', '--ignore-scripts', '--no-audit', '--no-fund', '--prefer-offline'], {
       cwd: folder,

@@ -1,7 +1,9 @@
 import { existsSync, readFileSync } from 'node:fs';
 
 const page = readFileSync('docs/guarantees.md', 'utf8');
-const named = [...page.matchAll(/`(test\/[^`]+\.ts)`:\s+"([^"]+)"/g)].map(([, file, name]) => [file as string, name as string] as const);
+const named = [...page.matchAll(/`((?:test|lib)\/[^`]+\.ts)`:\s+"([^"]+)"/g)].map(
+  ([, file, name]) => [file as string, name as string] as const,
+);
 
 test('the page names tests', () => {
   expect(named.length).toBeGreaterThan(40);
@@ -12,6 +14,6 @@ test.each(named)('%s has the test "%s"', (file, name) => {
 });
 
 test('every file that the page names is there', () => {
-  const files = [...page.matchAll(/`(test\/[^`]+)`|\]\(\.\.\/([^)#]+)/g)].map(([, file, link]) => (file ?? link) as string);
+  const files = [...page.matchAll(/`((?:test|lib)\/[^`]+)`|\]\(\.\.\/([^)#]+)/g)].map(([, file, link]) => (file ?? link) as string);
   expect(files.filter((file) => !existsSync(file))).toEqual([]);
 });

@@ -8,6 +8,7 @@ const LONG = [
   'test/quorum/defects.spec.ts',
   'test/postgres/defects.spec.ts',
   'test/package/matrix.spec.ts',
+  'test/package/store-contract.spec.ts',
   // What replicas change is proved by test/redis/replicas.spec.ts.
   'test/stores/redis-with-a-replica.spec.ts',
 ];

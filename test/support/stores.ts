@@ -1,5 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { LockStore, Operator, Tickets } from '../../lib/core/lock-store';
+import type { StoreOffer } from '../../lib/store-contract/index';
 import { MemoryLockStore } from '../../lib/stores/memory/memory-lock-store';
 import { PostgresLockStore, type PostgresPool } from '../../lib/stores/postgres/index';
 import { QuorumLockStore } from '../../lib/stores/quorum/quorum-lock-store';
@@ -26,9 +27,16 @@ export type WholeStore = LockStore & { readonly tickets: Tickets; readonly opera
 
 /** A kind of store with a place for its locks, from which several stores of one kind can be made. */
 export interface StorePlace {
-  /** A store on the same locks as the others: another process, as far as the store knows. */
+  /** A store on the same locks as the others: another process, as far as the store knows. It is not open yet. */
+  make(): Promise<WholeStore>;
+  /** Such a store, open until `stop`. */
   connect(): Promise<WholeStore>;
-  /** On how many keys callers may wait at the same time, where that is fewer than 5,000: each looks for its turn every 300 ms. */
+  /** Is given what stores warn of; throws where nothing should have been. */
+  warn(message: string): void;
+  /**
+   * On how many keys callers may wait at the same time, where that is fewer than 5,000: each looks for its turn every
+   * 300 ms.
+   */
   readonly manyKeys?: number;
   /** Undefined for a store that lives in this process. */
   readonly servers?: StoreServers;
@@ -36,11 +44,13 @@ export interface StorePlace {
 }
 
 export interface StoreKind {
-  /** Whether it keeps the order of those who wait. */
-  readonly keepsOrder: boolean;
+  /** What it offers beside acquire, renew, release and close. */
+  readonly offers: readonly StoreOffer[];
   /** Whether it lives in servers, to which something may happen. */
   readonly hasServers: boolean;
-  /** Whether the suites that take their time are left to another store, to which it adds nothing that they would show. */
+  /**
+   * Whether the suites that take their time are left to another store, to which it adds nothing that they would show.
+   */
   readonly isBrief?: boolean;
   start(): Promise<StorePlace>;
 }
@@ -48,28 +58,22 @@ export interface StoreKind {
 /** Every store; each suite runs on each of them, and those about order where there is one. */
 export const STORES: Readonly<Record<string, StoreKind>> = {
   memory: {
-    keepsOrder: true,
+    offers: ['turns', 'tickets', 'operator'],
     hasServers: false,
-    async start() {
-      const store = new MemoryLockStore();
-      return { connect: async () => store, stop: () => store.close() };
-    },
+    start: async () => memoryPlace(new MemoryLockStore()),
   },
   'polled memory': {
-    keepsOrder: false,
+    offers: ['tickets', 'operator'],
     hasServers: false,
-    async start() {
-      const store = new MemoryLockStore();
-      return { connect: async () => withoutTurns(store), stop: () => store.close() };
-    },
+    start: async () => memoryPlace(withoutTurns(new MemoryLockStore())),
   },
   redis: {
-    keepsOrder: true,
+    offers: ['open', 'turns', 'tickets', 'operator'],
     hasServers: true,
     start: async () => redisPlace(await RedisServer.start(), 0),
   },
   'redis with a replica': {
-    keepsOrder: true,
+    offers: ['open', 'turns', 'tickets', 'operator'],
     hasServers: true,
     async start() {
       const server = await RedisServer.start();
@@ -77,12 +81,12 @@ export const STORES: Readonly<Record<string, StoreKind>> = {
     },
   },
   quorum: {
-    keepsOrder: false,
+    offers: ['open', 'tickets', 'operator'],
     hasServers: true,
     start: async () => quorumPlace(await RedisQuorum.start()),
   },
   postgres: {
-    keepsOrder: true,
+    offers: ['open', 'turns', 'tickets', 'operator'],
     hasServers: true,
     async start() {
       const server = await PostgresServer.start(MANY_LISTENERS);
@@ -90,7 +94,7 @@ export const STORES: Readonly<Record<string, StoreKind>> = {
     },
   },
   'postgres on several databases': {
-    keepsOrder: true,
+    offers: ['open', 'turns', 'tickets', 'operator'],
     hasServers: true,
     isBrief: true,
     async start() {
@@ -103,7 +107,7 @@ export const STORES: Readonly<Record<string, StoreKind>> = {
     },
   },
   pglite: {
-    keepsOrder: true,
+    offers: ['open', 'turns', 'tickets', 'operator'],
     hasServers: false,
     isBrief: true,
     async start() {
@@ -118,22 +122,19 @@ export const STORES: Readonly<Record<string, StoreKind>> = {
 const MANY_LISTENERS = 'max_connections=1000';
 
 function postgresPlace(pools: PostgresPool | PostgresPool[], server?: PostgresServer): StorePlace {
-  const stores: PostgresLockStore[] = [];
   return {
-    async connect() {
-      const store = new PostgresLockStore(pools);
-      await store.ensureSchema();
+    ...storesOf(
+      async () => {
+        const store = new PostgresLockStore(pools);
+        await store.ensureSchema();
+        return store;
+      },
       // The servers of the tests do without fsync.
-      await store.open({ prefix: 'lock', warn: (message) => message.includes('fsync is off') || failOnWarning(message) });
-      stores.push(store);
-      return store;
-    },
+      'fsync is off',
+      server,
+    ),
     manyKeys: 300,
     ...(server && { servers: postgresServers(server) }),
-    async stop() {
-      await Promise.all(stores.map((store) => store.close()));
-      await server?.stop();
-    },
   };
 }
 
@@ -157,41 +158,53 @@ function postgresServers(server: PostgresServer): StoreServers {
 }
 
 function quorumPlace(servers: RedisQuorum): StorePlace {
-  const stores: QuorumLockStore[] = [];
   return {
-    async connect() {
-      const store = new QuorumLockStore(servers.urls);
-      await store.open({ prefix: 'lock', warn: (message) => message.includes('restarted') || failOnWarning(message) });
-      stores.push(store);
-      return store;
-    },
+    ...storesOf(async () => new QuorumLockStore(servers.urls), 'restarted', servers),
     servers: {
       ...redisServers(servers.servers),
       // As many as may be away.
       keepLocks: true,
       restart: (ms) => redisServers(servers.servers.slice(0, 2)).restart(ms),
     },
-    async stop() {
-      await Promise.all(stores.map((store) => store.close()));
-      await servers.stop();
-    },
   };
 }
 
 function redisPlace(server: RedisServer, minReplicas: number, ...replicas: RedisServer[]): StorePlace {
-  const stores: RedisLockStore[] = [];
+  const make = async (): Promise<RedisLockStore> => {
+    await server.replicasOnline(replicas.length);
+    return new RedisLockStore(server.url, { minReplicas });
+  };
+  return { ...storesOf(make, undefined, server, ...replicas), servers: redisServers([server, ...replicas]) };
+}
+
+function memoryPlace(store: WholeStore): StorePlace {
+  return { make: async () => store, connect: async () => store, warn: failOnWarning, stop: () => store.close() };
+}
+
+/** A place of stores in servers, which end with it. */
+function storesOf(
+  make: () => Promise<WholeStore>,
+  expectedWarning: string | undefined,
+  ...servers: readonly ({ stop(): Promise<void> } | undefined)[]
+): StorePlace {
+  const stores: LockStore[] = [];
+  const warn = (message: string): void => {
+    if (expectedWarning === undefined || !message.includes(expectedWarning)) {
+      failOnWarning(message);
+    }
+  };
   return {
+    make,
     async connect() {
-      await server.replicasOnline(replicas.length);
-      const store = new RedisLockStore(server.url, { minReplicas });
-      await store.open({ prefix: 'lock', warn: failOnWarning });
+      const store = await make();
       stores.push(store);
+      await store.open?.({ prefix: 'lock', warn });
       return store;
     },
-    servers: redisServers([server, ...replicas]),
+    warn,
     async stop() {
       await Promise.all(stores.map((store) => store.close()));
-      await Promise.all([server, ...replicas].map((each) => each.stop()));
+      await Promise.all(servers.map((server) => server?.stop()));
     },
   };
 }

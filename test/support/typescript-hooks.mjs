@@ -7,6 +7,7 @@ import { fileURLToPath } from 'node:url';
 const ENTRIES = {
   'nestjs-distributed-lock': 'lib/index.ts',
   'nestjs-distributed-lock/postgres': 'lib/stores/postgres/index.ts',
+  'nestjs-distributed-lock/store-contract': 'lib/store-contract/index.ts',
 };
 const ROOT = new URL('../../', import.meta.url);
 /** Deliberate defects, as a list of `{ file, from, to }`: for the tests that have to notice them. */

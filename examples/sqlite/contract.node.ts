@@ -1,0 +1,5 @@
+import { describe, test } from 'node:test';
+import { storeContract } from 'nestjs-distributed-lock/store-contract';
+import { contractOptions } from './contract-options.js';
+
+storeContract({ describe, test }, contractOptions);

@@ -1,0 +1,129 @@
+import assert from 'node:assert/strict';
+import { inspect } from 'node:util';
+import { rule, type Need, type Rule } from './rule.js';
+import { eventually, guestOf, listOf, newPlace, type OfferedStore, type Trial } from './trial.js';
+
+function operatorRule(name: string, check: (trial: Trial) => Promise<void>, ...needs: readonly Need[]): Rule {
+  return rule(name, check, { needs: ['operator', ...needs] });
+}
+
+/** The messages of forced releases of this key that a store gets, as they come. */
+function forcedOf(trial: Trial, store: OfferedStore): readonly (readonly [string, number])[] {
+  const messages: [string, number][] = [];
+  store.operator.onForced((key, fence) => key === trial.key && messages.push([key, fence]));
+  return messages;
+}
+
+/** What operators see and do. */
+export const OPERATOR_RULES: readonly Rule[] = [
+  operatorRule('inspect shows the fence, the holds, since when and by whom, in every process', async (trial) => {
+    const before = Date.now();
+    const held = await trial.acquired({ by: 'worker-3 (pid 7) Balance.credit' });
+    for (const store of [trial.store, trial.other]) {
+      const { fence, holds, by, since, waiters } = (await store.operator.inspect(trial.key)) ?? assert.fail('nothing is shown');
+      assert.deepEqual({ fence, holds, by, waiters }, { fence: held.fence, holds: 1, by: 'worker-3 (pid 7) Balance.credit', waiters: [] });
+      // By the clock of the store.
+      assert.ok(Math.abs(since.getTime() - before) < 60_000, `since ${since.toISOString()}, at ${new Date(before).toISOString()}`);
+    }
+  }),
+
+  operatorRule(
+    'inspect shows what is left of the lease',
+    async (trial) => {
+      await trial.acquired({ ttlMs: trial.ms(5_000) });
+      const { remainingMs = 0 } = (await trial.store.operator.inspect(trial.key)) ?? {};
+      assert.ok(remainingMs > trial.ms(4_000) && remainingMs <= trial.ms(5_000) + 1, `${remainingMs} ms`);
+    },
+    'expiry',
+  ),
+
+  operatorRule('inspect shows no owner and no hold', async (trial) => {
+    const held = await trial.acquired();
+    const shown = inspect(await trial.store.operator.inspect(trial.key), { depth: null, showHidden: true });
+    assert.ok(!shown.includes(held.owner) && !shown.includes(held.id), shown);
+  }),
+
+  operatorRule('inspect shows nothing of a free lock', async (trial) => {
+    assert.equal(await trial.store.operator.inspect(trial.key), null);
+    const held = await trial.acquired();
+    await trial.store.release(held);
+    assert.equal(await trial.other.operator.inspect(trial.key), null);
+  }),
+
+  operatorRule(
+    'inspect shows nothing of a lock whose lease has ended',
+    async (trial) => {
+      await trial.acquired({ ttlMs: trial.ms(100) });
+      await trial.pass(130);
+      assert.equal(await trial.store.operator.inspect(trial.key), null);
+    },
+    'expiry',
+  ),
+
+  operatorRule(
+    'inspect counts the holds',
+    async (trial) => {
+      const held = await trial.acquired();
+      const guest = guestOf(held);
+      await trial.other.tickets.join(guest);
+      await trial.other.tickets.join(guest);
+      assert.equal((await trial.store.operator.inspect(trial.key))?.holds, 2);
+      await trial.store.release(held);
+      assert.equal((await trial.store.operator.inspect(trial.key))?.holds, 1);
+    },
+    'tickets',
+  ),
+
+  operatorRule(
+    'inspect shows who waits, each by host and process id',
+    async (trial) => {
+      await trial.acquired();
+      await trial.refused(trial.hold(), trial.other, newPlace());
+      const { waiters = [] } = (await trial.store.operator.inspect(trial.key)) ?? {};
+      assert.equal(waiters.length, 1);
+      assert.match(waiters[0] ?? '', new RegExp(`^\\S+ \\(pid ${process.pid}\\)$`));
+    },
+    'turns',
+  ),
+
+  operatorRule('a forced release needs the fence, frees the lock, and notifies the process that holds it', async (trial) => {
+    const notices = forcedOf(trial, trial.store);
+    const held = await trial.acquired();
+    assert.equal(await trial.other.operator.forceRelease(trial.key, held.fence - 1), false);
+    await trial.expectHeld(held);
+    assert.equal(await trial.other.operator.forceRelease(trial.key, held.fence), true);
+    assert.equal(await trial.other.operator.forceRelease(trial.key, held.fence), false);
+    assert.equal(await trial.other.operator.inspect(trial.key), null);
+    await eventually(() => assert.deepEqual(notices, [[trial.key, held.fence]]));
+  }),
+
+  operatorRule('a forced release ends the hold: it neither renews nor releases the next lock', async (trial) => {
+    const held = await trial.acquired();
+    await trial.other.operator.forceRelease(trial.key, held.fence);
+    assert.deepEqual(await trial.store.renew(listOf(held)), [false]);
+    const next = await trial.acquired({}, trial.other);
+    assert.ok(next.fence > held.fence);
+    assert.equal(await trial.store.release(held), false);
+    await trial.expectHeld(next, trial.other);
+  }),
+
+  operatorRule(
+    'a forced release notifies every process that has a hold in the lock',
+    async (trial) => {
+      const notices = forcedOf(trial, trial.store);
+      const noticesElsewhere = forcedOf(trial, trial.other);
+      const held = await trial.acquired();
+      await trial.other.tickets.join(guestOf(held));
+      assert.equal(await trial.store.operator.forceRelease(trial.key, held.fence), true);
+      await eventually(() => assert.deepEqual([notices, noticesElsewhere], [[[trial.key, held.fence]], [[trial.key, held.fence]]]));
+    },
+    'tickets',
+  ),
+
+  operatorRule('a forced release of a free lock answers false', async (trial) => {
+    assert.equal(await trial.store.operator.forceRelease(trial.key, 1), false);
+    const held = await trial.acquired();
+    await trial.store.release(held);
+    assert.equal(await trial.store.operator.forceRelease(trial.key, held.fence), false);
+  }),
+];

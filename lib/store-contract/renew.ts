@@ -1,0 +1,55 @@
+import assert from 'node:assert/strict';
+import { rule, type Rule } from './rule.js';
+import { changed, guestOf, listOf, newOwner } from './trial.js';
+
+/** As many holds as core may send at once. */
+const MANY = 200;
+
+/** Renewals, whatever becomes of the lease. */
+export const RENEW_RULES: readonly Rule[] = [
+  rule('a renewal of a lock that is held answers true, also when it is sent again', async (trial) => {
+    const held = await trial.acquired();
+    assert.deepEqual(await trial.store.renew(listOf(held)), [true]);
+    assert.deepEqual(await trial.store.renew(listOf(held)), [true]);
+    await trial.refused(trial.hold(), trial.other);
+  }),
+
+  rule('a renewal with another owner, fence or hold is refused, and does not end the lock', async (trial) => {
+    const held = await trial.acquired();
+    const strangers = [changed(held, { owner: newOwner() }), changed(held, { fence: held.fence - 1 }), guestOf(held)];
+    assert.deepEqual(await trial.store.renew(listOf(...strangers)), [false, false, false]);
+    assert.deepEqual(await trial.store.renew(listOf(changed(held, { fence: held.fence + 1 }))), [false]);
+    await trial.expectHeld(held);
+  }),
+
+  rule('a renewal never creates a lock', async (trial) => {
+    assert.deepEqual(await trial.store.renew(listOf(trial.hold({ fence: 1 }))), [false]);
+    const held = await trial.acquired();
+    await trial.store.release(held);
+    assert.deepEqual(await trial.store.renew(listOf(held)), [false]);
+    await trial.expectFree();
+  }),
+
+  rule('the renewal of a released hold does not renew the next lock', async (trial) => {
+    const first = await trial.acquired();
+    await trial.store.release(first);
+    const next = await trial.acquired();
+    assert.deepEqual(await trial.store.renew(listOf(first, changed(first, { fence: next.fence }))), [false, false]);
+    await trial.expectHeld(next);
+  }),
+
+  rule('renewals of several locks are answered one by one, in their order', async (trial) => {
+    const held = await trial.acquired();
+    const second = await trial.acquired({ key: `${trial.key} second` });
+    const stranger = trial.hold({ key: `${trial.key} of nobody`, fence: 1 });
+    assert.deepEqual(await trial.store.renew(listOf(stranger, held, stranger, second, held)), [false, true, false, true, true]);
+  }),
+
+  rule(`${MANY} locks can be renewed at once`, async (trial) => {
+    const keys = Array.from({ length: MANY }, (_, at) => `${trial.key} ${at}`);
+    const held = await Promise.all(keys.map((key) => trial.acquired({ key })));
+    assert.equal(await trial.store.release(held[MANY / 2]!), true);
+    const expected = held.map((_, at) => at !== MANY / 2);
+    assert.deepEqual(await trial.store.renew(listOf(...held)), expected);
+  }),
+];

@@ -1,0 +1,61 @@
+import type { StoreContractOptions, StoreOffer } from './store-contract.options.js';
+import type { Trial } from './trial.js';
+
+/** What a rule needs, beside the four operations: an offer of the store, leases of a kind, or means of the suite. */
+export type Need = StoreOffer | 'expiry' | 'no expiry' | 'stall' | 'restart';
+
+/** One thing that a store must do. */
+export interface Rule {
+  /** A sentence: the name of its test. */
+  readonly name: string;
+  readonly needs: readonly Need[];
+  /**
+   * How long its check may take for its claims to hold, in milliseconds, before the suite stretches it. A check that
+   * fails and took longer is repeated: the machine was busy. Default: 4 s, since locks are held for 5 s where a rule
+   * does not say otherwise.
+   */
+  readonly withinMs: number;
+  /** Rejects where the store breaks the rule. */
+  readonly check: (trial: Trial) => Promise<void>;
+}
+
+/** A rule for every store that has what it needs. */
+export function rule(
+  name: string,
+  check: (trial: Trial) => Promise<void>,
+  { needs = [], withinMs = 4_000 }: { readonly needs?: readonly Need[]; readonly withinMs?: number } = {},
+): Rule {
+  return { name, needs, withinMs, check };
+}
+
+const REASONS: Readonly<Record<Need, string>> = {
+  open: 'the store does not offer open',
+  turns: 'the store does not offer turns',
+  tickets: 'the store does not offer tickets',
+  operator: 'the store does not offer operator',
+  expiry: 'leases of the store do not end by time',
+  'no expiry': 'leases of the store end by time',
+  stall: 'the suite was given no `stall`',
+  restart: 'the suite was given no `restart`',
+};
+
+/** Why a rule is not tested; undefined where it is. */
+export function skipReason({ needs }: Rule, options: StoreContractOptions): string | undefined {
+  const missing = needs.find((need) => !isMet(need, options));
+  return missing && REASONS[missing];
+}
+
+function isMet(need: Need, { offers = [], expires = true, stall, restart }: StoreContractOptions): boolean {
+  switch (need) {
+    case 'expiry':
+      return expires;
+    case 'no expiry':
+      return !expires;
+    case 'stall':
+      return stall !== undefined;
+    case 'restart':
+      return restart !== undefined;
+    default:
+      return offers.includes(need);
+  }
+}

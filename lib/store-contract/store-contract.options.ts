@@ -1,0 +1,39 @@
+import type { LockStore } from '../core/lock-store.js';
+
+/**
+ * What a store may offer beside acquire, renew, release and close: the names of the optional members of `LockStore`.
+ */
+export type StoreOffer = 'open' | 'turns' | 'tickets' | 'operator';
+
+/** What the suite knows of a store. */
+export interface StoreContractOptions {
+  /**
+   * Makes a store on the same locks as the others that it made, as another process would. The suite opens and closes
+   * it. A store that keeps its locks in this process may give one and the same object each time.
+   */
+  readonly connect: () => LockStore | Promise<LockStore>;
+  /**
+   * What the store offers: tests of anything else are skipped. A test compares the list with the store. Default:
+   * nothing.
+   */
+  readonly offers?: readonly StoreOffer[] | undefined;
+  /** Whether leases end by time, as the store's `expires` says. Default: `true`. */
+  readonly expires?: boolean | undefined;
+  /**
+   * Stops the database for so many milliseconds, without closing a connection, and resolves when it goes on. Without it
+   * the tests of time limits are skipped.
+   */
+  readonly stall?: ((ms: number) => Promise<void>) | undefined;
+  /**
+   * Ends the database abruptly and starts it again, and resolves when it has. Without it the tests of a restart are
+   * skipped.
+   */
+  readonly restart?: (() => Promise<void>) | undefined;
+  /** Is given what the store warns of while it is opened. Default: warnings are ignored. */
+  readonly warn?: ((message: string) => void) | undefined;
+  /**
+   * By what the leases and waits of the tests are multiplied, for a database that takes more than a few milliseconds
+   * for a command. At 1 a test takes up to 3 seconds. Default: 1.
+   */
+  readonly timeScale?: number | undefined;
+}

@@ -1,0 +1,82 @@
+import { ACQUIRE_RULES } from './acquire.js';
+import { EXCHANGE_RULES } from './exchange.js';
+import { FENCE_RULES, RESTART_RULES } from './fences.js';
+import { KEY_RULES } from './keys.js';
+import { LEASE_RULES } from './leases.js';
+import { LIFE_CYCLE_RULES } from './life-cycle.js';
+import { OPERATOR_RULES } from './operator.js';
+import { RELEASE_RULES } from './release.js';
+import { RENEW_RULES } from './renew.js';
+import { skipReason, type Rule } from './rule.js';
+import type { StoreContractOptions } from './store-contract.options.js';
+import type { TestRunner } from './test-runner.js';
+import { TICKET_RULES } from './tickets.js';
+import { TIME_LIMIT_RULES } from './time-limits.js';
+import { Trial, WaitedInVain } from './trial.js';
+import { TURN_RULES } from './turns.js';
+
+const GROUPS: Readonly<Record<string, readonly Rule[]>> = {
+  acquire: ACQUIRE_RULES,
+  release: RELEASE_RULES,
+  renew: RENEW_RULES,
+  leases: LEASE_RULES,
+  fences: FENCE_RULES,
+  keys: KEY_RULES,
+  'life cycle': LIFE_CYCLE_RULES,
+  'time limits': TIME_LIMIT_RULES,
+  tickets: TICKET_RULES,
+  operator: OPERATOR_RULES,
+  turns: TURN_RULES,
+  exchange: EXCHANGE_RULES,
+  restart: RESTART_RULES,
+};
+
+/** How often the check of a rule runs on a machine that is too busy for it. */
+const MOST_ROUNDS = 5;
+
+/**
+ * Defines the tests of the contract of lock stores, which is `LockStore` with its comments. Call it with the functions
+ * of your test runner, at the top of a test file or inside a `describe`. What the store does not offer is skipped; the
+ * name of the test says why.
+ */
+export function storeContract({ describe, test }: TestRunner, options: StoreContractOptions): void {
+  for (const [group, rules] of Object.entries(GROUPS)) {
+    describe(group, () => {
+      for (const rule of rules) {
+        const reason = skipReason(rule, options);
+        if (reason === undefined) {
+          test(rule.name, () => check(rule, options));
+        } else {
+          test.skip(`${rule.name} (skipped: ${reason})`, async () => undefined);
+        }
+      }
+    });
+  }
+}
+
+/** Checks a rule; again where it failed and took so long that the machine, not the store, may be why. */
+async function check(rule: Rule, options: StoreContractOptions): Promise<void> {
+  for (let round = 1; ; round++) {
+    const trial = new Trial(options);
+    let startedAt = Infinity;
+    try {
+      await trial.open();
+      startedAt = performance.now();
+      await rule.check(trial);
+      return;
+    } catch (error) {
+      if (error instanceof WaitedInVain) {
+        throw error.cause;
+      }
+      const tookMs = performance.now() - startedAt;
+      if (round === MOST_ROUNDS || tookMs <= trial.ms(rule.withinMs)) {
+        throw error;
+      }
+      process.emitWarning(
+        `"${rule.name}" is repeated: it took ${Math.round(tookMs)} ms, and what it claims holds within ${trial.ms(rule.withinMs)} ms.`,
+      );
+    } finally {
+      await trial.close();
+    }
+  }
+}

@@ -1,0 +1,106 @@
+import assert from 'node:assert/strict';
+import { isLockError, type LockStoreError } from '../core/errors.js';
+import { rule, type Rule } from './rule.js';
+import { changed, eventually, newPlace, type Trial } from './trial.js';
+
+/** How long commands may take while the database stands still, in milliseconds. */
+const LIMIT_MS = 200;
+/** How much later core stops waiting, in milliseconds. */
+const GRACE_MS = 100;
+
+/** Stops the database, calls, and expects each call to settle in its time; a rejection has to be a `LockStoreError`. */
+async function expectInTime(trial: Trial, limitMs: number, calls: Readonly<Record<string, () => Promise<unknown>>>): Promise<void> {
+  const over = trial.options.stall?.(limitMs + 400);
+  await trial.pass(20);
+  const sentAt = performance.now();
+  const settled = Object.entries(calls).map(async ([name, call]) => {
+    const failure = await call().then(
+      () => undefined,
+      (error: unknown) => error,
+    );
+    return { name, failure, tookMs: performance.now() - sentAt };
+  });
+  const results = await Promise.all(settled);
+  await over;
+  for (const { name, failure, tookMs } of results) {
+    assert.ok(tookMs <= limitMs + GRACE_MS, `${name} took ${Math.round(tookMs)} ms; its limit is ${limitMs} ms`);
+    assert.ok(failure === undefined || isStoreError(failure), `${name} rejected with ${String(failure)}, not with a LockStoreError`);
+  }
+}
+
+function isStoreError(error: unknown): error is LockStoreError {
+  return isLockError(error) && error.code === 'LOCK_STORE' && typeof (error as LockStoreError).unknown === 'boolean';
+}
+
+/** What a store does while its database does not answer. */
+export const TIME_LIMIT_RULES: readonly Rule[] = [
+  rule(
+    'acquire, renew and release settle within their limit while the database stands still, and work again after it',
+    async (trial) => {
+      const long = { ttlMs: trial.ms(10_000) };
+      const held = await trial.acquired(long);
+      const renewed = await trial.acquired({ ...long, key: `${trial.key} renewed` });
+      const limit = { limitMs: LIMIT_MS };
+      await expectInTime(trial, LIMIT_MS, {
+        acquire: () => trial.store.acquire(trial.hold({ ...long, ...limit, key: `${trial.key} new` })),
+        renew: () => trial.store.renew([changed(renewed, limit)]),
+        release: () => trial.store.release(changed(held, limit)),
+      });
+      await eventually(async () => {
+        assert.deepEqual(await trial.store.renew([renewed]), [true]);
+        assert.equal(await trial.store.release(held), true);
+      }, 5_000);
+      await trial.expectFree();
+    },
+    { needs: ['stall'], withinMs: 3_000 },
+  ),
+
+  rule(
+    'an acquire that was not answered is answered when it is repeated, and a release ends it',
+    async (trial) => {
+      const attempt = trial.hold({ ttlMs: trial.ms(10_000), limitMs: LIMIT_MS });
+      await expectInTime(trial, LIMIT_MS, { acquire: () => trial.store.acquire(attempt) });
+      await eventually(async () => void (await trial.granted(attempt)), 5_000);
+      assert.equal(await trial.store.release(attempt), true);
+      await trial.expectFree(trial.other);
+    },
+    { needs: ['stall'], withinMs: 3_000 },
+  ),
+
+  rule(
+    'join settles within its limit while the database stands still',
+    async (trial) => {
+      const held = await trial.acquired({ ttlMs: trial.ms(10_000) });
+      await expectInTime(trial, LIMIT_MS, { join: () => trial.store.tickets.join(changed(held, { id: 'guest', limitMs: LIMIT_MS })) });
+    },
+    { needs: ['tickets', 'stall'], withinMs: 3_000 },
+  ),
+
+  rule(
+    'inspect and forceRelease settle within a second while the database stands still',
+    async (trial) => {
+      const { fence } = await trial.acquired({ ttlMs: trial.ms(10_000) });
+      await expectInTime(trial, 1_000, {
+        inspect: () => trial.store.operator.inspect(trial.key),
+        forceRelease: () => trial.store.operator.forceRelease(`${trial.key} of nobody`, fence),
+      });
+    },
+    { needs: ['operator', 'stall'], withinMs: 6_000 },
+  ),
+
+  rule(
+    'leave and exchange settle in their time while the database stands still',
+    async (trial) => {
+      const held = await trial.acquired({ ttlMs: trial.ms(10_000) });
+      const next = trial.hold({ limitMs: LIMIT_MS });
+      await expectInTime(trial, LIMIT_MS, {
+        exchange: async () => {
+          const { reply } = await trial.store.turns.exchange(changed(held, { limitMs: LIMIT_MS }), next, newPlace(), true);
+          await reply;
+        },
+      });
+      await expectInTime(trial, 1_000, { leave: () => trial.store.turns.leave(trial.key, newPlace().name) });
+    },
+    { needs: ['turns', 'stall'], withinMs: 8_000 },
+  ),
+];

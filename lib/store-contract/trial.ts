@@ -1,0 +1,192 @@
+import assert from 'node:assert/strict';
+import { randomBytes, randomUUID } from 'node:crypto';
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { Busy, HoldRecord, LockStore, Operator, Place, Tickets, Turns } from '../core/lock-store.js';
+import type { StoreContractOptions } from './store-contract.options.js';
+
+/** A store with whatever it may offer. Rules use what they say they need. */
+export type OfferedStore = LockStore & { readonly turns: Turns; readonly tickets: Tickets; readonly operator: Operator };
+
+/** One run of a rule's check: two stores on the same locks, as in two processes, and a key that nobody else uses. */
+export class Trial {
+  readonly options: StoreContractOptions;
+  readonly key = `key ${randomUUID()}`;
+  readonly #stores = new Set<LockStore>();
+  readonly #turns = new Map<LockStore, string[]>();
+  #store: LockStore | undefined;
+  #other: LockStore | undefined;
+
+  constructor(options: StoreContractOptions) {
+    this.options = options;
+  }
+
+  /** The store of this process. */
+  get store(): OfferedStore {
+    return this.#store as OfferedStore;
+  }
+
+  /** The store of another process on the same locks. */
+  get other(): OfferedStore {
+    return this.#other as OfferedStore;
+  }
+
+  async open(): Promise<void> {
+    this.#store = await this.connect();
+    this.#other = await this.connect();
+  }
+
+  /** One more store, with a prefix of its own if one is given. `prepare` is called before the store is opened. */
+  async connect(prefix?: string, prepare?: (store: OfferedStore) => void): Promise<OfferedStore> {
+    const store = (await this.options.connect()) as OfferedStore;
+    prepare?.(store);
+    if (!this.#stores.has(store)) {
+      this.#stores.add(store);
+      this.#listen(store);
+    }
+    await this.openStore(store, prefix);
+    return store;
+  }
+
+  async openStore(store: LockStore, prefix = 'contract'): Promise<void> {
+    await store.open?.({ prefix, warn: (message) => this.options.warn?.(message) });
+  }
+
+  /** Closes a store, and opens it again; makes another one in its place where stores have no `open`. */
+  async reopen(store: OfferedStore): Promise<OfferedStore> {
+    await store.close();
+    if (!store.open) {
+      this.#stores.delete(store);
+      return this.connect();
+    }
+    this.#listen(store);
+    await this.openStore(store);
+    return store;
+  }
+
+  /** Closes every store. */
+  async close(): Promise<void> {
+    await Promise.all([...this.#stores].map((store) => store.close()));
+  }
+
+  /** A time of the tests, in milliseconds, as the suite's options stretch it. */
+  ms(ms: number): number {
+    return ms * (this.options.timeScale ?? 1);
+  }
+
+  /** Waits for a time of the tests. */
+  async pass(ms: number): Promise<void> {
+    await sleep(this.ms(ms));
+  }
+
+  /** A new hold of a new owner. */
+  hold(changes: Partial<HoldRecord> = {}): HoldRecord {
+    return Object.freeze({
+      key: this.key,
+      owner: newOwner(),
+      id: randomUUID(),
+      fence: 0,
+      ttlMs: this.ms(5_000),
+      limitMs: 1_000,
+      lingering: false,
+      by: 'tester',
+      ...changes,
+    });
+  }
+
+  /**
+   * Acquires a lock that has to be free, in this process unless another store is given. The record has the fence of the
+   * grant.
+   */
+  async acquired(changes: Partial<HoldRecord> = {}, store: LockStore = this.store, place?: Place): Promise<HoldRecord> {
+    return this.granted(this.hold(changes), store, place);
+  }
+
+  /** Acquires for a hold that has to be granted. */
+  async granted(hold: HoldRecord, store: LockStore = this.store, place?: Place): Promise<HoldRecord> {
+    const { fence } = await store.acquire(changed(hold, { fence: 0 }), place);
+    assert.ok(fence !== undefined, 'the acquire was answered with busy: a grant was expected');
+    return changed(hold, { fence });
+  }
+
+  /** Acquires for a hold that must not be granted. */
+  async refused(hold: HoldRecord = this.hold(), store: LockStore = this.store, place?: Place): Promise<Busy> {
+    const reply = await store.acquire(changed(hold, { fence: 0 }), place);
+    assert.ok(reply.fence === undefined, 'the acquire was granted: busy was expected');
+    return reply;
+  }
+
+  /** What a busy answer says is left of the lease, in milliseconds. The lock has to be held. */
+  async remainingMs(): Promise<number> {
+    return (await this.refused()).remainingMs;
+  }
+
+  /** Expects that anybody can acquire the lock, and leaves it free. */
+  async expectFree(store: LockStore = this.store): Promise<void> {
+    const probe = await this.acquired({}, store);
+    assert.equal(await store.release(probe), true);
+  }
+
+  /** Expects that the hold is in its lock. */
+  async expectHeld(hold: HoldRecord, store: LockStore = this.store): Promise<void> {
+    assert.deepEqual(await store.renew(listOf(changed(hold, { ttlMs: 1 }))), [true], 'the hold is not in its lock any more');
+  }
+
+  /** The names of the places of this key whose turn a store was notified of, as they come; since it was opened last. */
+  turnsOf(store: OfferedStore): readonly string[] {
+    return this.#turns.get(store) ?? [];
+  }
+
+  /** Listens to turns from the start, as core does: a store may pass over a process that does not listen. */
+  #listen(store: LockStore): void {
+    const names: string[] = [];
+    this.#turns.set(store, names);
+    store.turns?.onTurn({ turn: (key, name) => key === this.key && names.push(name), recheck: () => undefined });
+  }
+}
+
+/** The owner of a new acquisition. */
+export function newOwner(): string {
+  return randomBytes(16).toString('base64url');
+}
+
+/** A new place for the queue of a key. */
+export function newPlace(): Place {
+  return Object.freeze({ name: randomBytes(8).toString('hex') });
+}
+
+/** The same record with other values; frozen like every record. */
+export function changed(hold: HoldRecord, changes: Partial<HoldRecord>): HoldRecord {
+  return Object.freeze({ ...hold, ...changes });
+}
+
+/** Another hold of the same owner in the same lock. */
+export function guestOf(hold: HoldRecord, changes: Partial<HoldRecord> = {}): HoldRecord {
+  return changed(hold, { id: randomUUID(), ...changes });
+}
+
+/** What renew is given. */
+export function listOf(...holds: readonly HoldRecord[]): readonly HoldRecord[] {
+  return Object.freeze(holds);
+}
+
+/** What `eventually` throws: the last failure of a check that had enough time. */
+export class WaitedInVain extends Error {
+  constructor(failure: unknown) {
+    super('a check did not succeed in time', { cause: failure });
+  }
+}
+
+/** Waits until `check` no longer throws, for two seconds at most: messages take a while. */
+export async function eventually(check: () => void | Promise<void>, mostMs = 2_000): Promise<void> {
+  const startedAt = performance.now();
+  for (;;) {
+    try {
+      return await check();
+    } catch (error) {
+      if (performance.now() - startedAt > mostMs) {
+        throw new WaitedInVain(error);
+      }
+    }
+    await sleep(10);
+  }
+}

@@ -1,0 +1,218 @@
+import assert from 'node:assert/strict';
+import { AsyncLocalStorage } from 'node:async_hooks';
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { HoldRecord, Place } from '../core/lock-store.js';
+import { rule, type Need, type Rule } from './rule.js';
+import { eventually, guestOf, newPlace, type OfferedStore, type Trial } from './trial.js';
+
+/**
+ * For how long a lock is reserved for a place, in milliseconds: a rule of the contract, which the suite does not
+ * stretch.
+ */
+const CLAIM_MS = 1_000;
+
+/** A rule whose claims hold as long as the lock stays reserved. */
+function turnRule(name: string, check: (trial: Trial) => Promise<void>, ...needs: readonly Need[]): Rule {
+  return rule(name, check, { needs: ['turns', ...needs], withinMs: CLAIM_MS });
+}
+
+/** Queues behind the holder. */
+export async function queued(trial: Trial, store: OfferedStore = trial.other): Promise<{ hold: HoldRecord; place: Place }> {
+  const waiter = { hold: trial.hold(), place: newPlace() };
+  await trial.refused(waiter.hold, store, waiter.place);
+  return waiter;
+}
+
+/** How long a lease lasts behind which a place has to queue, in milliseconds, before the suite stretches it. */
+const LEASE_MS = 400;
+
+/** Queues behind a holder whose lease then ends. */
+async function queuedUntilTheLeaseEnds(trial: Trial): Promise<{ hold: HoldRecord; place: Place }> {
+  await trial.acquired({ ttlMs: trial.ms(LEASE_MS) });
+  const waiter = await queued(trial);
+  await trial.pass(LEASE_MS + 30);
+  return waiter;
+}
+
+/** Waits for notices, and expects that there are these and no others. */
+export async function expectTurns(notices: readonly string[], ...places: readonly Place[]): Promise<void> {
+  const names = places.map(({ name }) => name);
+  await eventually(() => assert.deepEqual(notices, names));
+}
+
+/** The order of waiters in the queue. `trial.store` holds, `trial.other` waits. */
+export const TURN_RULES: readonly Rule[] = [
+  turnRule('a released lock is reserved for the first in the queue, which is notified, and for no other', async (trial) => {
+    const notices = trial.turnsOf(trial.other);
+    const holder = await trial.acquired();
+    const first = await queued(trial);
+    const second = await queued(trial);
+    await trial.store.release(holder);
+    await expectTurns(notices, first.place);
+    await trial.refused(trial.hold(), trial.store);
+    await trial.refused(second.hold, trial.other, second.place);
+    await trial.granted(first.hold, trial.other, first.place);
+    await expectTurns(notices, first.place);
+  }),
+
+  turnRule('a lock that nobody queues for is reserved for nobody', async (trial) => {
+    const holder = await trial.acquired();
+    await trial.refused(trial.hold(), trial.other);
+    await trial.store.release(holder);
+    await trial.expectFree();
+  }),
+
+  turnRule('a busy answer to a place says how soon to ask again, if it says so at all', async (trial) => {
+    await trial.acquired();
+    const { recheckMs = 1 } = await trial.refused(trial.hold(), trial.other, newPlace());
+    assert.ok(recheckMs > 0, `${recheckMs} ms`);
+  }),
+
+  rule(
+    'a newcomer that finds the lock free while others queue hands it to the first of them',
+    async (trial) => {
+      const notices = trial.turnsOf(trial.other);
+      const first = await queuedUntilTheLeaseEnds(trial);
+      await trial.refused(trial.hold(), trial.store);
+      await expectTurns(notices, first.place);
+      await trial.granted(first.hold, trial.other, first.place);
+    },
+    { needs: ['turns', 'expiry'], withinMs: LEASE_MS },
+  ),
+
+  rule(
+    'the first in the queue takes a lock whose lease has ended',
+    async (trial) => {
+      const first = await queuedUntilTheLeaseEnds(trial);
+      const second = await queued(trial);
+      await trial.refused(second.hold, trial.other, second.place);
+      await trial.granted(first.hold, trial.other, first.place);
+    },
+    { needs: ['turns', 'expiry'], withinMs: LEASE_MS },
+  ),
+
+  rule(
+    'a turn that nobody claims for a second goes to the next in the queue',
+    async (trial) => {
+      const holder = await trial.acquired();
+      const first = await queued(trial);
+      const second = await queued(trial);
+      await trial.store.release(holder);
+      await sleep(CLAIM_MS + 50);
+      await trial.refused(first.hold, trial.other, first.place);
+      await trial.granted(second.hold, trial.other, second.place);
+    },
+    { needs: ['turns'], withinMs: 2 * CLAIM_MS },
+  ),
+
+  turnRule('an attempt that is sent twice keeps its place', async (trial) => {
+    const notices = trial.turnsOf(trial.other);
+    const holder = await trial.acquired();
+    const first = await queued(trial);
+    const second = await queued(trial);
+    await trial.refused(first.hold, trial.other, first.place);
+    await trial.store.release(holder);
+    await expectTurns(notices, first.place);
+    const next = await trial.granted(first.hold, trial.other, first.place);
+    await trial.other.release(next);
+    await expectTurns(notices, first.place, second.place);
+  }),
+
+  turnRule('a grant that is sent twice answers the same fence', async (trial) => {
+    const holder = await trial.acquired();
+    const first = await queued(trial);
+    await queued(trial);
+    await trial.store.release(holder);
+    const granted = await trial.granted(first.hold, trial.other, first.place);
+    assert.equal((await trial.granted(first.hold, trial.other, first.place)).fence, granted.fence);
+  }),
+
+  turnRule('a place that leaves is not notified, and leaving again takes nobody else away', async (trial) => {
+    const notices = trial.turnsOf(trial.other);
+    const holder = await trial.acquired();
+    const first = await queued(trial);
+    const second = await queued(trial);
+    await trial.other.turns.leave(trial.key, first.place.name);
+    await trial.other.turns.leave(trial.key, first.place.name);
+    await trial.store.release(holder);
+    await expectTurns(notices, second.place);
+  }),
+
+  turnRule('a place that leaves with its turn hands it to the next', async (trial) => {
+    const notices = trial.turnsOf(trial.other);
+    const holder = await trial.acquired();
+    const first = await queued(trial);
+    const second = await queued(trial);
+    await trial.store.release(holder);
+    await trial.other.turns.leave(trial.key, first.place.name);
+    await expectTurns(notices, first.place, second.place);
+    await trial.other.turns.leave(trial.key, second.place.name);
+    await trial.expectFree();
+  }),
+
+  turnRule('leaving a place takes no later one away, nor a lock', async (trial) => {
+    const holder = await trial.acquired();
+    const first = await queued(trial);
+    await trial.other.turns.leave(trial.key, first.place.name);
+    const again = newPlace();
+    await trial.refused(first.hold, trial.other, again);
+    await trial.other.turns.leave(trial.key, first.place.name);
+    await trial.store.release(holder);
+    await trial.refused(trial.hold(), trial.store);
+    const granted = await trial.granted(first.hold, trial.other, again);
+    await trial.other.turns.leave(trial.key, again.name);
+    await trial.expectHeld(granted, trial.other);
+  }),
+
+  turnRule('a release that is sent twice hands over once', async (trial) => {
+    const notices = trial.turnsOf(trial.other);
+    const holder = await trial.acquired();
+    const first = await queued(trial);
+    await queued(trial);
+    await trial.store.release(holder);
+    await trial.store.release(holder);
+    await trial.pass(50);
+    await expectTurns(notices, first.place);
+  }),
+
+  turnRule('an acquire of a hold that has ended neither takes the lock nor queues', async (trial) => {
+    const holder = await trial.acquired();
+    const late = trial.hold();
+    await trial.other.release(late);
+    await trial.refused(late, trial.other, newPlace());
+    await trial.store.release(holder);
+    await trial.expectFree();
+  }),
+
+  turnRule('a notice comes outside the contexts of the callers', async (trial) => {
+    const context = new AsyncLocalStorage<string>();
+    const contexts: (string | undefined)[] = [];
+    trial.other.turns.onTurn({ turn: (key) => key === trial.key && contexts.push(context.getStore()), recheck: () => undefined });
+    const holder = await trial.acquired();
+    await context.run('the context of a waiting call', () => queued(trial));
+    await trial.store.release(holder);
+    await eventually(() => assert.deepEqual(contexts, [undefined]));
+  }),
+
+  turnRule(
+    'a join enters before the queue',
+    async (trial) => {
+      const holder = await trial.acquired();
+      await queued(trial);
+      assert.equal(await trial.other.tickets.join(guestOf(holder)), true);
+    },
+    'tickets',
+  ),
+
+  turnRule(
+    'a forced release hands over',
+    async (trial) => {
+      const { fence } = await trial.acquired();
+      const first = await queued(trial);
+      assert.equal(await trial.store.operator.forceRelease(trial.key, fence), true);
+      await trial.refused(trial.hold(), trial.store);
+      await trial.granted(first.hold, trial.other, first.place);
+    },
+    'operator',
+  ),
+];

@@ -1,0 +1,190 @@
+import { jest } from '@jest/globals';
+import { AsyncLocalStorage } from 'node:async_hooks';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { storeContract, type StoreContractOptions, type StoreOffer } from '../../lib/store-contract/index';
+import { MemoryLockStore } from '../../lib/stores/memory/memory-lock-store';
+import { partsOf, type Parts } from './defects/defect';
+import { DEFECTS } from './defects/defects';
+
+const OFFERS: readonly StoreOffer[] = ['turns', 'tickets', 'operator'];
+
+type Connect = () => Parts;
+
+interface Run {
+  readonly tested: string[];
+  readonly skipped: string[];
+  /** The failures, by the names of the tests. */
+  readonly failures: ReadonlyMap<string, unknown>;
+}
+
+/** Runs the tests of the contract whose names contain `only`, all at the same time. `begin` is called for each. */
+async function runContract(begin: () => Connect, only = '', options: Partial<StoreContractOptions> = {}): Promise<Run> {
+  const connects = new AsyncLocalStorage<Connect>();
+  const tests = new Map<string, () => Promise<void>>();
+  const skipped: string[] = [];
+  const test = Object.assign((name: string, body: () => Promise<void>) => tests.set(name, body), {
+    skip: (name: string) => skipped.push(name),
+  });
+  const connect: Connect = () => (connects.getStore() as Connect)();
+  storeContract({ describe: (_name, body) => body(), test }, { connect, offers: OFFERS, ...options });
+  const failures = new Map<string, unknown>();
+  const chosen = [...tests].filter(([name]) => name.includes(only));
+  await Promise.all(chosen.map(([name, body]) => connects.run(begin(), () => body().catch((error: unknown) => failures.set(name, error)))));
+  return { tested: chosen.map(([name]) => name), skipped, failures };
+}
+
+/** One and the same store for each test, changed once. */
+function one(change: (store: Parts) => Partial<Parts> = () => ({})): () => Connect {
+  return () => {
+    const whole = partsOf(new MemoryLockStore());
+    const store = { ...whole, ...change(whole) };
+    return () => store;
+  };
+}
+
+/** Stores on the same locks. */
+function several(change: (store: Parts) => Partial<Parts> = () => ({})): () => Connect {
+  return () => {
+    const memory = new MemoryLockStore();
+    return () => {
+      const whole = partsOf(memory);
+      return { ...whole, ...change(whole) };
+    };
+  };
+}
+
+/** A store that takes its time, whatever limit it has. */
+function slow(store: Parts): Partial<Parts> {
+  const late = <Args extends unknown[], Result>(call: (...args: Args) => Promise<Result>) => {
+    return (...args: Args): Promise<Result> => sleep(350).then(() => call(...args));
+  };
+  return {
+    acquire: late(store.acquire),
+    renew: late(store.renew),
+    release: late(store.release),
+    tickets: { join: late(store.tickets.join) },
+  };
+}
+
+/** The defects that need more than one store, or means of the suite. */
+const DEFECTS_OF_PLACES: Readonly<Record<string, { rule: string; begin: () => Connect; options?: Partial<StoreContractOptions> }>> = {
+  'ends the locks of other processes with itself': { rule: 'the end of one store leaves', begin: several() },
+  'has no use for its prefix': {
+    rule: 'stores with different prefixes',
+    begin: several(() => ({ open: async () => undefined, close: async () => undefined })),
+    options: { offers: ['open', ...OFFERS] },
+  },
+  'acquires whatever its limit is': { rule: 'acquire, renew and release settle', begin: one(slow), options: { stall: sleep } },
+  'joins whatever its limit is': { rule: 'join settles within its limit', begin: one(slow), options: { stall: sleep } },
+  'exchanges whatever its limit is': {
+    rule: 'leave and exchange settle',
+    begin: one((store) => ({
+      turns: { ...store.turns, exchange: (...args) => sleep(350).then(() => store.turns.exchange(...args)) },
+    })),
+    options: { stall: sleep },
+  },
+  'inspects for ever': {
+    rule: 'inspect and forceRelease settle',
+    begin: one((store) => ({
+      operator: { ...store.operator, inspect: (key) => sleep(1_200).then(() => store.operator.inspect(key)) },
+    })),
+    options: { stall: sleep },
+  },
+  'grants to a repeated attempt only once': {
+    rule: 'an acquire that was not answered is answered when it is repeated',
+    begin: one((store) => {
+      const seen = new Set<string>();
+      return {
+        acquire: async (hold, place) => {
+          const isFirst = !seen.has(hold.id);
+          seen.add(hold.id);
+          return isFirst ? store.acquire(hold, place) : { remainingMs: 1, holder: { by: 'tester', heldMs: 1 } };
+        },
+      };
+    }),
+    options: { stall: sleep },
+  },
+};
+
+test('a store that keeps the contract passes it', async () => {
+  const { tested, failures } = await runContract(one());
+  expect([...failures]).toEqual([]);
+  expect(tested.length).toBeGreaterThan(80);
+});
+
+test.each(Object.entries(DEFECTS))('the contract notices a store that %s', async (_name, { rule, change }) => {
+  const { tested, failures } = await runContract(one(change), rule);
+  expect(tested).toHaveLength(1);
+  expect([...failures.keys()]).toEqual(tested);
+});
+
+test.each(Object.entries(DEFECTS_OF_PLACES))('the contract notices a store that %s', async (_name, { rule, begin, options }) => {
+  const { tested, failures } = await runContract(begin, rule, options);
+  expect(tested).toHaveLength(1);
+  expect([...failures.keys()]).toEqual(tested);
+});
+
+test('the contract notices a store whose fences start anew with a restart', async () => {
+  let back = 0;
+  const restart = async (): Promise<void> => {
+    back = 1e9;
+  };
+  const begin = one((store) => ({
+    acquire: async (hold, place) => {
+      const reply = await store.acquire(hold, place);
+      return reply.fence === undefined ? reply : { fence: reply.fence - back };
+    },
+  }));
+  const { tested, failures } = await runContract(begin, 'fences rise over a restart', { restart });
+  expect([...failures.keys()]).toEqual(tested);
+}, 30_000);
+
+test('every rule has a defect that breaks it', async () => {
+  const options = { stall: sleep, restart: async () => undefined, offers: ['open', ...OFFERS] as const };
+  const { tested: none, skipped } = await runContract(one(), 'no name has this in it', options);
+  expect([none, skipped]).toEqual([[], [expect.stringContaining('leases of the store end by time')]]);
+  const rules = (
+    await runContract(
+      several(() => ({ open: async () => undefined })),
+      '',
+      options,
+    )
+  ).tested;
+  const broken = [...Object.values(DEFECTS), ...Object.values(DEFECTS_OF_PLACES)].map(({ rule }) => rule);
+  expect(rules.filter((name) => !broken.some((rule) => name.includes(rule)))).toEqual([expect.stringContaining('over a restart')]);
+}, 30_000);
+
+test('what a store does not offer is skipped, and the name of the test says why', async () => {
+  const whole = await runContract(one());
+  const { tested, skipped, failures } = await runContract(
+    () => {
+      const { expires, acquire, renew, release, close } = partsOf(new MemoryLockStore({ expires: false }));
+      const least = { expires, acquire, renew, release, close } as Parts;
+      return () => least;
+    },
+    '',
+    { offers: [], expires: false },
+  );
+  expect([...failures]).toEqual([]);
+  expect(tested.length + skipped.length).toBe(whole.tested.length + whole.skipped.length);
+  for (const offer of ['turns', 'tickets', 'operator', 'open']) {
+    expect(skipped).toContainEqual(expect.stringContaining(`(skipped: the store does not offer ${offer})`));
+  }
+  expect(skipped).toContainEqual(expect.stringContaining('(skipped: leases of the store do not end by time)'));
+  expect(skipped).toContainEqual(expect.stringContaining('(skipped: the suite was given no `stall`)'));
+});
+
+test('a check that fails because the machine was busy is repeated, with a warning', async () => {
+  const warn = jest.spyOn(process, 'emitWarning').mockReturnValue();
+  let calls = 0;
+  const begin = one((store) => ({
+    acquire: async (hold, place) => {
+      await (++calls === 2 && sleep(400));
+      return store.acquire(hold, place);
+    },
+  }));
+  const { failures } = await runContract(begin, 'a lock stays taken until its lease ends');
+  expect([...failures]).toEqual([]);
+  expect(warn).toHaveBeenCalledWith(expect.stringMatching(/^"a lock stays taken until its lease ends" is repeated: it took \d+ ms/));
+  warn.mockRestore();
+});

@@ -1,0 +1,123 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { LockStoreError } from '../../../lib/core/errors';
+import type { HoldRecord } from '../../../lib/core/lock-store';
+import { isGrant, mapGrants, mapHolds, type Defect } from './defect';
+
+/** Defects of a store that the rules of this group notice. */
+export const DEFECTS_OF_ACQUIRE: Readonly<Record<string, Defect>> = {
+  'has no fences': { rule: 'a free lock is granted, with a fence', change: (store) => mapGrants(store, () => 0) },
+  'has fractions of fences': { rule: 'a free lock is granted, with a fence', change: (store) => mapGrants(store, (fence) => fence + 0.5) },
+  'grants to everybody': {
+    rule: 'a lock is busy for every other owner',
+    change: (store) => ({
+      acquire: async (hold) => {
+        const reply = await store.acquire(hold);
+        return isGrant(reply) ? reply : { fence: Date.now() * 1_000 };
+      },
+    }),
+  },
+  'does not say who holds the lock': {
+    rule: 'a lock is busy for every other owner',
+    change: (store) => ({
+      acquire: async (hold, place) => {
+        const reply = await store.acquire(hold, place);
+        return isGrant(reply) ? reply : { ...reply, holder: { by: '', heldMs: 0 } };
+      },
+    }),
+  },
+  'queues attempts that were busy': {
+    rule: 'an attempt that was busy leaves nothing behind',
+    change: (store) => {
+      const busy: HoldRecord[] = [];
+      return {
+        acquire: async (hold, place) => {
+          const reply = await store.acquire(hold, place);
+          if (!isGrant(reply)) {
+            busy.push(hold);
+          }
+          return reply;
+        },
+        release: async (hold) => {
+          const answer = await store.release(hold);
+          const next = busy.shift();
+          await (next && store.acquire(next));
+          return answer;
+        },
+      };
+    },
+  },
+  'lets a second owner in now and then': {
+    rule: 'owners in two processes are never in together',
+    change: (store) => {
+      let refused = 0;
+      return {
+        acquire: async (hold, place) => {
+          const reply = await store.acquire(hold, place);
+          return isGrant(reply) || ++refused % 5 > 0 ? reply : { fence: Date.now() * 1_000 };
+        },
+      };
+    },
+  },
+  'checks, and then acquires': {
+    rule: 'of many owners that ask at once',
+    change: (store) => ({
+      acquire: async (hold, place) => {
+        const isFree = (await store.operator.inspect(hold.key)) === null;
+        await sleep(1);
+        const reply = await store.acquire(hold, place);
+        return isFree && !isGrant(reply) ? { fence: Date.now() * 1_000 } : reply;
+      },
+    }),
+  },
+  'refuses what it granted before': {
+    rule: 'an acquire that is sent twice is granted once',
+    change: (store) => {
+      const seen = new Set<string>();
+      return {
+        acquire: async (hold, place) => {
+          const reply = await store.acquire(hold, place);
+          const isRepeated = seen.has(hold.id);
+          seen.add(hold.id);
+          return isRepeated && isGrant(reply) ? { remainingMs: 1, holder: { by: hold.by, heldMs: 0 } } : reply;
+        },
+      };
+    },
+  },
+  'counts each copy of an acquire': {
+    rule: 'two copies of an acquire that arrive at the same time',
+    change: (store) => {
+      let copies = 0;
+      return {
+        acquire: async (hold, place) => {
+          const reply = await store.acquire(hold, place);
+          if (isGrant(reply)) {
+            await store.tickets.join({ ...hold, fence: reply.fence, id: `${hold.id} ${copies++}` });
+          }
+          return reply;
+        },
+      };
+    },
+  },
+  'takes whole milliseconds only': {
+    rule: 'times need not be whole milliseconds',
+    change: (store) =>
+      mapHolds(store, (hold) => {
+        if (!Number.isInteger(hold.ttlMs)) {
+          throw new TypeError('not an integer');
+        }
+        return hold;
+      }),
+  },
+  'refuses the lease that it names as its longest': {
+    rule: 'the longest lease that the store names',
+    change: (store) => ({
+      longestLeaseMs: 30_000,
+      acquire: async (hold, place) => {
+        if (hold.ttlMs >= 30_000) {
+          throw new LockStoreError('too long', hold.key, { unknown: false });
+        }
+        return store.acquire(hold, place);
+      },
+    }),
+  },
+};

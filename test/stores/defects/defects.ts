@@ -1,0 +1,27 @@
+import { DEFECTS_OF_ACQUIRE } from './acquire';
+import { DEFECTS_OF_EXCHANGE } from './exchange';
+import { DEFECTS_OF_FENCES } from './fences';
+import { DEFECTS_OF_KEYS } from './keys';
+import { DEFECTS_OF_LEASES } from './leases';
+import { DEFECTS_OF_THE_LIFE_CYCLE } from './life-cycle';
+import { DEFECTS_OF_OPERATOR } from './operator';
+import { DEFECTS_OF_RELEASE } from './release';
+import { DEFECTS_OF_RENEW } from './renew';
+import { DEFECTS_OF_TICKETS } from './tickets';
+import { DEFECTS_OF_TURNS } from './turns';
+import type { Defect } from './defect';
+
+/** Defects that the contract has to notice. Each is one edit of a store that keeps the contract. */
+export const DEFECTS: Readonly<Record<string, Defect>> = {
+  ...DEFECTS_OF_ACQUIRE,
+  ...DEFECTS_OF_RELEASE,
+  ...DEFECTS_OF_RENEW,
+  ...DEFECTS_OF_LEASES,
+  ...DEFECTS_OF_FENCES,
+  ...DEFECTS_OF_KEYS,
+  ...DEFECTS_OF_THE_LIFE_CYCLE,
+  ...DEFECTS_OF_TICKETS,
+  ...DEFECTS_OF_OPERATOR,
+  ...DEFECTS_OF_TURNS,
+  ...DEFECTS_OF_EXCHANGE,
+};

@@ -1,0 +1,66 @@
+import type { Turns } from '../../../lib/core/lock-store';
+import { isGrant, type Defect, type Parts } from './defect';
+
+function mapExchange(store: Parts, exchange: (...args: Parameters<Turns['exchange']>) => ReturnType<Turns['exchange']>): Partial<Parts> {
+  return { turns: { ...store.turns, exchange } };
+}
+
+/** Defects of a store that the rules of this group notice. */
+export const DEFECTS_OF_EXCHANGE: Readonly<Record<string, Defect>> = {
+  'hands the old fence on': {
+    rule: 'an exchange releases and grants',
+    change: (store) =>
+      mapExchange(store, async (hold, next, place, mayOvertake) => {
+        const { released, reply } = await store.turns.exchange(hold, next, place, mayOvertake);
+        return { released, reply: isGrant(await reply) ? { fence: hold.fence } : reply };
+      }),
+  },
+  'exchanges once': {
+    rule: 'an exchange that is sent twice',
+    change: (store) => {
+      const seen = new Set<string>();
+      return mapExchange(store, async (hold, next, place, mayOvertake) => {
+        const answer = await store.turns.exchange(hold, next, place, mayOvertake);
+        const isFirst = !seen.has(next.id);
+        seen.add(next.id);
+        return isFirst ? answer : { ...answer, released: false };
+      });
+    },
+  },
+  'always overtakes': {
+    rule: 'an exchange overtakes the queue only where it may',
+    change: (store) => mapExchange(store, (hold, next, place) => store.turns.exchange(hold, next, place, true)),
+  },
+  'grants nothing where it may not overtake': {
+    rule: 'an exchange grants where nobody queues',
+    change: (store) =>
+      mapExchange(store, async (hold, next, place, mayOvertake) =>
+        mayOvertake
+          ? store.turns.exchange(hold, next, place, mayOvertake)
+          : { released: await store.release(hold), reply: { remainingMs: 0, holder: { by: '', heldMs: 0 } } },
+      ),
+  },
+  'exchanges for a hold that has ended': {
+    rule: 'an exchange for a hold that has ended',
+    change: (store) =>
+      mapExchange(store, (hold, next, place, mayOvertake) =>
+        store.turns.exchange(hold, { ...next, id: `${next.id} again` }, place, mayOvertake),
+      ),
+  },
+  'says that it released what was gone': {
+    rule: 'an exchange of a lock that is gone',
+    change: (store) =>
+      mapExchange(store, async (hold, next, place, mayOvertake) => ({
+        ...(await store.turns.exchange(hold, next, place, mayOvertake)),
+        released: true,
+      })),
+  },
+  'exchanges beside a guest': {
+    rule: 'an exchange beside a further hold',
+    change: (store) =>
+      mapExchange(store, async (hold, next, place, mayOvertake) => {
+        const { released, reply } = await store.turns.exchange(hold, next, place, mayOvertake);
+        return { released, reply: isGrant(await reply) ? reply : { fence: hold.fence + 1 } };
+      }),
+  },
+};

@@ -1,0 +1,116 @@
+import { isGrant, grantsOf, mapHolds, type Defect } from './defect';
+
+/** Defects of a store that the rules of this group notice. */
+export const DEFECTS_OF_LEASES: Readonly<Record<string, Defect>> = {
+  'has leases without an end': {
+    rule: 'a lease ends by itself',
+    change: (store) => mapHolds(store, (hold) => ({ ...hold, ttlMs: 1e9 })),
+  },
+  'has leases of a third': {
+    rule: 'a lock stays taken until its lease ends',
+    change: (store) => mapHolds(store, (hold) => ({ ...hold, ttlMs: hold.ttlMs / 3 })),
+  },
+  'says a wrong rest of the lease': {
+    rule: 'a busy answer says what is left of the lease',
+    change: (store) => ({
+      acquire: async (hold, place) => {
+        const reply = await store.acquire(hold, place);
+        return isGrant(reply) ? reply : { ...reply, remainingMs: 0 };
+      },
+    }),
+  },
+  'lets the owner of an ended lease release the next one': {
+    rule: 'a lock whose lease has ended belongs to the next owner',
+    change: (store) => {
+      const seen = new Set<string>();
+      return {
+        acquire: (hold, place) => {
+          seen.add(hold.id);
+          return store.acquire(hold, place);
+        },
+        release: async (hold) => {
+          const answer = await store.release(hold);
+          return answer || seen.has(hold.id);
+        },
+      };
+    },
+  },
+  'does not lengthen by a repeated acquire': {
+    rule: 'an acquire that is sent again has a whole lease',
+    change: (store) => {
+      const { acquire, held } = grantsOf(store);
+      return {
+        acquire: async (hold, place) => {
+          const mine = held.get(hold.key);
+          return mine?.id === hold.id && (await store.operator.inspect(hold.key))?.fence === mine.fence
+            ? { fence: mine.fence }
+            : acquire(hold, place);
+        },
+      };
+    },
+  },
+  'shortens by a repeated acquire': {
+    rule: 'an acquire that is sent again has a whole lease from then on, and never a shorter one',
+    change: (store) => ({
+      acquire: async (hold, place) => {
+        const reply = await store.acquire(hold, place);
+        await (isGrant(reply) && store.renew([{ ...hold, fence: reply.fence, lingering: true }]));
+        return reply;
+      },
+    }),
+  },
+  'does not lengthen by renewal': {
+    rule: 'a renewal makes the lease longer',
+    change: (store) => ({ renew: (holds) => store.renew(holds.map((hold) => ({ ...hold, ttlMs: 1 }))) }),
+  },
+  'shortens by renewal': {
+    rule: 'a renewal makes the lease longer, and never shorter',
+    change: (store) => ({ renew: (holds) => store.renew(holds.map((hold) => ({ ...hold, lingering: true }))) }),
+  },
+  'lengthens by a renewal that it refuses': {
+    rule: 'a renewal that is refused does not make the lease longer',
+    change: (store) => {
+      const { acquire, held } = grantsOf(store);
+      return {
+        acquire,
+        renew: async (holds) => {
+          const current = holds.map((hold) => ({ ...(held.get(hold.key) ?? hold), ttlMs: hold.ttlMs }));
+          const answers = await store.renew(holds);
+          await store.renew(current);
+          return answers;
+        },
+      };
+    },
+  },
+  'cuts a lease for whoever finds it busy': {
+    rule: 'a lease that was made longer stays so',
+    change: (store) => {
+      const { acquire, held } = grantsOf(store);
+      return {
+        acquire: async (hold, place) => {
+          const reply = await acquire(hold, place);
+          const current = held.get(hold.key);
+          await (!isGrant(reply) && current && store.renew([{ ...current, lingering: true }]));
+          return reply;
+        },
+      };
+    },
+  },
+  'knows no lingering': {
+    rule: 'the renewal of a hold that lingers makes the lease end',
+    change: (store) => ({ renew: (holds) => store.renew(holds.map((hold) => ({ ...hold, lingering: false }))) }),
+  },
+  'ends the lease of others with a hold that lingers': {
+    rule: 'the renewal of a hold that lingers leaves the lease as it is while other holds',
+    change: (store) => ({
+      acquire: async (hold, place) => {
+        const reply = await store.acquire(hold, place);
+        return isGrant(reply) || reply.remainingMs < 3_500 ? reply : { ...reply, remainingMs: 3_000 };
+      },
+    }),
+  },
+  'does not lengthen by a join': {
+    rule: 'a join never makes the lease shorter, and may make it longer',
+    change: (store) => ({ tickets: { join: (hold) => store.tickets.join({ ...hold, ttlMs: 1 }) } }),
+  },
+};

@@ -1,0 +1,114 @@
+import type { StoredLock } from '../../../lib/core/lock-store';
+import { grantsOf, type Defect, type Parts } from './defect';
+
+function mapShown(store: Parts, map: (lock: StoredLock, key: string) => StoredLock | null): Partial<Parts> {
+  return {
+    operator: {
+      ...store.operator,
+      inspect: async (key) => {
+        const lock = await store.operator.inspect(key);
+        return lock && map(lock, key);
+      },
+    },
+  };
+}
+
+/** Defects of a store that the rules of this group notice. */
+export const DEFECTS_OF_OPERATOR: Readonly<Record<string, Defect>> = {
+  'shows a wrong fence': {
+    rule: 'inspect shows the fence, the holds',
+    change: (store) => mapShown(store, (lock) => ({ ...lock, fence: lock.fence - 1 })),
+  },
+  'shows a wrong rest of the lease': {
+    rule: 'inspect shows what is left',
+    change: (store) => mapShown(store, (lock) => ({ ...lock, remainingMs: 0 })),
+  },
+  'shows the owner': {
+    rule: 'inspect shows no owner and no hold',
+    change: (store) => {
+      const { acquire, held } = grantsOf(store);
+      return {
+        acquire,
+        ...mapShown(store, (lock, key) => Object.defineProperty({ ...lock }, 'secret', { value: held.get(key)?.owner })),
+      };
+    },
+  },
+  'shows a lock that was released': {
+    rule: 'inspect shows nothing of a free lock',
+    change: (store) => {
+      const shown = new Map<string, StoredLock>();
+      return {
+        acquire: async (hold, place) => {
+          const reply = await store.acquire(hold, place);
+          const lock = await store.operator.inspect(hold.key);
+          if (lock) {
+            shown.set(hold.key, lock);
+          }
+          return reply;
+        },
+        operator: { ...store.operator, inspect: async (key) => (await store.operator.inspect(key)) ?? shown.get(key) ?? null },
+      };
+    },
+  },
+  'shows a lock whose lease has ended': {
+    rule: 'inspect shows nothing of a lock whose lease has ended',
+    change: (store) => {
+      const shown = new Map<string, StoredLock>();
+      return {
+        acquire: async (hold, place) => {
+          const reply = await store.acquire(hold, place);
+          shown.set(hold.key, (await store.operator.inspect(hold.key)) as StoredLock);
+          return reply;
+        },
+        release: (hold) => {
+          shown.delete(hold.key);
+          return store.release(hold);
+        },
+        operator: { ...store.operator, inspect: async (key) => (await store.operator.inspect(key)) ?? shown.get(key) ?? null },
+      };
+    },
+  },
+  'counts one hold only': {
+    rule: 'inspect counts the holds',
+    change: (store) => mapShown(store, (lock) => ({ ...lock, holds: 1 })),
+  },
+  'shows nobody who waits': {
+    rule: 'inspect shows who waits',
+    change: (store) => mapShown(store, (lock) => ({ ...lock, waiters: [] })),
+  },
+  'releases at any fence': {
+    rule: 'a forced release needs the fence',
+    change: (store) => ({
+      operator: {
+        ...store.operator,
+        forceRelease: async (key) => store.operator.forceRelease(key, (await store.operator.inspect(key))?.fence ?? 0),
+      },
+    }),
+  },
+  'notifies nobody of a forced release': {
+    rule: 'a forced release notifies every process',
+    change: (store) => ({ operator: { ...store.operator, onForced: () => undefined } }),
+  },
+  'lets a hold that was forced out release': {
+    rule: 'a forced release ends the hold',
+    change: (store) => {
+      const forced = new Set<string>();
+      return {
+        operator: {
+          ...store.operator,
+          forceRelease: (key, fence) => {
+            forced.add(key);
+            return store.operator.forceRelease(key, fence);
+          },
+        },
+        release: async (hold) => (await store.release(hold)) || forced.has(hold.key),
+      };
+    },
+  },
+  'answers every forced release with true': {
+    rule: 'a forced release of a free lock answers false',
+    change: (store) => ({
+      operator: { ...store.operator, forceRelease: (key, fence) => store.operator.forceRelease(key, fence).then(() => true) },
+    }),
+  },
+};

@@ -1,0 +1,66 @@
+import type { HoldRecord } from '../../../lib/core/lock-store';
+import { grantsOf, type Defect } from './defect';
+
+/** Defects of a store that the rules of this group notice. */
+export const DEFECTS_OF_RENEW: Readonly<Record<string, Defect>> = {
+  'answers every renewal with true': {
+    rule: 'a renewal with another owner, fence or hold is refused',
+    change: (store) => ({ renew: (holds) => store.renew(holds).then((answers) => answers.map(() => true)) }),
+  },
+  'answers the second renewal with false': {
+    rule: 'a renewal of a lock that is held answers true',
+    change: (store) => {
+      const renewed = new Set<string>();
+      return {
+        renew: async (holds) => {
+          const answers = await store.renew(holds);
+          return answers.map((answer, at) => {
+            const { id } = holds[at] as HoldRecord;
+            const isFirst = !renewed.has(id);
+            renewed.add(id);
+            return answer === true && isFirst;
+          });
+        },
+      };
+    },
+  },
+  'creates locks by renewal': {
+    rule: 'a renewal never creates a lock',
+    change: (store) => ({
+      renew: async (holds) => {
+        const answers = await store.renew(holds);
+        await Promise.all(holds.filter((_, at) => !answers[at]).map((hold) => store.acquire({ ...hold, id: `${hold.id} again` })));
+        return answers;
+      },
+    }),
+  },
+  'renews by fence alone': {
+    rule: 'the renewal of a released hold does not renew the next lock',
+    change: (store) => {
+      const { acquire, held } = grantsOf(store);
+      return {
+        acquire,
+        renew: (holds) =>
+          store.renew(
+            holds.map((hold) => {
+              const current = held.get(hold.key);
+              return current && current.fence === hold.fence ? { ...current, ttlMs: hold.ttlMs } : hold;
+            }),
+          ),
+      };
+    },
+  },
+  'answers renewals in another order': {
+    rule: 'renewals of several locks are answered one by one',
+    change: (store) => ({ renew: (holds) => store.renew(holds).then((answers) => answers.toReversed()) }),
+  },
+  'renews a hundred locks at most': {
+    rule: 'locks can be renewed at once',
+    change: (store) => ({
+      renew: async (holds) => {
+        const answers = await store.renew(holds.slice(0, 100));
+        return holds.map((_, at) => answers[at]);
+      },
+    }),
+  },
+};

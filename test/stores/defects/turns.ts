@@ -1,0 +1,206 @@
+import type { HoldRecord, TurnListener } from '../../../lib/core/lock-store';
+import { isGrant, mapGrants, mapTurns, type Defect } from './defect';
+
+/** Defects of a store that the rules of this group notice. */
+export const DEFECTS_OF_TURNS: Readonly<Record<string, Defect>> = {
+  'reserves nothing': {
+    rule: 'a released lock is reserved for the first in the queue',
+    change: (store) => ({ acquire: (hold) => store.acquire(hold) }),
+  },
+  'notifies nobody of a turn': {
+    rule: 'a released lock is reserved for the first in the queue',
+    change: (store) => mapTurns(store, () => ({ turn: () => undefined, recheck: () => undefined })),
+  },
+  'reserves a lock for those who do not queue': {
+    rule: 'a lock that nobody queues for',
+    change: (store) => ({ acquire: (hold, place) => store.acquire(hold, place ?? { name: hold.id }) }),
+  },
+  'asks for a recheck at once': {
+    rule: 'a busy answer to a place says how soon',
+    change: (store) => ({
+      acquire: async (hold, place) => {
+        const reply = await store.acquire(hold, place);
+        return isGrant(reply) ? reply : { ...reply, recheckMs: 0 };
+      },
+    }),
+  },
+  'lets newcomers have a lock whose lease has ended': {
+    rule: 'a newcomer that finds the lock free while others queue',
+    change: (store) => ({
+      acquire: async (hold, place) => {
+        const isFree = (await store.operator.inspect(hold.key)) === null;
+        const reply = await store.acquire(hold, place);
+        return isFree && !isGrant(reply) && reply.holder.by !== '' ? { fence: Date.now() * 1_000 } : reply;
+      },
+    }),
+  },
+  'makes the last in the queue the first': {
+    rule: 'the first in the queue takes a lock whose lease has ended',
+    change: (store) => {
+      const queue = new Map<string, { hold: HoldRecord; name: string }[]>();
+      return {
+        acquire: async (hold, place) => {
+          const waiting = queue.get(hold.key) ?? [];
+          if (place && !waiting.some(({ name }) => name === place.name)) {
+            // All that came before queue again, behind.
+            const before = waiting.splice(0);
+            await Promise.all(before.map(({ name }) => store.turns.leave(hold.key, name)));
+            const reply = await store.acquire(hold, place);
+            for (const each of before) {
+              await store.acquire(each.hold, { name: each.name });
+            }
+            queue.set(hold.key, [{ hold, name: place.name }, ...before]);
+            return reply;
+          }
+          return store.acquire(hold, place);
+        },
+      };
+    },
+  },
+  'reserves for ever': {
+    rule: 'a turn that nobody claims for a second',
+    change: (store) => {
+      const turns = new Map<string, string>();
+      return {
+        ...mapTurns(store, (listener) => listener),
+        acquire: async (hold, place) => {
+          const first = turns.get(hold.key);
+          if (first === undefined) {
+            const reply = await store.acquire(hold, place);
+            if (!isGrant(reply) && place) {
+              turns.set(hold.key, place.name);
+            }
+            return reply;
+          }
+          return first === place?.name ? store.acquire(hold, place) : { remainingMs: 1, holder: { by: 'reserved', heldMs: 0 } };
+        },
+      };
+    },
+  },
+  'gives a repeated attempt a new place': {
+    rule: 'an attempt that is sent twice keeps its place',
+    change: (store) => ({
+      acquire: async (hold, place) => {
+        if (place && (await store.operator.inspect(hold.key))) {
+          await store.turns.leave(hold.key, place.name);
+        }
+        return store.acquire(hold, place);
+      },
+    }),
+  },
+  'has a new fence for each copy of a grant': {
+    rule: 'a grant that is sent twice answers the same fence',
+    change: (store) => {
+      let copies = 0;
+      return mapGrants(store, (fence) => fence + copies++);
+    },
+  },
+  'keeps places that were left': {
+    rule: 'a place that leaves is not notified',
+    change: (store) => ({ turns: { ...store.turns, leave: async () => undefined } }),
+  },
+  'keeps the turn of a place that leaves': {
+    rule: 'a place that leaves with its turn',
+    change: (store) => ({
+      turns: {
+        ...store.turns,
+        leave: async (key, name) => {
+          if (await store.operator.inspect(key)) {
+            await store.turns.leave(key, name);
+          }
+        },
+      },
+    }),
+  },
+  'leaves by key': {
+    rule: 'leaving a place takes no later one away',
+    change: (store) => {
+      const places = new Map<string, string[]>();
+      return {
+        acquire: (hold, place) => {
+          places.set(hold.key, [...(places.get(hold.key) ?? []), ...(place ? [place.name] : [])]);
+          return store.acquire(hold, place);
+        },
+        turns: {
+          ...store.turns,
+          leave: async (key) => {
+            await Promise.all((places.get(key) ?? []).map((name) => store.turns.leave(key, name)));
+          },
+        },
+      };
+    },
+  },
+  'hands over with every copy of a release': {
+    rule: 'a release that is sent twice hands over once',
+    change: (store) => {
+      const notified: [TurnListener, string, string][] = [];
+      return {
+        ...mapTurns(store, (listener) => ({
+          turn: (key, name) => {
+            notified.push([listener, key, name]);
+            listener.turn(key, name);
+          },
+          recheck: () => undefined,
+        })),
+        release: async (hold) => {
+          const answer = await store.release(hold);
+          notified.filter(([, key]) => key === hold.key).forEach(([listener, key, name]) => listener.turn(key, name));
+          return answer;
+        },
+      };
+    },
+  },
+  'queues a hold that has ended': {
+    rule: 'an acquire of a hold that has ended neither takes the lock nor queues',
+    change: (store) => ({
+      acquire: async (hold, place) => {
+        const reply = await store.acquire(hold, place);
+        await (place && !isGrant(reply) && reply.holder.by === '' && store.acquire({ ...hold, id: `${hold.id} again` }, place));
+        return reply;
+      },
+    }),
+  },
+  'notifies in the context of a caller': {
+    rule: 'a notice comes outside the contexts',
+    change: (store) => {
+      const listeners: TurnListener[] = [];
+      return {
+        turns: { ...store.turns, onTurn: (listener) => listeners.push(listener) },
+        acquire: async (hold, place) => {
+          const reply = await store.acquire(hold, place);
+          if (place && !isGrant(reply)) {
+            setTimeout(() => listeners.forEach((listener) => listener.turn(hold.key, place.name)), 20);
+          }
+          return reply;
+        },
+      };
+    },
+  },
+  'makes guests wait': {
+    rule: 'a join enters before the queue',
+    change: (store) => ({
+      tickets: {
+        join: async (hold) => (await store.operator.inspect(hold.key))?.waiters.length === 0 && store.tickets.join(hold),
+      },
+    }),
+  },
+  'clears the queue by a forced release': {
+    rule: 'a forced release hands over',
+    change: (store) => {
+      const places = new Map<string, string>();
+      return {
+        acquire: (hold, place) => {
+          places.set(hold.key, place?.name ?? places.get(hold.key) ?? '');
+          return store.acquire(hold, place);
+        },
+        operator: {
+          ...store.operator,
+          forceRelease: async (key, fence) => {
+            await store.turns.leave(key, places.get(key) ?? '');
+            return store.operator.forceRelease(key, fence);
+          },
+        },
+      };
+    },
+  },
+};
