@@ -1,5 +1,7 @@
 import type { AcquireReply, HoldRecord, Place, StoredLock } from '../../core/lock-store.js';
+import { Rechecks } from '../kit/rechecks.js';
 import { tooManyHolds } from '../kit/refusals.js';
+import { readAttempt, readStored } from '../kit/replies.js';
 import type { Call } from './calls.js';
 import type { Database } from './database.js';
 import { ACQUIRE, type ATTEMPT } from './functions/acquire.js';
@@ -14,8 +16,6 @@ import { LATE } from './functions/sql-time.js';
 import { PURGE } from './functions/upkeep.js';
 import { tooLate } from './postgres-errors.js';
 import type { PostgresKeys } from './postgres-keys.js';
-import { readAttempt, readStored } from './replies.js';
-import type { Wakeups } from './wakeups.js';
 
 /** The longest that renewals wait for rows that others have locked, in milliseconds. */
 const MOST_WAIT_MS = 250;
@@ -25,14 +25,13 @@ export class DatabaseLocks {
   readonly #database: Database;
   readonly #keys: PostgresKeys;
   readonly #process: string;
-  readonly #wakeups: Wakeups;
+  readonly #rechecks = new Rechecks();
 
   /** `process` is the name of the store instance. */
-  constructor(database: Database, keys: PostgresKeys, process: string, wakeups: Wakeups) {
+  constructor(database: Database, keys: PostgresKeys, process: string) {
     this.#database = database;
     this.#keys = keys;
     this.#process = process;
-    this.#wakeups = wakeups;
   }
 
   async acquire(hold: HoldRecord, place?: Place): Promise<AcquireReply> {
@@ -140,7 +139,7 @@ export class DatabaseLocks {
       return answer;
     }
     const { remainingMs, holder, rank, joined } = answer;
-    const recheckMs = place && rank >= 0 ? this.#wakeups.recheckMs(this.#database.listener, place, rank, joined) : undefined;
+    const recheckMs = place && rank >= 0 ? this.#rechecks.recheckMs(place, rank, joined, this.#database.listener) : undefined;
     return { remainingMs, holder, recheckMs };
   }
 }

@@ -1,16 +1,17 @@
 import { LockError, LockStoreError } from '../../core/errors.js';
+import type { Listeners } from '../kit/listeners.js';
 import { RECHECK_MS } from '../kit/protocol.js';
 import { Calls } from './calls.js';
 import { NUMBERED } from './functions/upkeep.js';
 import type { ListeningClient } from './listen-connection.js';
 import { Listener } from './listener.js';
+import type { PostgresKeys } from './postgres-keys.js';
 import type { ListenAddress } from './postgres-lock-store.options.js';
 import type { PoolState, PostgresPool, Row } from './postgres-pool.js';
 import { madeQuery, schemaSql } from './schema.js';
 import { qualified } from './schema-name.js';
 import { CHECK, checkNumber, checkVersion, serverWarnings } from './server-check.js';
 import { Tidying } from './tidying.js';
-import type { Wakeups } from './wakeups.js';
 
 /** The limits of what is run at the start, in milliseconds: of a query, and of making the tables. */
 const START_MS = { query: 1_000, schema: 30_000 } as const;
@@ -19,10 +20,11 @@ const START_MS = { query: 1_000, schema: 30_000 } as const;
 export interface DatabaseOptions {
   /** The name of the store instance, to which messages are sent. */
   readonly process: string;
-  /** Which of several databases this is, such as `1 of 2`, and the row that says so. */
+  readonly keys: PostgresKeys;
+  /** Which of several databases this is, such as `1 of 2`. */
   readonly number: string;
-  readonly numberRow: string;
-  readonly wakeups: Wakeups;
+  /** Where messages go. */
+  readonly listeners: Listeners;
   readonly warn: (message: string) => void;
 }
 
@@ -53,18 +55,19 @@ export class Database {
    * Checks what no retry mends, and begins to listen for the messages to a process. Rejects with
    * `LockConfigurationError`; a database that is away is worth a warning.
    */
-  async open({ process, numberRow, number, wakeups, warn }: DatabaseOptions): Promise<void> {
+  async open(options: DatabaseOptions): Promise<void> {
+    const { keys, number, warn } = options;
     try {
       await this.#check(warn);
-      const known = await this.calls.call(NUMBERED, { key: numberRow, number }, { key: '', limitMs: START_MS.query });
-      checkNumber(number, known as string | null, numberRow, this.#schema);
+      const known = await this.calls.call(NUMBERED, { key: keys.numberRow, number }, { key: '', limitMs: START_MS.query });
+      checkNumber(number, known as string | null, keys.numberRow, this.#schema);
     } catch (error) {
       if (!(error instanceof LockStoreError)) {
         throw error;
       }
       warn(`${error.detail} Locked calls fail until then.`);
     }
-    await this.#listen(process, wakeups, warn);
+    await this.#listen(options);
   }
 
   /** Leaves alone what is there already: that needs no right to make it, and no operation waits. */
@@ -98,7 +101,7 @@ export class Database {
   }
 
   /** Resolves when messages arrive, or are known not to. */
-  async #listen(process: string, wakeups: Wakeups, warn: (message: string) => void): Promise<void> {
+  async #listen({ process, keys, listeners, warn }: DatabaseOptions): Promise<void> {
     this.close();
     this.#pool.on('error', ignore);
     if (this.#address === false) {
@@ -114,8 +117,8 @@ export class Database {
     this.#listener = new Listener(process, qualified('SCHEMA.presence($1)', this.#schema), {
       connect: () => this.#newClient(),
       notify: (...message) => this.calls.run('SELECT pg_notify($1, $2)', message, { key: '', limitMs: START_MS.query }),
-      received: (message) => wakeups.received(message),
-      changed: () => wakeups.recheck(),
+      received: (message) => listeners.receive(message, (row) => keys.key(row)),
+      changed: () => listeners.recheck(),
       undelivered: () => warnOnce(UNDELIVERED),
       // Where the pool leads, the statements fail as well, and report it.
       failed: (error) => this.#address && warnOnce(`${UNREACHED} ${error instanceof LockError ? error.detail : error.message}`),

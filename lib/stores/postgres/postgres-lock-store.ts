@@ -12,6 +12,8 @@ import type {
   TurnListener,
   Turns,
 } from '../../core/lock-store.js';
+import { throwIfAllFailed } from '../kit/all-failed.js';
+import { Listeners } from '../kit/listeners.js';
 import { checkPrefix } from '../kit/prefix.js';
 import { processName } from '../kit/process-name.js';
 import { Database } from './database.js';
@@ -19,7 +21,6 @@ import { DatabaseLocks } from './database-locks.js';
 import { databaseOf, PostgresKeys } from './postgres-keys.js';
 import { checkOptions, checkPools, type PostgresLockStoreOptions } from './postgres-lock-store.options.js';
 import type { PostgresPool } from './postgres-pool.js';
-import { Wakeups } from './wakeups.js';
 
 /** The least age of a row that `purge` deletes, in milliseconds. */
 const LEAST_AGE_MS = 60_000;
@@ -40,9 +41,8 @@ export class PostgresLockStore implements LockStore, Turns, Tickets, Operator {
   readonly operator: Operator = this;
   /** The name of this store instance, which shows where it runs. */
   readonly #process = processName();
-  readonly #wakeups = new Wakeups((row) => this.#keys.key(row));
+  readonly #listeners = new Listeners();
   readonly #databases: readonly Database[];
-  #keys: PostgresKeys;
   /** In the order of the databases. */
   #locks: readonly DatabaseLocks[];
 
@@ -50,14 +50,13 @@ export class PostgresLockStore implements LockStore, Turns, Tickets, Operator {
     const pools = checkPools(source);
     const { schema, listen } = checkOptions(options, pools);
     this.#databases = pools.map((pool, at) => new Database(pool, schema, listen[at]));
-    this.#keys = new PostgresKeys('lock');
-    this.#locks = this.#locksCalled(this.#keys);
+    this.#locks = this.#locksCalled(new PostgresKeys('lock'));
   }
 
   async open({ prefix, warn }: OpenOptions): Promise<void> {
-    this.#keys = new PostgresKeys(checkPrefix(prefix));
-    this.#locks = this.#locksCalled(this.#keys);
-    const options = { process: this.#process, wakeups: this.#wakeups, numberRow: this.#keys.numberRow, warn };
+    const keys = new PostgresKeys(checkPrefix(prefix));
+    this.#locks = this.#locksCalled(keys);
+    const options = { process: this.#process, keys, listeners: this.#listeners, warn };
     const count = this.#databases.length;
     try {
       await Promise.all(this.#databases.map((database, at) => database.open({ ...options, number: `${at + 1} of ${count}` })));
@@ -122,10 +121,7 @@ export class PostgresLockStore implements LockStore, Turns, Tickets, Operator {
           members.forEach((at, index) => (answers[at] = renewed[index]));
         }),
     );
-    const failed = renewals.filter((renewal) => renewal.status === 'rejected');
-    if (failed.length > 0 && failed.length === renewals.length) {
-      throw failed[0]?.reason;
-    }
+    throwIfAllFailed(renewals);
     return answers;
   }
 
@@ -142,22 +138,22 @@ export class PostgresLockStore implements LockStore, Turns, Tickets, Operator {
   }
 
   onForced(listener: ForcedListener): void {
-    this.#wakeups.onForced(listener);
+    this.#listeners.onForced(listener);
   }
 
   onTurn(listener: TurnListener): void {
-    this.#wakeups.onTurn(listener);
+    this.#listeners.onTurn(listener);
   }
 
   async close(): Promise<void> {
-    this.#wakeups.close();
+    this.#listeners.clear();
     for (const database of this.#databases) {
       database.close();
     }
   }
 
   #locksCalled(keys: PostgresKeys): readonly DatabaseLocks[] {
-    return this.#databases.map((database) => new DatabaseLocks(database, keys, this.#process, this.#wakeups));
+    return this.#databases.map((database) => new DatabaseLocks(database, keys, this.#process));
   }
 
   #of(key: string): DatabaseLocks {
