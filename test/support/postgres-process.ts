@@ -38,7 +38,11 @@ export function start(command: string, args: readonly string[], folder: string):
 
 /** The end of a server's log, for an error that should say why it does not run. */
 export function lastWords(folder: string): string {
-  return readFileSync(join(folder, 'log'), 'utf8').trimEnd().split('\n').slice(-5).join('\n');
+  return readLog(folder).trimEnd().split('\n').slice(-5).join('\n');
+}
+
+export function readLog(folder: string): string {
+  return readFileSync(join(folder, 'log'), 'utf8');
 }
 
 /** Sends a signal to a process and its children. The parent is stopped before they are counted, so that it makes no new ones. */

@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import { existsSync, mkdirSync, renameSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { Pool, type PoolConfig, type QueryResultRow } from 'pg';
-import { lastWords, makeFolder, run, signalFamily, start } from './postgres-process';
+import { lastWords, makeFolder, readLog, run, signalFamily, start } from './postgres-process';
 import { freePort } from './redis-server';
 import { until } from './until';
 
@@ -64,6 +64,11 @@ export class PostgresServer {
     this.#observer ??= this.pool({ max: 2, application_name: 'observer' });
     const { rows } = await this.#observer.query<Row>(sql, values);
     return rows;
+  }
+
+  /** All that it has written into its log. */
+  log(): string {
+    return readLog(this.#folder);
   }
 
   /** A pool of connections for the code under test; it ends with the server. */
