@@ -3,7 +3,7 @@ import type { RedisServer } from '../support/redis-server';
 import { isLong, seedsOf } from '../support/random.js';
 import { ServerClock } from '../support/server-clock.js';
 import { ScriptedServer } from './quorum/scripted-server.js';
-import { differenceIn, type Heard } from './quorum/votes-alike.js';
+import { differenceIn, type Received } from './quorum/votes-alike.js';
 
 const SEEDS = seedsOf(isLong ? 400 : 50);
 /** As many sequences find each of the defects. */
@@ -15,15 +15,16 @@ const DEFECTS: readonly (readonly [string, string, string])[] = [
   ['lets in a ticket that comes late', 'if not held[4] and latest > 0 then', 'if false then'],
   ['votes again after a withdrawal', `redis.call('EXISTS', done, withdrawn) > 0`, `redis.call('EXISTS', done) > 0`],
   ['votes again after a release', `redis.call('EXISTS', done, withdrawn) > 0`, `redis.call('EXISTS', withdrawn) > 0`],
-  ['stores a fence from a clock that is far ahead', 'if fence - now > 1000000 then', 'if false then'],
+  ['stores a fence from a clock that is far ahead', 'fence - now > 1000000 and', 'false and'],
   ['gives a fence twice', 'last and last + 1 or', 'last and last + 0 or'],
-  ['trusts a low proposal after its counter was lost', 'math.min(now, fence + 1000000)', '0'],
-  ['gives the time of its own clock after its counter was lost', 'math.min(now, fence + 1000000)', 'now'],
-  ['lets a process go on while others wait', 'if since and not goes_on and', 'if false and'],
-  ['holds back a process that is in its slice', 'if since and not goes_on and', 'if since and'],
-  ['holds back whoever came a moment later', 'ms - waited > since + 50', 'ms - waited > since'],
+  ['trusts a low proposal after its counter was lost', 'math.min(now, wanted + 1000000)', '0'],
+  ['gives the time of its own clock after its counter was lost', 'math.min(now, wanted + 1000000)', 'now'],
+  ['lets a process go on while others wait', 'if since and not in_slice and', 'if false and'],
+  ['holds back a process that is in its slice', 'if since and not in_slice and', 'if since and'],
+  ['holds back a process that came a moment later', 'ms - waited > since + 50', 'ms - waited > since'],
   ['takes a process that has left for one that waits', 'second + 500 > ms', 'true'],
   ['counts the caller among those that wait longer', 'fields[i] ~= process and', ''],
+  ['gives a fence that no number can count', 'if least > 9007199254740991 then', 'if false then'],
   ['shortens a lease by another vote', `if redis.call('PTTL', lock) < ttl then`, 'if true then'],
   ['keeps a lease whose clock was set back', 'if left < 0 or left > most then', 'if false then'],
   ['gives another vote the fence', 'if held[1] ~= owner or not held[2] then', 'if held[1] ~= owner then'],
@@ -45,7 +46,7 @@ describe('the scripts of a quorum', () => {
   let subscriber: Redis;
   const messages: string[] = [];
   // A message comes before the answer to what its subscriber asks later.
-  const heard: Heard = async () => {
+  const received: Received = async () => {
     await subscriber.ping();
     return messages.splice(0);
   };
@@ -69,9 +70,9 @@ describe('the scripts of a quorum', () => {
 
   test('answer, store and notify as their specification', async () => {
     for (const seed of SEEDS) {
-      expect(await differenceIn(seed, scripts(), heard)).toBeUndefined();
+      expect(await differenceIn(seed, scripts(), received)).toBeUndefined();
     }
-    expect(await heard()).toEqual([]);
+    expect(await received()).toEqual([]);
   }, 60_000);
 
   test.each(DEFECTS)(
@@ -84,7 +85,7 @@ describe('the scripts of a quorum', () => {
       });
       let difference: string | undefined;
       for (let seed = 1; !difference && seed <= MOST_SEEDS; seed++) {
-        difference = await differenceIn(seed, defective, heard);
+        difference = await differenceIn(seed, defective, received);
       }
       expect(edits).toBeGreaterThan(0);
       expect(difference).toContain('but the server');

@@ -135,7 +135,7 @@ describe('fences', () => {
     let before = await scripts();
     await until('that the servers were asked everything', async () => {
       const earlier = before;
-      // Servers are told of each other a quarter of a second after a store has opened.
+      // A store reports the runs of the other servers a quarter of a second after it has opened.
       await sleep(400);
       before = await scripts();
       return before.every((count, place) => count === earlier[place]);
@@ -256,7 +256,7 @@ describe("servers' clocks", () => {
       3_000,
     );
     expect(next?.fence).toBeGreaterThan(crashed.fence);
-    // Whoever found it busy there cut its lease.
+    // An attempt that found it busy there cut its lease.
     await until('its end everywhere', async () => !(await stores.quorum.fences('crashed')).includes(String(crashed.fence)), 3_000);
     expect(await store.release(held)).toBe(true);
     expect((await acquired(other, 'k')).fence).toBeGreaterThan(held.fence);

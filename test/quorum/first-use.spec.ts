@@ -1,4 +1,5 @@
 import 'reflect-metadata';
+import { setTimeout as sleep } from 'node:timers/promises';
 import type { HoldRecord } from '../../lib/core/lock-store';
 import type { QuorumLockStore } from '../../lib/stores/quorum/quorum-lock-store';
 import { makeLocks } from '../support/make-locks';
@@ -24,7 +25,7 @@ async function granted(by: QuorumLockStore, key: string, withinMs: number): Prom
   return hold as HoldRecord;
 }
 
-describe('a quorum that nobody has used', () => {
+describe('a quorum that was never used', () => {
   test('grants with the start of the first store, and warns of nothing, though many start at once and servers are slow', async () => {
     await setUp(3);
     stores.quorum.proxies.forEach((proxy, at) => (proxy.latencyMs = 50 * at));
@@ -35,6 +36,20 @@ describe('a quorum that nobody has used', () => {
     expect(stores.warnings).toEqual([]);
   }, 60_000);
 
+  test.each([
+    ['one server stands', [1]],
+    ['all servers stand', [0, 1, 2]],
+  ])('has locks with the start of the first store, and warns of nothing, where %s still for a second and a half', async (_, places) => {
+    await setUp(3);
+    places.forEach((place) => stores.quorum.at(place).pause());
+    const resumed = sleep(1_500).then(() => places.forEach((place) => stores.quorum.at(place).resume()));
+    const store = await stores.open(stores.quorum.urls);
+    await resumed;
+    expect(stores.warnings).toEqual([]);
+    const hold = await acquired(store, 'k');
+    expect(await store.release(hold)).toBe(true);
+  });
+
   test('grants long before the longest lease has passed where one of its servers is not there yet', async () => {
     await setUp(3);
     await stores.quorum.at(2).kill();
@@ -43,19 +58,19 @@ describe('a quorum that nobody has used', () => {
     expect(await store.release(hold)).toBe(true);
   }, 60_000);
 
-  test('has locks at once where the first process ended in the midst of telling the servers', async () => {
+  test('has locks at once where the first process ended in the midst of reporting to the servers', async () => {
     await setUp();
     const first = await stores.open();
     await first.release(await acquired(first, 'k'));
     await first.close();
-    // As if it had told the first of them only.
+    // As if it had reported to the first of them only.
     await Promise.all([1, 2, 3, 4].map((at) => stores.quorum.at(at).client.hdel(RECORD, 'counts', 'first')));
     await granted(await stores.open(), 'k', 15_000);
   }, 30_000);
 });
 
 describe('servers that are all empty', () => {
-  test('are not taken for new by a process that starts then, while another one knows better', async () => {
+  test('are not taken for new by a process that starts then, while another one knows an earlier run', async () => {
     await setUp();
     const holder = await stores.open();
     await acquired(holder, 'k', 60_000);
@@ -70,7 +85,7 @@ describe('servers that are all empty', () => {
     await expect(newcomer.acquire(newHold('k'))).rejects.toThrow(saying(/it restarted not long ago/));
   }, 40_000);
 
-  test('are no less unknown where an earlier snapshot tells that there was an earlier run', async () => {
+  test('are not new where an earlier snapshot shows that there was an earlier run', async () => {
     await setUp(3);
     const first = await stores.open();
     await acquired(first, 'k', 60_000);

@@ -66,7 +66,7 @@ test('a server in whose place another one came is left out for the longest lease
   await until('the grant', () => gets(other, 'k', performance.now() + 1_000));
 }, 30_000);
 
-test('a process with another longest lease waits for the longer one, and is told of it', async () => {
+test('a process with another longest lease waits for the longer one, and warns of it', async () => {
   const holder = await open(quorum.proxied);
   quorum.proxy(2).mode = 'refuse';
   const hasty = await open(quorum.urls, 200);
@@ -82,20 +82,20 @@ test('a process with another longest lease waits for the longer one, and is told
   }
 }, 30_000);
 
-test('processes that have different servers in their lists never have a lock at once, and are told so', async () => {
+test('processes that have different servers in their lists never have a lock at once, and warn of it', async () => {
   const spare = await startSpare();
   const [a, b] = quorum.urls as [string, string];
   const holder = await open(quorum.urls);
   const other = await open([a, b, spare.url]);
   await until('the warning', () => warnings.some((message) => message.includes('other processes have another server in its place')));
-  // All that the one reaches is what the other does not need.
+  // Now the first needs its own server, which the other does not have.
   const reaches = async (store: QuorumLockStore): Promise<boolean> =>
     (await store.acquire(newHold('j', LONGEST_MS)).catch(() => undefined)) !== undefined;
   expect(await reaches(holder)).toBe(true);
   await quorum.at(1).kill();
   await acquired(holder, 'k', LONGEST_MS);
   expect(await reaches(other)).toBe(false);
-  // The list is changed when nobody has the old one any more.
+  // The new list counts when no process has the old one any more.
   await holder.close();
   await until('votes of the new list', () => reaches(other));
 }, 30_000);

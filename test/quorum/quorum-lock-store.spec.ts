@@ -15,7 +15,7 @@ import { saying } from '../support/saying';
 
 const URLS = [1, 2, 3].map((port) => `redis://localhost:${port}`);
 
-describe('what no quorum can be made of', () => {
+describe('a list, or options, that make no quorum', () => {
   const cluster = new Cluster([{ port: 1 }], { lazyConnect: true });
   const sentinel = new Redis({ sentinels: [{ port: 1 }], name: 'main', lazyConnect: true });
   afterAll(() => [cluster, sentinel].forEach((client) => client.disconnect()));
@@ -25,13 +25,13 @@ describe('what no quorum can be made of', () => {
     ['one server', URLS.slice(0, 1), undefined, /was given 1 servers\. Pass 3, 5 or another odd number/],
     ['an even number', [...URLS, 'redis://localhost:4'], undefined, /was given 4 servers/],
     ['one server twice', [URLS[0], URLS[1], URLS[0]], undefined, /the same server twice/],
-    ['what is no server', [URLS[0], URLS[1], 42], undefined, /QuorumLockStore was given 42\. Pass an ioredis client/],
+    ['a number in place of a server', [URLS[0], URLS[1], 42], undefined, /QuorumLockStore was given 42\. Pass an ioredis client/],
     ['a cluster', [URLS[0], URLS[1], cluster], undefined, /was given a Cluster client\. Pass independent servers/],
     ['a Sentinel client', [URLS[0], URLS[1], sentinel], undefined, /was given a server behind Sentinel/],
     ['Sentinel options', [URLS[0], URLS[1], { sentinels: [] }], undefined, /was given a server behind Sentinel/],
     ['minReplicas', URLS, { minReplicas: 1 }, /minReplicas belongs to RedisLockStore/],
     ['an option that it does not have', URLS, { longestlease: 1 }, /there is no option longestlease\. .*the only one is longestLease/],
-    ['options that are none', URLS, null, /the options are null/],
+    ['no object as options', URLS, null, /the options are null/],
     ['a lease that is no duration', URLS, { longestLease: 'soon' }, /longestLease is 'soon', which is not a duration/],
   ])('%s is refused with what to do', (_, sources, options, message) => {
     const make = (): unknown => new QuorumLockStore(sources as RedisSource[], options as QuorumLockStoreOptions);
@@ -108,7 +108,7 @@ describe('a quorum of five servers', () => {
     expect(inspect(error, { depth: 10 })).not.toContain('wrong-password');
   });
 
-  test('does not start where most servers may not tell of their restarts', async () => {
+  test('does not start where the user may not read the run of most servers', async () => {
     const skipped = jest.spyOn(console, 'warn').mockImplementation(() => undefined);
     await Promise.all([1, 3, 4].map((place) => quorum.at(place).client.acl('SETUSER', 'default', '-info')));
     await expect(stores.open(quorum.urls)).rejects.toThrow(saying(/^server 2 of 5.*: Redis refused INFO, .* Grant \+info/));
@@ -144,16 +144,16 @@ describe('a quorum of five servers', () => {
     expect(await quorum.fences('k')).toEqual([null, null, null, null, null]);
   });
 
-  test('tells of a forced release once, although each server tells', async () => {
+  test('notifies of a forced release once, although each server sends a message', async () => {
     const [store, other] = [await stores.open(), await stores.open()];
-    const told: unknown[] = [];
-    store.onForced((...message) => told.push(message));
+    const notified: unknown[] = [];
+    store.onForced((...message) => notified.push(message));
     for (const key of ['a', 'b']) {
       const { fence } = await acquired(store, key);
       expect(await other.forceRelease(key, fence)).toBe(true);
     }
     await sleep(300);
-    expect(told).toHaveLength(2);
+    expect(notified).toHaveLength(2);
   });
 
   test('a store that is closed leaves no connection, refuses calls, and may be opened again', async () => {

@@ -8,7 +8,7 @@ import { RedisQuorum } from '../support/redis-quorum';
 import { until } from '../support/until';
 
 const LONGEST_MS = 3_000;
-/** How much later a server may count: it tells its age in whole seconds. */
+/** How much later a server may count: it knows its age in whole seconds. */
 const SECOND_MS = 1_000;
 
 let stores: QuorumStores;
@@ -51,7 +51,7 @@ async function scriptsRun(place: number): Promise<number> {
   return (await stores.quorum.at(place).commandCounts()).get('evalsha') ?? 0;
 }
 
-test('a server that forgot a vote helps nobody to the lock, whether or not a store was there before', async () => {
+test('a server that forgot a vote makes no majority, whether or not a store was there before', async () => {
   const [other, late] = [await stores.open(), stores];
   cutOff([3, 4]);
   const sentAt = performance.now();

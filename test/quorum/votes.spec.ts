@@ -11,8 +11,10 @@ import { until } from '../support/until';
 import { saying } from '../support/saying';
 
 const LOCK = 'lock:lock:{k}';
-/** Far longer than any test: what is free sooner was given back. */
+/** Far longer than any test: what is free sooner was released. */
 const TTL_MS = 40_000;
+/** The limit of a command, where a test waits until it is over. */
+const LIMIT_MS = 300;
 
 let stores: QuorumStores;
 let store: QuorumLockStore;
@@ -41,7 +43,7 @@ const isEverywhere = async ({ fence }: HoldRecord): Promise<boolean> =>
   (await stores.quorum.fences('k')).every((stored) => stored === String(fence));
 
 describe('votes that are no majority', () => {
-  test('are withdrawn at once, and stand in the way of nobody for a lease', async () => {
+  test('are withdrawn at once, and do not stand in the way for a lease', async () => {
     setMode(stores.quorum.proxies, [2, 3, 4], 'refuse');
     setMode(proxiesOfOther, [2], 'refuse');
     await expect(store.acquire(newHold('k', TTL_MS))).rejects.toThrow(saying(/3 of 5 servers gave no answer that counts/));
@@ -126,7 +128,7 @@ describe('a reply that is lost', () => {
 });
 
 describe('a vote that comes late', () => {
-  /** Sends again what a server was first sent of a script; a vote, unless told otherwise, as one that may come whenever it likes. */
+  /** Sends the first command again that a server was sent of a script; a vote without its latest time, unless `whenever` is false. */
   async function repeater(place: number, { sha }: { sha: string }, whenever = true): Promise<() => Promise<unknown>> {
     const { client } = stores.quorum.at(place);
     const monitor = await client.monitor();
@@ -161,20 +163,20 @@ describe('a vote that comes late', () => {
     expect(await ownersAt([0])).toEqual([null]);
   });
 
-  test('is refused by its time where nothing else tells any more that it was given up', async () => {
+  test('is refused by its time where no mark shows any more that it was given up', async () => {
     const again = await repeater(0, VOTE, false);
     const { client } = stores.quorum.at(0);
-    await store.release(await acquired(store, 'k', TTL_MS));
+    await store.release(await acquired(store, 'k', TTL_MS, LIMIT_MS));
     const marks = async (): Promise<string[]> => client.keys('lock:done:*{k}');
     await until('the release', async () => (await marks()).length > 0);
     await client.del(await marks());
-    // The limit of a command, and the second that is added to it.
-    await sleep(1_300);
+    // A second is added to the limit.
+    await sleep(LIMIT_MS + 1_100);
     expect(await again()).toEqual([expect.any(Number)]);
     expect(await ownersAt([0])).toEqual([null]);
   });
 
-  test('is refused where a later attempt has voted, although nothing tells that its own was withdrawn', async () => {
+  test('is refused where a later attempt has voted, although no mark shows that its own was withdrawn', async () => {
     const again = await repeater(0, VOTE);
     const { client } = stores.quorum.at(0);
     const holdsAt0 = async (): Promise<string[]> => (await client.hkeys(LOCK)).filter((field) => field.startsWith('hold:'));
@@ -190,10 +192,10 @@ describe('a vote that comes late', () => {
     expect(second).toHaveLength(1);
   });
 
-  test('is at most an orphan on one server, which grants nothing and keeps nobody out', async () => {
+  test('is at most an orphan on one server, which grants nothing and keeps no other owner out', async () => {
     setMode(stores.quorum.proxies, [3, 4], 'refuse');
     stores.quorum.at(2).pause();
-    const late = newHold('k', 2_000);
+    const late = newHold('k', 2_000, LIMIT_MS);
     await expect(store.acquire(late)).rejects.toMatchObject({ unknown: true });
     setMode(stores.quorum.proxies, [2], 'refuse');
     stores.quorum.at(2).resume();
@@ -214,19 +216,21 @@ describe('a vote that comes late', () => {
     expect(await store.renew([hold])).toEqual([true]);
   });
 
-  test('after its reply was no longer waited for is given the fence with the first renewal', async () => {
+  test('after its reply was no longer waited for is given the fence with a renewal', async () => {
     await stores.quorum.at(4).client.set('lock:fence:{0}', '8000000000000000');
-    stores.quorum.proxy(4).latencyMs = 300;
-    const hold = await acquired(store, 'k', TTL_MS);
+    stores.quorum.proxy(4).latencyMs = LIMIT_MS + 200;
+    const hold = await acquired(store, 'k', TTL_MS, LIMIT_MS);
     await until('the vote', async () => (await ownersAt([4]))[0] === hold.owner);
-    await sleep(400);
+    await sleep(LIMIT_MS + 300);
     expect(await isEverywhere(hold)).toBe(false);
     stores.quorum.proxy(4).latencyMs = 0;
-    expect(await store.renew([hold])).toEqual([true]);
-    await until('the fence of the lock', () => isEverywhere(hold), 3_000);
+    await until('the fence of the lock', async () => {
+      expect(await store.renew([hold])).toEqual([true]);
+      return isEverywhere(hold);
+    });
   });
 
-  test("a fence that is settled late touches nobody else's lock", async () => {
+  test('a fence that is settled late does not touch the lock of another owner', async () => {
     await Promise.all([0, 1, 2, 3].map((place) => stores.quorum.at(place).client.set('lock:fence:{0}', `800000000000000${place}`)));
     const again = await repeater(0, SETTLE);
     const hold = await acquired(store, 'k', TTL_MS);
@@ -250,8 +254,8 @@ test('nothing is left behind but done marks, the fence and the run of each serve
   const ID = '[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}';
   for (const { client } of stores.quorum.servers) {
     for (const name of await client.keys('*')) {
-      expect(name).toMatch(new RegExp(`^lock:(fence:\\{0\\}|run:\\{0\\}|line:\\{.+\\}|done:${ID}(\\.\\d+)?:\\{.+\\})$`));
-      expect((await client.pttl(name)) > 0).toBe(/^lock:(done|line):/.test(name));
+      expect(name).toMatch(new RegExp(`^lock:(fence:\\{0\\}|run:\\{0\\}|waiters:\\{.+\\}|done:${ID}(\\.\\d+)?:\\{.+\\})$`));
+      expect((await client.pttl(name)) > 0).toBe(/^lock:(done|waiters):/.test(name));
     }
   }
 });

@@ -33,7 +33,7 @@ export class QuorumStores {
       const { fence } = await orAway(store.acquire(probe), { fence: undefined });
       let isEverywhere = false;
       // A grant waits for a majority only; the others have its fence a moment later.
-      for (let look = 0; look < 10 && !isEverywhere; look++) {
+      for (let check = 0; check < 10 && !isEverywhere; check++) {
         isEverywhere = (await this.quorum.fences(probe.key)).every((other) => other === String(fence));
         await sleep(10);
       }
@@ -48,22 +48,23 @@ export class QuorumStores {
   }
 }
 
-export function newHold(key: string, ttlMs = 5_000): HoldRecord {
+/** A hold whose commands may take longer than core allows them, so that a machine that stalls does not fail them. */
+export function newHold(key: string, ttlMs = 5_000, limitMs = Math.min(ttlMs / 2, 2_500)): HoldRecord {
   return {
     key,
     owner: randomUUID(),
     id: randomUUID(),
     fence: 0,
     ttlMs,
-    limitMs: Math.min(ttlMs / 4, 1_000),
+    limitMs,
     lingering: false,
     by: 'tester',
   };
 }
 
 /** A hold with its fence, once it is granted. */
-export async function acquired(store: QuorumLockStore, key: string, ttlMs = 5_000): Promise<HoldRecord> {
-  const hold = newHold(key, ttlMs);
+export async function acquired(store: QuorumLockStore, key: string, ttlMs = 5_000, limitMs?: number): Promise<HoldRecord> {
+  const hold = newHold(key, ttlMs, limitMs);
   const { fence } = await store.acquire(hold);
   if (fence === undefined) {
     throw new Error(`${key} is busy`);

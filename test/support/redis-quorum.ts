@@ -13,14 +13,14 @@ export class RedisQuorum {
     this.proxies = proxies;
   }
 
-  /** Of five servers, or so many, that were used before: nobody has to find out whether they are new. */
+  /** Of five servers, or so many, that were used before: no process has to find out whether they are new. */
   static async start(count: number = PLACES.length): Promise<RedisQuorum> {
     const quorum = await RedisQuorum.startNew(count);
     await quorum.markUsed();
     return quorum;
   }
 
-  /** Of servers that nobody has used. */
+  /** Of servers that were never used. */
   static async startNew(count: number = PLACES.length): Promise<RedisQuorum> {
     return RedisQuorum.of(await Promise.all(PLACES.slice(0, count).map(() => RedisServer.start())));
   }

@@ -1,6 +1,6 @@
 /**
  * The fences that a store proposes. They rise, and each is above all that it has seen, so that servers seldom have to
- * answer with another: a fence that all of them take is settled in one round.
+ * answer with another. A fence that all of them store is settled in one round.
  */
 export class Fences {
   #highest = 0;
@@ -12,8 +12,8 @@ export class Fences {
   }
 
   /**
-   * A server stored `fence`. One that is lower than was proposed tells that the proposal is too far ahead of the server's clock,
-   * and each server would answer with a time of its own.
+   * A server stored `fence`. A lower one than was proposed means that the proposal is too far ahead of the server's clock: the next
+   * proposals follow the clocks again, since each server would answer with a time of its own.
    */
   stored(fence: number, proposed: number): void {
     this.#highest = Math.max(fence, fence < proposed && this.#highest >= proposed ? 0 : this.#highest);

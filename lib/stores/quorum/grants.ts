@@ -1,50 +1,68 @@
 /** What the store has to know of a hold that came in by votes. */
-export interface Grant {
+interface VotedHold {
   /** The name of the hold in the servers: the vote of the attempt that was granted. */
   readonly vote: string;
   /** When its lease ends, by the monotonic clock. */
   endsAt: number;
-  /** The servers that were told of the fence although they had denied the hold: once is enough. */
-  readonly told: Set<unknown>;
+  /** The servers that were sent the fence because they denied the hold: once is enough. */
+  readonly settled: Set<unknown>;
 }
 
-/** The fewest grants that are looked through for those that nobody released. */
+/** The fewest holds that are searched for those that were not released. */
 const FEWEST = 1_024;
 
 /** The holds that this process got by votes, by their ids. One whose lease is over without a release is forgotten some time later. */
 export class Grants {
-  readonly #grants = new Map<string, Grant>();
+  readonly #holds = new Map<string, VotedHold>();
   #sweepAt = FEWEST;
 
-  get(hold: string): Grant | undefined {
-    return this.#grants.get(hold);
+  /** The name of a hold in the servers; its id, if it joined by a ticket. */
+  voteOf(hold: string): string {
+    return this.#holds.get(hold)?.vote ?? hold;
   }
 
   add(hold: string, vote: string, endsAt: number): void {
-    if (this.#grants.size >= this.#sweepAt) {
+    if (this.#holds.size >= this.#sweepAt) {
       this.#sweep();
     }
-    this.#grants.set(hold, { vote, endsAt, told: new Set() });
+    this.#holds.set(hold, { vote, endsAt, settled: new Set() });
+  }
+
+  /** Its lease was renewed. */
+  lengthen(hold: string, endsAt: number): void {
+    const known = this.#holds.get(hold);
+    if (known) {
+      known.endsAt = Math.max(known.endsAt, endsAt);
+    }
+  }
+
+  /** Sends a server the fence for the hold's vote, once for each server, and again where that failed. */
+  settleOnce(hold: string, server: unknown, send: (vote: string) => Promise<unknown>): void {
+    const known = this.#holds.get(hold);
+    if (known && !known.settled.has(server)) {
+      known.settled.add(server);
+      send(known.vote).catch(() => known.settled.delete(server));
+    }
   }
 
   /** Forgets a hold, unless another attempt has got it meanwhile. */
   delete(hold: string, vote: string): void {
-    if (this.#grants.get(hold)?.vote === vote) {
-      this.#grants.delete(hold);
+    if (this.#holds.get(hold)?.vote === vote) {
+      this.#holds.delete(hold);
     }
   }
 
   clear(): void {
-    this.#grants.clear();
+    this.#holds.clear();
   }
 
   #sweep(): void {
     const now = performance.now();
-    for (const [hold, { endsAt }] of this.#grants) {
+    for (const [hold, { endsAt }] of this.#holds) {
       if (endsAt < now) {
-        this.#grants.delete(hold);
+        this.#holds.delete(hold);
       }
     }
-    this.#sweepAt = Math.max(FEWEST, this.#grants.size * 2);
+    this.#sweepAt = Math.max(FEWEST, this.#holds.size * 2);
   }
 }

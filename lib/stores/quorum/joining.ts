@@ -2,27 +2,23 @@ import { LockStoreError } from '../../core/errors.js';
 import type { HoldRecord } from '../../core/lock-store.js';
 import { DONE_MS, UNDONE_MS } from '../kit/protocol.js';
 import { tooManyHolds } from '../kit/refusals.js';
-import type { RedisCommands } from '../redis/redis-commands.js';
+import { isLate } from '../redis/replies.js';
 import type { Quorum } from './quorum.js';
 import type { QuorumServer } from './quorum-server.js';
-import { isLate } from './times.js';
 import { majorityOf } from './verdicts.js';
 
 /**
- * Adds a hold in all servers; false where a majority says that the lock has ended. What a minority has let in is taken out by
- * `leave`, and what nobody knows of by whoever gives up.
+ * Adds a hold in all servers; false where a majority says that the lock has ended. A hold that only a minority has let in is taken out
+ * there. Where it is unknown, the caller releases it.
  */
-export async function joinAll(
-  quorum: Quorum,
-  commands: RedisCommands,
-  hold: HoldRecord,
-  leave: (server: QuorumServer, doneMs: number) => void,
-): Promise<boolean> {
-  const { key, limitMs } = hold;
+export async function joinAll(quorum: Quorum, hold: HoldRecord): Promise<boolean> {
+  const { key, id, ttlMs, limitMs } = hold;
   const joined: QuorumServer[] = [];
   let doneMs: number | undefined;
+  const leave = (server: QuorumServer, stays: number): void =>
+    quorum.withdrawals.add(() => server.ask(quorum.commands.release({ key, id }, stays), limitMs), ttlMs);
   const send = async (server: QuorumServer): Promise<number> => {
-    const answer = await server.askInTime((latest) => commands.join(hold, latest), limitMs);
+    const answer = await server.askInTime((latest) => quorum.commands.join(hold, latest), limitMs);
     if (isLate(answer.reply)) {
       throw new LockStoreError('the join came too late', key, { unknown: false });
     }
@@ -34,7 +30,7 @@ export async function joinAll(
     }
     if (reply === 1 && !answer.counts) {
       // What a restarted server remembers may be a lock that has ended.
-      throw server.whyNot();
+      throw quorum.notCounted(server);
     }
     return reply;
   };

@@ -34,7 +34,7 @@ export function longestLeaseOf(options: QuorumLockStoreOptions): number {
   return parseDuration(longestLease, 'longestLease', 100, 'QuorumLockStore');
 }
 
-/** Throws `LockConfigurationError` for what is no set of servers that can vote. */
+/** Throws `LockConfigurationError` for a list that is not one of servers that can vote. */
 export function checkSources(sources: readonly RedisSource[]): readonly RedisSource[] {
   const given: unknown = sources;
   if (!Array.isArray(given)) {
@@ -55,7 +55,7 @@ export function checkSources(sources: readonly RedisSource[]): readonly RedisSou
   return given.map((source) => checkServer(source));
 }
 
-/** What tells apart what is no single server; clients keep their options. */
+/** What clusters and Sentinel clients have, and single servers do not; clients keep their options. */
 interface ClientTraits {
   readonly isCluster?: boolean;
   readonly sentinels?: unknown;

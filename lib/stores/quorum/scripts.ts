@@ -1,63 +1,61 @@
-import { MOST_FENCE } from '../kit/protocol.js';
-import { HOLD_FIELD } from '../redis/lua.js';
+import { LEASE_FUNCTIONS, GRANT_FUNCTIONS, HOLD_FIELD } from '../redis/lua.js';
 import { script } from '../redis/script.js';
 import { ABOUT_MS, MOST_AHEAD_US, PRESENT_MS, SLICE_MS } from './vote-rules.js';
 
 /**
- * What the servers of a quorum are asked besides the scripts of the Redis store, whose data they share. The vote of an
- * attempt is a hold called `<hold>.<number of the attempt>`: what comes late of one attempt concerns no other.
+ * The scripts of a quorum's servers, besides those of the Redis store. A lock is stored as there; its holds are votes, each called
+ * `hold:<hold>.<number of the attempt>`. What comes late of one attempt concerns no other.
+ *
+ * | key | what it holds |
+ * |---|---|
+ * | `waiters` | a HASH that lives for a second: process → `<since when it waits> <when it was refused last>`; and `last` → `<since when> <process>`, which had the lock last |
+ * | `record` | a HASH: the server's part in the quorum |
  */
 
 /**
- * Votes for an owner, if the lock is free or that owner's already: an earlier vote of the same hold is replaced, and
- * never stands in the way. Refuses what comes late.
+ * Votes for an owner if the lock is free, or that owner's already. Then earlier votes of the same hold are replaced: they never stand in
+ * the way. Refuses what comes late.
  *
- * A server notes who waits, and since when. A process that has had the lock for its slice of time is refused while another one
- * waits, and so is whoever has not waited as long as another. They disagree a little on how long that is, and a majority decides.
+ * A process that has had the lock for its slice of time is refused while another one waits, and so is one that has waited less than
+ * another. The servers differ a little on how long that is, and a majority decides.
  *
- * `withdrawn` is the done mark of the vote, `line` notes who waits, `votes` is what the fields of the hold's votes begin with, `waited`
- * is for how many ms this caller has waited. `fence` is the proposed one.
+ * `withdrawn` is the done mark of the vote. The fields of all votes of the hold begin with `votes`. `fence` is what the process proposes.
+ * The caller has waited for `waited` ms, 0 in its first attempt.
  *
- * Reply: `fence ms`, the fence that it stored and the server's time; or `[remaining ms, by, held ms, how many wait longer,
- * server's time in ms]` where another owner has the lock, it is another's turn, or this hold or this attempt has ended; or
- * `[server's time in ms]` where it came too late.
+ * Reply: `fence ms`, the fence that was stored and the server's time; or `[remaining ms, by, held ms, how many wait longer, server's
+ * time in ms]` where another owner has the lock, another process has waited longer, or this hold or this attempt has ended; or
+ * `[server's time in ms]` where the command came too late.
  */
 export const VOTE = script(
   'vote',
   {
-    keys: ['lock', 'done', 'withdrawn', 'counter', 'line'],
+    keys: ['lock', 'done', 'withdrawn', 'counter', 'waiters'],
     args: ['owner', 'votes', 'vote', 'process', 'by', 'fence'],
     numbers: ['attempt', 'ttl', 'waited', 'latest'],
   },
   `
 local time = redis.call('TIME')
 local ms = time[1] * 1000 + math.floor(time[2] / 1000)
+${GRANT_FUNCTIONS}${LEASE_FUNCTIONS}
+local function whole(number)
+  return string.format('%.0f', number)
+end
+
+local function refusal(left, by, held, rank)
+  return {left, by, held, rank, ms}
+end
 
 local function grant()
   local now = time[1] * 1000000 + time[2]
   -- A proposal far ahead of the clocks of the servers would be above all that follow once the counters that know it are lost.
-  if fence - now > ${MOST_AHEAD_US} then
-    fence = string.format('%.0f', now)
-  end
-  -- GETSET comes first: it is what a full server refuses.
-  local last = redis.call('GETSET', counter, fence)
+  local wanted = fence - now > ${MOST_AHEAD_US} and whole(now) or fence
   -- A counter that was lost may have been ahead of the proposal, but hardly of the server's clock; which may be ahead itself.
-  local least = last and last + 1 or math.min(now, fence + ${MOST_AHEAD_US})
-  if least > ${MOST_FENCE} then
-    redis.call('SET', counter, last)
-    return redis.error_reply('FENCE ' .. last)
+  local given, refused = give_fence(counter, wanted, math.min(now, wanted + ${MOST_AHEAD_US}))
+  if not given then
+    return refused
   end
-  if least > fence + 0 then
-    fence = string.format('%.0f', least)
-    redis.call('SET', counter, fence)
-  end
-  redis.call('HSET', lock, 'owner', owner, 'fence', fence, 'ttl', ttl, 'since', string.format('%.0f', ms), 'by', by, vote, process)
-  if redis.pcall('PEXPIRE', lock, ttl) ~= 1 then
-    -- A user whom it is forbidden to must not leave a lock without an expiry.
-    redis.call('DEL', lock)
-    redis.call('PEXPIRE', lock, ttl)
-  end
-  return fence .. ' ' .. string.format('%.0f', ms)
+  store_grant(lock, owner, given, ttl, whole(ms), by, vote, process)
+  return given .. ' ' .. whole(ms)
 end
 
 local function vote_again(held)
@@ -67,25 +65,24 @@ local function vote_again(held)
     for i = 1, #fields, 2 do
       if string.sub(fields[i], 1, #votes) == votes then
         if tonumber(string.sub(fields[i], #votes + 1)) > attempt then
-          return {0, '', 0, 0, ms}
+          return refusal(0, '', 0, 0)
         end
         table.insert(earlier, fields[i])
       end
     end
   end
-  redis.call('HSET', lock, vote, process, 'ttl', math.max(ttl, tonumber(held[3])))
+  redis.call('HSET', lock, vote, process)
   if #earlier > 0 then
     redis.call('HDEL', lock, unpack(earlier))
   end
-  if redis.call('PTTL', lock) < ttl then
-    redis.call('PEXPIRE', lock, ttl)
-  end
-  return held[2] .. ' ' .. string.format('%.0f', ms)
+  lengthen(lock, ttl, held[3])
+  return held[2] .. ' ' .. whole(ms)
 end
 
--- Since when the process waits that has waited longest of the others; who had the lock last, and since when; how many wait longer.
+-- Of the other processes: since when the one waits that has waited longest, and how many have waited longer than this one. And which
+-- process had the lock last, since when.
 local function others()
-  local fields = redis.call('HGETALL', line)
+  local fields = redis.call('HGETALL', waiters)
   local since, last, from
   local rank = 0
   for i = 1, #fields, 2 do
@@ -97,72 +94,72 @@ local function others()
       rank = rank + (tonumber(first) < ms - waited and 1 or 0)
     end
   end
-  return since, last, from, rank
+  return since, rank, last, from
 end
 
--- Notes that this caller waits; the first attempt does not, since it may be the only one.
+-- Notes that this caller waits, unless this is its first attempt, which may be the only one.
 local function wait(last, from)
   if waited > 0 then
-    redis.call('HSET', line, process, string.format('%.0f %.0f', ms - waited, ms))
-    if last and not redis.call('HGET', line, 'last') then
-      redis.call('HSET', line, 'last', string.format('%.0f ', from) .. last)
+    redis.call('HSET', waiters, process, whole(ms - waited) .. ' ' .. whole(ms))
+    if last and not redis.call('HGET', waiters, 'last') then
+      redis.call('HSET', waiters, 'last', whole(from) .. ' ' .. last)
     end
-    redis.call('PEXPIRE', line, ${2 * PRESENT_MS})
+    redis.call('PEXPIRE', waiters, ${2 * PRESENT_MS})
   end
+end
+
+-- The process of the last hold that came in.
+local function holder()
+  local process
+  local fields = redis.call('HGETALL', lock)
+  for i = 1, #fields, 2 do
+    if string.sub(fields[i], 1, ${HOLD_FIELD.length}) == '${HOLD_FIELD}' then
+      process = fields[i + 1]
+    end
+  end
+  return process
 end
 
 if latest > 0 and ms > latest then
   return {ms}
 end
-local found = redis.call('EXISTS', lock, done, withdrawn, line)
-if found == 0 then
+if redis.call('EXISTS', lock, done, withdrawn, waiters) == 0 then
   return grant()
 end
 if redis.call('EXISTS', done, withdrawn) > 0 then
-  return {0, '', 0, 0, ms}
+  return refusal(0, '', 0, 0)
 end
 local held = redis.call('HMGET', lock, 'owner', 'fence', 'ttl', 'since', 'by', vote)
 if held[1] == owner then
   return vote_again(held)
 end
-local since, last, from, rank = others()
+local since, rank, last, from = others()
 if not held[1] then
-  local goes_on = last == process and ms - from < ${SLICE_MS}
-  if since and not goes_on and ms - waited > since + ${ABOUT_MS} then
+  local in_slice = last == process and ms - from < ${SLICE_MS}
+  if since and not in_slice and ms - waited > since + ${ABOUT_MS} then
     wait()
-    return {${PRESENT_MS}, '', 0, rank, ms}
+    return refusal(${PRESENT_MS}, '', 0, rank)
   end
   local reply = grant()
-  redis.call('HDEL', line, process)
-  if last ~= process or not goes_on then
-    redis.call('HSET', line, 'last', string.format('%.0f ', ms) .. process)
+  redis.call('HDEL', waiters, process)
+  if not in_slice then
+    redis.call('HSET', waiters, 'last', whole(ms) .. ' ' .. process)
   end
-  redis.call('PEXPIRE', line, ${2 * PRESENT_MS})
+  redis.call('PEXPIRE', waiters, ${2 * PRESENT_MS})
   return reply
 end
-local left, most = redis.call('PTTL', lock), tonumber(held[3] or 1000)
--- More time left than was ever asked for: the server's clock was set back, or somebody took the expiry away.
-if left < 0 or left > most then
-  left = most
-  redis.call('PEXPIRE', lock, left)
-end
+local left = remaining(lock, held[3])
 if waited > 0 then
-  local holds, holder = redis.call('HGETALL', lock), nil
-  for i = 1, #holds, 2 do
-    if string.sub(holds[i], 1, ${HOLD_FIELD.length}) == '${HOLD_FIELD}' then
-      holder = holds[i + 1]
-    end
-  end
-  wait(holder, held[4] or ms)
+  wait(holder(), held[4])
 end
-return {left, held[5] or '', math.max(0, ms - (held[4] or ms)), rank, ms}
+return refusal(left, held[5], math.max(0, ms - held[4]), rank)
 `,
 );
 
 /**
  * Gives a vote the fence on which the attempt settled.
  *
- * Reply 1, or 0 where the vote is gone.
+ * Reply: 1, or 0 where the vote is gone.
  */
 export const SETTLE = script(
   'settle',
@@ -182,27 +179,27 @@ return 1
 );
 
 /**
- * What a server remembers of the quorum that it is in. A hash: the run that it is about, when that was first seen, whether its votes
- * count, whether they do since the first use of all and since when, and whether somebody knew the server in an earlier run. Besides,
- * what processes said of their servers, each with the time until which it holds.
+ * Reports to a server what a process knows, and replies with what the server knows of its part in the quorum. Its record has the run
+ * that it is about, when that was first seen, whether its votes count, since when they do because the quorum was new, and whether an
+ * earlier run is known; besides, what processes reported of their servers and settings, each with the time until which it holds.
  *
- * What is said of an earlier run is forgotten. In a script that tells of a run which is over by now, nothing counts for the next one.
+ * What the record says of an earlier run is forgotten. A command that is about a run which is over by now makes nothing count for the next one.
  *
- * `restarted` is 1 if the server is known to have had an earlier run; `counts` is '' or, if its votes count from now on, `again` or
- * `first`; `least` is the least fence that is its last then; `said` has for each thing said its name, and for how many ms it holds.
+ * `restarted` is 1 if the process knows an earlier run of this server. `counts` is '' or, if its votes count from now on, `again` or
+ * `first`; its last fence is at least `least` then. `said` has names, each with for how many ms it holds.
  *
  * Reply: `[ms since the run was first seen, 1 if its votes count, ms since the first use or -1, 1 if there was an earlier run, last
- * fence, ms since 1970, what is said, …]`
+ * fence, ms since 1970, what was reported, …]`
  */
-export const ROLL = script(
-  'roll',
+export const REPORT = script(
+  'report',
   { keys: ['record', 'counter'], args: ['run', 'counts', 'least'], numbers: ['restarted'], rest: 'said' },
   `
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
-local held = redis.call('HMGET', record, 'run', 'looked')
+local held = redis.call('HMGET', record, 'run', 'read')
 if held[2] and held[2] - now > 1000 then
-  -- The clock was set back: what was noted by the other time tells nothing.
+  -- The clock was set back: times by the old clock say nothing.
   local fields = redis.call('HGETALL', record)
   redis.call('HSET', record, 'seen', now)
   for i = 1, #fields, 2 do
@@ -215,12 +212,12 @@ if held[1] ~= run then
   redis.call('HSET', record, 'run', run, 'seen', now, 'restarted', held[1] and 1 or 0)
   redis.call('HDEL', record, 'counts', 'first')
 end
-redis.call('HSET', record, 'looked', now)
+redis.call('HSET', record, 'read', now)
 if restarted == 1 then
   redis.call('HSET', record, 'restarted', 1)
 end
 if counts == 'again' or counts == 'first' and redis.call('HGET', record, 'restarted') ~= '1' then
-  -- The fence comes first: whoever finds a vote that counts has to find a fence that is above all before it.
+  -- The fence comes first: a process that finds a vote that counts has to find a fence that is above all before it.
   if (redis.call('GET', counter) or 0) + 0 < least + 0 then
     redis.call('SET', counter, least)
   end
@@ -233,18 +230,18 @@ for i = 1, #said, 2 do
   local ends = redis.call('HGET', record, said[i]) or 0
   redis.call('HSET', record, said[i], math.max(now + said[i + 1], tonumber(ends)))
 end
-local fields, known, kept = redis.call('HGETALL', record), {}, {}
+local fields, known, reported = redis.call('HGETALL', record), {}, {}
 for i = 1, #fields, 2 do
   local field, value = fields[i], fields[i + 1]
   if not string.find(field, ':', 1, true) then
     known[field] = tonumber(value)
   elseif tonumber(value) > now then
-    table.insert(kept, field)
+    table.insert(reported, field)
   else
     redis.call('HDEL', record, field)
   end
 end
 local first = known.first and math.max(0, now - known.first) or -1
-return {now - known.seen, known.counts or 0, first, known.restarted, redis.call('GET', counter) or '0', now, unpack(kept)}
+return {now - known.seen, known.counts or 0, first, known.restarted, redis.call('GET', counter) or '0', now, unpack(reported)}
 `,
 );

@@ -3,7 +3,7 @@ import { valueOf } from '../redis/server-check.js';
 
 /**
  * The id of the run that the reply to INFO is about: one life of a server's process, which ends with what it has not kept on a disk.
- * Throws `LockConfigurationError` where the server may not tell.
+ * Throws `LockConfigurationError` where the user may not read it.
  */
 export function runOf(info: string): string {
   const id = valueOf(info, 'run_id');

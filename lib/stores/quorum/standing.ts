@@ -1,4 +1,4 @@
-/** What a server knows of its part in the quorum, as its reply to ROLL tells. */
+/** What a server knows of its part in the quorum, as it replies to a report. */
 export interface Standing {
   /** When the reply came, by the monotonic clock. */
   readonly at: number;
@@ -8,21 +8,22 @@ export interface Standing {
   readonly counts: boolean;
   /** How long ago it was found that the quorum was used for the first time, in milliseconds; undefined where it does not know. */
   readonly firstUseMs: number | undefined;
-  /** Whether somebody knew an earlier run, which may have had votes that are forgotten. */
+  /** Whether an earlier run is known, which may have had votes that are forgotten. */
   readonly restarted: boolean;
   /** Its last fence. */
   readonly fence: number;
-  /** What processes said of their servers not long ago: `run:<id>`, `servers:<number>`, `lease:<ms>`. */
-  readonly said: readonly string[];
+  /** What processes reported of their servers not long ago: `run:<id>`, `servers:<number>`, `lease:<ms>`. */
+  readonly reported: readonly string[];
 }
 
-/** For how long all servers of a quorum must have been known before they are taken for new, in milliseconds: whoever knew them speaks up. */
-const HEARING_MS = 2_000;
-/** The same where some of them are away, and cannot tell. */
-const LONG_HEARING_MS = 5_000;
+/**
+ * For how long servers must have been known before they are taken for new, in milliseconds: a process that knew an earlier run reports
+ * it meanwhile. `some`: a minority is away, and a process may have reported to those servers only.
+ */
+const NEW_AFTER_MS = { all: 2_000, some: 5_000 } as const;
 
-/** What a quorum asks its servers about. */
-export interface Roll {
+/** What a process knows of all servers of its quorum. */
+export interface Survey {
   /** What each server knows; undefined where it has not answered for long. */
   readonly standings: readonly (Standing | undefined)[];
   /** The runs of those that answered. */
@@ -35,16 +36,16 @@ export interface Roll {
  * Whether the votes of a server count: from now on, and why; or in how many milliseconds at the earliest, and why not yet.
  *
  * - `first`: the quorum is used for the first time, and nothing can have been forgotten.
- * - `asking`: perhaps it is; whoever knows better still may say so.
+ * - `new`: perhaps it is; a process that knows an earlier run may still report it.
  * - `restarted`: the server may have forgotten votes, and leases that they granted may not be over.
- * - `others`: other processes have another server in its place, and both would make a majority with the rest.
+ * - `replaced`: other processes have another server in its place, and both would make a majority with the rest.
  */
 export type Verdict = { readonly counts: 'again' | 'first' } | { readonly counts?: undefined; readonly why: Why; readonly inMs: number };
-export type Why = 'asking' | 'restarted' | 'others';
+export type Why = 'new' | 'restarted' | 'replaced';
 
-/** Reads the reply to ROLL. */
+/** Reads the reply to REPORT. */
 export function readStanding(reply: unknown): Standing & { readonly serverMs: number } {
-  const [knownMs, counts, firstUseMs, restarted, fence, serverMs, ...said] = reply as readonly unknown[];
+  const [knownMs, counts, firstUseMs, restarted, fence, serverMs, ...reported] = reply as readonly unknown[];
   return {
     at: performance.now(),
     knownMs: Number(knownMs),
@@ -52,21 +53,21 @@ export function readStanding(reply: unknown): Standing & { readonly serverMs: nu
     firstUseMs: Number(firstUseMs) < 0 ? undefined : Number(firstUseMs),
     restarted: Number(restarted) === 1,
     fence: Number(fence),
-    said: said.map(String),
+    reported: reported.map(String),
     serverMs: Number(serverMs),
   };
 }
 
 /** Judges a server that has answered, and whose votes do not count so far. */
-export function verdictOf(standing: Standing, { standings, runs, longestLeaseMs, now }: Roll): Verdict {
+export function verdictOf(standing: Standing, { standings, runs, longestLeaseMs, now }: Survey): Verdict {
   const there = standings.filter((other) => other !== undefined);
   const waitMs = longestOf(there, longestLeaseMs);
   const knownMs = agedMs(standing, standing.knownMs, now);
   if (strangersIn(there, runs) + runs.size > standings.length) {
-    // Of one that restarted they were last heard before its new run was known.
-    return knownMs < waitMs ? { why: 'restarted', inMs: waitMs - knownMs } : { why: 'others', inMs: waitMs };
+    // The earlier run of a server that restarted was reported last before its new run was known.
+    return knownMs < waitMs ? { why: 'restarted', inMs: waitMs - knownMs } : { why: 'replaced', inMs: waitMs };
   }
-  const least = Math.min(HEARING_MS, waitMs) / 2;
+  const least = Math.min(NEW_AFTER_MS.all, waitMs) / 2;
   // The same run since before the first use: it has forgotten nothing.
   const wasThere = there.some((other) => other.firstUseMs !== undefined && agedMs(other, other.firstUseMs, now) + least <= knownMs);
   if (knownMs >= waitMs || (wasThere && !standing.restarted)) {
@@ -76,26 +77,26 @@ export function verdictOf(standing: Standing, { standings, runs, longestLeaseMs,
     return { why: 'restarted', inMs: waitMs - knownMs };
   }
   const away = standings.length - there.length;
-  const hearingMs = Math.min(away === 0 ? HEARING_MS : LONG_HEARING_MS, waitMs);
-  const inMs = Math.max(...there.map((other) => hearingMs - agedMs(other, other.knownMs, now)));
-  return away > (standings.length - 1) / 2 || inMs > 0 ? { why: 'asking', inMs: Math.max(inMs, 1) } : { counts: 'first' };
+  const newAfterMs = Math.min(away === 0 ? NEW_AFTER_MS.all : NEW_AFTER_MS.some, waitMs);
+  const inMs = Math.max(...there.map((other) => newAfterMs - agedMs(other, other.knownMs, now)));
+  return away > (standings.length - 1) / 2 || inMs > 0 ? { why: 'new', inMs: Math.max(inMs, 1) } : { counts: 'first' };
 }
 
 /** The longest lease that any process of the quorum may ask for, as far as is known. */
 export function longestOf(standings: readonly (Standing | undefined)[], own: number): number {
-  return Math.max(own, ...numbersSaid(standings, 'lease'));
+  return Math.max(own, ...numbersReported(standings, 'lease'));
 }
 
-/** The numbers that processes gave for one of their settings. */
-export function numbersSaid(standings: readonly (Standing | undefined)[], what: 'lease' | 'servers'): number[] {
-  const said = standings.flatMap((standing) => standing?.said ?? []).filter((each) => each.startsWith(`${what}:`));
-  return [...new Set(said)].map((each) => Number(each.slice(what.length + 1)));
+/** The numbers that processes reported of one of their settings. */
+export function numbersReported(standings: readonly (Standing | undefined)[], what: 'lease' | 'servers'): number[] {
+  const reported = standings.flatMap((standing) => standing?.reported ?? []).filter((each) => each.startsWith(`${what}:`));
+  return [...new Set(reported)].map((each) => Number(each.slice(what.length + 1)));
 }
 
 /** How many servers other processes have that are not among these runs. */
 function strangersIn(standings: readonly Standing[], runs: ReadonlySet<string>): number {
-  const said = new Set(standings.flatMap((standing) => standing.said).filter((each) => each.startsWith('run:')));
-  return [...said].filter((each) => !runs.has(each.slice(4))).length;
+  const reported = new Set(standings.flatMap((standing) => standing.reported).filter((each) => each.startsWith('run:')));
+  return [...reported].filter((each) => !runs.has(each.slice(4))).length;
 }
 
 function agedMs({ at }: Standing, ms: number, now: number): number {

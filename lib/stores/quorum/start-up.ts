@@ -1,26 +1,30 @@
 import { asLockError } from '../../core/background-releases.js';
 import { LockConfigurationError } from '../../core/errors.js';
-import type { RedisKeys } from '../redis/redis-keys.js';
+import { patiently } from './patience.js';
 import type { Quorum } from './quorum.js';
 import type { QuorumServer } from './quorum-server.js';
 import { tryRights } from './rights-check.js';
 import { atServer, type Failure } from './too-few.js';
 
-/** What a store needs to begin with a server. */
+/** What the start needs besides the servers. */
 export interface StartUp {
-  readonly names: RedisKeys;
-  readonly process: string;
+  /** The channel of this process, and how messages call those of all processes. */
+  readonly channel: string;
+  readonly channels: string;
+  /** A fence that may be proposed. */
   readonly fence: number;
   readonly warn: (message: string) => void;
 }
 
-/** Listens to all servers and tries their rights. Warns of those that are of no use; throws where no retry mends that of a majority. */
-export async function startUpAll({ servers, majority }: Quorum, failures: readonly (Failure | undefined)[], start: StartUp): Promise<void> {
-  const refusals = (await Promise.all(servers.map((server, at) => startUp(server, failures[at], start)))).filter(
-    (each) => each !== undefined,
-  );
+/**
+ * Subscribes at all servers, and tries their rights. Warns of those that are of no use; throws `LockConfigurationError` where no retry
+ * mends that of a majority. `failures` says which servers are known to be of no use already.
+ */
+export async function startUpAll(quorum: Quorum, failures: readonly (Failure | undefined)[], start: StartUp): Promise<void> {
+  const started = await Promise.all(quorum.servers.map((server, at) => startUp(quorum, server, failures[at], start)));
+  const refusals = started.filter((each) => each !== undefined);
   const [first] = refusals;
-  if (first && refusals.length >= majority) {
+  if (first && refusals.length >= quorum.majority) {
     throw first;
   }
   for (const { detail } of refusals) {
@@ -30,16 +34,16 @@ export async function startUpAll({ servers, majority }: Quorum, failures: readon
 
 /** What no retry mends, where there is such a thing. */
 async function startUp(
+  { commands }: Quorum,
   server: QuorumServer,
   failure: Failure | undefined,
-  { names, process, fence, warn }: StartUp,
+  { channel, channels, fence, warn }: StartUp,
 ): Promise<LockConfigurationError | undefined> {
-  const channel = names.wake(process);
   const refused = (command: string, error: Error): void => {
     // A connection that broke, or was closed meanwhile, is no refusal.
     if (error.name === 'ReplyError') {
       warn(
-        `${server.name} of the quorum refused ${command} on ${names.wake('*')}: ${error.message}. ` +
+        `${server.name} of the quorum refused ${command} on ${channels}: ${error.message}. ` +
           'A forced release is noticed at the next renewal.',
       );
     }
@@ -49,7 +53,7 @@ async function startUp(
     if (failure) {
       throw failure.error;
     }
-    await tryRights(server, names, process, fence);
+    await patiently(() => tryRights(server, commands, fence));
     await server.publish(channel, 'check').catch((error: Error) => refused('PUBLISH', error));
   } catch (error) {
     const explained = atServer({ server, error: asLockError(error, '') });

@@ -2,13 +2,13 @@ import { LockConfigurationError, LockStoreError, type LockError } from '../../co
 import { plainWords } from '../redis/redis-errors.js';
 import type { QuorumServer } from './quorum-server.js';
 
-/** Why a server is of no help with a question. */
+/** A server that gave no answer that counts, and why. */
 export interface Failure {
   readonly server: QuorumServer;
   readonly error: LockError;
 }
 
-/** The error of a question that has no answer from a majority. `cast` says whether one of the servers may have carried it out. */
+/** The error of a command that has no answer from a majority. `cast` says whether a server may have carried it out. */
 export function tooFew(key: string, servers: number, failures: readonly Failure[], cast: boolean): LockError {
   const most = (servers - 1) / 2;
   const refusals = failures.filter(({ error }) => error instanceof LockConfigurationError);
@@ -27,7 +27,7 @@ export function tooFew(key: string, servers: number, failures: readonly Failure[
   );
 }
 
-/** The same error, which says at which server. */
+/** The same error with the name of the server. */
 export function atServer({ server, error }: Failure): LockError {
   const detail = `${server.name} of the quorum: ${error.detail}`;
   const { cause } = error;

@@ -9,7 +9,7 @@ export function majorityOf(given: readonly boolean[], majority: number): boolean
   return given.length - yes >= majority ? false : undefined;
 }
 
-/** What a majority says of each; undefined while more answers may decide about one of them, or where all are undecided. */
+/** What a majority says of each member of a list; undefined while more answers may decide about one of them, or where all are undecided. */
 export function majorityOfEach(
   given: readonly (readonly boolean[])[],
   majority: number,
@@ -28,12 +28,12 @@ export function majorityOfEach(
   return undecided === 0 || (missing === 0 && undecided < verdicts.length) ? verdicts : undefined;
 }
 
-/** The lock that a majority holds at one fence; null where none can; undefined where servers may decide that did not answer. */
+/** The lock that a majority has at one fence; null where none can have; undefined where servers decide that have not answered. */
 export function heldByMajority(given: readonly (StoredLock | null)[], majority: number, servers: number): StoredLock | null | undefined {
   const groups = new Map<string, StoredLock[]>();
   for (const lock of given) {
     if (lock) {
-      // Two who propose at the same time may propose the same fence; only one of them can have a majority.
+      // Two processes may propose the same fence at the same time; only one of them can have a majority.
       const name = `${lock.fence} ${lock.by}`;
       groups.set(name, [...(groups.get(name) ?? []), lock]);
     }
@@ -45,7 +45,7 @@ export function heldByMajority(given: readonly (StoredLock | null)[], majority: 
   return largest.length + servers - given.length < majority ? null : undefined;
 }
 
-/** What a majority has at least. */
+/** The lock as a majority has it: of each number, the most that a majority reaches. */
 function commonOf(locks: readonly StoredLock[], majority: number): StoredLock {
   const [first] = locks as [StoredLock];
   const least = (numbers: number[]): number => numbers.toSorted((a, b) => b - a)[majority - 1] as number;

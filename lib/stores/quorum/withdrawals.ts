@@ -4,10 +4,10 @@ import { LockStoreError } from '../../core/errors.js';
 
 /** The longest pause before a server is asked again, in milliseconds. */
 const LONGEST_PAUSE_MS = 1_000;
-/** As many are repeated at the same time; what is beyond ends with its lease. */
+/** As many are repeated at the same time. What the others would withdraw ends with its lease. */
 const MOST = 1_000;
 
-/** Takes back, without anybody who waits, what must not stay in a server: each until it answers, or the lease is over. */
+/** Withdraws in the background what must not stay in a server: sends a command until the server answers, or the lease is over. */
 export class Withdrawals {
   #running = 0;
   #closed = false;

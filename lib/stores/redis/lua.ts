@@ -66,6 +66,67 @@ local function release(lock, done, hold, stays)
 end
 `;
 
+/**
+ * `give_fence(counter, wanted, least)`: stores and returns a fence that is above the last one: `wanted`, unless the counter is as high, or
+ * there is none and `least` is higher. Returns nil and an error where the fence would be higher than JavaScript can count.
+ *
+ * `store_grant(lock, owner, fence, ttl, since, by, hold, process)`: stores a lock with one hold.
+ */
+export const GRANT_FUNCTIONS = `
+local function give_fence(counter, wanted, least)
+  if wanted + 0 > ${MOST_FENCE} then
+    return nil, redis.error_reply('FENCE ' .. wanted)
+  end
+  -- GETSET comes first: it is what a full server refuses.
+  local last = redis.call('GETSET', counter, wanted)
+  least = last and last + 1 or least
+  if least > ${MOST_FENCE} then
+    redis.call('SET', counter, last or wanted)
+    return nil, redis.error_reply('FENCE ' .. (last or wanted))
+  end
+  if least > wanted + 0 then
+    wanted = string.format('%.0f', least)
+    redis.call('SET', counter, wanted)
+  end
+  return wanted
+end
+
+local function store_grant(lock, owner, fence, ttl, since, by, hold, process)
+  redis.call('HSET', lock, 'owner', owner, 'fence', fence, 'ttl', ttl, 'since', since, 'by', by, hold, process)
+  if redis.pcall('PEXPIRE', lock, ttl) ~= 1 then
+    -- A user without the right to it must not leave a lock without an expiry.
+    redis.call('DEL', lock)
+    redis.call('PEXPIRE', lock, ttl)
+  end
+end
+`;
+
+/**
+ * `lengthen(lock, ttl, longest)`: sets a lease to at least `ttl` ms from now. `longest` is the longest ttl that was asked for so far.
+ *
+ * `remaining(lock, longest)`: what is left of a lease, in ms.
+ */
+export const LEASE_FUNCTIONS = `
+local function lengthen(lock, ttl, longest)
+  if redis.call('PTTL', lock) < ttl then
+    redis.call('PEXPIRE', lock, ttl)
+  end
+  if ttl > tonumber(longest) then
+    redis.call('HSET', lock, 'ttl', ttl)
+  end
+end
+
+local function remaining(lock, longest)
+  local left, most = redis.call('PTTL', lock), tonumber(longest)
+  -- More time left than was ever asked for: the server's clock was set back, or somebody took the expiry away.
+  if left < 0 or left > most then
+    left = most
+    redis.call('PEXPIRE', lock, left)
+  end
+  return left
+end
+`;
+
 /** The names of what an attempt is called with. `ATTEMPT_FUNCTIONS` use them. */
 export const ATTEMPT = {
   keys: ['lock', 'done', 'queue', 'counter'],
@@ -77,7 +138,7 @@ export const ATTEMPT = {
  * `acquire()` and `grant(turn)`, for the attempt that the script was called with; `turn` is the place that the lock is reserved for. A
  * grant is refused where the server's time is after `latest`, and where the fence would be higher than JavaScript can count.
  */
-export const ATTEMPT_FUNCTIONS = `${NOW}${HAND_OVER}
+export const ATTEMPT_FUNCTIONS = `${NOW}${HAND_OVER}${GRANT_FUNCTIONS}${LEASE_FUNCTIONS}
 local function grant(turn)
   local time = redis.call('TIME')
   local ms = time[1] * 1000 + math.floor(time[2] / 1000)
@@ -85,30 +146,15 @@ local function grant(turn)
     return {ms}
   end
   local clock = time[1] .. string.sub('00000' .. time[2], -6)
-  if clock + 0 > ${MOST_FENCE} then
-    return redis.error_reply('FENCE ' .. clock)
-  end
-  local fence = clock
-  -- GETSET comes first: it is what a full server refuses.
-  local last = redis.call('GETSET', counter, clock)
-  if last and last + 0 >= clock + 0 then
-    if last + 0 >= ${MOST_FENCE} then
-      redis.call('SET', counter, last)
-      return redis.error_reply('FENCE ' .. last)
-    end
-    fence = string.format('%.0f', last + 1)
-    redis.call('SET', counter, fence)
+  local fence, refused = give_fence(counter, clock, 0)
+  if not fence then
+    return refused
   end
   if turn then
     redis.call('DEL', lock)
     redis.call('ZREM', queue, place)
   end
-  redis.call('HSET', lock, 'owner', owner, 'fence', fence, 'ttl', ttl, 'since', string.sub(fence, 1, -4), 'by', by, hold, process)
-  if redis.pcall('PEXPIRE', lock, ttl) ~= 1 then
-    -- A user without the right to it must not leave a lock without an expiry.
-    redis.call('DEL', lock)
-    redis.call('PEXPIRE', lock, ttl)
-  end
+  store_grant(lock, owner, fence, ttl, string.sub(fence, 1, -4), by, hold, process)
   return fence == clock and fence or fence .. ' ' .. ms
 end
 
@@ -130,22 +176,11 @@ local function acquire()
   if not held[1] and (not turn or turn == place and turn ~= '') then
     return grant(turn)
   end
-  local left = redis.call('PTTL', lock)
   if held[1] == owner and held[6] then
-    if left < ttl then
-      redis.call('PEXPIRE', lock, ttl)
-    end
-    if ttl > tonumber(held[3]) then
-      redis.call('HSET', lock, 'ttl', ttl)
-    end
+    lengthen(lock, ttl, held[3])
     return held[2] .. ' ' .. now()
   end
-  -- More time left than was ever asked for: the server's clock was set back, or somebody took the expiry away.
-  local most = tonumber(held[3] or ${CLAIM_MS})
-  if left < 0 or left > most then
-    left = most
-    redis.call('PEXPIRE', lock, left)
-  end
+  local left = remaining(lock, held[3] or ${CLAIM_MS})
   local rank, joined = -1, 0
   if place ~= '' then
     local number = redis.call('ZSCORE', queue, place)

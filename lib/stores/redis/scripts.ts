@@ -1,5 +1,5 @@
 import { MOST_HOLDS } from '../kit/protocol.js';
-import { ATTEMPT, ATTEMPT_FUNCTIONS, HAND_OVER, HOLD_FIELD, HOLDS, NOW, RELEASE_HOLD } from './lua.js';
+import { ATTEMPT, ATTEMPT_FUNCTIONS, HAND_OVER, HOLD_FIELD, HOLDS, LEASE_FUNCTIONS, NOW, RELEASE_HOLD } from './lua.js';
 import { script, scriptForEach } from './script.js';
 
 /**
@@ -75,7 +75,7 @@ return {answer, reply}
 export const JOIN = script(
   'join',
   { keys: ['lock', 'done'], args: ['owner', 'fence', 'hold', 'process'], numbers: ['ttl', 'latest'] },
-  `${NOW}
+  `${NOW}${LEASE_FUNCTIONS}
 local held = redis.call('HMGET', lock, 'owner', 'fence', 'ttl', hold)
 if held[1] ~= owner or held[2] ~= fence or redis.call('EXISTS', done) == 1 then
   return 0
@@ -89,10 +89,8 @@ if not held[4] and latest > 0 then
     return {ms}
   end
 end
-redis.call('HSET', lock, hold, process, 'ttl', math.max(ttl, tonumber(held[3])))
-if redis.call('PTTL', lock) < ttl then
-  redis.call('PEXPIRE', lock, ttl)
-end
+redis.call('HSET', lock, hold, process)
+lengthen(lock, ttl, held[3])
 return 1
 `,
 );

@@ -1,10 +1,9 @@
 import type { Redis } from 'ioredis';
 import type { HoldRecord } from '../../../lib/core/lock-store.js';
-import { fieldOf, RedisCommands } from '../../../lib/stores/redis/redis-commands.js';
 import { RedisKeys } from '../../../lib/stores/redis/redis-keys.js';
 import type { Command } from '../../../lib/stores/redis/script.js';
 import { FORCE_RELEASE } from '../../../lib/stores/redis/scripts.js';
-import { ROLL, SETTLE, VOTE } from '../../../lib/stores/quorum/scripts.js';
+import { QuorumCommands } from '../../../lib/stores/quorum/quorum-commands.js';
 import type { ServerClock } from '../../support/server-clock.js';
 import type { Report } from './server-record.js';
 import type { Stored } from './stored.js';
@@ -12,9 +11,9 @@ import type { HoldRequest, VoteReply, VoteRequest } from './voting-server.js';
 
 export const KEY = 'a key:{1}';
 const KEYS = new RedisKeys('lock', false);
-const COMMANDS = new RedisCommands(KEYS, '');
+const COMMANDS = new QuorumCommands(KEYS, '');
 const TAG = KEYS.tag(KEY);
-const [LOCK, QUEUE, COUNTER, LINE, RECORD] = [KEYS.lock(TAG), KEYS.queue(TAG), KEYS.fence(TAG), `lock:line:${TAG}`, 'lock:run:{0}'];
+const [LOCK, QUEUE, COUNTER, WAITERS, RECORD] = [KEYS.lock(TAG), KEYS.queue(TAG), KEYS.fence(TAG), `lock:waiters:${TAG}`, 'lock:run:{0}'];
 
 /** All that is stored: of each key its name, its time left, and its content. */
 const DUMP = `
@@ -55,23 +54,8 @@ export class ScriptedServer {
   }
 
   async vote({ owner, hold, attempt, process, ttlMs, by, proposed, waitedMs, latest }: VoteRequest): Promise<VoteReply> {
-    const command = VOTE.command(KEY, {
-      lock: LOCK,
-      done: KEYS.done(TAG, hold),
-      withdrawn: KEYS.done(TAG, `${hold}.${attempt}`),
-      counter: COUNTER,
-      line: LINE,
-      owner,
-      votes: fieldOf(`${hold}.`),
-      vote: fieldOf(`${hold}.${attempt}`),
-      process,
-      by,
-      fence: proposed,
-      attempt,
-      ttl: ttlMs,
-      waited: waitedMs,
-      latest,
-    });
+    const asks = { key: KEY, owner, id: hold, ttlMs, by };
+    const command = new QuorumCommands(KEYS, process).vote({ hold: asks, attempt, fence: proposed, waitedMs }, latest);
     const reply = await this.#run(command).catch((error: Error) => /FENCE (\S+)/.exec(error.message)?.[1] ?? Promise.reject(error));
     if (Array.isArray(reply)) {
       const [remainingMs, heldBy, heldMs, rank, serverMs] = reply as [number, string, number, number, number];
@@ -82,11 +66,11 @@ export class ScriptedServer {
   }
 
   async settle(owner: string, vote: string, fence: number): Promise<number> {
-    return (await this.#run(SETTLE.command(KEY, { lock: LOCK, counter: COUNTER, owner, vote: fieldOf(vote), fence }))) as number;
+    return (await this.#run(COMMANDS.settle({ key: KEY, owner }, vote, fence))) as number;
   }
 
   async join(request: HoldRequest, process: string, latest: number): Promise<number | { lateAt: number }> {
-    const reply = await this.#run(new RedisCommands(KEYS, process).join(recordOf(request), latest));
+    const reply = await this.#run(new QuorumCommands(KEYS, process).join(recordOf(request), latest));
     return Array.isArray(reply) ? { lateAt: reply[0] as number } : (reply as number);
   }
 
@@ -109,15 +93,7 @@ export class ScriptedServer {
   }
 
   async report({ run, restarted, counts, least, said }: Report): Promise<unknown> {
-    const command = ROLL.command('', {
-      record: RECORD,
-      counter: COUNTER,
-      run,
-      counts,
-      least,
-      restarted: restarted ? 1 : 0,
-      said: said.flat(),
-    });
+    const command = COMMANDS.report({ run, restarted, counts, least, said: said.flat() });
     const [knownMs, voting, firstUseMs, isRestarted, fence, serverMs, ...names] = (await this.#run(command)) as unknown[];
     return {
       knownMs,
@@ -126,18 +102,18 @@ export class ScriptedServer {
       restarted: isRestarted === 1,
       fence: Number(fence),
       serverMs,
-      said: (names as string[]).toSorted(),
+      reported: (names as string[]).toSorted(),
     };
   }
 
   async stored(): Promise<Stored> {
     const dumped = (await this.#client.eval(DUMP, 0)) as Dumped[];
     const take = (key: string): Dumped | undefined => dumped.splice(...at(dumped, key))[0];
-    const [lock, counter, line, record] = [take(LOCK), take(COUNTER), take(LINE), take(RECORD)];
+    const [lock, counter, waiters, record] = [take(LOCK), take(COUNTER), take(WAITERS), take(RECORD)];
     return {
       lock: lock && readLock(lock),
       counter: counter && Number(counter[2]),
-      line: line && readLine(line),
+      waiters: waiters && readWaiters(waiters),
       // What else there is has to be a done mark.
       done: Object.fromEntries(
         dumped.map(([key, leftMs, answer]) => {
@@ -184,7 +160,7 @@ function readLock(dumped: Dumped): Stored['lock'] {
   };
 }
 
-function readLine(dumped: Dumped): Stored['line'] {
+function readWaiters(dumped: Dumped): Stored['waiters'] {
   const { last, ...waiting } = Object.fromEntries(fieldsOf(dumped).map(([name, value]) => [name, value.split(' ')]));
   return {
     waiting: Object.fromEntries(

@@ -3,7 +3,7 @@ import type { Machine } from './voting-server.js';
 /** How far the clock may go back before it counts as set back, in milliseconds. */
 const SET_BACK_MS = 1_000;
 
-/** What ROLL is given. */
+/** What REPORT is given. */
 export interface Report {
   /** The run that the process talks to. */
   readonly run: string;
@@ -25,7 +25,7 @@ interface Run {
   restarted: boolean;
 }
 
-/** What a server remembers of its part in the quorum, as a state machine: what ROLL does. */
+/** What a server remembers of its part in the quorum, as a state machine: what REPORT does. */
 export class ServerRecord {
   readonly #machine: Machine;
   readonly #said = new Map<string, number>();
@@ -68,7 +68,7 @@ export class ServerRecord {
       restarted: this.#run.restarted,
       fence: this.#machine.counter ?? 0,
       serverMs: now,
-      said: [...this.#said.keys()].toSorted(),
+      reported: [...this.#said.keys()].toSorted(),
     };
   }
 
@@ -81,7 +81,7 @@ export class ServerRecord {
     return {
       run: name,
       seen,
-      looked: this.#readAt,
+      read: this.#readAt,
       restarted: Number(restarted),
       ...(counts && { counts: 1 }),
       ...(first !== undefined && { first }),

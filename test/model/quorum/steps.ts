@@ -139,8 +139,8 @@ function callerOf(random: Random, count: number): Caller {
 function requestOf(random: Random, caller: Caller, stored: Stored, us: number, ttlMs: number, latest: number): VoteRequest {
   const { owner, hold, attempt, process } = caller;
   const ms = Math.floor(us / 1_000);
-  const { line, counter = us } = stored;
-  const { since } = random.pick([...Object.values(line?.waiting ?? {}), { since: ms }]);
+  const { waiters, counter = us } = stored;
+  const { since } = random.pick([...Object.values(waiters?.waiting ?? {}), { since: ms }]);
   // About as long as one that waits, as much less as makes a difference, and anything.
   const waits = [0, ms - since + random.whole(-1, 1), ms - since - ABOUT_MS + random.whole(-1, 1), random.pick([1, 40, 60, 200, 600])];
   const proposals = [us, counter + 1, counter, counter - 1, us + random.pick([1, -1]) * random.pick([400, 500_000, 3_000_000])];
@@ -169,8 +169,8 @@ function reportOf(random: Random, counter: number): Report {
 }
 
 /** Mostly until something ends, or shortly before, or after; or the clock is set back. */
-function elapsedUs(random: Random, { lock, line, done }: Stored): number {
-  const ends = [...Object.values(done), ...(lock ? [lock] : []), ...(line ? [line] : [])].map(({ leftMs }) => leftMs);
+function elapsedUs(random: Random, { lock, waiters, done }: Stored): number {
+  const ends = [...Object.values(done), ...(lock ? [lock] : []), ...(waiters ? [waiters] : [])].map(({ leftMs }) => leftMs);
   const near = random.pick([...ends, SLICE_MS, ABOUT_MS, PRESENT_MS, SLICE_MS / 2]) + random.whole(-1, 1);
   const ms = random.pick([near, near, random.whole(0, 30), random.whole(0, 300), random.pick([-5, -40, -1_000, -1_001, -2_500])]);
   return ms * 1_000 + random.whole(0, 999);

@@ -5,32 +5,32 @@ import { nextStep, take, type Side, type Step } from './steps.js';
 import { VotingServer, type Machine } from './voting-server.js';
 
 const STEPS = 60;
-/** As many lines of a trace tell enough. */
+/** How many lines of a trace are shown. */
 const LAST = 24;
 /** Some time of 2023: what the specification computes with is as large as in production. */
 const BEGIN_US = 1_700_000_000_000_000;
 
 /** The messages that a real server has published since the last time. */
-export type Heard = () => Promise<readonly string[]>;
+export type Received = () => Promise<readonly string[]>;
 
 /** Where the scripts differ from their specification in the sequence of that seed, with what led to it. */
-export async function differenceIn(seed: number, scripts: ScriptedServer, heard: Heard): Promise<string | undefined> {
+export async function differenceIn(seed: number, scripts: ScriptedServer, received: Received): Promise<string | undefined> {
   const random = new Random(seed);
   const side = specification();
   await scripts.forget();
   await scripts.setClock(BEGIN_US);
-  await heard();
+  await received();
   const taken: Step[] = [];
   const trace = [`MODEL_SEED=${seed}`];
   for (let count = 0; count < STEPS; count++) {
     // A command may arrive a second time, however late.
     const step = taken.length > 0 && random.chance(0.15) ? random.pick(taken) : nextStep(random, count, side.stored(), side.us);
     taken.push(...(step.kind === 'elapse' ? [] : [step]));
-    const expected = textOf({ answer: await take(step, side), told: side.told.splice(0).toSorted(), stored: side.stored() });
+    const expected = textOf({ answer: await take(step, side), sent: side.sent.splice(0).toSorted(), stored: side.stored() });
     // One connection keeps what is sent at once in order.
     const [answer, stored] = await Promise.all([take(step, scripts), scripts.stored()]);
-    const told = step.kind === 'forceRelease' ? await heard() : [];
-    const found = textOf({ answer, told: told.toSorted(), stored });
+    const sent = step.kind === 'forceRelease' ? await received() : [];
+    const found = textOf({ answer, sent: sent.toSorted(), stored });
     trace.push(JSON.stringify(step), `  ${expected}`);
     if (found !== expected) {
       return `${trace.slice(0, 1).concat(trace.slice(-LAST)).join('\n')}\nbut the server: ${found}`;
@@ -40,7 +40,7 @@ export async function differenceIn(seed: number, scripts: ScriptedServer, heard:
 }
 
 interface Specification extends Side {
-  readonly told: string[];
+  readonly sent: string[];
   readonly us: number;
   stored(): ReturnType<VotingServer['stored']> & { readonly record: ReturnType<ServerRecord['stored']> };
 }
@@ -48,14 +48,14 @@ interface Specification extends Side {
 /** A server that is nothing but its specification. */
 function specification(): Specification {
   const machine: Machine = { us: BEGIN_US, counter: undefined };
-  const told: string[] = [];
+  const sent: string[] = [];
   const start = (): { votes: VotingServer; record: ServerRecord } => ({
-    votes: new VotingServer(machine, (process, message) => told.push(`${process}: ${message}`)),
+    votes: new VotingServer(machine, (process, message) => sent.push(`${process}: ${message}`)),
     record: new ServerRecord(machine),
   });
   let server = start();
   return {
-    told,
+    sent,
     get us() {
       return machine.us;
     },

@@ -48,7 +48,7 @@ interface Lock {
 }
 
 /** Who waits for the lock, and which process had it last, since when. */
-interface Line {
+interface Waiters {
   readonly waiting: Map<string, { readonly since: number; readonly refusedAt: number }>;
   last: { readonly process: string; readonly since: number } | undefined;
   endsAt: number;
@@ -61,7 +61,7 @@ interface Line {
  * | the lock | and | VOTE |
  * |---|---|---|
  * | any | the hold was released, or this vote withdrawn | refuses |
- * | free | nobody has waited longer than the caller, or the caller's process is in its slice | votes |
+ * | free | no other process has waited longer than the caller, or the caller's process is in its slice | votes |
  * | free | another process has waited longer | refuses |
  * | the owner's | a later attempt of the hold has voted | refuses |
  * | the owner's | otherwise | votes, in place of earlier attempts of the hold |
@@ -72,7 +72,7 @@ export class VotingServer {
   readonly #notify: (process: string, message: string) => void;
   readonly #done = new Map<string, { readonly answer: number; readonly endsAt: number }>();
   #lock: Lock | undefined;
-  #line: Line | undefined;
+  #waiters: Waiters | undefined;
 
   constructor(machine: Machine, notify: (process: string, message: string) => void) {
     this.#machine = machine;
@@ -91,12 +91,12 @@ export class VotingServer {
     if (this.#lock) {
       return this.#lock.owner === owner ? this.#voteAgain(this.#lock, request) : this.#refuse(this.#lock, request);
     }
-    if (!this.#line) {
+    if (!this.#waiters) {
       return this.#grant(request);
     }
-    const line = this.#line;
-    const isInSlice = line.last?.process === process && this.#ms - line.last.since < SLICE_MS;
-    const others = this.#othersIn(line, process);
+    const waiters = this.#waiters;
+    const isInSlice = waiters.last?.process === process && this.#ms - waiters.last.since < SLICE_MS;
+    const others = this.#othersIn(waiters, process);
     const first = Math.min(...others);
     const since = this.#ms - request.waitedMs;
     if (!isInSlice && since > first + ABOUT_MS) {
@@ -104,9 +104,9 @@ export class VotingServer {
       return this.#refusal(PRESENT_MS, '', 0, others.filter((other) => other < since).length);
     }
     const reply = this.#grant(request);
-    line.waiting.delete(process);
-    line.last = isInSlice ? line.last : { process, since: this.#ms };
-    line.endsAt = this.#ms + 2 * PRESENT_MS;
+    waiters.waiting.delete(process);
+    waiters.last = isInSlice ? waiters.last : { process, since: this.#ms };
+    waiters.endsAt = this.#ms + 2 * PRESENT_MS;
     return reply;
   }
 
@@ -187,7 +187,7 @@ export class VotingServer {
 
   stored(): Omit<Stored, 'record'> {
     this.#tidy();
-    const [lock, line, now] = [this.#lock, this.#line, this.#ms];
+    const [lock, waiters, now] = [this.#lock, this.#waiters, this.#ms];
     return {
       lock: lock && {
         owner: lock.owner,
@@ -199,10 +199,10 @@ export class VotingServer {
         leftMs: lock.endsAt - now,
       },
       counter: this.#machine.counter,
-      line: line && {
-        waiting: Object.fromEntries(line.waiting),
-        last: line.last && [line.last.process, line.last.since],
-        leftMs: line.endsAt - now,
+      waiters: waiters && {
+        waiting: Object.fromEntries(waiters.waiting),
+        last: waiters.last && [waiters.last.process, waiters.last.since],
+        leftMs: waiters.endsAt - now,
       },
       done: Object.fromEntries([...this.#done].map(([name, { answer, endsAt }]) => [name, { answer, leftMs: endsAt - now }])),
     };
@@ -223,8 +223,8 @@ export class VotingServer {
     const wanted = proposed - us > MOST_AHEAD_US ? us : proposed;
     // Without a counter, the clock stands for it; which may itself be far ahead of the others.
     const least = counter === undefined ? Math.min(us, wanted + MOST_AHEAD_US) : counter + 1;
-    if (least > MOST_FENCE) {
-      return { tooHigh: String(counter) };
+    if (wanted > MOST_FENCE || least > MOST_FENCE) {
+      return { tooHigh: String(wanted > MOST_FENCE ? wanted : counter) };
     }
     const fence = Math.max(wanted, least);
     this.#machine.counter = fence;
@@ -252,23 +252,23 @@ export class VotingServer {
     // A lease that is longer than any that was asked for: the clock was set back.
     lock.endsAt = Math.min(lock.endsAt, this.#ms + lock.ttlMs);
     const since = this.#ms - request.waitedMs;
-    const rank = this.#line ? this.#othersIn(this.#line, request.process).filter((other) => other < since).length : 0;
+    const rank = this.#waiters ? this.#othersIn(this.#waiters, request.process).filter((other) => other < since).length : 0;
     this.#wait(request, { process: [...lock.holds.values()].at(-1) ?? '', since: lock.since });
     return this.#refusal(lock.endsAt - this.#ms, lock.by, Math.max(0, this.#ms - lock.since), rank);
   }
 
-  /** Notes that a caller waits that was refused before; `holder` has the lock, where nothing tells who had it last. */
-  #wait({ process, waitedMs }: VoteRequest, holder?: Line['last']): void {
+  /** Records that a caller waits that was refused before. `holder` has the lock: it is the last one, unless another is recorded. */
+  #wait({ process, waitedMs }: VoteRequest, holder?: Waiters['last']): void {
     if (waitedMs > 0) {
-      this.#line ??= { waiting: new Map(), last: undefined, endsAt: 0 };
-      this.#line.waiting.set(process, { since: this.#ms - waitedMs, refusedAt: this.#ms });
-      this.#line.last ??= holder;
-      this.#line.endsAt = this.#ms + 2 * PRESENT_MS;
+      this.#waiters ??= { waiting: new Map(), last: undefined, endsAt: 0 };
+      this.#waiters.waiting.set(process, { since: this.#ms - waitedMs, refusedAt: this.#ms });
+      this.#waiters.last ??= holder;
+      this.#waiters.endsAt = this.#ms + 2 * PRESENT_MS;
     }
   }
 
   /** Since when the other processes wait that were there not long ago. */
-  #othersIn({ waiting }: Line, process: string): number[] {
+  #othersIn({ waiting }: Waiters, process: string): number[] {
     return [...waiting].flatMap(([name, { since, refusedAt }]) => (name !== process && refusedAt + PRESENT_MS > this.#ms ? since : []));
   }
 
@@ -285,7 +285,7 @@ export class VotingServer {
   #tidy(): void {
     const isOver = ({ endsAt }: { endsAt: number }): boolean => endsAt < this.#ms;
     this.#lock = this.#lock && isOver(this.#lock) ? undefined : this.#lock;
-    this.#line = this.#line && isOver(this.#line) ? undefined : this.#line;
+    this.#waiters = this.#waiters && isOver(this.#waiters) ? undefined : this.#waiters;
     for (const [name, mark] of this.#done) {
       if (isOver(mark)) {
         this.#done.delete(name);

@@ -1,0 +1,44 @@
+import type { AcquireReply, HoldRecord } from '../../core/lock-store.js';
+import { Ballot } from './ballot.js';
+import type { Fences } from './fences.js';
+import type { Quorum } from './quorum.js';
+import { voteOf } from './quorum-commands.js';
+import { isOne } from './replies.js';
+
+/**
+ * For how long an attempt waits for the slow servers when another owner has got votes too, in milliseconds, and at most as a part of its
+ * time limit: both keep the other one out.
+ */
+const CONTEST = { mostMs: 200, part: 0.4 } as const;
+
+/** What one attempt is given. */
+interface Attempt {
+  readonly hold: HoldRecord;
+  /** Rises with each attempt of this process. */
+  readonly attempt: number;
+  /** For how long the caller has waited, in milliseconds. */
+  readonly waitedMs: number;
+}
+
+/** Makes one attempt to get the lock in all servers. An answer counts as long as it comes within the time limit of the attempt. */
+export function acquireAll(quorum: Quorum, fences: Fences, { hold, attempt, waitedMs }: Attempt): Promise<AcquireReply> {
+  const { key, ttlMs, limitMs } = hold;
+  const { commands } = quorum;
+  const endsAt = performance.now() + limitMs;
+  const vote = voteOf(hold.id, attempt);
+  const fence = fences.next(quorum.clockMs);
+  const request = { hold, attempt, fence, waitedMs };
+  const ballot = new Ballot(quorum, key, {
+    contestMs: Math.min(CONTEST.mostMs, limitMs * CONTEST.part),
+    vote: (server) => server.askInTime((latest) => commands.vote(request, latest), limitMs),
+    stored: (stored) => fences.stored(stored, fence),
+    settle: async (server, settled) => {
+      const { reply } = await server.ask(commands.settle(hold, vote, settled), endsAt - performance.now());
+      return isOne(reply);
+    },
+    adopt: (server, settled) => void server.ask(commands.settle(hold, vote, settled), limitMs).catch(() => undefined),
+    withdraw: (server) => quorum.withdrawals.add(() => server.ask(commands.release({ key, id: vote }), limitMs), ttlMs),
+    notCounted: (server) => quorum.notCounted(server),
+  });
+  return ballot.result;
+}

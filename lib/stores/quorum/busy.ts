@@ -1,0 +1,36 @@
+import type { Busy } from '../../core/lock-store.js';
+import type { Refusal } from './replies.js';
+
+/** How soon the process asks again that has waited longest, and the next one, and how seldom at most, in milliseconds. */
+const SOON_MS = [10, 20] as const;
+const LONGEST_SOON_MS = 250;
+
+/** Stands for a vote that was taken away before its fence was settled: the server answers, and does not vote for this owner. */
+export const GONE: Refusal = { remainingMs: 0, holder: { by: '', heldMs: 0 }, rank: 0 };
+
+/**
+ * The reply to an attempt that a majority cannot be for: in how long a majority could be free, as far as the servers know. `votes` of
+ * them would vote, the others refused. The holder is the one that most of them name.
+ */
+export function busyReply(votes: number, refusals: readonly Refusal[], majority: number): Busy {
+  const remainingMs = [...Array.from({ length: votes }, () => 0), ...refusals.map((refusal) => refusal.remainingMs)];
+  remainingMs.sort((first, second) => first - second);
+  const holder = mostNamed(refusals);
+  const rank = Math.min(...refusals.map((refusal) => refusal.rank));
+  return { remainingMs: remainingMs[majority - 1] ?? 0, holder, recheckMs: recheckMs(rank, holder.heldMs) };
+}
+
+/** The processes that have waited longest ask soon, the longer the lock is held the less often; the others as core does. */
+function recheckMs(rank: number, heldMs: number): number | undefined {
+  const least = SOON_MS[rank];
+  return least && Math.min(Math.max(least, heldMs / 2), LONGEST_SOON_MS) * (0.5 + Math.random() / 2);
+}
+
+function mostNamed(refusals: readonly Refusal[]): Busy['holder'] {
+  const named = new Map<string, number>();
+  for (const { holder } of refusals) {
+    named.set(holder.by, (named.get(holder.by) ?? 0) + 1);
+  }
+  const most = Math.max(...named.values());
+  return (refusals.find(({ holder }) => named.get(holder.by) === most) as Refusal).holder;
+}

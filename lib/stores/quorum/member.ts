@@ -1,0 +1,185 @@
+import { LockConfigurationError, LockStoreError, type LockError } from '../../core/errors.js';
+import { LONGEST_COMMAND_MS } from '../../core/lease-time.js';
+import type { Argument } from '../redis/script.js';
+import { serverWarnings } from '../redis/server-check.js';
+import type { QuorumCommands } from './quorum-commands.js';
+import type { QuorumServer } from './quorum-server.js';
+import { notCounted, warningOf } from './member-messages.js';
+import { runOf } from './server-run.js';
+import type { Session } from './session.js';
+import { readStanding, type Standing, type Verdict } from './standing.js';
+
+/** How often a server is checked whose votes do not count yet, and at most how seldom one whose votes do, in milliseconds. */
+const CHECK_MS = { soon: 250, seldom: 15_000 } as const;
+
+/** What a member needs of its quorum. */
+export interface Members {
+  readonly longestLeaseMs: number;
+  /** The run of a member became known. */
+  found(member: Member): void;
+  /** A member answered. */
+  answered(): void;
+  /** What is reported to every server: names, each with for how many milliseconds it holds. */
+  report(): readonly Argument[];
+  /** Whether the votes of a member count; undefined where it has not answered. */
+  verdict(member: Member): Verdict | undefined;
+  warn(message: string): void;
+}
+
+/**
+ * A server as a member of a quorum: whether its votes count. One that restarted without its data may have forgotten votes, so its votes
+ * count only when the longest lease has passed since: the delayed restart of Redlock
+ * (https://redis.io/docs/latest/develop/clients/patterns/distributed-locks/).
+ *
+ * They count at once where the server itself remembers that this very run counted before. Each new connection is checked, and from
+ * time to time one that stays.
+ */
+export class Member {
+  readonly server: QuorumServer;
+  readonly #commands: QuorumCommands;
+  readonly #members: Members;
+  #checking: Promise<void> = Promise.resolve();
+  #timer: NodeJS.Timeout | undefined;
+  /** The run that counted last, as far as this process knows. */
+  #countedRun: string | undefined;
+  /** Why the last check failed. */
+  #failure: LockError | undefined;
+
+  constructor(server: QuorumServer, commands: QuorumCommands, members: Members) {
+    this.server = server;
+    this.#commands = commands;
+    this.#members = members;
+  }
+
+  /** The id of the run at the other end, where it is known. */
+  get run(): string | undefined {
+    return this.server.session?.run;
+  }
+
+  /** Whether its votes count. */
+  get counts(): boolean {
+    return this.server.session?.counts === true;
+  }
+
+  /** What it knows of its part in the quorum; undefined where it has not answered for long. */
+  get standing(): Standing | undefined {
+    const standing = this.server.session?.standing;
+    return standing && performance.now() - standing.at < this.#members.longestLeaseMs / 2 + LONGEST_COMMAND_MS ? standing : undefined;
+  }
+
+  /** Connects, and checks the server; what to warn of in its settings. */
+  async open(): Promise<string[]> {
+    const warnings = serverWarnings(await this.server.info());
+    await this.#checking;
+    if (this.#failure || !this.standing) {
+      // Without either, the connection was made anew meanwhile.
+      throw this.#failure ?? new LockStoreError('Redis was not asked yet whether it restarted.', '', { unknown: false });
+    }
+    return warnings;
+  }
+
+  /** The server has a new connection. */
+  connected(session: Session): void {
+    this.#check(session);
+  }
+
+  /** Why its votes do not count. */
+  notCounted(): LockStoreError {
+    return notCounted(this.#members.verdict(this), this.#refusal);
+  }
+
+  /**
+   * Reports to the server, and learns what it knows; with `counts`, its votes count from now on, and its next fence is above `least`. The
+   * server stores that before it votes: every process that finds a vote also finds that it counts.
+   */
+  async report(counts: '' | 'again' | 'first' = '', least = 0): Promise<void> {
+    const { session } = this.server;
+    if (session?.run === undefined) {
+      return;
+    }
+    const command = this.#commands.report({
+      run: session.run,
+      restarted: this.#countedRun !== undefined && this.#countedRun !== session.run,
+      // Otherwise other processes would have to find out anew where a server was emptied while it ran.
+      counts: session.counts ? 'again' : counts,
+      least,
+      said: this.#members.report(),
+    });
+    const sentAt = performance.now();
+    const standing = readStanding((await this.server.ask(command)).reply);
+    if (session !== this.server.session) {
+      return;
+    }
+    session.clock.read(standing.serverMs, sentAt);
+    session.answered(standing);
+    this.#countedRun = session.counts ? session.run : this.#countedRun;
+  }
+
+  /** Reports soon what is known of the other servers by then. */
+  reportSoon(): void {
+    const { session } = this.server;
+    if (session?.counts) {
+      this.#checkIn(session, CHECK_MS.soon);
+    }
+  }
+
+  close(): void {
+    clearTimeout(this.#timer);
+    this.server.close();
+  }
+
+  /** What no retry mends. */
+  get #refusal(): LockConfigurationError | undefined {
+    return this.#failure instanceof LockConfigurationError ? this.#failure : undefined;
+  }
+
+  #check(session: Session): void {
+    this.#failure = undefined;
+    this.#checking = this.#judge(session).then(
+      () => this.#checked(session),
+      (error: LockError) => this.#checked(session, error),
+    );
+  }
+
+  async #judge(session: Session): Promise<void> {
+    if (session.run === undefined) {
+      session.foundRun(runOf(await this.server.info()));
+      if (session === this.server.session) {
+        this.#members.found(this);
+      }
+    }
+    if (session === this.server.session) {
+      await this.report();
+      this.#members.answered();
+    }
+  }
+
+  #checked(session: Session, failure?: LockError): void {
+    if (session === this.server.session) {
+      this.#failure = failure;
+      this.#warnOf(session);
+      const seldomMs = Math.min(Math.max(CHECK_MS.soon, this.#members.longestLeaseMs / 4), CHECK_MS.seldom);
+      this.#checkIn(session, session.counts ? seldomMs : CHECK_MS.soon);
+    }
+  }
+
+  #checkIn(session: Session, ms: number): void {
+    clearTimeout(this.#timer);
+    this.#timer = setTimeout(() => {
+      if (session === this.server.session) {
+        this.#check(session);
+      }
+    }, ms).unref();
+  }
+
+  /** Warns of what is found twice in a row: another process may just be changing it. */
+  #warnOf(session: Session): void {
+    const verdict = session.counts ? undefined : this.#members.verdict(this);
+    const { detail } = this.#refusal ?? {};
+    const reason = detail ?? (verdict && verdict.counts === undefined && verdict.why !== 'new' ? verdict.why : '');
+    const times = session.found(reason);
+    if (reason !== '' && times === 2) {
+      this.#members.warn(`${this.server.name} of the quorum: ${detail ?? warningOf(verdict)}`);
+    }
+  }
+}

@@ -1,0 +1,182 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { asLockError } from '../../core/background-releases.js';
+import { LockConfigurationError, type LockStoreError } from '../../core/errors.js';
+import type { Argument } from '../redis/script.js';
+import { Member, type Members } from './member.js';
+import { patiently } from './patience.js';
+import type { QuorumCommands } from './quorum-commands.js';
+import type { QuorumServer } from './quorum-server.js';
+import type { Session } from './session.js';
+import { longestOf, numbersReported, verdictOf, type Standing, type Verdict } from './standing.js';
+import type { Failure } from './too-few.js';
+import { MOST_AHEAD_US } from './vote-rules.js';
+
+/** For how long a start waits for the votes of servers that may be new, and how often it checks, in milliseconds. */
+const START_MS = 7_000;
+const PAUSE_MS = 20;
+
+/** Which servers of a quorum have votes that count, and what processes report about them to each other by way of the servers. */
+export class Membership {
+  readonly #members: readonly Member[];
+  readonly #longestLeaseMs: number;
+  readonly #warn: (message: string) => void;
+  readonly #warned = new Set<string>();
+  #considering: Promise<void> | undefined;
+
+  constructor(servers: readonly QuorumServer[], commands: QuorumCommands, longestLeaseMs: number, warn: (message: string) => void) {
+    this.#longestLeaseMs = longestLeaseMs;
+    this.#warn = warn;
+    const members: Members = {
+      longestLeaseMs,
+      found: (member) => this.#members.forEach((other) => other !== member && other.reportSoon()),
+      answered: () => void this.#consider(),
+      report: () => this.#report(),
+      verdict: (member) => this.#verdict(member),
+      warn,
+    };
+    this.#members = servers.map((server) => new Member(server, commands, members));
+  }
+
+  /** The server at that place of the list has a new connection. */
+  connected(place: number, session: Session): void {
+    this.#members[place]?.connected(session);
+  }
+
+  /** Why the server's votes do not count. */
+  notCounted(server: QuorumServer): LockStoreError {
+    return (this.#members.find((member) => member.server === server) as Member).notCounted();
+  }
+
+  /**
+   * Connects, and checks all servers; why each is of no use, where it is. Waits for the votes of servers that are new. Throws
+   * `LockConfigurationError` where the list is not one of independent servers that all processes have.
+   */
+  async open(): Promise<readonly (Failure | undefined)[]> {
+    const failures = await Promise.all(this.#members.map((member) => this.#openOne(member)));
+    await this.#consider();
+    this.#refuseTwice();
+    this.#refuseOthers();
+    await this.#awaitVotes();
+    return failures;
+  }
+
+  close(): void {
+    this.#members.forEach((member) => member.close());
+  }
+
+  async #openOne(member: Member): Promise<Failure | undefined> {
+    const { server } = member;
+    try {
+      for (const warning of await patiently(() => member.open())) {
+        this.#warn(`${server.name} of the quorum: ${warning}`);
+      }
+      return undefined;
+    } catch (error) {
+      return { server, error: asLockError(error, '') };
+    }
+  }
+
+  /** One server by two names would make a majority of fewer servers. */
+  #refuseTwice(): void {
+    const runs = new Map<string, QuorumServer>();
+    for (const { server, run } of this.#members) {
+      const other = run === undefined ? undefined : runs.get(run);
+      if (other) {
+        throw new LockConfigurationError(`QuorumLockStore: ${other.name} and ${server.name} are the same. Pass independent servers.`);
+      }
+      runs.set(run ?? server.name, server);
+    }
+  }
+
+  /** A majority of more servers, or of fewer, need not have one in common with a majority of these. */
+  #refuseOthers(): void {
+    const { length } = this.#members;
+    const other = numbersReported(this.#standings(), 'servers').find((number) => number !== length);
+    if (other !== undefined) {
+      throw new LockConfigurationError(
+        `QuorumLockStore was given ${length} servers, and other processes use some of them in a quorum of ${other}. Give all processes the same ` +
+          `list. To change how many there are, end all processes that have the other list, and wait for ${this.#longestLeaseMs} ms.`,
+      );
+    }
+  }
+
+  /** Another process may just be finding out that the quorum is new, or that it is not. */
+  async #awaitVotes(): Promise<void> {
+    const startedAt = performance.now();
+    const majority = (this.#members.length + 1) / 2;
+    const waits = (): boolean => {
+      const there = this.#members.filter(({ standing }) => standing !== undefined);
+      const verdicts = there.map((member) => (member.counts ? undefined : this.#verdict(member)));
+      return there.length >= majority && verdicts.some((verdict) => verdict && (verdict.counts || verdict.why === 'new'));
+    };
+    while (waits() && performance.now() - startedAt < START_MS) {
+      await sleep(PAUSE_MS, undefined, { ref: false });
+    }
+  }
+
+  #standings(): (Standing | undefined)[] {
+    return this.#members.map(({ standing }) => standing);
+  }
+
+  #verdict({ standing }: Member): Verdict | undefined {
+    const runs = this.#members.flatMap((member) => (member.standing && member.run) ?? []);
+    const [standings, longestLeaseMs, now] = [this.#standings(), this.#longestLeaseMs, performance.now()];
+    return standing && verdictOf(standing, { standings, runs: new Set(runs), longestLeaseMs, now });
+  }
+
+  /** The servers of this process, for as long as a lease may last that they have voted for, and its settings. */
+  #report(): readonly Argument[] {
+    const longestMs = this.#longestLeaseMs;
+    const now = performance.now();
+    const runs = this.#members.flatMap(({ run, standing }) =>
+      run !== undefined && standing ? [`run:${run}`, Math.ceil(longestMs - (now - standing.at))] : [],
+    );
+    return [`servers:${this.#members.length}`, longestMs, `lease:${longestMs}`, 2 * longestMs, ...runs];
+  }
+
+  #consider(): Promise<void> {
+    return (this.#considering ??= this.#count().finally(() => (this.#considering = undefined)));
+  }
+
+  /** Has the votes count of those servers that have a right to, with fences above all that the others know. */
+  async #count(): Promise<void> {
+    this.#compareLeases();
+    const isReady = (member: Member): boolean => !member.counts && this.#verdict(member)?.counts !== undefined;
+    if (!this.#members.some(isReady)) {
+      return;
+    }
+    // They are asked again: what was reported may be over, and each may have granted since.
+    await Promise.all(this.#members.map((member) => member.report().catch(() => undefined)));
+    const known = this.#standings().map((standing) => standing?.fence ?? 0);
+    // What is granted may be so far ahead of the servers' clocks.
+    const least = Math.max(...known, Math.floor((clockOf(this.#members.map(({ server }) => server)) ?? 0) * 1_000) + MOST_AHEAD_US);
+    const counted = this.#members.map((member) => (member.counts ? undefined : this.#verdict(member)?.counts));
+    await Promise.all(this.#members.map((member, at) => member.report(counted[at] ?? '', least).catch(() => undefined)));
+  }
+
+  #compareLeases(): void {
+    const longest = longestOf(this.#standings(), this.#longestLeaseMs);
+    if (longest > this.#longestLeaseMs) {
+      this.#warnOnce(
+        `Another process uses this quorum with longestLease ${longest} ms, and this one has ${this.#longestLeaseMs} ms. Set the same in all; ` +
+          'until then a server that restarted is left out for the longer of them.',
+      );
+    }
+  }
+
+  #warnOnce(message: string): void {
+    if (!this.#warned.has(message)) {
+      this.#warned.add(message);
+      this.#warn(message);
+    }
+  }
+}
+
+/**
+ * What the servers' clocks read, in ms since 1970, as far as their replies show: no later than those of a majority, so that a minority
+ * of clocks that are ahead has no effect.
+ */
+export function clockOf(servers: readonly QuorumServer[]): number | undefined {
+  const clocks = servers.flatMap(({ clockMs }) => clockMs ?? []).toSorted((first, second) => second - first);
+  return clocks[Math.min((servers.length + 1) / 2, clocks.length) - 1];
+}

@@ -1,0 +1,26 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { LockStoreError } from '../../core/errors.js';
+
+/** For how long a start tries again, in milliseconds: the process, or a server, may stall for a second on a busy machine. */
+const PATIENCE_MS = 2_500;
+const PAUSE_MS = 100;
+
+/** Tries again where a server gives no answer. A server that refuses is taken at its word, and so is a port where nothing listens. */
+export async function patiently<T>(attempt: () => Promise<T>): Promise<T> {
+  const endsAt = performance.now() + PATIENCE_MS;
+  for (;;) {
+    try {
+      return await attempt();
+    } catch (error) {
+      if (!isSilence(error) || performance.now() >= endsAt) {
+        throw error;
+      }
+    }
+    await sleep(PAUSE_MS, undefined, { ref: false });
+  }
+}
+
+function isSilence(error: unknown): boolean {
+  const cause = error instanceof LockStoreError ? (error.cause as { code?: unknown } | undefined) : undefined;
+  return error instanceof LockStoreError && cause?.code !== 'ECONNREFUSED';
+}

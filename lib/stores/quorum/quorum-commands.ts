@@ -1,0 +1,91 @@
+import type { HoldRecord } from '../../core/lock-store.js';
+import { fieldOf, RedisCommands } from '../redis/redis-commands.js';
+import type { RedisKeys } from '../redis/redis-keys.js';
+import type { Argument, Command } from '../redis/script.js';
+import { REPORT, SETTLE, VOTE } from './scripts.js';
+
+/** What a hold asks the servers to vote for. */
+export interface VoteRequest {
+  readonly hold: Pick<HoldRecord, 'key' | 'owner' | 'id' | 'ttlMs' | 'by'>;
+  /** Names the vote: rises with each attempt of this process. */
+  readonly attempt: number;
+  /** The fence that the process proposes. */
+  readonly fence: number;
+  /** For how long the caller has waited, in milliseconds. */
+  readonly waitedMs: number;
+}
+
+/** What a process reports to a server. */
+export interface Report {
+  /** The run of the server that it speaks to. */
+  readonly run: string;
+  /** Whether it knows an earlier run of this server. */
+  readonly restarted: boolean;
+  /** `again` or `first` if the server's votes count from now on. */
+  readonly counts: '' | 'again' | 'first';
+  /** The fence that is the server's last one then, unless it has a higher one. */
+  readonly least: number;
+  /** Names, each with for how many milliseconds it holds. */
+  readonly said: readonly Argument[];
+}
+
+/** The commands of a quorum: its own, and those of the Redis store, whose holds are votes here. */
+export class QuorumCommands extends RedisCommands {
+  readonly #names: RedisKeys;
+  readonly #process: string;
+
+  /** The commands of one process. */
+  constructor(names: RedisKeys, process: string) {
+    super(names, process);
+    this.#names = names;
+    this.#process = process;
+  }
+
+  /** `latest` is the latest server time at which the server may vote, in ms since 1970; 0 where that is unknown. */
+  vote({ hold, attempt, fence, waitedMs }: VoteRequest, latest: number): Command {
+    const { key, owner, id, ttlMs, by } = hold;
+    const tag = this.#names.tag(key);
+    const vote = voteOf(id, attempt);
+    return VOTE.command(key, {
+      lock: this.#names.lock(tag),
+      done: this.#names.done(tag, id),
+      withdrawn: this.#names.done(tag, vote),
+      counter: this.#names.fence(tag),
+      waiters: `${this.#names.prefix}:waiters:${tag}`,
+      owner,
+      votes: fieldOf(voteOf(id, '')),
+      vote: fieldOf(vote),
+      process: this.#process,
+      by,
+      fence,
+      attempt,
+      ttl: Math.ceil(ttlMs),
+      waited: waitedMs,
+      latest,
+    });
+  }
+
+  /** Gives a vote another fence. */
+  settle({ key, owner }: Pick<HoldRecord, 'key' | 'owner'>, vote: string, fence: number): Command {
+    const tag = this.#names.tag(key);
+    return SETTLE.command(key, { lock: this.#names.lock(tag), counter: this.#names.fence(tag), owner, vote: fieldOf(vote), fence });
+  }
+
+  /** Reports what the process knows of the servers, and asks for what this one knows. */
+  report({ run, restarted, counts, least, said }: Report): Command {
+    return REPORT.command('', {
+      record: `${this.#names.prefix}:run:{0}`,
+      counter: this.#names.fence(''),
+      run,
+      counts,
+      least,
+      restarted: restarted ? 1 : 0,
+      said,
+    });
+  }
+}
+
+/** The name of a vote: the hold of one attempt. What comes late of one attempt concerns no other. */
+export function voteOf(hold: string, attempt: number | ''): string {
+  return `${hold}.${attempt}`;
+}

@@ -1,0 +1,33 @@
+import type { HoldRecord } from '../../core/lock-store.js';
+import { DONE_MS } from '../kit/protocol.js';
+import type { Quorum } from './quorum.js';
+import type { QuorumServer } from './quorum-server.js';
+import { isOne } from './replies.js';
+import { majorityOf } from './verdicts.js';
+
+/**
+ * Takes a hold out of all servers; what a majority says of it. `vote` is the name that it has there. Once a majority has answered, the
+ * command is repeated for the others; where too few answer, the caller repeats it for all.
+ */
+export async function releaseAll(quorum: Quorum, { key, id, ttlMs, limitMs }: HoldRecord, vote: string): Promise<boolean> {
+  const command = quorum.commands.release({ key, id: vote }, DONE_MS, id);
+  const missed: (() => void)[] = [];
+  let isDecided = false;
+  const send = async (server: QuorumServer): Promise<boolean> => {
+    try {
+      return isOne((await server.ask(command, limitMs)).reply);
+    } catch (error) {
+      const repeat = (): void => quorum.withdrawals.repeat(() => server.ask(command, limitMs), ttlMs, error);
+      if (isDecided) {
+        repeat();
+      } else {
+        missed.push(repeat);
+      }
+      throw error;
+    }
+  };
+  const released = await quorum.ask(key, send, (given) => majorityOf(given, quorum.majority));
+  isDecided = true;
+  missed.forEach((repeat) => repeat());
+  return released;
+}

@@ -1,0 +1,49 @@
+import type { ServerClock } from '../kit/server-clock.js';
+import type { Standing } from './standing.js';
+
+/** One connection to a server that is ready. What is answered on it comes from one run of the server. */
+export class Session {
+  /** The clock of the server's machine. */
+  readonly clock: ServerClock;
+  #run: string | undefined;
+  #standing: Standing | undefined;
+  #counts = false;
+  #reason = '';
+  #times = 0;
+
+  constructor(clock: ServerClock) {
+    this.clock = clock;
+  }
+
+  /** The id of the run, once it is known. */
+  get run(): string | undefined {
+    return this.#run;
+  }
+
+  /** What the server answered last. */
+  get standing(): Standing | undefined {
+    return this.#standing;
+  }
+
+  /** Whether the server's votes count. */
+  get counts(): boolean {
+    return this.#counts;
+  }
+
+  foundRun(run: string): void {
+    this.#run = run;
+  }
+
+  /** The server answered. Votes that count do so until the session ends. */
+  answered(standing: Standing): void {
+    this.#standing = standing;
+    this.#counts ||= standing.counts;
+  }
+
+  /** A check has found a reason why the votes do not count, or none (''); how often in a row it was found by now. */
+  found(reason: string): number {
+    this.#times = reason === this.#reason ? this.#times + 1 : 1;
+    this.#reason = reason;
+    return this.#times;
+  }
+}

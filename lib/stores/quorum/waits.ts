@@ -1,0 +1,44 @@
+import type { HoldRecord } from '../../core/lock-store.js';
+
+/** After how many milliseconds without an attempt a caller is taken to have given up. */
+const GIVEN_UP_MS = 10_000;
+/** The fewest callers that are searched for those that have given up. */
+const FEWEST = 1_024;
+
+/** Since when callers wait: those of this process that were refused, and may ask again. */
+export class Waits {
+  readonly #waits = new Map<string, { readonly since: number; readonly askedAt: number }>();
+  #sweepAt = FEWEST;
+
+  /** For how long a caller has waited at `now`, by the monotonic clock, in whole milliseconds; 0 in its first attempt. */
+  waitedMs(hold: HoldRecord, now: number): number {
+    return Math.ceil(now - (this.#waits.get(nameOf(hold))?.since ?? now));
+  }
+
+  /** An attempt that was sent at `sentAt` was refused. */
+  refused(hold: HoldRecord, sentAt: number): void {
+    if (this.#waits.size >= this.#sweepAt) {
+      this.#sweep(sentAt);
+    }
+    const name = nameOf(hold);
+    this.#waits.set(name, { since: this.#waits.get(name)?.since ?? sentAt, askedAt: sentAt });
+  }
+
+  granted(hold: HoldRecord): void {
+    this.#waits.delete(nameOf(hold));
+  }
+
+  #sweep(now: number): void {
+    for (const [name, { askedAt }] of this.#waits) {
+      if (askedAt + GIVEN_UP_MS < now) {
+        this.#waits.delete(name);
+      }
+    }
+    this.#sweepAt = Math.max(FEWEST, this.#waits.size * 2);
+  }
+}
+
+/** A caller has one owner, and asks for one key at a time. Its holds have other ids where an attempt was withdrawn. */
+function nameOf({ owner, key }: HoldRecord): string {
+  return `${owner} ${key}`;
+}
