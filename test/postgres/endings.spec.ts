@@ -33,33 +33,43 @@ async function startGate(port: number): Promise<{ readonly port: number; hold():
   };
 }
 
-test('a connection that ends in the moment when it is made fails one operation, and not the process', async () => {
-  const server = await PostgresServer.start();
-  const gate = await startGate(server.port);
-  const pool = server.pool({ connectionString: server.urlFor('postgres', gate.port), application_name: 'locks' });
-  const store = new PostgresLockStore(pool, { listen: false });
-  const connections = async (): Promise<number> =>
-    (await server.query(`SELECT FROM pg_stat_activity WHERE application_name = 'locks' AND state = 'idle'`)).length;
-  const acquire = (): Promise<unknown> =>
-    store
-      .acquire({ key: 'k', owner: randomUUID(), id: randomUUID(), fence: 0, ttlMs: 10_000, limitMs: 1_000, lingering: false, by: 'test' })
-      .catch((error: unknown) => error);
-  try {
-    await store.ensureSchema();
-    await store.open({ prefix: 'lock', warn: () => undefined });
-    await server.terminateBackends();
-    await until('that the pool is empty', async () => pool.totalCount === 0);
-    gate.hold();
-    const acquired = acquire();
-    await until('a new connection', async () => (await connections()) === 1);
-    await server.terminateBackends();
-    await until('that it is gone', async () => (await connections()) === 0);
-    gate.deliver();
-    expect(await acquired).toBeInstanceOf(LockStoreError);
-    expect(await acquire()).toMatchObject({ fence: expect.any(Number) });
-  } finally {
-    await store.close();
-    gate.stop();
-    await server.stop();
-  }
-}, 30_000);
+test.each([
+  ['an operation waits for it', 1_000],
+  ['the operation that asked for it has given up', 100],
+])(
+  'a connection that ends in the moment when it is made, while %s, fails one operation, and not the process',
+  async (_, limitMs) => {
+    const server = await PostgresServer.start();
+    const gate = await startGate(server.port);
+    const pool = server.pool({ connectionString: server.urlFor('postgres', gate.port), application_name: 'locks' });
+    const store = new PostgresLockStore(pool, { listen: false });
+    const connections = async (): Promise<number> =>
+      (await server.query(`SELECT FROM pg_stat_activity WHERE application_name = 'locks' AND state = 'idle'`)).length;
+    const acquire = (ms = 1_000): Promise<unknown> =>
+      store
+        .acquire({ key: 'k', owner: randomUUID(), id: randomUUID(), fence: 0, ttlMs: 10_000, limitMs: ms, lingering: false, by: 'test' })
+        .catch((error: unknown) => error);
+    try {
+      await store.ensureSchema();
+      await store.open({ prefix: 'lock', warn: () => undefined });
+      await server.terminateBackends();
+      await until('that the pool is empty', async () => pool.totalCount === 0);
+      gate.hold();
+      const acquired = acquire(limitMs);
+      await until('a new connection', async () => (await connections()) === 1);
+      await server.terminateBackends();
+      await until('that it is gone', async () => (await connections()) === 0);
+      if (limitMs < 1_000) {
+        await acquired;
+      }
+      gate.deliver();
+      expect(await acquired).toBeInstanceOf(LockStoreError);
+      expect(await acquire()).toMatchObject({ fence: expect.any(Number) });
+    } finally {
+      await store.close();
+      gate.stop();
+      await server.stop();
+    }
+  },
+  30_000,
+);

@@ -281,6 +281,17 @@ describe('losses are told', () => {
     expect(texts(checkHonesty(evidenceOf([invoke, ok, release, settled])))).toEqual([expect.stringMatching(/late/)]);
   });
 
+  test('a machine that slept knows later by as much as it slept, and by no more', () => {
+    const [invoke, ok, release, settled] = call({ ...first, left: 4_000, isFixed: true, outcome: 'LOCK_LOST expired' });
+    const told = (t: number): HistoryEvent[] =>
+      [invoke, ok, { ...ok, op: 'lost', phase: 'info', t }, release, settled].map((event) => event as HistoryEvent);
+    const slept: HistoryEvent[] = [{ process: 'w1.1', op: 'slept', phase: 'info', since: 500, t: 1_100 }];
+    expect(texts(checkHonesty(evidenceOf(told(1_850), slept)))).toEqual([]);
+    expect(texts(checkHonesty(evidenceOf(told(1_900), slept)))).toEqual([expect.stringMatching(/290 ms late/)]);
+    // One that was to sleep, and did not.
+    expect(texts(checkHonesty(evidenceOf(told(1_300), fault('sleep', 'w1', 100, 200))))).toHaveLength(1);
+  });
+
   test('a row that is locked excuses its own key, and no other', () => {
     const lost = call({ ...overtaken, trusted: 1_540, outcome: 'LOCK_LOST expired' });
     expect(texts(checkHonesty(evidenceOf(lost, fault('lockRow', 'k', 100, 1_200))))).toEqual([]);
@@ -475,7 +486,20 @@ describe('a run is too weak to count', () => {
     // A cut that belongs to another fault stands for no other step.
     expect(weaknessesOf(evidenceOf(...twenty, fault('cut', 'w2', 4, 6)), [step], 5)).toEqual([expect.stringMatching(/never over/)]);
     expect(weaknessesOf(evidenceOf(...twenty), [step], 5)).toEqual([expect.stringMatching(/1 of 1 faults were never over/)]);
+    const leftOut: HistoryEvent = { process: 'nemesis', op: 'skip', phase: 'info', fault: 'pause', target: 'w1', t: 5 };
+    expect(weaknessesOf(evidenceOf(...twenty, [leftOut]), [step], 5)).toEqual([expect.stringMatching(/1 were left out/)]);
   });
+});
+
+test('two faults of one name that overlap keep their own times, and what each took', () => {
+  const events = [
+    fault('delete', 'k', 0, 20, { fence: 5 }).map((event) => ({ ...event, step: 1 })),
+    fault('delete', 'k', 10, 11, { fence: 6 }).map((event) => ({ ...event, step: 2 })),
+  ];
+  expect(evidenceOf(...events).faults.all).toMatchObject([
+    { from: 10, to: 11, fence: 6 },
+    { from: 0, to: 20, fence: 5 },
+  ]);
 });
 
 test('a seed gives the same plan of faults, and another one another', () => {

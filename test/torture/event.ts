@@ -11,12 +11,14 @@
  * | `lost` | the signal told of a loss |
  * | `write` | an increment of a register: `claimed` with the fence, or `plain` |
  * | `stall` | the event loop stood still since `since`; with `servers`, these did not answer since then |
+ * | `slept` | the machine of the process slept since `since`, which its monotonic clock did not count |
  * | `connections` | since `since`, a server had up to `count` at once, for clients whose pools have `most` altogether |
- * | `start`, `stop` | the process, or a fault by its name in `fault` |
+ * | `start`, `stop` | the process, or the fault with the number `step`, by its name in `fault` |
+ * | `skip` | the nemesis left a fault out, because the one before it was not over |
  */
 export interface HistoryEvent {
   readonly process: string;
-  readonly op: 'acquire' | 'enter' | 'trust' | 'release' | 'lost' | 'write' | 'stall' | 'connections' | 'start' | 'stop';
+  readonly op: 'acquire' | 'enter' | 'trust' | 'release' | 'lost' | 'write' | 'stall' | 'slept' | 'connections' | 'start' | 'stop' | 'skip';
   readonly phase: 'invoke' | 'ok' | 'fail' | 'info';
   /** Nanoseconds of `process.hrtime.bigint()`, one clock for all processes of a machine; milliseconds here. */
   readonly t: number;
@@ -40,6 +42,8 @@ export interface HistoryEvent {
   readonly why?: string | undefined;
   readonly register?: 'claimed' | 'plain' | undefined;
   readonly fault?: string | undefined;
+  /** Which fault of the run it is: two of one name may overlap. */
+  readonly step?: number | undefined;
   /** What a fault struck: a process, a key, or the servers. */
   readonly target?: string | undefined;
   /** Which servers a fault struck, or the links to which, or were slow, by their numbers; undefined for all. */

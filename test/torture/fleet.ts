@@ -2,13 +2,18 @@ import { fork, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
 import { openSync } from 'node:fs';
 import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
 import type { TcpProxy } from '../support/tcp-proxy.js';
-import type { WorkerMessage, WorkerOptions } from './worker-options.js';
+import type { WorkerMessage, WorkerOptions, WorkerTask } from './worker-options.js';
 
 /** How long a worker may take to end its calls and close, in milliseconds. */
 const CLOSING_MS = 15_000;
+/** How long a task of a worker is waited for, in milliseconds: one that hangs shows when the workers end. */
+const TASK_MS = 15_000;
 
 type Unnamed = Omit<WorkerOptions, 'name' | 'isFirst'>;
+/** A task without its number. */
+type Task = WorkerTask extends infer Each ? (Each extends WorkerTask ? Omit<Each, 'id'> : never) : never;
 
 interface Member {
   readonly options: Unnamed;
@@ -23,8 +28,13 @@ export class Fleet {
   /** What is wrong with how workers ended. */
   readonly failures: string[] = [];
   readonly #members = new Map<string, Member>();
+  /** All processes that were started and have not ended. */
+  readonly #children = new Map<ChildProcess, string>();
+  /** What to call when the task of that number is done. */
+  readonly #tasks = new Map<number, () => void>();
   readonly #folder: string;
   readonly #edits: string;
+  #lastTask = 0;
   #stopping = false;
 
   /** The edits are the deliberate defects of a run, as `test/support/typescript-hooks.mjs` takes them. */
@@ -59,6 +69,18 @@ export class Fleet {
     }
   }
 
+  /** Resolves when a worker has done a task, or has ended: what it does to the worker's clocks must not overlap with the next fault. */
+  async ask(name: string, task: Task): Promise<void> {
+    const { child } = this.#member(name);
+    const id = ++this.#lastTask;
+    const over = new AbortController();
+    const done = new Promise<void>((resolve) => this.#tasks.set(id, resolve));
+    this.send(name, { ...task, id });
+    await Promise.race([done, exited(child, over.signal), sleep(TASK_MS, undefined, { signal: over.signal })]);
+    over.abort();
+    this.#tasks.delete(id);
+  }
+
   /** To whom is between 0 and 1; answers who it was. */
   sendToOne(chance: number, message: WorkerMessage): string {
     return this.sendToAnother('', chance, message);
@@ -73,13 +95,10 @@ export class Fleet {
   }
 
   async kill(name: string): Promise<void> {
-    // On a busy machine the next crash comes before the last one's process is there, which nobody would know of any more.
-    await this.#member(name).starting;
     const { child } = this.#member(name);
-    if (child.exitCode === null && child.signalCode === null) {
-      const exited = once(child, 'exit');
+    if (this.#children.has(child)) {
       child.kill('SIGKILL');
-      await exited;
+      await exited(child);
     }
   }
 
@@ -96,19 +115,22 @@ export class Fleet {
     this.#stopping = true;
     await Promise.all(
       [...this.#members].map(async ([name, { child }]) => {
-        if (child.exitCode !== null || child.signalCode !== null) {
+        if (!this.#children.has(child)) {
           return;
         }
-        const exited = once(child, 'exit');
         this.send(name, { type: 'stop' });
         const timer = setTimeout(() => {
           this.failures.push(`${name} did not end within ${CLOSING_MS} ms: a call, a timer or a connection is left open.`);
           child.kill('SIGKILL');
         }, CLOSING_MS);
-        await exited;
+        await exited(child);
         clearTimeout(timer);
       }),
     );
+    for (const [child, name] of this.#children) {
+      this.failures.push(`${name} was started beside another process of its worker, and ran on.`);
+      child.kill('SIGKILL');
+    }
     await Promise.all([...this.#members.values()].flatMap(({ proxies }) => proxies.map((proxy) => proxy.stop())));
   }
 
@@ -121,8 +143,10 @@ export class Fleet {
       env: { ...process.env, TYPESCRIPT_EDITS: this.#edits },
       stdio: ['ignore', 'ignore', errors, 'ipc'],
     });
+    this.#children.set(child, numbered);
     child.on('message', (message: WorkerMessage) => this.#relay(message));
     child.on('exit', (code, signal) => {
+      this.#children.delete(child);
       if (signal !== 'SIGKILL' && (code !== 0 || !this.#stopping)) {
         this.failures.push(`${numbered} ended with ${signal ?? `exit code ${code}`}: see ${join(this.#folder, `${numbered}.stderr`)}`);
       }
@@ -137,6 +161,8 @@ export class Fleet {
       this.send(names[message.id % names.length] as string, message);
     } else if (message.type === 'ticketDone') {
       this.send(baseOf(message.to), message);
+    } else if (message.type === 'done') {
+      this.#tasks.get(message.id)?.();
     }
   }
 
@@ -156,4 +182,10 @@ export function baseOf(process: string): string {
 
 async function started(child: ChildProcess): Promise<void> {
   await Promise.race([once(child, 'message'), once(child, 'exit')]);
+}
+
+async function exited(child: ChildProcess, signal?: AbortSignal): Promise<void> {
+  if (child.exitCode === null && child.signalCode === null) {
+    await once(child, 'exit', { signal }).catch(() => undefined);
+  }
 }

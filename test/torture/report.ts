@@ -55,8 +55,9 @@ function acquires({ entries }: Evidence): string {
   return `${granted.length} granted, of which ${granted.filter(wasLost).length} lost; ${entered.length} entered; ${outcomes}`;
 }
 
-function faults({ faults: { all } }: Evidence): string {
-  return `${all.length}: ${counts(all.map(({ fault, outcome }) => (outcome === 'struck' ? fault : `${fault} (${outcome})`)))}`;
+function faults({ faults: { all, leftOut } }: Evidence): string {
+  const names = all.map(({ fault, outcome }) => (outcome === 'struck' ? fault : `${fault} (${outcome})`));
+  return `${all.length}: ${counts([...names, ...leftOut.map((fault) => `${fault} (left out)`)])}`;
 }
 
 function counts(names: readonly string[]): string {

@@ -14,6 +14,7 @@ import { HistoryFile, now, readHistories } from './history.js';
 import { Nemesis } from './nemesis.js';
 import { planFaults, type Step } from './plan.js';
 import { Registers } from './registers.js';
+import { watchServer } from './slow-servers.js';
 import { Faults } from './struck.js';
 import type { Topology } from './topologies/topology.js';
 
@@ -25,8 +26,6 @@ const KEYS = {
   quiet: ['quiet', 'lock:quiet'],
 };
 const ALL_KEYS = [...KEYS.busy, ...KEYS.quiet];
-/** How long the calls that wait at the end may take altogether, in milliseconds. */
-const DRAIN_MS = 3_000;
 
 export interface RunOptions {
   readonly topology: Topology;
@@ -73,7 +72,10 @@ export async function run(options: RunOptions): Promise<RunResult> {
     );
     await store.open?.({ prefix: 'lock', warn: () => undefined });
     topology.record?.((event) => isOver || history.write(event));
-    topology.watch?.((slow, since) => isOver || history.write({ op: 'stall', phase: 'info', servers: [slow], since }));
+    for (const [server, ping] of topology.pings().entries()) {
+      const slow = (since: number): void => history.write({ op: 'stall', phase: 'info', servers: [server], since });
+      void watchServer(ping, slow, () => isOver);
+    }
     await Promise.all([new Nemesis(fleet, topology, store, history).run(plan), sleep(options.seconds * 1_000)]);
     const leftovers = await end(fleet, topology, store);
     const { failures } = fleet;
@@ -102,20 +104,19 @@ export async function run(options: RunOptions): Promise<RunResult> {
   }
 }
 
-/** Ends the calls; answers what could not be had, or is still there, a lease and a claim window after the last fault. */
+/** Ends the calls; answers what could not be had, or is still there, a lease and a claim window after the last fault and the last call. */
 async function end(fleet: Fleet, topology: Topology, store: LockStore): Promise<string[]> {
-  const healedAt = now();
-  const stopped = fleet.stop();
+  let endedAt = Infinity;
+  const stopped = fleet.stop().then(() => (endedAt = now()));
   await sleep(LEASE_MS + CLAIM_MS);
   // Before anybody looks at them: whoever finds a lock without an expiry gives it one.
   const leftovers = await topology.withoutExpiry();
-  await Promise.all([stopped, ...ALL_KEYS.map(async (key) => leftovers.push(...(await refusalOf(key, store, healedAt))))]);
+  await Promise.all([stopped, ...ALL_KEYS.map(async (key) => leftovers.push(...(await refusalOf(key, store, () => endedAt))))]);
   return [...leftovers, ...(await topology.orphans())];
 }
 
-/** Takes a key and gives it back; what was wrong, if it could not be had in time. */
-async function refusalOf(key: string, store: LockStore, healedAt: number): Promise<string[]> {
-  const until = healedAt + LEASE_MS + CLAIM_MS + DRAIN_MS;
+/** Takes a key and gives it back; what was wrong, if it could not be had in time, counted from the end of the last process. */
+async function refusalOf(key: string, store: LockStore, endedAt: () => number): Promise<string[]> {
   const hold = { key, owner: randomUUID(), id: randomUUID(), fence: 0, ttlMs: LEASE_MS, limitMs: 1_000, lingering: false, by: 'probe' };
   const place = { name: 'probe' };
   for (;;) {
@@ -125,10 +126,10 @@ async function refusalOf(key: string, store: LockStore, healedAt: number): Promi
       await store.release(hold);
       return [];
     }
-    if (now() > until) {
+    if (now() > endedAt() + LEASE_MS + CLAIM_MS) {
       await store.turns?.leave(key, place.name);
       const why = reply instanceof Error ? reply.detail : `${reply.holder.by} has it`;
-      return [`"${key}" could not be had ${Math.round(now() - healedAt)} ms after the last fault: ${why}`];
+      return [`"${key}" could not be had ${Math.round(now() - endedAt())} ms after the last process ended: ${why}`];
     }
     await sleep(50);
   }

@@ -44,11 +44,14 @@ type Caller = Pick<Entry, 'process' | 'keys'>;
 /** What the nemesis did and what befell the processes, to be asked what can be blamed on it. */
 export class Faults {
   readonly all: readonly Struck[];
+  /** Faults of the plan that did not strike, because the one before was not over. */
+  readonly leftOut: readonly FaultName[];
   /** How many servers may be away at once with nobody hindered. */
   readonly #spare: number;
-  /** Servers that were slow to answer, though nothing struck them. */
+  /** Servers that were slow to answer, whether or not something struck them. */
   readonly #slow: readonly Away[];
   readonly #stalls: readonly (Interval & { readonly process: string })[];
+  readonly #sleeps: readonly (Interval & { readonly process: string })[];
   /** When each process was killed that was. */
   readonly #deaths = new Map<string, number>();
   readonly #hindering = new Map<string, readonly Interval[]>();
@@ -58,9 +61,9 @@ export class Faults {
   constructor(history: readonly HistoryEvent[], spare = 0) {
     this.#spare = spare;
     this.all = struckOf(history);
-    this.#stalls = history
-      .filter(({ op, servers }) => op === 'stall' && servers === undefined)
-      .map(({ process, since = 0, t }) => ({ process: baseOf(process), from: since, to: t }));
+    this.leftOut = history.flatMap(({ op, fault }) => (op === 'skip' ? [fault as FaultName] : []));
+    this.#stalls = history.filter(({ op, servers }) => op === 'stall' && servers === undefined).map(ofProcess);
+    this.#sleeps = history.filter(({ op }) => op === 'slept').map(ofProcess);
     this.#slow = history
       .filter(({ op, servers }) => op === 'stall' && servers !== undefined)
       .map(({ servers, since = 0, t }) => ({ servers, from: since, to: t + STALLED_MS }));
@@ -127,11 +130,10 @@ export class Faults {
     return [...struck, ...this.#stalls.filter((stall) => stall.process === base)];
   }
 
-  /** For how long at most a machine slept meanwhile, which its monotonic clock does not count: half of each such fault. */
+  /** For how long a machine slept meanwhile, which its monotonic clock does not count. */
   sleptMs(process: string, { from, to }: Interval): number {
-    const base = baseOf(process);
-    const slept = this.all.filter((struck) => struck.fault === 'sleep' && struck.target === base && struck.to > from && struck.from < to);
-    return slept.reduce((ms, struck) => ms + (struck.to - struck.from) / 2, 0);
+    const slept = this.#sleeps.filter((sleep) => sleep.process === baseOf(process) && sleep.to > from && sleep.from < to);
+    return slept.reduce((ms, sleep) => ms + sleep.to - sleep.from, 0);
   }
 
   /** When a process was killed; `Infinity` where it never was. The first of a worker's processes dies in its first crash. */
@@ -172,25 +174,26 @@ function recovered<Time extends Interval>(time: Time): Time {
   return { ...time, to: time.to + RECOVERY_MS };
 }
 
+function ofProcess({ process, since = 0, t }: HistoryEvent): Interval & { readonly process: string } {
+  return { process: baseOf(process), from: since, to: t };
+}
+
 function struckOf(history: readonly HistoryEvent[]): Struck[] {
-  // Two of one name may overlap: the first to begin is then taken for the first to end.
-  const open = new Map<string, { from: number; servers: Away['servers']; outcome: Struck['outcome'] }[]>();
+  const open = new Map<string, { from: number; servers: Away['servers']; outcome: Struck['outcome'] }>();
   const all: Struck[] = [];
-  for (const { op, phase, fault, target = '', servers, fence, outcome, t } of history) {
-    if (fault === undefined) {
+  for (const { op, phase, fault, target = '', step, servers, fence, outcome, t } of history) {
+    if (fault === undefined || op === 'skip') {
       continue;
     }
-    const name = `${fault} ${target}`;
-    const begun = open.get(name) ?? [];
-    open.set(name, begun);
-    const [first] = begun;
+    const name = `${fault} ${target} ${step ?? ''}`;
+    const begun = open.get(name);
     if (op === 'start' && phase === 'info') {
-      begun.push({ from: t, servers, outcome: 'struck' });
-    } else if (first && phase === 'fail') {
-      first.outcome = 'failed';
-    } else if (first) {
-      begun.shift();
-      all.push({ fault: fault as FaultName, target, to: t, fence, ...first, ...(outcome === 'nothing' && { outcome }) });
+      open.set(name, { from: t, servers, outcome: 'struck' });
+    } else if (begun && phase === 'fail') {
+      begun.outcome = 'failed';
+    } else if (begun) {
+      open.delete(name);
+      all.push({ fault: fault as FaultName, target, to: t, fence, ...begun, ...(outcome === 'nothing' && { outcome }) });
     }
   }
   return all;

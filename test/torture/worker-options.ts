@@ -33,15 +33,20 @@ export interface WorkerOptions {
 export type WorkerMessage =
   | { readonly type: 'started' }
   | { readonly type: 'stop' }
-  | { readonly type: 'block'; readonly ms: number }
+  /** Says that a `block`, `wall` or `sleep` is over. */
+  | { readonly type: 'done'; readonly id: number }
+  | { readonly type: 'block'; readonly id: number; readonly ms: number }
   | { readonly type: 'forceOld'; readonly key: string }
-  | { readonly type: 'wall'; readonly offsetMs: number }
+  | { readonly type: 'wall'; readonly id: number; readonly offsetMs: number }
   /** Loses a lock whose listener works for `ms`, beside others. */
   | { readonly type: 'listener'; readonly ms: number; readonly isAbort: boolean }
   /** Makes a nested call with a much longer ttl. */
   | { readonly type: 'nest' }
-  /** Takes a key and sleeps for `ms`, unknown to its monotonic clock; its code goes on for as long again. */
-  | { readonly type: 'sleep'; readonly key: string; readonly ms: number }
+  /**
+   * Takes a key and sleeps for `ms`, which its monotonic clock does not count; its code then runs for as long again. It does not
+   * sleep if it has the key later than `before`, by `now()`.
+   */
+  | { readonly type: 'sleep'; readonly id: number; readonly key: string; readonly ms: number; readonly before: number }
   /** Takes a key for `ms`, or for a lease that is not renewed. */
   | { readonly type: 'hold'; readonly key: string; readonly ms: number; readonly isFixed?: boolean }
   /** A further application in the process, with connections of its own, takes a key for `ms`. */
@@ -55,3 +60,6 @@ export type WorkerMessage =
       readonly ticket: string;
     }
   | { readonly type: 'ticketDone'; readonly to: string; readonly id: number };
+
+/** A message that the worker answers when it has done what it says. */
+export type WorkerTask = Extract<WorkerMessage, { readonly type: 'block' | 'wall' | 'sleep' }>;

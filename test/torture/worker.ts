@@ -95,8 +95,10 @@ async function hear(message: WorkerMessage): Promise<void> {
     stop.abort();
   } else if (message.type === 'block') {
     block(message.ms);
+    tell({ type: 'done', id: message.id });
   } else if (message.type === 'wall') {
     moveWallClock(message.offsetMs);
+    tell({ type: 'done', id: message.id });
   } else if (message.type === 'forceOld') {
     await forceOld(message.key);
   } else if (message.type === 'listener') {
@@ -107,7 +109,7 @@ async function hear(message: WorkerMessage): Promise<void> {
     const { key, ms, isFixed } = message;
     await (isFixed ? accounts.outlive(app.get(LockService), key, ms, () => undefined) : accounts.hold(key, ms));
   } else if (message.type === 'sleep') {
-    await accounts.hold(message.key, message.ms, () => sleepThrough(message.ms));
+    await fallAsleep(message);
   } else if (message.type === 'newcomer') {
     await inAnother((locks) => accounts.hold(message.key, message.ms, () => undefined, locks));
   } else if (message.type === 'ticket') {
@@ -156,6 +158,22 @@ async function inAnother(use: (locks: LockService) => Promise<void>): Promise<vo
   await own.end();
 }
 
+async function fallAsleep({ id, key, ms, before }: Extract<WorkerMessage, { type: 'sleep' }>): Promise<void> {
+  const done = (): void => tell({ type: 'done', id });
+  let isTooLate = false;
+  const tooLate = setTimeout(() => {
+    isTooLate = true;
+    done();
+  }, before - now());
+  await accounts.hold(key, ms, () => {
+    if (!isTooLate) {
+      clearTimeout(tooLate);
+      sleepThrough(ms);
+      done();
+    }
+  });
+}
+
 function tell(message: WorkerMessage): void {
   if (process.connected) {
     process.send?.(message);
@@ -171,9 +189,11 @@ function block(ms: number): void {
 
 /** The wall clock knows that the machine slept, and the monotonic one does not. */
 function sleepThrough(ms: number): void {
+  const since = now();
   block(ms);
   sleptMs += ms;
   performance.now = () => realMonotonic() - sleptMs;
+  history.write({ op: 'slept', phase: 'info', since });
 }
 
 function moveWallClock(offsetMs: number): void {

@@ -3,7 +3,7 @@
 /** How long the mark of a released hold stays, in milliseconds: a repeated release answers the same, and a late acquire is refused. */
 export const DONE_MS = 10_000;
 
-/** The same for a hold that was withdrawn, in milliseconds: its caller may try again with the same hold. */
+/** The same for a join that a quorum withdraws, in milliseconds: its caller may try again with the same hold. */
 export const UNDONE_MS = 1;
 
 /** How long a lock is reserved for the process whose turn it is, in milliseconds. */

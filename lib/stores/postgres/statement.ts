@@ -69,9 +69,7 @@ class Statement {
   connect(): void {
     this.#pool.connect((error, client) => {
       if (this.#isLate) {
-        // Not at once: the pool hands it to the next statement, which may be late too, and thousands of them would
-        // overflow the stack.
-        queueMicrotask(() => client?.release());
+        giveBack(client);
       } else if (!client) {
         this.#end();
         this.#reject(new NotSent(error));
@@ -149,6 +147,19 @@ function whyNone({ options, totalCount = 0, idleCount = 0 }: PoolState, limitMs:
   return totalCount >= max && idleCount === 0
     ? `all ${max} of the pool have been in use for ${ms} ms; raise its max, or give the locks a pool of their own`
     : `none could be made within ${ms} ms`;
+}
+
+/**
+ * Gives a connection back that its statement did not wait for. Not at once: the pool hands it to the next statement, which may
+ * be late too, and thousands of them would overflow the stack. The pool listens to its errors only from then on, and the end
+ * of the connection may arrive together with its beginning.
+ */
+function giveBack(client: PostgresClient | undefined): void {
+  client?.on('error', ignore);
+  queueMicrotask(() => {
+    client?.removeListener('error', ignore);
+    client?.release();
+  });
 }
 
 /** The statement fails as well, and reports it. */

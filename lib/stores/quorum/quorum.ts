@@ -5,7 +5,7 @@ import { clockOf, Membership } from './membership.js';
 import type { QuorumCommands } from './quorum-commands.js';
 import { QuorumServer } from './quorum-server.js';
 import { tooFew, type Failure } from './too-few.js';
-import { Withdrawals } from './withdrawals.js';
+import { Withdrawals } from '../kit/withdrawals.js';
 
 /** The servers of a quorum, which are asked all at once. */
 export class Quorum {

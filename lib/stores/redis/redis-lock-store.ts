@@ -12,7 +12,7 @@ import type {
   TurnListener,
   Turns,
 } from '../../core/lock-store.js';
-import { RECHECK_MS, UNDONE_MS } from '../kit/protocol.js';
+import { RECHECK_MS } from '../kit/protocol.js';
 import { tooManyHolds } from '../kit/refusals.js';
 import { readAttempt, readStored } from '../kit/replies.js';
 import { throwIfAllFailed } from '../kit/all-failed.js';
@@ -97,13 +97,14 @@ export class RedisLockStore implements LockStore, Turns, Tickets, Operator {
     this.#listen();
     const polls = !this.#wakeups.areCertain;
     const sentAt = performance.now();
-    const command = this.#commands.acquire(hold, place, polls, this.#clock.latest(sentAt, hold.limitMs));
+    const named = this.#named(hold);
+    const command = this.#commands.acquire(named, place, polls, this.#clock.latest(sentAt, hold.limitMs));
     let reply = await this.#connection.run(command, hold.limitMs);
     this.#clock.read(timeIn(reply), sentAt);
     if (isLate(reply)) {
-      reply = await this.#again(hold, sentAt, (latest) => this.#commands.acquire(hold, place, polls, latest));
+      reply = await this.#again(hold, sentAt, (latest) => this.#commands.acquire(named, place, polls, latest));
     }
-    return this.#confirmed(hold, this.#read(reply, place), place);
+    return this.#confirmed(hold, this.#read(reply, place), place, sentAt);
   }
 
   async exchange(
@@ -116,14 +117,16 @@ export class RedisLockStore implements LockStore, Turns, Tickets, Operator {
     const { key, limitMs } = hold;
     const sentAt = performance.now();
     const latest = this.#clock.latest(sentAt, limitMs);
-    const command = this.#commands.exchange(hold, next, place, !this.#wakeups.areCertain, mayOvertake, latest);
+    const polls = !this.#wakeups.areCertain;
+    const command = this.#commands.exchange(this.#named(hold), this.#named(next), place, polls, mayOvertake, latest);
     const [answer, nextAnswer] = (await this.#connection.run(command, limitMs)) as readonly unknown[];
+    const answeredAt = performance.now();
     const released = Number(answer) === 1;
     if (nextAnswer instanceof Error) {
       return { released, reply: Promise.reject(toLockError(nextAnswer, key, undefined, EXCHANGE)) };
     }
     this.#clock.read(timeIn(nextAnswer), sentAt);
-    const reply = isLate(nextAnswer) ? this.acquire(next, place) : this.#confirmed(next, this.#read(nextAnswer, place), place);
+    const reply = isLate(nextAnswer) ? this.acquire(next, place) : this.#confirmed(next, this.#read(nextAnswer, place), place, answeredAt);
     return { released, reply };
   }
 
@@ -134,18 +137,19 @@ export class RedisLockStore implements LockStore, Turns, Tickets, Operator {
   async join(hold: HoldRecord): Promise<boolean> {
     this.#listen();
     const sentAt = performance.now();
-    const command = this.#commands.join(hold, this.#clock.latest(sentAt, hold.limitMs));
+    const named = this.#named(hold);
+    const command = this.#commands.join(named, this.#clock.latest(sentAt, hold.limitMs));
     let reply = await this.#connection.run(command, hold.limitMs);
     if (isLate(reply)) {
       this.#clock.read(timeIn(reply), sentAt);
-      reply = await this.#again(hold, sentAt, (latest) => this.#commands.join(hold, latest));
+      reply = await this.#again(hold, sentAt, (latest) => this.#commands.join(named, latest));
     }
     if (Number(reply) === -1) {
       throw tooManyHolds(hold.key);
     }
     const joined = Number(reply) === 1;
     if (joined) {
-      await this.#replication?.confirm(hold);
+      await this.#replication?.confirm(hold, hold.fence, sentAt);
     }
     return joined;
   }
@@ -156,13 +160,13 @@ export class RedisLockStore implements LockStore, Turns, Tickets, Operator {
       return this.#renewEach(holds);
     }
     if (this.#replication) {
-      return this.#replication.renew(holds);
+      return this.#replication.renew(holds.map((hold) => this.#named(hold)));
     }
     return readAnswers(await this.#connection.run(this.#commands.renew(holds), leastLimitOf(holds)));
   }
 
   async release(hold: HoldRecord): Promise<boolean> {
-    return Number(await this.#connection.run(this.#commands.release(hold), hold.limitMs)) === 1;
+    return Number(await this.#connection.run(this.#commands.release(this.#named(hold)), hold.limitMs)) === 1;
   }
 
   async inspect(key: string): Promise<StoredLock | null> {
@@ -214,20 +218,25 @@ export class RedisLockStore implements LockStore, Turns, Tickets, Operator {
     }
     const store = {
       renewalOf: (holds: readonly HoldRecord[]) => this.#commands.renew(holds),
-      undo: (hold: HoldRecord) => this.#connection.run(this.#commands.release(hold, UNDONE_MS), hold.limitMs),
+      withdraw: (hold: HoldRecord, limitMs: number) => this.#connection.run(this.#commands.release(hold), limitMs),
     };
     return new Replication(store, this.#source, this.#minReplicas, this.#isCluster);
   }
 
-  /** The reply, once replicas have confirmed the grant. */
-  #confirmed(hold: HoldRecord, reply: AcquireReply, place: Place | undefined): AcquireReply | Promise<AcquireReply> {
+  /** A hold as the servers know it. */
+  #named<Hold extends HoldRecord>(hold: Hold): Hold {
+    return this.#replication?.named(hold) ?? hold;
+  }
+
+  /** The reply to what was sent at `sentAt`, once replicas have confirmed the grant. */
+  #confirmed(hold: HoldRecord, reply: AcquireReply, place: Place | undefined, sentAt: number): AcquireReply | Promise<AcquireReply> {
     if (!this.#replication || reply.fence === undefined) {
       return reply;
     }
     if (place) {
       this.#wakeups.granted(place);
     }
-    return this.#replication.confirm({ ...hold, fence: reply.fence }).then(() => reply);
+    return this.#replication.confirm(hold, reply.fence, sentAt).then(() => reply);
   }
 
   #read(reply: unknown, place: Place | undefined): AcquireReply {

@@ -1,6 +1,9 @@
 import { AsyncResource } from 'node:async_hooks';
 import { LockStoreError } from '../../core/errors.js';
 import type { HoldRecord } from '../../core/lock-store.js';
+import { Withdrawals } from '../kit/withdrawals.js';
+import { CommandTimeout, CommandTimeouts } from './command-timeouts.js';
+import { HoldNames } from './hold-names.js';
 import type { RedisSource } from './redis-source.js';
 import { RedisConnection } from './redis-connection.js';
 import { readAnswers } from './replies.js';
@@ -8,12 +11,14 @@ import type { Command } from './script.js';
 
 /** Grants that are confirmed in one command, as many as core renews in one. */
 const BATCH = 128;
+/** Which part of what is left of a hold's time limit replicas may take to confirm its grant. The rest is for the withdrawal. */
+const CONFIRMING = 0.75;
 
 /** What replication needs of its store. */
 export interface ReplicatedStore {
   renewalOf(holds: readonly HoldRecord[]): Command;
-  /** Releases a grant that does not count. */
-  undo(hold: HoldRecord): Promise<unknown>;
+  /** Releases a grant that does not count; rejects where there is no answer within `limitMs`. */
+  withdraw(hold: HoldRecord, limitMs: number): Promise<unknown>;
 }
 
 interface Grant {
@@ -37,6 +42,9 @@ export class Replication {
   readonly #grants: RedisConnection;
   readonly #renewals: RedisConnection;
   readonly #waiting: Grant[] = [];
+  readonly #names = new HoldNames();
+  readonly #withdrawals = new Withdrawals();
+  readonly #timeouts = new CommandTimeouts(() => undefined);
   #sending = false;
 
   constructor(store: ReplicatedStore, source: RedisSource, minReplicas: number, isCluster: boolean) {
@@ -47,16 +55,23 @@ export class Replication {
     this.#renewals = new RedisConnection(source);
   }
 
-  /** Resolves when enough replicas have the grant. Otherwise releases it and rejects, with `unknown` where the release failed too. */
-  async confirm(hold: HoldRecord): Promise<void> {
+  /** A hold as servers know it: one whose grant was withdrawn has another name. */
+  named<Hold extends HoldRecord>(hold: Hold): Hold {
+    return this.#names.named(hold);
+  }
+
+  /**
+   * Resolves when enough replicas have a grant, which was asked for at `sentAt`. Otherwise withdraws it and rejects, within the time limit
+   * of the hold: with `unknown` where the withdrawal was not answered by then. It is repeated until it is.
+   */
+  async confirm(hold: HoldRecord, fence: number, sentAt: number): Promise<void> {
+    const granted = { ...this.named(hold), fence };
+    const endsAt = sentAt + hold.limitMs;
     try {
-      await this.#queue(hold);
+      await this.#timeouts.bound(this.#queue(granted), CONFIRMING * (endsAt - performance.now()));
     } catch (error) {
-      const undone = await this.#store.undo(hold).then(
-        () => true,
-        () => false,
-      );
-      throw error instanceof LockStoreError ? errorOf(hold, error, !undone) : error;
+      const isWithdrawn = await this.#withdraw(hold, granted, endsAt);
+      throw errorOf(hold, error, !isWithdrawn);
     }
   }
 
@@ -70,8 +85,21 @@ export class Replication {
   }
 
   close(): void {
+    this.#withdrawals.close();
     this.#grants.close();
     this.#renewals.close();
+  }
+
+  async #withdraw(hold: HoldRecord, granted: HoldRecord, endsAt: number): Promise<boolean> {
+    const withdraw = (limitMs: number): Promise<unknown> => this.#store.withdraw(granted, limitMs);
+    this.#names.rename(hold);
+    try {
+      await withdraw(Math.max(1, endsAt - performance.now()));
+      return true;
+    } catch (error) {
+      this.#withdrawals.repeat(() => withdraw(hold.limitMs), hold.ttlMs, error);
+      return false;
+    }
   }
 
   #queue(hold: HoldRecord): Promise<void> {
@@ -142,12 +170,9 @@ export function leastLimitOf(holds: readonly HoldRecord[]): number {
 }
 
 function tooFew(what: string, confirmed: number, wanted: number, withinMs: number): LockStoreError {
-  return new LockStoreError(
-    `${confirmed} of ${wanted} replicas confirmed the ${what} within ${withinMs} ms. ` +
-      'Make sure that enough replicas are connected and keep up, or lower minReplicas of RedisLockStore.',
-    '',
-    { unknown: false },
-  );
+  return new LockStoreError(`${confirmed} of ${wanted} replicas confirmed the ${what} within ${withinMs} ms. ${CURE}`, '', {
+    unknown: false,
+  });
 }
 
 function gone(): LockStoreError {
@@ -155,6 +180,13 @@ function gone(): LockStoreError {
 }
 
 /** One failure concerns many locks; the error of each caller names its own. */
-function errorOf({ key }: HoldRecord, { detail, cause }: LockStoreError, unknown: boolean): LockStoreError {
-  return new LockStoreError(`Lock "${key}": ${detail}`, key, { cause, unknown });
+function errorOf({ key }: HoldRecord, error: unknown, unknown: boolean): Error {
+  if (error instanceof LockStoreError) {
+    return new LockStoreError(`Lock "${key}": ${error.detail}`, key, { cause: error.cause, unknown });
+  }
+  return error instanceof CommandTimeout
+    ? new LockStoreError(`Lock "${key}": too few replicas confirmed the grant: ${error.message}. ${CURE}`, key, { cause: error, unknown })
+    : (error as Error);
 }
+
+const CURE = 'Make sure that enough replicas are connected and keep up, or lower minReplicas of RedisLockStore.';

@@ -5,7 +5,7 @@ import { until } from '../../support/until.js';
 import type { FaultName } from '../faults.js';
 import type { Step } from '../plan.js';
 import { proxyAll } from './proxies.js';
-import { deleteLock, FAULTS_OF_REDIS, orphans, RELEASE_TEXT, RENEW_TEXT, withoutExpiry } from './redis-locks.js';
+import { deleteLock, FAULTS_OF_REDIS, orphans, pingsOf, RELEASE_TEXT, RENEW_TEXT, withoutExpiry } from './redis-locks.js';
 import { strikeServer } from './strike-server.js';
 import type { Taken, Topology } from './topology.js';
 
@@ -67,6 +67,10 @@ export class Cluster implements Topology {
 
   async delete(key: string): Promise<Taken> {
     return deleteLock(await this.#cluster.masters(), key);
+  }
+
+  pings(): readonly (() => Promise<unknown>)[] {
+    return pingsOf(this.#cluster.nodes);
   }
 
   async withoutExpiry(): Promise<string[]> {

@@ -154,6 +154,10 @@ export class Postgres implements Topology {
     return this.#take(END, key);
   }
 
+  pings(): readonly (() => Promise<unknown>)[] {
+    return [() => this.#strangers.query('SELECT 1')];
+  }
+
   async withoutExpiry(): Promise<string[]> {
     const rows = await this.#stored(`owner IS NOT NULL AND ends > clock_timestamp() + $1 * interval '1 millisecond'`, LONG_MS);
     return rows.map((row) => `${row} is held for longer than any lease`);

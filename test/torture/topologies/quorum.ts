@@ -9,7 +9,7 @@ import { TcpProxy } from '../../support/tcp-proxy.js';
 import { FAULTS, type Fault, type FaultName } from '../faults.js';
 import { now } from '../history.js';
 import type { Step } from '../plan.js';
-import { deleteLock, FAULTS_OF_REDIS, orphans, RELEASE_TEXT, RENEW_TEXT, withoutExpiry } from './redis-locks.js';
+import { deleteLock, FAULTS_OF_REDIS, orphans, pingsOf, RELEASE_TEXT, RENEW_TEXT, withoutExpiry } from './redis-locks.js';
 import { strikeServer } from './strike-server.js';
 import type { Taken, Topology } from './topology.js';
 
@@ -20,9 +20,6 @@ const AHEAD_MS = { servers: [0, 120_000, -60_000, 0, 30_000], workers: [0, -120_
 const OLD_MS = 500;
 /** For so long a server that has forgotten its locks is not counted, in milliseconds: the lease of a run. */
 const LONGEST_LEASE_MS = 1_000;
-/** How often a server is looked at, and from when on its answer is slow beside the limit of a command, in milliseconds. */
-const PULSE_MS = 20;
-const SLOW_MS = 50;
 /** For how long a server that forgets is away, in milliseconds. */
 const AWAY_MS = 200;
 
@@ -46,7 +43,6 @@ export class Quorum implements Topology {
   readonly #folder: string;
   #links = 0;
   readonly #away = new Set<RedisServer>();
-  #stopped = false;
 
   private constructor(servers: readonly RedisServer[], clocks: readonly ServerClock[], folder: string, forgetsAll: boolean) {
     this.faults = [...FAULTS_OF_REDIS, 'outage', 'forget', 'snapshot', ...(forgetsAll ? (['rebirth'] as const) : [])];
@@ -135,19 +131,8 @@ export class Quorum implements Topology {
     return fences.length === 0 ? { outcome: 'nothing' } : fences.length === 1 ? { fence: fences[0] as number } : {};
   }
 
-  watch(slow: (server: number, since: number) => void): void {
-    this.#servers.forEach((server, at) => void this.#look(server, (since) => slow(at, since)));
-  }
-
-  async #look({ client }: RedisServer, slow: (since: number) => void): Promise<void> {
-    while (!this.#stopped) {
-      const since = now();
-      await client.ping().catch(() => undefined);
-      if (now() - since > SLOW_MS) {
-        slow(since);
-      }
-      await sleep(PULSE_MS);
-    }
+  pings(): readonly (() => Promise<unknown>)[] {
+    return pingsOf(this.#servers);
   }
 
   withoutExpiry(): Promise<string[]> {
@@ -159,7 +144,6 @@ export class Quorum implements Topology {
   }
 
   async stop(): Promise<void> {
-    this.#stopped = true;
     await Promise.all(this.#servers.map((server) => server.stop()));
     this.#clocks.forEach((clock) => clock.remove());
     rmSync(this.#folder, { recursive: true });

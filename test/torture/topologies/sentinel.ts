@@ -5,7 +5,7 @@ import type { RedisServer } from '../../support/redis-server.js';
 import type { FaultName } from '../faults.js';
 import type { Step } from '../plan.js';
 import { proxyAll } from './proxies.js';
-import { deleteLock, FAULTS_OF_REDIS, orphans, RELEASE_TEXT, RENEW_TEXT, withoutExpiry } from './redis-locks.js';
+import { deleteLock, FAULTS_OF_REDIS, orphans, pingsOf, RELEASE_TEXT, RENEW_TEXT, withoutExpiry } from './redis-locks.js';
 import { strikeServer } from './strike-server.js';
 import type { Taken, Topology } from './topology.js';
 
@@ -60,6 +60,10 @@ export class Sentinel implements Topology {
 
   async delete(key: string): Promise<Taken> {
     return deleteLock([await this.#group.master()], key);
+  }
+
+  pings(): readonly (() => Promise<unknown>)[] {
+    return pingsOf(this.#group.servers);
   }
 
   async withoutExpiry(): Promise<string[]> {

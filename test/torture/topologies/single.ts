@@ -3,7 +3,7 @@ import { RedisServer } from '../../support/redis-server.js';
 import { TcpProxy } from '../../support/tcp-proxy.js';
 import type { FaultName } from '../faults.js';
 import type { Step } from '../plan.js';
-import { deleteLock, FAULTS_OF_REDIS, orphans, RELEASE_TEXT, RENEW_TEXT, withoutExpiry } from './redis-locks.js';
+import { deleteLock, FAULTS_OF_REDIS, orphans, pingsOf, RELEASE_TEXT, RENEW_TEXT, withoutExpiry } from './redis-locks.js';
 import { strikeServer } from './strike-server.js';
 import type { Taken, Topology } from './topology.js';
 
@@ -39,6 +39,10 @@ export class Single implements Topology {
 
   async delete(key: string): Promise<Taken> {
     return deleteLock([this.#server], key);
+  }
+
+  pings(): readonly (() => Promise<unknown>)[] {
+    return pingsOf([this.#server]);
   }
 
   async withoutExpiry(): Promise<string[]> {

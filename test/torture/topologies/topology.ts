@@ -46,7 +46,7 @@ export interface Topology {
   orphans(): Promise<string[]>;
   /** Writes down what only its servers can tell. */
   record?(write: HistoryFile['write']): void;
-  /** Tells of each server that was slow to answer, and since when, though nothing struck it: the machine may be busy. */
-  watch?(slow: (server: number, since: number) => void): void;
+  /** Asks each server whether it answers. */
+  pings(): readonly (() => Promise<unknown>)[];
   stop(): Promise<void>;
 }
