@@ -106,8 +106,11 @@ export class RedisServer {
   }
 }
 
-/** Below the ports that systems give to connections: one of those may be taken before the server listens, or while it restarts. */
-const PORTS = { from: 10_000, to: 32_000 };
+/**
+ * Below the ports that systems give to connections: one of those may be taken before the server listens, or while it restarts. So is the bus of
+ * a node of a cluster, 10,000 above.
+ */
+const PORTS = { from: 10_000, to: 22_000 };
 
 /** A port that nobody listens on, chosen at random, so that suites that run at the same time choose others. */
 export async function freePort(): Promise<number> {
