@@ -150,19 +150,25 @@ export class KeyState {
     return [...this.#queue.keys()].indexOf(name);
   }
 
-  /** Who holds the lock, or has it reserved. More time left than was ever asked for means that the clock was set back: it is cut. */
+  /** Cuts the time left to the longest asked for: more of it means that the clock was set back. */
+  cut(): void {
+    const now = this.#clock.monotonic();
+    if (this.#grant && this.#grant.endsAt !== Infinity) {
+      this.endAt(Math.min(this.#grant.endsAt, now + this.#grant.ttlMs));
+    }
+    if (this.#turn) {
+      this.#turn = { place: this.#turn.place, endsAt: Math.min(this.#turn.endsAt, now + CLAIM_MS) };
+    }
+  }
+
+  /** Who holds the lock, or has it reserved. */
   busy(): Busy {
     const now = this.#clock.monotonic();
     if (this.#grant) {
-      const { by, since, ttlMs, endsAt } = this.#grant;
-      this.endAt(endsAt === Infinity ? Infinity : Math.min(endsAt, now + ttlMs));
-      return { remainingMs: this.#grant.endsAt - now, holder: { by, heldMs: this.#clock.wall() - since } };
+      const { by, since, endsAt } = this.#grant;
+      return { remainingMs: endsAt - now, holder: { by, heldMs: this.#clock.wall() - since } };
     }
-    if (this.#turn) {
-      const { place, endsAt } = this.#turn;
-      this.#turn = { place, endsAt: Math.min(endsAt, now + CLAIM_MS) };
-      return { remainingMs: this.#turn.endsAt - now, holder: { by: place.process, heldMs: 0 } };
-    }
-    return { remainingMs: CLAIM_MS, holder: { by: '', heldMs: 0 } };
+    const remainingMs = this.#turn ? this.#turn.endsAt - now : CLAIM_MS;
+    return { remainingMs, holder: { by: this.#turn?.place.process ?? '', heldMs: 0 } };
   }
 }

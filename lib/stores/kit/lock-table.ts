@@ -172,6 +172,7 @@ export class LockTable {
       }
       return this.#grant(state, hold, process, place);
     }
+    state.cut();
     const joined = place !== undefined && state.enqueue(place);
     return { ...state.busy(), rank: place ? state.rankOf(place.name) : -1, joined };
   }

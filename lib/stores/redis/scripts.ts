@@ -168,7 +168,11 @@ export const INSPECT = script(
 if not held[1] then
   return nil
 end
-return {held[1], ${HOLDS}, redis.call('PTTL', lock), held[2], held[3], redis.call('ZRANGE', queue, 0, -1)}
+-- One command in a line: servers before Redis 7.2 name only the line of one that they refuse.
+local holds = ${HOLDS}
+local left = redis.call('PTTL', lock)
+local places = redis.call('ZRANGE', queue, 0, -1)
+return {held[1], holds, left, held[2], held[3], places}
 `,
 );
 

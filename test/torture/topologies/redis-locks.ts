@@ -1,3 +1,4 @@
+import { DONE_MS, QUEUE_MS } from '../../../lib/stores/kit/protocol.js';
 import { RedisKeys } from '../../../lib/stores/redis/redis-keys.js';
 import type { RedisServer } from '../../support/redis-server.js';
 import { RENEW } from '../../../lib/stores/redis/scripts.js';
@@ -7,7 +8,7 @@ import { FAULTS_ANYWHERE, type Taken } from './topology.js';
 export const FAULTS_OF_REDIS = [...FAULTS_ANYWHERE, 'scriptFlush', 'killClients', 'full'] as const satisfies readonly FaultName[];
 
 /** What is in the commands that release a hold, and in no others: for how long the done mark stays. */
-export const RELEASE_TEXT = '\r\n10000\r\n';
+export const RELEASE_TEXT = `\r\n${DONE_MS}\r\n`;
 
 export const RENEW_TEXT = [RENEW.sha, RENEW.source];
 
@@ -21,7 +22,7 @@ return fence
 `;
 
 /** For how long a queue stays in which nobody waits any more, and the mark of a release, in milliseconds. A lock does not stay. */
-const LEFT_MS: Readonly<Record<string, number>> = { queue: 60_000, done: 10_000, line: 1_000 };
+const LEFT_MS: Readonly<Record<string, number>> = { queue: QUEUE_MS, done: DONE_MS, line: 1_000 };
 
 /** The lock of a store's start-up check, which nobody else wants, and its lease: a process that is killed in the check leaves it. */
 const START_UP = /^lock:lock:\{start-up check of /;
