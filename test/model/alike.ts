@@ -1,7 +1,6 @@
 import { KeyState } from '../../lib/stores/kit/key-state.js';
 import { LockTable } from '../../lib/stores/kit/lock-table.js';
 import { Random } from '../support/random.js';
-import { replace } from './mutants.js';
 import { GRAIN_MS, HEARING, KEY, nextStep, take, type OtherSide, type Stored } from './steps.js';
 
 const STEPS = 40;
@@ -59,12 +58,14 @@ export async function differenceIn(
 /** The table does not show this, but tidies the state of a key that it is asked about. */
 function storedIn(table: LockTable, now: number): Stored {
   let state: KeyState | undefined;
-  const restore = replace(KeyState.prototype, 'tidy', (self, tidy) => {
-    state = tidy() ? self : undefined;
-    return state !== undefined;
-  });
+  const original = Object.getOwnPropertyDescriptor(KeyState.prototype, 'tidy') as TypedPropertyDescriptor<() => boolean>;
+  KeyState.prototype.tidy = function (this: KeyState) {
+    const isLeft = original.value?.call(this) ?? false;
+    state = isLeft ? this : undefined;
+    return isLeft;
+  };
   table.inspect(KEY);
-  restore();
+  Object.defineProperty(KeyState.prototype, 'tidy', original);
   const { grant, turn, queue } = state ?? new KeyState({ monotonic: () => now, wall: () => now });
   return {
     owner: grant?.owner ?? '',

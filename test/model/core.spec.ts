@@ -1,18 +1,16 @@
 import { stop } from 'esbuild';
 import * as fc from 'fast-check';
 import { isLong } from '../support/random.js';
-import { DEFECTS } from './properties/defects.js';
 import { buildLibrary } from './properties/library.js';
-import { scenariosOf, type Scenario } from './properties/scenario.js';
+import { callsOf } from './properties/calls.js';
+import { crowds } from './properties/crowds.js';
+import type { Scenario } from './properties/scenario.js';
 import { makeSlots, World, type Slot } from './properties/world.js';
 
-const PROCESSES = 3;
-const RUNS = isLong ? 10_000 : 2_500;
-/** A slow machine runs fewer of them. */
-const LONGEST_MS = 75_000;
-/** Defects meet the same scenarios each time, so that one that is found is always found, within this many. */
-const DEFECT_RUNS = 2_000;
-/** A failure names its seed and its path: with both, what it was shrunk to runs again at once. */
+const RUNS = isLong ? 10_000 : 300;
+/** A slow machine plays fewer of them. */
+const LONGEST_MS = isLong ? 100_000 : 10_000;
+/** A failure names its seed and its path: with both, what it was shrunk to is played again at once. */
 const { MODEL_SEED, MODEL_RUNS, MODEL_PATH } = process.env;
 
 /** Runs a scenario; a second time, for what led to it, where it goes wrong. */
@@ -30,15 +28,16 @@ describe('the core', () => {
   afterAll(() => stop());
 
   test.each([
-    ['whatever the network, the clocks and the callers do', false],
-    ['also where listeners work for long, connections are reset and machines sleep', true],
+    ['whatever the network, the clocks and the callers do', callsOf(false)],
+    ['also where listeners work for long, connections are reset and machines sleep', callsOf(true)],
+    ['while crowds queue for one key', crowds],
   ])(
     'keeps its promises %s',
-    async (_, isHard) => {
-      const slots = makeSlots(await buildLibrary(), PROCESSES);
+    async (_, scenarios) => {
+      const slots = makeSlots(await buildLibrary());
       const seed = Number(MODEL_SEED ?? Math.floor(Math.random() * 1_000_000_000));
       let runs = 0;
-      const property = fc.asyncProperty(scenariosOf(isHard), (scenario) => {
+      const property = fc.asyncProperty(scenarios, (scenario) => {
         runs++;
         return play(slots, scenario);
       });
@@ -51,16 +50,5 @@ describe('the core', () => {
       process.stdout.write(`${runs} scenarios of MODEL_SEED=${seed}.\n`);
     },
     2 * LONGEST_MS,
-  );
-
-  test.each(DEFECTS)(
-    'the scenarios find out when $defect',
-    async ({ finding, edits, seed = 1 }) => {
-      const slots = makeSlots(await buildLibrary(edits), PROCESSES);
-      const property = fc.asyncProperty(scenariosOf(false), (scenario) => new World(slots, scenario).run());
-      const { errorInstance } = await fc.check(property, { seed, numRuns: DEFECT_RUNS, endOnFailure: true });
-      expect(String(errorInstance)).toMatch(finding);
-    },
-    LONGEST_MS,
   );
 });

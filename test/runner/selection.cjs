@@ -13,8 +13,13 @@ const LONG = [
   'test/stores/redis-with-a-replica.spec.ts',
 ];
 
+/** A part of these is in `npm test`. */
+const BOTH = ['test/model/core.spec.ts'];
+
 const wantsLong = process.env.TEST_LONG !== undefined;
 
+const isOneOf = (path, parts) => parts.some((part) => path.includes(`/${part}`));
+
 module.exports = (paths) => ({
-  filtered: paths.filter((path) => LONG.some((part) => path.includes(`/${part}`)) === wantsLong),
+  filtered: paths.filter((path) => isOneOf(path, BOTH) || isOneOf(path, LONG) === wantsLong),
 });

@@ -30,8 +30,8 @@ export const MUTANTS: Readonly<Record<string, Mutant>> = {
       { file: LUA, from: `'by', hold, 'turn')`, to: `'by', 'hold:n', 'turn')` },
       {
         file: SCRIPTS,
-        from: `redis.call('HSET', lock, hold, process, 'ttl', math.max(ttl, tonumber(held[3])))`,
-        to: `redis.call('HINCRBY', lock, 'hold:n', 1) redis.call('HSET', lock, 'ttl', math.max(ttl, tonumber(held[3])))`,
+        from: `redis.call('HSET', lock, hold, process)`,
+        to: `redis.call('HINCRBY', lock, 'hold:n', 1)`,
       },
       { file: SCRIPTS, from: `'fence', 'ttl', hold)`, to: `'fence', 'ttl', 'hold:n')` },
       {
@@ -58,8 +58,8 @@ export const MUTANTS: Readonly<Record<string, Mutant>> = {
     edits: [
       {
         file: LUA,
-        from: `local last = redis.call('GETSET', counter, clock)`,
-        to: `fence = redis.call('INCR', counter) .. '' local last = nil`,
+        from: `local last = redis.call('GETSET', counter, wanted)`,
+        to: `wanted = redis.call('INCR', counter) .. '' local last = nil`,
       },
       { file: LUA, from: `string.sub(fence, 1, -4)`, to: `time[1] .. '000'` },
     ],

@@ -72,8 +72,8 @@ export async function run(options: RunOptions): Promise<RunResult> {
     );
     await store.open?.({ prefix: 'lock', warn: () => undefined });
     topology.record?.((event) => isOver || history.write(event));
-    for (const [server, ping] of topology.pings().entries()) {
-      const slow = (since: number): void => history.write({ op: 'stall', phase: 'info', servers: [server], since });
+    for (const [at, ping] of topology.pings().entries()) {
+      const slow = (since: number): void => history.write({ op: 'stall', phase: 'info', servers: [at], since });
       void watchServer(ping, slow, () => isOver);
     }
     await Promise.all([new Nemesis(fleet, topology, store, history).run(plan), sleep(options.seconds * 1_000)]);

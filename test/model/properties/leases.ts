@@ -19,14 +19,16 @@ export interface Lease {
   readonly id: string;
   readonly key: string;
   readonly fence: number;
-  /** By the clock of the process. */
+  /** Until when it may be trusted, by the clock of the process; and until when core knows that it may. */
   deadline: number;
+  knownDeadline: number;
   /** The ttl that was granted last. */
   ttlMs: number;
   /** When the last command was sent whose answer confirmed the lease. */
   confirmedAt: number;
-  /** The store, or an operator, has told the process that the lock is gone. */
-  refuted: boolean;
+  /** Whether the store answered that the lock is gone; `late`: when core perhaps no longer waited for the answer. */
+  refuted: 'no' | 'late' | 'yes';
+  /** Whether the process was notified that it was forced. */
   forced: boolean;
   /** The library has told of the loss. */
   lost: boolean;
@@ -60,35 +62,41 @@ export class Leases {
     this.#grantedAt.set(name, this.#grantedAt.get(name) ?? this.#world.now);
   }
 
-  confirmed(process: Process, { key, by, id, ttlMs }: HoldRecord, fence: number, sentAt: number): void {
+  /** The store confirmed a lease; `isLate`: when core perhaps no longer waited for the answer. */
+  confirmed(process: Process, { key, by, id, ttlMs }: HoldRecord, fence: number, sentAt: number, isLate: boolean): void {
     const call = this.#world.callNamed(by);
     const before = this.find(by, key, fence);
     const lease =
       before?.id === id
         ? before
-        : {
+        : ({
             process,
             call,
             id,
             key,
             fence,
             deadline: 0,
+            knownDeadline: 0,
             ttlMs: 0,
             confirmedAt: 0,
-            refuted: false,
+            refuted: 'no',
             forced: false,
             lost: false,
-          };
+          } satisfies Lease);
     this.#leases.set(nameOf(by, key, fence), lease);
-    lease.deadline = Math.max(lease.deadline, leaseDeadline(process.clockAt(sentAt), ttlMs));
-    lease.ttlMs = ttlMs;
-    lease.confirmedAt = sentAt;
+    const deadline = leaseDeadline(process.clock.at(sentAt), ttlMs);
+    lease.deadline = Math.max(lease.deadline, deadline);
+    if (!isLate) {
+      lease.knownDeadline = Math.max(lease.knownDeadline, deadline);
+      lease.ttlMs = ttlMs;
+      lease.confirmedAt = sentAt;
+    }
   }
 
-  gone({ by, key, fence }: HoldRecord): void {
+  gone({ by, key, fence }: HoldRecord, isLate: boolean): void {
     const lease = this.find(by, key, fence);
-    if (lease) {
-      lease.refuted = true;
+    if (lease && lease.refuted !== 'yes') {
+      lease.refuted = isLate ? 'late' : 'yes';
     }
   }
 
@@ -101,7 +109,7 @@ export class Leases {
   }
 
   pardon(...keys: readonly string[]): void {
-    this.#world.faults++;
+    this.#world.faults.happened(this.#world.now);
     this.#pardons.push(...keys.map((key) => ({ key, at: this.#world.now })));
   }
 
@@ -118,7 +126,7 @@ export class Leases {
       return;
     }
     lease.lost = true;
-    if (!(reason === 'forced' ? lease.forced : lease.refuted || this.#mayHaveRunOut(lease))) {
+    if (!(reason === 'forced' ? lease.forced : lease.refuted !== 'no' || this.#mayHaveRunOut(lease))) {
       this.#world.fail(`"${key}" at fence ${fence} was lost (${reason}) without a cause.`);
     }
   }
@@ -128,12 +136,12 @@ export class Leases {
    * was not over a repetition before.
    */
   #mayHaveRunOut(lease: Lease): boolean {
-    const { process, deadline, ttlMs, confirmedAt } = lease;
-    const sleptMs = process.sleptBefore(process.now) - process.sleptBefore(confirmedAt);
+    const { process, knownDeadline, ttlMs, confirmedAt } = lease;
+    const sleptMs = process.clock.sleptBefore(process.now) - process.clock.sleptBefore(confirmedAt);
     const repeatMs = ttlMs / 10 + ROUND_TRIP_MS;
-    const endedAt = process.clockAt(process.disturbedUntil);
-    const isCaused = this.#world.scenario.isHard ? endedAt + repeatMs + sleptMs >= deadline : process.disturbedUntil >= confirmedAt;
-    return process.monotonic() + sleptMs >= deadline && (isFixed(lease) || isCaused);
+    const endedAt = process.clock.at(process.disturbedUntil);
+    const isCaused = this.#world.scenario.isHard ? endedAt + repeatMs + sleptMs >= knownDeadline : process.disturbedUntil >= confirmedAt;
+    return process.clock.monotonic() + sleptMs >= knownDeadline && (isFixed(lease) || isCaused);
   }
 
   /** Looks at every lock that running code sees. */
@@ -147,7 +155,7 @@ export class Leases {
           this.#checkTold(lease, call, isHeld);
         }
         // Code that sleeps trusts nothing.
-        if (isHeld && lease && !call.process.isAsleep) {
+        if (isHeld && lease && !call.process.clock.isAsleepAt(this.#world.now)) {
           trusted.push(lease);
         }
       }
@@ -164,11 +172,11 @@ export class Leases {
   }
 
   #checkTold({ key, fence, process, call: root, deadline, refuted, forced, lost }: Lease, call: LockedCall, isHeld: boolean): void {
-    const now = process.monotonic();
+    const now = process.clock.monotonic();
     if (isHeld && now > root.mustEndAt + ROUND_TRIP_MS) {
       this.#world.fail(`${call.by} has "${key}" at fence ${fence}, though the maxHold of ${root.by} is over, and a ttl too.`);
     }
-    if (isHeld && (now >= deadline || refuted || forced || lost)) {
+    if (isHeld && (now >= deadline || refuted === 'yes' || forced || lost)) {
       this.#world.fail(`${call.by} trusts "${key}" at fence ${fence}, though its lease is over.`);
     }
     const shouldKnow = lost || (now > deadline + ROUND_TRIP_MS && process.pausedUntil + TURN_MS < this.#world.now);
@@ -180,7 +188,7 @@ export class Leases {
   #isPardoned(lease: Lease, other: Lease): boolean {
     const [older, newer] = this.#time(lease) < this.#time(other) ? [lease, other] : [other, lease];
     const { process, call } = older;
-    if (process.sleptBefore(this.#world.now) > 0 && process.wasSetBack) {
+    if (process.clock.sleptBefore(this.#world.now) > 0 && process.clock.wasSetBack) {
       return true;
     }
     return this.#pardons.some(({ key, at }) => {

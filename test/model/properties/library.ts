@@ -7,11 +7,13 @@ import * as os from 'node:os';
 import * as util from 'node:util';
 import type { LockService } from '../../../lib/nest/lock.service.js';
 import type { LockTable } from '../../../lib/stores/kit/lock-table.js';
+import type { Rechecks } from '../../../lib/stores/kit/rechecks.js';
 import { bundle, type Edit } from '../../support/defective.js';
 
 const ENTRY = `
 export { LockService } from './nest/lock.service.js';
 export { LockTable } from './stores/kit/lock-table.js';
+export { Rechecks } from './stores/kit/rechecks.js';
 export { LockStoreError } from './core/errors.js';
 `;
 const MODULES: Readonly<Record<string, unknown>> = {
@@ -35,6 +37,7 @@ export interface Surroundings {
 export interface Library {
   readonly LockService: typeof LockService;
   readonly LockTable: typeof LockTable;
+  readonly Rechecks: typeof Rechecks;
   readonly LockStoreError: new (message: string, key: string, details: { unknown: boolean }) => Error;
 }
 

@@ -1,15 +1,14 @@
 import type { LockError, LockLostError } from '../../../lib/core/errors.js';
 import type { Lock } from '../../../lib/core/lock.js';
-import { CLAIM_MS } from '../../../lib/stores/kit/protocol.js';
 import type { Process } from './process.js';
 import type { Call, Step } from './scenario.js';
-import { RECHECK_MS } from './wire.js';
 import type { World } from './world.js';
 
 /** One locked call of a run: makes it, runs the steps of its body, and checks what it saw and how it ended. */
 export class LockedCall {
   /** Its name, by which the store's records and the library's events are known as this call's. */
   readonly by: string;
+  readonly startedAt: number;
   /** Per key, the call that acquired what this one is inside of. */
   readonly roots = new Map<string, LockedCall>();
   lock: Lock | undefined;
@@ -19,9 +18,9 @@ export class LockedCall {
   /** When it ended, or the last call inside of it that outlived it. */
   endedAt = Infinity;
   readonly #world: World;
-  readonly #startedAt: number;
   #enteredAt: number | undefined;
   #leftAt: number | undefined;
+  #hasReturned = false;
   #heldToTheEnd = false;
   #aborter: AbortController | undefined;
   #running: Promise<void> = Promise.resolve();
@@ -32,7 +31,7 @@ export class LockedCall {
     readonly parent: LockedCall | undefined,
   ) {
     this.#world = process.world;
-    this.#startedAt = this.#world.now;
+    this.startedAt = this.#world.now;
     this.by = this.#world.name(this);
   }
 
@@ -46,11 +45,18 @@ export class LockedCall {
     const { maxHold } = this.call;
     return maxHold === undefined || this.#enteredAt === undefined
       ? Infinity
-      : this.process.clockAt(this.#enteredAt) + maxHold + this.longestTtlMs;
+      : this.process.clock.at(this.#enteredAt) + maxHold + this.longestTtlMs;
   }
 
   get isInside(): boolean {
     return this.#enteredAt !== undefined && this.#leftAt === undefined;
+  }
+
+  /** Whether it waits for that key only, which nobody before it in its process has. */
+  isWaitingFor(key: string): boolean {
+    const { keys, wait, how, joins } = this.call;
+    const waits = this.#enteredAt === undefined && !this.#hasReturned && !joins && how !== 'tryAcquire' && wait > 0;
+    return waits && keys.length === 1 && keys[0] === key;
   }
 
   /** Whether it was aborted before it had the lock, and goes on all the same. */
@@ -73,11 +79,12 @@ export class LockedCall {
     } catch (thrown) {
       error = thrown as LockError;
     }
+    this.#hasReturned = true;
     this.#world.note(() => `${process.id}: ${this.by} ends: ${error?.detail ?? 'returned'}`);
     this.#checkEnd(error);
     if ((error as LockLostError | undefined)?.bodyRuns) {
       // The caller waits no longer; what the body is inside of stays locked until it ends, and is then released.
-      const end = (): void => void process.sleep(this.#world.scenario.commandTimeoutMs + 50).then(() => this.#end());
+      const end = (): void => void process.sleep(this.#world.commandLimitMs + 50).then(() => this.#end());
       void this.#running.then(end, end);
     } else {
       this.#end();
@@ -181,18 +188,18 @@ export class LockedCall {
     if (this.call.joins) {
       return;
     }
-    if (holder ? this.call.reentry === 'never' || (holder.#leftAt ?? Infinity) < this.#startedAt : !isNew) {
+    if (holder ? this.call.reentry === 'never' || (holder.#leftAt ?? Infinity) < this.startedAt : !isNew) {
       this.#fail(`has fence ${fence} of "${key}", which is another call's`);
     }
     const nearest = enclosing.find(({ isInside }) => isInside);
-    if (!holder && this.call.reentry === 'context' && nearest && (nearest.#enteredAt ?? Infinity) <= this.#startedAt) {
+    if (!holder && this.call.reentry === 'context' && nearest && (nearest.#enteredAt ?? Infinity) <= this.startedAt) {
       this.#fail(`acquired "${key}" again inside ${nearest.by}, which has it`);
     }
   }
 
   #checkEnd(error: LockError | undefined): void {
     const entered = this.#enteredAt !== undefined;
-    const waitedMs = (this.#enteredAt ?? this.#world.now) - this.#startedAt;
+    const waitedMs = (this.#enteredAt ?? this.#world.now) - this.startedAt;
     const isLost = this.call.keys.some((key) => this.#world.leases.of(this, key)?.lost);
     this.#checkWait(waitedMs);
     if (error === undefined) {
@@ -210,7 +217,7 @@ export class LockedCall {
         this.#checkRefusal(error.key, (error as LockError & { reason: string }).reason);
         break;
       case 'LOCK_STORE':
-        if (this.#world.faults === 0) {
+        if (this.#world.faults.count === 0) {
           this.#fail('failed with its store, which always answered');
         }
         break;
@@ -232,9 +239,9 @@ export class LockedCall {
 
   /** Before it ran: with a call that it is inside of, or since something took its time between its grant and its code. */
   #mayBeLost(): boolean {
-    const enclosing = this.#ancestors().filter((call) => (call.#leftAt ?? Infinity) >= this.#startedAt);
-    const { now, workingUntil } = this.process;
-    const stoodStill = workingUntil > this.#startedAt || this.process.sleptBefore(now) > this.process.sleptBefore(this.#startedAt);
+    const enclosing = this.#ancestors().filter((call) => (call.#leftAt ?? Infinity) >= this.startedAt);
+    const { now, workingUntil, clock } = this.process;
+    const stoodStill = workingUntil > this.startedAt || clock.sleptBefore(now) > clock.sleptBefore(this.startedAt);
     return this.call.joins || stoodStill || enclosing.some(({ isReleased, lock }) => isReleased || !lock?.isHeld());
   }
 
@@ -245,19 +252,17 @@ export class LockedCall {
     if (reason !== 'busy' || this.call.wait === 0 || this.call.how === 'tryAcquire') {
       return;
     }
-    const { faults, scenario, server } = this.#world;
-    const boundMs = faults === 0 ? 50 : (1 + faults) * (CLAIM_MS + scenario.commandTimeoutMs) + 2 * RECHECK_MS;
-    if (server.freeFor(key) > boundMs + this.process.pausedMs) {
-      this.#fail(`gave up, though "${key}" was free for ${server.freeFor(key)} ms`);
+    const idleMs = this.#world.server.idleMs(key, Math.max(this.startedAt, this.process.soundSince));
+    if (idleMs !== undefined) {
+      this.#fail(`gave up, though "${key}" was free for ${idleMs.toFixed(1)} ms`);
     }
   }
 
   #checkWait(waitedMs: number): void {
     const { call, process } = this;
-    const { scenario } = this.#world;
     const waitMs = call.how === 'tryAcquire' ? 0 : call.wait;
     const attempts = 2 * call.keys.length + 2;
-    if (process.pausedMs === 0 && waitedMs > waitMs * 1.01 + attempts * Math.max(scenario.commandTimeoutMs, 50)) {
+    if (process.pausedMs === 0 && waitedMs > waitMs * 1.01 + attempts * Math.max(this.#world.commandLimitMs, 50)) {
       this.#fail(`waited for ${waitedMs} ms`);
     }
   }

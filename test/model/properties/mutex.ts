@@ -1,8 +1,6 @@
 import type { Clock } from '../../../lib/core/clock.js';
 import type { HoldRecord } from '../../../lib/core/lock-store.js';
-
-/** For how long a release is remembered, in milliseconds. */
-const DONE_MS = 10_000;
+import { DONE_MS } from '../../../lib/stores/kit/protocol.js';
 
 /**
  * What a key promises: a re-entrant mutex with fences and leases. It is shown each answer of the store, and throws where
@@ -20,6 +18,11 @@ export class Mutex {
 
   constructor(clock: Clock) {
     this.#clock = clock;
+  }
+
+  /** Of the last grant. */
+  get fence(): number {
+    return this.#fence;
   }
 
   get isFree(): boolean {

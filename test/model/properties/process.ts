@@ -1,10 +1,10 @@
 import { AsyncResource } from 'node:async_hooks';
-import type { Clock } from '../../../lib/core/clock.js';
-import type { LockService } from '../../../lib/nest/lock.service.js';
 import type { LockTrouble } from '../../../lib/core/reporter.js';
-import type { Event } from '../timeline.js';
+import type { LockService } from '../../../lib/nest/lock.service.js';
 import type { Library, Surroundings } from './library.js';
+import { ProcessClock } from './process-clock.js';
 import type { ProcessScript } from './scenario.js';
+import type { Event } from './timeline.js';
 import { Wire } from './wire.js';
 import type { World } from './world.js';
 
@@ -12,28 +12,21 @@ interface Timer {
   event: Event;
 }
 
-/** One process: the real core, with a clock, timers and a connection of its own. A restart after a crash is another process. */
-export class Process implements Clock {
+/** One process: the real core, with a clock, timers and connections of its own. A restart after a crash is another process. */
+export class Process {
   readonly service: LockService;
   readonly wire: Wire;
+  readonly clock: ProcessClock;
   /** Timers of the library that are set. */
   readonly timers = new Set<Timer>();
-  isAlive = true;
-  /** Until then its event loop stands still. */
-  pausedUntil = -1;
-  pausedMs = 0;
-  /** Until then its code works without a pause: what it reads, sets and sends in this turn is of that time. */
-  workingUntil = -1;
-  /** Until then nothing that it sends gets anywhere, and it knows that at once. */
-  refusedUntil = -1;
-  wallAhead = 0;
-  /** Whether its wall clock was ever set back, which can hide that its machine slept. */
-  wasSetBack = false;
-  /** The end of the last fault that it met. */
-  disturbedUntil = -Infinity;
-  readonly #rate: number;
-  /** When its machine slept, which its monotonic clock does not know. */
-  readonly #sleeps: { readonly from: number; readonly to: number }[] = [];
+  /** What reached it while it stood still: timers run before messages when it goes on. */
+  readonly #backlog: { readonly timers: (() => void)[]; readonly others: (() => void)[] } = { timers: [], others: [] };
+  #isAlive = true;
+  #pausedUntil = -1;
+  #pausedMs = 0;
+  #workingUntil = -1;
+  #refusedUntil = -1;
+  #disturbedUntil = -Infinity;
 
   constructor(
     readonly world: World,
@@ -41,98 +34,107 @@ export class Process implements Clock {
     readonly library: Library,
     script: ProcessScript,
   ) {
-    this.#rate = script.rate;
+    this.clock = new ProcessClock(script.rate, () => this.now);
     this.wire = new Wire(this, script);
+    const { wire, clock } = this;
     const open = { prefix: 'lock', warn: () => undefined };
     const maxWaiters = { perKey: 100, perProcess: 100 };
     const onTrouble = (trouble: LockTrouble): void => {
       world.leases.troubled(this, trouble);
       this.work(script.loggerMs);
     };
-    const { wire } = this;
     this.service = new library.LockService(
-      { name: 'default', store: wire, ttl: 1_000, wait: 1_000, maxWaiters, onTrouble, open, clock: this },
+      { name: 'default', store: wire, ttl: 1_000, wait: 1_000, maxWaiters, onTrouble, open, clock },
       new Map(),
     );
   }
 
+  get isAlive(): boolean {
+    return this.#isAlive;
+  }
+
   /** The time of the world at which the code that runs now is. */
   get now(): number {
-    return Math.max(this.world.now, this.workingUntil);
+    return Math.max(this.world.now, this.#workingUntil);
   }
 
-  /** Whether its machine sleeps, and no code can run. */
-  get isAsleep(): boolean {
-    return this.#sleeps.some(({ from, to }) => from <= this.world.now && to >= this.world.now);
+  /** Until then its event loop stands still. */
+  get pausedUntil(): number {
+    return this.#pausedUntil;
   }
 
-  monotonic(): number {
-    return this.clockAt(this.now);
+  /** For how long it has stood still in all. */
+  get pausedMs(): number {
+    return this.#pausedMs;
   }
 
-  /** What its clock showed or will show. */
-  clockAt(now: number): number {
-    return 1_000 + (now - this.sleptBefore(now)) * this.#rate;
+  /** Until then its code works without a pause: what it reads, sets and sends in this turn is of that time. */
+  get workingUntil(): number {
+    return this.#workingUntil;
   }
 
-  wall(): number {
-    return 1_000 + this.now * this.#rate + this.wallAhead;
+  /** Until then nothing that it sends gets anywhere, and it knows that at once. */
+  get refusedUntil(): number {
+    return this.#refusedUntil;
   }
 
-  /** For how long its machine had slept by then. */
-  sleptBefore(now: number): number {
-    return this.#sleeps.reduce((ms, { from, to }) => ms + Math.max(0, Math.min(now, to) - from), 0);
+  /** The end of the last fault that it met. */
+  get disturbedUntil(): number {
+    return this.#disturbedUntil;
+  }
+
+  /** Since when it neither stands still nor is cut off; `Infinity` while it is. */
+  get soundSince(): number {
+    const since = Math.max(this.#pausedUntil, this.#refusedUntil, this.wire.connection.cutOffUntil);
+    return this.#isAlive && since < this.world.now ? since : Infinity;
   }
 
   /** Something reaches the process: now, or when it goes on after a pause, or never. */
-  handle(run: () => void): void {
-    if (!this.isAlive) {
+  handle(run: () => void, isTimer = false): void {
+    if (!this.#isAlive) {
       return;
     }
-    if (this.pausedUntil > this.world.now) {
-      this.world.timeline.after(this.pausedUntil - this.world.now, () => this.handle(run));
+    const { timers, others } = this.#backlog;
+    if (this.#pausedUntil > this.world.now || timers.length + others.length > 0) {
+      this.#backlog[isTimer ? 'timers' : 'others'].push(run);
     } else {
       run();
     }
   }
 
+  /** Like SIGSTOP. */
   pause(ms: number): void {
-    this.pausedUntil = Math.max(this.pausedUntil, this.world.now + ms);
-    this.pausedMs += ms;
+    this.#standStill(this.world.now + ms, ms);
     this.disturbed(ms);
-    this.world.timeline.after(ms + 1, () => undefined);
   }
 
   /** Its machine sleeps, and then has no network for a while. */
   sleepThrough(ms: number, refusedMs: number): void {
-    const from = Math.max(this.world.now, this.#sleeps.at(-1)?.to ?? 0);
-    const to = from + ms;
-    this.#sleeps.push({ from, to });
-    this.refusedUntil = to + refusedMs;
-    this.pausedUntil = Math.max(this.pausedUntil, to);
-    this.pausedMs += ms;
-    this.disturbed(to + refusedMs - this.world.now);
-    this.world.timeline.after(to - this.world.now + 1, () => undefined);
+    const until = this.clock.sleep(this.world.now, ms);
+    this.#refusedUntil = until + refusedMs;
+    this.#standStill(until, ms);
+    this.disturbed(until + refusedMs - this.world.now);
   }
 
   /** Code of the application that works for so long, in the midst of whatever called it. */
   work(ms: number): void {
     if (ms > 0) {
-      this.workingUntil = this.now + ms;
-      this.pausedUntil = Math.max(this.pausedUntil, this.workingUntil);
-      this.pausedMs += ms;
-      this.disturbed(this.workingUntil - this.world.now);
-      this.world.timeline.after(this.workingUntil - this.world.now + 1, () => undefined);
+      this.#workingUntil = this.now + ms;
+      this.#standStill(this.#workingUntil, ms);
+      this.disturbed(this.#workingUntil - this.world.now);
     }
   }
 
-  crash(): void {
-    this.isAlive = false;
+  /** The server counts its subscriber connection for some time yet. */
+  crash(countedMs: number): void {
+    this.wire.subscriber.break(countedMs, Infinity);
+    this.#isAlive = false;
   }
 
   disturbed(ms: number): void {
-    this.world.faults++;
-    this.disturbedUntil = Math.max(this.disturbedUntil, this.world.now + ms);
+    const until = this.world.now + ms;
+    this.world.faults.happened(this.world.now, until);
+    this.#disturbedUntil = Math.max(this.#disturbedUntil, until);
   }
 
   /** Time that the code of the application takes. */
@@ -144,11 +146,11 @@ export class Process implements Clock {
 
   setTimeout(run: () => void, ms: number): unknown {
     // As Node's timers do, it runs in the context of the code that set it.
-    const bound = AsyncResource.bind(run);
-    const set: Timer = this.#after(Math.max(1, ms) / this.#rate, () => {
+    const context = new AsyncResource('Timer');
+    const set: Timer = this.#after(Math.max(1, ms) / this.clock.rate, () => {
       // It may have been cleared while the process stood still.
       if (this.timers.delete(set)) {
-        bound();
+        context.runInAsyncScope(run);
       }
     });
     this.timers.add(set);
@@ -163,19 +165,36 @@ export class Process implements Clock {
     }
   }
 
+  #standStill(until: number, ms: number): void {
+    this.#pausedUntil = Math.max(this.#pausedUntil, until);
+    this.#pausedMs += ms;
+    this.world.timeline.after(until - this.world.now, () => this.#goOn());
+    this.world.timeline.after(until - this.world.now + 1, () => undefined);
+  }
+
+  /** What piled up happens now, one after the other. */
+  #goOn(): void {
+    if (this.#pausedUntil <= this.world.now) {
+      const { timers, others } = this.#backlog;
+      for (const run of [...timers.splice(0), ...others.splice(0)]) {
+        this.world.timeline.after(0, () => this.handle(run));
+      }
+    }
+  }
+
   /** A timer of the process, which does not run on while its machine sleeps. */
   #after(ms: number, run: () => void): Timer {
-    const { now } = this;
+    const { now, clock } = this;
     const arm = (inMs: number, sleptMs: number): Event =>
       this.world.timeline.after(inMs, () => {
-        const slept = this.sleptBefore(this.world.now);
+        const slept = clock.sleptBefore(this.world.now);
         if (slept > sleptMs) {
           timer.event = arm(slept - sleptMs, slept);
         } else {
-          this.handle(run);
+          this.handle(run, true);
         }
       });
-    const timer = { event: arm(now - this.world.now + ms, this.sleptBefore(now)) };
+    const timer = { event: arm(now - this.world.now + ms, clock.sleptBefore(now)) };
     return timer;
   }
 }

@@ -2,27 +2,44 @@ import type { Clock } from '../../../lib/core/clock.js';
 import type { HoldRecord, StoredLock } from '../../../lib/core/lock-store.js';
 import type { QueuedPlace } from '../../../lib/stores/kit/key-state.js';
 import type { LockTable, Messages, TableReply } from '../../../lib/stores/kit/lock-table.js';
+import { Idleness } from './idleness.js';
 import { Mutex } from './mutex.js';
+import { Order } from './order.js';
 import { KEYS } from './scenario.js';
+import type { Listener } from './subscriber.js';
 import type { World } from './world.js';
+
+/** What is watched of one key. */
+interface Watched {
+  readonly mutex: Mutex;
+  readonly order: Order;
+  readonly idleness: Idleness;
+}
 
 /** The store's end of the wires: a lock table with a clock of its own, each answer of which is shown to the model. */
 export class Server implements Clock, Messages {
+  /** The subscriber connections that it believes in. */
+  readonly listeners = new Set<Listener>();
   readonly #world: World;
   /** Any day of this century: fences are its microseconds. */
   #ahead = 1_750_000_000_000;
   /** Its latest time at a grant, and whether it has been flushed. */
   #latest = 0;
   #isFlushed = false;
-  /** Whether releases may have been forgotten before their time. */
-  isForgetful = false;
+  #isForgetful = false;
   #table: LockTable;
-  readonly #mutexes = new Map(KEYS.map((key) => [key as string, new Mutex(this)]));
-  readonly #freeSince = new Map<string, number>();
+  readonly #keys: ReadonlyMap<string, Watched>;
 
   constructor(world: World) {
     this.#world = world;
     this.#table = this.#newTable();
+    const isCalm = (): boolean => world.faults.count === 0;
+    this.#keys = new Map(KEYS.map((key) => [key, { mutex: new Mutex(this), order: new Order(isCalm), idleness: new Idleness(world) }]));
+  }
+
+  /** Whether releases may have been forgotten before their time. */
+  get isForgetful(): boolean {
+    return this.#isForgetful;
   }
 
   monotonic(): number {
@@ -33,13 +50,13 @@ export class Server implements Clock, Messages {
     return this.monotonic();
   }
 
-  acquire(hold: HoldRecord, process: string, place?: QueuedPlace): TableReply {
+  acquire(hold: HoldRecord, process: string, place: QueuedPlace | undefined): TableReply {
     const reply = this.#table.acquire(hold, process, place);
-    this.#acquired(hold, reply);
+    this.#acquired(hold, process, place, reply, false);
     return { ...reply };
   }
 
-  pass(
+  exchange(
     hold: HoldRecord,
     next: HoldRecord,
     process: string,
@@ -47,36 +64,38 @@ export class Server implements Clock, Messages {
     mayOvertake: boolean,
   ): { released: boolean; reply: TableReply } {
     const { released, reply } = this.#table.exchange(hold, next, process, place, mayOvertake);
-    this.#mutex(hold.key).released(hold, released);
-    this.#acquired(next, reply);
+    this.#watched(hold.key).mutex.released(hold, released);
+    this.#acquired(next, process, place, reply, mayOvertake && released);
     return { released, reply: { ...reply } };
   }
 
   leave(key: string, name: string): void {
     this.#table.leave(key, name);
-    this.#mutex(key).look();
+    const { mutex, order } = this.#watched(key);
+    mutex.look();
+    order.left(name);
   }
 
   join(hold: HoldRecord, process: string): boolean {
     const entered = this.#table.join(hold, process) === 'joined';
-    this.#mutex(hold.key).joined(hold, entered);
+    this.#watched(hold.key).mutex.joined(hold, entered);
     return entered;
   }
 
   renew(hold: HoldRecord): boolean {
     const held = this.#table.renew(hold);
-    this.#mutex(hold.key).renewed(hold, held);
+    this.#watched(hold.key).mutex.renewed(hold, held);
     return held;
   }
 
   release(hold: HoldRecord): boolean {
     const released = this.#table.release(hold);
-    this.#mutex(hold.key).released(hold, released);
+    this.#watched(hold.key).mutex.released(hold, released);
     return released;
   }
 
   inspect(key: string): StoredLock | null {
-    this.#mutex(key).look();
+    this.#watched(key).mutex.look();
     return this.#table.inspect(key);
   }
 
@@ -84,7 +103,7 @@ export class Server implements Clock, Messages {
     this.#world.leases.pardon(key);
     const isForced = this.#table.forceRelease(key, fence);
     if (isForced) {
-      this.#mutex(key).forced();
+      this.#watched(key).mutex.forced();
     }
     return isForced;
   }
@@ -100,11 +119,11 @@ export class Server implements Clock, Messages {
   /** Fences rise all the same, as long as the clock is not behind: it is put right before. */
   flush(): void {
     this.#ahead += Math.max(0, this.#latest - this.wall()) + 1;
-    this.isForgetful = true;
+    this.#isForgetful = true;
     this.#world.leases.pardon(...KEYS);
     this.#table = this.#newTable();
     this.#isFlushed = true;
-    for (const mutex of this.#mutexes.values()) {
+    for (const { mutex } of this.#keys.values()) {
       mutex.forgotten();
     }
   }
@@ -115,50 +134,70 @@ export class Server implements Clock, Messages {
     }
     this.#ahead += ms;
     if (ms > 0) {
-      this.isForgetful = true;
+      this.#isForgetful = true;
       this.#world.leases.pardon(...KEYS);
     }
   }
 
-  /** Notes which keys are free now. */
+  /** Notes which keys are free now, and checks that none is for too long. */
   look(): void {
-    for (const [key, mutex] of this.#mutexes) {
-      if (!mutex.isFree) {
-        this.#freeSince.delete(key);
-      } else if (!this.#freeSince.has(key)) {
-        this.#freeSince.set(key, this.#world.now);
+    for (const [key, { mutex, idleness }] of this.#keys) {
+      idleness.observed(mutex.isFree);
+      const idleMs = mutex.isFree ? this.idleMs(key, this.#world.waitingSince(key)) : undefined;
+      if (idleMs !== undefined) {
+        this.#world.fail(`"${key}" was free for ${idleMs.toFixed(1)} ms, though a live process waited for it.`);
       }
     }
   }
 
-  /** For how long nobody has had the key. */
-  freeFor(key: string): number {
-    return this.#world.now - (this.#freeSince.get(key) ?? this.#world.now);
+  /** For how long the key was free while somebody waited since then, if that is too long. */
+  idleMs(key: string, waitingSince: number): number | undefined {
+    return this.#watched(key).idleness.tooLong(waitingSince);
   }
 
   /** Whoever is in a lock. */
   get holds(): readonly HoldRecord[] {
-    return [...this.#mutexes.values()].flatMap(({ holds }) => holds);
+    return [...this.#keys.values()].flatMap(({ mutex }) => mutex.holds);
   }
 
   turn({ process, name }: QueuedPlace, key: string): number {
-    return this.#world.tell(process, (wire) => wire.turn(key, name));
+    this.#watched(key).idleness.turned(name);
+    const listeners = this.#listeners(process);
+    for (const listener of listeners) {
+      listener.process.wire.turn(key, name, () => !listener.isDeaf);
+    }
+    return listeners.length;
   }
 
   forced(process: string, key: string, fence: number): void {
-    this.#world.tell(process, (wire) => wire.forced(key, fence));
-  }
-
-  #acquired(hold: HoldRecord, reply: TableReply): void {
-    this.#mutex(hold.key).acquired(hold, reply.fence);
-    if (reply.fence !== undefined) {
-      this.#latest = Math.max(this.#latest, this.wall());
-      this.#world.leases.granted(hold.key, reply.fence);
+    for (const listener of this.#listeners(process)) {
+      listener.process.wire.forced(key, fence, () => !listener.isDeaf);
     }
   }
 
-  #mutex(key: string): Mutex {
-    return this.#mutexes.get(key) as Mutex;
+  #listeners(id: string): Listener[] {
+    return [...this.listeners].filter(({ process }) => process.id === id);
+  }
+
+  #acquired(hold: HoldRecord, process: string, place: QueuedPlace | undefined, reply: TableReply, isExchange: boolean): void {
+    const { mutex, order } = this.#watched(hold.key);
+    const before = mutex.fence;
+    mutex.acquired(hold, reply.fence);
+    if (reply.fence === undefined) {
+      if (reply.joined && place) {
+        order.joined(place);
+      }
+      return;
+    }
+    this.#latest = Math.max(this.#latest, this.wall());
+    this.#world.leases.granted(hold.key, reply.fence);
+    if (reply.fence !== before) {
+      order.granted(process, place, isExchange);
+    }
+  }
+
+  #watched(key: string): Watched {
+    return this.#keys.get(key) as Watched;
   }
 
   #newTable(): LockTable {

@@ -12,92 +12,106 @@ import type {
 } from '../../../lib/core/lock-store.js';
 import type { QueuedPlace } from '../../../lib/stores/kit/key-state.js';
 import type { TableReply } from '../../../lib/stores/kit/lock-table.js';
+import type { Rechecks } from '../../../lib/stores/kit/rechecks.js';
+import { Connection } from './connection.js';
 import type { Process } from './process.js';
-import type { Fate, ProcessScript } from './scenario.js';
+import type { MessageFate, ProcessScript } from './scenario.js';
+import { Subscriber } from './subscriber.js';
 
-/** How often those who queue look for their turn themselves, as in the stores. */
-export const RECHECK_MS = 2_000;
-const PASSES: Fate = { kind: 'passes', outMs: 1, backMs: 1, lagMs: 0 };
+/** How much longer than the limit of a command core waits for its answer at least, in milliseconds. */
+const GRACE_MS = 100;
 
-/** The store as a process sees it: through a network that follows its script. */
+/** When the second copy of a message arrives, or one that is late, in milliseconds. */
+const LATE_MS = 20;
+
+/** The store as a process sees it: through a connection for commands, and one for messages. */
 export class Wire implements LockStore, Turns, Tickets, Operator {
   readonly expires = true;
   readonly turns: Turns = this;
   readonly tickets: Tickets = this;
   readonly operator: Operator = this;
+  readonly connection: Connection;
+  readonly subscriber: Subscriber;
   readonly #process: Process;
-  readonly #script: ProcessScript;
-  #commands = 0;
+  readonly #rechecks: Rechecks;
+  readonly #messageFates: readonly MessageFate[];
   #messages = 0;
   #turn: TurnListener | undefined;
   #forced: ForcedListener | undefined;
 
   constructor(process: Process, script: ProcessScript) {
     this.#process = process;
-    this.#script = script;
+    this.#messageFates = script.messages;
+    this.#rechecks = new process.library.Rechecks();
+    this.connection = new Connection(process, script.fates);
+    this.subscriber = new Subscriber(process, () => this.#turn?.recheck());
+    this.subscriber.subscribe();
   }
 
-  async acquire({ ...hold }: HoldRecord, place?: Place): Promise<AcquireReply> {
+  async acquire(hold: HoldRecord, place?: Place): Promise<AcquireReply> {
     const { id, world, now: sentAt } = this.#process;
-    const sent = await this.#send(hold.key, `acquire ${hold.id}`, () => world.server.acquire(hold, id, place && this.#queued(place)));
-    return this.#answered(hold, sentAt, sent);
+    const queued = place && this.#queued(place);
+    const sent = await this.connection.send(hold.key, `acquire ${hold.id}`, () => world.server.acquire(hold, id, queued));
+    return this.#answered(hold, sentAt, sent, place, this.#isLate(sentAt, hold.limitMs));
   }
 
   async exchange(
-    { ...hold }: HoldRecord,
-    { ...next }: HoldRecord,
+    hold: HoldRecord,
+    next: HoldRecord,
     place: Place,
     mayOvertake: boolean,
   ): Promise<{ released: boolean; reply: AcquireReply }> {
     const { id, world, now: sentAt } = this.#process;
-    const { released, reply } = await this.#send(hold.key, `pass ${hold.id} to ${next.id}`, () =>
-      world.server.pass(hold, next, id, this.#queued(place), mayOvertake),
+    const queued = this.#queued(place);
+    const { released, reply } = await this.connection.send(hold.key, `exchange ${hold.id} for ${next.id}`, () =>
+      world.server.exchange(hold, next, id, queued, mayOvertake),
     );
-    this.#released(hold, released);
-    return { released, reply: this.#answered(next, sentAt, reply) };
+    const isLate = this.#isLate(sentAt, hold.limitMs);
+    this.#released(hold, released, isLate);
+    return { released, reply: this.#answered(next, sentAt, reply, place, isLate) };
   }
 
   async leave(key: string, name: string): Promise<void> {
-    await this.#send(key, `leave ${name}`, () => this.#process.world.server.leave(key, name));
+    await this.connection.send(key, `leave ${name}`, () => this.#process.world.server.leave(key, name));
   }
 
-  async join({ ...hold }: HoldRecord): Promise<boolean> {
+  async join(hold: HoldRecord): Promise<boolean> {
     const { id, world, now: sentAt } = this.#process;
-    const entered = await this.#send(hold.key, `join ${hold.id}`, () => world.server.join(hold, id));
+    const entered = await this.connection.send(hold.key, `join ${hold.id}`, () => world.server.join(hold, id));
     if (entered) {
-      world.leases.confirmed(this.#process, hold, hold.fence, sentAt);
+      world.leases.confirmed(this.#process, hold, hold.fence, sentAt, this.#isLate(sentAt, hold.limitMs));
     }
     return entered;
   }
 
   async renew(holds: readonly HoldRecord[]): Promise<boolean[]> {
     const { world, now: sentAt } = this.#process;
-    const copies = holds.map((hold) => ({ ...hold }));
     const keys = holds.map(({ key }) => key).join();
-    const held = await this.#send(keys, `renew ${keys}`, () => copies.map((hold) => world.server.renew(hold)));
-    copies.forEach((hold, i) => {
+    const held = await this.connection.send(keys, `renew ${keys}`, () => holds.map((hold) => world.server.renew(hold)));
+    holds.forEach((hold, i) => {
+      const isLate = this.#isLate(sentAt, hold.limitMs);
       if (held[i]) {
-        world.leases.confirmed(this.#process, hold, hold.fence, sentAt);
+        world.leases.confirmed(this.#process, hold, hold.fence, sentAt, isLate);
       } else {
-        world.leases.gone(hold);
+        world.leases.gone(hold, isLate);
       }
     });
     return held;
   }
 
-  async release({ ...hold }: HoldRecord): Promise<boolean> {
-    const { world } = this.#process;
-    const released = await this.#send(hold.key, `release ${hold.id}`, () => world.server.release(hold));
-    this.#released(hold, released);
+  async release(hold: HoldRecord): Promise<boolean> {
+    const { world, now: sentAt } = this.#process;
+    const released = await this.connection.send(hold.key, `release ${hold.id}`, () => world.server.release(hold));
+    this.#released(hold, released, this.#isLate(sentAt, hold.limitMs));
     return released;
   }
 
   async inspect(key: string): Promise<StoredLock | null> {
-    return this.#send(key, 'inspect', () => this.#process.world.server.inspect(key));
+    return this.connection.send(key, 'inspect', () => this.#process.world.server.inspect(key));
   }
 
   async forceRelease(key: string, fence: number): Promise<boolean> {
-    return this.#send(key, 'force', () => this.#process.world.server.forceRelease(key, fence));
+    return this.connection.send(key, 'force', () => this.#process.world.server.forceRelease(key, fence));
   }
 
   onForced(listener: ForcedListener): void {
@@ -112,82 +126,60 @@ export class Wire implements LockStore, Turns, Tickets, Operator {
     // Nothing is open.
   }
 
-  turn(key: string, name: string): void {
-    this.#message(`turn of ${name}`, () => this.#turn?.turn(key, name));
+  /** A message that the server sends: `arrives` is asked when it does. */
+  turn(key: string, name: string, arrives: () => boolean): void {
+    this.#message(`turn of ${name}`, arrives, () => this.#turn?.turn(key, name));
   }
 
-  forced(key: string, fence: number): void {
-    this.#message(`forced out of ${key}`, () => {
+  forced(key: string, fence: number, arrives: () => boolean): void {
+    this.#message(`forced out of ${key}`, arrives, () => {
       this.#process.world.leases.forced(this.#process, key, fence);
       this.#forced?.(key, fence);
     });
   }
 
   #queued({ name }: Place): QueuedPlace {
-    return { name, process: this.#process.id, polls: false };
+    return { name, process: this.#process.id, polls: !this.subscriber.acknowledged };
   }
 
-  #released(hold: HoldRecord, released: boolean): void {
+  /** Whether core may have stopped waiting for the answer that comes now. */
+  #isLate(sentAt: number, limitMs: number): boolean {
+    const { clock } = this.#process;
+    return clock.monotonic() > clock.at(sentAt) + limitMs + GRACE_MS;
+  }
+
+  #released(hold: HoldRecord, released: boolean, isLate: boolean): void {
     if (!released) {
-      this.#process.world.leases.gone(hold);
+      this.#process.world.leases.gone(hold, isLate);
     }
   }
 
-  #answered(hold: HoldRecord, sentAt: number, reply: TableReply): AcquireReply {
+  #answered(hold: HoldRecord, sentAt: number, reply: TableReply, place: Place | undefined, isLate: boolean): AcquireReply {
     if (reply.fence !== undefined) {
-      this.#process.world.leases.confirmed(this.#process, hold, reply.fence, sentAt);
+      this.#process.world.leases.confirmed(this.#process, hold, reply.fence, sentAt, isLate);
+      if (place) {
+        this.#rechecks.forget(place);
+      }
       return { fence: reply.fence };
     }
-    return reply.rank >= 0 ? { ...reply, recheckMs: RECHECK_MS } : reply;
+    return place && reply.rank >= 0
+      ? { ...reply, recheckMs: this.#rechecks.recheckMs(place, reply.rank, reply.joined, this.subscriber) }
+      : reply;
   }
 
-  #send<R>(key: string, what: string, execute: () => R): Promise<R> {
-    const process = this.#process;
-    const { world, library } = process;
-    const { timeline, scenario } = world;
-    const { kind, outMs, backMs, lagMs } = (world.isHealed ? undefined : this.#script.fates[this.#commands++]) ?? PASSES;
-    world.note(() => `${process.id} sends ${what}: ${kind} ${outMs}+${backMs}`);
-    // Whatever worked before it was sent has taken its time.
-    const workMs = process.now - world.now;
-    const isReset = kind === 'reset' || (!world.isHealed && process.refusedUntil > process.now);
-    const resetMs = Math.min(outMs, scenario.commandTimeoutMs);
-    const lastsMs = outMs + backMs + (kind === 'doubled' ? lagMs : 0);
-    if (isReset) {
-      process.disturbed(workMs + resetMs);
-    } else if (kind === 'request lost' || kind === 'reply lost' || lastsMs > 10) {
-      process.disturbed(workMs + Math.max(scenario.commandTimeoutMs, lastsMs));
-    }
-    return new Promise((resolve, reject) => {
-      timeline.after(workMs + (isReset ? resetMs : scenario.commandTimeoutMs), () =>
-        process.handle(() => reject(new library.LockStoreError(`${what}: no reply`, key, { unknown: true }))),
-      );
-      if (isReset) {
-        return;
-      }
-      const arrive = (isAnswered: boolean): void => {
-        const reply = world.attempt(execute);
-        world.note(() => `${process.id}: ${what} is carried out: ${JSON.stringify(reply?.result)}`);
-        if (isAnswered && reply) {
-          timeline.after(backMs, () => process.handle(() => resolve(reply.result)));
-        }
-      };
-      if (kind !== 'request lost') {
-        timeline.after(workMs + outMs, () => arrive(kind === 'passes'));
-      }
-      if (kind === 'doubled') {
-        timeline.after(workMs + outMs + lagMs, () => arrive(true));
-      }
-    });
-  }
-
-  #message(what: string, deliver: () => void): void {
+  #message(what: string, arrives: () => boolean, deliver: () => void): void {
     const { world } = this.#process;
-    const isLost = !world.isHealed && (this.#script.lost[this.#messages++] ?? false);
-    world.note(() => `${this.#process.id} is told: ${what}${isLost ? ', which is lost' : ''}`);
-    if (isLost) {
-      world.faults++;
-      return;
+    const fate = (world.isHealed ? undefined : this.#messageFates[this.#messages++]) ?? 'arrives';
+    world.note(() => `${this.#process.id} is sent: ${what}, which ${fate}`);
+    const after = (ms: number): void => void world.timeline.after(ms, () => arrives() && this.#process.handle(deliver));
+    if (fate !== 'arrives') {
+      world.faults.happened(world.now);
     }
-    world.timeline.after(1, () => this.#process.handle(deliver));
+    if (fate === 'arrives' || fate === 'comes twice') {
+      after(1);
+    }
+    if (fate === 'is late' || fate === 'comes twice') {
+      after(LATE_MS);
+    }
   }
 }

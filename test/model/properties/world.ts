@@ -1,21 +1,21 @@
 import { setImmediate } from 'node:timers/promises';
 import type { LockTable } from '../../../lib/stores/kit/lock-table.js';
-import { CLAIM_MS } from '../../../lib/stores/kit/protocol.js';
+import { CLAIM_MS, QUEUE_MS } from '../../../lib/stores/kit/protocol.js';
 import { Random } from '../../support/random.js';
-import { Timeline } from '../timeline.js';
+import { Faults } from './faults.js';
 import { Leases } from './leases.js';
 import type { Library, LoadLibrary } from './library.js';
 import { LockedCall } from './locked-call.js';
 import { Process, surroundingsOf } from './process.js';
 import { watchRejections } from './rejections.js';
-import { KEYS, LONGEST_TTL_MS, type Action, type Scenario } from './scenario.js';
+import { FOR_EVER_MS, KEYS, LONGEST_TTL_MS, MOST_PROCESSES, type Action, type Scenario } from './scenario.js';
 import { Server } from './server.js';
-import { RECHECK_MS, type Wire } from './wire.js';
+import { Timeline } from './timeline.js';
 
-/** Longer than all that a scenario can do. */
-const LONGEST_RUN_MS = 1_000_000;
 /** How long it takes until nothing is left of whoever went: its lease, a claim window, and the pause before a renewal or release. */
 const REST_MS = LONGEST_TTL_MS + CLAIM_MS + 1_500;
+/** The most that core waits for a command: the longest limit, what it waits beyond that, and its own grain. */
+const LONGEST_COMMAND_MS = 1_000 + 100 + 100;
 
 /** A place for one process at a time, with its copy of the library. */
 export interface Slot {
@@ -24,8 +24,9 @@ export interface Slot {
   random: Random;
 }
 
-export function makeSlots(load: LoadLibrary, count: number): Slot[] {
-  return Array.from({ length: count }, () => {
+/** Makes as many as a scenario has processes. */
+export function makeSlots(load: LoadLibrary): Slot[] {
+  return Array.from({ length: MOST_PROCESSES }, () => {
     const slot: { -readonly [K in keyof Slot]: Slot[K] } = { library: {} as Library, running: undefined, random: new Random(0) };
     slot.library = load(
       surroundingsOf(
@@ -40,20 +41,20 @@ export function makeSlots(load: LoadLibrary, count: number): Slot[] {
 /** One run of a scenario. */
 export class World {
   readonly timeline = new Timeline();
+  readonly faults = new Faults();
   readonly leases = new Leases(this);
+  /** The chance of networks. */
+  readonly random: Random;
   readonly server: Server;
   readonly Table: typeof LockTable;
   /** Calls whose body runs. */
   readonly inside = new Set<LockedCall>();
-  /** What went wrong by the script so far: networks, pauses, crashes, operators and clocks. */
-  faults = 0;
-  /** From here on, every command and message arrives. */
-  isHealed = false;
   readonly #slots: readonly Slot[];
-  readonly #processes = new Map<string, Process>();
+  readonly #processes: Process[] = [];
   readonly #calls = new Map<string, LockedCall>();
   readonly #pending = new Set<LockedCall>();
   readonly #fences = new Set<string>();
+  #isHealed = false;
   #failure: string | undefined;
 
   constructor(
@@ -62,6 +63,7 @@ export class World {
     readonly trace?: string[],
   ) {
     this.#slots = slots.slice(0, scenario.processes.length);
+    this.random = new Random(scenario.seed - 1);
     this.Table = (slots[0] as Slot).library.LockTable;
     this.server = new Server(this);
     this.#slots.forEach((slot, index) => {
@@ -74,10 +76,20 @@ export class World {
     return this.timeline.now;
   }
 
+  /** How long a command may take until core takes its outcome for unknown, in milliseconds. */
+  get commandLimitMs(): number {
+    return Math.min(this.scenario.commandTimeoutMs, LONGEST_COMMAND_MS);
+  }
+
+  /** From here on, every command and message arrives. */
+  get isHealed(): boolean {
+    return this.#isHealed;
+  }
+
   /** Throws what went wrong. */
   async run(): Promise<void> {
     const unwatch = watchRejections((reason) => this.fail(`A rejection was unhandled: ${String(reason)}`));
-    // Stacks are half of the work otherwise, and tell nothing here.
+    // Stacks take a third of the time, and nobody reads them here.
     const { stackTraceLimit } = Error;
     Error.stackTraceLimit = 0;
     try {
@@ -96,7 +108,7 @@ export class World {
     }
     this.timeline.after(at + 1, () => undefined);
     await this.#until(() => this.now > at && this.#isQuiet);
-    this.isHealed = true;
+    this.#isHealed = true;
     await this.#rest();
     for (const key of KEYS) {
       for (const { running } of this.#slots) {
@@ -162,28 +174,29 @@ export class World {
     return isNew;
   }
 
-  /** Answers how many heard it. */
-  tell(process: string, message: (wire: Wire) => void): number {
-    const found = this.#processes.get(process);
-    if (!found?.isAlive) {
-      return 0;
+  /** Since when a call waits for the key whose process could be served. */
+  waitingSince(key: string): number {
+    let earliest = Infinity;
+    for (const call of this.#pending) {
+      if (call.isWaitingFor(key)) {
+        earliest = Math.min(earliest, Math.max(call.startedAt, call.process.soundSince));
+      }
     }
-    message(found.wire);
-    return 1;
+    return earliest;
   }
 
   get #isQuiet(): boolean {
     // A call may also have been held back by a pause.
-    const isPaused = [...this.#processes.values()].some(({ isAlive, pausedUntil }) => isAlive && pausedUntil >= this.now);
+    const isPaused = this.#processes.some(({ isAlive, pausedUntil }) => isAlive && pausedUntil >= this.now);
     return !isPaused && [...this.#pending].every(({ process }) => !process.isAlive);
   }
 
   #start(index: number): void {
     const slot = this.#slots[index] as Slot;
     const script = this.scenario.processes[index % this.scenario.processes.length];
-    const id = `p${index}.${this.#processes.size}`;
-    slot.running = new Process(this, id, slot.library, script ?? { rate: 1, fates: [], lost: [], loggerMs: 0 });
-    this.#processes.set(id, slot.running);
+    const id = `p${index}.${this.#processes.length}`;
+    slot.running = new Process(this, id, slot.library, script ?? { rate: 1, fates: [], messages: [], loggerMs: 0 });
+    this.#processes.push(slot.running);
   }
 
   #act(index: number, action: Action): void {
@@ -193,25 +206,31 @@ export class World {
       case 'call':
         return process.handle(() => void new LockedCall(process, action.call, undefined).run());
       case 'crash':
-        this.faults++;
-        process.crash();
+        this.faults.happened(this.now);
+        process.crash(action.countedMs);
         this.#forget(process);
         return this.#start(index);
       case 'pause':
         return process.pause(action.ms);
       case 'sleep':
         return process.sleepThrough(action.ms, action.refusedMs);
+      case 'cut off':
+        return process.wire.connection.cutOff(action.ms);
+      case 'subscriber breaks':
+        this.faults.happened(this.now);
+        return process.wire.subscriber.break(action.countedMs, action.noticedMs);
       case 'wall clock jumps':
         // A grant on its way is not trusted then.
-        this.faults++;
-        process.wallAhead += action.ms;
-        process.wasSetBack ||= action.ms < 0;
-        return;
+        this.faults.happened(this.now);
+        return process.clock.setWall(action.ms);
       case 'clock of the store jumps':
-        this.faults++;
+        this.faults.happened(this.now);
         return this.server.jump(action.ms);
       case 'flush':
         return this.server.flush();
+      case 'restart':
+        this.server.flush();
+        return this.#processes.forEach(({ wire }) => wire.subscriber.break(0, 1));
       case 'force':
         return this.server.force(action.key);
     }
@@ -232,7 +251,7 @@ export class World {
       if (isDone()) {
         return;
       }
-      if (!this.timeline.runNext(LONGEST_RUN_MS)) {
+      if (!this.timeline.runNext(FOR_EVER_MS)) {
         throw new Error(`A call never ended: ${[...this.#pending].map(({ by }) => by).join()}.`);
       }
     }
@@ -250,7 +269,7 @@ export class World {
     this.#throw();
   }
 
-  /** What a call leaves behind is given back: at once, or when the network lets it through. A store may forget that it was. */
+  /** What a call leaves behind is released: at once, or when the network lets it through. A store may forget that it was. */
   #checkOrphans(): void {
     if (this.server.isForgetful) {
       return;
@@ -261,7 +280,7 @@ export class World {
         continue;
       }
       const since = Math.max(call.endedAt, call.process.disturbedUntil);
-      const boundMs = LONGEST_TTL_MS / 10 + this.scenario.commandTimeoutMs + 50;
+      const boundMs = LONGEST_TTL_MS / 10 + this.commandLimitMs + 50;
       if (this.now > since + boundMs && ![...this.#pending].some((pending) => pending.isInsideOf(call))) {
         this.fail(`${call.by} has ended, and left "${key}" locked.`);
       }
@@ -276,8 +295,8 @@ export class World {
 
   /** Nothing happens for so long that nothing may be left to do. */
   async #rest(): Promise<void> {
-    const busyUntil = this.#slots.map(({ running }) => running?.disturbedUntil ?? 0);
-    const end = Math.max(this.now, ...busyUntil) + REST_MS;
+    const disturbedUntil = this.#slots.map(({ running }) => running?.disturbedUntil ?? 0);
+    const end = Math.max(this.now, ...disturbedUntil) + REST_MS;
     this.timeline.after(end - this.now + 1, () => undefined);
     await this.#until(() => this.now >= end);
     for (const { running } of this.#slots) {
@@ -287,10 +306,11 @@ export class World {
     }
   }
 
+  /** A process has the key in turn with the places that were left behind: those who had them are dead, or were not heard. */
   async #probe(process: Process, key: string): Promise<void> {
     let outcome: unknown;
     process.service
-      .acquire(key, { ttl: 200, wait: LONGEST_TTL_MS + CLAIM_MS + 2 * RECHECK_MS, by: 'probe' })
+      .acquire(key, { ttl: 200, wait: QUEUE_MS, by: 'probe' })
       .then((lock) => lock.release())
       .then(
         () => (outcome = 'had'),

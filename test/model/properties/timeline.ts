@@ -18,14 +18,6 @@ export class Timeline {
     return event;
   }
 
-  /** Runs what is due until then. */
-  runUntil(end: number): void {
-    while (this.runNext(end)) {
-      // Each event may bring others.
-    }
-    this.now = end;
-  }
-
   /** Runs the soonest event that is due until then; false where there is none. */
   runNext(end: number): boolean {
     for (let next = this.#events.at(-1); next && next.at <= end; next = this.#events.at(-1)) {

@@ -1,0 +1,84 @@
+import type { Process } from './process.js';
+import type { Fate } from './scenario.js';
+
+/** What takes no longer, both ways together, disturbs nobody, in milliseconds. */
+const CALM_MS = 10;
+
+/** The connection of a process to the store: what happens to each command is in its script. */
+export class Connection {
+  readonly #process: Process;
+  readonly #fates: readonly Fate[];
+  readonly #latencyMs: number;
+  #commands = 0;
+  #cutOffUntil = -1;
+
+  constructor(process: Process, fates: readonly Fate[]) {
+    this.#process = process;
+    this.#fates = fates;
+    this.#latencyMs = process.world.scenario.latencyMs;
+  }
+
+  /** Until then all commands and replies are lost. */
+  get cutOffUntil(): number {
+    return this.#cutOffUntil;
+  }
+
+  cutOff(ms: number): void {
+    const { world } = this.#process;
+    this.#cutOffUntil = Math.max(this.#cutOffUntil, world.now + ms);
+    this.#process.disturbed(ms + world.commandLimitMs);
+  }
+
+  /** One command; rejects, with unknown outcome, where no reply comes in time. */
+  send<R>(key: string, what: string, execute: () => R): Promise<R> {
+    const process = this.#process;
+    const { world, library } = process;
+    const { timeline, scenario } = world;
+    const { kind, outMs, backMs, lagMs } = (world.isHealed ? undefined : this.#fates[this.#commands++]) ?? this.#calm();
+    world.note(() => `${process.id} sends ${what}: ${kind} ${outMs}+${backMs}`);
+    // Whatever worked before it was sent has taken its time.
+    const workMs = process.now - world.now;
+    const isReset = kind === 'reset' || (!world.isHealed && process.refusedUntil > process.now);
+    const resetMs = Math.min(outMs, world.commandLimitMs);
+    const lastsMs = outMs + backMs + (kind === 'doubled' ? lagMs : 0);
+    if (isReset) {
+      process.disturbed(workMs + resetMs);
+    } else if (kind === 'request lost' || kind === 'reply lost' || lastsMs > CALM_MS) {
+      process.disturbed(workMs + Math.max(world.commandLimitMs, lastsMs));
+    }
+    return new Promise((resolve, reject) => {
+      timeline.after(workMs + (isReset ? resetMs : scenario.commandTimeoutMs), () =>
+        process.handle(() => reject(new library.LockStoreError(`${what}: no reply`, key, { unknown: true })), true),
+      );
+      if (isReset) {
+        return;
+      }
+      const arrive = (isAnswered: boolean): void => {
+        const reply = world.attempt(execute);
+        world.note(() => `${process.id}: ${what} is carried out: ${JSON.stringify(reply?.result)}`);
+        if (isAnswered && reply && !this.#isCutOff) {
+          timeline.after(backMs, () => process.handle(() => resolve(reply.result)));
+        }
+      };
+      if (kind !== 'request lost' && !this.#isCutOff) {
+        timeline.after(workMs + outMs, () => arrive(kind === 'passes' || kind === 'sender stops'));
+      }
+      if (kind === 'doubled') {
+        timeline.after(workMs + outMs + lagMs, () => arrive(true));
+      }
+      if (kind === 'sender stops') {
+        process.pause(lagMs);
+      }
+    });
+  }
+
+  get #isCutOff(): boolean {
+    return !this.#process.world.isHealed && this.#cutOffUntil > this.#process.world.now;
+  }
+
+  #calm(): Fate {
+    const { random } = this.#process.world;
+    const oneWay = (): number => (this.#latencyMs > 1 ? random.whole(1, this.#latencyMs) : 1);
+    return { kind: 'passes', outMs: oneWay(), backMs: oneWay(), lagMs: 0 };
+  }
+}

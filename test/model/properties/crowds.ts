@@ -1,0 +1,54 @@
+import * as fc from 'fast-check';
+import { accident, fateOf, messages, mostly, ms, rate } from './arbitraries.js';
+import { FOR_EVER_MS, LONGEST_TTL_MS, MOST_PROCESSES, type Action, type Call, type Fate, type Scenario } from './scenario.js';
+
+/** Longer than any crowd takes. */
+const PATIENT_MS = 300_000;
+const MOST_CALLS = 50;
+
+const call: fc.Arbitrary<Call> = fc.record({
+  keys: fc.constant(['a']),
+  how: mostly('withLock', 4, fc.constant('tryAcquire')),
+  steps: fc.tuple(fc.record({ do: fc.constant('sleep'), ms: mostly(5, 6, ms) })),
+  ttl: fc.constantFrom(600, 200, LONGEST_TTL_MS),
+  wait: fc.constantFrom(PATIENT_MS, PATIENT_MS, 1_000, 20, 0),
+  renew: fc.constant(true),
+  reentry: fc.constant('context'),
+  maxHold: fc.constant(undefined),
+  minHold: fc.constant(0),
+  abortAfterMs: mostly<number | undefined>(undefined, 9, ms),
+  joins: fc.constant(false),
+  listenerMs: fc.constant(0),
+});
+
+/** Many short calls for one key: the queue, its turns, and bursts of one process. In a part of them nothing goes wrong. */
+export const crowds: fc.Arbitrary<Scenario> = fc
+  .record({ everyMs: fc.constantFrom(1, 10, 100), isCalm: mostly(false, 2, fc.constant(true)), isLopsided: fc.boolean() })
+  .chain(({ everyMs, isCalm, isLopsided }) => {
+    const action = fc.oneof(
+      { weight: 12, arbitrary: fc.record({ do: fc.constant('call'), call }) as fc.Arbitrary<Action> },
+      ...(isCalm ? [] : [{ weight: 1, arbitrary: accident }]),
+    );
+    const fates = mostly<Fate[]>([], 1, fc.array(fateOf('sender stops'), { maxLength: 60, size: 'max' }));
+    const process = isLopsided ? mostly(0, 4, fc.nat({ max: MOST_PROCESSES - 1 })) : fc.nat({ max: MOST_PROCESSES - 1 });
+    return fc.record({
+      isHard: fc.constant(false),
+      seed: fc.nat(),
+      commandTimeoutMs: fc.constantFrom(250, FOR_EVER_MS),
+      latencyMs: fc.constantFrom(1, 4),
+      processes: fc.array(
+        fc.record({
+          rate,
+          fates: isCalm ? fc.constant([]) : fates,
+          messages: isCalm ? fc.constant([]) : messages,
+          loggerMs: fc.constant(0),
+        }),
+        { minLength: 2, maxLength: MOST_PROCESSES },
+      ),
+      actions: fc.array(fc.record({ afterMs: fc.nat({ max: everyMs }), process, action }), {
+        minLength: 1,
+        maxLength: MOST_CALLS,
+        size: 'max',
+      }),
+    });
+  });

@@ -1,0 +1,305 @@
+import { crowds } from './crowds.js';
+import type { Defect } from './defect.js';
+
+/** Defects of core. */
+export const DEFECTS_OF_CORE: readonly Defect[] = [
+  {
+    defect: 'the deadline of a grant is counted from the reply',
+    finding: /though its lease is over/,
+    edits: [
+      {
+        file: 'lib/core/attempt.ts',
+        from: `fence: reply.fence, sent }`,
+        to: `fence: reply.fence, sent: momentOf(clock) }`,
+      },
+    ],
+  },
+  {
+    defect: 'the deadline of a renewal is counted from the reply',
+    finding: /though its lease is over/,
+    seed: 2,
+    edits: [
+      {
+        file: 'lib/core/renewer.ts',
+        from: 'records[index] as HoldRecord, sent)',
+        to: 'records[index] as HoldRecord, momentOf(this.#clock))',
+      },
+    ],
+  },
+  {
+    defect: 'the wall clock decides about leases',
+    finding: /though its lease is over|without a cause/,
+    edits: [
+      {
+        file: 'lib/core/lease.ts',
+        from: 'this.remainingMs > 0',
+        to: 'this.#clock.wall() < this.#deadline',
+      },
+      {
+        file: 'lib/core/lease.ts',
+        from: 'this.#clock.monotonic() >= this.#deadline',
+        to: 'this.#clock.wall() >= this.#deadline',
+      },
+    ],
+  },
+  {
+    defect: 'clocks may not run at different speeds',
+    finding: /though its lease is over/,
+    edits: [
+      {
+        file: 'lib/core/lease-time.ts',
+        from: 'sentAt + ttlMs * 0.99 - 2',
+        to: 'sentAt + ttlMs',
+      },
+    ],
+  },
+  {
+    defect: 'a grant that comes after its own deadline counts',
+    finding: /lost without a loss/,
+    edits: [
+      {
+        file: 'lib/core/attempt.ts',
+        from: 'return store.expires && ',
+        to: 'return false && ',
+      },
+    ],
+  },
+  {
+    defect: 'an attempt of unknown outcome is not given back',
+    finding: /has ended, and left/,
+    edits: [
+      {
+        file: 'lib/core/contender.ts',
+        from: 'if (isUnknown) {',
+        to: 'if (false) {',
+      },
+    ],
+  },
+  {
+    defect: 'a grant for a call that was aborted is not given back',
+    finding: /has ended, and left/,
+    edits: [
+      {
+        file: 'lib/core/contender.ts',
+        from: `          releases.abandon(lease);
+          lease.renewIdentity();`,
+        to: '          lease.renewIdentity();',
+      },
+    ],
+  },
+  {
+    defect: 'an aborted call waits on',
+    finding: /was aborted, and goes on/,
+    edits: [
+      {
+        file: 'lib/core/abort.ts',
+        from: 'if (!signal) {',
+        to: 'if (true) {',
+      },
+    ],
+  },
+  {
+    defect: 'leases are not renewed',
+    finding: /without a cause/,
+    edits: [
+      {
+        file: 'lib/core/lease.ts',
+        from: 'renew && expires ? this.#nextRenewal(this.#acquiredAt) : Infinity',
+        to: 'Infinity',
+      },
+    ],
+  },
+  {
+    defect: 'a renewal without an answer counts as a loss',
+    finding: /without a cause/,
+    edits: [
+      {
+        file: 'lib/core/lease.ts',
+        from: 'if (held === false) {',
+        to: 'if (!held) {',
+      },
+    ],
+  },
+  {
+    defect: 'a renewal that says that the lock is gone is not heard',
+    finding: /though its lease is over/,
+    edits: [
+      {
+        file: 'lib/core/lease.ts',
+        from: 'if (held === false) {',
+        to: 'if (false) {',
+      },
+    ],
+  },
+  {
+    defect: 'nobody watches the deadline',
+    finding: /was not told/,
+    edits: [
+      {
+        file: 'lib/core/lease.ts',
+        from: 'Math.min(this.#deadline, this.#maxHoldAt) : this.#deadline',
+        to: 'this.#maxHoldAt : Infinity',
+      },
+    ],
+  },
+  {
+    defect: 'the code is not told of a loss',
+    finding: /was not told/,
+    edits: [
+      {
+        file: 'lib/core/leases.ts',
+        from: 'lease.calls.notify(loss);',
+        to: '',
+      },
+    ],
+  },
+  {
+    defect: 'a loss is told each time that it is seen',
+    finding: /told twice/,
+    edits: [
+      {
+        file: 'lib/core/leases.ts',
+        from: `    if (lease.loss) {
+      return lease.loss;
+    }
+    const { lines, releases }`,
+        to: '    const { lines, releases }',
+      },
+      {
+        file: 'lib/core/leases.ts',
+        from: `    this.#forget(lease);
+    lease.lose(loss);`,
+        to: '    lease.lose(loss);',
+      },
+    ],
+  },
+  {
+    defect: 'the next caller in the process waits for the body of a lost lock',
+    finding: /gave up, though|cannot be had/,
+    edits: [
+      {
+        file: 'lib/core/leases.ts',
+        from: `      lines.endTurn(lease.key);
+    }
+    return loss;`,
+        to: `    }
+    return loss;`,
+      },
+    ],
+  },
+  {
+    defect: 'nobody looks again at a lock that was busy',
+    finding: /was free for/,
+    edits: [
+      {
+        file: 'lib/core/contender.ts',
+        from: 'return now + Math.min(pauseMs, busy ? busy.remainingMs + 1 : pauseMs);',
+        to: 'return Infinity;',
+      },
+    ],
+  },
+  {
+    defect: 'a call enters the lock of an enclosing call without a look at its lease',
+    finding: /runs without its lease/,
+    edits: [
+      {
+        file: 'lib/core/locks.ts',
+        from: '(at as Frame).assertHeld();',
+        to: '',
+      },
+    ],
+  },
+  {
+    defect: 'a call re-enters the lock of a call that has left',
+    finding: /lost without a loss/,
+    seed: 19,
+    edits: [
+      {
+        file: 'lib/core/call-tree.ts',
+        from: 'while (at?.hasLeft) {',
+        to: 'while (false) {',
+      },
+    ],
+  },
+  {
+    defect: 'children that were started in parallel run together',
+    finding: /runs beside/,
+    edits: [
+      {
+        file: 'lib/core/call-stack.ts',
+        from: 'return top === undefined || call.isInside(top);',
+        to: 'return true;',
+      },
+    ],
+  },
+  {
+    defect: 'the first call to leave releases the lock, though others are inside',
+    finding: /though its lease is over|runs without its lease|without a loss|returned, though|was not told/,
+    edits: [
+      {
+        file: 'lib/core/leases.ts',
+        from: ' || !lease.calls.isEmpty) {',
+        to: ') {',
+      },
+    ],
+  },
+  {
+    defect: 'a lock that is lost while the next is waited for is not taken anew',
+    finding: /lost without a loss/,
+    edits: [
+      {
+        file: 'lib/core/locks.ts',
+        from: 'const lost = at > 0 ?',
+        to: 'const lost = false ?',
+      },
+    ],
+  },
+  {
+    defect: 'a lease is renewed only just before it ends',
+    finding: /Two owners trust/,
+    seed: 25,
+    edits: [{ file: 'lib/core/lease.ts', from: '(this.#grantedMs / 3)', to: '(this.#grantedMs / 12)' }],
+  },
+  {
+    defect: 'a call waits longer than it was asked to',
+    finding: /waited for/,
+    edits: [{ file: 'lib/core/acquisition.ts', from: 'this.#startedAt + call.waitMs', to: 'this.#startedAt + 2 * call.waitMs' }],
+  },
+  {
+    defect: 'nobody catches a command that fails in the background',
+    finding: /unhandled/i,
+    edits: [{ file: 'lib/core/background-releases.ts', from: '.catch(() => undefined)', to: '' }],
+  },
+  {
+    defect: 'a renewal that is on its way when maxHold is over renews for ever',
+    finding: /though the maxHold of/,
+    seed: 27,
+    edits: [{ file: 'lib/core/lease.ts', from: 'if (this.#renewAt < Infinity) {', to: 'if (true) {' }],
+  },
+  {
+    defect: 'a turn that comes before a busy reply is dropped',
+    finding: /was free for/,
+    scenarios: crowds,
+    edits: [{ file: 'lib/core/line.ts', from: 'this.#isNotified = true;', to: '' }],
+  },
+  {
+    defect: 'one process may have the lock as often as it likes',
+    finding: /unfair/,
+    scenarios: crowds,
+    edits: [{ file: 'lib/core/line.ts', from: 'const BURST = 16;', to: 'const BURST = Infinity;' }],
+  },
+  {
+    defect: 'the places of calls that gave up are kept',
+    finding: /out of order|was free for/,
+    scenarios: crowds,
+    edits: [
+      { file: 'lib/core/lines.ts', from: 'this.#releases.leave(key, line.place);', to: '' },
+      { file: 'lib/core/lines.ts', from: 'this.#releases.leave(key, { name });', to: '' },
+    ],
+  },
+  {
+    defect: 'core waits for ever for a store that does not answer',
+    finding: /was free for|was not told|never ended/,
+    edits: [{ file: 'lib/core/time-limits.ts', from: 'if (now >= pending.endsAt) {', to: 'if (false) {' }],
+  },
+];

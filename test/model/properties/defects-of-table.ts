@@ -1,0 +1,139 @@
+import { crowds } from './crowds.js';
+import type { Defect } from './defect.js';
+
+/** Defects of the lock table. */
+export const DEFECTS_OF_TABLE: readonly Defect[] = [
+  {
+    defect: 'a renewal does not look whose the lock is',
+    finding: /can be renewed/,
+    edits: [
+      {
+        file: 'lib/stores/kit/lock-table.ts',
+        from: '!state.holds(hold) || state.grant.fence !== hold.fence',
+        to: 'false',
+      },
+    ],
+  },
+  {
+    defect: 'a renewal makes a lock that is gone anew',
+    finding: /can be renewed/,
+    edits: [
+      {
+        file: 'lib/stores/kit/lock-table.ts',
+        from: `  renew(hold: HoldRecord): boolean {
+    const state = this.#stateOf(hold.key);`,
+        to: `  renew(hold: HoldRecord): boolean {
+    const state = this.#open(hold.key);
+    if (!state.grant) state.grantTo(hold, hold.fence, 0, '', undefined);`,
+      },
+    ],
+  },
+  {
+    defect: 'an acquire that is repeated takes another fence',
+    finding: /which is in/,
+    edits: [
+      {
+        file: 'lib/stores/kit/lock-table.ts',
+        from: 'if (state.grant && state.holds(hold)) {',
+        to: 'if (state.grant && state.holds(hold)) { Object.assign(state.grant, { fence: ++this.#fence });',
+      },
+    ],
+  },
+  {
+    defect: 'fences are counted from one',
+    finding: /is above/,
+    edits: [
+      {
+        file: 'lib/stores/kit/lock-table.ts',
+        from: 'Math.max(this.#fence + 1, Math.floor(since * 1000))',
+        to: 'this.#fence + 1',
+      },
+    ],
+  },
+  {
+    defect: 'a release leaves no mark',
+    finding: /which was released before|first release/,
+    edits: [
+      {
+        file: 'lib/stores/kit/lock-table.ts',
+        from: 'this.#done.set(hold.id, answer);',
+        to: '',
+      },
+    ],
+  },
+  {
+    defect: 'a renewal may shorten a lease',
+    finding: /The store answered false, and not true/,
+    seed: 3,
+    edits: [
+      {
+        file: 'lib/stores/kit/key-state.ts',
+        from: 'endsAt: Math.max(this.#grant.endsAt, endsAt)',
+        to: 'endsAt',
+      },
+    ],
+  },
+  {
+    defect: 'a reservation that ran out is given to the same process again',
+    finding: /was free for|cannot be had/,
+    scenarios: crowds,
+    edits: [
+      {
+        file: 'lib/stores/kit/key-state.ts',
+        from: `    this.#queue.delete(place.name);
+    this.#turn`,
+        to: '    this.#turn',
+      },
+    ],
+  },
+  {
+    defect: 'an acquire that comes late is granted after its own release',
+    finding: /which was released before/,
+    edits: [{ file: 'lib/stores/kit/lock-table.ts', from: 'if (this.#done.get(hold.id) !== undefined) {', to: 'if (false) {' }],
+  },
+  {
+    defect: 'an exchange that comes late is granted after the release of its next caller',
+    finding: /which was released before/,
+    scenarios: crowds,
+    seed: 63,
+    edits: [{ file: 'lib/stores/kit/lock-table.ts', from: ' && this.#done.get(next.id) === undefined;', to: ';' }],
+  },
+  {
+    defect: 'a release frees the lock of another owner',
+    finding: /still in at its release/,
+    edits: [
+      {
+        file: 'lib/stores/kit/lock-table.ts',
+        from: 'state?.grant?.owner === hold.owner && state.removeHold(hold.id);',
+        to: 'state?.grant !== undefined && [...state.grant.holds.keys()].every((id) => state.removeHold(id));',
+      },
+    ],
+  },
+  {
+    defect: 'a newcomer takes a free lock before the processes that queue',
+    finding: /out of order/,
+    scenarios: crowds,
+    edits: [
+      {
+        file: 'lib/stores/kit/lock-table.ts',
+        from: 'return wanted === undefined || wanted.name === place?.name;',
+        to: 'return true;',
+      },
+    ],
+  },
+  {
+    defect: 'a released lock is not handed over',
+    finding: /was free for/,
+    scenarios: crowds,
+    edits: [
+      {
+        file: 'lib/stores/kit/lock-table.ts',
+        from: `    if (last) {
+      this.#handOver(hold.key);
+      this.#stateOf(hold.key);`,
+        to: `    if (last) {
+      this.#stateOf(hold.key);`,
+      },
+    ],
+  },
+];
