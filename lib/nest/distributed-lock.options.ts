@@ -12,8 +12,8 @@ type OfCall<Self, Args extends unknown[], Result> = (this: Self, ...args: Args) 
 
 /**
  * The options of `@DistributedLock`. Durations are milliseconds, or strings such as `'30s'`. `key`, `ttl`, `wait`,
- * `signal` and `onBusy` may be functions of the arguments, in which `this` is the instance: `key(this: BalanceService,
- * id: string) { … }`.
+ * `signal` and `onBusy` may be functions of the arguments, in which `this` is the instance:
+ * `key(this: BalanceService, id: string) { … }`.
  */
 export interface DistributedLockOptions<
   Args extends unknown[] = unknown[],

@@ -27,8 +27,8 @@ export const { ConfigurableModuleClass, MODULE_OPTIONS_TOKEN, OPTIONS_TYPE, ASYN
     .build();
 
 /**
- * Injects the `LockService` of a named store: `constructor(@InjectLocks('reports') private readonly locks:
- * LockService)`.
+ * Injects the `LockService` of a named store:
+ * `constructor(@InjectLocks('reports') private readonly locks: LockService)`.
  */
 export function InjectLocks(store = 'default'): PropertyDecorator & ParameterDecorator {
   return Inject(store === 'default' ? LockService : tokenOf(store));
