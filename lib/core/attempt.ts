@@ -49,10 +49,11 @@ export function exchange(
 ): { released: Promise<boolean>; attempt: Promise<AttemptResult> } {
   const sent = momentOf(clock);
   const { key, limitMs } = hold;
-  const answer = limits.bound((store.turns as Turns).exchange(hold, next.record(), place, mayOvertake), key, limitMs);
+  const record = next.record();
+  const answer = limits.bound((store.turns as Turns).exchange(hold, record, place, mayOvertake), key, limitMs);
   const reply = answer.then((answered) => {
-    // It may come later than the release, and has a limit of its own.
-    return answered.reply instanceof Promise ? limits.bound(answered.reply, key, limitMs) : answered.reply;
+    // It may come later than the release, and has the limit of the acquire: the store may be confirming the grant for as long.
+    return answered.reply instanceof Promise ? limits.bound(answered.reply, key, record.limitMs) : answered.reply;
   });
   return { released: answer.then(({ released }) => released), attempt: judge(reply, sent, store, next, clock) };
 }

@@ -94,7 +94,8 @@ export interface Turns {
   /**
    * Releases `hold` and acquires for `next`, a caller of the same process, in one command. Where `mayOvertake`, `next`
    * gets the lock before the processes that queue; otherwise it queues at `place`, unless nobody does. The release is
-   * carried out also where the command arrives late. `reply` may come later than `released`, and fail by itself.
+   * carried out also where the command arrives late. `reply` may come later than `released`, by `next.limitMs` at most,
+   * and fail by itself.
    */
   exchange(
     hold: HoldRecord,

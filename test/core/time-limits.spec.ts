@@ -50,3 +50,30 @@ test.each([
   await jest.advanceTimersByTimeAsync(12_000);
   expect(await Promise.all(['a', 'b', 'c', 'd', 'e'].map((key) => store.inspect(key)))).toEqual(Array.from({ length: 5 }, () => null));
 });
+
+/** Answers to the next caller of an exchange long after the release, as a store does that confirms grants. */
+class ConfirmingStore extends MemoryLockStore {
+  attempts = 0;
+  override async acquire(...parameters: Parameters<MemoryLockStore['acquire']>): ReturnType<MemoryLockStore['acquire']> {
+    this.attempts++;
+    return super.acquire(...parameters);
+  }
+  override async exchange(...parameters: Parameters<MemoryLockStore['exchange']>): ReturnType<MemoryLockStore['exchange']> {
+    const { released, reply } = await super.exchange(...parameters);
+    return { released, reply: new Promise((done) => setTimeout(() => done(reply), REPLY_MS)) };
+  }
+}
+
+test('the reply to the next caller of an exchange has the limit of that caller, not that of the lease before it', async () => {
+  const store = new ConfirmingStore();
+  const locks = makeLocks(store);
+  const first = await locks.acquire('k', { ttl: 400 });
+  const next = locks.acquire('k', { ttl: 10_000, reentry: 'never' });
+  await jest.advanceTimersByTimeAsync(1);
+  const attempts = store.attempts;
+  await Promise.all([first.release(), jest.advanceTimersByTimeAsync(REPLY_MS + 1)]);
+  const lock = await next;
+  // An attempt in between would cross what the store still does for the first one.
+  expect(store.attempts).toBe(attempts);
+  await lock.release();
+});
