@@ -58,9 +58,9 @@ class ConfirmingStore extends MemoryLockStore {
     this.attempts++;
     return super.acquire(...parameters);
   }
-  override async exchange(...parameters: Parameters<MemoryLockStore['exchange']>): ReturnType<MemoryLockStore['exchange']> {
+  override async exchange(...parameters: Parameters<MemoryLockStore['exchange']>): Promise<never> {
     const { released, reply } = await super.exchange(...parameters);
-    return { released, reply: new Promise((done) => setTimeout(() => done(reply), REPLY_MS)) };
+    return { released, reply: new Promise((done) => setTimeout(() => done(reply), REPLY_MS)) } as never;
   }
 }
 
