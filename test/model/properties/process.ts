@@ -110,7 +110,8 @@ export class Process {
 
   /** Its machine sleeps, and then has no network for a while. */
   sleepThrough(ms: number, refusedMs: number): void {
-    const until = this.clock.sleep(this.world.now, ms);
+    // What it is in the midst of working on ends after the sleep.
+    const until = this.clock.sleep(this.world.now, ms) + Math.max(0, this.#workingUntil - this.world.now);
     this.#refusedUntil = until + refusedMs;
     this.#standStill(until, ms);
     this.disturbed(until + refusedMs - this.world.now);
