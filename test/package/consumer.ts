@@ -92,7 +92,7 @@ export class Consumer {
    * without the lines that explain them: there has to be one at least, since one of the files must not compile.
    */
   async compile(resolution: string, type: ModuleType): Promise<string[]> {
-    const { stdout } = await this.failingNode('node_modules/typescript/bin/tsc', '-p', `tsconfig.${resolution}.json`);
+    const { stdout } = await this.failingNode('node_modules/typescript/bin/tsc', '--pretty', 'false', '-p', `tsconfig.${resolution}.json`);
     writeFileSync(join(this.folder, 'out', resolution, 'package.json'), JSON.stringify({ type }));
     return stdout.split('\n').filter((line) => /^\S/.test(line));
   }

@@ -1,3 +1,5 @@
+/** @jest-environment-options {"allowedStopMs": 600000} */
+// Nothing here depends on time, and the tests of one project build on each other: none is run again.
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { RedisServer } from '../support/redis-server.js';
 import { INSTALL_MS, Workshop, type Consumer, type ModuleType } from './consumer.js';

@@ -1,4 +1,5 @@
 import { DONE_MS, QUEUE_MS } from '../../../lib/stores/kit/protocol.js';
+import { PRESENT_MS } from '../../../lib/stores/quorum/vote-rules.js';
 import { RedisKeys } from '../../../lib/stores/redis/redis-keys.js';
 import type { RedisServer } from '../../support/redis-server.js';
 import { RENEW } from '../../../lib/stores/redis/scripts.js';
@@ -21,8 +22,8 @@ redis.call('DEL', KEYS[1])
 return fence
 `;
 
-/** For how long a queue stays in which nobody waits any more, and the mark of a release, in milliseconds. A lock does not stay. */
-const LEFT_MS: Readonly<Record<string, number>> = { queue: QUEUE_MS, done: DONE_MS, line: 1_000 };
+/** For how long a queue stays in which nobody waits any more, the mark of a release, and who waits at a quorum, in milliseconds. A lock does not stay. */
+const LEFT_MS: Readonly<Record<string, number>> = { queue: QUEUE_MS, done: DONE_MS, waiters: 2 * PRESENT_MS };
 
 /** The lock of a store's start-up check, which nobody else wants, and its lease: a process that is killed in the check leaves it. */
 const START_UP = /^lock:lock:\{start-up check of /;
