@@ -251,13 +251,14 @@ export function lockingSuite(place: () => StorePlace): void {
   });
 
   test('calls that wait for their turn inside a lock are not refused where too many wait, and are not counted', async () => {
-    const few = makeLocks(await place().connect(), { maxWaiters: { perKey: 1, perProcess: 1 } });
+    const notes: string[] = [];
+    const debug = (note: string): void => void notes.push(note);
+    const few = makeLocks(await place().connect(), { maxWaiters: { perKey: 1, perProcess: 1 }, debug });
     const elsewhere = await locks.acquire(`${key} elsewhere`);
     const served = await few.withLock(key, async () => {
       const inside = [1, 2, 3].map((child) => few.withLock(key, () => sleep(300, child)));
       const outside = outsideLocks(() => few.withLock(`${key} elsewhere`, () => 4));
-      // The one outside waits once the store has answered it.
-      await sleep(300);
+      await until('the store has answered the one outside, which waits from then on', () => notes.some((note) => note.startsWith('busy ')));
       const more = few.withLock(key, () => 5);
       const refused = outsideLocks(() => failureOf(few.withLock(`${key} elsewhere`, () => 6)));
       expect(await refused).toMatchObject({ reason: 'tooManyWaiters' });
