@@ -11,8 +11,9 @@ export interface HoldRecord {
    */
   readonly key: string;
   /**
-   * Who holds the lock: one name for each outermost acquisition, 22 letters, digits, `-` and `_`. It is the digest of a
-   * secret that only the owner and its tickets have, so it may be stored, sent and traced.
+   * Who holds the lock: one name for each acquisition that acquires a key anew, the same for all such keys; 22 letters,
+   * digits, `-` and `_`. It is the digest of a secret that only the owner and its tickets have, so it may be stored,
+   * sent and traced.
    */
   readonly owner: string;
   /** A name for this entry, used once: a UUID. Commands are recognized by it when they arrive twice or late. */

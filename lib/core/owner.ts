@@ -4,9 +4,9 @@ import { hash, randomUUID } from 'node:crypto';
 const ID_LENGTH = 22;
 
 /**
- * Who holds locks: one for each outermost acquisition. Whoever knows the secret may enter the owner's locks, so it
- * leaves the process in tickets only; stores, and all that traces their commands, see the id, which is the secret's
- * SHA-256.
+ * Who holds locks: one for each acquisition that acquires a key anew, the same for all such keys. Whoever knows the
+ * secret may enter the owner's locks, so it leaves the process in tickets only; stores, and all that traces their
+ * commands, see the id, which is the secret's SHA-256.
  */
 export class Owner {
   readonly id: string;
