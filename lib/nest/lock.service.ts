@@ -13,6 +13,7 @@ import type { Lock } from '../core/lock.js';
 import { checkKey, checkKeys } from '../core/lock-key.js';
 import type { LockStore, OpenOptions, StoredLock } from '../core/lock-store.js';
 import { Locks, type LocksSettings } from '../core/locks.js';
+import { shown } from '../core/shown.js';
 import { giveLockService } from './locked-instance.js';
 import { closeStore, openStore } from './open-stores.js';
 
@@ -175,14 +176,15 @@ export class LockService {
    * fence. For operators: its holders are notified, but until then their code runs beside the next owner's.
    */
   async forceRelease(key: string, options: { fence: number }): Promise<boolean> {
+    checkKey(key, 'LockService.forceRelease');
     const fence: unknown = (options as { fence: number } | undefined)?.fence;
     if (typeof fence !== 'number' || !Number.isSafeInteger(fence)) {
       throw new LockConfigurationError(
-        `LockService.forceRelease("${key}"): fence is ${String(fence)}. Pass the fence that inspect("${key}") showed.`,
+        `LockService.forceRelease("${key}"): fence is ${shown(fence)}. Pass the fence that inspect("${key}") showed.`,
         key,
       );
     }
-    return this.#locks.forceRelease(checkKey(key, 'LockService.forceRelease'), fence);
+    return this.#locks.forceRelease(key, fence);
   }
 
   /**

@@ -113,6 +113,13 @@ describe('when the class is loaded', () => {
   });
 });
 
+test.each([
+  ['a class', class Secret {}, /^RedisLockStore was given the class Secret\. Pass an ioredis client/],
+  ['a function', () => 'secret', /^(?!.*secret)RedisLockStore was given the function without a name\. Pass an ioredis client/],
+])('%s in place of a Redis client is refused, and its source is not repeated', (_, source, message) => {
+  expect(messageOf(() => new RedisLockStore(source as never))).toMatch(message);
+});
+
 describe('at bootstrap', () => {
   test.each([
     ['no options', undefined, /the store 'default' is undefined, not a lock store\. Pass new RedisLockStore/],
@@ -321,6 +328,12 @@ describe('when a method is called', () => {
     await expect(locks.withLock('k', { onBusy: 'ignore' as never }, () => 1)).rejects.toThrow(/onBusy is "ignore"\. Use/);
     await expect(locks.forceRelease('k', undefined as never)).rejects.toThrow(saying(/fence is undefined\. Pass the fence/));
     await expect(locks.forceRelease('k', { fence: Number.NaN })).rejects.toThrow(saying(/fence is NaN\. Pass the fence that inspect/));
+    const secret = class Secret {} as never;
+    await expect(locks.forceRelease('k', { fence: secret })).rejects.toThrow(
+      saying(/fence is the class Secret\. Pass the fence that inspect/),
+    );
+    await expect(locks.forceRelease(secret, { fence: 7 })).rejects.toThrow(saying(/a key is a function, not a string/));
+    await expect(locks.forceRelease(secret, undefined as never)).rejects.toThrow(saying(/a key is a function, not a string/));
   });
 });
 

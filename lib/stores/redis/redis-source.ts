@@ -1,4 +1,5 @@
 import { LockConfigurationError } from '../../core/errors.js';
+import { shown } from '../../core/shown.js';
 
 /**
  * An ioredis client, of version 5 or 6: `Redis` or `Cluster`. Recognised by what it can do, so that clients of another
@@ -48,7 +49,7 @@ function describeSource(source: unknown): string {
     return 'a text that is no redis:// or rediss:// URL';
   }
   if (typeof source !== 'object' || source === null) {
-    return String(source);
+    return shown(source);
   }
   return 'url' in source ? 'options with a url, which ioredis does not know' : `an object of class ${source.constructor.name}`;
 }
