@@ -7,11 +7,14 @@ interface OpenStore {
   users: number;
 }
 
+const OPEN_STORES = Symbol.for('nestjs-distributed-lock:open-stores');
+const shared = globalThis as { [OPEN_STORES]?: WeakMap<LockStore, OpenStore> };
+
 /**
  * Stores are objects of the application, and two applications of a process may have the same one: the last that closes
- * it, closes it.
+ * it, closes it. The applications may use two copies of this package, so the count is kept for all copies.
  */
-const OPEN = new WeakMap<LockStore, OpenStore>();
+const OPEN = (shared[OPEN_STORES] ??= new WeakMap<LockStore, OpenStore>());
 
 /**
  * Opens a store for one more user. Throws `LockConfigurationError` where another user opened it with another prefix.

@@ -430,6 +430,27 @@ describe('several modules and applications', () => {
       await third.close();
     });
 
+    test('users by two copies of this package are counted together', async () => {
+      const opened = jest.fn(async () => undefined);
+      const closed = jest.fn(async () => undefined);
+      const store = Object.assign(new MemoryLockStore(), { open: opened, close: closed });
+      const options = { prefix: 'lock', warn: () => undefined };
+      const uses: (() => Promise<void>)[] = [];
+      for (let copies = 0; copies < 2; copies++) {
+        await jest.isolateModulesAsync(async () => {
+          const { openStore, closeStore } = await import('../../lib/nest/open-stores');
+          const opening = openStore(store, 'default', options);
+          await opening;
+          uses.push(() => closeStore(store, opening));
+        });
+      }
+      expect(opened).toHaveBeenCalledTimes(1);
+      await uses[0]?.();
+      expect(closed).not.toHaveBeenCalled();
+      await uses[1]?.();
+      expect(closed).toHaveBeenCalledTimes(1);
+    });
+
     test('another prefix is refused, and breaks nothing', async () => {
       const store = new RedisLockStore(server.url);
       const first = await open(store, 'one');
