@@ -23,11 +23,13 @@ export interface EventOfLock {
  * | `released` | the last hold of this process has left |
  * | `lost` | the lease ended before the code did |
  * | `endedLate` | the code of a lost lock has ended, after its call had rejected; `thrown` is its error |
- * | `heldLong` | a section has lasted for ten times its `ttl`, and others wait; once for each key. `by` is its holder |
+ * | `heldLong` | a section has lasted for ten times `ttlMs`, and others wait; once for each key. `by` is its holder |
  * | `unreleased` | a handle of `acquire()` was garbage collected, and its lock was not released |
  * | `releaseFailed` | the store did not answer a release; the lease runs out by itself |
  * | `storeUnavailable` | the store failed for the first time since it last answered |
  * | `storeAnswered` | the store answered again, after `awayMs` |
+ *
+ * `ttlMs` of `heldLong` is that of the holder, or of the call that waits where another process is the holder.
  */
 export type LockEvent =
   | (EventOfLock & { readonly type: 'acquired'; readonly fence: number; readonly waitedMs: number })

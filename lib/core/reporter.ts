@@ -12,7 +12,7 @@ export type LockTrouble = Extract<
   { type: 'lost' | 'endedLate' | 'heldLong' | 'unreleased' | 'releaseFailed' | 'storeUnavailable' | 'storeAnswered' }
 >;
 
-/** How many times its ttl a section may last while others wait, until that is worth a warning. */
+/** How many times a ttl a section may last while others wait, until that is worth a warning. */
 const LONG = 10;
 
 /** Reports what happens to the locks of one store. Nothing it calls can stop a release. */
@@ -68,7 +68,10 @@ export class Reporter {
     }
   }
 
-  /** Others wait for a lock that has been held for so long. Reported once for each key. */
+  /**
+   * Others wait for a lock that has been held for so long. Reported once for each key. `ttlMs` is that of the holder, or
+   * of the call that waits where another process is the holder.
+   */
   stillHeld(key: string, by: string, heldMs: number, ttlMs: number): void {
     // A lock that is only reserved names no holder.
     if (heldMs > LONG * ttlMs && by !== '' && this.#long.isNew(key)) {

@@ -150,8 +150,9 @@ function logTrouble(trouble: LockTrouble): void {
       break;
     case 'heldLong':
       logger.warn(
-        `${where} has been held for ${Math.round(trouble.heldMs)} ms, more than ten times the ttl of ${trouble.ttlMs} ms of a call that waits for it, as other ` +
-          'calls wait for it. Shorten what runs inside the lock, or give it a maxHold. This is said once for each key.',
+        `${where} has been held for ${Math.round(trouble.heldMs)} ms, while other calls wait for it: more than ten times the ttl of ` +
+          `${trouble.ttlMs} ms of its holder, or of the call that waits where another process holds it. Shorten what runs inside the lock, or ` +
+          'give it a maxHold. This is said once for each key.',
       );
       break;
     case 'unreleased':
