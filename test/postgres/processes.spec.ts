@@ -147,10 +147,10 @@ describe('shutdown', () => {
       return waiters.every((count) => count === 1);
     });
     application.child.kill('SIGTERM');
-    await application.until('told');
-    const toldAt = performance.now();
+    await application.until('notified');
+    const notifiedAt = performance.now();
     // Long before its lease would have ended.
-    expect((await next) - toldAt).toBeLessThan(SLACK_MS);
+    expect((await next) - notifiedAt).toBeLessThan(SLACK_MS);
     expect(await application.end()).toBe('SIGTERM');
     await held.release();
     expect(await server.query('SELECT key FROM distributed_lock.lease WHERE ends > clock_timestamp() OR queue IS NOT NULL')).toEqual([]);
@@ -179,7 +179,7 @@ describe('shutdown', () => {
     const closedAt = performance.now();
     expect(await application.end()).toBe(0);
     expect(performance.now() - closedAt).toBeLessThan(SLACK_MS);
-    expect(application.told.filter(({ event }) => event === 'rejected').map(({ key, code, reason }) => [key, code, reason])).toEqual(
+    expect(application.notices.filter(({ event }) => event === 'rejected').map(({ key, code, reason }) => [key, code, reason])).toEqual(
       expect.arrayContaining([
         ['job', 'LOCK_LOST', 'shutdown'],
         ['job', 'LOCK_NOT_ACQUIRED', 'shutdown'],

@@ -72,18 +72,18 @@ describe('SIGTERM with shutdown hooks', () => {
     expect(await Promise.all(load)).toEqual(load.map(() => 200));
     expect(await application.end()).toBe('SIGTERM');
 
-    expect(application.told.filter(({ event }) => event === 'answered')).toHaveLength(12);
+    expect(application.notices.filter(({ event }) => event === 'answered')).toHaveLength(12);
     expect(application.positionOf('ran', 'late')).toBeGreaterThan(-1);
     const [drained, rejected] = [application.positionOf('answered'), application.positionOf('rejected', 'job')];
-    expect(application.told.filter(({ event }) => event === 'rejected')).toEqual(
+    expect(application.notices.filter(({ event }) => event === 'rejected')).toEqual(
       expect.arrayContaining([
         { event: 'rejected', key: 'job', code: 'LOCK_NOT_ACQUIRED', reason: 'shutdown' },
         { event: 'rejected', key: 'job', code: 'LOCK_LOST', reason: 'shutdown' },
       ]),
     );
-    expect(application.told.slice(0, drained).filter(({ event }) => event === 'rejected' || event === 'told')).toEqual([]);
+    expect(application.notices.slice(0, drained).filter(({ event }) => event === 'rejected' || event === 'notified')).toEqual([]);
     expect(rejected).toBeGreaterThan(drained);
-    expect(application.told[application.positionOf('told', 'job')]).toMatchObject({ reason: 'shutdown' });
+    expect(application.notices[application.positionOf('notified', 'job')]).toMatchObject({ reason: 'shutdown' });
     expect(application.output).toMatch(/Lock "job" of .* was lost after \d+ ms: shutdown/);
 
     // Only the minHold is left, and runs out.
@@ -103,9 +103,9 @@ describe('SIGTERM with shutdown hooks', () => {
     const next = locks.withLock('job', { wait: 15_000 }, () => performance.now());
     await sleep(100);
     application.child.kill('SIGTERM');
-    await application.until('told');
-    const toldAt = performance.now();
-    expect((await next) - toldAt).toBeLessThan(1_000);
+    await application.until('notified');
+    const notifiedAt = performance.now();
+    expect((await next) - notifiedAt).toBeLessThan(1_000);
     expect(await application.end()).toBe('SIGTERM');
   });
 });
@@ -132,7 +132,7 @@ describe('SIGTERM without shutdown hooks', () => {
     application.child.kill('SIGTERM');
     expect(await application.end()).toBe('SIGTERM');
     expect(await request).toBe('ECONNRESET');
-    expect(application.told.filter(({ event }) => ['told', 'rejected', 'answered'].includes(event))).toEqual([]);
+    expect(application.notices.filter(({ event }) => ['notified', 'rejected', 'answered'].includes(event))).toEqual([]);
 
     const [left, startedAt] = [await server.client.pttl('lock:lock:{job}'), performance.now()];
     expect(left).toBeGreaterThan(200);
@@ -163,7 +163,7 @@ describe('app.close()', () => {
     const closedAt = performance.now();
     expect(await application.end()).toBe(0);
     expect(performance.now() - closedAt).toBeLessThan(1_500);
-    expect(application.told).toContainEqual({ event: 'rejected', key: 'job', code: 'LOCK_NOT_ACQUIRED', reason: 'shutdown' });
+    expect(application.notices).toContainEqual({ event: 'rejected', key: 'job', code: 'LOCK_NOT_ACQUIRED', reason: 'shutdown' });
   });
 
   test.each([
@@ -187,7 +187,7 @@ describe('app.close()', () => {
     const closedAt = performance.now();
     expect(await application.end()).toBe(0);
     expect(performance.now() - closedAt).toBeLessThan(1_500);
-    expect(application.told.filter(({ event }) => event === 'rejected').map(({ key, code, reason }) => [key, code, reason])).toEqual(
+    expect(application.notices.filter(({ event }) => event === 'rejected').map(({ key, code, reason }) => [key, code, reason])).toEqual(
       expect.arrayContaining([
         ['job', 'LOCK_LOST', 'shutdown'],
         ['job', 'LOCK_NOT_ACQUIRED', 'shutdown'],

@@ -4,8 +4,8 @@ import { get } from 'node:http';
 import { setTimeout as sleep } from 'node:timers/promises';
 
 /** What the application says of its work. */
-export interface Told {
-  readonly event: 'listening' | 'held' | 'ran' | 'told' | 'ended' | 'rejected' | 'answered' | 'closed';
+export interface Notice {
+  readonly event: 'listening' | 'held' | 'ran' | 'notified' | 'ended' | 'rejected' | 'answered' | 'closed';
   readonly key?: string;
   readonly code?: string;
   readonly reason?: string;
@@ -16,7 +16,7 @@ export interface Told {
 /** An HTTP application in a process of its own: `test/fixtures/application.mjs`. */
 export class Application {
   readonly child: ChildProcess;
-  readonly told: Told[] = [];
+  readonly notices: Notice[] = [];
   output = '';
   #port = 0;
 
@@ -25,7 +25,7 @@ export class Application {
       execArgv: ['--unhandled-rejections=strict'],
       silent: true,
     });
-    this.child.on('message', (told) => this.told.push(told as Told));
+    this.child.on('message', (notice) => this.notices.push(notice as Notice));
     for (const stream of [this.child.stdout, this.child.stderr]) {
       stream?.on('data', (data) => (this.output += String(data)));
     }
@@ -43,9 +43,9 @@ export class Application {
   }
 
   /** The first time that it said so. */
-  async until(event: Told['event'], key?: string): Promise<Told> {
+  async until(event: Notice['event'], key?: string): Promise<Notice> {
     for (;;) {
-      const found = this.told.find((one) => one.event === event && (key === undefined || one.key === key));
+      const found = this.notices.find((one) => one.event === event && (key === undefined || one.key === key));
       if (found) {
         return found;
       }
@@ -57,8 +57,8 @@ export class Application {
   }
 
   /** Where in the order of all that was said; -1 for what never was. */
-  positionOf(event: Told['event'], key?: string): number {
-    return this.told.findLastIndex((one) => one.event === event && (key === undefined || one.key === key));
+  positionOf(event: Notice['event'], key?: string): number {
+    return this.notices.findLastIndex((one) => one.event === event && (key === undefined || one.key === key));
   }
 
   /** A request on a connection of its own; the status, or the code of the error of the connection. */

@@ -220,13 +220,13 @@ describe('registers', () => {
   });
 });
 
-describe('losses are told', () => {
+describe('losses are notified', () => {
   const second = call({ process: 'w2.1', asked: 0, entered: 1_500, left: 1_600, fence: 6 });
   const overtaken = { ...first, left: 1_550 };
 
-  test('whoever was overtaken and resolved is found, and whoever was told is not', () => {
+  test('whoever was overtaken and resolved is found, and whoever was notified is not', () => {
     const paused = fault('pause', 'w1', 100, 1_540);
-    expect(texts(checkHonesty(evidenceOf(call(overtaken), second, paused)))).toEqual([expect.stringMatching(/which was not told/)]);
+    expect(texts(checkHonesty(evidenceOf(call(overtaken), second, paused)))).toEqual([expect.stringMatching(/which was not notified/)]);
     expect(texts(checkHonesty(evidenceOf(call({ ...overtaken, outcome: 'LOCK_LOST expired' }), second, paused)))).toEqual([]);
   });
 
@@ -241,7 +241,7 @@ describe('losses are told', () => {
     expect(texts(checkHonesty(evidenceOf(lost, fault('delete', 'k', 1_500, 1_501, { outcome: 'nothing' }))))).toHaveLength(1);
   });
 
-  test('one cut of its connections is no reason to lose a lease, and a deletion none to be told of force', () => {
+  test('one cut of its connections is no reason to lose a lease, and a deletion none to be notified of force', () => {
     const lost = call({ ...overtaken, trusted: 1_540, outcome: 'LOCK_LOST expired' });
     expect(texts(checkHonesty(evidenceOf(lost, fault('cut', 'w1', 1_000))))).toHaveLength(1);
     expect(texts(checkHonesty(evidenceOf(lost, fault('blackhole', 'w1', 900, 1_100))))).toEqual([]);
@@ -250,7 +250,7 @@ describe('losses are told', () => {
     expect(texts(checkHonesty(evidenceOf(forced, fault('force', 'k', 1_500))))).toEqual([]);
   });
 
-  test('a loss that is told before the deadline is no fault of the connections', () => {
+  test('a loss that is notified before the deadline is no fault of the connections', () => {
     const lost = (trusted: number): HistoryEvent[] => call({ ...first, trusted, outcome: 'LOCK_LOST expired' });
     const cutOff = fault('killOnRelease', 'w1', 50, 900);
     expect(texts(checkHonesty(evidenceOf(lost(101), fault('blackhole', 'w1', -900, 90))))).toEqual([]);
@@ -264,32 +264,32 @@ describe('losses are told', () => {
     expect(texts(checkHonesty(evidenceOf(lost(102))))).toEqual([expect.stringMatching(/nothing caused it/)]);
   });
 
-  test('a loss that is told late is found, unless the process stood still until then', () => {
+  test('a loss that is notified late is found, unless the process stood still until then', () => {
     const [invoke, ok, release, settled] = call({ ...first, left: 2_000, isFixed: true, outcome: 'LOCK_LOST expired' }) as [
       HistoryEvent,
       HistoryEvent,
       HistoryEvent,
       HistoryEvent,
     ];
-    const told = (t: number): HistoryEvent[] => [invoke, ok, { ...ok, op: 'lost', phase: 'info', t }, release, settled];
+    const notified = (t: number): HistoryEvent[] => [invoke, ok, { ...ok, op: 'lost', phase: 'info', t }, release, settled];
     const stall = (until: number): HistoryEvent[] => [{ process: 'w1.1', op: 'stall', phase: 'info', since: 900, t: until }];
-    expect(texts(checkHonesty(evidenceOf(told(1_100))))).toEqual([]);
-    expect(texts(checkHonesty(evidenceOf(told(1_700))))).toEqual(['the loss of "k" at fence 5 was told 690 ms late in w1.1']);
-    expect(texts(checkHonesty(evidenceOf(told(1_700), stall(1_690))))).toEqual([]);
-    expect(texts(checkHonesty(evidenceOf(told(1_700), stall(1_400))))).toEqual([expect.stringMatching(/300 ms late/)]);
-    expect(texts(checkHonesty(evidenceOf(told(1_700), fault('blackhole', 'w1', 900, 1_700))))).toHaveLength(1);
+    expect(texts(checkHonesty(evidenceOf(notified(1_100))))).toEqual([]);
+    expect(texts(checkHonesty(evidenceOf(notified(1_700))))).toEqual(['the loss of "k" at fence 5 was notified 690 ms late in w1.1']);
+    expect(texts(checkHonesty(evidenceOf(notified(1_700), stall(1_690))))).toEqual([]);
+    expect(texts(checkHonesty(evidenceOf(notified(1_700), stall(1_400))))).toEqual([expect.stringMatching(/300 ms late/)]);
+    expect(texts(checkHonesty(evidenceOf(notified(1_700), fault('blackhole', 'w1', 900, 1_700))))).toHaveLength(1);
     expect(texts(checkHonesty(evidenceOf([invoke, ok, release, settled])))).toEqual([expect.stringMatching(/late/)]);
   });
 
   test('a machine that slept knows later by as much as it slept, and by no more', () => {
     const [invoke, ok, release, settled] = call({ ...first, left: 4_000, isFixed: true, outcome: 'LOCK_LOST expired' });
-    const told = (t: number): HistoryEvent[] =>
+    const notified = (t: number): HistoryEvent[] =>
       [invoke, ok, { ...ok, op: 'lost', phase: 'info', t }, release, settled].map((event) => event as HistoryEvent);
     const slept: HistoryEvent[] = [{ process: 'w1.1', op: 'slept', phase: 'info', since: 500, t: 1_100 }];
-    expect(texts(checkHonesty(evidenceOf(told(1_850), slept)))).toEqual([]);
-    expect(texts(checkHonesty(evidenceOf(told(1_900), slept)))).toEqual([expect.stringMatching(/290 ms late/)]);
+    expect(texts(checkHonesty(evidenceOf(notified(1_850), slept)))).toEqual([]);
+    expect(texts(checkHonesty(evidenceOf(notified(1_900), slept)))).toEqual([expect.stringMatching(/290 ms late/)]);
     // One that was to sleep, and did not.
-    expect(texts(checkHonesty(evidenceOf(told(1_300), fault('sleep', 'w1', 100, 200))))).toHaveLength(1);
+    expect(texts(checkHonesty(evidenceOf(notified(1_300), fault('sleep', 'w1', 100, 200))))).toHaveLength(1);
   });
 
   test('a row that is locked excuses its own key, and no other', () => {

@@ -89,7 +89,7 @@ export function confirmedAt({ deadline, events }: Entry, leaseMs: number): numbe
   return events.slice(0, seen).findLast((event) => event.deadline !== undefined)?.t ?? deadline - leaseMs;
 }
 
-/** Whether its holder was told that the lease was lost. */
+/** Whether its holder was notified that the lease was lost. */
 export function wasLost(entry: Entry): boolean {
   return entry.lostAt !== undefined || (entry.enteredAt !== undefined && /^LOCK_LOST/.test(entry.outcome ?? ''));
 }

@@ -8,7 +8,7 @@
  * | `enter` | an entry into a lock that runs already: nested, or by a ticket |
  * | `trust` | at this moment the lock was held; `deadline` is until when without a renewal |
  * | `release` | `invoke` when the body has ended, then how the call ended |
- * | `lost` | the signal told of a loss |
+ * | `lost` | the signal notified of a loss |
  * | `write` | an increment of a register: `claimed` with the fence, or `plain` |
  * | `stall` | the event loop stood still since `since`; with `servers`, these did not answer since then |
  * | `slept` | the machine of the process slept since `since`, which its monotonic clock did not count |

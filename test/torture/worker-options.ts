@@ -14,7 +14,7 @@ export type WorkerSource =
 /** How long a call waits unless it says otherwise, in leases. */
 export const WAIT_LEASES = 6;
 
-/** What a worker process is told when it starts. */
+/** What a worker process is given when it starts. */
 export interface WorkerOptions {
   readonly name: string;
   /** Whether it is there before any fault. */

@@ -12,7 +12,7 @@ const NEAR = 50;
 /** For which part of a lease a process was kept from the servers that could not renew it: more than one cut of its connections. */
 const HINDERED = 0.55;
 
-/** Whoever was overtaken was told of the loss, nobody was told of one that nothing caused, and each as soon as the lease was over. */
+/** Whoever was overtaken was notified of the loss, nobody of one that nothing caused, and each as soon as the lease was over. */
 export function checkHonesty(evidence: Evidence): Finding {
   const entered = evidence.entries.filter(({ enteredAt }) => enteredAt !== undefined);
   const lost = entered.filter(wasLost);
@@ -23,9 +23,9 @@ export function checkHonesty(evidence: Evidence): Finding {
   const violations = [
     ...silentLosses(entered, evidence),
     ...lost.flatMap((entry) => falseLoss(entry, fences, evidence)),
-    ...entered.flatMap((entry) => lateTelling(entry, evidence)),
+    ...entered.flatMap((entry) => lateNotice(entry, evidence)),
   ];
-  return { check: 'losses are told', seen: `${lost.length} losses of ${entered.length} holds`, violations };
+  return { check: 'losses are notified', seen: `${lost.length} losses of ${entered.length} holds`, violations };
 }
 
 function silentLosses(entered: readonly Entry[], evidence: Evidence): Violation[] {
@@ -35,7 +35,7 @@ function silentLosses(entered: readonly Entry[], evidence: Evidence): Violation[
       .toSorted((first, second) => (first.fence as number) - (second.fence as number));
     return byFence.flatMap((entry, at) => {
       const { leftAt, settledAt } = entry;
-      // A process that was killed could tell nobody.
+      // A process that was killed could notify nobody.
       if (leftAt === undefined || settledAt === undefined || wasLost(entry)) {
         return [];
       }
@@ -48,7 +48,7 @@ function silentLosses(entered: readonly Entry[], evidence: Evidence): Violation[
       // Where not even the release was answered, nobody could know.
       return unnoticed(entry, next.enteredAt as number, leftAt, evidence)
         ? []
-        : [{ text: `"${key}" was lost by ${entry.process} at fence ${entry.fence}, which was not told`, entries: [entry, next] }];
+        : [{ text: `"${key}" was lost by ${entry.process} at fence ${entry.fence}, which was not notified`, entries: [entry, next] }];
     });
   });
 }
@@ -73,29 +73,34 @@ function falseLoss(entry: Entry, fencesOf: ReadonlyMap<string, Fences>, { faults
   const isCaused = reason === 'forced' ? taken.some(({ fault }) => fault === 'force') : taken.length > 0 || mayHaveRunOut || mayHaveFaded;
   return isCaused
     ? []
-    : [{ text: `"${entry.key}" was told to be lost by ${entry.process} at fence ${entry.fence}, and nothing caused it`, entries: [entry] }];
+    : [
+        {
+          text: `"${entry.key}" was notified as lost by ${entry.process} at fence ${entry.fence}, and nothing caused it`,
+          entries: [entry],
+        },
+      ];
 }
 
 /** Its deadline is known to whoever has a clock: servers that do not answer are no reason, and only a process that stood still is. */
-function lateTelling(entry: Entry, { faults }: Evidence): Violation[] {
+function lateNotice(entry: Entry, { faults }: Evidence): Violation[] {
   const { process, key, fence, enteredAt, lostAt, leftAt } = entry;
-  const told = lostAt ?? leftAt;
+  const notifiedAt = lostAt ?? leftAt;
   // One that is renewed may have been renewed since its deadline was written down.
-  if (told === undefined || !entry.isFixed || told <= entry.deadline + SLACK_MS) {
+  if (notifiedAt === undefined || !entry.isFixed || notifiedAt <= entry.deadline + SLACK_MS) {
     return [];
   }
-  // A clock that stood still knows later, unless a server tells before; the code could not trust its lease meanwhile.
-  const deadline = entry.deadline + faults.sleptMs(process, { from: enteredAt as number, to: told });
-  if (told <= deadline + SLACK_MS) {
+  // A clock that stood still knows later, unless a server answers before; the code could not trust its lease meanwhile.
+  const deadline = entry.deadline + faults.sleptMs(process, { from: enteredAt as number, to: notifiedAt });
+  if (notifiedAt <= deadline + SLACK_MS) {
     return [];
   }
-  const lateMs = without({ from: deadline, to: told }, faults.stopping(process)).reduce((ms, { from, to }) => ms + to - from, 0);
+  const lateMs = without({ from: deadline, to: notifiedAt }, faults.stopping(process)).reduce((ms, { from, to }) => ms + to - from, 0);
   return lateMs <= SLACK_MS
     ? []
-    : [{ text: `the loss of "${key}" at fence ${fence} was told ${Math.round(lateMs)} ms late in ${process}`, entries: [entry] }];
+    : [{ text: `the loss of "${key}" at fence ${fence} was notified ${Math.round(lateMs)} ms late in ${process}`, entries: [entry] }];
 }
 
-/** What its holder was told first. */
+/** What its holder was notified of first. */
 function reasonOf({ events, outcome = '' }: Entry): string | undefined {
   return (events.find(({ op }) => op === 'lost')?.outcome ?? outcome).split(' ')[1];
 }
