@@ -1,11 +1,11 @@
 import { asLockError } from '../../core/background-releases.js';
 import type { LockStoreError } from '../../core/errors.js';
+import { Withdrawals } from '../kit/withdrawals.js';
 import type { RedisSource } from '../redis/redis-source.js';
 import { clockOf, Membership } from './membership.js';
 import type { QuorumCommands } from './quorum-commands.js';
 import { QuorumServer } from './quorum-server.js';
 import { tooFew, type Failure } from './too-few.js';
-import { Withdrawals } from '../kit/withdrawals.js';
 
 /** The servers of a quorum, which are asked all at once. */
 export class Quorum {

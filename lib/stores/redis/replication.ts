@@ -21,7 +21,7 @@ export interface ReplicatedStore {
   withdraw(hold: HoldRecord, limitMs: number): Promise<unknown>;
 }
 
-interface Grant {
+interface UnconfirmedGrant {
   readonly hold: HoldRecord;
   readonly resolve: () => void;
   readonly reject: (error: unknown) => void;
@@ -41,7 +41,7 @@ export class Replication {
   readonly #isCluster: boolean;
   readonly #grants: RedisConnection;
   readonly #renewals: RedisConnection;
-  readonly #waiting: Grant[] = [];
+  readonly #waiting: UnconfirmedGrant[] = [];
   readonly #names = new HoldNames();
   readonly #withdrawals = new Withdrawals();
   readonly #timeouts = new CommandTimeouts(() => undefined);
@@ -129,7 +129,7 @@ export class Replication {
     this.#sending = false;
   });
 
-  async #confirmAll(grants: readonly Grant[]): Promise<void> {
+  async #confirmAll(grants: readonly UnconfirmedGrant[]): Promise<void> {
     const holds = grants.map(({ hold }) => hold);
     // The longest: a grant with a short lease is late by itself, and must not end the wait of the others.
     const limitMs = Math.max(...holds.map((hold) => hold.limitMs));
