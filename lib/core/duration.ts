@@ -6,18 +6,18 @@ import { shown } from './shown.js';
 export type Duration = number | string;
 
 /** The longest delay that a Node timer can keep, about 24.8 days. */
-const LONGEST = 2 ** 31 - 1;
+const LONGEST_TIMER_MS = 2 ** 31 - 1;
 
 /**
- * Milliseconds of a duration that lies between `least` and the longest timer.
+ * Milliseconds of a duration that lies between `least` and `most`, by default the longest timer.
  * Throws `LockConfigurationError`, which names `option` and `site`.
  */
-export function parseDuration(value: Duration, option: string, least: number, site: string): number {
+export function parseDuration(value: Duration, option: string, least: number, site: string, most = LONGEST_TIMER_MS): number {
   const parsed = typeof value === 'number' ? value : parseText(value);
-  if (!Number.isFinite(parsed) || parsed < least || parsed > LONGEST) {
+  if (!Number.isFinite(parsed) || parsed < least || parsed > most) {
     throw new LockConfigurationError(
       `${site}: ${option} is ${shown(value)}, which is not a duration from ` +
-        `${least} to ${LONGEST} ms. Pass milliseconds as a number, or a string such as '500ms', '30s' or '5m'.`,
+        `${least} to ${most} ms. Pass milliseconds as a number, or a string such as '500ms', '30s' or '5m'.`,
     );
   }
   return parsed;

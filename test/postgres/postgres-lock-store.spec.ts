@@ -100,6 +100,19 @@ describe('what is stored', () => {
     await held.release();
     await expect(store.purge({ olderThan: 10 })).rejects.toThrow('olderThan is 10, which is not a duration from 60000');
   });
+
+  test('a purge takes an age that is longer than any timer', async () => {
+    const store = await open();
+    await server.query(
+      `INSERT INTO distributed_lock.lease (key, ends) SELECT 'lock:{' || days || '}', now() - days * interval '1 day' FROM unnest(ARRAY[29, 31]) AS days`,
+    );
+    expect(await store.purge({ olderThan: '30d' })).toBe(1);
+    expect(await server.query('SELECT key FROM distributed_lock.lease')).toEqual([{ key: 'lock:{29}' }]);
+    expect(await store.purge({ olderThan: '100y' })).toBe(0);
+    await expect(store.purge({ olderThan: '101y' })).rejects.toThrow(
+      "olderThan is '101y', which is not a duration from 60000 to 3155760000000 ms",
+    );
+  });
 });
 
 describe('done marks that have run out', () => {

@@ -22,8 +22,8 @@ import { databaseOf, PostgresKeys } from './postgres-keys.js';
 import { checkOptions, checkPools, type PostgresLockStoreOptions } from './postgres-lock-store.options.js';
 import type { PostgresPool } from './postgres-pool.js';
 
-/** The least age of a row that `purge` deletes, in milliseconds. */
-const LEAST_AGE_MS = 60_000;
+/** The age of the rows that `purge` deletes, in milliseconds: no timer waits for it, so it may be long. */
+const AGE_MS = { least: 60_000, most: 36_525 * 86_400_000 } as const;
 
 /**
  * Locks in a PostgreSQL database, or in several: a key lives in one of them, chosen by a hash of its name and the order
@@ -77,12 +77,12 @@ export class PostgresLockStore implements LockStore, Turns, Tickets, Operator {
   }
 
   /**
-   * Deletes the rows of locks that nobody has held or waited for since `olderThan` (at least one minute), and resolves
-   * to their number. A row keeps the last fence of its key. Without it the next fence comes from the server's clock
-   * alone, and is higher all the same, unless that clock was set back by more than `olderThan`.
+   * Deletes the rows of locks that nobody has held or waited for since `olderThan` (one minute to 100 years), and
+   * resolves to their number. A row keeps the last fence of its key. Without it the next fence comes from the server's
+   * clock alone, and is higher all the same, unless that clock was set back by more than `olderThan`.
    */
   async purge(options: { olderThan: Duration }): Promise<number> {
-    const olderMs = parseDuration(options.olderThan, 'olderThan', LEAST_AGE_MS, 'PostgresLockStore.purge');
+    const olderMs = parseDuration(options.olderThan, 'olderThan', AGE_MS.least, 'PostgresLockStore.purge', AGE_MS.most);
     const counts = await Promise.all(this.#locks.map((locks) => locks.purge(olderMs)));
     return counts.reduce((sum, count) => sum + count, 0);
   }
