@@ -113,6 +113,12 @@ describe('what is stored', () => {
       "olderThan is '101y', which is not a duration from 60000 to 3155760000000 ms",
     );
   });
+
+  test('a purge takes an age that is no whole number of milliseconds', async () => {
+    const store = await open();
+    await server.query(`INSERT INTO distributed_lock.lease (key, ends) VALUES ('lock:{k}', 'epoch')`);
+    expect(await store.purge({ olderThan: '1.1h' })).toBe(1);
+  });
 });
 
 describe('done marks that have run out', () => {

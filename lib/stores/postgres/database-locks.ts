@@ -104,7 +104,7 @@ export class DatabaseLocks {
   async purge(olderMs: number): Promise<number> {
     let count = 0;
     for (let after: string | null = ''; after !== null;) {
-      const args = { prefix: this.#keys.prefix, after, olderMs };
+      const args = { prefix: this.#keys.prefix, after, olderMs: Math.ceil(olderMs) };
       const reply = await this.#database.calls.call(PURGE, args, untimed(''));
       const [removed, last] = reply as readonly [number, string | null];
       count += removed;
