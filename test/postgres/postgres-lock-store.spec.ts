@@ -41,6 +41,13 @@ function hold(key: string, changes: Partial<HoldRecord> = {}): HoldRecord {
   return { key, owner: randomUUID(), id: randomUUID(), fence: 0, ttlMs: 5_000, limitMs: 1_000, lingering: false, by: 'tester', ...changes };
 }
 
+async function somebodyListens(): Promise<boolean> {
+  const rows = await server.query(
+    `SELECT FROM pg_stat_activity WHERE (query LIKE 'LISTEN%' OR query LIKE '%pg_advisory_lock_shared%') AND pid <> pg_backend_pid()`,
+  );
+  return rows.length > 0;
+}
+
 /** Locks the row of a key, and returns what unlocks it. */
 async function blockRow(key: string): Promise<() => Promise<void>> {
   const client = await server.pool().connect();
@@ -366,6 +373,22 @@ describe('configuration', () => {
     expect(warnings).toEqual([expect.stringMatching(/no connection: connect ECONNREFUSED.*Locked calls fail until then/)]);
   });
 
+  test('a start that fails in one database leaves no listener in another one that is slow', async () => {
+    await until('that nobody listens', async () => !(await somebodyListens()));
+    const slow = server.pool();
+    const listeners = slow.listenerCount('error');
+    const blocker = await pool.connect();
+    await blocker.query('BEGIN; LOCK TABLE distributed_lock.lease');
+    const store = new PostgresLockStore([slow, server.pool({ connectionString: server.url.replace(/postgres$/, 'nowhere') })]);
+    opened.push(store);
+    await expect(store.open({ prefix: 'lock', warn: () => undefined })).rejects.toThrow(saying('database "nowhere" does not exist'));
+    await blocker.query('COMMIT');
+    blocker.release();
+    await sleep(1_000);
+    expect(await somebodyListens()).toBe(false);
+    expect(slow.listenerCount('error')).toBe(listeners);
+  });
+
   test('the pool is never closed, and none of its listeners stays', async () => {
     const before = pool.listenerCount('error');
     const store = await open(pool);
@@ -373,7 +396,7 @@ describe('configuration', () => {
     await store.close();
     expect(pool.listenerCount('error')).toBe(before);
     expect((await pool.query('SELECT 1')).rowCount).toBe(1);
-    await until('that it listens no more', async () => (await server.query(`SELECT FROM pg_stat_activity WHERE query LIKE 'LISTEN%' OR query LIKE '%pg_advisory_lock_shared%' AND pid <> pg_backend_pid()`)).length === 0); // prettier-ignore
+    await until('that it listens no more', async () => !(await somebodyListens()));
     await store.open({ prefix: 'lock', warn: () => undefined });
     await makeLocks(store).withLock('k', () => undefined);
   });

@@ -58,11 +58,12 @@ export class PostgresLockStore implements LockStore, Turns, Tickets, Operator {
     this.#locks = this.#locksCalled(keys);
     const options = { process: this.#process, keys, listeners: this.#listeners, warn };
     const count = this.#databases.length;
-    try {
-      await Promise.all(this.#databases.map((database, at) => database.open({ ...options, number: `${at + 1} of ${count}` })));
-    } catch (error) {
+    const opening = this.#databases.map((database, at) => database.open({ ...options, number: `${at + 1} of ${count}` }));
+    // All of them: one that is still on its way would begin to listen after the close.
+    const failed = (await Promise.allSettled(opening)).find((result) => result.status === 'rejected');
+    if (failed) {
       await this.close();
-      throw error;
+      throw failed.reason;
     }
   }
 
