@@ -1,3 +1,4 @@
+import { AsyncLocalStorage } from 'node:async_hooks';
 import { randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { inspect } from 'node:util';
@@ -157,6 +158,21 @@ describe('done marks that have run out', () => {
     await makeOld(2_500);
     await store.exchange(first, hold('k'), { name: 'place' }, true);
     await until('that none is old', noneIsOld);
+  });
+
+  test('are taken away outside of the context of the call that made the first one', async () => {
+    const own = server.pool();
+    const store = await open(own, { listen: false });
+    const context = new AsyncLocalStorage<string>();
+    const contexts: (string | undefined)[] = [];
+    const connect = own.connect.bind(own) as (...args: unknown[]) => void;
+    jest.spyOn(own, 'connect').mockImplementation(((...args: unknown[]) => {
+      contexts.push(context.getStore());
+      return connect(...args);
+    }) as never);
+    await context.run('request', () => store.release(hold('k')));
+    await until('that it tidied', () => contexts.length > 1);
+    expect(contexts.slice(0, 2)).toEqual(['request', undefined]);
   });
 
   test('are taken away also where nobody releases any more', async () => {

@@ -1,3 +1,4 @@
+import { AsyncResource } from 'node:async_hooks';
 import type { Calls } from './calls.js';
 import { BATCH, TIDY } from './functions/upkeep.js';
 
@@ -18,13 +19,16 @@ export class Tidying {
   /** A done mark was made. */
   marked(): void {
     this.#isMarked = true;
-    this.#timer ??= setTimeout(() => void this.#tidy(), TIDY_MS).unref();
+    this.#timer ??= this.#schedule();
   }
 
   stop(): void {
     clearTimeout(this.#timer);
     this.#timer = undefined;
   }
+
+  /** Bound to where the store was made: it must not keep the context of the call that made a done mark. */
+  readonly #schedule = AsyncResource.bind((): NodeJS.Timeout => setTimeout(() => void this.#tidy(), TIDY_MS).unref());
 
   /**
    * A run that fails leaves its marks to the next one. The last marks expire after the run that follows them, so there
