@@ -194,6 +194,31 @@ describe('a row that somebody else has locked', () => {
     expect(await store.renew([...holds, gone])).toEqual([true, true, true, false]);
   });
 
+  test('and that somebody else waits for, is waited for no longer than a renewal may', async () => {
+    const store = await open(server.pool());
+    const first = hold('k', { ttlMs: 60_000 });
+    const { fence = 0 } = await store.acquire(first);
+    await blockRow('k');
+    // It is the next to get the row. A renewal waits for it first, and then for the one that has the row.
+    const next = server.pool({ application_name: 'blocker', options: '-c lock_timeout=800' });
+    const second = expect(next.query("SELECT FROM distributed_lock.lease WHERE key = 'lock:{k}' FOR UPDATE")).rejects.toThrow(
+      'lock timeout',
+    );
+    await until('that it waits', async () => {
+      return (
+        (await server.query("SELECT FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND application_name = 'blocker'")).length === 1
+      );
+    });
+    const [row] = await server.query<{ answers: string; took_ms: number }>(
+      `SELECT distributed_lock.renew(ARRAY['lock:{k}'], ARRAY[$1::text], ARRAY[$2::bigint], ARRAY[$3::text], ARRAY[5000], ARRAY[false], 2000) AS answers,
+        (extract(epoch FROM clock_timestamp() - statement_timestamp()) * 1000)::float8 AS took_ms`,
+      [first.owner, fence, first.id],
+    );
+    expect(row?.answers).toBe('[-1]');
+    expect(row?.took_ms).toBeLessThan(2_400);
+    await second;
+  });
+
   test('for a moment, as those do who contend for it, is renewed all the same', async () => {
     const store = await open(server.pool());
     const first = hold('k', { ttlMs: 60_000 });

@@ -2,8 +2,9 @@ import { operation, sqlFunction } from './sql-function.js';
 import { fromNow } from './sql-time.js';
 
 /**
- * Waits at most `_wait` for a row that another transaction has locked. It fails by itself, so that the other rows of
- * the renewal lose no more than that time.
+ * Waits at most twice `_wait` for a row that another transaction has locked: once for a transaction that waits for the
+ * row too, and once for the one that has it. It fails by itself, so that the other rows of the renewal lose no more than
+ * that time.
  *
  * Reply: whether the row is locked here now.
  */
@@ -52,7 +53,7 @@ BEGIN
   FOR i IN SELECT position FROM unnest(_keys) WITH ORDINALITY AS k (key, position) ORDER BY key COLLATE "C" LOOP
     PERFORM FROM SCHEMA.lease WHERE key = _keys[i] FOR UPDATE SKIP LOCKED;
     IF NOT FOUND AND EXISTS (SELECT FROM SCHEMA.lease WHERE key = _keys[i])
-      AND NOT SCHEMA.await_row(_keys[i], wait_until - clock_timestamp())
+      AND NOT SCHEMA.await_row(_keys[i], (wait_until - clock_timestamp()) / 2)
     THEN
       answers[i] := -1;
       CONTINUE;
