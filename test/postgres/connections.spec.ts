@@ -268,6 +268,28 @@ test('a table that grows under a session is not scanned', async () => {
   expect(await scans(pool)).toEqual(before);
 });
 
+test('a purge does not read the rows of other prefixes', async () => {
+  const schema = 'shared';
+  const pool = server.pool({ max: 1, application_name: 'session' });
+  const store = new PostgresLockStore(pool, { schema, listen: false });
+  await store.ensureSchema();
+  opened.push(store);
+  await store.open({ prefix: 'lock', warn: () => undefined });
+  await server.query(
+    `INSERT INTO ${schema}.lease (key, ends) SELECT prefix || ':{' || n || '}', 'epoch'
+     FROM unnest(ARRAY['before', 'loc', 'lock', 'lock:', 'lockers', 'past']) AS prefix, generate_series(1, 400) AS n`,
+  );
+  await server.query(`VACUUM ANALYZE ${schema}.lease`);
+  expect(await store.purge({ olderThan: '1m' })).toBe(400);
+  await store.close();
+  await pool.end();
+  await until('that it has ended', async () => (await backends("application_name = 'session'")) === 0);
+  const [read] = await server.query<{ rows: number }>(
+    `SELECT idx_tup_read::int AS rows FROM pg_stat_user_indexes WHERE schemaname = '${schema}' AND relname = 'lease'`,
+  );
+  expect(read?.rows).toBeLessThan(1_600);
+});
+
 /** Every operation on a key. */
 async function useAll(store: PostgresLockStore, key: string): Promise<void> {
   const first = hold(key);

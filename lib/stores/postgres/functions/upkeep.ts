@@ -31,17 +31,19 @@ export const PURGE = operation(
   { prefix: 'text', after: 'text', olderMs: 'bigint' },
   `
 DECLARE
+  -- The column's collation orders by bytes, which is by code points in UTF8: all keys with the prefix come before this.
+  past_prefix text := left(_prefix, -1) || chr(ascii(right(_prefix, 1)) + 1);
   keys text[] := ARRAY(
-    SELECT key FROM SCHEMA.lease WHERE key > _after AND starts_with(key, _prefix) ORDER BY key LIMIT ${BATCH}
+    SELECT key FROM SCHEMA.lease WHERE key > _after AND key >= _prefix AND key < past_prefix ORDER BY key LIMIT ${BATCH}
   );
   free_since timestamptz := clock_timestamp() - _older_ms * interval '1 millisecond';
   removed bigint;
 BEGIN
-  DELETE FROM SCHEMA.lease WHERE key IN (
+  DELETE FROM SCHEMA.lease WHERE key = ANY (ARRAY(
     SELECT key FROM SCHEMA.lease
     WHERE key = ANY (keys) AND ends <= free_since AND (queue IS NULL OR queue_ends <= free_since)
     FOR UPDATE SKIP LOCKED
-  );
+  ));
   GET DIAGNOSTICS removed = ROW_COUNT;
   RETURN json_build_array(removed, keys[cardinality(keys)]);
 END
