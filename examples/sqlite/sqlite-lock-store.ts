@@ -54,7 +54,8 @@ export class SqliteLockStore implements LockStore, Tickets {
   }
 
   renew(holds: readonly HoldRecord[]): Promise<boolean[]> {
-    return this.#write(holds[0] as HoldRecord, (now) => holds.map((hold) => this.#extend(hold, now)));
+    const limitMs = Math.min(...holds.map((hold) => hold.limitMs));
+    return this.#write({ ...holds[0]!, limitMs }, (now) => holds.map((hold) => this.#extend(hold, now)));
   }
 
   release(hold: HoldRecord): Promise<boolean> {
