@@ -15,7 +15,7 @@ const DONE_MS = 10_000;
 /** How long the store waits while another process writes, in milliseconds. */
 const RETRY_MS = 5;
 
-/** A hold in a lock. All holds of a lock have the same owner and fence. */
+/** A hold in a lock. All holds of a lock have the same owner, fence and lease. */
 type HoldRow = { owner: string; fence: number; held_by: string; since: number; ends: number };
 
 /** Locks in an SQLite file, for the processes of one machine. Leases end by the wall clock of the machine. */
@@ -74,7 +74,8 @@ export class SqliteLockStore implements LockStore, Tickets {
         return false;
       }
       if (!this.#extend(hold, now)) {
-        this.#add(hold, { ...lock, ends: now + hold.ttlMs });
+        this.#add(hold, lock);
+        this.#extend(hold, now);
       }
       return true;
     });
@@ -86,21 +87,31 @@ export class SqliteLockStore implements LockStore, Tickets {
     return fence;
   }
 
-  /** Makes the lease of a hold that is in longer; sets it for one that lingers. False where it is not in. */
+  /** Makes the lease longer for a hold that is in; sets it for one that lingers alone. False where the hold is not in. */
   #extend({ id, key, owner, fence, ttlMs, lingering }: HoldRecord, now: number): boolean {
-    const sql = 'UPDATE holds SET ends = max(?, ends * ?) WHERE id = ? AND name = ? AND owner = ? AND fence = ? RETURNING id';
-    return this.#query(sql, now + ttlMs, lingering ? 0 : 1, id, this.#name({ key }), owner, fence).length > 0;
+    const name = this.#name({ key });
+    const sql = 'SELECT id FROM holds WHERE id = ? AND name = ? AND owner = ? AND fence = ?';
+    const isIn = this.#query(sql, id, name, owner, fence).length > 0;
+    if (isIn) {
+      const isSet = lingering && this.#countOf(name) === 1;
+      this.#query('UPDATE holds SET ends = max(?, ends * ?) WHERE name = ?', now + ttlMs, isSet ? 0 : 1, name);
+    }
+    return isIn;
   }
 
   #add({ id, key }: HoldRecord, { owner, fence, held_by, since, ends }: HoldRow): void {
-    if (this.#query<{ holds: number }>('SELECT count(*) AS holds FROM holds WHERE name = ?', this.#name({ key }))[0]!.holds >= 1_000) {
+    if (this.#countOf(this.#name({ key })) >= 1_000) {
       throw new LockConfigurationError(`Lock "${key}": 1,000 holds are in it, as many as a lock may have.`, key);
     }
     this.#query('INSERT INTO holds VALUES (?, ?, ?, ?, ?, ?, ?)', id, this.#name({ key }), owner, fence, held_by, since, ends);
   }
 
+  #countOf(name: string): number {
+    return this.#query<{ holds: number }>('SELECT count(*) AS holds FROM holds WHERE name = ?', name)[0]!.holds;
+  }
+
   #lockOf(hold: HoldRecord): HoldRow | undefined {
-    return this.#query<HoldRow>('SELECT * FROM holds WHERE name = ? ORDER BY ends DESC LIMIT 1', this.#name(hold))[0];
+    return this.#query<HoldRow>('SELECT * FROM holds WHERE name = ? LIMIT 1', this.#name(hold))[0];
   }
 
   /** What the first release of this hold answered. */

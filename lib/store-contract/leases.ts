@@ -116,6 +116,19 @@ export const LEASE_RULES: readonly Rule[] = [
     'tickets',
   ),
 
+  leaseRule(
+    'the end of a guest leaves the lease as it is',
+    500,
+    async (trial) => {
+      const held = await trial.acquired({ ttlMs: trial.ms(3_000) });
+      const guest = guestOf(held, { ttlMs: trial.ms(9_000) });
+      assert.equal(await trial.other.tickets.join(guest), true);
+      assert.equal(await trial.other.release(guest), true);
+      await expectLeft(trial, 9_000);
+    },
+    'tickets',
+  ),
+
   rule(
     'a lock stays taken past its lease, until it is released',
     async (trial) => {

@@ -109,6 +109,21 @@ export const DEFECTS_OF_LEASES: Readonly<Record<string, Defect>> = {
       },
     }),
   },
+  'shortens the lease with the end of a guest': {
+    rule: 'the end of a guest leaves the lease as it is',
+    change: (store) => {
+      const { acquire, held } = grantsOf(store);
+      return {
+        acquire,
+        release: async (hold) => {
+          const answer = await store.release(hold);
+          const owner = held.get(hold.key);
+          await (owner && owner.id !== hold.id && store.renew([{ ...owner, lingering: true }]));
+          return answer;
+        },
+      };
+    },
+  },
   'does not lengthen by a join': {
     rule: 'a join never makes the lease shorter, and may make it longer',
     change: (store) => ({ tickets: { join: (hold) => store.tickets.join({ ...hold, ttlMs: 1 }) } }),
