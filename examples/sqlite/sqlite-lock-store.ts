@@ -25,15 +25,27 @@ export class SqliteLockStore implements LockStore, Tickets {
   readonly #path: string;
   #prefix = '';
   #database: Database.Database | undefined;
+  #hasTables = false;
 
   constructor(path: string) {
     this.#path = path;
   }
 
-  async open({ prefix }: OpenOptions): Promise<void> {
+  async open({ prefix, warn }: OpenOptions): Promise<void> {
     this.#prefix = prefix;
-    this.#database = new Database(this.#path, { timeout: 0 });
-    await this.#retry('', 1_000, (database) => database.exec(`PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; ${SCHEMA}`));
+    this.#hasTables = false;
+    try {
+      this.#database = new Database(this.#path, { timeout: 0 });
+    } catch (cause) {
+      const detail = `SqliteLockStore: ${this.#path} cannot be opened: ${String(cause)}. Make sure that its folder is there.`;
+      throw new LockConfigurationError(detail, '', { cause });
+    }
+    await this.#retry('', 1_000, () => undefined).catch((error: LockStoreError) => {
+      if (error.unknown) {
+        throw error;
+      }
+      warn(`${error.detail} Locked calls fail while another process writes.`);
+    });
   }
 
   async close(): Promise<void> {
@@ -142,18 +154,29 @@ export class SqliteLockStore implements LockStore, Tickets {
     );
   }
 
+  /** Once for each connection. Another process that writes may have kept `open` from it. */
+  #makeTables(database: Database.Database): void {
+    if (!this.#hasTables) {
+      database.exec(`PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; ${SCHEMA}`);
+      this.#hasTables = true;
+    }
+  }
+
   /** Tries again while another process writes. A write that is refused was not carried out. */
   async #retry<T>(key: string, limitMs: number, work: (database: Database.Database) => T): Promise<T> {
     const giveUpAt = performance.now() + limitMs - RETRY_MS;
     for (;;) {
       try {
-        return work(this.#database as Database.Database);
+        const database = this.#database as Database.Database;
+        this.#makeTables(database);
+        return work(database);
       } catch (error) {
         const isBusy = error instanceof Database.SqliteError && error.code === 'SQLITE_BUSY';
+        const subject = key === '' ? '' : `Lock "${key}": `;
         if (isLockError(error)) {
           throw error;
         } else if (!isBusy || performance.now() > giveUpAt) {
-          throw new LockStoreError(`Lock "${key}": SQLite failed: ${String(error)}.`, key, { cause: error, unknown: !isBusy });
+          throw new LockStoreError(`${subject}SQLite failed: ${String(error)}.`, key, { cause: error, unknown: !isBusy });
         }
       }
       await sleep(RETRY_MS);

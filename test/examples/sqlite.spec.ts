@@ -57,8 +57,8 @@ test("the contract runs in Node's own runner", async () => {
   expect(stdout).toContain('skipped: the store does not offer turns');
 }, 60_000);
 
-test('the store has at most 170 lines', () => {
-  expect(readFileSync('examples/sqlite/sqlite-lock-store.ts', 'utf8').trimEnd().split('\n').length).toBeLessThanOrEqual(170);
+test('the store has at most 190 lines', () => {
+  expect(readFileSync('examples/sqlite/sqlite-lock-store.ts', 'utf8').trimEnd().split('\n').length).toBeLessThanOrEqual(190);
 });
 
 test('a renewal of several holds settles within the shortest of their limits', async () => {
@@ -69,4 +69,24 @@ test('a renewal of several holds settles within the shortest of their limits', a
   await expect(store.renew([hold('patient', 5_000), hold('hasty', 100)])).rejects.toMatchObject({ code: 'LOCK_STORE', unknown: false });
   expect(performance.now() - startedAt).toBeLessThan(3_000);
   unblock();
+});
+
+test('a database that is busy is worth a warning, and is ready once it is not', async () => {
+  const path = join(folder, 'busy.db');
+  const unblock = block(path);
+  const warnings: string[] = [];
+  const store = await open(path, warnings);
+  expect(warnings).toEqual([
+    expect.stringMatching(/^SQLite failed: .*database is locked\. Locked calls fail while another process writes\.$/),
+  ]);
+  await expect(store.acquire(hold('k', 100))).rejects.toMatchObject({ code: 'LOCK_STORE', unknown: false });
+  unblock();
+  expect((await store.acquire(hold('k', 1_000))).fence).toBeGreaterThan(0);
+});
+
+test('a file in a folder that does not exist is a mistake in the configuration, and the error names it', async () => {
+  const path = join(folder, 'nowhere', 'locks.db');
+  const opening = open(path);
+  await expect(opening).rejects.toThrow(LockConfigurationError);
+  await expect(opening).rejects.toMatchObject({ detail: expect.stringContaining(path) });
 });
