@@ -102,6 +102,71 @@ describe('several databases, of which one is away', () => {
   });
 });
 
+describe('a server that was away at the start', () => {
+  let away: PostgresServer;
+  let pools: Pool[];
+
+  beforeAll(async () => {
+    away = await PostgresServer.start();
+    await away.query('CREATE DATABASE other');
+    pools = [away.pool(), away.pool({ connectionString: away.url.replace(/postgres$/, 'other') })];
+    await new PostgresLockStore(pools).ensureSchema();
+  });
+  beforeEach(async () => {
+    await Promise.all(pools.map((pool) => pool.query('TRUNCATE distributed_lock.lease')));
+  });
+  afterAll(() => away.stop());
+
+  /** The locks of a process that starts while the server is away, which is back when it has started. */
+  async function openBefore(list: readonly Pool[]): Promise<LockService> {
+    await away.kill();
+    const locks = await openLocks(list, { listen: false });
+    await away.start();
+    return locks;
+  }
+
+  test('grants nothing where its databases are in another order than elsewhere', async () => {
+    await openLocks(pools, { listen: false });
+    warnings = [];
+    const locks = await openBefore(pools.toReversed());
+    expect(warnings).toEqual(pools.map(() => expect.stringContaining('Locked calls fail until then.')));
+    const acquiring = locks.acquire('k', { wait: 0 });
+    await expect(acquiring).rejects.toThrow(saying(/pool \d of 2 leads to a database that other processes know as \d of 2/));
+    await expect(acquiring).rejects.toBeInstanceOf(LockConfigurationError);
+    await expect(locks.inspect('k')).rejects.toBeInstanceOf(LockConfigurationError);
+  });
+
+  test('grants nothing with the schema of another version, until that is mended', async () => {
+    const [first] = pools as [Pool];
+    await first.query(`CREATE OR REPLACE FUNCTION distributed_lock.version() RETURNS int LANGUAGE sql AS 'SELECT 0'`);
+    const locks = await openBefore([first]);
+    const acquiring = locks.acquire('k', { wait: 0 });
+    await expect(acquiring).rejects.toThrow(saying('has version 0, and this library needs 1. Call ensureSchema()'));
+    await expect(acquiring).rejects.toBeInstanceOf(LockConfigurationError);
+    await first.query(`CREATE OR REPLACE FUNCTION distributed_lock.version() RETURNS int LANGUAGE sql AS 'SELECT 1'`);
+    expect(await locks.withLock('k', { wait: 0 }, () => 'ran')).toBe('ran');
+  });
+
+  test('is checked once, and works as any other', async () => {
+    const locks = await openBefore(pools);
+    const keys = Array.from({ length: 12 }, (_, at) => `key ${at}`);
+    const lockAll = async (): Promise<void> => {
+      for (const key of keys) {
+        await locks.withLock(key, { wait: 0 }, () => undefined);
+      }
+    };
+    await lockAll();
+    const numbers = await Promise.all(
+      pools.map((pool) => pool.query("SELECT holder FROM distributed_lock.lease WHERE key = 'lock:database'")),
+    );
+    expect(numbers.map(({ rows }) => rows as unknown)).toEqual([[{ holder: '1 of 2' }], [{ holder: '2 of 2' }]]);
+    let sent = 0;
+    pools.forEach((pool) => pool.on('acquire', () => sent++));
+    await lockAll();
+    expect(sent).toBe(24);
+  });
+});
+
 describe('a pool whose connections are all in use', () => {
   test('fails a call within its limit and says so; a call that waits has the lock when there is one', async () => {
     const pool = server.pool({ max: 2 });

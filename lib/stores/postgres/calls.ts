@@ -1,3 +1,4 @@
+import { LockStoreError } from '../../core/errors.js';
 import { ServerClock } from '../kit/server-clock.js';
 import { callOf, valuesOf, type ArgumentsOf, type Operation, type Parameters } from './functions/sql-function.js';
 import { LATE } from './functions/sql-time.js';
@@ -23,6 +24,9 @@ export interface Call {
   readonly limitMs: number;
 }
 
+/** What an operation on a key has to pass within a limit, in milliseconds; undefined where nothing is to be checked. */
+export type Check = (key: string, limitMs: number) => Promise<void> | undefined;
+
 /** The parameters of an operation that refuses to grant later than `latest`. */
 type GrantingParameters = Parameters & { readonly latest: 'bigint' };
 
@@ -30,12 +34,15 @@ type GrantingParameters = Parameters & { readonly latest: 'bigint' };
 export class Calls {
   readonly #pool: PostgresPool & PoolState;
   readonly #schema: string;
+  readonly #check: Check;
   readonly #clock = new ServerClock();
   readonly #texts = new Map<Operation, string>();
 
-  constructor(pool: PostgresPool & PoolState, schema: string) {
+  /** `check` is passed before each operation. */
+  constructor(pool: PostgresPool & PoolState, schema: string, check: Check = () => undefined) {
     this.#pool = pool;
     this.#schema = schema;
+    this.#check = check;
   }
 
   /** Calls an operation, and resolves to its reply. */
@@ -91,8 +98,10 @@ export class Calls {
   }
 
   async #call<P extends Parameters>(operation: Operation<P>, args: ArgumentsOf<P>, key: string, limitMs: number): Promise<unknown> {
+    const check = this.#check(key, limitMs);
+    const leftMs = check ? await leftAfter(check, key, limitMs) : limitMs;
     const sentAt = performance.now();
-    const [row] = await this.run(this.#textOf(operation), valuesOf(operation, args), { key, limitMs });
+    const [row] = await this.run(this.#textOf(operation), valuesOf(operation, args), { key, limitMs: leftMs });
     this.#clock.read(Number(row?.['now']), sentAt);
     return JSON.parse((row?.['reply'] ?? 'null') as string);
   }
@@ -110,4 +119,15 @@ export class Calls {
 
 function bounded(limitMs: number): number {
   return Math.min(Math.max(limitMs, LIMIT_MS.shortest), LIMIT_MS.longest);
+}
+
+/** What a check leaves of the limit, in milliseconds. An operation whose check failed was not sent. */
+async function leftAfter(check: Promise<void>, key: string, limitMs: number): Promise<number> {
+  const startedAt = performance.now();
+  try {
+    await check;
+  } catch (error) {
+    throw error instanceof LockStoreError ? new LockStoreError(error.detail, key, { cause: error.cause, unknown: false }) : error;
+  }
+  return Math.max(0, limitMs - (performance.now() - startedAt));
 }

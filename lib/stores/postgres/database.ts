@@ -1,7 +1,7 @@
 import { LockError, LockStoreError } from '../../core/errors.js';
 import type { Listeners } from '../kit/listeners.js';
 import { RECHECK_MS } from '../kit/protocol.js';
-import { Calls } from './calls.js';
+import { Calls, type Call } from './calls.js';
 import { NUMBERED } from './functions/upkeep.js';
 import type { ListeningClient } from './listen-connection.js';
 import { Listener } from './listener.js';
@@ -13,8 +13,8 @@ import { qualified } from './schema-name.js';
 import { CHECK, checkNumber, checkVersion, serverWarnings } from './server-check.js';
 import { Tidying } from './tidying.js';
 
-/** The limits of what is run at the start, in milliseconds: of a query, and of making the tables. */
-const START_MS = { query: 1_000, schema: 30_000 } as const;
+/** The limits of what is run at the start, in milliseconds: of a query, of the check, and of making the tables. */
+const START_MS = { query: 1_000, check: 3_000, schema: 30_000 } as const;
 
 /** What a database is opened with. */
 export interface DatabaseOptions {
@@ -32,17 +32,22 @@ export interface DatabaseOptions {
 export class Database {
   readonly calls: Calls;
   readonly tidying: Tidying;
+  /** The same calls, before and during the check. */
+  readonly #unchecked: Calls;
   readonly #pool: PostgresPool & PoolState;
   readonly #schema: string;
   readonly #address: ListenAddress | false | undefined;
   #listener: Listener | undefined;
+  /** What operations have to pass first, because the database was away when it was opened. */
+  #check: ((key: string, limitMs: number) => Promise<void>) | undefined;
 
   /** `listen` is where to listen; undefined for where the pool leads, false for nowhere. */
   constructor(pool: PostgresPool, schema: string, listen: ListenAddress | false | undefined) {
     this.#pool = pool;
     this.#schema = schema;
     this.#address = listen;
-    this.calls = new Calls(pool, schema);
+    this.#unchecked = new Calls(pool, schema);
+    this.calls = new Calls(pool, schema, (key, limitMs) => this.#check?.(key, limitMs));
     this.tidying = new Tidying(this.calls);
   }
 
@@ -53,19 +58,22 @@ export class Database {
 
   /**
    * Checks what no retry mends, and begins to listen for the messages to a process. Rejects with
-   * `LockConfigurationError`; a database that is away is worth a warning.
+   * `LockConfigurationError`. A database that is away is worth a warning, and is checked by the first operation that
+   * reaches it.
    */
-  async open(options: DatabaseOptions): Promise<void> {
-    const { keys, number, warn } = options;
+  async open(given: DatabaseOptions): Promise<void> {
+    const options = { ...given, warn: once(given.warn) };
+    this.#check = (key, limitMs) => this.#pass(options, key, limitMs);
+    if (!this.#pool.options.connectionTimeoutMillis) {
+      options.warn(NO_CONNECTION_TIMEOUT);
+    }
     try {
-      await this.#check(warn);
-      const known = await this.calls.call(NUMBERED, { key: keys.numberRow, number }, { key: '', limitMs: START_MS.query });
-      checkNumber(number, known as string | null, keys.numberRow, this.#schema);
+      await this.#pass(options, '', START_MS.check);
     } catch (error) {
       if (!(error instanceof LockStoreError)) {
         throw error;
       }
-      warn(`${error.detail} Locked calls fail until then.`);
+      options.warn(`${error.detail} Locked calls fail until then.`);
     }
     await this.#listen(options);
   }
@@ -74,9 +82,9 @@ export class Database {
   async ensureSchema(): Promise<void> {
     const limits = { key: '', limitMs: START_MS.schema };
     const { text, values } = madeQuery(this.#schema);
-    const [row] = await this.calls.run(text, values, limits);
+    const [row] = await this.#unchecked.run(text, values, limits);
     if (row?.['is_made'] !== true) {
-      await this.calls.run(schemaSql({ schema: this.#schema }), undefined, limits);
+      await this.#unchecked.run(schemaSql({ schema: this.#schema }), undefined, limits);
     }
   }
 
@@ -87,17 +95,17 @@ export class Database {
     this.#listener = undefined;
   }
 
-  async #check(warn: (message: string) => void): Promise<void> {
-    if (!this.#pool.options.connectionTimeoutMillis) {
-      warn(NO_CONNECTION_TIMEOUT);
-    }
-    const limits = { key: '', limitMs: START_MS.query };
-    const [row = {}] = await this.calls.run(CHECK, [this.#schema], limits);
-    for (const warning of serverWarnings(row, this.#schema)) {
-      warn(warning);
-    }
-    const [{ version } = {} as Row] = await this.calls.run(qualified('SELECT SCHEMA.version() AS version', this.#schema), [], limits);
+  /** Checks the server, the version of the schema and the number of the database. Operations do without from then on. */
+  async #pass({ keys, number, warn }: DatabaseOptions, key: string, limitMs: number): Promise<void> {
+    const giveUpAt = performance.now() + limitMs;
+    const call = (): Call => ({ key, limitMs: Math.min(START_MS.query, Math.max(0, giveUpAt - performance.now())) });
+    const [row = {}] = await this.#unchecked.run(CHECK, [this.#schema], call());
+    serverWarnings(row, this.#schema).forEach(warn);
+    const [{ version } = {} as Row] = await this.#unchecked.run(qualified('SELECT SCHEMA.version() AS version', this.#schema), [], call());
     checkVersion(Number(version), this.#schema);
+    const known = await this.#unchecked.call(NUMBERED, { key: keys.numberRow, number }, call());
+    checkNumber(number, known as string | null, keys.numberRow, this.#schema);
+    this.#check = undefined;
   }
 
   /** Resolves when messages arrive, or are known not to. */
@@ -107,21 +115,14 @@ export class Database {
     if (this.#address === false) {
       return;
     }
-    const warned = new Set<string>();
-    const warnOnce = (message: string): void => {
-      if (!warned.has(message)) {
-        warned.add(message);
-        warn(message);
-      }
-    };
     this.#listener = new Listener(process, qualified('SCHEMA.presence($1)', this.#schema), {
       connect: () => this.#newClient(),
-      notify: (...message) => this.calls.run('SELECT pg_notify($1, $2)', message, { key: '', limitMs: START_MS.query }),
+      notify: (...message) => this.#unchecked.run('SELECT pg_notify($1, $2)', message, { key: '', limitMs: START_MS.query }),
       received: (message) => listeners.receive(message, (row) => keys.key(row)),
       changed: () => listeners.recheck(),
-      undelivered: () => warnOnce(UNDELIVERED),
+      undelivered: () => warn(UNDELIVERED),
       // Where the pool leads, the statements fail as well, and report it.
-      failed: (error) => this.#address && warnOnce(`${UNREACHED} ${error instanceof LockError ? error.detail : error.message}`),
+      failed: (error) => this.#address && warn(`${UNREACHED} ${error instanceof LockError ? error.detail : error.message}`),
     });
     await this.#listener.open();
   }
@@ -146,6 +147,17 @@ const UNREACHED =
 const UNDELIVERED =
   'PostgreSQL accepts LISTEN and delivers nothing, as behind pgbouncer in transaction mode. ' +
   `Waiters poll every ${RECHECK_MS.soon} ms; pass listen with the address of the server itself to PostgresLockStore, or listen: false.`;
+
+/** Warns of each thing once. */
+function once(warn: (message: string) => void): (message: string) => void {
+  const warned = new Set<string>();
+  return (message) => {
+    if (!warned.has(message)) {
+      warned.add(message);
+      warn(message);
+    }
+  };
+}
 
 /** An idle connection of the pool that breaks is no reason to end the process. */
 function ignore(): void {}
