@@ -261,6 +261,30 @@ describe('statements', () => {
     }
   });
 
+  test('the hold of another owner is neither released nor exchanged', async () => {
+    const store = await open();
+    for (const key of ['one hold', 'two holds']) {
+      const first = hold(key);
+      const held = { ...first, fence: (await store.acquire(first)).fence ?? 0 };
+      await (key === 'two holds' && store.join({ ...held, id: randomUUID() }));
+      const stranger = { ...held, owner: randomUUID() };
+      const { released, reply } = await store.exchange(stranger, hold(key), { name: 'place' }, true);
+      expect([released, (await reply).fence]).toEqual([false, undefined]);
+      await store.leave(key, 'place');
+      expect(await store.release(stranger)).toBe(false);
+      expect(await store.renew([held])).toEqual([true]);
+    }
+  });
+
+  test('a release by another owner alone does not free the lock', async () => {
+    const store = await open();
+    const first = hold('k');
+    const held = { ...first, fence: (await store.acquire(first)).fence ?? 0 };
+    expect(await store.release({ ...held, owner: randomUUID() })).toBe(false);
+    expect(await store.renew([held])).toEqual([true]);
+    expect(await store.release(held)).toBe(true);
+  });
+
   test('renewals of the same locks in opposite orders do not wait for each other for ever', async () => {
     const [one, two] = [await open(), await open()];
     const keys = Array.from({ length: 100 }, (_, at) => `k${at}`);

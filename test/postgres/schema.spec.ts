@@ -85,7 +85,12 @@ test('functions of the same version that have another name now are dropped, and 
   await server.query(schemaSql());
   const ours = await functionsOf('distributed_lock');
   const attempt = 'text, text, text, text, bigint, text, text, boolean';
-  for (const former of [`pass(${attempt}, text, boolean, bigint)`, 'let_go(distributed_lock.lease, text)', 'tell(text, text)']) {
+  for (const former of [
+    `pass(${attempt}, text, boolean, bigint)`,
+    'let_go(distributed_lock.lease, text)',
+    'tell(text, text)',
+    'release(text, text)',
+  ]) {
     await server.query(`CREATE FUNCTION distributed_lock.${former} RETURNS int LANGUAGE sql AS 'SELECT 1'`);
   }
   await server.query(`CREATE FUNCTION distributed_lock.pass(int) RETURNS int LANGUAGE sql AS 'SELECT 1'`);

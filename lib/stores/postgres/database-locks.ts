@@ -46,7 +46,7 @@ export class DatabaseLocks {
     mayOvertake: boolean,
   ): Promise<{ released: boolean; reply: AcquireReply | Promise<AcquireReply> }> {
     const { calls, tidying } = this.#database;
-    const args = { ...this.#attemptOf(next, place), released: hold.id, mayOvertake };
+    const args = { ...this.#attemptOf(next, place), released: hold.id, releasedOwner: hold.owner, mayOvertake };
     const [released, nextReply] = (await calls.grantOnce(EXCHANGE, args, hold)) as readonly unknown[];
     tidying.marked();
     const reply = nextReply === LATE ? this.acquire(next, place) : this.#read(nextReply, place, hold.key);
@@ -88,7 +88,7 @@ export class DatabaseLocks {
 
   async release(hold: HoldRecord): Promise<boolean> {
     const { calls, tidying } = this.#database;
-    const released = await calls.call(RELEASE, { key: this.#keys.row(hold.key), hold: hold.id }, hold);
+    const released = await calls.call(RELEASE, { key: this.#keys.row(hold.key), hold: hold.id, owner: hold.owner }, hold);
     tidying.marked();
     return released === 1;
   }

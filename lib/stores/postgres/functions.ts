@@ -43,11 +43,14 @@ const OPERATIONS: readonly Operation[] = [ACQUIRE, EXCHANGE, JOIN, RENEW, RELEAS
 export const FUNCTIONS: readonly string[] = [...PARTS, ...OPERATIONS.map(({ source }) => source)];
 
 /**
- * Drops what earlier sources of this version called otherwise. The types of the parameters are named too, so that no
+ * Drops what earlier sources of this version called otherwise, or with other parameters. The types of the parameters are named too, so that no
  * function of the user is dropped. A released version that renames an operation has to raise `SCHEMA_VERSION` instead,
  * since older processes call it.
  */
 export const FORMER = `DROP FUNCTION IF EXISTS SCHEMA.pass(text, text, text, text, bigint, text, text, boolean, text, boolean, bigint);
 DROP FUNCTION IF EXISTS SCHEMA.give(SCHEMA.lease, text, text, text, bigint, text, text);
 DROP FUNCTION IF EXISTS SCHEMA.let_go(SCHEMA.lease, text);
+DROP FUNCTION IF EXISTS SCHEMA.release(text, text);
+DROP FUNCTION IF EXISTS SCHEMA.exchange(text, text, text, text, bigint, text, text, boolean, text, boolean, bigint);
+DROP FUNCTION IF EXISTS SCHEMA.take_out(SCHEMA.lease, text);
 DROP FUNCTION IF EXISTS SCHEMA.tell(text, text);`;

@@ -3,7 +3,8 @@ import { IS_LATE, LATE_REPLY } from './sql-time.js';
 import { ATTEMPT } from './acquire.js';
 
 /**
- * Releases a hold, and acquires for the next caller of the same process. `released`: the hold to release.
+ * Releases a hold, and acquires for the next caller of the same process. `released`: the hold to release,
+ * of the owner `releasedOwner`.
  * `mayOvertake`: whether the next caller gets the lock before the processes that queue. The release is carried out also
  * where the command arrives late.
  *
@@ -11,7 +12,7 @@ import { ATTEMPT } from './acquire.js';
  */
 export const EXCHANGE = operation(
   'exchange',
-  { ...ATTEMPT, released: 'text', mayOvertake: 'boolean', latest: 'bigint' },
+  { ...ATTEMPT, released: 'text', releasedOwner: 'text', mayOvertake: 'boolean', latest: 'bigint' },
   `
 DECLARE
   l SCHEMA.lease := SCHEMA.locked(_key);
@@ -19,7 +20,7 @@ DECLARE
   may_grant boolean;
   reply json;
 BEGIN
-  outcome := SCHEMA.take_out(l, _released);
+  outcome := SCHEMA.take_out(l, _released, _released_owner);
   l := outcome.l;
   -- A command that arrives late must not grant the lock to a hold that has ended, or that nobody waits for any more. A
   -- later command may have queued its place already.

@@ -14,16 +14,16 @@ END
 );
 
 /**
- * Takes a hold out of a row that is locked, and leaves its done mark.
+ * Takes a hold of an owner out of a row that is locked, and leaves its done mark.
  *
  * Reply: the row, the first answer to the release of this hold, and whether this run took the last hold out.
  */
 export const TAKE_OUT = sqlFunction(
-  'take_out(INOUT l SCHEMA.lease, _hold text, OUT answer int, OUT is_last boolean)',
+  'take_out(INOUT l SCHEMA.lease, _hold text, _owner text, OUT answer int, OUT is_last boolean)',
   'record',
   `
 DECLARE
-  at int := array_position(l.holds, _hold);
+  at int := CASE WHEN l.owner = _owner THEN array_position(l.holds, _hold) END;
 BEGIN
   is_last := false;
   IF at IS NULL THEN
@@ -45,14 +45,14 @@ END
 );
 
 /**
- * Takes a hold out of its lock; the last one hands the lock over, or frees it. The done mark keeps the first answer,
+ * Takes a hold of an owner out of its lock; the last one hands the lock over, or frees it. The done mark keeps the first answer,
  * and refuses an acquire of the same hold that arrives late.
  *
  * Reply: 1, or 0 where the hold was not in.
  */
 export const RELEASE = operation(
   'release',
-  { key: 'text', hold: 'text' },
+  { key: 'text', hold: 'text', owner: 'text' },
   `
 DECLARE
   l SCHEMA.lease;
@@ -60,14 +60,14 @@ DECLARE
 BEGIN
   -- The only hold of a lock that nobody waits for, in one statement and its mark.
   UPDATE SCHEMA.lease SET owner = NULL, holds = NULL, processes = NULL, ends = clock_timestamp()
-    WHERE key = _key AND holds = ARRAY[_hold] AND ends > clock_timestamp() AND queue IS NULL;
+    WHERE key = _key AND holds = ARRAY[_hold] AND ends > clock_timestamp() AND queue IS NULL AND owner = _owner;
   IF FOUND THEN
     INSERT INTO SCHEMA.done (hold, answer, ends) VALUES (_hold, 1, clock_timestamp() + ${interval(DONE_MS)})
       ON CONFLICT (hold) DO UPDATE SET answer = excluded.answer, ends = excluded.ends;
     RETURN 1;
   END IF;
   l := SCHEMA.locked(_key);
-  outcome := SCHEMA.take_out(l, _hold);
+  outcome := SCHEMA.take_out(l, _hold, _owner);
   l := outcome.l;
   IF outcome.is_last THEN
     l := SCHEMA.hand_over(l, NULL);
