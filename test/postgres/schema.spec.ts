@@ -74,6 +74,23 @@ test('functions of the same version that were made by another source are made an
   expect(await server.query('SELECT FROM distributed_lock.row_lock')).toEqual([]);
 });
 
+test('functions of the same version that a later source has made are left alone', async () => {
+  await server.query(schemaSql());
+  const [made] = await server.query<{ source: string }>(
+    "SELECT prosrc AS source FROM pg_proc WHERE oid = to_regprocedure('distributed_lock.version()')",
+  );
+  const later = (made?.source ?? '').replace(/revision (\d+), \w+/, (_, revision: string) => `revision ${Number(revision) + 1}, another`);
+  expect(later).toContain('another');
+  await server.query('CREATE OR REPLACE FUNCTION distributed_lock.is_done(_hold text) RETURNS boolean LANGUAGE sql AS $$SELECT true$$');
+  await server.query(`CREATE OR REPLACE FUNCTION distributed_lock.version() RETURNS int LANGUAGE sql AS '${later}'`);
+  await new PostgresLockStore(server.pool()).ensureSchema();
+  expect(await server.query("SELECT distributed_lock.is_done('none') AS done")).toEqual([{ done: true }]);
+  // One that an earlier source has made is not.
+  await server.query(`CREATE OR REPLACE FUNCTION distributed_lock.version() RETURNS int LANGUAGE sql AS 'SELECT 1 -- revision 0, another'`);
+  await new PostgresLockStore(server.pool()).ensureSchema();
+  expect(await server.query("SELECT distributed_lock.is_done('none') AS done")).toEqual([{ done: false }]);
+});
+
 test('functions of the same version that have another name now are dropped, and those of the user are not', async () => {
   const functionsOf = async (schema: string): Promise<string[]> => {
     const rows = await server.query<{ name: string }>(

@@ -7,22 +7,33 @@ import { TABLES } from './tables.js';
 /** Rises with every change of the tables and functions that processes of another version could not work with. */
 export const SCHEMA_VERSION = 1;
 
+/** Rises with every other change of them: an older process leaves alone what a newer one has made. */
+const SCHEMA_REVISION = 1;
+
 /** All that a schema of ours has, but the function `version`. `SCHEMA` stands for its name. */
 const PARTS = [TABLES, FORMER, ...FUNCTIONS, ROW_LOCK];
 
 /** Which source a schema was made from: the end of its `version()`. It changes also where `SCHEMA_VERSION` does not. */
 const FINGERPRINT = createHash('sha256').update(PARTS.join()).digest('hex').slice(0, 16);
 
-/** Asks whether a schema has what this library would make; `$1` is the schema, and `$2` the fingerprint. */
+/**
+ * Asks whether a schema has what this library would make, or something later of the same version. `$1` is the schema,
+ * `$2` the fingerprint, and `$3` the revision.
+ */
 const MADE = `
-SELECT EXISTS (SELECT FROM pg_proc WHERE oid = to_regprocedure(quote_ident($1) || '.version()') AND prosrc LIKE '%' || $2)
+SELECT EXISTS (
+    SELECT FROM pg_proc WHERE oid = to_regprocedure(quote_ident($1) || '.version()') AND (
+      prosrc LIKE '%' || $2
+      OR prosrc LIKE 'SELECT ${SCHEMA_VERSION} -- %' AND substring(prosrc from ' revision ([0-9]+),')::int > $3
+    )
+  )
   AND to_regclass(quote_ident($1) || '.lease') IS NOT NULL AND to_regclass(quote_ident($1) || '.done') IS NOT NULL
   AND to_regclass(quote_ident($1) || '.row_lock') IS NOT NULL AS is_made
 `;
 
 /** The statement that asks for it, and its values. */
 export function madeQuery(schema: string): { readonly text: string; readonly values: readonly unknown[] } {
-  return { text: MADE, values: [schema, FINGERPRINT] };
+  return { text: MADE, values: [schema, FINGERPRINT, SCHEMA_REVISION] };
 }
 
 /**
@@ -53,7 +64,7 @@ END
 $do$;`;
 }
 
-const COMMIT = `CREATE OR REPLACE FUNCTION SCHEMA.version() RETURNS int LANGUAGE sql IMMUTABLE AS 'SELECT ${SCHEMA_VERSION} -- ${FINGERPRINT}';
+const COMMIT = `CREATE OR REPLACE FUNCTION SCHEMA.version() RETURNS int LANGUAGE sql IMMUTABLE AS 'SELECT ${SCHEMA_VERSION} -- revision ${SCHEMA_REVISION}, ${FINGERPRINT}';
 
 COMMIT;
 `;
