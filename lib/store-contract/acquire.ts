@@ -62,8 +62,8 @@ export const ACQUIRE_RULES: readonly Rule[] = [
   }),
 
   rule('times need not be whole milliseconds', async (trial) => {
-    const held = await trial.acquired({ ttlMs: trial.ms(5_000) + 0.7, limitMs: 999.9 });
-    assert.deepEqual(await trial.store.renew([changed(held, { ttlMs: trial.ms(6_000) + 1 / 3 })]), [true]);
+    const held = await trial.acquired({ ttlMs: trial.ttl(5_000) - 0.3, limitMs: 999.9 });
+    assert.deepEqual(await trial.store.renew([changed(held, { ttlMs: trial.ttl(6_000) - 1 / 3 })]), [true]);
     assert.equal(await trial.store.release(held), true);
   }),
 

@@ -86,7 +86,7 @@ export const EXCHANGE_RULES: readonly Rule[] = [
   exchangeRule(
     'an exchange of a lock that is gone says so, and acquires only if the lock is free',
     async (trial) => {
-      const first = await trial.acquired({ ttlMs: trial.ms(100) });
+      const first = await trial.acquired({ ttlMs: trial.ttl(100) });
       await trial.pass(130);
       const other = await trial.acquired({ by: 'other' }, trial.other);
       const { released, reply } = await exchange(trial, first, trial.hold(), newPlace(), true);

@@ -23,7 +23,7 @@ export const FENCE_RULES: readonly Rule[] = [
   rule(
     'fences rise over the end of a lease',
     async (trial) => {
-      const first = await trial.acquired({ ttlMs: trial.ms(100) });
+      const first = await trial.acquired({ ttlMs: trial.ttl(100) });
       await trial.pass(130);
       await nextFence(trial, trial.other, first.fence);
       // The lock of this very attempt has ended, so that a repetition is a new grant.

@@ -67,7 +67,7 @@ export const TIME_LIMIT_RULES: readonly Rule[] = [
   rule(
     'acquire, renew and release settle within their limit while the database stands still, and work again after it',
     async (trial) => {
-      const long = { ttlMs: trial.ms(10_000) };
+      const long = { ttlMs: trial.ttl(10_000) };
       const held = await trial.acquired(long);
       const renewed = await trial.acquired({ ...long, key: `${trial.key} renewed` });
       const limit = { limitMs: LIMIT_MS };
@@ -88,7 +88,7 @@ export const TIME_LIMIT_RULES: readonly Rule[] = [
   rule(
     'an acquire that was not answered is answered when it is repeated, and a release ends it',
     async (trial) => {
-      const attempt = trial.hold({ ttlMs: trial.ms(10_000), limitMs: LIMIT_MS });
+      const attempt = trial.hold({ ttlMs: trial.ttl(10_000), limitMs: LIMIT_MS });
       await expectInTime(trial, LIMIT_MS, { acquire: () => trial.store.acquire(attempt) });
       await eventually(async () => void (await trial.granted(attempt)), RECOVERY_MS);
       await eventually(async () => {
@@ -102,7 +102,7 @@ export const TIME_LIMIT_RULES: readonly Rule[] = [
   rule(
     'join settles within its limit while the database stands still',
     async (trial) => {
-      const held = await trial.acquired({ ttlMs: trial.ms(10_000) });
+      const held = await trial.acquired({ ttlMs: trial.ttl(10_000) });
       await expectInTime(trial, LIMIT_MS, { join: () => trial.store.tickets.join(changed(held, { id: 'guest', limitMs: LIMIT_MS })) });
     },
     { needs: ['tickets', 'stall'], withinMs: 3_000 },
@@ -111,7 +111,7 @@ export const TIME_LIMIT_RULES: readonly Rule[] = [
   rule(
     'inspect and forceRelease settle within a second while the database stands still',
     async (trial) => {
-      const { fence } = await trial.acquired({ ttlMs: trial.ms(10_000) });
+      const { fence } = await trial.acquired({ ttlMs: trial.ttl(10_000) });
       await expectInTime(trial, 1_000, {
         inspect: () => trial.store.operator.inspect(trial.key),
         forceRelease: () => trial.store.operator.forceRelease(`${trial.key} of nobody`, fence),
@@ -123,7 +123,7 @@ export const TIME_LIMIT_RULES: readonly Rule[] = [
   rule(
     'leave and exchange settle in their time while the database stands still',
     async (trial) => {
-      const held = await trial.acquired({ ttlMs: trial.ms(10_000) });
+      const held = await trial.acquired({ ttlMs: trial.ttl(10_000) });
       const next = trial.hold({ limitMs: LIMIT_MS });
       await expectInTime(trial, LIMIT_MS, {
         exchange: async () => {

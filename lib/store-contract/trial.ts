@@ -73,6 +73,11 @@ export class Trial {
     return ms * (this.options.timeScale ?? 1);
   }
 
+  /** A lease of the tests, in milliseconds: no longer than the store grants. Core never asks for more. */
+  ttl(ms: number): number {
+    return Math.min(this.ms(ms), this.store.longestLeaseMs ?? Infinity);
+  }
+
   /** Waits for a time of the tests. */
   async pass(ms: number): Promise<void> {
     await sleep(this.ms(ms));
@@ -85,7 +90,7 @@ export class Trial {
       owner: newOwner(),
       id: randomUUID(),
       fence: 0,
-      ttlMs: this.ms(5_000),
+      ttlMs: this.ttl(5_000),
       limitMs: 1_000,
       lingering: false,
       by: 'tester',

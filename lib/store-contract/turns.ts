@@ -28,7 +28,7 @@ const LEASE_MS = 400;
 
 /** Queues behind a holder whose lease then ends. */
 async function queuedUntilTheLeaseEnds(trial: Trial): Promise<{ hold: HoldRecord; place: Place }> {
-  await trial.acquired({ ttlMs: trial.ms(LEASE_MS) });
+  await trial.acquired({ ttlMs: trial.ttl(LEASE_MS) });
   const waiter = await queued(trial);
   await trial.pass(LEASE_MS + 30);
   return waiter;

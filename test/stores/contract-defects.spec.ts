@@ -3,7 +3,7 @@ import { AsyncLocalStorage } from 'node:async_hooks';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { storeContract, type StoreContractOptions, type StoreOffer } from '../../lib/store-contract/index';
 import { MemoryLockStore } from '../../lib/stores/memory/memory-lock-store';
-import { partsOf, type Parts } from './defects/defect';
+import { mapHolds, partsOf, type Parts } from './defects/defect';
 import { DEFECTS } from './defects/defects';
 
 const OFFERS: readonly StoreOffer[] = ['turns', 'tickets', 'operator'];
@@ -110,6 +110,20 @@ test('a store that keeps the contract passes it', async () => {
   const { tested, failures } = await runContract(one());
   expect([...failures]).toEqual([]);
   expect(tested.length).toBeGreaterThan(80);
+});
+
+test('a store that grants no long lease is asked for none', async () => {
+  const longestLeaseMs = 4_000;
+  const { failures } = await runContract(
+    one((store) => ({
+      longestLeaseMs,
+      ...mapHolds(store, (hold) => {
+        expect(hold.ttlMs).toBeLessThanOrEqual(longestLeaseMs);
+        return hold;
+      }),
+    })),
+  );
+  expect([...failures]).toEqual([]);
 });
 
 test.each(Object.entries(DEFECTS))('the contract notices a store that %s', async (_name, { rule, change }) => {
