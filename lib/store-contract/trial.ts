@@ -12,6 +12,7 @@ export class Trial {
   readonly options: StoreContractOptions;
   readonly key = `key ${randomUUID()}`;
   readonly #stores = new Set<LockStore>();
+  readonly #opened = new Set<LockStore>();
   readonly #turns = new Map<LockStore, string[]>();
   #store: LockStore | undefined;
   #other: LockStore | undefined;
@@ -43,11 +44,15 @@ export class Trial {
       this.#stores.add(store);
       this.#listen(store);
     }
-    await this.openStore(store, prefix);
+    // It may be one and the same object each time, which is opened once.
+    if (!this.#opened.has(store)) {
+      await this.#open(store, prefix);
+    }
     return store;
   }
 
-  async openStore(store: LockStore, prefix = 'contract'): Promise<void> {
+  async #open(store: LockStore, prefix = 'contract'): Promise<void> {
+    this.#opened.add(store);
     await store.open?.({ prefix, warn: (message) => this.options.warn?.(message) });
   }
 
@@ -59,7 +64,7 @@ export class Trial {
       return this.connect();
     }
     this.#listen(store);
-    await this.openStore(store);
+    await this.#open(store);
     return store;
   }
 

@@ -126,6 +126,38 @@ test('a store that grants no long lease is asked for none', async () => {
   expect([...failures]).toEqual([]);
 });
 
+test('a store that is one and the same object is opened again only after it was closed', async () => {
+  let isOpen = false;
+  let opened = 0;
+  const begin = one(() => ({
+    open: async () => {
+      expect(isOpen).toBe(false);
+      isOpen = true;
+      opened++;
+    },
+    close: async () => {
+      isOpen = false;
+    },
+  }));
+  const { failures } = await runContract(begin, 'a store that was closed can be opened again', { offers: ['open', ...OFFERS] });
+  expect([...failures]).toEqual([]);
+  expect(opened).toBe(3);
+});
+
+test('a store may show those who wait in a form of its own, with the process id', async () => {
+  const begin = one((store) => ({
+    operator: {
+      ...store.operator,
+      inspect: async (key) => {
+        const stored = await store.operator.inspect(key);
+        return stored && { ...stored, waiters: stored.waiters.map(() => `${process.pid}@host`) };
+      },
+    },
+  }));
+  const { failures } = await runContract(begin, 'inspect shows who waits');
+  expect([...failures]).toEqual([]);
+});
+
 test.each(Object.entries(DEFECTS))('the contract notices a store that %s', async (_name, { rule, change }) => {
   const { tested, failures } = await runContract(one(change), rule);
   expect(tested).toHaveLength(1);
