@@ -20,8 +20,9 @@ export interface StoreContractOptions {
   /** Whether leases end by time, as the store's `expires` says. Default: `true`. */
   readonly expires?: boolean | undefined;
   /**
-   * Stops the database for so many milliseconds, without closing a connection, and resolves when it goes on. Without it
-   * the tests of time limits are skipped.
+   * Stops the database for so many milliseconds, without closing a connection, and resolves when it goes on. It has to
+   * stand still 20 ms after the call, and a test fails where no command is held up. Without it the tests of time limits
+   * are skipped.
    */
   readonly stall?: ((ms: number) => Promise<void>) | undefined;
   /**

@@ -36,9 +36,18 @@ class Stops {
 /** A store may connect anew after the database stood still, so what is expected then is tried for a while, in milliseconds. */
 const RECOVERY_MS = 10_000;
 
-/** Stops the database, calls, and expects each call to settle in its time; a rejection has to be a `LockStoreError`. */
+/** How much of a stall a call takes at least that it holds up: a tenth. */
+const HELD_UP = 0.1;
+
+/**
+ * Stops the database, calls, and expects each call to settle in its time; a rejection has to be a `LockStoreError`. At
+ * least one call has to notice the stall.
+ */
 async function expectInTime(trial: Trial, limitMs: number, calls: Readonly<Record<string, () => Promise<unknown>>>): Promise<void> {
-  const over = trial.options.stall?.(limitMs + 400);
+  const stallMs = limitMs + 400;
+  const over = trial.options.stall?.(stallMs);
+  // It is awaited later, and may fail before.
+  over?.catch(() => undefined);
   await trial.pass(20);
   const sentAt = performance.now();
   const stops = new Stops();
@@ -47,11 +56,16 @@ async function expectInTime(trial: Trial, limitMs: number, calls: Readonly<Recor
       () => undefined,
       (error: unknown) => error,
     );
-    return { name, failure, tookMs: performance.now() - sentAt - stops.ms };
+    const elapsedMs = performance.now() - sentAt;
+    return { name, failure, elapsedMs, tookMs: elapsedMs - stops.ms };
   });
   const results = await Promise.all(settled);
   stops.end();
   await over;
+  assert.ok(
+    results.some(({ failure, elapsedMs }) => failure !== undefined || elapsedMs > HELD_UP * stallMs),
+    '`stall` stopped nothing: every call was answered at once. Make sure that the database stands still 20 ms after the call',
+  );
   for (const { name, failure, tookMs } of results) {
     assert.ok(tookMs <= limitMs + GRACE_MS, `${name} took ${Math.round(tookMs)} ms; its limit is ${limitMs} ms`);
     assert.ok(failure === undefined || isStoreError(failure), `${name} rejected with ${String(failure)}, not with a LockStoreError`);

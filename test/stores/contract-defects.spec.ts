@@ -98,7 +98,7 @@ const DEFECTS_OF_PLACES: Readonly<Record<string, { rule: string; begin: () => Co
         acquire: async (hold, place) => {
           const isFirst = !seen.has(hold.id);
           seen.add(hold.id);
-          return isFirst ? store.acquire(hold, place) : { remainingMs: 1, holder: { by: 'tester', heldMs: 1 } };
+          return isFirst ? sleep(100).then(() => store.acquire(hold, place)) : { remainingMs: 1, holder: { by: 'tester', heldMs: 1 } };
         },
       };
     }),
@@ -156,6 +156,26 @@ test('a store may show those who wait in a form of its own, with the process id'
   }));
   const { failures } = await runContract(begin, 'inspect shows who waits');
   expect([...failures]).toEqual([]);
+});
+
+test.each([
+  'acquire, renew and release settle',
+  'an acquire that was not answered',
+  'join settles',
+  'inspect and forceRelease settle',
+  'leave and exchange settle',
+])('a stall that does nothing fails the test that %s', async (rule) => {
+  const { tested, failures } = await runContract(one(), rule, { stall: sleep });
+  expect([...failures.keys()]).toEqual(tested);
+  expect(String([...failures.values()][0])).toContain('`stall` stopped nothing');
+});
+
+test('a stall that fails at once fails its test, and nothing else', async () => {
+  const stall = async (): Promise<void> => {
+    throw new Error('no rights to stop it');
+  };
+  const { failures } = await runContract(one(), 'join settles', { stall });
+  expect(String([...failures.values()])).toContain('no rights to stop it');
 });
 
 test.each(Object.entries(DEFECTS))('the contract notices a store that %s', async (_name, { rule, change }) => {
