@@ -6,8 +6,7 @@ import type { AcquireReply, HoldRecord, LockStore, OpenOptions, Tickets } from '
 const SCHEMA = `
   CREATE TABLE IF NOT EXISTS fences (id INTEGER PRIMARY KEY CHECK (id = 0), last INTEGER NOT NULL);
   INSERT OR IGNORE INTO fences VALUES (0, 0);
-  CREATE TABLE IF NOT EXISTS holds (id TEXT PRIMARY KEY, name TEXT, owner TEXT, fence INTEGER, held_by TEXT, since REAL, ends REAL);
-  CREATE INDEX IF NOT EXISTS holds_of_a_lock ON holds (name);
+  CREATE TABLE IF NOT EXISTS holds (id TEXT, name TEXT, owner TEXT, fence INTEGER, held_by TEXT, since REAL, ends REAL, PRIMARY KEY (name, id));
   CREATE TABLE IF NOT EXISTS done (id TEXT PRIMARY KEY, answer INTEGER, ends REAL);
 `;
 /** How long a released hold is remembered, in milliseconds. */
@@ -25,31 +24,18 @@ export class SqliteLockStore implements LockStore, Tickets {
   readonly #path: string;
   #prefix = '';
   #database: Database.Database | undefined;
-  #hasTables = false;
 
   constructor(path: string) {
     this.#path = path;
   }
 
-  async open({ prefix, warn }: OpenOptions): Promise<void> {
+  async open({ prefix }: OpenOptions): Promise<void> {
     this.#prefix = prefix;
-    this.#hasTables = false;
-    try {
-      this.#database = new Database(this.#path, { timeout: 0 });
-    } catch (cause) {
-      const detail = `SqliteLockStore: ${this.#path} cannot be opened: ${String(cause)}. Make sure that its folder is there.`;
-      throw new LockConfigurationError(detail, '', { cause });
-    }
-    await this.#retry('', 1_000, () => undefined).catch((error: LockStoreError) => {
-      if (error.unknown) {
-        throw error;
-      }
-      warn(`${error.detail} Locked calls fail while another process writes.`);
-    });
   }
 
   async close(): Promise<void> {
     this.#database?.close();
+    this.#database = undefined;
   }
 
   acquire(hold: HoldRecord): Promise<AcquireReply> {
@@ -61,7 +47,11 @@ export class SqliteLockStore implements LockStore, Tickets {
       if (lock && !this.#extend({ ...hold, fence: lock.fence }, now)) {
         return { remainingMs: lock.ends - now, holder: { by: lock.held_by, heldMs: now - lock.since } };
       }
-      return { fence: lock?.fence ?? this.#grant(hold, now) };
+      const { fence } = lock ?? this.#query<HoldRow>('UPDATE fences SET last = max(last + 1, ?) RETURNING last AS fence', now * 1_000)[0]!;
+      if (!lock) {
+        this.#add(hold, { owner: hold.owner, fence, held_by: hold.by, since: now, ends: now + hold.ttlMs }, now);
+      }
+      return { fence };
     });
   }
 
@@ -85,41 +75,27 @@ export class SqliteLockStore implements LockStore, Tickets {
       if (lock?.owner !== hold.owner || lock.fence !== hold.fence || this.#firstAnswer(hold) !== undefined) {
         return false;
       }
-      if (!this.#extend(hold, now)) {
-        this.#add(hold, lock);
-        this.#extend(hold, now);
-      }
-      return true;
+      return this.#extend(hold, now) || this.#add(hold, lock, now);
     });
-  }
-
-  #grant(hold: HoldRecord, now: number): number {
-    const { fence } = this.#query<HoldRow>('UPDATE fences SET last = max(last + 1, ?) RETURNING last AS fence', now * 1_000)[0]!;
-    this.#add(hold, { owner: hold.owner, fence, held_by: hold.by, since: now, ends: now + hold.ttlMs });
-    return fence;
   }
 
   /** Makes the lease longer for a hold that is in; sets it for one that lingers alone. False where the hold is not in. */
   #extend({ id, key, owner, fence, ttlMs, lingering }: HoldRecord, now: number): boolean {
     const name = this.#name({ key });
-    const sql = 'SELECT id FROM holds WHERE id = ? AND name = ? AND owner = ? AND fence = ?';
-    const isIn = this.#query(sql, id, name, owner, fence).length > 0;
-    if (isIn) {
-      const isSet = lingering && this.#countOf(name) === 1;
-      this.#query('UPDATE holds SET ends = max(?, ends * ?) WHERE name = ?', now + ttlMs, isSet ? 0 : 1, name);
-    }
+    const holds = this.#query('SELECT id FROM holds WHERE name = ? AND owner = ? AND fence = ?', name, owner, fence) as { id: string }[];
+    const isIn = holds.some((hold) => hold.id === id);
+    const kept = lingering && holds.length === 1 ? 0 : 1;
+    this.#query('UPDATE holds SET ends = max(?, ends * ?) WHERE name = ? AND ?', now + ttlMs, kept, name, Number(isIn));
     return isIn;
   }
 
-  #add({ id, key }: HoldRecord, { owner, fence, held_by, since, ends }: HoldRow): void {
-    if (this.#countOf(this.#name({ key })) >= 1_000) {
-      throw new LockConfigurationError(`Lock "${key}": 1,000 holds are in it, as many as a lock may have.`, key);
+  #add(hold: HoldRecord, { owner, fence, held_by, since, ends }: HoldRow, now: number): boolean {
+    const name = this.#name(hold);
+    if (this.#query('SELECT id FROM holds WHERE name = ?', name).length >= 1_000) {
+      throw new LockConfigurationError(`Lock "${hold.key}": 1,000 holds are in it, as many as a lock may have.`, hold.key);
     }
-    this.#query('INSERT INTO holds VALUES (?, ?, ?, ?, ?, ?, ?)', id, this.#name({ key }), owner, fence, held_by, since, ends);
-  }
-
-  #countOf(name: string): number {
-    return this.#query<{ holds: number }>('SELECT count(*) AS holds FROM holds WHERE name = ?', name)[0]!.holds;
+    this.#query('INSERT INTO holds VALUES (?, ?, ?, ?, ?, ?, ?)', hold.id, name, owner, fence, held_by, since, ends);
+    return this.#extend({ ...hold, fence }, now);
   }
 
   #lockOf(hold: HoldRecord): HoldRow | undefined {
@@ -140,46 +116,35 @@ export class SqliteLockStore implements LockStore, Tickets {
     return this.#database?.prepare(sql).all(...values) as Row[];
   }
 
-  /** One transaction, in which nothing is left of what has ended. */
-  #write<T>({ key, limitMs }: HoldRecord, work: (now: number) => T): Promise<T> {
-    return this.#retry(key, limitMs, (database) =>
-      database
-        .transaction(() => {
-          const now = Date.now();
-          this.#query('DELETE FROM holds WHERE ends <= ?', now);
-          this.#query('DELETE FROM done WHERE ends <= ?', now);
-          return work(now);
-        })
-        .immediate(),
-    );
-  }
-
-  /** Once for each connection. Another process that writes may have kept `open` from it. */
-  #makeTables(database: Database.Database): void {
-    if (!this.#hasTables) {
-      database.exec(`PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; ${SCHEMA}`);
-      this.#hasTables = true;
-    }
-  }
-
-  /** Tries again while another process writes. A write that is refused was not carried out. */
-  async #retry<T>(key: string, limitMs: number, work: (database: Database.Database) => T): Promise<T> {
+  /** One transaction, in which nothing is left of what has ended. Tries again where it was refused, since another process writes. */
+  async #write<T>({ key, limitMs }: HoldRecord, work: (now: number) => T): Promise<T> {
     const giveUpAt = performance.now() + limitMs - RETRY_MS;
     for (;;) {
       try {
-        const database = this.#database as Database.Database;
-        this.#makeTables(database);
-        return work(database);
+        return this.#connected()
+          .transaction(() => {
+            const now = Date.now();
+            ['holds', 'done'].forEach((table) => this.#query(`DELETE FROM ${table} WHERE ends <= ?`, now));
+            return work(now);
+          })
+          .immediate();
       } catch (error) {
         const isBusy = error instanceof Database.SqliteError && error.code === 'SQLITE_BUSY';
-        const subject = key === '' ? '' : `Lock "${key}": `;
-        if (isLockError(error)) {
-          throw error;
-        } else if (!isBusy || performance.now() > giveUpAt) {
-          throw new LockStoreError(`${subject}SQLite failed: ${String(error)}.`, key, { cause: error, unknown: !isBusy });
+        if (isLockError(error) || !isBusy || performance.now() > giveUpAt) {
+          throw isLockError(error) ? error : new LockStoreError(`Lock "${key}": SQLite failed.`, key, { cause: error, unknown: !isBusy });
         }
       }
       await sleep(RETRY_MS);
     }
+  }
+
+  /** Connects with the first command: another process may write while the store is opened. */
+  #connected(): Database.Database {
+    if (!this.#database) {
+      const database = new Database(this.#path, { timeout: 0 });
+      database.exec(`PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; ${SCHEMA}`);
+      this.#database = database;
+    }
+    return this.#database;
   }
 }
