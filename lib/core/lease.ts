@@ -3,7 +3,7 @@ import { CallStack } from './call-stack.js';
 import type { Clock } from './clock.js';
 import { LockLostError } from './errors.js';
 import { commandLimit, leaseDeadline, LONGEST_COMMAND_MS, ttlUntil, wallDeadline, type Moment } from './lease-time.js';
-import type { HoldRecord } from './lock-store.js';
+import { MOST_FENCES, type HoldRecord } from './lock-store.js';
 import type { Owner } from './owner.js';
 import type { TicketEntry } from './ticket.js';
 
@@ -18,7 +18,7 @@ import type { TicketEntry } from './ticket.js';
  * | `lingering` | its code has ended, and `minHold` keeps the lock | `gone`, `lost`, `released` |
  * | `gone` | the store no longer has the lock, and the code is to be notified | `lost` |
  * | `lost` | it ended before its code did; the code was notified | |
- * | `released` | its code ended first, and its release was sent | `lost`, where the release found it gone |
+ * | `released` | its code ended first; its release was sent, or it serves the next call | `lost`, where the release found it gone |
  */
 export type LeaseState = 'wanted' | 'held' | 'overdue' | 'lingering' | 'gone' | 'lost' | 'released';
 
@@ -29,8 +29,10 @@ export interface LeaseRequest {
   /** Host, process id and, where it is known, `Class.method`. */
   readonly by: string;
   readonly ttlMs: number;
-  /** The fence of the lock to enter by a ticket; undefined for a lock that is to be acquired. */
-  readonly joinedFence?: number;
+  /** Whether it is renewed while its code runs. */
+  readonly renews: boolean;
+  /** The lock to enter by a ticket: its fence in the store, and that of the call there; undefined for one that is to be acquired. */
+  readonly joined?: { readonly storedFence: number; readonly fence: number };
 }
 
 /**
@@ -39,40 +41,54 @@ export interface LeaseRequest {
  */
 export class Lease {
   readonly key: string;
-  readonly owner: Owner;
   readonly by: string;
   /** Whether it entered a running lock by a ticket, and so has no line in this process. */
   readonly isJoined: boolean;
   readonly calls = new CallStack();
   readonly #clock: Clock;
+  readonly #renews: boolean;
+  #owner: Owner;
   #state: LeaseState = 'wanted';
   #id: string = randomUUID();
   #fence: number;
+  /** The fence of its lock in the store: the first of the block, which other calls may have had before this one. */
+  #storedFence: number;
+  /** How many fences it asks the store for; 0 until the first attempt. Every attempt of one hold asks for as many. */
+  #fences = 0;
   /** The longest lease that its calls asked for; the next renewal asks for it. */
   #ttlMs: number;
   /** The lease that was granted last. */
   #grantedMs: number;
   #isShared: boolean;
   #acquiredAt = 0;
+  /** Since when calls of this process, one after the other, have had the lock. */
+  #servesSince = 0;
   #deadline = 0;
-  #wallDeadline = 0;
+  /** When what set the deadline was sent. */
+  #sentAt = 0;
+  /** What the wall clock read more than the monotonic one then. */
+  #wallAheadMs = 0;
   #maxHoldAt = Infinity;
   #minHoldAt = 0;
   /** When the next renewal is due; `Infinity` for a lease that is not renewed. */
   #renewAt = Infinity;
   #isRenewing = false;
+  /** The lease that took over while a renewal was on its way; the answer is for that one. */
+  #successor: Lease | undefined;
   #loss: LockLostError | undefined;
 
-  constructor(clock: Clock, { key, owner, by, ttlMs, joinedFence }: LeaseRequest) {
+  constructor(clock: Clock, { key, owner, by, ttlMs, renews, joined }: LeaseRequest) {
     this.#clock = clock;
     this.key = key;
-    this.owner = owner;
+    this.#owner = owner;
     this.by = by;
+    this.#renews = renews;
     this.#ttlMs = ttlMs;
     this.#grantedMs = ttlMs;
-    this.isJoined = joinedFence !== undefined;
+    this.isJoined = joined !== undefined;
     this.#isShared = this.isJoined;
-    this.#fence = joinedFence ?? 0;
+    this.#fence = joined?.fence ?? 0;
+    this.#storedFence = joined?.storedFence ?? 0;
   }
 
   get state(): LeaseState {
@@ -84,8 +100,22 @@ export class Lease {
     return this.#state === 'lost' || this.#state === 'released';
   }
 
+  get owner(): Owner {
+    return this.#owner;
+  }
+
   get fence(): number {
     return this.#fence;
+  }
+
+  /** Whether the store granted it to a call before, whose lease serves this one. */
+  get isServed(): boolean {
+    return this.#fence !== this.#storedFence && !this.isJoined;
+  }
+
+  /** The fence by which the store knows its lock. */
+  get storedFence(): number {
+    return this.#storedFence;
   }
 
   get ttlMs(): number {
@@ -98,6 +128,10 @@ export class Lease {
 
   get acquiredAt(): number {
     return this.#acquiredAt;
+  }
+
+  get servesSince(): number {
+    return this.#servesSince;
   }
 
   get minHoldAt(): number {
@@ -157,9 +191,10 @@ export class Lease {
   record(limitMs = this.limitMs): HoldRecord {
     return Object.freeze({
       key: this.key,
-      owner: this.owner.id,
+      owner: this.#owner.id,
       id: this.#id,
-      fence: this.#fence,
+      fence: this.#storedFence,
+      fences: Math.max(1, this.#fences),
       ttlMs: this.#ttlMs,
       limitMs,
       lingering: this.#state === 'lingering',
@@ -174,21 +209,74 @@ export class Lease {
   renewal(now: number): HoldRecord {
     const lingering = this.#state === 'lingering';
     const ttlMs = lingering ? ttlUntil(Math.max(0, this.#minHoldAt - now)) : this.#renewAt === Infinity ? 1 : this.#ttlMs;
-    return Object.freeze({ ...this.record(), ttlMs, lingering });
+    // The store knows who was granted the lock, and not whom it serves since.
+    const by = this.isServed ? this.by : '';
+    return Object.freeze({ ...this.record(), ttlMs, lingering, by });
   }
 
   /** A hold that was released never comes in again, so the next attempt is another hold. */
   renewIdentity(): void {
     this.#id = randomUUID();
+    this.#storedFence = 0;
+    this.#fences = 0;
+  }
+
+  /** Asks for a fence for itself and one for each of so many calls behind it, unless it has asked before. */
+  askFor(waitingHere: number): void {
+    if (this.#fences === 0) {
+      this.#fences = this.#renews ? Math.min(1 + waitingHere, MOST_FENCES) : 1;
+    }
   }
 
   /** The store granted it, on an attempt that was sent at `sent`. */
-  granted(fence: number, sent: Moment, expires: boolean, renew: boolean): void {
-    this.#state = 'held';
-    this.#fence = fence;
+  granted(fence: number, sent: Moment, expires: boolean): void {
     this.#acquiredAt = this.#clock.monotonic();
+    if (this.#state === 'gone') {
+      // It serves this call since a moment ago, and a renewal has found out meanwhile.
+      return;
+    }
+    this.#state = 'held';
+    if (this.#storedFence === 0) {
+      this.#storedFence = fence;
+      this.#fence = fence;
+      this.#servesSince = this.#acquiredAt;
+    }
     this.#extend(sent, expires ? this.#ttlMs : Infinity);
-    this.#renewAt = renew && expires ? this.#nextRenewal(this.#acquiredAt) : Infinity;
+    this.#renewAt = this.#renews && expires ? this.#nextRenewal(this.#acquiredAt) : Infinity;
+  }
+
+  /**
+   * Whether it may serve the next call of this process once its own has ended: a fence of its block is left, the calls ask for the
+   * same lease, nobody else is in the lock, and more than half of the lease is left.
+   */
+  canServe(next: Lease): boolean {
+    return (
+      this.#state === 'held' &&
+      !this.#isShared &&
+      this.#renews &&
+      next.#renews &&
+      next.#ttlMs === this.#ttlMs &&
+      this.#grantedMs === this.#ttlMs &&
+      this.#fence + 1 < this.#storedFence + this.#fences &&
+      this.remainingMs > this.#ttlMs / 2
+    );
+  }
+
+  /**
+   * Serves the next call of this process: `next` gets what the store has granted, with the next fence of the block. Answers
+   * when that was asked for.
+   */
+  serve(next: Lease): { readonly fence: number; readonly sent: Moment } {
+    next.#owner = this.#owner;
+    next.#id = this.#id;
+    next.#storedFence = this.#storedFence;
+    next.#fences = this.#fences;
+    next.#fence = this.#fence + 1;
+    next.#servesSince = this.#servesSince;
+    next.#isRenewing = this.#isRenewing;
+    this.#successor = this.#isRenewing ? next : undefined;
+    this.#state = 'released';
+    return { fence: next.#fence, sent: { monotonic: this.#sentAt, wall: this.#sentAt + this.#wallAheadMs } };
   }
 
   /** Its call has all its locks: from here on `maxHold` and `minHold` count. */
@@ -211,7 +299,7 @@ export class Lease {
   /** Makes its part of a ticket: from now on others may be in the lock. */
   share(): TicketEntry {
     this.#isShared = true;
-    return { key: this.key, secret: this.owner.revealSecret(), fence: this.#fence };
+    return { key: this.key, secret: this.#owner.revealSecret(), fence: this.#fence, storedFence: this.#storedFence };
   }
 
   /**
@@ -293,6 +381,12 @@ export class Lease {
    */
   renewalAnswered(held: boolean | undefined, record: HoldRecord, sent: Moment): void {
     this.#isRenewing = false;
+    const successor = this.#successor;
+    if (successor) {
+      this.#successor = undefined;
+      successor.renewalAnswered(held, record, sent);
+      return;
+    }
     if (this.hasEnded) {
       return;
     }
@@ -322,15 +416,21 @@ export class Lease {
 
   #extend(sent: Moment, ttlMs: number): void {
     const deadline = leaseDeadline(sent.monotonic, ttlMs);
-    const wall = wallDeadline(sent, Math.max(deadline, this.#deadline));
+    const wallAheadMs = sent.wall - sent.monotonic;
     if (deadline > this.#deadline) {
       this.#deadline = deadline;
-      this.#wallDeadline = wall;
+      this.#sentAt = sent.monotonic;
+      this.#wallAheadMs = wallAheadMs;
       this.#grantedMs = ttlMs;
     } else {
       // What a clock that stood still has missed of the lease is gone, though the lock is still there.
-      this.#wallDeadline = Math.min(this.#wallDeadline, wall);
+      this.#wallAheadMs = Math.min(this.#wallAheadMs, wallAheadMs);
     }
+  }
+
+  /** Its deadline by the wall clock, which runs on while the machine sleeps. */
+  get #wallDeadline(): number {
+    return wallDeadline({ monotonic: this.#sentAt, wall: this.#sentAt + this.#wallAheadMs }, this.#deadline);
   }
 
   /**

@@ -48,8 +48,8 @@ export class Leases {
   /** A lease was granted to a call. */
   start(lease: Lease, granted: AttemptResult & { outcome: 'granted' }, acquisition: Acquisition, line: Line | undefined): void {
     const { store, reporter } = this.#parts;
-    const { renew, maxHoldMs } = acquisition.call;
-    lease.granted(granted.fence, granted.sent, store.expires, renew);
+    const { maxHoldMs } = acquisition.call;
+    lease.granted(granted.fence, granted.sent, store.expires);
     lease.calls.push(acquisition.frame);
     acquisition.obtain(lease);
     this.#running.add(lease);
@@ -134,7 +134,7 @@ export class Leases {
   }
 
   async #release(lease: Lease): Promise<void> {
-    if (lease.loss) {
+    if (lease.loss || this.#relay(lease)) {
       return;
     }
     const { store, limits, lifecycle, lines, releases, reporter } = this.#parts;
@@ -162,6 +162,17 @@ export class Leases {
       }
       lifecycle.end();
     }
+  }
+
+  /** Has the lease serve the next call of this process, where it can: no command is sent. */
+  #relay(lease: Lease): boolean {
+    const { lines, lifecycle, reporter } = this.#parts;
+    if (lease.isJoined || lifecycle.isClosing || !lines.relay(lease)) {
+      return false;
+    }
+    this.#forget(lease);
+    reporter.released(lease, this.heldMs(lease));
+    return true;
   }
 
   /** Leaves a lock taken for the rest of its `minHold`, without renewals. */
@@ -202,7 +213,7 @@ export class Leases {
 
   #force(key: string, fence: number): void {
     for (const lease of this.#running) {
-      if (lease.key === key && lease.fence === fence) {
+      if (lease.key === key && lease.storedFence === fence) {
         this.lose(lease, 'forced');
       }
     }

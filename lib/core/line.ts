@@ -1,11 +1,8 @@
 import type { AttemptResult } from './attempt.js';
 import type { LockStoreError } from './errors.js';
 import type { Lease } from './lease.js';
-import type { Busy, Place } from './lock-store.js';
+import { MOST_FENCES, type Busy, type Place } from './lock-store.js';
 import type { Waiter, WaitingLine } from './waiter.js';
-
-/** How many callers of one process may have a lock one after the other while other processes queue for it. */
-const BURST = 16;
 
 /**
  * The calls of this process that want one key: the contender or holder, and the waiters behind it, first come first
@@ -21,7 +18,7 @@ export class Line implements WaitingLine {
   /** Callers of this process that had the lock one after the other. */
   #burst = 0;
   /** The attempt that was sent for the next caller together with the release before it. */
-  #sentAlong: Promise<AttemptResult> | undefined;
+  #sentAlong: AttemptResult | Promise<AttemptResult> | undefined;
   /** The contender, while it waits between two attempts. */
   #paused: Waiter | undefined;
   #waiting: Map<Waiter, Lease> | undefined;
@@ -61,7 +58,7 @@ export class Line implements WaitingLine {
 
   /** Whether the next caller here may have the lock before the processes that queue. */
   get mayOvertake(): boolean {
-    return this.#burst < BURST;
+    return this.#burst < MOST_FENCES;
   }
 
   /** Where a caller waits until it is the contender, which will hold `lease`. */
@@ -94,8 +91,9 @@ export class Line implements WaitingLine {
   }
 
   /** Makes a waiter the contender, with an attempt that is on its way for it, at a new place. */
-  admitWith(waiter: Waiter, place: Place, sentAlong: Promise<AttemptResult>): void {
-    this.#burst++;
+  admitWith(waiter: Waiter, place: Place, sentAlong: Promise<AttemptResult>, overtakes: boolean): void {
+    // One that does not overtake gets the lock at once only where no other process queues.
+    this.#burst = overtakes ? this.#burst + 1 : 1;
     this.#place = place;
     this.#last = undefined;
     this.#isNotified = false;
@@ -103,8 +101,15 @@ export class Line implements WaitingLine {
     this.admit(waiter);
   }
 
-  /** The attempt that was sent along with a release, once. */
-  takeSentAlong(): Promise<AttemptResult> | undefined {
+  /** Makes a waiter the contender, which the lease of the call before serves. */
+  admitServed(waiter: Waiter, granted: AttemptResult): void {
+    this.#burst++;
+    this.#sentAlong = granted;
+    this.admit(waiter);
+  }
+
+  /** The attempt that was sent along with a release, or the grant of a lease that serves one more call; once. */
+  takeSentAlong(): AttemptResult | Promise<AttemptResult> | undefined {
     const sentAlong = this.#sentAlong;
     this.#sentAlong = undefined;
     return sentAlong;

@@ -3,8 +3,12 @@ import { exchange } from './attempt.js';
 import type { BackgroundReleases } from './background-releases.js';
 import type { Clock } from './clock.js';
 import { Line } from './line.js';
+import type { Lease } from './lease.js';
 import type { HoldRecord, LockStore, Place, TurnListener } from './lock-store.js';
 import type { TimeLimits } from './time-limits.js';
+
+/** For how long callers of one process may have a lock one after the other in a store without turns, in milliseconds. */
+const SLICE_MS = 50;
 
 /**
  * One line per key that calls of this process want, so that the store sees one contender of each key; and the places of
@@ -54,6 +58,17 @@ export class Lines implements TurnListener {
     return this.#store.turns && { name: `${this.#id}${(this.#places++).toString(36)}` };
   }
 
+  /** Gives a lock to the next caller here without a command, where its lease can serve that one too; whether it did. */
+  relay(lease: Lease): boolean {
+    const line = this.#lines.get(lease.key);
+    const next = line?.next();
+    if (!line?.mayOvertake || !next || !lease.canServe(next.lease) || !this.#mayGoOn(lease)) {
+      return false;
+    }
+    line.admitServed(next.waiter, { outcome: 'granted', ...lease.serve(next.lease) });
+    return true;
+  }
+
   /**
    * Gives a lock to the next caller here, with its release in one command. Answers whether the lock was still held;
    * undefined where no caller waits, or the store cannot.
@@ -65,8 +80,9 @@ export class Lines implements TurnListener {
     if (!line || !next || !place) {
       return undefined;
     }
+    this.askFor(next.lease, line.waiting - 1);
     const { released, attempt } = exchange(this.#store, hold, next.lease, place, line.mayOvertake, this.#clock, this.#limits);
-    line.admitWith(next.waiter, place, attempt);
+    line.admitWith(next.waiter, place, attempt, line.mayOvertake);
     return released;
   }
 
@@ -81,6 +97,13 @@ export class Lines implements TurnListener {
     this.#lines.delete(key);
     if (line?.place) {
       this.#releases.leave(key, line.place);
+    }
+  }
+
+  /** Has an acquire ask for the fences of the callers behind it as well. */
+  askFor(lease: Lease, waitingHere: number): void {
+    if (this.#store.reservesFences) {
+      lease.askFor(waitingHere);
     }
   }
 
@@ -100,5 +123,10 @@ export class Lines implements TurnListener {
         line.recheck();
       }
     }
+  }
+
+  /** Without turns nobody is known to wait in other processes, so a process goes on for a slice of time only. */
+  #mayGoOn({ servesSince }: Lease): boolean {
+    return this.#store.turns !== undefined || this.#clock.monotonic() - servesSince < SLICE_MS;
   }
 }

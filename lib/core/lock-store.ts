@@ -1,6 +1,12 @@
 import type { LockHolder } from './errors.js';
 
 /**
+ * The most fences that one grant reserves, and so how many callers of one process may have a lock one after the other while other
+ * processes queue for it.
+ */
+export const MOST_FENCES = 16;
+
+/**
  * One process's entry into a lock by an owner, as core describes it to a store. Records are frozen: a store may keep
  * one for as long as it likes.
  */
@@ -20,6 +26,11 @@ export interface HoldRecord {
   readonly id: string;
   /** The fencing token of the grant; 0 in an acquire, which asks for one. */
   readonly fence: number;
+  /**
+   * How many fences the grant is to reserve, 1 to 16, the same in every acquire of this hold: its own and those after it, which core
+   * gives to the calls that it serves with the same lease. Without `reservesFences` always 1.
+   */
+  readonly fences: number;
   /** The lease asked for, in milliseconds; not always a whole number. */
   readonly ttlMs: number;
   /**
@@ -32,7 +43,10 @@ export interface HoldRecord {
    * lock.
    */
   readonly lingering: boolean;
-  /** Host, process id and, where it is known, `Class.method` of the caller. */
+  /**
+   * Host, process id and, where it is known, `Class.method` of the caller. In a renewal it is empty, unless another call than the one
+   * that was granted runs in the lock now.
+   */
   readonly by: string;
 }
 
@@ -161,8 +175,8 @@ export interface OpenOptions {
  * - *Twice.* Acquire, join, renew and release may arrive twice and answer the second time as the first time.
  * - *Late.* A hold that was released does not come in again: for ten seconds after its release, an acquire or a join of
  *   the same `id` is refused as busy or ended.
- * - *Fences* are safe integers. For each key they rise with every grant, over expiry, release and a restart of the
- *   store.
+ * - *Fences* are safe integers. For each key they rise with every grant, above all that the grants before reserved, over
+ *   expiry, release and a restart of the store.
  * - *Leases* end by the store's clock. No operation shortens one, but a renewal that lingers.
  * - *Contexts.* Timers and loops of the store do not keep the `AsyncLocalStorage` context of the call that started
  *   them.
@@ -170,6 +184,11 @@ export interface OpenOptions {
 export interface LockStore {
   /** Whether leases end by time. Where they do not, core neither renews them nor watches their end. */
   readonly expires: boolean;
+  /**
+   * Whether a grant reserves as many fences as `hold.fences` says: the next grant of the key is above all of them. Without it every
+   * call asks the store.
+   */
+  readonly reservesFences?: boolean;
   /**
    * The longest lease that it grants, in milliseconds; undefined where there is none. Core refuses calls that would ask
    * for more.
@@ -198,6 +217,7 @@ export interface LockStore {
    * Sets each lease to at least `ttlMs` from now, and to exactly that for a hold that lingers alone. `holds` has at
    * least one hold, and may have several hundred. The answers are in their order: false where the lock is not held by
    * that owner at that fence with that hold, undefined where it is unknown. Never creates a lock.
+   * A `by` that is not empty is who holds the lock from now on.
    */
   renew(holds: readonly HoldRecord[]): Promise<(boolean | undefined)[]>;
   /**

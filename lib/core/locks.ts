@@ -161,7 +161,7 @@ export class Locks {
 
   async #enterOne(key: string, acquisition: Acquisition<Frame>): Promise<Lease> {
     const { call, by, frame } = acquisition;
-    const { ttlMs } = call;
+    const { ttlMs, renew: renews } = call;
     const ticket = call.ticket === undefined ? undefined : readTicket(call.ticket, key);
     const owner = ticket && new Owner(ticket.secret);
     const inherited = call.reentry === 'context' ? this.#inherited(frame, key) : undefined;
@@ -174,11 +174,11 @@ export class Locks {
     }
     if (ticket && owner) {
       this.#refuseTickets(key);
-      const joined = new Lease(this.#clock, { key, owner, by, ttlMs, joinedFence: ticket.fence });
+      const joined = new Lease(this.#clock, { key, owner, by, ttlMs, renews, joined: ticket });
       await this.#contender.obtain(joined, acquisition);
       return joined;
     }
-    const lease = new Lease(this.#clock, { key, owner: acquisition.newOwner(), by, ttlMs });
+    const lease = new Lease(this.#clock, { key, owner: acquisition.newOwner(), by, ttlMs, renews });
     const taken = this.#lines.lineOf(key);
     const line = taken ?? this.#lines.open(key);
     if (taken) {

@@ -31,8 +31,11 @@ export class Reporter {
     this.#debug = debug;
   }
 
+  /** A call has the lock: the store granted it, or the lease of the call before serves this one. */
   acquired(lease: Lease, waitedMs: number): void {
-    this.#answered(lease, true);
+    if (!lease.isServed) {
+      this.#answered(lease, true);
+    }
     if (this.#isRead) {
       this.#publish({ type: 'acquired', ...this.#subject(lease), fence: lease.fence, waitedMs });
     }

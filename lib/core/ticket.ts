@@ -1,15 +1,19 @@
 import { LockConfigurationError } from './errors.js';
+import { MOST_FENCES } from './lock-store.js';
 
-/** What a ticket has for one key: the secret of the lock's owner, and which grant of the lock. */
+/** What a ticket has for one key: the secret of the lock's owner, the fence of the call, and that by which the store knows the lock. */
 export interface TicketEntry {
   readonly key: string;
   readonly secret: string;
   readonly fence: number;
+  readonly storedFence: number;
 }
 
 /** The ticket of a running lock: a capability. Every process that has it may enter, until the lock has ended. */
 export function writeTicket(entries: readonly TicketEntry[]): string {
-  return Buffer.from(JSON.stringify(entries.map(({ key, secret, fence }) => [key, secret, fence]))).toString('base64url');
+  return Buffer.from(
+    JSON.stringify(entries.map(({ key, secret, storedFence, fence }) => [key, secret, storedFence, fence - storedFence])),
+  ).toString('base64url');
 }
 
 /** The ticket's entry for a key. Throws `LockConfigurationError` for a malformed ticket, and for one of other keys. */
@@ -43,11 +47,16 @@ function decode(ticket: string): TicketEntry[] | undefined {
   }
   const entries: TicketEntry[] = [];
   for (const item of parsed as unknown[]) {
-    const [key, secret, fence] = Array.isArray(item) ? (item as unknown[]) : [];
-    if (typeof key !== 'string' || typeof secret !== 'string' || !Number.isSafeInteger(fence)) {
+    const [key, secret, storedFence, position] = Array.isArray(item) ? (item as unknown[]) : [];
+    if (typeof key !== 'string' || typeof secret !== 'string' || !Number.isSafeInteger(storedFence) || !isPosition(position)) {
       return undefined;
     }
-    entries.push({ key, secret, fence: fence as number });
+    entries.push({ key, secret, storedFence: storedFence as number, fence: (storedFence as number) + position });
   }
   return entries;
+}
+
+/** Where the fence of a call may stand in the block of its lock. One that was tampered with is no other call's fence. */
+function isPosition(position: unknown): position is number {
+  return Number.isInteger(position) && (position as number) >= 0 && (position as number) < MOST_FENCES;
 }

@@ -39,6 +39,21 @@ export const FENCE_RULES: readonly Rule[] = [
   }),
 
   rule(
+    'a grant reserves as many fences as it is asked for',
+    async (trial) => {
+      let next = 0;
+      for (let round = 0; round < 50; round++) {
+        const fences = round % 3 === 0 ? 1 : 16;
+        const held = await trial.acquired({ fences });
+        assert.ok(held.fence >= next, `the fence ${held.fence} was reserved by the grant before: the next one is ${next}`);
+        next = held.fence + fences;
+        await trial.store.release(held);
+      }
+    },
+    { needs: ['reservesFences'] },
+  ),
+
+  rule(
     'fences rise over a forced release',
     async (trial) => {
       const { fence } = await trial.acquired();

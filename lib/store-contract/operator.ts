@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { inspect } from 'node:util';
 import { rule, type Need, type Rule } from './rule.js';
-import { eventually, guestOf, listOf, newPlace, type OfferedStore, type Trial } from './trial.js';
+import { changed, eventually, guestOf, listOf, newPlace, type OfferedStore, type Trial } from './trial.js';
 
 function operatorRule(name: string, check: (trial: Trial) => Promise<void>, ...needs: readonly Need[]): Rule {
   return rule(name, check, { needs: ['operator', ...needs] });
@@ -72,6 +72,18 @@ export const OPERATOR_RULES: readonly Rule[] = [
       assert.equal((await trial.store.operator.inspect(trial.key))?.holds, 1);
     },
     'tickets',
+  ),
+
+  operatorRule(
+    'a renewal may say that another call runs in the lock now',
+    async (trial) => {
+      const held = await trial.acquired();
+      await trial.store.renew(listOf(changed(held, { by: 'another' })));
+      assert.equal((await trial.store.operator.inspect(trial.key))?.by, 'another');
+      await trial.store.renew(listOf(changed(held, { by: '' })));
+      assert.equal((await trial.store.operator.inspect(trial.key))?.by, 'another');
+    },
+    'reservesFences',
   ),
 
   operatorRule(

@@ -95,6 +95,7 @@ export class Trial {
       owner: newOwner(),
       id: randomUUID(),
       fence: 0,
+      fences: 1,
       ttlMs: this.ttl(5_000),
       limitMs: 1_000,
       lingering: false,

@@ -5,7 +5,7 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
-import { LockConfigurationError, type HoldRecord } from 'nestjs-distributed-lock';
+import type { HoldRecord } from 'nestjs-distributed-lock';
 import { SqliteLockStore } from '../../examples/sqlite/sqlite-lock-store';
 
 const run = promisify(execFile);
@@ -26,7 +26,7 @@ async function open(path: string): Promise<SqliteLockStore> {
 }
 
 function hold(key: string, limitMs: number): HoldRecord {
-  return { key, owner: randomUUID(), id: randomUUID(), fence: 0, ttlMs: 5_000, limitMs, lingering: false, by: 'tester' };
+  return { key, owner: randomUUID(), id: randomUUID(), fence: 0, fences: 1, ttlMs: 5_000, limitMs, lingering: false, by: 'tester' };
 }
 
 /** Keeps all others from writing, until its result is called. */
@@ -82,5 +82,8 @@ test('a database that is busy keeps no store from being opened, and is ready onc
 
 test('a file in a folder that does not exist fails the calls, and the error has the cause', async () => {
   const store = await open(join(folder, 'nowhere', 'locks.db'));
-  await expect(store.acquire(hold('k', 100))).rejects.toMatchObject({ code: 'LOCK_STORE', cause: { message: expect.stringContaining('open') } });
+  await expect(store.acquire(hold('k', 100))).rejects.toMatchObject({
+    code: 'LOCK_STORE',
+    cause: { message: expect.stringContaining('open') },
+  });
 });

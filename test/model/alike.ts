@@ -1,7 +1,7 @@
 import { KeyState } from '../../lib/stores/kit/key-state.js';
 import { LockTable } from '../../lib/stores/kit/lock-table.js';
 import { Random } from '../support/random.js';
-import { GRAIN_MS, HEARING, KEY, nextStep, take, type OtherSide, type Stored } from './steps.js';
+import { fencesOf, GRAIN_MS, HEARING, KEY, nextStep, take, type OtherSide, type Step, type Stored } from './steps.js';
 
 const STEPS = 40;
 
@@ -35,6 +35,7 @@ export async function differenceIn(
     },
   );
   const fences = { table: [0], server: [0] };
+  const blocks = { table: new Blocks(), server: new Blocks() };
   const trace = [`MODEL_SEED=${seed}`];
   const began = performance.now();
   for (let count = random.chance(0.2) ? -random.pick([66, 130]) : 0; count < STEPS; count++) {
@@ -43,8 +44,14 @@ export async function differenceIn(
     now += step.kind === 'elapse' ? step.ms : 0;
     // One connection keeps what is sent at once in order.
     const [answered, stored] = await Promise.all([take(step, side, fences.server[step.grant] ?? 0), side.stored(KEY)]);
-    const outcome = textOf({ answer, told: told.splice(0), stored: storedIn(table, now) }, fences.table);
-    const other = textOf({ answer: answered, told: await server.heard(), stored }, fences.server);
+    const outcome = textOf(
+      { answer, overlaps: blocks.table.overlaps(answer, step), told: told.splice(0), stored: storedIn(table, now) },
+      fences.table,
+    );
+    const other = textOf(
+      { answer: answered, overlaps: blocks.server.overlaps(answered, step), told: await server.heard(), stored },
+      fences.server,
+    );
     trace.push(JSON.stringify(step), `  ${outcome}`);
     if (outcome !== other) {
       return server.hasOwnTime && performance.now() - began > GRAIN_MS / 2
@@ -53,6 +60,24 @@ export async function differenceIn(
     }
   }
   return undefined;
+}
+
+/** What the grants so far have reserved. */
+class Blocks {
+  #last = 0;
+  #end = 0;
+
+  /** Whether a new grant is within the block of the one before. */
+  overlaps(answer: unknown, step: Step): boolean {
+    const { fence } = ((answer as { reply?: unknown } | undefined)?.reply ?? answer ?? {}) as { fence?: number };
+    if (fence === undefined || fence === this.#last) {
+      return false;
+    }
+    const overlaps = fence < this.#end;
+    this.#last = fence;
+    this.#end = fence + fencesOf(step);
+    return overlaps;
+  }
 }
 
 /** The table does not show this, but tidies the state of a key that it is asked about. */

@@ -5,7 +5,7 @@ import * as fc from 'fast-check';
 import { isLong } from '../support/random.js';
 import { buildLibrary } from './properties/library.js';
 import { callsOf } from './properties/calls.js';
-import { crowds } from './properties/crowds.js';
+import { crowds, relays } from './properties/crowds.js';
 import type { Scenario } from './properties/scenario.js';
 import { makeSlots, World, type Slot } from './properties/world.js';
 
@@ -33,6 +33,7 @@ describe('the core', () => {
     ['whatever the network, the clocks and the callers do', callsOf(false)],
     ['also where listeners work for long, connections are reset and machines sleep', callsOf(true)],
     ['while crowds queue for one key', crowds],
+    ['while leases serve one call after the other', relays],
   ])(
     'keeps its promises %s',
     async (_, scenarios) => {

@@ -74,8 +74,16 @@ export class PostgresTable implements OtherSide {
     return reply === 1 ? 'joined' : reply === -1 ? 'full' : 'ended';
   }
 
-  async renew({ key, owner, fence, id, ttlMs, lingering }: HoldRecord): Promise<boolean> {
-    const hold = { keys: [KEYS.row(key)], owners: [owner], fences: [fence], holds: [id], ttlsMs: [ttlMs], lingering: [lingering] };
+  async renew({ key, owner, fence, id, by, ttlMs, lingering }: HoldRecord): Promise<boolean> {
+    const hold = {
+      keys: [KEYS.row(key)],
+      owners: [owner],
+      fences: [fence],
+      holds: [id],
+      ttlsMs: [ttlMs],
+      bys: [by],
+      lingering: [lingering],
+    };
     const [reply] = (await this.#call(RENEW, { ...hold, waitMs: 0 })) as unknown[];
     return reply === 1;
   }

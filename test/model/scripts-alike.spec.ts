@@ -20,6 +20,8 @@ const DEFECTS: readonly (readonly [string, string, string])[] = [
   ['takes a process that polls for gone', 'first[2] % 1 ~= 0', 'false'],
   ['gives up the turn of another', 'left == 0 and turn == place', 'turn'],
   ['shortens a lease by a ticket', `redis.call('PTTL', lock) < ttl`, 'true'],
+  ['gives the fences of a block twice', 'local more = fences - 1', 'local more = 0'],
+  ['does not say who runs now', `if by ~= '' then`, 'if false then'],
   ['shortens a lease by a renewal', `math.max(redis.call('PTTL', lock), ttl)`, 'ttl'],
 ];
 
@@ -62,7 +64,7 @@ describe('the scripts of the Redis store', () => {
     await server.client.flushall();
     const table = new LockTable(systemClock, { turn: () => 1, forced: () => undefined });
     const sides = [table, new ScriptedTable(server.client, (source) => source)];
-    const hold = { key: KEY, owner: 'ada', id: '0', fence: 0, ttlMs: 20_000, limitMs: 1_000, lingering: false, by: 'ada' };
+    const hold = { key: KEY, owner: 'ada', id: '0', fence: 0, fences: 1, ttlMs: 20_000, limitMs: 1_000, lingering: false, by: 'ada' };
     const joins = Array.from({ length: MOST_HOLDS + 1 }, (_, id) => String(id));
     const answers = sides.map(async (side) => {
       const { fence = 0 } = await side.acquire(hold, HEARING, undefined, 0);

@@ -1,3 +1,4 @@
+import { MOST_FENCES } from '../../lib/core/lock-store.js';
 import type { HoldRecord } from '../../lib/core/lock-store.js';
 import type { QueuedPlace } from '../../lib/stores/kit/key-state.js';
 import type { JoinReply, LockTable, TableReply } from '../../lib/stores/kit/lock-table.js';
@@ -113,7 +114,8 @@ export async function take(step: Step, side: LockTable | OtherSide, fence: numbe
     case 'join':
       return side.join(hold, place.process, latest);
     case 'renew':
-      return side.renew({ ...hold, ttlMs: Math.abs(ms), lingering });
+      // Some say that another call than the first one runs now.
+      return side.renew({ ...hold, ttlMs: Math.abs(ms), lingering, by: ms > 4 * GRAIN_MS ? `${hold.by} again` : '' });
     case 'release':
       return side.release(hold);
     case 'leave':
@@ -135,11 +137,21 @@ function recordOf(id: string): HoldRecord {
     owner: ownerOf(id),
     id,
     fence: 0,
+    fences: fencesOfHold(id),
     ttlMs: GRAIN_MS * (3 + (Number(/-(\d+)/.exec(id)?.[1]) % 5)),
     limitMs: 1_000,
     lingering: false,
     by: id,
   };
+}
+
+/** How many fences the step asks for. */
+export function fencesOf({ kind, hold, next }: Step): number {
+  return fencesOfHold(kind === 'exchange' ? next : hold);
+}
+
+function fencesOfHold(id: string): number {
+  return 1 + ((3 * Number(/-(\d+)/.exec(id)?.[1])) % MOST_FENCES || 0);
 }
 
 function ownerOf(id: string): string {

@@ -34,7 +34,18 @@ async function open(pool: Pool, options?: PostgresLockStoreOptions): Promise<Pos
 }
 
 function hold(key: string, changes: Partial<HoldRecord> = {}): HoldRecord {
-  return { key, owner: randomUUID(), id: randomUUID(), fence: 0, ttlMs: 5_000, limitMs: 1_000, lingering: false, by: 'tester', ...changes };
+  return {
+    key,
+    owner: randomUUID(),
+    id: randomUUID(),
+    fence: 0,
+    fences: 1,
+    ttlMs: 5_000,
+    limitMs: 1_000,
+    lingering: false,
+    by: 'tester',
+    ...changes,
+  };
 }
 
 /** Locks the row of a key, and returns what unlocks it. */

@@ -29,7 +29,7 @@ async function open(right = '', wrong = ''): Promise<{ store: PostgresLockStore;
 }
 
 function hold(key: string): HoldRecord {
-  return { key, owner: randomUUID(), id: randomUUID(), fence: 0, ttlMs: 60_000, limitMs: 1_000, lingering: false, by: 'tester' };
+  return { key, owner: randomUUID(), id: randomUUID(), fence: 0, fences: 1, ttlMs: 60_000, limitMs: 1_000, lingering: false, by: 'tester' };
 }
 
 type Probe = (store: PostgresLockStore, schema: string) => Promise<unknown>;

@@ -47,7 +47,17 @@ test.each([
       (await server.query(`SELECT FROM pg_stat_activity WHERE application_name = 'locks' AND state = 'idle'`)).length;
     const acquire = (ms = 1_000): Promise<unknown> =>
       store
-        .acquire({ key: 'k', owner: randomUUID(), id: randomUUID(), fence: 0, ttlMs: 10_000, limitMs: ms, lingering: false, by: 'test' })
+        .acquire({
+          key: 'k',
+          owner: randomUUID(),
+          id: randomUUID(),
+          fence: 0,
+          fences: 1,
+          ttlMs: 10_000,
+          limitMs: ms,
+          lingering: false,
+          by: 'test',
+        })
         .catch((error: unknown) => error);
     try {
       await store.ensureSchema();

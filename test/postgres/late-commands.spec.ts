@@ -35,6 +35,7 @@ function hold(key: string, changes: Partial<HoldRecord> = {}): HoldRecord {
     owner: randomUUID(),
     id: randomUUID(),
     fence: 0,
+    fences: 1,
     ttlMs: 60_000,
     limitMs: 1_000,
     lingering: false,

@@ -100,6 +100,6 @@ test('an address of its own that cannot be reached is warned of once, and the lo
   // It is tried again meanwhile.
   await sleep(500);
   expect(warnings).toEqual([expect.stringMatching(/address that is given as listen.*every 300 ms.*"nowhere" does not exist/)]);
-  const hold = { key: 'k', owner: 'o', id: 'i', fence: 0, ttlMs: 1_000, limitMs: 250, lingering: false, by: 'test' };
+  const hold = { key: 'k', owner: 'o', id: 'i', fence: 0, fences: 1, ttlMs: 1_000, limitMs: 250, lingering: false, by: 'test' };
   expect(await store.acquire(hold)).toMatchObject({ fence: expect.any(Number) as number });
 });

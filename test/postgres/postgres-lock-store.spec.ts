@@ -7,6 +7,7 @@ import type { Pool, PoolConfig } from 'pg';
 import { LockConfigurationError, LockStoreError } from '../../lib/core/errors';
 import type { HoldRecord } from '../../lib/core/lock-store';
 import { PostgresLockStore, type PostgresLockStoreOptions } from '../../lib/stores/postgres/index';
+import { MOST_FENCES } from '../../lib/core/lock-store';
 import { makeLocks } from '../support/make-locks';
 import { PostgresServer } from '../support/postgres-server';
 import { until } from '../support/until';
@@ -39,7 +40,18 @@ async function open(config?: PoolConfig | Pool, options?: PostgresLockStoreOptio
 }
 
 function hold(key: string, changes: Partial<HoldRecord> = {}): HoldRecord {
-  return { key, owner: randomUUID(), id: randomUUID(), fence: 0, ttlMs: 5_000, limitMs: 1_000, lingering: false, by: 'tester', ...changes };
+  return {
+    key,
+    owner: randomUUID(),
+    id: randomUUID(),
+    fence: 0,
+    fences: 1,
+    ttlMs: 5_000,
+    limitMs: 1_000,
+    lingering: false,
+    by: 'tester',
+    ...changes,
+  };
 }
 
 async function somebodyListens(): Promise<boolean> {
@@ -75,7 +87,7 @@ describe('what is stored', () => {
     const [row] = await server.query('SELECT * FROM distributed_lock.lease');
     expect(row).toMatchObject({ key: 'lock:{balance:42}', owner: null, fence: String(fence), holds: null, processes: null });
     await server.query(`UPDATE distributed_lock.lease SET fence = fence + 1000000000000`);
-    expect(await locks.withLock('balance:42', (lock) => lock.fence)).toBe(fence + 1_000_000_000_001);
+    expect(await locks.withLock('balance:42', (lock) => lock.fence)).toBe(fence + 1_000_000_000_000 + MOST_FENCES);
   });
 
   test('a key may hold any character, and no two keys share a row', async () => {

@@ -324,6 +324,7 @@ describe('a server that refuses', () => {
       owner: row?.owner as string,
       id: row?.holds[0] as string,
       fence: lock.fence,
+      fences: 1,
       ttlMs: 5_000,
       limitMs: 1_000,
       lingering: false,

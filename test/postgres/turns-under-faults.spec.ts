@@ -60,7 +60,7 @@ async function queueAbsent(...names: string[]): Promise<void> {
   const store = stores[0] as PostgresLockStore;
   for (const name of names) {
     await store.acquire(
-      { key: 'k', owner: name, id: name, fence: 0, ttlMs: 5_000, limitMs: 1_000, lingering: false, by: 'absent' },
+      { key: 'k', owner: name, id: name, fence: 0, fences: 1, ttlMs: 5_000, limitMs: 1_000, lingering: false, by: 'absent' },
       { name },
     );
   }

@@ -15,6 +15,7 @@ async function obtain(store: QuorumLockStore): Promise<HoldRecord> {
     owner: randomUUID(),
     id: randomUUID(),
     fence: 0,
+    fences: 1,
     ttlMs: LONGEST_MS,
     limitMs: Math.min(LONGEST_MS / 4, 1_000),
     lingering: false,

@@ -162,7 +162,9 @@ const RULES: readonly Rule[] = [
       expect(member.counts).toBe(true);
       await quorum.at(0).kill();
       const asked = new Promise<Answer>((resolve, reject) => {
-        connection?.prependListener('ready', () => server.ask(commands.settle({ key: 'k', owner: 'o' }, 'v', 1)).then(resolve, reject));
+        connection?.prependListener('ready', () =>
+          server.ask(commands.settle({ key: 'k', owner: 'o', fences: 1 }, 'v', 1)).then(resolve, reject),
+        );
       });
       await quorum.at(0).start();
       expect((await asked).counts).toBe(false);

@@ -141,7 +141,7 @@ test('a renewal of locks of several shards shows which of them did not answer', 
   const shards = await keysOfEachShard(1);
   const holds = [];
   for (const [key] of shards.values() as Iterable<[string]>) {
-    const hold = { key, owner: 'owner', id: 'hold', fence: 0, ttlMs: 2_000, limitMs: 500, lingering: false, by: 'test' };
+    const hold = { key, owner: 'owner', id: 'hold', fence: 0, fences: 1, ttlMs: 2_000, limitMs: 500, lingering: false, by: 'test' };
     holds.push({ ...hold, ...(await store.acquire(hold)) } as HoldRecord);
   }
   const [stopped] = [...shards.keys()] as [RedisServer];

@@ -46,6 +46,7 @@ const newHold = (key: string): HoldRecord => ({
   owner: randomUUID(),
   id: randomUUID(),
   fence: 0,
+  fences: 1,
   ttlMs: 60_000,
   limitMs: 1_000,
   lingering: false,

@@ -90,7 +90,7 @@ describe('what is stored', () => {
 
   test('a lease whose expiry somebody took away or lengthened ends with its recorded ttl, also where its holder crashed', async () => {
     for (const change of ['persist', 'lengthen']) {
-      const hold = { key: 'k', owner: change, id: change, fence: 0, ttlMs: 300, limitMs: 75, lingering: false, by: 'crashed' };
+      const hold = { key: 'k', owner: change, id: change, fence: 0, fences: 1, ttlMs: 300, limitMs: 75, lingering: false, by: 'crashed' };
       expect((await store.acquire(hold)).fence).toBeGreaterThan(0);
       await (change === 'persist' ? server.client.persist('lock:lock:{k}') : server.client.pexpire('lock:lock:{k}', 3_600_000));
       await locks.withLock('k', { wait: 2_000 }, () => undefined);

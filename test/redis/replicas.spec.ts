@@ -307,7 +307,7 @@ describe('a renewal', () => {
     const { owner = '', ...fields } = await master.client.hgetall(lockOf('k'));
     const hold = Object.keys(fields).find((field) => field.startsWith('hold:')) ?? '';
     const { source } = RENEW;
-    const { parameters } = RENEW.command('k', [{ lock: lockOf('k'), owner, fence: lock.fence, hold, ttl: 100, lingers: 0 }]);
+    const { parameters } = RENEW.command('k', [{ lock: lockOf('k'), owner, fence: lock.fence, hold, by: '', ttl: 100, lingers: 0 }]);
     const offset = async (): Promise<number> => Number(/master_repl_offset:(\d+)/.exec(await master.client.info('replication'))?.[1]);
     const written: number[] = [];
     for (let round = 0; round < 3; round++) {

@@ -106,7 +106,17 @@ describe('order across processes', () => {
   });
 
   test('a lease that expires with a queue behind it goes to the first of them', async () => {
-    const crashed = { key: 'k', owner: 'crashed', id: 'crashed', fence: 0, ttlMs: 60_000, limitMs: 1_000, lingering: false, by: 'crashed' };
+    const crashed = {
+      key: 'k',
+      owner: 'crashed',
+      id: 'crashed',
+      fence: 0,
+      fences: 1,
+      ttlMs: 60_000,
+      limitMs: 1_000,
+      lingering: false,
+      by: 'crashed',
+    };
     await (stores[0] as RedisLockStore).acquire(crashed);
     const first = await startWaiter('k');
     const second = await startWaiter('k');

@@ -6,7 +6,7 @@ import { MemoryLockStore } from '../../lib/stores/memory/memory-lock-store';
 import { mapHolds, partsOf, type Parts } from './defects/defect';
 import { DEFECTS } from './defects/defects';
 
-const OFFERS: readonly StoreOffer[] = ['turns', 'tickets', 'operator'];
+const OFFERS: readonly StoreOffer[] = ['turns', 'tickets', 'operator', 'reservesFences'];
 
 type Connect = () => Parts;
 

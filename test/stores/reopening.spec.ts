@@ -12,7 +12,17 @@ afterAll(() => server.stop());
 
 const STORES = { memory: () => new MemoryLockStore(), redis: () => new RedisLockStore(server.url) };
 
-const holdOf = (id: string): HoldRecord => ({ key: 'k', owner: id, id, fence: 0, ttlMs: 5_000, limitMs: 1_000, lingering: false, by: id });
+const holdOf = (id: string): HoldRecord => ({
+  key: 'k',
+  owner: id,
+  id,
+  fence: 0,
+  fences: 1,
+  ttlMs: 5_000,
+  limitMs: 1_000,
+  lingering: false,
+  by: id,
+});
 
 const subscriptions = async (): Promise<number> => ((await server.client.pubsub('CHANNELS', '*:wake:*')) as string[]).length;
 

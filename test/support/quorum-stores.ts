@@ -55,6 +55,7 @@ export function newHold(key: string, ttlMs = 5_000, limitMs = Math.min(ttlMs / 2
     owner: randomUUID(),
     id: randomUUID(),
     fence: 0,
+    fences: 1,
     ttlMs,
     limitMs,
     lingering: false,

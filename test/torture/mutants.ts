@@ -58,8 +58,8 @@ export const MUTANTS: Readonly<Record<string, Mutant>> = {
     edits: [
       {
         file: LUA,
-        from: `local last = redis.call('GETSET', counter, wanted)`,
-        to: `wanted = redis.call('INCR', counter) .. '' local last = nil`,
+        from: `local last = redis.call('GETSET', counter, more == 0 and wanted or string.format('%.0f', wanted + more))`,
+        to: `wanted = string.format('%.0f', redis.call('INCRBY', counter, fences) - more) local last = nil`,
       },
       { file: LUA, from: `string.sub(fence, 1, -4)`, to: `time[1] .. '000'` },
     ],
@@ -290,8 +290,8 @@ if not fence then`,
     nemesis: ['erase', 'cut'],
     caughtBy: ['fences rise'],
     edits: [
-      { file: `${FUNCTIONS}/acquire.ts`, from: `greatest(fence + 1, \${CLOCK})`, to: `fence + 1` },
-      { file: `${FUNCTIONS}/grant.ts`, from: `greatest(l.fence + 1, \${CLOCK})`, to: `l.fence + 1` },
+      { file: `${FUNCTIONS}/acquire.ts`, from: `greatest(fence + \${MOST_FENCES}, \${CLOCK})`, to: `fence + \${MOST_FENCES}` },
+      { file: `${FUNCTIONS}/grant.ts`, from: `greatest(l.fence + \${MOST_FENCES}, \${CLOCK})`, to: `l.fence + \${MOST_FENCES}` },
     ],
   },
   'renews-any-row': {

@@ -117,7 +117,17 @@ async function end(fleet: Fleet, topology: Topology, store: LockStore): Promise<
 
 /** Takes a key and gives it back; what was wrong, if it could not be had in time, counted from the end of the last process. */
 async function refusalOf(key: string, store: LockStore, endedAt: () => number): Promise<string[]> {
-  const hold = { key, owner: randomUUID(), id: randomUUID(), fence: 0, ttlMs: LEASE_MS, limitMs: 1_000, lingering: false, by: 'probe' };
+  const hold = {
+    key,
+    owner: randomUUID(),
+    id: randomUUID(),
+    fence: 0,
+    fences: 1,
+    ttlMs: LEASE_MS,
+    limitMs: 1_000,
+    lingering: false,
+    by: 'probe',
+  };
   const place = { name: 'probe' };
   for (;;) {
     const reply = await store.acquire(hold, place).catch((error: LockError) => error);

@@ -111,6 +111,13 @@ export class KeyState {
     }
   }
 
+  /** Who runs in the lock now; '' says nothing. */
+  runs(by: string): void {
+    if (this.#grant && by !== '') {
+      this.#grant = { ...this.#grant, by };
+    }
+  }
+
   /** Sets the end of the lease, which may be sooner: for a hold that lingers alone, or after the clock was set back. */
   endAt(endsAt: number): void {
     if (this.#grant) {

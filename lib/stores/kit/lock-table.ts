@@ -78,6 +78,7 @@ export class LockTable {
       state.endAt(0);
     }
     state.lengthen(hold.ttlMs);
+    state.runs(hold.by);
     return true;
   }
 
@@ -194,10 +195,11 @@ export class LockTable {
   #grant(state: KeyState, hold: HoldRecord, process: string, place: QueuedPlace | undefined): TableReply {
     const since = this.#clock.wall();
     const fence = Math.max(this.#fence + 1, Math.floor(since * 1000));
-    if (fence > MOST_FENCE) {
+    const last = fence + hold.fences - 1;
+    if (last > MOST_FENCE) {
       throw fenceTooHigh(hold.key, String(this.#fence), 'start the process again');
     }
-    this.#fence = fence;
+    this.#fence = last;
     state.grantTo(hold, fence, since, process, place);
     return { fence };
   }

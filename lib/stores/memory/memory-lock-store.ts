@@ -30,6 +30,7 @@ export interface MemoryLockStoreOptions {
  */
 export class MemoryLockStore implements LockStore, Turns, Tickets, Operator {
   readonly expires: boolean;
+  readonly reservesFences = true;
   readonly turns: Turns = this;
   readonly tickets: Tickets = this;
   readonly operator: Operator = this;

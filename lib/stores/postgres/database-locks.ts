@@ -78,6 +78,7 @@ export class DatabaseLocks {
       fences: holds.map(({ fence }) => fence),
       holds: holds.map(({ id }) => id),
       ttlsMs: holds.map(({ ttlMs }) => Math.ceil(ttlMs)),
+      bys: holds.map(({ by }) => by),
       lingering: holds.map(({ lingering }) => lingering),
       // Half of what the process waits: its answer for the others has to come in time.
       waitMs: Math.floor(Math.min(limitMs / 2, MOST_WAIT_MS)),

@@ -36,6 +36,7 @@ const AGE_MS = { least: 60_000, most: 36_525 * 86_400_000 } as const;
  */
 export class PostgresLockStore implements LockStore, Turns, Tickets, Operator {
   readonly expires = true;
+  readonly reservesFences = true;
   readonly turns: Turns = this;
   readonly tickets: Tickets = this;
   readonly operator: Operator = this;

@@ -26,12 +26,12 @@ export function acquireAll(quorum: Quorum, fences: Fences, { hold, attempt, wait
   const { commands } = quorum;
   const endsAt = performance.now() + limitMs;
   const vote = voteOf(hold.id, attempt);
-  const fence = fences.next(quorum.clockMs);
+  const fence = fences.next(hold.fences, quorum.clockMs);
   const request = { hold, attempt, fence, waitedMs };
   const ballot = new Ballot(quorum, key, {
     contestMs: Math.min(CONTEST.mostMs, limitMs * CONTEST.part),
     vote: (server) => server.askInTime((latest) => commands.vote(request, latest), limitMs),
-    stored: (stored) => fences.stored(stored, fence),
+    stored: (stored) => fences.stored(stored, fence, hold.fences),
     settle: async (server, settled) => {
       const { reply } = await server.ask(commands.settle(hold, vote, settled), endsAt - performance.now());
       return isOne(reply);

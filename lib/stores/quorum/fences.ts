@@ -5,17 +5,18 @@
 export class Fences {
   #highest = 0;
 
-  /** `clockMs` is what the servers' clocks read. */
-  next(clockMs = Date.now()): number {
-    this.#highest = Math.max(this.#highest + 1, Math.floor(clockMs * 1_000));
-    return this.#highest;
+  /** The first of so many fences. `clockMs` is what the servers' clocks read. */
+  next(fences: number, clockMs = Date.now()): number {
+    const first = Math.max(this.#highest + 1, Math.floor(clockMs * 1_000));
+    this.#highest = first + fences - 1;
+    return first;
   }
 
   /**
-   * A server stored `fence`. A lower one than was proposed means that the proposal is too far ahead of the server's clock: the next
+   * A server stored `fence` and reserved so many. A lower one than was proposed means that the proposal is too far ahead of the server's clock: the next
    * proposals follow the clocks again, since each server would answer with a time of its own.
    */
-  stored(fence: number, proposed: number): void {
-    this.#highest = Math.max(fence, fence < proposed && this.#highest >= proposed ? 0 : this.#highest);
+  stored(fence: number, proposed: number, fences: number): void {
+    this.#highest = Math.max(fence + fences - 1, fence < proposed && this.#highest >= proposed ? 0 : this.#highest);
   }
 }

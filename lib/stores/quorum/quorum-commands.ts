@@ -6,7 +6,7 @@ import { REPORT, SETTLE, VOTE } from './scripts.js';
 
 /** What a hold asks the servers to vote for. */
 export interface VoteRequest {
-  readonly hold: Pick<HoldRecord, 'key' | 'owner' | 'id' | 'ttlMs' | 'by'>;
+  readonly hold: Pick<HoldRecord, 'key' | 'owner' | 'id' | 'fences' | 'ttlMs' | 'by'>;
   /** Names the vote: rises with each attempt of this process. */
   readonly attempt: number;
   /** The fence that the process proposes. */
@@ -43,7 +43,7 @@ export class QuorumCommands extends RedisCommands {
 
   /** `latest` is the latest server time at which the server may vote, in ms since 1970; 0 where that is unknown. */
   vote({ hold, attempt, fence, waitedMs }: VoteRequest, latest: number): Command {
-    const { key, owner, id, ttlMs, by } = hold;
+    const { key, owner, id, fences, ttlMs, by } = hold;
     const tag = this.#names.tag(key);
     const vote = voteOf(id, attempt);
     return VOTE.command(key, {
@@ -62,13 +62,15 @@ export class QuorumCommands extends RedisCommands {
       ttl: Math.ceil(ttlMs),
       waited: waitedMs,
       latest,
+      fences,
     });
   }
 
   /** Gives a vote another fence. */
-  settle({ key, owner }: Pick<HoldRecord, 'key' | 'owner'>, vote: string, fence: number): Command {
+  settle({ key, owner, fences }: Pick<HoldRecord, 'key' | 'owner' | 'fences'>, vote: string, fence: number): Command {
     const tag = this.#names.tag(key);
-    return SETTLE.command(key, { lock: this.#names.lock(tag), counter: this.#names.fence(tag), owner, vote: fieldOf(vote), fence });
+    const [lock, counter, field] = [this.#names.lock(tag), this.#names.fence(tag), fieldOf(vote)];
+    return SETTLE.command(key, { lock, counter, owner, vote: field, fence, last: fence + fences - 1 });
   }
 
   /** Reports what the process knows of the servers, and asks for what this one knows. */

@@ -42,6 +42,7 @@ export class QuorumLockStore implements LockStore, Tickets, Operator {
   readonly tickets: Tickets = this;
   readonly operator: Operator = this;
   readonly expires = true;
+  readonly reservesFences = true;
   readonly longestLeaseMs: number;
   readonly #sources: readonly RedisSource[];
   /** Which store instance this is; shows where it runs. */
@@ -73,7 +74,7 @@ export class QuorumLockStore implements LockStore, Tickets, Operator {
       const failures = await quorum.open();
       this.#refuseClosed();
       const [channel, channels] = [this.#names.wake(this.#process), this.#names.wake('*')];
-      await startUpAll(quorum, failures, { channel, channels, fence: this.#fences.next(quorum.clockMs), warn });
+      await startUpAll(quorum, failures, { channel, channels, fence: this.#fences.next(1, quorum.clockMs), warn });
       this.#refuseClosed();
     } catch (error) {
       // What fails because it was closed says less.

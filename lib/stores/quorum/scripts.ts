@@ -19,7 +19,8 @@ import { ABOUT_MS, MOST_AHEAD_US, PRESENT_MS, SLICE_MS } from './vote-rules.js';
  * A process that has had the lock for its slice of time is refused while another one waits, and so is one that has waited less than
  * another. The servers differ a little on how long that is, and a majority decides.
  *
- * `withdrawn` is the done mark of the vote. The fields of all votes of the hold begin with `votes`. `fence` is what the process proposes.
+ * `withdrawn` is the done mark of the vote. The fields of all votes of the hold begin with `votes`. `fence` is the first of so many `fences`
+ * that the process proposes.
  * The caller has waited for `waited` ms, 0 in its first attempt.
  *
  * Reply: `fence ms`, the fence that was stored and the server's time; or `[remaining ms, by, held ms, how many wait longer, server's
@@ -31,7 +32,7 @@ export const VOTE = script(
   {
     keys: ['lock', 'done', 'withdrawn', 'counter', 'waiters'],
     args: ['owner', 'votes', 'vote', 'process', 'by', 'fence'],
-    numbers: ['attempt', 'ttl', 'waited', 'latest'],
+    numbers: ['attempt', 'ttl', 'waited', 'latest', 'fences'],
   },
   `
 local time = redis.call('TIME')
@@ -50,7 +51,7 @@ local function grant()
   -- A proposal far ahead of the clocks of the servers would be above all that follow once the counters that know it are lost.
   local wanted = fence - now > ${MOST_AHEAD_US} and whole(now) or fence
   -- A counter that was lost may have been ahead of the proposal, but hardly of the server's clock; which may be ahead itself.
-  local given, refused = give_fence(counter, wanted, math.min(now, wanted + ${MOST_AHEAD_US}))
+  local given, refused = give_fence(counter, wanted, math.min(now, wanted + ${MOST_AHEAD_US}), fences)
   if not given then
     return refused
   end
@@ -157,21 +158,21 @@ return refusal(left, held[5], math.max(0, ms - held[4]), rank)
 );
 
 /**
- * Gives a vote the fence on which the attempt settled.
+ * Gives a vote the fence on which the attempt settled. `last` is the last one that it reserves.
  *
  * Reply: 1, or 0 where the vote is gone.
  */
 export const SETTLE = script(
   'settle',
-  { keys: ['lock', 'counter'], args: ['owner', 'vote', 'fence'] },
+  { keys: ['lock', 'counter'], args: ['owner', 'vote', 'fence', 'last'] },
   `
 local held = redis.call('HMGET', lock, 'owner', vote)
 if held[1] ~= owner or not held[2] then
   return 0
 end
 -- The counter comes first: a lock must not have a fence that is still to be given.
-if (redis.call('GET', counter) or 0) + 0 < fence + 0 then
-  redis.call('SET', counter, fence)
+if (redis.call('GET', counter) or 0) + 0 < last + 0 then
+  redis.call('SET', counter, last)
 end
 redis.call('HSET', lock, 'fence', fence)
 return 1

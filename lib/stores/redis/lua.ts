@@ -67,26 +67,28 @@ end
 `;
 
 /**
- * `give_fence(counter, wanted, least)`: stores and returns a fence that is above the last one: `wanted`, unless the counter is as high, or
- * there is none and `least` is higher. Returns nil and an error where the fence would be higher than JavaScript can count.
+ * `give_fence(counter, wanted, least, fences)`: returns a fence that is above the last one, and reserves it and those after it, `fences` in
+ * all: `wanted`, unless the counter is as high, or there is none and `least` is higher. Returns nil and an error where the last of them
+ * would be higher than JavaScript can count. The counter has the last one that is reserved.
  *
  * `store_grant(lock, owner, fence, ttl, since, by, hold, process)`: stores a lock with one hold.
  */
 export const GRANT_FUNCTIONS = `
-local function give_fence(counter, wanted, least)
-  if wanted + 0 > ${MOST_FENCE} then
+local function give_fence(counter, wanted, least, fences)
+  local more = fences - 1
+  if wanted + more > ${MOST_FENCE} then
     return nil, redis.error_reply('FENCE ' .. wanted)
   end
   -- GETSET comes first: it is what a full server refuses.
-  local last = redis.call('GETSET', counter, wanted)
+  local last = redis.call('GETSET', counter, more == 0 and wanted or string.format('%.0f', wanted + more))
   least = last and last + 1 or least
-  if least > ${MOST_FENCE} then
+  if least + more > ${MOST_FENCE} then
     redis.call('SET', counter, last or wanted)
     return nil, redis.error_reply('FENCE ' .. (last or wanted))
   end
   if least > wanted + 0 then
     wanted = string.format('%.0f', least)
-    redis.call('SET', counter, wanted)
+    redis.call('SET', counter, string.format('%.0f', least + more))
   end
   return wanted
 end
@@ -131,7 +133,7 @@ end
 export const ATTEMPT = {
   keys: ['lock', 'done', 'queue', 'counter'],
   args: ['owner', 'hold', 'process', 'by', 'place', 'channel', 'key'],
-  numbers: ['ttl', 'polls', 'latest'],
+  numbers: ['ttl', 'polls', 'latest', 'fences'],
 } as const;
 
 /**
@@ -146,7 +148,7 @@ local function grant(turn)
     return {ms}
   end
   local clock = time[1] .. string.sub('00000' .. time[2], -6)
-  local fence, refused = give_fence(counter, clock, 0)
+  local fence, refused = give_fence(counter, clock, 0, fences)
   if not fence then
     return refused
   end

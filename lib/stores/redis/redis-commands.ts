@@ -53,12 +53,13 @@ export class RedisCommands {
     });
   }
 
-  renew(holds: readonly Omit<HoldRecord, 'by' | 'limitMs'>[]): Command {
-    const renewals = holds.map(({ key, owner, fence, id, ttlMs, lingering }) => ({
+  renew(holds: readonly Omit<HoldRecord, 'fences' | 'limitMs'>[]): Command {
+    const renewals = holds.map(({ key, owner, fence, id, by, ttlMs, lingering }) => ({
       lock: this.#names.lock(this.#names.tag(key)),
       owner,
       fence,
       hold: fieldOf(id),
+      by,
       ttl: Math.ceil(ttlMs),
       lingers: lingering ? 1 : 0,
     }));
@@ -109,7 +110,7 @@ export class RedisCommands {
     });
   }
 
-  #attemptOf({ key, owner, id, ttlMs, by }: HoldRecord, place: Place | undefined, polls: boolean, latest: number) {
+  #attemptOf({ key, owner, id, fences, ttlMs, by }: HoldRecord, place: Place | undefined, polls: boolean, latest: number) {
     const tag = this.#names.tag(key);
     return {
       lock: this.#names.lock(tag),
@@ -126,6 +127,7 @@ export class RedisCommands {
       ttl: Math.ceil(ttlMs),
       polls: polls ? 0.5 : 0,
       latest,
+      fences,
     };
   }
 

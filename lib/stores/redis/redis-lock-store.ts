@@ -41,6 +41,7 @@ import { Wakeups } from './wakeups.js';
  */
 export class RedisLockStore implements LockStore, Turns, Tickets, Operator {
   readonly expires = true;
+  readonly reservesFences = true;
   readonly turns: Turns = this;
   readonly tickets: Tickets = this;
   readonly operator: Operator = this;

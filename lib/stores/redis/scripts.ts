@@ -22,6 +22,7 @@ import { script, scriptForEach } from './script.js';
  * | `channel` | what the name of a process is appended to |
  * | `key` | the key as the user wrote it, for messages |
  * | `ttl` | the lease asked for, in ms |
+ * | `fences` | how many fences the grant reserves |
  * | `latest` | the latest server time, in ms, at which the command may be carried out; 0 where that is unknown |
  * | `stays` | how long the done mark stays, in ms |
  */
@@ -96,13 +97,14 @@ return 1
 );
 
 /**
- * Sets each lease to at least its ttl from now; to exactly that for a hold that `lingers`, unless others are in.
+ * Sets each lease to at least its ttl from now; to exactly that for a hold that `lingers`, unless others are in. `by` is who runs in it
+ * now, or ''.
  *
  * Reply for each: 1, or 0 where its lock is gone.
  */
 export const RENEW = scriptForEach(
   'renew',
-  { keys: ['lock'], args: ['owner', 'fence', 'hold'], numbers: ['ttl', 'lingers'] },
+  { keys: ['lock'], args: ['owner', 'fence', 'hold', 'by'], numbers: ['ttl', 'lingers'] },
   `-- Another application's key under one name is the loss of that lock, and not a failure of the others.
 local held = redis.pcall('HMGET', lock, 'owner', 'fence', 'ttl', hold)
 if held.err and not string.find(held.err, '^WRONGTYPE') then
@@ -115,6 +117,9 @@ if held[1] == owner and held[2] == fence and held[4] then
   redis.call('PEXPIRE', lock, lingers == 1 and ${HOLDS} == 1 and ttl or math.max(redis.call('PTTL', lock), ttl))
   if ttl > tonumber(held[3]) then
     redis.call('HSET', lock, 'ttl', ttl)
+  end
+  if by ~= '' then
+    redis.call('HSET', lock, 'by', by)
   end
 end
 `,

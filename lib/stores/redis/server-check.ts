@@ -33,6 +33,7 @@ export async function tryRights(store: LockStore & Turns & Tickets & Operator, p
     owner: randomUUID(),
     id: randomUUID(),
     fence: 0,
+    fences: 1,
     ttlMs: 4_000,
     limitMs: 1_000,
     lingering: false,

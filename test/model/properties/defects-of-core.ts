@@ -1,4 +1,4 @@
-import { crowds } from './crowds.js';
+import { crowds, relays } from './crowds.js';
 import type { Defect } from './defect.js';
 
 /** Defects of core. */
@@ -104,7 +104,7 @@ export const DEFECTS_OF_CORE: readonly Defect[] = [
     edits: [
       {
         file: 'lib/core/lease.ts',
-        from: 'renew && expires ? this.#nextRenewal(this.#acquiredAt) : Infinity',
+        from: 'this.#renews && expires ? this.#nextRenewal(this.#acquiredAt) : Infinity',
         to: 'Infinity',
       },
     ],
@@ -286,7 +286,7 @@ export const DEFECTS_OF_CORE: readonly Defect[] = [
     defect: 'one process may have the lock as often as it likes',
     finding: /unfair/,
     scenarios: crowds,
-    edits: [{ file: 'lib/core/line.ts', from: 'const BURST = 16;', to: 'const BURST = Infinity;' }],
+    edits: [{ file: 'lib/core/line.ts', from: 'this.#burst < MOST_FENCES', to: 'true' }],
   },
   {
     defect: 'the places of calls that gave up are kept',
@@ -301,5 +301,29 @@ export const DEFECTS_OF_CORE: readonly Defect[] = [
     defect: 'core waits for ever for a store that does not answer',
     finding: /was free for|was not told|never ended/,
     edits: [{ file: 'lib/core/time-limits.ts', from: 'if (now >= pending.endsAt) {', to: 'if (false) {' }],
+  },
+  {
+    defect: 'a lease serves the next call though a ticket to it was made',
+    finding: /Two owners trust/,
+    scenarios: relays,
+    edits: [{ file: 'lib/core/lease.ts', from: '!this.#isShared &&', to: '' }],
+  },
+  {
+    defect: 'a lease serves more calls than its block has fences',
+    finding: /which the store did not grant/,
+    scenarios: relays,
+    edits: [{ file: 'lib/core/lease.ts', from: 'this.#fence + 1 < this.#storedFence + this.#fences &&', to: '' }],
+  },
+  {
+    defect: 'a lease serves the next call with the fence of the one before',
+    finding: /which is another call's/,
+    scenarios: relays,
+    edits: [{ file: 'lib/core/lease.ts', from: 'next.#fence = this.#fence + 1;', to: 'next.#fence = this.#fence;' }],
+  },
+  {
+    defect: 'the answer to a renewal is not passed on to the call that is served meanwhile',
+    finding: /timers|though its lease is over|was not told|without a cause/,
+    scenarios: relays,
+    edits: [{ file: 'lib/core/lease.ts', from: 'successor.renewalAnswered(held, record, sent);', to: '' }],
   },
 ];

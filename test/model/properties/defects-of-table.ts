@@ -1,4 +1,4 @@
-import { crowds } from './crowds.js';
+import { crowds, relays } from './crowds.js';
 import type { Defect } from './defect.js';
 
 /** Defects of the lock table. */
@@ -135,5 +135,11 @@ export const DEFECTS_OF_TABLE: readonly Defect[] = [
       this.#stateOf(hold.key);`,
       },
     ],
+  },
+  {
+    defect: 'the counter does not know the block that was granted',
+    finding: /that fence .* is above/,
+    scenarios: relays,
+    edits: [{ file: 'lib/stores/kit/lock-table.ts', from: 'this.#fence = last;', to: 'this.#fence = fence;' }],
   },
 ];

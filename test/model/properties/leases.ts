@@ -1,3 +1,4 @@
+import { MOST_FENCES } from '../../../lib/core/lock-store.js';
 import { leaseDeadline } from '../../../lib/core/lease-time.js';
 import type { HoldRecord } from '../../../lib/core/lock-store.js';
 import type { LockTrouble } from '../../../lib/core/reporter.js';
@@ -12,13 +13,17 @@ const ROUND_TRIP_MS = 10;
 const TURN_MS = 2;
 
 /** What a process may believe of a hold, by the answers that reached it. */
-export interface Lease {
+interface Belief {
   readonly process: Process;
-  readonly call: LockedCall;
-  /** The id of its hold: a call that starts over joins again, at the same fence. */
+  /** The call that asked for it. */
+  readonly by: string;
   readonly id: string;
   readonly key: string;
-  readonly fence: number;
+  /** The fence by which the store knows the lock: the first of its block. */
+  readonly storedFence: number;
+  /** How many it may serve. */
+  readonly fences: number;
+  readonly isJoined: boolean;
   /** Until when it may be trusted, by the clock of the process; and until when core knows that it may. */
   deadline: number;
   knownDeadline: number;
@@ -30,6 +35,13 @@ export interface Lease {
   refuted: 'no' | 'late' | 'yes';
   /** Whether the process was notified that it was forced. */
   forced: boolean;
+}
+
+/** What one call has of a hold: the one that asked for it, or one that its lease serves later. */
+export interface Lease {
+  readonly belief: Belief;
+  readonly call: LockedCall;
+  readonly fence: number;
   /** The library has told of the loss. */
   lost: boolean;
 }
@@ -37,6 +49,8 @@ export interface Lease {
 /** Who may trust which lease, and whether they do. */
 export class Leases {
   readonly #world: World;
+  /** By the ids of holds and the fences at which they were granted. */
+  readonly #beliefs = new Map<string, Belief>();
   readonly #leases = new Map<string, Lease>();
   readonly #grantedAt = new Map<string, number>();
   /** Flushes, operators and clocks that jumped ahead: what was granted before may overlap with what comes after. */
@@ -51,6 +65,11 @@ export class Leases {
     return this.find(root.by, key, call.lock?.fenceOf(key) ?? 0);
   }
 
+  /** The call that has a hold now, where it was served by the lease of another call. */
+  holderOf(id: string): LockedCall | undefined {
+    return [...this.#leases.values()].findLast(({ belief }) => belief.id === id)?.call;
+  }
+
   /** The lease that a call obtained by itself. */
   find(by: string, key: string, fence: number): Lease | undefined {
     return this.#leases.get(nameOf(by, key, fence));
@@ -63,47 +82,70 @@ export class Leases {
   }
 
   /** The store confirmed a lease; `isLate`: when core perhaps no longer waited for the answer. */
-  confirmed(process: Process, { key, by, id, ttlMs }: HoldRecord, fence: number, sentAt: number, isLate: boolean): void {
-    const call = this.#world.callNamed(by);
-    const before = this.find(by, key, fence);
-    const lease =
-      before?.id === id
-        ? before
-        : ({
-            process,
-            call,
-            id,
-            key,
-            fence,
-            deadline: 0,
-            knownDeadline: 0,
-            ttlMs: 0,
-            confirmedAt: 0,
-            refuted: 'no',
-            forced: false,
-            lost: false,
-          } satisfies Lease);
-    this.#leases.set(nameOf(by, key, fence), lease);
+  confirmed(process: Process, hold: HoldRecord, storedFence: number, sentAt: number, isLate: boolean): void {
+    const { key, by, id, ttlMs, fence, fences } = hold;
+    // A hold whose lease ran out before an answer arrived is granted anew.
+    const name = `${id} ${storedFence}`;
+    const belief: Belief = this.#beliefs.get(name) ?? {
+      process,
+      by,
+      id,
+      key,
+      storedFence,
+      // An acquire asks for a fence, and a join says which one it means.
+      isJoined: fence !== 0,
+      fences: fence === 0 ? fences : MOST_FENCES,
+      deadline: 0,
+      knownDeadline: 0,
+      ttlMs: 0,
+      confirmedAt: 0,
+      refuted: 'no',
+      forced: false,
+    };
+    this.#beliefs.set(name, belief);
     const deadline = leaseDeadline(process.clock.at(sentAt), ttlMs);
-    lease.deadline = Math.max(lease.deadline, deadline);
+    belief.deadline = Math.max(belief.deadline, deadline);
     if (!isLate) {
-      lease.knownDeadline = Math.max(lease.knownDeadline, deadline);
-      lease.ttlMs = ttlMs;
-      lease.confirmedAt = sentAt;
+      belief.knownDeadline = Math.max(belief.knownDeadline, deadline);
+      belief.ttlMs = ttlMs;
+      belief.confirmedAt = sentAt;
     }
   }
 
-  gone({ by, key, fence }: HoldRecord, isLate: boolean): void {
-    const lease = this.find(by, key, fence);
-    if (lease && lease.refuted !== 'yes') {
-      lease.refuted = isLate ? 'late' : 'yes';
+  /** The library says that a call has a lock: by a hold of its own, or served by the lease of the call before. */
+  began(by: string, key: string, fence: number): void {
+    const call = this.#world.callNamed(by);
+    const belief = [...this.#beliefs.values()].findLast(
+      (each) =>
+        // A probe at the end is no call, and nothing serves it.
+        (call ? each.process === call.process : each.by === by) &&
+        each.key === key &&
+        each.storedFence <= fence &&
+        fence < each.storedFence + each.fences &&
+        (!each.isJoined || each.by === by),
+    );
+    if (!belief) {
+      this.#world.fail(`${by} has "${key}" at fence ${fence}, which the store did not grant.`);
+      return;
+    }
+    this.#leases.set(nameOf(by, key, fence), { belief, call, fence, lost: false });
+    if (fence !== belief.storedFence && !belief.isJoined) {
+      this.#world.attempt(() => this.#world.server.served(key, belief.process.id));
+    }
+  }
+
+  gone({ id }: HoldRecord, isLate: boolean): void {
+    for (const belief of this.#beliefs.values()) {
+      if (belief.id === id && belief.refuted !== 'yes') {
+        belief.refuted = isLate ? 'late' : 'yes';
+      }
     }
   }
 
   forced(process: Process, key: string, fence: number): void {
-    for (const lease of this.#leases.values()) {
-      if (lease.process === process && lease.key === key && lease.fence === fence) {
-        lease.forced = true;
+    for (const belief of this.#beliefs.values()) {
+      if (belief.process === process && belief.key === key && belief.storedFence === fence) {
+        belief.forced = true;
       }
     }
   }
@@ -126,7 +168,7 @@ export class Leases {
       return;
     }
     lease.lost = true;
-    if (!(reason === 'forced' ? lease.forced : lease.refuted !== 'no' || this.#mayHaveRunOut(lease))) {
+    if (!(reason === 'forced' ? lease.belief.forced : lease.belief.refuted !== 'no' || this.#mayHaveRunOut(lease))) {
       this.#world.fail(`"${key}" at fence ${fence} was lost (${reason}) without a cause.`);
     }
   }
@@ -136,7 +178,7 @@ export class Leases {
    * was not over a repetition before.
    */
   #mayHaveRunOut(lease: Lease): boolean {
-    const { process, knownDeadline, ttlMs, confirmedAt } = lease;
+    const { process, knownDeadline, ttlMs, confirmedAt } = lease.belief;
     const sleptMs = process.clock.sleptBefore(process.now) - process.clock.sleptBefore(confirmedAt);
     const repeatMs = ttlMs / 10 + ROUND_TRIP_MS;
     const endedAt = process.clock.at(process.disturbedUntil);
@@ -152,7 +194,7 @@ export class Leases {
       for (const key of call.call.keys) {
         const lease = this.of(call, key);
         if (lease && !call.isReleased) {
-          this.#checkTold(lease, call, isHeld);
+          this.#checkTold(lease, call, key, isHeld);
         }
         // Code that sleeps trusts nothing.
         if (isHeld && lease && !call.process.clock.isAsleepAt(this.#world.now)) {
@@ -162,16 +204,18 @@ export class Leases {
     }
     for (const [at, lease] of trusted.entries()) {
       for (const other of trusted.slice(at + 1)) {
-        if (other.key === lease.key && other.fence !== lease.fence && !this.#isPardoned(lease, other)) {
+        const { key, process } = lease.belief;
+        if (other.belief.key === key && other.fence !== lease.fence && !this.#isPardoned(lease, other)) {
           this.#world.fail(
-            `Two owners trust "${lease.key}": fence ${lease.fence} in ${lease.process.id}, ${other.fence} in ${other.process.id}.`,
+            `Two owners trust "${key}": fence ${lease.fence} in ${process.id}, ${other.fence} in ${other.belief.process.id}.`,
           );
         }
       }
     }
   }
 
-  #checkTold({ key, fence, process, call: root, deadline, refuted, forced, lost }: Lease, call: LockedCall, isHeld: boolean): void {
+  #checkTold({ fence, call: root, belief, lost }: Lease, call: LockedCall, key: string, isHeld: boolean): void {
+    const { process, deadline, refuted, forced } = belief;
     const now = process.clock.monotonic();
     if (isHeld && now > root.mustEndAt + ROUND_TRIP_MS) {
       this.#world.fail(`${call.by} has "${key}" at fence ${fence}, though the maxHold of ${root.by} is over, and a ttl too.`);
@@ -187,19 +231,20 @@ export class Leases {
 
   #isPardoned(lease: Lease, other: Lease): boolean {
     const [older, newer] = this.#time(lease) < this.#time(other) ? [lease, other] : [other, lease];
-    const { process, call } = older;
+    const { belief, call } = older;
+    const { process } = belief;
     if (process.clock.sleptBefore(this.#world.now) > 0 && process.clock.wasSetBack) {
       return true;
     }
     return this.#pardons.some(({ key, at }) => {
       const isSound = process.disturbedUntil < at && !isFixed(older);
       const limitMs = isSound ? call.longestTtlMs / 3 + ROUND_TRIP_MS : call.longestTtlMs;
-      return key === older.key && at >= this.#time(older) && at <= this.#time(newer) && this.#world.now <= at + limitMs;
+      return key === belief.key && at >= this.#time(older) && at <= this.#time(newer) && this.#world.now <= at + limitMs;
     });
   }
 
-  #time({ key, fence }: Lease): number {
-    return this.#grantedAt.get(`${key} ${fence}`) ?? 0;
+  #time({ belief: { key, storedFence } }: Lease): number {
+    return this.#grantedAt.get(`${key} ${storedFence}`) ?? 0;
   }
 }
 

@@ -13,8 +13,10 @@ export class Mutex {
   #owner: string | undefined;
   #ttlMs = 0;
   #endsAt = 0;
-  /** The last one, of whichever owner. */
+  /** That of the last grant, of whichever owner. */
   #fence = 0;
+  /** The last one that it reserved. */
+  #lastFence = 0;
 
   constructor(clock: Clock) {
     this.#clock = clock;
@@ -54,9 +56,10 @@ export class Mutex {
       // More time left than was ever asked for means that the clock was set back.
       this.#endsAt = Math.min(this.#endsAt, this.#clock.monotonic() + this.#ttlMs);
     } else if (fence !== undefined) {
-      expect(fence > this.#fence, true, `that fence ${fence} is above ${this.#fence}`);
+      expect(fence > this.#lastFence, true, `that fence ${fence} is above ${this.#lastFence}`);
       this.#owner = hold.owner;
       this.#fence = fence;
+      this.#lastFence = fence + hold.fences - 1;
       this.#holds.clear();
       this.#ttlMs = 0;
       this.#endsAt = 0;

@@ -34,10 +34,19 @@ export class Order {
     const [first] = this.#queue;
     this.#expect(isExchange || !first || first.name === place?.name, `out of order: ${process} was granted before ${first?.name}`);
     this.left(place?.name ?? '');
+    this.#count(process);
+  }
+
+  /** The lease of a process serves its next call: no command is sent. */
+  served(process: string): void {
+    this.#count(process);
+  }
+
+  #count(process: string): void {
     const isOvertaking = this.#queue.some((queued) => queued.process !== process);
     this.#burst = isOvertaking ? (process === this.#process ? this.#burst : 0) + 1 : 0;
     this.#process = process;
-    this.#expect(this.#burst <= LONGEST_BURST, `unfair: ${process} was granted ${this.#burst} times in a row while others queued`);
+    this.#expect(this.#burst <= LONGEST_BURST, `unfair: ${process} had the lock ${this.#burst} times in a row while others queued`);
   }
 
   #expect(isRight: boolean, what: string): void {

@@ -150,6 +150,11 @@ export class Server implements Clock, Messages {
     }
   }
 
+  /** The lease of a process serves its next call. */
+  served(key: string, process: string): void {
+    this.#watched(key).order.served(process);
+  }
+
   /** For how long the key was free while somebody waited since then, if that is too long. */
   idleMs(key: string, waitingSince: number): number | undefined {
     return this.#watched(key).idleness.tooLong(waitingSince);

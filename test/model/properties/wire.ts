@@ -27,6 +27,7 @@ const LATE_MS = 20;
 /** The store as a process sees it: through a connection for commands, and one for messages. */
 export class Wire implements LockStore, Turns, Tickets, Operator {
   readonly expires = true;
+  readonly reservesFences = true;
   readonly turns: Turns = this;
   readonly tickets: Tickets = this;
   readonly operator: Operator = this;

@@ -1,4 +1,6 @@
+import { subscribe, unsubscribe } from 'node:diagnostics_channel';
 import { setImmediate } from 'node:timers/promises';
+import { LOCK_CHANNEL, type LockEvent } from '../../../lib/core/lock-event.js';
 import type { LockTable } from '../../../lib/stores/kit/lock-table.js';
 import { CLAIM_MS, QUEUE_MS } from '../../../lib/stores/kit/protocol.js';
 import { Random } from '../../support/random.js';
@@ -92,9 +94,11 @@ export class World {
     // Stacks take a third of the time, and nobody reads them here.
     const { stackTraceLimit } = Error;
     Error.stackTraceLimit = 0;
+    subscribe(LOCK_CHANNEL, this.#listener);
     try {
       await this.#run();
     } finally {
+      unsubscribe(LOCK_CHANNEL, this.#listener);
       Error.stackTraceLimit = stackTraceLimit;
       unwatch();
     }
@@ -123,6 +127,14 @@ export class World {
     }
     this.#throw();
   }
+
+  /** What the library publishes of a call that has a lock. */
+  readonly #listener = (message: unknown): void => {
+    const event = message as LockEvent;
+    if (event.type === 'acquired') {
+      this.leases.began(event.by, event.key, event.fence);
+    }
+  };
 
   note(text: () => string): void {
     this.trace?.push(`${this.now.toFixed(1)} ${text()}`);
@@ -274,8 +286,8 @@ export class World {
     if (this.server.isForgetful) {
       return;
     }
-    for (const { by, key } of this.server.holds) {
-      const call = this.#calls.get(by.slice(by.lastIndexOf(' ') + 1));
+    for (const { by, key, id } of this.server.holds) {
+      const call = this.leases.holderOf(id) ?? this.#calls.get(by.slice(by.lastIndexOf(' ') + 1));
       if (!call?.process.isAlive || call.call.minHold > 0) {
         continue;
       }

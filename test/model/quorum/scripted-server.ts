@@ -53,8 +53,8 @@ export class ScriptedServer {
     await this.#client.flushall();
   }
 
-  async vote({ owner, hold, attempt, process, ttlMs, by, proposed, waitedMs, latest }: VoteRequest): Promise<VoteReply> {
-    const asks = { key: KEY, owner, id: hold, ttlMs, by };
+  async vote({ owner, hold, fences, attempt, process, ttlMs, by, proposed, waitedMs, latest }: VoteRequest): Promise<VoteReply> {
+    const asks = { key: KEY, owner, id: hold, fences, ttlMs, by };
     const command = new QuorumCommands(KEYS, process).vote({ hold: asks, attempt, fence: proposed, waitedMs }, latest);
     const reply = await this.#run(command).catch((error: Error) => /FENCE (\S+)/.exec(error.message)?.[1] ?? Promise.reject(error));
     if (Array.isArray(reply)) {
@@ -65,8 +65,8 @@ export class ScriptedServer {
     return serverMs === undefined ? { tooHigh: String(reply) } : { fence: Number(fence), serverMs: Number(serverMs) };
   }
 
-  async settle(owner: string, vote: string, fence: number): Promise<number> {
-    return (await this.#run(COMMANDS.settle({ key: KEY, owner }, vote, fence))) as number;
+  async settle(owner: string, vote: string, fence: number, fences: number): Promise<number> {
+    return (await this.#run(COMMANDS.settle({ key: KEY, owner, fences }, vote, fence))) as number;
   }
 
   async join(request: HoldRequest, process: string, latest: number): Promise<number | { lateAt: number }> {
@@ -132,7 +132,7 @@ export class ScriptedServer {
 }
 
 function recordOf({ owner, fence, hold, ttlMs }: HoldRequest): HoldRecord {
-  return { key: KEY, owner, id: hold, fence, ttlMs, limitMs: 1_000, lingering: false, by: '' };
+  return { key: KEY, owner, id: hold, fence, fences: 1, ttlMs, limitMs: 1_000, lingering: false, by: '' };
 }
 
 /** Where a key is in a dump, for `splice`. */

@@ -1,3 +1,4 @@
+import { MOST_FENCES } from '../../../lib/core/lock-store.js';
 import { DONE_MS, MOST_FENCE } from '../../../lib/stores/kit/protocol.js';
 import { ABOUT_MS, MOST_AHEAD_US, PRESENT_MS, SLICE_MS } from '../../../lib/stores/quorum/vote-rules.js';
 import type { Random } from '../../support/random.js';
@@ -8,7 +9,7 @@ import type { HoldRequest, VoteRequest } from './voting-server.js';
 /** One server, or its specification. */
 export interface Side {
   vote(request: VoteRequest): unknown;
-  settle(owner: string, vote: string, fence: number): unknown;
+  settle(owner: string, vote: string, fence: number, fences: number): unknown;
   join(hold: HoldRequest, process: string, latest: number): unknown;
   renew(hold: HoldRequest, lingers: boolean): unknown;
   release(vote: string, done: string, doneMs: number): unknown;
@@ -24,7 +25,7 @@ export interface Side {
 /** One command at a server, or what happens to the server. */
 export type Step =
   | { readonly kind: 'vote'; readonly request: VoteRequest }
-  | { readonly kind: 'settle'; readonly owner: string; readonly vote: string; readonly fence: number }
+  | { readonly kind: 'settle'; readonly owner: string; readonly vote: string; readonly fence: number; readonly fences: number }
   | { readonly kind: 'join'; readonly hold: HoldRequest; readonly process: string; readonly latest: number }
   | { readonly kind: 'renew'; readonly hold: HoldRequest; readonly lingers: boolean }
   | { readonly kind: 'release'; readonly vote: string; readonly done: string; readonly doneMs: number }
@@ -61,7 +62,7 @@ export function take(step: Step, side: Side): unknown {
     case 'vote':
       return side.vote(step.request);
     case 'settle':
-      return side.settle(step.owner, step.vote, step.fence);
+      return side.settle(step.owner, step.vote, step.fence, step.fences);
     case 'join':
       return side.join(step.hold, step.process, step.latest);
     case 'renew':
@@ -95,11 +96,12 @@ export function nextStep(random: Random, count: number, stored: Stored, us: numb
   const ttlMs = random.pick(LEASES_MS);
   const latest = random.chance(0.7) ? 0 : ms + random.whole(-1, 1);
   const hold = { owner, fence, hold: vote, ttlMs };
+  const fences = random.pick([1, 1, 2, MOST_FENCES]);
   switch (kind) {
     case 'vote':
-      return { kind, request: requestOf(random, caller, stored, us, ttlMs, latest) };
+      return { kind, request: { ...requestOf(random, caller, stored, us, ttlMs, latest), fences } };
     case 'settle':
-      return { kind, owner, vote, fence: random.pick([fence, fence + 1, counter, counter + 1, counter + 500, counter - 500]) };
+      return { kind, owner, vote, fence: random.pick([fence, fence + 1, counter, counter + 1, counter + 500, counter - 500]), fences };
     case 'join':
       return { kind, hold: { ...hold, hold: random.chance(0.8) ? caller.hold : vote }, process: caller.process, latest };
     case 'renew':
@@ -136,7 +138,7 @@ function callerOf(random: Random, count: number): Caller {
   return { owner: `owner of ${hold}`, hold, attempt, vote: `${hold}.${attempt}`, process };
 }
 
-function requestOf(random: Random, caller: Caller, stored: Stored, us: number, ttlMs: number, latest: number): VoteRequest {
+function requestOf(random: Random, caller: Caller, stored: Stored, us: number, ttlMs: number, latest: number): Omit<VoteRequest, 'fences'> {
   const { owner, hold, attempt, process } = caller;
   const ms = Math.floor(us / 1_000);
   const { waiters, counter = us } = stored;

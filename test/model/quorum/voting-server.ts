@@ -17,6 +17,8 @@ export interface VoteRequest {
   readonly ttlMs: number;
   readonly by: string;
   readonly proposed: number;
+  /** How many fences it reserves. */
+  readonly fences: number;
   readonly waitedMs: number;
   /** The latest time at which it may vote, in ms since 1970, or 0. */
   readonly latest: number;
@@ -111,12 +113,12 @@ export class VotingServer {
   }
 
   /** Gives a vote another fence, and never one that the server itself would give later; 0 where the vote is gone. */
-  settle(owner: string, vote: string, fence: number): number {
+  settle(owner: string, vote: string, fence: number, fences: number): number {
     this.#tidy();
     if (this.#lock?.owner !== owner || !this.#lock.holds.has(vote)) {
       return 0;
     }
-    this.#machine.counter = this.#machine.counter === undefined || this.#machine.counter < fence ? fence : this.#machine.counter;
+    this.#machine.counter = Math.max(this.#machine.counter ?? 0, fence + fences - 1);
     this.#lock.fence = fence;
     return 1;
   }
@@ -218,16 +220,17 @@ export class VotingServer {
   }
 
   /** A proposal far ahead of the server's clock is cut; what follows the last fence is above it. */
-  #grant({ owner, hold, attempt, process, ttlMs, by, proposed }: VoteRequest): VoteReply {
+  #grant({ owner, hold, attempt, process, ttlMs, by, proposed, fences }: VoteRequest): VoteReply {
     const { us, counter } = this.#machine;
     const wanted = proposed - us > MOST_AHEAD_US ? us : proposed;
     // Without a counter, the clock stands for it; which may itself be far ahead of the others.
     const least = counter === undefined ? Math.min(us, wanted + MOST_AHEAD_US) : counter + 1;
-    if (wanted > MOST_FENCE || least > MOST_FENCE) {
-      return { tooHigh: String(wanted > MOST_FENCE ? wanted : counter) };
+    const more = fences - 1;
+    if (wanted + more > MOST_FENCE || least + more > MOST_FENCE) {
+      return { tooHigh: String(wanted + more > MOST_FENCE ? wanted : counter) };
     }
     const fence = Math.max(wanted, least);
-    this.#machine.counter = fence;
+    this.#machine.counter = fence + more;
     const holds = new Map([[`${hold}.${attempt}`, process]]);
     this.#lock = { owner, fence, ttlMs, since: this.#ms, by, holds, endsAt: this.#ms + ttlMs };
     return { fence, serverMs: this.#ms };

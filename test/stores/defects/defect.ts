@@ -14,6 +14,7 @@ export interface Defect {
 export function partsOf(store: MemoryLockStore): Parts {
   return {
     expires: store.expires,
+    reservesFences: store.reservesFences,
     acquire: (hold, place) => store.acquire(hold, place),
     renew: (holds) => store.renew(holds),
     release: (hold) => store.release(hold),

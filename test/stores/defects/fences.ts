@@ -15,6 +15,13 @@ export const DEFECTS_OF_FENCES: Readonly<Record<string, Defect>> = {
       });
     },
   },
+  'reserves one fence only': {
+    rule: 'a grant reserves as many fences',
+    change: (store) => {
+      let last = 0;
+      return mapGrants(store, () => ++last);
+    },
+  },
   'forgets the fences when it is closed': {
     rule: 'fences rise over a store that is closed',
     change: (store) => {

@@ -15,6 +15,10 @@ function mapShown(store: Parts, map: (lock: StoredLock, key: string) => StoredLo
 
 /** Defects of a store that the rules of this group notice. */
 export const DEFECTS_OF_OPERATOR: Readonly<Record<string, Defect>> = {
+  'does not say who runs in the lock now': {
+    rule: 'a renewal may say that another call',
+    change: (store) => ({ renew: (holds) => store.renew(holds.map((hold) => ({ ...hold, by: '' }))) }),
+  },
   'shows a wrong fence': {
     rule: 'inspect shows the fence, the holds',
     change: (store) => mapShown(store, (lock) => ({ ...lock, fence: lock.fence - 1 })),

@@ -1,3 +1,4 @@
+import { MOST_FENCES } from '../../../core/lock-store.js';
 import { CLAIM_MS, QUEUE_MS } from '../../kit/protocol.js';
 import { operation, sqlFunction } from './sql-function.js';
 import { fromNow, interval, IS_LATE, LATE_REPLY } from './sql-time.js';
@@ -96,7 +97,7 @@ DECLARE
 BEGIN
   -- A lock that is free, and that nobody waits for, in one statement; or in two, where its key is new.
   UPDATE SCHEMA.lease SET
-    owner = _owner, fence = greatest(fence + 1, ${CLOCK}), ttl_ms = _ttl_ms, since = clock_timestamp(), holder = _by,
+    owner = _owner, fence = greatest(fence + ${MOST_FENCES}, ${CLOCK}), ttl_ms = _ttl_ms, since = clock_timestamp(), holder = _by,
     ends = ${fromNow('_ttl_ms')}, holds = ARRAY[_hold], processes = ARRAY[_process], turn = NULL
   WHERE key = _key AND ends <= clock_timestamp() AND queue IS NULL
   RETURNING fence INTO granted;

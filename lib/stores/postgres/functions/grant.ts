@@ -1,8 +1,12 @@
+import { MOST_FENCES } from '../../../core/lock-store.js';
 import { MOST_FENCE } from '../../kit/protocol.js';
 import { sqlFunction } from './sql-function.js';
 import { fromNow } from './sql-time.js';
 
-/** The server's clock in µs. A fence is never below it. */
+/**
+ * The server's clock in µs. A fence is never below it, and above all that the grant before could have reserved: each key
+ * has a counter of its own, which so many at a time do not carry past the clock.
+ */
 export const CLOCK = '(extract(epoch FROM clock_timestamp()) * 1000000)::bigint';
 
 /** Reply: `_fence`. Raises an error, which undoes the operation, where JavaScript could not count that far. */
@@ -11,7 +15,7 @@ export const COUNTABLE = sqlFunction(
   'bigint',
   `
 BEGIN
-  IF _fence > ${MOST_FENCE} THEN
+  IF _fence > ${MOST_FENCE - MOST_FENCES} THEN
     RAISE EXCEPTION 'FENCE %', _fence;
   END IF;
   RETURN _fence;
@@ -31,7 +35,7 @@ export const GRANT = sqlFunction(
 BEGIN
   l := SCHEMA.off_queue(l, _place);
   l.owner := _owner;
-  l.fence := SCHEMA.countable(greatest(l.fence + 1, ${CLOCK}));
+  l.fence := SCHEMA.countable(greatest(l.fence + ${MOST_FENCES}, ${CLOCK}));
   l.ttl_ms := _ttl_ms;
   l.since := clock_timestamp();
   l.holder := _by;

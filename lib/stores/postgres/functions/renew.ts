@@ -40,6 +40,7 @@ export const RENEW = operation(
     fences: 'bigint[]',
     holds: 'text[]',
     ttlsMs: 'bigint[]',
+    bys: 'text[]',
     lingering: 'boolean[]',
     waitMs: 'bigint',
   },
@@ -60,7 +61,8 @@ BEGIN
     END IF;
     UPDATE SCHEMA.lease SET
       ends = greatest(CASE WHEN _lingering[i] AND cardinality(holds) = 1 THEN NULL ELSE ends END, ${fromNow('_ttls_ms[i]')}),
-      ttl_ms = greatest(ttl_ms, _ttls_ms[i])
+      ttl_ms = greatest(ttl_ms, _ttls_ms[i]),
+      holder = coalesce(nullif(_bys[i], ''), holder)
       WHERE key = _keys[i] AND owner = _owners[i] AND fence = _fences[i] AND _holds[i] = ANY (holds) AND ends > clock_timestamp();
     answers[i] := CASE WHEN FOUND THEN 1 ELSE 0 END;
   END LOOP;

@@ -1,0 +1,209 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { subscribe, unsubscribe } from 'node:diagnostics_channel';
+import { LOCK_CHANNEL, type LockEvent } from '../../lib/core/lock-event';
+import type { HoldRecord } from '../../lib/core/lock-store';
+import type { LockOptions } from '../../lib/core/call';
+import { MemoryLockStore } from '../../lib/stores/memory/memory-lock-store';
+import { makeLocks } from '../support/make-locks';
+import { until } from '../support/until';
+
+/** Counts its commands, and shows what it was asked to renew. */
+class CountingStore extends MemoryLockStore {
+  readonly commands: string[] = [];
+  readonly renewed: HoldRecord[] = [];
+  override async acquire(...parameters: Parameters<MemoryLockStore['acquire']>): ReturnType<MemoryLockStore['acquire']> {
+    this.commands.push(`acquire ${parameters[0].fences}`);
+    return super.acquire(...parameters);
+  }
+  override async exchange(...parameters: Parameters<MemoryLockStore['exchange']>): ReturnType<MemoryLockStore['exchange']> {
+    this.commands.push(`exchange ${parameters[1].fences}${parameters[3] ? '' : ' behind the queue'}`);
+    return super.exchange(...parameters);
+  }
+  override async release(hold: HoldRecord): Promise<boolean> {
+    this.commands.push('release');
+    return super.release(hold);
+  }
+  override async renew(holds: readonly HoldRecord[]): Promise<boolean[]> {
+    this.renewed.push(...holds);
+    return super.renew(holds);
+  }
+}
+
+let store: CountingStore;
+
+beforeEach(() => {
+  store = new CountingStore();
+});
+afterEach(() => store.close());
+
+/** One call after the other that want `k`, all at once; what each gives. The first has the lock when the others come. */
+async function crowd<T>(bodies: readonly (() => T | Promise<T>)[], options: LockOptions = {}, locks = makeLocks(store)): Promise<T[]> {
+  return Promise.all(bodies.map((body) => locks.withLock('k', options, body)));
+}
+
+const failureOf = (call: Promise<unknown>): Promise<unknown> => call.then(() => 'entered', (error: unknown) => error); // prettier-ignore
+const none = (count: number): (() => void)[] => Array.from({ length: count }, () => () => undefined);
+
+describe('a lease', () => {
+  test('serves the calls that wait here without a command, with fences that rise', async () => {
+    const locks = makeLocks(store);
+    const fences = await Promise.all(
+      Array.from({ length: 18 }, (_, at) =>
+        locks.withLock('k', async (lock) => {
+          await sleep(at === 0 ? 20 : 1);
+          return lock.fence;
+        }),
+      ),
+    );
+    // The first call and the 15 after it are the burst of 16.
+    expect(store.commands).toEqual(['acquire 1', 'exchange 16', 'exchange 2 behind the queue', 'release']);
+    expect(fences).toEqual(fences.toSorted((first, second) => first - second));
+    expect(new Set(fences).size).toBe(18);
+    const [, first = 0] = fences;
+    expect(fences.slice(1, 16)).toEqual(Array.from({ length: 15 }, (_, at) => first + at));
+  });
+
+  test('is given back to the store after 16 calls, behind the processes that queue', async () => {
+    const mine = makeLocks(store);
+    const others = makeLocks(store);
+    const order: string[] = [];
+    const held = await mine.acquire('k');
+    const all = Array.from({ length: 40 }, () => mine.withLock('k', () => void order.push('mine')));
+    const other = others.withLock('k', () => void order.push('other'));
+    await sleep(20);
+    await held.release();
+    await Promise.all([...all, other]);
+    expect(order.indexOf('other')).toBeGreaterThan(0);
+    expect(order.indexOf('other')).toBeLessThanOrEqual(16);
+  });
+
+  test.each<[string, LockOptions, LockOptions]>([
+    ['asks for another ttl', {}, { ttl: 6_000 }],
+    ['is not renewed', {}, { renew: false }],
+    ['follows one that is not renewed', { renew: false }, {}],
+  ])('does not serve a call that %s', async (_, before, options) => {
+    const locks = makeLocks(store);
+    await Promise.all([
+      locks.withLock('k', () => sleep(5)),
+      locks.withLock('k', before, () => undefined),
+      locks.withLock('k', options, () => undefined),
+      locks.withLock('k', options, () => undefined),
+    ]);
+    expect(store.commands.filter((command) => command.startsWith('exchange')).length).toBeGreaterThanOrEqual(2);
+  });
+
+  test('does not serve the next call where a ticket was made, so that the ticket ends with its call', async () => {
+    const locks = makeLocks(store);
+    let ticket = '';
+    const [, , , late] = await Promise.all([
+      locks.withLock('k', () => sleep(5)),
+      locks.withLock('k', () => undefined),
+      locks.withLock('k', (lock) => void (ticket = lock.ticket)),
+      locks.withLock('k', () => failureOf(locks.withLock('k', { ticket, reentry: 'never' }, () => undefined))),
+    ]);
+    expect(ticket).not.toBe('');
+    expect(late).toMatchObject({ code: 'LOCK_LOST' });
+    expect(store.commands.slice(0, 3)).toEqual(['acquire 1', 'exchange 3', 'exchange 1']);
+  });
+
+  test('lets guests enter at the fence of the call that made the ticket', async () => {
+    const locks = makeLocks(store);
+    const guests = makeLocks(store);
+    const [, , fences] = await Promise.all([
+      locks.withLock('k', () => sleep(5)),
+      locks.withLock('k', () => undefined),
+      locks.withLock('k', async (lock) => [lock.fence, await guests.withLock('k', { ticket: lock.ticket }, (guest) => guest.fence)]),
+    ]);
+    expect(fences?.[0]).toBe(fences?.[1]);
+    expect(store.commands).toEqual(['acquire 1', 'exchange 2', 'release', 'release']);
+  });
+
+  test('serves the next call only once its minHold is over', async () => {
+    const locks = makeLocks(store);
+    const starts: number[] = [];
+    const call = (): Promise<void> => locks.withLock('k', { minHold: 80 }, () => void starts.push(performance.now()));
+    await Promise.all([call(), call(), call()]);
+    expect((starts[1] ?? 0) - (starts[0] ?? 0)).toBeGreaterThan(75);
+    expect((starts[2] ?? 0) - (starts[1] ?? 0)).toBeGreaterThan(75);
+  });
+
+  test('serves nobody when less than half of it is left', async () => {
+    let ahead = 0;
+    const clock = { monotonic: () => performance.now() + ahead, wall: () => Date.now() + ahead };
+    const locks = makeLocks(store, { clock });
+    await crowd([() => sleep(5), () => void (ahead += 2_600), () => undefined, () => undefined], {}, locks);
+    // The second call uses up more than half of its lease, as on a machine that stood still.
+    expect(store.commands).toEqual(['acquire 1', 'exchange 3', 'exchange 2', 'release']);
+  });
+
+  test('serves nobody once its maxHold is over', async () => {
+    await crowd([() => sleep(5), () => sleep(60), () => undefined], { maxHold: 30 });
+    expect(store.commands).toEqual(['acquire 1', 'exchange 2', 'exchange 1', 'release']);
+  });
+
+  test('serves nobody while the process shuts down', async () => {
+    const locks = makeLocks(store);
+    let ran = 0;
+    const calls = Promise.allSettled([
+      locks.withLock('k', () => sleep(50)),
+      locks.withLock('k', () => void ran++),
+      locks.withLock('k', () => void ran++),
+    ]);
+    await sleep(10);
+    await locks.shutdown();
+    await calls;
+    expect(ran).toBe(0);
+    expect(store.commands).toEqual(['acquire 1', 'release']);
+  });
+
+  test('that is lost ends the running call only; those behind it contend anew', async () => {
+    const locks = makeLocks(store);
+    const outcomes = await Promise.allSettled([
+      locks.withLock('k', () => sleep(5)),
+      locks.withLock('k', () => undefined),
+      locks.withLock('k', async (lock) => {
+        const stored = await locks.inspect('k');
+        await locks.forceRelease('k', { fence: stored?.fence ?? 0 });
+        await until('it knows', () => lock.signal.aborted);
+      }),
+      locks.withLock('k', () => 4),
+    ]);
+    expect(outcomes.map(({ status }) => status)).toEqual(['fulfilled', 'fulfilled', 'rejected', 'fulfilled']);
+    expect(outcomes[2]).toMatchObject({ reason: { code: 'LOCK_LOST', reason: 'forced' } });
+  });
+
+  test('is renewed in the name of the call that it serves, which inspect then shows', async () => {
+    const locks = makeLocks(store);
+    let shown: string | undefined;
+    await Promise.all([
+      locks.withLock('k', { ttl: 300 }, () => sleep(5)),
+      locks.withLock('k', { ttl: 300, by: 'the first' }, () => undefined),
+      locks.withLock('k', { ttl: 300, by: 'the second' }, async () => {
+        expect((await locks.inspect('k'))?.by).toMatch(/the first$/);
+        await until('a renewal', async () => /the second$/.test((shown = (await locks.inspect('k'))?.by) ?? ''));
+      }),
+    ]);
+    expect(shown).toMatch(/the second$/);
+    expect(store.renewed.every(({ fence }) => fence === store.renewed[0]?.fence)).toBe(true);
+  });
+
+  test('publishes acquired and released for each call that it serves, each with its own fence', async () => {
+    const events: LockEvent[] = [];
+    const listener = (event: unknown): void => void events.push(event as LockEvent);
+    subscribe(LOCK_CHANNEL, listener);
+    await crowd([() => sleep(5), ...none(3)]).finally(() => unsubscribe(LOCK_CHANNEL, listener));
+    const of = (type: string): unknown[] => events.filter((event) => event.type === type).map((event) => 'fence' in event && event.fence);
+    expect(of('acquired')).toHaveLength(4);
+    expect(of('released')).toEqual(of('acquired'));
+  });
+});
+
+describe('without turns', () => {
+  test('a process goes on for 50 ms only, and then asks the store', async () => {
+    Object.defineProperty(store, 'turns', { value: undefined });
+    await crowd([() => sleep(5), ...Array.from({ length: 12 }, () => () => sleep(20))]);
+    const acquires = store.commands.filter((command) => command.startsWith('acquire'));
+    expect(acquires.length).toBeGreaterThanOrEqual(4);
+    expect(acquires.length).toBeLessThan(13);
+  });
+});
