@@ -167,10 +167,12 @@ export class Leases {
   /** Has the lease serve the next call of this process, where it can: no command is sent. */
   #relay(lease: Lease): boolean {
     const { lines, lifecycle, reporter } = this.#parts;
-    if (lease.isJoined || lifecycle.isClosing || !lines.relay(lease)) {
+    const next = lease.isJoined || lifecycle.isClosing ? undefined : lines.servedBy(lease);
+    if (!next) {
       return false;
     }
     this.#forget(lease);
+    next.line.admitServed(next.waiter, { outcome: 'granted', ...lease.serve(next.lease) });
     reporter.released(lease, this.heldMs(lease));
     return true;
   }

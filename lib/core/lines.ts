@@ -6,6 +6,7 @@ import { Line } from './line.js';
 import type { Lease } from './lease.js';
 import type { HoldRecord, LockStore, Place, TurnListener } from './lock-store.js';
 import type { TimeLimits } from './time-limits.js';
+import type { Waiter } from './waiter.js';
 
 /** For how long callers of one process may have a lock one after the other in a store without turns, in milliseconds. */
 const SLICE_MS = 50;
@@ -58,15 +59,11 @@ export class Lines implements TurnListener {
     return this.#store.turns && { name: `${this.#id}${(this.#places++).toString(36)}` };
   }
 
-  /** Gives a lock to the next caller here without a command, where its lease can serve that one too; whether it did. */
-  relay(lease: Lease): boolean {
+  /** The next caller here, where the lease can serve that one too. */
+  servedBy(lease: Lease): { readonly line: Line; readonly waiter: Waiter; readonly lease: Lease } | undefined {
     const line = this.#lines.get(lease.key);
     const next = line?.next();
-    if (!line?.mayOvertake || !next || !lease.canServe(next.lease) || !this.#mayGoOn(lease)) {
-      return false;
-    }
-    line.admitServed(next.waiter, { outcome: 'granted', ...lease.serve(next.lease) });
-    return true;
+    return line?.mayOvertake && next && lease.canServe(next.lease) && this.#mayGoOn(lease) ? { line, ...next } : undefined;
   }
 
   /**

@@ -1,3 +1,4 @@
+import { MOST_FENCES } from '../../lib/core/lock-store.js';
 import { beyond, everAway, type Away } from './away.js';
 import type { HistoryEvent } from './event.js';
 import { lockedRowsOf, type FaultName } from './faults.js';
@@ -74,11 +75,11 @@ export class Faults {
     }
   }
 
-  /** What took the lock of a key away from whoever had it at that fence. */
+  /** What took the lock of a key away from whoever had it at that fence, or at an earlier one of the same block. */
   taking(key: string, fence: number | undefined): readonly Struck[] {
     const known = this.#taking.get(key) ?? this.#findTaking(key);
     this.#taking.set(key, known);
-    return known.filter((struck) => struck.fence === undefined || struck.fence === fence);
+    return known.filter((struck) => struck.fence === undefined || (fence !== undefined && isInBlockOf(struck.fence, fence)));
   }
 
   /** When a process was kept from its work, with the time to recover. */
@@ -197,4 +198,9 @@ function struckOf(history: readonly HistoryEvent[]): Struck[] {
     }
   }
   return all;
+}
+
+/** Whether a call at that fence may have had the lock that the store granted at `storedFence`. */
+function isInBlockOf(storedFence: number, fence: number): boolean {
+  return storedFence <= fence && fence < storedFence + MOST_FENCES;
 }
