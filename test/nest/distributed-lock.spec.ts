@@ -33,7 +33,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import PQueue from 'p-queue';
 import { firstValueFrom, interval, Observable, of, Subject, take, throwError, toArray } from 'rxjs';
 import request from 'supertest';
-import { watchRejections } from '../model/properties/rejections';
+import { watchRejections } from '../support/watch-rejections';
 import { RedisServer } from '../support/redis-server';
 
 let server: RedisServer;

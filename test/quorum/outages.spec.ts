@@ -3,7 +3,7 @@ import { randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { LockStoreError } from '../../lib/core/errors';
 import type { QuorumLockStore } from '../../lib/stores/quorum/quorum-lock-store';
-import { watchRejections } from '../model/properties/rejections';
+import { watchRejections } from '../support/watch-rejections';
 import { makeLocks } from '../support/make-locks';
 import { acquired, newHold, QuorumStores } from '../support/quorum-stores';
 import { RedisQuorum } from '../support/redis-quorum';

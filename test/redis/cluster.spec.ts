@@ -11,6 +11,7 @@ import { RedisCluster } from '../support/redis-cluster';
 import type { RedisServer } from '../support/redis-server';
 import { TcpProxy } from '../support/tcp-proxy';
 import { until } from '../support/until';
+import { watchRejections } from '../support/watch-rejections';
 
 const RECHECK_MS = 300;
 
@@ -214,6 +215,28 @@ describe('resharding', () => {
     }
     expect(load.failures).toEqual([]);
     expect(load).toMatchObject({ overlaps: 0, disorders: 0, losses: 0 });
+  });
+
+  test('ends no process where the connection to the new node is lost', async () => {
+    const reasons: unknown[] = [];
+    const unwatch = watchRejections((reason) => reasons.push(reason));
+    const natMap = await proxied();
+    const locks = await openLocks({ natMap });
+    const to = await another(await cluster.masterOf('k'));
+    const way = proxies[cluster.nodes.indexOf(to)] as TcpProxy;
+    await Promise.all([...(await keysOfEachShard(3)).values()].flat().map((key) => locks.withLock(key, () => undefined)));
+    const outcomes: unknown[] = [];
+    await cluster.reshard('k', to, async () => {
+      // Nobody awaits the ASKING that ioredis sends before a redirected command.
+      way.mode = 'killOnReply';
+      outcomes.push(await locks.acquire('k', { ttl: 8_000, wait: 500 }).catch(({ code }: { code: string }) => code));
+      way.mode = 'pass';
+    });
+    await sleep(50);
+    unwatch();
+    expect(outcomes).toContain('LOCK_STORE');
+    expect(reasons).toEqual([]);
+    expect(await locks.withLock('k', { wait: 10_000 }, () => 'had')).toBe('had');
   });
 
   test('keeps a lock that is held: it is renewed on either side, and released once', async () => {

@@ -68,9 +68,23 @@ export async function makeConnection(source: RedisSource, options: Readonly<Reco
       handshake = setTimeout(() => reconnect(connection, new Error(NOT_READY)), HANDSHAKE_GRACE_MS).unref();
     }, HANDSHAKE_MS).unref();
   });
+  connection.on('+node', keepAsking);
   connection.on('ready', () => clearTimeout(handshake));
   connection.on('close', () => clearTimeout(handshake));
   return connection;
+}
+
+/**
+ * ioredis sends ASKING before a command that a node redirects while a slot moves, and awaits no answer. Where that connection closes,
+ * the rejection would end the process. The command itself fails as well, and is repeated.
+ */
+function keepAsking(node: { asking(): Promise<unknown> }): void {
+  const asking = node.asking.bind(node);
+  node.asking = () => {
+    const asked = asking();
+    asked.catch(() => undefined);
+    return asked;
+  };
 }
 
 /** Connects, and again where ioredis gave up, until the connection is closed. */

@@ -9,7 +9,7 @@ import { Leases } from './leases.js';
 import type { Library, LoadLibrary } from './library.js';
 import { LockedCall } from './locked-call.js';
 import { Process, surroundingsOf } from './process.js';
-import { watchRejections } from './rejections.js';
+import { watchRejections } from '../../support/watch-rejections.js';
 import { FOR_EVER_MS, KEYS, LONGEST_TTL_MS, MOST_PROCESSES, type Action, type Scenario } from './scenario.js';
 import { Server } from './server.js';
 import { Timeline } from './timeline.js';
