@@ -18,6 +18,11 @@ export async function startRedis() {
     port,
     client,
     version: /redis_version:(\S+)/.exec(await client.info('server'))[1],
+    /** The CPU time that it has taken so far, in seconds. */
+    async cpuSeconds() {
+      const times = [...(await client.info('cpu')).matchAll(/^used_cpu_(?:user|sys):(\S+)/gm)];
+      return times.reduce((sum, [, seconds]) => sum + Number(seconds), 0);
+    },
     async stop() {
       client.disconnect();
       const exited = once(child, 'exit');

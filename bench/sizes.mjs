@@ -3,6 +3,7 @@ export const SIZES = {
   full: {
     pair: { repeats: 5, batches: 20, pairs: 500, warmUp: 5_000, farBatches: 6, farPairs: 100 },
     parallel: { repeats: 7, callers: 64, pairs: 200, warmUp: 300 },
+    arrivals: { repeats: 3, seconds: 4, warmUp: 2_000 },
     hot: { repeats: 3, callers: 64, bursts: 4, turns: 30, farBursts: 1, farTurns: 4 },
     fleet: { repeats: 3, processes: 4, callers: 50, sectionMs: 5 },
     handOver: { repeats: 3, lanes: 8, rounds: 12 },
@@ -19,6 +20,7 @@ export const SIZES = {
   quick: {
     pair: { repeats: 1, batches: 12, pairs: 250, warmUp: 4_000, farBatches: 6, farPairs: 60 },
     parallel: { repeats: 3, callers: 64, pairs: 100, warmUp: 150 },
+    arrivals: { repeats: 1, seconds: 2, warmUp: 1_000 },
     hot: { repeats: 1, callers: 64, bursts: 1, turns: 10, farBursts: 1, farTurns: 2 },
     fleet: { repeats: 1, processes: 4, callers: 20, sectionMs: 5 },
     handOver: { repeats: 1, lanes: 8, rounds: 4 },

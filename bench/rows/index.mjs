@@ -1,3 +1,5 @@
+import { arrivals } from './arrivals.mjs';
+import { cpu } from './cpu.mjs';
 import { decorator } from './decorator.mjs';
 import { endless } from './endless.mjs';
 import { fleet } from './fleet.mjs';
@@ -9,4 +11,4 @@ import { parallel } from './parallel.mjs';
 import { reentry } from './re-entry.mjs';
 import { stores } from './stores.mjs';
 
-export const ROWS = [pair, parallel, hot, fleet, handOver, reentry, decorator, many, endless, stores];
+export const ROWS = [pair, parallel, cpu, arrivals, hot, fleet, handOver, reentry, decorator, many, endless, stores];
