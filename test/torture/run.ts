@@ -63,6 +63,11 @@ export async function run(options: RunOptions): Promise<RunResult> {
   const fleet = new Fleet(folder, JSON.stringify(edits));
   let isOver = false;
   try {
+    // From the start: the workers that start later keep the machine busy while the first make calls.
+    for (const [at, ping] of topology.pings().entries()) {
+      const slow = (since: number): void => history.write({ op: 'stall', phase: 'info', servers: [at], since });
+      void watchServer(ping, slow, () => isOver);
+    }
     await Promise.all(
       workerNames().map(async (name, at) => {
         const { source, proxies, wallMs = 0 } = await topology.link();
@@ -72,10 +77,6 @@ export async function run(options: RunOptions): Promise<RunResult> {
     );
     await store.open?.({ prefix: 'lock', warn: () => undefined });
     topology.record?.((event) => isOver || history.write(event));
-    for (const [at, ping] of topology.pings().entries()) {
-      const slow = (since: number): void => history.write({ op: 'stall', phase: 'info', servers: [at], since });
-      void watchServer(ping, slow, () => isOver);
-    }
     await Promise.all([new Nemesis(fleet, topology, store, history).run(plan), sleep(options.seconds * 1_000)]);
     const leftovers = await end(fleet, topology, store);
     const { failures } = fleet;
