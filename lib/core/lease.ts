@@ -377,23 +377,24 @@ export class Lease {
 
   /**
    * A renewal that asked for `record` at `sent` was answered: whether the store has the hold, or undefined where it is
-   * unknown.
+   * unknown. Gives the lease that the answer was for.
    */
-  renewalAnswered(held: boolean | undefined, record: HoldRecord, sent: Moment): void {
+  renewalAnswered(held: boolean | undefined, record: HoldRecord, sent: Moment): Lease {
     this.#isRenewing = false;
     const successor = this.#successor;
     if (successor) {
       this.#successor = undefined;
-      successor.renewalAnswered(held, record, sent);
-      return;
+      return successor.renewalAnswered(held, record, sent);
     }
-    if (this.hasEnded) {
-      return;
-    }
-    if (held === false) {
+    if (held === false && !this.hasEnded) {
       this.gone();
-      return;
+    } else if (!this.hasEnded) {
+      this.#renewed(held === true, record, sent);
     }
+    return this;
+  }
+
+  #renewed(held: boolean, record: HoldRecord, sent: Moment): void {
     const now = this.#clock.monotonic();
     if (held) {
       this.#extend(sent, record.ttlMs);

@@ -212,8 +212,7 @@ export class Renewer {
       this.#listener.failed(batch[0] as Lease, error);
     }
     batch.forEach((lease, index) => {
-      lease.renewalAnswered(held?.[index], records[index] as HoldRecord, sent);
-      this.hasten(lease);
+      this.hasten(lease.renewalAnswered(held?.[index], records[index] as HoldRecord, sent));
     });
   }
 

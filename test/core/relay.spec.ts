@@ -1,3 +1,4 @@
+import { jest } from '@jest/globals';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { subscribe, unsubscribe } from 'node:diagnostics_channel';
 import { LOCK_CHANNEL, type LockEvent } from '../../lib/core/lock-event';
@@ -185,6 +186,31 @@ describe('a lease', () => {
     ]);
     expect(shown).toMatch(/the second$/);
     expect(store.renewed.every(({ fence }) => fence === store.renewed[0]?.fence)).toBe(true);
+  });
+
+  test('is renewed in time, also where it began to serve while a renewal was on its way', async () => {
+    jest.useFakeTimers({ doNotFake: ['nextTick', 'queueMicrotask', 'setImmediate'] });
+    try {
+      const sentAt: number[] = [];
+      const answer = store.renew.bind(store);
+      store.renew = async (holds) => {
+        sentAt.push(performance.now());
+        await new Promise((done) => setTimeout(done, 100));
+        return answer(holds);
+      };
+      const locks = makeLocks(store);
+      const after = (ms: number) => (): Promise<void> => new Promise((done) => setTimeout(done, ms));
+      // The renewal of the second call is sent after 200 ms, and answered after 300.
+      const calls = [5, 250, 2_000].map((ms) => locks.withLock('k', { ttl: 600 }, after(ms)));
+      await jest.advanceTimersByTimeAsync(3_000);
+      await Promise.all(calls);
+      expect(store.commands).toEqual(['acquire 1', 'exchange 2', 'release']);
+      const gaps = sentAt.slice(1).map((at, index) => at - (sentAt[index] as number));
+      // A third of the ttl, of which the answer took half.
+      expect(Math.max(...gaps)).toBeLessThan(220);
+    } finally {
+      jest.useRealTimers();
+    }
   });
 
   test('publishes acquired and released for each call that it serves, each with its own fence', async () => {

@@ -115,8 +115,8 @@ export const DEFECTS_OF_CORE: readonly Defect[] = [
     edits: [
       {
         file: 'lib/core/lease.ts',
-        from: 'if (held === false) {',
-        to: 'if (!held) {',
+        from: 'held === false && !this.hasEnded',
+        to: '!held && !this.hasEnded',
       },
     ],
   },
@@ -126,8 +126,8 @@ export const DEFECTS_OF_CORE: readonly Defect[] = [
     edits: [
       {
         file: 'lib/core/lease.ts',
-        from: 'if (held === false) {',
-        to: 'if (false) {',
+        from: 'held === false && !this.hasEnded',
+        to: 'false',
       },
     ],
   },
@@ -324,6 +324,6 @@ export const DEFECTS_OF_CORE: readonly Defect[] = [
     defect: 'the answer to a renewal is not passed on to the call that is served meanwhile',
     finding: /timers|though its lease is over|was not told|without a cause/,
     scenarios: relays,
-    edits: [{ file: 'lib/core/lease.ts', from: 'successor.renewalAnswered(held, record, sent);', to: '' }],
+    edits: [{ file: 'lib/core/lease.ts', from: 'successor.renewalAnswered(held, record, sent);', to: 'this;' }],
   },
 ];
