@@ -221,7 +221,7 @@ describe('a row that somebody else has locked', () => {
       );
     });
     const [row] = await server.query<{ answers: string; took_ms: number }>(
-      `SELECT distributed_lock.renew(ARRAY['lock:{k}'], ARRAY[$1::text], ARRAY[$2::bigint], ARRAY[$3::text], ARRAY[5000], ARRAY[false], 2000) AS answers,
+      `SELECT distributed_lock.renew(ARRAY['lock:{k}'], ARRAY[$1::text], ARRAY[$2::bigint], ARRAY[$3::text], ARRAY[5000], ARRAY[''], ARRAY[false], 2000) AS answers,
         (extract(epoch FROM clock_timestamp() - statement_timestamp()) * 1000)::float8 AS took_ms`,
       [first.owner, fence, first.id],
     );
