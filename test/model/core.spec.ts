@@ -9,9 +9,9 @@ import { crowds, relays } from './properties/crowds.js';
 import type { Scenario } from './properties/scenario.js';
 import { makeSlots, World, type Slot } from './properties/world.js';
 
-const RUNS = isLong ? 10_000 : 300;
+const RUNS = isLong ? 3_000 : 300;
 /** A slow machine plays fewer of them. */
-const LONGEST_MS = isLong ? 100_000 : 10_000;
+const LONGEST_MS = isLong ? 60_000 : 10_000;
 /** A failure names its seed and its path: with both, what it was shrunk to is played again at once. */
 const { MODEL_SEED, MODEL_RUNS, MODEL_PATH } = process.env;
 

@@ -20,7 +20,6 @@ const DEFECTS: readonly (readonly [string, string, string])[] = [
   ['takes a process that polls for gone', 'first[2] % 1 ~= 0', 'false'],
   ['gives up the turn of another', 'left == 0 and turn == place', 'turn'],
   ['shortens a lease by a ticket', `redis.call('PTTL', lock) < ttl`, 'true'],
-  ['gives the fences of a block twice', 'local more = fences - 1', 'local more = 0'],
   ['does not say who runs now', `if by ~= '' then`, 'if false then'],
   ['shortens a lease by a renewal', `math.max(redis.call('PTTL', lock), ttl)`, 'ttl'],
 ];

@@ -19,6 +19,8 @@ export class LockedCall {
   endedAt = Infinity;
   readonly #world: World;
   #enteredAt: number | undefined;
+  /** The same by the clock of the process, whose listeners may have worked before its code began. */
+  #beganAt: number | undefined;
   #leftAt: number | undefined;
   #hasReturned = false;
   #heldToTheEnd = false;
@@ -43,9 +45,7 @@ export class LockedCall {
   /** When its lease has to be over at the latest: from `maxHold` on it is not renewed any more. By the clock of the process. */
   get mustEndAt(): number {
     const { maxHold } = this.call;
-    return maxHold === undefined || this.#enteredAt === undefined
-      ? Infinity
-      : this.process.clock.at(this.#enteredAt) + maxHold + this.longestTtlMs;
+    return maxHold === undefined || this.#beganAt === undefined ? Infinity : this.#beganAt + maxHold + this.longestTtlMs;
   }
 
   get isInside(): boolean {
@@ -137,6 +137,7 @@ export class LockedCall {
     lock.signal.addEventListener('abort', () => this.process.work(this.call.listenerMs), { once: true });
     this.#checkEntry(lock);
     this.#enteredAt = this.#world.now;
+    this.#beganAt = this.process.clock.monotonic();
     this.#world.note(() => `${this.process.id}: ${this.by} is inside ${lock.keys.map((key) => `${key} at ${lock.fenceOf(key)}`).join()}`);
     this.#world.inside.add(this);
     for (const step of this.call.steps) {
