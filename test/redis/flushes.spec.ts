@@ -37,15 +37,15 @@ afterEach(async () => {
   await server.stop();
 });
 
-/** Three callers in each of four processes, while `disturb` is run over and over. */
-async function underLoad(disturb: () => Promise<unknown>, call: (locks: LockService) => Promise<unknown>): Promise<void> {
+/** Callers in each of four processes, while `disturb` is run over and over. */
+async function underLoad(disturb: () => Promise<unknown>, call: (locks: LockService) => Promise<unknown>, each = 3): Promise<void> {
   const until = performance.now() + RUN_MS;
   const loop = async (step: () => Promise<unknown>): Promise<void> => {
     while (performance.now() < until) {
       await step();
     }
   };
-  const callers = services.flatMap((locks) => [1, 2, 3].map(() => loop(() => call(locks))));
+  const callers = services.flatMap((locks) => Array.from({ length: each }, () => loop(() => call(locks))));
   await Promise.all([...callers, loop(() => disturb().then(() => sleep(20)))]);
 }
 
@@ -69,7 +69,10 @@ test('nobody notices SCRIPT FLUSH in a loop: nothing fails, and a plain counter 
   expect((await server.commandCounts()).get('eval') ?? 0).toBeGreaterThan(10);
 });
 
-test('FLUSHALL in a loop: fences rise in the order of grants, every loss is notified, and then all is well again', async () => {
+test.each([
+  ['every loss is notified', 1],
+  ['nothing but losses is reported where one lease serves several calls', 3],
+])('FLUSHALL in a loop: fences rise in the order of grants, %s, and then all is well again', async (_, each) => {
   const grants: Grant[] = [];
   let inside = 0;
   let overlapping = 0;
@@ -87,6 +90,7 @@ test('FLUSHALL in a loop: fences rise in the order of grants, every loss is noti
         })
         .catch((error: unknown) => errors.push(error));
     },
+    each,
   );
   expect(grants.length).toBeGreaterThan(50);
   expect(new Set(grants.map(({ fence }) => fence)).size).toBe(grants.length);
@@ -96,7 +100,8 @@ test('FLUSHALL in a loop: fences rise in the order of grants, every loss is noti
   }
   // Flushed locks let others in; their holders were notified, and nothing else went wrong.
   expect(overlapping).toBeGreaterThan(0);
-  expect(errors.length).toBeGreaterThanOrEqual(overlapping);
+  // A call that ends before the store is asked again, with another one of its process behind it, does not know.
+  expect(errors.length).toBeGreaterThanOrEqual(each === 1 ? overlapping : 1);
   expect(errors.every((error) => error instanceof LockLostError)).toBe(true);
   expect(troubles.every(({ type }) => type === 'lost')).toBe(true);
   await Promise.all(services.map((locks) => locks.withLock('k', { wait: 3_000 }, () => undefined)));
