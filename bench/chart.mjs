@@ -6,6 +6,8 @@ const PANELS = [
   { row: 'pair +1 ms', title: 'pair, 1 ms away: µs' },
   { row: 'hot', title: 'hot: pairs/s of 64 callers that want one key' },
   { row: 'hot +1 ms', title: 'hot, 1 ms away: pairs/s' },
+  { row: 'hot loop', title: 'hot loop: pairs/s of 64 callers that ask again at once' },
+  { row: 'hot loop +1 ms', title: 'hot loop, 1 ms away: pairs/s' },
   { row: 'fleet', title: 'fleet: ms until 4 processes are through' },
   { row: 'fleet +1 ms', title: 'fleet, 1 ms away: ms' },
   { row: 'hand-over', title: 'hand-over: ms to another process' },

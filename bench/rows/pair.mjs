@@ -14,7 +14,7 @@ export const pair = {
     const { repeats, batches, pairs, warmUp, farBatches, farPairs } = sizes.pair;
     const near = await measure(server, server.port, { rounds: repeats * batches, pairs, warmUp });
     const far = await measure(server, proxy.port, { rounds: repeats * farBatches, pairs: farPairs, warmUp: farPairs });
-    return [...report('pair', near, 1.15), ...againstPeers('pair', near), ...report('pair +1 ms', far, 1.05)];
+    return [...report('pair', near, 1.4), ...againstPeers('pair', near), ...report('pair +1 ms', far, 1.05)];
   },
 };
 

@@ -25,7 +25,7 @@ export const parallel = {
     const best = Math.max(...PEERS.map((peer) => rates.get(peer)));
     return SUBJECTS.map((subject) => {
       const ratio = rates.get(subject) / best;
-      const target = subject === thisLibrary ? atLeast(ratio, 1.25) : {};
+      const target = subject === thisLibrary ? atLeast(ratio, 1) : {};
       return line('parallel', subject.name, rates.get(subject), 'pairs/s', { ratio, of: 'best peer', note: subject.note, ...target });
     });
   },
