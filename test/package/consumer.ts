@@ -5,7 +5,7 @@ import { run, type Output } from './run.js';
 
 const FIXTURES = 'test/package/fixtures';
 /** Long enough for a machine whose npm cache is empty. */
-export const INSTALL_MS = 180_000;
+export const INSTALL_MS = 480_000;
 const PACKAGE = 'node_modules/nestjs-distributed-lock';
 /** What Nest loads only where an application uses it. */
 const OPTIONAL_PACKAGES = [

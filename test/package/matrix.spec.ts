@@ -3,9 +3,10 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { RedisServer } from '../support/redis-server.js';
 import { INSTALL_MS, Workshop, type Consumer, type ModuleType } from './consumer.js';
+import { COMMAND_MS } from './run.js';
 
-/** Longer than `run` lets a command run, so that its output is what a failure shows. */
-const COMMAND_MS = 60_000;
+/** Longer than `run` lets its commands run, of which a test has three at most: their output is what a failure shows. */
+const TEST_MS = 3 * COMMAND_MS + 10_000;
 
 const PROJECTS = ['nest12', 'nest11', 'without-ioredis'] as const;
 
@@ -36,7 +37,7 @@ beforeAll(async () => {
   await workshop.pack();
   const env = { MATRIX_REDIS_URL: redis.url };
   await Promise.all(PROJECTS.map(async (project) => consumers.set(project, await workshop.consumer(project, env))));
-}, INSTALL_MS + COMMAND_MS);
+}, INSTALL_MS + TEST_MS);
 
 afterAll(async () => {
   await redis?.stop();
@@ -60,7 +61,7 @@ describe('the packed package', () => {
       const { stderr } = await consumer('nest12').node('--experimental-vm-modules', 'node_modules/jest/bin/jest.js');
       expect(stderr).toContain('5 passed, 5 total');
     },
-    COMMAND_MS,
+    TEST_MS,
   );
 
   test(
@@ -69,7 +70,7 @@ describe('the packed package', () => {
       const { stderr } = await consumer('nest11').node('node_modules/jest/bin/jest.js');
       expect(stderr).toContain('5 passed, 5 total');
     },
-    COMMAND_MS,
+    TEST_MS,
   );
 
   describe.each(COMPILED)('in %s, compiled with moduleResolution %s to %s', (project, resolution, type) => {
@@ -79,7 +80,7 @@ describe('the packed package', () => {
         const errors = await consumer(project).compile(resolution, type);
         expect(errors).toEqual([expect.stringMatching(/^types\/sync-method\.ts\(5,\d+\): error TS1241: /)]);
       },
-      COMMAND_MS,
+      TEST_MS,
     );
 
     test(
@@ -89,7 +90,7 @@ describe('the packed package', () => {
         expect(stdout).toBe('all checks passed\n');
         expect(stderr).not.toContain('LockWarning');
       },
-      COMMAND_MS,
+      TEST_MS,
     );
   });
 
@@ -101,7 +102,7 @@ describe('the packed package', () => {
         expect(stderr).not.toContain('LockWarning');
       }
     },
-    COMMAND_MS,
+    TEST_MS,
   );
 
   test.each<Project>(['nest12', 'nest11'])(
@@ -115,7 +116,7 @@ describe('the packed package', () => {
       expect(warnings[0]).toContain(`from ${folder}/node_modules/nestjs-distributed-lock/`);
       expect(warnings[0]).toContain(`from ${folder}/scripts/second/node_modules/nestjs-distributed-lock/`);
     },
-    COMMAND_MS,
+    TEST_MS,
   );
 });
 
@@ -127,7 +128,7 @@ describe('an application that esbuild bundled and minified', () => {
         const { stdout } = await consumer('nest12').node(await consumer('nest12').bundle('src/main.ts', type));
         expect(stdout).toBe('all checks passed\n');
       },
-      COMMAND_MS,
+      TEST_MS,
     );
 
     test(
@@ -138,7 +139,7 @@ describe('an application that esbuild bundled and minified', () => {
         expect(stderr).toMatch(/\bLockConfigurationError\]?: [\w$]+\.credit: the key template 'balance:<customerId>' names <customerId>/);
         expect(stderr).toContain('Use @LockKey() on the parameter, a position such as <0>, or a function of the arguments.');
       },
-      COMMAND_MS,
+      TEST_MS,
     );
 
     test(
@@ -148,19 +149,29 @@ describe('an application that esbuild bundled and minified', () => {
         expect(stdout).toBe('one copy\n');
         expect(stderr).not.toContain('LockWarning');
       },
-      COMMAND_MS,
+      TEST_MS,
     );
   });
 });
 
 describe('an application without ioredis', () => {
-  test('locks on a memory store', async () => {
-    await consumer('without-ioredis').node('memory.mjs');
-  });
+  test(
+    'locks on a memory store',
+    async () => {
+      await consumer('without-ioredis').node('memory.mjs');
+    },
+    TEST_MS,
+  );
 
-  test('is told at bootstrap to install it for a store with a URL', async () => {
-    const { stdout, stderr } = await consumer('without-ioredis').failingNode('url.mjs');
-    expect(stdout).toBe('');
-    expect(stderr).toContain('LockConfigurationError: RedisLockStore needs ioredis to connect to a URL. Install it: npm install ioredis.');
-  });
+  test(
+    'is told at bootstrap to install it for a store with a URL',
+    async () => {
+      const { stdout, stderr } = await consumer('without-ioredis').failingNode('url.mjs');
+      expect(stdout).toBe('');
+      expect(stderr).toContain(
+        'LockConfigurationError: RedisLockStore needs ioredis to connect to a URL. Install it: npm install ioredis.',
+      );
+    },
+    TEST_MS,
+  );
 });

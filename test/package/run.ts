@@ -1,6 +1,9 @@
 import { spawn } from 'node:child_process';
 import { text } from 'node:stream/consumers';
 
+/** Ends a command that hangs: a busy machine needs more than a minute for what takes an idle one ten seconds. */
+export const COMMAND_MS = 240_000;
+
 /** What a command wrote. */
 export interface Output {
   readonly stdout: string;
@@ -12,7 +15,7 @@ export interface RunOptions {
   readonly env?: Readonly<Record<string, string>>;
   /** Whether the command has to fail. Default: false. */
   readonly fails?: boolean;
-  /** After this many milliseconds the command is killed, and has failed. Default: 45 s. */
+  /** After this many milliseconds the command is killed, and has failed. Default: `COMMAND_MS`. */
   readonly timeout?: number;
 }
 
@@ -23,7 +26,7 @@ const INHERITED = /^(npm_(package|lifecycle|command|execpath|node_execpath|confi
 export async function run(
   command: string,
   args: readonly string[],
-  { cwd, env, fails = false, timeout = 45_000 }: RunOptions,
+  { cwd, env, fails = false, timeout = COMMAND_MS }: RunOptions,
 ): Promise<Output> {
   const inherited = Object.fromEntries(Object.entries(process.env).filter(([name]) => !INHERITED.test(name)));
   const child = spawn(command, args, {
