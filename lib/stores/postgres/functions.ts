@@ -53,4 +53,5 @@ DROP FUNCTION IF EXISTS SCHEMA.let_go(SCHEMA.lease, text);
 DROP FUNCTION IF EXISTS SCHEMA.release(text, text);
 DROP FUNCTION IF EXISTS SCHEMA.exchange(text, text, text, text, bigint, text, text, boolean, text, boolean, bigint);
 DROP FUNCTION IF EXISTS SCHEMA.take_out(SCHEMA.lease, text);
-DROP FUNCTION IF EXISTS SCHEMA.tell(text, text);`;
+DROP FUNCTION IF EXISTS SCHEMA.tell(text, text);
+DROP FUNCTION IF EXISTS SCHEMA.renew(text[], text[], bigint[], text[], bigint[], boolean[], bigint);`;
