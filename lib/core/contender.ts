@@ -101,8 +101,8 @@ export class Contender {
     }
     // A call that does not wait does not queue, and takes no other process's turn.
     const place = line && call.waitMs > 0 ? (line.place ?? lines.newPlace()) : undefined;
-    line?.asks(place);
     if (line) {
+      line.asks(place);
       lines.askFor(lease, line.waiting);
     }
     return attempt(store, lease, clock, limits, answerBy, place);

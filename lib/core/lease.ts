@@ -256,7 +256,7 @@ export class Lease {
       this.#renews &&
       next.#renews &&
       next.#ttlMs === this.#ttlMs &&
-      this.#grantedMs === this.#ttlMs &&
+      this.#grantedMs >= this.#ttlMs &&
       this.#fence + 1 < this.#storedFence + this.#fences &&
       this.remainingMs > this.#ttlMs / 2
     );

@@ -1,6 +1,7 @@
 import { jest } from '@jest/globals';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { subscribe, unsubscribe } from 'node:diagnostics_channel';
+import { LockNotAcquiredError } from '../../lib/core/errors';
 import { LOCK_CHANNEL, type LockEvent } from '../../lib/core/lock-event';
 import type { HoldRecord } from '../../lib/core/lock-store';
 import type { LockOptions } from '../../lib/core/call';
@@ -211,6 +212,32 @@ describe('a lease', () => {
     } finally {
       jest.useRealTimers();
     }
+  });
+
+  test('that does not end by time serves too', async () => {
+    store = new CountingStore({ expires: false });
+    await crowd([() => sleep(5), ...none(4)]);
+    expect(store.commands).toEqual(['acquire 1', 'exchange 4', 'release']);
+  });
+
+  test('is free again where a call was aborted in any moment between its release and the next body', async () => {
+    const locks = makeLocks(store);
+    const outcomes = new Set<unknown>();
+    for (let hops = 0; hops < 30; hops++) {
+      const aborter = new AbortController();
+      const abortLater = async (): Promise<void> => {
+        for (let hop = 0; hop < hops; hop++) {
+          await undefined;
+        }
+        aborter.abort(new Error('aborted'));
+      };
+      const bodies = [locks.withLock('k', () => sleep(2)), locks.withLock('k', () => void abortLater())];
+      const aborted = failureOf(locks.withLock('k', { signal: aborter.signal }, () => 'entered'));
+      await Promise.all([...bodies, locks.withLock('k', () => undefined)]);
+      outcomes.add((await aborted) instanceof LockNotAcquiredError ? 'aborted' : await aborted);
+      await until('nobody has it', async () => (await locks.inspect('k')) === null);
+    }
+    expect([...outcomes].toSorted()).toEqual(['aborted', 'entered']);
   });
 
   test('publishes acquired and released for each call that it serves, each with its own fence', async () => {
