@@ -1,12 +1,12 @@
 import Database from 'libsql';
 import { execFile } from 'node:child_process';
-import { randomUUID } from 'node:crypto';
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import type { HoldRecord } from 'nestjs-distributed-lock';
 import { SqliteLockStore } from '../../examples/sqlite/sqlite-lock-store';
+import { newHold } from '../support/new-hold';
 
 const run = promisify(execFile);
 const TYPESCRIPT = ['--import', './test/support/typescript.mjs'];
@@ -26,7 +26,7 @@ async function open(path: string): Promise<SqliteLockStore> {
 }
 
 function hold(key: string, limitMs: number): HoldRecord {
-  return { key, owner: randomUUID(), id: randomUUID(), fence: 0, fences: 1, ttlMs: 5_000, limitMs, lingering: false, by: 'tester' };
+  return newHold(key, { limitMs });
 }
 
 /** Keeps all others from writing, until its result is called. */

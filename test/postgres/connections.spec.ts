@@ -3,12 +3,12 @@ import { randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Pool } from 'pg';
 import type { LockStoreError } from '../../lib/core/errors';
-import type { HoldRecord } from '../../lib/core/lock-store';
 import { PostgresLockStore, type PostgresLockStoreOptions } from '../../lib/stores/postgres/index';
 import { makeLocks } from '../support/make-locks';
 import { PgBouncer } from '../support/pgbouncer';
 import { PostgresServer } from '../support/postgres-server';
 import { until } from '../support/until';
+import { newHold } from '../support/new-hold';
 
 let server: PostgresServer;
 const opened: PostgresLockStore[] = [];
@@ -31,21 +31,6 @@ async function open(pool: Pool, options?: PostgresLockStoreOptions): Promise<Pos
   opened.push(store);
   await store.open({ prefix: 'lock', warn: () => undefined });
   return store;
-}
-
-function hold(key: string, changes: Partial<HoldRecord> = {}): HoldRecord {
-  return {
-    key,
-    owner: randomUUID(),
-    id: randomUUID(),
-    fence: 0,
-    fences: 1,
-    ttlMs: 5_000,
-    limitMs: 1_000,
-    lingering: false,
-    by: 'tester',
-    ...changes,
-  };
 }
 
 /** Locks the row of a key, and returns what unlocks it. */
@@ -90,7 +75,7 @@ describe('a standby that commits wait for, and that is away', () => {
     const callers = stores.flatMap((store, process) =>
       Array.from({ length: 10 }, async (_, at) => {
         for (let round = 0; performance.now() < ends; round++) {
-          await store.acquire(hold(`${process} ${at} ${round}`, { ttlMs: 1_000 })).catch(() => undefined);
+          await store.acquire(newHold(`${process} ${at} ${round}`, { ttlMs: 1_000 })).catch(() => undefined);
         }
       }),
     );
@@ -112,10 +97,10 @@ describe('a standby that commits wait for, and that is away', () => {
     try {
       const store = await open(bouncer.pool({ max: 3 }), { listen: false });
       await standbys('gone');
-      await Promise.allSettled(['a', 'b', 'c'].map((key) => store.acquire(hold(key))));
+      await Promise.allSettled(['a', 'b', 'c'].map((key) => store.acquire(newHold(key))));
       await until('that nothing is left waiting', async () => (await backends("wait_event = 'SyncRep'")) === 0);
       await standbys('');
-      expect((await store.acquire(hold('d'))).fence).toBeGreaterThan(0);
+      expect((await store.acquire(newHold('d'))).fence).toBeGreaterThan(0);
     } finally {
       await bouncer.stop();
     }
@@ -124,7 +109,7 @@ describe('a standby that commits wait for, and that is away', () => {
   test('has no grant count that somebody else cancelled the wait of', async () => {
     const store = await open(server.pool());
     await standbys('gone');
-    const wanted = hold('k', { ttlMs: 60_000 });
+    const wanted = newHold('k', { ttlMs: 60_000 });
     const refused = expect(store.acquire(wanted)).rejects.toMatchObject({
       code: 'LOCK_STORE',
       unknown: true,
@@ -143,13 +128,13 @@ describe('a standby that commits wait for, and that is away', () => {
 describe('a row that somebody else has locked', () => {
   test('refuses a call before its time limit, and leaves no backend that waits', async () => {
     const store = await open(server.pool());
-    await store.release(hold('k'));
-    await store.acquire(hold('k'));
+    await store.release(newHold('k'));
+    await store.acquire(newHold('k'));
     await blockRow('k');
     let refusal: unknown;
     // The server has 200 ms for it, which is less than a busy machine may stand still.
     await until('a refusal in time', async () => {
-      refusal = await store.acquire(hold('k')).catch((error: unknown) => error);
+      refusal = await store.acquire(newHold('k')).catch((error: unknown) => error);
       expect(refusal).toMatchObject({ code: 'LOCK_STORE' });
       return !(refusal as LockStoreError).unknown;
     });
@@ -163,12 +148,12 @@ describe('a row that somebody else has locked', () => {
     'leaves no %s in the server that nobody waits for any more',
     async (operation) => {
       const store = await open(server.pool());
-      const held = hold('k');
+      const held = newHold('k');
       const granted = { ...held, limitMs: 75, fence: (await store.acquire(held)).fence ?? 0 };
       await blockRow('k');
       const call = {
-        acquire: () => store.acquire(hold('k', { limitMs: 75 })),
-        exchange: () => store.exchange(granted, hold('k', { limitMs: 75 }), { name: 'place' }, true),
+        acquire: () => store.acquire(newHold('k', { limitMs: 75 })),
+        exchange: () => store.exchange(granted, newHold('k', { limitMs: 75 }), { name: 'place' }, true),
         join: () => store.join({ ...granted, id: randomUUID() }),
         release: () => store.release(granted),
         leave: () => store.leave('k', 'place'),
@@ -194,11 +179,11 @@ describe('a row that somebody else has locked', () => {
     const store = await open(server.pool());
     const holds = await Promise.all(
       ['a', 'b', 'c'].map(async (key) => {
-        const first = hold(key, { ttlMs: 60_000 });
+        const first = newHold(key, { ttlMs: 60_000 });
         return { ...first, fence: (await store.acquire(first)).fence ?? 0 };
       }),
     );
-    const gone = hold('gone', { fence: 1 });
+    const gone = newHold('gone', { fence: 1 });
     const unlock = await blockRow('b');
     expect(await store.renew([...holds, gone])).toEqual([true, undefined, true, false]);
     await unlock();
@@ -207,7 +192,7 @@ describe('a row that somebody else has locked', () => {
 
   test('and that somebody else waits for, is waited for no longer than a renewal may', async () => {
     const store = await open(server.pool());
-    const first = hold('k', { ttlMs: 60_000 });
+    const first = newHold('k', { ttlMs: 60_000 });
     const { fence = 0 } = await store.acquire(first);
     await blockRow('k');
     // It is the next to get the row. A renewal waits for it first, and then for the one that has the row.
@@ -232,7 +217,7 @@ describe('a row that somebody else has locked', () => {
 
   test('for a moment, as those do who contend for it, is renewed all the same', async () => {
     const store = await open(server.pool());
-    const first = hold('k', { ttlMs: 60_000 });
+    const first = newHold('k', { ttlMs: 60_000 });
     const held = { ...first, fence: (await store.acquire(first)).fence ?? 0 };
     // On a busy machine a moment may be longer than the renewal waits.
     await until('a renewal that waited, and was made', async () => {
@@ -303,15 +288,15 @@ test('a purge does not read the rows of other prefixes', async () => {
 
 /** Every operation on a key. */
 async function useAll(store: PostgresLockStore, key: string): Promise<void> {
-  const first = hold(key);
+  const first = newHold(key);
   const granted = { ...first, fence: (await store.acquire(first)).fence ?? 0 };
   const guest = { ...granted, id: randomUUID() };
   const place = { name: randomUUID() };
-  await store.acquire(hold(key), place);
+  await store.acquire(newHold(key), place);
   await store.join(guest);
   await store.renew([granted, guest]);
   await store.release(guest);
-  const next = hold(key);
+  const next = newHold(key);
   await store.exchange(granted, next, place, true);
   await store.inspect(key);
   await store.leave(key, place.name);

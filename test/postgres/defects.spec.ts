@@ -1,8 +1,8 @@
-import { randomUUID } from 'node:crypto';
 import type { HoldRecord } from '../../lib/core/lock-store';
 import { PostgresLockStore, schemaSql } from '../../lib/stores/postgres/index';
 import { PostgresServer } from '../support/postgres-server';
 import { until } from '../support/until';
+import { newHold } from '../support/new-hold';
 
 let server: PostgresServer;
 let count = 0;
@@ -29,7 +29,7 @@ async function open(right = '', wrong = ''): Promise<{ store: PostgresLockStore;
 }
 
 function hold(key: string): HoldRecord {
-  return { key, owner: randomUUID(), id: randomUUID(), fence: 0, fences: 1, ttlMs: 60_000, limitMs: 1_000, lingering: false, by: 'tester' };
+  return newHold(key, { ttlMs: 60_000 });
 }
 
 type Probe = (store: PostgresLockStore, schema: string) => Promise<unknown>;

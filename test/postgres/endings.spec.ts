@@ -1,10 +1,10 @@
-import { randomUUID } from 'node:crypto';
 import { once } from 'node:events';
 import { connect, createServer, type AddressInfo, type Socket } from 'node:net';
 import { LockStoreError } from '../../lib/core/errors';
 import { PostgresLockStore } from '../../lib/stores/postgres/postgres-lock-store';
 import { PostgresServer } from '../support/postgres-server';
 import { until } from '../support/until';
+import { newHold } from '../support/new-hold';
 
 /** Stands before a server, and may hold back what it says to deliver it in one piece, as to a process that stood still meanwhile. */
 async function startGate(port: number): Promise<{ readonly port: number; hold(): void; deliver(): void; stop(): void }> {
@@ -46,19 +46,7 @@ test.each([
     const connections = async (): Promise<number> =>
       (await server.query(`SELECT FROM pg_stat_activity WHERE application_name = 'locks' AND state = 'idle'`)).length;
     const acquire = (ms = 1_000): Promise<unknown> =>
-      store
-        .acquire({
-          key: 'k',
-          owner: randomUUID(),
-          id: randomUUID(),
-          fence: 0,
-          fences: 1,
-          ttlMs: 10_000,
-          limitMs: ms,
-          lingering: false,
-          by: 'test',
-        })
-        .catch((error: unknown) => error);
+      store.acquire(newHold('k', { ttlMs: 10_000, limitMs: ms })).catch((error: unknown) => error);
     try {
       await store.ensureSchema();
       await store.open({ prefix: 'lock', warn: () => undefined });

@@ -5,6 +5,7 @@ import type { HoldRecord } from '../../lib/core/lock-store';
 import { PostgresLockStore } from '../../lib/stores/postgres/index';
 import { PostgresServer } from '../support/postgres-server';
 import { until } from '../support/until';
+import { newHold } from '../support/new-hold';
 
 const realNow = performance.now.bind(performance);
 
@@ -30,18 +31,7 @@ async function open(name: string): Promise<PostgresLockStore> {
 }
 
 function hold(key: string, changes: Partial<HoldRecord> = {}): HoldRecord {
-  return {
-    key,
-    owner: randomUUID(),
-    id: randomUUID(),
-    fence: 0,
-    fences: 1,
-    ttlMs: 60_000,
-    limitMs: 1_000,
-    lingering: false,
-    by: 'tester',
-    ...changes,
-  };
+  return newHold(key, { ttlMs: 60_000, ...changes });
 }
 
 async function granted(store: PostgresLockStore, wanted: HoldRecord): Promise<HoldRecord> {

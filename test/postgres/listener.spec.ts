@@ -3,6 +3,7 @@ import type { Pool, PoolClient } from 'pg';
 import { PostgresLockStore } from '../../lib/stores/postgres/postgres-lock-store';
 import { PostgresServer } from '../support/postgres-server';
 import { until } from '../support/until';
+import { newHold } from '../support/new-hold';
 
 let server: PostgresServer;
 let store: PostgresLockStore;
@@ -100,6 +101,6 @@ test('an address of its own that cannot be reached is warned of once, and the lo
   // It is tried again meanwhile.
   await sleep(500);
   expect(warnings).toEqual([expect.stringMatching(/address that is given as listen.*every 300 ms.*"nowhere" does not exist/)]);
-  const hold = { key: 'k', owner: 'o', id: 'i', fence: 0, fences: 1, ttlMs: 1_000, limitMs: 250, lingering: false, by: 'test' };
+  const hold = newHold('k', { owner: 'o', id: 'i', ttlMs: 1_000, limitMs: 250 });
   expect(await store.acquire(hold)).toMatchObject({ fence: expect.any(Number) as number });
 });

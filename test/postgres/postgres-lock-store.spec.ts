@@ -5,13 +5,13 @@ import { inspect } from 'node:util';
 import { jest } from '@jest/globals';
 import type { Pool, PoolConfig } from 'pg';
 import { LockConfigurationError, LockStoreError } from '../../lib/core/errors';
-import type { HoldRecord } from '../../lib/core/lock-store';
 import { PostgresLockStore, type PostgresLockStoreOptions } from '../../lib/stores/postgres/index';
 import { MOST_FENCES } from '../../lib/core/lock-store';
 import { makeLocks } from '../support/make-locks';
 import { PostgresServer } from '../support/postgres-server';
 import { until } from '../support/until';
 import { saying } from '../support/saying';
+import { newHold } from '../support/new-hold';
 
 let server: PostgresServer;
 let pool: Pool;
@@ -37,21 +37,6 @@ async function open(config?: PoolConfig | Pool, options?: PostgresLockStoreOptio
   await store.open({ prefix: 'lock', warn: (message) => expect(message).toContain('fsync is off') });
   opened.push(store);
   return store;
-}
-
-function hold(key: string, changes: Partial<HoldRecord> = {}): HoldRecord {
-  return {
-    key,
-    owner: randomUUID(),
-    id: randomUUID(),
-    fence: 0,
-    fences: 1,
-    ttlMs: 5_000,
-    limitMs: 1_000,
-    lingering: false,
-    by: 'tester',
-    ...changes,
-  };
 }
 
 async function somebodyListens(): Promise<boolean> {
@@ -93,7 +78,7 @@ describe('what is stored', () => {
   test('a key may hold any character, and no two keys share a row', async () => {
     const store = await open();
     const keys = ['\0', '%00', '%', '%25', '%2500', 'a\0b', 'a%00b', `}'{"\\`, '%\0'.repeat(512)];
-    const granted = await Promise.all(keys.map((key) => store.acquire(hold(key))));
+    const granted = await Promise.all(keys.map((key) => store.acquire(newHold(key))));
     expect(granted.map(({ fence = 0 }) => fence > 0)).toEqual(keys.map(() => true));
     const notified: string[] = [];
     store.onForced((key) => notified.push(key));
@@ -165,10 +150,10 @@ describe('done marks that have run out', () => {
 
   test('are all taken away, however many there are, and also where a lock is only ever exchanged', async () => {
     const store = await open();
-    const first = hold('k');
+    const first = newHold('k');
     await store.acquire(first);
     await makeOld(2_500);
-    await store.exchange(first, hold('k'), { name: 'place' }, true);
+    await store.exchange(first, newHold('k'), { name: 'place' }, true);
     await until('that none is old', noneIsOld);
   });
 
@@ -182,14 +167,14 @@ describe('done marks that have run out', () => {
       contexts.push(context.getStore());
       return connect(...args);
     }) as never);
-    await context.run('request', () => store.release(hold('k')));
+    await context.run('request', () => store.release(newHold('k')));
     await until('that it tidied', () => contexts.length > 1);
     expect(contexts.slice(0, 2)).toEqual(['request', undefined]);
   });
 
   test('are taken away also where nobody releases any more', async () => {
     const store = await open();
-    await store.release(hold('k'));
+    await store.release(newHold('k'));
     await makeOld(1);
     await until('that none is old', noneIsOld);
     // As the last ones do, which had not run out yet.
@@ -203,7 +188,7 @@ describe('statements', () => {
     const store = await open();
     await makeLocks(store).withLock('k', () => undefined);
     const unlock = await blockRow('k');
-    const late = hold('k', { limitMs: 500 });
+    const late = newHold('k', { limitMs: 500 });
     await expect(store.acquire(late)).rejects.toMatchObject({ code: 'LOCK_STORE', unknown: true });
     const released = store.release(late);
     await sleep(100);
@@ -218,8 +203,8 @@ describe('statements', () => {
     const store = await open({ max: 1 }, { listen: false });
     await makeLocks(store).withLock('k', () => undefined);
     await blockRow('k');
-    await expect(store.acquire(hold('k', { limitMs: 100 }))).rejects.toThrow(saying(/no reply within 100 ms/));
-    await expect(store.acquire(hold('other', { limitMs: 200 }))).rejects.toThrow(
+    await expect(store.acquire(newHold('k', { limitMs: 100 }))).rejects.toThrow(saying(/no reply within 100 ms/));
+    await expect(store.acquire(newHold('other', { limitMs: 200 }))).rejects.toThrow(
       saying(/all 1 of the pool have been in use for 200 ms; raise its max/),
     );
     await sleep(1_000);
@@ -231,11 +216,11 @@ describe('statements', () => {
     const busy = server.pool({ max: 2 });
     const other = await open(busy, { listen: false });
     const clients = await Promise.all([busy.connect(), busy.connect()]);
-    const failed = await other.acquire(hold('k', { limitMs: 200 })).catch((error: unknown) => error);
+    const failed = await other.acquire(newHold('k', { limitMs: 200 })).catch((error: unknown) => error);
     expect(failed).toBeInstanceOf(LockStoreError);
     expect(failed).toMatchObject({ unknown: false, detail: expect.stringContaining('all 2 of the pool have been in use for 200 ms') });
     clients.forEach((client) => client.release());
-    expect((await other.acquire(hold('k'))).fence).toBeGreaterThan(0);
+    expect((await other.acquire(newHold('k'))).fence).toBeGreaterThan(0);
     await until('that both are idle', () => busy.idleCount === 2);
     expect((await store.inspect('k'))?.holds).toBe(1);
   });
@@ -265,7 +250,7 @@ describe('statements', () => {
     const stores = await Promise.all([open(config), open(config)]);
     for (let round = 0; round < 10; round++) {
       // Those that got in each other's way were refused by the server, and are sent again.
-      const holds = Array.from({ length: 6 }, () => hold(`k${round % 2}`));
+      const holds = Array.from({ length: 6 }, () => newHold(`k${round % 2}`));
       const replies = await Promise.all(holds.map((wanted, at) => (stores[at % 2] as PostgresLockStore).acquire(wanted)));
       expect(replies.filter(({ fence }) => fence !== undefined)).toHaveLength(1);
       const released = await Promise.all(holds.map((wanted, at) => (stores[at % 2] as PostgresLockStore).release(wanted)));
@@ -276,11 +261,11 @@ describe('statements', () => {
   test('the hold of another owner is neither released nor exchanged', async () => {
     const store = await open();
     for (const key of ['one hold', 'two holds']) {
-      const first = hold(key);
+      const first = newHold(key);
       const held = { ...first, fence: (await store.acquire(first)).fence ?? 0 };
       await (key === 'two holds' && store.join({ ...held, id: randomUUID() }));
       const stranger = { ...held, owner: randomUUID() };
-      const { released, reply } = await store.exchange(stranger, hold(key), { name: 'place' }, true);
+      const { released, reply } = await store.exchange(stranger, newHold(key), { name: 'place' }, true);
       expect([released, (await reply).fence]).toEqual([false, undefined]);
       await store.leave(key, 'place');
       expect(await store.release(stranger)).toBe(false);
@@ -290,7 +275,7 @@ describe('statements', () => {
 
   test('a release by another owner alone does not free the lock', async () => {
     const store = await open();
-    const first = hold('k');
+    const first = newHold('k');
     const held = { ...first, fence: (await store.acquire(first)).fence ?? 0 };
     expect(await store.release({ ...held, owner: randomUUID() })).toBe(false);
     expect(await store.renew([held])).toEqual([true]);
@@ -302,7 +287,7 @@ describe('statements', () => {
     const keys = Array.from({ length: 100 }, (_, at) => `k${at}`);
     const holds = await Promise.all(
       keys.map(async (key) => {
-        const first = hold(key);
+        const first = newHold(key);
         return { ...first, fence: (await one.acquire(first)).fence ?? 0 };
       }),
     );
@@ -320,7 +305,7 @@ describe('statements', () => {
 
   test('no owner and no hold shows in an error, though the server adds the row to it', async () => {
     const store = await open();
-    const wanted = hold('k', { owner: 'secret-owner', id: 'secret-hold' });
+    const wanted = newHold('k', { owner: 'secret-owner', id: 'secret-hold' });
     const granted = { ...wanted, fence: (await store.acquire(wanted)).fence ?? 0 };
     await server.query('ALTER TABLE distributed_lock.lease ADD CONSTRAINT nobody CHECK (fence < 0) NOT VALID');
     for (const call of [() => store.release(granted), () => store.join({ ...granted, id: 'secret-guest' })]) {
@@ -360,7 +345,7 @@ describe('several databases', () => {
     const keys = Array.from({ length: 40 }, (_, at) => `balance:${at}`);
     const holds = await Promise.all(
       keys.map(async (key) => {
-        const first = hold(key);
+        const first = newHold(key);
         return { ...first, fence: (await store.acquire(first)).fence ?? 0 };
       }),
     );

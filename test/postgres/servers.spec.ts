@@ -12,6 +12,7 @@ import { freePort } from '../support/redis-server';
 import { TcpProxy } from '../support/tcp-proxy';
 import { until } from '../support/until';
 import { saying } from '../support/saying';
+import { newHold } from '../support/new-hold';
 
 let server: PostgresServer;
 let stores: PostgresLockStore[];
@@ -319,17 +320,7 @@ describe('a server that refuses', () => {
     await server.query('ALTER TABLE distributed_lock.done ADD CONSTRAINT refused CHECK (false) NOT VALID');
     const errors: unknown[] = [];
     const store = stores[0] as PostgresLockStore;
-    const hold = {
-      key: 'k',
-      owner: row?.owner as string,
-      id: row?.holds[0] as string,
-      fence: lock.fence,
-      fences: 1,
-      ttlMs: 5_000,
-      limitMs: 1_000,
-      lingering: false,
-      by: 'test',
-    };
+    const hold = newHold('k', { owner: row?.owner as string, id: row?.holds[0] as string, fence: lock.fence });
     await store.release(hold).catch((error: unknown) => errors.push(error));
     await server.query('ALTER TABLE distributed_lock.done DROP CONSTRAINT refused');
     expect(errors).toHaveLength(1);

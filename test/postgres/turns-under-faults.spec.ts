@@ -11,6 +11,7 @@ import { PgBouncer } from '../support/pgbouncer';
 import { PostgresServer } from '../support/postgres-server';
 import { TcpProxy } from '../support/tcp-proxy';
 import { until } from '../support/until';
+import { newHold } from '../support/new-hold';
 
 /** For a machine that stands still for a second or two. A process that starves waits for 20 s. */
 const SLACK_MS = 2_500;
@@ -59,10 +60,7 @@ async function queued(count: number): Promise<void> {
 async function queueAbsent(...names: string[]): Promise<void> {
   const store = stores[0] as PostgresLockStore;
   for (const name of names) {
-    await store.acquire(
-      { key: 'k', owner: name, id: name, fence: 0, fences: 1, ttlMs: 5_000, limitMs: 1_000, lingering: false, by: 'absent' },
-      { name },
-    );
+    await store.acquire(newHold('k', { owner: name, id: name, by: 'absent' }), { name });
   }
 }
 

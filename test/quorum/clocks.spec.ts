@@ -1,26 +1,16 @@
 import { jest } from '@jest/globals';
-import { randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { HoldRecord } from '../../lib/core/lock-store';
 import { QuorumLockStore } from '../../lib/stores/quorum/quorum-lock-store';
 import { RedisQuorum } from '../support/redis-quorum';
 import { TcpProxy } from '../support/tcp-proxy';
+import { newHold } from '../support/new-hold';
 
 const HOUR_MS = 3_600_000;
 const LONGEST_MS = 1_000;
 
 async function obtain(store: QuorumLockStore): Promise<HoldRecord> {
-  const hold = {
-    key: 'k',
-    owner: randomUUID(),
-    id: randomUUID(),
-    fence: 0,
-    fences: 1,
-    ttlMs: LONGEST_MS,
-    limitMs: Math.min(LONGEST_MS / 4, 1_000),
-    lingering: false,
-    by: 'test',
-  };
+  const hold = newHold('k', { ttlMs: LONGEST_MS, limitMs: Math.min(LONGEST_MS / 4, 1_000) });
   for (;;) {
     const reply = await store.acquire(hold).catch(() => undefined);
     if (reply?.fence !== undefined) {

@@ -40,6 +40,17 @@ describe('fences', () => {
   const setCounters = (counters: readonly number[]): Promise<unknown> =>
     Promise.all(counters.map((counter, place) => stores.quorum.at(place).client.set(COUNTER, counter)));
 
+  test('are reserved for as many calls as the grant may serve, at servers that gave another one too', async () => {
+    await setCounters([8e15 + 10, 8e15 + 50, 8e15 + 30, 8e15 + 20, 8e15 + 40]);
+    const { fence = 0 } = await store.acquire({ ...newHold('k'), fences: 16 });
+    await until('all have it', async () => (await stores.quorum.fences('k')).every((stored) => stored === String(fence)));
+    const counters = await Promise.all(stores.quorum.servers.map(({ client }) => client.get(COUNTER)));
+    expect(counters.filter((counter) => Number(counter) < fence + 15)).toEqual([]);
+    // Another process proposes by its own clock, and has not seen these.
+    const other = await acquired(await stores.open(), 'other');
+    expect(other.fence).toBeGreaterThanOrEqual(fence + 16);
+  });
+
   test('are stored by a majority when the lock is granted, and by all soon, whatever each server would have given', async () => {
     await setCounters([8e15 + 10, 8e15 + 50, 8e15 + 30, 8e15 + 20, 8e15 + 40]);
     const hold = await acquired(store, 'k');

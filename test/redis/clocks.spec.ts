@@ -9,6 +9,7 @@ import { startHolder } from '../support/holder';
 import { makeLocks } from '../support/make-locks';
 import type { RedisServer } from '../support/redis-server';
 import { ServerClock } from '../support/server-clock';
+import { newHold } from '../support/new-hold';
 
 const HOUR_MS = 3_600_000;
 const CLAIM_MS = 1_000;
@@ -124,17 +125,7 @@ describe("a server's clock that is set back", () => {
 
   test('ends the turn of a process that does not take it within the claim window of the next attempt', async () => {
     const held = await locks.acquire('k');
-    const stopped = {
-      key: 'k',
-      owner: 'stopped',
-      id: 'stopped',
-      fence: 0,
-      fences: 1,
-      ttlMs: 5_000,
-      limitMs: 1_000,
-      lingering: false,
-      by: 'stopped',
-    };
+    const stopped = newHold('k', { owner: 'stopped', id: 'stopped', by: 'stopped' });
     await (await openStore()).acquire(stopped, { name: 'stopped' });
     const next = other.withLock('k', { wait: 20_000 }, ({ fence }) => fence);
     await sleep(50);

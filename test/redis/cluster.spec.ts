@@ -12,6 +12,7 @@ import type { RedisServer } from '../support/redis-server';
 import { TcpProxy } from '../support/tcp-proxy';
 import { until } from '../support/until';
 import { watchRejections } from '../support/watch-rejections';
+import { newHold } from '../support/new-hold';
 
 const RECHECK_MS = 300;
 
@@ -142,7 +143,7 @@ test('a renewal of locks of several shards shows which of them did not answer', 
   const shards = await keysOfEachShard(1);
   const holds = [];
   for (const [key] of shards.values() as Iterable<[string]>) {
-    const hold = { key, owner: 'owner', id: 'hold', fence: 0, fences: 1, ttlMs: 2_000, limitMs: 500, lingering: false, by: 'test' };
+    const hold = newHold(key, { owner: 'owner', id: 'hold', ttlMs: 2_000, limitMs: 500 });
     holds.push({ ...hold, ...(await store.acquire(hold)) } as HoldRecord);
   }
   const [stopped] = [...shards.keys()] as [RedisServer];

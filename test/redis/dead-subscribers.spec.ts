@@ -7,6 +7,7 @@ import { until } from '../support/until';
 import { makeLocks } from '../support/make-locks';
 import { RedisServer } from '../support/redis-server';
 import { TcpProxy } from '../support/tcp-proxy';
+import { newHold } from '../support/new-hold';
 
 const CLAIM_MS = 1_000;
 const RECHECK_MS = 300;
@@ -108,7 +109,7 @@ test('a place that was skipped asks often from then on, also where its subscript
   const locks = await openLocks(server.url, store);
   const held = await (await openLocks()).acquire('k', { ttl: '1m' });
   for (const name of ['first', 'second']) {
-    const before = { key: 'k', owner: name, id: name, fence: 0, fences: 1, ttlMs: 5_000, limitMs: 1_000, lingering: false, by: 'before' };
+    const before = newHold('k', { owner: name, id: name, by: 'before' });
     await (stores.at(-1) as RedisLockStore).acquire(before, { name });
   }
   const call = locks.withLock('k', { wait: 20_000 }, () => 'ran');

@@ -1,12 +1,11 @@
 import 'reflect-metadata';
-import { randomUUID } from 'node:crypto';
 import { LockKeyError, type LockError } from '../../lib/core/errors';
-import type { HoldRecord } from '../../lib/core/lock-store';
 import type { LockService } from '../../lib/nest/lock.service';
 import { RedisLockStore } from '../../lib/stores/redis/redis-lock-store';
 import { until } from '../support/until';
 import { makeLocks } from '../support/make-locks';
 import { RedisServer } from '../support/redis-server';
+import { newHold } from '../support/new-hold';
 
 /** Keys that a sloppy name would take for one another, for a part of a name, or for something else's. */
 const NAMES: readonly string[] = [
@@ -41,18 +40,6 @@ async function openStore(prefix = 'lock'): Promise<RedisLockStore> {
   return store;
 }
 
-const newHold = (key: string): HoldRecord => ({
-  key,
-  owner: randomUUID(),
-  id: randomUUID(),
-  fence: 0,
-  fences: 1,
-  ttlMs: 60_000,
-  limitMs: 1_000,
-  lingering: false,
-  by: 'tester',
-});
-
 /** What Redis Cluster computes a key's slot from. */
 function slotTextOf(name: string): string {
   const open = name.indexOf('{');
@@ -62,10 +49,10 @@ function slotTextOf(name: string): string {
 
 test('no two keys share anything in Redis: each has a lock, a queue and a done mark of its own, in one slot', async () => {
   const store = stores[0] as RedisLockStore;
-  const holds = NAMES.map(newHold);
+  const holds = NAMES.map((key) => newHold(key, { ttlMs: 60_000 }));
   for (const hold of holds) {
     expect(await store.acquire(hold)).toMatchObject({ fence: expect.any(Number) });
-    await store.acquire(newHold(hold.key), { name: 'place' });
+    await store.acquire(newHold(hold.key, { ttlMs: 60_000 }), { name: 'place' });
   }
   const taken = (await server.client.keys('*')).filter((name) => name !== 'lock:fence:{0}');
   expect(taken.filter((name) => name.startsWith('lock:lock:'))).toHaveLength(NAMES.length);
@@ -99,9 +86,9 @@ test('each key has a queue of its own, and a waiter is notified of its turn with
   const store = stores[0] as RedisLockStore;
   const notified: string[][] = [];
   store.onTurn({ turn: (key, name) => notified.push([key, name]), recheck: () => undefined });
-  const holds = NAMES.map(newHold);
+  const holds = NAMES.map((key) => newHold(key, { ttlMs: 60_000 }));
   await Promise.all(holds.map((hold) => store.acquire(hold)));
-  await Promise.all(NAMES.map((key, at) => store.acquire(newHold(key), { name: `place${at}` })));
+  await Promise.all(NAMES.map((key, at) => store.acquire(newHold(key, { ttlMs: 60_000 }), { name: `place${at}` })));
   for (const [at, hold] of holds.entries()) {
     await store.release(hold);
     await until('the message', () => notified.length > at);

@@ -13,6 +13,7 @@ import { makeLocks } from '../support/make-locks';
 import { RedisServer } from '../support/redis-server';
 import { TcpProxy } from '../support/tcp-proxy';
 import { until } from '../support/until';
+import { newHold } from '../support/new-hold';
 
 let server: RedisServer;
 let store: RedisLockStore;
@@ -90,7 +91,7 @@ describe('what is stored', () => {
 
   test('a lease whose expiry somebody took away or lengthened ends with its recorded ttl, also where its holder crashed', async () => {
     for (const change of ['persist', 'lengthen']) {
-      const hold = { key: 'k', owner: change, id: change, fence: 0, fences: 1, ttlMs: 300, limitMs: 75, lingering: false, by: 'crashed' };
+      const hold = newHold('k', { owner: change, id: change, ttlMs: 300, limitMs: 75, by: 'crashed' });
       expect((await store.acquire(hold)).fence).toBeGreaterThan(0);
       await (change === 'persist' ? server.client.persist('lock:lock:{k}') : server.client.pexpire('lock:lock:{k}', 3_600_000));
       await locks.withLock('k', { wait: 2_000 }, () => undefined);
@@ -105,6 +106,21 @@ describe('what is stored', () => {
     expect(await server.client.call('EVAL', script.source, ...parameters)).toBe(1);
     expect((await locks.inspect('k'))?.fence).toBe(next.fence);
     await next.release();
+  });
+
+  test('a grant reserves its fences, also where the counter is ahead of the clock', async () => {
+    await server.client.set('lock:fence:{0}', '8000000000000000');
+    const fences: number[] = [];
+    for (const [at, count] of [16, 1, 3, 1].entries()) {
+      const granted = newHold(`k${at}`, { fences: count });
+      fences.push((await store.acquire(granted)).fence as number);
+    }
+    expect(fences.map((fence) => fence - 8e15)).toEqual([1, 17, 18, 21]);
+    // The next caller of an exchange reserves its own.
+    const held = newHold('exchanged');
+    await store.acquire(held);
+    const { reply } = await store.exchange(held, newHold('exchanged', { fences: 5 }), { name: 'place' }, true);
+    expect([(await reply).fence, (await store.acquire(newHold('last'))).fence]).toEqual([8e15 + 23, 8e15 + 28]);
   });
 
   test('the tag of a fence counter is in the slot of the lock, on every slot of a cluster', () => {

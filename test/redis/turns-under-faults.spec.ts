@@ -7,6 +7,7 @@ import { until } from '../support/until';
 import { makeLocks } from '../support/make-locks';
 import { RedisServer } from '../support/redis-server';
 import { TcpProxy } from '../support/tcp-proxy';
+import { newHold } from '../support/new-hold';
 
 const CLAIM_MS = 1_000;
 const RECHECK_MS = 300;
@@ -72,7 +73,7 @@ test('several first in the queue that are stopped for good cost a claim window a
   const stopped = stores[0] as RedisLockStore;
   for (const name of ['one', 'two']) {
     // They hear that it is their turn, and do nothing.
-    const hold = { key: 'k', owner: name, id: name, fence: 0, fences: 1, ttlMs: 5_000, limitMs: 1_000, lingering: false, by: 'stopped' };
+    const hold = newHold('k', { owner: name, id: name, by: 'stopped' });
     await stopped.acquire(hold, { name });
   }
   const live = [await openLocks(), await openLocks()].map((service) => service.withLock('k', { wait: 20_000 }, () => undefined));

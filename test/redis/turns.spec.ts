@@ -7,6 +7,7 @@ import { RedisLockStore } from '../../lib/stores/redis/redis-lock-store';
 import { makeLocks } from '../support/make-locks';
 import { RedisServer } from '../support/redis-server';
 import { TcpProxy } from '../support/tcp-proxy';
+import { newHold } from '../support/new-hold';
 
 const CLAIM_MS = 1_000;
 const RECHECK_MS = 300;
@@ -106,17 +107,7 @@ describe('order across processes', () => {
   });
 
   test('a lease that expires with a queue behind it goes to the first of them', async () => {
-    const crashed = {
-      key: 'k',
-      owner: 'crashed',
-      id: 'crashed',
-      fence: 0,
-      fences: 1,
-      ttlMs: 60_000,
-      limitMs: 1_000,
-      lingering: false,
-      by: 'crashed',
-    };
+    const crashed = newHold('k', { owner: 'crashed', id: 'crashed', ttlMs: 60_000, by: 'crashed' });
     await (stores[0] as RedisLockStore).acquire(crashed);
     const first = await startWaiter('k');
     const second = await startWaiter('k');

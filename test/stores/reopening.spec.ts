@@ -3,6 +3,7 @@ import { MemoryLockStore } from '../../lib/stores/memory/memory-lock-store';
 import { RedisLockStore } from '../../lib/stores/redis/redis-lock-store';
 import { RedisServer } from '../support/redis-server';
 import { until } from '../support/until';
+import { newHold } from '../support/new-hold';
 
 let server: RedisServer;
 beforeAll(async () => {
@@ -12,17 +13,7 @@ afterAll(() => server.stop());
 
 const STORES = { memory: () => new MemoryLockStore(), redis: () => new RedisLockStore(server.url) };
 
-const holdOf = (id: string): HoldRecord => ({
-  key: 'k',
-  owner: id,
-  id,
-  fence: 0,
-  fences: 1,
-  ttlMs: 5_000,
-  limitMs: 1_000,
-  lingering: false,
-  by: id,
-});
+const holdOf = (id: string): HoldRecord => newHold('k', { owner: id, id, by: id });
 
 const subscriptions = async (): Promise<number> => ((await server.client.pubsub('CHANNELS', '*:wake:*')) as string[]).length;
 

@@ -4,6 +4,7 @@ import { LockStoreError } from '../../lib/core/errors';
 import type { HoldRecord } from '../../lib/core/lock-store';
 import { QuorumLockStore } from '../../lib/stores/quorum/quorum-lock-store';
 import type { QuorumLockStoreOptions } from '../../lib/stores/quorum/quorum-lock-store.options';
+import { newHold as newHoldWith } from './new-hold';
 import { RedisQuorum } from './redis-quorum';
 import { until } from './until';
 
@@ -50,17 +51,7 @@ export class QuorumStores {
 
 /** A hold whose commands may take longer than core allows them, so that a machine that stalls does not fail them. */
 export function newHold(key: string, ttlMs = 5_000, limitMs = Math.min(ttlMs / 2, 2_500)): HoldRecord {
-  return {
-    key,
-    owner: randomUUID(),
-    id: randomUUID(),
-    fence: 0,
-    fences: 1,
-    ttlMs,
-    limitMs,
-    lingering: false,
-    by: 'tester',
-  };
+  return newHoldWith(key, { ttlMs, limitMs });
 }
 
 /** A hold with its fence, once it is granted. */

@@ -1,4 +1,3 @@
-import { randomUUID } from 'node:crypto';
 import { mkdtempSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -17,6 +16,7 @@ import { Registers } from './registers.js';
 import { watchServer } from './slow-servers.js';
 import { Faults } from './struck.js';
 import type { Topology } from './topologies/topology.js';
+import { newHold } from '../support/new-hold';
 
 const LEASE_MS = 1_000;
 const WORKERS = 4;
@@ -118,23 +118,12 @@ async function end(fleet: Fleet, topology: Topology, store: LockStore): Promise<
 
 /** Takes a key and gives it back; what was wrong, if it could not be had in time, counted from the end of the last process. */
 async function refusalOf(key: string, store: LockStore, endedAt: () => number): Promise<string[]> {
-  const hold = {
-    key,
-    owner: randomUUID(),
-    id: randomUUID(),
-    fence: 0,
-    fences: 1,
-    ttlMs: LEASE_MS,
-    limitMs: 1_000,
-    lingering: false,
-    by: 'probe',
-  };
+  const hold = newHold(key, { ttlMs: LEASE_MS, by: 'probe' });
   const place = { name: 'probe' };
   for (;;) {
     const reply = await store.acquire(hold, place).catch((error: LockError) => error);
     if (!(reply instanceof Error) && reply.fence !== undefined) {
-      hold.fence = reply.fence;
-      await store.release(hold);
+      await store.release({ ...hold, fence: reply.fence });
       return [];
     }
     if (now() > endedAt() + LEASE_MS + CLAIM_MS) {

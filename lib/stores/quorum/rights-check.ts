@@ -1,23 +1,13 @@
 import { randomUUID } from 'node:crypto';
-import type { HoldRecord } from '../../core/lock-store.js';
 import type { Command } from '../redis/script.js';
+import { startUpHold } from '../redis/server-check.js';
 import { voteOf, type QuorumCommands } from './quorum-commands.js';
 import type { QuorumServer } from './quorum-server.js';
 
 /** Runs each script at a server, so that a right that is missing shows at start-up and not in the middle of a section. */
 export async function tryRights(server: QuorumServer, commands: QuorumCommands, proposed: number): Promise<void> {
-  const hold: HoldRecord = {
-    // Another one for each try: what an earlier one has left is not in the way.
-    key: `start-up check ${randomUUID()}`,
-    owner: randomUUID(),
-    id: randomUUID(),
-    fence: 0,
-    fences: 1,
-    ttlMs: 4_000,
-    limitMs: 1_000,
-    lingering: false,
-    by: 'start-up check',
-  };
+  // Another key for each try: what an earlier one has left is not in the way.
+  const hold = startUpHold(`start-up check ${randomUUID()}`);
   const { key, id, ttlMs } = hold;
   const ask = async (command: Command): Promise<unknown> => (await server.ask(command)).reply;
   const request = { hold, attempt: 1, fence: proposed, waitedMs: 0 };

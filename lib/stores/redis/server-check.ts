@@ -25,10 +25,9 @@ export async function checkServer(connection: RedisConnection): Promise<string[]
   return warnings;
 }
 
-/** Runs each script, so that a right that is missing shows at start-up and not in the middle of a section. */
-export async function tryRights(store: LockStore & Turns & Tickets & Operator, process: string): Promise<void> {
-  const key = `start-up check of ${process}`;
-  const newHold = (): HoldRecord => ({
+/** A hold of a new owner, to try what a store may do. */
+export function startUpHold(key: string): HoldRecord {
+  return {
     key,
     owner: randomUUID(),
     id: randomUUID(),
@@ -38,20 +37,25 @@ export async function tryRights(store: LockStore & Turns & Tickets & Operator, p
     limitMs: 1_000,
     lingering: false,
     by: 'start-up check',
-  });
-  const hold = newHold();
+  };
+}
+
+/** Runs each script, so that a right that is missing shows at start-up and not in the middle of a section. */
+export async function tryRights(store: LockStore & Turns & Tickets & Operator, process: string): Promise<void> {
+  const key = `start-up check of ${process}`;
+  const hold = startUpHold(key);
   const { fence = 0 } = await store.acquire(hold);
   const joined = { ...hold, fence, id: randomUUID() };
   await store.join(joined);
   await store.renew([joined]);
   await store.inspect(key);
-  await store.acquire(newHold(), { name: 'first' });
+  await store.acquire(startUpHold(key), { name: 'first' });
   await store.release(joined);
-  const { reply } = await store.exchange(hold, newHold(), { name: 'second' }, false);
+  const { reply } = await store.exchange(hold, startUpHold(key), { name: 'second' }, false);
   await reply;
   await store.leave(key, 'first');
   await store.leave(key, 'second');
-  const last = await store.acquire(newHold());
+  const last = await store.acquire(startUpHold(key));
   await store.forceRelease(key, last.fence ?? 0);
 }
 
