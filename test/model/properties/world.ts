@@ -307,10 +307,13 @@ export class World {
 
   /** Nothing happens for so long that nothing may be left to do. */
   async #rest(): Promise<void> {
-    const disturbedUntil = this.#slots.map(({ running }) => running?.disturbedUntil ?? 0);
-    const end = Math.max(this.now, ...disturbedUntil) + REST_MS;
-    this.timeline.after(end - this.now + 1, () => undefined);
-    await this.#until(() => this.now >= end);
+    const endOfRest = (): number => Math.max(...this.#slots.map(({ running }) => running?.disturbedUntil ?? 0)) + REST_MS;
+    // A logger that works meanwhile disturbs the rest.
+    for (let end = this.now + REST_MS; end > this.now; end = endOfRest()) {
+      const until = Math.max(end, endOfRest());
+      this.timeline.after(until - this.now + 1, () => undefined);
+      await this.#until(() => this.now >= until);
+    }
     for (const { running } of this.#slots) {
       if (running && running.timers.size > 0) {
         throw new Error(`${running.id} has ${running.timers.size} timers, though it has nothing to do.`);
