@@ -1,4 +1,5 @@
 import type { Redis } from 'ioredis';
+import { randomUUID } from 'node:crypto';
 import type { HoldRecord } from '../../lib/core/lock-store.js';
 import type { QueuedPlace } from '../../lib/stores/kit/key-state.js';
 import type { JoinReply, TableReply } from '../../lib/stores/kit/lock-table.js';
@@ -6,9 +7,15 @@ import { RedisCommands } from '../../lib/stores/redis/redis-commands.js';
 import { RedisKeys } from '../../lib/stores/redis/redis-keys.js';
 import { isLate } from '../../lib/stores/redis/replies.js';
 import type { Command } from '../../lib/stores/redis/script.js';
+import { BATCH } from '../../lib/stores/redis/scripts.js';
+import { newHold } from '../support/new-hold.js';
 import type { OtherSide, Stored } from './steps.js';
 
 const NAMES = new RedisKeys('lock', false);
+/** Under its name something is that is no lock. */
+const BROKEN_KEY = 'broken';
+/** A key of Redis that has to be a text, so that the commands about `BROKEN_KEY` fail. */
+export const BROKEN = NAMES.lock(NAMES.tag(BROKEN_KEY));
 /** Time passes, or the clock is set back: a negative expiry deletes a key. */
 const ELAPSE = `
 for _, key in ipairs(redis.call('KEYS', '*')) do
@@ -31,7 +38,7 @@ export class ScriptedTable implements OtherSide {
   }
 
   async acquire(hold: HoldRecord, process: string, place: QueuedPlace | undefined, latest: number): Promise<TableReply> {
-    return readReply(await this.#run(commandsOf(process).acquire(hold, place, place?.polls === true, latest)));
+    return readReply(await this.run(commandsOf(process).acquire(hold, place, place?.polls === true, latest)));
   }
 
   async exchange(
@@ -43,12 +50,12 @@ export class ScriptedTable implements OtherSide {
     latest: number,
   ): Promise<{ released: boolean; reply: TableReply }> {
     const command = commandsOf(process).exchange(hold, next, place, place.polls, mayOvertake, latest);
-    const [released, reply] = (await this.#run(command)) as unknown[];
+    const [released, reply] = (await this.run(command)) as unknown[];
     return { released: released === 1, reply: readReply(reply) };
   }
 
   async join(hold: HoldRecord, process: string, latest: number): Promise<JoinReply> {
-    const reply = await this.#run(commandsOf(process).join(hold, latest));
+    const reply = await this.run(commandsOf(process).join(hold, latest));
     if (isLate(reply)) {
       return 'late';
     }
@@ -56,20 +63,20 @@ export class ScriptedTable implements OtherSide {
   }
 
   async renew(hold: HoldRecord): Promise<boolean> {
-    const [renewed] = (await this.#run(commandsOf('').renew([hold]))) as unknown[];
+    const [renewed] = (await this.run(commandsOf('').renew([hold]))) as unknown[];
     return renewed === 1;
   }
 
   async release(hold: HoldRecord): Promise<boolean> {
-    return (await this.#run(commandsOf('').release(hold))) === 1;
+    return (await this.run(commandsOf('').release(hold))) === 1;
   }
 
   async leave(key: string, name: string, process: string): Promise<void> {
-    await this.#run(commandsOf(process).leave(key, name));
+    await this.run(commandsOf(process).leave(key, name));
   }
 
   async forceRelease(key: string, fence: number): Promise<boolean> {
-    return (await this.#run(commandsOf('').forceRelease(key, fence))) === 1;
+    return (await this.run(commandsOf('').forceRelease(key, fence))) === 1;
   }
 
   async elapse(ms: number): Promise<void> {
@@ -97,9 +104,31 @@ export class ScriptedTable implements OtherSide {
     };
   }
 
-  #run({ script, parameters }: Command): Promise<unknown> {
-    const [keys = 0, ...rest] = parameters;
+  protected run({ script, parameters }: Command): Promise<unknown> {
+    const [keys, ...rest] = parameters;
     return this.#client.eval(this.#edit(script.source), keys, ...rest);
+  }
+}
+
+/** The same, where each command is one of a batch: others are before and after it, and one of them fails. */
+export class BatchedTable extends ScriptedTable {
+  protected override async run(command: Command): Promise<unknown> {
+    if (!BATCH.takes(command)) {
+      return super.run(command);
+    }
+    const commands = commandsOf('others');
+    const others = [
+      commands.release(newHold('never held')),
+      commands.acquire(newHold(BROKEN_KEY), undefined, false, 0),
+      commands.acquire(newHold(randomUUID(), { ttlMs: 1 }), { name: 'place' }, true, 0),
+    ] as const;
+    const [released, failed, reply, granted, ...none] = (await super.run(
+      BATCH.command([others[0], others[1], command, others[2]]),
+    )) as readonly unknown[];
+    if (released !== 0 || !(failed instanceof Error) || typeof granted !== 'string' || none.length > 0) {
+      throw new Error(`The others of the batch were answered ${String(released)}, ${String(failed)}, ${String(granted)}.`);
+    }
+    return reply;
   }
 }
 

@@ -5,7 +5,7 @@ import { LockTable } from '../../lib/stores/kit/lock-table.js';
 import { RedisServer } from '../support/redis-server';
 import { isLong, seedsOf } from '../support/random.js';
 import { differenceIn, type AlikeServer } from './alike.js';
-import { ScriptedTable } from './scripted-table.js';
+import { BatchedTable, BROKEN, ScriptedTable } from './scripted-table.js';
 import { HEARING, KEY } from './steps.js';
 
 const SEEDS = seedsOf(isLong ? 300 : 80);
@@ -24,10 +24,22 @@ const DEFECTS: readonly (readonly [string, string, string])[] = [
   ['shortens a lease by a renewal', `math.max(redis.call('PTTL', lock), ttl)`, 'ttl'],
 ];
 
+const DEFECTS_OF_BATCH: readonly (readonly [string, string, string])[] = [
+  ['fails whole where one of it fails', 'pcall(script[3], k, a + 1)', 'true, script[3](k, a + 1)'],
+  ['mixes replies up', 'replies[#replies + 1] = reply', 'table.insert(replies, 1, reply)'],
+  ['takes the keys of another', 'k + script[1]', 'k + 3'],
+  ['takes the arguments of another', 'a + 1 + script[2]', 'a + script[2]'],
+];
+
 describe('the scripts of the Redis store', () => {
   let server: RedisServer;
   let subscriber: Redis;
   const heard: string[] = [];
+  async function hear(): Promise<string[]> {
+    // A message comes before the answer to what its subscriber asks later.
+    await subscriber.ping();
+    return heard.splice(0);
+  }
   const scripts: AlikeServer = {
     hasOwnTime: true,
     async begin(_now, edit) {
@@ -35,11 +47,17 @@ describe('the scripts of the Redis store', () => {
       heard.length = 0;
       return new ScriptedTable(server.client, edit);
     },
-    async heard() {
-      // A message comes before the answer to what its subscriber asks later.
-      await subscriber.ping();
-      return heard.splice(0);
+    heard: hear,
+  };
+  const batches: AlikeServer = {
+    hasOwnTime: true,
+    async begin(_now, edit) {
+      await server.client.flushall();
+      await server.client.set(BROKEN, 'no lock');
+      heard.length = 0;
+      return new BatchedTable(server.client, edit);
     },
+    heard: hear,
   };
 
   beforeAll(async () => {
@@ -56,6 +74,12 @@ describe('the scripts of the Redis store', () => {
   test('answer, store and notify the same as the lock table', async () => {
     for (const seed of SEEDS) {
       expect(await differenceIn(seed, scripts)).toBeUndefined();
+    }
+  }, 60_000);
+
+  test('do so also in a batch', async () => {
+    for (const seed of SEEDS) {
+      expect(await differenceIn(seed, batches)).toBeUndefined();
     }
   }, 60_000);
 
@@ -84,5 +108,13 @@ describe('the scripts of the Redis store', () => {
       expect(difference).toContain('but the server');
     },
     120_000,
+  );
+
+  test.each(DEFECTS_OF_BATCH)(
+    'a batch that %s is found',
+    async (_, right, wrong) => {
+      await expect(differenceIn(1, batches, (source) => source.replace(right, wrong))).rejects.toThrow();
+    },
+    20_000,
   );
 });

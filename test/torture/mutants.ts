@@ -61,7 +61,8 @@ export const MUTANTS: Readonly<Record<string, Mutant>> = {
         from: `local last = redis.call('GETSET', counter, more == 0 and wanted or string.format('%.0f', wanted + more))`,
         to: `wanted = string.format('%.0f', redis.call('INCRBY', counter, fences) - more) local last = nil`,
       },
-      { file: LUA, from: `string.sub(fence, 1, -4)`, to: `time[1] .. '000'` },
+      { file: LUA, from: `string.sub(given, 1, -4)`, to: `string.format('%.0f', ms)` },
+      { file: LUA, from: `if given ~= wanted then`, to: `if true then` },
     ],
   },
   'deadline-from-reply': {
@@ -89,6 +90,25 @@ export const MUTANTS: Readonly<Record<string, Mutant>> = {
     nemesis: ['flush', 'delete', 'cut'],
     caughtBy: ['no overlap', 'losses are notified'],
     edits: [{ file: SCRIPTS, from: `if held[1] == owner and held[2] == fence and held[4] then`, to: `if held[1] then` }],
+  },
+  'mixed-replies': {
+    defect: 'the replies of a batch are mixed up',
+    topology: 'single',
+    nemesis: ['latency', 'pause'],
+    caughtBy: ['no overlap', 'fences rise', 'losses are notified'],
+    edits: [
+      { file: 'lib/stores/kit/batches.ts', from: `const reply = replies[at];`, to: `const reply = replies[replies.length - 1 - at];` },
+    ],
+  },
+  'endless-block': {
+    defect: 'a lease serves calls with fences that it did not reserve',
+    topology: 'single',
+    nemesis: ['pause'],
+    caughtBy: ['fences rise'],
+    edits: [
+      { file: 'lib/core/lease.ts', from: `this.#fence + 1 < this.#storedFence + this.#fences &&`, to: `` },
+      { file: 'lib/core/lease.ts', from: `next.#fence = this.#fence + 1;`, to: `next.#fence = this.#fence + 100;` },
+    ],
   },
   'no-mark': {
     defect: 'a release leaves no mark: sent twice, it answers that the lock was gone',

@@ -6,6 +6,7 @@ import { isLate } from '../redis/replies.js';
 import type { Command } from '../redis/script.js';
 import { Wakeups } from '../redis/wakeups.js';
 import { serverTimeIn } from './replies.js';
+import { BATCH } from './scripts.js';
 import { Session } from './session.js';
 
 /** A reply, and whether a vote counts that was given with it. */
@@ -28,7 +29,7 @@ export class QuorumServer {
     this.#place = place;
     this.#onReady = onReady;
     this.wakeups = new Wakeups(source, false);
-    this.#connection = new RedisConnection(source, (address) => this.#ready(address));
+    this.#connection = new RedisConnection(source, BATCH, (address) => this.#ready(address));
   }
 
   /** What messages call it; no URL, which may hold a password. */

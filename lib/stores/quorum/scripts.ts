@@ -1,5 +1,7 @@
-import { LEASE_FUNCTIONS, GRANT_FUNCTIONS, HOLD_FIELD } from '../redis/lua.js';
+import { BatchScript } from '../redis/batch-script.js';
+import { GIVE_FENCE, HOLD_FIELD, LEASE_FUNCTIONS, STORE_GRANT } from '../redis/lua.js';
 import { script } from '../redis/script.js';
+import { RELEASE } from '../redis/scripts.js';
 import { ABOUT_MS, MOST_AHEAD_US, PRESENT_MS, SLICE_MS } from './vote-rules.js';
 
 /**
@@ -37,7 +39,7 @@ export const VOTE = script(
   `
 local time = redis.call('TIME')
 local ms = time[1] * 1000 + math.floor(time[2] / 1000)
-${GRANT_FUNCTIONS}${LEASE_FUNCTIONS}
+${LEASE_FUNCTIONS}
 local function whole(number)
   return string.format('%.0f', number)
 end
@@ -51,11 +53,10 @@ local function grant()
   -- A proposal far ahead of the clocks of the servers would be above all that follow once the counters that know it are lost.
   local wanted = fence - now > ${MOST_AHEAD_US} and whole(now) or fence
   -- A counter that was lost may have been ahead of the proposal, but hardly of the server's clock; which may be ahead itself.
-  local given, refused = give_fence(counter, wanted, math.min(now, wanted + ${MOST_AHEAD_US}), fences)
-  if not given then
-    return refused
-  end
-  store_grant(lock, owner, given, ttl, whole(ms), by, vote, process)
+  local least = math.min(now, wanted + ${MOST_AHEAD_US})
+${GIVE_FENCE}
+  local since, hold = whole(ms), vote
+${STORE_GRANT}
   return given .. ' ' .. whole(ms)
 end
 
@@ -246,3 +247,6 @@ local first = known.first and math.max(0, now - known.first) or -1
 return {now - known.seen, known.counts or 0, first, known.restarted, redis.call('GET', counter) or '0', now, unpack(reported)}
 `,
 );
+
+/** What calls of one turn of the event loop ask a server for most. */
+export const BATCH = new BatchScript([VOTE, SETTLE, RELEASE]);

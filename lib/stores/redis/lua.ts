@@ -52,7 +52,9 @@ local function hand_over(lock, queue, channel, key, mine)
 end
 `;
 
-/** `release(lock, done, hold, stays)`: takes a hold out. Answers its first answer, and whether this run took the last hold out. */
+/**
+ * `release(lock, done, hold, stays)`: takes a hold out. Answers its first answer, and whether this run took the last hold out.
+ */
 export const RELEASE_HOLD = `
 local function release(lock, done, hold, stays)
   -- HDEL first: a full server accepts it, and what follows it in the same script.
@@ -67,39 +69,38 @@ end
 `;
 
 /**
- * `give_fence(counter, wanted, least, fences)`: returns a fence that is above the last one, and reserves it and those after it, `fences` in
- * all: `wanted`, unless the counter is as high, or there is none and `least` is higher. Returns nil and an error where the last of them
- * would be higher than JavaScript can count. The counter has the last one that is reserved.
- *
- * `store_grant(lock, owner, fence, ttl, since, by, hold, process)`: stores a lock with one hold.
+ * Sets `given` to a fence that is above the last one, and reserves it and those after it, `fences` in all: `wanted`, unless the counter is
+ * as high, or there is none and `least` is higher. Where the last of them would be higher than JavaScript can count, returns an error. The
+ * counter has the last one that is reserved.
  */
-export const GRANT_FUNCTIONS = `
-local function give_fence(counter, wanted, least, fences)
-  local more = fences - 1
-  if wanted + more > ${MOST_FENCE} then
-    return nil, redis.error_reply('FENCE ' .. wanted)
-  end
-  -- GETSET comes first: it is what a full server refuses.
-  local last = redis.call('GETSET', counter, more == 0 and wanted or string.format('%.0f', wanted + more))
-  least = last and last + 1 or least
-  if least + more > ${MOST_FENCE} then
-    redis.call('SET', counter, last or wanted)
-    return nil, redis.error_reply('FENCE ' .. (last or wanted))
-  end
-  if least > wanted + 0 then
-    wanted = string.format('%.0f', least)
-    redis.call('SET', counter, string.format('%.0f', least + more))
-  end
-  return wanted
+export const GIVE_FENCE = `
+local more = fences - 1
+if wanted + more > ${MOST_FENCE} then
+  return redis.error_reply('FENCE ' .. wanted)
 end
+-- GETSET comes first: it is what a full server refuses.
+local last = redis.call('GETSET', counter, more == 0 and wanted or string.format('%.0f', wanted + more))
+if last then
+  least = last + 1
+end
+if least + more > ${MOST_FENCE} then
+  redis.call('SET', counter, last or wanted)
+  return redis.error_reply('FENCE ' .. (last or wanted))
+end
+local given = wanted
+if least > wanted + 0 then
+  given = string.format('%.0f', least)
+  redis.call('SET', counter, string.format('%.0f', least + more))
+end
+`;
 
-local function store_grant(lock, owner, fence, ttl, since, by, hold, process)
-  redis.call('HSET', lock, 'owner', owner, 'fence', fence, 'ttl', ttl, 'since', since, 'by', by, hold, process)
-  if redis.pcall('PEXPIRE', lock, ttl) ~= 1 then
-    -- A user without the right to it must not leave a lock without an expiry.
-    redis.call('DEL', lock)
-    redis.call('PEXPIRE', lock, ttl)
-  end
+/** Stores a lock with one hold, and the fence that is `given`. */
+export const STORE_GRANT = `
+redis.call('HSET', lock, 'owner', owner, 'fence', given, 'ttl', ttl, 'since', since, 'by', by, hold, process)
+if redis.pcall('PEXPIRE', lock, ttl) ~= 1 then
+  -- A user without the right to it must not leave a lock without an expiry.
+  redis.call('DEL', lock)
+  redis.call('PEXPIRE', lock, ttl)
 end
 `;
 
@@ -129,72 +130,77 @@ local function remaining(lock, longest)
 end
 `;
 
-/** The names of what an attempt is called with. `ATTEMPT_FUNCTIONS` use them. */
+/**
+ * The names of what an attempt is called with. The attempts of a batch share the server's time in µs: nothing else is carried out
+ * meanwhile. Each moves it on by the fences that it reserves, so that the next one asks for those after them.
+ */
 export const ATTEMPT = {
+  shared: 'local clock\n',
   keys: ['lock', 'done', 'queue', 'counter'],
   args: ['owner', 'hold', 'process', 'by', 'place', 'channel', 'key'],
   numbers: ['ttl', 'polls', 'latest', 'fences'],
 } as const;
 
 /**
- * `acquire()` and `grant(turn)`, for the attempt that the script was called with; `turn` is the place that the lock is reserved for. A
- * grant is refused where the server's time is after `latest`, and where the fence would be higher than JavaScript can count.
+ * An attempt; returns its reply. `turn` is the place that the lock is reserved for, or nil where the lock and its queue are to be looked
+ * at. A grant is refused where the server's time is after `latest`, and where the fence would be higher than JavaScript can count.
+ *
+ * What nobody contends for comes first, and defines no function.
  */
-export const ATTEMPT_FUNCTIONS = `${NOW}${HAND_OVER}${GRANT_FUNCTIONS}${LEASE_FUNCTIONS}
-local function grant(turn)
-  local time = redis.call('TIME')
-  local ms = time[1] * 1000 + math.floor(time[2] / 1000)
-  if latest > 0 and ms > latest then
-    return {ms}
-  end
-  local clock = time[1] .. string.sub('00000' .. time[2], -6)
-  local fence, refused = give_fence(counter, clock, 0, fences)
-  if not fence then
-    return refused
-  end
-  if turn then
-    redis.call('DEL', lock)
-    redis.call('ZREM', queue, place)
-  end
-  store_grant(lock, owner, fence, ttl, string.sub(fence, 1, -4), by, hold, process)
-  return fence == clock and fence or fence .. ' ' .. ms
-end
-
-local function acquire()
-  if redis.call('EXISTS', lock, done, queue) == 0 then
-    return grant()
-  end
+export const ATTEMPT_BODY = `
+if not turn and redis.call('EXISTS', lock, done, queue) > 0 then
+${NOW}${HAND_OVER}${LEASE_FUNCTIONS}
   if redis.call('EXISTS', done) == 1 then
     return {0, '', 0, -1, 0, '', now()}
   end
   local held = redis.call('HMGET', lock, 'owner', 'fence', 'ttl', 'since', 'by', hold, 'turn')
-  local turn = held[7]
+  turn = held[7]
   if not held[1] and not turn then
     turn = redis.call('ZRANGE', queue, 0, 0)[1]
     if turn ~= place then
       turn = hand_over(lock, queue, channel, key, place)
     end
   end
-  if not held[1] and (not turn or turn == place and turn ~= '') then
-    return grant(turn)
-  end
   if held[1] == owner and held[6] then
     lengthen(lock, ttl, held[3])
     return held[2] .. ' ' .. now()
   end
-  local left = remaining(lock, held[3] or ${CLAIM_MS})
-  local rank, joined = -1, 0
-  if place ~= '' then
-    local number = redis.call('ZSCORE', queue, place)
-    if not number then
-      number = math.floor(redis.call('ZRANGE', queue, -1, -1, 'WITHSCORES')[2] or 0) + 1
-      joined = 1
+  if held[1] or turn and (turn ~= place or turn == '') then
+    local left = remaining(lock, held[3] or ${CLAIM_MS})
+    local rank, joined = -1, 0
+    if place ~= '' then
+      local number = redis.call('ZSCORE', queue, place)
+      if not number then
+        number = math.floor(redis.call('ZRANGE', queue, -1, -1, 'WITHSCORES')[2] or 0) + 1
+        joined = 1
+      end
+      redis.call('ZADD', queue, math.floor(number) + polls, place)
+      redis.call('PEXPIRE', queue, ${QUEUE_MS})
+      rank = redis.call('ZRANK', queue, place)
     end
-    redis.call('ZADD', queue, math.floor(number) + polls, place)
-    redis.call('PEXPIRE', queue, ${QUEUE_MS})
-    rank = redis.call('ZRANK', queue, place)
+    local ms = now()
+    return {left, held[5] or '', math.max(0, ms - (held[4] or ms)), rank, joined, turn or '', ms}
   end
-  local ms = now()
-  return {left, held[5] or '', math.max(0, ms - (held[4] or ms)), rank, joined, turn or '', ms}
 end
+if not clock then
+  local time = redis.call('TIME')
+  clock = time[1] * 1000000 + time[2]
+end
+local ms = math.floor(clock / 1000)
+if latest > 0 and ms > latest then
+  return {ms}
+end
+local wanted, least = string.format('%.0f', clock), 0
+${GIVE_FENCE}
+if turn then
+  redis.call('DEL', lock)
+  redis.call('ZREM', queue, place)
+end
+local since = string.sub(given, 1, -4)
+${STORE_GRANT}
+if given ~= wanted then
+  return given .. ' ' .. ms
+end
+clock = clock + fences
+return given
 `;

@@ -7,8 +7,6 @@ export interface Socket {
   readonly remoteAddress?: string | undefined;
   readonly remotePort?: number | undefined;
   destroy(reason?: Error): void;
-  cork(): void;
-  uncork(): void;
 }
 
 /** What the store uses of commands that are sent together; on a cluster, all to the node of their keys. */

@@ -1,11 +1,12 @@
 import { LockConfigurationError } from '../../core/errors.js';
 import { LONGEST_COMMAND_MS } from '../../core/lease-time.js';
+import { Batches } from '../kit/batches.js';
+import type { BatchScript } from './batch-script.js';
 import { CommandTimeouts } from './command-timeouts.js';
 import { ConnectionFailures } from './connection-failures.js';
-import { Cork } from './cork.js';
 import { addressOf, keepConnected, makeConnection, reconnect, type Connection } from './redis-client.js';
 import type { RedisSource } from './redis-source.js';
-import { isDemoted, NO_CONNECTION } from './redis-errors.js';
+import { isDemoted, isUnknownScript, NO_CONNECTION } from './redis-errors.js';
 import type { Command } from './script.js';
 import { sendScript, type Confirmation } from './send-script.js';
 
@@ -32,7 +33,9 @@ export class RedisConnection {
   readonly #source: RedisSource;
   /** Is called with the address of the server that this connection has come to. */
   readonly #onReady: (address: string) => void;
-  readonly #cork = new Cork();
+  /** What can be in a batch; undefined where every command goes alone. */
+  readonly #batch: BatchScript | undefined;
+  readonly #batches = new Batches<Command>((commands) => this.#sendTogether(commands));
   readonly #timeouts = new CommandTimeouts(() => this.#reconnect());
   readonly #failures = new ConnectionFailures();
   #opening: Promise<Connection> | undefined;
@@ -40,8 +43,9 @@ export class RedisConnection {
   #wasReady = false;
   #closed = false;
 
-  constructor(source: RedisSource, onReady: (address: string) => void = () => undefined) {
+  constructor(source: RedisSource, batch?: BatchScript, onReady: (address: string) => void = () => undefined) {
     this.#source = source;
+    this.#batch = batch;
     this.#onReady = onReady;
   }
 
@@ -61,14 +65,16 @@ export class RedisConnection {
       if (this.#wasReady && connection.isCluster && connection.status !== 'ready') {
         throw new Error(NO_CONNECTION);
       }
-      if (this.#timeouts.busy) {
-        this.#cork.hold(connection.stream);
+      // Where nothing is on its way, nothing is likely to come with it.
+      if (this.#timeouts.busy && !confirmation && this.#batch?.takes(command)) {
+        return await this.#timeouts.bound(this.#batches.ask(command), limitMs);
       }
+      this.#batches.flush();
       const sentAt = performance.now();
       try {
         return await this.#timeouts.bound(sendScript(connection, 'evalsha', command, confirmation), limitMs, sentAt);
       } catch (error) {
-        if (!(error instanceof Error && error.message.startsWith('NOSCRIPT'))) {
+        if (!isUnknownScript(error)) {
           throw error;
         }
         // One limit for both: the caller asked once.
@@ -139,6 +145,23 @@ export class RedisConnection {
     this.#closed = true;
     this.#timeouts.stop();
     this.#connection?.disconnect();
+  }
+
+  /** Sends commands as one script; each is bound by its own limit. */
+  async #sendTogether(commands: readonly Command[]): Promise<readonly unknown[]> {
+    const connection = this.#connection ?? (await this.open());
+    const [first] = commands as [Command];
+    const command = commands.length === 1 ? first : (this.#batch as BatchScript).command(commands);
+    let reply: unknown;
+    try {
+      reply = await sendScript(connection, 'evalsha', command, undefined);
+    } catch (error) {
+      if (!isUnknownScript(error)) {
+        throw error;
+      }
+      reply = await sendScript(connection, 'eval', command, undefined);
+    }
+    return commands.length === 1 ? [reply] : (reply as readonly unknown[]);
   }
 
   async #open(): Promise<Connection> {

@@ -57,6 +57,11 @@ export function isUnreachable(error: unknown): boolean {
   return error instanceof Error && error.name !== 'ReplyError' && UNREACHABLE.test(error.message);
 }
 
+/** Whether a server answered that it does not know the script of this digest. */
+export function isUnknownScript(error: unknown): boolean {
+  return error instanceof Error && error.message.startsWith('NOSCRIPT');
+}
+
 /** Whether a master answered that it is a replica now. Where a script had nothing to write, only WAIT reports it. */
 export function isDemoted(error: unknown): error is Error {
   return error instanceof Error && /\bREADONLY\b|WAIT cannot be used with replica/.test(error.message);

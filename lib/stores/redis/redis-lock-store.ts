@@ -28,7 +28,7 @@ import { leastLimitOf, Replication } from './replication.js';
 import { toLockError } from './redis-errors.js';
 import { isLate, readAnswers, timeIn } from './replies.js';
 import type { Command } from './script.js';
-import { EXCHANGE } from './scripts.js';
+import { BATCH, EXCHANGE } from './scripts.js';
 import { checkServer, tryRights } from './server-check.js';
 import { Wakeups } from './wakeups.js';
 
@@ -258,7 +258,8 @@ export class RedisLockStore implements LockStore, Turns, Tickets, Operator {
   }
 
   #connect(): RedisConnection {
-    return new RedisConnection(this.#source, (address) => this.#wakeups.follow(address));
+    // On a cluster the keys of one command must share a slot, and those of several locks hardly ever do.
+    return new RedisConnection(this.#source, this.#isCluster ? undefined : BATCH, (address) => this.#wakeups.follow(address));
   }
 
   #subscribe(): void {

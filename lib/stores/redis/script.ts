@@ -16,7 +16,7 @@ export interface Command {
   /** The lock that it is about, as the user wrote it; empty for a command that is about no single lock. */
   readonly key: string;
   /** The number of KEYS, the KEYS and the ARGV: what EVAL and EVALSHA take after the script. */
-  readonly parameters: readonly Argument[];
+  readonly parameters: readonly [number, ...Argument[]];
 }
 
 /** A script that is called by the names of its KEYS and ARGV. */
@@ -25,8 +25,21 @@ export interface NamedScript<V> extends Script {
   command(key: string, values: V): Command;
 }
 
+/** A script that can be one of several in a batch. */
+export interface BatchableScript extends Script {
+  /** How many KEYS and ARGV it has. */
+  readonly keys: number;
+  readonly args: number;
+  /** The Lua source that declares what the commands of a batch share. */
+  readonly shared: string;
+  /** Its Lua source, where its KEYS come after `k` others, and its ARGV after `a` others. */
+  readonly lua: string;
+}
+
 /** The names of a script's KEYS, and of its ARGV: first those that are texts in Lua, then the numbers. */
 interface Names<K extends string, A extends string, N extends string> {
+  /** Declares what the commands of a batch share. */
+  readonly shared?: string;
   readonly keys: readonly K[];
   readonly args?: readonly A[];
   readonly numbers?: readonly N[];
@@ -44,8 +57,8 @@ export function script<
   const A extends string = never,
   const N extends string = never,
   const R extends string = never,
->(name: string, declared: Names<K, A, N> & { readonly rest?: R }, lua: string): NamedScript<Values<K, A, N> & Rest<R>> {
-  const { keys, args = [], numbers = [], rest } = declared;
+>(name: string, declared: Names<K, A, N> & { readonly rest?: R }, lua: string): NamedScript<Values<K, A, N> & Rest<R>> & BatchableScript {
+  const { keys, args = [], numbers = [], rest, shared = '' } = declared;
   const names = [...keys, ...args, ...numbers];
   const further = rest === undefined ? '' : `local ${rest} = {unpack(ARGV, ${args.length + numbers.length + 1})}\n`;
   const locals = localsOf(
@@ -53,11 +66,22 @@ export function script<
     (at) => `KEYS[${at}]`,
     (at) => `ARGV[${at}]`,
   );
-  const made = scriptOf(name, `${locals}\n${further}${lua}`);
+  const batched = localsOf(
+    declared,
+    (at) => `KEYS[k + ${at}]`,
+    (at) => `ARGV[a + ${at}]`,
+  );
+  const made = {
+    ...scriptOf(name, `${shared}${locals}\n${further}${lua}`),
+    shared,
+    keys: keys.length,
+    args: args.length + numbers.length,
+    lua: `${batched}\n${lua}`,
+  };
   return {
     ...made,
     command(key, values) {
-      const parameters: Argument[] = [keys.length];
+      const parameters: [number, ...Argument[]] = [keys.length];
       for (const each of names) {
         parameters.push(values[each]);
       }
@@ -97,7 +121,7 @@ return replies
   return {
     ...made,
     command(key, list) {
-      const parameters: Argument[] = [keys.length * list.length];
+      const parameters: [number, ...Argument[]] = [keys.length * list.length];
       for (const values of list) {
         parameters.push(...keys.map((each) => values[each]));
       }
@@ -128,5 +152,10 @@ function localsOf(
 }
 
 function scriptOf(name: string, source: string): Script {
-  return { name, source, sha: createHash('sha1').update(source).digest('hex') };
+  return { name, source, sha: digestOf(source) };
+}
+
+/** The digest by which a server knows a script. */
+export function digestOf(source: string): string {
+  return createHash('sha1').update(source).digest('hex');
 }

@@ -1,5 +1,6 @@
 import { MOST_HOLDS } from '../kit/protocol.js';
-import { ATTEMPT, ATTEMPT_FUNCTIONS, HAND_OVER, HOLD_FIELD, HOLDS, LEASE_FUNCTIONS, NOW, RELEASE_HOLD } from './lua.js';
+import { BatchScript } from './batch-script.js';
+import { ATTEMPT, ATTEMPT_BODY, HAND_OVER, HOLD_FIELD, HOLDS, LEASE_FUNCTIONS, NOW, RELEASE_HOLD } from './lua.js';
 import { script, scriptForEach } from './script.js';
 
 /**
@@ -30,16 +31,15 @@ import { script, scriptForEach } from './script.js';
 /**
  * Grants a lock that is free and reserved for no other place, or confirms the grant to a hold that is in.
  *
- * Reply: the fence, which is the server's time in µs, or `fence ms` where the time is another; or `[remaining ms, by, held ms, rank in
+ * Reply: the fence, which is about the server's time in µs, or `fence ms` where the time is another; or `[remaining ms, by, held ms, rank in
  * the queue or -1, 1 if it is new there, place it is reserved for or '', server's time in ms]` where another owner has it, it is
  * another's turn, or this hold has ended; or `[server's time in ms]` where it is free, and the command came too late.
  */
 export const ACQUIRE = script(
   'acquire',
   ATTEMPT,
-  `${ATTEMPT_FUNCTIONS}
-return acquire()
-`,
+  `local turn
+${ATTEMPT_BODY}`,
 );
 
 /**
@@ -50,19 +50,27 @@ return acquire()
  */
 export const EXCHANGE = script(
   'exchange',
-  { keys: [...ATTEMPT.keys, 'releasedDone'], args: [...ATTEMPT.args, 'released'], numbers: [...ATTEMPT.numbers, 'stays', 'overtakes'] },
-  `${ATTEMPT_FUNCTIONS}${RELEASE_HOLD}
+  {
+    shared: ATTEMPT.shared,
+    keys: [...ATTEMPT.keys, 'releasedDone'],
+    args: [...ATTEMPT.args, 'released'],
+    numbers: [...ATTEMPT.numbers, 'stays', 'overtakes'],
+  },
+  `${HAND_OVER}${RELEASE_HOLD}
+local function attempt(turn)
+${ATTEMPT_BODY}
+end
 local answer, last = release(lock, releasedDone, released, stays)
 local reply
 -- A command that comes late must not give the lock to a hold that has ended. The place may be queued already by a later one.
 if last and overtakes == 1 and redis.call('EXISTS', done) == 0 then
-  reply = grant(place)
+  reply = attempt(place)
 end
 if type(reply) ~= 'string' then
   if last then
     hand_over(lock, queue, channel, key)
   end
-  reply = reply or acquire()
+  reply = reply or attempt()
 end
 return {answer, reply}
 `,
@@ -134,9 +142,12 @@ end
 export const RELEASE = script(
   'release',
   { keys: ['lock', 'done', 'queue'], args: ['hold', 'channel', 'key'], numbers: ['stays'] },
-  `${HAND_OVER}${RELEASE_HOLD}
+  `${RELEASE_HOLD}
 local answer, last = release(lock, done, hold, stays)
-if last then
+if last and redis.call('EXISTS', queue) == 0 then
+  redis.call('DEL', lock)
+elseif last then
+${HAND_OVER}
   hand_over(lock, queue, channel, key)
 end
 return answer
@@ -214,3 +225,6 @@ end
 return 1
 `,
 );
+
+/** What calls of one turn of the event loop ask for most. */
+export const BATCH = new BatchScript([ACQUIRE, EXCHANGE, RELEASE]);

@@ -1,21 +1,34 @@
+import type { Batches } from '../../../lib/stores/kit/batches.js';
 import type { Process } from './process.js';
 import type { Fate } from './scenario.js';
 
 /** What takes no longer, both ways together, disturbs nobody, in milliseconds. */
 const CALM_MS = 10;
 
+/** How often the server refuses one of a batch. */
+const REFUSED = 0.05;
+
+interface WireRequest {
+  readonly key: string;
+  readonly what: string;
+  execute(): unknown;
+}
+
 /** The connection of a process to the store: what happens to each command is in its script. */
 export class Connection {
   readonly #process: Process;
   readonly #fates: readonly Fate[];
   readonly #latencyMs: number;
+  readonly #batches: Batches<WireRequest>;
   #commands = 0;
+  #onTheirWay = 0;
   #cutOffUntil = -1;
 
   constructor(process: Process, fates: readonly Fate[]) {
     this.#process = process;
     this.#fates = fates;
     this.#latencyMs = process.world.scenario.latencyMs;
+    this.#batches = new process.library.Batches((requests) => this.#carry(requests));
   }
 
   /** Until then all commands and replies are lost. */
@@ -29,8 +42,42 @@ export class Connection {
     this.#process.disturbed(ms + world.commandLimitMs);
   }
 
-  /** One command; rejects, with unknown outcome, where no reply comes in time. */
-  send<R>(key: string, what: string, execute: () => R): Promise<R> {
+  /** One command, alone; rejects, with unknown outcome, where no reply comes in time. */
+  async send<R>(key: string, what: string, execute: () => R): Promise<R> {
+    this.#batches.flush();
+    const [reply] = await this.#carry([{ key, what, execute }]);
+    return reply as R;
+  }
+
+  /** The same with the others of this turn, which share its fate, unless nothing is on its way. */
+  async sendWithOthers<R>(key: string, what: string, execute: () => R): Promise<R> {
+    return this.#onTheirWay === 0 ? this.send(key, what, execute) : ((await this.#batches.ask({ key, what, execute })) as R);
+  }
+
+  async #carry(requests: readonly WireRequest[]): Promise<readonly unknown[]> {
+    const [{ key }] = requests as readonly [WireRequest];
+    this.#onTheirWay++;
+    try {
+      return await this.#pass(key, requests.map(({ what }) => what).join(' and '), () =>
+        requests.map((request) => (requests.length > 1 && this.#refuses() ? this.#refusal(request) : request.execute())),
+      );
+    } finally {
+      this.#onTheirWay--;
+    }
+  }
+
+  #refuses(): boolean {
+    const { world } = this.#process;
+    return !world.isHealed && world.scenario.isHard && world.random.chance(REFUSED);
+  }
+
+  /** The server's memory is full, for one request. */
+  #refusal({ key, what }: WireRequest): Error {
+    this.#process.disturbed(this.#process.world.commandLimitMs);
+    return new this.#process.library.LockStoreError(`${what}: refused`, key, { unknown: false });
+  }
+
+  #pass<R>(key: string, what: string, execute: () => R): Promise<R> {
     const process = this.#process;
     const { world, library } = process;
     const { timeline, scenario } = world;

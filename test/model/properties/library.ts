@@ -6,12 +6,14 @@ import * as events from 'node:events';
 import * as os from 'node:os';
 import * as util from 'node:util';
 import type { LockService } from '../../../lib/nest/lock.service.js';
+import type { Batches } from '../../../lib/stores/kit/batches.js';
 import type { LockTable } from '../../../lib/stores/kit/lock-table.js';
 import type { Rechecks } from '../../../lib/stores/kit/rechecks.js';
 import { bundle, type Edit } from '../../support/defective.js';
 
 const ENTRY = `
 export { LockService } from './nest/lock.service.js';
+export { Batches } from './stores/kit/batches.js';
 export { LockTable } from './stores/kit/lock-table.js';
 export { Rechecks } from './stores/kit/rechecks.js';
 export { LockStoreError } from './core/errors.js';
@@ -36,6 +38,7 @@ export interface Surroundings {
 
 export interface Library {
   readonly LockService: typeof LockService;
+  readonly Batches: typeof Batches;
   readonly LockTable: typeof LockTable;
   readonly Rechecks: typeof Rechecks;
   readonly LockStoreError: new (message: string, key: string, details: { unknown: boolean }) => Error;
@@ -56,7 +59,7 @@ function load(code: string, { setTimeout, clearTimeout, random }: Surroundings):
   const required = (name: string): unknown => (name === 'node:timers/promises' ? { setTimeout: sleep } : MODULES[name]);
   const chance = Object.defineProperties({}, { ...Object.getOwnPropertyDescriptors(Math), random: { value: random } });
   // A handle may be released twice here, and nobody reads the warnings.
-  const quiet = { pid: 1, emitWarning: () => undefined };
+  const quiet = { pid: 1, emitWarning: () => undefined, nextTick: process.nextTick };
   const names = ['require', 'module', 'exports', 'setTimeout', 'clearTimeout', 'Math', 'process'];
   // Of this realm, so that a promise of a body is a promise to the library.
   // oxlint-disable-next-line typescript/no-implied-eval

@@ -52,7 +52,7 @@ export class Wire implements LockStore, Turns, Tickets, Operator {
   async acquire(hold: HoldRecord, place?: Place): Promise<AcquireReply> {
     const { id, world, now: sentAt } = this.#process;
     const queued = place && this.#queued(place);
-    const sent = await this.connection.send(hold.key, `acquire ${hold.id}`, () => world.server.acquire(hold, id, queued));
+    const sent = await this.connection.sendWithOthers(hold.key, `acquire ${hold.id}`, () => world.server.acquire(hold, id, queued));
     return this.#answered(hold, sentAt, sent, place, this.#isLate(sentAt, hold.limitMs));
   }
 
@@ -64,7 +64,7 @@ export class Wire implements LockStore, Turns, Tickets, Operator {
   ): Promise<{ released: boolean; reply: AcquireReply }> {
     const { id, world, now: sentAt } = this.#process;
     const queued = this.#queued(place);
-    const { released, reply } = await this.connection.send(hold.key, `exchange ${hold.id} for ${next.id}`, () =>
+    const { released, reply } = await this.connection.sendWithOthers(hold.key, `exchange ${hold.id} for ${next.id}`, () =>
       world.server.exchange(hold, next, id, queued, mayOvertake),
     );
     const isLate = this.#isLate(sentAt, hold.limitMs);
@@ -102,7 +102,7 @@ export class Wire implements LockStore, Turns, Tickets, Operator {
 
   async release(hold: HoldRecord): Promise<boolean> {
     const { world, now: sentAt } = this.#process;
-    const released = await this.connection.send(hold.key, `release ${hold.id}`, () => world.server.release(hold));
+    const released = await this.connection.sendWithOthers(hold.key, `release ${hold.id}`, () => world.server.release(hold));
     this.#released(hold, released, this.#isLate(sentAt, hold.limitMs));
     return released;
   }

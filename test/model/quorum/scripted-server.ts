@@ -126,7 +126,7 @@ export class ScriptedServer {
   }
 
   #run({ script, parameters }: Command): Promise<unknown> {
-    const [keys = 0, ...rest] = parameters;
+    const [keys, ...rest] = parameters;
     return this.#client.eval(this.#edit(script.source), keys, ...rest);
   }
 }

@@ -1,0 +1,170 @@
+import { AsyncLocalStorage } from 'node:async_hooks';
+import { execFileSync } from 'node:child_process';
+import type { LockError } from '../../lib/core/errors';
+import type { AcquireReply } from '../../lib/core/lock-store';
+import { Batches } from '../../lib/stores/kit/batches';
+import { RedisLockStore } from '../../lib/stores/redis/redis-lock-store';
+import { BATCH } from '../../lib/stores/redis/scripts';
+import { newHold } from '../support/new-hold';
+import { RedisServer } from '../support/redis-server';
+import { TcpProxy } from '../support/tcp-proxy';
+
+let server: RedisServer;
+let proxy: TcpProxy;
+let store: RedisLockStore;
+
+beforeAll(async () => {
+  server = await RedisServer.start();
+  proxy = await TcpProxy.start(server.port);
+});
+afterAll(async () => {
+  await proxy.stop();
+  await server.stop();
+});
+
+beforeEach(async () => {
+  await server.client.flushall();
+  store = new RedisLockStore(`redis://127.0.0.1:${proxy.port}`);
+  await store.open({ prefix: 'lock', warn: (message) => expect(message).toBe('') });
+});
+afterEach(async () => {
+  proxy.latencyMs = 0;
+  await store.close();
+});
+
+const holdsOf = (count: number): ReturnType<typeof newHold>[] => Array.from({ length: count }, (_, at) => newHold(`k${at}`));
+
+/** How many scripts the server ran meanwhile. */
+async function scriptsFor(run: () => Promise<unknown>): Promise<number> {
+  const count = async (): Promise<number> => {
+    const counts = await server.commandCounts();
+    return (counts.get('evalsha') ?? 0) + (counts.get('eval') ?? 0);
+  };
+  const before = await count();
+  await run();
+  return (await count()) - before;
+}
+
+/** The reply, or the error that a call of the store rejected with. */
+const outcomeOf = <T>(call: Promise<T>): Promise<T | LockError> => call.catch((error: LockError) => error);
+
+describe('what one turn of the event loop asks of a server', () => {
+  test('is one script for each 16, behind the first one', async () => {
+    const holds = holdsOf(33);
+    // From here on the server knows the script.
+    await Promise.all(holdsOf(3).map((hold) => store.release(hold)));
+    expect(await scriptsFor(() => Promise.all(holds.map((hold) => store.acquire(hold))))).toBe(3);
+    expect(await scriptsFor(() => Promise.all(holds.map((hold) => store.release(hold))))).toBe(3);
+  });
+
+  test('is answered to each, in whatever order, kinds and outcomes come', async () => {
+    const [held, busy, other, queued] = [newHold('held'), newHold('held'), newHold('other'), newHold('other')];
+    await store.acquire(held);
+    const { fence = 0 } = await store.acquire(other);
+    const [first, released, refused, free, unknown, exchanged] = await Promise.all([
+      store.inspect('held'),
+      store.release(newHold('other')),
+      store.acquire(busy),
+      store.acquire(newHold('free')),
+      store.release(newHold('free')),
+      store.exchange({ ...other, fence }, queued, { name: 'place' }, true),
+    ]);
+    expect(first?.holds).toBe(1);
+    expect([released, unknown, exchanged.released]).toEqual([false, false, true]);
+    expect(refused.fence).toBeUndefined();
+    expect(refused).toMatchObject({ holder: { by: 'tester' } });
+    const exchange = await exchanged.reply;
+    expect((free.fence as number) < (exchange.fence as number)).toBe(true);
+    expect(await store.inspect('other')).toMatchObject({ fence: exchange.fence });
+  });
+
+  test('that cannot be in a batch stays behind what was asked for before it', async () => {
+    await store.acquire(newHold('k'));
+    const first = store.inspect('k');
+    // The place is joined before it is left.
+    await Promise.all([first, store.acquire(newHold('k'), { name: 'place' }), store.leave('k', 'place')]);
+    expect(await store.inspect('k')).toMatchObject({ waiters: [] });
+  });
+
+  test('goes at once where it is alone, also in a turn that goes on', async () => {
+    const hold = newHold('k');
+    const acquired = store.acquire(hold);
+    const inThisTurn = execFileSync('redis-cli', ['-p', String(server.port), 'EXISTS', 'lock:lock:{k}'], { encoding: 'utf8' });
+    // The proxy is of this process: it passes on what the socket has, once this turn is over.
+    expect(inThisTurn.trim()).toBe('0');
+    expect((await acquired).fence).toBeGreaterThan(0);
+    const direct = new RedisLockStore(server.url);
+    await direct.open({ prefix: 'lock', warn: (message) => expect(message).toBe('') });
+    const alone = direct.acquire(newHold('alone'));
+    const exists = execFileSync('redis-cli', ['-p', String(server.port), 'EXISTS', 'lock:lock:{alone}'], { encoding: 'utf8' });
+    expect(exists.trim()).toBe('1');
+    await alone;
+    await direct.close();
+  });
+});
+
+describe('one bad request of a batch', () => {
+  test('fails alone, with an error that names its key', async () => {
+    await server.client.set('lock:lock:{k3}', "another application's");
+    await Promise.all(holdsOf(2).map((hold) => store.release(hold)));
+    let outcomes: readonly (AcquireReply | LockError)[] = [];
+    const scripts = await scriptsFor(async () => {
+      outcomes = await Promise.all(holdsOf(8).map((hold) => outcomeOf(store.acquire(hold))));
+      await store.inspect('k0');
+    });
+    // The others were answered, so the batch is not repeated.
+    expect(scripts).toBe(3);
+    const errors = outcomes.filter((outcome) => outcome instanceof Error);
+    expect(errors).toHaveLength(1);
+    expect(outcomes[3]).toMatchObject({ code: 'LOCK_CONFIGURATION', key: 'k3' });
+    expect((errors[0] as LockError).detail).toMatch(/Lock "k3": Redis refused a command: WRONGTYPE .* Choose another prefix\./);
+    expect(new Set(outcomes.map((outcome) => 'fence' in outcome && outcome.fence)).size).toBe(8);
+  });
+
+  test('that has no time left is given up alone', async () => {
+    const holds = holdsOf(6).map((hold, at) => ({ ...hold, limitMs: at === 4 ? 60 : 5_000 }));
+    await store.acquire(newHold('before'));
+    proxy.latencyMs = 300;
+    const outcomes = await Promise.all([store.inspect('k'), ...holds.map((hold) => outcomeOf(store.acquire(hold)))]);
+    expect(outcomes[5]).toMatchObject({ code: 'LOCK_STORE', unknown: true, key: 'k4' });
+    expect(outcomes.filter((outcome) => outcome instanceof Error)).toHaveLength(1);
+  });
+});
+
+test('a batch that the server does not know is sent once more, with its source, and each request counts once', async () => {
+  const holds = holdsOf(10);
+  await Promise.all(holds.map((hold) => store.acquire(hold)));
+  await server.client.script('FLUSH');
+  expect(await Promise.all(holds.map((hold) => store.release(hold)))).toEqual(holds.map(() => true));
+  expect(await server.client.script('EXISTS', BATCH.sha)).toEqual([1]);
+});
+
+test('a batch that is not answered leaves each outcome unknown, and each may be repeated on its own', async () => {
+  const holds = holdsOf(5).map((hold) => ({ ...hold, limitMs: 300 }));
+  await store.acquire(newHold('before'));
+  proxy.mode = 'dropReplies';
+  const outcomes = await Promise.all(holds.map((hold) => outcomeOf(store.acquire(hold))));
+  expect(outcomes).toEqual(holds.map(({ key }) => expect.objectContaining({ code: 'LOCK_STORE', unknown: true, key })));
+  proxy.mode = 'pass';
+  await server.client.flushall();
+  const other = new RedisLockStore(server.url);
+  await other.open({ prefix: 'lock', warn: (message) => expect(message).toBe('') });
+  const again = await Promise.all(holds.map((hold) => other.acquire(hold)));
+  expect(await Promise.all(holds.map((hold) => other.acquire(hold)))).toEqual(again);
+  await other.close();
+});
+
+test('a batch is sent in the context of no caller', async () => {
+  const caller = new AsyncLocalStorage<string>();
+  const contexts: unknown[] = [];
+  const batches = new Batches<string>(async (requests) => {
+    contexts.push([caller.getStore(), ...requests]);
+    return requests.map(() => 'reply');
+  });
+  const replies = ['one', 'two'].map((name) => caller.run(name, () => batches.ask(name).then((reply) => [reply, caller.getStore()])));
+  expect(await Promise.all(replies)).toEqual([
+    ['reply', 'one'],
+    ['reply', 'two'],
+  ]);
+  expect(contexts).toEqual([[undefined, 'one', 'two']]);
+});
