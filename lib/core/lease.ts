@@ -2,7 +2,8 @@ import { randomUUID } from 'node:crypto';
 import { CallStack } from './call-stack.js';
 import type { Clock } from './clock.js';
 import { LockLostError } from './errors.js';
-import { commandLimit, leaseDeadline, LONGEST_COMMAND_MS, ttlUntil, wallDeadline, type Moment } from './lease-time.js';
+import { LeaseTerm } from './lease-term.js';
+import { commandLimit, LONGEST_COMMAND_MS, ttlUntil, type Moment } from './lease-time.js';
 import { MOST_FENCES, type HoldRecord } from './lock-store.js';
 import type { Owner } from './owner.js';
 import type { TicketEntry } from './ticket.js';
@@ -47,6 +48,7 @@ export class Lease {
   readonly calls = new CallStack();
   readonly #clock: Clock;
   readonly #renews: boolean;
+  readonly #term: LeaseTerm;
   #owner: Owner;
   #state: LeaseState = 'wanted';
   #id: string = randomUUID();
@@ -57,17 +59,10 @@ export class Lease {
   #fences = 0;
   /** The longest lease that its calls asked for; the next renewal asks for it. */
   #ttlMs: number;
-  /** The lease that was granted last. */
-  #grantedMs: number;
   #isShared: boolean;
   #acquiredAt = 0;
   /** Since when calls of this process, one after the other, have had the lock. */
   #servesSince = 0;
-  #deadline = 0;
-  /** When what set the deadline was sent. */
-  #sentAt = 0;
-  /** What the wall clock read more than the monotonic one then. */
-  #wallAheadMs = 0;
   #maxHoldAt = Infinity;
   #minHoldAt = 0;
   /** When the next renewal is due; `Infinity` for a lease that is not renewed. */
@@ -84,7 +79,7 @@ export class Lease {
     this.by = by;
     this.#renews = renews;
     this.#ttlMs = ttlMs;
-    this.#grantedMs = ttlMs;
+    this.#term = new LeaseTerm(clock, ttlMs);
     this.isJoined = joined !== undefined;
     this.#isShared = this.isJoined;
     this.#fence = joined?.fence ?? 0;
@@ -123,7 +118,7 @@ export class Lease {
   }
 
   get grantedMs(): number {
-    return this.#grantedMs;
+    return this.#term.grantedMs;
   }
 
   get acquiredAt(): number {
@@ -140,7 +135,7 @@ export class Lease {
 
   /** The moment from which it is not trusted any more. */
   get deadline(): number {
-    return this.#deadline;
+    return this.#term.deadline;
   }
 
   /** Whether other processes may be in the lock: it may then live on by a longer lease than this one. */
@@ -155,7 +150,7 @@ export class Lease {
 
   /** The time limit of its commands, in milliseconds. */
   get limitMs(): number {
-    return commandLimit(this.#grantedMs);
+    return commandLimit(this.#term.grantedMs);
   }
 
   /** Whether it can be trusted at this moment. */
@@ -165,19 +160,19 @@ export class Lease {
 
   /** For how long it can be trusted; negative where it cannot. */
   get remainingMs(): number {
-    return Math.min(this.#deadline - this.#clock.monotonic(), this.#wallDeadline - this.#clock.wall());
+    return this.#term.remainingMs;
   }
 
   /** Whether its time is over, though it has not ended yet. */
   get isOver(): boolean {
-    return !this.hasEnded && this.#clock.monotonic() >= this.#deadline;
+    return !this.hasEnded && this.#term.isOver;
   }
 
   /**
    * Why a lease that is not lost cannot be trusted now: the wall clock is past its end, so the machine may have slept.
    */
   get doubt(): LockLostError | undefined {
-    return this.hasEnded || this.#clock.wall() < this.#wallDeadline
+    return this.hasEnded || !this.#term.isInDoubt
       ? undefined
       : new LockLostError(
           `Lock "${this.key}" cannot be trusted at this moment: the wall clock went past the end of its lease, so the machine slept, or its ` +
@@ -241,7 +236,7 @@ export class Lease {
       this.#fence = fence;
       this.#servesSince = this.#acquiredAt;
     }
-    this.#extend(sent, expires ? this.#ttlMs : Infinity);
+    this.#term.extend(sent, expires ? this.#ttlMs : Infinity);
     this.#renewAt = this.#renews && expires ? this.#nextRenewal(this.#acquiredAt) : Infinity;
   }
 
@@ -256,7 +251,7 @@ export class Lease {
       this.#renews &&
       next.#renews &&
       next.#ttlMs === this.#ttlMs &&
-      this.#grantedMs >= this.#ttlMs &&
+      this.#term.grantedMs >= this.#ttlMs &&
       this.#fence + 1 < this.#storedFence + this.#fences &&
       this.remainingMs > this.#ttlMs / 2
     );
@@ -276,7 +271,7 @@ export class Lease {
     next.#isRenewing = this.#isRenewing;
     this.#successor = this.#isRenewing ? next : undefined;
     this.#state = 'released';
-    return { fence: next.#fence, sent: { monotonic: this.#sentAt, wall: this.#sentAt + this.#wallAheadMs } };
+    return { fence: next.#fence, sent: this.#term.sent };
   }
 
   /** Its call has all its locks: from here on `maxHold` and `minHold` count. */
@@ -325,7 +320,7 @@ export class Lease {
   /** The store no longer has the lock: nothing is trusted from here on. */
   gone(): void {
     this.#state = 'gone';
-    this.#deadline = -Infinity;
+    this.#term.endBy(-Infinity);
   }
 
   /** Notifies the code that `maxHold` is over: the lease is not renewed any more. */
@@ -333,11 +328,11 @@ export class Lease {
     this.#state = 'overdue';
     this.#renewAt = Infinity;
     // Where leases do not end by time, this one gets an end here.
-    this.#deadline = Math.min(this.#deadline, now + this.#ttlMs);
+    this.#term.endBy(now + this.#ttlMs);
     this.calls.notify(
       new LockLostError(
         `Lock "${this.key}" has been held for its maxHold. It is not renewed any more and ends in ` +
-          `${Math.ceil(this.#deadline - now)} ms. Make sure that the code stops when lock.signal aborts, or raise maxHold.`,
+          `${Math.ceil(this.#term.deadline - now)} ms. Make sure that the code stops when lock.signal aborts, or raise maxHold.`,
         this.key,
         'maxHold',
       ),
@@ -361,14 +356,14 @@ export class Lease {
     if (this.#state === 'lingering') {
       return Infinity;
     }
-    return this.#state === 'held' ? Math.min(this.#deadline, this.#maxHoldAt) : this.#deadline;
+    return this.#state === 'held' ? Math.min(this.#term.deadline, this.#maxHoldAt) : this.#term.deadline;
   }
 
   /** Whether to renew it now, or nearly; after a jump of the wall clock, whether there is a lease to confirm. */
   needsRenewal(now: number, hasJumped: boolean): boolean {
     // One whose maxHold is over is not renewed, also where its code could not be notified yet.
-    const isKept = now < this.#deadline && (now < this.#maxHoldAt || this.#state !== 'held');
-    return isKept && !this.#isRenewing && (hasJumped ? this.#deadline < Infinity : this.#renewAt - this.#grantedMs / 30 <= now);
+    const isKept = now < this.#term.deadline && (now < this.#maxHoldAt || this.#state !== 'held');
+    return isKept && !this.#isRenewing && (hasJumped ? this.#term.deadline < Infinity : this.#renewAt - this.#term.grantedMs / 30 <= now);
   }
 
   renewalSent(): void {
@@ -397,41 +392,22 @@ export class Lease {
   #renewed(held: boolean, record: HoldRecord, sent: Moment): void {
     const now = this.#clock.monotonic();
     if (held) {
-      this.#extend(sent, record.ttlMs);
+      this.#term.extend(sent, record.ttlMs);
     }
     if (this.#state === 'lingering' && !record.lingering) {
       // Its code ended meanwhile, and the store does not know yet.
       this.#renewAt = now;
     } else if (this.#renewAt < Infinity) {
       // An unknown outcome moves nothing: the old deadline stands, and the renewal is repeated before it.
-      this.#renewAt = held ? this.#nextRenewal(now) : now + Math.min(this.#grantedMs / 10, LONGEST_COMMAND_MS);
+      this.#renewAt = held ? this.#nextRenewal(now) : now + Math.min(this.#term.grantedMs / 10, LONGEST_COMMAND_MS);
     }
   }
 
   /** The store confirmed a lease of `ttlMs` that was asked for at `sent`; a deadline never moves back. */
   confirmed(sent: Moment, ttlMs: number): void {
     if (!this.hasEnded) {
-      this.#extend(sent, ttlMs);
+      this.#term.extend(sent, ttlMs);
     }
-  }
-
-  #extend(sent: Moment, ttlMs: number): void {
-    const deadline = leaseDeadline(sent.monotonic, ttlMs);
-    const wallAheadMs = sent.wall - sent.monotonic;
-    if (deadline > this.#deadline) {
-      this.#deadline = deadline;
-      this.#sentAt = sent.monotonic;
-      this.#wallAheadMs = wallAheadMs;
-      this.#grantedMs = ttlMs;
-    } else {
-      // What a clock that stood still has missed of the lease is gone, though the lock is still there.
-      this.#wallAheadMs = Math.min(this.#wallAheadMs, wallAheadMs);
-    }
-  }
-
-  /** Its deadline by the wall clock, which runs on while the machine sleeps. */
-  get #wallDeadline(): number {
-    return wallDeadline({ monotonic: this.#sentAt, wall: this.#sentAt + this.#wallAheadMs }, this.#deadline);
   }
 
   /**
@@ -440,8 +416,8 @@ export class Lease {
    */
   #nextRenewal(now: number): number {
     if (this.#state === 'lingering') {
-      return this.#deadline < this.#minHoldAt ? now : Infinity;
+      return this.#term.deadline < this.#minHoldAt ? now : Infinity;
     }
-    return Math.max(now, this.#deadline - (this.#grantedMs / 3) * (2 + Math.random() / 10));
+    return Math.max(now, this.#term.deadline - (this.#term.grantedMs / 3) * (2 + Math.random() / 10));
   }
 }

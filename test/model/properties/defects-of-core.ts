@@ -33,10 +33,10 @@ export const DEFECTS_OF_CORE: readonly Defect[] = [
       {
         file: 'lib/core/lease.ts',
         from: 'this.remainingMs > 0',
-        to: 'this.#clock.wall() < this.#deadline',
+        to: 'this.#clock.wall() < this.deadline',
       },
       {
-        file: 'lib/core/lease.ts',
+        file: 'lib/core/lease-term.ts',
         from: 'this.#clock.monotonic() >= this.#deadline',
         to: 'this.#clock.wall() >= this.#deadline',
       },
@@ -137,7 +137,7 @@ export const DEFECTS_OF_CORE: readonly Defect[] = [
     edits: [
       {
         file: 'lib/core/lease.ts',
-        from: 'Math.min(this.#deadline, this.#maxHoldAt) : this.#deadline',
+        from: 'Math.min(this.#term.deadline, this.#maxHoldAt) : this.#term.deadline',
         to: 'this.#maxHoldAt : Infinity',
       },
     ],
@@ -258,7 +258,7 @@ export const DEFECTS_OF_CORE: readonly Defect[] = [
     defect: 'a lease is renewed only just before it ends',
     finding: /Two owners trust/,
     seed: 25,
-    edits: [{ file: 'lib/core/lease.ts', from: '(this.#grantedMs / 3)', to: '(this.#grantedMs / 12)' }],
+    edits: [{ file: 'lib/core/lease.ts', from: '(this.#term.grantedMs / 3)', to: '(this.#term.grantedMs / 12)' }],
   },
   {
     defect: 'a call waits longer than it was asked to',
