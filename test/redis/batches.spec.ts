@@ -1,13 +1,14 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { execFileSync } from 'node:child_process';
 import type { LockError } from '../../lib/core/errors';
-import type { AcquireReply } from '../../lib/core/lock-store';
+import type { AcquireReply, HoldRecord } from '../../lib/core/lock-store';
 import { Batches } from '../../lib/stores/kit/batches';
 import { RedisLockStore } from '../../lib/stores/redis/redis-lock-store';
 import { BATCH } from '../../lib/stores/redis/scripts';
 import { newHold } from '../support/new-hold';
 import { RedisServer } from '../support/redis-server';
 import { TcpProxy } from '../support/tcp-proxy';
+import { until } from '../support/until';
 
 let server: RedisServer;
 let proxy: TcpProxy;
@@ -51,8 +52,6 @@ const outcomeOf = <T>(call: Promise<T>): Promise<T | LockError> => call.catch((e
 describe('what one turn of the event loop asks of a server', () => {
   test('is one script for each 16, behind the first one', async () => {
     const holds = holdsOf(33);
-    // From here on the server knows the script.
-    await Promise.all(holdsOf(3).map((hold) => store.release(hold)));
     expect(await scriptsFor(() => Promise.all(holds.map((hold) => store.acquire(hold))))).toBe(3);
     expect(await scriptsFor(() => Promise.all(holds.map((hold) => store.release(hold))))).toBe(3);
   });
@@ -82,7 +81,8 @@ describe('what one turn of the event loop asks of a server', () => {
     await store.acquire(newHold('k'));
     const first = store.inspect('k');
     // The place is joined before it is left.
-    await Promise.all([first, store.acquire(newHold('k'), { name: 'place' }), store.leave('k', 'place')]);
+    const others = [store.acquire(newHold('k'), { name: 'place' }), store.acquire(newHold('other'))];
+    await Promise.all([first, ...others, store.leave('k', 'place')]);
     expect(await store.inspect('k')).toMatchObject({ waiters: [] });
   });
 
@@ -139,6 +139,35 @@ test('a batch that the server does not know is sent once more, with its source, 
   expect(await server.client.script('EXISTS', BATCH.sha)).toEqual([1]);
 });
 
+test('a batch that the server does not know is not repeated for callers that have given up', async () => {
+  await store.acquire(newHold('before'));
+  await server.client.script('FLUSH');
+  proxy.latencyMs = 300;
+  const holds = holdsOf(3).map((hold, at) => ({ ...hold, limitMs: at === 2 ? 5_000 : 60 }));
+  const outcomes = await Promise.all([store.inspect('k'), ...holds.map((hold) => outcomeOf(store.acquire(hold)))]);
+  expect(outcomes.slice(1, 3)).toEqual([0, 1].map((at) => expect.objectContaining({ unknown: true, key: `k${at}` })));
+  expect(outcomes[3]).toMatchObject({ fence: expect.any(Number) });
+  expect(await server.client.keys('lock:lock:{k?}')).toEqual(['lock:lock:{k2}']);
+});
+
+test('what waits to be sent when the store is closed is sent', async () => {
+  const holds = holdsOf(4);
+  await Promise.all(holds.map((hold) => store.acquire(hold)));
+  const released = holds.map((hold) => outcomeOf(store.release(hold)));
+  await store.close();
+  await Promise.all(released);
+  await until('all are free', async () => (await server.client.keys('lock:lock:*')).length === 0);
+});
+
+test('a reply that is nil does not move the others', async () => {
+  // Something else wrote the mark of a release.
+  const [first, second, third] = holdsOf(3) as [HoldRecord, HoldRecord, HoldRecord];
+  await server.client.set(`lock:done:${first.id}:{k0}`, 'no number');
+  const replies = await Promise.all([store.inspect('k'), store.release(first), store.acquire(second), store.acquire(third)]);
+  const stored = await Promise.all(['k1', 'k2'].map((key) => store.inspect(key)));
+  expect(replies.slice(1)).toEqual([false, ...stored.map((lock) => ({ fence: lock?.fence }))]);
+});
+
 test('a batch that is not answered leaves each outcome unknown, and each may be repeated on its own', async () => {
   const holds = holdsOf(5).map((hold) => ({ ...hold, limitMs: 300 }));
   await store.acquire(newHold('before'));
@@ -161,10 +190,18 @@ test('a batch is sent in the context of no caller', async () => {
     contexts.push([caller.getStore(), ...requests]);
     return requests.map(() => 'reply');
   });
-  const replies = ['one', 'two'].map((name) => caller.run(name, () => batches.ask(name).then((reply) => [reply, caller.getStore()])));
-  expect(await Promise.all(replies)).toEqual([
+  const ask = (name: string): Promise<unknown> => caller.run(name, () => batches.ask(name).then((reply) => [reply, caller.getStore()]));
+  expect(await Promise.all(['one', 'two'].map((name) => ask(name)))).toEqual([
     ['reply', 'one'],
     ['reply', 'two'],
   ]);
-  expect(contexts).toEqual([[undefined, 'one', 'two']]);
+  const many = Array.from({ length: 17 }, (_, at) => `caller ${at}`);
+  const flushed = Promise.all(many.map((name) => ask(name)));
+  caller.run('another', () => batches.flush());
+  await flushed;
+  expect(contexts).toEqual([
+    [undefined, 'one', 'two'],
+    [undefined, ...many.slice(0, 16)],
+    [undefined, ...many.slice(16)],
+  ]);
 });

@@ -5,7 +5,7 @@ import { globalsOf } from '../support/lua-names';
 import { RedisServer } from '../support/redis-server';
 
 const SCRIPTS = [...Object.values(redisScripts), ...Object.values(quorumScripts)];
-const OF_LUA = new Set(['ARGV', 'KEYS', 'ipairs', 'math', 'pairs', 'redis', 'string', 'table', 'tonumber', 'type', 'unpack']);
+const OF_LUA = new Set(['ARGV', 'KEYS', 'ipairs', 'math', 'pairs', 'pcall', 'redis', 'string', 'table', 'tonumber', 'type', 'unpack']);
 
 let server: RedisServer;
 beforeAll(async () => {

@@ -257,7 +257,8 @@ export function lockingSuite(place: () => StorePlace): void {
     const elsewhere = await locks.acquire(`${key} elsewhere`);
     const served = await few.withLock(key, async () => {
       const inside = [1, 2, 3].map((child) => few.withLock(key, () => sleep(300, child)));
-      const outside = outsideLocks(() => few.withLock(`${key} elsewhere`, () => 4));
+      // It waits for as long as a busy machine needs for what follows.
+      const outside = outsideLocks(() => few.withLock(`${key} elsewhere`, { wait: 15_000 }, () => 4));
       await until('the store has answered the one outside, which waits from then on', () => notes.some((note) => note.startsWith('busy ')));
       const more = few.withLock(key, () => 5);
       const refused = outsideLocks(() => failureOf(few.withLock(`${key} elsewhere`, () => 6)));

@@ -17,7 +17,8 @@ export class Batches<Request> {
   #endsWithTurn = false;
 
   constructor(send: (requests: readonly Request[]) => Promise<readonly unknown[]>) {
-    this.#send = send;
+    // In no caller's context: the requests are those of many.
+    this.#send = AsyncResource.bind(send);
   }
 
   /** The reply to a request that is sent with the others of this turn. */
@@ -58,9 +59,8 @@ export class Batches<Request> {
     }
   }
 
-  /** In no caller's context: the requests are those of many. */
-  readonly #endTurn = AsyncResource.bind((): void => {
+  readonly #endTurn = (): void => {
     this.#endsWithTurn = false;
     this.flush();
-  });
+  };
 }

@@ -47,14 +47,16 @@ function sourceOf(scripts: readonly BatchableScript[]): string {
   const shared = [...new Set(scripts.map((script) => script.shared))];
   return `${shared.join('')}local scripts = {
 ${members.join('')}}
-local replies, k, a = {}, 0, 0
+local replies, count, k, a = {}, 0, 0, 0
 while a < #ARGV do
   local script = scripts[ARGV[a + 1]]
   local ran, reply = pcall(script[3], k, a + 1)
   if not ran then
-    reply = {err = type(reply) == 'table' and reply.err or reply}
+    -- Servers before Redis 7 name a line, which says nothing to whoever knows the script of the command only.
+    reply = {err = type(reply) == 'table' and reply.err or string.gsub(reply, '^@?user_script: ?%d+: ', '')}
   end
-  replies[#replies + 1] = reply
+  count = count + 1
+  replies[count] = reply or false
   k, a = k + script[1], a + 1 + script[2]
 end
 return replies

@@ -1,6 +1,6 @@
 import { CLAIM_MS, MOST_FENCE, MOST_SKIPPED, QUEUE_MS } from '../kit/protocol.js';
 
-/** Functions in Lua that several scripts have in common. */
+/** Lua that several scripts have in common. */
 
 /** What the name of a field begins with that stands for a hold. */
 export const HOLD_FIELD = 'hold:';

@@ -28,6 +28,12 @@ export interface Replicated {
   readonly withinMs: number;
 }
 
+/** A command that waits to be sent in a batch, and until when its caller waits for the reply. */
+interface Batched {
+  readonly command: Command;
+  readonly giveUpAt: number;
+}
+
 /** The connection for a store's commands: runs scripts, each within its time, and rejects with lock errors. */
 export class RedisConnection {
   readonly #source: RedisSource;
@@ -35,7 +41,7 @@ export class RedisConnection {
   readonly #onReady: (address: string) => void;
   /** What can be in a batch; undefined where every command goes alone. */
   readonly #batch: BatchScript | undefined;
-  readonly #batches = new Batches<Command>((commands) => this.#sendTogether(commands));
+  readonly #batches = new Batches<Batched>((requests) => this.#sendTogether(requests));
   readonly #timeouts = new CommandTimeouts(() => this.#reconnect());
   readonly #failures = new ConnectionFailures();
   #opening: Promise<Connection> | undefined;
@@ -67,7 +73,7 @@ export class RedisConnection {
       }
       // Where nothing is on its way, nothing is likely to come with it.
       if (this.#timeouts.busy && !confirmation && this.#batch?.takes(command)) {
-        return await this.#timeouts.bound(this.#batches.ask(command), limitMs);
+        return await this.#timeouts.bound(this.#batches.ask({ command, giveUpAt: performance.now() + limitMs }), limitMs);
       }
       this.#batches.flush();
       const sentAt = performance.now();
@@ -143,25 +149,32 @@ export class RedisConnection {
 
   close(): void {
     this.#closed = true;
+    // What was asked for before is still sent.
+    this.#batches.flush();
     this.#timeouts.stop();
     this.#connection?.disconnect();
   }
 
-  /** Sends commands as one script; each is bound by its own limit. */
-  async #sendTogether(commands: readonly Command[]): Promise<readonly unknown[]> {
+  /** Sends requests as one script, each of which is bound by its own limit. */
+  async #sendTogether(requests: readonly Batched[], how: 'evalsha' | 'eval' = 'evalsha'): Promise<readonly unknown[]> {
     const connection = this.#connection ?? (await this.open());
+    const commands = requests.map(({ command }) => command);
     const [first] = commands as [Command];
-    const command = commands.length === 1 ? first : (this.#batch as BatchScript).command(commands);
-    let reply: unknown;
     try {
-      reply = await sendScript(connection, 'evalsha', command, undefined);
+      if (commands.length === 1) {
+        return [await sendScript(connection, how, first, undefined)];
+      }
+      return (await sendScript(connection, how, (this.#batch as BatchScript).command(commands), undefined)) as readonly unknown[];
     } catch (error) {
-      if (!isUnknownScript(error)) {
+      if (how === 'eval' || !isUnknownScript(error)) {
         throw error;
       }
-      reply = await sendScript(connection, 'eval', command, undefined);
+      // Those whose callers have given up meanwhile are left out.
+      const now = performance.now();
+      const waiting = requests.filter(({ giveUpAt }) => now < giveUpAt);
+      const replies = waiting.length > 0 ? await this.#sendTogether(waiting, 'eval') : [];
+      return requests.map((request) => (waiting.includes(request) ? replies[waiting.indexOf(request)] : error));
     }
-    return commands.length === 1 ? [reply] : (reply as readonly unknown[]);
   }
 
   async #open(): Promise<Connection> {

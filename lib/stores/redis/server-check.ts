@@ -55,6 +55,8 @@ export async function tryRights(store: LockStore & Turns & Tickets & Operator, p
   await reply;
   await store.leave(key, 'first');
   await store.leave(key, 'second');
+  // What comes in one turn is sent as one script.
+  await Promise.all([store.inspect(key), store.release(joined), store.release(startUpHold(key))]);
   const last = await store.acquire(startUpHold(key));
   await store.forceRelease(key, last.fence ?? 0);
 }
