@@ -55,10 +55,10 @@ export async function tryRights(store: LockStore & Turns & Tickets & Operator, p
   await reply;
   await store.leave(key, 'first');
   await store.leave(key, 'second');
-  // What comes in one turn is sent as one script.
-  await Promise.all([store.inspect(key), store.release(joined), store.release(startUpHold(key))]);
   const last = await store.acquire(startUpHold(key));
   await store.forceRelease(key, last.fence ?? 0);
+  // What comes in one turn is sent as one script, which the server knows from now on. Its errors name no command, so it comes last.
+  await Promise.all([store.inspect(key), store.release(joined), store.release(startUpHold(key))]);
 }
 
 /** A field of the reply to INFO. */
