@@ -26,7 +26,7 @@ const DEFECTS: readonly (readonly [string, string, string])[] = [
 
 const DEFECTS_OF_BATCH: readonly (readonly [string, string, string])[] = [
   ['fails whole where one of it fails', 'pcall(script[3], k, a + 1)', 'true, script[3](k, a + 1)'],
-  ['mixes replies up', 'replies[#replies + 1] = reply', 'table.insert(replies, 1, reply)'],
+  ['mixes replies up', 'replies[count] = reply or false', 'table.insert(replies, 1, reply or false)'],
   ['takes the keys of another', 'k + script[1]', 'k + 3'],
   ['takes the arguments of another', 'a + 1 + script[2]', 'a + script[2]'],
 ];
