@@ -19,6 +19,6 @@ describe('the scenarios for core', () => {
       const { errorInstance } = await fc.check(property, { seed, numRuns: RUNS, endOnFailure: true });
       expect(String(errorInstance)).toMatch(finding);
     },
-    60_000,
+    240_000,
   );
 });

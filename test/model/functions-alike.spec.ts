@@ -69,7 +69,7 @@ describe('the functions of the PostgreSQL store', () => {
     for (const seed of SEEDS) {
       expect(await differenceIn(seed, functions)).toBeUndefined();
     }
-  }, 60_000);
+  }, 240_000);
 
   test.each(DEFECTS)(
     'a function that %s is found out',
@@ -85,6 +85,6 @@ describe('the functions of the PostgreSQL store', () => {
       expect(edits).toBeGreaterThan(0);
       expect(difference).toContain('but the server');
     },
-    120_000,
+    240_000,
   );
 });

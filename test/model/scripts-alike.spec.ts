@@ -75,13 +75,13 @@ describe('the scripts of the Redis store', () => {
     for (const seed of SEEDS) {
       expect(await differenceIn(seed, scripts)).toBeUndefined();
     }
-  }, 60_000);
+  }, 240_000);
 
   test('do so also in a batch', async () => {
     for (const seed of SEEDS) {
       expect(await differenceIn(seed, batches)).toBeUndefined();
     }
-  }, 60_000);
+  }, 240_000);
 
   test('refuse the same joins where a lock has as many holds as it may', async () => {
     await server.client.flushall();
@@ -107,7 +107,7 @@ describe('the scripts of the Redis store', () => {
       }
       expect(difference).toContain('but the server');
     },
-    120_000,
+    240_000,
   );
 
   test.each(DEFECTS_OF_BATCH)(
@@ -115,6 +115,6 @@ describe('the scripts of the Redis store', () => {
     async (_, right, wrong) => {
       await expect(differenceIn(1, batches, (source) => source.replace(right, wrong))).rejects.toThrow();
     },
-    20_000,
+    240_000,
   );
 });

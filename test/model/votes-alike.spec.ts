@@ -76,7 +76,7 @@ describe('the scripts of a quorum', () => {
       expect(await differenceIn(seed, scripts(), received)).toBeUndefined();
     }
     expect(await received()).toEqual([]);
-  }, 60_000);
+  }, 240_000);
 
   test.each(DEFECTS)(
     'a server that %s is found',
@@ -93,6 +93,6 @@ describe('the scripts of a quorum', () => {
       expect(edits).toBeGreaterThan(0);
       expect(difference).toContain('but the server');
     },
-    60_000,
+    240_000,
   );
 });

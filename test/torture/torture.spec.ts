@@ -30,7 +30,7 @@ test.each(isLong ? LONG_RUNS : SHORT_RUNS)(
     process.stdout.write(output);
     expect(output).toMatch(/^ {2}0 violations$/m);
   },
-  120_000,
+  240_000,
 );
 
 test('without faults no lease is lost and nobody is passed over', async () => {
@@ -39,7 +39,7 @@ test('without faults no lease is lost and nobody is passed over', async () => {
   expect(output).toMatch(/^ {2}0 violations$/m);
   expect(output).toMatch(/granted, of which 0 lost;/);
   expect(output).toMatch(/^ {2}control {3}0 of [1-9]\d* updates/m);
-}, 60_000);
+}, 240_000);
 
 test.each(isLong ? ['incr-fences', 'deletes-anything', 'no-recheck', 'two-of-five'] : ['deletes-anything', 'two-of-five'])(
   'the defect %s is caught',
@@ -49,7 +49,7 @@ test.each(isLong ? ['incr-fences', 'deletes-anything', 'no-recheck', 'two-of-fiv
     process.stdout.write(output);
     expect(output).toMatch(new RegExp(`^CAUGHT {2}${name}`, 'm'));
   },
-  90_000,
+  240_000,
 );
 
 test('whoever stops the command stops its servers and workers', async () => {
@@ -65,7 +65,7 @@ test('whoever stops the command stops its servers and workers', async () => {
   await until('that all have ended', async () =>
     (await wordsOf('ps', '-o', 'stat=', '-p', children.join(','))).every((is) => is.startsWith('Z')),
   );
-}, 60_000);
+}, 240_000);
 
 test('an unknown name is refused, with those that exist', async () => {
   expect(await torture('--mutant', 'nobody')).toMatch(/There is no mutant 'nobody'\.[^]*incr-fences/);
