@@ -49,6 +49,12 @@ async function scriptsFor(run: () => Promise<unknown>): Promise<number> {
 /** The reply, or the error that a call of the store rejected with. */
 const outcomeOf = <T>(call: Promise<T>): Promise<T | LockError> => call.catch((error: LockError) => error);
 
+/** Delays replies from now on. The connection knows that it is slow, so that it is not taken for dead. */
+async function beSlow(ms: number): Promise<void> {
+  proxy.latencyMs = ms;
+  await store.inspect('slow');
+}
+
 describe('what one turn of the event loop asks of a server', () => {
   test('is one script for each 16, behind the first one', async () => {
     const holds = holdsOf(33);
@@ -123,8 +129,7 @@ describe('one bad request of a batch', () => {
 
   test('that has no time left is given up alone', async () => {
     const holds = holdsOf(6).map((hold, at) => ({ ...hold, limitMs: at === 4 ? 60 : 5_000 }));
-    await store.acquire(newHold('before'));
-    proxy.latencyMs = 300;
+    await beSlow(300);
     const outcomes = await Promise.all([store.inspect('k'), ...holds.map((hold) => outcomeOf(store.acquire(hold)))]);
     expect(outcomes[5]).toMatchObject({ code: 'LOCK_STORE', unknown: true, key: 'k4' });
     expect(outcomes.filter((outcome) => outcome instanceof Error)).toHaveLength(1);
@@ -140,9 +145,8 @@ test('a batch that the server does not know is sent once more, with its source, 
 });
 
 test('a batch that the server does not know is not repeated for callers that have given up', async () => {
-  await store.acquire(newHold('before'));
+  await beSlow(300);
   await server.client.script('FLUSH');
-  proxy.latencyMs = 300;
   const holds = holdsOf(3).map((hold, at) => ({ ...hold, limitMs: at === 2 ? 5_000 : 60 }));
   const outcomes = await Promise.all([store.inspect('k'), ...holds.map((hold) => outcomeOf(store.acquire(hold)))]);
   expect(outcomes.slice(1, 3)).toEqual([0, 1].map((at) => expect.objectContaining({ unknown: true, key: `k${at}` })));

@@ -107,7 +107,7 @@ export const MUTANTS: Readonly<Record<string, Mutant>> = {
     caughtBy: ['fences rise'],
     edits: [
       { file: 'lib/core/lease.ts', from: `this.#fence + 1 < this.#storedFence + this.#fences &&`, to: `` },
-      { file: 'lib/core/lease.ts', from: `next.#fence = this.#fence + 1;`, to: `next.#fence = this.#fence + 100;` },
+      { file: 'lib/core/lease.ts', from: `next.#fence = this.#fence + 1;`, to: `next.#fence = this.#fence + 1e9;` },
     ],
   },
   'no-mark': {
