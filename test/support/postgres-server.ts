@@ -12,6 +12,9 @@ const USER = 'postgres';
 /** A crash of the machine is not among the faults, and one of the server loses nothing without fsync. */
 const SETTINGS = ['fsync=off', 'shared_buffers=16MB', 'max_connections=200', 'listen_addresses=127.0.0.1', 'log_checkpoints=off'];
 
+/** What a server says that is started while processes of the one before it, which were killed, are not quite gone. */
+const STILL_DYING = 'pre-existing shared memory block';
+
 /** A real PostgreSQL server of the test's own, on a free port and in a folder that goes with it. */
 export class PostgresServer {
   readonly port: number;
@@ -83,10 +86,17 @@ export class PostgresServer {
   async start(): Promise<void> {
     const settings = [...SETTINGS, `port=${this.port}`, `unix_socket_directories=${this.#folder}`, ...this.#settings];
     const words = settings.flatMap((setting) => ['-c', setting]);
-    this.#child = start('postgres', ['-D', join(this.#folder, 'data'), ...words], this.#folder);
+    const launch = (): void => {
+      this.#child = start('postgres', ['-D', join(this.#folder, 'data'), ...words], this.#folder);
+    };
+    launch();
     await until('that PostgreSQL answers', async () => {
       if (!this.running) {
-        throw new Error(`PostgreSQL did not start: ${lastWords(this.#folder)}`);
+        const why = lastWords(this.#folder);
+        if (!why.includes(STILL_DYING)) {
+          throw new Error(`PostgreSQL did not start: ${why}`);
+        }
+        launch();
       }
       return this.query('SELECT 1').then(
         () => true,
