@@ -27,6 +27,7 @@ export class Server implements Clock, Messages {
   #latest = 0;
   #isFlushed = false;
   #isForgetful = false;
+  #setBackMs = 0;
   #table: LockTable;
   readonly #keys: ReadonlyMap<string, Watched>;
 
@@ -40,6 +41,11 @@ export class Server implements Clock, Messages {
   /** Whether releases may have been forgotten before their time. */
   get isForgetful(): boolean {
     return this.#isForgetful;
+  }
+
+  /** How much longer than they were granted for leases may last, since its clock was set back. */
+  get setBackMs(): number {
+    return this.#setBackMs;
   }
 
   monotonic(): number {
@@ -133,6 +139,7 @@ export class Server implements Clock, Messages {
       return;
     }
     this.#ahead += ms;
+    this.#setBackMs += Math.max(0, -ms);
     if (ms > 0) {
       this.#isForgetful = true;
       this.#world.leases.pardon(...KEYS);
