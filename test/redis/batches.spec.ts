@@ -62,6 +62,15 @@ describe('what one turn of the event loop asks of a server', () => {
     expect(await scriptsFor(() => Promise.all(holds.map((hold) => store.release(hold))))).toBe(3);
   });
 
+  test('reads the clock once, and asks for fences behind those that it reserved before', async () => {
+    const before = await server.commandCounts();
+    await Promise.all([store.inspect('k'), ...holdsOf(8).map((hold) => store.acquire({ ...hold, fences: 3 }))]);
+    const after = await server.commandCounts();
+    // SET would move a counter that was ahead of what an attempt asks for.
+    const counts = ['time', 'getset', 'set'].map((name) => (after.get(name) ?? 0) - (before.get(name) ?? 0));
+    expect(counts).toEqual([1, 8, 0]);
+  });
+
   test('is answered to each, in whatever order, kinds and outcomes come', async () => {
     const [held, busy, other, queued] = [newHold('held'), newHold('held'), newHold('other'), newHold('other')];
     await store.acquire(held);
@@ -155,7 +164,7 @@ test('a batch that the server does not know is not repeated for callers that hav
 });
 
 test('what waits to be sent when the store is closed is sent', async () => {
-  const holds = holdsOf(4);
+  const holds = holdsOf(4).map((hold) => ({ ...hold, ttlMs: 60_000 }));
   await Promise.all(holds.map((hold) => store.acquire(hold)));
   const released = holds.map((hold) => outcomeOf(store.release(hold)));
   await store.close();
