@@ -48,14 +48,15 @@ export class Contender {
    * | failed | the same hold tries again; if the outcome is unknown, it is released once the caller gives up |
    */
   async obtain(lease: Lease, acquisition: Acquisition, line?: Line, hasWaited = false): Promise<void> {
-    const { lifecycle, releases, leases } = this.#parts;
+    const { lifecycle, releases, leases, waiters } = this.#parts;
     // Sticky: an earlier attempt may still be on its way after a busy reply.
     let isUnknown = false;
     let mayWait = hasWaited;
     lifecycle.begin();
     try {
       for (;;) {
-        const result = await this.#nextResult(lease, acquisition, line);
+        const reply = this.#nextResult(lease, acquisition, line);
+        const result = await (mayWait && reply instanceof Promise ? waiters.asking(reply) : reply);
         const gaveUp = this.#gaveUp(acquisition);
         if (result.outcome === 'granted' && !gaveUp) {
           isUnknown = false;

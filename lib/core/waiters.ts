@@ -14,6 +14,8 @@ export class Waiters {
   /** Those that are inside a lock already; `maxWaiters` does not count them. */
   readonly #inside = new Set<Waiter>();
   readonly #wanted = new Map<CallNode, Wanted>();
+  /** How many ask the store again. They wait on, until it grants. */
+  #asking = 0;
 
   constructor(clock: Clock, lifecycle: Lifecycle, most: number) {
     this.#clock = clock;
@@ -23,7 +25,7 @@ export class Waiters {
 
   /** Whether as many calls wait, for whichever keys, as may. */
   get isFull(): boolean {
-    return this.#waiting.size - this.#inside.size >= this.#most;
+    return this.#waiting.size - this.#inside.size + this.#asking >= this.#most;
   }
 
   /** Waits until `until` at the latest, or the call's own limit. */
@@ -51,6 +53,16 @@ export class Waiters {
     }
     line?.add(waiter);
     return waiter.outcome;
+  }
+
+  /** The reply to a call that has waited, and counts as one that waits until it comes. */
+  async asking<T>(reply: Promise<T>): Promise<T> {
+    this.#asking++;
+    try {
+      return await reply;
+    } finally {
+      this.#asking--;
+    }
   }
 
   /**
