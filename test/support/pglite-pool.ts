@@ -6,10 +6,10 @@ import type { PostgresClient, PostgresPool, Row } from '../../lib/stores/postgre
 export class PglitePool implements PostgresPool {
   readonly options = { max: 1, connectionTimeoutMillis: 5_000 };
   readonly Client: new () => ListeningClient;
-  readonly #database = new PGlite();
+  readonly #database: PGlite;
 
-  constructor() {
-    const database = this.#database;
+  private constructor(database: PGlite) {
+    this.#database = database;
     this.Client = class implements ListeningClient {
       #heard: (message: { payload: string }) => void = () => undefined;
       #unlisten = async (): Promise<void> => undefined;
@@ -35,6 +35,11 @@ export class PglitePool implements PostgresPool {
         return this.#unlisten();
       }
     };
+  }
+
+  /** Resolves once it is ready: it loads files of its own, which jest refuses between two tests. */
+  static async start(): Promise<PglitePool> {
+    return new PglitePool(await PGlite.create());
   }
 
   connect(connected: Parameters<PostgresPool['connect']>[0]): void {

@@ -111,7 +111,7 @@ export const STORES: Readonly<Record<string, StoreKind>> = {
     hasServers: false,
     isBrief: true,
     async start() {
-      const pool = new PglitePool();
+      const pool = await PglitePool.start();
       const place = postgresPlace(pool);
       return { ...place, stop: () => place.stop().then(() => pool.end()) };
     },
