@@ -203,9 +203,10 @@ describe('owners, holds and tickets', () => {
         'LOCK_STORE',
       ]),
     );
-    expect(new Set(events.map(({ type }) => type))).toEqual(
-      new Set(['acquired', 'waited', 'released', 'lost', 'releaseFailed', 'storeUnavailable']),
-    );
+    // Whether the store is seen to answer again before it is gone is a matter of time.
+    const types = new Set(events.map(({ type }) => type));
+    types.delete('storeAnswered');
+    expect(types).toEqual(new Set(['acquired', 'waited', 'released', 'lost', 'releaseFailed', 'storeUnavailable']));
     for (const said of ['was released twice', "store 'default' is unavailable", 'Customers.lost was lost', 'Mapped {/busy']) {
       expect(seen.some((text) => text.includes(said))).toBe(true);
     }
