@@ -34,26 +34,41 @@ const DEFECTS: readonly (readonly [string, string, string])[] = [
   ['believes a clock that was set back', 'IF remaining_ms > most_ms THEN', 'IF false THEN'],
 ];
 
+const DEFECTS_OF_BATCHES: readonly (readonly [string, string, string])[] = [
+  ['waits for a row that is locked elsewhere', 'FOR UPDATE SKIP LOCKED', 'FOR UPDATE'],
+  ['mixes replies up', 'replies[i] := ', 'replies := replies || '],
+  ['moves replies where the first call is left out', 'array_fill(NULL::text, ARRAY[cardinality(_key)])', `'{}'`],
+  ['leaves a call out', 'ORDER BY key COLLATE "C", position', 'ORDER BY key COLLATE "C", position LIMIT 2'],
+];
+
 describe('the functions of the PostgreSQL store', () => {
   let server: PostgresServer;
   let client: Client;
   let listener: Client;
+  let another: Client;
   const heard: string[] = [];
+  async function hear(): Promise<string[]> {
+    // A message comes before the answer to what its listener asks later.
+    await listener.query('SELECT 1');
+    return heard.splice(0);
+  }
   const functions: AlikeServer = {
     hasOwnTime: false,
     begin: (now, edit) => PostgresTable.begin(client, now, edit),
-    async heard() {
-      // A message comes before the answer to what its listener asks later.
-      await listener.query('SELECT 1');
-      return heard.splice(0);
-    },
+    heard: hear,
+  };
+  const batches: AlikeServer = {
+    hasOwnTime: false,
+    begin: (now, edit) => PostgresTable.begin(client, now, edit, another),
+    heard: hear,
   };
 
   beforeAll(async () => {
     server = await PostgresServer.start();
     client = new Client(server.url);
     listener = new Client(server.url);
-    await Promise.all([client.connect(), listener.connect()]);
+    another = new Client(server.url);
+    await Promise.all([client.connect(), listener.connect(), another.connect()]);
     await client.query(schemaSql());
     const row = new PostgresKeys('lock').row(KEY);
     listener.on('notification', ({ payload = '' }) => heard.push(payload.replace(row, KEY)));
@@ -61,7 +76,7 @@ describe('the functions of the PostgreSQL store', () => {
     await listener.query('SELECT pg_advisory_lock_shared(distributed_lock.presence($1))', [HEARING]);
   });
   afterAll(async () => {
-    await Promise.all([client.end(), listener.end()]);
+    await Promise.all([client.end(), listener.end(), another.end()]);
     await server.stop();
   });
 
@@ -70,6 +85,39 @@ describe('the functions of the PostgreSQL store', () => {
       expect(await differenceIn(seed, functions)).toBeUndefined();
     }
   }, 240_000);
+
+  test('do so also in a batch', async () => {
+    try {
+      for (const seed of SEEDS) {
+        expect(await differenceIn(seed, batches)).toBeUndefined();
+      }
+    } finally {
+      await another.query('ROLLBACK');
+    }
+  }, 240_000);
+
+  test.each(DEFECTS_OF_BATCHES)(
+    'a batch that %s is found out',
+    async (_, right, wrong) => {
+      let edits = 0;
+      const edit = (source: string): string => {
+        edits += source.split(right).length - 1;
+        return source.replace(right, wrong);
+      };
+      const findings: string[] = [];
+      try {
+        for (let seed = 1; findings.length === 0 && seed <= 40; seed++) {
+          const difference = await differenceIn(seed, batches, edit).catch((error: Error) => error.message);
+          findings.push(...(difference === undefined ? [] : [difference]));
+        }
+      } finally {
+        await another.query('ROLLBACK');
+      }
+      expect(edits).toBeGreaterThan(0);
+      expect(findings[0]).toMatch(/but the server|The batch was answered|lock timeout/);
+    },
+    240_000,
+  );
 
   test.each(DEFECTS)(
     'a function that %s is found out',

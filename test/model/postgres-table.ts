@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto';
 import type { Client, QueryResult, QueryResultRow } from 'pg';
 import type { HoldRecord } from '../../lib/core/lock-store.js';
 import type { QueuedPlace } from '../../lib/stores/kit/key-state.js';
@@ -18,6 +19,8 @@ import type { OtherSide, Stored } from './steps.js';
 
 const KEYS = new PostgresKeys('lock');
 const SCHEMA = 'distributed_lock';
+/** The row of a key that another transaction has locked. */
+const LOCKED_ROW = KEYS.row('locked');
 /** A clock that stands still until it is set. */
 const CLOCK = `
 CREATE OR REPLACE FUNCTION SCHEMA.test_clock() RETURNS timestamptz LANGUAGE sql VOLATILE
@@ -25,27 +28,35 @@ AS $$ SELECT to_timestamp(current_setting('test.now_ms')::float8 / 1000) $$;
 `;
 
 const EXPIRE = `
-SELECT SCHEMA.keep(SCHEMA.locked(key)) FROM SCHEMA.lease;
+SELECT SCHEMA.keep(SCHEMA.locked(key)) FROM SCHEMA.lease WHERE key <> '${LOCKED_ROW}';
 DELETE FROM SCHEMA.done WHERE ends <= SCHEMA.test_clock();
 `;
 
 /** The functions of the PostgreSQL store with the operations of a lock table, and with a clock of the test's own. */
 export class PostgresTable implements OtherSide {
   readonly #client: Client;
+  /** Where each call is one of a batch: others are before and after it, and the row of one is locked elsewhere. */
+  readonly #isBatched: boolean;
   #now: number;
   #last: Promise<unknown> = Promise.resolve();
 
-  private constructor(client: Client, now: number) {
+  private constructor(client: Client, isBatched: boolean, now: number) {
     this.#client = client;
+    this.#isBatched = isBatched;
     this.#now = now;
   }
 
-  /** With nothing stored; `edit` puts a defect into the functions. */
-  static async begin(client: Client, now: number, edit: (source: string) => string): Promise<PostgresTable> {
+  /** With nothing stored; `edit` puts a defect into the functions. Where `another` session is passed, each call is one of a batch. */
+  static async begin(client: Client, now: number, edit: (source: string) => string, another?: Client): Promise<PostgresTable> {
     const functions = FUNCTIONS.map((source) => edit(source).replaceAll('clock_timestamp()', 'SCHEMA.test_clock()'));
-    const table = new PostgresTable(client, now);
+    const table = new PostgresTable(client, another !== undefined, now);
+    await another?.query('ROLLBACK');
     await client.query(qualified(['TRUNCATE SCHEMA.lease, SCHEMA.done;', CLOCK, ...functions].join('\n'), SCHEMA));
     await table.elapse(0);
+    if (another) {
+      await client.query(`INSERT INTO "${SCHEMA}".lease (key, ends) VALUES ($1, 'epoch')`, [LOCKED_ROW]);
+      await another.query(`BEGIN; SELECT FROM "${SCHEMA}".lease WHERE key = '${LOCKED_ROW}' FOR UPDATE`);
+    }
     return table;
   }
 
@@ -123,9 +134,33 @@ export class PostgresTable implements OtherSide {
     };
   }
 
-  async #call<P extends Parameters>(operation: Operation<P>, args: ArgumentsOf<P>): Promise<unknown> {
+  #call<P extends Parameters>(operation: Operation<P>, args: ArgumentsOf<P>): Promise<unknown> {
+    return this.#isBatched && operation.batch
+      ? this.#callInBatch(operation, operation.batch, args)
+      : this.#reply(operation, valuesOf(operation, args));
+  }
+
+  async #callInBatch<P extends Parameters>(operation: Operation<P>, batch: Operation, args: ArgumentsOf<P>): Promise<unknown> {
+    const other = (key: string): typeof args => ({
+      ...args,
+      key,
+      hold: randomUUID(),
+      owner: randomUUID(),
+      ...('place' in args && { place: null }),
+    });
+    const calls = [other(LOCKED_ROW), other('z'), args, other('a')].map((each) => valuesOf(operation, each));
+    const lists = Object.keys(operation.parameters).map((_, at) => calls.map((values) => values[at]));
+    const replies = (await this.#reply(batch, lists)) as readonly unknown[];
+    const [none, z, reply, a, ...more] = replies;
+    if (z === null || none !== null || a === null || more.length > 0) {
+      throw new Error(`The batch was answered ${JSON.stringify(replies)}.`);
+    }
+    return reply;
+  }
+
+  async #reply(operation: Operation, values: unknown[]): Promise<unknown> {
     const text = qualified(`SELECT ${callOf(operation)} AS reply`, SCHEMA);
-    const { rows } = await this.#query<{ reply: string }>(text, valuesOf(operation, args));
+    const { rows } = await this.#query<{ reply: string }>(text, values);
     return JSON.parse(rows[0]?.reply ?? 'null');
   }
 

@@ -1,28 +1,15 @@
 import { LockStoreError } from '../../core/errors.js';
-import { ServerClock } from '../kit/server-clock.js';
-import { callOf, valuesOf, type ArgumentsOf, type Operation, type Parameters } from './functions/sql-function.js';
+import { BatchedCalls } from './batched-calls.js';
+import { valuesOf, type ArgumentsOf, type Operation, type Parameters } from './functions/sql-function.js';
 import { LATE } from './functions/sql-time.js';
-import { isConflict, toLockError } from './postgres-errors.js';
 import type { PoolState, PostgresPool, Row } from './postgres-pool.js';
-import { qualified } from './schema-name.js';
-import { runStatement } from './statement.js';
+import { Statements, type Call } from './statements.js';
 
 /**
  * The time limit of one operation, in milliseconds: the longest, and the shortest, which is what a new connection
  * takes.
  */
 const LIMIT_MS = { longest: 1_000, shortest: 75 } as const;
-/** The server's time in ms after an operation. */
-const NOW = '(extract(epoch FROM clock_timestamp()) * 1000)::bigint';
-/** How often an operation is sent that the server refuses because of a concurrent one. */
-const MOST_TRIES = 10;
-
-/** Which call a time limit and an error belong to. */
-export interface Call {
-  /** The key that it is about; '' for none. */
-  readonly key: string;
-  readonly limitMs: number;
-}
 
 /** What an operation on a key has to pass within a limit, in milliseconds; undefined where nothing is to be checked. */
 export type Check = (key: string, limitMs: number) => Promise<void> | undefined;
@@ -30,18 +17,18 @@ export type Check = (key: string, limitMs: number) => Promise<void> | undefined;
 /** The parameters of an operation that refuses to grant later than `latest`. */
 type GrantingParameters = Parameters & { readonly latest: 'bigint' };
 
-/** Calls operations in one database, each as a statement of its own, within a time limit. Rejects with a lock error. */
+/**
+ * Calls operations in one database, within a time limit. Those calls of one turn of the event loop that can be in a
+ * batch, and have the same limit, are one statement. Rejects with a lock error.
+ */
 export class Calls {
-  readonly #pool: PostgresPool & PoolState;
-  readonly #schema: string;
+  readonly #statements: Statements;
   readonly #check: Check;
-  readonly #clock = new ServerClock();
-  readonly #texts = new Map<Operation, string>();
+  readonly #batched = new Map<Operation, BatchedCalls>();
 
   /** `check` is passed before each operation. */
   constructor(pool: PostgresPool & PoolState, schema: string, check: Check = () => undefined) {
-    this.#pool = pool;
-    this.#schema = schema;
+    this.#statements = new Statements(pool, schema);
     this.#check = check;
   }
 
@@ -73,17 +60,10 @@ export class Calls {
 
   /** Runs any statement; without `values` it may be a script. */
   async run(text: string, values: readonly unknown[] | undefined, { key, limitMs }: Call): Promise<readonly Row[]> {
-    const giveUpAt = performance.now() + limitMs;
-    let leftMs = limitMs;
-    for (let tries = 1; ; tries++) {
-      try {
-        return await runStatement(this.#pool, text, values, leftMs);
-      } catch (error) {
-        leftMs = giveUpAt - performance.now();
-        if (!isConflict(error) || tries >= MOST_TRIES || leftMs <= 0) {
-          throw toLockError(error, key, this.#schema);
-        }
-      }
+    try {
+      return await this.#statements.run(text, values, limitMs);
+    } catch (error) {
+      throw this.#statements.errorOf(error, key);
     }
   }
 
@@ -93,27 +73,24 @@ export class Calls {
     key: string,
     limitMs: number,
   ): Promise<unknown> {
-    const latest = this.#clock.latest(performance.now(), limitMs);
+    const latest = this.#statements.clock.latest(performance.now(), limitMs);
     return this.#call(operation, { ...args, latest } as ArgumentsOf<P>, key, limitMs);
   }
 
   async #call<P extends Parameters>(operation: Operation<P>, args: ArgumentsOf<P>, key: string, limitMs: number): Promise<unknown> {
     const check = this.#check(key, limitMs);
     const leftMs = check ? await leftAfter(check, key, limitMs) : limitMs;
-    const sentAt = performance.now();
-    const [row] = await this.run(this.#textOf(operation), valuesOf(operation, args), { key, limitMs: leftMs });
-    this.#clock.read(Number(row?.['now']), sentAt);
-    return JSON.parse((row?.['reply'] ?? 'null') as string);
+    const request = { key, limitMs: leftMs, values: valuesOf(operation, args) };
+    return operation.batch ? this.#batchedOf(operation, operation.batch).ask(request) : this.#statements.call(operation, request);
   }
 
-  /** Kept, since it costs more to make than to send. */
-  #textOf(operation: Operation): string {
-    let text = this.#texts.get(operation);
-    if (text === undefined) {
-      text = qualified(`SELECT ${callOf(operation)} AS reply, ${NOW} AS now`, this.#schema);
-      this.#texts.set(operation, text);
+  #batchedOf(operation: Operation, batch: Operation): BatchedCalls {
+    let batched = this.#batched.get(operation);
+    if (batched === undefined) {
+      batched = new BatchedCalls(this.#statements, operation, batch);
+      this.#batched.set(operation, batched);
     }
-    return text;
+    return batched;
   }
 }
 

@@ -2,7 +2,7 @@ import type { AcquireReply, HoldRecord, Place, StoredLock } from '../../core/loc
 import { Rechecks } from '../kit/rechecks.js';
 import { tooManyHolds } from '../kit/refusals.js';
 import { readAttempt, readStored } from '../kit/replies.js';
-import type { Call } from './calls.js';
+import type { Call } from './statements.js';
 import type { Database } from './database.js';
 import { ACQUIRE, type ATTEMPT } from './functions/acquire.js';
 import { EXCHANGE } from './functions/exchange.js';

@@ -1,7 +1,8 @@
 import { LockError, LockStoreError } from '../../core/errors.js';
 import type { Listeners } from '../kit/listeners.js';
 import { RECHECK_MS } from '../kit/protocol.js';
-import { Calls, type Call } from './calls.js';
+import { Calls } from './calls.js';
+import type { Call } from './statements.js';
 import { NUMBERED } from './functions/upkeep.js';
 import type { ListeningClient } from './listen-connection.js';
 import { Listener } from './listener.js';

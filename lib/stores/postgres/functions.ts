@@ -40,7 +40,10 @@ const PARTS: readonly string[] = [
 const OPERATIONS: readonly Operation[] = [ACQUIRE, EXCHANGE, JOIN, RENEW, RELEASE, LEAVE, INSPECT, FORCE_RELEASE, TIDY, PURGE, NUMBERED];
 
 /** The SQL of all functions. `SCHEMA` stands for the schema. */
-export const FUNCTIONS: readonly string[] = [...PARTS, ...OPERATIONS.map(({ source }) => source)];
+export const FUNCTIONS: readonly string[] = [
+  ...PARTS,
+  ...OPERATIONS.flatMap(({ source, batch }) => (batch ? [source, batch.source] : [source])),
+];
 
 /**
  * Drops what earlier sources of this version called otherwise, or with other parameters. The types of the parameters are named too, so that no

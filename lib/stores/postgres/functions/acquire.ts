@@ -1,6 +1,6 @@
 import { MOST_FENCES } from '../../../core/lock-store.js';
 import { CLAIM_MS, QUEUE_MS } from '../../kit/protocol.js';
-import { operation, sqlFunction } from './sql-function.js';
+import { batchable, operation, sqlFunction } from './sql-function.js';
 import { fromNow, interval, IS_LATE, LATE_REPLY } from './sql-time.js';
 import { CLOCK } from './grant.js';
 
@@ -87,10 +87,11 @@ END
  * reserved for or '']` where another owner has it, it is reserved for another place, or this hold has ended; or `late`
  * where it would have been granted later than `latest`.
  */
-export const ACQUIRE = operation(
-  'acquire',
-  { ...ATTEMPT, latest: 'bigint' },
-  `
+export const ACQUIRE = batchable(
+  operation(
+    'acquire',
+    { ...ATTEMPT, latest: 'bigint' },
+    `
 DECLARE
   granted bigint;
   is_done boolean;
@@ -120,4 +121,5 @@ BEGIN
   RETURN to_json(SCHEMA.countable(granted));
 END
 `,
+  ),
 );

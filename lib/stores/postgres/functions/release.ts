@@ -1,5 +1,5 @@
 import { DONE_MS } from '../../kit/protocol.js';
-import { operation, sqlFunction } from './sql-function.js';
+import { batchable, operation, sqlFunction } from './sql-function.js';
 import { interval } from './sql-time.js';
 
 /** Whether a hold was released a short while ago. */
@@ -50,10 +50,11 @@ END
  *
  * Reply: 1, or 0 where the hold was not in.
  */
-export const RELEASE = operation(
-  'release',
-  { key: 'text', hold: 'text', owner: 'text' },
-  `
+export const RELEASE = batchable(
+  operation(
+    'release',
+    { key: 'text', hold: 'text', owner: 'text' },
+    `
 DECLARE
   l SCHEMA.lease;
   outcome record;
@@ -76,4 +77,5 @@ BEGIN
   RETURN outcome.answer;
 END
 `,
+  ),
 );

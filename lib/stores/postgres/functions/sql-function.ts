@@ -9,7 +9,7 @@ interface SqlTypes {
   text: string | null;
   bigint: number;
   boolean: boolean;
-  'text[]': readonly string[];
+  'text[]': readonly (string | null)[];
   'bigint[]': readonly number[];
   'boolean[]': readonly boolean[];
 }
@@ -26,6 +26,8 @@ export interface Operation<P extends Parameters = Parameters> {
   readonly parameters: P;
   /** The SQL that makes it. */
   readonly source: string;
+  /** Carries out several calls; undefined where each is a statement of its own. */
+  readonly batch?: Operation;
 }
 
 /** The SQL of a function in PL/pgSQL. `SCHEMA` stands for the schema. */
@@ -42,6 +44,41 @@ export function operation<const P extends Parameters>(name: string, parameters: 
   const declared = Object.entries(parameters).map(([parameter, type]) => `${sqlNameOf(parameter)} ${type}`);
   const settings = `SET lock_timeout = '${LOCK_WAIT}' SET enable_seqscan = off `;
   return { name, parameters, source: sqlFunction(`${name}(${declared.join(', ')})`, 'text', body, settings) };
+}
+
+/**
+ * Adds the batch of an operation on a key: a function that carries out several calls in one transaction, in the order of
+ * their keys. Two transactions that insert the rows of each other's keys would wait in vain.
+ *
+ * A call whose row another transaction has locked is left out, so that the others do not wait for that transaction.
+ * They would hold their own rows meanwhile.
+ *
+ * Its parameters are those of the operation, each with a list of values. Reply: a list of replies, with `null` for a
+ * call that was left out.
+ */
+export function batchable<P extends Parameters & { readonly key: 'text' }>(single: Operation<P>): Operation<P> {
+  const lists = Object.entries(single.parameters).map(([parameter, type]) => [parameter, `${type}[]`] as const);
+  const values = lists.map(([parameter]) => `${sqlNameOf(parameter)}[i]`);
+  const batch = operation(
+    `${single.name}_batch`,
+    Object.fromEntries(lists) as Parameters,
+    `
+DECLARE
+  replies text[] := array_fill(NULL::text, ARRAY[cardinality(_key)]);
+  locked_here text[] := ARRAY(SELECT key FROM SCHEMA.lease WHERE key = ANY (_key) FOR UPDATE SKIP LOCKED);
+  locked_elsewhere text[] := ARRAY(SELECT key FROM SCHEMA.lease WHERE key = ANY (_key) AND NOT key = ANY (locked_here));
+  i int;
+BEGIN
+  FOR i IN SELECT position FROM unnest(_key) WITH ORDINALITY AS k (key, position) ORDER BY key COLLATE "C", position LOOP
+    IF NOT _key[i] = ANY (locked_elsewhere) THEN
+      replies[i] := SCHEMA.${single.name}(${values.join(', ')});
+    END IF;
+  END LOOP;
+  RETURN '[' || array_to_string(replies, ',', 'null') || ']';
+END
+`,
+  );
+  return { ...single, batch };
 }
 
 /** The expression that calls an operation with the values of `valuesOf`. `SCHEMA` stands for the schema. */

@@ -1,0 +1,155 @@
+import type { PoolClient } from 'pg';
+import type { LockError } from '../../lib/core/errors';
+import type { AcquireReply, HoldRecord } from '../../lib/core/lock-store';
+import { PostgresLockStore } from '../../lib/stores/postgres/index';
+import { PostgresKeys } from '../../lib/stores/postgres/postgres-keys.js';
+import { newHold } from '../support/new-hold';
+import { PostgresServer } from '../support/postgres-server';
+import { TcpProxy } from '../support/tcp-proxy';
+
+/** Deadlocks are found before a statement has waited for as long as it may. */
+const SOON = 'deadlock_timeout=20ms';
+const rows = new PostgresKeys('lock');
+let server: PostgresServer;
+let store: PostgresLockStore;
+/** How many statements were sent. */
+let statements = 0;
+const opened: PostgresLockStore[] = [];
+
+beforeAll(async () => {
+  server = await PostgresServer.start(SOON);
+  await new PostgresLockStore(server.pool()).ensureSchema();
+});
+beforeEach(async () => {
+  await server.query('TRUNCATE distributed_lock.lease, distributed_lock.done');
+  store = await open();
+});
+afterEach(async () => {
+  await Promise.all(opened.splice(0).map((each) => each.close()));
+});
+afterAll(() => server.stop());
+
+async function open(connectionString = server.url): Promise<PostgresLockStore> {
+  const pool = server.pool({ connectionString });
+  const each = new PostgresLockStore(pool, { listen: false });
+  opened.push(each);
+  await each.open({ prefix: 'lock', warn: () => undefined });
+  statements = 0;
+  pool.on('acquire', () => statements++);
+  return each;
+}
+
+const holdsOf = (count: number): HoldRecord[] => Array.from({ length: count }, (_, at) => newHold(`k${at}`));
+
+/** The reply, or the error that a call of the store rejected with. */
+const outcomeOf = <T>(call: Promise<T>): Promise<T | LockError> => call.catch((error: LockError) => error);
+
+/** The outcomes of as many attempts in one turn. */
+function acquireAll(holds: readonly HoldRecord[]): Promise<(AcquireReply | LockError)[]> {
+  return Promise.all(holds.map((hold) => outcomeOf(store.acquire(hold))));
+}
+
+/** With a transaction of somebody else that has locked the row of a key. */
+async function whileLocked(key: string, run: (blocker: PoolClient) => Promise<void>): Promise<void> {
+  const blocker = await server.pool().connect();
+  try {
+    await blocker.query('BEGIN');
+    await blocker.query('SELECT FROM distributed_lock.lease WHERE key = $1 FOR UPDATE', [rows.row(key)]);
+    await run(blocker);
+  } finally {
+    await blocker.query('ROLLBACK');
+    blocker.release();
+  }
+}
+
+describe('what one turn of the event loop asks of a database', () => {
+  test('is one statement for each 16 of one kind', async () => {
+    const holds = holdsOf(33);
+    const replies = await acquireAll(holds);
+    expect(statements).toBe(3);
+    expect(new Set(replies.map((reply) => 'fence' in reply && reply.fence)).size).toBe(33);
+    expect(await Promise.all(holds.map((hold) => store.release(hold)))).toEqual(holds.map(() => true));
+    expect(statements).toBe(6);
+  });
+
+  test('is answered to each, in whatever order keys and outcomes come', async () => {
+    const [first, second, other, last] = [newHold('same'), newHold('same'), newHold('a'), newHold('z')];
+    await store.acquire(other);
+    const [late, granted, refused, busy] = await Promise.all([last, first, second, newHold('a')].map((hold) => store.acquire(hold)));
+    expect([late?.fence, granted?.fence]).toEqual([expect.any(Number), expect.any(Number)]);
+    expect([refused?.fence, busy?.fence]).toEqual([undefined, undefined]);
+    expect(await Promise.all([newHold('z'), other, first].map((hold) => store.release(hold)))).toEqual([false, true, true]);
+    expect(await store.inspect('same')).toBeNull();
+    expect(await store.inspect('z')).toMatchObject({ fence: late?.fence });
+  });
+
+  test('has the time limit of each: a batch is of calls with the same one', async () => {
+    const [short, ...others] = holdsOf(8) as [HoldRecord, ...HoldRecord[]];
+    await acquireAll([{ ...short, limitMs: 200 }, ...others]);
+    expect(statements).toBe(2);
+  });
+});
+
+test('a row that somebody else has locked holds up its own call only', async () => {
+  await store.release(newHold('k3'));
+  statements = 0;
+  await whileLocked('k3', async (blocker) => {
+    const holds = holdsOf(8);
+    const calls = holds.map((hold) => store.acquire(hold));
+    const blocked = outcomeOf(calls[3] as Promise<AcquireReply>);
+    const others = holds.filter((_, at) => at !== 3);
+    const replies = await Promise.all(calls.filter((_, at) => at !== 3));
+    expect(replies.map(({ fence }) => fence)).toEqual(replies.map(() => expect.any(Number)));
+    expect(await Promise.all(others.map((hold) => store.release(hold)))).toEqual(others.map(() => true));
+    // Two batches, and the one that waits.
+    expect(statements).toBe(3);
+    await blocker.query('COMMIT');
+    // After a stall, PostgreSQL has refused to let it wait for longer.
+    const outcome = await blocked;
+    expect(outcome).toMatchObject(outcome instanceof Error ? { unknown: false } : { fence: expect.any(Number) });
+  });
+});
+
+test('one bad call of a batch fails alone, with an error that names its key', async () => {
+  await server.query(`INSERT INTO distributed_lock.lease (key, fence, ends) VALUES ($1, $2, 'epoch')`, [
+    rows.row('k3'),
+    Number.MAX_SAFE_INTEGER,
+  ]);
+  statements = 0;
+  const outcomes = await acquireAll(holdsOf(8));
+  expect(outcomes[3]).toMatchObject({ code: 'LOCK_CONFIGURATION', key: 'k3' });
+  expect(outcomes.filter((outcome) => outcome instanceof Error)).toHaveLength(1);
+  expect(new Set(outcomes.map((outcome) => 'fence' in outcome && outcome.fence)).size).toBe(8);
+  // The batch, and each call of it by itself.
+  expect(statements).toBe(9);
+});
+
+test('a batch that is not answered leaves each outcome unknown, and each may be repeated on its own', async () => {
+  const proxy = await TcpProxy.start(server.port);
+  try {
+    store = await open(server.urlFor('postgres', proxy.port));
+    const holds = holdsOf(5).map((hold) => ({ ...hold, limitMs: 300 }));
+    proxy.mode = 'dropReplies';
+    const outcomes = await acquireAll(holds);
+    expect(outcomes).toEqual(holds.map(({ key }) => expect.objectContaining({ code: 'LOCK_STORE', unknown: true, key })));
+    expect(statements).toBe(1);
+    store = await open();
+    const again = await acquireAll(holds);
+    expect(await acquireAll(holds)).toEqual(again);
+    expect(again.map((reply) => 'fence' in reply && reply.fence)).toEqual(holds.map(() => expect.any(Number)));
+  } finally {
+    await proxy.stop();
+  }
+});
+
+test('batches of the same keys, in whatever order each process asks, are no deadlock', async () => {
+  const stores = [store, await open(), await open()];
+  for (let round = 0; round < 40; round++) {
+    // The rows are new: whoever inserts one makes the others wait.
+    const keys = Array.from({ length: 16 }, (_, at) => `${round} ${at}`);
+    const orders = [keys, keys.toReversed(), [...keys.slice(8), ...keys.slice(0, 8)]];
+    const replies = await Promise.all(stores.flatMap((each, at) => orders[at]?.map((key) => each.acquire(newHold(key))) ?? []));
+    expect(replies.filter(({ fence }) => fence !== undefined)).toHaveLength(16);
+  }
+  expect(server.log()).not.toContain('deadlock detected');
+});
