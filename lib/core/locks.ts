@@ -11,12 +11,14 @@ import { Contender } from './contender.js';
 import { LockConfigurationError, LockNotAcquiredError, type NotAcquiredReason } from './errors.js';
 import { Frame } from './frame.js';
 import { Handles } from './handles.js';
+import { HealthCheck } from './health-check.js';
 import { Lease } from './lease.js';
 import { ttlUntil } from './lease-time.js';
 import { Leases } from './leases.js';
 import { Lifecycle } from './lifecycle.js';
 import type { Line } from './line.js';
 import { Lines } from './lines.js';
+import type { LockHealth } from './lock-health.js';
 import type { LockStore, Operator, StoredLock } from './lock-store.js';
 import type { Lock } from './lock.js';
 import { LongSections } from './long-sections.js';
@@ -63,6 +65,7 @@ export class Locks {
   readonly #availability: Availability;
   readonly #longSections: LongSections;
   readonly #handles: Handles;
+  readonly #health: HealthCheck;
   #ending: Promise<void> | undefined;
   readonly #process = `${hostname()} (pid ${process.pid})`;
 
@@ -87,6 +90,7 @@ export class Locks {
     this.#waiters = waiters;
     this.#leases = leases;
     this.#contender = new Contender({ store, clock, limits, lifecycle, lines, leases, releases, waiters, reporter, availability });
+    this.#health = new HealthCheck({ store, limits, availability, reporter, leases, waiters });
     this.#longSections = new LongSections(lines, clock, reporter);
     this.#handles = new Handles((frame) => this.#reportUnreleased(frame));
   }
@@ -112,6 +116,11 @@ export class Locks {
 
   forceRelease(key: string, fence: number): Promise<boolean> {
     return this.#limits.bound(this.#operator('forceRelease').forceRelease(key, fence), key);
+  }
+
+  /** How the locks are now. A store that does not answer is down after `downAfterMs`. Never rejects. */
+  health(downAfterMs: number): Promise<LockHealth> {
+    return this.#health.run(downAfterMs);
   }
 
   /** Rejects waiters and new calls, and ends what runs. */

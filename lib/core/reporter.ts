@@ -12,6 +12,15 @@ export type LockTrouble = Extract<
   { type: 'lost' | 'endedLate' | 'heldLong' | 'unreleased' | 'releaseFailed' | 'storeUnavailable' | 'storeAnswered' }
 >;
 
+/** What an event is about. */
+interface Subject {
+  readonly key: string;
+  readonly by: string;
+}
+
+/** A check of the health is about no key and of no call. */
+const NOBODY: Subject = { key: '', by: '' };
+
 /** How many times a ttl a section may last while others wait, until that is worth a warning. */
 const LONG = 10;
 
@@ -119,20 +128,30 @@ export class Reporter {
     this.#answered(lease, false);
   }
 
+  /** A check of the health got no answer. */
+  checkFailed(error: LockError): void {
+    this.#failed(NOBODY, error, false);
+  }
+
+  /** The store answered a check of the health. */
+  checkAnswered(): void {
+    this.#answered(NOBODY, false);
+  }
+
   /** Reported once per outage: until the store has answered again, further failures are the same news. */
-  #failed(lease: Lease, error: LockError, isAttempt: boolean): void {
+  #failed(subject: Subject, error: LockError, isAttempt: boolean): void {
     if (this.#availability.failed(error, isAttempt)) {
-      this.#trouble({ type: 'storeUnavailable', ...this.#subject(lease), error });
+      this.#trouble({ type: 'storeUnavailable', ...this.#subject(subject), error });
     } else if (this.#debug) {
-      this.#log({ type: 'failedAgain', ...this.#subject(lease), error });
+      this.#log({ type: 'failedAgain', ...this.#subject(subject), error });
     }
   }
 
   /** Reported once after an outage. */
-  #answered(lease: Lease, isAttempt: boolean): void {
+  #answered(subject: Subject, isAttempt: boolean): void {
     const awayMs = this.#availability.answered(isAttempt);
     if (awayMs !== undefined) {
-      this.#trouble({ type: 'storeAnswered', ...this.#subject(lease), awayMs });
+      this.#trouble({ type: 'storeAnswered', ...this.#subject(subject), awayMs });
     }
   }
 
@@ -163,7 +182,7 @@ export class Reporter {
     }
   }
 
-  #subject({ key, by }: { readonly key: string; readonly by: string }): EventOfLock {
+  #subject({ key, by }: Subject): EventOfLock {
     return { store: this.#store, key, by };
   }
 }
