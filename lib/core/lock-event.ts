@@ -8,6 +8,7 @@ export const LOCK_CHANNEL = 'nestjs-distributed-lock';
 export interface EventOfLock {
   /** The name under which the store is registered: `'default'`, or its own. */
   readonly store: string;
+  /** Empty, as `by` is, where a health check found that the store does not answer, or answers again. */
   readonly key: string;
   /** Host, process id and, where it is known, `Class.method` of the call. */
   readonly by: string;

@@ -1,6 +1,6 @@
 import type { StoreHealth } from './store-health.js';
 
-/** Whether locks work (`up`), work with less safety or speed than they should (`degraded`), or do not work (`down`). */
+/** Whether locks work (`up`), something is wrong that need not stop the process (`degraded`), or locks do not work (`down`). */
 export type HealthStatus = 'up' | 'degraded' | 'down';
 
 /**

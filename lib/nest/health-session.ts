@@ -2,21 +2,21 @@ import { LockConfigurationError } from '../core/errors.js';
 import type { HealthStatus, LockHealth } from '../core/lock-health.js';
 import { shown } from '../core/shown.js';
 
-/** What a session tells Terminus: by the name of the indicator, a status and what else is known. */
-type Indicate<Status extends HealthStatus> = (data: Record<string, unknown>) => Record<string, { readonly status: Status }>;
-
-/** What is used of the session of a health indicator of `@nestjs/terminus`, 11 or 12. */
+/**
+ * What is used of the session of a health indicator of `@nestjs/terminus`, 11 or 12. The results have a status by the name of the
+ * indicator, and what else is known.
+ */
 export interface HealthSession {
-  readonly up: Indicate<'up'>;
-  readonly down: Indicate<'down'>;
+  readonly up: (data: Record<string, unknown>) => Record<string, { readonly status: 'up' }>;
+  readonly down: (data: Record<string, unknown>) => Record<string, { readonly status: 'down' }>;
   /** Terminus has it since version 12. */
-  readonly degraded?: Indicate<'degraded'>;
+  readonly degraded?: (data: Record<string, unknown>) => Record<string, { readonly status: 'degraded' }>;
 }
 
-/** The result of a health indicator. Terminus 11 knows no `degraded`. */
-export type HealthIndication<Session> = Record<
+/** The result of a health indicator: by its name a status, and what else is known. */
+export type HealthIndication<Status extends HealthStatus = HealthStatus> = Record<
   string,
-  { readonly status: Session extends { readonly degraded: unknown } ? HealthStatus : 'up' | 'down' } & Record<string, unknown>
+  { readonly status: Status } & Record<string, unknown>
 >;
 
 /** Throws `LockConfigurationError` for anything but a session. */
@@ -31,10 +31,11 @@ export function checkSession(session: unknown): asserts session is HealthSession
 }
 
 /** Says to Terminus how the locks are. */
-export function indicationBy<Session extends HealthSession>(session: Session, health: LockHealth): HealthIndication<Session> {
+export function indicationBy(session: HealthSession, health: LockHealth): HealthIndication {
   // Terminus keeps the name `status` for itself.
   const { status, ...data } = health;
-  const result =
-    status !== 'degraded' ? session[status](data) : session.degraded ? session.degraded(data) : session.up({ ...data, degraded: true });
-  return result as HealthIndication<Session>;
+  if (status !== 'degraded') {
+    return session[status](data);
+  }
+  return session.degraded ? session.degraded(data) : session.up({ ...data, degraded: true });
 }

@@ -11,7 +11,7 @@ import { parseDuration, type Duration } from '../core/duration.js';
 import { LockConfigurationError, LockNotAcquiredError } from '../core/errors.js';
 import type { Lock } from '../core/lock.js';
 import { checkKey, checkKeys } from '../core/lock-key.js';
-import type { LockHealth } from '../core/lock-health.js';
+import type { HealthStatus, LockHealth } from '../core/lock-health.js';
 import type { LockStore, OpenOptions, StoredLock } from '../core/lock-store.js';
 import { Locks, type LocksSettings } from '../core/locks.js';
 import { shown } from '../core/shown.js';
@@ -210,9 +210,13 @@ export class LockService {
    * `HealthIndicatorService.check('locks')` gives. Terminus 11 knows no `degraded`, which is `up` there, with
    * `degraded: true`. Throws `LockConfigurationError` for anything but a session.
    */
-  async indicate<Session extends HealthSession>(session: Session, options: HealthOptions = {}): Promise<HealthIndication<Session>> {
+  async indicate<Session extends HealthSession>(
+    session: Session,
+    options: HealthOptions = {},
+  ): Promise<HealthIndication<Session extends { readonly degraded: unknown } ? HealthStatus : 'up' | 'down'>> {
     checkSession(session);
-    return indicationBy(session, await this.#locks.health(downAfterOf(options, 'LockService.indicate')));
+    const health = await this.#locks.health(downAfterOf(options, 'LockService.indicate'));
+    return indicationBy(session, health) as HealthIndication<never>;
   }
 
   /**
