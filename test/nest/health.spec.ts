@@ -100,7 +100,7 @@ test('a store is down after the time that is asked for', async () => {
 test.each<[unknown, RegExp]>([
   [undefined, /^LockService\.indicate: the session is undefined\. Pass indicators\.check\('locks'\), .* @nestjs\/terminus 11 or later\.$/],
   ['locks', /the session is 'locks'\./],
-  [new (class HealthIndicatorService {})(), /the session is an object of class HealthIndicatorService\./],
+  [new HealthIndicatorService(), /the session is an object of class HealthIndicatorService\./],
 ])('anything but a session is refused: %p', async (session, message) => {
   const call = makeLocks(new AskedStore()).indicate(session as HealthSession);
   await expect(call).rejects.toBeInstanceOf(LockConfigurationError);

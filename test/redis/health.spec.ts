@@ -155,6 +155,14 @@ describe('with replicas', () => {
     await replica.stop();
   });
 
+  /** Whether the replica has confirmed all that was written, so that nothing is left that it could miss. */
+  async function isSettled(): Promise<boolean> {
+    const info = await server.client.info('replication');
+    const [, written] = /^master_repl_offset:(\d+)/m.exec(info) ?? [];
+    const [, confirmed] = /^slave0:.*\boffset=(\d+)/m.exec(info) ?? [];
+    return written !== undefined && written === confirmed;
+  }
+
   test.each<[string, () => unknown]>([
     ['hangs', () => replica.pause()],
     ['is gone', () => replica.kill()],
@@ -162,6 +170,7 @@ describe('with replicas', () => {
   ])('one that %s leaves too few', async (_, strike) => {
     const locks = await openLocks(server.url, { minReplicas: 1 });
     expect(await healthWith(locks)).toMatchObject({ status: 'up', replicasConfirm: true });
+    await until('that the replica has everything', isSettled);
     await strike();
     // Nothing was written since: the very next check has to find it.
     const found = { status: 'degraded', replicasConfirm: false, reasons: ['tooFewReplicas'] };
