@@ -31,7 +31,7 @@ export {
   type LostReason,
   type NotAcquiredReason,
 } from './core/errors.js';
-export { LOCK_CHANNEL, type LockEvent } from './core/lock-event.js';
+export { LOCK_CHANNEL, type LockEvent, type RefusedReason } from './core/lock-event.js';
 export type {
   AcquireReply,
   Busy,

@@ -40,7 +40,8 @@ export class Leases {
     this.#renewer = new Renewer(store, clock, limits, {
       isOver: (lease) => void this.lose(lease, 'expired'),
       failed: (lease, error) => reporter.renewalFailed(lease, asLockError(error, lease.key)),
-      answered: (lease) => reporter.renewed(lease),
+      answered: (lease) => reporter.renewalAnswered(lease),
+      renewed: (lease) => reporter.renewed(lease),
     });
     store.operator?.onForced((key, fence) => this.#force(key, fence));
   }

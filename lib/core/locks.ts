@@ -1,4 +1,3 @@
-import { hostname } from 'node:os';
 import { unlessAborted } from './abort.js';
 import { Acquisition } from './acquisition.js';
 import { atMost } from './at-most.js';
@@ -8,7 +7,7 @@ import { BodyRun } from './body-run.js';
 import type { Call } from './call.js';
 import { systemClock, type Clock } from './clock.js';
 import { Contender } from './contender.js';
-import { LockConfigurationError, LockNotAcquiredError, type NotAcquiredReason } from './errors.js';
+import { LockConfigurationError } from './errors.js';
 import { Frame } from './frame.js';
 import { Handles } from './handles.js';
 import { Lease } from './lease.js';
@@ -64,7 +63,6 @@ export class Locks {
   readonly #longSections: LongSections;
   readonly #handles: Handles;
   #ending: Promise<void> | undefined;
-  readonly #process = `${hostname()} (pid ${process.pid})`;
 
   constructor(settings: LocksSettings) {
     const { name, store, maxWaiters, onTrouble, clock = systemClock, debug } = settings;
@@ -93,14 +91,14 @@ export class Locks {
 
   /** Runs `body` inside the lock on `keys`, which are checked and sorted, each once. */
   async run<T>(keys: readonly string[], call: Call, body: (lock: Lock) => T | PromiseLike<T>): Promise<T> {
-    const acquisition = this.#begin(keys, call, false);
+    const acquisition = new Acquisition(call, new Frame(this.#leases, keys, false), this.#clock);
     const frame = await unlessAborted(this.#enterAll(acquisition), acquisition);
     return new BodyRun(frame, this.#leases).run(body);
   }
 
   /** Enters the lock on behalf of a caller who leaves it by a handle. */
   async acquire(keys: readonly string[], call: Call): Promise<Lock> {
-    const acquisition = this.#begin(keys, call, true);
+    const acquisition = new Acquisition(call, new Frame(this.#leases, keys, true), this.#clock);
     return this.#handles.give(await unlessAborted(this.#enterAll(acquisition), acquisition));
   }
 
@@ -110,8 +108,12 @@ export class Locks {
     return stored && { ...stored, waitingHere: this.#lines.lineOf(key)?.waiting ?? 0 };
   }
 
-  forceRelease(key: string, fence: number): Promise<boolean> {
-    return this.#limits.bound(this.#operator('forceRelease').forceRelease(key, fence), key);
+  async forceRelease(key: string, fence: number): Promise<boolean> {
+    const isReleased = await this.#limits.bound(this.#operator('forceRelease').forceRelease(key, fence), key);
+    if (isReleased) {
+      this.#reporter.forced(key, fence);
+    }
+    return isReleased;
   }
 
   /** Rejects waiters and new calls, and ends what runs. */
@@ -122,20 +124,15 @@ export class Locks {
     }));
   }
 
-  #begin(keys: readonly string[], call: Call, isHandle: boolean): Acquisition<Frame> {
-    this.#refuseTooLong(keys[0] as string, call);
-    const by = call.by === '' ? this.#process : `${this.#process} ${call.by}`;
-    const acquisition = new Acquisition(call, new Frame(this.#leases, keys, isHandle), by, this.#clock);
-    if (call.signal?.aborted) {
-      throw acquisition.refused(keys[0] as string, 'aborted');
-    }
-    return acquisition;
-  }
-
   async #enterAll(acquisition: Acquisition<Frame>): Promise<Frame> {
-    const { frame } = acquisition;
-    let gaveUp: NotAcquiredReason | undefined;
+    const { frame, call } = acquisition;
+    const [first] = frame.keys as readonly [string];
+    let refusal: unknown;
     try {
+      this.#refuseTooLong(first, call);
+      if (call.signal?.aborted) {
+        throw acquisition.refused(first, 'aborted');
+      }
       for (let at = 0; at < frame.keys.length; at++) {
         frame.take(await this.#enterOne(frame.keys[at] as string, acquisition));
         const lost = at > 0 ? frame.taken.find((lease) => !lease.isLive) : undefined;
@@ -147,21 +144,19 @@ export class Locks {
       this.#leases.limit(acquisition);
       frame.entered(acquisition.waitedMs);
     } catch (error) {
-      gaveUp = error instanceof LockNotAcquiredError ? error.reason : undefined;
+      refusal = error;
       // A store that is slow releases what was taken in the background: the caller's time is up.
       await atMost(frame.leave(), acquisition.answerBy - this.#clock.monotonic());
       throw error;
     } finally {
-      if (acquisition.waitedFor !== undefined) {
-        this.#reporter.waited(acquisition.waitedFor, acquisition.by, acquisition.waitedMs, gaveUp);
-      }
+      this.#reporter.ended(acquisition, refusal);
     }
     return frame;
   }
 
   async #enterOne(key: string, acquisition: Acquisition<Frame>): Promise<Lease> {
-    const { call, by, frame } = acquisition;
-    const { ttlMs, renew: renews } = call;
+    const { call, frame } = acquisition;
+    const { ttlMs, renew: renews, caller } = call;
     const ticket = call.ticket === undefined ? undefined : readTicket(call.ticket, key);
     const owner = ticket && new Owner(ticket.secret);
     const inherited = call.reentry === 'context' ? this.#inherited(frame, key) : undefined;
@@ -174,11 +169,11 @@ export class Locks {
     }
     if (ticket && owner) {
       this.#refuseTickets(key);
-      const joined = new Lease(this.#clock, { key, owner, by, ttlMs, renews, joined: ticket });
+      const joined = new Lease(this.#clock, { key, owner, caller, ttlMs, renews, joined: ticket });
       await this.#contender.obtain(joined, acquisition);
       return joined;
     }
-    const lease = new Lease(this.#clock, { key, owner: acquisition.newOwner(), by, ttlMs, renews });
+    const lease = new Lease(this.#clock, { key, owner: acquisition.newOwner(), caller, ttlMs, renews });
     const taken = this.#lines.lineOf(key);
     const line = taken ?? this.#lines.open(key);
     if (taken) {
@@ -217,7 +212,7 @@ export class Locks {
       }
     }
     lease.raise(acquisition.call.ttlMs);
-    this.#reporter.reentered(lease, acquisition.by);
+    this.#reporter.reentered(lease, acquisition.call.caller);
   }
 
   /** Waits until the call is the one call of this process that contends for the key. */

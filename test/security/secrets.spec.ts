@@ -206,7 +206,12 @@ describe('owners, holds and tickets', () => {
     // Whether the store is seen to answer again before it is gone is a matter of time.
     const types = new Set(events.map(({ type }) => type));
     types.delete('storeAnswered');
-    expect(types).toEqual(new Set(['acquired', 'waited', 'released', 'lost', 'releaseFailed', 'storeUnavailable']));
+    expect(types).toEqual(
+      new Set([
+        ...['acquired', 'waited', 'refused', 'cycle', 'renewed', 'released'],
+        ...['lost', 'forced', 'releaseFailed', 'storeUnavailable'],
+      ]),
+    );
     for (const said of ['was released twice', "store 'default' is unavailable", 'Customers.lost was lost', 'Mapped {/busy']) {
       expect(seen.some((text) => text.includes(said))).toBe(true);
     }
