@@ -31,6 +31,7 @@ export {
   type LostReason,
   type NotAcquiredReason,
 } from './core/errors.js';
+export type { LockedSection, LockSource, LockTelemetry, MeasuredOperation, StoreOperation } from './core/telemetry.js';
 export { LOCK_CHANNEL, type LockEvent, type RefusedReason } from './core/lock-event.js';
 export type {
   AcquireReply,

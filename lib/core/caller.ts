@@ -13,6 +13,15 @@ export interface Caller {
   readonly name: string;
 }
 
+/** How many there are of each name. */
+export function countByName(callers: Iterable<Caller>): ReadonlyMap<string, number> {
+  const counts = new Map<string, number>();
+  for (const { name } of callers) {
+    counts.set(name, (counts.get(name) ?? 0) + 1);
+  }
+  return counts;
+}
+
 /** `by` is empty where the call says nothing of itself. */
 export function callerOf(by: string, place: string, name: string): Caller {
   return { by: by === '' ? THIS_PROCESS : `${THIS_PROCESS} ${by}`, place, name };

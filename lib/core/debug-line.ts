@@ -13,7 +13,7 @@ export type DebugNote =
 export function debugLine(note: DebugNote): string {
   const { type, store, key, by, name: _name, process: _process, place: _place, ...details } = note;
   const shown = Object.entries(details)
-    .filter(([, value]) => value !== undefined)
+    .filter(([, value]) => value !== undefined && value !== false)
     .map(([field, value]) => ` ${field}=${show(field, value)}`);
   return `${type} ${JSON.stringify(key)}${shown.join('')} by=${JSON.stringify(by)} store=${store}`;
 }

@@ -33,7 +33,7 @@ export type RefusedReason = NotAcquiredReason | 'store' | 'lost' | 'configuratio
  *
  * | type | when |
  * |---|---|
- * | `acquired` | the store granted the lock; not for re-entries |
+ * | `acquired` | the store granted the lock; not for re-entries; `contended` says whether the call had to wait |
  * | `waited` | a call that had to wait has its locks, or gave up for the reason in `gaveUp` |
  * | `refused` | a call has not got its locks, whether it waited or not; `reason` says why, and `holder` who has the lock |
  * | `cycle` | a call was refused because calls of this process would have waited for each other; `keys` are those of the cycle |
@@ -51,7 +51,7 @@ export type RefusedReason = NotAcquiredReason | 'store' | 'lost' | 'configuratio
  * `ttlMs` of `heldLong` is that of the holder, or of the call that waits where another process is the holder.
  */
 export type LockEvent =
-  | (EventOfLock & { readonly type: 'acquired'; readonly fence: number; readonly waitedMs: number })
+  | (EventOfLock & { readonly type: 'acquired'; readonly fence: number; readonly waitedMs: number; readonly contended: boolean })
   | (EventOfLock & { readonly type: 'waited'; readonly waitedMs: number; readonly gaveUp: NotAcquiredReason | undefined })
   | (EventOfLock & {
       readonly type: 'refused';

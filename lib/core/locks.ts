@@ -21,6 +21,8 @@ import type { Lock } from './lock.js';
 import { LongSections } from './long-sections.js';
 import { Owner } from './owner.js';
 import { Reporter, type LockTrouble } from './reporter.js';
+import { Telemetry, type LockedSection, type LockTelemetry } from './telemetry.js';
+import { TimedStore } from './timed-store.js';
 import { readTicket } from './ticket.js';
 import { TimeLimits } from './time-limits.js';
 import type { WaitOutcome } from './waiter.js';
@@ -41,6 +43,8 @@ export interface LocksSettings {
   readonly clock?: Clock;
   /** Writes a line of the debug log; undefined: there is none. */
   readonly debug?: ((line: string) => void) | undefined;
+  /** What is told of these locks; empty for nothing. */
+  readonly telemetry?: readonly LockTelemetry[];
 }
 
 /**
@@ -62,14 +66,19 @@ export class Locks {
   readonly #availability: Availability;
   readonly #longSections: LongSections;
   readonly #handles: Handles;
+  /** Undefined where nothing is told. */
+  readonly #telemetry: Telemetry | undefined;
+  readonly #endTelemetry: (() => void) | undefined;
   #ending: Promise<void> | undefined;
 
   constructor(settings: LocksSettings) {
-    const { name, store, maxWaiters, onTrouble, clock = systemClock, debug } = settings;
+    const { name, maxWaiters, onTrouble, clock = systemClock, debug } = settings;
+    const telemetry = settings.telemetry?.length ? new Telemetry(settings.telemetry) : undefined;
+    const store = telemetry ? new TimedStore(settings.store, name, telemetry) : settings.store;
     const lifecycle = this.#lifecycle;
     const limits = new TimeLimits(clock, store.expires);
     const availability = new Availability(clock);
-    const reporter = new Reporter(name, onTrouble, availability, debug);
+    const reporter = new Reporter({ store: name, onTrouble, availability, telemetry, debug });
     const releases = new BackgroundReleases(store, clock, limits, lifecycle);
     const lines = new Lines(store, clock, limits, releases);
     const waiters = new Waiters(clock, lifecycle, maxWaiters.perProcess);
@@ -87,13 +96,22 @@ export class Locks {
     this.#contender = new Contender({ store, clock, limits, lifecycle, lines, leases, releases, waiters, reporter, availability });
     this.#longSections = new LongSections(lines, clock, reporter);
     this.#handles = new Handles((frame) => this.#reportUnreleased(frame));
+    this.#telemetry = telemetry;
+    this.#endTelemetry = telemetry?.watch({
+      store: name,
+      maxWaiters: maxWaiters.perProcess,
+      holds: () => leases.countByName(),
+      waiters: () => waiters.countByName(),
+    });
   }
 
   /** Runs `body` inside the lock on `keys`, which are checked and sorted, each once. */
   async run<T>(keys: readonly string[], call: Call, body: (lock: Lock) => T | PromiseLike<T>): Promise<T> {
     const acquisition = new Acquisition(call, new Frame(this.#leases, keys, false), this.#clock);
     const frame = await unlessAborted(this.#enterAll(acquisition), acquisition);
-    return new BodyRun(frame, this.#leases).run(body);
+    // A re-entry is told to nobody.
+    const isTold = this.#telemetry && acquisition.obtained.length > 0;
+    return new BodyRun(frame, this.#leases).run(isTold ? (lock) => this.#tell(lock, acquisition, body) : body);
   }
 
   /** Enters the lock on behalf of a caller who leaves it by a handle. */
@@ -118,10 +136,31 @@ export class Locks {
 
   /** Rejects waiters and new calls, and ends what runs. */
   shutdown(): Promise<void> {
-    return (this.#ending ??= this.#lifecycle.close(() => {
-      this.#waiters.endAll();
-      return this.#leases.shutdown();
-    }));
+    return (this.#ending ??= this.#lifecycle
+      .close(() => {
+        this.#waiters.endAll();
+        return this.#leases.shutdown();
+      })
+      .finally(this.#endTelemetry));
+  }
+
+  /** Runs the body where telemetry is told of it. */
+  #tell<T>(lock: Lock, { call, frame, waitedFor }: Acquisition<Frame>, body: (lock: Lock) => T): T {
+    const { name, place } = call.caller;
+    const section: LockedSection = {
+      store: this.#name,
+      name,
+      place,
+      keys: frame.keys,
+      fence: frame.fenceOf(frame.keys[0] as string),
+      ttlMs: call.ttlMs,
+      waitedMs: frame.waitedMs,
+      contended: waitedFor !== undefined,
+      get signal() {
+        return lock.signal;
+      },
+    };
+    return (this.#telemetry as Telemetry).section(section, () => body(lock));
   }
 
   async #enterAll(acquisition: Acquisition<Frame>): Promise<Frame> {

@@ -7,6 +7,7 @@ import type { Lease } from './lease.js';
 import { hasListeners, publish, type EventOfLock, type LockEvent, type RefusedReason } from './lock-event.js';
 import type { Busy } from './lock-store.js';
 import { OncePerKey } from './once-per-key.js';
+import type { Telemetry } from './telemetry.js';
 
 /** Events that an operator should see, also without a listener on the channel. */
 export type LockTrouble = Extract<
@@ -26,29 +27,41 @@ const FORCING = callerOf('', 'LockService.forceRelease', 'LockService.forceRelea
 /** How many times a ttl a section may last while others wait, until that is worth a warning. */
 const LONG = 10;
 
+/** What a reporter is made of. */
+export interface ReporterParts {
+  /** The name under which the store is registered. */
+  readonly store: string;
+  readonly onTrouble: (trouble: LockTrouble) => void;
+  readonly availability: Availability;
+  readonly telemetry?: Telemetry | undefined;
+  /** Writes a line of the debug log; undefined where that is off. */
+  readonly debug?: ((line: string) => void) | undefined;
+}
+
 /** Reports what happens to the locks of one store. Nothing it calls can stop a release. */
 export class Reporter {
   readonly #store: string;
   readonly #onTrouble: (trouble: LockTrouble) => void;
   readonly #availability: Availability;
-  /** Writes a line of the debug log; undefined where that is off. */
+  readonly #telemetry: Telemetry | undefined;
   readonly #debug: ((line: string) => void) | undefined;
   readonly #long = new OncePerKey();
 
-  constructor(store: string, onTrouble: (trouble: LockTrouble) => void, availability: Availability, debug?: (line: string) => void) {
+  constructor({ store, onTrouble, availability, telemetry, debug }: ReporterParts) {
     this.#store = store;
     this.#onTrouble = onTrouble;
     this.#availability = availability;
+    this.#telemetry = telemetry;
     this.#debug = debug;
   }
 
   /** A call has the lock: the store granted it, or the lease of the call before serves this one. */
-  acquired(lease: Lease, waitedMs: number): void {
+  acquired(lease: Lease, { waitedMs, waitedFor }: Acquisition): void {
     if (!lease.isServed) {
       this.#answered(lease, true);
     }
     if (this.#isRead) {
-      this.#publish({ type: 'acquired', ...this.#subject(lease), fence: lease.fence, waitedMs });
+      this.#publish({ type: 'acquired', ...this.#subject(lease), fence: lease.fence, waitedMs, contended: waitedFor !== undefined });
     }
   }
 
@@ -181,7 +194,7 @@ export class Reporter {
 
   /** Whether events are read: one without a reader is not made. */
   get #isRead(): boolean {
-    return this.#debug !== undefined || hasListeners();
+    return this.#telemetry !== undefined || this.#debug !== undefined || hasListeners();
   }
 
   #trouble(trouble: LockTrouble): void {
@@ -195,6 +208,7 @@ export class Reporter {
 
   #publish(event: LockEvent): void {
     publish(event);
+    this.#telemetry?.event(event);
     this.#log(event);
   }
 

@@ -1,6 +1,7 @@
 import type { Clock } from './clock.js';
 import { findCycle, type Wanted } from './cycle.js';
 import type { CallNode } from './call-tree.js';
+import { countByName } from './caller.js';
 import type { Acquisition } from './acquisition.js';
 import type { Lifecycle } from './lifecycle.js';
 import { Waiter, type WaitingLine, type WaitOutcome } from './waiter.js';
@@ -44,7 +45,7 @@ export class Waiters {
       return 'busy';
     }
     acquisition.waitsFor(key);
-    const waiter = new Waiter(limitMs, call.signal, (ended) => {
+    const waiter = new Waiter(call.caller, limitMs, call.signal, (ended) => {
       this.#waiting.delete(ended);
       this.#inside.delete(ended);
       line?.delete(ended);
@@ -83,6 +84,11 @@ export class Waiters {
     } finally {
       WANTED.delete(frame);
     }
+  }
+
+  /** How many calls of each name wait. */
+  countByName(): ReadonlyMap<string, number> {
+    return countByName([...this.#waiting].map(({ caller }) => caller));
   }
 
   /** Ends every wait, at shutdown. */
