@@ -20,6 +20,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { inspect } from 'node:util';
 import request from 'supertest';
 import { makeLocks } from '../support/make-locks';
+import { until } from '../support/until';
 import { RedisServer } from '../support/redis-server';
 
 const UUID = /[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}/g;
@@ -147,6 +148,7 @@ describe('owners, holds and tickets', () => {
 
     // Lost: expired, forced, released, maxHold, gone.
     await fails(locks.withLock('k', { ttl: 100, renew: false }, () => sleep(150)));
+    await locks.withLock('k', { ttl: 300 }, () => until('a renewal', async () => events.some(({ type }) => type === 'renewed')));
     await fails(locks.withLock('k', { ttl: 200, maxHold: 20 }, () => sleep(400)));
     await fails(locks.withLock('k', () => server.client.del('lock:lock:{k}')));
     await fails(locks.withLock('k', async ({ fence }) => others.forceRelease('k', { fence }).then(() => sleep(100))));
