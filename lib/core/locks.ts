@@ -21,7 +21,8 @@ import type { Lock } from './lock.js';
 import { LongSections } from './long-sections.js';
 import { Owner } from './owner.js';
 import { Reporter, type LockTrouble } from './reporter.js';
-import { Telemetry, type LockedSection, type LockTelemetry } from './telemetry.js';
+import { sectionOf } from './section.js';
+import { Telemetry, type LockTelemetry } from './telemetry.js';
 import { TimedStore } from './timed-store.js';
 import { readTicket } from './ticket.js';
 import { TimeLimits } from './time-limits.js';
@@ -145,22 +146,8 @@ export class Locks {
   }
 
   /** Runs the body where telemetry is told of it. */
-  #tell<T>(lock: Lock, { call, frame, waitedFor }: Acquisition<Frame>, body: (lock: Lock) => T): T {
-    const { name, place } = call.caller;
-    const section: LockedSection = {
-      store: this.#name,
-      name,
-      place,
-      keys: frame.keys,
-      fence: frame.fenceOf(frame.keys[0] as string),
-      ttlMs: call.ttlMs,
-      waitedMs: frame.waitedMs,
-      contended: waitedFor !== undefined,
-      get signal() {
-        return lock.signal;
-      },
-    };
-    return (this.#telemetry as Telemetry).section(section, () => body(lock));
+  #tell<T>(lock: Lock, acquisition: Acquisition<Frame>, body: (lock: Lock) => T): T {
+    return (this.#telemetry as Telemetry).section(sectionOf(this.#name, acquisition, lock), () => body(lock));
   }
 
   async #enterAll(acquisition: Acquisition<Frame>): Promise<Frame> {
