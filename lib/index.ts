@@ -34,7 +34,8 @@ export {
 } from './core/errors.js';
 export type { HealthReason, HealthStatus, LockHealth } from './core/lock-health.js';
 export type { MemberHealth, StoreHealth } from './core/store-health.js';
-export { LOCK_CHANNEL, type LockEvent } from './core/lock-event.js';
+export type { LockedSection, LockSource, LockTelemetry, MeasuredOperation, StoreOperation } from './core/telemetry.js';
+export { LOCK_CHANNEL, type LockEvent, type RefusedReason } from './core/lock-event.js';
 export type {
   AcquireReply,
   Busy,

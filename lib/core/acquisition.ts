@@ -12,8 +12,6 @@ import { Owner } from './owner.js';
 export class Acquisition<Frame extends CallNode = CallNode> {
   readonly call: Call;
   readonly frame: Frame;
-  /** Host, process id and, where it is known, `Class.method`. */
-  readonly by: string;
   readonly giveUpAt: number;
   /** When the last attempt has to be answered, whichever of the keys it is for. */
   readonly answerBy: number;
@@ -22,11 +20,11 @@ export class Acquisition<Frame extends CallNode = CallNode> {
   readonly #obtained: Lease[] = [];
   #owner: Owner | undefined;
   #waitedFor: string | undefined;
+  #cycle: readonly string[] | undefined;
 
-  constructor(call: Call, frame: Frame, by: string, clock: Clock) {
+  constructor(call: Call, frame: Frame, clock: Clock) {
     this.call = call;
     this.frame = frame;
-    this.by = by;
     this.#clock = clock;
     this.#startedAt = clock.monotonic();
     this.giveUpAt = this.#startedAt + call.waitMs;
@@ -51,6 +49,11 @@ export class Acquisition<Frame extends CallNode = CallNode> {
     this.#waitedFor = key;
   }
 
+  /** The keys of the cycle that it would have closed. */
+  get cycle(): readonly string[] | undefined {
+    return this.#cycle;
+  }
+
   /** What it acquired itself, and did not find held by an enclosing call. */
   get obtained(): readonly Lease[] {
     return this.#obtained;
@@ -68,6 +71,7 @@ export class Acquisition<Frame extends CallNode = CallNode> {
   /** The error of a call that gives up. */
   refused(key: string, reason: NotAcquiredReason, holder?: Lease | Busy, cycle?: readonly string[]): LockNotAcquiredError {
     const { call, frame, waitedMs } = this;
+    this.#cycle = cycle;
     const cause: unknown = reason === 'aborted' ? call.signal?.reason : undefined;
     return notAcquired({ key, reason, frame, waitMs: call.waitMs, waitedMs, now: this.#clock.monotonic(), holder, cycle, cause });
   }

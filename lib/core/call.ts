@@ -1,6 +1,8 @@
 import { setMaxListeners } from 'node:events';
+import { callerOf, type Caller } from './caller.js';
 import { parseDuration, type Duration } from './duration.js';
 import { LockConfigurationError } from './errors.js';
+import { shown } from './shown.js';
 
 /** What a call does while the store is known to be away. */
 export type OnUnavailable = 'wait' | 'throw';
@@ -50,6 +52,12 @@ export interface LockOptions {
    * `Class.method`.
    */
   by?: string | undefined;
+  /**
+   * What events and figures count this call as. Choose one of few: a figure is kept for each name, so put no id into it.
+   * A decorated method is counted as its key template, or as `Class.method` where its key is a function. Default: `by`,
+   * or the method of `LockService`.
+   */
+  name?: string | undefined;
 }
 
 /** A call's options, checked and complete. Durations in milliseconds. */
@@ -63,7 +71,7 @@ export interface Call {
   readonly onUnavailable: OnUnavailable;
   readonly reentry: 'context' | 'never';
   readonly ticket: string | undefined;
-  readonly by: string;
+  readonly caller: Caller;
 }
 
 export const LEAST_TTL_MS = 100;
@@ -78,7 +86,7 @@ export interface CallDefaults {
 
 /** Checks a call's options against the module's defaults; throws `LockConfigurationError` that names `site`. */
 export function parseCall(options: LockOptions, defaults: CallDefaults, site: string): Call {
-  const { ttl, wait, signal, renew, maxHold, minHold, onUnavailable, reentry, ticket, by } = options;
+  const { ttl, wait, signal, renew, maxHold, minHold, onUnavailable, reentry, ticket, by, name } = options;
   checkKinds(options, site);
   return {
     ttlMs: ttl === undefined ? defaults.ttlMs : parseDuration(ttl, 'ttl', LEAST_TTL_MS, site),
@@ -90,11 +98,11 @@ export function parseCall(options: LockOptions, defaults: CallDefaults, site: st
     onUnavailable: onUnavailable ?? defaults.onUnavailable ?? 'wait',
     reentry: reentry ?? 'context',
     ticket,
-    by: by ?? '',
+    caller: callerOf(by ?? '', site, name ?? site),
   };
 }
 
-function checkKinds({ signal, renew, onUnavailable, reentry }: LockOptions, site: string): void {
+function checkKinds({ signal, renew, onUnavailable, reentry, name }: LockOptions, site: string): void {
   if (signal !== undefined && !(signal instanceof AbortSignal)) {
     throw new LockConfigurationError(
       `${site}: signal is not an AbortSignal. Pass the signal of an AbortController, or AbortSignal.timeout(ms).`,
@@ -108,6 +116,9 @@ function checkKinds({ signal, renew, onUnavailable, reentry }: LockOptions, site
   }
   if (renew !== undefined && typeof renew !== 'boolean') {
     throw new LockConfigurationError(`${site}: renew is ${JSON.stringify(renew)}. Use true or false.`);
+  }
+  if (name !== undefined && (typeof name !== 'string' || name === '')) {
+    throw new LockConfigurationError(`${site}: name is ${shown(name)}. Pass a text that many calls share, such as 'balance'.`);
   }
   if (signal) {
     // Many calls may wait on one signal, each with a listener.

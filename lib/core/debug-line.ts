@@ -1,4 +1,4 @@
-import { isLockError } from './errors.js';
+import { isLockError, type LockHolder } from './errors.js';
 import type { LockEvent, EventOfLock } from './lock-event.js';
 
 /** What the debug log says besides the events. */
@@ -9,17 +9,21 @@ export type DebugNote =
   | (EventOfLock & { readonly type: 'reentered'; readonly fence: number })
   | (EventOfLock & { readonly type: 'failedAgain'; readonly error: Error });
 
-/** One line: what happened to which key, the details, and by whom. */
-export function debugLine({ type, store, key, by, ...details }: DebugNote): string {
+/** One line: what happened to which key, the details, and by whom. The name, the process and the place are in `by`. */
+export function debugLine(note: DebugNote): string {
+  const { type, store, key, by, name: _name, process: _process, place: _place, ...details } = note;
   const shown = Object.entries(details)
-    .filter(([, value]) => value !== undefined)
-    .map(([name, value]) => ` ${name}=${show(value)}`);
+    .filter(([, value]) => value !== undefined && value !== false)
+    .map(([field, value]) => ` ${field}=${show(field, value)}`);
   return `${type} ${JSON.stringify(key)}${shown.join('')} by=${JSON.stringify(by)} store=${store}`;
 }
 
-function show(value: unknown): string {
+function show(field: string, value: unknown): string {
   if (typeof value === 'number') {
-    return String(Math.round(value));
+    return field === 'margin' ? value.toFixed(2) : String(Math.round(value));
+  }
+  if (field === 'holder') {
+    return JSON.stringify((value as LockHolder).by);
   }
   return JSON.stringify(isLockError(value) ? value.detail : String(value));
 }

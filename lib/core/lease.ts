@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto';
+import type { Caller } from './caller.js';
 import { CallStack } from './call-stack.js';
 import type { Clock } from './clock.js';
 import { LockLostError } from './errors.js';
@@ -27,8 +28,7 @@ export type LeaseState = 'wanted' | 'held' | 'overdue' | 'lingering' | 'gone' | 
 export interface LeaseRequest {
   readonly key: string;
   readonly owner: Owner;
-  /** Host, process id and, where it is known, `Class.method`. */
-  readonly by: string;
+  readonly caller: Caller;
   readonly ttlMs: number;
   /** Whether it is renewed while its code runs. */
   readonly renews: boolean;
@@ -42,7 +42,7 @@ export interface LeaseRequest {
  */
 export class Lease {
   readonly key: string;
-  readonly by: string;
+  readonly caller: Caller;
   /** Whether it entered a running lock by a ticket, and so has no line in this process. */
   readonly isJoined: boolean;
   readonly calls = new CallStack();
@@ -72,11 +72,11 @@ export class Lease {
   #successor: Lease | undefined;
   #loss: LockLostError | undefined;
 
-  constructor(clock: Clock, { key, owner, by, ttlMs, renews, joined }: LeaseRequest) {
+  constructor(clock: Clock, { key, owner, caller, ttlMs, renews, joined }: LeaseRequest) {
     this.#clock = clock;
     this.key = key;
     this.#owner = owner;
-    this.by = by;
+    this.caller = caller;
     this.#renews = renews;
     this.#ttlMs = ttlMs;
     this.#term = new LeaseTerm(clock, ttlMs);
@@ -198,7 +198,7 @@ export class Lease {
       ttlMs: this.#ttlMs,
       limitMs,
       lingering: this.#state === 'lingering',
-      by: this.by,
+      by: this.caller.by,
     });
   }
 
@@ -210,7 +210,7 @@ export class Lease {
     const lingering = this.#state === 'lingering';
     const ttlMs = lingering ? ttlUntil(Math.max(0, this.#minHoldAt - now)) : this.#renewAt === Infinity ? 1 : this.#ttlMs;
     // The store knows who was granted the lock, and not whom it serves since.
-    const by = this.isServed ? this.by : '';
+    const by = this.isServed ? this.caller.by : '';
     return Object.freeze({ ...this.record(), ttlMs, lingering, by });
   }
 

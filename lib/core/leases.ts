@@ -3,6 +3,7 @@ import type { Acquisition } from './acquisition.js';
 import type { AttemptResult } from './attempt.js';
 import { asLockError, type BackgroundReleases } from './background-releases.js';
 import type { CallNode } from './call-tree.js';
+import { countByName } from './caller.js';
 import type { Clock } from './clock.js';
 import type { LockLostError } from './errors.js';
 import type { Lease } from './lease.js';
@@ -40,7 +41,8 @@ export class Leases {
     this.#renewer = new Renewer(store, clock, limits, {
       isOver: (lease) => void this.lose(lease, 'expired'),
       failed: (lease, error) => reporter.renewalFailed(lease, asLockError(error, lease.key)),
-      answered: (lease) => reporter.renewed(lease),
+      answered: (lease) => reporter.renewalAnswered(lease),
+      renewed: (lease) => reporter.renewed(lease),
     });
     store.operator?.onForced((key, fence) => this.#force(key, fence));
   }
@@ -57,7 +59,7 @@ export class Leases {
       this.#renewer.add(lease);
     }
     line?.heldBy(lease);
-    reporter.acquired(lease, acquisition.waitedMs);
+    reporter.acquired(lease, acquisition);
   }
 
   /** The call has all its locks: from here on `maxHold` and `minHold` count. */
@@ -137,6 +139,11 @@ export class Leases {
 
   heldMs({ acquiredAt }: Lease): number {
     return this.#parts.clock.monotonic() - acquiredAt;
+  }
+
+  /** How many leases the calls of each name have. */
+  countByName(): ReadonlyMap<string, number> {
+    return countByName([...this.#running].map(({ caller }) => caller));
   }
 
   /** Ends everything: running code is notified, its locks are released, and a `minHold` is left to run out. */

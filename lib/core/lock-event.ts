@@ -1,5 +1,5 @@
 import { channel } from 'node:diagnostics_channel';
-import type { LockError, LostReason, NotAcquiredReason } from './errors.js';
+import type { LockError, LockHolder, LostReason, NotAcquiredReason } from './errors.js';
 
 /** The name of the `node:diagnostics_channel` that every lock event is published on. */
 export const LOCK_CHANNEL = 'nestjs-distributed-lock';
@@ -8,22 +8,41 @@ export const LOCK_CHANNEL = 'nestjs-distributed-lock';
 export interface EventOfLock {
   /** The name under which the store is registered: `'default'`, or its own. */
   readonly store: string;
-  /** Empty, as `by` is, where a health check found that the store does not answer, or answers again. */
+  /** Empty where a health check found that the store does not answer, or answers again. */
   readonly key: string;
+  /**
+   * What to count it as: the key template, `Class.method` where the key is a function, or the option `name` of a call of
+   * `LockService`. There are few names, where there may be any number of keys.
+   */
+  readonly name: string;
   /** Host, process id and, where it is known, `Class.method` of the call. */
   readonly by: string;
+  /** The process that publishes the event: its host and its process id. */
+  readonly process: string;
+  /** Where the call stands in the code: `Class.method`, its option `by`, or the method of `LockService`. */
+  readonly place: string;
 }
+
+/**
+ * Why a call has not got its locks: the reason of its `LockNotAcquiredError`; `store`: a `LockStoreError`; `lost`: a
+ * `LockLostError`, such as that of a ticket; `configuration`: a `LockConfigurationError`.
+ */
+export type RefusedReason = NotAcquiredReason | 'store' | 'lost' | 'configuration';
 
 /**
  * What happened to a lock, as published on the channel `'nestjs-distributed-lock'`.
  *
  * | type | when |
  * |---|---|
- * | `acquired` | the store granted the lock; not for re-entries |
+ * | `acquired` | the store granted the lock; not for re-entries; `contended` says whether the call had to wait |
  * | `waited` | a call that had to wait has its locks, or gave up for the reason in `gaveUp` |
+ * | `refused` | a call has not got its locks, whether it waited or not; `reason` says why, and `holder` who has the lock |
+ * | `cycle` | a call was refused because calls of this process would have waited for each other; `keys` are those of the cycle |
+ * | `renewed` | the store renewed the lease; `margin` is the part of it that was left, from 1 down to 0 |
  * | `released` | the last hold of this process has left |
  * | `lost` | the lease ended before the code did |
  * | `endedLate` | the code of a lost lock has ended, after its call had rejected; `thrown` is its error |
+ * | `forced` | this process released the lock by force |
  * | `heldLong` | a section has lasted for ten times `ttlMs`, and others wait; once for each key. `by` is its holder |
  * | `unreleased` | a handle of `acquire()` was garbage collected, and its lock was not released |
  * | `releaseFailed` | the store did not answer a release; the lease runs out by itself |
@@ -33,8 +52,16 @@ export interface EventOfLock {
  * `ttlMs` of `heldLong` is that of the holder, or of the call that waits where another process is the holder.
  */
 export type LockEvent =
-  | (EventOfLock & { readonly type: 'acquired'; readonly fence: number; readonly waitedMs: number })
+  | (EventOfLock & { readonly type: 'acquired'; readonly fence: number; readonly waitedMs: number; readonly contended: boolean })
   | (EventOfLock & { readonly type: 'waited'; readonly waitedMs: number; readonly gaveUp: NotAcquiredReason | undefined })
+  | (EventOfLock & {
+      readonly type: 'refused';
+      readonly waitedMs: number;
+      readonly reason: RefusedReason;
+      readonly holder: LockHolder | undefined;
+    })
+  | (EventOfLock & { readonly type: 'cycle'; readonly keys: readonly string[] })
+  | (EventOfLock & { readonly type: 'renewed'; readonly fence: number; readonly margin: number })
   | (EventOfLock & { readonly type: 'released'; readonly fence: number; readonly heldMs: number })
   | (EventOfLock & {
       readonly type: 'lost';
@@ -43,6 +70,7 @@ export type LockEvent =
       readonly reason: LostReason;
     })
   | (EventOfLock & { readonly type: 'endedLate'; readonly fence: number; readonly heldMs: number; readonly thrown: unknown })
+  | (EventOfLock & { readonly type: 'forced'; readonly fence: number })
   | (EventOfLock & { readonly type: 'heldLong'; readonly heldMs: number; readonly ttlMs: number })
   | (EventOfLock & { readonly type: 'unreleased'; readonly fence: number; readonly heldMs: number })
   | (EventOfLock & { readonly type: 'releaseFailed'; readonly fence: number; readonly error: LockError })

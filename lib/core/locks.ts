@@ -1,4 +1,3 @@
-import { hostname } from 'node:os';
 import { unlessAborted } from './abort.js';
 import { Acquisition } from './acquisition.js';
 import { atMost } from './at-most.js';
@@ -8,7 +7,7 @@ import { BodyRun } from './body-run.js';
 import type { Call } from './call.js';
 import { systemClock, type Clock } from './clock.js';
 import { Contender } from './contender.js';
-import { LockConfigurationError, LockNotAcquiredError, type NotAcquiredReason } from './errors.js';
+import { LockConfigurationError } from './errors.js';
 import { Frame } from './frame.js';
 import { Handles } from './handles.js';
 import { HealthCheck } from './health-check.js';
@@ -24,6 +23,9 @@ import type { Lock } from './lock.js';
 import { LongSections } from './long-sections.js';
 import { Owner } from './owner.js';
 import { Reporter, type LockTrouble } from './reporter.js';
+import { sectionOf } from './section.js';
+import { Telemetry, type LockTelemetry } from './telemetry.js';
+import { TimedStore } from './timed-store.js';
 import { readTicket } from './ticket.js';
 import { TimeLimits } from './time-limits.js';
 import type { WaitOutcome } from './waiter.js';
@@ -44,6 +46,8 @@ export interface LocksSettings {
   readonly clock?: Clock;
   /** Writes a line of the debug log; undefined: there is none. */
   readonly debug?: ((line: string) => void) | undefined;
+  /** What is told of these locks; empty for nothing. */
+  readonly telemetry?: readonly LockTelemetry[];
 }
 
 /**
@@ -66,15 +70,19 @@ export class Locks {
   readonly #longSections: LongSections;
   readonly #handles: Handles;
   readonly #health: HealthCheck;
+  /** Undefined where nothing is told. */
+  readonly #telemetry: Telemetry | undefined;
+  readonly #endTelemetry: (() => void) | undefined;
   #ending: Promise<void> | undefined;
-  readonly #process = `${hostname()} (pid ${process.pid})`;
 
   constructor(settings: LocksSettings) {
-    const { name, store, maxWaiters, onTrouble, clock = systemClock, debug } = settings;
+    const { name, maxWaiters, onTrouble, clock = systemClock, debug } = settings;
+    const telemetry = settings.telemetry?.length ? new Telemetry(settings.telemetry) : undefined;
+    const store = telemetry ? new TimedStore(settings.store, name, telemetry) : settings.store;
     const lifecycle = this.#lifecycle;
     const limits = new TimeLimits(clock, store.expires);
     const availability = new Availability(clock);
-    const reporter = new Reporter(name, onTrouble, availability, debug);
+    const reporter = new Reporter({ store: name, onTrouble, availability, telemetry, debug });
     const releases = new BackgroundReleases(store, clock, limits, lifecycle);
     const lines = new Lines(store, clock, limits, releases);
     const waiters = new Waiters(clock, lifecycle, maxWaiters.perProcess);
@@ -90,21 +98,30 @@ export class Locks {
     this.#waiters = waiters;
     this.#leases = leases;
     this.#contender = new Contender({ store, clock, limits, lifecycle, lines, leases, releases, waiters, reporter, availability });
-    this.#health = new HealthCheck({ store, limits, availability, reporter, leases, waiters });
+    this.#health = new HealthCheck({ store: settings.store, limits, availability, reporter, leases, waiters });
     this.#longSections = new LongSections(lines, clock, reporter);
     this.#handles = new Handles((frame) => this.#reportUnreleased(frame));
+    this.#telemetry = telemetry;
+    this.#endTelemetry = telemetry?.watch({
+      store: name,
+      maxWaiters: maxWaiters.perProcess,
+      holds: () => leases.countByName(),
+      waiters: () => waiters.countByName(),
+    });
   }
 
   /** Runs `body` inside the lock on `keys`, which are checked and sorted, each once. */
   async run<T>(keys: readonly string[], call: Call, body: (lock: Lock) => T | PromiseLike<T>): Promise<T> {
-    const acquisition = this.#begin(keys, call, false);
+    const acquisition = new Acquisition(call, new Frame(this.#leases, keys, false), this.#clock);
     const frame = await unlessAborted(this.#enterAll(acquisition), acquisition);
-    return new BodyRun(frame, this.#leases).run(body);
+    // A re-entry is told to nobody.
+    const isTold = this.#telemetry && acquisition.obtained.length > 0;
+    return new BodyRun(frame, this.#leases).run(isTold ? (lock) => this.#tell(lock, acquisition, body) : body);
   }
 
   /** Enters the lock on behalf of a caller who leaves it by a handle. */
   async acquire(keys: readonly string[], call: Call): Promise<Lock> {
-    const acquisition = this.#begin(keys, call, true);
+    const acquisition = new Acquisition(call, new Frame(this.#leases, keys, true), this.#clock);
     return this.#handles.give(await unlessAborted(this.#enterAll(acquisition), acquisition));
   }
 
@@ -114,8 +131,12 @@ export class Locks {
     return stored && { ...stored, waitingHere: this.#lines.lineOf(key)?.waiting ?? 0 };
   }
 
-  forceRelease(key: string, fence: number): Promise<boolean> {
-    return this.#limits.bound(this.#operator('forceRelease').forceRelease(key, fence), key);
+  async forceRelease(key: string, fence: number): Promise<boolean> {
+    const isReleased = await this.#limits.bound(this.#operator('forceRelease').forceRelease(key, fence), key);
+    if (isReleased) {
+      this.#reporter.forced(key, fence);
+    }
+    return isReleased;
   }
 
   /** How the locks are now. A store that does not answer is down after `downAfterMs`. Never rejects. */
@@ -125,26 +146,28 @@ export class Locks {
 
   /** Rejects waiters and new calls, and ends what runs. */
   shutdown(): Promise<void> {
-    return (this.#ending ??= this.#lifecycle.close(() => {
-      this.#waiters.endAll();
-      return this.#leases.shutdown();
-    }));
+    return (this.#ending ??= this.#lifecycle
+      .close(() => {
+        this.#waiters.endAll();
+        return this.#leases.shutdown();
+      })
+      .finally(this.#endTelemetry));
   }
 
-  #begin(keys: readonly string[], call: Call, isHandle: boolean): Acquisition<Frame> {
-    this.#refuseTooLong(keys[0] as string, call);
-    const by = call.by === '' ? this.#process : `${this.#process} ${call.by}`;
-    const acquisition = new Acquisition(call, new Frame(this.#leases, keys, isHandle), by, this.#clock);
-    if (call.signal?.aborted) {
-      throw acquisition.refused(keys[0] as string, 'aborted');
-    }
-    return acquisition;
+  /** Runs the body where telemetry is told of it. */
+  #tell<T>(lock: Lock, acquisition: Acquisition<Frame>, body: (lock: Lock) => T): T {
+    return (this.#telemetry as Telemetry).section(sectionOf(this.#name, acquisition, lock), () => body(lock));
   }
 
   async #enterAll(acquisition: Acquisition<Frame>): Promise<Frame> {
-    const { frame } = acquisition;
-    let gaveUp: NotAcquiredReason | undefined;
+    const { frame, call } = acquisition;
+    const [first] = frame.keys as readonly [string];
+    let refusal: unknown;
     try {
+      this.#refuseTooLong(first, call);
+      if (call.signal?.aborted) {
+        throw acquisition.refused(first, 'aborted');
+      }
       for (let at = 0; at < frame.keys.length; at++) {
         frame.take(await this.#enterOne(frame.keys[at] as string, acquisition));
         const lost = at > 0 ? frame.taken.find((lease) => !lease.isLive) : undefined;
@@ -156,21 +179,19 @@ export class Locks {
       this.#leases.limit(acquisition);
       frame.entered(acquisition.waitedMs);
     } catch (error) {
-      gaveUp = error instanceof LockNotAcquiredError ? error.reason : undefined;
+      refusal = error;
       // A store that is slow releases what was taken in the background: the caller's time is up.
       await atMost(frame.leave(), acquisition.answerBy - this.#clock.monotonic());
       throw error;
     } finally {
-      if (acquisition.waitedFor !== undefined) {
-        this.#reporter.waited(acquisition.waitedFor, acquisition.by, acquisition.waitedMs, gaveUp);
-      }
+      this.#reporter.ended(acquisition, refusal);
     }
     return frame;
   }
 
   async #enterOne(key: string, acquisition: Acquisition<Frame>): Promise<Lease> {
-    const { call, by, frame } = acquisition;
-    const { ttlMs, renew: renews } = call;
+    const { call, frame } = acquisition;
+    const { ttlMs, renew: renews, caller } = call;
     const ticket = call.ticket === undefined ? undefined : readTicket(call.ticket, key);
     const owner = ticket && new Owner(ticket.secret);
     const inherited = call.reentry === 'context' ? this.#inherited(frame, key) : undefined;
@@ -183,11 +204,11 @@ export class Locks {
     }
     if (ticket && owner) {
       this.#refuseTickets(key);
-      const joined = new Lease(this.#clock, { key, owner, by, ttlMs, renews, joined: ticket });
+      const joined = new Lease(this.#clock, { key, owner, caller, ttlMs, renews, joined: ticket });
       await this.#contender.obtain(joined, acquisition);
       return joined;
     }
-    const lease = new Lease(this.#clock, { key, owner: acquisition.newOwner(), by, ttlMs, renews });
+    const lease = new Lease(this.#clock, { key, owner: acquisition.newOwner(), caller, ttlMs, renews });
     const taken = this.#lines.lineOf(key);
     const line = taken ?? this.#lines.open(key);
     if (taken) {
@@ -226,7 +247,7 @@ export class Locks {
       }
     }
     lease.raise(acquisition.call.ttlMs);
-    this.#reporter.reentered(lease, acquisition.by);
+    this.#reporter.reentered(lease, acquisition.call.caller);
   }
 
   /** Waits until the call is the one call of this process that contends for the key. */

@@ -33,7 +33,7 @@ export class LongSections {
     for (const { lease } of this.#lines.contended()) {
       this.watch();
       if (lease && !lease.hasEnded && lease.state !== 'lingering') {
-        this.#reporter.stillHeld(lease.key, lease.by, now - lease.acquiredAt, lease.ttlMs);
+        this.#reporter.stillHeld(lease, lease.caller.by, now - lease.acquiredAt);
       }
     }
   });

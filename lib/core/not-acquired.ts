@@ -35,7 +35,7 @@ function describeHolder(holder: Lease | Busy, now: number): { holder: LockHolder
     return { holder: holder.holder.by === '' ? undefined : holder.holder, remainingMs: holder.remainingMs };
   }
   return {
-    holder: { by: holder.by, heldMs: Math.round(now - holder.acquiredAt) },
+    holder: { by: holder.caller.by, heldMs: Math.round(now - holder.acquiredAt) },
     remainingMs: holder.deadline - now,
   };
 }

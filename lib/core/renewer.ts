@@ -23,8 +23,10 @@ export interface RenewalListener {
   isOver(lease: Lease): void;
   /** The store did not answer a renewal. */
   failed(lease: Lease, error: unknown): void;
-  /** The store answered a renewal. */
+  /** The store answered renewals, of this lease among others. */
   answered(lease: Lease): void;
+  /** The store has renewed a lease, which still has the term of before. */
+  renewed(lease: Lease): void;
 }
 
 /**
@@ -71,6 +73,7 @@ export class Renewer {
       this.#listener.failed(lease, error);
     }
     if (held && !lease.hasEnded) {
+      this.#listener.renewed(lease);
       lease.confirmed(sent, record.ttlMs);
     } else if (held === false && !lease.hasEnded) {
       lease.gone();
@@ -212,6 +215,9 @@ export class Renewer {
       this.#listener.failed(batch[0] as Lease, error);
     }
     batch.forEach((lease, index) => {
+      if (held?.[index] && !lease.hasEnded) {
+        this.#listener.renewed(lease);
+      }
       this.hasten(lease.renewalAnswered(held?.[index], records[index] as HoldRecord, sent));
     });
   }

@@ -1,10 +1,13 @@
 import type { Availability } from './availability.js';
 import { debugLine, type DebugNote } from './debug-line.js';
-import type { LockError, LostReason, NotAcquiredReason } from './errors.js';
+import type { Acquisition } from './acquisition.js';
+import { callerOf, THIS_PROCESS, type Caller } from './caller.js';
+import { LockNotAcquiredError, type LockError, type LostReason } from './errors.js';
 import type { Lease } from './lease.js';
-import { hasListeners, publish, type EventOfLock, type LockEvent } from './lock-event.js';
+import { hasListeners, publish, type EventOfLock, type LockEvent, type RefusedReason } from './lock-event.js';
 import type { Busy } from './lock-store.js';
 import { OncePerKey } from './once-per-key.js';
+import type { Telemetry } from './telemetry.js';
 
 /** Events that an operator should see, also without a listener on the channel. */
 export type LockTrouble = Extract<
@@ -12,41 +15,61 @@ export type LockTrouble = Extract<
   { type: 'lost' | 'endedLate' | 'heldLong' | 'unreleased' | 'releaseFailed' | 'storeUnavailable' | 'storeAnswered' }
 >;
 
+/** Why a call was refused, by the code of its error. */
+const REASONS: ReadonlyMap<LockError['code'] | undefined, RefusedReason> = new Map<LockError['code'], RefusedReason>([
+  ['LOCK_STORE', 'store'],
+  ['LOCK_LOST', 'lost'],
+  ['LOCK_CONFIGURATION', 'configuration'],
+]);
+
+const FORCING = callerOf('', 'LockService.forceRelease', 'LockService.forceRelease');
 /** What an event is about. */
 interface Subject {
   readonly key: string;
-  readonly by: string;
+  readonly caller: Caller;
 }
 
-/** A check of the health is about no key and of no call. */
-const NOBODY: Subject = { key: '', by: '' };
+/** A check of the health is about no key. */
+const CHECKING: Subject = { key: '', caller: callerOf('', 'LockService.health', 'LockService.health') };
 
 /** How many times a ttl a section may last while others wait, until that is worth a warning. */
 const LONG = 10;
+
+/** What a reporter is made of. */
+export interface ReporterParts {
+  /** The name under which the store is registered. */
+  readonly store: string;
+  readonly onTrouble: (trouble: LockTrouble) => void;
+  readonly availability: Availability;
+  readonly telemetry?: Telemetry | undefined;
+  /** Writes a line of the debug log; undefined where that is off. */
+  readonly debug?: ((line: string) => void) | undefined;
+}
 
 /** Reports what happens to the locks of one store. Nothing it calls can stop a release. */
 export class Reporter {
   readonly #store: string;
   readonly #onTrouble: (trouble: LockTrouble) => void;
   readonly #availability: Availability;
-  /** Writes a line of the debug log; undefined where that is off. */
+  readonly #telemetry: Telemetry | undefined;
   readonly #debug: ((line: string) => void) | undefined;
   readonly #long = new OncePerKey();
 
-  constructor(store: string, onTrouble: (trouble: LockTrouble) => void, availability: Availability, debug?: (line: string) => void) {
+  constructor({ store, onTrouble, availability, telemetry, debug }: ReporterParts) {
     this.#store = store;
     this.#onTrouble = onTrouble;
     this.#availability = availability;
+    this.#telemetry = telemetry;
     this.#debug = debug;
   }
 
   /** A call has the lock: the store granted it, or the lease of the call before serves this one. */
-  acquired(lease: Lease, waitedMs: number): void {
+  acquired(lease: Lease, { waitedMs, waitedFor }: Acquisition): void {
     if (!lease.isServed) {
       this.#answered(lease, true);
     }
     if (this.#isRead) {
-      this.#publish({ type: 'acquired', ...this.#subject(lease), fence: lease.fence, waitedMs });
+      this.#publish({ type: 'acquired', ...this.#subject(lease), fence: lease.fence, waitedMs, contended: waitedFor !== undefined });
     }
   }
 
@@ -57,7 +80,7 @@ export class Reporter {
       this.#log({ type: 'busy', ...this.#subject(lease), heldBy: holder.by, heldMs: holder.heldMs, remainingMs });
     }
     if (waits) {
-      this.stillHeld(lease.key, holder.by, holder.heldMs, lease.ttlMs);
+      this.stillHeld(lease, holder.by, holder.heldMs);
     }
   }
 
@@ -68,26 +91,43 @@ export class Reporter {
     }
   }
 
-  reentered({ key, fence }: Lease, by: string): void {
+  reentered({ key, fence }: Lease, caller: Caller): void {
     if (this.#debug) {
-      this.#log({ type: 'reentered', ...this.#subject({ key, by }), fence });
+      this.#log({ type: 'reentered', ...this.#subject({ key, caller }), fence });
     }
   }
 
-  waited(key: string, by: string, waitedMs: number, gaveUp: NotAcquiredReason | undefined): void {
-    if (this.#isRead) {
-      this.#publish({ type: 'waited', store: this.#store, key, by, waitedMs, gaveUp });
+  /** A call has its locks, or `refusal` says why not. */
+  ended(acquisition: Acquisition, refusal: unknown): void {
+    const { waitedFor } = acquisition;
+    if ((waitedFor === undefined && refusal === undefined) || !this.#isRead) {
+      return;
+    }
+    const { call, frame, waitedMs, cycle } = acquisition;
+    const { caller } = call;
+    const notAcquired = refusal instanceof LockNotAcquiredError ? refusal : undefined;
+    if (waitedFor !== undefined) {
+      this.#publish({ type: 'waited', ...this.#subject({ key: waitedFor, caller }), waitedMs, gaveUp: notAcquired?.reason });
+    }
+    const reason = notAcquired?.reason ?? REASONS.get((refusal as Partial<LockError> | undefined)?.code);
+    if (reason) {
+      const key = (refusal as LockError).key ?? (frame.keys[0] as string);
+      this.#publish({ type: 'refused', ...this.#subject({ key, caller }), waitedMs, reason, holder: notAcquired?.holder });
+      if (reason === 'cycle' && cycle) {
+        this.#publish({ type: 'cycle', ...this.#subject({ key, caller }), keys: cycle });
+      }
     }
   }
 
   /**
-   * Others wait for a lock that has been held for so long. Reported once for each key. `ttlMs` is that of the holder, or
-   * of the call that waits where another process is the holder.
+   * Others wait for a lock that `by` has held for so long. Reported once for each key. `lease` is that of the holder, or of
+   * the call that waits where another process is the holder.
    */
-  stillHeld(key: string, by: string, heldMs: number, ttlMs: number): void {
+  stillHeld(lease: Lease, by: string, heldMs: number): void {
+    const { key, ttlMs } = lease;
     // A lock that is only reserved names no holder.
     if (heldMs > LONG * ttlMs && by !== '' && this.#long.isNew(key)) {
-      this.#trouble({ type: 'heldLong', ...this.#subject({ key, by }), heldMs, ttlMs });
+      this.#trouble({ type: 'heldLong', ...this.#subject(lease), by, heldMs, ttlMs });
     }
   }
 
@@ -124,18 +164,33 @@ export class Reporter {
   }
 
   /** The store answered a renewal. */
-  renewed(lease: Lease): void {
+  renewalAnswered(lease: Lease): void {
     this.#answered(lease, false);
   }
 
   /** A check of the health got no answer. */
   checkFailed(error: LockError): void {
-    this.#failed(NOBODY, error, false);
+    this.#failed(CHECKING, error, false);
   }
 
   /** The store answered a check of the health. */
   checkAnswered(): void {
-    this.#answered(NOBODY, false);
+    this.#answered(CHECKING, false);
+  }
+
+  /** The store has renewed a lease, which still has the term of before. */
+  renewed(lease: Lease): void {
+    if (this.#isRead) {
+      const margin = Math.max(0, lease.remainingMs) / lease.grantedMs;
+      this.#publish({ type: 'renewed', ...this.#subject(lease), fence: lease.fence, margin });
+    }
+  }
+
+  /** This process released a lock by force. */
+  forced(key: string, fence: number): void {
+    if (this.#isRead) {
+      this.#publish({ type: 'forced', ...this.#subject({ key, caller: FORCING }), fence });
+    }
   }
 
   /** Reported once per outage: until the store has answered again, further failures are the same news. */
@@ -157,7 +212,7 @@ export class Reporter {
 
   /** Whether events are read: one without a reader is not made. */
   get #isRead(): boolean {
-    return this.#debug !== undefined || hasListeners();
+    return this.#telemetry !== undefined || this.#debug !== undefined || hasListeners();
   }
 
   #trouble(trouble: LockTrouble): void {
@@ -171,6 +226,7 @@ export class Reporter {
 
   #publish(event: LockEvent): void {
     publish(event);
+    this.#telemetry?.event(event);
     this.#log(event);
   }
 
@@ -182,7 +238,8 @@ export class Reporter {
     }
   }
 
-  #subject({ key, by }: Subject): EventOfLock {
-    return { store: this.#store, key, by };
+  #subject({ key, caller }: Subject): EventOfLock {
+    const { name, by, place } = caller;
+    return { store: this.#store, key, name, by, process: THIS_PROCESS, place };
   }
 }

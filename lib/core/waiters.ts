@@ -1,9 +1,13 @@
 import type { Clock } from './clock.js';
 import { findCycle, type Wanted } from './cycle.js';
 import type { CallNode } from './call-tree.js';
+import { countByName } from './caller.js';
 import type { Acquisition } from './acquisition.js';
 import type { Lifecycle } from './lifecycle.js';
 import { Waiter, type WaitingLine, type WaitOutcome } from './waiter.js';
+
+/** What calls that are inside a lock wait for. One map for the stores of all applications: a cycle may lead through several. */
+const WANTED = new Map<CallNode, Wanted>();
 
 /** All calls of this process that wait for a lock of one store. */
 export class Waiters {
@@ -13,7 +17,6 @@ export class Waiters {
   readonly #waiting = new Set<Waiter>();
   /** Those that are inside a lock already; `maxWaiters` does not count them. */
   readonly #inside = new Set<Waiter>();
-  readonly #wanted = new Map<CallNode, Wanted>();
   /** How many ask the store again. They wait on, until it grants. */
   #asking = 0;
 
@@ -47,7 +50,7 @@ export class Waiters {
       return 'busy';
     }
     acquisition.waitsFor(key);
-    const waiter = new Waiter(limitMs, call.signal, (ended) => {
+    const waiter = new Waiter(call.caller, limitMs, call.signal, (ended) => {
       this.#waiting.delete(ended);
       this.#inside.delete(ended);
       line?.delete(ended);
@@ -76,16 +79,21 @@ export class Waiters {
    */
   async waitFor(wanted: Wanted, key: string, acquisition: Acquisition, line: WaitingLine): Promise<WaitOutcome> {
     const { frame, giveUpAt } = acquisition;
-    const cycle = findCycle(frame, wanted, this.#wanted);
+    const cycle = findCycle(frame, wanted, WANTED);
     if (cycle) {
       throw acquisition.refused(key, 'cycle', wanted.lease, [...cycle, key]);
     }
-    this.#wanted.set(frame, wanted);
+    WANTED.set(frame, wanted);
     try {
       return await this.wait(key, acquisition, giveUpAt, line);
     } finally {
-      this.#wanted.delete(frame);
+      WANTED.delete(frame);
     }
+  }
+
+  /** How many calls of each name wait. */
+  countByName(): ReadonlyMap<string, number> {
+    return countByName([...this.#waiting].map(({ caller }) => caller));
   }
 
   /** Ends every wait, at shutdown. */

@@ -4,6 +4,7 @@ import { LockConfigurationError } from '../core/errors.js';
 import type { MaxWaiters } from '../core/locks.js';
 import type { LockStore } from '../core/lock-store.js';
 import { shown } from '../core/shown.js';
+import type { LockTelemetry } from '../core/telemetry.js';
 import { nearest } from './nearest.js';
 
 /** The options of `LockModule`: a store, or several with names, and the defaults of every call. */
@@ -38,6 +39,8 @@ export interface LockModuleOptions {
    * for all keys.
    */
   maxWaiters?: number | { readonly perKey?: number | undefined; readonly perProcess?: number | undefined } | undefined;
+  /** What is told of locks: traces, metrics, or your own. Default: nothing. */
+  telemetry?: LockTelemetry | readonly LockTelemetry[] | undefined;
 }
 
 /** Makes the options of `LockModule`, for `forRootAsync({ useClass })` and `useExisting`. */
@@ -58,6 +61,7 @@ const OPTIONS: Readonly<Record<keyof LockModuleOptions, true>> = {
   debug: true,
   prefix: true,
   maxWaiters: true,
+  telemetry: true,
 };
 
 /** Throws `LockConfigurationError` where there are no options, or one that is unknown. */
@@ -113,6 +117,18 @@ function checkCount(count: number): number {
     throw new LockConfigurationError(`LockModule: maxWaiters is ${shown(count)}. Pass a whole number of calls, 0 or more.`);
   }
   return count;
+}
+
+/** As a list. Throws `LockConfigurationError` for what is none. */
+export function checkTelemetry(given: LockModuleOptions['telemetry']): readonly LockTelemetry[] {
+  const parts: readonly unknown[] = given === undefined ? [] : Array.isArray(given) ? given : [given];
+  const wrong = parts.find((part) => typeof part !== 'object' || part === null);
+  if (wrong !== undefined) {
+    throw new LockConfigurationError(
+      `LockModule: telemetry is ${shown(wrong)}. Pass what otelTelemetry() or prometheusTelemetry() returns, or a list of them.`,
+    );
+  }
+  return parts as readonly LockTelemetry[];
 }
 
 /** Throws `LockConfigurationError` for anything but a boolean. */

@@ -1,3 +1,4 @@
+import { callerOf } from '../../lib/core/caller';
 import { Lease } from '../../lib/core/lease';
 import { momentOf } from '../../lib/core/lease-time';
 import { Owner } from '../../lib/core/owner';
@@ -19,7 +20,7 @@ class ManualClock {
 let clock: ManualClock;
 
 function wanted(): Lease {
-  return new Lease(clock, { key: 'k', owner: new Owner(), by: 'tester', ttlMs: TTL_MS, renews: true });
+  return new Lease(clock, { key: 'k', owner: new Owner(), caller: callerOf('tester', 'tester', 'tester'), ttlMs: TTL_MS, renews: true });
 }
 
 /** One that was granted with fences for two calls. */

@@ -276,7 +276,7 @@ describe('events and logs', () => {
     logs.forEach((log) => log.mockRestore());
 
     expect(new Set(events.map(({ type }) => type))).toEqual(
-      new Set(['acquired', 'waited', 'released', 'lost', 'releaseFailed', 'storeUnavailable']),
+      new Set(['acquired', 'waited', 'refused', 'released', 'lost', 'releaseFailed', 'storeUnavailable']),
     );
     expect(events[0]).toMatchObject({
       type: 'acquired',

@@ -64,7 +64,7 @@ export class Service {
 subscribe(LOCK_CHANNEL, (message) => {
   const event = message as LockEvent;
   if (event.type === 'waited') {
-    histogram.record(event.waitedMs, { key: event.key, gaveUp: event.gaveUp ?? 'no' });
+    histogram.record(event.waitedMs, { lock: event.name, gaveUp: event.gaveUp ?? 'no' });
   }
 });
 

@@ -112,11 +112,11 @@ describe('a grant', () => {
 
   test('is tried again while its caller waits, until the replica is back', async () => {
     breakLink();
-    const acquiring = locks.acquire('k', { ttl: 2_000, wait: 8_000 });
-    await sleep(1_000);
-    expect(troubles).toHaveLength(1);
+    const acquiring = locks.acquire('k', { ttl: 2_000, wait: 20_000 });
+    await until('the first attempt has failed', async () => troubles.length > 0, 10_000);
     mendLink();
     const lock = await acquiring;
+    expect(troubles.map(({ type }) => type)).toEqual(['storeUnavailable', 'storeAnswered']);
     expect(await replica.client.hget(lockOf('k'), 'fence')).toBe(String(lock.fence));
     expect(await locks.inspect('k')).toMatchObject({ holds: 1, fence: lock.fence });
     await lock.release();

@@ -20,6 +20,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { inspect } from 'node:util';
 import request from 'supertest';
 import { makeLocks } from '../support/make-locks';
+import { until } from '../support/until';
 import { RedisServer } from '../support/redis-server';
 
 const UUID = /[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}/g;
@@ -147,6 +148,7 @@ describe('owners, holds and tickets', () => {
 
     // Lost: expired, forced, released, maxHold, gone.
     await fails(locks.withLock('k', { ttl: 100, renew: false }, () => sleep(150)));
+    await locks.withLock('k', { ttl: 300 }, () => until('a renewal', async () => events.some(({ type }) => type === 'renewed')));
     await fails(locks.withLock('k', { ttl: 200, maxHold: 20 }, () => sleep(400)));
     await fails(locks.withLock('k', () => server.client.del('lock:lock:{k}')));
     await fails(locks.withLock('k', async ({ fence }) => others.forceRelease('k', { fence }).then(() => sleep(100))));
@@ -206,7 +208,12 @@ describe('owners, holds and tickets', () => {
     // Whether the store is seen to answer again before it is gone is a matter of time.
     const types = new Set(events.map(({ type }) => type));
     types.delete('storeAnswered');
-    expect(types).toEqual(new Set(['acquired', 'waited', 'released', 'lost', 'releaseFailed', 'storeUnavailable']));
+    expect(types).toEqual(
+      new Set([
+        ...['acquired', 'waited', 'refused', 'cycle', 'renewed', 'released'],
+        ...['lost', 'forced', 'releaseFailed', 'storeUnavailable'],
+      ]),
+    );
     for (const said of ['was released twice', "store 'default' is unavailable", 'Customers.lost was lost', 'Mapped {/busy']) {
       expect(seen.some((text) => text.includes(said))).toBe(true);
     }

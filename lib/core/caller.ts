@@ -1,0 +1,28 @@
+import { hostname } from 'node:os';
+
+/** This process, for messages: its host and its process id. */
+export const THIS_PROCESS = `${hostname()} (pid ${process.pid})`;
+
+/** Who makes a locked call, for messages and events. Kept for all calls of one kind. */
+export interface Caller {
+  /** Host, process id and, where it is known, `Class.method`. */
+  readonly by: string;
+  /** Where the call stands in the code: `Class.method`, its option `by`, or the method of `LockService`. */
+  readonly place: string;
+  /** What calls of this kind are counted as. There are few names, where there may be any number of keys. */
+  readonly name: string;
+}
+
+/** How many there are of each name. */
+export function countByName(callers: Iterable<Caller>): ReadonlyMap<string, number> {
+  const counts = new Map<string, number>();
+  for (const { name } of callers) {
+    counts.set(name, (counts.get(name) ?? 0) + 1);
+  }
+  return counts;
+}
+
+/** `by` is empty where the call says nothing of itself. */
+export function callerOf(by: string, place: string, name: string): Caller {
+  return { by: by === '' ? THIS_PROCESS : `${THIS_PROCESS} ${by}`, place, name };
+}

@@ -1,0 +1,136 @@
+import type { LockError } from './errors.js';
+import type { LockEvent } from './lock-event.js';
+
+/** What a store is asked for. */
+export type StoreOperation = 'acquire' | 'exchange' | 'join' | 'renew' | 'release' | 'leave';
+
+/** One operation that a store was asked for, and has answered. */
+export interface MeasuredOperation {
+  /** The name under which the store is registered. */
+  readonly store: string;
+  readonly operation: StoreOperation;
+  readonly durationMs: number;
+  /** Undefined where the store did what it was asked for, or said that the lock is busy. */
+  readonly error: LockError | undefined;
+}
+
+/** A call that has its locks, and whose code runs now. */
+export interface LockedSection {
+  /** The name under which the store is registered. */
+  readonly store: string;
+  /** What calls of this kind are counted as: `LockEvent.name`. */
+  readonly name: string;
+  /** Where the call stands in the code: `LockEvent.place`. */
+  readonly place: string;
+  /** Its keys, sorted, each once. */
+  readonly keys: readonly string[];
+  /** The fence of its first key. */
+  readonly fence: number;
+  readonly ttlMs: number;
+  readonly waitedMs: number;
+  /** Whether it had to wait. */
+  readonly contended: boolean;
+  /** Aborts when one of its locks is lost; the reason is the `LockLostError`. Made when it is read. */
+  readonly signal: AbortSignal;
+}
+
+/** The locks of one store of an application, as they are when they are asked for. */
+export interface LockSource {
+  /** The name under which the store is registered. */
+  readonly store: string;
+  /** How many calls of this process may wait. */
+  readonly maxWaiters: number;
+  /** How many locks calls of each name hold now, in this process. */
+  holds(): ReadonlyMap<string, number>;
+  /** How many calls of each name wait now, in this process. */
+  waiters(): ReadonlyMap<string, number>;
+}
+
+/**
+ * What is told of locks, for traces and metrics. Errors that it throws reach no lock. It runs inside the call, so it
+ * must not block.
+ */
+export interface LockTelemetry {
+  /** A store was made for an application. What it returns is called when the application is shut down. */
+  watch?(source: LockSource): (() => void) | undefined;
+  /** The same events as on the channel, in the context of the call. */
+  event?(event: LockEvent): void;
+  /** A store has answered. */
+  operation?(measured: MeasuredOperation): void;
+  /**
+   * Runs the code of a call that has its locks: `run` has to be called once, at once. What it returns is what the code
+   * returned, which may be a promise. Re-entries are not told.
+   */
+  section?(section: LockedSection, run: () => unknown): void;
+}
+
+/** All telemetry of an application. What one of them throws, or leaves out, changes nothing for the others and the locks. */
+export class Telemetry {
+  readonly #parts: readonly LockTelemetry[];
+
+  constructor(parts: readonly LockTelemetry[]) {
+    this.#parts = parts;
+  }
+
+  /** What ends it. */
+  watch(source: LockSource): () => void {
+    const ends = this.#parts.map((part) => guarded(() => part.watch?.(source)));
+    return () => ends.forEach((end) => guarded(() => end?.()));
+  }
+
+  event(event: LockEvent): void {
+    for (const part of this.#parts) {
+      guarded(() => part.event?.(event));
+    }
+  }
+
+  operation(measured: MeasuredOperation): void {
+    for (const part of this.#parts) {
+      guarded(() => part.operation?.(measured));
+    }
+  }
+
+  /** What `body` returns or throws. */
+  section<T>(section: LockedSection, body: () => T): T {
+    let run = body;
+    for (const part of this.#parts) {
+      if (part.section) {
+        const inner = run;
+        run = () => withOutcomeOf(inner, (once) => part.section?.(section, once));
+      }
+    }
+    return run();
+  }
+}
+
+/** Runs `body` once, inside `around` where that runs it, and gives its outcome whatever `around` does. */
+function withOutcomeOf<T>(body: () => T, around: (run: () => unknown) => void): T {
+  let outcome: (() => T) | undefined;
+  const run = (): T => {
+    if (!outcome) {
+      outcome = outcomeOf(body);
+    }
+    return outcome();
+  };
+  guarded(() => around(run));
+  return run();
+}
+
+function outcomeOf<T>(body: () => T): () => T {
+  try {
+    const result = body();
+    return () => result;
+  } catch (error) {
+    return () => {
+      throw error;
+    };
+  }
+}
+
+function guarded<T>(call: () => T): T | undefined {
+  try {
+    return call();
+  } catch {
+    return undefined;
+  }
+}
