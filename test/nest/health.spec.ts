@@ -111,3 +111,11 @@ test('options of indicate that are wrong are refused by its name', async () => {
   const call = makeLocks(new AskedStore()).indicate(new OlderSession(), { downAfter: 'soon' });
   await expect(call).rejects.toThrow(saying(/^LockService\.indicate: downAfter is 'soon'/));
 });
+
+test('a store is asked for its health also where telemetry times its operations', async () => {
+  const store = new AskedStore();
+  store.said = DEGRADED;
+  const module = await Test.createTestingModule({ imports: [LockModule.forRoot({ store, telemetry: {} })] }).compile();
+  expect(await module.get(LockService).health()).toMatchObject({ status: 'degraded', hearsTurns: false });
+  await module.close();
+});
