@@ -7,6 +7,8 @@ const AWAY_AFTER_MS = 1_000;
 const PROBE_EVERY_MS = 500;
 /** How long it counts as away after the last failure, where no call has asked it since, in milliseconds. */
 const KNOWN_FOR_MS = 5_000;
+/** When an old failure says nothing of a new one any more, in milliseconds: longer than between two health checks. */
+const OUTDATED_AFTER_MS = 60_000;
 
 /**
  * What is known of whether a store answers. A renewal that is answered ends an outage that renewals found; one that
@@ -34,7 +36,9 @@ export class Availability {
     if (this.#failingSince === undefined || now - this.#failedAt >= KNOWN_FOR_MS) {
       this.#failingSince = now;
     }
-    this.#silentSince ??= now;
+    if (this.#silentSince === undefined || now - this.#failedAt >= OUTDATED_AFTER_MS) {
+      this.#silentSince = now;
+    }
     this.#failedAt = now;
     this.#failure = error;
     this.#attemptsFail ||= isAttempt;

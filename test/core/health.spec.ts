@@ -154,6 +154,17 @@ test.each<[string, (locks: LockService, store: AskedStore) => Promise<unknown>]>
   expect(await locks.health()).toMatchObject({ status: 'degraded', reasons: ['unreachable'], unreachableMs: 0 });
 });
 
+test('an old failure, after which nothing was asked, does not make a new one an outage', async () => {
+  const store = new AskedStore();
+  const locks = locksOn(store);
+  store.said = undefined;
+  await locks.health();
+  await pass(59_999);
+  expect(await locks.health()).toMatchObject({ status: 'down', unreachableMs: 59_999 });
+  await pass(60_000);
+  expect(await locks.health()).toMatchObject({ status: 'degraded', reasons: ['unreachable'], unreachableMs: 0 });
+});
+
 test('a store that answers and fails every attempt to acquire is degraded', async () => {
   const store = new AskedStore();
   const locks = locksOn(store);
