@@ -23,6 +23,7 @@ const REASONS: ReadonlyMap<LockError['code'] | undefined, RefusedReason> = new M
 ]);
 
 const FORCING = callerOf('', 'LockService.forceRelease', 'LockService.forceRelease');
+
 /** What an event is about. */
 interface Subject {
   readonly key: string;
