@@ -9,7 +9,8 @@ export type { ReturnKind } from './nest/return-kind.js';
 export { LockModule } from './nest/lock.module.js';
 export { InjectLocks } from './nest/lock.module-definition.js';
 export type { LockModuleOptions, LockOptionsFactory } from './nest/lock-module.options.js';
-export { LockService, type LockInspection, type OnBusy, type WithLockOptions } from './nest/lock.service.js';
+export { LockService, type HealthOptions, type LockInspection, type OnBusy, type WithLockOptions } from './nest/lock.service.js';
+export type { HealthIndication, HealthSession } from './nest/health-session.js';
 export { LockExceptionFilter } from './nest/lock-exception.filter.js';
 export { assertLocked, currentLock } from './nest/current-lock.js';
 export { outsideLocks } from './core/call-tree.js';
@@ -31,6 +32,8 @@ export {
   type LostReason,
   type NotAcquiredReason,
 } from './core/errors.js';
+export type { HealthReason, HealthStatus, LockHealth } from './core/lock-health.js';
+export type { MemberHealth, StoreHealth } from './core/store-health.js';
 export type { LockedSection, LockSource, LockTelemetry, MeasuredOperation, StoreOperation } from './core/telemetry.js';
 export { LOCK_CHANNEL, type LockEvent, type RefusedReason } from './core/lock-event.js';
 export type {

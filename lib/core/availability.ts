@@ -7,6 +7,8 @@ const AWAY_AFTER_MS = 1_000;
 const PROBE_EVERY_MS = 500;
 /** How long it counts as away after the last failure, where no call has asked it since, in milliseconds. */
 const KNOWN_FOR_MS = 5_000;
+/** When an old failure says nothing of a new one any more, in milliseconds: longer than between two health checks. */
+const OUTDATED_AFTER_MS = 60_000;
 
 /**
  * What is known of whether a store answers. A renewal that is answered ends an outage that renewals found; one that
@@ -16,6 +18,8 @@ export class Availability {
   readonly #clock: Clock;
   /** When the first attempt failed that no answer has followed. */
   #failingSince: number | undefined;
+  /** When the first command failed that no answer has followed, to whatever was asked. */
+  #silentSince: number | undefined;
   #failedAt = 0;
   #attemptsFail = false;
   #failure: LockError | undefined;
@@ -32,6 +36,9 @@ export class Availability {
     if (this.#failingSince === undefined || now - this.#failedAt >= KNOWN_FOR_MS) {
       this.#failingSince = now;
     }
+    if (this.#silentSince === undefined || now - this.#failedAt >= OUTDATED_AFTER_MS) {
+      this.#silentSince = now;
+    }
     this.#failedAt = now;
     this.#failure = error;
     this.#attemptsFail ||= isAttempt;
@@ -40,7 +47,11 @@ export class Availability {
 
   /** The store answered; for how long it had not, in milliseconds, where that ends an outage. */
   answered(isAttempt: boolean): number | undefined {
-    if (this.#failingSince === undefined || (this.#attemptsFail && !isAttempt)) {
+    if (this.#failingSince === undefined) {
+      return undefined;
+    }
+    this.#silentSince = undefined;
+    if (this.#attemptsFail && !isAttempt) {
       return undefined;
     }
     const awayMs = this.#clock.monotonic() - this.#failingSince;
@@ -57,6 +68,11 @@ export class Availability {
       this.#failedAt - this.#failingSince >= AWAY_AFTER_MS &&
       this.#clock.monotonic() - this.#failedAt < KNOWN_FOR_MS
     );
+  }
+
+  /** For how long nothing was answered, in milliseconds, as far as is known; undefined where the last answer is no failure. */
+  get silentMs(): number | undefined {
+    return this.#silentSince === undefined ? undefined : this.#clock.monotonic() - this.#silentSince;
   }
 
   /** Whether a call may ask a store that is away, so that it is noticed when it answers again. */

@@ -163,6 +163,11 @@ export class Lease {
     return this.#term.remainingMs;
   }
 
+  /** For how long code that runs can trust it, where it is renewed; undefined for others, which end as they are meant to. */
+  get marginMs(): number | undefined {
+    return this.#state === 'held' && this.#renewAt < Infinity ? this.remainingMs : undefined;
+  }
+
   /** Whether its time is over, though it has not ended yet. */
   get isOver(): boolean {
     return !this.hasEnded && this.#term.isOver;

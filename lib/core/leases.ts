@@ -123,6 +123,20 @@ export class Leases {
     this.#parts.reporter.endedLate(lease, this.heldMs(lease), thrown);
   }
 
+  /** How many locks this process holds. */
+  get count(): number {
+    return this.#running.size;
+  }
+
+  /** The shortest time for which a lease that is renewed can be trusted, in milliseconds; undefined where there is none. */
+  get leastMarginMs(): number | undefined {
+    let least: number | undefined;
+    for (const { marginMs } of this.#running) {
+      least = marginMs === undefined ? least : Math.min(marginMs, least ?? Infinity);
+    }
+    return least;
+  }
+
   heldMs({ acquiredAt }: Lease): number {
     return this.#parts.clock.monotonic() - acquiredAt;
   }

@@ -8,6 +8,7 @@ export const LOCK_CHANNEL = 'nestjs-distributed-lock';
 export interface EventOfLock {
   /** The name under which the store is registered: `'default'`, or its own. */
   readonly store: string;
+  /** Empty where a health check found that the store does not answer, or answers again. */
   readonly key: string;
   /**
    * What to count it as: the key template, `Class.method` where the key is a function, or the option `name` of a call of

@@ -1,4 +1,5 @@
 import type { LockHolder } from './errors.js';
+import type { StoreHealth } from './store-health.js';
 
 /**
  * The most fences that one grant reserves, and so how many callers of one process may have a lock one after the other while other
@@ -226,6 +227,13 @@ export interface LockStore {
    * lock.
    */
   release(hold: HoldRecord): Promise<boolean>;
+  /**
+   * Asks the servers one cheap question, such as what their clocks read, and tells what is known of them. Core calls it when a
+   * health check is made, and at no other time. Needs no right that the locks do not need, writes nothing that stays, and
+   * names no host, key or owner. Settles within a second. Rejects where no server answers; where some do, the others are
+   * members that are not reachable. Without it a health check reports what core knows by itself.
+   */
+  health?(): Promise<StoreHealth>;
   /**
    * Ends the store's own connections and timers, and forgets its listeners; never closes a client that it was given.
    * Called also after an `open` that failed, and perhaps twice.

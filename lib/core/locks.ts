@@ -10,12 +10,14 @@ import { Contender } from './contender.js';
 import { LockConfigurationError } from './errors.js';
 import { Frame } from './frame.js';
 import { Handles } from './handles.js';
+import { HealthCheck } from './health-check.js';
 import { Lease } from './lease.js';
 import { ttlUntil } from './lease-time.js';
 import { Leases } from './leases.js';
 import { Lifecycle } from './lifecycle.js';
 import type { Line } from './line.js';
 import { Lines } from './lines.js';
+import type { LockHealth } from './lock-health.js';
 import type { LockStore, Operator, StoredLock } from './lock-store.js';
 import type { Lock } from './lock.js';
 import { LongSections } from './long-sections.js';
@@ -67,6 +69,7 @@ export class Locks {
   readonly #availability: Availability;
   readonly #longSections: LongSections;
   readonly #handles: Handles;
+  readonly #health: HealthCheck;
   /** Undefined where nothing is told. */
   readonly #telemetry: Telemetry | undefined;
   readonly #endTelemetry: (() => void) | undefined;
@@ -95,6 +98,7 @@ export class Locks {
     this.#waiters = waiters;
     this.#leases = leases;
     this.#contender = new Contender({ store, clock, limits, lifecycle, lines, leases, releases, waiters, reporter, availability });
+    this.#health = new HealthCheck({ store: settings.store, limits, availability, reporter, leases, waiters });
     this.#longSections = new LongSections(lines, clock, reporter);
     this.#handles = new Handles((frame) => this.#reportUnreleased(frame));
     this.#telemetry = telemetry;
@@ -133,6 +137,11 @@ export class Locks {
       this.#reporter.forced(key, fence);
     }
     return isReleased;
+  }
+
+  /** How the locks are now. A store that does not answer is down after `downAfterMs`. Never rejects. */
+  health(downAfterMs: number): Promise<LockHealth> {
+    return this.#health.run(downAfterMs);
   }
 
   /** Rejects waiters and new calls, and ends what runs. */

@@ -24,6 +24,15 @@ const REASONS: ReadonlyMap<LockError['code'] | undefined, RefusedReason> = new M
 
 const FORCING = callerOf('', 'LockService.forceRelease', 'LockService.forceRelease');
 
+/** What an event is about. */
+interface Subject {
+  readonly key: string;
+  readonly caller: Caller;
+}
+
+/** A check of the health is about no key. */
+const CHECKING: Subject = { key: '', caller: callerOf('', 'LockService.health', 'LockService.health') };
+
 /** How many times a ttl a section may last while others wait, until that is worth a warning. */
 const LONG = 10;
 
@@ -160,6 +169,16 @@ export class Reporter {
     this.#answered(lease, false);
   }
 
+  /** A check of the health got no answer. */
+  checkFailed(error: LockError): void {
+    this.#failed(CHECKING, error, false);
+  }
+
+  /** The store answered a check of the health. */
+  checkAnswered(): void {
+    this.#answered(CHECKING, false);
+  }
+
   /** The store has renewed a lease, which still has the term of before. */
   renewed(lease: Lease): void {
     if (this.#isRead) {
@@ -176,19 +195,19 @@ export class Reporter {
   }
 
   /** Reported once per outage: until the store has answered again, further failures are the same news. */
-  #failed(lease: Lease, error: LockError, isAttempt: boolean): void {
+  #failed(subject: Subject, error: LockError, isAttempt: boolean): void {
     if (this.#availability.failed(error, isAttempt)) {
-      this.#trouble({ type: 'storeUnavailable', ...this.#subject(lease), error });
+      this.#trouble({ type: 'storeUnavailable', ...this.#subject(subject), error });
     } else if (this.#debug) {
-      this.#log({ type: 'failedAgain', ...this.#subject(lease), error });
+      this.#log({ type: 'failedAgain', ...this.#subject(subject), error });
     }
   }
 
   /** Reported once after an outage. */
-  #answered(lease: Lease, isAttempt: boolean): void {
+  #answered(subject: Subject, isAttempt: boolean): void {
     const awayMs = this.#availability.answered(isAttempt);
     if (awayMs !== undefined) {
-      this.#trouble({ type: 'storeAnswered', ...this.#subject(lease), awayMs });
+      this.#trouble({ type: 'storeAnswered', ...this.#subject(subject), awayMs });
     }
   }
 
@@ -220,7 +239,7 @@ export class Reporter {
     }
   }
 
-  #subject({ key, caller }: { readonly key: string; readonly caller: Caller }): EventOfLock {
+  #subject({ key, caller }: Subject): EventOfLock {
     const { name, by, place } = caller;
     return { store: this.#store, key, name, by, process: THIS_PROCESS, place };
   }

@@ -31,6 +31,11 @@ export class Waiters {
     return this.#waiting.size - this.#inside.size + this.#asking >= this.#most;
   }
 
+  /** How many calls wait, for whichever keys. */
+  get count(): number {
+    return this.#waiting.size + this.#asking;
+  }
+
   /** Waits until `until` at the latest, or the call's own limit. */
   async wait(key: string, acquisition: Acquisition, until: number, line?: WaitingLine): Promise<WaitOutcome> {
     const { call, giveUpAt } = acquisition;

@@ -11,9 +11,11 @@ import { parseDuration, type Duration } from '../core/duration.js';
 import { LockConfigurationError, LockNotAcquiredError } from '../core/errors.js';
 import type { Lock } from '../core/lock.js';
 import { checkKey, checkKeys } from '../core/lock-key.js';
+import type { HealthStatus, LockHealth } from '../core/lock-health.js';
 import type { LockStore, OpenOptions, StoredLock } from '../core/lock-store.js';
 import { Locks, type LocksSettings } from '../core/locks.js';
 import { shown } from '../core/shown.js';
+import { checkSession, indicationBy, type HealthIndication, type HealthSession } from './health-session.js';
 import { giveLockService } from './locked-instance.js';
 import { closeStore, openStore } from './open-stores.js';
 
@@ -30,6 +32,12 @@ export interface WithLockOptions<T = unknown> extends LockOptions {
    * `'throw'`.
    */
   onBusy?: OnBusy<T> | undefined;
+}
+
+/** The options of a health check. */
+export interface HealthOptions {
+  /** How long a store may answer nothing until it counts as down: a failover takes a few seconds. Default: `'5s'`. */
+  downAfter?: Duration | undefined;
 }
 
 /** What an operator sees of a lock that somebody holds. Never owner ids. */
@@ -188,6 +196,30 @@ export class LockService {
   }
 
   /**
+   * Whether locks work, as this process sees it, and why not. Asks the store one cheap question, which takes a second at
+   * most. Never throws because of the store; throws `LockConfigurationError` for options that are wrong.
+   *
+   * It is for readiness. Never let a liveness probe depend on it: a restart mends no store, and drops the locks that are held.
+   */
+  async health(options: HealthOptions = {}): Promise<LockHealth> {
+    return this.#locks.health(downAfterOf(options, 'LockService.health'));
+  }
+
+  /**
+   * The same for a readiness check of `@nestjs/terminus`, 11 or 12, with the session that
+   * `HealthIndicatorService.check('locks')` gives. Terminus 11 knows no `degraded`, which is `up` there, with
+   * `degraded: true`. Throws `LockConfigurationError` for anything but a session.
+   */
+  async indicate<Session extends HealthSession>(
+    session: Session,
+    options: HealthOptions = {},
+  ): Promise<HealthIndication<Session extends { readonly degraded: unknown } ? HealthStatus : 'up' | 'down'>> {
+    checkSession(session);
+    const health = await this.#locks.health(downAfterOf(options, 'LockService.indicate'));
+    return indicationBy(session, health) as HealthIndication<never>;
+  }
+
+  /**
    * Makes the decorators of an object work that Nest did not make: in a factory, or in a unit test. Returns the object.
    */
   attach<T extends object>(instance: T): T {
@@ -226,6 +258,18 @@ export class LockService {
 
 function siteOf(options: LockOptions, method: string): string {
   return options.by ?? `LockService.${method}`;
+}
+
+function downAfterOf(options: HealthOptions, site: string): number {
+  const given: unknown = options;
+  if (typeof given !== 'object' || given === null) {
+    throw new LockConfigurationError(`${site}: the options are ${shown(given)}. Pass an object such as { downAfter: '5s' }, or nothing.`);
+  }
+  const unknown = Object.keys(given).find((name) => name !== 'downAfter');
+  if (unknown !== undefined) {
+    throw new LockConfigurationError(`${site}: there is no option ${shown(unknown)}. Leave it out; the only one is downAfter.`);
+  }
+  return parseDuration(options.downAfter ?? '5s', 'downAfter', 0, site);
 }
 
 /** Throws `LockConfigurationError` for anything but `'throw'`, `'skip'`, a function or `undefined`. */

@@ -4,7 +4,7 @@ import { rule, type Rule } from './rule.js';
 import type { StoreOffer } from './store-contract.options.js';
 import { eventually, newPlace } from './trial.js';
 
-const OFFERS: readonly StoreOffer[] = ['open', 'turns', 'tickets', 'operator', 'reservesFences'];
+const OFFERS: readonly StoreOffer[] = ['open', 'turns', 'tickets', 'operator', 'health', 'reservesFences'];
 
 /** How a store begins and ends. */
 export const LIFE_CYCLE_RULES: readonly Rule[] = [

@@ -33,6 +33,7 @@ const REASONS: Readonly<Record<Need, string>> = {
   turns: 'the store does not offer turns',
   tickets: 'the store does not offer tickets',
   operator: 'the store does not offer operator',
+  health: 'the store does not offer health',
   reservesFences: 'the store does not offer reservesFences',
   expiry: 'leases of the store do not end by time',
   'no expiry': 'leases of the store end by time',

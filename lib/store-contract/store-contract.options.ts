@@ -3,7 +3,7 @@ import type { LockStore } from '../core/lock-store.js';
 /**
  * What a store may offer beside acquire, renew, release and close: the names of the optional members of `LockStore`.
  */
-export type StoreOffer = 'open' | 'turns' | 'tickets' | 'operator' | 'reservesFences';
+export type StoreOffer = 'open' | 'turns' | 'tickets' | 'operator' | 'health' | 'reservesFences';
 
 /** What the suite knows of a store. */
 export interface StoreContractOptions {

@@ -1,6 +1,7 @@
 import { ACQUIRE_RULES } from './acquire.js';
 import { EXCHANGE_RULES } from './exchange.js';
 import { FENCE_RULES, RESTART_RULES } from './fences.js';
+import { HEALTH_RULES } from './health.js';
 import { KEY_RULES } from './keys.js';
 import { LEASE_RULES } from './leases.js';
 import { LIFE_CYCLE_RULES } from './life-cycle.js';
@@ -26,6 +27,7 @@ const GROUPS: Readonly<Record<string, readonly Rule[]>> = {
   'time limits': TIME_LIMIT_RULES,
   tickets: TICKET_RULES,
   operator: OPERATOR_RULES,
+  health: HEALTH_RULES,
   turns: TURN_RULES,
   exchange: EXCHANGE_RULES,
   restart: RESTART_RULES,

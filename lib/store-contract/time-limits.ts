@@ -135,6 +135,12 @@ export const TIME_LIMIT_RULES: readonly Rule[] = [
   ),
 
   rule(
+    'health settles within a second while the database stands still',
+    async (trial) => expectInTime(trial, 1_000, { health: () => trial.store.health() }),
+    { needs: ['health', 'stall'], withinMs: 6_000 },
+  ),
+
+  rule(
     'leave and exchange settle in their time while the database stands still',
     async (trial) => {
       const held = await trial.acquired({ ttlMs: trial.ttl(10_000) });

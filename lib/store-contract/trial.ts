@@ -5,7 +5,12 @@ import type { Busy, HoldRecord, LockStore, Operator, Place, Tickets, Turns } fro
 import type { StoreContractOptions } from './store-contract.options.js';
 
 /** A store with whatever it may offer. Rules use what they say they need. */
-export type OfferedStore = LockStore & { readonly turns: Turns; readonly tickets: Tickets; readonly operator: Operator };
+export type OfferedStore = LockStore & {
+  readonly turns: Turns;
+  readonly tickets: Tickets;
+  readonly operator: Operator;
+  readonly health: NonNullable<LockStore['health']>;
+};
 
 /** One run of a rule's check: two stores on the same locks, as in two processes, and a key that nobody else uses. */
 export class Trial {

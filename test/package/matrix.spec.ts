@@ -13,8 +13,8 @@ const PROJECTS = ['nest12', 'nest11', 'without-ioredis'] as const;
 type Project = (typeof PROJECTS)[number];
 
 const VERSIONS: readonly [Project, Readonly<Record<string, string>>][] = [
-  ['nest12', { '@nestjs/core': '12', ioredis: '6', 'ioredis-other': '5', typescript: '6' }],
-  ['nest11', { '@nestjs/core': '11', ioredis: '5', 'ioredis-other': '6', typescript: '5' }],
+  ['nest12', { '@nestjs/core': '12', '@nestjs/terminus': '12', ioredis: '6', 'ioredis-other': '5', typescript: '6' }],
+  ['nest11', { '@nestjs/core': '11', '@nestjs/terminus': '11', ioredis: '5', 'ioredis-other': '6', typescript: '5' }],
 ];
 
 /** A project, the `moduleResolution` with which it is compiled, and the kind of modules that this makes. */
@@ -101,6 +101,18 @@ describe('the packed package', () => {
         const { stderr } = await consumer(project).node(`scripts/${script}`);
         expect(stderr).not.toContain('LockWarning');
       }
+    },
+    TEST_MS,
+  );
+
+  test.each<[Project, string]>([
+    ['nest12', '["degraded","degraded",false,"polls"]'],
+    ['nest11', '["ok","up",true,"polls"]'],
+  ])(
+    'tells the Terminus of %s which locks are up, degraded and down',
+    async (project, degraded) => {
+      const { stdout } = await consumer(project).node('scripts/health.mjs');
+      expect(stdout.trim().split('\n')).toEqual(['["ok","up",false]', degraded, '["error","down",false,"noMajority","membersAway"]']);
     },
     TEST_MS,
   );

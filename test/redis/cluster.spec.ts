@@ -1,5 +1,6 @@
 import type { Cluster } from 'ioredis';
 import { setTimeout as sleep } from 'node:timers/promises';
+import type { LockHealth } from '../../lib/core/lock-health';
 import type { HoldRecord } from '../../lib/core/lock-store';
 import type { LockTrouble } from '../../lib/core/reporter';
 import type { LockService } from '../../lib/nest/lock.service';
@@ -104,6 +105,26 @@ async function errorCounts(): Promise<Map<string, number>> {
   }
   return counts;
 }
+
+test('any node answers for the health of a cluster, which names no node', async () => {
+  const locks = await openLocks();
+  let health: LockHealth | undefined;
+  await until('that locks are up', async () => {
+    health = await locks.health();
+    return health.status === 'up';
+  });
+  expect(health).toEqual({
+    status: 'up',
+    reasons: [],
+    reachable: true,
+    latencyMs: expect.any(Number),
+    hearsTurns: true,
+    clockSkewMs: expect.any(Number),
+    heldHere: 0,
+    waitingHere: 0,
+    evicts: false,
+  });
+});
 
 test('every script stays in one slot, whatever the key is called', async () => {
   const locks = await openLocks();

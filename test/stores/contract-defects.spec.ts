@@ -6,7 +6,7 @@ import { MemoryLockStore } from '../../lib/stores/memory/memory-lock-store';
 import { mapHolds, partsOf, type Parts } from './defects/defect';
 import { DEFECTS } from './defects/defects';
 
-const OFFERS: readonly StoreOffer[] = ['turns', 'tickets', 'operator', 'reservesFences'];
+const OFFERS: readonly StoreOffer[] = ['turns', 'tickets', 'operator', 'health', 'reservesFences'];
 
 type Connect = () => Parts;
 
@@ -88,6 +88,11 @@ const DEFECTS_OF_PLACES: Readonly<Record<string, { rule: string; begin: () => Co
     begin: one((store) => ({
       operator: { ...store.operator, inspect: (key) => sleep(1_200).then(() => store.operator.inspect(key)) },
     })),
+    options: { stall: sleep },
+  },
+  'is asked for its health in vain': {
+    rule: 'health settles within a second',
+    begin: one(() => ({ health: () => sleep(1_200).then(() => ({})) })),
     options: { stall: sleep },
   },
   'grants to a repeated attempt only once': {
@@ -233,7 +238,7 @@ test('what a store does not offer is skipped, and the name of the test says why'
   );
   expect([...failures]).toEqual([]);
   expect(tested.length + skipped.length).toBe(whole.tested.length + whole.skipped.length);
-  for (const offer of ['turns', 'tickets', 'operator', 'open']) {
+  for (const offer of ['turns', 'tickets', 'operator', 'health', 'open']) {
     expect(skipped).toContainEqual(expect.stringContaining(`(skipped: the store does not offer ${offer})`));
   }
   expect(skipped).toContainEqual(expect.stringContaining('(skipped: leases of the store do not end by time)'));

@@ -68,12 +68,12 @@ export const STORES: Readonly<Record<string, StoreKind>> = {
     start: async () => memoryPlace(withoutTurns(new MemoryLockStore())),
   },
   redis: {
-    offers: ['open', 'turns', 'tickets', 'operator', 'reservesFences'],
+    offers: ['open', 'turns', 'tickets', 'operator', 'health', 'reservesFences'],
     hasServers: true,
     start: async () => redisPlace(await RedisServer.start(), 0),
   },
   'redis with a replica': {
-    offers: ['open', 'turns', 'tickets', 'operator', 'reservesFences'],
+    offers: ['open', 'turns', 'tickets', 'operator', 'health', 'reservesFences'],
     hasServers: true,
     async start() {
       const server = await RedisServer.start();
@@ -81,12 +81,12 @@ export const STORES: Readonly<Record<string, StoreKind>> = {
     },
   },
   quorum: {
-    offers: ['open', 'tickets', 'operator', 'reservesFences'],
+    offers: ['open', 'tickets', 'operator', 'health', 'reservesFences'],
     hasServers: true,
     start: async () => quorumPlace(await RedisQuorum.start()),
   },
   postgres: {
-    offers: ['open', 'turns', 'tickets', 'operator', 'reservesFences'],
+    offers: ['open', 'turns', 'tickets', 'operator', 'health', 'reservesFences'],
     hasServers: true,
     async start() {
       const server = await PostgresServer.start(MANY_LISTENERS);
@@ -94,7 +94,7 @@ export const STORES: Readonly<Record<string, StoreKind>> = {
     },
   },
   'postgres on several databases': {
-    offers: ['open', 'turns', 'tickets', 'operator', 'reservesFences'],
+    offers: ['open', 'turns', 'tickets', 'operator', 'health', 'reservesFences'],
     hasServers: true,
     isBrief: true,
     async start() {
@@ -107,7 +107,7 @@ export const STORES: Readonly<Record<string, StoreKind>> = {
     },
   },
   pglite: {
-    offers: ['open', 'turns', 'tickets', 'operator', 'reservesFences'],
+    offers: ['open', 'turns', 'tickets', 'operator', 'health', 'reservesFences'],
     hasServers: false,
     isBrief: true,
     async start() {

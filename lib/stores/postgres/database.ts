@@ -1,4 +1,5 @@
 import { LockError, LockStoreError } from '../../core/errors.js';
+import { probe, PROBE_MS, type Probe } from '../kit/probe.js';
 import type { Listeners } from '../kit/listeners.js';
 import { RECHECK_MS } from '../kit/protocol.js';
 import { Calls } from './calls.js';
@@ -79,6 +80,19 @@ export class Database {
     await this.#listen(options);
   }
 
+  /** Asks what the server's clock reads. */
+  probe(): Promise<Probe> {
+    return probe(async () => {
+      const [row] = await this.#unchecked.run(NOW, [], { key: '', limitMs: PROBE_MS });
+      return Number(row?.['now']);
+    });
+  }
+
+  /** Whether messages of turns arrive; undefined where the store was told not to listen. */
+  get hearsTurns(): boolean | undefined {
+    return this.#address === false ? undefined : this.#listener?.acknowledged === true;
+  }
+
   /** Leaves alone what is there already: that needs no right to make it, and no operation waits. */
   async ensureSchema(): Promise<void> {
     const limits = { key: '', limitMs: START_MS.schema };
@@ -136,6 +150,9 @@ export class Database {
     return new Client(typeof address === 'string' ? { connectionString: address } : address);
   }
 }
+
+/** The server's time in ms since 1970. */
+const NOW = 'SELECT extract(epoch FROM clock_timestamp()) * 1000 AS now';
 
 const NO_CONNECTION_TIMEOUT =
   'The pool waits for ever for the connections it makes (connectionTimeoutMillis is 0). Set it, to 5000 for example: when the network ' +

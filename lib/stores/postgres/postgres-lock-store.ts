@@ -12,9 +12,11 @@ import type {
   TurnListener,
   Turns,
 } from '../../core/lock-store.js';
+import type { StoreHealth } from '../../core/store-health.js';
 import { throwIfAllFailed } from '../kit/all-failed.js';
 import { Listeners } from '../kit/listeners.js';
 import { checkPrefix } from '../kit/prefix.js';
+import { worstOf } from '../kit/probe.js';
 import { processName } from '../kit/process-name.js';
 import { Database } from './database.js';
 import { DatabaseLocks } from './database-locks.js';
@@ -137,6 +139,17 @@ export class PostgresLockStore implements LockStore, Turns, Tickets, Operator {
 
   forceRelease(key: string, fence: number): Promise<boolean> {
     return this.#of(key).forceRelease(key, fence);
+  }
+
+  async health(): Promise<StoreHealth> {
+    const answers = await Promise.allSettled(this.#databases.map((database) => database.probe()));
+    throwIfAllFailed(answers);
+    const hears = this.#databases.flatMap(({ hearsTurns }) => hearsTurns ?? []);
+    return {
+      ...worstOf(answers.flatMap((answer) => (answer.status === 'fulfilled' ? answer.value : []))),
+      hearsTurns: hears.length > 0 ? hears.every(Boolean) : undefined,
+      members: answers.length > 1 ? answers.map(({ status }) => ({ reachable: status === 'fulfilled' })) : undefined,
+    };
   }
 
   onForced(listener: ForcedListener): void {

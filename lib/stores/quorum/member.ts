@@ -1,7 +1,7 @@
 import { LockConfigurationError, LockStoreError, type LockError } from '../../core/errors.js';
 import { LONGEST_COMMAND_MS } from '../../core/lease-time.js';
 import type { Argument } from '../redis/script.js';
-import { serverWarnings } from '../redis/server-check.js';
+import { evictsBy, serverWarnings } from '../redis/server-check.js';
 import type { QuorumCommands } from './quorum-commands.js';
 import type { QuorumServer } from './quorum-server.js';
 import { notCounted, warningOf } from './member-messages.js';
@@ -42,6 +42,8 @@ export class Member {
   #timer: NodeJS.Timeout | undefined;
   /** The run that counted last, as far as this process knows. */
   #countedRun: string | undefined;
+  /** Whether the server may evict votes, as it said last. */
+  #evicts: boolean | undefined;
   /** Why the last check failed. */
   #failure: LockError | undefined;
 
@@ -59,6 +61,10 @@ export class Member {
   /** Whether its votes count. */
   get counts(): boolean {
     return this.server.session?.counts === true;
+  }
+
+  get evicts(): boolean | undefined {
+    return this.#evicts;
   }
 
   /** What it knows of its part in the quorum; undefined where it has not answered for long. */
@@ -143,7 +149,9 @@ export class Member {
 
   async #judge(session: Session): Promise<void> {
     if (session.run === undefined) {
-      session.foundRun(runOf(await this.server.info()));
+      const info = await this.server.info();
+      session.foundRun(runOf(info));
+      this.#evicts = evictsBy(info);
       if (session === this.server.session) {
         this.#members.found(this);
       }

@@ -1,7 +1,9 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { asLockError } from '../../core/background-releases.js';
 import { LockConfigurationError, type LockStoreError } from '../../core/errors.js';
+import type { StoreHealth } from '../../core/store-health.js';
 import type { Argument } from '../redis/script.js';
+import { healthOf } from './health.js';
 import { Member, type Members } from './member.js';
 import { patiently } from './patience.js';
 import type { QuorumCommands } from './quorum-commands.js';
@@ -58,6 +60,11 @@ export class Membership {
     this.#refuseOthers();
     await this.#awaitVotes();
     return failures;
+  }
+
+  /** Which servers answer, and which have votes that count. */
+  health(): Promise<StoreHealth> {
+    return healthOf(this.#members);
   }
 
   close(): void {

@@ -10,6 +10,7 @@ import type {
   StoredLock,
   Tickets,
 } from '../../core/lock-store.js';
+import type { StoreHealth } from '../../core/store-health.js';
 import { checkPrefix } from '../kit/prefix.js';
 import { processName } from '../kit/process-name.js';
 import { readStored } from '../kit/replies.js';
@@ -135,6 +136,10 @@ export class QuorumLockStore implements LockStore, Tickets, Operator {
       async (server) => isOne((await server.ask(command)).reply),
       (given) => majorityOf(given, quorum.majority),
     );
+  }
+
+  async health(): Promise<StoreHealth> {
+    return (await this.#open()).health();
   }
 
   onForced(listener: ForcedListener): void {

@@ -71,6 +71,11 @@ export class QuorumServer {
     return isLate(answer.reply) && leftMs > 0 ? this.#askBy(performance.now(), leftMs, commandBy) : answer;
   }
 
+  /** What its clock reads, in ms since 1970; rejects where it does not answer within `limitMs`. */
+  time(limitMs: number): Promise<number> {
+    return this.#connection.time(limitMs);
+  }
+
   publish(channel: string, message: string): Promise<void> {
     return this.#connection.publish(channel, message);
   }

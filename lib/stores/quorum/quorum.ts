@@ -1,5 +1,6 @@
 import { asLockError } from '../../core/background-releases.js';
 import type { LockStoreError } from '../../core/errors.js';
+import type { StoreHealth } from '../../core/store-health.js';
 import { Withdrawals } from '../kit/withdrawals.js';
 import type { RedisSource } from '../redis/redis-source.js';
 import { clockOf, Membership } from './membership.js';
@@ -47,6 +48,10 @@ export class Quorum {
   /** Why the server's votes do not count. */
   notCounted(server: QuorumServer): LockStoreError {
     return this.#membership.notCounted(server);
+  }
+
+  health(): Promise<StoreHealth> {
+    return this.#membership.health();
   }
 
   /**

@@ -14,6 +14,7 @@ export interface Pipeline {
   evalsha(sha: string, ...parameters: readonly Argument[]): this;
   eval(source: string, ...parameters: readonly Argument[]): this;
   wait(replicas: number, ms: number): this;
+  publish(channel: string, message: string): this;
   asking(): this;
   ping(): this;
   /** For each command its error or its reply. */
@@ -33,6 +34,7 @@ export interface Connection {
   /** Asks again which node of a cluster serves which slots. */
   refreshSlotsCache?(): unknown;
   info(): Promise<string>;
+  time(): Promise<unknown>;
   ping(): Promise<unknown>;
   publish(channel: string, message: string): Promise<unknown>;
   subscribe(channel: string): Promise<unknown>;

@@ -1,6 +1,7 @@
 import { LockConfigurationError } from '../../core/errors.js';
 import { LONGEST_COMMAND_MS } from '../../core/lease-time.js';
 import { Batches } from '../kit/batches.js';
+import { PROBE_MS } from '../kit/probe.js';
 import type { BatchScript } from './batch-script.js';
 import { CommandTimeouts } from './command-timeouts.js';
 import { ConnectionFailures } from './connection-failures.js';
@@ -117,6 +118,29 @@ export class RedisConnection {
       }
       throw this.#failures.explain(error, '');
     }
+  }
+
+  /** What the server's clock reads, in ms since 1970; on a cluster, that of any node. */
+  async time(limitMs: number): Promise<number> {
+    try {
+      this.#refuseClosed();
+      const connection = await this.open();
+      this.#failures.refuseSetup();
+      const [seconds, micros] = (await this.#timeouts.bound(connection.time(), limitMs)) as readonly unknown[];
+      return Number(seconds) * 1_000 + Number(micros) / 1_000;
+    } catch (error) {
+      throw this.#failures.explain(error, '');
+    }
+  }
+
+  /**
+   * How many replicas confirm within `withinMs` what the server has written until now, and a message, which is written too where the
+   * user may publish. Nothing else is answered on the connection meanwhile.
+   */
+  async confirming(channel: string, replicas: number, withinMs: number): Promise<number> {
+    const pipeline = (await this.open()).pipeline().publish(channel, 'check').wait(replicas, withinMs);
+    const [, waited] = (await this.#timeouts.bound(pipeline.exec(), PROBE_MS)) ?? [];
+    return waited?.[0] ? 0 : Number(waited?.[1]);
   }
 
   /** Rejects where the user may not publish. */

@@ -12,10 +12,12 @@ import type {
   TurnListener,
   Turns,
 } from '../../core/lock-store.js';
+import type { StoreHealth } from '../../core/store-health.js';
 import { RECHECK_MS } from '../kit/protocol.js';
 import { tooManyHolds } from '../kit/refusals.js';
 import { readAttempt, readStored } from '../kit/replies.js';
 import { throwIfAllFailed } from '../kit/all-failed.js';
+import { probe, PROBE_MS } from '../kit/probe.js';
 import { ServerClock } from '../kit/server-clock.js';
 import { checkPrefix } from '../kit/prefix.js';
 import { processName } from '../kit/process-name.js';
@@ -29,7 +31,7 @@ import { toLockError } from './redis-errors.js';
 import { isLate, readAnswers, timeIn } from './replies.js';
 import type { Command } from './script.js';
 import { BATCH, EXCHANGE } from './scripts.js';
-import { checkServer, tryRights } from './server-check.js';
+import { checkServer, evictsBy, tryRights } from './server-check.js';
 import { Wakeups } from './wakeups.js';
 
 /**
@@ -57,6 +59,8 @@ export class RedisLockStore implements LockStore, Turns, Tickets, Operator {
   /** Undefined where replicas confirm nothing. */
   #replication: Replication | undefined;
   #warn: (message: string) => void = () => undefined;
+  /** Whether the server may evict locks, as it said when the store was opened. */
+  #evicts: boolean | undefined;
   /** One for all servers of a cluster: where their clocks differ by more than a second, some commands are sent twice. */
   readonly #clock = new ServerClock();
 
@@ -82,7 +86,7 @@ export class RedisLockStore implements LockStore, Turns, Tickets, Operator {
     }
     try {
       this.#subscribe();
-      (await checkServer(this.#connection)).forEach(warn);
+      this.#evicts = evictsBy(await checkServer(this.#connection, warn));
       await tryRights(this, this.#process);
       await this.#connection.publish(this.#keys.wake(this.#process), 'check').catch((error: Error) => this.#refused('PUBLISH', error));
     } catch (error) {
@@ -176,6 +180,16 @@ export class RedisLockStore implements LockStore, Turns, Tickets, Operator {
 
   async forceRelease(key: string, fence: number): Promise<boolean> {
     return Number(await this.#connection.run(this.#commands.forceRelease(key, fence), COMMAND_MS)) === 1;
+  }
+
+  async health(): Promise<StoreHealth> {
+    // WAIT answers for one server, and on a cluster each slot has another.
+    const replication = this.#isCluster ? undefined : this.#replication;
+    const [clock, replicasConfirm] = await Promise.all([
+      probe(() => this.#connection.time(PROBE_MS)),
+      replication?.isConfirmed(this.#keys.wake(this.#process)),
+    ]);
+    return { ...clock, hearsTurns: this.#wakeups.arrive, replicasConfirm, evicts: this.#evicts };
   }
 
   onForced(listener: ForcedListener): void {

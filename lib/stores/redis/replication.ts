@@ -14,6 +14,9 @@ const BATCH = 128;
 /** Which part of what is left of a hold's time limit replicas may take to confirm its grant. The rest is for the withdrawal. */
 const CONFIRMING = 0.75;
 
+/** How long replicas may take to confirm what a health check writes, in milliseconds: grants wait behind it. */
+const CHECK_MS = 500;
+
 /** What replication needs of its store. */
 export interface ReplicatedStore {
   renewalOf(holds: readonly HoldRecord[]): Command;
@@ -82,6 +85,15 @@ export class Replication {
       throw errorOf(holds[0] as HoldRecord, missed, false);
     }
     return missed ? held.map((is) => is && undefined) : held;
+  }
+
+  /** Whether enough replicas confirm what is written now; `channel` is where to write a message to. */
+  async isConfirmed(channel: string): Promise<boolean> {
+    try {
+      return (await this.#grants.confirming(channel, this.#minReplicas, CHECK_MS)) >= this.#minReplicas;
+    } catch {
+      return false;
+    }
   }
 
   close(): void {

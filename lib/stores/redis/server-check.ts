@@ -6,23 +6,33 @@ import type { RedisConnection } from './redis-connection.js';
 /** The oldest version whose scripts may read the clock and then write. */
 const OLDEST = 6;
 
+/** Whether a server may evict locks, by its reply to INFO; undefined where that does not say. */
+export function evictsBy(info: string): boolean | undefined {
+  const policy = valueOf(info, 'maxmemory_policy');
+  return policy === undefined ? undefined : policy !== 'noeviction';
+}
+
 /** The warnings that follow from the reply to INFO; throws `LockConfigurationError` for a server that is too old. */
 export function serverWarnings(info: string): string[] {
   const version = valueOf(info, 'redis_version');
   if (version !== undefined && Number.parseInt(version, 10) < OLDEST) {
     throw new LockConfigurationError(`The server of the locks is Redis ${version}. Use Redis ${OLDEST}.0 or later.`);
   }
-  const policy = valueOf(info, 'maxmemory_policy');
-  return policy === undefined || policy === 'noeviction'
-    ? []
-    : [`Redis evicts keys (maxmemory-policy is ${policy}), and locks with them. Set it to noeviction on the server of the locks.`];
+  return evictsBy(info) === true
+    ? [
+        `Redis evicts keys (maxmemory-policy is ${valueOf(info, 'maxmemory_policy')}), and locks with them. ` +
+          'Set it to noeviction on the server of the locks.',
+      ]
+    : [];
 }
 
-/** Checks that the server will do; the warnings of its settings. */
-export async function checkServer(connection: RedisConnection): Promise<string[]> {
-  const warnings = serverWarnings(await connection.info());
+/** Checks that the server will do; its reply to INFO. Throws `LockConfigurationError` where it will not. */
+export async function checkServer(connection: RedisConnection, warn: (message: string) => void): Promise<string> {
+  const info = await connection.info();
+  const warnings = serverWarnings(info);
   await connection.tryAsking();
-  return warnings;
+  warnings.forEach(warn);
+  return info;
 }
 
 /** A hold of a new owner, to try what a store may do. */

@@ -23,9 +23,14 @@ export class Wakeups {
     return this.#subscriber !== undefined;
   }
 
+  /** Whether messages reach this process, as far as it knows. */
+  get arrive(): boolean {
+    return this.#subscriber?.acknowledged === true;
+  }
+
   /** Whether a process that receives no message is known to be gone. On a cluster, PUBLISH does not count all receivers. */
   get areCertain(): boolean {
-    return !this.#isCluster && this.#subscriber?.acknowledged === true;
+    return !this.#isCluster && this.arrive;
   }
 
   onForced(listener: ForcedListener): void {

@@ -2,7 +2,12 @@ import type { AcquireReply, HoldRecord, LockStore, Operator, Tickets, TurnListen
 import type { MemoryLockStore } from '../../../lib/stores/memory/memory-lock-store';
 
 /** A store whose members a defect may replace. */
-export type Parts = LockStore & { readonly turns: Turns; readonly tickets: Tickets; readonly operator: Operator };
+export type Parts = LockStore & {
+  readonly turns: Turns;
+  readonly tickets: Tickets;
+  readonly operator: Operator;
+  readonly health: NonNullable<LockStore['health']>;
+};
 
 /** What breaks a rule, and the rule that has to notice. */
 export interface Defect {
@@ -25,6 +30,7 @@ export function partsOf(store: MemoryLockStore): Parts {
       onTurn: (listener) => store.onTurn(listener),
     },
     tickets: { join: (hold) => store.join(hold) },
+    health: async () => ({ latencyMs: 0, clockSkewMs: 0 }),
     operator: {
       inspect: (key) => store.inspect(key),
       forceRelease: (key, fence) => store.forceRelease(key, fence),

@@ -1,6 +1,7 @@
 import { DEFECTS_OF_ACQUIRE } from './acquire';
 import { DEFECTS_OF_EXCHANGE } from './exchange';
 import { DEFECTS_OF_FENCES } from './fences';
+import { DEFECTS_OF_HEALTH } from './health';
 import { DEFECTS_OF_KEYS } from './keys';
 import { DEFECTS_OF_LEASES } from './leases';
 import { DEFECTS_OF_THE_LIFE_CYCLE } from './life-cycle';
@@ -22,6 +23,7 @@ export const DEFECTS: Readonly<Record<string, Defect>> = {
   ...DEFECTS_OF_THE_LIFE_CYCLE,
   ...DEFECTS_OF_TICKETS,
   ...DEFECTS_OF_OPERATOR,
+  ...DEFECTS_OF_HEALTH,
   ...DEFECTS_OF_TURNS,
   ...DEFECTS_OF_EXCHANGE,
 };

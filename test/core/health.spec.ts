@@ -1,0 +1,235 @@
+import { jest } from '@jest/globals';
+import { LockConfigurationError, LockStoreError } from '../../lib/core/errors';
+import type { LockHealth } from '../../lib/core/lock-health';
+import type { AcquireReply, HoldRecord, Place } from '../../lib/core/lock-store';
+import type { LockTrouble } from '../../lib/core/reporter';
+import type { StoreHealth } from '../../lib/core/store-health';
+import type { HealthOptions, LockService } from '../../lib/nest/lock.service';
+import { MemoryLockStore } from '../../lib/stores/memory/memory-lock-store';
+import { makeLocks } from '../support/make-locks';
+import { saying } from '../support/saying';
+
+/** Fails attempts to acquire while it is away. */
+class AwayStore extends MemoryLockStore {
+  isAway = false;
+
+  override async acquire(hold: HoldRecord, place?: Place): Promise<AcquireReply> {
+    if (this.isAway) {
+      throw new LockStoreError(`Lock "${hold.key}": no answer`, hold.key, { unknown: true });
+    }
+    return super.acquire(hold, place);
+  }
+}
+
+/** Says of itself what a test wants; undefined for no answer. */
+class AskedStore extends AwayStore {
+  said: StoreHealth | undefined = {};
+  asked = 0;
+
+  async health(): Promise<StoreHealth> {
+    this.asked++;
+    if (!this.said) {
+      throw new LockStoreError('no answer from 10.0.0.7', '', { unknown: true });
+    }
+    return this.said;
+  }
+}
+
+let troubles: LockTrouble[];
+
+beforeEach(() => {
+  jest.useFakeTimers({ doNotFake: ['nextTick', 'queueMicrotask', 'setImmediate'] });
+  troubles = [];
+});
+afterEach(() => {
+  jest.useRealTimers();
+});
+
+const locksOn = (store: MemoryLockStore): LockService => makeLocks(store, { onTrouble: (trouble) => troubles.push(trouble) });
+const pass = (ms: number): Promise<void> => jest.advanceTimersByTimeAsync(ms);
+const typesOf = (): string[] => troubles.map(({ type }) => type);
+
+test('a store that cannot be asked is asked nothing, and the rest is what this process knows', async () => {
+  const locks = locksOn(new MemoryLockStore());
+  expect(await locks.health()).toEqual({ status: 'up', reasons: [], reachable: true, heldHere: 0, waitingHere: 0 });
+  const held = await locks.acquire('a', { ttl: 3_000 });
+  await locks.acquire('b', { ttl: 60_000 });
+  await locks.acquire('fixed', { ttl: 500, renew: false });
+  const waiting = locks.withLock('a', () => undefined);
+  await pass(100);
+  expect(await locks.health()).toEqual({
+    status: 'up',
+    reasons: [],
+    reachable: true,
+    heldHere: 3,
+    waitingHere: 1,
+    leastMarginMs: 3_000 * 0.99 - 2 - 100,
+  });
+  await held.release();
+  await waiting;
+  expect(await locks.health()).toMatchObject({ heldHere: 2, waitingHere: 0 });
+});
+
+test('only what is known of a health is shown, whatever a store says', async () => {
+  const store = new AskedStore();
+  const member = { reachable: true, host: '10.0.0.7' };
+  const said = { latencyMs: 0.123_4, evicts: false, members: [member], password: 'secret' };
+  store.said = said;
+  expect(await locksOn(store).health()).toEqual({
+    status: 'up',
+    reasons: [],
+    reachable: true,
+    latencyMs: 0.1,
+    evicts: false,
+    members: [{ reachable: true }],
+    heldHere: 0,
+    waitingHere: 0,
+  });
+});
+
+const vote = { reachable: true, voting: true };
+const mute = { reachable: true, voting: false };
+const gone = { reachable: false, voting: false };
+
+test.each<[string, StoreHealth, Partial<LockHealth>]>([
+  ['all of a quorum vote', { members: [vote, vote, vote], majority: 2 }, { status: 'up', reasons: [] }],
+  ['a minority is away', { members: [vote, vote, gone], majority: 2 }, { status: 'degraded', reasons: ['membersAway'] }],
+  ['a minority does not vote', { members: [vote, vote, mute], majority: 2 }, { status: 'degraded', reasons: ['membersAway'] }],
+  [
+    'fewer than a majority vote',
+    { members: [vote, mute, mute], majority: 2 },
+    { status: 'down', reasons: ['noMajority', 'membersAway'], reachable: true },
+  ],
+  [
+    'a majority is away',
+    { members: [vote, gone, gone], majority: 2 },
+    { status: 'down', reasons: ['unreachable', 'noMajority', 'membersAway'], reachable: false },
+  ],
+  ['one of several databases is away', { members: [{ reachable: true }, { reachable: false }] }, { status: 'degraded', reachable: true }],
+  ['messages of turns do not arrive', { hearsTurns: false }, { status: 'degraded', reasons: ['polls'] }],
+  ['messages of turns arrive', { hearsTurns: true }, { status: 'up', reasons: [] }],
+  ['too few replicas confirm', { replicasConfirm: false }, { status: 'degraded', reasons: ['tooFewReplicas'] }],
+  ['a clock is off', { clockSkewMs: -90_000 }, { status: 'up', reasons: [], clockSkewMs: -90_000 }],
+  ['a clock is off, and replicas confirm', { clockSkewMs: -1_001, replicasConfirm: true }, { status: 'degraded', reasons: ['clockSkew'] }],
+  ['a clock is a second off, and replicas confirm', { clockSkewMs: 1_000, replicasConfirm: true }, { status: 'up', reasons: [] }],
+])('where %s, the status says so', async (_, said, health) => {
+  const store = new AskedStore();
+  store.said = said;
+  expect(await locksOn(store).health()).toMatchObject(health);
+});
+
+test('a store that does not answer is degraded at first, and down after five seconds', async () => {
+  const store = new AskedStore();
+  const locks = locksOn(store);
+  store.said = undefined;
+  expect(await locks.health()).toMatchObject({ status: 'degraded', reasons: ['unreachable'], reachable: false, unreachableMs: 0 });
+  await pass(4_999);
+  expect(await locks.health()).toMatchObject({ status: 'degraded', unreachableMs: 4_999 });
+  await pass(1);
+  expect(await locks.health()).toMatchObject({ status: 'down', reasons: ['unreachable'], unreachableMs: 5_000 });
+  expect(await locks.health({ downAfter: '6s' })).toMatchObject({ status: 'degraded' });
+  expect(typesOf()).toEqual(['storeUnavailable']);
+  store.said = {};
+  expect(await locks.health({ downAfter: 0 })).toEqual({ status: 'up', reasons: [], reachable: true, heldHere: 0, waitingHere: 0 });
+  expect(typesOf()).toEqual(['storeUnavailable', 'storeAnswered']);
+});
+
+test.each<[string, (locks: LockService, store: AskedStore) => Promise<unknown>]>([
+  ['a call', (locks) => locks.withLock('k', () => undefined)],
+  [
+    'a check',
+    (locks, store) => {
+      store.said = {};
+      return locks.health();
+    },
+  ],
+])('%s that was answered ends the time without an answer', async (_, answered) => {
+  const store = new AskedStore();
+  const locks = locksOn(store);
+  store.said = undefined;
+  await locks.health();
+  await pass(20_000);
+  await answered(locks, store);
+  store.said = undefined;
+  expect(await locks.health()).toMatchObject({ status: 'degraded', reasons: ['unreachable'], unreachableMs: 0 });
+});
+
+test('an old failure, after which nothing was asked, does not make a new one an outage', async () => {
+  const store = new AskedStore();
+  const locks = locksOn(store);
+  store.said = undefined;
+  await locks.health();
+  await pass(59_999);
+  expect(await locks.health()).toMatchObject({ status: 'down', unreachableMs: 59_999 });
+  await pass(60_000);
+  expect(await locks.health()).toMatchObject({ status: 'degraded', reasons: ['unreachable'], unreachableMs: 0 });
+});
+
+test('a store that answers and fails every attempt to acquire is degraded', async () => {
+  const store = new AskedStore();
+  const locks = locksOn(store);
+  store.isAway = true;
+  const call = locks.acquire('k', { wait: 60_000 });
+  await pass(2_000);
+  expect(await locks.health()).toMatchObject({ status: 'degraded', reasons: ['failing'], reachable: true });
+  store.isAway = false;
+  await pass(1_000);
+  await call;
+  expect(await locks.health()).toMatchObject({ status: 'up', reasons: [] });
+});
+
+test('a store that cannot be asked is down once calls have failed for as long, and up where nobody calls any more', async () => {
+  const store = new AwayStore();
+  const locks = locksOn(store);
+  store.isAway = true;
+  const call = locks.acquire('k', { wait: 8_000 }).catch((error: unknown) => error);
+  await pass(2_000);
+  expect(await locks.health()).toMatchObject({ status: 'degraded', reasons: ['unreachable'], reachable: false });
+  await pass(5_000);
+  expect(await locks.health()).toMatchObject({ status: 'down', reasons: ['unreachable'] });
+  await pass(2_000);
+  expect(await call).toBeInstanceOf(LockStoreError);
+  await pass(10_000);
+  expect(await locks.health()).toMatchObject({ status: 'up', reasons: [] });
+});
+
+test('a store that never answers a check takes it a little more than a second', async () => {
+  const store = new AskedStore();
+  store.health = () => new Promise(() => undefined);
+  let health: LockHealth | undefined;
+  void locksOn(store)
+    .health()
+    .then((found) => (health = found));
+  await pass(1_200);
+  expect(health).toMatchObject({ status: 'degraded', reasons: ['unreachable'] });
+});
+
+test('a store that throws, as none should, does not answer', async () => {
+  const store = new AskedStore();
+  store.health = () => {
+    throw new TypeError('a defect');
+  };
+  expect(await locksOn(store).health()).toMatchObject({ status: 'degraded', reachable: false });
+});
+
+test('checks that are made at the same time ask the store once, and calls never', async () => {
+  const store = new AskedStore();
+  const locks = locksOn(store);
+  await Promise.all([locks.health(), locks.health(), locks.health()]);
+  expect(store.asked).toBe(1);
+  await locks.withLock('k', () => pass(60_000));
+  expect(store.asked).toBe(1);
+  await locks.health();
+  expect(store.asked).toBe(2);
+});
+
+test.each<[unknown, RegExp]>([
+  [{ downAfter: 'soon' }, /^LockService\.health: downAfter is 'soon', which is not a duration from 0 to \d+ ms\. Pass milliseconds/],
+  [{ downAfter: -1 }, /^LockService\.health: downAfter is -1, /],
+  [{ after: '5s' }, /^LockService\.health: there is no option 'after'\. Leave it out; the only one is downAfter\.$/],
+  ['5s', /^LockService\.health: the options are '5s'\. Pass an object such as \{ downAfter: '5s' \}, or nothing\.$/],
+])('options %j are refused', async (options, message) => {
+  const call = locksOn(new MemoryLockStore()).health(options as HealthOptions);
+  await expect(call).rejects.toBeInstanceOf(LockConfigurationError);
+  await expect(call).rejects.toThrow(saying(message));
+});

@@ -1,0 +1,102 @@
+import type { HealthReason, LockHealth } from '../../lib/core/lock-health';
+import type { LockService } from '../../lib/nest/lock.service';
+import { PostgresLockStore, type PostgresLockStoreOptions, type PostgresPool } from '../../lib/stores/postgres/index';
+import { makeLocks } from '../support/make-locks';
+import { PostgresServer } from '../support/postgres-server';
+import { TcpProxy } from '../support/tcp-proxy';
+import { until } from '../support/until';
+
+let server: PostgresServer;
+let proxy: TcpProxy;
+let stores: PostgresLockStore[];
+
+beforeAll(async () => {
+  server = await PostgresServer.start();
+  await server.query('CREATE DATABASE other');
+});
+afterAll(() => server.stop());
+beforeEach(async () => {
+  stores = [];
+  proxy = await TcpProxy.start(server.port);
+});
+afterEach(async () => {
+  await Promise.all(stores.map((store) => store.close()));
+  await proxy.stop();
+});
+
+const throughProxy = (): PostgresPool => server.pool({ connectionString: server.urlFor('postgres', proxy.port) });
+const otherDatabase = (): PostgresPool => server.pool({ connectionString: server.url.replace(/postgres$/, 'other') });
+
+async function openLocks(pools: PostgresPool | PostgresPool[], options: PostgresLockStoreOptions = {}): Promise<LockService> {
+  const store = new PostgresLockStore(pools, options);
+  stores.push(store);
+  await store.ensureSchema();
+  await store.open({ prefix: 'lock', warn: () => undefined });
+  return makeLocks(store);
+}
+
+/** The health, once its reasons are these. */
+async function healthWith(locks: LockService, ...reasons: HealthReason[]): Promise<LockHealth> {
+  let health: LockHealth | undefined;
+  await until(`the reasons ${reasons.join() || 'none'}`, async () => {
+    health = await locks.health();
+    return health.reasons.join() === reasons.join();
+  });
+  return health as LockHealth;
+}
+
+test('a database that is there answers all that is known of it', async () => {
+  const locks = await openLocks(server.pool());
+  const health = await healthWith(locks);
+  expect(health).toEqual({
+    status: 'up',
+    reasons: [],
+    reachable: true,
+    latencyMs: expect.any(Number),
+    hearsTurns: true,
+    clockSkewMs: expect.any(Number),
+    heldHere: 0,
+    waitingHere: 0,
+  });
+  // The server has the clock of this machine.
+  expect(Math.abs(health.clockSkewMs as number)).toBeLessThan(60_000);
+  expect(JSON.stringify(health)).not.toContain('127.0');
+});
+
+test('a database that is gone is degraded at first, down when it has been gone for long, and up again', async () => {
+  const locks = await openLocks(throughProxy());
+  await healthWith(locks);
+  proxy.mode = 'refuse';
+  expect(await locks.health({ downAfter: '10m' })).toMatchObject({ status: 'degraded', reachable: false });
+  await until('down', async () => (await locks.health({ downAfter: 300 })).status === 'down');
+  proxy.mode = 'pass';
+  expect(await healthWith(locks)).toMatchObject({ status: 'up', reachable: true, hearsTurns: true });
+});
+
+test('a database that answers nothing is found within a second or so', async () => {
+  const locks = await openLocks(throughProxy());
+  await healthWith(locks);
+  proxy.mode = 'blackhole';
+  expect(await locks.health()).toMatchObject({ status: 'degraded', reachable: false });
+});
+
+test('a process that hears no turns is degraded', async () => {
+  const locks = await openLocks(throughProxy());
+  await healthWith(locks);
+  proxy.mode = 'deafen';
+  expect(await healthWith(locks, 'polls')).toMatchObject({ status: 'degraded', reachable: true, hearsTurns: false });
+});
+
+test('a process that was told to poll is up, and nothing is said of turns', async () => {
+  const health = await healthWith(await openLocks(server.pool(), { listen: false }));
+  expect(health.status).toBe('up');
+  expect(health).not.toHaveProperty('hearsTurns');
+});
+
+test('one of two databases that is away degrades it', async () => {
+  const locks = await openLocks([throughProxy(), otherDatabase()]);
+  expect(await healthWith(locks)).toMatchObject({ members: [{ reachable: true }, { reachable: true }] });
+  proxy.mode = 'refuse';
+  const health = await healthWith(locks, 'membersAway', 'polls');
+  expect(health).toMatchObject({ status: 'degraded', reachable: true, members: [{ reachable: false }, { reachable: true }] });
+});

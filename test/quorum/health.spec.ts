@@ -1,0 +1,76 @@
+import type { HealthReason, LockHealth } from '../../lib/core/lock-health';
+import type { LockService } from '../../lib/nest/lock.service';
+import { makeLocks } from '../support/make-locks';
+import { QuorumStores } from '../support/quorum-stores';
+import { RedisQuorum } from '../support/redis-quorum';
+import { until } from '../support/until';
+
+let stores: QuorumStores;
+let locks: LockService;
+
+beforeEach(async () => {
+  stores = new QuorumStores(await RedisQuorum.start(3), { longestLease: '60s' });
+  locks = makeLocks(await stores.open());
+  await healthWith();
+});
+afterEach(() => stores.stop());
+
+/** The health, once its reasons are these. */
+async function healthWith(...reasons: HealthReason[]): Promise<LockHealth> {
+  let health: LockHealth | undefined;
+  await until(`the reasons ${reasons.join() || 'none'}`, async () => {
+    health = await locks.health();
+    return health.reasons.join() === reasons.join();
+  });
+  return health as LockHealth;
+}
+
+const VOTES = { reachable: true, voting: true };
+const AWAY = { reachable: false, voting: false };
+
+test('a quorum says of each server whether it answers and votes', async () => {
+  const health = await healthWith();
+  expect(health).toEqual({
+    status: 'up',
+    reasons: [],
+    reachable: true,
+    latencyMs: expect.any(Number),
+    clockSkewMs: expect.any(Number),
+    members: [VOTES, VOTES, VOTES],
+    majority: 2,
+    heldHere: 0,
+    waitingHere: 0,
+    evicts: false,
+  });
+  expect(JSON.stringify(health)).not.toContain('127.0');
+});
+
+test.each<[string, (place: number) => unknown]>([
+  ['killed', (place) => stores.quorum.at(place).kill()],
+  ['stopped', (place) => stores.quorum.at(place).pause()],
+  ['cut off', (place) => (stores.quorum.proxy(place).mode = 'blackhole')],
+])('a minority that is %s degrades it, and a majority takes it down at once', async (_, strike) => {
+  await strike(1);
+  expect(await healthWith('membersAway')).toMatchObject({ status: 'degraded', reachable: true, members: [VOTES, AWAY, VOTES] });
+  await strike(2);
+  const { members, status } = await healthWith('unreachable', 'noMajority', 'membersAway');
+  expect({ members, status }).toEqual({ members: [VOTES, AWAY, AWAY], status: 'down' });
+});
+
+test('servers that restarted answer, and do not vote', async () => {
+  for (const place of [0, 1]) {
+    await stores.quorum.at(place).kill();
+    await stores.quorum.at(place).start();
+  }
+  expect(await healthWith('noMajority', 'membersAway')).toMatchObject({
+    status: 'down',
+    reachable: true,
+    members: [{ reachable: true, voting: false }, { reachable: true, voting: false }, VOTES],
+  });
+});
+
+test('one server that evicts is shown', async () => {
+  await stores.quorum.at(2).client.config('SET', 'maxmemory-policy', 'allkeys-lru');
+  const other = makeLocks(await stores.open());
+  expect(await other.health()).toMatchObject({ evicts: true });
+});

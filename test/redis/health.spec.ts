@@ -1,0 +1,234 @@
+import { jest } from '@jest/globals';
+import { Redis } from 'ioredis';
+import type { HealthReason, LockHealth } from '../../lib/core/lock-health';
+import type { LockService } from '../../lib/nest/lock.service';
+import type { RedisLockStoreOptions } from '../../lib/stores/redis/redis-lock-store.options';
+import { RedisLockStore } from '../../lib/stores/redis/redis-lock-store';
+import { makeLocks } from '../support/make-locks';
+import { RedisServer } from '../support/redis-server';
+import { ServerClock } from '../support/server-clock';
+import { TcpProxy } from '../support/tcp-proxy';
+import { until } from '../support/until';
+
+/** Half an hour: no stall of a machine is as long. */
+const AHEAD_MS = 1_800_000;
+
+let server: RedisServer;
+let proxy: TcpProxy;
+let stores: RedisLockStore[];
+
+beforeEach(async () => {
+  stores = [];
+  server = await RedisServer.start();
+  proxy = await TcpProxy.start(server.port);
+});
+afterEach(async () => {
+  await Promise.all(stores.map((store) => store.close()));
+  await proxy.stop();
+  await server.stop();
+});
+
+async function openLocks(url = proxy.url, options: RedisLockStoreOptions = {}): Promise<LockService> {
+  const store = new RedisLockStore(url, options);
+  stores.push(store);
+  await store.open({ prefix: 'lock', warn: () => undefined });
+  return makeLocks(store);
+}
+
+/** The health, once its reasons are these: a subscription takes a moment, and so does a machine that stalls. */
+async function healthWith(locks: LockService, ...reasons: HealthReason[]): Promise<LockHealth> {
+  let health: LockHealth | undefined;
+  await until(`the reasons ${reasons.join() || 'none'}`, async () => {
+    health = await locks.health();
+    return health.reasons.join() === reasons.join();
+  });
+  return health as LockHealth;
+}
+
+/** The next health of a server that answers: a machine may stall. */
+async function nextHealth(locks: LockService): Promise<LockHealth> {
+  const health = await locks.health();
+  return health.reachable ? health : nextHealth(locks);
+}
+
+test('a server that is there answers all that is known of it', async () => {
+  const locks = await openLocks();
+  await locks.acquire('k');
+  expect(await healthWith(locks)).toEqual({
+    status: 'up',
+    reasons: [],
+    reachable: true,
+    latencyMs: expect.any(Number),
+    hearsTurns: true,
+    clockSkewMs: expect.any(Number),
+    heldHere: 1,
+    waitingHere: 0,
+    leastMarginMs: expect.any(Number),
+    evicts: false,
+  });
+});
+
+test('a check costs one TIME and stores nothing, and calls cost none', async () => {
+  const locks = await openLocks(server.url);
+  await healthWith(locks);
+  await server.client.config('RESETSTAT');
+  const before = await server.client.dbsize();
+  for (let check = 0; check < 5; check++) {
+    await locks.health();
+  }
+  const counts = await server.commandCounts();
+  counts.delete('config|resetstat');
+  counts.delete('dbsize');
+  counts.delete('info');
+  // The subscription asks for itself from time to time.
+  counts.delete('ping');
+  expect([...counts]).toEqual([['time', 5]]);
+  expect(await server.client.dbsize()).toBe(before);
+});
+
+test('latency is that of the way to the server and back', async () => {
+  const locks = await openLocks();
+  await healthWith(locks);
+  proxy.commandLatencyMs = 120;
+  const { latencyMs = 0 } = await locks.health();
+  expect(latencyMs).toBeGreaterThanOrEqual(115);
+});
+
+test('the smallest rights are enough, without +ping and +info too', async () => {
+  const skipped = jest.spyOn(console, 'warn').mockImplementation(() => undefined);
+  const rights = '+evalsha +eval +get +getset +set +del +exists +hget +hset +hdel +hlen +hmget +hgetall +zadd +zrange +zrank +zrem +zscore';
+  const others = '+pexpire +pttl +time +publish +subscribe';
+  await server.client.acl('SETUSER', 'locker', 'on', '>secret', '~lock:*', '&lock:wake:*', ...`${rights} ${others}`.split(' '));
+  const locks = await openLocks(`redis://locker:secret@127.0.0.1:${server.port}`);
+  const health = await healthWith(locks);
+  expect(health).toMatchObject({ status: 'up', hearsTurns: true });
+  expect(health).not.toHaveProperty('evicts');
+  expect(JSON.stringify(health)).not.toMatch(/secret|locker|127\.0\.0\.1/);
+  skipped.mockRestore();
+});
+
+test('a server that is gone is degraded at first, and down when it has been gone for long; and up again', async () => {
+  const locks = await openLocks();
+  await healthWith(locks);
+  proxy.mode = 'refuse';
+  expect(await locks.health({ downAfter: '10m' })).toMatchObject({ status: 'degraded', reachable: false });
+  await until('down', async () => (await locks.health({ downAfter: 300 })).status === 'down');
+  const { unreachableMs, reasons } = await locks.health();
+  expect(unreachableMs).toBeGreaterThanOrEqual(300);
+  expect(reasons).toContain('unreachable');
+  proxy.mode = 'pass';
+  expect(await healthWith(locks)).toMatchObject({ status: 'up', reachable: true });
+});
+
+test('a server that answers nothing is found within a second or so', async () => {
+  const locks = await openLocks();
+  await healthWith(locks);
+  proxy.mode = 'blackhole';
+  expect(await locks.health()).toMatchObject({ status: 'degraded', reachable: false });
+});
+
+test('a process that hears no turns is degraded', async () => {
+  const locks = await openLocks();
+  await healthWith(locks);
+  proxy.mode = 'deafen';
+  expect(await healthWith(locks, 'polls')).toMatchObject({ status: 'degraded', reachable: true, hearsTurns: false });
+  proxy.mode = 'pass';
+  expect(await healthWith(locks)).toMatchObject({ hearsTurns: true });
+});
+
+test('that the server evicts is shown', async () => {
+  await server.client.config('SET', 'maxmemory-policy', 'allkeys-lru');
+  expect(await healthWith(await openLocks())).toMatchObject({ status: 'up', evicts: true });
+});
+
+describe('with replicas', () => {
+  let link: TcpProxy;
+  let replica: RedisServer;
+
+  beforeEach(async () => {
+    link = await TcpProxy.start(server.port);
+    replica = await RedisServer.startReplica(link.port);
+    await server.replicasOnline(1);
+  });
+  afterEach(async () => {
+    await link.stop();
+    await replica.stop();
+  });
+
+  /** Whether the replica has confirmed all that was written, so that nothing is left that it could miss. */
+  async function isSettled(): Promise<boolean> {
+    const info = await server.client.info('replication');
+    const [, written] = /^master_repl_offset:(\d+)/m.exec(info) ?? [];
+    const [, confirmed] = /^slave0:.*\boffset=(\d+)/m.exec(info) ?? [];
+    return written !== undefined && written === confirmed;
+  }
+
+  test.each<[string, () => unknown]>([
+    ['hangs', () => replica.pause()],
+    ['is gone', () => replica.kill()],
+    ['is cut off', () => (link.mode = 'blackhole')],
+  ])('one that %s leaves too few', async (_, strike) => {
+    const locks = await openLocks(server.url, { minReplicas: 1 });
+    expect(await healthWith(locks)).toMatchObject({ status: 'up', replicasConfirm: true });
+    await until('that the replica has everything', isSettled);
+    await strike();
+    // Nothing was written since: the very next check has to find it.
+    const found = { status: 'degraded', replicasConfirm: false, reasons: ['tooFewReplicas'] };
+    expect(await nextHealth(locks)).toMatchObject(found);
+  });
+
+  test('without +publish the replicas are still counted', async () => {
+    await server.client.acl('SETUSER', 'locker', 'on', '>secret', '~*', '&*', '+@all', '-publish');
+    const locks = await openLocks(`redis://locker:secret@127.0.0.1:${server.port}`, { minReplicas: 1 });
+    expect(await healthWith(locks)).toMatchObject({ replicasConfirm: true });
+  });
+});
+
+describe('a clock that is off', () => {
+  let clock: ServerClock;
+  let ahead: RedisServer;
+
+  beforeEach(async () => {
+    clock = new ServerClock();
+    ahead = await clock.startServer();
+  });
+  afterEach(async () => {
+    await ahead.stop();
+    clock.remove();
+  });
+
+  test('is shown, and nothing more, where no replica has to confirm', async () => {
+    clock.set(AHEAD_MS);
+    const health = await healthWith(await openLocks(ahead.url));
+    expect(health.clockSkewMs).toBeGreaterThan(AHEAD_MS - 60_000);
+    expect(health.clockSkewMs).toBeLessThan(AHEAD_MS + 60_000);
+  });
+
+  test('degrades locks that replicas confirm', async () => {
+    const replica = await RedisServer.startReplica(ahead.port);
+    await ahead.replicasOnline(1);
+    const locks = await openLocks(ahead.url, { minReplicas: 1 });
+    await healthWith(locks);
+    clock.set(-AHEAD_MS);
+    const health = await healthWith(locks, 'clockSkew');
+    expect(health.clockSkewMs).toBeLessThan(-AHEAD_MS + 60_000);
+    await replica.stop();
+  });
+});
+
+test('a store that was closed does not answer', async () => {
+  const locks = await openLocks();
+  await stores[0]?.close();
+  expect(await locks.health()).toMatchObject({ status: 'degraded', reachable: false });
+});
+
+test('a client that is given keeps its name and password to itself', async () => {
+  await server.client.acl('SETUSER', 'locker', 'on', '>topsecret', '~*', '&*', '+@all');
+  const client = new Redis(server.port, '127.0.0.1', { username: 'locker', password: 'topsecret' });
+  const store = new RedisLockStore(client);
+  stores.push(store);
+  await store.open({ prefix: 'lock', warn: () => undefined });
+  const said = JSON.stringify(await makeLocks(store).health());
+  expect(said).not.toMatch(/topsecret|locker|127\.0|\bhost/);
+  client.disconnect();
+});
