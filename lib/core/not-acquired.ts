@@ -20,7 +20,7 @@ export interface GivingUp {
 
 export function notAcquired(givingUp: GivingUp): LockNotAcquiredError {
   const { key, reason, waitedMs, now, holder, cause } = givingUp;
-  const seen = holder && describeHolder(holder, now);
+  const seen = holder && seenHolder(holder, now);
   return new LockNotAcquiredError(`Lock "${key}" was not acquired${explain(givingUp, seen?.holder)}`, key, {
     reason,
     waitedMs,
@@ -30,7 +30,8 @@ export function notAcquired(givingUp: GivingUp): LockNotAcquiredError {
   });
 }
 
-function describeHolder(holder: Lease | Busy, now: number): { holder: LockHolder | undefined; remainingMs: number } {
+/** Who has the lock: nobody where it is only reserved. */
+export function seenHolder(holder: Lease | Busy, now: number): { holder: LockHolder | undefined; remainingMs: number } {
   if (!(holder instanceof Lease)) {
     return { holder: holder.holder.by === '' ? undefined : holder.holder, remainingMs: holder.remainingMs };
   }
