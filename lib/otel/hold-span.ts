@@ -6,45 +6,44 @@ import { ERROR_TYPE } from './attributes.js';
 /** The span of a call that has its locks. It ends with the code of the call, or before, when a lock is lost. */
 export class HoldSpan {
   readonly #span: Span;
+  /** Undefined for a span that is not sampled: the signal is made when it is read. */
+  readonly #signal: AbortSignal | undefined;
   #hasEnded = false;
 
-  constructor(span: Span) {
+  constructor(span: Span, section: LockedSection) {
     this.#span = span;
+    this.#signal = span.isRecording() ? section.signal : undefined;
+    if (this.#signal?.aborted) {
+      this.#lose();
+    }
+    this.#signal?.addEventListener('abort', this.#lose);
   }
 
   /** Runs the code. */
-  endsWith(section: LockedSection, run: () => unknown): void {
-    // A span that is not sampled makes no signal.
-    const signal = this.#span.isRecording() ? section.signal : undefined;
-    const lose = (): void => this.#end((signal?.reason as LockLostError).reason);
-    const end = (errorType?: string): void => {
-      signal?.removeEventListener('abort', lose);
-      this.#end(errorType);
-    };
-    if (signal?.aborted) {
-      lose();
-    }
-    signal?.addEventListener('abort', lose);
+  endsWith(run: () => unknown): void {
     try {
       const result = run();
       if (result instanceof Promise) {
         result.then(
-          () => end(),
-          (error: unknown) => end(typeOf(error)),
+          () => this.#end(undefined),
+          (error: unknown) => this.#end(typeOf(error)),
         );
       } else {
-        end();
+        this.#end(undefined);
       }
     } catch (error) {
-      end(typeOf(error));
+      this.#end(typeOf(error));
     }
   }
+
+  readonly #lose = (): void => this.#end((this.#signal?.reason as LockLostError | undefined)?.reason);
 
   #end(errorType: string | undefined): void {
     if (this.#hasEnded) {
       return;
     }
     this.#hasEnded = true;
+    this.#signal?.removeEventListener('abort', this.#lose);
     if (errorType !== undefined) {
       this.#span.setAttribute(ERROR_TYPE, errorType);
       this.#span.setStatus({ code: SpanStatusCode.ERROR });

@@ -22,7 +22,7 @@ export class HoldSpans implements LockTelemetry {
     const span = this.#tracer().startSpan(`lock ${section.name}`, { attributes: this.#attributesOf(section) }, outer);
     const inner = trace.setSpan(outer, span).setValue(HOLD, span);
     this.#contexts.set(section, inner);
-    new HoldSpan(span).endsWith(section, () => context.with(inner, run));
+    new HoldSpan(span, section).endsWith(() => context.with(inner, run));
   }
 
   /** Code that is not inside the span yet, as that of a generator, of which each step runs where the next value is asked for. */

@@ -24,7 +24,7 @@ export class WaitSpans implements LockTelemetry {
     const attributes: Attributes = {
       [LOCK.name]: name,
       [LOCK.store]: store,
-      [LOCK.waitMs]: waitedMs,
+      [LOCK.waitMs]: Math.round(waitedMs),
       [PLACE]: place,
       ...(this.#showsKeys && { [LOCK.key]: key }),
       ...(holder && { [LOCK.blockedBy]: holder.by }),
