@@ -32,6 +32,7 @@ export {
   type NotAcquiredReason,
 } from './core/errors.js';
 export type { LockedSection, LockSource, LockTelemetry, MeasuredOperation, StoreOperation } from './core/telemetry.js';
+export type { TracedLock } from './core/traced-hold.js';
 export { LOCK_CHANNEL, type LockEvent, type RefusedReason } from './core/lock-event.js';
 export type {
   AcquireReply,

@@ -1,12 +1,16 @@
 import { tracingChannel } from 'node:diagnostics_channel';
 import { withOutcomeOf, type LockedSection } from './telemetry.js';
 
-/** What subscribers of the tracing channels are told. Owners and tickets are not in it. */
+/**
+ * What subscribers of the tracing channels `'nestjs-distributed-lock:wait'` and `'nestjs-distributed-lock:hold'` are
+ * told. Owners and tickets are not in it.
+ */
 export interface TracedLock {
   readonly name: string;
   /** The name under which the store is registered. */
   readonly store: string;
   readonly place: string;
+  /** The key that the call waits for, or the first of those that it has. */
   readonly key: string;
   /** Undefined as long as the call waits, and where it was refused. */
   fence: number | undefined;
