@@ -286,12 +286,13 @@ export class Locks {
       throw acquisition.refused(key, 'tooManyWaiters', line.holder);
     }
     this.#reporter.queued(lease, line.waiting);
-    acquisition.sees(line.holder);
     this.#longSections.watch();
     // Only a call that has a lock, its own or an enclosing one, can be waited for by the one that it waits for.
-    return frame.parent || acquisition.obtained.length > 0
+    const outcome = await (frame.parent || acquisition.obtained.length > 0
       ? this.#waiters.waitFor(line, key, acquisition, line.behind(lease))
-      : this.#waiters.wait(key, acquisition, acquisition.giveUpAt, line.behind(lease));
+      : this.#waiters.wait(key, acquisition, acquisition.giveUpAt, line.behind(lease)));
+    acquisition.sees(line.lastHolder);
+    return outcome;
   }
 
   /** One lock cannot be trusted any more when the next was granted: all are held together, or none is. */

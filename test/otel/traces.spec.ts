@@ -29,7 +29,9 @@ class Balances {
   }
 
   @DistributedLock({ key: 'balance:<customerId>', wait: 100 })
-  async brief(_customerId: string): Promise<void> {}
+  async brief(customerId: string): Promise<string> {
+    return customerId;
+  }
 
   @DistributedLock('balance:<customerId>')
   watch(customerId: string, body: () => Promise<unknown>): Observable<unknown> {
