@@ -69,6 +69,7 @@ test('a query that is sent by its then is sent once', async () => {
   // oxlint-disable-next-line unicorn/no-thenable
   const query = { then: (resolve: (rows: number) => void) => resolve(++sent) } as PromiseLike<number>;
   expect(await locks.withLock('k', () => query)).toBe(1);
+  expect(sent).toBe(1);
 });
 
 test('a wait is told from its start until the call has the lock', async () => {
