@@ -7,7 +7,6 @@ import { AlwaysOffSampler, BasicTracerProvider } from '@opentelemetry/sdk-trace-
 import 'reflect-metadata';
 import { LockModule, LockService, MemoryLockStore } from '../dist/esm/index.js';
 import { otelTelemetry } from '../dist/esm/otel/index.js';
-import { Module } from '@nestjs/common';
 import { NestFactory } from '@nestjs/core';
 import { alternate } from './alternate.mjs';
 import { median } from './numbers.mjs';
@@ -30,9 +29,7 @@ for (const subject of SUBJECTS) {
 }
 
 function start(telemetry) {
-  function Application() {}
-  Module({ imports: [LockModule.forRoot({ store: new MemoryLockStore(), telemetry })] })(Application);
-  return NestFactory.createApplicationContext(Application, { logger: false });
+  return NestFactory.createApplicationContext(LockModule.forRoot({ store: new MemoryLockStore(), telemetry }), { logger: false });
 }
 
 async function body() {}
