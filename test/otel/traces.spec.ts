@@ -72,6 +72,12 @@ async function start(store: LockStore, options?: OtelTelemetryOptions): Promise<
 const onRedis = (options?: OtelTelemetryOptions): Promise<Application> => start(new RedisLockStore(server.url), options);
 const inMemory = (options?: OtelTelemetryOptions): Promise<Application> => start(new MemoryLockStore(), options);
 
+/** Where the one lock is stored. */
+async function lockKeyOf({ client }: RedisServer): Promise<string> {
+  const [key] = await client.keys('lock:lock:*');
+  return key as string;
+}
+
 const activeSpan = (): string | undefined => trace.getSpanContext(context.active())?.spanId;
 
 beforeAll(async () => {
@@ -85,7 +91,7 @@ afterAll(async () => {
 beforeEach(() => spans.clear());
 afterEach(async () => {
   await Promise.all(modules.splice(0).map((module) => module.close()));
-  expect(spans.text).not.toMatch(SECRET);
+  expect(spans.text.replaceAll(hostname(), 'host')).not.toMatch(SECRET);
   await server.client.flushall();
 });
 
@@ -249,11 +255,13 @@ test('the holder of a ticket has a span in its own trace', async () => {
   const { locks } = await onRedis();
   const other = await onRedis();
   await spans.inside('first', () =>
-    locks.withLock('k', { name: 'first' }, ({ ticket }) =>
-      context.with(trace.deleteSpan(context.active()), () =>
+    locks.withLock('k', { name: 'first' }, async ({ ticket }) => {
+      expect(ticket).toMatch(SECRET);
+      expect(JSON.stringify(await server.client.hgetall(await lockKeyOf(server)))).toMatch(SECRET);
+      await context.with(ROOT_CONTEXT, () =>
         spans.inside('second', () => other.locks.withLock('k', { ticket, name: 'second' }, () => undefined)),
-      ),
-    ),
+      );
+    }),
   );
   const [first, second] = [spans.one('lock first'), spans.one('lock second')];
   expect(parentOf(second)).toBe(idOf(spans.one('second')));
