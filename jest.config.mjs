@@ -6,6 +6,7 @@ export default {
   transform: { '^.+\\.ts$': '@swc/jest' },
   moduleNameMapper: {
     '^nestjs-distributed-lock$': '<rootDir>/lib/index.ts',
+    '^nestjs-distributed-lock/otel$': '<rootDir>/lib/otel/index.ts',
     '^nestjs-distributed-lock/postgres$': '<rootDir>/lib/stores/postgres/index.ts',
     '^nestjs-distributed-lock/store-contract$': '<rootDir>/lib/store-contract/index.ts',
     '^(\\.{1,2}/.*)\\.js$': '$1',

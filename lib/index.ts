@@ -35,6 +35,7 @@ export {
 export type { HealthReason, HealthStatus, LockHealth } from './core/lock-health.js';
 export type { MemberHealth, StoreHealth } from './core/store-health.js';
 export type { LockedSection, LockSource, LockTelemetry, MeasuredOperation, StoreOperation } from './core/telemetry.js';
+export type { TracedLock } from './core/traced-hold.js';
 export { LOCK_CHANNEL, type LockEvent, type RefusedReason } from './core/lock-event.js';
 export type {
   AcquireReply,

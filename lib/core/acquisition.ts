@@ -1,12 +1,13 @@
 import type { Call } from './call.js';
 import type { Clock } from './clock.js';
-import type { LockNotAcquiredError, NotAcquiredReason } from './errors.js';
+import type { LockHolder, LockNotAcquiredError, NotAcquiredReason } from './errors.js';
 import type { CallNode } from './call-tree.js';
 import type { Lease } from './lease.js';
 import { commandLimit } from './lease-time.js';
 import type { Busy } from './lock-store.js';
-import { notAcquired } from './not-acquired.js';
+import { namesHolder, notAcquired, seenHolder } from './not-acquired.js';
 import { Owner } from './owner.js';
+import { TracedWait } from './traced-wait.js';
 
 /** A call on its way into its locks. */
 export class Acquisition<Frame extends CallNode = CallNode> {
@@ -15,14 +16,19 @@ export class Acquisition<Frame extends CallNode = CallNode> {
   readonly giveUpAt: number;
   /** When the last attempt has to be answered, whichever of the keys it is for. */
   readonly answerBy: number;
+  readonly #store: string;
   readonly #clock: Clock;
   readonly #startedAt: number;
   readonly #obtained: Lease[] = [];
   #owner: Owner | undefined;
   #waitedFor: string | undefined;
+  #seen: Lease | Busy | undefined;
+  #trace: TracedWait | undefined;
   #cycle: readonly string[] | undefined;
 
-  constructor(call: Call, frame: Frame, clock: Clock) {
+  /** `store` is the name under which the store is registered. */
+  constructor(store: string, call: Call, frame: Frame, clock: Clock) {
+    this.#store = store;
     this.call = call;
     this.frame = frame;
     this.#clock = clock;
@@ -47,6 +53,23 @@ export class Acquisition<Frame extends CallNode = CallNode> {
 
   waitsFor(key: string): void {
     this.#waitedFor = key;
+    this.#trace ??= TracedWait.begin(this.#store, key, this.call.caller);
+  }
+
+  /** Who had the lock when it last saw one. */
+  get holder(): LockHolder | undefined {
+    return this.#seen && seenHolder(this.#seen, this.#clock.monotonic()).holder;
+  }
+
+  sees(holder: Lease | Busy | undefined): void {
+    if (holder && namesHolder(holder)) {
+      this.#seen = holder;
+    }
+  }
+
+  /** It has its locks, or `refusal` says why not. */
+  ended(refusal: unknown): void {
+    this.#trace?.end(refusal, this.#obtained[0]?.fence);
   }
 
   /** The keys of the cycle that it would have closed. */

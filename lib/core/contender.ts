@@ -145,11 +145,15 @@ export class Contender {
   #noted(
     result: AttemptResult,
     lease: Lease,
-    { call }: Acquisition,
+    acquisition: Acquisition,
     line: Line | undefined,
     gaveUp: NotAcquiredReason | undefined,
   ): number {
     const { clock, reporter, availability } = this.#parts;
+    const { call } = acquisition;
+    if (result.outcome === 'busy') {
+      acquisition.sees(result.busy);
+    }
     if (line?.isLastAnswer(result)) {
       return line.recheckAt;
     }

@@ -6,12 +6,15 @@ import { LockHandle } from './lock-handle.js';
 import type { Lock } from './lock.js';
 import { printable } from './printable.js';
 import { runOnce } from './run-once.js';
+import type { Resume } from './telemetry.js';
 import { writeTicket } from './ticket.js';
 
 /** Is notified, once, that a lease is lost or about to be. */
 export interface LossListener {
   notified(loss: LockLostError): void;
 }
+
+const atOnce: Resume = (run) => run();
 
 /** One locked call: a node in the tree of calls, and the leases that it is in. Users never get it, but a handle. */
 export class Frame extends CallNode {
@@ -29,6 +32,7 @@ export class Frame extends CallNode {
   #controller: AbortController | undefined;
   #notified: LockLostError | undefined;
   #bodyRun: LossListener | undefined;
+  #resume: Resume = atOnce;
 
   constructor(leases: Leases, keys: readonly string[], isHandle: boolean) {
     super(keys, isHandle);
@@ -167,7 +171,7 @@ export class Frame extends CallNode {
     this.begin();
     let result: T | Promise<T>;
     try {
-      result = callContext.run(this, runOnce, fn, undefined) as T | Promise<T>;
+      result = callContext.run(this, this.#resume, () => runOnce(fn, undefined)) as T | Promise<T>;
     } catch (error) {
       this.end();
       throw error;
@@ -194,6 +198,11 @@ export class Frame extends CallNode {
   /** The run of the body, which limits its caller's wait after a loss. */
   runsBody(bodyRun: LossListener): void {
     this.#bodyRun = bodyRun;
+  }
+
+  /** Telemetry is told of the body, and of what runs later. */
+  resumesBy(resume: Resume): void {
+    this.#resume = resume;
   }
 
   override notify(loss: LockLostError): void {

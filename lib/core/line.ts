@@ -10,6 +10,8 @@ import type { Waiter, WaitingLine } from './waiter.js';
  */
 export class Line implements WaitingLine {
   #lease: Lease | undefined;
+  /** The lease before it. */
+  #before: Lease | undefined;
   #place: Place | undefined;
   #last: AttemptResult | undefined;
   #recheckAt = 0;
@@ -36,6 +38,11 @@ export class Line implements WaitingLine {
   /** Who has the lock, as far as this process knows. */
   get holder(): Lease | Busy | undefined {
     return this.#lease ?? (this.#last?.outcome === 'busy' ? this.#last.busy : undefined);
+  }
+
+  /** The same, or who had it before. */
+  get lastHolder(): Lease | Busy | undefined {
+    return this.holder ?? this.#before;
   }
 
   /** Why the store failed the contender; undefined once it has answered. */
@@ -86,6 +93,7 @@ export class Line implements WaitingLine {
 
   /** Makes a waiter the contender. */
   admit(waiter: Waiter): void {
+    this.#before = this.#lease ?? this.#before;
     this.#lease = undefined;
     waiter.admit();
   }

@@ -35,7 +35,7 @@ export type RefusedReason = NotAcquiredReason | 'store' | 'lost' | 'configuratio
  * | type | when |
  * |---|---|
  * | `acquired` | the store granted the lock; not for re-entries; `contended` says whether the call had to wait |
- * | `waited` | a call that had to wait has its locks, or gave up for the reason in `gaveUp` |
+ * | `waited` | a call that had to wait has its locks, or gave up for the reason in `gaveUp`; `holder` was seen last |
  * | `refused` | a call has not got its locks, whether it waited or not; `reason` says why, and `holder` who has the lock |
  * | `cycle` | a call was refused because calls of this process would have waited for each other; `keys` are those of the cycle |
  * | `renewed` | the store renewed the lease; `margin` is the part of it that was left, from 1 down to 0 |
@@ -53,7 +53,12 @@ export type RefusedReason = NotAcquiredReason | 'store' | 'lost' | 'configuratio
  */
 export type LockEvent =
   | (EventOfLock & { readonly type: 'acquired'; readonly fence: number; readonly waitedMs: number; readonly contended: boolean })
-  | (EventOfLock & { readonly type: 'waited'; readonly waitedMs: number; readonly gaveUp: NotAcquiredReason | undefined })
+  | (EventOfLock & {
+      readonly type: 'waited';
+      readonly waitedMs: number;
+      readonly gaveUp: RefusedReason | undefined;
+      readonly holder: LockHolder | undefined;
+    })
   | (EventOfLock & {
       readonly type: 'refused';
       readonly waitedMs: number;

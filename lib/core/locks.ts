@@ -23,10 +23,12 @@ import type { Lock } from './lock.js';
 import { LongSections } from './long-sections.js';
 import { Owner } from './owner.js';
 import { Reporter, type LockTrouble } from './reporter.js';
+import { runOnce } from './run-once.js';
 import { sectionOf } from './section.js';
 import { Telemetry, type LockTelemetry } from './telemetry.js';
 import { TimedStore } from './timed-store.js';
 import { readTicket } from './ticket.js';
+import { isHoldTraced, traceHold } from './traced-hold.js';
 import { TimeLimits } from './time-limits.js';
 import type { WaitOutcome } from './waiter.js';
 import { Waiters } from './waiters.js';
@@ -112,16 +114,16 @@ export class Locks {
 
   /** Runs `body` inside the lock on `keys`, which are checked and sorted, each once. */
   async run<T>(keys: readonly string[], call: Call, body: (lock: Lock) => T | PromiseLike<T>): Promise<T> {
-    const acquisition = new Acquisition(call, new Frame(this.#leases, keys, false), this.#clock);
+    const acquisition = new Acquisition(this.#name, call, new Frame(this.#leases, keys, false), this.#clock);
     const frame = await unlessAborted(this.#enterAll(acquisition), acquisition);
     // A re-entry is told to nobody.
-    const isTold = this.#telemetry && acquisition.obtained.length > 0;
+    const isTold = (this.#telemetry || isHoldTraced()) && acquisition.obtained.length > 0;
     return new BodyRun(frame, this.#leases).run(isTold ? (lock) => this.#tell(lock, acquisition, body) : body);
   }
 
   /** Enters the lock on behalf of a caller who leaves it by a handle. */
   async acquire(keys: readonly string[], call: Call): Promise<Lock> {
-    const acquisition = new Acquisition(call, new Frame(this.#leases, keys, true), this.#clock);
+    const acquisition = new Acquisition(this.#name, call, new Frame(this.#leases, keys, true), this.#clock);
     return this.#handles.give(await unlessAborted(this.#enterAll(acquisition), acquisition));
   }
 
@@ -155,8 +157,15 @@ export class Locks {
   }
 
   /** Runs the body where telemetry is told of it. */
-  #tell<T>(lock: Lock, acquisition: Acquisition<Frame>, body: (lock: Lock) => T): T {
-    return (this.#telemetry as Telemetry).section(sectionOf(this.#name, acquisition, lock), () => body(lock));
+  #tell<T>(lock: Lock, acquisition: Acquisition<Frame>, body: (lock: Lock) => T | PromiseLike<T>): T | Promise<T> {
+    const section = sectionOf(this.#name, acquisition, lock);
+    const telemetry = this.#telemetry;
+    const run = (): T | Promise<T> => traceHold(section, () => runOnce(body, lock));
+    if (!telemetry) {
+      return run();
+    }
+    acquisition.frame.resumesBy((later) => telemetry.resume(section, later));
+    return telemetry.section(section, run);
   }
 
   async #enterAll(acquisition: Acquisition<Frame>): Promise<Frame> {
@@ -184,6 +193,7 @@ export class Locks {
       await atMost(frame.leave(), acquisition.answerBy - this.#clock.monotonic());
       throw error;
     } finally {
+      acquisition.ended(refusal);
       this.#reporter.ended(acquisition, refusal);
     }
     return frame;
@@ -241,6 +251,7 @@ export class Locks {
     if (calls.admits(frame)) {
       calls.push(frame);
     } else {
+      acquisition.sees(lease);
       const outcome = await this.#waiters.waitFor({ lease }, key, acquisition, calls.lineFor(frame));
       if (outcome !== 'admitted') {
         throw acquisition.refused(key, outcome, lease);
@@ -274,9 +285,11 @@ export class Locks {
     this.#reporter.queued(lease, line.waiting);
     this.#longSections.watch();
     // Only a call that has a lock, its own or an enclosing one, can be waited for by the one that it waits for.
-    return frame.parent || acquisition.obtained.length > 0
+    const outcome = await (frame.parent || acquisition.obtained.length > 0
       ? this.#waiters.waitFor(line, key, acquisition, line.behind(lease))
-      : this.#waiters.wait(key, acquisition, acquisition.giveUpAt, line.behind(lease));
+      : this.#waiters.wait(key, acquisition, acquisition.giveUpAt, line.behind(lease)));
+    acquisition.sees(line.lastHolder);
+    return outcome;
   }
 
   /** One lock cannot be trusted any more when the next was granted: all are held together, or none is. */

@@ -20,7 +20,7 @@ export interface GivingUp {
 
 export function notAcquired(givingUp: GivingUp): LockNotAcquiredError {
   const { key, reason, waitedMs, now, holder, cause } = givingUp;
-  const seen = holder && describeHolder(holder, now);
+  const seen = holder && seenHolder(holder, now);
   return new LockNotAcquiredError(`Lock "${key}" was not acquired${explain(givingUp, seen?.holder)}`, key, {
     reason,
     waitedMs,
@@ -30,9 +30,15 @@ export function notAcquired(givingUp: GivingUp): LockNotAcquiredError {
   });
 }
 
-function describeHolder(holder: Lease | Busy, now: number): { holder: LockHolder | undefined; remainingMs: number } {
+/** Whether it says who has the lock: a store that has only reserved it does not. */
+export function namesHolder(holder: Lease | Busy): boolean {
+  return holder instanceof Lease || holder.holder.by !== '';
+}
+
+/** Who has the lock: nobody where it is only reserved. */
+export function seenHolder(holder: Lease | Busy, now: number): { holder: LockHolder | undefined; remainingMs: number } {
   if (!(holder instanceof Lease)) {
-    return { holder: holder.holder.by === '' ? undefined : holder.holder, remainingMs: holder.remainingMs };
+    return { holder: namesHolder(holder) ? holder.holder : undefined, remainingMs: holder.remainingMs };
   }
   return {
     holder: { by: holder.caller.by, heldMs: Math.round(now - holder.acquiredAt) },

@@ -107,13 +107,14 @@ export class Reporter {
     const { call, frame, waitedMs, cycle } = acquisition;
     const { caller } = call;
     const notAcquired = refusal instanceof LockNotAcquiredError ? refusal : undefined;
-    if (waitedFor !== undefined) {
-      this.#publish({ type: 'waited', ...this.#subject({ key: waitedFor, caller }), waitedMs, gaveUp: notAcquired?.reason });
-    }
     const reason = notAcquired?.reason ?? REASONS.get((refusal as Partial<LockError> | undefined)?.code);
+    const holder = notAcquired?.holder ?? acquisition.holder;
+    if (waitedFor !== undefined) {
+      this.#publish({ type: 'waited', ...this.#subject({ key: waitedFor, caller }), waitedMs, gaveUp: reason, holder });
+    }
     if (reason) {
       const key = (refusal as LockError).key ?? (frame.keys[0] as string);
-      this.#publish({ type: 'refused', ...this.#subject({ key, caller }), waitedMs, reason, holder: notAcquired?.holder });
+      this.#publish({ type: 'refused', ...this.#subject({ key, caller }), waitedMs, reason, holder });
       if (reason === 'cycle' && cycle) {
         this.#publish({ type: 'cycle', ...this.#subject({ key, caller }), keys: cycle });
       }

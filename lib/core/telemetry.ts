@@ -62,7 +62,15 @@ export interface LockTelemetry {
    * returned, which may be a promise. Re-entries are not told.
    */
   section?(section: LockedSection, run: () => unknown): void;
+  /**
+   * The same for what runs later inside the lock: a step of an async generator, or what `lock.run()` was given. It may
+   * be called where other code runs, also inside `section`.
+   */
+  resume?(section: LockedSection, run: () => unknown): void;
 }
+
+/** Runs code inside a lock. */
+export type Resume = <T>(run: () => T) => T;
 
 /** All telemetry of an application. What one of them throws, or leaves out, changes nothing for the others and the locks. */
 export class Telemetry {
@@ -92,11 +100,20 @@ export class Telemetry {
 
   /** What `body` returns or throws. */
   section<T>(section: LockedSection, body: () => T): T {
+    return this.#around('section', section, body);
+  }
+
+  /** The same. */
+  resume<T>(section: LockedSection, body: () => T): T {
+    return this.#around('resume', section, body);
+  }
+
+  #around<T>(method: 'section' | 'resume', section: LockedSection, body: () => T): T {
     let run = body;
     for (const part of this.#parts) {
-      if (part.section) {
+      if (part[method]) {
         const inner = run;
-        run = () => withOutcomeOf(inner, (once) => part.section?.(section, once));
+        run = () => withOutcomeOf(inner, (once) => part[method]?.(section, once));
       }
     }
     return run();
@@ -104,7 +121,7 @@ export class Telemetry {
 }
 
 /** Runs `body` once, inside `around` where that runs it, and gives its outcome whatever `around` does. */
-function withOutcomeOf<T>(body: () => T, around: (run: () => unknown) => void): T {
+export function withOutcomeOf<T>(body: () => T, around: (run: () => unknown) => void): T {
   let outcome: (() => T) | undefined;
   const run = (): T => {
     if (!outcome) {

@@ -15,6 +15,7 @@ import {
 } from 'nestjs-distributed-lock';
 import { subscribe, unsubscribe } from 'node:diagnostics_channel';
 import { hostname } from 'node:os';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { RedisServer } from '../support/redis-server';
 import { until } from '../support/until';
 
@@ -81,6 +82,19 @@ test('a call that the store failed is refused with that reason', async () => {
   await failure(locks.acquire('k', { wait: 0 }));
   expect(eventsOf('refused')).toEqual([expect.objectContaining({ reason: 'store', key: 'k', holder: undefined })]);
   expect(eventsOf('waited')).toEqual([]);
+});
+
+test('a call that waited for a store that failed has not got its turn', async () => {
+  await start(new AwayStore());
+  await failure(locks.acquire('k', { wait: 50 }));
+  expect(eventsOf('waited')).toEqual([expect.objectContaining({ gaveUp: 'store', holder: undefined })]);
+});
+
+test('a call that waited names who had the lock before', async () => {
+  await start(new MemoryLockStore());
+  await Promise.all([balances.credit('1', () => sleep(20)), balances.credit('1')]);
+  const holder = { by: `${PROCESS} Balances.credit`, heldMs: expect.any(Number) as unknown };
+  expect(eventsOf('waited')).toEqual([expect.objectContaining({ gaveUp: undefined, holder })]);
 });
 
 describe('in a process', () => {

@@ -1,0 +1,30 @@
+import { tracingChannel } from 'node:diagnostics_channel';
+import type { Caller } from './caller.js';
+import type { TracedLock } from './traced-hold.js';
+
+const waits = tracingChannel<unknown, TracedLock>('nestjs-distributed-lock:wait');
+
+/** The wait of a call for its locks, on the tracing channel: from when it first waits until it has them, or gives up. */
+export class TracedWait {
+  readonly #context: TracedLock;
+  #end!: (refusal: unknown) => void;
+
+  private constructor(context: TracedLock) {
+    this.#context = context;
+    const ended = new Promise<void>((resolve, reject) => {
+      this.#end = (refusal) => (refusal === undefined ? resolve() : reject(refusal as Error));
+    });
+    waits.tracePromise(() => ended, context).catch(() => undefined);
+  }
+
+  /** Undefined where nobody has subscribed. */
+  static begin(store: string, key: string, { name, place }: Caller): TracedWait | undefined {
+    return waits.hasSubscribers ? new TracedWait({ name, store, place, key, fence: undefined }) : undefined;
+  }
+
+  /** `fence` is that of the first key, where there is one. */
+  end(refusal: unknown, fence: number | undefined): void {
+    this.#context.fence = fence;
+    this.#end(refusal);
+  }
+}

@@ -1,0 +1,40 @@
+import { SpanStatusCode, type Attributes, type Tracer } from '@opentelemetry/api';
+import type { LockEvent } from '../core/lock-event.js';
+import type { LockTelemetry } from '../core/telemetry.js';
+import { ERROR_TYPE, LOCK, PLACE } from './attributes.js';
+
+/** A span for each call that waited or was refused, made when that has ended, in the context of its caller. */
+export class WaitSpans implements LockTelemetry {
+  readonly #tracer: () => Tracer;
+  readonly #showsKeys: boolean;
+
+  constructor(tracer: () => Tracer, showsKeys: boolean) {
+    this.#tracer = tracer;
+    this.#showsKeys = showsKeys;
+  }
+
+  event(event: LockEvent): void {
+    // A call that waited and was refused has both events.
+    if (event.type === 'refused' || (event.type === 'waited' && event.gaveUp === undefined)) {
+      this.#trace(event, event.type === 'refused' ? event.reason : undefined);
+    }
+  }
+
+  #trace({ name, store, key, place, waitedMs, holder }: LockEvent & { type: 'waited' | 'refused' }, reason: string | undefined): void {
+    const attributes: Attributes = {
+      [LOCK.name]: name,
+      [LOCK.store]: store,
+      [LOCK.waitMs]: Math.round(waitedMs),
+      [PLACE]: place,
+      ...(this.#showsKeys && { [LOCK.key]: key }),
+      ...(holder && { [LOCK.blockedBy]: holder.by }),
+      ...(reason !== undefined && { [ERROR_TYPE]: reason }),
+    };
+    const endTime = Date.now();
+    const span = this.#tracer().startSpan(`wait_for lock ${name}`, { attributes, startTime: endTime - waitedMs });
+    if (reason !== undefined) {
+      span.setStatus({ code: SpanStatusCode.ERROR });
+    }
+    span.end(endTime);
+  }
+}

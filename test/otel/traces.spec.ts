@@ -1,0 +1,399 @@
+import 'reflect-metadata';
+import { context, ROOT_CONTEXT, SpanKind, SpanStatusCode, trace, type TracerProvider } from '@opentelemetry/api';
+import { Injectable } from '@nestjs/common';
+import { Test, type TestingModule } from '@nestjs/testing';
+import {
+  DistributedLock,
+  LockModule,
+  LockService,
+  LockStoreError,
+  MemoryLockStore,
+  RedisLockStore,
+  type HoldRecord,
+  type LockStore,
+} from 'nestjs-distributed-lock';
+import { otelTelemetry, type OtelTelemetryOptions } from 'nestjs-distributed-lock/otel';
+import { subscribe, unsubscribe } from 'node:diagnostics_channel';
+import { hostname } from 'node:os';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { defer, lastValueFrom, Observable } from 'rxjs';
+import { RedisServer } from '../support/redis-server';
+import { durationOf, idOf, parentOf, Spans } from '../support/spans';
+import { until } from '../support/until';
+
+@Injectable()
+class Balances {
+  @DistributedLock('balance:<customerId>')
+  async credit(customerId: string, body: () => unknown = () => undefined): Promise<unknown> {
+    return [customerId, await body()];
+  }
+
+  @DistributedLock({ key: 'balance:<customerId>', wait: 100 })
+  async brief(customerId: string): Promise<string> {
+    return customerId;
+  }
+
+  @DistributedLock('balance:<customerId>')
+  watch(customerId: string, body: () => Promise<unknown>): Observable<unknown> {
+    return defer(body);
+  }
+
+  @DistributedLock('balance:<customerId>')
+  async *list(customerId: string, body: () => Promise<unknown>): AsyncGenerator {
+    yield await body();
+    yield await body();
+  }
+}
+
+const HOLD = 'lock balance:<customerId>';
+const WAIT = 'wait_for lock balance:<customerId>';
+/** An id, of which an owner is made, or the digest that stands in the store. */
+const SECRET = /[0-9a-f]{8}-[0-9a-f]{4}-|[0-9a-f]{64}|[\w-]{43}/;
+
+let spans: Spans;
+let server: RedisServer;
+const modules: TestingModule[] = [];
+
+interface Application {
+  readonly balances: Balances;
+  readonly locks: LockService;
+}
+
+async function start(store: LockStore, options?: OtelTelemetryOptions): Promise<Application> {
+  const telemetry = otelTelemetry({ tracerProvider: spans.provider, ...options });
+  const module = await Test.createTestingModule({
+    imports: [LockModule.forRoot({ store, telemetry })],
+    providers: [Balances],
+  }).compile();
+  modules.push(module);
+  return { balances: module.get(Balances), locks: module.get(LockService) };
+}
+
+const onRedis = (options?: OtelTelemetryOptions): Promise<Application> => start(new RedisLockStore(server.url), options);
+const inMemory = (options?: OtelTelemetryOptions): Promise<Application> => start(new MemoryLockStore(), options);
+
+/** Where the one lock is stored. */
+async function lockKeyOf({ client }: RedisServer): Promise<string> {
+  const [key] = await client.keys('lock:lock:*');
+  return key as string;
+}
+
+const activeSpan = (): string | undefined => trace.getSpanContext(context.active())?.spanId;
+
+beforeAll(async () => {
+  spans = new Spans();
+  server = await RedisServer.start();
+});
+afterAll(async () => {
+  spans.end();
+  await server.stop();
+});
+beforeEach(() => spans.clear());
+afterEach(async () => {
+  await Promise.all(modules.splice(0).map((module) => module.close()));
+  expect(spans.text.replaceAll(hostname(), 'host')).not.toMatch(SECRET);
+  await server.client.flushall();
+});
+
+test('a call has a span, which is a child of its caller and the parent of what its code does', async () => {
+  const { balances } = await inMemory();
+  await spans.inside('request', () => balances.credit('4242', () => spans.inside('query', async () => undefined)));
+  const hold = spans.one(HOLD);
+  expect(parentOf(hold)).toBe(idOf(spans.one('request')));
+  expect(parentOf(spans.one('query'))).toBe(idOf(hold));
+  expect(hold.kind).toBe(SpanKind.INTERNAL);
+  expect(hold.instrumentationScope.name).toBe('nestjs-distributed-lock');
+  expect(hold.attributes).toEqual({
+    'distributed_lock.name': 'balance:<customerId>',
+    'distributed_lock.store': 'default',
+    'distributed_lock.fence': expect.any(Number) as unknown,
+    'distributed_lock.ttl_ms': 10_000,
+    'distributed_lock.wait_ms': expect.any(Number) as unknown,
+    'distributed_lock.contended': false,
+    'code.function.name': 'Balances.credit',
+  });
+  expect(hold.status.code).toBe(SpanStatusCode.UNSET);
+  expect([spans.ended.length, hold.events.length]).toEqual([3, 0]);
+  expect(spans.text).not.toContain('4242');
+});
+
+test('two applications contend: the one that waits has a span of its wait, behind the other', async () => {
+  const [one, other] = await Promise.all([onRedis(), onRedis()]);
+  let waits: Promise<unknown> | undefined;
+  const heldFor = 300;
+  await spans.inside('first', () =>
+    one.balances.credit('4242', async () => {
+      waits = spans.inside('second', () => other.balances.credit('4242', activeSpan));
+      await sleep(heldFor);
+    }),
+  );
+  await waits;
+  const wait = spans.one(WAIT);
+  const [firstHold, secondHold] = spans.named(HOLD);
+  expect(parentOf(wait)).toBe(idOf(spans.one('second')));
+  expect(parentOf(secondHold!)).toBe(idOf(spans.one('second')));
+  expect(wait.kind).toBe(SpanKind.INTERNAL);
+  expect(wait.attributes).toEqual({
+    'distributed_lock.name': 'balance:<customerId>',
+    'distributed_lock.store': 'default',
+    'distributed_lock.wait_ms': expect.any(Number) as unknown,
+    'distributed_lock.blocked_by': `${hostname()} (pid ${process.pid}) Balances.credit`,
+    'code.function.name': 'Balances.credit',
+  });
+  expect(durationOf(wait)).toBeGreaterThan(heldFor / 2);
+  // The clock of spans is not the one that waits are measured with.
+  expect(Math.abs(durationOf(wait) - Number(wait.attributes['distributed_lock.wait_ms']))).toBeLessThan(2);
+  expect([firstHold, secondHold].map((hold) => hold?.attributes['distributed_lock.contended'])).toEqual([false, true]);
+  expect(spans.text).not.toContain('4242');
+});
+
+test('calls of one process that queue behind each other have a span of their wait too', async () => {
+  const { balances } = await inMemory();
+  await Promise.all([balances.credit('1', () => sleep(20)), balances.credit('1')]);
+  expect(spans.one(WAIT).status.code).toBe(SpanStatusCode.UNSET);
+  expect(spans.named(HOLD)).toHaveLength(2);
+});
+
+test('a call that is refused at once has one span, which is an error, and no other', async () => {
+  const { locks } = await onRedis();
+  const other = await onRedis();
+  await using held = await other.locks.acquire('balance:4242', { by: 'by hand' });
+  expect(held.isHeld()).toBe(true);
+  await spans.inside('request', () => locks.withLock('balance:4242', { onBusy: 'skip', name: 'nightly' }, () => undefined));
+  expect(spans.ended).toHaveLength(2);
+  const wait = spans.one('wait_for lock nightly');
+  expect(parentOf(wait)).toBe(idOf(spans.one('request')));
+  expect(wait.status).toEqual({ code: SpanStatusCode.ERROR });
+  expect(wait.attributes).toMatchObject({
+    'error.type': 'busy',
+    'distributed_lock.blocked_by': `${hostname()} (pid ${process.pid}) by hand`,
+  });
+  expect(spans.text).not.toContain('4242');
+});
+
+test('a call that waited and was refused has one span', async () => {
+  const { locks } = await inMemory();
+  await using held = await locks.acquire('k');
+  expect(held.isHeld()).toBe(true);
+  await expect(locks.withLock('k', { wait: 20 }, () => undefined)).rejects.toMatchObject({ reason: 'busy' });
+  expect(spans.ended.map(({ name }) => name)).toEqual(['wait_for lock LockService.withLock']);
+  expect(durationOf(spans.ended[0]!)).toBeGreaterThanOrEqual(19);
+});
+
+/** Fails every attempt. */
+class AwayStore extends MemoryLockStore {
+  override acquire({ key }: HoldRecord): Promise<never> {
+    return Promise.reject(new LockStoreError(`Lock "${key}": no answer`, key, { unknown: false }));
+  }
+}
+
+test('a call that waited for a store that fails has one span, with that reason', async () => {
+  const { balances } = await start(new AwayStore());
+  await expect(balances.brief('4242')).rejects.toMatchObject({ code: 'LOCK_STORE' });
+  expect(spans.ended).toHaveLength(1);
+  expect(spans.one(WAIT)).toMatchObject({ status: { code: SpanStatusCode.ERROR }, attributes: { 'error.type': 'store' } });
+});
+
+test('keys are attributes where they are asked for: one, or several', async () => {
+  const { locks } = await inMemory({ keys: true });
+  await locks.withLock('a', { name: 'one' }, () => locks.withLock(['c', 'b'], { name: 'two' }, () => undefined));
+  await using held = await locks.acquire('d');
+  await locks.withLock(['d', 'e'], { wait: 0, name: 'refused' }, () => held.keys).catch(() => undefined);
+  expect(spans.one('lock one').attributes['distributed_lock.key']).toBe('a');
+  expect(spans.one('lock two').attributes['distributed_lock.keys']).toEqual(['b', 'c']);
+  expect(spans.one('wait_for lock refused').attributes['distributed_lock.key']).toBe('d');
+});
+
+test('several keys have one span, and show no key where none is asked for', async () => {
+  const { locks } = await inMemory();
+  await locks.withLock(['balance:4242', 'limit:4242'], { name: 'transfer' }, () => undefined);
+  expect(spans.ended.map(({ name }) => name)).toEqual(['lock transfer']);
+  expect(spans.text).not.toContain('4242');
+});
+
+test('the span of a lock that is lost ends as an error at the moment of the loss, while its code goes on', async () => {
+  const { locks } = await onRedis();
+  let whenEnded = 0;
+  const lost = locks.withLock('k', { ttl: '3s', name: 'lost' }, async (lock) => {
+    await server.client.del(...(await server.client.keys('*')));
+    await until('the loss', () => lock.signal.aborted);
+    whenEnded = spans.named('lock lost').length;
+    throw new Error('too late to be in the span');
+  });
+  await expect(lost).rejects.toThrow('too late');
+  expect(whenEnded).toBe(1);
+  expect(spans.one('lock lost')).toMatchObject({ status: { code: SpanStatusCode.ERROR }, attributes: { 'error.type': 'expired' } });
+});
+
+test('an error of the code is the class of the error in the span, without its message', async () => {
+  const { balances, locks } = await inMemory();
+  const failed = balances.credit('1', () => Promise.reject(new RangeError('customer 4242 is away')));
+  await expect(failed).rejects.toThrow(RangeError);
+  expect(spans.one(HOLD)).toMatchObject({ status: { code: SpanStatusCode.ERROR }, attributes: { 'error.type': 'RangeError' } });
+  const thrown = locks.withLock('k', { name: 'sync' }, () => {
+    throw new TypeError('at once');
+  });
+  await expect(thrown).rejects.toThrow('at once');
+  expect(spans.one('lock sync').attributes['error.type']).toBe('TypeError');
+  expect(spans.text).not.toContain('4242');
+});
+
+test('the span of an inner lock is a child of that of the outer one, and a re-entry has none', async () => {
+  const { locks } = await inMemory();
+  await locks.withLock('a', { name: 'outer' }, () =>
+    locks.withLock('b', { name: 'inner' }, () =>
+      locks.withLock('a', { name: 'again' }, () => spans.inside('query', async () => undefined)),
+    ),
+  );
+  expect(parentOf(spans.one('lock outer'))).toBeUndefined();
+  expect(parentOf(spans.one('lock inner'))).toBe(idOf(spans.one('lock outer')));
+  expect(parentOf(spans.one('query'))).toBe(idOf(spans.one('lock inner')));
+  expect(spans.ended).toHaveLength(3);
+});
+
+test('the holder of a ticket has a span in its own trace', async () => {
+  const { locks } = await onRedis();
+  const other = await onRedis();
+  await spans.inside('first', () =>
+    locks.withLock('k', { name: 'first' }, async ({ ticket }) => {
+      expect(ticket).toMatch(SECRET);
+      expect(JSON.stringify(await server.client.hgetall(await lockKeyOf(server)))).toMatch(SECRET);
+      await context.with(ROOT_CONTEXT, () =>
+        spans.inside('second', () => other.locks.withLock('k', { ticket, name: 'second' }, () => undefined)),
+      );
+    }),
+  );
+  const [first, second] = [spans.one('lock first'), spans.one('lock second')];
+  expect(parentOf(second)).toBe(idOf(spans.one('second')));
+  expect(second.spanContext().traceId).not.toBe(first.spanContext().traceId);
+});
+
+test('the span of an Observable lasts until it completes, and is the parent of what its source does', async () => {
+  const { balances } = await inMemory();
+  let duringIt = -1;
+  await lastValueFrom(
+    balances.watch('1', async () => {
+      await sleep(1);
+      duringIt = spans.named(HOLD).length;
+      await spans.inside('query', async () => undefined);
+    }),
+  );
+  await until('its end', () => spans.named(HOLD).length === 1);
+  expect(duringIt).toBe(0);
+  expect(parentOf(spans.one('query'))).toBe(idOf(spans.one(HOLD)));
+});
+
+test('the span of an async generator lasts until it returns, and is the parent of each of its steps', async () => {
+  const { balances } = await inMemory();
+  const open: unknown[] = [];
+  await spans.inside('request', async () => {
+    for await (const step of balances.list('1', async () => spans.inside('query', async () => 'a step'))) {
+      await spans.inside('consumer', async () => open.push([step, spans.named(HOLD).length]));
+    }
+  });
+  const hold = spans.one(HOLD);
+  expect(open).toEqual([
+    ['a step', 0],
+    ['a step', 0],
+  ]);
+  expect(spans.named('query').map(parentOf)).toEqual([idOf(hold), idOf(hold)]);
+  expect(spans.named('consumer').map(parentOf)).toEqual([hold, hold].map(parentOf));
+  expect(parentOf(hold)).toBe(idOf(spans.one('request')));
+});
+
+test('lock.run keeps the span that it is called in, and has that of the lock where it is called from outside', async () => {
+  const { locks } = await inMemory();
+  const query = (): Promise<undefined> => spans.inside('query', async () => undefined);
+  await locks.withLock('k', { name: 'held' }, async (lock) => {
+    await spans.inside('step', () => lock.run(query));
+    await context.with(ROOT_CONTEXT, () => spans.inside('outside', () => lock.run(query)));
+  });
+  expect(spans.named('query').map(parentOf)).toEqual([idOf(spans.one('step')), idOf(spans.one('lock held'))]);
+});
+
+test('commands that are sent in the background are under nobody, those of a call under its caller', async () => {
+  const parents = new Map<string, Set<string | undefined>>();
+  let phase = 'start';
+  const onCommand = (): void => {
+    parents.set(phase, (parents.get(phase) ?? new Set()).add(activeSpan()));
+  };
+  const { locks } = await onRedis();
+  subscribe('tracing:ioredis:command:start', onCommand);
+  try {
+    phase = 'acquire';
+    await spans.inside('request', () =>
+      locks.withLock('k', { ttl: '3s' }, async () => {
+        phase = 'renewal';
+        await until('a renewal', () => parents.has(phase));
+        // The release may go together with what others send.
+        phase = 'release';
+      }),
+    );
+  } finally {
+    unsubscribe('tracing:ioredis:command:start', onCommand);
+  }
+  expect([...parents.get('acquire')!]).toEqual([idOf(spans.one('request'))]);
+  expect([...parents.get('renewal')!]).toEqual([undefined]);
+});
+
+test.each([
+  ['wait', [WAIT]],
+  ['hold', [HOLD, HOLD]],
+  ['both', [HOLD, WAIT, HOLD]],
+  [false, []],
+] as const)('spans: %j makes those alone', async (choice, names) => {
+  const { balances } = await inMemory({ spans: choice });
+  await Promise.all([balances.credit('1', () => sleep(5)), balances.credit('1')]);
+  expect(spans.ended.map(({ name }) => name)).toEqual(names);
+});
+
+test('without a provider, spans go to the one that the application registers, also later', async () => {
+  const { balances } = await inMemory({ tracerProvider: undefined });
+  await balances.credit('1');
+  expect(spans.ended).toEqual([]);
+  trace.setGlobalTracerProvider(spans.provider);
+  try {
+    await balances.credit('1');
+    expect(spans.named(HOLD)).toHaveLength(1);
+  } finally {
+    trace.disable();
+  }
+});
+
+const fail = (): never => {
+  throw new Error('a broken provider');
+};
+const BROKEN: Readonly<Record<string, TracerProvider>> = {
+  'has no tracer': { getTracer: fail },
+  'makes no span': { getTracer: () => ({ startSpan: fail, startActiveSpan: fail }) },
+  'makes spans that fail': {
+    getTracer: () => ({
+      startSpan: () => new Proxy({}, { get: () => fail }) as never,
+      startActiveSpan: fail,
+    }),
+  },
+};
+
+test.each(Object.keys(BROKEN))('a provider that %s changes nothing for the locks', async (what) => {
+  const { balances, locks } = await inMemory({ tracerProvider: BROKEN[what] });
+  expect(await Promise.all([balances.credit('1', async () => 'mine'), balances.credit('1')])).toEqual([
+    ['1', 'mine'],
+    ['1', undefined],
+  ]);
+  await expect(balances.credit('1', () => Promise.reject(new Error('its own')))).rejects.toThrow('its own');
+  expect(await locks.inspect('balance:1')).toBeNull();
+});
+
+test.each([
+  [{ spans: 'all' }, "otelTelemetry: spans is 'all'. Use 'both', 'wait', 'hold' or false."],
+  [{ spans: true }, "otelTelemetry: spans is true. Use 'both', 'wait', 'hold' or false."],
+  [{ keys: 'yes' }, "otelTelemetry: keys is 'yes'. Use true or false."],
+  [
+    { tracerProvider: {} },
+    'otelTelemetry: tracerProvider is an object of class Object. Pass a TracerProvider of OpenTelemetry, or leave it out.',
+  ],
+  [{ tracerProvider: null }, 'otelTelemetry: tracerProvider is null. Pass a TracerProvider of OpenTelemetry, or leave it out.'],
+  [{ span: 'both' }, "otelTelemetry: there is no option 'span'. The options are: spans, keys, tracerProvider."],
+])('the options %j are refused', (options, detail) => {
+  expect(() => otelTelemetry(options as never)).toThrow(expect.objectContaining({ code: 'LOCK_CONFIGURATION', detail }) as Error);
+});
