@@ -1,0 +1,1 @@
+export { otelMetrics, type OtelMetricsOptions } from './otel-metrics.js';
