@@ -13,14 +13,16 @@ export interface HistogramMetric extends Metric {
   readonly buckets: readonly number[];
 }
 
-export const NAME = 'distributed_lock.name';
-export const STORE = 'distributed_lock.store';
-export const CONTENDED = 'distributed_lock.contended';
-export const SCOPE = 'distributed_lock.scope';
-export const OPERATION = 'distributed_lock.operation';
-export const ERROR = 'error.type';
+export type Label =
+  | 'distributed_lock.name'
+  | 'distributed_lock.store'
+  | 'distributed_lock.contended'
+  | 'distributed_lock.scope'
+  | 'distributed_lock.operation'
+  | 'error.type';
 
-export type Label = typeof NAME | typeof STORE | typeof CONTENDED | typeof SCOPE | typeof OPERATION | typeof ERROR;
+const NAME = 'distributed_lock.name';
+const STORE = 'distributed_lock.store';
 
 /** Seconds. */
 const WAITS = [0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30];
@@ -33,14 +35,14 @@ export const HISTOGRAMS = {
     name: 'distributed_lock.acquire.duration',
     unit: 's',
     description: 'How long calls took to get a lock, or to be refused.',
-    labels: [NAME, STORE, ERROR, CONTENDED],
+    labels: [NAME, STORE, 'error.type', 'distributed_lock.contended'],
     buckets: WAITS,
   },
   holdDuration: {
     name: 'distributed_lock.hold.duration',
     unit: 's',
     description: 'How long locks were held.',
-    labels: [NAME, STORE, ERROR],
+    labels: [NAME, STORE, 'error.type'],
     buckets: HOLDS,
   },
   leaseMargin: {
@@ -54,7 +56,7 @@ export const HISTOGRAMS = {
     name: 'distributed_lock.store.operation.duration',
     unit: 's',
     description: 'How long the store took to answer.',
-    labels: [STORE, OPERATION, ERROR],
+    labels: [STORE, 'distributed_lock.operation', 'error.type'],
     buckets: WAITS,
   },
 } as const satisfies Record<string, HistogramMetric>;
@@ -64,7 +66,7 @@ export const COUNTERS = {
     name: 'distributed_lock.losses',
     unit: '{loss}',
     description: 'Leases that ended before the code did.',
-    labels: [NAME, STORE, ERROR],
+    labels: [NAME, STORE, 'error.type'],
   },
   releaseFailures: {
     name: 'distributed_lock.release.failures',
@@ -76,7 +78,7 @@ export const COUNTERS = {
     name: 'distributed_lock.deadlocks',
     unit: '{deadlock}',
     description: 'Calls that were refused since they would have waited for each other.',
-    labels: [NAME, STORE, SCOPE],
+    labels: [NAME, STORE, 'distributed_lock.scope'],
   },
   forceReleases: {
     name: 'distributed_lock.force_releases',

@@ -2,7 +2,7 @@ import type { LockEvent } from '../core/lock-event.js';
 import type { LockSource, LockTelemetry, MeasuredOperation } from '../core/telemetry.js';
 import type { Instruments, Labels, Measure, Reading } from './instruments.js';
 import { Level } from './level.js';
-import { CONTENDED, COUNTERS, ERROR, GAUGES, HISTOGRAMS, NAME, OPERATION, SCOPE, STORE } from './metrics.js';
+import { COUNTERS, GAUGES, HISTOGRAMS } from './metrics.js';
 import { Names } from './names.js';
 
 /** What an operation failed with, by the code of its error. */
@@ -36,20 +36,20 @@ export class Recorder implements LockTelemetry {
     const labels = this.#labels(event);
     switch (event.type) {
       case 'acquired':
-        return this.#histograms.acquireDuration(event.waitedMs / 1_000, { ...labels, [CONTENDED]: event.contended });
+        return this.#histograms.acquireDuration(event.waitedMs / 1_000, { ...labels, 'distributed_lock.contended': event.contended });
       case 'refused':
-        return this.#histograms.acquireDuration(event.waitedMs / 1_000, { ...labels, [ERROR]: event.reason });
+        return this.#histograms.acquireDuration(event.waitedMs / 1_000, { ...labels, 'error.type': event.reason });
       case 'renewed':
         return this.#histograms.leaseMargin(event.margin, labels);
       case 'released':
         return this.#histograms.holdDuration(event.heldMs / 1_000, labels);
       case 'lost':
-        this.#histograms.holdDuration(event.heldMs / 1_000, { ...labels, [ERROR]: event.reason });
-        return this.#counters.losses(1, { ...labels, [ERROR]: event.reason });
+        this.#histograms.holdDuration(event.heldMs / 1_000, { ...labels, 'error.type': event.reason });
+        return this.#counters.losses(1, { ...labels, 'error.type': event.reason });
       case 'releaseFailed':
         return this.#counters.releaseFailures(1, labels);
       case 'cycle':
-        return this.#counters.deadlocks(1, { ...labels, [SCOPE]: 'process' });
+        return this.#counters.deadlocks(1, { ...labels, 'distributed_lock.scope': 'process' });
       case 'forced':
         return this.#counters.forceReleases(1, labels);
       default:
@@ -57,12 +57,13 @@ export class Recorder implements LockTelemetry {
   }
 
   operation({ store, operation, durationMs, error }: MeasuredOperation): void {
-    const failure: Labels = error ? { [ERROR]: FAILURES.get(error.code) ?? '_OTHER' } : {};
-    this.#histograms.operationDuration(durationMs / 1_000, { [STORE]: store, [OPERATION]: operation, ...failure });
+    const labels: Labels = { 'distributed_lock.store': store, 'distributed_lock.operation': operation };
+    const failed = error && { ...labels, 'error.type': FAILURES.get(error.code) ?? '_OTHER' };
+    this.#histograms.operationDuration(durationMs / 1_000, failed ?? labels);
   }
 
   #labels({ name, store }: { readonly name: string; readonly store: string }): Labels {
-    return { [NAME]: this.#names.of(name), [STORE]: store };
+    return { 'distributed_lock.name': this.#names.of(name), 'distributed_lock.store': store };
   }
 
   *#counted(countsOf: (source: LockSource) => ReadonlyMap<string, number>): Iterable<Reading> {
@@ -75,7 +76,7 @@ export class Recorder implements LockTelemetry {
 
   *#limits(): Iterable<Reading> {
     for (const { store, maxWaiters } of this.#sources) {
-      yield { labels: { [STORE]: store }, value: maxWaiters };
+      yield { labels: { 'distributed_lock.store': store }, value: maxWaiters };
     }
   }
 }
