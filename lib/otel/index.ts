@@ -1,2 +1,3 @@
 export { otelTelemetry } from './otel-telemetry.js';
 export type { OtelTelemetryOptions, SpanChoice } from './otel-telemetry.options.js';
+export { otelMetrics, type OtelMetricsOptions } from './otel-metrics.js';

@@ -1,0 +1,1 @@
+export { prometheusTelemetry, type PrometheusOptions } from './prometheus-telemetry.js';

@@ -1,0 +1,51 @@
+import { register as globalRegister, type OpenMetricsContentType, type Registry } from 'prom-client';
+import { LockConfigurationError } from '../core/errors.js';
+import type { LockTelemetry } from '../core/telemetry.js';
+import { checkMethods, checkOptions } from '../telemetry/check-options.js';
+import { COUNTERS, GAUGES, HISTOGRAMS } from '../telemetry/metrics.js';
+import { Recorder } from '../telemetry/recorder.js';
+import { keepRecorder, recorderOf } from '../telemetry/shared-recorder.js';
+import { counterName, prometheusName } from './prometheus-name.js';
+import { RegistryInstruments } from './registry-instruments.js';
+
+/** Options of `prometheusTelemetry`. */
+export interface PrometheusOptions {
+  /** Where the metrics are registered. Default: the global registry of prom-client. */
+  register?: Registry | Registry<OpenMetricsContentType> | undefined;
+}
+
+const NAMES = [
+  ...[...Object.values(HISTOGRAMS), ...Object.values(GAUGES)].map(prometheusName),
+  ...Object.values(COUNTERS).map(counterName),
+];
+/** The metric that the recorder is kept with. */
+const KEEPER = prometheusName(GAUGES.holds);
+
+/**
+ * The metrics of docs/operations/metrics.md on prom-client, for `LockModule`'s option `telemetry`. Applications that
+ * use one registry share its metrics. Throws `LockConfigurationError` for wrong options, and where the registry has
+ * a metric of that name from elsewhere.
+ */
+export function prometheusTelemetry(options: PrometheusOptions = {}): LockTelemetry {
+  checkOptions('prometheusTelemetry', options, ['register']);
+  checkMethods(
+    'prometheusTelemetry: register',
+    options.register,
+    ['registerMetric', 'getSingleMetric'],
+    'Pass a Registry of prom-client, or leave it out.',
+  );
+  const { register = globalRegister } = options;
+  const known = recorderOf(register.getSingleMetric(KEEPER));
+  if (known) {
+    return known;
+  }
+  const taken = NAMES.find((name) => register.getSingleMetric(name) !== undefined);
+  if (taken !== undefined) {
+    throw new LockConfigurationError(
+      `prometheusTelemetry: the registry has a metric ${taken} of other code. Give that one another name, or pass another register.`,
+    );
+  }
+  const recorder = new Recorder(new RegistryInstruments(register as Registry));
+  // It goes when the registry is cleared, as the metrics do.
+  return keepRecorder(register.getSingleMetric(KEEPER) as object, recorder);
+}

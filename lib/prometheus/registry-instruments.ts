@@ -1,0 +1,47 @@
+import { Counter, Gauge, Histogram, type Registry } from 'prom-client';
+import type { Instruments, Labels, Measure, Reading } from '../telemetry/instruments.js';
+import type { HistogramMetric, Metric } from '../telemetry/metrics.js';
+import { counterName, prometheusLabel, prometheusName } from './prometheus-name.js';
+
+/** Metrics of prom-client in a registry. */
+export class RegistryInstruments implements Instruments {
+  readonly #registers: Registry[];
+
+  constructor(register: Registry) {
+    this.#registers = [register];
+  }
+
+  histogram(metric: HistogramMetric): Measure {
+    const { settings, labelled } = this.#settingsOf(metric);
+    const histogram = new Histogram({ name: prometheusName(metric), buckets: [...metric.buckets], ...settings });
+    return (value, labels) => histogram.observe(labelled(labels), value);
+  }
+
+  counter(metric: Metric): Measure {
+    const { settings, labelled } = this.#settingsOf(metric);
+    const counter = new Counter({ name: counterName(metric), ...settings });
+    return (value, labels) => counter.inc(labelled(labels), value);
+  }
+
+  gauge(metric: Metric, read: () => Iterable<Reading>): void {
+    const { settings, labelled } = this.#settingsOf(metric);
+    const gauge: Gauge = new Gauge({
+      name: prometheusName(metric),
+      ...settings,
+      collect() {
+        for (const { labels, value } of read()) {
+          gauge.set(labelled(labels), value);
+        }
+      },
+    });
+  }
+
+  #settingsOf({ description, labels }: Metric) {
+    const words = new Map<string, string>(labels.map((label) => [label, prometheusLabel(label)]));
+    return {
+      settings: { help: description, labelNames: [...words.values()], registers: this.#registers },
+      labelled: (given: Labels) =>
+        Object.fromEntries(Object.entries(given).map(([label, value]) => [words.get(label) as string, String(value)])),
+    };
+  }
+}

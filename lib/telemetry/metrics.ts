@@ -1,0 +1,111 @@
+/** One metric, in the words of OpenTelemetry. */
+export interface Metric {
+  readonly name: string;
+  /** As UCUM writes it: `s`, `1`, or what is counted, in braces. */
+  readonly unit: string;
+  readonly description: string;
+  readonly labels: readonly Label[];
+}
+
+/** A metric that tells how values are spread. */
+export interface HistogramMetric extends Metric {
+  /** The upper bounds of its buckets. */
+  readonly buckets: readonly number[];
+}
+
+export type Label =
+  | 'distributed_lock.name'
+  | 'distributed_lock.store'
+  | 'distributed_lock.contended'
+  | 'distributed_lock.scope'
+  | 'distributed_lock.operation'
+  | 'error.type';
+
+const NAME = 'distributed_lock.name';
+const STORE = 'distributed_lock.store';
+
+/** Seconds. */
+const WAITS = [0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30];
+const HOLDS = [...WAITS, 60, 300];
+/** Parts of a lease. */
+const MARGINS = [0, 0.05, 0.1, 0.2, 0.33, 0.5, 0.66];
+
+export const HISTOGRAMS = {
+  acquireDuration: {
+    name: 'distributed_lock.acquire.duration',
+    unit: 's',
+    description: 'How long calls took to get a lock, or to be refused.',
+    labels: [NAME, STORE, 'error.type', 'distributed_lock.contended'],
+    buckets: WAITS,
+  },
+  holdDuration: {
+    name: 'distributed_lock.hold.duration',
+    unit: 's',
+    description: 'How long locks were held.',
+    labels: [NAME, STORE, 'error.type'],
+    buckets: HOLDS,
+  },
+  leaseMargin: {
+    name: 'distributed_lock.lease.margin',
+    unit: '1',
+    description: 'The part of a lease that was left when it was renewed.',
+    labels: [NAME, STORE],
+    buckets: MARGINS,
+  },
+  operationDuration: {
+    name: 'distributed_lock.store.operation.duration',
+    unit: 's',
+    description: 'How long the store took to answer.',
+    labels: [STORE, 'distributed_lock.operation', 'error.type'],
+    buckets: WAITS,
+  },
+} as const satisfies Record<string, HistogramMetric>;
+
+export const COUNTERS = {
+  losses: {
+    name: 'distributed_lock.losses',
+    unit: '{loss}',
+    description: 'Leases that ended before the code did.',
+    labels: [NAME, STORE, 'error.type'],
+  },
+  releaseFailures: {
+    name: 'distributed_lock.release.failures',
+    unit: '{release}',
+    description: 'Releases that the store did not answer.',
+    labels: [NAME, STORE],
+  },
+  deadlocks: {
+    name: 'distributed_lock.deadlocks',
+    unit: '{deadlock}',
+    description: 'Calls that were refused since they would have waited for each other.',
+    labels: [NAME, STORE, 'distributed_lock.scope'],
+  },
+  forceReleases: {
+    name: 'distributed_lock.force_releases',
+    unit: '{release}',
+    description: 'Locks that this process released by force.',
+    labels: [NAME, STORE],
+  },
+} as const satisfies Record<string, Metric>;
+
+/** Read when metrics are collected. */
+export const GAUGES = {
+  holds: {
+    name: 'distributed_lock.hold.active',
+    unit: '{hold}',
+    description: 'Locks that this process holds now.',
+    labels: [NAME, STORE],
+  },
+  waiters: {
+    name: 'distributed_lock.waiter.active',
+    unit: '{call}',
+    description: 'Calls of this process that wait now.',
+    labels: [NAME, STORE],
+  },
+  waiterLimit: {
+    name: 'distributed_lock.waiter.limit',
+    unit: '{call}',
+    description: 'How many calls of this process may wait.',
+    labels: [STORE],
+  },
+} as const satisfies Record<string, Metric>;

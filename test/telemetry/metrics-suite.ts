@@ -1,0 +1,229 @@
+import 'reflect-metadata';
+import { Test, type TestingModule } from '@nestjs/testing';
+import { LockModule, LockService, MemoryLockStore, RedisLockStore, type LockModuleOptions } from 'nestjs-distributed-lock';
+import { COUNTERS, GAUGES, HISTOGRAMS } from '../../lib/telemetry/metrics';
+import { RedisServer } from '../support/redis-server';
+import { TcpProxy } from '../support/tcp-proxy';
+import { until } from '../support/until';
+import type { Backend, Series } from './backend';
+
+/** A key, which may name a person. */
+const KEY = 'balance:ann@example.org';
+
+/** What every backend of metrics has to show of real locks. */
+export function metricsSuite(what: string, makeBackend: () => Backend): void {
+  describe(`metrics of ${what}`, () => {
+    let server: RedisServer;
+    let backend: Backend;
+    let modules: TestingModule[];
+    let closed: (() => Promise<unknown>)[];
+
+    beforeAll(async () => {
+      server = await RedisServer.start();
+    });
+    afterAll(() => server.stop());
+
+    beforeEach(async () => {
+      backend = makeBackend();
+      [modules, closed] = [[], []];
+      await server.client.flushall();
+    });
+    afterEach(async () => {
+      await Promise.all(modules.map((module) => module.close()));
+      await Promise.all(closed.map((close) => close()));
+    });
+
+    /** Another application of this process. */
+    async function start(options: LockModuleOptions = { store: new RedisLockStore(server.url) }): Promise<LockService> {
+      const module = await Test.createTestingModule({
+        imports: [LockModule.forRoot({ ...options, telemetry: backend.telemetry() })],
+      }).compile();
+      module.useLogger(false);
+      modules.push(module);
+      return module.get(LockService);
+    }
+
+    /** The series of a metric that have at least these labels, by the parts of their names after `distributed_lock.`. */
+    async function series(metric: string, labels: Readonly<Record<string, string>> = {}): Promise<readonly Series[]> {
+      const all = (await backend.read()).get(`distributed_lock.${metric}`) ?? [];
+      return all.filter((one) =>
+        Object.entries(labels).every(
+          ([label, value]) => one.labels[label === 'error' ? 'error.type' : `distributed_lock.${label}`] === value,
+        ),
+      );
+    }
+
+    async function total(metric: string, labels: Readonly<Record<string, string>> = {}): Promise<number> {
+      return (await series(metric, labels)).reduce((sum, { value }) => sum + value, 0);
+    }
+
+    test('two applications that contend have one sum of holds, waits and limits', async () => {
+      const [one, two] = [await start(), await start()];
+      const held = await one.acquire(KEY, { name: 'one' });
+      const waiting = two.acquire(KEY, { name: 'two', wait: '1m' });
+      await until('the other waits', async () => (await total('waiter.active', { name: 'two', store: 'default' })) === 1);
+      expect(await series('hold.active')).toEqual([expect.objectContaining({ value: 1, labels: named('one') })]);
+      expect(await series('waiter.limit')).toEqual([
+        expect.objectContaining({ value: 100_000, labels: { 'distributed_lock.store': 'default' } }),
+      ]);
+      expect(await two.tryAcquire(KEY, { name: 'skips' })).toBeNull();
+      await held.release();
+      await (await waiting).release();
+      expect(await series('acquire.duration')).toEqual([
+        expect.objectContaining({ value: 1, labels: { ...named('one'), 'distributed_lock.contended': 'false' } }),
+        expect.objectContaining({ value: 1, labels: { ...named('skips'), 'error.type': 'busy' } }),
+        expect.objectContaining({ value: 1, labels: { ...named('two'), 'distributed_lock.contended': 'true' } }),
+      ]);
+      expect((await series('hold.duration')).map(({ labels, value }) => [labels, value])).toEqual([
+        [named('one'), 1],
+        [named('two'), 1],
+      ]);
+      expect(await total('store.operation.duration', { operation: 'acquire' })).toBeGreaterThanOrEqual(3);
+      expect(await total('store.operation.duration', { operation: 'release' })).toBeGreaterThanOrEqual(2);
+      // Backends keep the last value of what is not read.
+      expect(await series('hold.active')).toEqual([expect.objectContaining({ value: 0, labels: named('one') })]);
+      expect(await total('waiter.active')).toBe(0);
+      await modules[1]?.close();
+      expect(await total('waiter.limit')).toBe(50_000);
+    });
+
+    test('times are seconds', async () => {
+      const locks = await start({ store: new MemoryLockStore() });
+      const startedAt = performance.now();
+      const held = await locks.acquire(KEY);
+      const waiting = locks.withLock(KEY, { name: 'waits' }, () => undefined);
+      await new Promise((resolve) => setTimeout(resolve, 50));
+      await held.release();
+      await waiting;
+      const seconds = (performance.now() - startedAt) / 1_000;
+      for (const [metric, name] of [
+        ['acquire.duration', 'waits'],
+        ['hold.duration', 'LockService.acquire'],
+      ] as const) {
+        const [{ sum }] = (await series(metric, { name })) as readonly [Series];
+        expect(sum).toBeGreaterThan(0.045);
+        expect(sum).toBeLessThanOrEqual(seconds);
+      }
+    });
+
+    test('a lock that was deleted is a loss, and its renewals had a margin', async () => {
+      const locks = await start();
+      const held = await locks.acquire(KEY, { ttl: '3s', name: 'deleted' });
+      await until('a renewal', async () => (await total('lease.margin', { name: 'deleted' })) > 0);
+      const [{ value, sum }] = (await series('lease.margin')) as readonly [Series];
+      expect((sum as number) / value).toBeGreaterThan(0);
+      expect((sum as number) / value).toBeLessThan(0.7);
+      await server.client.flushall();
+      await until('the loss', () => held.signal.aborted);
+      expect(await series('losses')).toEqual([
+        expect.objectContaining({ value: 1, labels: { ...named('deleted'), 'error.type': held.signal.reason.reason } }),
+      ]);
+      expect((await series('hold.duration')).map(({ labels, value: count }) => [labels, count])).toEqual([
+        [{ ...named('deleted'), 'error.type': held.signal.reason.reason }, 1],
+      ]);
+    });
+
+    test('a forced release counts for who forced it, and is a loss of the holder', async () => {
+      const [holder, operator] = [await start(), await start()];
+      const held = await holder.acquire(KEY, { name: 'holder' });
+      expect(await operator.forceRelease(KEY, { fence: held.fence })).toBe(true);
+      await until('the loss', () => held.signal.aborted);
+      expect(await series('force_releases')).toEqual([expect.objectContaining({ value: 1, labels: named('LockService.forceRelease') })]);
+      expect(await total('losses', { name: 'holder', error: 'forced' })).toBe(1);
+    });
+
+    test('a store that is away fails calls, operations and releases', async () => {
+      const proxy = await TcpProxy.start(server.port);
+      closed.push(() => proxy.stop());
+      const locks = await start({ store: new RedisLockStore(proxy.url) });
+      const held = await locks.acquire(KEY, { name: 'holder', ttl: '20s' });
+      proxy.mode = 'refuse';
+      await expect(locks.acquire('other', { name: 'caller', wait: 100 })).rejects.toMatchObject({ code: 'LOCK_STORE' });
+      expect(await total('acquire.duration', { name: 'caller', error: 'store' })).toBe(1);
+      expect(await total('store.operation.duration', { operation: 'acquire', error: 'store' })).toBeGreaterThan(0);
+      await held.release();
+      expect(await series('release.failures')).toEqual([expect.objectContaining({ value: 1, labels: named('holder') })]);
+      proxy.mode = 'pass';
+    });
+
+    test('calls of a process that would wait for each other are a deadlock', async () => {
+      const locks = await start();
+      let entered = 0;
+      const [bothInside, meet] = rendezvous();
+      const nested = (outer: string, inner: string): Promise<unknown> =>
+        locks.withLock(outer, { name: 'outer' }, async () => {
+          entered++;
+          if (entered === 2) {
+            meet();
+          }
+          await bothInside;
+          await locks.withLock(inner, { name: 'inner', wait: '1m' }, () => undefined);
+        });
+      const outcomes = await Promise.allSettled([nested('a', 'b'), nested('b', 'a')]);
+      expect(outcomes.map(({ status }) => status).toSorted()).toEqual(['fulfilled', 'rejected']);
+      expect(await series('deadlocks')).toEqual([
+        expect.objectContaining({ value: 1, labels: { ...named('inner'), 'distributed_lock.scope': 'process' } }),
+      ]);
+      expect(await total('acquire.duration', { name: 'inner', error: 'cycle' })).toBe(1);
+    });
+
+    test('10,000 names make 200 and _other, also in gauges', async () => {
+      const locks = await start({ store: new MemoryLockStore(), maxWaiters: 20_000 });
+      for (let n = 0; n < 10_000; n++) {
+        await locks.withLock(`key:${n}`, { name: `name ${n}` }, () => undefined);
+      }
+      const held = await Promise.all([1, 9_000, 9_001].map((n) => locks.acquire(`key:${n}`, { name: `name ${n}` })));
+      expect((await series('hold.active')).map(({ labels, value }) => [labels['distributed_lock.name'], value])).toEqual([
+        ['name 1', 1],
+        ['_other', 2],
+      ]);
+      await Promise.all(held.map((lock) => lock.release()));
+      for (const metric of ['acquire.duration', 'hold.duration']) {
+        const names = (await series(metric)).map(({ labels }) => labels['distributed_lock.name'] as string);
+        expect(new Set(names)).toEqual(new Set([...Array.from({ length: 200 }, (_, n) => `name ${n}`), '_other']));
+        expect(await total(metric)).toBe(10_003);
+        expect(await total(metric, { name: '_other' })).toBe(9_802);
+      }
+    });
+
+    test('keys, owners, tickets and processes are in no label, and 10,000 keys make one name', async () => {
+      const locks = await start({ store: new MemoryLockStore() });
+      for (let n = 0; n < 10_000; n++) {
+        await locks.withLock(`${KEY}:${n}`, { name: 'balance', by: 'Somebody.else' }, () => undefined);
+      }
+      const held = await locks.acquire(KEY, { name: 'balance' });
+      await locks.withLock(KEY, { name: 'joins', ticket: held.ticket }, () => undefined);
+      await locks.tryAcquire(KEY, { name: 'balance' });
+      await held.release();
+      const all = [...(await backend.read())].flatMap(([, found]) => found.map(({ labels }) => labels));
+      const values = new Set(all.flatMap((labels) => Object.values(labels)));
+      expect(values).toEqual(new Set(['balance', 'joins', 'default', 'false', 'busy', 'acquire', 'join', 'release']));
+    });
+
+    test('histograms have the buckets of the list', async () => {
+      const locks = await start();
+      await locks.withLock(KEY, { ttl: '3s' }, () => until('a renewal', async () => (await total('lease.margin')) > 0));
+      for (const { name, buckets } of Object.values(HISTOGRAMS)) {
+        const [{ bounds }] = (await backend.read()).get(name) as readonly [Series];
+        expect(bounds).toEqual(buckets);
+      }
+    });
+
+    test('there are no metrics but those of the list', async () => {
+      const locks = await start({ store: new MemoryLockStore() });
+      await locks.withLock(KEY, () => undefined);
+      const listed = [HISTOGRAMS, COUNTERS, GAUGES].flatMap((metrics) => Object.values(metrics).map(({ name }) => name));
+      expect(listed).toEqual(expect.arrayContaining([...(await backend.read()).keys()]));
+    });
+  });
+}
+
+function named(name: string): Readonly<Record<string, string>> {
+  return { 'distributed_lock.name': name, 'distributed_lock.store': 'default' };
+}
+
+/** A promise, and what resolves it. */
+function rendezvous(): readonly [Promise<void>, () => void] {
+  let meet = (): void => undefined;
+  return [new Promise<void>((resolve) => (meet = resolve)), () => meet()];
+}

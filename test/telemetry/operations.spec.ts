@@ -1,0 +1,87 @@
+import { execFile } from 'node:child_process';
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+import { COUNTERS, GAUGES, HISTOGRAMS } from '../../lib/telemetry/metrics';
+import { LABELS, NAMES } from './prometheus-backend';
+
+interface Dashboard {
+  readonly panels: readonly { readonly title: string; readonly targets: readonly { readonly expr: string }[] }[];
+  readonly templating: { readonly list: readonly { readonly definition?: string }[] };
+}
+
+const run = promisify(execFile);
+const DASHBOARD = 'docs/operations/grafana-dashboard.json';
+const RULES = 'docs/operations/alerts.yml';
+
+const page = readFileSync('docs/operations/metrics.md', 'utf8');
+const rules = readFileSync(RULES, 'utf8');
+const { panels, templating } = JSON.parse(readFileSync(DASHBOARD, 'utf8')) as Dashboard;
+const queries = [
+  ...panels.flatMap(({ targets }) => targets.map(({ expr }) => expr)),
+  ...templating.list.flatMap(({ definition }) => definition ?? []),
+];
+const histograms: ReadonlySet<string> = new Set(Object.values(HISTOGRAMS).map(({ name }) => name));
+const metrics = [HISTOGRAMS, COUNTERS, GAUGES].flatMap((list) => Object.values<{ name: string; labels: readonly string[] }>(list));
+/** What Prometheus has of each metric: its series, with the name in OpenTelemetry. */
+const series = new Map(
+  [...NAMES].flatMap(([name, metric]) =>
+    (histograms.has(metric) ? ['_bucket', '_sum', '_count'] : ['']).map((part) => [`${name}${part}`, metric] as const),
+  ),
+);
+
+/** The names in queries that are neither series nor labels. */
+function unknownIn(text: string): string[] {
+  return [...text.matchAll(/\bdistributed_lock_\w+/g)].map(([name]) => name).filter((name) => !series.has(name) && !LABELS.has(name));
+}
+
+test('queries of the dashboard and the rules name only series that exist, and each metric has a panel', () => {
+  expect(queries.length).toBeGreaterThan(20);
+  expect(queries.flatMap(unknownIn)).toEqual([]);
+  expect(unknownIn(rules)).toEqual([]);
+  expect(unknownIn('sum(distributed_lock_waiters) by (distributed_lock_store)')).toEqual(['distributed_lock_waiters']);
+  const shown = new Set(queries.flatMap((query) => [...query.matchAll(/\bdistributed_lock_\w+/g)].map(([name]) => series.get(name))));
+  expect([...NAMES.values()].filter((metric) => !shown.has(metric))).toEqual([]);
+});
+
+test('a query selects by labels that its metric has', () => {
+  const wrong = [...queries, rules].flatMap((text) =>
+    [...text.matchAll(/(distributed_lock_\w+)\{(.*?)\}/g)].flatMap(([, name, selector]) => {
+      const labels = metrics.find((metric) => metric.name === series.get(name as string))?.labels ?? [];
+      const selected = [...(selector as string).matchAll(/(\w+)(?==~?"|!=)/g)].map(([, label]) => LABELS.get(label as string) ?? label);
+      return selected.filter((label) => !labels.includes(label as string)).map((label) => `${name} has no ${label}`);
+    }),
+  );
+  expect(wrong).toEqual([]);
+});
+
+test('the page lists each metric and label once, and says what to do about each alert', () => {
+  const rows = [...page.matchAll(/^\| `(distributed_lock\.[\w.]+|error\.type)`/gm)].map(([, name]) => name);
+  expect(rows.toSorted()).toEqual([...metrics.map(({ name }) => name), ...LABELS.values()].toSorted());
+  const alerts = [...rules.matchAll(/- alert: (\w+)/g)].map(([, name]) => name);
+  expect(alerts).toHaveLength(5);
+  expect([...page.matchAll(/^### (\w+)$/gm)].map(([, name]) => name)).toEqual(alerts);
+});
+
+test('Prometheus accepts the rules, which fire when they should and not otherwise', async () => {
+  const { stdout } = await run('promtool', ['check', 'rules', RULES]);
+  expect(stdout).toContain('SUCCESS: 5 rules found');
+  await run('promtool', ['test', 'rules', 'test/telemetry/alerts.test.yml']);
+});
+
+test('Prometheus accepts the queries of the dashboard', async () => {
+  const folder = mkdtempSync(join(tmpdir(), 'lock-queries-'));
+  try {
+    const file = join(folder, 'queries.yml');
+    const asRules = panels.flatMap(({ targets }, panel) =>
+      targets.map(({ expr }, at) => ({ record: `panel_${panel}_${at}`, expr: expr.replaceAll(/\$__(rate_interval|range)/g, '5m') })),
+    );
+    // YAML is a superset of JSON.
+    writeFileSync(file, JSON.stringify({ groups: [{ name: 'dashboard', rules: asRules }] }));
+    const { stdout } = await run('promtool', ['check', 'rules', file]);
+    expect(stdout).toContain(`SUCCESS: ${asRules.length} rules found`);
+  } finally {
+    rmSync(folder, { recursive: true });
+  }
+});
