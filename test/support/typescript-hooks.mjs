@@ -8,7 +8,6 @@ const ENTRIES = {
   'nestjs-distributed-lock': 'lib/index.ts',
   'nestjs-distributed-lock/otel': 'lib/otel/index.ts',
   'nestjs-distributed-lock/postgres': 'lib/stores/postgres/index.ts',
-  'nestjs-distributed-lock/otel': 'lib/otel/index.ts',
   'nestjs-distributed-lock/prometheus': 'lib/prometheus/index.ts',
   'nestjs-distributed-lock/store-contract': 'lib/store-contract/index.ts',
 };
