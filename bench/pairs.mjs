@@ -14,6 +14,14 @@ export async function timeEach(connection, keys, times) {
   }
 }
 
+/** How many pairs a second callers get through that ask at the same time, each for keys of its own. */
+export async function pairsPerSecond(connection, callers, pairs) {
+  const keys = Array.from({ length: callers }, () => newKeys(pairs));
+  const start = performance.now();
+  await Promise.all(keys.map((ownKeys) => acquireAndReleaseEach(connection, ownKeys)));
+  return (callers * pairs * 1_000) / (performance.now() - start);
+}
+
 let batches = 0;
 
 /** Keys that nobody had before. */

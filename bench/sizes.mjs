@@ -13,6 +13,7 @@ export const SIZES = {
     endless: { pairs: 1_000_000, callers: 64, warmUp: 20_000, restMs: 15_000 },
     stores: {
       pair: { rounds: 60, pairs: 200, warmUp: 5_000, counted: 200 },
+      parallel: { repeats: 5, callers: 64, pairs: 100, warmUp: 50 },
       hot: { repeats: 3, callers: 64, bursts: 4, warmUp: 300 },
       fleet: { repeats: 3, processes: 4, callers: 50, sectionMs: 5, warmUp: 300 },
     },
@@ -30,6 +31,7 @@ export const SIZES = {
     endless: { pairs: 100_000, callers: 64, warmUp: 20_000, restMs: 15_000 },
     stores: {
       pair: { rounds: 12, pairs: 60, warmUp: 1_200, counted: 100 },
+      parallel: { repeats: 3, callers: 64, pairs: 40, warmUp: 20 },
       hot: { repeats: 1, callers: 64, bursts: 1, warmUp: 100 },
       fleet: { repeats: 1, processes: 4, callers: 20, sectionMs: 5, warmUp: 100 },
     },

@@ -3,7 +3,7 @@ import { alternate } from '../alternate.mjs';
 import { connected } from '../connected.mjs';
 import { atLeast, line } from '../line.mjs';
 import { median } from '../numbers.mjs';
-import { acquireAndReleaseEach, newKeys } from '../pairs.mjs';
+import { pairsPerSecond } from '../pairs.mjs';
 import { floor, PEERS, thisLibrary } from '../subjects/index.mjs';
 
 const SUBJECTS = [thisLibrary, floor, ...PEERS];
@@ -30,10 +30,3 @@ export const parallel = {
     });
   },
 };
-
-async function pairsPerSecond(connection, callers, pairs) {
-  const keys = Array.from({ length: callers }, () => newKeys(pairs));
-  const start = performance.now();
-  await Promise.all(keys.map((ownKeys) => acquireAndReleaseEach(connection, ownKeys)));
-  return (callers * pairs * 1_000) / (performance.now() - start);
-}

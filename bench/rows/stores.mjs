@@ -5,7 +5,7 @@ import { contend, summary } from '../contention.mjs';
 import { runFleet } from '../fleet-run.mjs';
 import { atMost, line, waitingNote } from '../line.mjs';
 import { median } from '../numbers.mjs';
-import { acquireAndReleaseEach, newKeys, timeEach } from '../pairs.mjs';
+import { acquireAndReleaseEach, newKeys, pairsPerSecond, timeEach } from '../pairs.mjs';
 import { countRoundTrips } from '../sent-commands.mjs';
 import { STORE_PLACES } from '../store-places.mjs';
 import { withWorkers } from '../worker.mjs';
@@ -27,13 +27,14 @@ export const stores = {
   },
 };
 
-const ROWS = ['pair', 'hot', 'fleet'].flatMap((row) => [`stores ${row}`, `stores ${row} floor`, `stores ${row} trips`]);
+const ROWS = ['pair', 'parallel', 'hot', 'fleet'].flatMap((row) => [`stores ${row}`, `stores ${row} floor`, `stores ${row} trips`]);
 
 async function onOne(place, store, sizes) {
   const { subjects, port, clear } = place;
   return [
     ...(await connected(subjects, port, {}, async (connections) => [
       ...(await pairs(place, store, connections, sizes.pair)),
+      ...(await parallel(place, store, connections, sizes.parallel)),
       ...(await hot(place, store, connections, sizes.hot)),
     ])),
     ...(await fleet(subjects, store, { ...sizes.fleet, port, clear })),
@@ -59,6 +60,27 @@ async function pairs({ subjects, clear }, { name, limit, patience }, connections
     line('stores pair', name, median(own), 'µs', { ratio, of: 'its floor', ...(limit && atMost(ratio, limit)) }),
     line('stores pair floor', name, median(least), 'µs', { note: subjects[1].note }),
     line('stores pair trips', name, trips, 'round trips a pair'),
+  ];
+}
+
+async function parallel({ subjects, clear }, { name, patience }, connections, { repeats, callers, pairs: most, warmUp }) {
+  const count = Math.ceil(most * patience);
+  for (const connection of connections.values()) {
+    await pairsPerSecond(connection, callers, Math.ceil(warmUp * patience));
+  }
+  let trips = 0;
+  const results = await alternate(subjects, repeats, async (subject) => {
+    await clear();
+    const counted = countRoundTrips();
+    const rate = await pairsPerSecond(connections.get(subject), callers, count);
+    trips += subject === subjects[0] ? counted() : 0;
+    return rate;
+  });
+  const [own, least] = subjects.map((subject) => median(results.get(subject)));
+  return [
+    line('stores parallel', name, own, 'pairs/s', { ratio: own / least, of: 'its floor' }),
+    line('stores parallel floor', name, least, 'pairs/s'),
+    line('stores parallel trips', name, trips / (repeats * callers * count), 'round trips a pair'),
   ];
 }
 
