@@ -23,6 +23,11 @@ export class ProcessClock implements Clock {
     return this.#wasSetBack;
   }
 
+  /** Whether the wall clock went ahead of the monotonic one. */
+  get isAhead(): boolean {
+    return this.#wallAhead > 0;
+  }
+
   monotonic(): number {
     return this.at(this.#now());
   }
