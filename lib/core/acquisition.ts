@@ -11,12 +11,13 @@ import { TracedWait } from './traced-wait.js';
 
 /** A call on its way into its locks. */
 export class Acquisition<Frame extends CallNode = CallNode> {
+  /** The name under which the store is registered. */
+  readonly store: string;
   readonly call: Call;
   readonly frame: Frame;
   readonly giveUpAt: number;
   /** When the last attempt has to be answered, whichever of the keys it is for. */
   readonly answerBy: number;
-  readonly #store: string;
   readonly #clock: Clock;
   readonly #startedAt: number;
   readonly #obtained: Lease[] = [];
@@ -26,9 +27,8 @@ export class Acquisition<Frame extends CallNode = CallNode> {
   #trace: TracedWait | undefined;
   #cycle: readonly string[] | undefined;
 
-  /** `store` is the name under which the store is registered. */
   constructor(store: string, call: Call, frame: Frame, clock: Clock) {
-    this.#store = store;
+    this.store = store;
     this.call = call;
     this.frame = frame;
     this.#clock = clock;
@@ -51,9 +51,13 @@ export class Acquisition<Frame extends CallNode = CallNode> {
     return this.#waitedFor;
   }
 
+  get hasWaited(): boolean {
+    return this.#waitedFor !== undefined;
+  }
+
   waitsFor(key: string): void {
     this.#waitedFor = key;
-    this.#trace ??= TracedWait.begin(this.#store, key, this.call.caller);
+    this.#trace ??= TracedWait.begin(this.store, key, this.call.caller);
   }
 
   /** Who had the lock when it last saw one. */

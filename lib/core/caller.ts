@@ -8,7 +8,7 @@ export interface Caller {
   /** Host, process id and, where it is known, `Class.method`. */
   readonly by: string;
   /** Where the call stands in the code: `Class.method`, its option `by`, or the method of `LockService`. */
-  readonly place: string;
+  readonly site: string;
   /** What calls of this kind are counted as. There are few names, where there may be any number of keys. */
   readonly name: string;
 }
@@ -23,6 +23,6 @@ export function countByName(callers: Iterable<Caller>): ReadonlyMap<string, numb
 }
 
 /** `by` is empty where the call says nothing of itself. */
-export function callerOf(by: string, place: string, name: string): Caller {
-  return { by: by === '' ? THIS_PROCESS : `${THIS_PROCESS} ${by}`, place, name };
+export function callerOf(by: string, site: string, name: string): Caller {
+  return { by: by === '' ? THIS_PROCESS : `${THIS_PROCESS} ${by}`, site, name };
 }

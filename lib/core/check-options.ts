@@ -1,14 +1,23 @@
-import { LockConfigurationError } from '../core/errors.js';
-import { shown } from '../core/shown.js';
+import { LockConfigurationError } from './errors.js';
+import { nearest } from './nearest.js';
+import { shown } from './shown.js';
 
-/** Throws `LockConfigurationError` where what was passed is no object, or has an option that is unknown. */
-export function checkOptions(site: string, options: object, known: readonly string[]): void {
+/** Throws `LockConfigurationError` where options are no object, or have one that is unknown. */
+export function checkOptions(site: string, options: unknown, known: readonly string[]): void {
   if (typeof options !== 'object' || options === null) {
     throw new LockConfigurationError(`${site}: its options are ${shown(options)}. Pass an object with ${known.join(', ')}, or nothing.`);
   }
+  refuseUnknown(site, options, known);
+}
+
+/** Throws `LockConfigurationError` where options have one that is unknown. */
+export function refuseUnknown(site: string, options: object, known: readonly string[]): void {
   const unknown = Object.keys(options).find((name) => !known.includes(name));
   if (unknown !== undefined) {
-    throw new LockConfigurationError(`${site}: there is no option ${shown(unknown)}. The options are: ${known.join(', ')}.`);
+    const meant = nearest(unknown, known);
+    throw new LockConfigurationError(
+      `${site}: there is no option ${shown(unknown)}. ${meant === undefined ? '' : `Did you mean '${meant}'? `}The options are: ${known.join(', ')}.`,
+    );
   }
 }
 

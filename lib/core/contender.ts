@@ -56,7 +56,7 @@ export class Contender {
     try {
       for (;;) {
         const reply = this.#nextResult(lease, acquisition, line);
-        const result = await (mayWait && reply instanceof Promise ? waiters.asking(reply) : reply);
+        const result = await (mayWait && reply instanceof Promise ? waiters.asking(acquisition, reply) : reply);
         const gaveUp = this.#gaveUp(acquisition);
         if (result.outcome === 'granted' && !gaveUp) {
           isUnknown = false;

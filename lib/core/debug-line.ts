@@ -9,7 +9,7 @@ export type DebugNote =
   | (EventOfLock & { readonly type: 'reentered'; readonly fence: number })
   | (EventOfLock & { readonly type: 'failedAgain'; readonly error: Error });
 
-/** One line: what happened to which key, the details, and by whom. The name, the process and the place are in `by`. */
+/** One line: what happened to which key, the details, and by whom. `by` has the process and the place; the name is for counting only. */
 export function debugLine(note: DebugNote): string {
   const { type, store, key, by, name: _name, process: _process, place: _place, ...details } = note;
   const shown = Object.entries(details)

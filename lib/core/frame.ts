@@ -200,7 +200,7 @@ export class Frame extends CallNode {
     this.#bodyRun = bodyRun;
   }
 
-  /** Telemetry is told of the body, and of what runs later. */
+  /** Telemetry follows the body, and what runs later. */
   resumesBy(resume: Resume): void {
     this.#resume = resume;
   }

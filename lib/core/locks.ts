@@ -48,7 +48,7 @@ export interface LocksSettings {
   readonly clock?: Clock;
   /** Writes a line of the debug log; undefined: there is none. */
   readonly debug?: ((line: string) => void) | undefined;
-  /** What is told of these locks; empty for nothing. */
+  /** What follows these locks; empty for nothing. */
   readonly telemetry?: readonly LockTelemetry[];
 }
 
@@ -72,7 +72,7 @@ export class Locks {
   readonly #longSections: LongSections;
   readonly #handles: Handles;
   readonly #health: HealthCheck;
-  /** Undefined where nothing is told. */
+  /** Undefined where nothing follows these locks. */
   readonly #telemetry: Telemetry | undefined;
   readonly #endTelemetry: (() => void) | undefined;
   #ending: Promise<void> | undefined;
@@ -80,7 +80,7 @@ export class Locks {
   constructor(settings: LocksSettings) {
     const { name, maxWaiters, onTrouble, clock = systemClock, debug } = settings;
     const telemetry = settings.telemetry?.length ? new Telemetry(settings.telemetry) : undefined;
-    const store = telemetry ? new TimedStore(settings.store, name, telemetry) : settings.store;
+    const store = telemetry?.measures ? new TimedStore(settings.store, name, telemetry, clock) : settings.store;
     const lifecycle = this.#lifecycle;
     const limits = new TimeLimits(clock, store.expires);
     const availability = new Availability(clock);
@@ -116,9 +116,9 @@ export class Locks {
   async run<T>(keys: readonly string[], call: Call, body: (lock: Lock) => T | PromiseLike<T>): Promise<T> {
     const acquisition = new Acquisition(this.#name, call, new Frame(this.#leases, keys, false), this.#clock);
     const frame = await unlessAborted(this.#enterAll(acquisition), acquisition);
-    // A re-entry is told to nobody.
-    const isTold = (this.#telemetry || isHoldTraced()) && acquisition.obtained.length > 0;
-    return new BodyRun(frame, this.#leases).run(isTold ? (lock) => this.#tell(lock, acquisition, body) : body);
+    // A re-entry is no section of its own.
+    const isFollowed = (this.#telemetry || isHoldTraced()) && acquisition.obtained.length > 0;
+    return new BodyRun(frame, this.#leases).run(isFollowed ? (lock) => this.#runFollowed(lock, acquisition, body) : body);
   }
 
   /** Enters the lock on behalf of a caller who leaves it by a handle. */
@@ -156,9 +156,9 @@ export class Locks {
       .finally(this.#endTelemetry));
   }
 
-  /** Runs the body where telemetry is told of it. */
-  #tell<T>(lock: Lock, acquisition: Acquisition<Frame>, body: (lock: Lock) => T | PromiseLike<T>): T | Promise<T> {
-    const section = sectionOf(this.#name, acquisition, lock);
+  /** Runs the body as a section that telemetry, or a tracer, follows. */
+  #runFollowed<T>(lock: Lock, acquisition: Acquisition<Frame>, body: (lock: Lock) => T | PromiseLike<T>): T | Promise<T> {
+    const section = sectionOf(acquisition, lock);
     const telemetry = this.#telemetry;
     const run = (): T | Promise<T> => traceHold(section, () => runOnce(body, lock));
     if (!telemetry) {

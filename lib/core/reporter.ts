@@ -65,12 +65,13 @@ export class Reporter {
   }
 
   /** A call has the lock: the store granted it, or the lease of the call before serves this one. */
-  acquired(lease: Lease, { waitedMs, waitedFor }: Acquisition): void {
+  acquired(lease: Lease, acquisition: Acquisition): void {
     if (!lease.isServed) {
       this.#answered(lease, true);
     }
     if (this.#isRead) {
-      this.#publish({ type: 'acquired', ...this.#subject(lease), fence: lease.fence, waitedMs, contended: waitedFor !== undefined });
+      const { waitedMs, hasWaited } = acquisition;
+      this.#publish({ type: 'acquired', ...this.#subject(lease), fence: lease.fence, waitedMs, contended: hasWaited });
     }
   }
 
@@ -241,7 +242,7 @@ export class Reporter {
   }
 
   #subject({ key, caller }: Subject): EventOfLock {
-    const { name, by, place } = caller;
-    return { store: this.#store, key, name, by, process: THIS_PROCESS, place };
+    const { name, by, site } = caller;
+    return { store: this.#store, key, name, by, process: THIS_PROCESS, place: site };
   }
 }

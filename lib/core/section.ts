@@ -3,18 +3,18 @@ import type { Frame } from './frame.js';
 import type { Lock } from './lock.js';
 import type { LockedSection } from './telemetry.js';
 
-/** What telemetry is told of a call that has its locks. `store` is the name under which the store is registered. */
-export function sectionOf(store: string, { call, frame, waitedFor }: Acquisition<Frame>, lock: Lock): LockedSection {
-  const { name, place } = call.caller;
+/** What telemetry learns of a call that has its locks. */
+export function sectionOf({ store, call, frame, hasWaited }: Acquisition<Frame>, lock: Lock): LockedSection {
+  const { name, site } = call.caller;
   return {
     store,
     name,
-    place,
+    place: site,
     keys: frame.keys,
     fence: frame.fenceOf(frame.keys[0] as string),
     ttlMs: call.ttlMs,
     waitedMs: frame.waitedMs,
-    contended: waitedFor !== undefined,
+    contended: hasWaited,
     get signal() {
       return lock.signal;
     },

@@ -47,8 +47,8 @@ export interface LockSource {
 }
 
 /**
- * What is told of locks, for traces and metrics. Errors that it throws reach no lock. It runs inside the call, so it
- * must not block.
+ * What follows the locks of an application, to make traces and metrics. Errors that it throws reach no lock. It runs
+ * inside the call, so it must not block.
  */
 export interface LockTelemetry {
   /** A store was made for an application. What it returns is called when the application is shut down. */
@@ -59,7 +59,7 @@ export interface LockTelemetry {
   operation?(measured: MeasuredOperation): void;
   /**
    * Runs the code of a call that has its locks: `run` has to be called once, at once. What it returns is what the code
-   * returned, which may be a promise. Re-entries are not told.
+   * returned, which may be a promise. A re-entry is no section of its own.
    */
   section?(section: LockedSection, run: () => unknown): void;
   /**
@@ -72,12 +72,15 @@ export interface LockTelemetry {
 /** Runs code inside a lock. */
 export type Resume = <T>(run: () => T) => T;
 
-/** All telemetry of an application. What one of them throws, or leaves out, changes nothing for the others and the locks. */
-export class Telemetry {
+/** All telemetry of an application. What a part of it throws, or leaves out, changes nothing for the other parts and the locks. */
+export class Telemetry implements LockTelemetry {
   readonly #parts: readonly LockTelemetry[];
+  /** Whether a part wants the operations of the store. */
+  readonly measures: boolean;
 
   constructor(parts: readonly LockTelemetry[]) {
-    this.#parts = parts;
+    this.#parts = parts.flatMap((part) => (part instanceof Telemetry ? part.#parts : [part]));
+    this.measures = this.#parts.some((part) => part.operation !== undefined);
   }
 
   /** What ends it. */

@@ -1,21 +1,24 @@
+import type { Clock } from './clock.js';
 import type { LockError } from './errors.js';
-import type { AcquireReply, HoldRecord, LockStore, OpenOptions, Operator, Place, Tickets, Turns } from './lock-store.js';
+import type { AcquireReply, HoldRecord, LockStore, Operator, Place, Tickets, Turns } from './lock-store.js';
 import type { StoreOperation, Telemetry } from './telemetry.js';
 
-/** A store whose operations are measured. */
+/** A store whose operations are measured. It is opened and closed by those who have the store itself. */
 export class TimedStore implements LockStore {
   readonly turns: Turns | undefined;
   readonly tickets: Tickets | undefined;
   readonly #store: LockStore;
   readonly #name: string;
   readonly #telemetry: Telemetry;
+  readonly #clock: Clock;
 
   /** `name` is the one under which the store is registered. */
-  constructor(store: LockStore, name: string, telemetry: Telemetry) {
+  constructor(store: LockStore, name: string, telemetry: Telemetry, clock: Clock) {
     const { turns, tickets } = store;
     this.#store = store;
     this.#name = name;
     this.#telemetry = telemetry;
+    this.#clock = clock;
     this.turns = turns && {
       onTurn: (listener) => turns.onTurn(listener),
       exchange: (...exchanged) => this.#timed('exchange', turns.exchange(...exchanged)),
@@ -40,10 +43,6 @@ export class TimedStore implements LockStore {
     return this.#store.operator;
   }
 
-  async open(options: OpenOptions): Promise<void> {
-    await this.#store.open?.(options);
-  }
-
   acquire(hold: HoldRecord, place?: Place): Promise<AcquireReply> {
     return this.#timed('acquire', this.#store.acquire(hold, place));
   }
@@ -61,7 +60,7 @@ export class TimedStore implements LockStore {
   }
 
   async #timed<T>(operation: StoreOperation, answer: Promise<T>): Promise<T> {
-    const sentAt = performance.now();
+    const sentAt = this.#clock.monotonic();
     let error: LockError | undefined;
     try {
       return await answer;
@@ -69,7 +68,7 @@ export class TimedStore implements LockStore {
       error = failure as LockError;
       throw failure;
     } finally {
-      this.#telemetry.operation({ store: this.#name, operation, durationMs: performance.now() - sentAt, error });
+      this.#telemetry.operation({ store: this.#name, operation, durationMs: this.#clock.monotonic() - sentAt, error });
     }
   }
 }

@@ -2,8 +2,8 @@ import { tracingChannel } from 'node:diagnostics_channel';
 import { withOutcomeOf, type LockedSection } from './telemetry.js';
 
 /**
- * What subscribers of the tracing channels `'nestjs-distributed-lock:wait'` and `'nestjs-distributed-lock:hold'` are
- * told. Owners and tickets are not in it.
+ * What subscribers of the tracing channels `'nestjs-distributed-lock:wait'` and `'nestjs-distributed-lock:hold'` get.
+ * Owners and tickets are not in it.
  */
 export interface TracedLock {
   readonly name: string;

@@ -18,8 +18,8 @@ export class TracedWait {
   }
 
   /** Undefined where nobody has subscribed. */
-  static begin(store: string, key: string, { name, place }: Caller): TracedWait | undefined {
-    return waits.hasSubscribers ? new TracedWait({ name, store, place, key, fence: undefined }) : undefined;
+  static begin(store: string, key: string, { name, site }: Caller): TracedWait | undefined {
+    return waits.hasSubscribers ? new TracedWait({ name, store, place: site, key, fence: undefined }) : undefined;
   }
 
   /** `fence` is that of the first key, where there is one. */

@@ -17,8 +17,8 @@ export class Waiters {
   readonly #waiting = new Set<Waiter>();
   /** Those that are inside a lock already; `maxWaiters` does not count them. */
   readonly #inside = new Set<Waiter>();
-  /** How many ask the store again. They wait on, until it grants. */
-  #asking = 0;
+  /** Those that ask the store again. They wait on, until it grants. */
+  readonly #asking = new Set<Acquisition>();
 
   constructor(clock: Clock, lifecycle: Lifecycle, most: number) {
     this.#clock = clock;
@@ -28,12 +28,12 @@ export class Waiters {
 
   /** Whether as many calls wait, for whichever keys, as may. */
   get isFull(): boolean {
-    return this.#waiting.size - this.#inside.size + this.#asking >= this.#most;
+    return this.#waiting.size - this.#inside.size + this.#asking.size >= this.#most;
   }
 
   /** How many calls wait, for whichever keys. */
   get count(): number {
-    return this.#waiting.size + this.#asking;
+    return this.#waiting.size + this.#asking.size;
   }
 
   /** Waits until `until` at the latest, or the call's own limit. */
@@ -64,12 +64,12 @@ export class Waiters {
   }
 
   /** The reply to a call that has waited, and counts as one that waits until it comes. */
-  async asking<T>(reply: Promise<T>): Promise<T> {
-    this.#asking++;
+  async asking<T>(acquisition: Acquisition, reply: Promise<T>): Promise<T> {
+    this.#asking.add(acquisition);
     try {
       return await reply;
     } finally {
-      this.#asking--;
+      this.#asking.delete(acquisition);
     }
   }
 
@@ -93,7 +93,7 @@ export class Waiters {
 
   /** How many calls of each name wait. */
   countByName(): ReadonlyMap<string, number> {
-    return countByName([...this.#waiting].map(({ caller }) => caller));
+    return countByName([...[...this.#waiting].map(({ caller }) => caller), ...[...this.#asking].map(({ call }) => call.caller)]);
   }
 
   /** Ends every wait, at shutdown. */

@@ -1,11 +1,11 @@
 import type { OnUnavailable } from '../core/call.js';
+import { refuseUnknown } from '../core/check-options.js';
 import type { Duration } from '../core/duration.js';
 import { LockConfigurationError } from '../core/errors.js';
 import type { MaxWaiters } from '../core/locks.js';
 import type { LockStore } from '../core/lock-store.js';
 import { shown } from '../core/shown.js';
 import type { LockTelemetry } from '../core/telemetry.js';
-import { nearest } from './nearest.js';
 
 /** The options of `LockModule`: a store, or several with names, and the defaults of every call. */
 export interface LockModuleOptions {
@@ -39,7 +39,7 @@ export interface LockModuleOptions {
    * for all keys.
    */
   maxWaiters?: number | { readonly perKey?: number | undefined; readonly perProcess?: number | undefined } | undefined;
-  /** What is told of locks: traces, metrics, or your own. Default: nothing. */
+  /** What makes traces and metrics of the locks: ours, or your own. Default: nothing. */
   telemetry?: LockTelemetry | readonly LockTelemetry[] | undefined;
 }
 
@@ -72,17 +72,7 @@ export function checkNames(options: LockModuleOptions | undefined): asserts opti
         'and return the options from its factory.',
     );
   }
-  refuseUnknown(options, Object.keys(OPTIONS), 'LockModule');
-}
-
-function refuseUnknown(given: object, known: readonly string[], site: string): void {
-  const unknown = Object.keys(given).find((name) => !known.includes(name));
-  if (unknown !== undefined) {
-    const meant = nearest(unknown, known);
-    throw new LockConfigurationError(
-      `${site}: there is no option ${shown(unknown)}. ${meant === undefined ? '' : `Did you mean '${meant}'? `}The options are: ${known.join(', ')}.`,
-    );
-  }
+  refuseUnknown('LockModule', options, Object.keys(OPTIONS));
 }
 
 /** The stores by name. Throws `LockConfigurationError` for what is none. */
@@ -106,7 +96,7 @@ const MOST_WAITERS: MaxWaiters = { perKey: 10_000, perProcess: 50_000 };
 /** Throws `LockConfigurationError` for what is no count. */
 export function checkMaxWaiters(given: LockModuleOptions['maxWaiters']): MaxWaiters {
   const limits = typeof given === 'object' && given !== null ? given : { perKey: given };
-  refuseUnknown(limits, ['perKey', 'perProcess'], 'LockModule: maxWaiters');
+  refuseUnknown('LockModule: maxWaiters', limits, ['perKey', 'perProcess']);
   const { perKey = MOST_WAITERS.perKey } = limits;
   const { perProcess = Math.max(MOST_WAITERS.perProcess, checkCount(perKey)) } = limits;
   return { perKey: checkCount(perKey), perProcess: checkCount(perProcess) };

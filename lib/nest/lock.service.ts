@@ -7,6 +7,7 @@ import {
   type LockOptions,
   type OnUnavailable,
 } from '../core/call.js';
+import { checkOptions } from '../core/check-options.js';
 import { parseDuration, type Duration } from '../core/duration.js';
 import { LockConfigurationError, LockNotAcquiredError } from '../core/errors.js';
 import type { Lock } from '../core/lock.js';
@@ -261,14 +262,7 @@ function siteOf(options: LockOptions, method: string): string {
 }
 
 function downAfterOf(options: HealthOptions, site: string): number {
-  const given: unknown = options;
-  if (typeof given !== 'object' || given === null) {
-    throw new LockConfigurationError(`${site}: the options are ${shown(given)}. Pass an object such as { downAfter: '5s' }, or nothing.`);
-  }
-  const unknown = Object.keys(given).find((name) => name !== 'downAfter');
-  if (unknown !== undefined) {
-    throw new LockConfigurationError(`${site}: there is no option ${shown(unknown)}. Leave it out; the only one is downAfter.`);
-  }
+  checkOptions(site, options, ['downAfter']);
   return parseDuration(options.downAfter ?? '5s', 'downAfter', 0, site);
 }
 

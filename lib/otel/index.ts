@@ -1,3 +1,2 @@
 export { otelTelemetry } from './otel-telemetry.js';
 export type { OtelTelemetryOptions, SpanChoice } from './otel-telemetry.options.js';
-export { otelMetrics, type OtelMetricsOptions } from './otel-metrics.js';

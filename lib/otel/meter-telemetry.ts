@@ -1,36 +1,34 @@
 import { metrics, type MeterProvider } from '@opentelemetry/api';
-import type { LockTelemetry } from '../core/telemetry.js';
-import { checkMethods, checkOptions } from '../telemetry/check-options.js';
+import type { LockEvent } from '../core/lock-event.js';
+import type { LockSource, LockTelemetry, MeasuredOperation } from '../core/telemetry.js';
 import { Recorder } from '../telemetry/recorder.js';
 import { keepRecorder, recorderOf } from '../telemetry/shared-recorder.js';
 import { MeterInstruments } from './meter-instruments.js';
+import { SCOPE } from './scope.js';
 
-const SCOPE = 'nestjs-distributed-lock';
+/** The metrics, on a meter of OpenTelemetry. */
+export class MeterTelemetry implements LockTelemetry {
+  readonly #provider: MeterProvider | undefined;
+  #recorder: Recorder | undefined;
 
-/** Options of `otelMetrics`. */
-export interface OtelMetricsOptions {
-  /** Where the metrics go. Default: the global one, as it is when the application is made. */
-  meterProvider?: MeterProvider | undefined;
-}
+  /** Without a provider it takes the global one, as it is when the locks are made. */
+  constructor(provider: MeterProvider | undefined) {
+    this.#provider = provider;
+  }
 
-/**
- * The metrics of docs/operations/metrics.md, for `LockModule`'s option `telemetry`. Start the SDK before the
- * application: locks that were made before have no metrics. Throws `LockConfigurationError` for wrong options.
- */
-export function otelMetrics(options: OtelMetricsOptions = {}): LockTelemetry {
-  checkOptions('otelMetrics', options, ['meterProvider']);
-  const { meterProvider } = options;
-  checkMethods('otelMetrics: meterProvider', meterProvider, ['getMeter'], 'Pass a MeterProvider of OpenTelemetry, or leave it out.');
-  let recorder: Recorder | undefined;
-  return {
-    watch(source) {
-      // Not before: the module's options are often made before the SDK is started.
-      recorder ??= recorderFor(meterProvider ?? metrics.getMeterProvider());
-      return recorder.watch(source);
-    },
-    event: (event) => recorder?.event(event),
-    operation: (measured) => recorder?.operation(measured),
-  };
+  watch(source: LockSource): () => void {
+    // Not before: the module's options are often made before the SDK is started.
+    this.#recorder ??= recorderFor(this.#provider ?? metrics.getMeterProvider());
+    return this.#recorder.watch(source);
+  }
+
+  event(event: LockEvent): void {
+    this.#recorder?.event(event);
+  }
+
+  operation(measured: MeasuredOperation): void {
+    this.#recorder?.operation(measured);
+  }
 }
 
 function recorderFor(provider: MeterProvider): Recorder {

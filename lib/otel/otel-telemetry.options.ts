@@ -1,4 +1,5 @@
-import type { TracerProvider } from '@opentelemetry/api';
+import type { MeterProvider, TracerProvider } from '@opentelemetry/api';
+import { checkMethods, checkOptions } from '../core/check-options.js';
 import { LockConfigurationError } from '../core/errors.js';
 import { shown } from '../core/shown.js';
 
@@ -11,30 +12,41 @@ export interface OtelTelemetryOptions {
   readonly spans?: SpanChoice | undefined;
   /** Whether keys are attributes of spans. They may name persons. Default: false. */
   readonly keys?: boolean | undefined;
+  /** Whether the metrics of docs/operations/metrics.md are made. Default: true. */
+  readonly metrics?: boolean | undefined;
   /** What makes the spans. Default: the provider that the application registered with OpenTelemetry. */
   readonly tracerProvider?: TracerProvider | undefined;
+  /** What makes the metrics. Default: the one that is registered with OpenTelemetry when the locks are made. */
+  readonly meterProvider?: MeterProvider | undefined;
 }
 
 const CHOICES: readonly unknown[] = ['both', 'wait', 'hold', false] satisfies readonly SpanChoice[];
 
 /** Every option; the compiler misses one that is not here. */
-const OPTIONS: Readonly<Record<keyof OtelTelemetryOptions, true>> = { spans: true, keys: true, tracerProvider: true };
+const OPTIONS: Readonly<Record<keyof OtelTelemetryOptions, true>> = {
+  spans: true,
+  keys: true,
+  metrics: true,
+  tracerProvider: true,
+  meterProvider: true,
+};
 
 /** Throws `LockConfigurationError` for an option that is unknown or has a wrong value. */
-export function checkOptions(options: OtelTelemetryOptions): void {
-  const unknown = Object.keys(options).find((name) => !Object.hasOwn(OPTIONS, name));
-  if (unknown !== undefined) {
-    throw wrong(`there is no option ${shown(unknown)}. The options are: ${Object.keys(OPTIONS).join(', ')}.`);
-  }
-  const { spans = 'both', keys = false, tracerProvider } = options;
+export function checkTelemetryOptions(options: OtelTelemetryOptions): void {
+  checkOptions('otelTelemetry', options, Object.keys(OPTIONS));
+  const { spans = 'both', keys = false, metrics = true, tracerProvider, meterProvider } = options;
   if (!CHOICES.includes(spans)) {
     throw wrong(`spans is ${shown(spans)}. Use 'both', 'wait', 'hold' or false.`);
   }
-  if (typeof keys !== 'boolean') {
-    throw wrong(`keys is ${shown(keys)}. Use true or false.`);
-  }
-  if (tracerProvider !== undefined && typeof (tracerProvider as TracerProvider | null)?.getTracer !== 'function') {
-    throw wrong(`tracerProvider is ${shown(tracerProvider)}. Pass a TracerProvider of OpenTelemetry, or leave it out.`);
+  checkBoolean('keys', keys);
+  checkBoolean('metrics', metrics);
+  checkMethods('otelTelemetry: tracerProvider', tracerProvider, ['getTracer'], 'Pass a TracerProvider of OpenTelemetry, or leave it out.');
+  checkMethods('otelTelemetry: meterProvider', meterProvider, ['getMeter'], 'Pass a MeterProvider of OpenTelemetry, or leave it out.');
+}
+
+function checkBoolean(name: string, given: unknown): void {
+  if (typeof given !== 'boolean') {
+    throw wrong(`${name} is ${shown(given)}. Use true or false.`);
   }
 }
 

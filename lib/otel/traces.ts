@@ -2,10 +2,8 @@ import { trace, type Tracer } from '@opentelemetry/api';
 import type { LockTelemetry } from '../core/telemetry.js';
 import { HoldSpans } from './hold-spans.js';
 import type { OtelTelemetryOptions } from './otel-telemetry.options.js';
+import { SCOPE } from './scope.js';
 import { WaitSpans } from './wait-spans.js';
-
-/** Under this name OpenTelemetry knows the library. */
-const SCOPE = 'nestjs-distributed-lock';
 
 /** What makes the spans that the options ask for. */
 export function traces({ spans = 'both', keys = false, tracerProvider = trace }: OtelTelemetryOptions): readonly LockTelemetry[] {

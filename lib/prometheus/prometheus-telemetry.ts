@@ -1,7 +1,7 @@
 import { register as globalRegister, type OpenMetricsContentType, type Registry } from 'prom-client';
 import { LockConfigurationError } from '../core/errors.js';
 import type { LockTelemetry } from '../core/telemetry.js';
-import { checkMethods, checkOptions } from '../telemetry/check-options.js';
+import { checkMethods, checkOptions } from '../core/check-options.js';
 import { COUNTERS, GAUGES, HISTOGRAMS } from '../telemetry/metrics.js';
 import { Recorder } from '../telemetry/recorder.js';
 import { keepRecorder, recorderOf } from '../telemetry/shared-recorder.js';

@@ -7,7 +7,7 @@ export interface Metric {
   readonly labels: readonly Label[];
 }
 
-/** A metric that tells how values are spread. */
+/** A metric that shows how values are spread. */
 export interface HistogramMetric extends Metric {
   /** The upper bounds of its buckets. */
   readonly buckets: readonly number[];

@@ -11,7 +11,7 @@ const FAILURES: ReadonlyMap<string, string> = new Map([
   ['LOCK_CONFIGURATION', 'configuration'],
 ]);
 
-/** Turns what is told of locks into metrics, of any number of applications in this process. */
+/** Records the metrics of the locks of any number of applications in this process. */
 export class Recorder implements LockTelemetry {
   readonly #names = new Names();
   readonly #sources = new Set<LockSource>();

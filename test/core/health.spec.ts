@@ -226,8 +226,8 @@ test('checks that are made at the same time ask the store once, and calls never'
 test.each<[unknown, RegExp]>([
   [{ downAfter: 'soon' }, /^LockService\.health: downAfter is 'soon', which is not a duration from 0 to \d+ ms\. Pass milliseconds/],
   [{ downAfter: -1 }, /^LockService\.health: downAfter is -1, /],
-  [{ after: '5s' }, /^LockService\.health: there is no option 'after'\. Leave it out; the only one is downAfter\.$/],
-  ['5s', /^LockService\.health: the options are '5s'\. Pass an object such as \{ downAfter: '5s' \}, or nothing\.$/],
+  [{ after: '5s' }, /^LockService\.health: there is no option 'after'\. The options are: downAfter\.$/],
+  ['5s', /^LockService\.health: its options are '5s'\. Pass an object with downAfter, or nothing\.$/],
 ])('options %j are refused', async (options, message) => {
   const call = locksOn(new MemoryLockStore()).health(options as HealthOptions);
   await expect(call).rejects.toBeInstanceOf(LockConfigurationError);

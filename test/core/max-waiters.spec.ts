@@ -1,4 +1,5 @@
 import type { AcquireReply, HoldRecord, Place } from '../../lib/core/lock-store';
+import type { LockSource } from '../../lib/core/telemetry';
 import { MemoryLockStore } from '../../lib/stores/memory/memory-lock-store';
 import { makeLocks } from '../support/make-locks';
 
@@ -19,18 +20,22 @@ class SlowStore extends MemoryLockStore {
 
 test('a call that waits counts also while it asks the store again', async () => {
   const store = new SlowStore();
-  const locks = makeLocks(store, { maxWaiters: { perProcess: 1 } });
+  let source: LockSource | undefined;
+  const watch = (watched: LockSource): undefined => void (source = watched);
+  const locks = makeLocks(store, { maxWaiters: { perProcess: 1 }, telemetry: [{ watch }] });
   const others = makeLocks(store);
   const held = [await others.acquire('first'), await others.acquire('second')];
   const waiting = locks.withLock('first', () => 'served');
   while (store.asked.length === 0) {
     await new Promise(setImmediate);
   }
+  expect([...(source?.waiters() ?? [])]).toEqual([['LockService.withLock', 1]]);
   await expect(locks.withLock('first', () => undefined)).rejects.toMatchObject({ reason: 'tooManyWaiters' });
   await expect(locks.withLock('second', () => undefined)).rejects.toMatchObject({ reason: 'tooManyWaiters' });
   await Promise.all(held.map((lock) => lock.release()));
   store.asked.splice(0).forEach((answer) => answer());
   expect(await waiting).toBe('served');
+  expect(source?.waiters().size).toBe(0);
   // Nothing is counted that has ended.
   const holder = await others.acquire('first');
   const again = locks.withLock('first', () => 'again');

@@ -393,7 +393,14 @@ test.each([
     'otelTelemetry: tracerProvider is an object of class Object. Pass a TracerProvider of OpenTelemetry, or leave it out.',
   ],
   [{ tracerProvider: null }, 'otelTelemetry: tracerProvider is null. Pass a TracerProvider of OpenTelemetry, or leave it out.'],
-  [{ span: 'both' }, "otelTelemetry: there is no option 'span'. The options are: spans, keys, tracerProvider."],
+  [{ metrics: 'yes' }, "otelTelemetry: metrics is 'yes'. Use true or false."],
+  [{ meterProvider: 5 }, 'otelTelemetry: meterProvider is 5. Pass a MeterProvider of OpenTelemetry, or leave it out.'],
+  [
+    { span: 'both' },
+    "otelTelemetry: there is no option 'span'. Did you mean 'spans'? The options are: spans, keys, metrics, tracerProvider, meterProvider.",
+  ],
+  ['yes', "otelTelemetry: its options are 'yes'. Pass an object with spans, keys, metrics, tracerProvider, meterProvider, or nothing."],
+  [null, 'otelTelemetry: its options are null. Pass an object with spans, keys, metrics, tracerProvider, meterProvider, or nothing.'],
 ])('the options %j are refused', (options, detail) => {
   expect(() => otelTelemetry(options as never)).toThrow(expect.objectContaining({ code: 'LOCK_CONFIGURATION', detail }) as Error);
 });

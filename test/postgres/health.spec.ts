@@ -1,6 +1,6 @@
-import type { HealthReason, LockHealth } from '../../lib/core/lock-health';
 import type { LockService } from '../../lib/nest/lock.service';
 import { PostgresLockStore, type PostgresLockStoreOptions, type PostgresPool } from '../../lib/stores/postgres/index';
+import { healthWith } from '../support/health-with';
 import { makeLocks } from '../support/make-locks';
 import { PostgresServer } from '../support/postgres-server';
 import { TcpProxy } from '../support/tcp-proxy';
@@ -33,16 +33,6 @@ async function openLocks(pools: PostgresPool | PostgresPool[], options: Postgres
   await store.ensureSchema();
   await store.open({ prefix: 'lock', warn: () => undefined });
   return makeLocks(store);
-}
-
-/** The health, once its reasons are these. */
-async function healthWith(locks: LockService, ...reasons: HealthReason[]): Promise<LockHealth> {
-  let health: LockHealth | undefined;
-  await until(`the reasons ${reasons.join() || 'none'}`, async () => {
-    health = await locks.health();
-    return health.reasons.join() === reasons.join();
-  });
-  return health as LockHealth;
 }
 
 test('a database that is there answers all that is known of it', async () => {

@@ -1,9 +1,8 @@
-import type { HealthReason, LockHealth } from '../../lib/core/lock-health';
 import type { LockService } from '../../lib/nest/lock.service';
+import { healthWith } from '../support/health-with';
 import { makeLocks } from '../support/make-locks';
 import { QuorumStores } from '../support/quorum-stores';
 import { RedisQuorum } from '../support/redis-quorum';
-import { until } from '../support/until';
 
 let stores: QuorumStores;
 let locks: LockService;
@@ -11,25 +10,15 @@ let locks: LockService;
 beforeEach(async () => {
   stores = new QuorumStores(await RedisQuorum.start(3), { longestLease: '60s' });
   locks = makeLocks(await stores.open());
-  await healthWith();
+  await healthWith(locks);
 });
 afterEach(() => stores.stop());
-
-/** The health, once its reasons are these. */
-async function healthWith(...reasons: HealthReason[]): Promise<LockHealth> {
-  let health: LockHealth | undefined;
-  await until(`the reasons ${reasons.join() || 'none'}`, async () => {
-    health = await locks.health();
-    return health.reasons.join() === reasons.join();
-  });
-  return health as LockHealth;
-}
 
 const VOTES = { reachable: true, voting: true };
 const AWAY = { reachable: false, voting: false };
 
 test('a quorum says of each server whether it answers and votes', async () => {
-  const health = await healthWith();
+  const health = await healthWith(locks);
   expect(health).toEqual({
     status: 'up',
     reasons: [],
@@ -51,9 +40,9 @@ test.each<[string, (place: number) => unknown]>([
   ['cut off', (place) => (stores.quorum.proxy(place).mode = 'blackhole')],
 ])('a minority that is %s degrades it, and a majority takes it down at once', async (_, strike) => {
   await strike(1);
-  expect(await healthWith('membersAway')).toMatchObject({ status: 'degraded', reachable: true, members: [VOTES, AWAY, VOTES] });
+  expect(await healthWith(locks, 'membersAway')).toMatchObject({ status: 'degraded', reachable: true, members: [VOTES, AWAY, VOTES] });
   await strike(2);
-  const { members, status } = await healthWith('unreachable', 'noMajority', 'membersAway');
+  const { members, status } = await healthWith(locks, 'unreachable', 'noMajority', 'membersAway');
   expect({ members, status }).toEqual({ members: [VOTES, AWAY, AWAY], status: 'down' });
 });
 
@@ -62,7 +51,7 @@ test('servers that restarted answer, and do not vote', async () => {
     await stores.quorum.at(place).kill();
     await stores.quorum.at(place).start();
   }
-  expect(await healthWith('noMajority', 'membersAway')).toMatchObject({
+  expect(await healthWith(locks, 'noMajority', 'membersAway')).toMatchObject({
     status: 'down',
     reachable: true,
     members: [{ reachable: true, voting: false }, { reachable: true, voting: false }, VOTES],

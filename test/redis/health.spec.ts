@@ -1,9 +1,10 @@
 import { jest } from '@jest/globals';
 import { Redis } from 'ioredis';
-import type { HealthReason, LockHealth } from '../../lib/core/lock-health';
+import type { LockHealth } from '../../lib/core/lock-health';
 import type { LockService } from '../../lib/nest/lock.service';
 import type { RedisLockStoreOptions } from '../../lib/stores/redis/redis-lock-store.options';
 import { RedisLockStore } from '../../lib/stores/redis/redis-lock-store';
+import { healthWith } from '../support/health-with';
 import { makeLocks } from '../support/make-locks';
 import { RedisServer } from '../support/redis-server';
 import { ServerClock } from '../support/server-clock';
@@ -33,16 +34,6 @@ async function openLocks(url = proxy.url, options: RedisLockStoreOptions = {}): 
   stores.push(store);
   await store.open({ prefix: 'lock', warn: () => undefined });
   return makeLocks(store);
-}
-
-/** The health, once its reasons are these: a subscription takes a moment, and so does a machine that stalls. */
-async function healthWith(locks: LockService, ...reasons: HealthReason[]): Promise<LockHealth> {
-  let health: LockHealth | undefined;
-  await until(`the reasons ${reasons.join() || 'none'}`, async () => {
-    health = await locks.health();
-    return health.reasons.join() === reasons.join();
-  });
-  return health as LockHealth;
 }
 
 /** The next health of a server that answers: a machine may stall. */

@@ -2,6 +2,7 @@ import type { Clock } from '../../lib/core/clock';
 import type { LockStore } from '../../lib/core/lock-store';
 import type { OnUnavailable } from '../../lib/core/call';
 import type { LockTrouble } from '../../lib/core/reporter';
+import type { LockTelemetry } from '../../lib/core/telemetry';
 import { checkMaxWaiters, type LockModuleOptions } from '../../lib/nest/lock-module.options';
 import { LockService } from '../../lib/nest/lock.service';
 
@@ -13,12 +14,13 @@ export interface TestSettings {
   clock?: Clock;
   onUnavailable?: OnUnavailable;
   debug?: (line: string) => void;
+  telemetry?: readonly LockTelemetry[];
   onTrouble?: (trouble: LockTrouble) => void;
 }
 
 /** A lock service on a store that is open, without Nest. */
 export function makeLocks(store: LockStore, settings: TestSettings = {}): LockService {
-  const { ttl = 5_000, wait = 5_000, maxWaiters, onTrouble = () => undefined, clock, onUnavailable, debug } = settings;
+  const { ttl = 5_000, wait = 5_000, maxWaiters, onTrouble = () => undefined, clock, onUnavailable, debug, telemetry = [] } = settings;
   const siblings = new Map<string, LockService>();
   const open = { prefix: 'lock', warn: () => undefined };
   const service = new LockService(
@@ -31,6 +33,7 @@ export function makeLocks(store: LockStore, settings: TestSettings = {}): LockSe
       onTrouble,
       onUnavailable,
       debug,
+      telemetry,
       open,
       ...(clock && { clock }),
     },

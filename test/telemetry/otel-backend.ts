@@ -1,6 +1,6 @@
 import { DataPointType, MeterProvider, MetricReader } from '@opentelemetry/sdk-metrics';
 import type { LockTelemetry } from 'nestjs-distributed-lock';
-import { otelMetrics } from 'nestjs-distributed-lock/otel';
+import { otelTelemetry } from 'nestjs-distributed-lock/otel';
 import type { Backend, Series } from './backend';
 
 class Reader extends MetricReader {
@@ -14,7 +14,7 @@ export class OtelBackend implements Backend {
   readonly provider = new MeterProvider({ readers: [this.#reader] });
 
   telemetry(): LockTelemetry {
-    return otelMetrics({ meterProvider: this.provider });
+    return otelTelemetry({ spans: false, meterProvider: this.provider });
   }
 
   async read(): Promise<ReadonlyMap<string, readonly Series[]>> {

@@ -94,7 +94,7 @@ test('a metric of other code with the same name is refused by its name', () => {
 
 test.each([
   [{ register: 5 }, 'prometheusTelemetry: register is 5. Pass a Registry of prom-client, or leave it out.'],
-  [{ registry: {} }, "prometheusTelemetry: there is no option 'registry'. The options are: register."],
+  [{ registry: {} }, "prometheusTelemetry: there is no option 'registry'. Did you mean 'register'? The options are: register."],
 ])('the options %j are refused', (options, message) => {
   expect(() => prometheusTelemetry(options as PrometheusOptions)).toThrow(saying(message));
 });

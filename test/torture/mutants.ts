@@ -275,7 +275,7 @@ if not fence then`,
     topology: 'quorum',
     nemesis: ['pause', 'cut'],
     caughtBy: ['no overlap', 'fences rise'],
-    edits: [{ file: 'lib/stores/quorum/quorum.ts', from: `(sources.length + 1) / 2`, to: `(sources.length - 1) / 2` }],
+    edits: [{ file: 'lib/stores/quorum/quorum.ts', from: `majorityAmong(sources.length)`, to: `majorityAmong(sources.length) - 1` }],
   },
   unsettled: {
     defect: 'a grant has the highest fence of its votes, which no majority has stored',

@@ -3,7 +3,7 @@ import { probe, PROBE_MS, type Probe } from '../kit/probe.js';
 import type { Listeners } from '../kit/listeners.js';
 import { RECHECK_MS } from '../kit/protocol.js';
 import { Calls } from './calls.js';
-import type { Call } from './statements.js';
+import { NOW, type Call } from './statements.js';
 import { NUMBERED } from './functions/upkeep.js';
 import type { ListeningClient } from './listen-connection.js';
 import { Listener } from './listener.js';
@@ -83,7 +83,7 @@ export class Database {
   /** Asks what the server's clock reads. */
   probe(): Promise<Probe> {
     return probe(async () => {
-      const [row] = await this.#unchecked.run(NOW, [], { key: '', limitMs: PROBE_MS });
+      const [row] = await this.#unchecked.run(`SELECT ${NOW} AS now`, [], { key: '', limitMs: PROBE_MS });
       return Number(row?.['now']);
     });
   }
@@ -150,9 +150,6 @@ export class Database {
     return new Client(typeof address === 'string' ? { connectionString: address } : address);
   }
 }
-
-/** The server's time in ms since 1970. */
-const NOW = 'SELECT extract(epoch FROM clock_timestamp()) * 1000 AS now';
 
 const NO_CONNECTION_TIMEOUT =
   'The pool waits for ever for the connections it makes (connectionTimeoutMillis is 0). Set it, to 5000 for example: when the network ' +

@@ -6,8 +6,8 @@ import type { PoolState, PostgresPool, Row } from './postgres-pool.js';
 import { qualified } from './schema-name.js';
 import { runStatement } from './statement.js';
 
-/** The server's time in ms after an operation. */
-const NOW = '(extract(epoch FROM clock_timestamp()) * 1000)::bigint';
+/** The server's time in ms since 1970. */
+export const NOW = '(extract(epoch FROM clock_timestamp()) * 1000)::bigint';
 /** How often a statement is sent that the server refuses because of a concurrent one. */
 const MOST_TRIES = 10;
 

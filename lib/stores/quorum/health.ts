@@ -1,6 +1,7 @@
 import type { StoreHealth } from '../../core/store-health.js';
 import { probe, PROBE_MS, worstOf } from '../kit/probe.js';
 import type { Member } from './member.js';
+import { majorityAmong } from './verdicts.js';
 
 /** Asks each server by itself. Those that do not answer have no vote; it is for core to say how many may be missing. */
 export async function healthOf(members: readonly Member[]): Promise<StoreHealth> {
@@ -12,7 +13,7 @@ export async function healthOf(members: readonly Member[]): Promise<StoreHealth>
       const reachable = status === 'fulfilled';
       return { reachable, voting: reachable && members[at]?.counts === true };
     }),
-    majority: (members.length + 1) / 2,
+    majority: majorityAmong(members.length),
     evicts: evicts.length > 0 ? evicts.includes(true) : undefined,
   };
 }

@@ -11,6 +11,7 @@ import type { QuorumServer } from './quorum-server.js';
 import type { Session } from './session.js';
 import { longestOf, numbersReported, verdictOf, type Standing, type Verdict } from './standing.js';
 import type { Failure } from './too-few.js';
+import { majorityAmong } from './verdicts.js';
 import { MOST_AHEAD_US } from './vote-rules.js';
 
 /** For how long a start waits for the votes of servers that may be new, and how often it checks, in milliseconds. */
@@ -110,7 +111,7 @@ export class Membership {
   /** Another process may just be finding out that the quorum is new, or that it is not. */
   async #awaitVotes(): Promise<void> {
     const startedAt = performance.now();
-    const majority = (this.#members.length + 1) / 2;
+    const majority = majorityAmong(this.#members.length);
     const waits = (): boolean => {
       const there = this.#members.filter(({ standing }) => standing !== undefined);
       const verdicts = there.map((member) => (member.counts ? undefined : this.#verdict(member)));
@@ -185,5 +186,5 @@ export class Membership {
  */
 export function clockOf(servers: readonly QuorumServer[]): number | undefined {
   const clocks = servers.flatMap(({ clockMs }) => clockMs ?? []).toSorted((first, second) => second - first);
-  return clocks[Math.min((servers.length + 1) / 2, clocks.length) - 1];
+  return clocks[Math.min(majorityAmong(servers.length), clocks.length) - 1];
 }

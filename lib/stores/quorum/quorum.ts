@@ -7,6 +7,7 @@ import { clockOf, Membership } from './membership.js';
 import type { QuorumCommands } from './quorum-commands.js';
 import { QuorumServer } from './quorum-server.js';
 import { tooFew, type Failure } from './too-few.js';
+import { majorityAmong } from './verdicts.js';
 
 /** The servers of a quorum, which are asked all at once. */
 export class Quorum {
@@ -23,7 +24,7 @@ export class Quorum {
       (source, at) =>
         new QuorumServer(source, `server ${at + 1} of ${sources.length}`, (session) => this.#membership.connected(at, session)),
     );
-    this.majority = (sources.length + 1) / 2;
+    this.majority = majorityAmong(sources.length);
     this.commands = commands;
     this.#membership = new Membership(this.servers, commands, longestLeaseMs, warn);
   }

@@ -1,5 +1,10 @@
 import type { StoredLock } from '../../core/lock-store.js';
 
+/** How many of an odd number of servers are a majority. */
+export function majorityAmong(servers: number): number {
+  return (servers + 1) / 2;
+}
+
 /** What a majority says; undefined where there is none so far. */
 export function majorityOf(given: readonly boolean[], majority: number): boolean | undefined {
   const yes = given.filter(Boolean).length;

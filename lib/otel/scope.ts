@@ -1,0 +1,2 @@
+/** Under this name OpenTelemetry knows the library. */
+export const SCOPE = 'nestjs-distributed-lock';
