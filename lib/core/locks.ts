@@ -109,6 +109,7 @@ export class Locks {
       maxWaiters: maxWaiters.perProcess,
       holds: () => leases.countByName(),
       waiters: () => waiters.countByName(),
+      health: () => this.health(0),
     });
   }
 

@@ -1,5 +1,6 @@
 import type { LockError } from './errors.js';
 import type { LockEvent } from './lock-event.js';
+import type { LockHealth } from './lock-health.js';
 
 /** What a store is asked for. */
 export type StoreOperation = 'acquire' | 'exchange' | 'join' | 'renew' | 'release' | 'leave';
@@ -44,6 +45,8 @@ export interface LockSource {
   holds(): ReadonlyMap<string, number>;
   /** How many calls of each name wait now, in this process. */
   waiters(): ReadonlyMap<string, number>;
+  /** Asks the store; never rejects. Calls at the same time are one question. */
+  health(): Promise<LockHealth>;
 }
 
 /**

@@ -1,4 +1,4 @@
-import type { Meter } from '@opentelemetry/api';
+import type { Meter, ObservableResult } from '@opentelemetry/api';
 import type { Instruments, Measure, Reading } from '../telemetry/instruments.js';
 import type { HistogramMetric, Metric } from '../telemetry/metrics.js';
 
@@ -21,12 +21,17 @@ export class MeterInstruments implements Instruments {
     return (value, labels) => counter.add(value, labels);
   }
 
-  gauge({ name, unit, description }: Metric, read: () => Iterable<Reading>): void {
-    // What is summed over processes is an UpDownCounter for OpenTelemetry.
-    this.#meter.createObservableUpDownCounter(name, { unit, description }).addCallback((result) => {
-      for (const { labels, value } of read()) {
-        result.observe(value, labels);
-      }
-    });
+  level({ name, unit, description }: Metric, read: () => Iterable<Reading>): void {
+    this.#meter.createObservableUpDownCounter(name, { unit, description }).addCallback((result) => observe(read(), result));
+  }
+
+  state({ name, unit, description }: Metric, read: () => Promise<Iterable<Reading>>): void {
+    this.#meter.createObservableGauge(name, { unit, description }).addCallback(async (result) => observe(await read(), result));
+  }
+}
+
+function observe(readings: Iterable<Reading>, result: ObservableResult): void {
+  for (const { labels, value } of readings) {
+    result.observe(value, labels);
   }
 }

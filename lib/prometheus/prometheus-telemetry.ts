@@ -1,8 +1,8 @@
 import { register as globalRegister, type OpenMetricsContentType, type Registry } from 'prom-client';
+import { checkMethods, checkOptions } from '../core/check-options.js';
 import { LockConfigurationError } from '../core/errors.js';
 import type { LockTelemetry } from '../core/telemetry.js';
-import { checkMethods, checkOptions } from '../core/check-options.js';
-import { COUNTERS, GAUGES, HISTOGRAMS } from '../telemetry/metrics.js';
+import { COUNTERS, HISTOGRAMS, LEVELS, STATES, type Metric } from '../telemetry/metrics.js';
 import { Recorder } from '../telemetry/recorder.js';
 import { keepRecorder, recorderOf } from '../telemetry/shared-recorder.js';
 import { counterName, prometheusName } from './prometheus-name.js';
@@ -15,11 +15,11 @@ export interface PrometheusOptions {
 }
 
 const NAMES = [
-  ...[...Object.values(HISTOGRAMS), ...Object.values(GAUGES)].map(prometheusName),
+  ...[HISTOGRAMS, LEVELS, STATES].flatMap((list) => Object.values<Metric>(list)).map(prometheusName),
   ...Object.values(COUNTERS).map(counterName),
 ];
 /** The metric that the recorder is kept with. */
-const KEEPER = prometheusName(GAUGES.holds);
+const KEEPER = prometheusName(LEVELS.holds);
 
 /**
  * The metrics of docs/operations/metrics.md on prom-client, for `LockModule`'s option `telemetry`. Applications that

@@ -23,13 +23,24 @@ export class RegistryInstruments implements Instruments {
     return (value, labels) => counter.inc(labelled(labels), value);
   }
 
-  gauge(metric: Metric, read: () => Iterable<Reading>): void {
+  level(metric: Metric, read: () => Iterable<Reading>): void {
+    this.#gauge(metric, read);
+  }
+
+  state(metric: Metric, read: () => Promise<Iterable<Reading>>): void {
+    this.#gauge(metric, read);
+  }
+
+  #gauge(metric: Metric, read: () => Iterable<Reading> | Promise<Iterable<Reading>>): void {
     const { settings, labelled } = this.#settingsOf(metric);
     const gauge: Gauge = new Gauge({
       name: prometheusName(metric),
       ...settings,
-      collect() {
-        for (const { labels, value } of read()) {
+      async collect() {
+        const readings = await read();
+        // A store that is closed has no state any more.
+        gauge.reset();
+        for (const { labels, value } of readings) {
           gauge.set(labelled(labels), value);
         }
       },

@@ -16,6 +16,8 @@ export type Measure = (value: number, labels: Labels) => void;
 export interface Instruments {
   histogram(metric: HistogramMetric): Measure;
   counter(metric: Metric): Measure;
-  /** `read` is called whenever metrics are collected. */
-  gauge(metric: Metric, read: () => Iterable<Reading>): void;
+  /** A figure that is summed over processes. `read` is called whenever metrics are collected. */
+  level(metric: Metric, read: () => Iterable<Reading>): void;
+  /** One that is not. `read` never rejects. */
+  state(metric: Metric, read: () => Promise<Iterable<Reading>>): void;
 }

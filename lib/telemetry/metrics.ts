@@ -19,6 +19,7 @@ export type Label =
   | 'distributed_lock.contended'
   | 'distributed_lock.scope'
   | 'distributed_lock.operation'
+  | 'distributed_lock.member'
   | 'error.type';
 
 const NAME = 'distributed_lock.name';
@@ -88,8 +89,8 @@ export const COUNTERS = {
   },
 } as const satisfies Record<string, Metric>;
 
-/** Read when metrics are collected. */
-export const GAUGES = {
+/** How many there are now. Read when metrics are collected. The sum over processes is that of the application. */
+export const LEVELS = {
   holds: {
     name: 'distributed_lock.hold.active',
     unit: '{hold}',
@@ -107,5 +108,27 @@ export const GAUGES = {
     unit: '{call}',
     description: 'How many calls of this process may wait.',
     labels: [STORE],
+  },
+} as const satisfies Record<string, Metric>;
+
+/** 1 where it is so, and 0 where it is not. The stores are asked when metrics are collected. */
+export const STATES = {
+  up: {
+    name: 'distributed_lock.store.up',
+    unit: '1',
+    description: 'Whether the store answers.',
+    labels: [STORE],
+  },
+  hearing: {
+    name: 'distributed_lock.store.hearing',
+    unit: '1',
+    description: 'Whether messages of turns arrive, so that waiting calls need not poll.',
+    labels: [STORE],
+  },
+  memberVoting: {
+    name: 'distributed_lock.store.member.voting',
+    unit: '1',
+    description: 'Whether a server of a quorum has a vote that counts.',
+    labels: [STORE, 'distributed_lock.member'],
   },
 } as const satisfies Record<string, Metric>;

@@ -1,8 +1,9 @@
 import type { LockEvent } from '../core/lock-event.js';
+import type { LockHealth } from '../core/lock-health.js';
 import type { LockSource, LockTelemetry, MeasuredOperation } from '../core/telemetry.js';
 import type { Instruments, Labels, Measure, Reading } from './instruments.js';
 import { Level } from './level.js';
-import { COUNTERS, GAUGES, HISTOGRAMS } from './metrics.js';
+import { COUNTERS, HISTOGRAMS, LEVELS, STATES, type Metric } from './metrics.js';
 import { Names } from './names.js';
 
 /** What an operation failed with, by the code of its error. */
@@ -21,10 +22,16 @@ export class Recorder implements LockTelemetry {
   constructor(instruments: Instruments) {
     this.#histograms = made(HISTOGRAMS, (metric) => instruments.histogram(metric));
     this.#counters = made(COUNTERS, (metric) => instruments.counter(metric));
-    const levels = made(GAUGES, () => new Level());
-    instruments.gauge(GAUGES.holds, () => levels.holds.sum(this.#counted((source) => source.holds())));
-    instruments.gauge(GAUGES.waiters, () => levels.waiters.sum(this.#counted((source) => source.waiters())));
-    instruments.gauge(GAUGES.waiterLimit, () => levels.waiterLimit.sum(this.#limits()));
+    const levels = made(LEVELS, () => new Level());
+    instruments.level(LEVELS.holds, () => levels.holds.sum(this.#counted((source) => source.holds())));
+    instruments.level(LEVELS.waiters, () => levels.waiters.sum(this.#counted((source) => source.waiters())));
+    instruments.level(LEVELS.waiterLimit, () => levels.waiterLimit.sum(this.#limits()));
+    const state = (metric: Metric, statesOf: StatesOf): void => instruments.state(metric, () => this.#worst(statesOf));
+    state(STATES.up, ({ reachable }) => [{ isSo: reachable }]);
+    state(STATES.hearing, ({ hearsTurns }) => [{ isSo: hearsTurns }]);
+    state(STATES.memberVoting, ({ members = [] }) =>
+      members.map(({ voting }, at) => ({ isSo: voting, labels: { 'distributed_lock.member': String(at + 1) } })),
+    );
   }
 
   watch(source: LockSource): () => void {
@@ -79,12 +86,31 @@ export class Recorder implements LockTelemetry {
       yield { labels: { 'distributed_lock.store': store }, value: maxWaiters };
     }
   }
+
+  /** One reading for each series: 0 where it is not so for any of the applications. */
+  async #worst(statesOf: StatesOf): Promise<Iterable<Reading>> {
+    const worst = new Map<string, Reading>();
+    const healths = [...this.#sources].map(async (source) => [source.store, await source.health()] as const);
+    for (const [store, health] of await Promise.all(healths)) {
+      for (const { isSo, labels } of statesOf(health)) {
+        const series = { 'distributed_lock.store': store, ...labels };
+        const id = JSON.stringify(series);
+        if (isSo !== undefined && worst.get(id)?.value !== 0) {
+          worst.set(id, { labels: series, value: Number(isSo) });
+        }
+      }
+    }
+    return worst.values();
+  }
 }
 
+/** What a health says of a state; undefined where that is not known. */
+type StatesOf = (health: LockHealth) => Iterable<{ readonly isSo: boolean | undefined; readonly labels?: Labels }>;
+
 /** One of its kind for each metric of a list. */
-function made<Key extends string, Metric, Made>(
-  metrics: { readonly [key in Key]: Metric },
-  make: (metric: Metric) => Made,
+function made<Key extends string, Listed, Made>(
+  metrics: { readonly [key in Key]: Listed },
+  make: (metric: Listed) => Made,
 ): { readonly [key in Key]: Made } {
-  return Object.fromEntries(Object.entries<Metric>(metrics).map(([key, metric]) => [key, make(metric)])) as { [key in Key]: Made };
+  return Object.fromEntries(Object.entries<Listed>(metrics).map(([key, metric]) => [key, make(metric)])) as { [key in Key]: Made };
 }

@@ -1,7 +1,9 @@
 import 'reflect-metadata';
 import { Test, type TestingModule } from '@nestjs/testing';
-import { LockModule, LockService, MemoryLockStore, RedisLockStore, type LockModuleOptions } from 'nestjs-distributed-lock';
-import { COUNTERS, GAUGES, HISTOGRAMS } from '../../lib/telemetry/metrics';
+import { LockModule, LockService, MemoryLockStore, QuorumLockStore, RedisLockStore, type LockModuleOptions } from 'nestjs-distributed-lock';
+import { isDeepStrictEqual } from 'node:util';
+import { COUNTERS, HISTOGRAMS, LEVELS, STATES } from '../../lib/telemetry/metrics';
+import { RedisQuorum } from '../support/redis-quorum';
 import { RedisServer } from '../support/redis-server';
 import { TcpProxy } from '../support/tcp-proxy';
 import { until } from '../support/until';
@@ -55,6 +57,12 @@ export function metricsSuite(what: string, makeBackend: () => Backend): void {
 
     async function total(metric: string, labels: Readonly<Record<string, string>> = {}): Promise<number> {
       return (await series(metric, labels)).reduce((sum, { value }) => sum + value, 0);
+    }
+
+    /** A metric that says whether something is so, by its server or store. */
+    async function states(metric: string): Promise<Readonly<Record<string, number>>> {
+      const id = (labels: Series['labels']): string => labels['distributed_lock.member'] ?? (labels['distributed_lock.store'] as string);
+      return Object.fromEntries((await series(metric)).map(({ labels, value }) => [id(labels), value]));
     }
 
     test('two applications that contend have one sum of holds, waits and limits', async () => {
@@ -146,6 +154,39 @@ export function metricsSuite(what: string, makeBackend: () => Backend): void {
       proxy.mode = 'pass';
     });
 
+    test('a store that cannot be reached is not up, where one of its applications cannot reach it', async () => {
+      const proxy = await TcpProxy.start(server.port);
+      closed.push(() => proxy.stop());
+      await start({ store: new RedisLockStore(proxy.url) });
+      await start();
+      await until('an answer', async () => (await states('store.up'))['default'] === 1);
+      proxy.mode = 'refuse';
+      await until('that it is away', async () => (await states('store.up'))['default'] === 0);
+      proxy.mode = 'pass';
+      await until('that it is there', async () => (await states('store.up'))['default'] === 1);
+    });
+
+    test('a process that gets no messages of turns does not hear the store', async () => {
+      await server.client.acl('SETUSER', 'deaf', 'on', '>secret', '~*', '+@all', 'resetchannels');
+      closed.push(() => server.client.acl('DELUSER', 'deaf'));
+      const stores = { default: new RedisLockStore(server.url), deaf: new RedisLockStore(server.url.replace('://', '://deaf:secret@')) };
+      await start({ stores: { ...stores, memory: new MemoryLockStore() } });
+      await until('that one hears', async () => (await states('store.hearing'))['default'] === 1);
+      expect(await states('store.hearing')).toEqual({ default: 1, deaf: 0 });
+      expect(await states('store.up')).toEqual({ default: 1, deaf: 1, memory: 1 });
+      expect(await states('store.member.voting')).toEqual({});
+    });
+
+    test('a server of a quorum that is away has no vote', async () => {
+      const quorum = await RedisQuorum.start(3);
+      closed.push(() => quorum.stop());
+      await start({ store: new QuorumLockStore(quorum.proxied) });
+      await until('all votes', async () => isDeepStrictEqual(await states('store.member.voting'), { 1: 1, 2: 1, 3: 1 }));
+      await quorum.at(1).kill();
+      await until('that one is away', async () => isDeepStrictEqual(await states('store.member.voting'), { 1: 1, 2: 0, 3: 1 }));
+      expect(await states('store.up')).toEqual({ default: 1 });
+    });
+
     test('calls of a process that would wait for each other are a deadlock', async () => {
       const locks = await start();
       let entered = 0;
@@ -212,7 +253,7 @@ export function metricsSuite(what: string, makeBackend: () => Backend): void {
     test('there are no metrics but those of the list', async () => {
       const locks = await start({ store: new MemoryLockStore() });
       await locks.withLock(KEY, () => undefined);
-      const listed = [HISTOGRAMS, COUNTERS, GAUGES].flatMap((metrics) => Object.values(metrics).map(({ name }) => name));
+      const listed = [HISTOGRAMS, COUNTERS, LEVELS, STATES].flatMap((metrics) => Object.values(metrics).map(({ name }) => name));
       expect(listed).toEqual(expect.arrayContaining([...(await backend.read()).keys()]));
     });
   });

@@ -3,7 +3,7 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
-import { COUNTERS, GAUGES, HISTOGRAMS } from '../../lib/telemetry/metrics';
+import { COUNTERS, HISTOGRAMS, LEVELS, STATES } from '../../lib/telemetry/metrics';
 import { LABELS, NAMES } from './prometheus-backend';
 
 interface Dashboard {
@@ -23,7 +23,7 @@ const queries = [
   ...templating.list.flatMap(({ definition }) => definition ?? []),
 ];
 const histograms: ReadonlySet<string> = new Set(Object.values(HISTOGRAMS).map(({ name }) => name));
-const metrics = [HISTOGRAMS, COUNTERS, GAUGES].flatMap((list) => Object.values<{ name: string; labels: readonly string[] }>(list));
+const metrics = [HISTOGRAMS, COUNTERS, LEVELS, STATES].flatMap((list) => Object.values<{ name: string; labels: readonly string[] }>(list));
 /** What Prometheus has of each metric: its series, with the name in OpenTelemetry. */
 const series = new Map(
   [...NAMES].flatMap(([name, metric]) =>

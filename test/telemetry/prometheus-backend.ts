@@ -16,6 +16,9 @@ export const NAMES: ReadonlyMap<string, string> = new Map([
   ['distributed_lock_deadlocks_total', 'distributed_lock.deadlocks'],
   ['distributed_lock_force_releases_total', 'distributed_lock.force_releases'],
   ['distributed_lock_store_operation_duration_seconds', 'distributed_lock.store.operation.duration'],
+  ['distributed_lock_store_up', 'distributed_lock.store.up'],
+  ['distributed_lock_store_hearing', 'distributed_lock.store.hearing'],
+  ['distributed_lock_store_member_voting', 'distributed_lock.store.member.voting'],
 ]);
 
 /** The names of labels in Prometheus, and those of OpenTelemetry. */
@@ -25,6 +28,7 @@ export const LABELS: ReadonlyMap<string, string> = new Map([
   ['distributed_lock_contended', 'distributed_lock.contended'],
   ['distributed_lock_operation', 'distributed_lock.operation'],
   ['distributed_lock_scope', 'distributed_lock.scope'],
+  ['distributed_lock_member', 'distributed_lock.member'],
   ['error_type', 'error.type'],
 ]);
 

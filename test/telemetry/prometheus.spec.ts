@@ -59,6 +59,13 @@ test('a module that is made again on the same registry goes on counting', async 
   expect(await holdsIn(register)).toBe('2');
 });
 
+test('a store that is closed has no state any more', async () => {
+  await start();
+  expect(await register.metrics()).toContain('distributed_lock_store_up{distributed_lock_store="default"} 1');
+  await modules[0]?.close();
+  expect(await register.metrics()).not.toContain('distributed_lock_store_up{');
+});
+
 test('a registry that was cleared gets its metrics anew', async () => {
   await (await start()).withLock('k', () => undefined);
   register.clear();
