@@ -23,6 +23,7 @@ export class Acquisition<Frame extends CallNode = CallNode> {
   readonly #obtained: Lease[] = [];
   #owner: Owner | undefined;
   #waitedFor: string | undefined;
+  #waitedInside = false;
   #seen: Lease | Busy | undefined;
   #trace: TracedWait | undefined;
   #cycle: readonly string[] | undefined;
@@ -55,8 +56,14 @@ export class Acquisition<Frame extends CallNode = CallNode> {
     return this.#waitedFor !== undefined;
   }
 
-  waitsFor(key: string): void {
+  /** Whether it waited there for another call inside the same lock. */
+  get waitedInside(): boolean {
+    return this.#waitedInside;
+  }
+
+  waitsFor(key: string, isInside: boolean): void {
     this.#waitedFor = key;
+    this.#waitedInside = isInside;
     this.#trace ??= TracedWait.begin(this.store, key, this.call.caller);
   }
 

@@ -49,6 +49,8 @@ export type RefusedReason = NotAcquiredReason | 'store' | 'lost' | 'configuratio
  * | `storeUnavailable` | the store failed for the first time since it last answered |
  * | `storeAnswered` | the store answered again, after `awayMs` |
  *
+ * `inside` says that the call waited for another one inside the same lock.
+ *
  * `ttlMs` of `heldLong` is that of the holder, or of the call that waits where another process is the holder.
  */
 export type LockEvent =
@@ -56,12 +58,14 @@ export type LockEvent =
   | (EventOfLock & {
       readonly type: 'waited';
       readonly waitedMs: number;
+      readonly inside: boolean;
       readonly gaveUp: RefusedReason | undefined;
       readonly holder: LockHolder | undefined;
     })
   | (EventOfLock & {
       readonly type: 'refused';
       readonly waitedMs: number;
+      readonly inside: boolean;
       readonly reason: RefusedReason;
       readonly holder: LockHolder | undefined;
     })

@@ -101,7 +101,7 @@ export class Reporter {
 
   /** A call has its locks, or `refusal` says why not. */
   ended(acquisition: Acquisition, refusal: unknown): void {
-    const { waitedFor } = acquisition;
+    const { waitedFor, waitedInside: inside } = acquisition;
     if ((waitedFor === undefined && refusal === undefined) || !this.#isRead) {
       return;
     }
@@ -111,11 +111,11 @@ export class Reporter {
     const reason = notAcquired?.reason ?? REASONS.get((refusal as Partial<LockError> | undefined)?.code);
     const holder = notAcquired?.holder ?? acquisition.holder;
     if (waitedFor !== undefined) {
-      this.#publish({ type: 'waited', ...this.#subject({ key: waitedFor, caller }), waitedMs, gaveUp: reason, holder });
+      this.#publish({ type: 'waited', ...this.#subject({ key: waitedFor, caller }), waitedMs, inside, gaveUp: reason, holder });
     }
     if (reason) {
       const key = (refusal as LockError).key ?? (frame.keys[0] as string);
-      this.#publish({ type: 'refused', ...this.#subject({ key, caller }), waitedMs, reason, holder });
+      this.#publish({ type: 'refused', ...this.#subject({ key, caller }), waitedMs, inside, reason, holder });
       if (reason === 'cycle' && cycle) {
         this.#publish({ type: 'cycle', ...this.#subject({ key, caller }), keys: cycle });
       }

@@ -49,7 +49,7 @@ export class Waiters {
     if (limitMs <= 0) {
       return 'busy';
     }
-    acquisition.waitsFor(key);
+    acquisition.waitsFor(key, line?.isInside === true);
     const waiter = new Waiter(call.caller, limitMs, call.signal, (ended) => {
       this.#waiting.delete(ended);
       this.#inside.delete(ended);

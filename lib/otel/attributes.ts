@@ -8,6 +8,7 @@ export const LOCK = {
   ttlMs: 'distributed_lock.ttl_ms',
   waitMs: 'distributed_lock.wait_ms',
   contended: 'distributed_lock.contended',
+  inside: 'distributed_lock.inside',
   blockedBy: 'distributed_lock.blocked_by',
 } as const;
 

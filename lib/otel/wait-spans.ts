@@ -20,12 +20,14 @@ export class WaitSpans implements LockTelemetry {
     }
   }
 
-  #trace({ name, store, key, place, waitedMs, holder }: LockEvent & { type: 'waited' | 'refused' }, reason: string | undefined): void {
+  #trace(event: LockEvent & { type: 'waited' | 'refused' }, reason: string | undefined): void {
+    const { name, store, key, place, waitedMs, inside, holder } = event;
     const attributes: Attributes = {
       [LOCK.name]: name,
       [LOCK.store]: store,
       [LOCK.waitMs]: Math.round(waitedMs),
       [PLACE]: place,
+      ...(inside && { [LOCK.inside]: true }),
       ...(this.#showsKeys && { [LOCK.key]: key }),
       ...(holder && { [LOCK.blockedBy]: holder.by }),
       ...(reason !== undefined && { [ERROR_TYPE]: reason }),

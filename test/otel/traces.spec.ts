@@ -251,6 +251,15 @@ test('the span of an inner lock is a child of that of the outer one, and a re-en
   expect(spans.ended).toHaveLength(3);
 });
 
+test('a call that waits for another one inside the same lock has a span of that wait, and none of its own', async () => {
+  const { locks } = await inMemory();
+  const again = (): Promise<void> => locks.withLock('k', { name: 'again' }, () => new Promise((resolve) => setTimeout(resolve, 5)));
+  await locks.withLock('k', { name: 'outer' }, () => Promise.all([again(), again()]));
+  expect(spans.one('wait_for lock again').attributes).toMatchObject({ 'distributed_lock.inside': true });
+  expect(parentOf(spans.one('wait_for lock again'))).toBe(idOf(spans.one('lock outer')));
+  expect(spans.ended).toHaveLength(2);
+});
+
 test('the holder of a ticket has a span in its own trace', async () => {
   const { locks } = await onRedis();
   const other = await onRedis();
