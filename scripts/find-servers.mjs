@@ -1,5 +1,5 @@
 // The tests start real servers, and build a clock for some of them: finds redis-server, a C compiler, PostgreSQL, pgbouncer and
-// promtool, installs them where it may, or says what to install.
+// Prometheus, installs them where it may, or says what to install.
 import { spawnSync } from 'node:child_process';
 import { existsSync, mkdirSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 
@@ -29,10 +29,11 @@ const NEEDED = [
       'The tests behind pgbouncer need it: install it with your package manager (apt-get install pgbouncer, brew install pgbouncer).',
   },
   {
-    command: 'promtool',
+    // It comes with promtool.
+    command: 'prometheus',
     packages: ['prometheus'],
     missing:
-      'The tests of the alert rules need promtool of Prometheus on the PATH: install it with your package manager (apt-get install prometheus, brew install prometheus).',
+      'The tests of the metrics need prometheus and promtool on the PATH: install it with your package manager (apt-get install prometheus, brew install prometheus).',
   },
 ];
 

@@ -13,8 +13,32 @@ const PROJECTS = ['nest12', 'nest11', 'without-ioredis'] as const;
 type Project = (typeof PROJECTS)[number];
 
 const VERSIONS: readonly [Project, Readonly<Record<string, string>>][] = [
-  ['nest12', { '@nestjs/core': '12', '@nestjs/terminus': '12', ioredis: '6', 'ioredis-other': '5', typescript: '6' }],
-  ['nest11', { '@nestjs/core': '11', '@nestjs/terminus': '11', ioredis: '5', 'ioredis-other': '6', typescript: '5' }],
+  [
+    'nest12',
+    {
+      '@nestjs/core': '12',
+      '@nestjs/terminus': '12',
+      '@opentelemetry/api': '1.10',
+      '@opentelemetry/sdk-metrics': '3',
+      '@opentelemetry/sdk-trace': '3',
+      ioredis: '6',
+      'ioredis-other': '5',
+      typescript: '6',
+    },
+  ],
+  [
+    'nest11',
+    {
+      '@nestjs/core': '11',
+      '@nestjs/terminus': '11',
+      '@opentelemetry/api': '1.9',
+      '@opentelemetry/sdk-metrics': '2',
+      '@opentelemetry/sdk-trace': '2',
+      ioredis: '5',
+      'ioredis-other': '6',
+      typescript: '5',
+    },
+  ],
 ];
 
 /** A project, the `moduleResolution` with which it is compiled, and the kind of modules that this makes. */
