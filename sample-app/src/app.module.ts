@@ -6,6 +6,7 @@ import { BalanceModule } from './balance/balance.module.js';
 import { BatchModule } from './batch/batch.module.js';
 import { DatabaseModule } from './database/database.module.js';
 import { lockOptions } from './lock-options.js';
+import { HealthModule } from './operations/health.module.js';
 import { MetricsModule } from './operations/metrics.module.js';
 import { SettingsModule } from './settings.module.js';
 import { Settings } from './settings.js';
@@ -18,6 +19,7 @@ import { Settings } from './settings.js';
     BalanceModule,
     BatchModule,
     MetricsModule,
+    HealthModule,
   ],
   providers: [
     // Answers 423 with Retry-After when a balance is busy, and keeps the names of keys to itself.
