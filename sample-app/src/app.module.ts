@@ -1,5 +1,5 @@
 import { Module, ValidationPipe } from '@nestjs/common';
-import { APP_FILTER, APP_PIPE } from '@nestjs/core';
+import { APP_FILTER, APP_INTERCEPTOR, APP_PIPE } from '@nestjs/core';
 import { LockExceptionFilter, LockModule } from 'nestjs-distributed-lock';
 import { Registry } from 'prom-client';
 import { BalanceModule } from './balance/balance.module.js';
@@ -8,6 +8,7 @@ import { DatabaseModule } from './database/database.module.js';
 import { lockOptions } from './lock-options.js';
 import { HealthModule } from './operations/health.module.js';
 import { MetricsModule } from './operations/metrics.module.js';
+import { RequestSpans } from './operations/request-spans.js';
 import { SettingsModule } from './settings.module.js';
 import { Settings } from './settings.js';
 
@@ -24,6 +25,7 @@ import { Settings } from './settings.js';
   providers: [
     // Answers 423 with Retry-After when a balance is busy, and keeps the names of keys to itself.
     { provide: APP_FILTER, useClass: LockExceptionFilter },
+    { provide: APP_INTERCEPTOR, useClass: RequestSpans },
     { provide: APP_PIPE, useFactory: () => new ValidationPipe({ transform: true, whitelist: true, forbidNonWhitelisted: true }) },
   ],
 })

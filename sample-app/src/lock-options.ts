@@ -1,4 +1,5 @@
 import type { LockModuleOptions } from 'nestjs-distributed-lock';
+import { otelTelemetry } from 'nestjs-distributed-lock/otel';
 import { prometheusTelemetry } from 'nestjs-distributed-lock/prometheus';
 import type { Registry } from 'prom-client';
 import { makeLockStore } from './lock-store.js';
@@ -8,6 +9,6 @@ export async function lockOptions({ locks, lockWait }: Settings, register: Regis
   return {
     store: await makeLockStore(locks),
     wait: lockWait,
-    telemetry: prometheusTelemetry({ register }),
+    telemetry: [otelTelemetry(), prometheusTelemetry({ register })],
   };
 }
