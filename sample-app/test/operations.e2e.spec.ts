@@ -34,7 +34,7 @@ describe('the sample application in operation', () => {
   afterEach(async () => {
     await app.close();
     await server.stop();
-  });
+  }, 60_000);
 
   const metricsOf = async (url: string) => {
     const answer = await request(url).get('/metrics').expect(200);
