@@ -1,24 +1,31 @@
 import { Module, ValidationPipe } from '@nestjs/common';
-import { APP_FILTER, APP_PIPE } from '@nestjs/core';
+import { APP_FILTER, APP_INTERCEPTOR, APP_PIPE } from '@nestjs/core';
 import { LockExceptionFilter, LockModule } from 'nestjs-distributed-lock';
+import { Registry } from 'prom-client';
 import { BalanceModule } from './balance/balance.module.js';
 import { BatchModule } from './batch/batch.module.js';
 import { DatabaseModule } from './database/database.module.js';
 import { lockOptions } from './lock-options.js';
+import { HealthModule } from './operations/health.module.js';
+import { MetricsModule } from './operations/metrics.module.js';
+import { RequestSpans } from './operations/request-spans.js';
 import { SettingsModule } from './settings.module.js';
 import { Settings } from './settings.js';
 
 @Module({
   imports: [
     SettingsModule,
-    LockModule.forRootAsync({ inject: [Settings], useFactory: lockOptions }),
+    LockModule.forRootAsync({ imports: [MetricsModule], inject: [Settings, Registry], useFactory: lockOptions }),
     DatabaseModule,
     BalanceModule,
     BatchModule,
+    MetricsModule,
+    HealthModule,
   ],
   providers: [
     // Answers 423 with Retry-After when a balance is busy, and keeps the names of keys to itself.
     { provide: APP_FILTER, useClass: LockExceptionFilter },
+    { provide: APP_INTERCEPTOR, useClass: RequestSpans },
     { provide: APP_PIPE, useFactory: () => new ValidationPipe({ transform: true, whitelist: true, forbidNonWhitelisted: true }) },
   ],
 })

@@ -4,6 +4,7 @@ import type { NestExpressApplication } from '@nestjs/platform-express';
 import { isLockError } from 'nestjs-distributed-lock';
 import { AppModule } from './app.module.js';
 import { Database } from './database/database.js';
+import { startConsoleTraces } from './operations/console-traces.js';
 import { Settings } from './settings.js';
 import { StartUpError } from './start-up.error.js';
 import { welcome } from './welcome.js';
@@ -14,6 +15,9 @@ async function start(): Promise<void> {
   // Locks that are held when the process is stopped are then released at once and need not run out.
   app.enableShutdownHooks();
   const settings = app.get(Settings);
+  if (settings.traces === 'console') {
+    startConsoleTraces();
+  }
   await app.listen(settings.port);
   app.flushLogs();
   const { port } = app.getHttpServer().address() as { port: number };

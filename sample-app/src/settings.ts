@@ -11,12 +11,15 @@ export class Settings {
   readonly locks: LockPlace;
   /** How long a request queues for a balance before it is answered with 423. */
   readonly lockWait: Duration = '5s';
+  /** Where spans are printed; undefined for nowhere. */
+  readonly traces: 'console' | undefined;
 
   /** Throws `StartUpError` for a value of no use. */
   constructor(environment: NodeJS.ProcessEnv) {
     this.port = readPort(environment['PORT'] || '3000');
     this.databaseUrl = readPostgresUrl('DATABASE_URL', environment['DATABASE_URL']);
     this.locks = readLockPlace(environment);
+    this.traces = readTraces(environment['OTEL']);
   }
 }
 
@@ -26,4 +29,14 @@ function readPort(text: string): number {
     throw new StartUpError(`PORT is "${text}". Set it to a number from 0 to 65535 (0: any free port), or leave it out for 3000.`);
   }
   return port;
+}
+
+function readTraces(text: string | undefined): 'console' | undefined {
+  if (!text) {
+    return undefined;
+  }
+  if (text !== 'console') {
+    throw new StartUpError(`OTEL is "${text}". Set it to console for traces on the console, or leave it out for none.`);
+  }
+  return text;
 }

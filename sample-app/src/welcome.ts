@@ -26,6 +26,11 @@ A hundred credits to customer 3, twenty at a time; none is lost, and the balance
   seq 100 | xargs -P 20 -I{} curl -s -o /dev/null ${url}/customers/3/credit ${json} -d '{"amount":"1.00"}'
   ${curl} ${url}/customers/3/balance
 
-What happens without the lock: npm run demo
+The health and the metrics of the locks:
+
+  ${curl} ${url}/health/ready
+  ${curl} ${url}/metrics
+
+Traces: OTEL=console npm start. What happens without the lock: npm run demo
 `;
 }

@@ -8,17 +8,25 @@ import { welcome } from '../src/welcome.js';
 
 describe('the settings', () => {
   it('without an environment everything is embedded, on port 3000', () => {
-    expect(new Settings({ LOCK_STORE: '', REDIS_URL: '', PORT: '' })).toEqual({
+    expect(new Settings({ LOCK_STORE: '', REDIS_URL: '', PORT: '', OTEL: '' })).toEqual({
       port: 3000,
       databaseUrl: undefined,
       locks: { store: 'memory' },
       lockWait: '5s',
+      traces: undefined,
     });
   });
 
   it.each(['abc', '-1', '65536', '3000x', '1.5'])('PORT=%s stops the start with a message that says what to set', (PORT) => {
     expect(() => new Settings({ PORT })).toThrow(
       new StartUpError(`PORT is "${PORT}". Set it to a number from 0 to 65535 (0: any free port), or leave it out for 3000.`),
+    );
+  });
+
+  it.each(['jaeger', 'CONSOLE', 'true'])('OTEL=%s stops the start with a message that says what to set', (OTEL) => {
+    expect(new Settings({ OTEL: 'console' }).traces).toBe('console');
+    expect(() => new Settings({ OTEL })).toThrow(
+      new StartUpError(`OTEL is "${OTEL}". Set it to console for traces on the console, or leave it out for none.`),
     );
   });
 
