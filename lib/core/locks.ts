@@ -24,7 +24,7 @@ import { LongSections } from './long-sections.js';
 import { Owner } from './owner.js';
 import { Reporter, type LockTrouble } from './reporter.js';
 import { runOnce } from './run-once.js';
-import { sectionOf } from './section.js';
+import { Section } from './section.js';
 import { Telemetry, type LockTelemetry } from './telemetry.js';
 import { TimedStore } from './timed-store.js';
 import { readTicket } from './ticket.js';
@@ -159,7 +159,7 @@ export class Locks {
 
   /** Runs the body as a section that telemetry, or a tracer, follows. */
   #runFollowed<T>(lock: Lock, acquisition: Acquisition<Frame>, body: (lock: Lock) => T | PromiseLike<T>): T | Promise<T> {
-    const section = sectionOf(acquisition, lock);
+    const section = new Section(acquisition, lock);
     const telemetry = this.#telemetry;
     const run = (): T | Promise<T> => traceHold(section, () => runOnce(body, lock));
     if (!telemetry) {

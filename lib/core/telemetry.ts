@@ -150,7 +150,8 @@ function outcomeOf<T>(body: () => T): () => T {
   }
 }
 
-function guarded<T>(call: () => T): T | undefined {
+/** What `call` returns; nothing where it throws. */
+export function guarded<T>(call: () => T): T | undefined {
   try {
     return call();
   } catch {

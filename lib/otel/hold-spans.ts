@@ -1,5 +1,6 @@
-import { context, createContextKey, trace, type Attributes, type Context, type Tracer } from '@opentelemetry/api';
-import type { LockedSection, LockTelemetry } from '../core/telemetry.js';
+import { context, createContextKey, trace, type Attributes, type Tracer } from '@opentelemetry/api';
+import type { LockEvent } from '../core/lock-event.js';
+import { guarded, type LockedSection, type LockTelemetry } from '../core/telemetry.js';
 import { LOCK, PLACE } from './attributes.js';
 import { HoldSpan } from './hold-span.js';
 
@@ -10,7 +11,8 @@ const HOLD = createContextKey('nestjs-distributed-lock hold');
 export class HoldSpans implements LockTelemetry {
   readonly #tracer: () => Tracer;
   readonly #showsKeys: boolean;
-  readonly #contexts = new WeakMap<LockedSection, Context>();
+  /** Those whose code runs. */
+  readonly #running = new Map<LockedSection, HoldSpan>();
 
   constructor(tracer: () => Tracer, showsKeys: boolean) {
     this.#tracer = tracer;
@@ -20,23 +22,47 @@ export class HoldSpans implements LockTelemetry {
   section(section: LockedSection, run: () => unknown): void {
     const outer = context.active();
     const span = this.#tracer().startSpan(`lock ${section.name}`, { attributes: this.#attributesOf(section) }, outer);
-    const inner = trace.setSpan(outer, span).setValue(HOLD, span);
-    this.#contexts.set(section, inner);
-    new HoldSpan(span, section).endsWith(() => context.with(inner, run));
+    const hold = new HoldSpan(span, trace.setSpan(outer, span).setValue(HOLD, span), section);
+    this.#running.set(section, hold);
+    const end = (errorType: string | undefined): void => {
+      this.#running.delete(section);
+      // It is called when the code has ended, so core guards it no more.
+      guarded(() => hold.end(errorType));
+    };
+    try {
+      const result = context.with(hold.context, run);
+      if (result instanceof Promise) {
+        result.then(
+          () => end(undefined),
+          (error: unknown) => end(typeOf(error)),
+        );
+      } else {
+        end(undefined);
+      }
+    } catch (error) {
+      end(typeOf(error));
+    }
   }
 
   /** Code that is not inside the span yet, as that of a generator, of which each step runs where the next value is asked for. */
   resume(section: LockedSection, run: () => unknown): void {
-    const inner = this.#contexts.get(section);
-    if (!inner || context.active().getValue(HOLD) === inner.getValue(HOLD)) {
+    const hold = this.#running.get(section);
+    if (!hold || context.active().getValue(HOLD) === hold.context.getValue(HOLD)) {
       run();
     } else {
-      context.with(inner, run);
+      context.with(hold.context, run);
+    }
+  }
+
+  /** The code goes on after a loss, and its span does not. */
+  event({ type, store }: LockEvent): void {
+    if (type === 'lost') {
+      this.#running.forEach((hold) => hold.seesLoss(store));
     }
   }
 
   #attributesOf({ name, store, keys, fence, ttlMs, waitedMs, contended, place }: LockedSection): Attributes {
-    return {
+    const attributes: Attributes = {
       [LOCK.name]: name,
       [LOCK.store]: store,
       [LOCK.fence]: fence,
@@ -44,7 +70,12 @@ export class HoldSpans implements LockTelemetry {
       [LOCK.waitMs]: waitedMs,
       [LOCK.contended]: contended,
       [PLACE]: place,
-      ...(this.#showsKeys && (keys.length === 1 ? { [LOCK.key]: keys[0] } : { [LOCK.keys]: [...keys] })),
     };
+    return this.#showsKeys ? { ...attributes, ...(keys.length === 1 ? { [LOCK.key]: keys[0] } : { [LOCK.keys]: [...keys] }) } : attributes;
   }
+}
+
+/** The class of an error. Its message may have keys and personal data in it. */
+function typeOf(error: unknown): string {
+  return error instanceof Error ? error.name : '_OTHER';
 }

@@ -9,6 +9,6 @@ export async function lockOptions({ locks, lockWait }: Settings, register: Regis
   return {
     store: await makeLockStore(locks),
     wait: lockWait,
-    telemetry: [otelTelemetry(), prometheusTelemetry({ register })],
+    telemetry: [otelTelemetry({ metrics: false }), prometheusTelemetry({ register })],
   };
 }
