@@ -9,6 +9,7 @@ export const SIZES = {
     handOver: { repeats: 3, lanes: 8, rounds: 12 },
     reentry: { batches: 20, calls: 20_000 },
     decorator: { repeats: 9, calls: 20_000, peerCalls: 2_000 },
+    telemetry: { rounds: 60, pairs: 300, calls: 2_000 },
     many: { leases: 10_000, ttlMs: 10_000, holdMs: 30_000 },
     endless: { pairs: 1_000_000, callers: 64, warmUp: 20_000, restMs: 15_000 },
     stores: {
@@ -27,6 +28,7 @@ export const SIZES = {
     handOver: { repeats: 1, lanes: 8, rounds: 4 },
     reentry: { batches: 10, calls: 5_000 },
     decorator: { repeats: 5, calls: 5_000, peerCalls: 300 },
+    telemetry: { rounds: 16, pairs: 150, calls: 1_000 },
     many: { leases: 10_000, ttlMs: 10_000, holdMs: 12_000 },
     endless: { pairs: 100_000, callers: 64, warmUp: 20_000, restMs: 15_000 },
     stores: {

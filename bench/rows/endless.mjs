@@ -9,13 +9,22 @@ export const endless = {
   async run({ server, sizes }) {
     const { restMs, ...task } = sizes.endless;
     await server.client.flushall();
-    const ask = ([worker]) => worker.ask('endless', { port: server.port, ...task });
-    const { grownMb } = await withWorkers('endless', 1, ask, ['--expose-gc']);
+    const grownBy = async (what) => {
+      const { grownMb } = await withWorkers('endless', 1, ([worker]) => worker.ask(what, { port: server.port, ...task }), ['--expose-gc']);
+      return grownMb;
+    };
+    const watchedMb = await grownBy('endlessWatched');
+    await server.client.flushall();
+    const grownMb = await grownBy('endless');
     const { left, afterMs } = await keysLeft(server.client, restMs);
     const note = `${task.pairs} pairs`;
     const rest = `keys besides the fence, ${(afterMs / 1_000).toFixed(1)} s after ${note}`;
     return [
       line('endless', thisLibrary.name, grownMb, 'MB', { note, ...atMost(grownMb, 10) }),
+      line('endless with telemetry', thisLibrary.name, watchedMb, 'MB', {
+        note: `${note} with traces and metrics`,
+        ...atMost(watchedMb, 10),
+      }),
       line('endless keys', thisLibrary.name, left, 'keys', { note: rest, ...atMost(left, 0) }),
     ];
   },

@@ -10,5 +10,6 @@ import { pair } from './pair.mjs';
 import { parallel } from './parallel.mjs';
 import { reentry } from './re-entry.mjs';
 import { stores } from './stores.mjs';
+import { telemetry } from './telemetry.mjs';
 
-export const ROWS = [pair, parallel, cpu, arrivals, hot, fleet, handOver, reentry, decorator, many, endless, stores];
+export const ROWS = [pair, parallel, cpu, arrivals, hot, fleet, handOver, reentry, decorator, telemetry, many, endless, stores];

@@ -6,8 +6,8 @@ export const thisLibrary = {
 };
 
 /** An application with locks in that store. */
-export async function libraryWith(store) {
-  const module = LockModule.forRoot({ store });
+export async function libraryWith(store, telemetry) {
+  const module = LockModule.forRoot({ store, telemetry });
   const app = await NestFactory.createApplicationContext(module, { logger: false });
   const locks = app.get(LockService);
   return {

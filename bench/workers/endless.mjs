@@ -3,9 +3,18 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { connected } from '../connected.mjs';
 import { serve } from '../serve.mjs';
 import { thisLibrary } from '../subjects/index.mjs';
+import { on, registerSdk } from '../subjects/telemetry.mjs';
 
 serve({
   endless: ({ port, ...task }) => connected([thisLibrary], port, {}, (connections) => churn(connections.get(thisLibrary), task)),
+  async endlessWatched({ port, ...task }) {
+    const endSdk = registerSdk();
+    try {
+      return await connected([on], port, {}, (connections) => churn(connections.get(on), task));
+    } finally {
+      await endSdk();
+    }
+  },
 });
 
 async function churn(connection, { pairs, callers, warmUp }) {
