@@ -75,7 +75,7 @@ export class SentinelGroup {
   }
 
   /** Kills or pauses the master, or takes the role from it while it lives; answers the new master. */
-  async failover(how: 'kill' | 'pause' | 'demote'): Promise<RedisServer> {
+  async failover(how: 'kill' | 'pause' | 'demote', timeoutMs?: number): Promise<RedisServer> {
     const master = await this.master();
     if (how === 'kill') {
       await master.kill();
@@ -84,7 +84,7 @@ export class SentinelGroup {
     } else {
       return this.#demote(master);
     }
-    return this.waitForNewMaster(master);
+    return this.waitForNewMaster(master, timeoutMs);
   }
 
   /** A failover that is asked for may be given up where a sentinel is busy, or finds no replica that is fit: it is asked for again. */

@@ -187,8 +187,8 @@ describe.each([
 
 function listedLabels(): Record<string, readonly string[]> {
   // The application has no quorum.
-  const { memberVoting: _, ...states } = STATES;
-  const metrics = [HISTOGRAMS, COUNTERS, LEVELS, states].flatMap((list) => Object.values<Metric>(list));
+  const { up, hearing } = STATES;
+  const metrics = [HISTOGRAMS, COUNTERS, LEVELS, { up, hearing }].flatMap((list) => Object.values<Metric>(list));
   return Object.fromEntries(metrics.map(({ name, labels }) => [name, labels.toSorted()]));
 }
 

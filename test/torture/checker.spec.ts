@@ -395,6 +395,16 @@ describe('where two of five servers may be away', () => {
     expect(texts(checkCalls(evidenceWith(2, failed, partial([3, 4], 'stall', 'servers', -900, -600), third)))).toHaveLength(1);
   });
 
+  test('one that was away explains a loss where others had asked for the lock at the same moment', () => {
+    const lost = call({ asked: 100, entered: 200, left: 1_500, trusted: 2_400, outcome: 'LOCK_LOST expired' });
+    const away = partial([2], 'forget', 'servers', 1_100, 1_400);
+    const contender = call({ process: 'w2.1', asked: 150, trusted: 210, outcome: 'LOCK_NOT_ACQUIRED busy' });
+    const later = call({ process: 'w2.1', asked: 250, trusted: 310, outcome: 'LOCK_NOT_ACQUIRED busy' });
+    expect(texts(checkHonesty(evidenceWith(2, lost, contender, away)))).toEqual([]);
+    expect(texts(checkHonesty(evidenceWith(2, lost, contender)))).toEqual([expect.stringMatching(/nothing caused it/)]);
+    expect(texts(checkHonesty(evidenceWith(2, lost, later, away)))).toHaveLength(1);
+  });
+
   test('a ticket may be refused where three missed the vote, and else not', () => {
     const holder = call({ ...first, left: 900, owner: 'o' });
     const refused = call({ process: 'w2.1', owner: 'o', op: 'enter', asked: 500, trusted: 600, outcome: 'LOCK_LOST released' });

@@ -98,12 +98,14 @@ export class Faults {
     return [...known, ...this.#locking(keys)];
   }
 
-  /**
-   * Whether more servers than may be away were kept from a process in turn, while it waited for a grant or had it: a server
-   * that missed a vote does not make up for it, so that the grant may live on the fewest.
-   */
-  missedVotes(process: string, { from, to }: Interval): boolean {
-    return this.#spare > 0 && everAway({ from, to }, this.#keepingFromGrants(baseOf(process))) > this.#spare;
+  /** Whether so many servers were kept from a process, at once or in turn, that a grant may have ended that had `missing` votes too few. */
+  missedVotes(process: string, { from, to }: Interval, missing: number): boolean {
+    return this.#spare > 0 && everAway({ from, to }, this.#keepingFromGrants(baseOf(process))) > this.#spare - missing;
+  }
+
+  /** How many votes a grant may lack. */
+  get spare(): number {
+    return this.#spare;
   }
 
   /** When a process may not have heard of its turn, with the time to recover. */

@@ -1,7 +1,7 @@
 import { confirmedAt, wasLost, type Entry } from '../entry.js';
 import { within, without } from '../interval.js';
 import { SLACK_MS, type Evidence, type Finding, type Violation } from './check.js';
-import { unnoticed } from './excuse.js';
+import { mayHaveFaded, unnoticed } from './excuse.js';
 
 /** By the keys of an owner. */
 type Fences = Map<string, number>;
@@ -54,7 +54,8 @@ function silentLosses(entered: readonly Entry[], evidence: Evidence): Violation[
 }
 
 /** A lock on several keys is lost with each of them. */
-function falseLoss(entry: Entry, fencesOf: ReadonlyMap<string, Fences>, { faults, leaseMs }: Evidence): Violation[] {
+function falseLoss(entry: Entry, fencesOf: ReadonlyMap<string, Fences>, evidence: Evidence): Violation[] {
+  const { faults, leaseMs } = evidence;
   const reason = reasonOf(entry);
   if (reason === 'shutdown') {
     return [];
@@ -68,9 +69,10 @@ function falseLoss(entry: Entry, fencesOf: ReadonlyMap<string, Fences>, { faults
   const hinderedMs = within(lease, faults.hindering(entry));
   // Before its deadline a lease is there, whatever keeps its holder from the servers.
   const mayHaveRunOut = lostAt >= entry.deadline && (entry.isFixed || hinderedMs > HINDERED * leaseMs);
-  // The attempt that was granted began at most a lease before.
-  const mayHaveFaded = faults.missedVotes(entry.process, { from: (entry.enteredAt as number) - leaseMs, to: lostAt });
-  const isCaused = reason === 'forced' ? taken.some(({ fault }) => fault === 'force') : taken.length > 0 || mayHaveRunOut || mayHaveFaded;
+  const isCaused =
+    reason === 'forced'
+      ? taken.some(({ fault }) => fault === 'force')
+      : taken.length > 0 || mayHaveRunOut || mayHaveFaded(entry, lostAt, evidence);
   return isCaused
     ? []
     : [

@@ -1,6 +1,7 @@
 import { wasLost, type Entry } from '../entry.js';
 import { within } from '../interval.js';
 import type { Evidence, Finding, Violation } from './check.js';
+import { mayHaveFaded } from './excuse.js';
 
 /** Whoever has a ticket enters the lock while it runs, and never one that has ended. */
 export function checkTickets(evidence: Evidence): Finding {
@@ -26,11 +27,12 @@ export function checkTickets(evidence: Evidence): Finding {
 }
 
 /** Its holder had it before, and trusted it after; nothing took it away, which a holder that is cut off may not know. */
-function refused(entry: Entry, holder: Entry | undefined, { faults, leaseMs }: Evidence): Violation[] {
+function refused(entry: Entry, holder: Entry | undefined, evidence: Evidence): Violation[] {
+  const { faults } = evidence;
   const { key, process, invokedAt, settledAt = Infinity, outcome = '' } = entry;
   const { enteredAt = Infinity, leftAt = 0 } = holder ?? {};
   const taken = faults.taking(key, holder?.fence).some(({ from, to }) => holder && to >= holder.invokedAt && from <= settledAt);
-  const isFaded = holder !== undefined && faults.missedVotes(holder.process, { from: enteredAt - leaseMs, to: settledAt });
+  const isFaded = holder !== undefined && mayHaveFaded(holder, settledAt, evidence);
   return holder && !taken && !isFaded && enteredAt < invokedAt && leftAt > settledAt && !wasLost(holder) && outcome.startsWith('LOCK_LOST')
     ? [{ text: `${process} was refused at "${key}", whose lock ran`, entries: [holder, entry] }]
     : [];

@@ -12,6 +12,9 @@ import type { Taken, Topology } from './topology.js';
 /** For how long a master goes on without its replicas, in milliseconds: its clients write, and no sentinel finds that they are gone. */
 const ISOLATED_MS = 400;
 
+/** How long a machine that has much else to do may take until another server is the master, in milliseconds. */
+const TAKEOVER_MS = 60_000;
+
 /** A master, two replicas, which both confirm every grant, and three sentinels. */
 export class Sentinel implements Topology {
   readonly faults: readonly FaultName[] = [...FAULTS_OF_REDIS, 'nest', 'failover', 'depose', 'isolate'];
@@ -46,15 +49,25 @@ export class Sentinel implements Topology {
       await isolate(master);
     }
     if (fault === 'failover' || fault === 'depose' || fault === 'isolate') {
-      await this.#group.failover(fault === 'depose' ? 'pause' : 'kill');
-      if (fault === 'depose') {
+      await this.#takeOver(master, fault === 'depose' ? 'pause' : 'kill');
+    } else {
+      await strikeServer(master, fault, ms);
+    }
+  }
+
+  async #takeOver(master: RedisServer, how: 'pause' | 'kill'): Promise<void> {
+    try {
+      await this.#group.failover(how, TAKEOVER_MS);
+      if (how === 'pause') {
         master.resume();
       } else {
         await master.start();
       }
       await this.#group.waitForReplica(master);
-    } else {
-      await strikeServer(master, fault, ms);
+    } catch (error) {
+      // The next fault needs all servers.
+      await this.#group.recover();
+      throw error;
     }
   }
 
