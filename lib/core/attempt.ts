@@ -50,12 +50,21 @@ export function exchange(
   const sent = momentOf(clock);
   const { key, limitMs } = hold;
   const record = next.record();
-  const answer = limits.bound((store.turns as Turns).exchange(hold, record, place, mayOvertake), key, limitMs);
+  const exchanged = (store.turns as Turns).exchange(hold, record, place, mayOvertake);
+  // Where the exchange was given up, nobody waits for the reply that is still to come, which may be a failure.
+  exchanged.then(ignoreFailure, () => undefined);
+  const answer = limits.bound(exchanged, key, limitMs);
   const reply = answer.then((answered) => {
     // It may come later than the release, and has the limit of the acquire: the store may be confirming the grant for as long.
     return answered.reply instanceof Promise ? limits.bound(answered.reply, key, record.limitMs) : answered.reply;
   });
   return { released: answer.then(({ released }) => released), attempt: judge(reply, sent, store, next, clock) };
+}
+
+function ignoreFailure({ reply }: { readonly reply: AcquireReply | Promise<AcquireReply> }): void {
+  if (reply instanceof Promise) {
+    reply.catch(() => undefined);
+  }
 }
 
 async function judge(answer: Promise<AcquireReply>, sent: Moment, store: LockStore, lease: Lease, clock: Clock): Promise<AttemptResult> {

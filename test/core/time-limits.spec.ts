@@ -3,6 +3,7 @@ import { LockStoreError } from '../../lib/core/errors';
 import type { HoldRecord } from '../../lib/core/lock-store';
 import { MemoryLockStore } from '../../lib/stores/memory/memory-lock-store';
 import { makeLocks } from '../support/make-locks';
+import { watchRejections } from '../support/watch-rejections';
 
 const REPLY_MS = 800;
 
@@ -76,4 +77,30 @@ test('the reply to the next caller of an exchange has the limit of that caller, 
   // An attempt in between would cross what the store still does for the first one.
   expect(store.attempts).toBe(attempts);
   await lock.release();
+});
+
+/** Answers an exchange when core has given it up, and finds later that the next caller has no lock. */
+class TooLateStore extends MemoryLockStore {
+  exchanges = 0;
+  override async exchange(...[, next]: Parameters<MemoryLockStore['exchange']>): ReturnType<MemoryLockStore['exchange']> {
+    this.exchanges++;
+    await new Promise((done) => setTimeout(done, 3_000));
+    const failure = new LockStoreError('too few replicas confirmed the grant', next.key, { unknown: false });
+    return { released: true, reply: new Promise((_, reject) => setTimeout(() => reject(failure), 100)) };
+  }
+}
+
+test('a failure of the next caller that comes when the exchange was given up ends no process', async () => {
+  const reasons: unknown[] = [];
+  const unwatch = watchRejections((reason) => reasons.push(reason));
+  const store = new TooLateStore();
+  const locks = makeLocks(store);
+  const first = await locks.acquire('k', { ttl: 400 });
+  const next = locks.acquire('k', { ttl: 400, reentry: 'never' });
+  await jest.advanceTimersByTimeAsync(1);
+  await Promise.all([first.release(), jest.advanceTimersByTimeAsync(10_000)]);
+  await (await next).release();
+  await new Promise(setImmediate);
+  unwatch();
+  expect([store.exchanges, reasons]).toEqual([1, []]);
 });
