@@ -1,34 +1,43 @@
 import type { Clock } from '../../core/clock.js';
 import { DONE_MS } from './protocol.js';
 
-/** The first answer of each hold's release: a repetition answers the same, and a late acquire of that hold is refused. */
+interface DoneMark {
+  readonly answer: boolean;
+  readonly until: number;
+}
+
+/**
+ * The first answer of each hold's release: a repetition answers the same, and a late acquire of that hold is refused. Marks
+ * that are over go together: a map from which the oldest is deleted each time looks through all that were deleted before.
+ */
 export class DoneMarks {
   readonly #clock: Clock;
-  /** Oldest first. */
-  readonly #marks = new Map<string, { readonly answer: boolean; readonly until: number }>();
+  #recent = new Map<string, DoneMark>();
+  /** All of them are over by the next change. */
+  #older = new Map<string, DoneMark>();
+  #changesAt = 0;
 
   constructor(clock: Clock) {
     this.#clock = clock;
   }
 
   get(hold: string): boolean | undefined {
-    const now = this.#clock.monotonic();
-    for (const [oldest, { until }] of this.#marks) {
-      if (until > now) {
-        break;
-      }
-      this.#marks.delete(oldest);
-    }
-    // Where the clock was set back, an older mark may outlast this one.
-    const mark = this.#marks.get(hold);
-    return mark && mark.until > now ? mark.answer : undefined;
+    const mark = this.#recent.get(hold) ?? this.#older.get(hold);
+    return mark && mark.until > this.#clock.monotonic() ? mark.answer : undefined;
   }
 
   set(hold: string, answer: boolean): void {
-    this.#marks.set(hold, { answer, until: this.#clock.monotonic() + DONE_MS });
+    const now = this.#clock.monotonic();
+    if (now >= this.#changesAt) {
+      this.#older = this.#recent;
+      this.#recent = new Map();
+      this.#changesAt = now + DONE_MS;
+    }
+    this.#recent.set(hold, { answer, until: now + DONE_MS });
   }
 
   clear(): void {
-    this.#marks.clear();
+    this.#recent.clear();
+    this.#older.clear();
   }
 }
