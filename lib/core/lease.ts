@@ -214,11 +214,13 @@ export class Lease {
     return Object.freeze({ ...this.record(), ttlMs, lingering, by });
   }
 
-  /** A hold that was released never comes in again, so the next attempt is another hold. */
+  /** A hold that was released never comes in again, so the next attempt is another hold. That of a ticket has its lock's fence. */
   renewIdentity(): void {
     this.#id = randomUUID();
-    this.#storedFence = 0;
-    this.#fences = 0;
+    if (!this.isJoined) {
+      this.#storedFence = 0;
+      this.#fences = 0;
+    }
   }
 
   /** Asks for a fence for itself and one for each of so many calls behind it, unless it has asked before. */
