@@ -86,7 +86,8 @@ class TooLateStore extends MemoryLockStore {
     this.exchanges++;
     await new Promise((done) => setTimeout(done, 3_000));
     const failure = new LockStoreError('too few replicas confirmed the grant', next.key, { unknown: false });
-    return { released: true, reply: new Promise<never>((_, reject) => setTimeout(() => reject(failure), 100)) };
+    const reply = new Promise<never>((_, reject) => setTimeout(() => reject(failure), 100));
+    return { released: true, reply } as never;
   }
 }
 
