@@ -97,9 +97,13 @@ export class Acquisition<Frame extends CallNode = CallNode> {
     this.#obtained.push(lease);
   }
 
-  /** One of its leases was lost while it waited for the next: all are taken anew. */
+  /**
+   * One of its leases was lost while it waited for the next: all are taken anew, by another owner. The others may serve
+   * further calls as the first one's, which must not enter them as its own.
+   */
   startOver(): void {
     this.#obtained.length = 0;
+    this.#owner = undefined;
   }
 
   /** The error of a call that gives up. */
