@@ -5,6 +5,7 @@ import type { LockService } from '../../lib/nest/lock.service';
 import { RedisLockStore } from '../../lib/stores/redis/redis-lock-store';
 import { RENEW } from '../../lib/stores/redis/scripts';
 import { makeLocks } from '../support/make-locks';
+import { newHold } from '../support/new-hold';
 import { RedisServer } from '../support/redis-server';
 import { TcpProxy } from '../support/tcp-proxy';
 import { until } from '../support/until';
@@ -172,6 +173,21 @@ describe('a grant', () => {
     expect(await locks.tryAcquire('k')).toBeNull();
     await lock.release();
     expect(await storedLocks()).toEqual([]);
+  });
+
+  test('is left to the next attempt at the hold where core has given up the one before', async () => {
+    const store = stores[0] as RedisLockStore;
+    breakLink();
+    const hold = newHold('k', { ttlMs: 60_000, limitMs: 1_500 });
+    const given = failureOf(store.acquire(hold));
+    await until('the first attempt', async () => (await storedLocks()).length === 1);
+    // As after a stall of the event loop: the time of core is over, and that of the store not yet.
+    const again = store.acquire({ ...hold, limitMs: 30_000 });
+    expect(await given).toMatchObject({ unknown: true });
+    mendLink();
+    const { fence } = (await again) as { fence: number };
+    expect(await store.inspect('k')).toMatchObject({ fence, holds: 1 });
+    expect(await store.release({ ...hold, fence })).toBe(true);
   });
 
   test('that was undone puts no blame on the subscription when its place in the queue is gone', async () => {

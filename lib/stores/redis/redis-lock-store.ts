@@ -100,6 +100,7 @@ export class RedisLockStore implements LockStore, Turns, Tickets, Operator {
 
   async acquire(hold: HoldRecord, place?: Place): Promise<AcquireReply> {
     this.#listen();
+    this.#replication?.asksAgain(hold);
     const polls = !this.#wakeups.areCertain;
     const sentAt = performance.now();
     const named = this.#named(hold);
@@ -141,6 +142,7 @@ export class RedisLockStore implements LockStore, Turns, Tickets, Operator {
 
   async join(hold: HoldRecord): Promise<boolean> {
     this.#listen();
+    this.#replication?.asksAgain(hold);
     const sentAt = performance.now();
     const named = this.#named(hold);
     const command = this.#commands.join(named, this.#clock.latest(sentAt, hold.limitMs));

@@ -46,6 +46,8 @@ export class Replication {
   readonly #renewals: RedisConnection;
   readonly #waiting: UnconfirmedGrant[] = [];
   readonly #names = new HoldNames();
+  /** The grants that are to be confirmed, by the ids of their holds. */
+  readonly #confirming = new Map<string, { isAskedAgain: boolean }>();
   readonly #withdrawals = new Withdrawals();
   readonly #timeouts = new CommandTimeouts(() => undefined);
   #sending = false;
@@ -63,18 +65,34 @@ export class Replication {
     return this.#names.named(hold);
   }
 
+  /** Another attempt is made at a hold, since core has given up the one before: a withdrawal of that one would end what this one gets. */
+  asksAgain({ id }: HoldRecord): void {
+    const earlier = this.#confirming.get(id);
+    if (earlier) {
+      earlier.isAskedAgain = true;
+    }
+  }
+
   /**
    * Resolves when enough replicas have a grant, which was asked for at `sentAt`. Otherwise withdraws it and rejects, within the time limit
-   * of the hold: with `unknown` where the withdrawal was not answered by then. It is repeated until it is.
+   * of the hold: with `unknown` where the withdrawal was not answered by then. It is repeated until it is. Where the hold is asked for
+   * again meanwhile, the grant is left to that attempt.
    */
   async confirm(hold: HoldRecord, fence: number, sentAt: number): Promise<void> {
     const granted = { ...this.named(hold), fence };
     const endsAt = sentAt + hold.limitMs;
+    const confirming = { isAskedAgain: false };
+    this.asksAgain(hold);
+    this.#confirming.set(hold.id, confirming);
     try {
       await this.#timeouts.bound(this.#queue(granted), CONFIRMING * (endsAt - performance.now()));
     } catch (error) {
-      const isWithdrawn = await this.#withdraw(hold, granted, endsAt);
+      const isWithdrawn = !confirming.isAskedAgain && (await this.#withdraw(hold, granted, endsAt));
       throw errorOf(hold, error, !isWithdrawn);
+    } finally {
+      if (this.#confirming.get(hold.id) === confirming) {
+        this.#confirming.delete(hold.id);
+      }
     }
   }
 
