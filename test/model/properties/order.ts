@@ -34,6 +34,8 @@ export class Order {
     const [first] = this.#queue;
     this.#expect(isExchange || !first || first.name === place?.name, `out of order: ${process} was granted before ${first?.name}`);
     this.left(place?.name ?? '');
+    // One that has come to its place has overtaken nobody, though its process may have had the lock just before.
+    this.#burst = isExchange ? this.#burst : 0;
     this.#count(process);
   }
 
