@@ -157,6 +157,7 @@ describe('on a server', () => {
 const fail = (): never => {
   throw new Error('a broken backend');
 };
+const never = (): never => new Promise(() => undefined) as never;
 const BROKEN: Readonly<Record<string, LockTelemetry>> = {
   'throws everywhere': { watch: fail, event: fail, operation: fail, section: fail },
   'does not run the code': { section: () => undefined },
@@ -173,6 +174,14 @@ const BROKEN: Readonly<Record<string, LockTelemetry>> = {
     },
   },
   'throws when it is to end': { watch: () => fail },
+  'never ends what it began': {
+    event: never,
+    operation: never,
+    section: (_, run) => {
+      run();
+      return never();
+    },
+  },
   'is empty': {},
 };
 

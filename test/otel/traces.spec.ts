@@ -17,6 +17,7 @@ import { subscribe, unsubscribe } from 'node:diagnostics_channel';
 import { hostname } from 'node:os';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { defer, lastValueFrom, Observable } from 'rxjs';
+import { startHolder } from '../support/holder';
 import { RedisServer } from '../support/redis-server';
 import { durationOf, idOf, parentOf, Spans } from '../support/spans';
 import { until } from '../support/until';
@@ -145,6 +146,17 @@ test('two applications contend: the one that waits has a span of its wait, behin
   expect(Math.abs(durationOf(wait) - Number(wait.attributes['distributed_lock.wait_ms']))).toBeLessThan(2);
   expect([firstHold, secondHold].map((hold) => hold?.attributes['distributed_lock.contended'])).toEqual([false, true]);
   expect(spans.text).not.toContain('4242');
+});
+
+test('a call that waits for another process has the span of its wait, behind that process', async () => {
+  const { balances } = await onRedis();
+  const holder = await startHolder(server.url, 'balance:4242', 5_000);
+  const waiting = balances.credit('4242');
+  await until('that it waits', async () => (await server.client.keys('lock:queue:*')).length === 1);
+  await holder.leave();
+  await waiting;
+  expect(spans.one(WAIT).attributes['distributed_lock.blocked_by']).toBe(`${hostname()} (pid ${holder.child.pid}) holder`);
+  expect(spans.one(HOLD).attributes['distributed_lock.contended']).toBe(true);
 });
 
 test('calls of one process that queue behind each other have a span of their wait too', async () => {
