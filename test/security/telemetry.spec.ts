@@ -34,7 +34,7 @@ afterEach(async () => {
 });
 
 async function start(keys: boolean): Promise<LockService> {
-  const telemetry = [otelTelemetry({ tracerProvider: spans.provider, keys }), prometheusTelemetry({ register })];
+  const telemetry = [otelTelemetry({ tracerProvider: spans.provider, ...(keys && { keys }) }), prometheusTelemetry({ register })];
   const imports = [LockModule.forRoot({ store: new RedisLockStore(server.url), telemetry })];
   const module = await Test.createTestingModule({ imports }).compile();
   module.useLogger(false);
