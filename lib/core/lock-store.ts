@@ -92,6 +92,13 @@ export interface StoredLock {
    * order.
    */
   readonly waiters: readonly string[];
+  /** The processes whose holds are in the lock, by the names that `Messages` knows; without that capability undefined. */
+  readonly processes?: readonly string[] | undefined;
+}
+
+/** A lock that a search of the store has found. */
+export interface FoundLock extends StoredLock {
+  readonly key: string;
 }
 
 /** Is notified of turns. Both calls are hints: a message may be lost, late, or meant for a place that was given up. */
@@ -148,16 +155,41 @@ export interface Operator {
    */
   forceRelease(key: string, fence: number): Promise<boolean>;
   /**
+   * Searches the store for locks that are held and whose key begins with `prefix`, in parts and in no order. A lock that is held all
+   * the while is found; one that is not may be found, or found twice. It may look at everything that the server has, so it runs
+   * only when somebody asks, and one step at a time: nothing is sent unless the next part is asked for. Rejects with a
+   * `LockConfigurationError` where the user of the server may not search. Without it the locks of processes that do not answer are not listed.
+   */
+  search?(prefix: string): AsyncIterable<readonly FoundLock[]>;
+  /**
    * Registers a listener, also before `open`. It stays until `close`. A message may be lost: the next renewal finds the
    * loss as well.
    */
   onForced(listener: ForcedListener): void;
 }
 
+/**
+ * The capability to send messages between the processes that use the store, for operators and for the search of deadlocks. A message is
+ * a hint: it may be lost, late, come twice or be a stranger's, and the receiver checks it. Sending one costs nothing where nobody asks.
+ */
+export interface Messages {
+  /** The name of this process in the store: the one that is in `StoredLock.processes`. Up to 255 characters without white space. */
+  readonly process: string;
+  /**
+   * Sends a text of up to 256 KiB to the process of that name; to all processes, this one included, where there is none. Rejects with a
+   * `LockStoreError` or a `LockConfigurationError` where that is known to have failed; resolves although nobody may receive it.
+   */
+  send(text: string, process?: string): Promise<void>;
+  /** Registers a listener, also before `open`. It stays until `close`. */
+  onMessage(listener: (text: string) => void): void;
+}
+
 /** What a store is given when it is opened. */
 export interface OpenOptions {
   /** What the names of everything it stores start with. */
   readonly prefix: string;
+  /** Whether nothing may be written to check the rights of its user, as by tools that only look. Default: `false`. */
+  readonly readOnly?: boolean | undefined;
   /** Writes a warning for operators. */
   readonly warn: (message: string) => void;
 }
@@ -203,6 +235,11 @@ export interface LockStore {
    * Inspection and forced release, for a store that has them. Without them `inspect` and `forceRelease` are refused.
    */
   readonly operator?: Operator | undefined;
+  /**
+   * Messages between processes, for a store that can carry them. Without them a process lists its own locks only, and deadlocks are
+   * found within a process only.
+   */
+  readonly messages?: Messages | undefined;
   /**
    * Takes the prefix of its names, connects, and checks what no retry can mend. Called once, before any operation, and
    * again after `close` where the store is used again. A server that is away is worth a warning, not a rejection.
