@@ -9,7 +9,14 @@ export type { ReturnKind } from './nest/return-kind.js';
 export { LockModule } from './nest/lock.module.js';
 export { InjectLocks } from './nest/lock.module-definition.js';
 export type { LockModuleOptions, LockOptionsFactory } from './nest/lock-module.options.js';
-export { LockService, type HealthOptions, type LockInspection, type OnBusy, type WithLockOptions } from './nest/lock.service.js';
+export {
+  LockService,
+  type HealthOptions,
+  type ListOptions,
+  type LockInspection,
+  type OnBusy,
+  type WithLockOptions,
+} from './nest/lock.service.js';
 export type { HealthIndication, HealthSession } from './nest/health-session.js';
 export { LockExceptionFilter } from './nest/lock-exception.filter.js';
 export { assertLocked, currentLock } from './nest/current-lock.js';
@@ -36,13 +43,18 @@ export type { HealthReason, HealthStatus, LockHealth } from './core/lock-health.
 export type { MemberHealth, StoreHealth } from './core/store-health.js';
 export type { LockedSection, LockSource, LockTelemetry, MeasuredOperation, StoreOperation } from './core/telemetry.js';
 export type { TracedLock } from './core/traced-hold.js';
+export type { Cycle, CycleCall } from './core/cycle-call.js';
+export type { LeftOut, ListedLock, LockList } from './core/peers/lock-list.js';
+export type { LockProcess } from './core/peers/survey.js';
 export { LOCK_CHANNEL, type LockEvent, type RefusedReason } from './core/lock-event.js';
 export type {
   AcquireReply,
   Busy,
   ForcedListener,
+  FoundLock,
   HoldRecord,
   LockStore,
+  Messages,
   OpenOptions,
   Operator,
   Place,

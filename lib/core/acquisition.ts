@@ -1,13 +1,17 @@
+import { randomUUID } from 'node:crypto';
 import type { Call } from './call.js';
 import type { Clock } from './clock.js';
 import type { LockHolder, LockNotAcquiredError, NotAcquiredReason } from './errors.js';
 import type { CallNode } from './call-tree.js';
+import { THIS_PROCESS } from './caller.js';
+import type { Cycle, CycleCall } from './cycle-call.js';
 import type { Lease } from './lease.js';
 import { commandLimit } from './lease-time.js';
 import type { Busy } from './lock-store.js';
 import { namesHolder, notAcquired, seenHolder } from './not-acquired.js';
 import { Owner } from './owner.js';
 import { TracedWait } from './traced-wait.js';
+import type { Waiter } from './waiter.js';
 
 /** A call on its way into its locks. */
 export class Acquisition<Frame extends CallNode = CallNode> {
@@ -24,9 +28,13 @@ export class Acquisition<Frame extends CallNode = CallNode> {
   #owner: Owner | undefined;
   #waitedFor: string | undefined;
   #waitedInside = false;
+  /** Names the wait for one lock: made when it is asked for. */
+  #waitId: string | undefined;
+  #waiter: Waiter | undefined;
+  #withdrawn: LockNotAcquiredError | undefined;
   #seen: Lease | Busy | undefined;
   #trace: TracedWait | undefined;
-  #cycle: readonly string[] | undefined;
+  #cycle: Cycle | undefined;
 
   constructor(store: string, call: Call, frame: Frame, clock: Clock) {
     this.store = store;
@@ -61,10 +69,39 @@ export class Acquisition<Frame extends CallNode = CallNode> {
     return this.#waitedInside;
   }
 
-  waitsFor(key: string, isInside: boolean): void {
+  /** Whether it has a lock, its own or an enclosing call's, while it waits: only such a call can be waited for in a cycle. */
+  get isNested(): boolean {
+    return this.frame.parent !== undefined || this.#obtained.length > 0;
+  }
+
+  /** Names its wait for one lock: the same from when it begins to wait for it until it has it, or gives up. */
+  get waitId(): string {
+    return (this.#waitId ??= randomUUID());
+  }
+
+  waitsFor(key: string, isInside: boolean, waiter: Waiter): void {
     this.#waitedFor = key;
     this.#waitedInside = isInside;
+    this.#waiter = waiter;
     this.#trace ??= TracedWait.begin(this.store, key, this.call.caller);
+  }
+
+  /** It has the lock that it waited for. */
+  hasNext(): void {
+    this.#waitId = undefined;
+    this.#waiter = undefined;
+    this.#withdrawn = undefined;
+  }
+
+  /** Ends its wait with an error: at once, or where it asks the store just now, when the answer is no grant. */
+  withdraw(error: LockNotAcquiredError): void {
+    this.#withdrawn = error;
+    this.#waiter?.refuse(error);
+  }
+
+  /** The error that its wait ends with. */
+  get withdrawn(): LockNotAcquiredError | undefined {
+    return this.#withdrawn;
   }
 
   /** Who had the lock when it last saw one. */
@@ -83,8 +120,14 @@ export class Acquisition<Frame extends CallNode = CallNode> {
     this.#trace?.end(refusal, this.#obtained[0]?.fence);
   }
 
-  /** The keys of the cycle that it would have closed. */
-  get cycle(): readonly string[] | undefined {
+  /** As one of the calls of a cycle: it is inside `lease`, and waits for another key. */
+  inCycle({ key, acquiredAt }: Lease, waitsFor: string): CycleCall {
+    const heldMs = Math.round(this.#clock.monotonic() - acquiredAt);
+    return { process: THIS_PROCESS, place: this.call.caller.site, holds: key, heldMs, waitsFor, waitedMs: Math.round(this.waitedMs) };
+  }
+
+  /** The cycle that it was part of, or would have closed. */
+  get cycle(): Cycle | undefined {
     return this.#cycle;
   }
 
@@ -107,7 +150,7 @@ export class Acquisition<Frame extends CallNode = CallNode> {
   }
 
   /** The error of a call that gives up. */
-  refused(key: string, reason: NotAcquiredReason, holder?: Lease | Busy, cycle?: readonly string[]): LockNotAcquiredError {
+  refused(key: string, reason: NotAcquiredReason, holder?: Lease | Busy, cycle?: Cycle): LockNotAcquiredError {
     const { call, frame, waitedMs } = this;
     this.#cycle = cycle;
     const cause: unknown = reason === 'aborted' ? call.signal?.reason : undefined;

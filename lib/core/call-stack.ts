@@ -37,6 +37,11 @@ export class CallStack {
     return at >= 0;
   }
 
+  /** Whether a call was made from inside one of them. */
+  encloses(call: CallNode): boolean {
+    return this.#calls.some((outer) => call.isInside(outer));
+  }
+
   /** Where a call waits until the one on top has left. */
   lineFor(call: CallNode): WaitingLine {
     const entering = (this.#entering ??= new Map());

@@ -1,3 +1,4 @@
+import type { CycleCall } from './cycle-call.js';
 import { STATUS_CODES } from 'node:http';
 import { beginStack } from './begin-stack.js';
 import { printable } from './printable.js';
@@ -99,6 +100,8 @@ export class LockNotAcquiredError extends LockError {
   readonly retryAfterMs: number;
   /** Who held the lock, where the store said. */
   readonly holder: LockHolder | undefined;
+  /** The calls that wait for each other, this one among them, where `reason` is `'cycle'`. */
+  readonly cycle: readonly CycleCall[] | undefined;
 
   constructor(
     detail: string,
@@ -108,6 +111,7 @@ export class LockNotAcquiredError extends LockError {
       waitedMs: number;
       retryAfterMs?: number;
       holder?: LockHolder | undefined;
+      cycle?: readonly CycleCall[] | undefined;
       cause?: unknown;
     },
   ) {
@@ -122,6 +126,7 @@ export class LockNotAcquiredError extends LockError {
     const { retryAfterMs = 0 } = details;
     this.retryAfterMs = Number.isFinite(retryAfterMs) ? Math.max(0, Math.ceil(retryAfterMs)) : 0;
     this.holder = details.holder;
+    this.cycle = details.cycle;
   }
 
   override toJSON(): LockErrorBody {

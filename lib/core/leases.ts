@@ -123,6 +123,11 @@ export class Leases {
     this.#parts.reporter.endedLate(lease, this.heldMs(lease), thrown);
   }
 
+  /** Those that run. */
+  get running(): Iterable<Lease> {
+    return this.#running;
+  }
+
   /** How many locks this process holds. */
   get count(): number {
     return this.#running.size;

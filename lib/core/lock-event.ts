@@ -1,4 +1,5 @@
 import { channel } from 'node:diagnostics_channel';
+import type { Cycle } from './cycle-call.js';
 import type { LockError, LockHolder, LostReason, NotAcquiredReason } from './errors.js';
 
 /** The name of the `node:diagnostics_channel` that every lock event is published on. */
@@ -37,7 +38,7 @@ export type RefusedReason = NotAcquiredReason | 'store' | 'lost' | 'configuratio
  * | `acquired` | the store granted the lock; not for re-entries; `contended` says whether the call had to wait |
  * | `waited` | a call that had to wait has its locks, or gave up for the reason in `gaveUp`; `holder` was seen last |
  * | `refused` | a call has not got its locks, whether it waited or not; `reason` says why, and `holder` who has the lock |
- * | `cycle` | a call was refused because calls of this process would have waited for each other; `keys` are those of the cycle |
+ * | `cycle` | a call was refused because calls of this process (`scope`), or of several, wait for each other; `keys` are those of the cycle |
  * | `renewed` | the store renewed the lease; `margin` is the part of it that was left, from 1 down to 0 |
  * | `released` | the last hold of this process has left |
  * | `lost` | the lease ended before the code did |
@@ -69,7 +70,7 @@ export type LockEvent =
       readonly reason: RefusedReason;
       readonly holder: LockHolder | undefined;
     })
-  | (EventOfLock & { readonly type: 'cycle'; readonly keys: readonly string[] })
+  | (EventOfLock & { readonly type: 'cycle'; readonly keys: readonly string[] } & Cycle)
   | (EventOfLock & { readonly type: 'renewed'; readonly fence: number; readonly margin: number })
   | (EventOfLock & { readonly type: 'released'; readonly fence: number; readonly heldMs: number })
   | (EventOfLock & {

@@ -22,6 +22,12 @@ import type { LockStore, Operator, StoredLock } from './lock-store.js';
 import type { Lock } from './lock.js';
 import { LongSections } from './long-sections.js';
 import { Owner } from './owner.js';
+import { Listing, type ListLimits, type LockList } from './peers/lock-list.js';
+import { DeadlockSearch } from './peers/deadlock-search.js';
+import { Messenger } from './peers/messenger.js';
+import { Peers } from './peers/peers.js';
+import type { SurveyOptions } from './peers/roll-call.js';
+import type { Survey } from './peers/survey.js';
 import { Reporter, type LockTrouble } from './reporter.js';
 import { runOnce } from './run-once.js';
 import { Section } from './section.js';
@@ -50,6 +56,8 @@ export interface LocksSettings {
   readonly debug?: ((line: string) => void) | undefined;
   /** What follows these locks; empty for nothing. */
   readonly telemetry?: readonly LockTelemetry[];
+  /** For how long a call that is inside a lock waits for another one before it looks for a deadlock, in milliseconds; `Infinity`: never. */
+  readonly deadlocksAfterMs?: number;
 }
 
 /**
@@ -72,13 +80,14 @@ export class Locks {
   readonly #longSections: LongSections;
   readonly #handles: Handles;
   readonly #health: HealthCheck;
+  readonly #peers: Peers;
   /** Undefined where nothing follows these locks. */
   readonly #telemetry: Telemetry | undefined;
   readonly #endTelemetry: (() => void) | undefined;
   #ending: Promise<void> | undefined;
 
   constructor(settings: LocksSettings) {
-    const { name, maxWaiters, onTrouble, clock = systemClock, debug } = settings;
+    const { name, maxWaiters, onTrouble, clock = systemClock, debug, deadlocksAfterMs = Infinity } = settings;
     const telemetry = settings.telemetry?.length ? new Telemetry(settings.telemetry) : undefined;
     const store = telemetry?.measures ? new TimedStore(settings.store, name, telemetry, clock) : settings.store;
     const lifecycle = this.#lifecycle;
@@ -87,8 +96,13 @@ export class Locks {
     const reporter = new Reporter({ store: name, onTrouble, availability, telemetry, debug });
     const releases = new BackgroundReleases(store, clock, limits, lifecycle);
     const lines = new Lines(store, clock, limits, releases);
-    const waiters = new Waiters(clock, lifecycle, maxWaiters.perProcess);
     const leases = new Leases({ store, clock, limits, lifecycle, lines, releases, reporter });
+    const messenger = new Messenger(settings.store, limits);
+    const deadlocks =
+      deadlocksAfterMs < Infinity && settings.store.messages && settings.store.operator
+        ? new DeadlockSearch({ clock, leases, lines, messenger, afterMs: deadlocksAfterMs, inspect: (key) => this.#stored(key) })
+        : undefined;
+    const waiters = new Waiters(clock, lifecycle, maxWaiters.perProcess, deadlocks);
     this.#name = name;
     this.#store = store;
     this.#clock = clock;
@@ -101,6 +115,7 @@ export class Locks {
     this.#leases = leases;
     this.#contender = new Contender({ store, clock, limits, lifecycle, lines, leases, releases, waiters, reporter, availability });
     this.#health = new HealthCheck({ store: settings.store, limits, availability, reporter, leases, waiters });
+    this.#peers = new Peers({ name, messenger, clock, expires: store.expires, leases, waiters, deadlocks, health: () => this.health(0) });
     this.#longSections = new LongSections(lines, clock, reporter);
     this.#handles = new Handles((frame) => this.#reportUnreleased(frame));
     this.#telemetry = telemetry;
@@ -130,7 +145,7 @@ export class Locks {
 
   /** What is stored of a lock, and how many calls of this process wait for it. */
   async inspect(key: string): Promise<(StoredLock & { readonly waitingHere: number }) | null> {
-    const stored = await this.#limits.bound(this.#operator('inspect').inspect(key), key);
+    const stored = await this.#stored(key);
     return stored && { ...stored, waitingHere: this.#lines.lineOf(key)?.waiting ?? 0 };
   }
 
@@ -145,6 +160,21 @@ export class Locks {
   /** How the locks are now. A store that does not answer is down after `downAfterMs`. Never rejects. */
   health(downAfterMs: number): Promise<LockHealth> {
     return this.#health.run(downAfterMs);
+  }
+
+  /** What all processes say that use the store: what they hold, and what waits there. */
+  survey(options: SurveyOptions): Promise<Survey> {
+    return this.#peers.survey(options);
+  }
+
+  /** The locks of all processes. */
+  list(limits: ListLimits): LockList {
+    return new Listing(() => this.survey({}), this.#store.operator, this.#clock, limits);
+  }
+
+  /** Keeps the calls that end from now on, for surveys. */
+  record(): void {
+    this.#reporter.recordsBy(this.#peers.record());
   }
 
   /** Rejects waiters and new calls, and ends what runs. */
@@ -180,6 +210,7 @@ export class Locks {
       }
       for (let at = 0; at < frame.keys.length; at++) {
         frame.take(await this.#enterOne(frame.keys[at] as string, acquisition));
+        this.#waiters.isOver(acquisition);
         const lost = at > 0 ? frame.taken.find((lease) => !lease.isLive) : undefined;
         if (lost) {
           await this.#startOver(lost, acquisition);
@@ -194,6 +225,7 @@ export class Locks {
       await atMost(frame.leave(), acquisition.answerBy - this.#clock.monotonic());
       throw error;
     } finally {
+      this.#waiters.isOver(acquisition);
       acquisition.ended(refusal);
       this.#reporter.ended(acquisition, refusal);
     }
@@ -326,6 +358,10 @@ export class Locks {
         key,
       );
     }
+  }
+
+  #stored(key: string): Promise<StoredLock | null> {
+    return this.#limits.bound(this.#operator('inspect').inspect(key), key);
   }
 
   #operator(method: string): Operator {

@@ -1,4 +1,5 @@
 import type { CallNode } from './call-tree.js';
+import { keysOf, type Cycle } from './cycle-call.js';
 import { LockNotAcquiredError, type LockHolder, type NotAcquiredReason } from './errors.js';
 import { Lease } from './lease.js';
 import type { Busy } from './lock-store.js';
@@ -13,19 +14,20 @@ export interface GivingUp {
   readonly now: number;
   /** Who has the lock: a lease of this process, or what the store said. */
   readonly holder?: Lease | Busy | undefined;
-  /** The keys of a cycle, each waiting for the next. */
-  readonly cycle?: readonly string[] | undefined;
+  /** Calls that wait for each other, this one among them. */
+  readonly cycle?: Cycle | undefined;
   readonly cause?: unknown;
 }
 
 export function notAcquired(givingUp: GivingUp): LockNotAcquiredError {
-  const { key, reason, waitedMs, now, holder, cause } = givingUp;
+  const { key, reason, waitedMs, now, holder, cycle, cause } = givingUp;
   const seen = holder && seenHolder(holder, now);
   return new LockNotAcquiredError(`Lock "${key}" was not acquired${explain(givingUp, seen?.holder)}`, key, {
     reason,
     waitedMs,
     retryAfterMs: seen?.remainingMs ?? 0,
     holder: seen?.holder,
+    cycle: cycle?.calls,
     cause,
   });
 }
@@ -56,16 +58,32 @@ function explain(givingUp: GivingUp, holder: LockHolder | undefined): string {
     case 'shutdown':
       return ': the application is shutting down. Repeat the call after the restart.';
     case 'cycle':
-      return (
-        `: calls of this process wait for each other (${givingUp.cycle?.join(' → ')}). ` +
-        'Take the locks in one order, or all at once with a list of keys.'
-      );
+      return explainCycle(givingUp.cycle as Cycle);
     case 'busy': {
       const limit = waitMs === 0 ? ' at once' : ` within ${waitMs} ms`;
       const who = holder ? `it is held by ${holder.by} since ${seconds(holder.heldMs)}` : 'other calls are before this one';
       return `${limit}: ${who}. ${ownHandle(givingUp) ?? deadlock(givingUp) ?? 'Raise wait, or shorten what runs inside the lock.'}`;
     }
   }
+}
+
+function explainCycle(cycle: Cycle): string {
+  const { scope, calls } = cycle;
+  if (scope === 'process') {
+    return (
+      `: calls of this process wait for each other (${keysOf(cycle).join(' → ')}). ` +
+      'Take the locks in one order, or all at once with a list of keys.'
+    );
+  }
+  const all = calls.map(
+    ({ process, place, holds, heldMs, waitsFor }) =>
+      `${process} ${place} holds "${holds}" since ${seconds(heldMs)} and waits for "${waitsFor}"`,
+  );
+  const processes = new Set(calls.map(({ process }) => process)).size;
+  return (
+    `: ${calls.length} calls in ${processes} ${processes === 1 ? 'process' : 'processes'} wait for each other. ${all.join('; ')}. ` +
+    'This call got its lock last and gives way: repeat it. To end this for good, take the locks in one order, or all at once with a list of keys.'
+  );
 }
 
 /** A handle cannot mark the caller's later code, so a call made beside it waits for its own caller. */
@@ -99,5 +117,5 @@ function quote(keys: readonly string[]): string {
 }
 
 function seconds(ms: number): string {
-  return ms < 1000 ? `${Math.round(ms)} ms` : `${Math.round(ms / 1000)} s`;
+  return ms < 1000 ? `${Math.round(ms)} ms` : `${ms < 10_000 ? Math.round(ms / 100) / 10 : Math.round(ms / 1000)} s`;
 }

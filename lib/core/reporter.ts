@@ -1,11 +1,13 @@
 import type { Availability } from './availability.js';
 import { debugLine, type DebugNote } from './debug-line.js';
 import type { Acquisition } from './acquisition.js';
+import { keysOf } from './cycle-call.js';
 import { callerOf, THIS_PROCESS, type Caller } from './caller.js';
 import { LockNotAcquiredError, type LockError, type LostReason } from './errors.js';
 import type { Lease } from './lease.js';
 import { hasListeners, publish, type EventOfLock, type LockEvent, type RefusedReason } from './lock-event.js';
 import type { Busy } from './lock-store.js';
+import type { FlightRecorder } from './peers/flight-recorder.js';
 import { OncePerKey } from './once-per-key.js';
 import type { Telemetry } from './telemetry.js';
 
@@ -55,6 +57,7 @@ export class Reporter {
   readonly #telemetry: Telemetry | undefined;
   readonly #debug: ((line: string) => void) | undefined;
   readonly #long = new OncePerKey();
+  #recorder: FlightRecorder | undefined;
 
   constructor({ store, onTrouble, availability, telemetry, debug }: ReporterParts) {
     this.#store = store;
@@ -62,6 +65,11 @@ export class Reporter {
     this.#availability = availability;
     this.#telemetry = telemetry;
     this.#debug = debug;
+  }
+
+  /** Has events recorded from now on. */
+  recordsBy(recorder: FlightRecorder): void {
+    this.#recorder = recorder;
   }
 
   /** A call has the lock: the store granted it, or the lease of the call before serves this one. */
@@ -117,7 +125,7 @@ export class Reporter {
       const key = (refusal as LockError).key ?? (frame.keys[0] as string);
       this.#publish({ type: 'refused', ...this.#subject({ key, caller }), waitedMs, inside, reason, holder });
       if (reason === 'cycle' && cycle) {
-        this.#publish({ type: 'cycle', ...this.#subject({ key, caller }), keys: cycle });
+        this.#publish({ type: 'cycle', ...this.#subject({ key, caller }), keys: keysOf(cycle), ...cycle });
       }
     }
   }
@@ -215,7 +223,7 @@ export class Reporter {
 
   /** Whether events are read: one without a reader is not made. */
   get #isRead(): boolean {
-    return this.#telemetry !== undefined || this.#debug !== undefined || hasListeners();
+    return this.#telemetry !== undefined || this.#recorder !== undefined || this.#debug !== undefined || hasListeners();
   }
 
   #trouble(trouble: LockTrouble): void {
@@ -230,6 +238,7 @@ export class Reporter {
   #publish(event: LockEvent): void {
     publish(event);
     this.#telemetry?.event(event);
+    this.#recorder?.record(event);
     this.#log(event);
   }
 

@@ -1,4 +1,3 @@
-import type { Caller } from './caller.js';
 import type { NotAcquiredReason } from './errors.js';
 
 /**
@@ -24,19 +23,17 @@ export interface WaitingLine {
  */
 export class Waiter {
   readonly outcome: Promise<WaitOutcome>;
-  readonly caller: Caller;
   readonly #timer: NodeJS.Timeout;
   readonly #signal: AbortSignal | undefined;
   readonly #onEnd: (waiter: Waiter) => void;
   #resolve!: (outcome: WaitOutcome) => void;
   #reject!: (error: Error) => void;
 
-  constructor(caller: Caller, limitMs: number, signal: AbortSignal | undefined, onEnd: (waiter: Waiter) => void) {
+  constructor(limitMs: number, signal: AbortSignal | undefined, onEnd: (waiter: Waiter) => void) {
     this.outcome = new Promise((resolve, reject) => {
       this.#resolve = resolve;
       this.#reject = reject;
     });
-    this.caller = caller;
     this.#onEnd = onEnd;
     this.#signal = signal;
     this.#timer = setTimeout(() => this.end('busy'), limitMs);

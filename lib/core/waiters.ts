@@ -1,29 +1,32 @@
 import type { Clock } from './clock.js';
 import { findCycle, type Wanted } from './cycle.js';
-import type { CallNode } from './call-tree.js';
 import { countByName } from './caller.js';
 import type { Acquisition } from './acquisition.js';
+import type { DeadlockSearch } from './peers/deadlock-search.js';
 import type { Lifecycle } from './lifecycle.js';
 import { Waiter, type WaitingLine, type WaitOutcome } from './waiter.js';
 
 /** What calls that are inside a lock wait for. One map for the stores of all applications: a cycle may lead through several. */
-const WANTED = new Map<CallNode, Wanted>();
+const WANTED = new Map<Acquisition, Wanted>();
 
 /** All calls of this process that wait for a lock of one store. */
 export class Waiters {
   readonly #clock: Clock;
   readonly #lifecycle: Lifecycle;
   readonly #most: number;
-  readonly #waiting = new Set<Waiter>();
+  /** Undefined where it is off. */
+  readonly #deadlocks: DeadlockSearch | undefined;
+  readonly #waiting = new Map<Waiter, Acquisition>();
   /** Those that are inside a lock already; `maxWaiters` does not count them. */
   readonly #inside = new Set<Waiter>();
   /** Those that ask the store again. They wait on, until it grants. */
   readonly #asking = new Set<Acquisition>();
 
-  constructor(clock: Clock, lifecycle: Lifecycle, most: number) {
+  constructor(clock: Clock, lifecycle: Lifecycle, most: number, deadlocks: DeadlockSearch | undefined) {
     this.#clock = clock;
     this.#lifecycle = lifecycle;
     this.#most = most;
+    this.#deadlocks = deadlocks;
   }
 
   /** Whether as many calls wait, for whichever keys, as may. */
@@ -40,6 +43,9 @@ export class Waiters {
   async wait(key: string, acquisition: Acquisition, until: number, line?: WaitingLine): Promise<WaitOutcome> {
     const { call, giveUpAt } = acquisition;
     const limitMs = Math.min(until, giveUpAt) - this.#clock.monotonic();
+    if (acquisition.withdrawn) {
+      throw acquisition.withdrawn;
+    }
     if (this.#lifecycle.isClosing) {
       return 'shutdown';
     }
@@ -49,18 +55,29 @@ export class Waiters {
     if (limitMs <= 0) {
       return 'busy';
     }
-    acquisition.waitsFor(key, line?.isInside === true);
-    const waiter = new Waiter(call.caller, limitMs, call.signal, (ended) => {
+    const waiter = new Waiter(limitMs, call.signal, (ended) => {
       this.#waiting.delete(ended);
       this.#inside.delete(ended);
       line?.delete(ended);
     });
-    this.#waiting.add(waiter);
+    acquisition.waitsFor(key, line?.isInside === true, waiter);
+    this.#waiting.set(waiter, acquisition);
     if (line?.isInside) {
       this.#inside.add(waiter);
     }
     line?.add(waiter);
+    if (this.#deadlocks && acquisition.isNested && call.ticket === undefined) {
+      this.#deadlocks.watch(acquisition);
+    }
     return waiter.outcome;
+  }
+
+  /** A call has the lock that it waited for, or gave up. */
+  isOver(acquisition: Acquisition): void {
+    if (acquisition.hasWaited) {
+      acquisition.hasNext();
+      this.#deadlocks?.forget(acquisition);
+    }
   }
 
   /** The reply to a call that has waited, and counts as one that waits until it comes. */
@@ -78,28 +95,33 @@ export class Waiters {
    * for this one.
    */
   async waitFor(wanted: Wanted, key: string, acquisition: Acquisition, line: WaitingLine): Promise<WaitOutcome> {
-    const { frame, giveUpAt } = acquisition;
-    const cycle = findCycle(frame, wanted, WANTED);
+    const cycle = findCycle(acquisition, key, wanted, WANTED);
     if (cycle) {
-      throw acquisition.refused(key, 'cycle', wanted.lease, [...cycle, key]);
+      throw acquisition.refused(key, 'cycle', wanted.lease, cycle);
     }
-    WANTED.set(frame, wanted);
+    WANTED.set(acquisition, wanted);
     try {
-      return await this.wait(key, acquisition, giveUpAt, line);
+      return await this.wait(key, acquisition, acquisition.giveUpAt, line);
     } finally {
-      WANTED.delete(frame);
+      WANTED.delete(acquisition);
     }
+  }
+
+  /** The calls that wait. */
+  get calls(): readonly Acquisition[] {
+    return [...this.#waiting.values(), ...this.#asking];
   }
 
   /** How many calls of each name wait. */
   countByName(): ReadonlyMap<string, number> {
-    return countByName([...[...this.#waiting].map(({ caller }) => caller), ...[...this.#asking].map(({ call }) => call.caller)]);
+    return countByName(this.calls.map(({ call }) => call.caller));
   }
 
   /** Ends every wait, at shutdown. */
   endAll(): void {
-    for (const waiter of [...this.#waiting]) {
+    for (const waiter of [...this.#waiting.keys()]) {
       waiter.end('shutdown');
     }
+    this.#deadlocks?.stop();
   }
 }

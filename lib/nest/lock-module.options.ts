@@ -1,6 +1,6 @@
 import type { OnUnavailable } from '../core/call.js';
 import { refuseUnknown } from '../core/check-options.js';
-import type { Duration } from '../core/duration.js';
+import { parseDuration, type Duration } from '../core/duration.js';
 import { LockConfigurationError } from '../core/errors.js';
 import type { MaxWaiters } from '../core/locks.js';
 import type { LockStore } from '../core/lock-store.js';
@@ -39,6 +39,12 @@ export interface LockModuleOptions {
    * for all keys.
    */
   maxWaiters?: number | { readonly perKey?: number | undefined; readonly perProcess?: number | undefined } | undefined;
+  /**
+   * Whether calls of several processes that wait for each other are found: a call that is inside a lock and has waited for
+   * another one for so long looks for them, and one call of them fails with the reason `'cycle'`. `false`: each call waits for its
+   * `wait`. Default: `{ after: '1s' }`.
+   */
+  deadlocks?: { readonly after?: Duration | undefined } | false | undefined;
   /** What makes traces and metrics of the locks: ours, or your own. Default: nothing. */
   telemetry?: LockTelemetry | readonly LockTelemetry[] | undefined;
 }
@@ -61,6 +67,7 @@ const OPTIONS: Readonly<Record<keyof LockModuleOptions, true>> = {
   debug: true,
   prefix: true,
   maxWaiters: true,
+  deadlocks: true,
   telemetry: true,
 };
 
@@ -107,6 +114,15 @@ function checkCount(count: number): number {
     throw new LockConfigurationError(`LockModule: maxWaiters is ${shown(count)}. Pass a whole number of calls, 0 or more.`);
   }
   return count;
+}
+
+/** For how long a call waits before it looks for a deadlock, in milliseconds. Throws `LockConfigurationError` for what is no option. */
+export function checkDeadlocks(given: LockModuleOptions['deadlocks']): number {
+  if (given === false) {
+    return Infinity;
+  }
+  refuseUnknown('LockModule: deadlocks', given ?? {}, ['after']);
+  return parseDuration(given?.after ?? '1s', 'after', 100, 'LockModule: deadlocks');
 }
 
 /** As a list. Throws `LockConfigurationError` for what is none. */

@@ -4,7 +4,15 @@ import { bootFailure } from './boot-failure.js';
 import { printable } from '../core/printable.js';
 import type { LockTrouble } from '../core/reporter.js';
 import { LockService } from './lock.service.js';
-import { checkDebug, checkMaxWaiters, checkNames, checkTelemetry, storesOf, type LockModuleOptions } from './lock-module.options.js';
+import {
+  checkDeadlocks,
+  checkDebug,
+  checkMaxWaiters,
+  checkNames,
+  checkTelemetry,
+  storesOf,
+  type LockModuleOptions,
+} from './lock-module.options.js';
 import { ConfigurableModuleClass, MODULE_OPTIONS_TOKEN, type OPTIONS_TYPE } from './lock.module-definition.js';
 import { LOCK_SERVICE_TOKEN } from './locked-instance.js';
 import { MemoryLockStore } from '../stores/memory/memory-lock-store.js';
@@ -25,6 +33,7 @@ class LockServices extends Map<string, LockService> {
         maxHold: options.maxHold,
         maxWaiters: checkMaxWaiters(options.maxWaiters),
         onUnavailable: options.onUnavailable,
+        deadlocksAfterMs: checkDeadlocks(options.deadlocks),
         telemetry: checkTelemetry(options.telemetry),
         onTrouble: logTrouble,
         debug: checkDebug(options.debug) ? (line: string) => logger.debug(printable(line)) : undefined,

@@ -15,6 +15,9 @@ import { checkKey, checkKeys } from '../core/lock-key.js';
 import type { HealthStatus, LockHealth } from '../core/lock-health.js';
 import type { LockStore, OpenOptions, StoredLock } from '../core/lock-store.js';
 import { Locks, type LocksSettings } from '../core/locks.js';
+import type { LockList } from '../core/peers/lock-list.js';
+import type { SurveyOptions } from '../core/peers/roll-call.js';
+import type { LockProcess, Survey } from '../core/peers/survey.js';
 import { shown } from '../core/shown.js';
 import { checkSession, indicationBy, type HealthIndication, type HealthSession } from './health-session.js';
 import { giveLockService } from './locked-instance.js';
@@ -39,6 +42,18 @@ export interface WithLockOptions<T = unknown> extends LockOptions {
 export interface HealthOptions {
   /** How long a store may answer nothing until it counts as down: a failover takes a few seconds. Default: `'5s'`. */
   downAfter?: Duration | undefined;
+}
+
+/** The options of a list of locks. */
+export interface ListOptions {
+  /** What the keys begin with. Default: `''`, all keys. */
+  prefix?: string | undefined;
+  /** The most locks. Default: 1,000. */
+  limit?: number | undefined;
+  /** Whether the store is searched for locks of processes that do not answer. Default: `true`. */
+  scan?: boolean | undefined;
+  /** For how long the store is searched at most. Default: `'10s'`. */
+  timeout?: Duration | undefined;
 }
 
 /** What an operator sees of a lock that somebody holds. Never owner ids. */
@@ -194,6 +209,50 @@ export class LockService {
       );
     }
     return this.#locks.forceRelease(key, fence);
+  }
+
+  /**
+   * The locks of all processes that use the store, as they come: first those that processes say they hold, the oldest first; then, unless
+   * `scan` is `false`, what a search of the store finds besides, such as locks of a process that crashed. `leftOut` of the list says
+   * what it left out.
+   *
+   * The search looks at every key of the server (of the schema, on PostgreSQL), so it is for operators, and not for a timer. Throws
+   * `LockStoreError`, and `LockConfigurationError` for options that are wrong or a user that may not search.
+   */
+  list(options: ListOptions = {}): LockList {
+    const site = 'LockService.list';
+    checkOptions(site, options, ['prefix', 'limit', 'scan', 'timeout']);
+    const { prefix = '', limit = 1_000, scan = true, timeout = '10s' } = options;
+    if (typeof prefix !== 'string') {
+      throw new LockConfigurationError(`${site}: prefix is ${shown(prefix)}. Pass what the keys begin with.`);
+    }
+    if (!Number.isSafeInteger(limit) || limit < 1) {
+      throw new LockConfigurationError(`${site}: limit is ${shown(limit)}. Pass a whole number of locks, 1 or more.`);
+    }
+    return this.#locks.list({ prefix, limit, searchMs: scan ? parseDuration(timeout, 'timeout', 1, site) : 0 });
+  }
+
+  /**
+   * The processes that use the store and answer within a second, this one first. A process that is stopped, cut off or of an
+   * older version is not among them.
+   */
+  async processes(): Promise<readonly LockProcess[]> {
+    return (await this.#locks.survey({ health: true })).processes;
+  }
+
+  /** @internal What all processes say that use the store. */
+  survey(options: SurveyOptions): Promise<Survey> {
+    return this.#locks.survey(options);
+  }
+
+  /** @internal Keeps the calls that end from now on, for surveys. */
+  record(): void {
+    this.#locks.record();
+  }
+
+  /** @internal The services of all stores of the application, by name. */
+  get siblings(): ReadonlyMap<string, LockService> {
+    return this.#siblings;
   }
 
   /**

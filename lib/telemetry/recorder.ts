@@ -56,7 +56,7 @@ export class Recorder implements LockTelemetry {
       case 'releaseFailed':
         return this.#counters.releaseFailures(1, labels);
       case 'cycle':
-        return this.#counters.deadlocks(1, { ...labels, 'distributed_lock.scope': 'process' });
+        return this.#counters.deadlocks(1, { ...labels, 'distributed_lock.scope': event.scope });
       case 'forced':
         return this.#counters.forceReleases(1, labels);
       default:

@@ -3,7 +3,9 @@ import { join } from 'node:path';
 import ts from 'typescript';
 
 const CORE = 'lib/core';
-const files = readdirSync(CORE).map((name) => join(CORE, name));
+const files = readdirSync(CORE, { recursive: true, withFileTypes: true })
+  .filter((entry) => entry.isFile())
+  .map(({ parentPath, name }) => join(parentPath, name));
 
 /** The fields of the classes in a source that code outside of its file could write. */
 function writableFields(name: string, text: string): string[] {

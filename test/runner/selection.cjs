@@ -14,7 +14,7 @@ const LONG = [
 ];
 
 /** A part of these is in `npm test`. */
-const BOTH = ['test/model/core.spec.ts'];
+const BOTH = ['test/model/core.spec.ts', 'test/model/deadlocks.spec.ts'];
 
 const wantsLong = process.env.TEST_LONG !== undefined;
 

@@ -1,3 +1,4 @@
+import type { CycleCall } from '../cycle-call.js';
 import type { LostReason } from '../errors.js';
 import type { RefusedReason } from '../lock-event.js';
 import type { LockHealth } from '../lock-health.js';
@@ -61,18 +62,6 @@ export interface FoundDeadlock {
   readonly id: string;
   readonly agoMs: number;
   readonly calls: readonly CycleCall[];
-}
-
-/** One call of a deadlock: it holds a lock, and waits for the one that the next call holds. */
-export interface CycleCall {
-  /** Host and process id. */
-  readonly process: string;
-  /** Where it stands in the code. */
-  readonly place: string;
-  readonly holds: string;
-  readonly waitsFor: string;
-  /** For how long it had waited, in milliseconds. */
-  readonly waitedMs: number;
 }
 
 /** A process that uses the store, or one of several applications in it. */

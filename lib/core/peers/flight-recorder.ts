@@ -1,0 +1,73 @@
+import { randomUUID } from 'node:crypto';
+import type { Clock } from '../clock.js';
+import type { EventOfLock, LockEvent } from '../lock-event.js';
+import type { EndedCall } from './survey.js';
+
+/** How many ended calls are kept. */
+const MOST_CALLS = 1_000;
+
+type Recorded = Omit<EndedCall, 'process' | 'agoMs' | 'id'> & { readonly number: number; readonly endedAt: number };
+
+/** Keeps the calls of this process that ended last, for whoever looks later. */
+export class FlightRecorder {
+  readonly #clock: Clock;
+  readonly #id = randomUUID().slice(0, 8);
+  readonly #calls: Recorded[] = [];
+  /** The calls that are inside their locks now, by the fence. */
+  readonly #inside = new Map<number, { readonly waitedMs: number; readonly since: number }>();
+  #count = 0;
+
+  constructor(clock: Clock) {
+    this.#clock = clock;
+  }
+
+  record(event: LockEvent): void {
+    const now = this.#clock.monotonic();
+    switch (event.type) {
+      case 'acquired':
+        this.#inside.set(event.fence, { waitedMs: event.waitedMs, since: now });
+        break;
+      case 'released':
+      case 'releaseFailed':
+        this.#left(event, event.fence, 'released', undefined, now);
+        break;
+      case 'lost':
+        this.#left(event, event.fence, 'lost', event.reason, now);
+        break;
+      case 'refused':
+        this.#add(
+          { ...callOf(event), fence: undefined, waitedMs: event.waitedMs, heldMs: 0, outcome: 'refused', reason: event.reason },
+          now,
+        );
+        break;
+    }
+  }
+
+  /** The ones that ended last come last. */
+  get calls(): Omit<EndedCall, 'process'>[] {
+    const now = this.#clock.monotonic();
+    return this.#calls.map(({ number, endedAt, ...call }) => ({
+      ...call,
+      id: `${this.#id}${number.toString(36)}`,
+      agoMs: Math.round(now - endedAt),
+    }));
+  }
+
+  #left(event: EventOfLock, fence: number, outcome: 'released' | 'lost', reason: EndedCall['reason'], now: number): void {
+    const { waitedMs, since } = this.#inside.get(fence) ?? { waitedMs: 0, since: now };
+    this.#inside.delete(fence);
+    this.#add({ ...callOf(event), fence, waitedMs, heldMs: now - since, outcome, reason }, now);
+  }
+
+  #add(call: Omit<Recorded, 'number' | 'endedAt'>, endedAt: number): void {
+    const { waitedMs, heldMs } = call;
+    this.#calls.push({ ...call, waitedMs: Math.round(waitedMs), heldMs: Math.round(heldMs), number: this.#count++, endedAt });
+    if (this.#calls.length > MOST_CALLS) {
+      this.#calls.shift();
+    }
+  }
+}
+
+function callOf({ key, name, place }: EventOfLock): Pick<EndedCall, 'key' | 'name' | 'place'> {
+  return { key, name, place };
+}

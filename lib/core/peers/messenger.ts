@@ -1,0 +1,46 @@
+import type { LockStore } from '../lock-store.js';
+import type { TimeLimits } from '../time-limits.js';
+
+/** The longest message that is read, in characters. */
+const LONGEST_MESSAGE = 262_144;
+
+/** Sends messages to the processes that use a store, and receives theirs. A message is a hint: where one is lost, it is asked for again. */
+export class Messenger {
+  readonly #store: LockStore;
+  readonly #limits: TimeLimits;
+
+  constructor(store: LockStore, limits: TimeLimits) {
+    this.#store = store;
+    this.#limits = limits;
+  }
+
+  /** This process in the store; undefined where the store carries no messages. */
+  get process(): string | undefined {
+    return this.#store.messages?.process;
+  }
+
+  /** Sends to all processes where `to` is not given. */
+  send(message: object, to?: string): void {
+    const sent = this.#store.messages?.send(JSON.stringify(message), to);
+    if (sent) {
+      this.#limits.bound(sent, '').catch(() => undefined);
+    }
+  }
+
+  /** Registers a listener. It checks what it gets: a message may be a stranger's. */
+  onMessage(listener: (message: unknown) => void): void {
+    this.#store.messages?.onMessage((text) => {
+      if (text.length <= LONGEST_MESSAGE) {
+        listener(parse(text));
+      }
+    });
+  }
+}
+
+function parse(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}

@@ -1,0 +1,102 @@
+/** @jest-environment-options {"allowedStopMs": 600000} */
+// Its clock is its own, and what it finds counts on every machine.
+import { stop } from 'esbuild';
+import type { Edit } from '../support/defective.js';
+import { isLong, Random, seedsOf } from '../support/random.js';
+import { Processes, World, type Conditions } from './deadlocks/world.js';
+import { buildLibrary } from './properties/library.js';
+
+const RUNS = isLong ? 5_000 : 300;
+const MOST_PROCESSES = 4;
+
+/** Any conditions; in some, waits end while probes are on their way. */
+function conditionsOf(seed: number): Conditions {
+  const random = new Random(-seed);
+  const isPatient = random.chance(0.3);
+  return {
+    processes: random.whole(2, MOST_PROCESSES),
+    calls: random.whole(3, 8),
+    keys: random.whole(3, 5),
+    waitMs: isPatient ? [120_000, 120_000] : [300, 4_000],
+    isPatient,
+    lateness: random.pick([0, 0.2, 0.5, 0.8]),
+  };
+}
+
+async function processesWith(edits: readonly Edit[] = []): Promise<Processes> {
+  return new Processes(await buildLibrary(edits), MOST_PROCESSES);
+}
+
+async function play(processes: Processes, seed: number): Promise<number> {
+  const world = new World(processes, conditionsOf(seed), seed);
+  try {
+    await world.run();
+  } catch (error) {
+    throw new Error(`MODEL_SEED=${seed}: ${String(error)}`, { cause: error });
+  }
+  return world.deadlocks;
+}
+
+/** What goes wrong first within 3,000 histories. */
+async function firstFailure(processes: Processes): Promise<unknown> {
+  for (let seed = 1; seed <= 3_000; seed++) {
+    try {
+      await play(processes, seed);
+    } catch (error) {
+      return error;
+    }
+  }
+  return undefined;
+}
+
+describe('the search of deadlocks', () => {
+  afterAll(() => stop());
+
+  test('reports every cycle once, and none that was none', async () => {
+    const processes = await processesWith();
+    let deadlocks = 0;
+    for (const seed of seedsOf(RUNS)) {
+      deadlocks += await play(processes, seed);
+    }
+    process.stdout.write(`${deadlocks} deadlocks.\n`);
+    expect(deadlocks).toBeGreaterThan(0);
+  }, 1_200_000);
+
+  const FILE = 'lib/core/peers/deadlock-search.ts';
+
+  test.each([
+    {
+      defect: 'a cycle is not proven by a second lap',
+      finding: /never such a cycle/,
+      edits: [
+        { file: FILE, from: 'probe.lap === 1', to: 'probe.lap === 0' },
+        { file: FILE, from: 'probe.lap === 2 && yielding', to: 'probe.lap === 1 && yielding' },
+        { file: FILE, from: 'probe.lap === 2)', to: 'probe.lap === 1)' },
+        { file: FILE, from: 'lap > 1 &&', to: 'lap > 3 &&' },
+      ],
+    },
+    {
+      defect: 'each call of a cycle gives way',
+      finding: /Two calls of one cycle/,
+      edits: [{ file: FILE, from: 'yielding(cycle).wait === probe.origin', to: 'cycle.length > 0' }],
+    },
+    {
+      defect: 'a cycle is looked for once only',
+      finding: /ended with 'busy'/,
+      edits: [
+        {
+          file: FILE,
+          from: 'this.#due.set(acquisition, this.#next());\n      void',
+          to: 'this.#due.set(acquisition, Infinity);\n      void',
+        },
+      ],
+    },
+  ])(
+    'is not right where $defect',
+    async ({ finding, edits }) => {
+      const processes = await processesWith(edits);
+      expect(String(await firstFailure(processes))).toMatch(finding);
+    },
+    600_000,
+  );
+});
