@@ -92,8 +92,8 @@ test('a user who may not search is told what to grant', async () => {
   await server.client.call('ACL', 'SETUSER', 'few', 'on', '>secret', '~*', '&*', '+@all', '-scan');
   const store = await open({ port: server.port, username: 'few', password: 'secret' });
   const search = async (): Promise<void> => {
-    for await (const _ of store.search('')) {
-      // Nothing is found.
+    for await (const part of store.search('')) {
+      expect(part).toEqual([]);
     }
   };
   await expect(search()).rejects.toThrow(LockConfigurationError);
