@@ -25,7 +25,7 @@ export interface Pipeline {
 export interface Connection {
   readonly isCluster?: boolean;
   readonly status: string;
-  readonly options: { enableOfflineQueue?: boolean };
+  readonly options: { enableOfflineQueue?: boolean; readonly keyPrefix?: string };
   /** The socket of a single connection; a cluster has one per node, and none here. */
   readonly stream?: Socket | null;
   evalsha(sha: string, ...parameters: readonly Argument[]): Promise<unknown>;
@@ -34,6 +34,8 @@ export interface Connection {
   /** Asks again which node of a cluster serves which slots. */
   refreshSlotsCache?(): unknown;
   info(): Promise<string>;
+  /** Any other command. */
+  call(command: string, ...words: readonly Argument[]): Promise<unknown>;
   time(): Promise<unknown>;
   ping(): Promise<unknown>;
   publish(channel: string, message: string): Promise<unknown>;

@@ -120,6 +120,22 @@ export class RedisConnection {
     }
   }
 
+  /** The reply to a command that tells of the server, and is about no lock. */
+  async ask(...words: readonly [string, ...string[]]): Promise<unknown> {
+    try {
+      const connection = await this.open();
+      this.#failures.refuseSetup();
+      return await this.#timeouts.bound(connection.call(...words), COMMAND_MS);
+    } catch (error) {
+      throw this.#failures.explain(error, '');
+    }
+  }
+
+  /** What the names of keys begin with, besides the prefix of the locks. */
+  async keyPrefix(): Promise<string> {
+    return (await this.open()).options.keyPrefix ?? '';
+  }
+
   /** What the server's clock reads, in ms since 1970; on a cluster, that of any node. */
   async time(limitMs: number): Promise<number> {
     try {
