@@ -47,7 +47,9 @@ export function parseCommandLine(words: readonly string[], env: NodeJS.ProcessEn
   }
   if (command === undefined || !isCommand(command)) {
     // What stands in its place may be a URL with a password.
-    throw new WrongUse(`There is ${command === undefined ? 'no command' : 'no such command'}. The commands are: ${Object.keys(ARGUMENTS).join(', ')}. See --help.`);
+    throw new WrongUse(
+      `There is ${command === undefined ? 'no command' : 'no such command'}. The commands are: ${Object.keys(ARGUMENTS).join(', ')}. See --help.`,
+    );
   }
   checkArguments(command, argument, others);
   return {

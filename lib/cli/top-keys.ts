@@ -1,7 +1,7 @@
 const ENTER = '\r';
 const ESCAPE = '\u001b';
 const CONTROL_C = '\u0003';
-const BACKSPACE = ['\u007f', '\b'];
+const BACKSPACE = new Set(['\u007f', '\b']);
 
 /** What the keys of `top` do: `q` quits, `/` begins a filter. */
 export class TopKeys {
@@ -41,7 +41,7 @@ export class TopKeys {
     if (key === ENTER || key === ESCAPE) {
       this.#isTyping = false;
       this.#filter = key === ESCAPE ? '' : this.#filter;
-    } else if (BACKSPACE.includes(key)) {
+    } else if (BACKSPACE.has(key)) {
       this.#filter = Array.from(this.#filter).slice(0, -1).join('');
     } else {
       this.#filter += key;
