@@ -4,6 +4,7 @@ import type { LockStore } from '../core/lock-store.js';
 import { Locks } from '../core/locks.js';
 import { checkPrefix } from '../stores/kit/prefix.js';
 import type { CommandLine } from './command-line.js';
+import { hears } from './hearing.js';
 import { newStore, type NewStore } from './new-store.js';
 import { WrongUse } from './wrong-use.js';
 
@@ -46,6 +47,9 @@ export class Session {
         '',
         { unknown: false },
       );
+    }
+    if (this.store.messages) {
+      await hears(this.store.messages);
     }
   }
 

@@ -1,12 +1,15 @@
 import 'reflect-metadata';
 import type { HoldRecord, LockStore } from '../../lib/core/lock-store';
 import { cli, type CliRun } from '../support/cli';
+import { makeLocks } from '../support/make-locks';
 import { newHold } from '../support/new-hold';
 
 /** A store that is open, and the variable by which the program finds it. */
 export interface CliStore {
   readonly store: LockStore;
   readonly env: NodeJS.ProcessEnv;
+  /** Another store on the same servers, which is open. */
+  readonly otherStore: () => Promise<LockStore>;
 }
 
 const LEASE_MS = 60_000;
@@ -76,12 +79,54 @@ export function describeCommands(given: () => CliStore): void {
     expect(await given().store.operator?.inspect('later')).toMatchObject({ fence });
   });
 
-  test('list, processes and top answer while no application runs', async () => {
-    const runs = await Promise.all(['list', 'processes', 'top'].map((command) => run(command)));
-    expect(runs.map(({ code }) => code)).toEqual([0, 0, 0]);
-    expect(runs.every(({ out }) => out !== '')).toBe(true);
-    const top = await run('top', '--json');
-    expect(JSON.parse(top.out)).toMatchObject({ processes: expect.any(Number), oldest: [], queues: [], names: [] });
+  test('list finds locks of processes that do not answer, also those whose keys begin with a prefix only', async () => {
+    const { fence } = await held('listed:1');
+    await held('other:1');
+    const [all, some, none] = await Promise.all([run('list'), run('list', 'listed:', '--json'), run('list', 'none:')]);
+    expect(all).toMatchObject({ code: 0, err: '' });
+    expect(all.out).toMatch(/^KEY +HELD BY +SINCE +FENCE +LEASE LEFT +WAITING +ANSWERS\n/);
+    expect(all.out).toMatch(new RegExp(`^listed:1 .* ${fence} .* 0 +no$`, 'm'));
+    expect(all.out).toMatch(/^other:1 /m);
+    expect(JSON.parse(some.out)).toMatchObject({ key: 'listed:1', fence, waiters: [], answers: false });
+    expect(none).toEqual({ code: 0, out: 'No locks are held.\n', err: '' });
+  });
+
+  test('what an application says is in list, processes, top and inspect', async () => {
+    const other = await given().otherStore();
+    const locks = makeLocks(other);
+    const waiter = new AbortController();
+    const lock = await locks.acquire('held:by-application', { by: 'Holder.run', ttl: LEASE_MS });
+    const waiting = locks.acquire('held:by-application', { by: 'Waiter.run', wait: LEASE_MS, signal: waiter.signal });
+    try {
+      const runs = await Promise.all([
+        run('list', 'held:', '--json'),
+        run('processes', '--json'),
+        run('top', '--json'),
+        run('top'),
+        run('inspect', 'held:by-application', '--json'),
+      ]);
+      expect(runs.map(({ code, err }) => ({ code, err }))).toEqual(runs.map(() => ({ code: 0, err: '' })));
+      const [listed, processes, top, shown, inspected] = runs.map(({ out }) => out) as [string, string, string, string, string];
+      const { fence } = lock;
+      expect(JSON.parse(listed)).toMatchObject({ key: 'held:by-application', fence, waiters: [expect.any(String)], answers: true });
+      expect(JSON.parse(processes)).toContainEqual(
+        expect.objectContaining({ pid: process.pid, held: 1, waiting: 1, health: expect.objectContaining({ status: 'up' }) }),
+      );
+      expect(JSON.parse(top)).toMatchObject({
+        processes: expect.any(Number),
+        oldest: [{ key: 'held:by-application', place: 'Holder.run' }],
+        queues: [{ key: 'held:by-application', waiting: 1 }],
+        names: [{ waiting: 1 }],
+      });
+      expect(shown).toMatch(/^OLDEST LOCKS\nKEY .*\nheld:by-application +Holder\.run /m);
+      expect(JSON.parse(inspected)).toMatchObject({ fence, calls: [{ place: 'Waiter.run' }] });
+    } finally {
+      waiter.abort();
+      await waiting.catch(() => undefined);
+      await lock.release();
+      await locks.shutdown();
+      await other.close();
+    }
   });
 
   test('the doctor finds nothing wrong', async () => {

@@ -19,7 +19,13 @@ afterAll(async () => {
   await server.stop();
 });
 
-describeCommands(() => ({ store, env }));
+const otherStore = async () => {
+  const other = new PostgresLockStore(server.pool());
+  await other.open({ prefix: 'lock', warn: () => undefined });
+  return other;
+};
+
+describeCommands(() => ({ store, env, otherStore }));
 
 test('the doctor tells the versions, and fails where a schema has no locks', async () => {
   const { out } = await cli(env, ['doctor']);

@@ -16,7 +16,9 @@ beforeAll(async () => {
 });
 afterAll(() => stores.stop());
 
-describeCommands(() => ({ store, env }));
+const otherStore = () => stores.open(stores.quorum.urls);
+
+describeCommands(() => ({ store, env, otherStore }));
 
 test('the doctor warns of a server that is away, and fails without a majority', async () => {
   const [first, second, third] = stores.quorum.urls as [string, string, string];

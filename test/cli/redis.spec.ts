@@ -22,7 +22,13 @@ afterAll(async () => {
   await server.stop();
 });
 
-describeCommands(() => ({ store, env }));
+const otherStore = async () => {
+  const other = new RedisLockStore(server.url);
+  await other.open({ prefix: 'lock', warn: () => undefined });
+  return other;
+};
+
+describeCommands(() => ({ store, env, otherStore }));
 
 test('inspect shows the queue in order', async () => {
   await store.acquire(newHold('queued', { ttlMs: 60_000 }));

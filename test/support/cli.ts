@@ -12,8 +12,7 @@ const PROGRAM = 'dist/esm/cli/main.js';
 
 /** Runs the program as it is built, with the URL of the store in the environment, and `input` typed. */
 export async function cli(env: NodeJS.ProcessEnv, words: readonly string[], input = ''): Promise<CliRun> {
-  const { LOCKS_REDIS, LOCKS_QUORUM, LOCKS_POSTGRES, NODE_OPTIONS, ...others } = process.env;
-  const child = spawn(process.execPath, [PROGRAM, ...words], { env: { ...others, ...env } });
+  const child = spawn(process.execPath, [PROGRAM, ...words], { env: { PATH: process.env['PATH'], ...env } });
   let out = '';
   let err = '';
   child.stdout.setEncoding('utf8').on('data', (text: string) => (out += text));

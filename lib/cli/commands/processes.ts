@@ -16,14 +16,14 @@ const COLUMNS: readonly Column<LockProcess>[] = [
 ];
 
 /** Lists the processes that answer, without this one. */
-export async function processes({ locks, store }: Session, { json }: CommandLine): Promise<number> {
+export async function processes({ locks }: Session, { json }: CommandLine): Promise<number> {
   const [, ...others] = (await locks.survey({ health: true })).processes;
   if (json) {
     printJson(others);
   } else if (others.length > 0) {
     print(...tableOf(COLUMNS, others, columns()));
   } else {
-    print(store.messages ? 'No process answers.' : 'This store carries no messages, so processes cannot be asked.');
+    print('No process answers.');
   }
   return 0;
 }

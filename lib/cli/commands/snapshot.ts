@@ -2,16 +2,8 @@ import type { HeldLock, Survey, WaitingCall } from '../../core/peers/survey.js';
 import { shownMs } from '../age.js';
 import { tableOf, type Column } from '../table.js';
 
-/** A key that calls wait for. */
-interface Queue {
-  readonly key: string;
-  readonly waiting: number;
-  readonly longestMs: number;
-}
-
-/** The calls of one name that wait. */
-interface WaitingName {
-  readonly name: string;
+/** Calls that wait for the same key, or have the same name. */
+interface Group {
   readonly waiting: number;
   readonly longestMs: number;
 }
@@ -20,8 +12,8 @@ interface WaitingName {
 export interface Snapshot {
   readonly processes: number;
   readonly oldest: readonly HeldLock[];
-  readonly queues: readonly Queue[];
-  readonly names: readonly WaitingName[];
+  readonly queues: readonly (Group & { readonly key: string })[];
+  readonly names: readonly (Group & { readonly name: string })[];
 }
 
 /** The `rows` locks that are held longest, queues that are longest, and names with the most calls that wait; keys contain `filter`. */
@@ -33,15 +25,19 @@ export function snapshotOf(survey: Survey, filter: string, rows: number): Snapsh
       .filter(({ key }) => key.includes(filter))
       .toSorted((one, other) => other.heldMs - one.heldMs)
       .slice(0, rows),
-    queues: grouped(waiting, ({ key }) => key, rows).map(({ text, ...queue }) => ({ key: text, ...queue })),
-    names: grouped(waiting, ({ name }) => name, rows).map(({ text, ...calls }) => ({ name: text, ...calls })),
+    queues: grouped(waiting, ({ key }) => key, rows).map(([key, group]) => ({ key, waiting: group.waiting, longestMs: group.longestMs })),
+    names: grouped(waiting, ({ name }) => name, rows).map(([name, group]) => ({
+      name,
+      waiting: group.waiting,
+      longestMs: group.longestMs,
+    })),
   };
 }
 
 /** The lines of a snapshot. */
 export function linesOf({ processes, oldest, queues, names }: Snapshot, width: number): string[] {
   return [
-    `${processes} processes answer. Locks of those that do not are in: list.`,
+    `${processes} ${processes === 1 ? 'process answers' : 'processes answer'}. The locks of those that do not are in: list.`,
     '',
     'OLDEST LOCKS',
     ...(oldest.length > 0 ? tableOf(OLDEST, oldest, width) : ['none']),
@@ -62,23 +58,17 @@ const OLDEST: readonly Column<HeldLock>[] = [
   { title: 'FENCE', text: ({ fence }) => String(fence), kind: 'number' },
 ];
 
-const WAITING: readonly Column<{ readonly waiting: number; readonly longestMs: number }>[] = [
+const WAITING: readonly Column<Group>[] = [
   { title: 'WAITING', text: ({ waiting }) => String(waiting), kind: 'number' },
   { title: 'LONGEST', text: ({ longestMs }) => shownMs(longestMs), kind: 'number' },
 ];
 
-function grouped(
-  calls: readonly WaitingCall[],
-  textOf: (call: WaitingCall) => string,
-  rows: number,
-): { readonly text: string; readonly waiting: number; readonly longestMs: number }[] {
-  const groups = new Map<string, { waiting: number; longestMs: number }>();
+/** The largest groups of calls that have the same text. */
+function grouped(calls: readonly WaitingCall[], textOf: (call: WaitingCall) => string, most: number): (readonly [string, Group])[] {
+  const groups = new Map<string, Group>();
   for (const call of calls) {
     const { waiting, longestMs } = groups.get(textOf(call)) ?? { waiting: 0, longestMs: 0 };
     groups.set(textOf(call), { waiting: waiting + 1, longestMs: Math.max(longestMs, call.waitedMs) });
   }
-  return [...groups]
-    .map(([text, group]) => ({ text, ...group }))
-    .toSorted((one, other) => other.waiting - one.waiting || other.longestMs - one.longestMs)
-    .slice(0, rows);
+  return [...groups].toSorted(([, one], [, other]) => other.waiting - one.waiting || other.longestMs - one.longestMs).slice(0, most);
 }

@@ -32,7 +32,7 @@ export async function missingRights(connection: RedisConnection, prefix: string)
   const commands = [
     ['evalsha', '0'.repeat(40), '1', name],
     ['eval', 'return 1', '1', name],
-    ...Object.entries(ON_A_KEY).map(([command, words]) => [command, name, ...words]),
+    ...Object.entries(ON_A_KEY).map(([command, words]) => [command, name].concat(words)),
     ['time'],
     ['publish', `${prefix}:wake:check`, 'check'],
     ['subscribe', `${prefix}:wake:check`],
