@@ -29,9 +29,11 @@ export async function top({ locks }: Session, { json }: CommandLine): Promise<nu
 
 async function watch(ask: () => Promise<Survey>): Promise<void> {
   let survey: Survey | undefined;
-  let problem = '';
   const ended = new AbortController();
-  const keys = new TopKeys(() => ended.abort());
+  const quit = (): void => ended.abort();
+  const keys = new TopKeys(quit);
+  // The terminal is to be as it was.
+  process.once('SIGTERM', quit).once('SIGHUP', quit);
   const screen = new Screen((key) => {
     keys.press(key);
     paint();
@@ -39,7 +41,7 @@ async function watch(ask: () => Promise<Survey>): Promise<void> {
   function paint(): void {
     if (survey) {
       const rows = screen.rowsOf(LAYOUT.tables, LAYOUT.otherLines);
-      screen.paint([printable(problem || keys.line), ...linesOf(snapshotOf(survey, keys.filter, rows), screen.width)]);
+      screen.paint([printable(keys.line), ...linesOf(snapshotOf(survey, keys.filter, rows), screen.width)]);
     }
   }
   try {
