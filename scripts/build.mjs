@@ -2,7 +2,7 @@
 // sources stays as it is: another run of the tests may be reading it.
 import { execFileSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
-import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { chmodSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 
 const FORMATS = { esm: 'module', cjs: 'commonjs' };
@@ -38,6 +38,8 @@ if (!process.argv.includes('--if-changed') || !isBuilt) {
     mkdirSync(`dist/${format}`, { recursive: true });
     writeFileSync(`dist/${format}/package.json`, `${JSON.stringify({ type })}\n`);
   }
+  // As the program that package.json names under bin.
+  chmodSync('dist/esm/cli/main.js', 0o755);
   mkdirSync('.cache', { recursive: true });
   writeFileSync(BUILT, digest);
 }

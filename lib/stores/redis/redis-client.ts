@@ -34,6 +34,8 @@ export interface Connection {
   /** Asks again which node of a cluster serves which slots. */
   refreshSlotsCache?(): unknown;
   info(): Promise<string>;
+  /** Any other command. */
+  call(command: string, ...words: readonly Argument[]): Promise<unknown>;
   time(): Promise<unknown>;
   ping(): Promise<unknown>;
   publish(channel: string, message: string): Promise<unknown>;

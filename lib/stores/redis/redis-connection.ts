@@ -120,6 +120,17 @@ export class RedisConnection {
     }
   }
 
+  /** The reply to a command that tells of the server, and is about no lock. */
+  async ask(...words: readonly [string, ...string[]]): Promise<unknown> {
+    try {
+      const connection = await this.open();
+      this.#failures.refuseSetup();
+      return await this.#timeouts.bound(connection.call(...words), COMMAND_MS);
+    } catch (error) {
+      throw this.#failures.explain(error, '');
+    }
+  }
+
   /** What the server's clock reads, in ms since 1970; on a cluster, that of any node. */
   async time(limitMs: number): Promise<number> {
     try {

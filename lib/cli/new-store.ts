@@ -1,0 +1,35 @@
+import { LockConfigurationError } from '../core/errors.js';
+import type { LockStore } from '../core/lock-store.js';
+import { PostgresLockStore } from '../stores/postgres/postgres-lock-store.js';
+import type { PostgresPool } from '../stores/postgres/postgres-pool.js';
+import { QuorumLockStore } from '../stores/quorum/quorum-lock-store.js';
+import { RedisLockStore } from '../stores/redis/redis-lock-store.js';
+import type { Address } from './address.js';
+
+/** A store, and the pools that have to be ended after it. */
+export interface NewStore {
+  readonly store: LockStore;
+  readonly pools: readonly (PostgresPool & { end(): Promise<void> })[];
+}
+
+/** Makes the store at an address, without connecting. Throws `LockConfigurationError`. */
+export async function newStore({ kind, urls }: Address, schema: string | undefined): Promise<NewStore> {
+  if (kind === 'postgres') {
+    const pools = await poolsOf(urls);
+    return { store: new PostgresLockStore(pools, { schema }), pools };
+  }
+  const [first = ''] = urls;
+  return { store: kind === 'redis' ? new RedisLockStore(first) : new QuorumLockStore(urls), pools: [] };
+}
+
+async function poolsOf(urls: readonly string[]): Promise<NewStore['pools']> {
+  const { default: pg } = await import('pg').catch((cause: unknown) => {
+    throw new LockConfigurationError('--postgres needs the package pg. Install it: npm install pg.', '', { cause });
+  });
+  return urls.map((connectionString) => {
+    const pool = new pg.Pool({ connectionString, max: 2, connectionTimeoutMillis: 3_000, application_name: 'nestjs-distributed-lock' });
+    // A connection that breaks shows in the next statement.
+    pool.on('error', () => undefined);
+    return pool;
+  });
+}

@@ -1,0 +1,50 @@
+const ENTER = '\r';
+const ESCAPE = '\u001b';
+const CONTROL_C = '\u0003';
+const BACKSPACE = new Set(['\u007f', '\b']);
+
+/** What the keys of `top` do: `q` quits, `/` begins a filter. */
+export class TopKeys {
+  readonly #quit: () => void;
+  #filter = '';
+  #isTyping = false;
+
+  constructor(quit: () => void) {
+    this.#quit = quit;
+  }
+
+  /** What keys have to contain. */
+  get filter(): string {
+    return this.#filter;
+  }
+
+  /** What the operator may press now. */
+  get line(): string {
+    if (this.#isTyping) {
+      return `Filter: ${this.#filter}_  (Enter: done, Escape: no filter)`;
+    }
+    return this.#filter === '' ? 'q: quit, /: filter' : `q: quit, /: filter, now "${this.#filter}"`;
+  }
+
+  press(key: string): void {
+    if (key === CONTROL_C || (key === 'q' && !this.#isTyping)) {
+      this.#quit();
+    } else if (this.#isTyping) {
+      this.#type(key);
+    } else if (key === '/') {
+      this.#isTyping = true;
+      this.#filter = '';
+    }
+  }
+
+  #type(key: string): void {
+    if (key === ENTER || key === ESCAPE) {
+      this.#isTyping = false;
+      this.#filter = key === ESCAPE ? '' : this.#filter;
+    } else if (BACKSPACE.has(key)) {
+      this.#filter = Array.from(this.#filter).slice(0, -1).join('');
+    } else {
+      this.#filter += key;
+    }
+  }
+}

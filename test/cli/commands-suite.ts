@@ -1,0 +1,139 @@
+import 'reflect-metadata';
+import type { HoldRecord, LockStore } from '../../lib/core/lock-store';
+import { cli, type CliRun } from '../support/cli';
+import { makeLocks } from '../support/make-locks';
+import { newHold } from '../support/new-hold';
+
+/** A store that is open, and the variable by which the program finds it. */
+export interface CliStore {
+  readonly store: LockStore;
+  readonly env: NodeJS.ProcessEnv;
+  /** Another store on the same servers, which is open. */
+  readonly otherStore: () => Promise<LockStore>;
+}
+
+const LEASE_MS = 60_000;
+
+/** What the commands do, whichever store has the locks. */
+export function describeCommands(given: () => CliStore): void {
+  async function held(key: string): Promise<HoldRecord> {
+    const hold = newHold(key, { ttlMs: LEASE_MS, limitMs: 2_500 });
+    const { fence } = await given().store.acquire(hold);
+    if (fence === undefined) {
+      throw new Error(`${key} is busy`);
+    }
+    return { ...hold, fence };
+  }
+
+  function run(...words: string[]): Promise<CliRun> {
+    return cli(given().env, words);
+  }
+
+  test('inspect shows a lock, and JSON has the same', async () => {
+    const { fence } = await held('inspected');
+    const [shown, json] = await Promise.all([run('inspect', 'inspected'), run('inspect', 'inspected', '--json')]);
+    expect(shown).toMatchObject({ code: 0, err: '' });
+    expect(shown.out).toMatch(new RegExp(`^Key +inspected\nHeld by +.+\nSince +.+\nFence +${fence}\nLease left +.+\nHolds +1\n`));
+    expect(json).toMatchObject({ code: 0, err: '' });
+    expect(JSON.parse(json.out)).toMatchObject({ key: 'inspected', fence, holds: 1, waiters: [], calls: [] });
+  });
+
+  test('inspect of a free lock ends with 1', async () => {
+    expect(await run('inspect', 'free')).toEqual({ code: 1, out: 'Nobody holds "free".\n', err: '' });
+    expect(await run('inspect', 'free', '--json')).toEqual({ code: 1, out: 'null\n', err: '' });
+  });
+
+  test('a key cannot move the cursor, or hide what follows', async () => {
+    const key = 'a\u001b[2J\u009b2K\r\n\u202eb';
+    await held(key);
+    const [shown, json] = await Promise.all([run('inspect', key), run('inspect', key, '--json')]);
+    expect(shown.out).toContain(String.raw`Key         a\u001b[2J\u009b2K\u000d\u000a\u202eb`);
+    expect(shown.out + json.out).not.toMatch(/[^\P{Cc}\n]|\p{Bidi_Control}/u);
+    expect(JSON.parse(json.out)).toMatchObject({ key });
+  });
+
+  test('release asks for the key, and releases the lock that was held at the fence', async () => {
+    const { fence } = await held('released');
+    const words = ['release', 'released', '--fence', String(fence)];
+    const refused = await cli(given().env, words, 'other\n');
+    expect(refused).toMatchObject({ code: 1, out: '' });
+    expect(refused.err).toContain(`at fence ${fence}. Its code runs on until it hears of it.`);
+    expect(await cli(given().env, words)).toMatchObject({ code: 1, out: '' });
+    expect(await given().store.operator?.inspect('released')).toMatchObject({ fence });
+    expect(await cli(given().env, words, 'released\n')).toMatchObject({ code: 0, out: '"released" was released.\n' });
+    expect(await given().store.operator?.inspect('released')).toBeNull();
+    expect(await run(...words, '--yes', '--json')).toEqual({
+      code: 1,
+      out: `${JSON.stringify({ key: 'released', fence, released: false, heldAt: null })}\n`,
+      err: '',
+    });
+  });
+
+  test('release leaves a later owner alone', async () => {
+    const first = await held('later');
+    await given().store.release(first);
+    const { fence } = await held('later');
+    const { code, out } = await run('release', 'later', '--fence', String(first.fence), '--yes');
+    expect(code).toBe(1);
+    expect(out).toContain(`another has it now: fence ${fence}.`);
+    expect(await given().store.operator?.inspect('later')).toMatchObject({ fence });
+  });
+
+  test('list finds locks of processes that do not answer, also those whose keys begin with a prefix only', async () => {
+    const { fence } = await held('listed:1');
+    await held('other:1');
+    const [all, some, none] = await Promise.all([run('list'), run('list', 'listed:', '--json'), run('list', 'none:')]);
+    expect(all).toMatchObject({ code: 0, err: '' });
+    expect(all.out).toMatch(/^KEY +HELD BY +SINCE +FENCE +LEASE LEFT +WAITING +ANSWERS\n/);
+    expect(all.out).toMatch(new RegExp(`^listed:1 .* ${fence} .* 0 +no$`, 'm'));
+    expect(all.out).toMatch(/^other:1 /m);
+    expect(JSON.parse(some.out)).toMatchObject({ key: 'listed:1', fence, waiters: [], answers: false });
+    expect(none).toEqual({ code: 0, out: 'No locks are held.\n', err: '' });
+  });
+
+  test('what an application says is in list, processes, top and inspect', async () => {
+    const other = await given().otherStore();
+    const locks = makeLocks(other);
+    const waiter = new AbortController();
+    const lock = await locks.acquire('held:by-application', { by: 'Holder.run', ttl: LEASE_MS });
+    const waiting = locks.acquire('held:by-application', { by: 'Waiter.run', wait: LEASE_MS, signal: waiter.signal });
+    try {
+      const runs = await Promise.all([
+        run('list', 'held:', '--json'),
+        run('processes', '--json'),
+        run('top', '--json'),
+        run('top'),
+        run('inspect', 'held:by-application', '--json'),
+      ]);
+      expect(runs.map(({ code, err }) => ({ code, err }))).toEqual(runs.map(() => ({ code: 0, err: '' })));
+      const [listed, processes, top, shown, inspected] = runs.map(({ out }) => out) as [string, string, string, string, string];
+      const { fence } = lock;
+      expect(JSON.parse(listed)).toMatchObject({ key: 'held:by-application', fence, waiters: [expect.any(String)], answers: true });
+      expect(JSON.parse(processes)).toContainEqual(
+        expect.objectContaining({ pid: process.pid, held: 1, waiting: 1, health: expect.objectContaining({ status: 'up' }) }),
+      );
+      expect(JSON.parse(top)).toMatchObject({
+        processes: expect.any(Number),
+        oldest: [{ key: 'held:by-application', place: 'Holder.run' }],
+        queues: [{ key: 'held:by-application', waiting: 1 }],
+        names: [{ waiting: 1 }],
+      });
+      expect(shown).toMatch(/^OLDEST LOCKS\nKEY .*\nheld:by-application +Holder\.run /m);
+      expect(JSON.parse(inspected)).toMatchObject({ fence, calls: [{ place: 'Waiter.run' }] });
+    } finally {
+      waiter.abort();
+      await waiting.catch(() => undefined);
+      await lock.release();
+      await locks.shutdown();
+      await other.close();
+    }
+  });
+
+  test('the doctor finds nothing wrong', async () => {
+    const { code, out, err } = await run('doctor', '--json');
+    const findings = JSON.parse(out) as { level: string; subject: string; text: string }[];
+    expect(findings.filter(({ level }) => level === 'FAIL')).toEqual([]);
+    expect(findings).toContainEqual({ level: 'ok', subject: 'store', text: expect.any(String) });
+    expect({ code, err }).toEqual({ code: 0, err: '' });
+  });
+}

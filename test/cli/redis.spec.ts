@@ -1,0 +1,75 @@
+import { RedisLockStore } from '../../lib/stores/redis/redis-lock-store';
+import { cli } from '../support/cli';
+import { newHold } from '../support/new-hold';
+import { RedisServer } from '../support/redis-server';
+import { describeCommands } from './commands-suite';
+
+const PASSWORD = 'not-to-be-printed';
+
+let server: RedisServer;
+let store: RedisLockStore;
+let env: NodeJS.ProcessEnv;
+
+beforeAll(async () => {
+  server = await RedisServer.start();
+  await server.client.call('ACL', 'SETUSER', 'locker', 'on', `>${PASSWORD}`, 'allkeys', 'allchannels', 'allcommands');
+  env = { LOCKS_REDIS: `redis://locker:${PASSWORD}@127.0.0.1:${server.port}` };
+  store = new RedisLockStore(server.url);
+  await store.open({ prefix: 'lock', warn: () => undefined });
+});
+afterAll(async () => {
+  await store.close();
+  await server.stop();
+});
+
+const otherStore = async () => {
+  const other = new RedisLockStore(server.url);
+  await other.open({ prefix: 'lock', warn: () => undefined });
+  return other;
+};
+
+describeCommands(() => ({ store, env, otherStore }));
+
+test('inspect shows the queue in order', async () => {
+  await store.acquire(newHold('queued', { ttlMs: 60_000 }));
+  for (const name of ['first', 'second']) {
+    await store.acquire(newHold('queued', { ttlMs: 60_000 }), { name });
+  }
+  const waiters = (await store.inspect('queued'))?.waiters ?? [];
+  expect(waiters).toHaveLength(2);
+  const { out } = await cli(env, ['inspect', 'queued']);
+  expect(out).toContain(`Queue, in order:\n  1. ${waiters[0]}\n  2. ${waiters[1]}\n`);
+});
+
+test('the doctor warns of eviction, and names rights that are missing', async () => {
+  await server.client.config('SET', 'maxmemory-policy', 'allkeys-lru');
+  const evicting = await cli(env, ['doctor']);
+  await server.client.config('SET', 'maxmemory-policy', 'noeviction');
+  expect(evicting).toMatchObject({ code: 0, err: '' });
+  expect(evicting.out).toMatch(/^warn {2}server: eviction: .*Set it to noeviction/m);
+
+  await server.client.call('ACL', 'SETUSER', 'poor', 'on', '>poor', 'allkeys', 'allchannels', 'allcommands', '-zadd', '-evalsha');
+  const poor = await cli({ LOCKS_REDIS: `redis://poor:poor@127.0.0.1:${server.port}` }, ['doctor']);
+  expect(poor.code).toBe(1);
+  expect(poor.out).toMatch(/^FAIL {2}server: rights: The user lacks \+evalsha, \+zadd\. Grant/m);
+});
+
+test('the doctor says that a user may not ask for its rights', async () => {
+  await server.client.call('ACL', 'SETUSER', 'small', 'on', '>small', 'allkeys', 'allchannels', 'allcommands', '-acl');
+  const { code, out } = await cli({ LOCKS_REDIS: `redis://small:small@127.0.0.1:${server.port}` }, ['doctor']);
+  expect(code).toBe(0);
+  expect(out).toMatch(/^warn {2}server: rights: They cannot be seen/m);
+});
+
+test('a server that is away, or refuses the password, ends with 3 and one line without the password', async () => {
+  const away = await cli({ LOCKS_REDIS: `redis://:${PASSWORD}@127.0.0.1:1` }, ['list']);
+  expect(away).toMatchObject({ code: 3, out: '' });
+  expect(away.err).toMatch(/^Redis did not answer: .*Make sure .*\n$/);
+  const refused = await cli({}, ['list', '--redis', `redis://locker:wrong-${PASSWORD}@127.0.0.1:${server.port}`]);
+  expect(refused).toMatchObject({ code: 3, out: '' });
+  expect(refused.err).toMatch(/^Redis refused .*Correct the user name and password.*\n$/);
+  const doctor = await cli({ LOCKS_REDIS: `redis://:${PASSWORD}@127.0.0.1:1` }, ['doctor']);
+  expect(doctor).toMatchObject({ code: 1, err: '' });
+  expect(doctor.out).toMatch(/^FAIL {2}server: Redis did not answer/);
+  expect(away.err + refused.err + doctor.out).not.toContain(PASSWORD);
+});

@@ -1,0 +1,40 @@
+import { shownMs } from '../../lib/cli/age';
+import { shortened, tableOf, type Column } from '../../lib/cli/table';
+
+const COLUMNS: readonly Column<{ key: string; count: number }>[] = [
+  { title: 'KEY', text: ({ key }) => key, kind: 'long' },
+  { title: 'COUNT', text: ({ count }) => String(count), kind: 'number' },
+];
+
+test('columns are aligned, numbers at the right', () => {
+  const rows = [
+    { key: 'a', count: 7 },
+    { key: 'balance:42', count: 1_234 },
+  ];
+  expect(tableOf(COLUMNS, rows, Infinity)).toEqual(['KEY         COUNT', 'a               7', 'balance:42   1234']);
+});
+
+test('long texts are shortened to the width, in their middle', () => {
+  const key = `account:${'x'.repeat(100)}:42`;
+  const lines = tableOf(COLUMNS, [{ key, count: 1 }], 30);
+  expect(lines.map((line) => line.length)).toEqual([30, 30]);
+  expect(lines[1]).toMatch(/^account:x+…x+:42 +1$/);
+  expect(shortened('abc', 2)).toBe('a…');
+});
+
+test('control characters take no line and move no cursor', () => {
+  expect(tableOf(COLUMNS, [{ key: '\u001b[2J\n', count: 1 }], Infinity)[1]).toBe(String.raw`\u001b[2J\u000a      1`);
+});
+
+test.each([
+  [0, '0 ms'],
+  [999.4, '999 ms'],
+  [8_249, '8.2 s'],
+  [59_999, '59.9 s'],
+  [3_599_999, '59 min 59 s'],
+  [11_100_000, '3 h 5 min'],
+  [90_000_000, '1 d 1 h'],
+  [Infinity, '-'],
+])('%d ms are shown as %s', (ms, text) => {
+  expect(shownMs(ms)).toBe(text);
+});
