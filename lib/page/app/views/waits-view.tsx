@@ -1,0 +1,45 @@
+import type { VNode } from 'preact';
+import type { ViewProps } from '../app.js';
+import { waitForest } from '../model/wait-forest.js';
+import { DeadlockCard } from '../parts/deadlock-card.js';
+import { Empty } from '../parts/empty.js';
+import { WaitTree } from '../parts/wait-tree.js';
+
+/** How many trees are shown: those with most calls. */
+const MOST_TREES = 50;
+
+/** Who waits for whom, and the deadlocks that were found. */
+export function WaitsView({ state, now }: ViewProps): VNode {
+  const deadlocks = state.stores.flatMap((store) => store.deadlocks);
+  const trees = state.stores.flatMap((store) => waitForest(store).map((lock) => ({ store, lock })));
+  return (
+    <>
+      {deadlocks.length > 0 && (
+        <section>
+          <div class="section-head">
+            <h2>Deadlocks</h2>
+            <span class="muted">{deadlocks.length}</span>
+          </div>
+          {deadlocks.map((deadlock) => (
+            <DeadlockCard key={deadlock.id} deadlock={deadlock} now={now} />
+          ))}
+        </section>
+      )}
+      <section>
+        <div class="section-head">
+          <h2>Who waits for whom</h2>
+          <span class="muted">{trees.length > MOST_TREES ? `${MOST_TREES} of ${trees.length} locks` : ''}</span>
+        </div>
+        {trees.length === 0 ? (
+          <Empty title="Nobody waits">Every call has its lock. Waiting calls appear below the lock that they wait for.</Empty>
+        ) : (
+          <ul class="forest">
+            {trees.slice(0, MOST_TREES).map(({ store, lock }) => (
+              <WaitTree key={`${store.name} ${lock.key}`} store={store} lock={lock} now={now} />
+            ))}
+          </ul>
+        )}
+      </section>
+    </>
+  );
+}
