@@ -1,5 +1,5 @@
 import { isLockError } from '../core/errors.js';
-import { LockService } from '../nest/lock.service.js';
+import type { LockService } from '../nest/lock.service.js';
 import { withKeys } from './hide-keys.js';
 import type { ShowKey } from './shown-key.js';
 import type { ReleaseAnswer, ReleaseRequest, Snapshot, StoreSnapshot } from './snapshot.js';
@@ -9,9 +9,10 @@ export class ApplicationStores {
   readonly #services: ReadonlyMap<string, LockService>;
   readonly #show: ShowKey;
 
-  /** A service that a test has replaced has no stores. */
+  /** A service that a test has replaced has no stores; one of a second copy of this package has. */
   constructor(service: LockService, show: ShowKey) {
-    this.#services = LockService.isGenuine(service) ? service.siblings : new Map();
+    const { siblings } = service as Partial<LockService>;
+    this.#services = siblings instanceof Map ? siblings : new Map<string, LockService>();
     this.#show = show;
   }
 

@@ -33,7 +33,7 @@ export function App(): VNode {
   const askRelease = state.info?.actions ? setToRelease : undefined;
   return (
     <>
-      <button type="button" class="skip" onClick={() => document.getElementById('content')?.focus()}>
+      <button type="button" class="hidden skip" onClick={() => document.getElementById('content')?.focus()}>
         Skip to content
       </button>
       <Header state={state} route={route} now={now} />

@@ -27,7 +27,13 @@ export interface PageApplication {
   readonly url: string;
 }
 
-export async function startApplication({ page, platform = 'express', store, stores, prepare }: PageSettings = {}): Promise<PageApplication> {
+export async function startApplication({
+  page,
+  platform = 'express',
+  store,
+  stores,
+  prepare,
+}: PageSettings = {}): Promise<PageApplication> {
   @Module({
     imports: [
       LockModule.forRoot(stores ? { stores } : { store: store ?? new MemoryLockStore() }),

@@ -34,7 +34,13 @@ export function surveyOfShop(sinceMs = 0): Survey {
   };
 }
 
-function cycleCall(process: number, place: string, holds: string, waitsFor: string, heldMs: number): Survey['deadlocks'][number]['calls'][number] {
+function cycleCall(
+  process: number,
+  place: string,
+  holds: string,
+  waitsFor: string,
+  heldMs: number,
+): Survey['deadlocks'][number]['calls'][number] {
   return { process: `${PROCESSES[process]} (pid ${pidOf(process)})`, place, holds, heldMs, waitsFor, waitedMs: heldMs - 300 };
 }
 
@@ -129,8 +135,9 @@ function endedCalls(): EndedCall[] {
       for (let agoMs = 3_700 + next(600); agoMs < 100_000;) {
         const heldMs = Math.round(holdMs * (0.6 + next(100) / 60));
         const isRefused = next(14) === 0;
+        const isBeside = key === 'balance:42' && agoMs < 36_000 && agoMs + heldMs > 30_100;
         const fence = isRefused ? undefined : GRANTED_AT - (agoMs + heldMs) * 1_000;
-        calls.push({
+        const call: EndedCall = {
           key,
           name,
           place: places[next(places.length)] as string,
@@ -142,7 +149,8 @@ function endedCalls(): EndedCall[] {
           agoMs,
           outcome: isRefused ? 'refused' : 'released',
           reason: isRefused ? 'busy' : undefined,
-        });
+        };
+        calls.push(...(isBeside && !isRefused ? [] : [call]));
         agoMs += heldMs + 60 + next(holdMs);
       }
     }
@@ -156,6 +164,25 @@ function lostCall(): EndedCall[] {
   const common = { key: 'balance:42', name: 'balance:<id>', place: 'TransferService.run', waitedMs: 180 } as const;
   const at = 31_000;
   return [
-    { ...common, process, id: 'lost', fence: GRANTED_AT - (at + 4_800) * 1_000, heldMs: 4_800, agoMs: at, outcome: 'lost', reason: 'expired' },
+    {
+      ...common,
+      process: idOf(1),
+      id: 'next',
+      fence: GRANTED_AT - (at + 900) * 1_000,
+      heldMs: 1_700,
+      agoMs: at - 800,
+      outcome: 'released',
+      reason: undefined,
+    },
+    {
+      ...common,
+      process,
+      id: 'lost',
+      fence: GRANTED_AT - (at + 4_800) * 1_000,
+      heldMs: 4_800,
+      agoMs: at,
+      outcome: 'lost',
+      reason: 'expired',
+    },
   ];
 }

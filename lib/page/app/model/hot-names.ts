@@ -14,21 +14,13 @@ export interface HotName {
   readonly waitingNow: number;
 }
 
+const UNUSED = { acquired: 0, waitedMs: 0, p95Ms: undefined, refused: 0, lost: 0, heldNow: 0, waitingNow: 0 } as const;
+
 /** The names, of all stores, those with the longest waits first. */
 export function hotNames({ stores }: State): HotName[] {
   const names = new Map<string, { -readonly [Field in keyof HotName]: HotName[Field] } & { waits: number[] }>();
   const of = (name: string): NonNullable<ReturnType<(typeof names)['get']>> => {
-    const known = names.get(name) ?? {
-      name,
-      acquired: 0,
-      waitedMs: 0,
-      p95Ms: undefined,
-      refused: 0,
-      lost: 0,
-      heldNow: 0,
-      waitingNow: 0,
-      waits: [],
-    };
+    const known = names.get(name) ?? { ...UNUSED, name, waits: [] };
     names.set(name, known);
     return known;
   };

@@ -34,18 +34,20 @@ export function lockRows(store: StoreState, now: number): LockRow[] {
   return [...held, ...found, ...unheld];
 }
 
+/** What is not known of a lock that no process says it holds. */
+const UNHELD = { name: '', fence: undefined, holders: [], foundBy: undefined, since: undefined, until: undefined, answers: false } as const;
+
 function heldRow(store: StoreState, holders: readonly Held[], waiting: readonly Waiting[]): LockRow {
-  const [first] = holders as [Held];
-  const ends = holders.map(({ until }) => until ?? Infinity);
-  const until = Math.max(...ends);
+  const [{ key, name, fence }] = holders as [Held];
+  const until = Math.max(...holders.map((holder) => holder.until ?? Infinity));
   return {
-    id: `${store.name} ${first.fence} ${first.key}`,
+    ...UNHELD,
+    id: `${store.name} ${fence} ${key}`,
     store,
-    key: first.key,
-    name: first.name,
-    fence: first.fence,
+    key,
+    name,
+    fence,
     holders,
-    foundBy: undefined,
     since: Math.min(...holders.map(({ since }) => since)),
     until: Number.isFinite(until) ? until : undefined,
     answers: holders.some(({ answers }) => answers),
@@ -53,26 +55,12 @@ function heldRow(store: StoreState, holders: readonly Held[], waiting: readonly 
   };
 }
 
-function orphanRow(store: StoreState, { key, fence, by, since, until }: Orphan, waiting: readonly Waiting[]): LockRow {
-  const id = `${store.name} ${fence} ${key}`;
-  return { id, store, key, name: '', fence, holders: [], foundBy: by, since, until, answers: false, waiting };
+function orphanRow(store: StoreState, { by, ...orphan }: Orphan, waiting: readonly Waiting[]): LockRow {
+  return { ...UNHELD, ...orphan, id: `${store.name} ${orphan.fence} ${orphan.key}`, store, foundBy: by, waiting };
 }
 
 function unheldRow(store: StoreState, key: string, waiting: readonly Waiting[]): LockRow {
-  const name = waiting[0]?.name ?? '';
-  return {
-    id: `${store.name} - ${key}`,
-    store,
-    key,
-    name,
-    fence: undefined,
-    holders: [],
-    foundBy: undefined,
-    since: undefined,
-    until: undefined,
-    answers: false,
-    waiting,
-  };
+  return { ...UNHELD, id: `${store.name} - ${key}`, store, key, name: waiting[0]?.name ?? '', waiting };
 }
 
 export function groupBy<T>(items: readonly T[], nameOf: (item: T) => string): Map<string, T[]> {

@@ -2,9 +2,21 @@ import type { VNode } from 'preact';
 import { span, timeOfDay } from '../model/format.js';
 import { processName } from '../model/processes.js';
 import type { Ended, StoreState } from '../model/state.js';
+import { DataTable } from './data-table.js';
 import { Pill, type Tone } from './pill.js';
+import { Section } from './section.js';
 
 const MOST_ROWS = 50;
+
+const HEADS = [
+  ['Ended'],
+  ['Outcome'],
+  ['Call'],
+  ['Process', 'wide'],
+  ['Waited', 'number'],
+  ['Held', 'number'],
+  ['Fence', 'wide number'],
+] as const;
 
 const OUTCOMES: Readonly<Record<Ended['outcome'], readonly [Tone, string]>> = {
   released: ['good', 'released'],
@@ -16,44 +28,20 @@ const OUTCOMES: Readonly<Record<Ended['outcome'], readonly [Tone, string]>> = {
 export function CallTable({ store, lockKey }: { readonly store: StoreState; readonly lockKey: string }): VNode {
   const calls = store.ended.filter(({ key }) => key === lockKey);
   return (
-    <section>
-      <div class="section-head">
-        <h3>Ended calls</h3>
-        <span class="muted">{calls.length > MOST_ROWS ? `the last ${MOST_ROWS} of ${calls.length}` : calls.length}</span>
-      </div>
+    <Section
+      title="Ended calls"
+      note={<span class="muted">{calls.length > MOST_ROWS ? `the last ${MOST_ROWS} of ${calls.length}` : calls.length}</span>}
+    >
       {calls.length === 0 ? (
         <p class="muted nothing">None since the processes began to record. Processes that import the page record.</p>
       ) : (
-        <div class="table-box" tabIndex={0} role="region" aria-label="Ended calls">
-          <table>
-            <thead>
-              <tr>
-                <th scope="col">Ended</th>
-                <th scope="col">Outcome</th>
-                <th scope="col">Call</th>
-                <th scope="col" class="wide">
-                  Process
-                </th>
-                <th scope="col" class="number">
-                  Waited
-                </th>
-                <th scope="col" class="number">
-                  Held
-                </th>
-                <th scope="col" class="wide number">
-                  Fence
-                </th>
-              </tr>
-            </thead>
-            <tbody>
-              {calls.slice(0, MOST_ROWS).map((call) => (
-                <CallRow key={call.id} store={store} call={call} />
-              ))}
-            </tbody>
-          </table>
-        </div>
+        <DataTable label="Ended calls" heads={HEADS}>
+          {calls.slice(0, MOST_ROWS).map((call) => (
+            <CallRow key={call.id} store={store} call={call} />
+          ))}
+        </DataTable>
       )}
-    </section>
+    </Section>
   );
 }
 

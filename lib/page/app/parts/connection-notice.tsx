@@ -10,7 +10,7 @@ export function ConnectionNotice({ state: { connection, stores } }: { readonly s
           <p>
             <strong>Your session has expired.</strong> What you see is old.
           </p>
-          <button type="button" class="primary" onClick={() => location.reload()}>
+          <button type="button" onClick={() => location.reload()}>
             Reload
           </button>
         </div>

@@ -21,7 +21,7 @@ export function LockTableRow({ row, now, isNamed, askRelease }: LockTableRowProp
   return (
     <tr>
       <th scope="row">
-        <a class="key mono" href={linkToKey(store.name, key)} title={key}>
+        <a class="key mono" href={linkToKey(store.name, key)}>
           {key}
         </a>
         <span class="under">

@@ -11,14 +11,14 @@ interface SortHeaderProps<Column extends string> {
   readonly label: string;
   readonly sorting: Sorting<Column>;
   readonly sort: (sorting: Sorting<Column>) => void;
-  readonly class?: string;
+  readonly className?: string | undefined;
 }
 
 /** The head of a column that a table can be sorted by. */
-export function SortHeader<Column extends string>({ column, label, sorting, sort, ...rest }: SortHeaderProps<Column>): VNode {
+export function SortHeader<Column extends string>({ column, label, sorting, sort, className }: SortHeaderProps<Column>): VNode {
   const isSorted = sorting.column === column;
   return (
-    <th scope="col" class={rest.class} aria-sort={isSorted ? (sorting.isDown ? 'descending' : 'ascending') : undefined}>
+    <th scope="col" class={className} aria-sort={isSorted ? (sorting.isDown ? 'descending' : 'ascending') : undefined}>
       <button type="button" class="sort" onClick={() => sort({ column, isDown: isSorted ? !sorting.isDown : true })}>
         {label}
         <span aria-hidden="true" class="arrow">

@@ -3,19 +3,21 @@ import { useState } from 'preact/hooks';
 import type { ViewProps } from '../app.js';
 import { span } from '../model/format.js';
 import { hotNames, type HotName } from '../model/hot-names.js';
+import { DataTable, type Head } from '../parts/data-table.js';
 import { Empty } from '../parts/empty.js';
-import { SortHeader, type Sorting } from '../parts/sort-header.js';
+import type { Sorting } from '../parts/sort-header.js';
 
 type Column = Exclude<keyof HotName, 'name'>;
 
-const COLUMNS: readonly (readonly [Column, string])[] = [
-  ['waitedMs', 'Time waited'],
-  ['p95Ms', 'Wait p95'],
-  ['acquired', 'Acquired'],
-  ['refused', 'Gave up'],
-  ['lost', 'Lost'],
-  ['heldNow', 'Held now'],
-  ['waitingNow', 'Waiting now'],
+const HEADS: readonly Head<Column>[] = [
+  ['Name'],
+  ['Time waited', 'number', 'waitedMs'],
+  ['Wait p95', 'number', 'p95Ms'],
+  ['Acquired', 'number', 'acquired'],
+  ['Gave up', 'number', 'refused'],
+  ['Lost', 'number', 'lost'],
+  ['Held now', 'number', 'heldNow'],
+  ['Waiting now', 'number', 'waitingNow'],
 ];
 
 /** How many rows are shown at most: names are few where they are what they should be. */
@@ -40,23 +42,11 @@ export function HotView({ state, now }: ViewProps): VNode {
       {rows.length === 0 ? (
         <Empty title="No call yet">Names appear as calls end. Only processes that import the page record their calls.</Empty>
       ) : (
-        <div class="table-box" tabIndex={0} role="region" aria-label="Names">
-          <table>
-            <thead>
-              <tr>
-                <th scope="col">Name</th>
-                {COLUMNS.map(([column, label]) => (
-                  <SortHeader key={column} column={column} label={label} sorting={sorting} sort={setSorting} class="number" />
-                ))}
-              </tr>
-            </thead>
-            <tbody>
-              {rows.slice(0, MOST_ROWS).map((row) => (
-                <HotRow key={row.name} row={row} most={most} />
-              ))}
-            </tbody>
-          </table>
-        </div>
+        <DataTable label="Names" heads={HEADS} sorting={sorting} sort={setSorting}>
+          {rows.slice(0, MOST_ROWS).map((row) => (
+            <HotRow key={row.name} row={row} most={most} />
+          ))}
+        </DataTable>
       )}
     </>
   );

@@ -8,6 +8,7 @@ import { timeline } from '../model/timeline.js';
 import { CallTable } from '../parts/call-table.js';
 import { Empty } from '../parts/empty.js';
 import { Gantt } from '../parts/gantt.js';
+import { Section } from '../parts/section.js';
 import { Tiles } from '../parts/tiles.js';
 import { WaitingTable } from '../parts/waiting-table.js';
 import { linkTo } from '../route.js';
@@ -46,9 +47,9 @@ export function KeyView({
         </div>
       </div>
       <KeyFigures store={store} lockKey={lockKey} />
-      <section>
-        <div class="section-head">
-          <h3>Holds by process</h3>
+      <Section
+        title="Holds by process"
+        note={
           <div class="segments" role="group" aria-label="Time shown">
             {WINDOWS.map((each) => (
               <button key={each} type="button" aria-pressed={each === minutes} onClick={() => setMinutes(each)}>
@@ -56,13 +57,14 @@ export function KeyView({
               </button>
             ))}
           </div>
-        </div>
+        }
+      >
         {lanes.length > 0 ? (
           <Gantt store={store} lanes={lanes} from={from} to={now} />
         ) : (
           <Empty title="Nothing happened">Nobody held this key, or waited for it, in the time shown.</Empty>
         )}
-      </section>
+      </Section>
       <WaitingTable store={store} calls={row?.waiting ?? []} now={now} />
       <CallTable store={store} lockKey={lockKey} />
     </>

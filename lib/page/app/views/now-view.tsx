@@ -5,14 +5,24 @@ import { counted, span } from '../model/format.js';
 import { lockRows, type LockRow } from '../model/lock-rows.js';
 import { sortRows, type LockColumn } from '../model/sort-rows.js';
 import type { State } from '../model/state.js';
+import { DataTable, type Head } from '../parts/data-table.js';
 import { Empty } from '../parts/empty.js';
 import { LockTableRow } from '../parts/lock-table-row.js';
 import { Pager } from '../parts/pager.js';
 import { SearchPanel } from '../parts/search-panel.js';
-import { SortHeader, type Sorting } from '../parts/sort-header.js';
+import type { Sorting } from '../parts/sort-header.js';
 import { Tiles } from '../parts/tiles.js';
 
 const PAGE_SIZE = 100;
+
+const HEADS: readonly Head<LockColumn>[] = [
+  ['Key', '', 'key'],
+  ['Holder', 'wide'],
+  ['Held', 'number', 'age'],
+  ['Lease left', 'lease-cell', 'lease'],
+  ['Queue', '', 'queue'],
+  ['Fence', 'wide number'],
+];
 
 /** Who holds what, and who waits for it. */
 export function NowView({ state, now, change, askRelease }: ViewProps): VNode {
@@ -23,7 +33,6 @@ export function NowView({ state, now, change, askRelease }: ViewProps): VNode {
   const rows = sortRows(all.filter(matching(filter)), sorting);
   const shownPage = Math.min(page, Math.max(0, Math.ceil(rows.length / PAGE_SIZE) - 1));
   const isNamed = state.stores.length > 1;
-  const head = { sorting, sort: setSorting };
   return (
     <>
       <Summary state={state} rows={all} now={now} />
@@ -50,34 +59,11 @@ export function NowView({ state, now, change, askRelease }: ViewProps): VNode {
       {rows.length === 0 ? (
         <NoRows isFiltered={all.length > 0} />
       ) : (
-        <div class="table-box" tabIndex={0} role="region" aria-label="Locks">
-          <table>
-            <thead>
-              <tr>
-                <SortHeader {...head} column="key" label="Key" />
-                <th scope="col" class="wide">
-                  Holder
-                </th>
-                <SortHeader {...head} column="age" label="Held" class="number" />
-                <SortHeader {...head} column="lease" label="Lease left" class="lease-cell" />
-                <SortHeader {...head} column="queue" label="Queue" />
-                <th scope="col" class="wide number">
-                  Fence
-                </th>
-                {askRelease && (
-                  <th scope="col">
-                    <span class="hidden">Actions</span>
-                  </th>
-                )}
-              </tr>
-            </thead>
-            <tbody>
-              {rows.slice(shownPage * PAGE_SIZE, (shownPage + 1) * PAGE_SIZE).map((row) => (
-                <LockTableRow key={row.id} row={row} now={now} isNamed={isNamed} askRelease={askRelease} />
-              ))}
-            </tbody>
-          </table>
-        </div>
+        <DataTable label="Locks" heads={askRelease ? [...HEADS, ['Action', 'action']] : HEADS} sorting={sorting} sort={setSorting}>
+          {rows.slice(shownPage * PAGE_SIZE, (shownPage + 1) * PAGE_SIZE).map((row) => (
+            <LockTableRow key={row.id} row={row} now={now} isNamed={isNamed} askRelease={askRelease} />
+          ))}
+        </DataTable>
       )}
       <Pager page={shownPage} size={PAGE_SIZE} count={rows.length} turn={setPage} />
       <LeftOut state={state} />

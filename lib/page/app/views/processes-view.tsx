@@ -2,10 +2,24 @@ import type { VNode } from 'preact';
 import type { LockProcess } from '../../../core/peers/survey.js';
 import type { ViewProps } from '../app.js';
 import { span } from '../model/format.js';
+import { processName } from '../model/processes.js';
 import { storeFigures } from '../model/store-figures.js';
 import type { StoreState } from '../model/state.js';
+import { DataTable } from '../parts/data-table.js';
 import { Pill, type Tone } from '../parts/pill.js';
+import { Section } from '../parts/section.js';
 import { Tiles } from '../parts/tiles.js';
+
+const HEADS = [
+  ['Process'],
+  ['Says of the store'],
+  ['Latency', 'number'],
+  ['Held', 'number'],
+  ['Waiting', 'number'],
+  ['Least margin', 'wide number'],
+  ['Up for', 'wide number'],
+  ['Version', 'wide'],
+] as const;
 
 const TONES: Readonly<Record<'up' | 'degraded' | 'down', Tone>> = { up: 'good', degraded: 'warn', down: 'bad' };
 
@@ -14,69 +28,37 @@ export function ProcessesView({ state, now }: ViewProps): VNode {
   return (
     <>
       {state.stores.map((store) => (
-        <section key={store.name}>
-          <div class="section-head">
-            <h2>
+        <Section
+          key={store.name}
+          title={
+            <>
               Store <span class="mono">{store.name}</span>
-            </h2>
-          </div>
+            </>
+          }
+        >
           <Tiles tiles={storeFigures(store)} />
-          <div class="table-box" tabIndex={0} role="region" aria-label={`Processes of ${store.name}`}>
-            <table>
-              <thead>
-                <tr>
-                  <th scope="col">Process</th>
-                  <th scope="col">Says of the store</th>
-                  <th scope="col" class="number">
-                    Latency
-                  </th>
-                  <th scope="col" class="number">
-                    Held
-                  </th>
-                  <th scope="col" class="number">
-                    Waiting
-                  </th>
-                  <th scope="col" class="wide number">
-                    Least margin
-                  </th>
-                  <th scope="col" class="wide number">
-                    Up for
-                  </th>
-                  <th scope="col" class="wide">
-                    Version
-                  </th>
-                </tr>
-              </thead>
-              <tbody>
-                {[...store.processes.values()]
-                  .filter(({ id }) => !store.silent.includes(id))
-                  .map((process) => (
-                    <ProcessRow key={process.id} process={process} store={store} now={now} />
-                  ))}
-                {store.silent.map((id) => (
-                  <SilentRow key={id} id={id} store={store} />
-                ))}
-              </tbody>
-            </table>
-          </div>
-        </section>
+          <DataTable label={`Processes of ${store.name}`} heads={HEADS}>
+            {[...store.processes.values()]
+              .filter(({ id }) => !store.silent.includes(id))
+              .map((process) => (
+                <ProcessRow key={process.id} process={process} store={store} now={now} />
+              ))}
+            {store.silent.map((id) => (
+              <SilentRow key={id} id={id} store={store} />
+            ))}
+          </DataTable>
+        </Section>
       ))}
     </>
   );
 }
 
 function ProcessRow({ process, store, now }: { readonly process: LockProcess; readonly store: StoreState; readonly now: number }): VNode {
-  const { id, host, pid, health, held, waiting, upMs, version } = process;
+  const { id, health, held, waiting, upMs, version } = process;
   return (
     <tr>
-      <th scope="row">
-        {host} <span class="muted">· {pid}</span>
-        <span class="under mono">{id}</span>
-      </th>
-      <td>
-        {health && <Pill tone={TONES[health.status]}>{[health.status, ...health.reasons].join(' · ')}</Pill>}
-        {!health && <span class="muted">–</span>}
-      </td>
+      <ProcessHead store={store} id={id} />
+      <td>{health && <Pill tone={TONES[health.status]}>{[health.status, ...health.reasons].join(' · ')}</Pill>}</td>
       <td class="number">{health?.latencyMs === undefined ? '–' : `${health.latencyMs.toFixed(1)} ms`}</td>
       <td class="number">{held}</td>
       <td class="number">{waiting}</td>
@@ -88,26 +70,24 @@ function ProcessRow({ process, store, now }: { readonly process: LockProcess; re
 }
 
 function SilentRow({ id, store }: { readonly id: string; readonly store: StoreState }): VNode {
-  const known = store.processes.get(id);
   return (
     <tr>
-      <th scope="row">
-        {known ? (
-          <>
-            {known.host} <span class="muted">· {known.pid}</span>
-          </>
-        ) : (
-          'Unknown'
-        )}
-        <span class="under mono">{id}</span>
-      </th>
+      <ProcessHead store={store} id={id} />
       <td>
         <Pill tone="warn">does not answer</Pill>
       </td>
-      <td class="muted" colSpan={3}>
+      <td class="muted" colSpan={6}>
         stopped, cut off, or of an older version
       </td>
-      <td class="wide" colSpan={3} />
     </tr>
+  );
+}
+
+function ProcessHead({ store, id }: { readonly store: StoreState; readonly id: string }): VNode {
+  return (
+    <th scope="row">
+      {processName(store, id)}
+      <span class="under mono">{id}</span>
+    </th>
   );
 }

@@ -3,6 +3,7 @@ import type { ViewProps } from '../app.js';
 import { waitForest } from '../model/wait-forest.js';
 import { DeadlockCard } from '../parts/deadlock-card.js';
 import { Empty } from '../parts/empty.js';
+import { Section } from '../parts/section.js';
 import { WaitTree } from '../parts/wait-tree.js';
 
 /** How many trees are shown: those with most calls. */
@@ -15,21 +16,16 @@ export function WaitsView({ state, now }: ViewProps): VNode {
   return (
     <>
       {deadlocks.length > 0 && (
-        <section>
-          <div class="section-head">
-            <h2>Deadlocks</h2>
-            <span class="muted">{deadlocks.length}</span>
-          </div>
+        <Section title="Deadlocks" note={<span class="muted">{deadlocks.length}</span>}>
           {deadlocks.map((deadlock) => (
             <DeadlockCard key={deadlock.id} deadlock={deadlock} now={now} />
           ))}
-        </section>
+        </Section>
       )}
-      <section>
-        <div class="section-head">
-          <h2>Who waits for whom</h2>
-          <span class="muted">{trees.length > MOST_TREES ? `${MOST_TREES} of ${trees.length} locks` : ''}</span>
-        </div>
+      <Section
+        title="Who waits for whom"
+        note={<span class="muted">{trees.length > MOST_TREES ? `${MOST_TREES} of ${trees.length} locks` : ''}</span>}
+      >
         {trees.length === 0 ? (
           <Empty title="Nobody waits">Every call has its lock. Waiting calls appear below the lock that they wait for.</Empty>
         ) : (
@@ -39,7 +35,7 @@ export function WaitsView({ state, now }: ViewProps): VNode {
             ))}
           </ul>
         )}
-      </section>
+      </Section>
     </>
   );
 }
