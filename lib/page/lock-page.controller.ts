@@ -32,6 +32,7 @@ const RETRY_MS = 1_000;
 
 const APP_JS = pageFile('app.js');
 const APP_CSS = pageFile('app.css');
+const ICON = pageFile('icon.svg');
 
 /**
  * The controller of the page: a class for each call, since its path and its guards are options. Being a controller, and no router that is mounted
@@ -64,6 +65,11 @@ export function lockPageController({ path, guards }: CheckedPageOptions): Type {
     @Get('app.css')
     style(@Req() request: PageRequest, @Res() response: unknown): void {
       this.#sendFile(request, response, APP_CSS);
+    }
+
+    @Get('icon.svg')
+    icon(@Req() request: PageRequest, @Res() response: unknown): void {
+      this.#sendFile(request, response, ICON);
     }
 
     @Sse('events')

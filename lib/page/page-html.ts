@@ -19,6 +19,7 @@ export function pageHtml(url: string): string {
     <meta name="color-scheme" content="light dark" />
     <meta name="robots" content="noindex" />
     <title>Locks</title>
+    <link rel="icon" href="${folder}/icon.svg" />
     <link rel="stylesheet" href="${folder}/app.css" />
     <script type="module" src="${folder}/app.js"></script>
   </head>

@@ -33,7 +33,7 @@ export function CallTable({ store, lockKey }: { readonly store: StoreState; read
       note={<span class="muted">{calls.length > MOST_ROWS ? `the last ${MOST_ROWS} of ${calls.length}` : calls.length}</span>}
     >
       {calls.length === 0 ? (
-        <p class="muted nothing">None since the processes began to record. Processes that import the page record.</p>
+        <p class="muted">None since the processes began to record. Processes that import the page record.</p>
       ) : (
         <DataTable label="Ended calls" heads={HEADS}>
           {calls.slice(0, MOST_ROWS).map((call) => (
@@ -60,7 +60,7 @@ function CallRow({ store, call }: { readonly store: StoreState; readonly call: E
       <td class="wide">{processName(store, call.process)}</td>
       <td class="number">{span(call.waitedMs)}</td>
       <td class="number">{call.outcome === 'refused' ? '–' : span(call.heldMs)}</td>
-      <td class="wide number mono faint">{call.fence ?? '–'}</td>
+      <td class="wide number mono muted">{call.fence ?? '–'}</td>
     </tr>
   );
 }

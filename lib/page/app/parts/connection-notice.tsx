@@ -24,7 +24,7 @@ export function ConnectionNotice({ state: { connection, stores } }: { readonly s
       )}
       {connection === 'polling' && (
         <div class="notice" role="status">
-          <p>The live stream is broken, so the page asks every two seconds. A proxy may hold the stream back.</p>
+          <p>The live stream is broken, so the page asks every two seconds.</p>
         </div>
       )}
       {stores

@@ -40,7 +40,7 @@ export function LockTableRow({ row, now, isNamed, askRelease }: LockTableRowProp
       <td>
         <Queue row={row} now={now} />
       </td>
-      <td class="wide number mono faint">{fence ?? '–'}</td>
+      <td class="wide number mono muted">{fence ?? '–'}</td>
       {askRelease && (
         <td class="action">
           {fence !== undefined && (
@@ -83,6 +83,6 @@ function Queue({ row: { waiting }, now }: Pick<LockTableRowProps, 'row' | 'now'>
       <span class="under">{span(now - first.since)}</span>
     </span>
   ) : (
-    <span class="faint">–</span>
+    <span class="muted">–</span>
   );
 }

@@ -23,7 +23,7 @@ export function WaitingTable({ store, calls, now }: WaitingTableProps): VNode {
       note={<span class="muted">{calls.length > MOST_ROWS ? `the first ${MOST_ROWS} of ${calls.length}` : calls.length}</span>}
     >
       {calls.length === 0 ? (
-        <p class="muted nothing">No call waits for this key.</p>
+        <p class="muted">No call waits for this key.</p>
       ) : (
         <DataTable label="Waiting calls" heads={HEADS}>
           {calls.slice(0, MOST_ROWS).map((call) => (
@@ -34,7 +34,7 @@ export function WaitingTable({ store, calls, now }: WaitingTableProps): VNode {
               <td>{processName(store, call.process)}</td>
               <td class="number">{span(now - call.since)}</td>
               <td class="number">{span(call.until - now)}</td>
-              <td class="wide mono faint">{call.holds.map(({ key }) => key).join(', ') || '–'}</td>
+              <td class="wide mono muted">{call.holds.map(({ key }) => key).join(', ') || '–'}</td>
             </tr>
           ))}
         </DataTable>

@@ -35,9 +35,7 @@ export function HotView({ state, now }: ViewProps): VNode {
     <>
       <div class="title">
         <h2>Hot names</h2>
-        <p class="muted">
-          Of the calls that ended in the last {span(now - oldest)}, as far as processes have recorded them, and of those that run.
-        </p>
+        <p class="muted">Of the calls that ended in the last {span(now - oldest)}, and of those that run.</p>
       </div>
       {rows.length === 0 ? (
         <Empty title="No call yet">Names appear as calls end. Only processes that import the page record their calls.</Empty>
@@ -69,8 +67,8 @@ function HotRow({ row, most }: { readonly row: HotName; readonly most: number })
       </td>
       <td class="number">{row.p95Ms === undefined ? '–' : span(row.p95Ms)}</td>
       <td class="number">{row.acquired.toLocaleString('en')}</td>
-      <td class={row.refused > 0 ? 'number warn-text' : 'number faint'}>{row.refused}</td>
-      <td class={row.lost > 0 ? 'number bad-text' : 'number faint'}>{row.lost}</td>
+      <td class={row.refused > 0 ? 'number warn-text' : 'number muted'}>{row.refused}</td>
+      <td class={row.lost > 0 ? 'number bad-text' : 'number muted'}>{row.lost}</td>
       <td class="number">{row.heldNow}</td>
       <td class="number">{row.waitingNow}</td>
     </tr>

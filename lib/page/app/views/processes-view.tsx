@@ -85,9 +85,8 @@ function SilentRow({ id, store }: { readonly id: string; readonly store: StoreSt
 
 function ProcessHead({ store, id }: { readonly store: StoreState; readonly id: string }): VNode {
   return (
-    <th scope="row">
+    <th scope="row" title={id}>
       {processName(store, id)}
-      <span class="under mono">{id}</span>
     </th>
   );
 }
