@@ -16,7 +16,9 @@ const VIEWS = {
 } as const;
 
 async function shoot(page: Page, name: string): Promise<void> {
-  await page.waitForTimeout(1_500);
+  await page.locator('.status.live').waitFor();
+  await page.locator('main table, main .forest').first().waitFor();
+  await page.waitForTimeout(300);
   await page.screenshot({ path: join(FOLDER, `page-${name}.png`) });
 }
 

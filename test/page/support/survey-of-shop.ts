@@ -104,7 +104,7 @@ function waiting(key: string, work: number, place: number, process: number, wait
     id: `w${key}${process}${waitedMs}`,
     waitedMs,
     leftMs: 15_000 - waitedMs,
-    holds: holds.map((held) => ({ key: held, fence: HELD.find((lock) => lock.key === held)?.fence ?? 1 })),
+    holds: holds.map((own) => ({ key: own, fence: HELD.find((lock) => lock.key === own)?.fence ?? 1 })),
   };
 }
 

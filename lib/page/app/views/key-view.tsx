@@ -71,12 +71,15 @@ export function KeyView({
   );
 }
 
+function shown(ms: number | undefined): string {
+  return ms === undefined ? '–' : span(ms);
+}
+
 function KeyFigures({ store, lockKey }: { readonly store: StoreState; readonly lockKey: string }): VNode {
   const ended = store.ended.filter(({ key }) => key === lockKey);
   const waits = ended.map(({ waitedMs }) => waitedMs);
   const holds = ended.filter(({ outcome }) => outcome !== 'refused').map(({ heldMs }) => heldMs);
   const lost = ended.filter(({ outcome }) => outcome === 'lost').length;
-  const shown = (ms: number | undefined): string => (ms === undefined ? '–' : span(ms));
   return (
     <Tiles
       tiles={[
