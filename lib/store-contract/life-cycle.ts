@@ -4,12 +4,13 @@ import { rule, type Rule } from './rule.js';
 import type { StoreOffer } from './store-contract.options.js';
 import { eventually, newPlace } from './trial.js';
 
-const OFFERS: readonly StoreOffer[] = ['open', 'turns', 'tickets', 'operator', 'health', 'reservesFences'];
+const OFFERS: readonly StoreOffer[] = ['open', 'turns', 'tickets', 'operator', 'messages', 'search', 'health', 'reservesFences'];
 
 /** How a store begins and ends. */
 export const LIFE_CYCLE_RULES: readonly Rule[] = [
   rule('the store offers what its suite lists, so that nothing is left untested', async ({ store, options }) => {
-    const offered = OFFERS.filter((name) => store[name] !== undefined && store[name] !== false);
+    const member = (name: StoreOffer): unknown => (name === 'search' ? store.operator?.search : store[name]);
+    const offered = OFFERS.filter((name) => member(name) !== undefined && member(name) !== false);
     assert.deepEqual(
       offered,
       OFFERS.filter((name) => options.offers?.includes(name)),

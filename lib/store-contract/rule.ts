@@ -33,6 +33,8 @@ const REASONS: Readonly<Record<Need, string>> = {
   turns: 'the store does not offer turns',
   tickets: 'the store does not offer tickets',
   operator: 'the store does not offer operator',
+  messages: 'the store does not offer messages',
+  search: 'the store does not offer search',
   health: 'the store does not offer health',
   reservesFences: 'the store does not offer reservesFences',
   expiry: 'leases of the store do not end by time',

@@ -5,9 +5,11 @@ import { HEALTH_RULES } from './health.js';
 import { KEY_RULES } from './keys.js';
 import { LEASE_RULES } from './leases.js';
 import { LIFE_CYCLE_RULES } from './life-cycle.js';
+import { MESSAGE_RULES } from './messages.js';
 import { OPERATOR_RULES } from './operator.js';
 import { RELEASE_RULES } from './release.js';
 import { RENEW_RULES } from './renew.js';
+import { SEARCH_RULES } from './search.js';
 import { skipReason, type Rule } from './rule.js';
 import type { StoreContractOptions } from './store-contract.options.js';
 import type { TestRunner } from './test-runner.js';
@@ -27,6 +29,8 @@ const GROUPS: Readonly<Record<string, readonly Rule[]>> = {
   'time limits': TIME_LIMIT_RULES,
   tickets: TICKET_RULES,
   operator: OPERATOR_RULES,
+  messages: MESSAGE_RULES,
+  search: SEARCH_RULES,
   health: HEALTH_RULES,
   turns: TURN_RULES,
   exchange: EXCHANGE_RULES,

@@ -4,9 +4,10 @@ import { STORES, type StoreKind, type StorePlace } from '../support/stores';
 import { faultsSuite } from './faults-suite';
 import { fuzzSuite } from './fuzz-suite';
 import { lockingSuite } from './locking-suite';
+import { peersSuite } from './peers-suite';
 import { waitingSuite } from './waiting-suite';
 
-const SUITES = { contractSuite, fuzzSuite };
+const SUITES = { contractSuite, fuzzSuite, peersSuite };
 const LONG_SUITES = { lockingSuite };
 const LONG_SUITES_OF_ORDER = { waitingSuite };
 const SUITES_OF_SERVERS = { faultsSuite };

@@ -15,12 +15,14 @@ export interface TestSettings {
   onUnavailable?: OnUnavailable;
   debug?: (line: string) => void;
   telemetry?: readonly LockTelemetry[];
+  deadlocksAfterMs?: number;
   onTrouble?: (trouble: LockTrouble) => void;
 }
 
 /** A lock service on a store that is open, without Nest. */
 export function makeLocks(store: LockStore, settings: TestSettings = {}): LockService {
   const { ttl = 5_000, wait = 5_000, maxWaiters, onTrouble = () => undefined, clock, onUnavailable, debug, telemetry = [] } = settings;
+  const { deadlocksAfterMs = Infinity } = settings;
   const siblings = new Map<string, LockService>();
   const open = { prefix: 'lock', warn: () => undefined };
   const service = new LockService(
@@ -34,6 +36,7 @@ export function makeLocks(store: LockStore, settings: TestSettings = {}): LockSe
       onUnavailable,
       debug,
       telemetry,
+      deadlocksAfterMs,
       open,
       ...(clock && { clock }),
     },

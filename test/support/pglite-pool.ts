@@ -12,7 +12,7 @@ export class PglitePool implements PostgresPool {
     this.#database = database;
     this.Client = class implements ListeningClient {
       #heard: (message: { payload: string }) => void = () => undefined;
-      #unlisten = async (): Promise<void> => undefined;
+      readonly #unlistens: (() => Promise<void>)[] = [];
 
       async connect(): Promise<void> {}
 
@@ -27,12 +27,12 @@ export class PglitePool implements PostgresPool {
         if (channel === undefined) {
           await database.query(text, [...values]);
         } else {
-          this.#unlisten = await database.listen(channel, (payload) => this.#heard({ payload }));
+          this.#unlistens.push(await database.listen(channel, (payload) => this.#heard({ payload })));
         }
       }
 
-      end(): Promise<void> {
-        return this.#unlisten();
+      async end(): Promise<void> {
+        await Promise.all(this.#unlistens.map((unlisten) => unlisten()));
       }
     };
   }

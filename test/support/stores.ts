@@ -58,22 +58,22 @@ export interface StoreKind {
 /** Every store; each suite runs on each of them, and those about order where there is one. */
 export const STORES: Readonly<Record<string, StoreKind>> = {
   memory: {
-    offers: ['turns', 'tickets', 'operator', 'reservesFences'],
+    offers: ['turns', 'tickets', 'operator', 'messages', 'search', 'reservesFences'],
     hasServers: false,
     start: async () => memoryPlace(new MemoryLockStore()),
   },
   'polled memory': {
-    offers: ['tickets', 'operator', 'reservesFences'],
+    offers: ['tickets', 'operator', 'messages', 'search', 'reservesFences'],
     hasServers: false,
     start: async () => memoryPlace(withoutTurns(new MemoryLockStore())),
   },
   redis: {
-    offers: ['open', 'turns', 'tickets', 'operator', 'health', 'reservesFences'],
+    offers: ['open', 'turns', 'tickets', 'operator', 'messages', 'search', 'health', 'reservesFences'],
     hasServers: true,
     start: async () => redisPlace(await RedisServer.start(), 0),
   },
   'redis with a replica': {
-    offers: ['open', 'turns', 'tickets', 'operator', 'health', 'reservesFences'],
+    offers: ['open', 'turns', 'tickets', 'operator', 'messages', 'search', 'health', 'reservesFences'],
     hasServers: true,
     async start() {
       const server = await RedisServer.start();
@@ -81,12 +81,12 @@ export const STORES: Readonly<Record<string, StoreKind>> = {
     },
   },
   quorum: {
-    offers: ['open', 'tickets', 'operator', 'health', 'reservesFences'],
+    offers: ['open', 'tickets', 'operator', 'messages', 'search', 'health', 'reservesFences'],
     hasServers: true,
     start: async () => quorumPlace(await RedisQuorum.start()),
   },
   postgres: {
-    offers: ['open', 'turns', 'tickets', 'operator', 'health', 'reservesFences'],
+    offers: ['open', 'turns', 'tickets', 'operator', 'messages', 'search', 'health', 'reservesFences'],
     hasServers: true,
     async start() {
       const server = await PostgresServer.start(MANY_LISTENERS);
@@ -94,7 +94,7 @@ export const STORES: Readonly<Record<string, StoreKind>> = {
     },
   },
   'postgres on several databases': {
-    offers: ['open', 'turns', 'tickets', 'operator', 'health', 'reservesFences'],
+    offers: ['open', 'turns', 'tickets', 'operator', 'messages', 'search', 'health', 'reservesFences'],
     hasServers: true,
     isBrief: true,
     async start() {
@@ -107,7 +107,7 @@ export const STORES: Readonly<Record<string, StoreKind>> = {
     },
   },
   pglite: {
-    offers: ['open', 'turns', 'tickets', 'operator', 'health', 'reservesFences'],
+    offers: ['open', 'turns', 'tickets', 'operator', 'messages', 'search', 'health', 'reservesFences'],
     hasServers: false,
     isBrief: true,
     async start() {

@@ -1,9 +1,13 @@
 import type { ForcedListener, TurnListener } from '../../core/lock-store.js';
 
-/** Those whom a store notifies of turns and of forced releases. */
+/** Is called with a message of another process, and with what its sender calls it: `-` where no copies of it arrive. */
+export type MessageListener = (text: string, id: string) => void;
+
+/** Those whom a store notifies of turns, of forced releases, and of messages of other processes. */
 export class Listeners {
   #turns: TurnListener[] = [];
   #forced: ForcedListener[] = [];
+  #messages: MessageListener[] = [];
 
   onTurn(listener: TurnListener): void {
     this.#turns.push(listener);
@@ -11,6 +15,10 @@ export class Listeners {
 
   onForced(listener: ForcedListener): void {
     this.#forced.push(listener);
+  }
+
+  onMessage(listener: MessageListener): void {
+    this.#messages.push(listener);
   }
 
   /** How many are notified of turns. */
@@ -30,6 +38,12 @@ export class Listeners {
     }
   }
 
+  message(text: string, id = ''): void {
+    for (const listener of this.#messages) {
+      listener(text, id);
+    }
+  }
+
   /** Messages may have been lost. */
   recheck(): void {
     for (const listener of this.#turns) {
@@ -37,18 +51,21 @@ export class Listeners {
     }
   }
 
-  /** Notifies of what a message says, `turn <place> <key>` or `forced <fence> <key>`. Ignores others. */
+  /** Notifies of what a message says: `turn <place> <key>`, `forced <fence> <key>` or `note <id> <text>`. Ignores others. */
   receive(message: string, keyOf = (key: string): string => key): void {
     const [, kind, value = '', key = ''] = /^(\w+) (\S+) (.*)$/s.exec(message) ?? [];
     if (kind === 'turn') {
       this.turn(keyOf(key), value);
     } else if (kind === 'forced') {
       this.forced(keyOf(key), Number(value));
+    } else if (kind === 'note') {
+      this.message(key, value);
     }
   }
 
   clear(): void {
     this.#turns = [];
     this.#forced = [];
+    this.#messages = [];
   }
 }

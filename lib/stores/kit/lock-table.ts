@@ -1,5 +1,5 @@
 import type { Clock } from '../../core/clock.js';
-import type { HoldRecord, StoredLock } from '../../core/lock-store.js';
+import type { FoundLock, HoldRecord, StoredLock } from '../../core/lock-store.js';
 import { MOST_FENCE, MOST_HOLDS, MOST_SKIPPED } from './protocol.js';
 import { fenceTooHigh } from './refusals.js';
 import { DoneMarks } from './done-marks.js';
@@ -132,7 +132,16 @@ export class LockTable {
     }
     const { fence, holds, by, since, endsAt } = state.grant;
     const waiters = [...state.queue.values()].map((place) => place.process);
-    return { fence, holds: holds.size, remainingMs: endsAt - this.#clock.monotonic(), since: new Date(since), by, waiters };
+    const processes = [...new Set(holds.values())];
+    return { fence, holds: holds.size, remainingMs: endsAt - this.#clock.monotonic(), since: new Date(since), by, waiters, processes };
+  }
+
+  /** The locks that are held, of keys that begin with `prefix`. */
+  search(prefix: string): FoundLock[] {
+    return [...this.#keys.keys()].flatMap((key) => {
+      const stored = key.startsWith(prefix) ? this.inspect(key) : null;
+      return stored ? [{ ...stored, key }] : [];
+    });
   }
 
   forceRelease(key: string, fence: number): boolean {

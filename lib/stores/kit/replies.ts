@@ -14,12 +14,12 @@ export function readAttempt(reply: unknown): AttemptReply {
   return { remainingMs: Number(remainingMs), holder, rank: Number(rank), joined: Number(joined) === 1 };
 }
 
-/** Reads `[fence, holds, remaining ms, since in ms, by, places]`, or null where nobody holds the lock. */
+/** Reads `[fence, holds, remaining ms, since in ms, by, places, processes]`, or null where nobody holds the lock. */
 export function readStored(reply: unknown): StoredLock | null {
   if (reply === null) {
     return null;
   }
-  const [fence, holds, remainingMs, since, by, places] = reply as readonly unknown[];
+  const [fence, holds, remainingMs, since, by, places, processes] = reply as readonly unknown[];
   return {
     fence: Number(fence),
     holds: Number(holds),
@@ -27,5 +27,6 @@ export function readStored(reply: unknown): StoredLock | null {
     since: new Date(Number(since)),
     by: String(by),
     waiters: (places as readonly string[]).map(shownProcess),
+    processes: processes as readonly string[],
   };
 }

@@ -2,8 +2,10 @@ import { systemClock } from '../../core/clock.js';
 import type {
   AcquireReply,
   ForcedListener,
+  FoundLock,
   HoldRecord,
   LockStore,
+  Messages,
   Operator,
   Place,
   StoredLock,
@@ -28,13 +30,15 @@ export interface MemoryLockStoreOptions {
  * Locks in the memory of this process, with the semantics and the order of the Redis store: for applications of one
  * process, and for tests. Two memory stores share no locks.
  */
-export class MemoryLockStore implements LockStore, Turns, Tickets, Operator {
+export class MemoryLockStore implements LockStore, Turns, Tickets, Operator, Messages {
   readonly expires: boolean;
   readonly reservesFences = true;
   readonly turns: Turns = this;
   readonly tickets: Tickets = this;
   readonly operator: Operator = this;
-  readonly #process = shownProcess(processName());
+  readonly messages: Messages = this;
+  readonly process = processName();
+  readonly #shown = shownProcess(this.process);
   readonly #table: LockTable;
   readonly #listeners = new Listeners();
 
@@ -55,7 +59,7 @@ export class MemoryLockStore implements LockStore, Turns, Tickets, Operator {
   }
 
   async acquire(hold: HoldRecord, place?: Place): Promise<AcquireReply> {
-    return withRecheck(this.#table.acquire(hold, this.#process, place && this.#queued(place)));
+    return withRecheck(this.#table.acquire(hold, this.process, place && this.#queued(place)));
   }
 
   async exchange(
@@ -64,7 +68,7 @@ export class MemoryLockStore implements LockStore, Turns, Tickets, Operator {
     place: Place,
     mayOvertake: boolean,
   ): Promise<{ released: boolean; reply: AcquireReply }> {
-    const { released, reply } = this.#table.exchange(hold, next, this.#process, this.#queued(place), mayOvertake);
+    const { released, reply } = this.#table.exchange(hold, next, this.process, this.#queued(place), mayOvertake);
     return { released, reply: withRecheck(reply) };
   }
 
@@ -73,7 +77,7 @@ export class MemoryLockStore implements LockStore, Turns, Tickets, Operator {
   }
 
   async join(hold: HoldRecord): Promise<boolean> {
-    const reply = this.#table.join(hold, this.#process);
+    const reply = this.#table.join(hold, this.process);
     if (reply === 'full') {
       throw tooManyHolds(hold.key);
     }
@@ -104,13 +108,28 @@ export class MemoryLockStore implements LockStore, Turns, Tickets, Operator {
     this.#listeners.onTurn(listener);
   }
 
+  async send(text: string, process = this.process): Promise<void> {
+    if (process === this.process) {
+      // Not in the middle of what sends it, as between processes.
+      void Promise.resolve().then(() => this.#listeners.message(text));
+    }
+  }
+
+  onMessage(listener: (text: string) => void): void {
+    this.#listeners.onMessage(listener);
+  }
+
+  async *search(prefix: string): AsyncGenerator<readonly FoundLock[], void, undefined> {
+    yield this.#table.search(prefix);
+  }
+
   async close(): Promise<void> {
     this.#table.clear();
     this.#listeners.clear();
   }
 
   #queued({ name }: Place): QueuedPlace {
-    return { name, process: this.#process, polls: false };
+    return { name, process: this.#shown, polls: false };
   }
 }
 

@@ -1,4 +1,4 @@
-import type { AcquireReply, HoldRecord, Place, StoredLock } from '../../core/lock-store.js';
+import type { AcquireReply, FoundLock, HoldRecord, Place, StoredLock } from '../../core/lock-store.js';
 import { Rechecks } from '../kit/rechecks.js';
 import { tooManyHolds } from '../kit/refusals.js';
 import { readAttempt, readStored } from '../kit/replies.js';
@@ -96,6 +96,20 @@ export class DatabaseLocks {
 
   async inspect(key: string): Promise<StoredLock | null> {
     return readStored(await this.#database.calls.call(INSPECT, { key: this.#keys.row(key) }, untimed(key)));
+  }
+
+  /** Searches for locks of keys that begin with `prefix`, in pages. */
+  async *search(prefix: string): AsyncGenerator<readonly FoundLock[], void, undefined> {
+    const first = this.#keys.rowsOf(prefix);
+    for (let after: string | undefined = first; after !== undefined;) {
+      const rows: Awaited<ReturnType<Database['heldRows']>> = await this.#database.heldRows(after, `${first}\u{10FFFF}`);
+      yield rows.map(({ row, stored }) => ({ ...stored, key: this.#keys.key(row) }));
+      after = rows.at(-1)?.row;
+    }
+  }
+
+  send(text: string, process: string | undefined): Promise<void> {
+    return this.#database.send(text, this.#keys, process);
   }
 
   async forceRelease(key: string, fence: number): Promise<boolean> {

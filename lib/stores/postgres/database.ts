@@ -1,4 +1,6 @@
 import { LockError, LockStoreError } from '../../core/errors.js';
+import type { StoredLock } from '../../core/lock-store.js';
+import { readStored } from '../kit/replies.js';
 import { probe, PROBE_MS, type Probe } from '../kit/probe.js';
 import type { Listeners } from '../kit/listeners.js';
 import { RECHECK_MS } from '../kit/protocol.js';
@@ -6,7 +8,8 @@ import { Calls } from './calls.js';
 import { NOW, type Call } from './statements.js';
 import { NUMBERED } from './functions/upkeep.js';
 import type { ListeningClient } from './listen-connection.js';
-import { Listener } from './listener.js';
+import { channelOf, Listener } from './listener.js';
+import { MessageParts, partsOf } from './message-parts.js';
 import type { PostgresKeys } from './postgres-keys.js';
 import type { ListenAddress } from './postgres-lock-store.options.js';
 import type { PoolState, PostgresPool, Row } from './postgres-pool.js';
@@ -28,6 +31,8 @@ export interface DatabaseOptions {
   /** Where messages go. */
   readonly listeners: Listeners;
   readonly warn: (message: string) => void;
+  /** Whether nothing is written at the start. */
+  readonly readOnly: boolean;
 }
 
 /** One database with locks: its schema, its listener, and the calls of its functions. */
@@ -40,6 +45,7 @@ export class Database {
   readonly #schema: string;
   readonly #address: ListenAddress | false | undefined;
   #listener: Listener | undefined;
+  readonly #parts = new MessageParts();
   /** What operations have to pass first, because the database was away when it was opened. */
   #check: ((key: string, limitMs: number) => Promise<void>) | undefined;
 
@@ -88,6 +94,22 @@ export class Database {
     });
   }
 
+  /** Sends a text to a process, or to all where there is none. */
+  async send(text: string, keys: PostgresKeys, process: string | undefined): Promise<void> {
+    const channel = process === undefined ? keys.everybody(this.#schema) : channelOf(process);
+    const limits = { key: '', limitMs: START_MS.query };
+    await this.#unchecked.run('SELECT pg_notify($1, part) FROM unnest($2::text[]) AS part', [channel, partsOf(text)], limits);
+  }
+
+  /** The rows of locks that are held, after the row `after` and before the row `before`: 1,000 at most, in order. */
+  async heldRows(after: string, before: string): Promise<readonly { readonly row: string; readonly stored: StoredLock }[]> {
+    const rows = await this.calls.run(qualified(HELD_ROWS, this.#schema), [after, before], { key: '', limitMs: SEARCH_MS });
+    return rows.flatMap(({ key, stored }) => {
+      const lock = readStored(typeof stored === 'string' ? JSON.parse(stored) : stored);
+      return lock ? [{ row: String(key), stored: lock }] : [];
+    });
+  }
+
   /** Whether messages of turns arrive; undefined where the store was told not to listen. */
   get hearsTurns(): boolean | undefined {
     return this.#address === false ? undefined : this.#listener?.acknowledged === true;
@@ -111,15 +133,17 @@ export class Database {
   }
 
   /** Checks the server, the version of the schema and the number of the database. Operations do without from then on. */
-  async #pass({ keys, number, warn }: DatabaseOptions, key: string, limitMs: number): Promise<void> {
+  async #pass({ keys, number, readOnly, warn }: DatabaseOptions, key: string, limitMs: number): Promise<void> {
     const giveUpAt = performance.now() + limitMs;
     const call = (): Call => ({ key, limitMs: Math.min(START_MS.query, Math.max(0, giveUpAt - performance.now())) });
     const [row = {}] = await this.#unchecked.run(CHECK, [this.#schema], call());
     serverWarnings(row, this.#schema).forEach(warn);
     const [{ version } = {} as Row] = await this.#unchecked.run(qualified('SELECT SCHEMA.version() AS version', this.#schema), [], call());
     checkVersion(Number(version), this.#schema);
-    const known = await this.#unchecked.call(NUMBERED, { key: keys.numberRow, number }, call());
-    checkNumber(number, known as string | null, keys.numberRow, this.#schema);
+    if (!readOnly) {
+      const known = await this.#unchecked.call(NUMBERED, { key: keys.numberRow, number }, call());
+      checkNumber(number, known as string | null, keys.numberRow, this.#schema);
+    }
     this.#check = undefined;
   }
 
@@ -130,16 +154,27 @@ export class Database {
     if (this.#address === false) {
       return;
     }
-    this.#listener = new Listener(process, qualified('SCHEMA.presence($1)', this.#schema), {
+    this.#listener = new Listener(process, keys.everybody(this.#schema), qualified('SCHEMA.presence($1)', this.#schema), {
       connect: () => this.#newClient(),
       notify: (...message) => this.#unchecked.run('SELECT pg_notify($1, $2)', message, { key: '', limitMs: START_MS.query }),
-      received: (message) => listeners.receive(message, (row) => keys.key(row)),
+      received: (message) => this.#received(message, keys, listeners),
       changed: () => listeners.recheck(),
       undelivered: () => warn(UNDELIVERED),
       // Where the pool leads, the statements fail as well, and report it.
       failed: (error) => this.#address && warn(`${UNREACHED} ${error instanceof LockError ? error.detail : error.message}`),
     });
     await this.#listener.open();
+  }
+
+  #received(message: string, keys: PostgresKeys, listeners: Listeners): void {
+    if (message.startsWith('note ')) {
+      const text = this.#parts.take(message);
+      if (text !== undefined) {
+        listeners.message(text);
+      }
+    } else {
+      listeners.receive(message, (row) => keys.key(row));
+    }
   }
 
   #newClient(): ListeningClient {
@@ -150,6 +185,13 @@ export class Database {
     return new Client(typeof address === 'string' ? { connectionString: address } : address);
   }
 }
+
+/** How long one step of a search may take, in milliseconds. */
+const SEARCH_MS = 2_000;
+
+/** Keys have the collation of C, so that those of one prefix stand together. */
+const HELD_ROWS = `SELECT key, SCHEMA.inspect(key) AS stored FROM SCHEMA.lease
+WHERE key > $1 AND key < $2 AND owner IS NOT NULL AND ends > clock_timestamp() ORDER BY key LIMIT 1000`;
 
 const NO_CONNECTION_TIMEOUT =
   'The pool waits for ever for the connections it makes (connectionTimeoutMillis is 0). Set it, to 5000 for example: when the network ' +

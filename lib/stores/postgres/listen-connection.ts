@@ -14,18 +14,18 @@ export interface ListeningClient {
   readonly connection?: { readonly stream?: { destroy(): void } };
 }
 
-/** One connection that listens to a channel, from its start to its end. Its methods reject where it ends meanwhile. */
+/** One connection that listens to channels, from its start to its end. Its methods reject where it ends meanwhile. */
 export class ListenConnection {
   readonly #client: ListeningClient;
-  readonly #channel: string;
+  readonly #channels: readonly [string, ...string[]];
   readonly #received: (message: string) => void;
   readonly #over = new AbortController();
   #check: { readonly message: string; readonly arrived: () => void } | undefined;
 
   /** `received` is called with each message; `client` has not connected yet. */
-  constructor(client: ListeningClient, channel: string, received: (message: string) => void) {
+  constructor(client: ListeningClient, channels: readonly [string, ...string[]], received: (message: string) => void) {
     this.#client = client;
-    this.#channel = channel;
+    this.#channels = channels;
     this.#received = received;
     client.on('error', () => undefined);
     client.on('end', () => this.#over.abort(new Error('the connection ended')));
@@ -34,7 +34,9 @@ export class ListenConnection {
 
   async subscribe(): Promise<void> {
     await this.#within(this.#client.connect());
-    await this.ask(`LISTEN "${this.#channel}"`);
+    for (const channel of this.#channels) {
+      await this.ask(`LISTEN "${channel}"`);
+    }
   }
 
   async ask(sql: string, values?: readonly unknown[]): Promise<void> {
@@ -51,7 +53,7 @@ export class ListenConnection {
     const arrived = new Promise<void>((resolve) => {
       this.#check = { message, arrived: resolve };
     });
-    await notify(this.#channel, message);
+    await notify(this.#channels[0], message);
     return this.#within(arrived).then(
       () => true,
       () => {

@@ -30,6 +30,7 @@ export interface ListenerContext {
  */
 export class Listener {
   readonly #channel: string;
+  readonly #everybody: string;
   readonly #presence: string;
   readonly #process: string;
   readonly #context: ListenerContext;
@@ -38,9 +39,10 @@ export class Listener {
   #acknowledged = false;
   #changedAt = 0;
 
-  /** `presence` is the SQL of the number of the advisory lock; `$1` is the process. */
-  constructor(process: string, presence: string, context: ListenerContext) {
-    this.#channel = `distributed_lock:${process.split(':').slice(-2).join(':')}`;
+  /** `everybody` is the channel of all processes. `presence` is the SQL of the number of the advisory lock; `$1` is the process. */
+  constructor(process: string, everybody: string, presence: string, context: ListenerContext) {
+    this.#channel = channelOf(process);
+    this.#everybody = everybody;
     this.#process = process;
     this.#presence = presence;
     this.#context = context;
@@ -100,7 +102,9 @@ export class Listener {
 
   /** Makes a connection; whether messages arrive on it. */
   async #receives(): Promise<boolean> {
-    const connection = new ListenConnection(this.#context.connect(), this.#channel, (message) => this.#context.received(message));
+    const connection = new ListenConnection(this.#context.connect(), [this.#channel, this.#everybody], (message) =>
+      this.#context.received(message),
+    );
     this.#connection = connection;
     await connection.subscribe();
     const delivers = await connection.delivers((channel, message) => this.#context.notify(channel, message));
@@ -126,4 +130,9 @@ export class Listener {
     this.#change(false);
     connection?.end();
   }
+}
+
+/** The channel of a process. Its name has at most 63 bytes, so it leaves out the host. */
+export function channelOf(process: string): string {
+  return `distributed_lock:${process.split(':').slice(-2).join(':')}`;
 }

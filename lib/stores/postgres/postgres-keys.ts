@@ -8,6 +8,17 @@ export class PostgresKeys {
     this.prefix = `${prefix}:{`;
   }
 
+  /** What the rows of keys begin with that begin with `prefix`. */
+  rowsOf(prefix: string): string {
+    return `${this.prefix}${storedText(prefix)}`;
+  }
+
+  /** The channel of all processes that keep locks of this prefix in a schema. */
+  everybody(schema: string): string {
+    const digest = createHash('sha256').update(`${schema} ${this.prefix}`).digest('hex');
+    return `distributed_lock:all:${digest.slice(0, 16)}`;
+  }
+
   row(key: string): string {
     return `${this.prefix}${storedText(key)}}`;
   }

@@ -2,8 +2,10 @@ import { parseDuration, type Duration } from '../../core/duration.js';
 import type {
   AcquireReply,
   ForcedListener,
+  FoundLock,
   HoldRecord,
   LockStore,
+  Messages,
   Operator,
   OpenOptions,
   Place,
@@ -36,14 +38,16 @@ const AGE_MS = { least: 60_000, most: 36_525 * 86_400_000 } as const;
  * are made by `ensureSchema()`, or by hand with what `schemaSql()` returns. Throws `LockConfigurationError` where
  * something else than a pool is passed.
  */
-export class PostgresLockStore implements LockStore, Turns, Tickets, Operator {
+export class PostgresLockStore implements LockStore, Turns, Tickets, Operator, Messages {
   readonly expires = true;
   readonly reservesFences = true;
   readonly turns: Turns = this;
   readonly tickets: Tickets = this;
   readonly operator: Operator = this;
+  /** Undefined where no database is listened to. */
+  readonly messages: Messages | undefined;
   /** The name of this store instance, which shows where it runs. */
-  readonly #process = processName();
+  readonly process = processName();
   readonly #listeners = new Listeners();
   readonly #databases: readonly Database[];
   /** In the order of the databases. */
@@ -54,12 +58,13 @@ export class PostgresLockStore implements LockStore, Turns, Tickets, Operator {
     const { schema, listen } = checkOptions(options, pools);
     this.#databases = pools.map((pool, at) => new Database(pool, schema, listen[at]));
     this.#locks = this.#locksCalled(new PostgresKeys('lock'));
+    this.messages = listen.every((address) => address === false) && listen.length > 0 ? undefined : this;
   }
 
-  async open({ prefix, warn }: OpenOptions): Promise<void> {
+  async open({ prefix, warn, readOnly = false }: OpenOptions): Promise<void> {
     const keys = new PostgresKeys(checkPrefix(prefix));
     this.#locks = this.#locksCalled(keys);
-    const options = { process: this.#process, keys, listeners: this.#listeners, warn };
+    const options = { process: this.process, keys, listeners: this.#listeners, warn, readOnly };
     const count = this.#databases.length;
     const opening = this.#databases.map((database, at) => database.open({ ...options, number: `${at + 1} of ${count}` }));
     // All of them: one that is still on its way would begin to listen after the close.
@@ -152,6 +157,22 @@ export class PostgresLockStore implements LockStore, Turns, Tickets, Operator {
     };
   }
 
+  async *search(prefix: string): AsyncGenerator<readonly FoundLock[], void, undefined> {
+    for (const locks of this.#locks) {
+      yield* locks.search(prefix);
+    }
+  }
+
+  /** By the first database whose messages arrive here: every process listens to all of them. */
+  async send(text: string, process?: string): Promise<void> {
+    const at = this.#databases.findIndex(({ hearsTurns }) => hearsTurns === true);
+    await (this.#locks[Math.max(0, at)] as DatabaseLocks).send(text, process);
+  }
+
+  onMessage(listener: (text: string) => void): void {
+    this.#listeners.onMessage(listener);
+  }
+
   onForced(listener: ForcedListener): void {
     this.#listeners.onForced(listener);
   }
@@ -168,7 +189,7 @@ export class PostgresLockStore implements LockStore, Turns, Tickets, Operator {
   }
 
   #locksCalled(keys: PostgresKeys): readonly DatabaseLocks[] {
-    return this.#databases.map((database) => new DatabaseLocks(database, keys, this.#process));
+    return this.#databases.map((database) => new DatabaseLocks(database, keys, this.process));
   }
 
   #of(key: string): DatabaseLocks {

@@ -1,21 +1,28 @@
 import { AsyncResource } from 'node:async_hooks';
+import { randomUUID } from 'node:crypto';
+import { asLockError } from '../../core/background-releases.js';
 import { LockConfigurationError } from '../../core/errors.js';
 import type {
   AcquireReply,
   ForcedListener,
+  FoundLock,
   HoldRecord,
   LockStore,
+  Messages,
   Operator,
   OpenOptions,
   StoredLock,
   Tickets,
 } from '../../core/lock-store.js';
+import { OncePerKey } from '../../core/once-per-key.js';
 import type { StoreHealth } from '../../core/store-health.js';
 import { checkPrefix } from '../kit/prefix.js';
 import { processName } from '../kit/process-name.js';
 import { readStored } from '../kit/replies.js';
 import type { RedisSource } from '../redis/redis-source.js';
+import { RedisConnection } from '../redis/redis-connection.js';
 import { RedisKeys } from '../redis/redis-keys.js';
+import { searchKeys } from '../redis/search.js';
 import { acquireAll } from './acquiring.js';
 import { Fences } from './fences.js';
 import { ForcedOnce } from './forced-once.js';
@@ -39,21 +46,24 @@ import { Waits } from './waits.js';
  * Given clients, it makes two connections of its own from each and never closes or changes those clients. The servers must not
  * be replicas of each other, and each must be configured not to evict.
  */
-export class QuorumLockStore implements LockStore, Tickets, Operator {
+export class QuorumLockStore implements LockStore, Tickets, Operator, Messages {
   readonly tickets: Tickets = this;
   readonly operator: Operator = this;
+  readonly messages: Messages = this;
   readonly expires = true;
   readonly reservesFences = true;
   readonly longestLeaseMs: number;
   readonly #sources: readonly RedisSource[];
   /** Which store instance this is; shows where it runs. */
-  readonly #process = processName();
+  readonly process = processName();
   readonly #fences = new Fences();
   readonly #grants = new Grants();
   readonly #forced = new ForcedOnce();
   readonly #waits = new Waits();
   #names = new RedisKeys('lock', false);
   #quorum: Quorum | undefined;
+  readonly #heardBefore = new OncePerKey();
+  #messageListeners: ((text: string) => void)[] = [];
   #attempts = 0;
   #closed = false;
   #warn: (message: string) => void = () => undefined;
@@ -64,7 +74,7 @@ export class QuorumLockStore implements LockStore, Tickets, Operator {
     this.longestLeaseMs = longestLeaseOf(options);
   }
 
-  async open({ prefix, warn }: OpenOptions): Promise<void> {
+  async open({ prefix, warn, readOnly = false }: OpenOptions): Promise<void> {
     this.#names = new RedisKeys(checkPrefix(prefix), false);
     this.#warn = warn;
     // Tests make one application after the other from one set of options.
@@ -74,8 +84,14 @@ export class QuorumLockStore implements LockStore, Tickets, Operator {
       const quorum = this.#connect();
       const failures = await quorum.open();
       this.#refuseClosed();
-      const [channel, channels] = [this.#names.wake(this.#process), this.#names.wake('*')];
-      await startUpAll(quorum, failures, { channel, channels, fence: this.#fences.next(1, quorum.clockMs), warn });
+      await startUpAll(quorum, failures, {
+        channel: this.#names.wake(this.process),
+        everybody: this.#names.everybody,
+        channels: this.#names.wake('*'),
+        readOnly,
+        fence: this.#fences.next(1, quorum.clockMs),
+        warn,
+      });
       this.#refuseClosed();
     } catch (error) {
       // What fails because it was closed says less.
@@ -142,6 +158,49 @@ export class QuorumLockStore implements LockStore, Tickets, Operator {
     return (await this.#open()).health();
   }
 
+  async *search(prefix: string): AsyncGenerator<readonly FoundLock[], void, undefined> {
+    const { majority, servers } = await this.#open();
+    const seen = new Set<string>();
+    // A lock that a majority has is on one of so many servers, whichever they are.
+    let left = servers.length - majority + 1;
+    const failures: unknown[] = [];
+    for (const source of this.#sources) {
+      const connection = new RedisConnection(source);
+      try {
+        for await (const keys of searchKeys(connection, this.#names, prefix)) {
+          const fresh = keys.filter((key) => !seen.has(key));
+          fresh.forEach((key) => seen.add(key));
+          const stored = await Promise.all(fresh.map((key) => this.inspect(key)));
+          yield stored.flatMap((lock, at) => (lock ? [{ ...lock, key: fresh[at] as string }] : []));
+        }
+        left--;
+      } catch (error) {
+        failures.push(error);
+      } finally {
+        connection.close();
+      }
+      if (left === 0) {
+        return;
+      }
+    }
+    throw failures[0];
+  }
+
+  async send(text: string, process?: string): Promise<void> {
+    const { servers } = await this.#open();
+    const channel = process === undefined ? this.#names.everybody : this.#names.wake(process);
+    const message = `note ${randomUUID()} ${text}`;
+    const sent = await Promise.allSettled(servers.map((server) => server.publish(channel, message)));
+    const [first] = sent;
+    if (first?.status === 'rejected' && sent.every(({ status }) => status === 'rejected')) {
+      throw asLockError(first.reason, '');
+    }
+  }
+
+  onMessage(listener: (text: string) => void): void {
+    this.#messageListeners.push(listener);
+  }
+
   onForced(listener: ForcedListener): void {
     this.#forced.add(listener);
   }
@@ -149,6 +208,7 @@ export class QuorumLockStore implements LockStore, Tickets, Operator {
   async close(): Promise<void> {
     this.#closed = true;
     this.#forced.close();
+    this.#messageListeners = [];
     this.#grants.clear();
     this.#quorum?.close();
     this.#quorum = undefined;
@@ -171,12 +231,20 @@ export class QuorumLockStore implements LockStore, Tickets, Operator {
     }
   }
 
+  /** Each server delivers a message. */
+  #heard(text: string, id: string): void {
+    if (this.#heardBefore.isNew(id)) {
+      this.#messageListeners.forEach((listener) => listener(text));
+    }
+  }
+
   #connect(): Quorum {
     this.#refuseClosed();
-    const commands = new QuorumCommands(this.#names, this.#process);
+    const commands = new QuorumCommands(this.#names, this.process);
     const quorum = new Quorum(this.#sources, commands, this.longestLeaseMs, (message) => this.#warn(message));
     this.#quorum = quorum;
     for (const { wakeups } of quorum.servers) {
+      wakeups.onMessage((text, id) => this.#heard(text, id));
       wakeups.onForced(this.#forced.notify);
     }
     return quorum;

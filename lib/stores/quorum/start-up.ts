@@ -8,9 +8,12 @@ import { atServer, type Failure } from './too-few.js';
 
 /** What the start needs besides the servers. */
 export interface StartUp {
-  /** The channel of this process, and how messages call those of all processes. */
+  /** The channel of this process, that of all processes, and how messages call them all. */
   readonly channel: string;
+  readonly everybody: string;
   readonly channels: string;
+  /** Whether rights are not tried, for which something would have to be written. */
+  readonly readOnly: boolean;
   /** A fence that may be proposed. */
   readonly fence: number;
   readonly warn: (message: string) => void;
@@ -37,7 +40,7 @@ async function startUp(
   { commands }: Quorum,
   server: QuorumServer,
   failure: Failure | undefined,
-  { channel, channels, fence, warn }: StartUp,
+  { channel, everybody, channels, readOnly, fence, warn }: StartUp,
 ): Promise<LockConfigurationError | undefined> {
   const refused = (command: string, error: Error): void => {
     // A connection that broke, or was closed meanwhile, is no refusal.
@@ -48,13 +51,15 @@ async function startUp(
       );
     }
   };
-  server.wakeups.open(channel, (error) => refused('SUBSCRIBE', error), warn);
+  server.wakeups.open([channel, everybody], (error) => refused('SUBSCRIBE', error), warn);
   try {
     if (failure) {
       throw failure.error;
     }
-    await patiently(() => tryRights(server, commands, fence));
-    await server.publish(channel, 'check').catch((error: Error) => refused('PUBLISH', error));
+    if (!readOnly) {
+      await patiently(() => tryRights(server, commands, fence));
+      await server.publish(channel, 'check').catch((error: Error) => refused('PUBLISH', error));
+    }
   } catch (error) {
     const explained = atServer({ server, error: asLockError(error, '') });
     if (explained instanceof LockConfigurationError) {

@@ -60,5 +60,8 @@ function commonOf(locks: readonly StoredLock[], majority: number): StoredLock {
     remainingMs: least(locks.map(({ remainingMs }) => remainingMs)),
     since: new Date(least(locks.map(({ since }) => since.getTime()))),
     waiters: [],
+    processes: [...new Set(locks.flatMap(({ processes = [] }) => processes))].filter(
+      (process) => locks.filter(({ processes }) => processes?.includes(process)).length >= majority,
+    ),
   };
 }

@@ -25,7 +25,7 @@ export interface Pipeline {
 export interface Connection {
   readonly isCluster?: boolean;
   readonly status: string;
-  readonly options: { enableOfflineQueue?: boolean };
+  readonly options: { enableOfflineQueue?: boolean; readonly keyPrefix?: string; readonly redisOptions?: { readonly keyPrefix?: string } };
   /** The socket of a single connection; a cluster has one per node, and none here. */
   readonly stream?: Socket | null;
   evalsha(sha: string, ...parameters: readonly Argument[]): Promise<unknown>;
@@ -37,7 +37,10 @@ export interface Connection {
   time(): Promise<unknown>;
   ping(): Promise<unknown>;
   publish(channel: string, message: string): Promise<unknown>;
-  subscribe(channel: string): Promise<unknown>;
+  subscribe(...channels: readonly string[]): Promise<unknown>;
+  scan(cursor: string, ...parameters: readonly Argument[]): Promise<unknown>;
+  /** The nodes of a cluster. */
+  nodes?(role: 'master'): readonly Connection[];
   on(event: string, listener: (...args: never[]) => void): unknown;
   connect(): Promise<void>;
   disconnect(reconnect?: boolean): void;

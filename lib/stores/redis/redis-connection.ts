@@ -143,6 +143,29 @@ export class RedisConnection {
     return waited?.[0] ? 0 : Number(waited?.[1]);
   }
 
+  /** What the client puts before the names of keys. */
+  async keyPrefix(): Promise<string> {
+    const { keyPrefix, redisOptions } = (await this.open()).options;
+    return keyPrefix ?? redisOptions?.keyPrefix ?? '';
+  }
+
+  /** The server itself, or the masters of a cluster, which is asked first where they are. */
+  async masters(): Promise<readonly Connection[]> {
+    await this.time(COMMAND_MS);
+    const connection = await this.open();
+    return connection.nodes?.('master') ?? [connection];
+  }
+
+  /** One step of SCAN: the next cursor, and the names of keys. */
+  async scan(node: Connection, cursor: string, pattern: string): Promise<readonly [string, readonly string[]]> {
+    try {
+      const reply = await this.#timeouts.bound(node.scan(cursor, 'MATCH', pattern, 'COUNT', 1_000), COMMAND_MS);
+      return reply as readonly [string, readonly string[]];
+    } catch (error) {
+      throw this.#failures.explain(error, '');
+    }
+  }
+
   /** Rejects where the user may not publish. */
   async publish(channel: string, message: string): Promise<void> {
     await this.#timeouts.bound((await this.open()).publish(channel, message), COMMAND_MS);

@@ -36,6 +36,22 @@ export class RedisKeys {
     return `${this.prefix}:fence:{${this.#cluster ? slotTag(tag.slice(1, -1)) : '0'}}`;
   }
 
+  /** What SCAN finds locks by, in a database whose keys have a prefix of the client before them. */
+  lockPattern(clientPrefix: string): string {
+    return `${(clientPrefix + this.lock('{')).replace(/[\\*?[\]]/g, '\\$&')}*`;
+  }
+
+  /** The key that a name of a lock is for. */
+  keyOf(lock: string, clientPrefix: string): string {
+    const escaped = lock.slice(clientPrefix.length + this.lock('{').length, -1);
+    return escaped.replace(/%([0-9A-F]{2})/g, (_, code: string) => String.fromCharCode(Number.parseInt(code, 16)));
+  }
+
+  /** The channel of all processes: no process is called so. */
+  get everybody(): string {
+    return this.wake('all');
+  }
+
   /** The channel of a process. With '', what the name of a process is appended to. */
   wake(process: string): string {
     return `${this.prefix}:wake:${process}`;

@@ -2,8 +2,10 @@ import { LockStoreError } from '../../core/errors.js';
 import type {
   AcquireReply,
   ForcedListener,
+  FoundLock,
   HoldRecord,
   LockStore,
+  Messages,
   OpenOptions,
   Operator,
   Place,
@@ -30,6 +32,7 @@ import { leastLimitOf, Replication } from './replication.js';
 import { toLockError } from './redis-errors.js';
 import { isLate, readAnswers, timeIn } from './replies.js';
 import type { Command } from './script.js';
+import { searchLocks } from './search.js';
 import { BATCH, EXCHANGE } from './scripts.js';
 import { checkServer, evictsBy, tryRights } from './server-check.js';
 import { Wakeups } from './wakeups.js';
@@ -41,17 +44,18 @@ import { Wakeups } from './wakeups.js';
  * Given a client, it makes two connections of its own from it (four with `minReplicas`) and never closes or changes that
  * client. Given a URL or options, it makes its connections from them.
  */
-export class RedisLockStore implements LockStore, Turns, Tickets, Operator {
+export class RedisLockStore implements LockStore, Turns, Tickets, Operator, Messages {
   readonly expires = true;
   readonly reservesFences = true;
   readonly turns: Turns = this;
   readonly tickets: Tickets = this;
   readonly operator: Operator = this;
+  readonly messages: Messages = this;
   readonly #source: RedisSource;
   readonly #isCluster: boolean;
   readonly #minReplicas: number;
   /** Which store instance this is; shows where it runs. */
-  readonly #process = processName();
+  readonly process = processName();
   readonly #wakeups: Wakeups;
   #keys: RedisKeys;
   #commands: RedisCommands;
@@ -69,15 +73,15 @@ export class RedisLockStore implements LockStore, Turns, Tickets, Operator {
     this.#minReplicas = checkMinReplicas(options);
     this.#isCluster = isClient(source) && 'isCluster' in source && source.isCluster === true;
     this.#keys = new RedisKeys('lock', this.#isCluster);
-    this.#commands = new RedisCommands(this.#keys, this.#process);
+    this.#commands = new RedisCommands(this.#keys, this.process);
     this.#wakeups = new Wakeups(this.#source, this.#isCluster);
     this.#connection = this.#connect();
     this.#replication = this.#newReplication();
   }
 
-  async open({ prefix, warn }: OpenOptions): Promise<void> {
+  async open({ prefix, warn, readOnly = false }: OpenOptions): Promise<void> {
     this.#keys = new RedisKeys(checkPrefix(prefix), this.#isCluster);
-    this.#commands = new RedisCommands(this.#keys, this.#process);
+    this.#commands = new RedisCommands(this.#keys, this.process);
     this.#warn = warn;
     if (this.#connection.closed) {
       // Tests make one application after the other from one set of options.
@@ -87,8 +91,10 @@ export class RedisLockStore implements LockStore, Turns, Tickets, Operator {
     try {
       this.#subscribe();
       this.#evicts = evictsBy(await checkServer(this.#connection, warn));
-      await tryRights(this, this.#process);
-      await this.#connection.publish(this.#keys.wake(this.#process), 'check').catch((error: Error) => this.#refused('PUBLISH', error));
+      if (!readOnly) {
+        await tryRights(this, this.process);
+        await this.#connection.publish(this.#keys.wake(this.process), 'check').catch((error: Error) => this.#refused('PUBLISH', error));
+      }
     } catch (error) {
       if (!(error instanceof LockStoreError)) {
         await this.close();
@@ -189,9 +195,26 @@ export class RedisLockStore implements LockStore, Turns, Tickets, Operator {
     const replication = this.#isCluster ? undefined : this.#replication;
     const [clock, replicasConfirm] = await Promise.all([
       probe(() => this.#connection.time(PROBE_MS)),
-      replication?.isConfirmed(this.#keys.wake(this.#process)),
+      replication?.isConfirmed(this.#keys.wake(this.process)),
     ]);
     return { ...clock, hearsTurns: this.#wakeups.arrive, replicasConfirm, evicts: this.#evicts };
+  }
+
+  search(prefix: string): AsyncIterable<readonly FoundLock[]> {
+    return searchLocks(new RedisConnection(this.#source), this.#keys, this.#commands, prefix);
+  }
+
+  async send(text: string, process?: string): Promise<void> {
+    const channel = process === undefined ? this.#keys.everybody : this.#keys.wake(process);
+    try {
+      await this.#connection.publish(channel, `note - ${text}`);
+    } catch (error) {
+      throw toLockError(error, '', undefined);
+    }
+  }
+
+  onMessage(listener: (text: string) => void): void {
+    this.#wakeups.onMessage(listener);
   }
 
   onForced(listener: ForcedListener): void {
@@ -279,9 +302,8 @@ export class RedisLockStore implements LockStore, Turns, Tickets, Operator {
   }
 
   #subscribe(): void {
-    const channel = this.#keys.wake(this.#process);
     this.#wakeups.open(
-      channel,
+      [this.#keys.wake(this.process), this.#keys.everybody],
       (error) => this.#refused('SUBSCRIBE', error),
       (message) => this.#warn(message),
     );

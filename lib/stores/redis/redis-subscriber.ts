@@ -13,7 +13,7 @@ export interface SubscriberListener {
 
 /** The connection that receives the messages of other processes to this one. They are hints: a lost one delays, and breaks nothing. */
 export class RedisSubscriber {
-  readonly #channel: string;
+  readonly #channels: readonly [string, ...string[]];
   readonly #listener: SubscriberListener;
   #connection: Connection | undefined;
   #pings: NodeJS.Timeout | undefined;
@@ -23,8 +23,9 @@ export class RedisSubscriber {
   #changedAt = 0;
   #closed = false;
 
-  constructor(channel: string, listener: SubscriberListener) {
-    this.#channel = channel;
+  /** The first of the channels is that of this process alone. */
+  constructor(channels: readonly [string, ...string[]], listener: SubscriberListener) {
+    this.#channels = channels;
     this.#listener = listener;
   }
 
@@ -42,7 +43,7 @@ export class RedisSubscriber {
     this.#connection = connection;
     connection.on('ready', () => {
       this.#answered = true;
-      connection.subscribe(this.#channel).then(
+      connection.subscribe(...this.#channels).then(
         () => this.#change(true),
         (error: Error) => this.#listener.refused(error),
       );
@@ -100,7 +101,7 @@ export class RedisSubscriber {
     this.#answered = false;
     if (connection.isCluster) {
       // ioredis sends PING to any node, and does not watch the one where it subscribed. So a message to itself has to arrive.
-      connection.publish(this.#channel, 'ping').catch(() => {
+      connection.publish(this.#channels[0], 'ping').catch(() => {
         this.#answered = true;
       });
     } else {

@@ -175,7 +175,7 @@ return 1
 /**
  * What is stored of a lock.
  *
- * Reply: `[fence, holds, remaining ms, since in ms, by, places in order]`, or nil where nobody holds it.
+ * Reply: `[fence, holds, remaining ms, since in ms, by, places in order, processes of the holds]`, or nil where nobody holds it.
  */
 export const INSPECT = script(
   'inspect',
@@ -185,10 +185,20 @@ if not held[1] then
   return nil
 end
 -- One command in a line: servers before Redis 7.2 name only the line of one that they refuse.
-local holds = ${HOLDS}
+local fields = redis.call('HGETALL', lock)
+local holds, processes, known = 0, {}, {}
+for i = 1, #fields, 2 do
+  if string.sub(fields[i], 1, ${HOLD_FIELD.length}) == '${HOLD_FIELD}' then
+    holds = holds + 1
+    if not known[fields[i + 1]] then
+      known[fields[i + 1]] = true
+      table.insert(processes, fields[i + 1])
+    end
+  end
+end
 local left = redis.call('PTTL', lock)
 local places = redis.call('ZRANGE', queue, 0, -1)
-return {held[1], holds, left, held[2], held[3], places}
+return {held[1], holds, left, held[2], held[3], places, processes}
 `,
 );
 

@@ -1,6 +1,6 @@
 import type { LockError } from '../../core/errors.js';
 import type { ForcedListener, Place, TurnListener } from '../../core/lock-store.js';
-import { Listeners } from '../kit/listeners.js';
+import { Listeners, type MessageListener } from '../kit/listeners.js';
 import { Rechecks } from '../kit/rechecks.js';
 import type { RedisSource } from './redis-source.js';
 import { RedisSubscriber } from './redis-subscriber.js';
@@ -37,14 +37,18 @@ export class Wakeups {
     this.#listeners.onForced(listener);
   }
 
+  onMessage(listener: MessageListener): void {
+    this.#listeners.onMessage(listener);
+  }
+
   onTurn(listener: TurnListener): void {
     this.#listeners.onTurn(listener);
   }
 
   /** Subscribes. `refused` is called where the server refuses that, and `warn` where no connection can be made at all. */
-  open(channel: string, refused: (error: Error) => void, warn: (message: string) => void): void {
+  open(channels: readonly [string, ...string[]], refused: (error: Error) => void, warn: (message: string) => void): void {
     this.#subscriber?.close();
-    this.#subscriber = new RedisSubscriber(channel, {
+    this.#subscriber = new RedisSubscriber(channels, {
       message: (message) => this.#listeners.receive(message),
       changed: () => this.#listeners.recheck(),
       refused,

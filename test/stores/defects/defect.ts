@@ -1,11 +1,12 @@
-import type { AcquireReply, HoldRecord, LockStore, Operator, Tickets, TurnListener, Turns } from '../../../lib/core/lock-store';
+import type { AcquireReply, HoldRecord, LockStore, Messages, Operator, Tickets, TurnListener, Turns } from '../../../lib/core/lock-store';
 import type { MemoryLockStore } from '../../../lib/stores/memory/memory-lock-store';
 
 /** A store whose members a defect may replace. */
 export type Parts = LockStore & {
   readonly turns: Turns;
   readonly tickets: Tickets;
-  readonly operator: Operator;
+  readonly operator: Operator & { readonly search: NonNullable<Operator['search']> };
+  readonly messages: Messages;
   readonly health: NonNullable<LockStore['health']>;
 };
 
@@ -35,6 +36,12 @@ export function partsOf(store: MemoryLockStore): Parts {
       inspect: (key) => store.inspect(key),
       forceRelease: (key, fence) => store.forceRelease(key, fence),
       onForced: (listener) => store.onForced(listener),
+      search: (prefix) => store.search(prefix),
+    },
+    messages: {
+      process: store.process,
+      send: (text, process) => store.send(text, process),
+      onMessage: (listener) => store.onMessage(listener),
     },
   };
 }
@@ -78,4 +85,9 @@ export function grantsOf(store: Parts): { readonly acquire: LockStore['acquire']
 /** Changes what is notified of turns. */
 export function mapTurns(store: Parts, map: (listener: TurnListener) => TurnListener): Partial<Parts> {
   return { turns: { ...store.turns, onTurn: (listener) => store.turns.onTurn(map(listener)) } };
+}
+
+/** Changes what a search finds. */
+export function mapSearch(store: Parts, search: Parts['operator']['search']): Partial<Parts> {
+  return { operator: { ...store.operator, search } };
 }

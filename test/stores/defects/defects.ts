@@ -5,6 +5,7 @@ import { DEFECTS_OF_HEALTH } from './health';
 import { DEFECTS_OF_KEYS } from './keys';
 import { DEFECTS_OF_LEASES } from './leases';
 import { DEFECTS_OF_THE_LIFE_CYCLE } from './life-cycle';
+import { DEFECTS_OF_MESSAGES } from './messages';
 import { DEFECTS_OF_OPERATOR } from './operator';
 import { DEFECTS_OF_RELEASE } from './release';
 import { DEFECTS_OF_RENEW } from './renew';
@@ -23,6 +24,7 @@ export const DEFECTS: Readonly<Record<string, Defect>> = {
   ...DEFECTS_OF_THE_LIFE_CYCLE,
   ...DEFECTS_OF_TICKETS,
   ...DEFECTS_OF_OPERATOR,
+  ...DEFECTS_OF_MESSAGES,
   ...DEFECTS_OF_HEALTH,
   ...DEFECTS_OF_TURNS,
   ...DEFECTS_OF_EXCHANGE,

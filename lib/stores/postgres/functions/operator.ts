@@ -3,7 +3,7 @@ import { operation } from './sql-function.js';
 /**
  * Shows what is stored of a lock.
  *
- * Reply: `[fence, holds, remaining ms, since in ms, by, [first place, …]]`, or NULL where nobody holds it.
+ * Reply: `[fence, holds, remaining ms, since in ms, by, [first place, …], [process, …]]`, or NULL where nobody holds it.
  */
 export const INSPECT = operation(
   'inspect',
@@ -17,7 +17,8 @@ BEGIN
       ceil(extract(epoch FROM ends - clock_timestamp()) * 1000),
       floor(extract(epoch FROM since) * 1000),
       holder,
-      CASE WHEN queue_ends > clock_timestamp() THEN coalesce(queue, '{}') ELSE '{}' END
+      CASE WHEN queue_ends > clock_timestamp() THEN coalesce(queue, '{}') ELSE '{}' END,
+      ARRAY(SELECT DISTINCT unnest(processes))
     )
     FROM SCHEMA.lease WHERE key = _key AND owner IS NOT NULL AND ends > clock_timestamp()
   );

@@ -1,0 +1,57 @@
+import assert from 'node:assert/strict';
+import { randomUUID } from 'node:crypto';
+import type { FoundLock } from '../core/lock-store.js';
+import { rule, type Need, type Rule } from './rule.js';
+import type { OfferedStore, Trial } from './trial.js';
+
+function searchRule(name: string, check: (trial: Trial) => Promise<void>, ...needs: readonly Need[]): Rule {
+  return rule(name, check, { needs: ['search', 'operator', ...needs] });
+}
+
+async function found({ operator }: OfferedStore, prefix: string): Promise<FoundLock[]> {
+  const locks: FoundLock[] = [];
+  for await (const part of operator.search(prefix)) {
+    locks.push(...part);
+  }
+  return locks;
+}
+
+/** What a search finds. */
+export const SEARCH_RULES: readonly Rule[] = [
+  searchRule('a search finds the locks that are held and whose keys begin with the prefix', async (trial) => {
+    const prefix = `search ${randomUUID()} `;
+    const keys = ['a', 'b:*', '{c}%7B', 'd\n?[x]\\', 'é 漢 😀', "'"].map((name) => prefix + name);
+    for (const key of [...keys, `other ${prefix}`]) {
+      await trial.acquired({ key });
+    }
+    const locks = await found(trial.other, prefix);
+    assert.deepEqual(new Set(locks.map(({ key }) => key)), new Set(keys));
+    assert.deepEqual(
+      (await found(trial.other, `${prefix}b`)).map(({ key }) => key),
+      [`${prefix}b:*`],
+    );
+  }),
+
+  searchRule('a search shows of a lock what inspect shows', async (trial) => {
+    await trial.acquired();
+    const [lock = assert.fail('it was not found')] = await found(trial.other, trial.key);
+    const inspected = await trial.other.operator.inspect(trial.key);
+    assert.deepEqual({ ...lock, remainingMs: 0 }, { ...inspected, key: trial.key, remainingMs: 0 });
+  }),
+
+  searchRule('a search finds no lock that is free', async (trial) => {
+    const held = await trial.acquired();
+    await trial.store.release(held);
+    assert.deepEqual(await found(trial.other, trial.key), []);
+  }),
+
+  searchRule(
+    'a search finds no lock whose lease has ended',
+    async (trial) => {
+      await trial.acquired({ ttlMs: trial.ttl(100) });
+      await trial.pass(130);
+      assert.deepEqual(await found(trial.other, trial.key), []);
+    },
+    'expiry',
+  ),
+];

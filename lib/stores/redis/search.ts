@@ -1,0 +1,65 @@
+import { LockConfigurationError } from '../../core/errors.js';
+import type { FoundLock } from '../../core/lock-store.js';
+import { readStored } from '../kit/replies.js';
+import type { Connection } from './redis-client.js';
+import type { RedisCommands } from './redis-commands.js';
+import { COMMAND_MS, type RedisConnection } from './redis-connection.js';
+import type { RedisKeys } from './redis-keys.js';
+
+/** How many locks are looked at in one turn. */
+const MOST_AT_ONCE = 100;
+
+/**
+ * Searches a server, or each master of a cluster, for locks that are held; on a connection of its own, which it closes. SCAN looks at
+ * every key of the database, in steps of 1,000.
+ */
+export async function* searchLocks(
+  connection: RedisConnection,
+  keys: RedisKeys,
+  commands: RedisCommands,
+  prefix: string,
+): AsyncGenerator<readonly FoundLock[], void, undefined> {
+  try {
+    for await (const found of searchKeys(connection, keys, prefix)) {
+      for (let at = 0; at < Math.max(1, found.length); at += MOST_AT_ONCE) {
+        yield await inspectAll(connection, commands, found.slice(at, at + MOST_AT_ONCE));
+      }
+    }
+  } finally {
+    connection.close();
+  }
+}
+
+/** The keys of which something is stored: each may be held, reserved, or free by now. */
+export async function* searchKeys(connection: RedisConnection, keys: RedisKeys, prefix: string): AsyncGenerator<readonly string[]> {
+  const clientPrefix = await connection.keyPrefix();
+  for (const node of await connection.masters()) {
+    for await (const names of scan(connection, node, keys.lockPattern(clientPrefix))) {
+      yield names.map((name) => keys.keyOf(name, clientPrefix)).filter((key) => key.startsWith(prefix));
+    }
+  }
+}
+
+async function* scan(connection: RedisConnection, node: Connection, pattern: string): AsyncGenerator<readonly string[]> {
+  let cursor = '0';
+  do {
+    const [next, names] = await connection.scan(node, cursor, pattern).catch(refuse);
+    cursor = next;
+    yield names;
+  } while (cursor !== '0');
+}
+
+async function inspectAll(connection: RedisConnection, commands: RedisCommands, keys: readonly string[]): Promise<FoundLock[]> {
+  const stored = await Promise.all(keys.map(async (key) => readStored(await connection.run(commands.inspect(key), COMMAND_MS))));
+  // One that is free by now, or only reserved, is held by nobody.
+  return stored.flatMap((lock, at) => (lock ? [{ ...lock, key: keys[at] as string }] : []));
+}
+
+function refuse(error: Error): never {
+  if (error instanceof LockConfigurationError) {
+    throw new LockConfigurationError('Redis refused SCAN, which the search for locks needs. Grant +scan, or list with scan: false.', '', {
+      cause: error,
+    });
+  }
+  throw error;
+}

@@ -1,0 +1,101 @@
+import { randomUUID } from 'node:crypto';
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { ListedLock } from '../../lib/core/peers/lock-list';
+import { LockConfigurationError } from '../../lib/core/errors';
+import type { LockService } from '../../lib/nest/lock.service';
+import { RedisLockStore } from '../../lib/stores/redis/redis-lock-store';
+import { makeLocks } from '../support/make-locks';
+import { RedisServer } from '../support/redis-server';
+import { until } from '../support/until';
+
+let server: RedisServer;
+const stores: RedisLockStore[] = [];
+
+beforeAll(async () => {
+  server = await RedisServer.start();
+});
+afterEach(async () => {
+  await Promise.all(stores.splice(0).map((store) => store.close()));
+});
+afterAll(() => server.stop());
+
+async function open(source: ConstructorParameters<typeof RedisLockStore>[0] = server.url): Promise<RedisLockStore> {
+  const store = new RedisLockStore(source);
+  stores.push(store);
+  await store.open({ prefix: 'lock', warn: () => undefined });
+  return store;
+}
+
+async function newService(): Promise<LockService> {
+  return makeLocks(await open(), { ttl: 60_000, deadlocksAfterMs: 1_000 });
+}
+
+/** How many commands of each kind the server has carried out. */
+async function commands(): Promise<Record<string, number>> {
+  const stats = await server.client.info('commandstats');
+  return Object.fromEntries([...stats.matchAll(/^cmdstat_([\w|]+):calls=(\d+)/gm)].map(([, name = '', calls]) => [name, Number(calls)]));
+}
+
+test('with nobody who asks, a process sends nothing but the commands of its locks', async () => {
+  const [mine, theirs] = [await newService(), await newService()];
+  await sleep(200);
+  const before = await commands();
+  for (let round = 0; round < 20; round++) {
+    await mine.withLock('outer', () => theirs.withLock(`inner ${round}`, () => undefined));
+  }
+  // Longer than a deadlock search waits.
+  await mine.withLock('outer', async () => {
+    const held = await theirs.acquire('held');
+    const waits = theirs.withLock('held', () => undefined);
+    await sleep(1_500);
+    await held.release();
+    await waits;
+  });
+  const after = await commands();
+  const of = (name: string): number => (after[name] ?? 0) - (before[name] ?? 0);
+  // What the call waits for that waits longest is held by its own process, so nobody has to be asked.
+  expect(of('scan')).toBe(0);
+  expect(of('publish')).toBe(0);
+  expect(of('evalsha') + of('eval')).toBeLessThanOrEqual(85);
+});
+
+test('a survey has all of 10,000 locks of 50 processes', async () => {
+  const services = await Promise.all(Array.from({ length: 50 }, newService));
+  for (const locks of services) {
+    await Promise.all(Array.from({ length: 200 }, () => locks.acquire(`many:${randomUUID()}`, { renew: false })));
+  }
+  let tookMs = 0;
+  // All fifty are in this one process here, which does one after the other what fifty would do at once.
+  await until('all processes have answered in time', async () => {
+    const startedAt = performance.now();
+    const { processes, held, leftOut } = await (services[0] as LockService).survey({});
+    tookMs = performance.now() - startedAt;
+    return processes.length === 50 && held.length === 10_000 && leftOut === 0;
+  });
+  process.stdout.write(`A survey of 50 processes with 10,000 locks took ${Math.round(tookMs)} ms.\n`);
+}, 60_000);
+
+test('a search honours the prefix that a client puts before keys, also one with a pattern in it', async () => {
+  const source = { port: server.port, keyPrefix: 'app[1]*:' };
+  const [store, other] = [await open(source), await open({ port: server.port, keyPrefix: 'app1:' })];
+  const [mine, theirs] = [makeLocks(store, { ttl: 60_000 }), makeLocks(other, { ttl: 60_000 })];
+  await mine.acquire('same');
+  await theirs.acquire('same');
+  const found: ListedLock[] = [];
+  for await (const part of store.search('')) {
+    found.push(...(part as ListedLock[]));
+  }
+  expect(found.map(({ key }) => key)).toEqual(['same']);
+});
+
+test('a user who may not search is told what to grant', async () => {
+  await server.client.call('ACL', 'SETUSER', 'few', 'on', '>secret', '~*', '&*', '+@all', '-scan');
+  const store = await open({ port: server.port, username: 'few', password: 'secret' });
+  const search = async (): Promise<void> => {
+    for await (const part of store.search('')) {
+      expect(part).toEqual([]);
+    }
+  };
+  await expect(search()).rejects.toThrow(LockConfigurationError);
+  await expect(search()).rejects.toMatchObject({ detail: expect.stringContaining('Grant +scan') as string });
+});
