@@ -7,6 +7,7 @@ export default {
   moduleNameMapper: {
     '^nestjs-distributed-lock$': '<rootDir>/lib/index.ts',
     '^nestjs-distributed-lock/otel$': '<rootDir>/lib/otel/index.ts',
+    '^nestjs-distributed-lock/page$': '<rootDir>/lib/page/index.ts',
     '^nestjs-distributed-lock/postgres$': '<rootDir>/lib/stores/postgres/index.ts',
     '^nestjs-distributed-lock/prometheus$': '<rootDir>/lib/prometheus/index.ts',
     '^nestjs-distributed-lock/store-contract$': '<rootDir>/lib/store-contract/index.ts',

@@ -1,5 +1,5 @@
-// The tests start real servers, and build a clock for some of them: finds redis-server, a C compiler, PostgreSQL, pgbouncer and
-// Prometheus, installs them where it may, or says what to install.
+// The tests start real servers, and build a clock for some of them: finds redis-server, a C compiler, PostgreSQL, pgbouncer,
+// Chromium and Prometheus, installs them where it may, or says what to install.
 import { spawnSync } from 'node:child_process';
 import { existsSync, mkdirSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 
@@ -27,6 +27,11 @@ const NEEDED = [
     packages: ['pgbouncer'],
     missing:
       'The tests behind pgbouncer need it: install it with your package manager (apt-get install pgbouncer, brew install pgbouncer).',
+  },
+  {
+    command: 'chromium',
+    packages: ['chromium'],
+    missing: 'The tests of the page need Chromium as /usr/bin/chromium: install it with your package manager (apt-get install chromium).',
   },
   {
     // It comes with promtool.

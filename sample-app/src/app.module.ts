@@ -1,6 +1,7 @@
 import { Module, ValidationPipe } from '@nestjs/common';
 import { APP_FILTER, APP_INTERCEPTOR, APP_PIPE } from '@nestjs/core';
 import { LockExceptionFilter, LockModule } from 'nestjs-distributed-lock';
+import { LockPageModule } from 'nestjs-distributed-lock/page';
 import { Registry } from 'prom-client';
 import { BalanceModule } from './balance/balance.module.js';
 import { BatchModule } from './batch/batch.module.js';
@@ -8,6 +9,7 @@ import { DatabaseModule } from './database/database.module.js';
 import { lockOptions } from './lock-options.js';
 import { HealthModule } from './operations/health.module.js';
 import { MetricsModule } from './operations/metrics.module.js';
+import { OPERATOR, OperatorGuard } from './operations/operator.guard.js';
 import { RequestSpans } from './operations/request-spans.js';
 import { SettingsModule } from './settings.module.js';
 import { Settings } from './settings.js';
@@ -16,6 +18,7 @@ import { Settings } from './settings.js';
   imports: [
     SettingsModule,
     LockModule.forRootAsync({ imports: [MetricsModule], inject: [Settings, Registry], useFactory: lockOptions }),
+    LockPageModule.forRoot({ guards: [OperatorGuard], imports: [SettingsModule], actions: () => OPERATOR }),
     DatabaseModule,
     BalanceModule,
     BatchModule,

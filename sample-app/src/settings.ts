@@ -1,3 +1,4 @@
+import { randomBytes } from 'node:crypto';
 import type { Duration } from 'nestjs-distributed-lock';
 import { readLockPlace, type LockPlace } from './lock-place.js';
 import { StartUpError } from './start-up.error.js';
@@ -14,12 +15,16 @@ export class Settings {
   /** Where spans are printed; undefined for nowhere. */
   readonly traces: 'console' | undefined;
 
+  /** What operators log in with: another one at each start, unless it is set. */
+  readonly operatorToken: string;
+
   /** Throws `StartUpError` for a value of no use. */
   constructor(environment: NodeJS.ProcessEnv) {
     this.port = readPort(environment['PORT'] || '3000');
     this.databaseUrl = readPostgresUrl('DATABASE_URL', environment['DATABASE_URL']);
     this.locks = readLockPlace(environment);
     this.traces = readTraces(environment['OTEL']);
+    this.operatorToken = environment['OPERATOR_TOKEN'] || randomBytes(9).toString('base64url');
   }
 }
 

@@ -11,6 +11,7 @@ describe('the settings', () => {
     expect(new Settings({ LOCK_STORE: '', REDIS_URL: '', PORT: '', OTEL: '' })).toEqual({
       port: 3000,
       databaseUrl: undefined,
+      operatorToken: expect.stringMatching(/^[\w-]{12}$/),
       locks: { store: 'memory' },
       lockWait: '5s',
       traces: undefined,

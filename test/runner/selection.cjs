@@ -9,6 +9,9 @@ const LONG = [
   'test/postgres/defects.spec.ts',
   'test/package/matrix.spec.ts',
   'test/package/store-contract.spec.ts',
+  // What a user of the page does is in test/page/browser.spec.ts.
+  'test/page/views.spec.ts',
+  'test/page/places.spec.ts',
   // What replicas change is proved by test/redis/replicas.spec.ts.
   'test/stores/redis-with-a-replica.spec.ts',
 ];

@@ -1,5 +1,6 @@
 import { Module, type DynamicModule } from '@nestjs/common';
 import { LockModule } from 'nestjs-distributed-lock';
+import { LockPageModule } from 'nestjs-distributed-lock/page';
 import { makeLockStore } from '../lock-store.js';
 import { DemoSettings } from './demo-settings.js';
 import { DemoService } from './demo.service.js';
@@ -13,7 +14,11 @@ export class DemoModule {
     const { locks } = settings;
     return {
       module: DemoModule,
-      imports: [LockModule.forRootAsync({ useFactory: async () => ({ store: await makeLockStore(locks) }) })],
+      imports: [
+        LockModule.forRootAsync({ useFactory: async () => ({ store: await makeLockStore(locks) }) }),
+        // It serves no page: it records the calls that ended, for the page of another process.
+        LockPageModule.forRoot({ access: 'anybody' }),
+      ],
       providers: [
         DemoService,
         { provide: DemoSettings, useValue: settings },

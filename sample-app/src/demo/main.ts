@@ -2,8 +2,10 @@ import 'reflect-metadata';
 import { describeLockPlace, keepsOrder, type LockPlace } from '../lock-place.js';
 import { Settings } from '../settings.js';
 import { StartUpError } from '../start-up.error.js';
+import { contend } from './contention.js';
 import { describeBalancePlace } from './open-balance.js';
 import { startServers } from './own-servers.js';
+import { startPage } from './page-server.js';
 import { describeLocked, describePlan, describeUnlocked } from './report.js';
 import { runRound } from './round.js';
 import { gatherTeam, type Team } from './team.js';
@@ -12,6 +14,9 @@ import { judge } from './verdict.js';
 const TASKS = 10;
 const WORK_MS = 200;
 const STAGGER_MS = 15;
+const PAGE_PORT = 3001;
+/** With the page, a task takes longer: it is to be seen. */
+const PAGE_WORK_MS = 1_200;
 const WITHOUT_SERVER = 'There is no redis-server on the PATH and no REDIS_URL';
 const WITH_MEMORY = 'LOCK_STORE is "memory"';
 
@@ -25,15 +30,23 @@ async function show(team: Team, locks: LockPlace): Promise<boolean> {
   return lost === 0 && mostAtOnce === 1;
 }
 
+/** Keeps several processes at one lock until somebody stops the demo. */
+async function showPage(team: Team, locks: LockPlace): Promise<never> {
+  console.log(`The locks of the demo: ${await startPage(locks, Number(process.env['PORT'] || PAGE_PORT))} (Ctrl+C ends it)`);
+  await contend(team);
+  throw new Error('The contention has ended.');
+}
+
 async function demo(): Promise<boolean> {
   const servers = await startServers(process.env);
   const { locks } = new Settings({ ...process.env, ...servers.environment });
   if (locks.store === 'memory') {
     console.log(`${process.env['LOCK_STORE'] ? WITH_MEMORY : WITHOUT_SERVER}: the demo runs in one process, with locks in its memory.`);
   }
-  const team = await gatherTeam(locks, WORK_MS);
+  const withPage = process.argv.includes('--page');
+  const team = await gatherTeam(locks, withPage ? PAGE_WORK_MS : WORK_MS);
   try {
-    return await show(team, locks);
+    return await (withPage ? showPage(team, locks) : show(team, locks));
   } finally {
     await team.leave();
     await servers.stop();

@@ -1,0 +1,69 @@
+import { useState } from 'preact/hooks';
+import type { VNode } from 'preact';
+import { useNow } from './clock.js';
+import { useLiveState, type Change } from './live-state.js';
+import type { LockRow } from './model/lock-rows.js';
+import type { State } from './model/state.js';
+import { ConnectionNotice } from './parts/connection-notice.js';
+import { Empty } from './parts/empty.js';
+import { Header } from './parts/header.js';
+import { Losses } from './parts/losses.js';
+import { ReleaseDialog } from './parts/release-dialog.js';
+import { useRoute, type Route } from './route.js';
+import { HotView } from './views/hot-view.js';
+import { KeyView } from './views/key-view.js';
+import { NowView } from './views/now-view.js';
+import { ProcessesView } from './views/processes-view.js';
+import { WaitsView } from './views/waits-view.js';
+
+/** What every view is given. */
+export interface ViewProps {
+  readonly state: State;
+  readonly now: number;
+  readonly change: (change: Change) => void;
+  /** Opens the dialog; undefined where this user may not release locks. */
+  readonly askRelease: ((row: LockRow) => void) | undefined;
+}
+
+export function App(): VNode {
+  const [state, change] = useLiveState();
+  const route = useRoute();
+  const now = useNow(state.connection !== 'paused');
+  const [toRelease, setToRelease] = useState<LockRow>();
+  const askRelease = state.info?.actions ? setToRelease : undefined;
+  return (
+    <>
+      <button type="button" class="hidden skip" onClick={() => document.getElementById('content')?.focus()}>
+        Skip to content
+      </button>
+      <Header state={state} route={route} now={now} />
+      <main id="content" tabIndex={-1}>
+        <ConnectionNotice state={state} />
+        {state.at === undefined ? (
+          <Empty title={state.connection === 'broken' ? 'No answer yet' : 'Asking the processes …'}>
+            Every process that uses the store is asked what it holds.
+          </Empty>
+        ) : (
+          <Current route={route} state={state} now={now} change={change} askRelease={askRelease} />
+        )}
+      </main>
+      <Losses losses={state.losses} />
+      {toRelease && <ReleaseDialog row={toRelease} now={now} close={() => setToRelease(undefined)} />}
+    </>
+  );
+}
+
+function Current({ route, ...props }: ViewProps & { readonly route: Route }): VNode {
+  switch (route.view) {
+    case 'key':
+      return <KeyView {...props} store={route.store} lockKey={route.key} />;
+    case 'hot':
+      return <HotView {...props} />;
+    case 'waits':
+      return <WaitsView {...props} />;
+    case 'processes':
+      return <ProcessesView {...props} />;
+    case 'now':
+      return <NowView {...props} />;
+  }
+}

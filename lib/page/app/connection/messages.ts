@@ -1,0 +1,22 @@
+import type { PageInfo, SearchStep, Snapshot } from '../../snapshot.js';
+
+/** What the server sends. */
+export type Message = PageInfo | Snapshot | SearchStep;
+
+/** The message in a text; undefined for what is none. An interceptor of the application may have put it into an envelope. */
+export function messageIn(text: string): Message | undefined {
+  let value: unknown = text;
+  for (let depth = 0; depth < 4; depth++) {
+    if (typeof value === 'string') {
+      value = JSON.parse(value);
+    }
+    if (typeof value !== 'object' || value === null) {
+      return undefined;
+    }
+    if ('kind' in value) {
+      return value as Message;
+    }
+    value = (value as { data?: unknown }).data;
+  }
+  return undefined;
+}

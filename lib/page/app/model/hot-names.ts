@@ -1,0 +1,50 @@
+import { quantile } from './format.js';
+import type { State } from './state.js';
+
+/** What the calls of one name have cost. */
+export interface HotName {
+  readonly name: string;
+  readonly acquired: number;
+  /** The time that its calls have waited, and wait, all together, in milliseconds. */
+  readonly waitedMs: number;
+  readonly p95Ms: number | undefined;
+  readonly refused: number;
+  readonly lost: number;
+  readonly heldNow: number;
+  readonly waitingNow: number;
+}
+
+const UNUSED = { acquired: 0, waitedMs: 0, p95Ms: undefined, refused: 0, lost: 0, heldNow: 0, waitingNow: 0 } as const;
+
+/** The names, of all stores, those with the longest waits first. */
+export function hotNames({ stores }: State): HotName[] {
+  const names = new Map<string, { -readonly [Field in keyof HotName]: HotName[Field] } & { waits: number[] }>();
+  const of = (name: string): NonNullable<ReturnType<(typeof names)['get']>> => {
+    const known = names.get(name) ?? { ...UNUSED, name, waits: [] };
+    names.set(name, known);
+    return known;
+  };
+  for (const { ended, held, waiting } of stores) {
+    for (const { name, outcome, waitedMs } of ended) {
+      const hot = of(name);
+      hot.acquired += outcome === 'refused' ? 0 : 1;
+      hot.refused += outcome === 'refused' ? 1 : 0;
+      hot.lost += outcome === 'lost' ? 1 : 0;
+      hot.waitedMs += waitedMs;
+      hot.waits.push(waitedMs);
+    }
+    for (const { name } of held) {
+      const hot = of(name);
+      hot.acquired++;
+      hot.heldNow++;
+    }
+    for (const { name, waitedMs } of waiting) {
+      const hot = of(name);
+      hot.waitingNow++;
+      hot.waitedMs += waitedMs;
+    }
+  }
+  return [...names.values()]
+    .map(({ waits, ...hot }) => ({ ...hot, p95Ms: quantile(waits, 0.95) }))
+    .toSorted((one, other) => other.waitedMs - one.waitedMs);
+}

@@ -1,0 +1,78 @@
+import type { Held, Orphan, StoreState, Waiting } from './state.js';
+
+/** A lock of the list. */
+export interface LockRow {
+  readonly id: string;
+  readonly store: StoreState;
+  readonly key: string;
+  /** What its calls are counted as; empty for one that a search found. */
+  readonly name: string;
+  /** Undefined where calls wait, and nobody says that it holds the lock. */
+  readonly fence: number | undefined;
+  readonly holders: readonly Held[];
+  /** Who acquired it, as the store says, where a search found it. */
+  readonly foundBy: string | undefined;
+  readonly since: number | undefined;
+  readonly until: number | undefined;
+  readonly answers: boolean;
+  /** Those that wait longest first. */
+  readonly waiting: readonly Waiting[];
+}
+
+/** The locks of a store: held, waited for, and found by a search. */
+export function lockRows(store: StoreState, now: number): LockRow[] {
+  const waiting = groupBy(store.waiting, ({ key }) => key);
+  const queueOf = (key: string): readonly Waiting[] => (waiting.get(key) ?? []).toSorted((one, other) => one.since - other.since);
+  const held = [...groupBy(store.held, ({ key, fence }) => `${fence} ${key}`).values()].map((holders) =>
+    heldRow(store, holders, queueOf((holders[0] as Held).key)),
+  );
+  const known = new Set(held.map(({ key }) => key));
+  const orphans = (store.search?.found ?? []).filter(({ key, until }) => !known.has(key) && (until === undefined || until > now));
+  const found = orphans.map((orphan) => orphanRow(store, orphan, queueOf(orphan.key)));
+  found.forEach(({ key }) => known.add(key));
+  const unheld = [...waiting.keys()].filter((key) => !known.has(key)).map((key) => unheldRow(store, key, queueOf(key)));
+  return [...held, ...found, ...unheld];
+}
+
+/** What is not known of a lock that no process says it holds. */
+const UNHELD = { name: '', fence: undefined, holders: [], foundBy: undefined, since: undefined, until: undefined, answers: false } as const;
+
+function heldRow(store: StoreState, holders: readonly Held[], waiting: readonly Waiting[]): LockRow {
+  const [{ key, name, fence }] = holders as [Held];
+  const until = Math.max(...holders.map((holder) => holder.until ?? Infinity));
+  return {
+    ...UNHELD,
+    id: `${store.name} ${fence} ${key}`,
+    store,
+    key,
+    name,
+    fence,
+    holders,
+    since: Math.min(...holders.map(({ since }) => since)),
+    until: Number.isFinite(until) ? until : undefined,
+    answers: holders.some(({ answers }) => answers),
+    waiting,
+  };
+}
+
+function orphanRow(store: StoreState, { by, ...orphan }: Orphan, waiting: readonly Waiting[]): LockRow {
+  return { ...UNHELD, ...orphan, id: `${store.name} ${orphan.fence} ${orphan.key}`, store, foundBy: by, waiting };
+}
+
+function unheldRow(store: StoreState, key: string, waiting: readonly Waiting[]): LockRow {
+  return { ...UNHELD, id: `${store.name} - ${key}`, store, key, name: waiting[0]?.name ?? '', waiting };
+}
+
+export function groupBy<T>(items: readonly T[], nameOf: (item: T) => string): Map<string, T[]> {
+  const groups = new Map<string, T[]>();
+  for (const item of items) {
+    const name = nameOf(item);
+    const group = groups.get(name);
+    if (group) {
+      group.push(item);
+    } else {
+      groups.set(name, [item]);
+    }
+  }
+  return groups;
+}

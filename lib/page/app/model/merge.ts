@@ -1,0 +1,85 @@
+import type { Snapshot, StoreSnapshot } from '../../snapshot.js';
+import type { Ended, Held, State, StoreState } from './state.js';
+
+/** For how long ended calls are shown, in milliseconds, and how many at most. */
+const KEPT = { ms: 15 * 60_000, calls: 20_000 } as const;
+
+/** The state after a survey that came at `at`. */
+export function merge(state: State, snapshot: Snapshot, at: number): State {
+  const before = new Map(state.stores.map((store) => [store.name, store]));
+  const stores = snapshot.stores.map((store) => mergeStore(before.get(store.store), store, at));
+  const losses = stores.flatMap((store) => (before.has(store.name) ? newLosses(before.get(store.name), store) : []));
+  return { ...state, stores, at, losses };
+}
+
+function mergeStore(before: StoreState | undefined, survey: StoreSnapshot, at: number): StoreState {
+  if (survey.failed !== undefined && before) {
+    return { ...before, at, failed: survey.failed };
+  }
+  const held = survey.held.map((lock) => ({
+    ...lock,
+    since: at - lock.heldMs,
+    until: lock.remainingMs === undefined ? undefined : at + lock.remainingMs,
+    answers: true,
+  }));
+  return {
+    name: survey.store,
+    at,
+    failed: survey.failed,
+    processes: new Map([...silentOf(before, survey), ...survey.processes.map((process) => [process.id, process] as const)]),
+    silent: survey.silent,
+    held: [...held, ...unanswered(before, survey, at)],
+    waiting: survey.waiting.map((call) => ({ ...call, since: at - call.waitedMs, until: at + call.leftMs })),
+    ended: mergeEnded(before?.ended ?? [], survey, at),
+    deadlocks: survey.deadlocks.map((deadlock) => ({ ...deadlock, at: at - deadlock.agoMs })).toSorted((one, other) => other.at - one.at),
+    leftOut: survey.leftOut,
+    search: before?.search,
+    leases: mergeLeases(before?.leases, survey),
+  };
+}
+
+/** Processes that have answered before, and do not now. */
+function silentOf(before: StoreState | undefined, { silent }: StoreSnapshot): (readonly [string, NonNullable<ProcessOf>])[] {
+  return silent.flatMap((id) => {
+    const known = before?.processes.get(id);
+    return known ? [[id, known] as const] : [];
+  });
+}
+
+type ProcessOf = ReturnType<StoreState['processes']['get']>;
+
+/** What processes held when they answered last, for as long as their leases last. */
+function unanswered(before: StoreState | undefined, { silent, held }: StoreSnapshot, at: number): Held[] {
+  const isHeldAnew = new Set(held.map(({ key }) => key));
+  return (before?.held ?? [])
+    .filter(({ process, until, key }) => silent.includes(process) && (until === undefined || until > at) && !isHeldAnew.has(key))
+    .map((lock) => ({ ...lock, answers: false }));
+}
+
+function mergeEnded(before: readonly Ended[], { ended }: StoreSnapshot, at: number): readonly Ended[] {
+  const known = new Set(before.map(({ id }) => id));
+  const added = ended.filter(({ id }) => !known.has(id)).map((call) => ({ ...call, endedAt: at - call.agoMs }));
+  if (added.length === 0 && (before.at(-1)?.endedAt ?? at) > at - KEPT.ms) {
+    return before;
+  }
+  return [...before, ...added]
+    .filter(({ endedAt }) => endedAt > at - KEPT.ms)
+    .toSorted((one, other) => other.endedAt - one.endedAt)
+    .slice(0, KEPT.calls);
+}
+
+function mergeLeases(before: ReadonlyMap<string, number> | undefined, { held }: StoreSnapshot): ReadonlyMap<string, number> {
+  const leases = new Map(before);
+  for (const { name, remainingMs = 0 } of held) {
+    leases.set(name, Math.max(remainingMs, leases.get(name) ?? 0));
+  }
+  return leases;
+}
+
+function newLosses(before: StoreState | undefined, { ended }: StoreState): readonly Ended[] {
+  if (before?.ended === ended) {
+    return [];
+  }
+  const known = new Set(before?.ended.map(({ id }) => id));
+  return ended.filter(({ id, outcome }) => outcome === 'lost' && !known.has(id));
+}

@@ -1,0 +1,66 @@
+import type { VNode } from 'preact';
+import { span, timeOfDay } from '../model/format.js';
+import { processName } from '../model/processes.js';
+import type { Ended, StoreState } from '../model/state.js';
+import { DataTable } from './data-table.js';
+import { Pill, type Tone } from './pill.js';
+import { Section } from './section.js';
+
+const MOST_ROWS = 50;
+
+const HEADS = [
+  ['Ended'],
+  ['Outcome'],
+  ['Call'],
+  ['Process', 'wide'],
+  ['Waited', 'number'],
+  ['Held', 'number'],
+  ['Fence', 'wide number'],
+] as const;
+
+const OUTCOMES: Readonly<Record<Ended['outcome'], readonly [Tone, string]>> = {
+  released: ['good', 'released'],
+  lost: ['bad', 'lost'],
+  refused: ['warn', 'gave up'],
+};
+
+/** The calls for a key that ended last. */
+export function CallTable({ store, lockKey }: { readonly store: StoreState; readonly lockKey: string }): VNode {
+  const calls = store.ended.filter(({ key }) => key === lockKey);
+  return (
+    <Section
+      title="Ended calls"
+      note={<span class="muted">{calls.length > MOST_ROWS ? `the last ${MOST_ROWS} of ${calls.length}` : calls.length}</span>}
+    >
+      {calls.length === 0 ? (
+        <p class="muted">None since the processes began to record. Processes that import the page record.</p>
+      ) : (
+        <DataTable label="Ended calls" heads={HEADS}>
+          {calls.slice(0, MOST_ROWS).map((call) => (
+            <CallRow key={call.id} store={store} call={call} />
+          ))}
+        </DataTable>
+      )}
+    </Section>
+  );
+}
+
+function CallRow({ store, call }: { readonly store: StoreState; readonly call: Ended }): VNode {
+  const [tone, word] = OUTCOMES[call.outcome];
+  return (
+    <tr>
+      <td class="mono">{timeOfDay(call.endedAt)}</td>
+      <td>
+        <Pill tone={tone}>
+          {word}
+          {call.reason ? `: ${call.reason}` : ''}
+        </Pill>
+      </td>
+      <td class="place">{call.place}</td>
+      <td class="wide">{processName(store, call.process)}</td>
+      <td class="number">{span(call.waitedMs)}</td>
+      <td class="number">{call.outcome === 'refused' ? '–' : span(call.heldMs)}</td>
+      <td class="wide number mono muted">{call.fence ?? '–'}</td>
+    </tr>
+  );
+}

@@ -1,0 +1,16 @@
+import type { VNode } from 'preact';
+import type { Ended } from '../model/state.js';
+
+/** Tells screen readers of locks that were lost, and of nothing else. */
+export function Losses({ losses }: { readonly losses: readonly Ended[] }): VNode {
+  return (
+    <div class="hidden" aria-live="polite">
+      {losses.slice(0, 3).map(({ id, key, place, reason }) => (
+        <p key={id}>
+          Lock {key} was lost by {place}: {reason}.
+        </p>
+      ))}
+      {losses.length > 3 && <p>{losses.length - 3} more locks were lost.</p>}
+    </div>
+  );
+}

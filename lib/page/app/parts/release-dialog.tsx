@@ -1,0 +1,90 @@
+import type { VNode } from 'preact';
+import { useEffect, useRef, useState } from 'preact/hooks';
+import { release, type ReleaseOutcome } from '../connection/release.js';
+import { span } from '../model/format.js';
+import type { LockRow } from '../model/lock-rows.js';
+import { processName } from '../model/processes.js';
+
+const ANSWERS: Readonly<Record<ReleaseOutcome, string>> = {
+  released: 'Released. Its holder is being told.',
+  later: 'Not released: another call has the lock now, and keeps it.',
+  free: 'Nothing to release: nobody holds the lock at this fence any more.',
+  forbidden: 'Not released: you may not do this, or your session has expired. Reload the page.',
+  failed: 'Not known: the store or the application did not answer. See whether the lock is still there.',
+};
+
+interface ReleaseDialogProps {
+  readonly row: LockRow;
+  readonly now: number;
+  readonly close: () => void;
+}
+
+/** Asks before a lock is released by force: the key has to be typed, and the fence is sent, so that a later holder is safe. */
+export function ReleaseDialog({ row, now, close }: ReleaseDialogProps): VNode {
+  const dialog = useRef<HTMLDialogElement>(null);
+  const [typed, setTyped] = useState('');
+  const [outcome, setOutcome] = useState<ReleaseOutcome | 'sent'>();
+  useEffect(() => dialog.current?.showModal(), []);
+  const send = async (event: Event): Promise<void> => {
+    event.preventDefault();
+    setOutcome('sent');
+    setOutcome(await release({ store: row.store.name, key: row.key, fence: row.fence ?? 0 }));
+  };
+  const isAnswered = outcome !== undefined && outcome !== 'sent';
+  return (
+    <dialog ref={dialog} onClose={close} aria-labelledby="release-title">
+      <form method="dialog" onSubmit={(event) => void send(event)}>
+        <h2 id="release-title">Release this lock by force?</h2>
+        <LockFacts row={row} now={now} />
+        {!isAnswered && (
+          <>
+            <p class="notice warn">
+              <span>
+                <strong>Its code runs on until it hears of it.</strong> Until then it runs beside the next holder.
+              </span>
+            </p>
+            <label>
+              Type the key to confirm
+              <input
+                class="mono"
+                value={typed}
+                onInput={({ currentTarget }) => setTyped(currentTarget.value)}
+                autocomplete="off"
+                spellcheck={false}
+              />
+            </label>
+          </>
+        )}
+        <p role="status" class={isAnswered ? `answer ${outcome}` : 'hidden'}>
+          {isAnswered && ANSWERS[outcome]}
+        </p>
+        <div class="buttons">
+          <button type="button" onClick={() => dialog.current?.close()}>
+            {isAnswered ? 'Close' : 'Cancel'}
+          </button>
+          {!isAnswered && (
+            <button type="submit" class="danger" disabled={typed !== row.key || outcome === 'sent'}>
+              Release
+            </button>
+          )}
+        </div>
+      </form>
+    </dialog>
+  );
+}
+
+function LockFacts({ row, now }: { readonly row: LockRow; readonly now: number }): VNode {
+  const [holder] = row.holders;
+  return (
+    <dl class="facts">
+      <dt>Key</dt>
+      <dd class="mono">{row.key}</dd>
+      <dt>Holder</dt>
+      <dd>{holder ? `${holder.place} on ${processName(row.store, holder.process)}` : row.foundBy}</dd>
+      <dt>Held for</dt>
+      <dd>{span(now - (row.since ?? now))}</dd>
+      <dt>Fence</dt>
+      <dd class="mono">{row.fence}</dd>
+    </dl>
+  );
+}

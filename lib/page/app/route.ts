@@ -1,0 +1,37 @@
+import { useEffect, useState } from 'preact/hooks';
+
+export type View = 'now' | 'hot' | 'waits' | 'processes';
+
+/** Where the page is: a view, or the key of a store. */
+export type Route = { readonly view: View } | { readonly view: 'key'; readonly store: string; readonly key: string };
+
+const VIEWS: readonly View[] = ['now', 'hot', 'waits', 'processes'];
+
+export function linkTo(view: View): string {
+  return `#/${view}`;
+}
+
+export function linkToKey(store: string, key: string): string {
+  return `#/key/${encodeURIComponent(store)}/${encodeURIComponent(key)}`;
+}
+
+function routeIn(hash: string): Route {
+  const [, view = '', store = '', key = ''] = hash.split('/');
+  try {
+    return view === 'key'
+      ? { view, store: decodeURIComponent(store), key: decodeURIComponent(key) }
+      : { view: VIEWS.find((each) => each === view) ?? 'now' };
+  } catch {
+    return { view: 'now' };
+  }
+}
+
+export function useRoute(): Route {
+  const [route, setRoute] = useState(() => routeIn(location.hash));
+  useEffect(() => {
+    const changed = (): void => setRoute(routeIn(location.hash));
+    window.addEventListener('hashchange', changed);
+    return () => window.removeEventListener('hashchange', changed);
+  }, []);
+  return route;
+}

@@ -1,0 +1,94 @@
+import type { VNode } from 'preact';
+import { useState } from 'preact/hooks';
+import type { ViewProps } from '../app.js';
+import { quantile, span } from '../model/format.js';
+import { lockRows } from '../model/lock-rows.js';
+import type { StoreState } from '../model/state.js';
+import { timeline } from '../model/timeline.js';
+import { CallTable } from '../parts/call-table.js';
+import { Empty } from '../parts/empty.js';
+import { Gantt } from '../parts/gantt.js';
+import { Section } from '../parts/section.js';
+import { Tiles } from '../parts/tiles.js';
+import { WaitingTable } from '../parts/waiting-table.js';
+import { linkTo } from '../route.js';
+
+const WINDOWS = [1, 5, 15] as const;
+
+/** What happened to one key in the last minutes. */
+export function KeyView({
+  state,
+  now,
+  askRelease,
+  store: name,
+  lockKey,
+}: ViewProps & { readonly store: string; readonly lockKey: string }): VNode {
+  const [minutes, setMinutes] = useState<(typeof WINDOWS)[number]>(1);
+  const store = state.stores.find((each) => each.name === name);
+  if (!store) {
+    return <Empty title={`There is no store “${name}”`}>The link may be of another application.</Empty>;
+  }
+  const row = lockRows(store, now).find(({ key }) => key === lockKey);
+  const from = now - minutes * 60_000;
+  const lanes = timeline(store, lockKey, from, now);
+  return (
+    <>
+      <div class="title">
+        <p class="crumb">
+          <a href={linkTo('now')}>Now</a> <span aria-hidden="true">/</span> {name}
+        </p>
+        <div class="title-row">
+          <h2 class="mono">{lockKey}</h2>
+          {askRelease && row?.fence !== undefined && (
+            <button type="button" class="danger quiet" onClick={() => askRelease(row)}>
+              Release by force …
+            </button>
+          )}
+        </div>
+      </div>
+      <KeyFigures store={store} lockKey={lockKey} />
+      <Section
+        title="Holds by process"
+        note={
+          <div class="segments" role="group" aria-label="Time shown">
+            {WINDOWS.map((each) => (
+              <button key={each} type="button" aria-pressed={each === minutes} onClick={() => setMinutes(each)}>
+                {each} min
+              </button>
+            ))}
+          </div>
+        }
+      >
+        {lanes.length > 0 ? (
+          <Gantt store={store} lanes={lanes} from={from} to={now} />
+        ) : (
+          <Empty title="Nothing happened">Nobody held this key, or waited for it, in the time shown.</Empty>
+        )}
+      </Section>
+      <WaitingTable store={store} calls={row?.waiting ?? []} now={now} />
+      <CallTable store={store} lockKey={lockKey} />
+    </>
+  );
+}
+
+function shown(ms: number | undefined): string {
+  return ms === undefined ? '–' : span(ms);
+}
+
+function KeyFigures({ store, lockKey }: { readonly store: StoreState; readonly lockKey: string }): VNode {
+  const ended = store.ended.filter(({ key }) => key === lockKey);
+  const waits = ended.map(({ waitedMs }) => waitedMs);
+  const holds = ended.filter(({ outcome }) => outcome !== 'refused').map(({ heldMs }) => heldMs);
+  const lost = ended.filter(({ outcome }) => outcome === 'lost').length;
+  return (
+    <Tiles
+      tiles={[
+        { label: 'Calls ended', value: ended.length.toLocaleString('en') },
+        { label: 'Wait p50', value: shown(quantile(waits, 0.5)) },
+        { label: 'Wait p95', value: shown(quantile(waits, 0.95)) },
+        { label: 'Hold p50', value: shown(quantile(holds, 0.5)) },
+        { label: 'Lost', value: String(lost), tone: lost > 0 ? 'bad' : undefined },
+      ]}
+    />
+  );
+}

@@ -1,0 +1,41 @@
+import type { VNode } from 'preact';
+import type { ViewProps } from '../app.js';
+import { waitForest } from '../model/wait-forest.js';
+import { DeadlockCard } from '../parts/deadlock-card.js';
+import { Empty } from '../parts/empty.js';
+import { Section } from '../parts/section.js';
+import { WaitTree } from '../parts/wait-tree.js';
+
+/** How many trees are shown: those with most calls. */
+const MOST_TREES = 50;
+
+/** Who waits for whom, and the deadlocks that were found. */
+export function WaitsView({ state, now }: ViewProps): VNode {
+  const deadlocks = state.stores.flatMap((store) => store.deadlocks);
+  const trees = state.stores.flatMap((store) => waitForest(store).map((lock) => ({ store, lock })));
+  return (
+    <>
+      {deadlocks.length > 0 && (
+        <Section title="Deadlocks" note={<span class="muted">{deadlocks.length}</span>}>
+          {deadlocks.map((deadlock) => (
+            <DeadlockCard key={deadlock.id} deadlock={deadlock} now={now} />
+          ))}
+        </Section>
+      )}
+      <Section
+        title="Who waits for whom"
+        note={<span class="muted">{trees.length > MOST_TREES ? `${MOST_TREES} of ${trees.length} locks` : ''}</span>}
+      >
+        {trees.length === 0 ? (
+          <Empty title="Nobody waits">Every call has its lock. Waiting calls appear below the lock that they wait for.</Empty>
+        ) : (
+          <ul class="forest">
+            {trees.slice(0, MOST_TREES).map(({ store, lock }) => (
+              <WaitTree key={`${store.name} ${lock.key}`} store={store} lock={lock} now={now} />
+            ))}
+          </ul>
+        )}
+      </Section>
+    </>
+  );
+}

@@ -1,0 +1,86 @@
+import type { Snapshot } from './snapshot.js';
+
+/** From the end of a survey to the next one, in milliseconds. */
+const PAUSE_MS = 2_000;
+/** A survey that is younger than this is good enough for who polls, in milliseconds. */
+const FRESH_MS = 1_000;
+
+/** Hears each survey, as the text of a message. */
+export type Viewer = (message: string) => void;
+
+/**
+ * Surveys the stores while somebody looks: all viewers share one survey, and nothing is asked where there are none. The first survey of a viewer
+ * has all ended calls, the next ones those that are new.
+ */
+export class LiveSurvey {
+  readonly #survey: () => Promise<Snapshot>;
+  /** Whether each viewer has had all ended calls. */
+  readonly #viewers = new Map<Viewer, boolean>();
+  #told: ReadonlySet<string> = new Set();
+  #asking: Promise<Snapshot> | undefined;
+  #latest: { readonly snapshot: Snapshot; readonly at: number } | undefined;
+  #timer: NodeJS.Timeout | undefined;
+
+  constructor(survey: () => Promise<Snapshot>) {
+    this.#survey = survey;
+  }
+
+  /** Returns what ends it. */
+  watch(viewer: Viewer): () => void {
+    this.#viewers.set(viewer, false);
+    if (this.#viewers.size === 1) {
+      void this.#round();
+    }
+    return () => {
+      this.#viewers.delete(viewer);
+      if (this.#viewers.size === 0) {
+        clearTimeout(this.#timer);
+        this.#told = new Set();
+      }
+    };
+  }
+
+  /** For who polls. */
+  async once(): Promise<Snapshot> {
+    const latest = this.#latest;
+    return latest && performance.now() - latest.at < FRESH_MS ? latest.snapshot : this.#ask();
+  }
+
+  async #round(): Promise<void> {
+    clearTimeout(this.#timer);
+    const snapshot = await this.#ask();
+    if (this.#viewers.size === 0) {
+      return;
+    }
+    const whole = lazily(() => JSON.stringify(snapshot));
+    const news = lazily(() => JSON.stringify(newsOf(snapshot, this.#told)));
+    for (const [viewer, hasAll] of this.#viewers) {
+      viewer(hasAll ? news() : whole());
+      this.#viewers.set(viewer, true);
+    }
+    this.#told = idsOf(snapshot);
+    this.#timer = setTimeout(() => void this.#round(), PAUSE_MS).unref();
+  }
+
+  #ask(): Promise<Snapshot> {
+    this.#asking ??= this.#survey().then((snapshot) => {
+      this.#asking = undefined;
+      this.#latest = { snapshot, at: performance.now() };
+      return snapshot;
+    });
+    return this.#asking;
+  }
+}
+
+function newsOf(snapshot: Snapshot, told: ReadonlySet<string>): Snapshot {
+  return { ...snapshot, stores: snapshot.stores.map((store) => ({ ...store, ended: store.ended.filter(({ id }) => !told.has(id)) })) };
+}
+
+function idsOf({ stores }: Snapshot): Set<string> {
+  return new Set(stores.flatMap(({ ended }) => ended.map(({ id }) => id)));
+}
+
+function lazily(make: () => string): () => string {
+  let made: string | undefined;
+  return () => (made ??= make());
+}

@@ -1,0 +1,134 @@
+import { expect } from '@jest/globals';
+import type { Browser, Page } from 'playwright-core';
+import { RedisLockStore, type Lock } from 'nestjs-distributed-lock';
+import { RedisServer } from '../support/redis-server';
+import { until } from '../support/until';
+import { openPage, startBrowser, type WatchedPage } from './support/browser';
+import { DoorGuard, startApplication, type PageApplication } from './support/page-application';
+
+/** A busy machine is slow to start a browser. */
+const PATIENCE_MS = 120_000;
+
+const MARKUP = '<img src=x onerror="document.title=1">';
+
+describe('with a lock on a real server', () => {
+  let server: RedisServer;
+  let running: PageApplication;
+  let browser: Browser;
+  let opened: WatchedPage;
+  let page: Page;
+  const held: Lock[] = [];
+
+  beforeAll(async () => {
+    server = await RedisServer.start();
+    running = await startApplication({
+      store: new RedisLockStore(server.url),
+      page: { guards: [DoorGuard], actions: () => 'ada' },
+    });
+    browser = await startBrowser();
+    opened = await openPage(browser, `${running.url}/locks`, { extraHTTPHeaders: { authorization: 'let-me-in' } });
+    page = opened.page;
+  }, PATIENCE_MS);
+  afterEach(async () => {
+    await Promise.all(held.splice(0).map((lock) => lock.release().catch(() => undefined)));
+  });
+  afterAll(async () => {
+    await browser.close();
+    await running.app.close();
+    await server.stop();
+  }, PATIENCE_MS);
+
+  async function hold(key: string): Promise<Lock> {
+    const lock = await running.locks.acquire(key, { by: 'TransferService.run', ttl: '60s' });
+    held.push(lock);
+    return lock;
+  }
+
+  const row = (key: string) => page.locator('tbody tr').filter({ hasText: key });
+
+  test(
+    'shows a lock as it is taken, waited for and released, and finds it by its holder',
+    async () => {
+      await page.getByText('Nothing is locked').waitFor();
+      const lock = await hold('balance:42');
+      await hold('invoice:7');
+      await row('balance:42').getByText('TransferService.run').first().waitFor();
+      await row('balance:42').getByText(String(lock.fence)).waitFor();
+      const waiting = running.locks.withLock('balance:42', { wait: '60s', by: 'RefundService.refund' }, () => undefined);
+      await row('balance:42').locator('.queue').waitFor();
+      await page.getByRole('searchbox').fill('balance');
+      await row('invoice:7').waitFor({ state: 'detached' });
+      await page.getByRole('searchbox').fill('no such lock');
+      await page.getByText('No lock matches').waitFor();
+      await page.getByRole('searchbox').fill('');
+      await lock.release();
+      await waiting;
+      await row('balance:42').waitFor({ state: 'detached' });
+    },
+    PATIENCE_MS,
+  );
+
+  test(
+    'releases by force once the key is typed, and never a later holder',
+    async () => {
+      const first = await hold('balance:42');
+      await page.getByRole('button', { name: 'Release balance:42 by force' }).click();
+      const dialog = page.getByRole('dialog');
+      await dialog.getByText('Its code runs on until it hears of it.').waitFor();
+      await dialog.getByText(String(first.fence)).waitFor();
+      const confirm = dialog.getByRole('button', { name: 'Release', exact: true });
+      expect(await confirm.isDisabled()).toBe(true);
+      // Meanwhile another call gets the lock.
+      await first.release();
+      const later = await hold('balance:42');
+      await dialog.getByRole('textbox').fill('balance:42');
+      await confirm.click();
+      await dialog.getByText('another call has the lock now').waitFor();
+      expect(later.isHeld()).toBe(true);
+      await dialog.getByRole('button', { name: 'Close' }).click();
+
+      await row('balance:42').getByText(String(later.fence)).waitFor();
+      await page.getByRole('button', { name: 'Release balance:42 by force' }).click();
+      await dialog.getByRole('textbox').fill('balance:42');
+      await confirm.click();
+      await dialog.getByText('Released.').waitFor();
+      await until('the holder is told', () => !later.isHeld());
+      await dialog.getByRole('button', { name: 'Close' }).click();
+      await row('balance:42').waitFor({ state: 'detached' });
+    },
+    PATIENCE_MS,
+  );
+
+  test(
+    'shows markup in a key as text',
+    async () => {
+      await hold(MARKUP);
+      await row(MARKUP).waitFor();
+      await page.getByRole('link', { name: MARKUP }).click();
+      await page.getByRole('heading', { name: MARKUP }).waitFor();
+      expect(await page.locator('img').count()).toBe(0);
+      expect(await page.title()).toBe('Locks');
+      await page.getByRole('link', { name: 'Now' }).first().click();
+    },
+    PATIENCE_MS,
+  );
+
+  test('the browser complains of nothing', () => {
+    expect(opened.complaints).toEqual([]);
+  });
+
+  test(
+    'a stream that breaks is said, and a session that has expired',
+    async () => {
+      await page.getByText('Live', { exact: true }).waitFor();
+      DoorGuard.isOpen = false;
+      // Streams end from time to time, so that the guard sees the browser again.
+      running.app.getHttpServer().closeAllConnections();
+      await page.getByText('Your session has expired.').waitFor();
+      DoorGuard.isOpen = true;
+      await page.getByRole('button', { name: 'Reload' }).click();
+      await page.getByText('Live', { exact: true }).waitFor();
+    },
+    PATIENCE_MS,
+  );
+});

@@ -1,0 +1,156 @@
+import type { INestApplication } from '@nestjs/common';
+import { VersioningType } from '@nestjs/common';
+import request from 'supertest';
+import { LockConfigurationError } from 'nestjs-distributed-lock';
+import { LockPageModule, type LockPageOptions } from 'nestjs-distributed-lock/page';
+import { saying } from '../support/saying';
+import { DoorGuard, PLATFORMS, startApplication, type PageApplication } from './support/page-application';
+
+const IN = { authorization: 'let-me-in' };
+const GETS = ['', '/app.js', '/app.css', '/icon.svg', '/survey', '/events', '/search?store=default'] as const;
+
+describe.each(Object.keys(PLATFORMS) as (keyof typeof PLATFORMS)[])('on %s', (platform) => {
+  let running: PageApplication;
+  let allowed: boolean | string;
+
+  beforeAll(async () => {
+    running = await startApplication({
+      platform,
+      page: { path: 'ops/locks', guards: [DoorGuard], actions: (_request: unknown) => allowed },
+      prepare: (app: INestApplication) => {
+        app.setGlobalPrefix('api');
+        app.enableVersioning({ type: VersioningType.HEADER, header: 'x-version', defaultVersion: '1' });
+      },
+    });
+  });
+  beforeEach(() => (allowed = 'ada'));
+  afterAll(() => running.app.close());
+
+  const get = (path: string) => request(running.url).get(`/api/ops/locks${path}`);
+  const release = (body: object, headers: Record<string, string> = {}) =>
+    request(running.url)
+      .post('/api/ops/locks/release')
+      .set({ ...IN, 'x-lock-page': '1', ...headers })
+      .send(body);
+
+  test.each(GETS)('the guard is before "%s"', async (path) => {
+    await get(path).expect(403);
+  });
+
+  test('the guard is before the release', async () => {
+    const body = { store: 'default', key: 'a', fence: 1 };
+    await request(running.url).post('/api/ops/locks/release').set('x-lock-page', '1').send(body).expect(403);
+  });
+
+  test('the page allows nothing inline and nothing from elsewhere, and refers to its files relatively', async () => {
+    const page = await get('').set(IN).expect(200).expect('content-type', /html/);
+    expect(page.headers['content-security-policy']).toContain("default-src 'none'; script-src 'self'; style-src 'self'");
+    expect(page.headers['cache-control']).toBe('no-store');
+    expect(page.text).toContain('src="./locks/app.js"');
+    expect(page.text).not.toMatch(/<style|style=|<script>|https?:/);
+  });
+
+  test('its files are sent once', async () => {
+    const script = await get('/app.js')
+      .set(IN)
+      .expect(200)
+      .expect('content-type', /javascript/);
+    expect(script.headers['cache-control']).toBe('private, no-cache');
+    await get('/app.js')
+      .set({ ...IN, 'if-none-match': script.headers['etag'] as string })
+      .expect(304);
+    await get('/app.css').set(IN).expect(200).expect('content-type', /css/);
+  });
+
+  test('the survey says what this user may do, and has neither owners nor tickets', async () => {
+    const lock = await running.locks.acquire('balance:42');
+    const { body, text } = await get('/survey').set(IN).expect(200);
+    expect(body).toMatchObject([{ actions: true }, { stores: [{ store: 'default', held: [{ key: 'balance:42', fence: lock.fence }] }] }]);
+    expect(text).not.toContain(lock.ticket);
+    allowed = false;
+    expect((await get('/survey').set(IN)).body).toMatchObject([{ actions: false }, {}]);
+    await lock.release();
+  });
+
+  test.each(['/survey', '/events', '/search?store=default'])('"%s" answers no other site', async (path) => {
+    for (const site of ['cross-site', 'same-site']) {
+      await get(path)
+        .set({ ...IN, 'sec-fetch-site': site })
+        .expect(403);
+    }
+  });
+
+  test('a lock is released at its fence, and a later one is not', async () => {
+    const first = await running.locks.acquire('balance:42');
+    const released = release({ store: 'default', key: 'balance:42', fence: first.fence }, { 'sec-fetch-site': 'same-origin' });
+    expect((await released.expect(200)).body).toEqual({ outcome: 'released' });
+    const later = await running.locks.acquire('balance:42');
+    const again = await release({ store: 'default', key: 'balance:42', fence: first.fence }).expect(200);
+    expect(again.body).toEqual({ outcome: 'later' });
+    expect(later.isHeld()).toBe(true);
+    await later.release();
+    expect((await release({ store: 'default', key: 'balance:42', fence: later.fence }).expect(200)).body).toEqual({ outcome: 'free' });
+    await release({ store: 'another', key: 'balance:42', fence: 1 }).expect(404);
+  });
+
+  test('a release is refused that another site could have sent, or that is none', async () => {
+    const lock = await running.locks.acquire('balance:42');
+    const body = { store: 'default', key: 'balance:42', fence: lock.fence };
+    await release(body, { 'x-lock-page': '' }).expect(403);
+    await release(body, { 'sec-fetch-site': 'cross-site' }).expect(403);
+    await release(body, { 'sec-fetch-site': 'same-site' }).expect(403);
+    const typed = (type: string) =>
+      request(running.url)
+        .post('/api/ops/locks/release')
+        .set({ ...IN, 'x-lock-page': '1', 'content-type': type });
+    for (const type of ['application/x-www-form-urlencoded', 'text/plain']) {
+      await typed(type).send('store=default').expect(415);
+    }
+    for (const wrong of [{}, { ...body, fence: '1' }, { ...body, key: '' }, { ...body, store: undefined }]) {
+      await release(wrong).expect(400);
+    }
+    allowed = false;
+    await release(body).expect(403);
+    expect(lock.isHeld()).toBe(true);
+    await lock.release();
+  });
+});
+
+test('nobody may release where there are no actions', async () => {
+  const { app, locks, url } = await startApplication();
+  const { fence } = await locks.acquire('balance:42');
+  await request(url).post('/locks/release').set('x-lock-page', '1').send({ store: 'default', key: 'balance:42', fence }).expect(403);
+  expect((await request(url).get('/locks/survey')).body).toMatchObject([{ actions: false }, {}]);
+  await app.close();
+});
+
+test('hidden keys are in no answer, and a lock is released by its hash', async () => {
+  const { app, locks, url } = await startApplication({ page: { hideKeys: true, actions: () => true } });
+  const lock = await locks.acquire('customer:4711');
+  const { body, text } = await request(url).get('/locks/survey').expect(200);
+  expect(text).not.toContain('4711');
+  const [, { stores }] = body as [unknown, { stores: [{ held: [{ key: string }] }] }];
+  const [{ key }] = stores[0].held;
+  expect(key).toMatch(/^#[0-9a-f]{12}$/);
+  const answer = await request(url).post('/locks/release').set('x-lock-page', '1').send({ store: 'default', key, fence: lock.fence });
+  expect(answer.body).toEqual({ outcome: 'released' });
+  await app.close();
+});
+
+test.each<[string, LockPageOptions, RegExp]>([
+  ['nothing', {}, /needs either guards or access.*LockPageModule\.forRoot\(\{ guards: \[AdminGuard\] \}\)/],
+  ['no guards', { guards: [] }, /needs either guards or access/],
+  ['guards and access', { guards: [DoorGuard], access: 'anybody' }, /needs either guards or access/],
+  ['an unknown access', { access: 'all' as never }, /access is 'all'/],
+  ['actions that are no function', { access: 'anybody', actions: true as never }, /actions is true/],
+  ['a mistyped option', { gaurds: [DoorGuard] } as never, /Did you mean 'guards'/],
+])('%s is refused at the start', (_what, options, message) => {
+  expect(() => LockPageModule.forRoot(options)).toThrow(LockConfigurationError);
+  expect(() => LockPageModule.forRoot(options)).toThrow(saying(message));
+});
+
+test('a path that ends with a slash has its files beside it', async () => {
+  const { app, url } = await startApplication();
+  expect((await request(url).get('/locks/').expect(200)).text).toContain('src="./app.js"');
+  await app.close();
+});
