@@ -244,6 +244,15 @@ describe('losses are notified', () => {
     expect(texts(checkHonesty(evidenceOf(lost, fault('delete', 'k', 1_500, 1_501, { outcome: 'nothing' }))))).toHaveLength(1);
   });
 
+  test('a machine that slept finds a loss later by as much as it slept', () => {
+    const lost = call({ ...overtaken, trusted: 1_540, outcome: 'LOCK_LOST expired' });
+    const taken = fault('delete', 'k', 5);
+    const slept: HistoryEvent = { process: 'w1.1', op: 'slept', phase: 'info', since: 100, t: 1_200 };
+    expect(texts(checkHonesty(evidenceOf(lost, taken)))).toHaveLength(1);
+    expect(texts(checkHonesty(evidenceOf(lost, taken, [slept])))).toEqual([]);
+    expect(texts(checkHonesty(evidenceOf(lost, taken, [{ ...slept, since: 1_100 }])))).toHaveLength(1);
+  });
+
   test('one cut of its connections is no reason to lose a lease, and a deletion none to be notified of force', () => {
     const lost = call({ ...overtaken, trusted: 1_540, outcome: 'LOCK_LOST expired' });
     expect(texts(checkHonesty(evidenceOf(lost, fault('cut', 'w1', 1_000))))).toHaveLength(1);

@@ -61,9 +61,11 @@ function falseLoss(entry: Entry, fencesOf: ReadonlyMap<string, Fences>, evidence
     return [];
   }
   const lostAt = Math.min(entry.lostAt ?? Infinity, entry.settledAt ?? Infinity);
+  // While the machine slept, nobody asked; and of several keys, the first was perhaps granted before that.
+  const confirmed = confirmedAt(entry, leaseMs) - faults.sleptMs(entry.process, { from: entry.invokedAt, to: lostAt });
   const taken = [...(fencesOf.get(entry.owner) ?? [])]
     .flatMap(([key, fence]) => faults.taking(key, fence))
-    .filter(({ from, to }) => to >= confirmedAt(entry, leaseMs) && from <= lostAt);
+    .filter(({ from, to }) => to >= confirmed && from <= lostAt);
   const lease = { from: lostAt - leaseMs - SLACK_MS, to: lostAt };
   // A renewal is sent after a third of the lease, and then every tenth: being kept from a few of them is no reason.
   const hinderedMs = within(lease, faults.hindering(entry));
