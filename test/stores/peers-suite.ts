@@ -73,7 +73,7 @@ export function peersSuite(place: () => StorePlace): void {
     await lock.release();
   });
 
-  test.each([2, 3])('of %i calls that wait for each other in as many processes, one gives way', async (count) => {
+  test.each([2, 3, 5])('of %i calls that wait for each other in as many processes, one gives way', async (count) => {
     const services = await Promise.all(Array.from({ length: count }, newService));
     const keys = services.map((_, at) => `${prefix}${at}`);
     let inside = 0;
