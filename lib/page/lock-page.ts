@@ -66,7 +66,8 @@ export class LockPage implements OnModuleInit, OnModuleDestroy {
 
   /** The name of the user of a request, or true, where the user may release locks; false where not. */
   async mayAct(request: PageRequest): Promise<boolean | string> {
-    return (await this.#options.actions?.(request as never)) ?? false;
+    // An empty name is nobody's.
+    return (await this.#options.actions?.(request as never)) || false;
   }
 
   /** Undefined where the page shows no such lock. Throws `LockStoreError`. */

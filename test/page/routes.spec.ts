@@ -67,8 +67,10 @@ describe.each(Object.keys(PLATFORMS) as (keyof typeof PLATFORMS)[])('on %s', (pl
     const { body, text } = await get('/survey').set(IN).expect(200);
     expect(body).toMatchObject([{ actions: true }, { stores: [{ store: 'default', held: [{ key: 'balance:42', fence: lock.fence }] }] }]);
     expect(text).not.toContain(lock.ticket);
-    allowed = false;
-    expect((await get('/survey').set(IN)).body).toMatchObject([{ actions: false }, {}]);
+    for (const nobody of [false, '']) {
+      allowed = nobody;
+      expect((await get('/survey').set(IN)).body).toMatchObject([{ actions: false }, {}]);
+    }
     await lock.release();
   });
 
