@@ -17,7 +17,11 @@ async function bundleDemo(): Promise<string> {
   await build({
     entryPoints: ['sample-app/src/demo/main.ts', 'sample-app/src/demo/worker.ts'],
     tsconfig: 'sample-app/tsconfig.json',
-    alias: { 'nestjs-distributed-lock/postgres': './lib/stores/postgres/index.ts', 'nestjs-distributed-lock': './lib/index.ts' },
+    alias: {
+      'nestjs-distributed-lock/page': './lib/page/index.ts',
+      'nestjs-distributed-lock/postgres': './lib/stores/postgres/index.ts',
+      'nestjs-distributed-lock': './lib/index.ts',
+    },
     packages: 'external',
     bundle: true,
     splitting: true,
