@@ -37,7 +37,7 @@ describe.each(Object.entries(STORES))('a %s store that is closed and opened agai
       const { fence = 0 } = await store.acquire(holder);
       expect(fence).toBeGreaterThan(0);
       expect(await store.acquire(waiter, { name: 'p' })).toMatchObject({ recheckMs: expect.any(Number) });
-      await until('a subscription', async () => name === 'memory' || (await subscriptions()) === 1);
+      await until('a subscription', async () => name === 'memory' || (await subscriptions()) === 2);
       expect(await store.forceRelease('k', fence)).toBe(true);
       await until('both messages', () => notified.length >= 2);
       await store.leave('k', 'p');

@@ -131,17 +131,21 @@ export class Postgres implements Topology {
     const since = now();
     const most = (this.#links + 1) * (POOL_MAX + 1);
     let count = 0;
-    await this.#server.query(`ALTER SYSTEM SET synchronous_standby_names = 'gone'`);
+    // Commits that wait take all connections that there are, also of clients that were killed: one is kept to end it.
+    const client = await this.#strangers.connect();
+    client.on('error', () => undefined);
+    await client.query(`ALTER SYSTEM SET synchronous_standby_names = 'gone'`);
     try {
-      await this.#server.query('SELECT pg_reload_conf()');
+      await client.query('SELECT pg_reload_conf()');
       while (now() < since + ms) {
-        const [row] = await this.#server.query<{ count: number }>(COUNT);
-        count = Math.max(count, row?.count ?? 0);
+        const { rows } = await client.query<{ count: number }>(COUNT);
+        count = Math.max(count, rows[0]?.count ?? 0);
         await sleep(LOOK_MS);
       }
     } finally {
-      await this.#server.query('ALTER SYSTEM RESET synchronous_standby_names');
-      await this.#server.query('SELECT pg_reload_conf()');
+      // A server that was killed meanwhile ended that connection, and all others with it.
+      await commitAlone(client).catch(() => commitAlone(this.#server));
+      client.release(true);
     }
     this.#write({ op: 'connections', phase: 'info', since, count, most });
   }
@@ -198,4 +202,10 @@ export class Postgres implements Topology {
     const [row] = await this.#server.query<{ fence: string | null }>(sql, [ROWS.row(key)]);
     return row?.fence ? { fence: Number(row.fence) } : { outcome: 'nothing' };
   }
+}
+
+/** From now on, commits wait for no standby. */
+async function commitAlone(server: { query(text: string): Promise<unknown> }): Promise<void> {
+  await server.query('ALTER SYSTEM RESET synchronous_standby_names');
+  await server.query('SELECT pg_reload_conf()');
 }
