@@ -12,6 +12,9 @@ const LONG = [
   // What a user of the page does is in test/page/browser.spec.ts.
   'test/page/views.spec.ts',
   'test/page/places.spec.ts',
+  // The commands are proved on Redis.
+  'test/cli/postgres.spec.ts',
+  'test/cli/quorum.spec.ts',
   // What replicas change is proved by test/redis/replicas.spec.ts.
   'test/stores/redis-with-a-replica.spec.ts',
 ];
