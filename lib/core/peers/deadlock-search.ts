@@ -10,6 +10,7 @@ import { OncePerKey } from '../once-per-key.js';
 import type { Messenger } from './messenger.js';
 import { cycleCallOf, yielding } from './found-cycle.js';
 import { MOST_STEPS, type Probe, type ProbeStep } from './probe-message.js';
+import { brief } from './shape.js';
 import type { FoundDeadlock } from './survey.js';
 
 /** How many deadlocks are remembered for operators. */
@@ -93,7 +94,8 @@ export class DeadlockSearch {
 
   /** The probe is at a call of this search that waits inside `lease`, which the call before waits for. */
   step(probe: Probe, blocked: Acquisition, lease: Lease): void {
-    const step = { ...blocked.inCycle(lease, blocked.waitedFor as string), wait: blocked.waitId, fence: lease.fence };
+    const call = blocked.inCycle(lease, blocked.waitedFor as string);
+    const step = { ...call, place: brief(call.place), wait: blocked.waitId, fence: lease.fence };
     const { id, lap, origin, path, cycle } = probe;
     if (lap > 1 && !isSame(cycle[path.length], step)) {
       return;

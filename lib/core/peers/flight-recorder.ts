@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import type { Clock } from '../clock.js';
 import type { EventOfLock, LockEvent } from '../lock-event.js';
+import { brief } from './shape.js';
 import type { EndedCall } from './survey.js';
 
 /** How many ended calls are kept. */
@@ -8,13 +9,16 @@ const MOST_CALLS = 1_000;
 
 type Recorded = Omit<EndedCall, 'process' | 'agoMs' | 'id'> & { readonly number: number; readonly endedAt: number };
 
+/** An event of a call that has, or had, its lock. */
+type Granted = EventOfLock & { readonly fence: number };
+
 /** Keeps the calls of this process that ended last, for whoever looks later. */
 export class FlightRecorder {
   readonly #clock: Clock;
   readonly #id = randomUUID().slice(0, 8);
   readonly #calls: Recorded[] = [];
-  /** The calls that are inside their locks now, by the fence. */
-  readonly #inside = new Map<number, { readonly waitedMs: number; readonly since: number }>();
+  /** The calls that are inside their locks now, by fence and key: keys of different servers may have the same fence. */
+  readonly #inside = new Map<string, { readonly waitedMs: number; readonly since: number }>();
   #count = 0;
 
   constructor(clock: Clock) {
@@ -25,14 +29,14 @@ export class FlightRecorder {
     const now = this.#clock.monotonic();
     switch (event.type) {
       case 'acquired':
-        this.#inside.set(event.fence, { waitedMs: event.waitedMs, since: now });
+        this.#inside.set(nameOf(event), { waitedMs: event.waitedMs, since: now });
         break;
       case 'released':
       case 'releaseFailed':
-        this.#left(event, event.fence, 'released', undefined, now);
+        this.#left(event, 'released', undefined, now);
         break;
       case 'lost':
-        this.#left(event, event.fence, 'lost', event.reason, now);
+        this.#left(event, 'lost', event.reason, now);
         break;
       case 'refused':
         this.#add(
@@ -53,10 +57,13 @@ export class FlightRecorder {
     }));
   }
 
-  #left(event: EventOfLock, fence: number, outcome: 'released' | 'lost', reason: EndedCall['reason'], now: number): void {
-    const { waitedMs, since } = this.#inside.get(fence) ?? { waitedMs: 0, since: now };
-    this.#inside.delete(fence);
-    this.#add({ ...callOf(event), fence, waitedMs, heldMs: now - since, outcome, reason }, now);
+  /** Once for each call: a release may fail after the loss. */
+  #left(event: Granted, outcome: 'released' | 'lost', reason: EndedCall['reason'], now: number): void {
+    const inside = this.#inside.get(nameOf(event));
+    if (inside) {
+      this.#inside.delete(nameOf(event));
+      this.#add({ ...callOf(event), fence: event.fence, waitedMs: inside.waitedMs, heldMs: now - inside.since, outcome, reason }, now);
+    }
   }
 
   #add(call: Omit<Recorded, 'number' | 'endedAt'>, endedAt: number): void {
@@ -68,6 +75,10 @@ export class FlightRecorder {
   }
 }
 
+function nameOf({ fence, key }: Granted): string {
+  return `${fence} ${key}`;
+}
+
 function callOf({ key, name, place }: EventOfLock): Pick<EndedCall, 'key' | 'name' | 'place'> {
-  return { key, name, place };
+  return { key, name: brief(name), place: brief(place) };
 }

@@ -1,6 +1,6 @@
 import type { Clock } from '../clock.js';
 import type { FoundLock, Operator, StoredLock } from '../lock-store.js';
-import type { HeldLock, LockProcess, Survey, WaitingCall } from './survey.js';
+import type { HeldAt, HeldLock, LockProcess, Survey, WaitingCall } from './survey.js';
 
 /** A lock in a list. */
 export interface ListedLock extends StoredLock {
@@ -65,7 +65,7 @@ export class Listing implements LockList {
     this.#leftOut = { rows: survey.leftOut, limited: false, unsearched: true };
     const listed = new Set<string>();
     for await (const lock of this.#all(survey)) {
-      const name = `${lock.fence} ${lock.key}`;
+      const name = nameOf(lock);
       if (!lock.key.startsWith(prefix) || listed.has(name)) {
         continue;
       }
@@ -79,7 +79,8 @@ export class Listing implements LockList {
   }
 
   async *#all(survey: Survey): AsyncGenerator<ListedLock, void, undefined> {
-    yield* heldLocks(survey);
+    const known = knownOf(survey);
+    yield* heldLocks(known, this.#clock.wall());
     const { searchMs, prefix } = this.#limits;
     const parts = searchMs > 0 ? this.#operator?.search?.(prefix) : undefined;
     if (!parts) {
@@ -87,7 +88,7 @@ export class Listing implements LockList {
     }
     const endsAt = this.#clock.monotonic() + searchMs;
     for await (const part of parts) {
-      yield* part.map((lock) => foundLock(lock, survey));
+      yield* part.map((lock) => foundLock(lock, known));
       if (this.#clock.monotonic() >= endsAt) {
         return;
       }
@@ -96,42 +97,76 @@ export class Listing implements LockList {
   }
 }
 
-/** What processes hold: a lock that several are in is listed once. */
-function heldLocks(survey: Survey): ListedLock[] {
-  const byLock = new Map<string, HeldLock[]>();
-  for (const hold of survey.held) {
-    const name = `${hold.fence} ${hold.key}`;
-    const holds = byLock.get(name) ?? [];
-    byLock.set(name, [...holds, hold]);
-  }
-  return [...byLock.values()].map((holds) => heldLock(holds, survey)).toSorted((one, other) => one.since.getTime() - other.since.getTime());
+/** A survey, by what is looked for in it: a list may be long. */
+interface Known {
+  readonly survey: Survey;
+  readonly waiting: ReadonlyMap<string, readonly WaitingCall[]>;
+  /** By their ids. */
+  readonly processes: ReadonlyMap<string, LockProcess>;
+  /** The names of the processes that have answered, as the store knows them. */
+  readonly answering: ReadonlySet<string>;
 }
 
-function heldLock(holds: readonly HeldLock[], { processes, waiting }: Survey): ListedLock {
+function knownOf(survey: Survey): Known {
+  return {
+    survey,
+    waiting: groupedBy(survey.waiting, ({ key }) => key),
+    processes: new Map(survey.processes.map((process) => [process.id, process])),
+    answering: new Set(survey.processes.map(({ id }) => processOf(id))),
+  };
+}
+
+function groupedBy<T>(items: readonly T[], nameOfItem: (item: T) => string): Map<string, T[]> {
+  const groups = new Map<string, T[]>();
+  for (const item of items) {
+    const group = groups.get(nameOfItem(item));
+    if (group) {
+      group.push(item);
+    } else {
+      groups.set(nameOfItem(item), [item]);
+    }
+  }
+  return groups;
+}
+
+/** Names one grant of a lock. */
+function nameOf({ fence, key }: HeldAt): string {
+  return `${fence} ${key}`;
+}
+
+/** What processes hold: a lock that several are in is listed once. */
+function heldLocks(known: Known, now: number): ListedLock[] {
+  const byLock = groupedBy(known.survey.held, nameOf);
+  return [...byLock.values()]
+    .map((holds) => heldLock(holds, known, now))
+    .toSorted((one, other) => one.since.getTime() - other.since.getTime());
+}
+
+function heldLock(holds: readonly HeldLock[], known: Known, now: number): ListedLock {
   const first = holds.reduce((longest, hold) => (hold.heldMs > longest.heldMs ? hold : longest));
-  const waitingFor = waiting.filter(({ key }) => key === first.key).toSorted((one, other) => other.waitedMs - one.waitedMs);
+  const waitingFor = (known.waiting.get(first.key) ?? []).toSorted((one, other) => other.waitedMs - one.waitedMs);
   return {
     key: first.key,
     fence: first.fence,
     holds: holds.length,
     remainingMs: Math.max(...holds.map(({ remainingMs = Infinity }) => remainingMs)),
-    since: new Date(Date.now() - first.heldMs),
-    by: `${shown(processes, first.process)} ${first.place}`,
+    since: new Date(now - first.heldMs),
+    by: `${shown(known, first.process)} ${first.place}`,
     processes: [...new Set(holds.map(({ process }) => processOf(process)))],
-    waiters: [...new Set(waitingFor.map(({ process }) => shown(processes, process)))],
-    waitingHere: waitingHere(waitingFor, processes),
+    waiters: [...new Set(waitingFor.map(({ process }) => shown(known, process)))],
+    waitingHere: waitingHere(waitingFor, known),
     answers: true,
   };
 }
 
-function foundLock(lock: FoundLock, { waiting, processes }: Survey): ListedLock {
-  const waitingFor = waiting.filter(({ key }) => key === lock.key);
-  const answers = processes.some(({ id }) => lock.processes?.includes(processOf(id)) === true);
-  return { ...lock, waitingHere: waitingHere(waitingFor, processes), answers };
+function foundLock(lock: FoundLock, known: Known): ListedLock {
+  const answers = lock.processes?.some((process) => known.answering.has(process)) === true;
+  return { ...lock, waitingHere: waitingHere(known.waiting.get(lock.key) ?? [], known), answers };
 }
 
 /** The first process of a survey is the one that asked. */
-function waitingHere(waiting: readonly WaitingCall[], [own]: readonly LockProcess[]): number {
+function waitingHere(waiting: readonly WaitingCall[], { survey }: Known): number {
+  const [own] = survey.processes;
   return waiting.filter(({ process }) => process === own?.id).length;
 }
 
@@ -140,7 +175,7 @@ function processOf(id: string): string {
   return id.slice(0, id.lastIndexOf('#'));
 }
 
-function shown(processes: readonly LockProcess[], id: string): string {
-  const process = processes.find((each) => each.id === id);
+function shown({ processes }: Known, id: string): string {
+  const process = processes.get(id);
   return process ? `${process.host} (pid ${process.pid})` : id;
 }

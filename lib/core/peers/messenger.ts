@@ -21,10 +21,7 @@ export class Messenger {
 
   /** Sends to all processes where `to` is not given. */
   send(message: object, to?: string): void {
-    const sent = this.#store.messages?.send(JSON.stringify(message), to);
-    if (sent) {
-      this.#limits.bound(sent, '').catch(() => undefined);
-    }
+    this.#limits.bound(this.#send(message, to), '').catch(() => undefined);
   }
 
   /** Registers a listener. It checks what it gets: a message may be a stranger's. */
@@ -34,6 +31,11 @@ export class Messenger {
         listener(parse(text));
       }
     });
+  }
+
+  /** Rejects also where a store of somebody's throws. */
+  async #send(message: object, to?: string): Promise<void> {
+    await this.#store.messages?.send(JSON.stringify(message), to);
   }
 }
 

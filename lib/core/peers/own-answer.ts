@@ -6,6 +6,7 @@ import type { Lease } from '../lease.js';
 import type { LockHealth } from '../lock-health.js';
 import { VERSION } from '../version.js';
 import type { RollAnswer } from './roll-message.js';
+import { brief } from './shape.js';
 import type { FoundDeadlock, HeldAt } from './survey.js';
 
 /** How many locks, and how many calls that wait, a process lists at most. */
@@ -55,6 +56,7 @@ export function ownAnswer(id: string, state: OwnState): RollAnswer[] {
     kind: 'answer',
     id,
     process,
+    part: at,
     parts: parts.length,
     leftOut: at === 0 ? leftOut : 0,
     held,
@@ -117,9 +119,4 @@ function split(rows: Rows): Rows[] {
     }
   }
   return parts;
-}
-
-/** Names may be of any length. */
-function brief(text: string): string {
-  return text.slice(0, 200);
 }

@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { hostname } from 'node:os';
+import { atMost } from '../at-most.js';
 import type { Clock } from '../clock.js';
 import type { Leases } from '../leases.js';
 import type { LockHealth } from '../lock-health.js';
@@ -15,6 +16,9 @@ import type { Survey } from './survey.js';
 
 /** How many rolls a process answers within a second at most. */
 const MOST_ANSWERS = 10;
+
+/** How long an answer waits for the health of the store, in milliseconds: shorter than answers are taken at least. */
+const HEALTH_MS = 200;
 
 /** What the peers of a process are told of. */
 export interface PeersParts {
@@ -58,7 +62,8 @@ export class Peers {
 
   /** What all processes say that answer. The first of them is this one. */
   async survey(options: SurveyOptions): Promise<Survey> {
-    return this.#roll.survey(options, await this.#ownAnswer('', options));
+    const health = options.health ? await this.#parts.health() : undefined;
+    return this.#roll.survey(options, this.#ownAnswer('', options, health));
   }
 
   #heard(message: unknown): void {
@@ -75,7 +80,8 @@ export class Peers {
     const { messenger, clock } = this.#parts;
     // Its own survey has what it knows itself.
     if (roll.from !== this.#id && this.#mayAnswer(clock.monotonic())) {
-      for (const answer of await this.#ownAnswer(roll.id, roll)) {
+      const health = roll.health ? await this.#healthSoon() : undefined;
+      for (const answer of this.#ownAnswer(roll.id, roll, health)) {
         messenger.send(answer, roll.to);
       }
     }
@@ -92,9 +98,16 @@ export class Peers {
     return true;
   }
 
-  async #ownAnswer(id: string, { recent, health }: SurveyOptions): Promise<RollAnswer[]> {
+  /** Undefined where the store takes its time: whoever asks waits for the answer no longer. */
+  async #healthSoon(): Promise<LockHealth | undefined> {
+    let health: LockHealth | undefined;
+    const asked = this.#parts.health().then((answer) => (health = answer));
+    await atMost(asked, HEALTH_MS);
+    return health;
+  }
+
+  #ownAnswer(id: string, { recent }: SurveyOptions, health: LockHealth | undefined): RollAnswer[] {
     const { clock, leases, waiters, expires, deadlocks } = this.#parts;
-    const healthNow = health ? await this.#parts.health() : undefined;
     const now = clock.monotonic();
     return ownAnswer(id, {
       id: this.#id,
@@ -103,7 +116,7 @@ export class Peers {
       expires,
       leases: [...leases.running],
       waiting: waiters.calls,
-      health: healthNow,
+      health,
       ended: (recent && this.#recorder?.calls) || [],
       deadlocks: deadlocks?.found ?? [],
     });

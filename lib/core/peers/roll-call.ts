@@ -19,8 +19,8 @@ export interface SurveyOptions {
   readonly health?: boolean | undefined;
 }
 
-/** What one process has answered so far. */
-type Heard = { readonly left: number; readonly parts: readonly RollAnswer[] };
+/** What one process has answered so far, by the number of the part. */
+type Heard = Map<number, RollAnswer>;
 
 /** Asks all processes that use a store what they hold, and collects what they answer. Nothing is kept between two calls but their names. */
 export class RollCall {
@@ -47,8 +47,7 @@ export class RollCall {
     const heard = new Map<string, Heard>();
     const take = (answer: RollAnswer): void => {
       const { id: process } = answer.process;
-      const before = heard.get(process) ?? { left: answer.parts, parts: [] };
-      heard.set(process, { left: before.left - 1, parts: [...before.parts, answer] });
+      heard.set(process, (heard.get(process) ?? new Map<number, RollAnswer>()).set(answer.part, answer));
       this.#answeredAt.set(process, this.#clock.monotonic());
     };
     own.forEach(take);
@@ -56,10 +55,10 @@ export class RollCall {
     if (this.#messenger.process !== undefined) {
       await this.#collect({ kind: 'roll', id, from, to: this.#to, recent, health }, heard, take);
     }
-    const answers = [...heard.values()].flatMap(({ parts }) => parts);
+    const answers = [...heard.values()].flatMap((parts) => Array.from(parts.values()));
     return {
       store: this.#store,
-      processes: [...heard.values()].flatMap(({ parts }) => parts.slice(0, 1).map(({ process }) => process)),
+      processes: [...new Map(answers.map(({ process }) => [process.id, process])).values()],
       held: rowsOf(answers, ({ held }) => held),
       waiting: rowsOf(answers, ({ waiting }) => waiting),
       ended: rowsOf(answers, ({ ended }) => ended),
@@ -84,7 +83,7 @@ export class RollCall {
       let timer: NodeJS.Timeout | undefined;
       const look = (): void => {
         const now = this.#clock.monotonic();
-        const isComplete = [...heard.values()].every(({ left }) => left <= 0) && expected.every((process) => heard.has(process));
+        const isComplete = [...heard.values()].every(isWhole) && expected.every((process) => heard.has(process));
         const until = isComplete ? Math.max(startedAt + ANSWERS_MS.least, lastAt + ANSWERS_MS.after) : startedAt + ANSWERS_MS.most;
         const leftMs = Math.min(until, startedAt + ANSWERS_MS.most) - now;
         clearTimeout(timer);
@@ -117,6 +116,11 @@ export class RollCall {
     }
     return [...this.#answeredAt.keys()];
   }
+}
+
+function isWhole(parts: Heard): boolean {
+  const [first] = parts.values();
+  return first !== undefined && parts.size >= first.parts;
 }
 
 /** The rows of all answers, each with its process. */

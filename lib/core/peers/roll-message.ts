@@ -24,6 +24,8 @@ export interface RollAnswer {
   readonly kind: 'answer';
   readonly id: string;
   readonly process: LockProcess;
+  /** Which of its parts this is, from 0: a message may come twice. */
+  readonly part: number;
   readonly parts: number;
   readonly leftOut: number;
   readonly held: readonly Row<HeldLock>[];
@@ -32,6 +34,20 @@ export interface RollAnswer {
   readonly deadlocks: readonly FoundDeadlock[];
 }
 
+const NUMBER = { maybe: 'number' } as const;
+
+const HEALTH = {
+  status: ['up', 'degraded', 'down'],
+  reasons: { list: 'text' },
+  reachable: 'boolean',
+  unreachableMs: NUMBER,
+  latencyMs: NUMBER,
+  clockSkewMs: NUMBER,
+  leastMarginMs: NUMBER,
+  majority: NUMBER,
+  members: { maybe: { list: { reachable: 'boolean', voting: { maybe: 'boolean' } } } },
+} as const;
+
 const CALL = { key: 'text', name: 'text', place: 'text' } as const;
 
 const ROLL: Fields = { kind: ['roll'], id: 'text', from: 'text', to: 'text', recent: 'boolean', health: 'boolean' };
@@ -39,20 +55,31 @@ const ROLL: Fields = { kind: ['roll'], id: 'text', from: 'text', to: 'text', rec
 const ANSWER: Fields = {
   kind: ['answer'],
   id: 'text',
-  process: { id: 'text', host: 'text', pid: 'number', version: 'text', upMs: 'number', held: 'number', waiting: 'number' },
+  process: {
+    id: 'text',
+    host: 'text',
+    pid: 'number',
+    version: 'text',
+    upMs: 'number',
+    held: 'number',
+    waiting: 'number',
+    health: { maybe: HEALTH },
+  },
+  part: 'number',
   parts: 'number',
   leftOut: 'number',
-  held: { list: { ...CALL, fence: 'number', callFence: 'number', heldMs: 'number', remainingMs: 'number?' } },
+  held: { list: { ...CALL, fence: 'number', callFence: 'number', heldMs: 'number', remainingMs: NUMBER } },
   waiting: { list: { ...CALL, id: 'text', waitedMs: 'number', leftMs: 'number', holds: { list: { key: 'text', fence: 'number' } } } },
   ended: {
     list: {
       ...CALL,
       id: 'text',
-      fence: 'number?',
+      fence: NUMBER,
       waitedMs: 'number',
       heldMs: 'number',
       agoMs: 'number',
       outcome: ['released', 'lost', 'refused'],
+      reason: { maybe: 'text' },
     },
   },
   deadlocks: {

@@ -1,6 +1,4 @@
 import { AsyncResource } from 'node:async_hooks';
-import { randomUUID } from 'node:crypto';
-import { asLockError } from '../../core/background-releases.js';
 import { LockConfigurationError } from '../../core/errors.js';
 import type {
   AcquireReply,
@@ -14,26 +12,25 @@ import type {
   StoredLock,
   Tickets,
 } from '../../core/lock-store.js';
-import { OncePerKey } from '../../core/once-per-key.js';
 import type { StoreHealth } from '../../core/store-health.js';
 import { checkPrefix } from '../kit/prefix.js';
 import { processName } from '../kit/process-name.js';
 import { readStored } from '../kit/replies.js';
 import type { RedisSource } from '../redis/redis-source.js';
-import { RedisConnection } from '../redis/redis-connection.js';
 import { RedisKeys } from '../redis/redis-keys.js';
-import { searchKeys } from '../redis/search.js';
 import { acquireAll } from './acquiring.js';
 import { Fences } from './fences.js';
 import { ForcedOnce } from './forced-once.js';
 import { Grants } from './grants.js';
 import { joinAll } from './joining.js';
+import { MessagesOnce } from './messages-once.js';
 import { QuorumCommands, voteOf } from './quorum-commands.js';
 import { checkSources, longestLeaseOf, type QuorumLockStoreOptions } from './quorum-lock-store.options.js';
 import { Quorum } from './quorum.js';
 import { releaseAll } from './releasing.js';
 import { renewAll } from './renewing.js';
 import { isOne } from './replies.js';
+import { searchAll } from './searching.js';
 import { startUpAll } from './start-up.js';
 import { heldByMajority, majorityOf } from './verdicts.js';
 import { Waits } from './waits.js';
@@ -59,11 +56,10 @@ export class QuorumLockStore implements LockStore, Tickets, Operator, Messages {
   readonly #fences = new Fences();
   readonly #grants = new Grants();
   readonly #forced = new ForcedOnce();
+  readonly #messages = new MessagesOnce();
   readonly #waits = new Waits();
   #names = new RedisKeys('lock', false);
   #quorum: Quorum | undefined;
-  readonly #heardBefore = new OncePerKey();
-  #messageListeners: ((text: string) => void)[] = [];
   #attempts = 0;
   #closed = false;
   #warn: (message: string) => void = () => undefined;
@@ -158,47 +154,17 @@ export class QuorumLockStore implements LockStore, Tickets, Operator, Messages {
     return (await this.#open()).health();
   }
 
-  async *search(prefix: string): AsyncGenerator<readonly FoundLock[], void, undefined> {
-    const { majority, servers } = await this.#open();
-    const seen = new Set<string>();
-    // A lock that a majority has is on one of so many servers, whichever they are.
-    let left = servers.length - majority + 1;
-    const failures: unknown[] = [];
-    for (const source of this.#sources) {
-      const connection = new RedisConnection(source);
-      try {
-        for await (const keys of searchKeys(connection, this.#names, prefix)) {
-          const fresh = keys.filter((key) => !seen.has(key));
-          fresh.forEach((key) => seen.add(key));
-          const stored = await Promise.all(fresh.map((key) => this.inspect(key)));
-          yield stored.flatMap((lock, at) => (lock ? [{ ...lock, key: fresh[at] as string }] : []));
-        }
-        left--;
-      } catch (error) {
-        failures.push(error);
-      } finally {
-        connection.close();
-      }
-      if (left === 0) {
-        return;
-      }
-    }
-    throw failures[0];
+  search(prefix: string): AsyncIterable<readonly FoundLock[]> {
+    return searchAll(this.#sources, this.#names, prefix, (key) => this.inspect(key));
   }
 
   async send(text: string, process?: string): Promise<void> {
-    const { servers } = await this.#open();
     const channel = process === undefined ? this.#names.everybody : this.#names.wake(process);
-    const message = `note ${randomUUID()} ${text}`;
-    const sent = await Promise.allSettled(servers.map((server) => server.publish(channel, message)));
-    const [first] = sent;
-    if (first?.status === 'rejected' && sent.every(({ status }) => status === 'rejected')) {
-      throw asLockError(first.reason, '');
-    }
+    await this.#messages.send(await this.#open(), channel, text);
   }
 
   onMessage(listener: (text: string) => void): void {
-    this.#messageListeners.push(listener);
+    this.#messages.add(listener);
   }
 
   onForced(listener: ForcedListener): void {
@@ -208,7 +174,7 @@ export class QuorumLockStore implements LockStore, Tickets, Operator, Messages {
   async close(): Promise<void> {
     this.#closed = true;
     this.#forced.close();
-    this.#messageListeners = [];
+    this.#messages.close();
     this.#grants.clear();
     this.#quorum?.close();
     this.#quorum = undefined;
@@ -231,20 +197,13 @@ export class QuorumLockStore implements LockStore, Tickets, Operator, Messages {
     }
   }
 
-  /** Each server delivers a message. */
-  #heard(text: string, id: string): void {
-    if (this.#heardBefore.isNew(id)) {
-      this.#messageListeners.forEach((listener) => listener(text));
-    }
-  }
-
   #connect(): Quorum {
     this.#refuseClosed();
     const commands = new QuorumCommands(this.#names, this.process);
     const quorum = new Quorum(this.#sources, commands, this.longestLeaseMs, (message) => this.#warn(message));
     this.#quorum = quorum;
     for (const { wakeups } of quorum.servers) {
-      wakeups.onMessage((text, id) => this.#heard(text, id));
+      wakeups.onMessage(this.#messages.heard);
       wakeups.onForced(this.#forced.notify);
     }
     return quorum;

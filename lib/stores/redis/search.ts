@@ -21,21 +21,23 @@ export async function* searchLocks(
 ): AsyncGenerator<readonly FoundLock[], void, undefined> {
   try {
     for await (const found of searchKeys(connection, keys, prefix)) {
-      for (let at = 0; at < Math.max(1, found.length); at += MOST_AT_ONCE) {
-        yield await inspectAll(connection, commands, found.slice(at, at + MOST_AT_ONCE));
-      }
+      yield await inspectAll(connection, commands, found);
     }
   } finally {
     connection.close();
   }
 }
 
-/** The keys of which something is stored: each may be held, reserved, or free by now. */
+/** The keys of which something is stored, some at a time: each may be held, reserved, or free by now. */
 export async function* searchKeys(connection: RedisConnection, keys: RedisKeys, prefix: string): AsyncGenerator<readonly string[]> {
   const clientPrefix = await connection.keyPrefix();
   for (const node of await connection.masters()) {
     for await (const names of scan(connection, node, keys.lockPattern(clientPrefix))) {
-      yield names.map((name) => keys.keyOf(name, clientPrefix)).filter((key) => key.startsWith(prefix));
+      const found = names.map((name) => keys.keyOf(name, clientPrefix)).filter((key) => key.startsWith(prefix));
+      // A step that finds nothing is a part, too: whoever reads may stop.
+      for (let at = 0; at < Math.max(1, found.length); at += MOST_AT_ONCE) {
+        yield found.slice(at, at + MOST_AT_ONCE);
+      }
     }
   }
 }

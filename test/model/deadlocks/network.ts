@@ -45,6 +45,13 @@ export class Network {
     return reply;
   }
 
+  /** What only the search asks for may fail. */
+  mayFail(): void {
+    if (this.#lateness > 0 && this.#world.random.chance(0.1)) {
+      throw new Error('The reply is lost.');
+    }
+  }
+
   entered({ key, id }: HoldRecord, process: string): void {
     const holds = this.#processes.get(key) ?? new Map<string, string>();
     this.#processes.set(key, holds.set(id, process));
@@ -130,6 +137,7 @@ export class ModelStore implements LockStore, Turns, Operator, Messages {
 
   inspect(key: string): Promise<StoredLock | null> {
     return this.#network.ask(() => {
+      this.#network.mayFail();
       const stored = this.#network.table.inspect(key);
       return stored && { ...stored, processes: this.#network.processesOf(key) };
     });

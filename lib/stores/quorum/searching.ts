@@ -1,0 +1,41 @@
+import type { FoundLock, StoredLock } from '../../core/lock-store.js';
+import type { RedisKeys } from '../redis/redis-keys.js';
+import { RedisConnection } from '../redis/redis-connection.js';
+import type { RedisSource } from '../redis/redis-source.js';
+import { searchKeys } from '../redis/search.js';
+import { majorityAmong } from './verdicts.js';
+
+/**
+ * Searches so many servers, one after the other, that any majority is met; each key that is found there is looked up on all of them. Throws
+ * what the first server failed with, where too many are away.
+ */
+export async function* searchAll(
+  sources: readonly RedisSource[],
+  names: RedisKeys,
+  prefix: string,
+  inspect: (key: string) => Promise<StoredLock | null>,
+): AsyncGenerator<readonly FoundLock[], void, undefined> {
+  const seen = new Set<string>();
+  const failures: unknown[] = [];
+  let left = sources.length - majorityAmong(sources.length) + 1;
+  for (const source of sources) {
+    const connection = new RedisConnection(source);
+    try {
+      for await (const keys of searchKeys(connection, names, prefix)) {
+        const fresh = keys.filter((key) => !seen.has(key));
+        fresh.forEach((key) => seen.add(key));
+        const stored = await Promise.all(fresh.map(inspect));
+        yield stored.flatMap((lock, at) => (lock ? [{ ...lock, key: fresh[at] as string }] : []));
+      }
+      left--;
+    } catch (error) {
+      failures.push(error);
+    } finally {
+      connection.close();
+    }
+    if (left === 0) {
+      return;
+    }
+  }
+  throw failures[0];
+}

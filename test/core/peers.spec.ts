@@ -1,0 +1,147 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { LockNotAcquiredError } from '../../lib/core/errors';
+import type { LockEvent } from '../../lib/core/lock-event';
+import type { LockStore } from '../../lib/core/lock-store';
+import { FlightRecorder } from '../../lib/core/peers/flight-recorder';
+import { systemClock } from '../../lib/core/clock';
+import { MemoryLockStore } from '../../lib/stores/memory/memory-lock-store';
+import { makeLocks } from '../support/make-locks';
+import { until } from '../support/until';
+
+let store: MemoryLockStore;
+
+beforeEach(() => {
+  store = new MemoryLockStore();
+});
+
+const process = { id: 'other:2:00000000#1', host: 'other', pid: 2, version: '0', upMs: 1, held: 1, waiting: 0 };
+const held = { key: 'k', name: 'n', place: 'p', fence: 7, callFence: 7, heldMs: 1, remainingMs: 5 };
+const answer = { kind: 'answer', process, part: 0, parts: 1, leftOut: 0, held: [held], waiting: [], ended: [], deadlocks: [] };
+
+/** Another process, which answers rolls with these. */
+function peer(answers: () => readonly object[]): void {
+  store.onMessage((text) => {
+    const { kind, id, to } = JSON.parse(text) as { kind: string; id: string; to: string };
+    for (const each of kind === 'roll' ? answers() : []) {
+      void store.send(JSON.stringify({ ...each, id }), to);
+    }
+  });
+}
+
+describe('a survey', () => {
+  test('counts an answer that comes twice once', async () => {
+    peer(() => [
+      { ...answer, parts: 2 },
+      { ...answer, parts: 2 },
+      { ...answer, part: 1, parts: 2, held: [{ ...held, key: 'l' }] },
+      { ...answer, parts: 2 },
+    ]);
+    const { held: locks, processes } = await makeLocks(store).survey({});
+    expect(locks.map(({ key }) => key)).toEqual(['k', 'l']);
+    expect(processes).toHaveLength(2);
+  });
+
+  test('names a process that has answered before and does not now', async () => {
+    let isThere = true;
+    peer(() => (isThere ? [answer] : []));
+    const locks = makeLocks(store);
+    expect(await locks.survey({})).toMatchObject({ processes: [{}, { id: process.id }], silent: [] });
+    isThere = false;
+    expect(await locks.survey({})).toMatchObject({ processes: [{}], silent: [process.id] });
+  });
+
+  test.each([
+    null,
+    'up',
+    { status: 'fine' },
+    { status: 'up', reasons: 'x' },
+    { status: 'up', reasons: [], reachable: true, latencyMs: 'x' },
+  ])('takes no answer whose health is %j', async (health) => {
+    peer(() => [{ ...answer, process: { ...process, health } }]);
+    expect((await makeLocks(store).survey({})).processes).toHaveLength(1);
+  });
+
+  test('takes no answer whose ended calls have another reason than a text', async () => {
+    const ended = { key: 'k', name: 'n', place: 'p', id: 'e', waitedMs: 1, heldMs: 1, agoMs: 1, outcome: 'lost', reason: { toString: 1 } };
+    peer(() => [{ ...answer, ended: [ended] }]);
+    expect((await makeLocks(store).survey({})).processes).toHaveLength(1);
+  });
+
+  test('does not wait for a health that takes its time: the process answers without it', async () => {
+    const slow = Object.assign(store, { health: () => sleep(700).then(() => ({})) }) as LockStore;
+    const [mine, theirs] = [makeLocks(slow), makeLocks(slow)];
+    expect((await mine.processes()).map(({ health }) => health?.status)).toEqual(['up', undefined]);
+    expect(await theirs.health()).toMatchObject({ status: 'up' });
+  });
+
+  test('has calls whose names are long', async () => {
+    const long = 'x'.repeat(5_000);
+    const [mine, theirs] = [makeLocks(store), makeLocks(store)];
+    theirs.record();
+    await theirs.withLock('ended', { by: long, name: long }, () => undefined);
+    const lock = await theirs.acquire('held', { by: long, name: long });
+    const survey = await mine.survey({ recent: true });
+    expect(survey.held.map(({ key }) => key)).toEqual(['held']);
+    expect(survey.ended.map(({ key }) => key)).toEqual(['ended']);
+    await lock.release();
+  });
+});
+
+test('a store whose send throws at once fails no survey', async () => {
+  const broken = Object.assign(store, {
+    send: () => {
+      throw new Error('no connection');
+    },
+  });
+  expect((await makeLocks(broken).survey({})).processes).toHaveLength(1);
+});
+
+test('calls whose names are long are found in a deadlock, too', async () => {
+  const by = 'x'.repeat(5_000);
+  const services = [0, 1].map(() => makeLocks(store, { deadlocksAfterMs: 100, wait: 15_000 }));
+  let inside = 0;
+  const calls = services.map((locks, at) =>
+    locks.withLock(`${at}`, { by }, async () => {
+      inside++;
+      await until('both are inside', () => inside === 2);
+      return locks.withLock(`${1 - at}`, { by }, () => 'done');
+    }),
+  );
+  const ends = await Promise.allSettled(calls);
+  const reasons = ends.flatMap((end) => (end.status === 'rejected' ? [(end.reason as LockNotAcquiredError).reason] : []));
+  expect(reasons).toEqual(['cycle']);
+});
+
+describe('the flight recorder', () => {
+  const event = (changes: object): LockEvent =>
+    ({ store: 'default', key: 'k', name: 'n', by: 'b', process: 'p', place: 'x', fence: 1, ...changes }) as unknown as LockEvent;
+
+  test('knows calls by key and fence: keys of different servers may have the same fence', () => {
+    const recorder = new FlightRecorder(systemClock);
+    recorder.record(event({ type: 'acquired', waitedMs: 10 }));
+    recorder.record(event({ type: 'acquired', key: 'l', waitedMs: 20 }));
+    recorder.record(event({ type: 'released' }));
+    recorder.record(event({ type: 'released', key: 'l' }));
+    expect(recorder.calls.map(({ key, waitedMs }) => [key, waitedMs])).toEqual([
+      ['k', 10],
+      ['l', 20],
+    ]);
+  });
+
+  test('keeps a call once, also where its release fails after its loss', () => {
+    const recorder = new FlightRecorder(systemClock);
+    recorder.record(event({ type: 'acquired', waitedMs: 0 }));
+    recorder.record(event({ type: 'lost', reason: 'shutdown' }));
+    recorder.record(event({ type: 'releaseFailed' }));
+    expect(recorder.calls.map(({ outcome }) => outcome)).toEqual(['lost']);
+  });
+
+  test('keeps the last thousand', () => {
+    const recorder = new FlightRecorder(systemClock);
+    for (let at = 0; at < 1_500; at++) {
+      recorder.record(event({ type: 'refused', key: `${at}`, waitedMs: 0, reason: 'busy' }));
+    }
+    expect(recorder.calls).toHaveLength(1_000);
+    expect(recorder.calls.at(-1)?.key).toBe('1499');
+  });
+});
