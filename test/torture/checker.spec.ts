@@ -144,6 +144,18 @@ describe('no overlap', () => {
     expect(texts(checkOverlap(evidenceOf(renewed, second, fault('force', 'k', 85, 86))))).toHaveLength(1);
   });
 
+  test('a machine that slept was granted its lease earlier by as much as it slept, and by no more', () => {
+    const second = call({ process: 'w2.1', asked: 0, entered: 90, left: 5_000, trusted: 6_000, fence: 6 });
+    const sleeper = call({ ...first, left: 500, trusted: 87 + LEASE_MS });
+    const slept = (since: number, t: number): HistoryEvent[] => [{ process: 'w1.1', op: 'slept', phase: 'info', since, t }];
+    const judged = (...sleeps: HistoryEvent[][]): string[] =>
+      texts(checkOverlap(evidenceOf(sleeper, second, fault('force', 'k', 85, 86), fault('sleep', 'w1', 20, 450), ...sleeps)));
+    expect(judged()).toHaveLength(1);
+    expect(judged(slept(88, 450))).toEqual([]);
+    expect(judged(slept(450, 451))).toEqual([]);
+    expect(judged(slept(600, 900))).toHaveLength(1);
+  });
+
   test('being kept from the servers excuses nothing by itself', () => {
     const second = call({ process: 'w2.1', asked: 0, entered: 90, left: 200, fence: 6 });
     expect(texts(checkOverlap(evidenceOf(call(first), second, fault('blackhole', 'w1', 20, 120))))).toHaveLength(1);

@@ -22,10 +22,12 @@ export function mayHaveFaded(entry: Entry, to: number, { entries, faults, leaseM
  * a renewal interval and the pause before a renewal is repeated, not counting the time in which it was kept from the servers.
  */
 export function unnoticed(entry: Entry, overtakenAt: number, to: number, { faults, leaseMs }: Evidence): string | undefined {
+  // A machine that sleeps trusts its lease for longer, and asks nobody meanwhile.
+  const confirmed = confirmedAt(entry, leaseMs) - faults.sleptMs(entry.process, { from: entry.invokedAt, to });
   const noticeMs = leaseMs / 3 + leaseMs / 10 + SLACK_MS;
   const hindered = faults.hindering(entry);
   return faults
     .taking(entry.key, entry.fence)
-    .filter((taken) => taken.to >= confirmedAt(entry, leaseMs) && taken.from <= overtakenAt)
+    .filter((taken) => taken.to >= confirmed && taken.from <= overtakenAt)
     .find((taken) => to <= taken.to + noticeMs + within({ from: taken.from, to }, hindered))?.fault;
 }
