@@ -6,6 +6,7 @@ export default {
   transform: { '^.+\\.ts$': '@swc/jest' },
   moduleNameMapper: {
     '^nestjs-distributed-lock$': '<rootDir>/lib/index.ts',
+    '^nestjs-distributed-lock/mysql$': '<rootDir>/lib/stores/mysql/index.ts',
     '^nestjs-distributed-lock/otel$': '<rootDir>/lib/otel/index.ts',
     '^nestjs-distributed-lock/page$': '<rootDir>/lib/page/index.ts',
     '^nestjs-distributed-lock/postgres$': '<rootDir>/lib/stores/postgres/index.ts',

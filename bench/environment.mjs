@@ -1,14 +1,15 @@
 import { readFileSync } from 'node:fs';
 import { cpus } from 'node:os';
-import { ioredisVersion, pgVersion } from './library.mjs';
+import { ioredisVersion, mysql2Version, pgVersion } from './library.mjs';
 
 /** What the figures depend on besides the code. */
-export function environment(redis, postgres) {
+export function environment(redis, postgres, mysql) {
   return {
     date: new Date().toISOString(),
     node: process.version,
     redis,
     postgres,
+    mysql,
     cpu: cpus()[0].model,
     cores: cpus().length,
     versions: versions(),
@@ -18,7 +19,7 @@ export function environment(redis, postgres) {
 function versions() {
   const own = readJson('../package.json');
   const { dependencies } = readJson('package.json');
-  return { [own.name]: own.version, ...dependencies, ioredis: ioredisVersion, pg: pgVersion };
+  return { [own.name]: own.version, ...dependencies, ioredis: ioredisVersion, mysql2: mysql2Version, pg: pgVersion };
 }
 
 function readJson(path) {

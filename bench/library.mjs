@@ -5,8 +5,11 @@ const require = createRequire(new URL('../dist/esm/index.js', import.meta.url));
 
 export const { Redis } = require('ioredis');
 export const pg = require('pg');
+export const mysql2 = require('mysql2');
 export const { NestFactory } = require('@nestjs/core');
 export const ioredisVersion = require('ioredis/package.json').version;
 export const pgVersion = require('pg/package.json').version;
+export const mysql2Version = require('mysql2/package.json').version;
 export { DistributedLock, LockModule, LockService, MemoryLockStore, QuorumLockStore, RedisLockStore } from '../dist/esm/index.js';
+export { MySqlLockStore } from '../dist/esm/stores/mysql/index.js';
 export { PostgresLockStore } from '../dist/esm/stores/postgres/index.js';

@@ -5,6 +5,7 @@ import { environment } from './environment.mjs';
 import { readOptions } from './options.mjs';
 import { withProgress } from './progress.mjs';
 import { startProxy } from './proxy.mjs';
+import { mysqlVersion } from './mysql-server.mjs';
 import { postgresVersion } from './postgres-server.mjs';
 import { findRedis, startRedis } from './redis-server.mjs';
 import { stores } from './rows/stores.mjs';
@@ -14,7 +15,7 @@ import { table } from './table.mjs';
 
 const { quick, json, selected, rows } = readOptions();
 findRedis();
-const postgres = rows.includes(stores) ? postgresVersion() : undefined;
+const [postgres, mysql] = rows.includes(stores) ? [postgresVersion(), mysqlVersion()] : [];
 // The exit handlers stop the server.
 process.once('SIGINT', () => process.exit(130));
 process.once('SIGTERM', () => process.exit(143));
@@ -34,7 +35,7 @@ proxy.stop();
 await server.stop();
 
 const seconds = Math.round((performance.now() - start) / 1_000);
-const results = { ...environment(server.version, postgres), quick, seconds, proxyAddedMs: proxy.addedMs, rows: lines };
+const results = { ...environment(server.version, postgres, mysql), quick, seconds, proxyAddedMs: proxy.addedMs, rows: lines };
 if (!selected) {
   writeFileSync(new URL('results.json', import.meta.url), `${JSON.stringify(results, undefined, 2)}\n`);
   writeFileSync(new URL('results.svg', import.meta.url), chart(lines));

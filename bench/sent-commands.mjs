@@ -1,6 +1,6 @@
 // Counts what the clients of this process send. INFO commandstats also counts what scripts run inside the server, and tells
 // the two apart only by a list of commands for each subject.
-import { pg, Redis } from './library.mjs';
+import { mysql2, pg, Redis } from './library.mjs';
 
 let sent = 0;
 let pings = 0;
@@ -23,6 +23,15 @@ pg.Client.prototype.query = function (...args) {
   count(this.port);
   return query.apply(this, args);
 };
+
+for (const name of ['query', 'execute']) {
+  const send = mysql2.Connection.prototype[name];
+  mysql2.Connection.prototype[name] = function (...args) {
+    sent += 1;
+    count(this.config.port);
+    return send.apply(this, args);
+  };
+}
 
 function count(port) {
   sentByPort.set(port, (sentByPort.get(port) ?? 0) + 1);

@@ -17,6 +17,8 @@ export const SIZES = {
       parallel: { repeats: 5, callers: 64, pairs: 100, warmUp: 50 },
       hot: { repeats: 3, callers: 64, bursts: 4, warmUp: 300 },
       fleet: { repeats: 3, processes: 4, callers: 50, sectionMs: 5, warmUp: 300 },
+      handOver: { lanes: 4, rounds: 24, warmUp: 300 },
+      waiting: { counts: [1, 100, 1_000], measureMs: 10_000 },
     },
   },
   quick: {
@@ -36,6 +38,8 @@ export const SIZES = {
       parallel: { repeats: 3, callers: 64, pairs: 40, warmUp: 20 },
       hot: { repeats: 1, callers: 64, bursts: 1, warmUp: 100 },
       fleet: { repeats: 1, processes: 4, callers: 20, sectionMs: 5, warmUp: 100 },
+      handOver: { lanes: 4, rounds: 8, warmUp: 100 },
+      waiting: { counts: [1, 100, 1_000], measureMs: 4_000 },
     },
   },
 };

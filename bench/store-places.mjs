@@ -1,6 +1,7 @@
+import { startMySql } from './mysql-server.mjs';
 import { startPostgres } from './postgres-server.mjs';
 import { startRedis } from './redis-server.mjs';
-import { floor, postgres, postgresFloor, quorum, quorumFloor, thisLibrary } from './subjects/index.mjs';
+import { floor, mysql, mysqlFloor, mysqlThatPolls, postgres, postgresFloor, quorum, quorumFloor, thisLibrary } from './subjects/index.mjs';
 
 const QUORUM = 5;
 
@@ -19,6 +20,14 @@ export const STORE_PLACES = [
   { name: 'postgres', limit: 1.3, patience: 0.25, start: async () => onPostgres(await startPostgres()) },
   // What the library adds by itself; with the disk it is hidden.
   { name: 'postgres fsync off', limit: null, patience: 1, start: async () => onPostgres(await startPostgres('fsync=off')) },
+  { name: 'mysql', limit: 1.4, patience: 0.25, start: async () => onMySql(await startMySql()) },
+  // Commits do not wait for the disk.
+  {
+    name: 'mysql flush 2',
+    limit: 1.4,
+    patience: 1,
+    start: async () => onMySql(await startMySql('--innodb-flush-log-at-trx-commit=2')),
+  },
 ];
 
 function onRedis(library, hand, servers) {
@@ -34,4 +43,20 @@ function onRedis(library, hand, servers) {
 /** Rows are not cleared: the library keeps them, and cleans up after itself. */
 function onPostgres(server) {
   return { subjects: [postgres, postgresFloor], port: server.port, clear: async () => undefined, stop: () => server.stop() };
+}
+
+/** As with PostgreSQL. Who waits is measured too: each way to wait, with the longest time of a hand-over in milliseconds. */
+function onMySql(server) {
+  return {
+    subjects: [mysql, mysqlFloor],
+    port: server.port,
+    clear: async () => undefined,
+    stop: () => server.stop(),
+    statements: () => server.statements(),
+    fleetLimits: { ratio: 1.15, statements: 0.3 },
+    waiters: [
+      { subject: mysql, limitMs: 6 },
+      { subject: mysqlThatPolls, limitMs: 35 },
+    ],
+  };
 }

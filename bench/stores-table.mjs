@@ -5,18 +5,24 @@ const FIGURES = [
   { title: 'pair', of: (lines) => withUnit(lines.get('stores pair')) },
   { title: '  its floor', of: (lines) => withUnit(lines.get('stores pair floor')) },
   { title: '  ratio', of: (lines) => ratio(lines.get('stores pair')) },
-  { title: '  round trips', of: (lines) => short(lines.get('stores pair trips').value) },
+  { title: '  round trips', of: (lines) => plain(lines.get('stores pair trips')) },
   { title: 'parallel: 64 callers, keys of their own', of: (lines) => withUnit(lines.get('stores parallel')) },
   { title: '  its floor', of: (lines) => withUnit(lines.get('stores parallel floor')) },
   { title: '  ratio', of: (lines) => ratio(lines.get('stores parallel')) },
-  { title: '  round trips for each', of: (lines) => short(lines.get('stores parallel trips').value) },
+  { title: '  round trips for each', of: (lines) => plain(lines.get('stores parallel trips')) },
   { title: 'hot: 64 callers of one process', of: (lines) => withUnit(lines.get('stores hot')) },
   { title: '  its floor, for one caller', of: (lines) => withUnit(lines.get('stores hot floor')) },
   { title: '  ratio', of: (lines) => ratio(lines.get('stores hot')) },
-  { title: '  round trips for each', of: (lines) => short(lines.get('stores hot trips').value) },
+  { title: '  round trips for each', of: (lines) => plain(lines.get('stores hot trips')) },
   { title: 'fleet: callers of four processes', of: (lines) => withUnit(lines.get('stores fleet')) },
   { title: '  ratio to their sections', of: (lines) => ratio(lines.get('stores fleet')) },
-  { title: '  round trips for each', of: (lines) => short(lines.get('stores fleet trips').value) },
+  { title: '  round trips for each', of: (lines) => plain(lines.get('stores fleet trips')) },
+  { title: '  statements for each', of: (lines) => judged(lines.get('stores fleet statements')) },
+  { title: 'hand-over to another process', of: (lines) => judged(lines.get('stores hand-over')) },
+  { title: 'statements a second, waiting for 1 key', of: (lines) => judged(lines.get('stores waiting 1')) },
+  { title: '  for 100 keys', of: (lines) => judged(lines.get('stores waiting 100')) },
+  { title: '  for 1,000 keys', of: (lines) => judged(lines.get('stores waiting 1000')) },
+  { title: '  idle', of: (lines) => judged(lines.get('stores idle')) },
   { title: '', of: (lines) => notesOf([...lines.values()]) },
 ];
 
@@ -42,12 +48,25 @@ export function storesTable(lines) {
   return [...rows.filter(Boolean), '', ...[...floors].map(([note, subject]) => `floor on ${subject}: ${note}`)].join('\n');
 }
 
-function withUnit({ value, unit }) {
-  return `${short(value)} ${unit}`;
+/** Not all rows are measured for each store. */
+function withUnit(line) {
+  return line ? `${short(line.value)} ${line.unit}` : '';
 }
 
-function ratio({ ratio: times, target, met }) {
-  return `${short(times)} ×${target ? ` (${target} ${met ? 'met' : 'MISSED'})` : ''}`;
+function plain(line) {
+  return line ? short(line.value) : '';
+}
+
+function judged(line) {
+  return line ? `${short(line.value)} ${verdict(line)}` : '';
+}
+
+function ratio(line) {
+  return line ? `${short(line.ratio)} × ${verdict(line)}`.trimEnd() : '';
+}
+
+function verdict({ target, met }) {
+  return target ? `(${target} ${met ? 'met' : 'MISSED'})` : '';
 }
 
 /** Callers that failed. */

@@ -1,5 +1,5 @@
 // The tests start real servers, and build a clock for some of them: finds redis-server, a C compiler, PostgreSQL, pgbouncer,
-// Chromium and Prometheus, installs them where it may, or says what to install.
+// MariaDB, Chromium and Prometheus, installs them where it may, or says what to install.
 import { spawnSync } from 'node:child_process';
 import { existsSync, mkdirSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 
@@ -27,6 +27,12 @@ const NEEDED = [
     packages: ['pgbouncer'],
     missing:
       'The tests behind pgbouncer need it: install it with your package manager (apt-get install pgbouncer, brew install pgbouncer).',
+  },
+  {
+    command: 'mariadbd',
+    packages: ['mariadb-server'],
+    missing:
+      'The tests of MySQL need MariaDB, 10.6 or later: install it with your package manager (apt-get install mariadb-server, brew install mariadb).',
   },
   {
     command: 'chromium',

@@ -1,6 +1,6 @@
 // From the release in one process to the start of the section in another one that waits.
-import { setTimeout as sleep } from 'node:timers/promises';
 import { alternate } from '../alternate.mjs';
+import { handOvers } from '../hand-overs.mjs';
 import { atMost, line, waitingNote } from '../line.mjs';
 import { median } from '../numbers.mjs';
 import { newKeys } from '../pairs.mjs';
@@ -35,20 +35,6 @@ async function measure(server, workers, { repeats, lanes, rounds, port, warmUp }
     return times.flat();
   });
   return new Map(SUBJECTS.map((subject) => [subject, summary(results.get(subject))]));
-}
-
-async function handOvers([holder, waiter], task, keys) {
-  const times = [];
-  for (const key of keys) {
-    await holder.ask('hold', { ...task, key });
-    const waiting = waiter.ask('wait', { ...task, key });
-    // At no particular moment of a poller's pause, and before one with default settings gives up.
-    await sleep(50 + Math.random() * 200);
-    const releasedAt = await holder.ask('release', { ...task, key });
-    const startedAt = await waiting;
-    times.push(startedAt === null ? null : startedAt - releasedAt);
-  }
-  return times;
 }
 
 function summary(repeats) {

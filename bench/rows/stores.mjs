@@ -1,14 +1,16 @@
-// What each store costs: the library on Redis, on a quorum and on PostgreSQL, each beside the least that has to be sent there.
+// What each store costs: on Redis, a quorum, PostgreSQL and MySQL, each beside the least that has to be sent there.
 import { alternate } from '../alternate.mjs';
 import { connected } from '../connected.mjs';
 import { contend, summary } from '../contention.mjs';
 import { runFleet } from '../fleet-run.mjs';
+import { handOvers } from '../hand-overs.mjs';
 import { atMost, line, waitingNote } from '../line.mjs';
 import { median } from '../numbers.mjs';
 import { acquireAndReleaseEach, newKeys, pairsPerSecond, timeEach } from '../pairs.mjs';
 import { countRoundTrips } from '../sent-commands.mjs';
 import { STORE_PLACES } from '../store-places.mjs';
-import { withWorkers } from '../worker.mjs';
+import { perSecond, settled, statementsOfWaiting } from '../waiting.mjs';
+import { askAll, withWorkers } from '../worker.mjs';
 
 export const stores = {
   name: 'stores',
@@ -27,17 +29,23 @@ export const stores = {
   },
 };
 
-const ROWS = ['pair', 'parallel', 'hot', 'fleet'].flatMap((row) => [`stores ${row}`, `stores ${row} floor`, `stores ${row} trips`]);
+const ROWS = [
+  ...['pair', 'parallel', 'hot', 'fleet'].flatMap((row) => [`stores ${row}`, `stores ${row} floor`, `stores ${row} trips`]),
+  ...['stores fleet statements', 'stores hand-over', 'stores waiting 1', 'stores waiting 100', 'stores waiting 1000', 'stores idle'],
+];
+/** What a process may send that waits, in statements a second. */
+const WAITING_LIMIT = 25;
 
 async function onOne(place, store, sizes) {
-  const { subjects, port, clear } = place;
+  const { subjects, port } = place;
   return [
     ...(await connected(subjects, port, {}, async (connections) => [
       ...(await pairs(place, store, connections, sizes.pair)),
       ...(await parallel(place, store, connections, sizes.parallel)),
       ...(await hot(place, store, connections, sizes.hot)),
     ])),
-    ...(await fleet(subjects, store, { ...sizes.fleet, port, clear })),
+    ...(await fleet(place, store, sizes.fleet)),
+    ...(place.waiters ? await waiting(place, store, sizes) : []),
   ];
 }
 
@@ -117,17 +125,56 @@ async function hot({ subjects, clear }, { name }, connections, { repeats, caller
   ];
 }
 
-function fleet([library], { name }, sizes) {
+function fleet({ subjects: [library], port, clear, statements, fleetLimits }, { name }, sizes) {
   return withWorkers('fleet', sizes.processes, async (workers) => {
-    const result = (await runFleet(workers, [library], sizes)).get(library);
+    let before;
+    const cleared = async () => {
+      await clear();
+      before ??= await statements?.();
+    };
+    const result = (await runFleet(workers, [library], { ...sizes, port, clear: cleared })).get(library);
+    const sent = statements && ((await statements()) - before) / (sizes.repeats * sizes.processes * sizes.callers);
     await Promise.all(workers.map((worker) => worker.ask('close')));
     return [
       line('stores fleet', name, result.wall, 'ms', {
         ratio: result.ratio,
         of: 'its sections',
         note: waitingNote(library, false, result.failures),
+        ...(fleetLimits && atMost(result.ratio, fleetLimits.ratio)),
       }),
       line('stores fleet trips', name, result.roundTrips, 'round trips a pair'),
+      ...(statements ? [line('stores fleet statements', name, sent, 'statements a pair', atMost(sent, fleetLimits.statements))] : []),
     ];
+  });
+}
+
+/** What the ways to wait cost, and how fast they are. */
+async function waiting(place, { name }, sizes) {
+  const lines = [];
+  for (const { subject, limitMs } of place.waiters) {
+    const column = subject === place.subjects[0] ? name : `${name} that polls`;
+    const time = await handOverTime(subject, place, sizes.handOver);
+    lines.push(line('stores hand-over', column, time, 'ms', atMost(time, limitMs)));
+    await connected([subject, { ...subject }], place.port, {}, async (connections) => {
+      // After a lock that nobody waits for: within half a minute after others, two statements delete what was left behind.
+      await Promise.all([...connections.values()].map((connection) => acquireAndReleaseEach(connection, newKeys(10))));
+      await settled(place.statements);
+      const idle = await perSecond(place.statements, sizes.waiting.measureMs);
+      lines.push(line('stores idle', column, idle, 'statements/s', atMost(idle, 0)));
+      for (const count of sizes.waiting.counts) {
+        const rate = await statementsOfWaiting([...connections.values()], place.statements, { ...sizes.waiting, count });
+        lines.push(line(`stores waiting ${count}`, column, rate, 'statements/s', atMost(rate, WAITING_LIMIT)));
+      }
+    });
+  }
+  return lines;
+}
+
+function handOverTime({ name: subject }, { port }, { lanes, rounds, warmUp }) {
+  return withWorkers('hand-over', 2, async (workers) => {
+    await askAll(workers, 'connect', { subject, port, warmUp });
+    const times = await Promise.all(Array.from({ length: lanes }, () => handOvers(workers, { subject, port }, newKeys(rounds))));
+    await askAll(workers, 'close');
+    return median(times.flat().map((time) => time ?? Infinity));
   });
 }

@@ -44,7 +44,7 @@ export class Leases {
       answered: (lease) => reporter.renewalAnswered(lease),
       renewed: (lease) => reporter.renewed(lease),
     });
-    store.operator?.onForced((key, fence) => this.#force(key, fence));
+    store.operator?.onForced?.((key, fence) => this.#force(key, fence));
   }
 
   /** A lease was granted to a call. */

@@ -149,7 +149,7 @@ export interface Operator {
   /** What is stored of a lock; null where nobody holds it. */
   inspect(key: string): Promise<StoredLock | null>;
   /**
-   * Frees the lock, whoever holds it, if it is held at that fence, and notifies the processes of its holders; false
+   * Frees the lock, whoever holds it, if it is held at that fence, and notifies the listeners of its holders; false
    * where it is not held at that fence. Core sends it once: a repetition after a lost reply finds no lock at that
    * fence, and answers false.
    */
@@ -163,9 +163,9 @@ export interface Operator {
   search?(prefix: string): AsyncIterable<readonly FoundLock[]>;
   /**
    * Registers a listener, also before `open`. It stays until `close`. A message may be lost: the next renewal finds the
-   * loss as well.
+   * loss as well. Without it no process is notified, and each finds the loss by its next renewal.
    */
-  onForced(listener: ForcedListener): void;
+  onForced?(listener: ForcedListener): void;
 }
 
 /**

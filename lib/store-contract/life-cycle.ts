@@ -4,13 +4,17 @@ import { rule, type Rule } from './rule.js';
 import type { StoreOffer } from './store-contract.options.js';
 import { eventually, newPlace } from './trial.js';
 
-const OFFERS: readonly StoreOffer[] = ['open', 'turns', 'tickets', 'operator', 'messages', 'search', 'health', 'reservesFences'];
+const OFFERS: readonly StoreOffer[] = ['open', 'turns', 'tickets', 'operator', 'messages', 'search', 'forced', 'health', 'reservesFences'];
 
 /** How a store begins and ends. */
 export const LIFE_CYCLE_RULES: readonly Rule[] = [
   rule('the store offers what its suite lists, so that nothing is left untested', async ({ store, options }) => {
-    const member = (name: StoreOffer): unknown => (name === 'search' ? store.operator?.search : store[name]);
-    const offered = OFFERS.filter((name) => member(name) !== undefined && member(name) !== false);
+    const { operator } = store;
+    const has = (name: StoreOffer): boolean =>
+      name === 'search' || name === 'forced'
+        ? typeof operator?.[name === 'search' ? 'search' : 'onForced'] === 'function'
+        : store[name] !== undefined && store[name] !== false;
+    const offered = OFFERS.filter(has);
     assert.deepEqual(
       offered,
       OFFERS.filter((name) => options.offers?.includes(name)),
@@ -101,6 +105,6 @@ export const LIFE_CYCLE_RULES: readonly Rule[] = [
       await eventually(() => assert.equal(later.length, 1));
       assert.equal(notices.length, 1);
     },
-    { needs: ['operator'] },
+    { needs: ['operator', 'forced'] },
   ),
 ];

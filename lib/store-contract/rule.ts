@@ -35,6 +35,7 @@ const REASONS: Readonly<Record<Need, string>> = {
   operator: 'the store does not offer operator',
   messages: 'the store does not offer messages',
   search: 'the store does not offer search',
+  forced: 'the store does not offer onForced of operator',
   health: 'the store does not offer health',
   reservesFences: 'the store does not offer reservesFences',
   expiry: 'leases of the store do not end by time',

@@ -1,10 +1,10 @@
 import type { LockStore } from '../core/lock-store.js';
 
 /**
- * What a store may offer beside acquire, renew, release and close: the names of the optional members of `LockStore`, and
- * `search`, which is one of `Operator`.
+ * What a store may offer beside acquire, renew, release and close: the names of the optional members of `LockStore`; and
+ * `search` and `forced`, which are `search` and `onForced` of `Operator`.
  */
-export type StoreOffer = 'open' | 'turns' | 'tickets' | 'operator' | 'messages' | 'search' | 'health' | 'reservesFences';
+export type StoreOffer = 'open' | 'turns' | 'tickets' | 'operator' | 'messages' | 'search' | 'forced' | 'health' | 'reservesFences';
 
 /** What the suite knows of a store. */
 export interface StoreContractOptions {

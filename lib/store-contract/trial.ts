@@ -8,7 +8,7 @@ import type { StoreContractOptions } from './store-contract.options.js';
 export type OfferedStore = LockStore & {
   readonly turns: Turns;
   readonly tickets: Tickets;
-  readonly operator: Operator & { readonly search: NonNullable<Operator['search']> };
+  readonly operator: Required<Operator>;
   readonly messages: Messages;
   readonly health: NonNullable<LockStore['health']>;
 };

@@ -144,6 +144,7 @@ export const TURN_RULES: readonly Rule[] = [
     const first = await queued(trial);
     const second = await queued(trial);
     await trial.store.release(holder);
+    await expectTurns(notices, first.place);
     await trial.other.turns.leave(trial.key, first.place.name);
     await expectTurns(notices, first.place, second.place);
     await trial.other.turns.leave(trial.key, second.place.name);

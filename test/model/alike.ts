@@ -9,6 +9,11 @@ const STEPS = 40;
 export interface AlikeServer {
   /** Whether its time passes by itself too. */
   readonly hasOwnTime: boolean;
+  /**
+   * Whether it only wakes `HEARING`: it says nothing of a forced release, and does not wake who asks, who learns of its turn by the answer.
+   * Default: false.
+   */
+  readonly onlyWakes?: boolean;
   /** Its operations, with a defect that `edit` puts into them, and nothing stored. */
   begin(now: number, edit: (source: string) => string): Promise<OtherSide>;
   /** The messages to `HEARING` since the last time. */
@@ -34,6 +39,12 @@ export async function differenceIn(
       forced: (process, key, fence) => tell(process, `forced ${fence} ${key}`),
     },
   );
+  const heardOf = (messages: readonly string[], { kind, place }: Step): readonly string[] => {
+    const asks = kind === 'acquire' || kind === 'exchange';
+    return server.onlyWakes
+      ? messages.filter((message) => message.startsWith('turn ') && !(asks && message.startsWith(`turn ${place.name} `)))
+      : messages;
+  };
   const fences = { table: [0], server: [0] };
   const blocks = { table: new Blocks(), server: new Blocks() };
   const trace = [`MODEL_SEED=${seed}`];
@@ -45,11 +56,11 @@ export async function differenceIn(
     // One connection keeps what is sent at once in order.
     const [answered, stored] = await Promise.all([take(step, side, fences.server[step.grant] ?? 0), side.stored(KEY)]);
     const outcome = textOf(
-      { answer, overlaps: blocks.table.overlaps(answer, step), told: told.splice(0), stored: storedIn(table, now) },
+      { answer, overlaps: blocks.table.overlaps(answer, step), told: heardOf(told.splice(0), step), stored: storedIn(table, now) },
       fences.table,
     );
     const other = textOf(
-      { answer: answered, overlaps: blocks.server.overlaps(answered, step), told: await server.heard(), stored },
+      { answer: answered, overlaps: blocks.server.overlaps(answered, step), told: heardOf(await server.heard(), step), stored },
       fences.server,
     );
     trace.push(JSON.stringify(step), `  ${outcome}`);

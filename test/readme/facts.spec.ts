@@ -1,5 +1,6 @@
 import { readFileSync } from 'node:fs';
-import { readPage, sectionOf } from './pages';
+import { rowLockSql } from '../../lib/stores/mysql/row-lock-table';
+import { blocksOf, readPage, sectionOf } from './pages';
 
 interface Row {
   readonly row: string;
@@ -55,6 +56,14 @@ test('the rights in PostgreSQL are those that the tests prove to be enough', () 
   expect(grants.filter((grant) => !tested.includes(`${grant} TO clerk`))).toEqual([]);
 });
 
+test('the table and the rights of row locks in MySQL are those of the code and of the tests', () => {
+  const page = readPage('docs/stores/mysql-row-lock.md');
+  const [table, grant] = blocksOf(page, 'sql');
+  expect(table).toBe(rowLockSql());
+  const tested = readFileSync('test/mysql/row-lock-clients.spec.ts', 'utf8').replaceAll('${DATABASE}', 'app');
+  expect(tested).toContain(grant?.replace(/ TO app;\n$/, ' TO clerk'));
+});
+
 describe('the versions that are called tested', () => {
   const { packages } = JSON.parse(readFileSync('package-lock.json', 'utf8')) as { packages: Record<string, { version?: string }> };
   const { dependencies } = JSON.parse(readFileSync('test/package/fixtures/nest11/package.json', 'utf8')) as {
@@ -80,6 +89,9 @@ describe('the versions that are called tested', () => {
     ['docs/stores/postgres.md', 'PGlite', [installed('@electric-sql/pglite')]],
     ['docs/stores/postgres.md', 'TypeORM, Prisma', [installed('typeorm'), installed('@prisma/adapter-pg')]],
     ['docs/stores/postgres.md', 'knex, drizzle', [installed('knex'), installed('drizzle-orm')]],
+    ['docs/stores/mysql-row-lock.md', '`mysql2`', [installed('mysql2')]],
+    ['docs/stores/mysql-row-lock.md', 'TypeORM', [installed('typeorm')]],
+    ['docs/stores/mysql-row-lock.md', 'knex, drizzle', [installed('knex'), installed('drizzle-orm')]],
   ])('in %s, of %s, are those of the repository', (path, what, versions) => {
     expect(shown(path, what)).toEqual(versions);
   });

@@ -6,7 +6,7 @@ import { MemoryLockStore } from '../../lib/stores/memory/memory-lock-store';
 import { mapHolds, partsOf, type Parts } from './defects/defect';
 import { DEFECTS } from './defects/defects';
 
-const OFFERS: readonly StoreOffer[] = ['turns', 'tickets', 'operator', 'messages', 'search', 'health', 'reservesFences'];
+const OFFERS: readonly StoreOffer[] = ['turns', 'tickets', 'operator', 'messages', 'search', 'forced', 'health', 'reservesFences'];
 
 type Connect = () => Parts;
 
@@ -238,7 +238,7 @@ test('what a store does not offer is skipped, and the name of the test says why'
   );
   expect([...failures]).toEqual([]);
   expect(tested.length + skipped.length).toBe(whole.tested.length + whole.skipped.length);
-  for (const offer of ['turns', 'tickets', 'operator', 'messages', 'search', 'health', 'open']) {
+  for (const offer of ['turns', 'tickets', 'operator', 'messages', 'search', 'forced', 'health', 'open']) {
     expect(skipped).toContainEqual(expect.stringContaining(`(skipped: the store does not offer ${offer})`));
   }
   expect(skipped).toContainEqual(expect.stringContaining('(skipped: leases of the store do not end by time)'));

@@ -7,7 +7,8 @@ import { lockingSuite } from './locking-suite';
 import { peersSuite } from './peers-suite';
 import { waitingSuite } from './waiting-suite';
 
-const SUITES = { contractSuite, fuzzSuite, peersSuite };
+const SUITES = { contractSuite, fuzzSuite };
+const SUITES_OF_MESSAGES = { peersSuite };
 const LONG_SUITES = { lockingSuite };
 const LONG_SUITES_OF_ORDER = { waitingSuite };
 const SUITES_OF_SERVERS = { faultsSuite };
@@ -21,6 +22,7 @@ export function storeSuites(name: string): void {
   const { start, offers, hasServers, isBrief } = kind;
   const suites = {
     ...SUITES,
+    ...(offers.includes('messages') && SUITES_OF_MESSAGES),
     ...(!isBrief && LONG_SUITES),
     ...(hasServers && SUITES_OF_SERVERS),
     ...(offers.includes('turns') && !isBrief && LONG_SUITES_OF_ORDER),

@@ -5,6 +5,8 @@ import { MemoryLockStore } from '../../lib/stores/memory/memory-lock-store';
 import { PostgresLockStore, type PostgresPool } from '../../lib/stores/postgres/index';
 import { QuorumLockStore } from '../../lib/stores/quorum/quorum-lock-store';
 import { RedisLockStore } from '../../lib/stores/redis/redis-lock-store';
+import { MySqlLockStore, type MySqlLockStoreOptions, type MySqlPool } from '../../lib/stores/mysql/index';
+import { MySqlServer } from './mysql-server';
 import { PglitePool } from './pglite-pool';
 import { PostgresServer } from './postgres-server';
 import { RedisQuorum } from './redis-quorum';
@@ -58,22 +60,22 @@ export interface StoreKind {
 /** Every store; each suite runs on each of them, and those about order where there is one. */
 export const STORES: Readonly<Record<string, StoreKind>> = {
   memory: {
-    offers: ['turns', 'tickets', 'operator', 'messages', 'search', 'reservesFences'],
+    offers: ['turns', 'tickets', 'operator', 'messages', 'search', 'forced', 'reservesFences'],
     hasServers: false,
     start: async () => memoryPlace(new MemoryLockStore()),
   },
   'polled memory': {
-    offers: ['tickets', 'operator', 'messages', 'search', 'reservesFences'],
+    offers: ['tickets', 'operator', 'messages', 'search', 'forced', 'reservesFences'],
     hasServers: false,
     start: async () => memoryPlace(withoutTurns(new MemoryLockStore())),
   },
   redis: {
-    offers: ['open', 'turns', 'tickets', 'operator', 'messages', 'search', 'health', 'reservesFences'],
+    offers: ['open', 'turns', 'tickets', 'operator', 'messages', 'search', 'forced', 'health', 'reservesFences'],
     hasServers: true,
     start: async () => redisPlace(await RedisServer.start(), 0),
   },
   'redis with a replica': {
-    offers: ['open', 'turns', 'tickets', 'operator', 'messages', 'search', 'health', 'reservesFences'],
+    offers: ['open', 'turns', 'tickets', 'operator', 'messages', 'search', 'forced', 'health', 'reservesFences'],
     hasServers: true,
     async start() {
       const server = await RedisServer.start();
@@ -81,12 +83,12 @@ export const STORES: Readonly<Record<string, StoreKind>> = {
     },
   },
   quorum: {
-    offers: ['open', 'tickets', 'operator', 'messages', 'search', 'health', 'reservesFences'],
+    offers: ['open', 'tickets', 'operator', 'messages', 'search', 'forced', 'health', 'reservesFences'],
     hasServers: true,
     start: async () => quorumPlace(await RedisQuorum.start()),
   },
   postgres: {
-    offers: ['open', 'turns', 'tickets', 'operator', 'messages', 'search', 'health', 'reservesFences'],
+    offers: ['open', 'turns', 'tickets', 'operator', 'messages', 'search', 'forced', 'health', 'reservesFences'],
     hasServers: true,
     async start() {
       const server = await PostgresServer.start(MANY_LISTENERS);
@@ -94,7 +96,7 @@ export const STORES: Readonly<Record<string, StoreKind>> = {
     },
   },
   'postgres on several databases': {
-    offers: ['open', 'turns', 'tickets', 'operator', 'messages', 'search', 'health', 'reservesFences'],
+    offers: ['open', 'turns', 'tickets', 'operator', 'messages', 'search', 'forced', 'health', 'reservesFences'],
     hasServers: true,
     isBrief: true,
     async start() {
@@ -106,8 +108,25 @@ export const STORES: Readonly<Record<string, StoreKind>> = {
       return postgresPlace(await Promise.all(pools), server);
     },
   },
+  mysql: {
+    offers: ['open', 'turns', 'tickets', 'operator', 'search', 'health', 'reservesFences'],
+    hasServers: true,
+    async start() {
+      const server = await MySqlServer.start();
+      return mysqlPlace(server.pool({ connectionLimit: 20 }), server);
+    },
+  },
+  'mysql that polls': {
+    offers: ['open', 'turns', 'tickets', 'operator', 'search', 'health', 'reservesFences'],
+    hasServers: true,
+    isBrief: true,
+    async start() {
+      const server = await MySqlServer.start();
+      return mysqlPlace(server.pool({ connectionLimit: 20 }), server, { poll: true });
+    },
+  },
   pglite: {
-    offers: ['open', 'turns', 'tickets', 'operator', 'messages', 'search', 'health', 'reservesFences'],
+    offers: ['open', 'turns', 'tickets', 'operator', 'messages', 'search', 'forced', 'health', 'reservesFences'],
     hasServers: false,
     isBrief: true,
     async start() {
@@ -153,6 +172,38 @@ function postgresServers(server: PostgresServer): StoreServers {
       await server.kill();
       await sleep(ms);
       await server.start();
+    },
+  };
+}
+
+function mysqlPlace(pool: MySqlPool, server: MySqlServer, options: MySqlLockStoreOptions = {}): StorePlace {
+  return {
+    ...storesOf(
+      async () => {
+        const store = new MySqlLockStore(pool, options);
+        await store.ensureSchema();
+        return store;
+      },
+      // The servers of the tests do without flushes.
+      'innodb_flush_log_at_trx_commit',
+      server,
+    ),
+    manyKeys: 300,
+    servers: {
+      keepLocks: true,
+      async cut() {
+        await server.endConnections();
+      },
+      async stall(ms) {
+        server.pause();
+        await sleep(ms);
+        server.resume();
+      },
+      async restart(ms) {
+        await server.kill();
+        await sleep(ms);
+        await server.start();
+      },
     },
   };
 }

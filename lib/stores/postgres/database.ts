@@ -3,10 +3,12 @@ import type { StoredLock } from '../../core/lock-store.js';
 import { readStored } from '../kit/replies.js';
 import { probe, PROBE_MS, type Probe } from '../kit/probe.js';
 import type { Listeners } from '../kit/listeners.js';
+import { once } from '../kit/once.js';
+import { Tidying } from '../kit/tidying.js';
+import { BATCH, NUMBERED, TIDY } from './functions/upkeep.js';
 import { RECHECK_MS } from '../kit/protocol.js';
 import { Calls } from './calls.js';
 import { NOW, type Call } from './statements.js';
-import { NUMBERED } from './functions/upkeep.js';
 import type { ListeningClient } from './listen-connection.js';
 import { channelOf, Listener } from './listener.js';
 import { MessageParts, partsOf } from './message-parts.js';
@@ -16,7 +18,6 @@ import type { PoolState, PostgresPool, Row } from './postgres-pool.js';
 import { madeQuery, schemaSql } from './schema.js';
 import { qualified } from './schema-name.js';
 import { CHECK, checkNumber, checkVersion, serverWarnings } from './server-check.js';
-import { Tidying } from './tidying.js';
 
 /** The limits of what is run at the start, in milliseconds: of a query, of the check, and of making the tables. */
 const START_MS = { query: 1_000, check: 3_000, schema: 30_000 } as const;
@@ -56,7 +57,7 @@ export class Database {
     this.#address = listen;
     this.#unchecked = new Calls(pool, schema);
     this.calls = new Calls(pool, schema, (key, limitMs) => this.#check?.(key, limitMs));
-    this.tidying = new Tidying(this.calls);
+    this.tidying = new Tidying(async () => (await this.calls.call(TIDY, {}, { key: '', limitMs: Infinity })) === BATCH);
   }
 
   /** Undefined where it does not listen. */
@@ -204,17 +205,6 @@ const UNREACHED =
 const UNDELIVERED =
   'PostgreSQL accepts LISTEN and delivers nothing, as behind pgbouncer in transaction mode. ' +
   `Waiters poll every ${RECHECK_MS.soon} ms; pass listen with the address of the server itself to PostgresLockStore, or listen: false.`;
-
-/** Warns of each thing once. */
-function once(warn: (message: string) => void): (message: string) => void {
-  const warned = new Set<string>();
-  return (message) => {
-    if (!warned.has(message)) {
-      warned.add(message);
-      warn(message);
-    }
-  };
-}
 
 /** An idle connection of the pool that breaks is no reason to end the process. */
 function ignore(): void {}

@@ -38,10 +38,3 @@ export class PostgresKeys {
 export function storedText(key: string): string {
   return key.replaceAll('%', '%25').replaceAll('\0', '%00');
 }
-
-/**
- * The index of the database that a key lives in. It must never change, since processes of all versions have to agree.
- */
-export function databaseOf(key: string, count: number): number {
-  return count === 1 ? 0 : createHash('sha256').update(key).digest().readUInt32BE() % count;
-}

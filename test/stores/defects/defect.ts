@@ -5,7 +5,7 @@ import type { MemoryLockStore } from '../../../lib/stores/memory/memory-lock-sto
 export type Parts = LockStore & {
   readonly turns: Turns;
   readonly tickets: Tickets;
-  readonly operator: Operator & { readonly search: NonNullable<Operator['search']> };
+  readonly operator: Required<Operator>;
   readonly messages: Messages;
   readonly health: NonNullable<LockStore['health']>;
 };

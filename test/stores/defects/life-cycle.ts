@@ -1,5 +1,5 @@
 import { LockStoreError } from '../../../lib/core/errors';
-import type { Operator, TurnListener } from '../../../lib/core/lock-store';
+import type { ForcedListener, TurnListener } from '../../../lib/core/lock-store';
 import { mapTurns, type Defect } from './defect';
 
 /** Defects of a store that the rules of this group notice. */
@@ -59,7 +59,7 @@ export const DEFECTS_OF_THE_LIFE_CYCLE: Readonly<Record<string, Defect>> = {
   'keeps its listeners of forced releases': {
     rule: 'a listener of forced releases may be registered before',
     change: (store) => {
-      const kept: Parameters<Operator['onForced']>[0][] = [];
+      const kept: ForcedListener[] = [];
       return {
         operator: {
           ...store.operator,

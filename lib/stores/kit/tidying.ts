@@ -1,19 +1,18 @@
 import { AsyncResource } from 'node:async_hooks';
-import type { Calls } from './calls.js';
-import { BATCH, TIDY } from './functions/upkeep.js';
 
 /** How often expired done marks are deleted while new ones are made, in milliseconds. */
 const TIDY_MS = 15_000;
 
 /** Deletes the expired done marks of one database from time to time, while locks are released there. */
 export class Tidying {
-  readonly #calls: Calls;
+  readonly #tidySome: () => Promise<boolean>;
   #timer: NodeJS.Timeout | undefined;
   /** Whether done marks were made since the last run. */
   #isMarked = false;
 
-  constructor(calls: Calls) {
-    this.#calls = calls;
+  /** `tidySome` deletes some, and resolves to whether there may be more. It rejects where the database does not answer. */
+  constructor(tidySome: () => Promise<boolean>) {
+    this.#tidySome = tidySome;
   }
 
   /** A done mark was made. */
@@ -37,10 +36,10 @@ export class Tidying {
   async #tidy(): Promise<void> {
     const wasMarked = this.#isMarked;
     this.#isMarked = false;
-    let removed: unknown;
+    let isMore: boolean;
     do {
-      removed = await this.#calls.call(TIDY, {}, { key: '', limitMs: Infinity }).catch(() => undefined);
-    } while (removed === BATCH && this.#timer);
+      isMore = await this.#tidySome().catch(() => false);
+    } while (isMore && this.#timer);
     if (wasMarked || this.#isMarked) {
       this.#timer?.refresh();
     } else {

@@ -1,0 +1,167 @@
+import { createHash } from 'node:crypto';
+import { parseDuration, type Duration } from '../../core/duration.js';
+import type {
+  AcquireReply,
+  FoundLock,
+  HoldRecord,
+  Operator,
+  Place,
+  StoredLock,
+  Tickets,
+  TurnListener,
+  Turns,
+} from '../../core/lock-store.js';
+import type { StoreHealth } from '../../core/store-health.js';
+import { throwIfAllFailed } from './all-failed.js';
+import { Listeners } from './listeners.js';
+import { worstOf, type Probe } from './probe.js';
+import { processName } from './process-name.js';
+
+/** The age of the rows that `purge` deletes, in milliseconds: no timer waits for it, so it may be long. */
+const AGE_MS = { least: 60_000, most: 36_525 * 86_400_000 } as const;
+
+/** The answer to an exchange. */
+export type ExchangeReply = { readonly released: boolean; readonly reply: AcquireReply | Promise<AcquireReply> };
+
+/** The locks of one database, operation by operation. */
+export interface LocksOfDatabase {
+  acquire(hold: HoldRecord, place?: Place): Promise<AcquireReply>;
+  exchange(hold: HoldRecord, next: HoldRecord, place: Place, mayOvertake: boolean): Promise<ExchangeReply>;
+  leave(key: string, name: string): Promise<void>;
+  join(hold: HoldRecord): Promise<boolean>;
+  renew(holds: readonly HoldRecord[]): Promise<(boolean | undefined)[]>;
+  release(hold: HoldRecord): Promise<boolean>;
+  inspect(key: string): Promise<StoredLock | null>;
+  search(prefix: string): AsyncIterable<readonly FoundLock[]>;
+  forceRelease(key: string, fence: number): Promise<boolean>;
+  purge(olderMs: number): Promise<number>;
+}
+
+/** What a store knows of one of its databases. */
+export interface OneDatabase {
+  /** Asks what the server's clock reads. */
+  probe(): Promise<Probe>;
+  /** Whether it is notified of turns; undefined where it was told not to be. */
+  readonly hearsTurns: boolean | undefined;
+  close(): void;
+}
+
+/**
+ * Locks in a database, or in several: a key lives in one of them, chosen by a hash of its name and the order of the databases. So every
+ * process has to name the same databases in the same order.
+ */
+export abstract class DatabaseStore implements Turns, Tickets, Operator {
+  readonly expires = true;
+  readonly reservesFences = true;
+  readonly turns: Turns = this;
+  readonly tickets: Tickets = this;
+  readonly operator: Operator = this;
+  /** The name of this store instance, which shows where it runs. */
+  readonly process: string = processName();
+  protected readonly listeners: Listeners = new Listeners();
+  /** In the order of the databases. */
+  protected locks: readonly LocksOfDatabase[] = [];
+  protected abstract get databases(): readonly OneDatabase[];
+
+  acquire(hold: HoldRecord, place?: Place): Promise<AcquireReply> {
+    return this.#of(hold.key).acquire(hold, place);
+  }
+
+  exchange(hold: HoldRecord, next: HoldRecord, place: Place, mayOvertake: boolean): Promise<ExchangeReply> {
+    return this.#of(hold.key).exchange(hold, next, place, mayOvertake);
+  }
+
+  leave(key: string, name: string): Promise<void> {
+    return this.#of(key).leave(key, name);
+  }
+
+  join(hold: HoldRecord): Promise<boolean> {
+    return this.#of(hold.key).join(hold);
+  }
+
+  /** A database that is away fails only the renewals of its own locks. */
+  async renew(holds: readonly HoldRecord[]): Promise<(boolean | undefined)[]> {
+    const answers: (boolean | undefined)[] = holds.map(() => undefined);
+    const groups = new Map<LocksOfDatabase, number[]>(this.locks.map((locks) => [locks, []]));
+    holds.forEach(({ key }, at) => groups.get(this.#of(key))?.push(at));
+    const renewals = await Promise.allSettled(
+      [...groups]
+        .filter(([, members]) => members.length > 0)
+        .map(async ([locks, members]) => {
+          const renewed = await locks.renew(members.map((at) => holds[at] as HoldRecord));
+          members.forEach((at, index) => (answers[at] = renewed[index]));
+        }),
+    );
+    throwIfAllFailed(renewals);
+    return answers;
+  }
+
+  release(hold: HoldRecord): Promise<boolean> {
+    return this.#of(hold.key).release(hold);
+  }
+
+  inspect(key: string): Promise<StoredLock | null> {
+    return this.#of(key).inspect(key);
+  }
+
+  forceRelease(key: string, fence: number): Promise<boolean> {
+    return this.#of(key).forceRelease(key, fence);
+  }
+
+  async health(): Promise<StoreHealth> {
+    const answers = await Promise.allSettled(this.databases.map((database) => database.probe()));
+    throwIfAllFailed(answers);
+    const hears = this.databases.flatMap(({ hearsTurns }) => hearsTurns ?? []);
+    return {
+      ...worstOf(answers.flatMap((answer) => (answer.status === 'fulfilled' ? answer.value : []))),
+      hearsTurns: hears.length > 0 ? hears.every(Boolean) : undefined,
+      members: answers.length > 1 ? answers.map(({ status }) => ({ reachable: status === 'fulfilled' })) : undefined,
+    };
+  }
+
+  async *search(prefix: string): AsyncGenerator<readonly FoundLock[], void, undefined> {
+    for (const locks of this.locks) {
+      yield* locks.search(prefix);
+    }
+  }
+
+  /**
+   * Deletes the rows of locks that nobody has held or waited for since `olderThan` (one minute to 100 years), and
+   * resolves to their number. A row keeps the last fence of its key. Without it the next fence comes from the server's
+   * clock alone, and is higher all the same, unless that clock was set back by more than `olderThan`.
+   */
+  async purge(options: { olderThan: Duration }): Promise<number> {
+    const olderMs = parseDuration(options.olderThan, 'olderThan', AGE_MS.least, `${this.constructor.name}.purge`, AGE_MS.most);
+    const counts = await Promise.all(this.locks.map((locks) => locks.purge(olderMs)));
+    return counts.reduce((sum, count) => sum + count, 0);
+  }
+
+  onTurn(listener: TurnListener): void {
+    this.listeners.onTurn(listener);
+  }
+
+  async close(): Promise<void> {
+    this.listeners.clear();
+    for (const database of this.databases) {
+      database.close();
+    }
+  }
+
+  /** Opens all databases. All of them: one that is still on its way would begin to listen after the close. */
+  protected async openAll(opening: readonly Promise<void>[]): Promise<void> {
+    const failed = (await Promise.allSettled(opening)).find((result) => result.status === 'rejected');
+    if (failed) {
+      await this.close();
+      throw failed.reason;
+    }
+  }
+
+  #of(key: string): LocksOfDatabase {
+    return this.locks[databaseOf(key, this.locks.length)] as LocksOfDatabase;
+  }
+}
+
+/** The index of the database that a key lives in. It must never change, since processes of all versions have to agree. */
+export function databaseOf(key: string, count: number): number {
+  return count === 1 ? 0 : createHash('sha256').update(key).digest().readUInt32BE() % count;
+}

@@ -1,0 +1,55 @@
+import type { LockStore, OpenOptions } from '../../core/lock-store.js';
+import { DatabaseStore, type OneDatabase } from '../kit/database-store.js';
+import { checkPrefix } from '../kit/prefix.js';
+import { Database } from './database.js';
+import { DatabaseLocks } from './database-locks.js';
+import { MySqlKeys } from './mysql-keys.js';
+import { checkOptions, checkPools, type MySqlLockStoreOptions } from './mysql-lock-store.options.js';
+import type { MySqlPool } from './mysql-pool.js';
+
+/**
+ * Locks in a MySQL or MariaDB database, or in several: a key lives in one of them, chosen by a hash of its name and the order of the pools.
+ * So every process has to pass the same databases in the same order; each of several databases remembers its number. Waiters have their
+ * turn first come first served.
+ *
+ * The pools are of `mysql2`, with callbacks or promises, and are never closed. Each operation is one statement, which commits by itself. The
+ * tables and procedures are made by `ensureSchema()`, or by hand with what `schemaSql()` returns. Throws `LockConfigurationError` where something
+ * else than a pool with a database is passed.
+ */
+export class MySqlLockStore extends DatabaseStore implements LockStore {
+  readonly #databases: readonly Database[];
+
+  constructor(source: MySqlPool | readonly MySqlPool[], options: MySqlLockStoreOptions = {}) {
+    super();
+    const pools = checkPools(source);
+    const { poll } = checkOptions(options);
+    this.#databases = pools.map((pool) => new Database(pool, poll));
+    this.#nameRows('lock');
+  }
+
+  async open({ prefix, warn, readOnly = false }: OpenOptions): Promise<void> {
+    const keys = this.#nameRows(checkPrefix(prefix));
+    const options = { process: this.process, keys, listeners: this.listeners, warn, readOnly };
+    const count = this.#databases.length;
+    await this.openAll(this.#databases.map((database, at) => database.open({ ...options, number: `${at + 1} of ${count}` })));
+  }
+
+  /**
+   * Creates the tables and procedures in each database, beside those of other versions; drops no data. Does nothing where they are there
+   * already, for which the rights of the locks are enough. Many processes may call it at once, before or after they have opened
+   * the store. Rejects with a `LockConfigurationError` where the user may not.
+   */
+  async ensureSchema(): Promise<void> {
+    await Promise.all(this.#databases.map((database) => database.ensureSchema()));
+  }
+
+  protected get databases(): readonly OneDatabase[] {
+    return this.#databases;
+  }
+
+  #nameRows(prefix: string): MySqlKeys {
+    const keys = new MySqlKeys(prefix);
+    this.locks = this.#databases.map((database) => new DatabaseLocks(database, keys, this.process));
+    return keys;
+  }
+}

@@ -1,0 +1,57 @@
+import { QUEUE_MS } from '../queue-time.js';
+import { DONE, LEASE } from '../tables.js';
+import { fromNow, NOW } from './time.js';
+
+/** The row of a key as variables, and the time of the operation. */
+export const ROW_VARIABLES = `
+  DECLARE l_owner VARBINARY(64);
+  DECLARE l_fence, l_ttl_ms, l_since, l_ends, l_queue_ends, now_us BIGINT;
+  DECLARE l_holder, l_holds, l_queue MEDIUMBLOB;
+  DECLARE l_turn VARBINARY(512);
+  DECLARE l_done_hold VARBINARY(64);
+  DECLARE l_done_answer TINYINT;
+  DECLARE l_done_ends, l_more_done_ends BIGINT;`;
+
+const READ = `
+  SELECT owner, fence, ttl_ms, since, holder, ends, holds, turn, queue, queue_ends, done_hold, done_answer, done_ends, more_done_ends
+    INTO l_owner, l_fence, l_ttl_ms, l_since, l_holder, l_ends, l_holds, l_turn, l_queue, l_queue_ends, l_done_hold, l_done_answer,
+      l_done_ends, l_more_done_ends
+    FROM ${LEASE} WHERE name = _key FOR UPDATE;`;
+
+/** Locks the row of `_key`, and makes it where there is none. What has expired is left out. */
+export const LOCK_ROW = `
+  ${READ}
+  IF l_fence IS NULL THEN
+    INSERT INTO ${LEASE} (name) VALUES (_key) ON DUPLICATE KEY UPDATE fence = fence;
+    ${READ}
+  END IF;
+  SET now_us = ${NOW};
+  IF l_ends <= now_us THEN
+    SET l_owner = NULL, l_holds = NULL, l_turn = NULL;
+  END IF;
+  IF l_queue_ends <= now_us THEN
+    SET l_queue = NULL;
+  END IF;`;
+
+/** Writes the row that was locked. */
+export const KEEP_ROW = `
+  IF l_owner IS NULL AND coalesce(l_turn, '') = '' THEN
+    SET l_turn = NULL, l_ends = least(l_ends, now_us);
+  END IF;
+  UPDATE ${LEASE} SET owner = l_owner, fence = l_fence, ttl_ms = l_ttl_ms, since = l_since, holder = l_holder, ends = l_ends,
+    holds = l_holds, turn = l_turn, queue = l_queue, queue_ends = l_queue_ends, done_hold = l_done_hold, done_answer = l_done_answer,
+    done_ends = l_done_ends, more_done_ends = l_more_done_ends WHERE name = _key;`;
+
+/** Makes the lease that was locked at least as long as `_ttl_ms` asks for. */
+export const LENGTHEN = `SET l_ends = greatest(l_ends, ${fromNow('_ttl_ms')}), l_ttl_ms = greatest(l_ttl_ms, _ttl_ms);`;
+
+/** Whether the hold is in the lock of its owner. */
+export const isIn = (hold: string, owner: string): string => `(l_owner <=> ${owner} AND locate(concat(';', ${hold}, '='), l_holds) > 0)`;
+
+/** Whether a hold was released a short while ago. */
+export const isDone = (hold: string): string =>
+  `((l_done_hold <=> ${hold} AND l_done_ends > now_us)
+    OR (l_more_done_ends > now_us AND EXISTS (SELECT 1 FROM ${DONE} WHERE hold = ${hold} AND ends > now_us)))`;
+
+/** Until when a queue stays that is joined now. */
+export const QUEUE_ENDS = fromNow(QUEUE_MS);

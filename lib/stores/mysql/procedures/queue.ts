@@ -1,0 +1,79 @@
+import { CLAIM_MS, MOST_SKIPPED } from '../../kit/protocol.js';
+import { NAMES } from '../tables.js';
+import { KEEP_ROW, LOCK_ROW, ROW_VARIABLES } from './lease-row.js';
+import { procedure } from './procedure.js';
+import { fromNow } from './time.js';
+
+/** What a hand-over needs: whom it wakes, and the first of the queue. */
+export const QUEUE_VARIABLES = `
+  DECLARE sleeper, skipped BIGINT;
+  DECLARE entry, first_place VARBINARY(513);`;
+
+/** The named lock that a process holds while it can be woken: of `<pid>:<8 hex digits>`, since such a name is short. */
+export function presenceOf(process: string): string {
+  return `concat('${NAMES}', substring_index(substring_index(${process}, ':', 3), ':', -2))`;
+}
+
+/** Whether a place, or NULL, is in the queue. */
+export const isQueued = (place: string): string =>
+  `coalesce(locate(concat(';', ${place}, ';'), l_queue) + locate(concat(';', ${place}, '~;'), l_queue) > 0, FALSE)`;
+
+/** Takes a place, or NULL, off the queue. */
+export const takeOffQueue = (place: string): string => `
+  IF ${isQueued(place)} THEN
+    SET l_queue = replace(replace(l_queue, concat(';', ${place}, ';'), ';'), concat(';', ${place}, '~;'), ';');
+    SET l_queue = nullif(l_queue, ';');
+  END IF;`;
+
+/** Whether the first of the queue is another place than this one, or NULL. */
+export const isFirstAnother = (place: string): string =>
+  `NOT (trim(TRAILING '~' FROM substring_index(substring(l_queue, 2), ';', 1)) <=> ${place})`;
+
+/**
+ * Reserves a free lock for the first in the queue, and remembers its connection, if it sleeps. Processes that are gone are skipped. `mine`:
+ * the place of the process that asks, which is there whether or not it can be woken; or NULL.
+ *
+ * The turn is NULL then where nobody waits, and '' where too many were gone.
+ */
+export const handOver = (mine: string): string => `
+  SET l_owner = NULL, l_holds = NULL, l_turn = NULL, skipped = 0;
+  WHILE l_queue IS NOT NULL AND l_turn IS NULL DO
+    SET entry = substring_index(substring(l_queue, 2), ';', 1);
+    SET l_queue = nullif(substring(l_queue, length(entry) + 2), ';');
+    SET first_place = trim(TRAILING '~' FROM entry);
+    -- Off the queue before it is woken: a reservation that nobody claims is not given to the same place again.
+    SET sleeper = CASE WHEN entry = first_place AND NOT first_place <=> ${mine} THEN is_used_lock(${presenceOf('entry')}) END;
+    IF entry <> first_place OR first_place <=> ${mine} OR sleeper IS NOT NULL THEN
+      SET l_turn = first_place, l_ends = ${fromNow(CLAIM_MS)};
+    ELSE
+      SET skipped = skipped + 1;
+      IF skipped = ${MOST_SKIPPED} THEN
+        SET l_turn = '';
+      END IF;
+    END IF;
+  END WHILE;`;
+
+/** Ends the sleep of the process whose turn it is, once the transaction is committed. It may have ended by itself. */
+export const WAKE = `
+  IF sleeper IS NOT NULL THEN
+    BEGIN
+      DECLARE CONTINUE HANDLER FOR SQLEXCEPTION BEGIN END;
+      KILL QUERY sleeper;
+    END;
+  END IF;`;
+
+/** Gives up a place in the queue, or the turn it came to, and no later place. */
+export const LEAVE = procedure(
+  'leave',
+  { key: 'VARBINARY(2048)', place: 'MEDIUMBLOB' },
+  `${ROW_VARIABLES}${QUEUE_VARIABLES}`,
+  `${LOCK_ROW}
+  IF ${isQueued('_place')} THEN
+    ${takeOffQueue('_place')}
+  ELSEIF l_turn <=> _place THEN
+    ${handOver('NULL')}
+  END IF;
+  ${KEEP_ROW}`,
+  `${WAKE}
+  SELECT 1 AS answer, now_us;`,
+);

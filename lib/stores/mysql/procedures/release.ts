@@ -1,0 +1,92 @@
+import { DONE_MS } from '../../kit/protocol.js';
+import { DONE } from '../tables.js';
+import { CONTEND, ATTEMPT, ATTEMPT_REPLY, ATTEMPT_VARIABLES, GRANT } from './acquire.js';
+import { isDone, KEEP_ROW, LOCK_ROW, ROW_VARIABLES } from './lease-row.js';
+import { procedure } from './procedure.js';
+import { handOver, QUEUE_VARIABLES, WAKE } from './queue.js';
+import { fromNow, IS_LATE } from './time.js';
+
+const RELEASE_VARIABLES = `
+  DECLARE answer TINYINT;
+  DECLARE is_last BOOLEAN DEFAULT FALSE;
+  DECLARE at_byte BIGINT DEFAULT 0;`;
+
+/**
+ * Takes a hold of an owner out of a row that is locked, and leaves its done mark. `answer` is the first answer to the release of this hold,
+ * and `is_last` says whether this run took the last hold out.
+ */
+const takeOut = (hold: string, owner: string): string => `
+  IF l_owner <=> ${owner} THEN
+    SET at_byte = locate(concat(';', ${hold}, '='), l_holds);
+  END IF;
+  IF at_byte = 0 AND l_done_hold <=> ${hold} AND l_done_ends > now_us THEN
+    SET answer = l_done_answer;
+  ELSEIF at_byte = 0 AND l_more_done_ends > now_us THEN
+    SELECT max(d.answer) INTO answer FROM ${DONE} AS d WHERE d.hold = ${hold} AND d.ends > now_us;
+  END IF;
+  IF answer IS NULL THEN
+    SET answer = at_byte > 0;
+    IF l_done_ends <= now_us THEN
+      SET l_done_hold = ${hold}, l_done_answer = answer, l_done_ends = ${fromNow(DONE_MS)};
+    ELSE
+      SET l_more_done_ends = ${fromNow(DONE_MS)};
+      INSERT INTO ${DONE} (hold, answer, ends) VALUES (${hold}, at_byte > 0, l_more_done_ends)
+        ON DUPLICATE KEY UPDATE answer = at_byte > 0, ends = l_more_done_ends;
+    END IF;
+    IF at_byte > 0 THEN
+      SET l_holds = concat(left(l_holds, at_byte), substring(l_holds, locate(';', l_holds, at_byte + 1) + 1));
+      SET l_holds = nullif(l_holds, ';'), is_last = l_holds IS NULL;
+    END IF;
+  END IF;`;
+
+/**
+ * Takes a hold of an owner out of its lock; the last one hands the lock over, or frees it. The done mark keeps the first answer, and refuses
+ * an acquire of the same hold that arrives late.
+ */
+export const RELEASE = procedure(
+  'release',
+  { key: 'VARBINARY(2048)', hold: 'VARBINARY(2048)', owner: 'VARBINARY(2048)' },
+  `${ROW_VARIABLES}${QUEUE_VARIABLES}${RELEASE_VARIABLES}`,
+  `${LOCK_ROW}
+  ${takeOut('_hold', '_owner')}
+  IF is_last THEN
+    ${handOver('NULL')}
+  END IF;
+  ${KEEP_ROW}`,
+  `${WAKE}
+  SELECT answer, now_us;`,
+);
+
+/**
+ * Releases a hold, and acquires for the next caller of the same process. `released`: the hold to release, of the owner `releasedOwner`.
+ * `mayOvertake`: whether the next caller gets the lock before the processes that queue. The release is carried out also where the
+ * command arrives late.
+ */
+export const EXCHANGE = procedure(
+  'exchange',
+  { ...ATTEMPT, released: 'VARBINARY(2048)', releasedOwner: 'VARBINARY(2048)', mayOvertake: 'BOOLEAN', latest: 'BIGINT' },
+  `${ATTEMPT_VARIABLES}${RELEASE_VARIABLES}
+  DECLARE may_grant BOOLEAN;`,
+  `${LOCK_ROW}
+  ${takeOut('_released', '_released_owner')}
+  -- A command that arrives late must not grant the lock to a hold that has ended, or that nobody waits for any more. A later command may
+  -- have queued its place already.
+  SET may_grant = is_last AND _may_overtake AND NOT ${isDone('_hold')};
+  IF may_grant AND NOT ${IS_LATE} THEN
+    ${GRANT}
+  ELSE
+    IF is_last THEN
+      ${handOver('NULL')}
+    END IF;
+    IF may_grant THEN
+      ${KEEP_ROW}
+      SET outcome = 'late';
+    ELSE
+      -- Where too many were gone, this attempt hands the lock over to the next ones.
+      SET l_turn = nullif(l_turn, '');
+      ${CONTEND}
+    END IF;
+  END IF;`,
+  `${WAKE}
+  SELECT answer, ${ATTEMPT_REPLY};`,
+);

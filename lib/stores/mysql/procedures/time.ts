@@ -1,0 +1,13 @@
+/** The server's clock in µs since 1970, when the statement began. It does not depend on the time zone of the session. */
+export const NOW = "TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))";
+
+/** The SQL of the time so many milliseconds from `now_us`; `ms` is an SQL expression. */
+export function fromNow(ms: string | number): string {
+  return `now_us + ${ms} * 1000`;
+}
+
+/**
+ * Whether a command arrives later than its sender waits for the reply, by the server's clock. It is granted nothing then, because no call
+ * would hold the lock. `_latest` is 0 where the sender does not know that clock.
+ */
+export const IS_LATE = '(_latest > 0 AND now_us > _latest * 1000)';

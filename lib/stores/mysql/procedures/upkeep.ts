@@ -1,0 +1,76 @@
+import { DONE, LEASE } from '../tables.js';
+import { procedure } from './procedure.js';
+import { NOW } from './time.js';
+
+/** Rows that one run of `purge` looks at, and done marks that one run of `tidy` deletes. */
+export const BATCH = 1_000;
+
+/**
+ * Deletes done marks that have expired after the time `after`. Those before it were deleted, and the server might go through what is left
+ * of them again and again.
+ */
+export const TIDY = procedure(
+  'tidy',
+  { after: 'BIGINT' },
+  `
+  DECLARE now_us, last_us, removed BIGINT;`,
+  `SET now_us = ${NOW};
+  SELECT max(ends) INTO last_us FROM (
+    SELECT ends FROM ${DONE} WHERE ends >= _after AND ends <= now_us ORDER BY ends LIMIT ${BATCH}
+  ) AS expired;
+  DELETE FROM ${DONE} WHERE ends >= _after AND ends <= last_us;
+  SET removed = row_count();`,
+  `SELECT removed, last_us, now_us;`,
+);
+
+/**
+ * Deletes the rows of locks that have been free and without a queue since `freeSince`, in µs, among the next ones after `after` and before
+ * `before`. Rows that another transaction has locked are left.
+ *
+ * Reply: how many, and the last name that was looked at, or NULL where there are no more.
+ */
+export const PURGE = procedure(
+  'purge',
+  { after: 'VARBINARY(2048)', before: 'VARBINARY(2048)', olderMs: 'BIGINT' },
+  `
+  DECLARE now_us, free_since BIGINT;
+  DECLARE removed, seen BIGINT DEFAULT 0;
+  DECLARE l_name, last_name VARBINARY(2048);
+  DECLARE is_free, is_over BOOLEAN DEFAULT FALSE;
+  DECLARE names CURSOR FOR SELECT name FROM ${LEASE} WHERE name > _after AND name < _before ORDER BY name LIMIT ${BATCH};
+  DECLARE CONTINUE HANDLER FOR NOT FOUND SET is_over = TRUE;`,
+  `SET now_us = ${NOW};
+  SET free_since = now_us - _older_ms * 1000;
+  OPEN names;
+  FETCH names INTO l_name;
+  WHILE NOT is_over DO
+    SET last_name = l_name, seen = seen + 1, is_free = FALSE;
+    SELECT TRUE INTO is_free FROM ${LEASE} WHERE name = l_name AND ends <= free_since AND (queue IS NULL OR queue_ends <= free_since)
+      FOR UPDATE SKIP LOCKED;
+    IF is_free THEN
+      DELETE FROM ${LEASE} WHERE name = l_name;
+      SET removed = removed + 1;
+    END IF;
+    SET is_over = FALSE;
+    FETCH names INTO l_name;
+  END WHILE;
+  CLOSE names;`,
+  `SELECT removed, last_name, now_us;`,
+);
+
+/**
+ * Records which of several databases this is, such as `1 of 2`, unless that is recorded already or there is only one. It is kept in a row of
+ * the table that belongs to no lock. `key`: the name of that row.
+ */
+export const NUMBERED = procedure(
+  'numbered',
+  { key: 'VARBINARY(2048)', number: 'MEDIUMBLOB' },
+  `
+  DECLARE now_us BIGINT DEFAULT ${NOW};
+  DECLARE known MEDIUMBLOB;`,
+  `IF _number <> '1 of 1' THEN
+    INSERT INTO ${LEASE} (name, holder) VALUES (_key, _number) ON DUPLICATE KEY UPDATE fence = fence;
+  END IF;
+  SELECT max(holder) INTO known FROM ${LEASE} WHERE name = _key;`,
+  `SELECT known, now_us;`,
+);

@@ -1,0 +1,115 @@
+import { randomBytes } from 'node:crypto';
+import { parseDuration, type Duration } from '../../core/duration.js';
+import { LockConfigurationError } from '../../core/errors.js';
+import { checkKeys } from '../../core/lock-key.js';
+import { staleSnapshot, toEndError, toRowLockError } from './row-lock-errors.js';
+import { RowLockSession, type RowLockClient } from './row-lock-session.js';
+import { CURRENT_TURN, CURRENT_TURN_NOWAIT, LOCK, SEEN_TURN, TAKE_TURN } from './row-lock-table.js';
+
+export type { RowLockClient };
+
+/** The options of `withRowLock`. */
+export interface RowLockOptions {
+  /**
+   * How long the call waits before it gives up with `LockNotAcquiredError`, in whole seconds, rounded up; 0: not at
+   * all. Default: `'5s'`.
+   */
+  wait?: Duration | undefined;
+}
+
+const PLACE = 'withRowLock';
+
+/**
+ * Runs `body` while this transaction alone holds the key, or all of the keys: rows that are locked until the
+ * *transaction* ends, which is later than `body`. What the body returns or throws passes unchanged.
+ *
+ * Choose it where everything that the lock protects lives in this one database and is written in this transaction. Then
+ * no lease can end early and no fence is needed: the commit itself releases the lock, and the next holder sees what was
+ * written. For anything else, such as a call to another service, use `LockService`.
+ *
+ * A call inside a call with the same key, in the same transaction, continues at once. Two calls at the same time on one
+ * connection are wrong: await the first.
+ *
+ * Throws `LockNotAcquiredError` when busy for `wait`: the transaction is still open then, and should be rolled back;
+ * also when transactions wait for each other: the server has rolled it back then. Throws `LockConfigurationError`
+ * outside of a transaction; where the transaction has read before the lock what another holder has changed since
+ * (REPEATABLE READ keeps that snapshot); and after a body that ended the transaction. Throws `LockKeyError`; and
+ * `LockStoreError` when the database fails.
+ */
+export async function withRowLock<T>(
+  client: RowLockClient,
+  key: string | readonly string[],
+  body: () => T | PromiseLike<T>,
+  options: RowLockOptions = {},
+): Promise<T> {
+  if (typeof (client as RowLockClient | undefined)?.query !== 'function') {
+    throw new LockConfigurationError(`${PLACE}: the connection has no query(text, values). Pass the connection on which BEGIN was called.`);
+  }
+  if (typeof body !== 'function') {
+    throw new LockConfigurationError(`${PLACE}: there is no function to run inside the lock. Pass it after the key.`);
+  }
+  const keys = checkKeys(key, PLACE);
+  const waitMs = parseDuration(options.wait ?? '5s', 'wait', 0, PLACE);
+  const session = new RowLockSession(client);
+  const savepoint = `distributed_lock_${randomBytes(8).toString('hex')}`;
+  const startedAt = performance.now();
+  const failed = (): { keys: readonly string[]; waitMs: number; waitedMs: number } => {
+    return { keys, waitMs, waitedMs: performance.now() - startedAt };
+  };
+
+  let isCurrent: boolean;
+  try {
+    isCurrent = await lockRows(session, keys, waitMs, savepoint);
+  } catch (error) {
+    throw toRowLockError(error, failed());
+  }
+  if (!isCurrent) {
+    throw staleSnapshot(keys);
+  }
+  const result = await body();
+  try {
+    // It is gone if the transaction is.
+    await session.value(`RELEASE SAVEPOINT ${savepoint}`);
+  } catch (error) {
+    throw toEndError(error, failed());
+  }
+  return result;
+}
+
+/** Locks the rows in their order; answers whether the transaction sees what the last holders of all of them wrote. */
+async function lockRows(session: RowLockSession, keys: readonly string[], waitMs: number, savepoint: string): Promise<boolean> {
+  // Outside of a transaction the first does nothing, and the second fails. No expression of both servers shows whether there is one.
+  await session.value(`SAVEPOINT ${savepoint}`);
+  await session.value(`ROLLBACK TO SAVEPOINT ${savepoint}`);
+  // The driver writes bytes as a literal that needs no escapes, whichever sql_mode is set.
+  const names = keys.map((key) => Buffer.from(key));
+  const turn = randomBytes(8);
+  const current = await session.keepingLockWait(() => lockInOrder(session, names, turn, waitMs));
+  for (const [at, name] of names.entries()) {
+    if ((await session.value(SEEN_TURN, [name])) !== current[at]) {
+      return false;
+    }
+  }
+  // After all of the reads: a transaction sees its own writes, whatever its snapshot is.
+  for (const name of names) {
+    await session.value(TAKE_TURN, [turn, name]);
+  }
+  return true;
+}
+
+/** Locks the rows one by one; answers the turns that the last holders left. */
+async function lockInOrder(session: RowLockSession, names: readonly Buffer[], turn: Buffer, waitMs: number) {
+  const deadline = performance.now() + waitMs;
+  const turns: (string | undefined)[] = [];
+  for (const name of names) {
+    const leftMs = deadline - performance.now();
+    let current = leftMs > 0 ? undefined : await session.value(CURRENT_TURN_NOWAIT, [name]);
+    if (current === undefined) {
+      await session.limitWait(Math.max(1, Math.ceil(leftMs / 1_000)));
+      await session.value(LOCK, [name, turn]);
+      current = await session.value(CURRENT_TURN, [name]);
+    }
+    turns.push(current);
+  }
+  return turns;
+}

@@ -1,0 +1,59 @@
+/** What the names of all tables and procedures begin with. They are in the database of the pool, beside the tables of the application. */
+export const NAMES = 'distributed_lock_';
+
+/** The table of locks. */
+export const LEASE = `${NAMES}lease`;
+/** The table of done marks. */
+export const DONE = `${NAMES}done`;
+
+/**
+ * The tables of the locks. Times are microseconds since 1970.
+ *
+ * `lease` has a row per key, which stays when the lock is free:
+ *
+ * | column | |
+ * |---|---|
+ * | `owner`, `fence` | of the lock; the fence is the last one where the lock is free |
+ * | `ttl_ms` | the longest lease asked for, in milliseconds |
+ * | `since`, `holder` | when it was acquired, and by whom, for messages |
+ * | `ends` | the end of the lease or of the reservation; in the past where the lock is free |
+ * | `holds` | `;<id>=<process>;<id>=<process>;` |
+ * | `turn` | the place that the lock is reserved for |
+ * | `queue`, `queue_ends` | `;<place>;<place>;`, first come first, and until when the queue stays |
+ * | `done_hold`, `done_answer`, `done_ends` | the done mark of a hold that was released: the first answer, and until when it is kept |
+ * | `more_done_ends` | until when there may be more such marks in the table `done` |
+ *
+ * A place is called `<process>:<name>`, with `~` behind it where its process polls, because nothing can wake it. `holds`, `turn` and `queue`
+ * are NULL where they are empty.
+ *
+ * `done` has the done marks of a key that did not find room in its row, since it had another one: a row per hold.
+ */
+export const TABLES: readonly { readonly name: string; readonly columns: string }[] = [
+  {
+    name: LEASE,
+    columns: `
+  name VARBINARY(2048) NOT NULL PRIMARY KEY,
+  owner VARBINARY(64),
+  fence BIGINT NOT NULL DEFAULT 0,
+  ttl_ms BIGINT NOT NULL DEFAULT 0,
+  since BIGINT NOT NULL DEFAULT 0,
+  holder MEDIUMBLOB,
+  ends BIGINT NOT NULL DEFAULT 0,
+  holds MEDIUMBLOB,
+  turn VARBINARY(512),
+  queue MEDIUMBLOB,
+  queue_ends BIGINT NOT NULL DEFAULT 0,
+  done_hold VARBINARY(64),
+  done_answer TINYINT NOT NULL DEFAULT 0,
+  done_ends BIGINT NOT NULL DEFAULT 0,
+  more_done_ends BIGINT NOT NULL DEFAULT 0`,
+  },
+  {
+    name: DONE,
+    columns: `
+  hold VARBINARY(64) NOT NULL PRIMARY KEY,
+  answer TINYINT NOT NULL,
+  ends BIGINT NOT NULL,
+  KEY ${DONE}_ends (ends)`,
+  },
+];

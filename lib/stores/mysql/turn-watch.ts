@@ -1,0 +1,211 @@
+import { AsyncResource } from 'node:async_hooks';
+import type { Place } from '../../core/lock-store.js';
+import type { Listeners } from '../kit/listeners.js';
+import type { MySqlKeys } from './mysql-keys.js';
+import type { CallbackPool, Row } from './mysql-pool.js';
+import { NOW } from './procedures/time.js';
+import { textOf } from './rows.js';
+import { Sleeper } from './sleeper.js';
+import { LEASE } from './tables.js';
+
+/** How often a process that nothing can wake looks for its turns, in milliseconds: first in a queue or second, or further behind. */
+const POLL_MS = { near: 50, far: 300 } as const;
+/** The longest sleep, in milliseconds: places that were added meanwhile are looked at after it, where their lease ends before. */
+const SLEEP_MS = 1_000;
+/** How long a failed query is followed by none, in milliseconds. */
+const PAUSE_MS = 250;
+
+/** What the watch needs of its database. */
+export interface WatchContext {
+  readonly pool: CallbackPool;
+  readonly table: string;
+  /** The name of the store instance. */
+  readonly process: string;
+  readonly keys: MySqlKeys;
+  readonly listeners: Listeners;
+  /** Whether it never tries to be woken. */
+  readonly polls: boolean;
+  /** Runs a statement; rejects where it fails. */
+  run(sql: string): Promise<readonly Row[]>;
+  readonly warn: (message: string) => void;
+}
+
+/** A place, and whether it was notified since it asked last. */
+interface Watched {
+  readonly key: string;
+  readonly name: string;
+  isNotified: boolean;
+}
+
+/**
+ * Looks for the turns of all places of a process, with one query for all of their keys, for as long as there is any. Between two looks it
+ * sleeps in the server, where the process that hands a lock over can wake it; or here, where that does not work.
+ */
+export class TurnWatch {
+  readonly #context: WatchContext;
+  readonly #sleeper: Sleeper;
+  /** By their keys. */
+  readonly #places = new Map<string, Watched[]>();
+  #isRunning = false;
+  #isClosed = false;
+  /** Ends a pause between two looks. */
+  #hurry: (isReady: boolean) => void = () => undefined;
+
+  constructor(context: WatchContext) {
+    this.#context = context;
+    this.#sleeper = new Sleeper(context, () => {
+      this.#hurry(true);
+      // Its places were queued as those of a process that polls, or are those of one from now on.
+      context.listeners.recheck();
+    });
+  }
+
+  /** Whether this process can be woken. */
+  get acknowledged(): boolean {
+    return this.#sleeper.isReady;
+  }
+
+  /** A place is in the queue of a key, and its turn is looked for. */
+  add(key: string, { name }: Place): void {
+    if (this.#isClosed) {
+      return;
+    }
+    this.#places.set(key, [...this.#others(key, name), { key, name, isNotified: false }]);
+    this.#hurry(false);
+    if (!this.#isRunning) {
+      this.#isRunning = true;
+      void this.#run();
+    }
+  }
+
+  /** The place of that name was granted the lock, or was given up. */
+  remove(key: string, name: string): void {
+    const others = this.#others(key, name);
+    if (others.length > 0) {
+      this.#places.set(key, others);
+    } else {
+      this.#places.delete(key);
+    }
+  }
+
+  close(): void {
+    this.#isClosed = true;
+    this.#places.clear();
+    this.#hurry(true);
+    this.#sleeper.end();
+  }
+
+  #others(key: string, name: string): Watched[] {
+    return (this.#places.get(key) ?? []).filter((place) => place.name !== name);
+  }
+
+  /** Bound to where the store was made: it must not keep the context of the call that waits first. */
+  readonly #run = AsyncResource.bind(async (): Promise<void> => {
+    let pauseMs: number = POLL_MS.near;
+    while (this.#places.size > 0) {
+      if (!this.#context.polls) {
+        this.#sleeper.prepare();
+      }
+      const mayWake = this.#sleeper.isReady;
+      const isWoken = mayWake ? await this.#sleeper.sleep(pauseMs, this.#due()) : await this.#pause(pauseMs);
+      pauseMs = isWoken && this.#notifyOnly() ? SLEEP_MS : await this.#look(mayWake);
+    }
+    this.#isRunning = false;
+    this.#sleeper.end();
+  });
+
+  /** Notifies the place that was meant where there is only one. A look would say no more. */
+  #notifyOnly(): boolean {
+    const [[place, another] = [], ...others] = this.#places.values();
+    if (place === undefined || another !== undefined || others.length > 0 || place.isNotified) {
+      return false;
+    }
+    this.#tell(place);
+    return true;
+  }
+
+  /** Ends early where it may be woken from now on, or where a place is added that may be the first of its queue. Resolves to false. */
+  #pause(ms: number): Promise<false> {
+    return new Promise((resolve) => {
+      const end = (): void => resolve(false);
+      const timer = setTimeout(end, ms).unref();
+      this.#hurry = (isReady) => {
+        if (isReady || ms > POLL_MS.near) {
+          clearTimeout(timer);
+          end();
+        }
+      };
+    });
+  }
+
+  /** Notifies of the turns that have come. Resolves to how long to wait before the next look, in milliseconds. */
+  async #look(mayWake: boolean): Promise<number> {
+    if (this.#places.size === 0) {
+      return 0;
+    }
+    let nextMs: number = mayWake ? SLEEP_MS : POLL_MS.far;
+    try {
+      for (const row of await this.#context.run(this.#looking())) {
+        const leftMs = Number(row['left_us']) / 1_000;
+        this.#notify(row, leftMs);
+        nextMs = Math.min(nextMs, mayWake ? Math.max(POLL_MS.near, Math.ceil(leftMs)) : POLL_MS.near);
+      }
+    } catch {
+      return PAUSE_MS;
+    }
+    return nextMs;
+  }
+
+  /** Notifies the place that has its turn. Where the lock is free, it is the first of the queue, or whoever finds out that nobody is. */
+  #notify(row: Row, leftMs: number): void {
+    const key = this.#context.keys.key(row['name'] as Buffer);
+    const places = this.#places.get(key) ?? [];
+    const placeOf = (column: unknown): Watched | undefined =>
+      places.find(({ name }) => textOf(column) === `${this.#context.process}:${name}`);
+    const isLost = Number(row['is_queued']) === 0;
+    const reserved = leftMs > 0 ? placeOf(row['turn']) : placeOf(row['first_place']);
+    const due = reserved ? [reserved] : leftMs <= 0 || isLost ? places : [];
+    for (const place of due.filter(({ isNotified }) => !isNotified)) {
+      this.#tell(place);
+    }
+  }
+
+  #tell(place: Watched): void {
+    place.isNotified = true;
+    this.#context.listeners.turn(place.key, place.name);
+  }
+
+  /** The rows where this process is first or second, has its turn, is no longer in the queue, or could have the lock, since nobody has it. */
+  #looking(): string {
+    const { process, table } = this.#context;
+    const mine = hex(`${process}:`);
+    const firstPlace = "trim(TRAILING '~' FROM substring_index(substring(queue, 2), ';', 1))";
+    return `SELECT name, turn, ${firstPlace} AS first_place, ends - ${NOW} AS left_us, coalesce(locate(${mine}, queue), 0) AS is_queued FROM ${table}
+WHERE name IN (${this.#names()}) AND (ends <= ${NOW} OR locate(${mine}, turn) = 1 OR locate(${mine}, substring_index(queue, ';', 3)) > 0
+  OR coalesce(locate(${mine}, queue), 0) = 0)`;
+  }
+
+  /**
+   * The SQL of whether a place has its turn that was not notified. The sleep asks this itself: a process that is woken before it sleeps
+   * would miss it otherwise.
+   */
+  #due(): string {
+    const { process, table } = this.#context;
+    const notified = [...this.#places.values()].flat().filter(({ isNotified }) => isNotified);
+    const known = ['', ...notified.map(({ name }) => `${process}:${name}`)].map(hex).join(', ');
+    return `EXISTS (SELECT 1 FROM ${table} WHERE name IN (${this.#names()}) AND locate(${hex(`${process}:`)}, turn) = 1 AND ends > ${NOW} AND turn NOT IN (${known}))`;
+  }
+
+  #names(): string {
+    return [...this.#places.keys()].map((key) => hex(this.#context.keys.row(key))).join(', ');
+  }
+}
+
+function hex(text: string | Buffer): string {
+  return `X'${Buffer.from(text).toString('hex')}'`;
+}
+
+/** The table of locks in a database. */
+export function leaseTable(database: string): string {
+  return `\`${database.replaceAll('`', '``')}\`.${LEASE}`;
+}

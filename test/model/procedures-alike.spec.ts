@@ -1,0 +1,127 @@
+import { createConnection, type Connection, type RowDataPacket } from 'mysql2/promise';
+import { MOST_FENCES } from '../../lib/core/lock-store.js';
+import { presenceName } from '../../lib/stores/mysql/presence.js';
+import { schemaSql } from '../../lib/stores/mysql/index';
+import { NOW } from '../../lib/stores/mysql/procedures/time.js';
+import { DATABASE, MySqlServer } from '../support/mysql-server';
+import { isLong, seedsOf } from '../support/random.js';
+import { differenceIn, type AlikeServer } from './alike.js';
+import { MySqlTable, wokenPlace } from './mysql-table.js';
+import { HEARING, KEY } from './steps.js';
+
+const SEEDS = seedsOf(isLong ? 200 : 60);
+
+const DEFECTS: readonly (readonly [string, string, string])[] = [
+  ['gives an expired reservation to the same process again', 'SET l_turn = first_place, ', `SET l_queue = concat(';', entry, coalesce(l_queue, ';')), l_turn = first_place, `], // prettier-ignore
+  ['never goes before the queue', 'is_last AND _may_overtake AND', 'FALSE AND'],
+  ['grants a lock to a hold that has ended', 'AND _may_overtake AND NOT (', 'AND _may_overtake AND (TRUE OR '],
+  ['forgets what was released', 'IF ((l_done_hold <=> _hold', 'IF FALSE AND ((l_done_hold <=> _hold'],
+  ['forgets the marks that found no room in the row', 'l_more_done_ends > now_us AND EXISTS', 'FALSE AND EXISTS'],
+  ['answers a repeated release otherwise', 'SET answer = l_done_answer;', 'SET answer = 1 - l_done_answer;'],
+  ['skips a process that polls', 'IF entry <> first_place OR first_place', 'IF first_place'],
+  ['forgets who polls', `CASE WHEN _polls THEN '~' ELSE '' END`, `''`],
+  ['waits for a process that is gone', 'OR sleeper IS NOT NULL THEN', 'OR TRUE THEN'],
+  ['wakes nobody', 'KILL QUERY sleeper;', 'SET sleeper = NULL;'],
+  ['skips all who are gone at once', 'IF skipped = 64 THEN', 'IF skipped = 640 THEN'],
+  ['says that no time is left where too many were gone', `WHEN l_turn = '' THEN most_us`, 'WHEN FALSE THEN most_us'],
+  ['gives up the turn of another', 'ELSEIF l_turn <=> _place THEN', 'ELSEIF l_turn IS NOT NULL THEN'],
+  ['hands over what somebody holds', 'ELSEIF l_turn <=> _place THEN', 'ELSE'],
+  ['hands over what others are in', 'is_last = l_holds IS NULL', 'is_last = TRUE'],
+  ['lets a hold in at another fence', 'OR l_fence <> _fence OR', 'OR'],
+  ['shortens a lease by a ticket', 'l_ends = greatest(l_ends, now_us + _ttl_ms * 1000)', 'l_ends = now_us + _ttl_ms * 1000'],
+  ['shortens a lease by a renewal', 'greatest(r_ends, now_us + r_ttl_ms * 1000)', 'now_us + r_ttl_ms * 1000'],
+  ['shortens the lease of others in the lock', `r_lingering AND length(holds) - length(replace(holds, ';', '')) = 2`, 'r_lingering'],
+  ['renews what has ended', `holds) > 0 AND ends > ${NOW}`, 'holds) > 0'],
+  ['grants what nobody waits for any more', '_latest > 0 AND', 'FALSE AND'],
+  ['keeps a queue that nobody probes', 'IF l_queue_ends <= now_us THEN', 'IF FALSE THEN'],
+  ['believes a clock that was set back', 'IF remaining_us > most_us THEN', 'IF FALSE THEN'],
+  ['reports what is left of the lease after a clock was set back, and keeps the lease', ', l_ends = now_us + most_us;', ';'],
+];
+
+const DEFECTS_OF_SHORT_CUTS: readonly (readonly [string, string, string])[] = [
+  ['grants what somebody holds', `CASE WHEN ends <= ${NOW} AND`, 'CASE WHEN'],
+  ['grants a lock that others wait for', 'AND queue IS NULL AND more_done_ends', 'AND more_done_ends'],
+  ['grants a lock to a hold that has ended', 'AND NOT (done_hold <=> ? AND', 'AND NOT (done_hold <=> ? AND FALSE AND'],
+  ['grants a lock to a hold whose mark found no room in the row', `AND more_done_ends <= ${NOW}`, ''],
+  ['grants what nobody waits for any more', 'WHERE ? = 0 OR', 'WHERE ? = 0 OR TRUE OR'],
+  ['leaves the fence where it was', `greatest(fence + ${MOST_FENCES}, ${NOW})`, 'greatest(fence, 1)'],
+  [
+    'leaves the turn of another behind',
+    `turn = CASE WHEN last_insert_id() > 0 THEN NULL`,
+    `turn = CASE WHEN last_insert_id() > 0 THEN 'host:3:cyd:x'`,
+  ],
+  ['frees a lock that others wait for', 'AND queue IS NULL AND done_ends', 'AND done_ends'],
+  ['frees a lock that others have entered', 'AND holds = ?', 'AND locate(?, holds) = 1'],
+  ['says that it freed what had ended', `AND ends > ${NOW} AND queue`, 'AND queue'],
+  ['forgets the release before', `AND done_ends <= ${NOW}`, ''],
+  ['leaves no mark', 'done_answer = 1, done_ends =', 'done_answer = 1, done_ends = 0 *'],
+];
+
+describe('the procedures of the MySQL store', () => {
+  let server: MySqlServer;
+  let connection: Connection;
+  let sleeper: Connection;
+  /**
+   * A process is there while a connection has its named lock. That a wake ends the sleep of that connection is proved with the store; here
+   * it is compared which place the procedures wake, once they have sent `KILL QUERY`.
+   */
+  async function heard(): Promise<string[]> {
+    const place = await wokenPlace(connection);
+    return place === undefined ? [] : [`turn ${place} ${KEY}`];
+  }
+  const procedures: AlikeServer = {
+    hasOwnTime: false,
+    onlyWakes: true,
+    begin: (now, edit) => MySqlTable.begin(connection, now, edit, false),
+    heard,
+  };
+  const shortCuts: AlikeServer = { ...procedures, begin: (now, edit) => MySqlTable.begin(connection, now, edit, true) };
+
+  beforeAll(async () => {
+    server = await MySqlServer.start();
+    const address = { host: '127.0.0.1', port: server.port, user: 'root', database: DATABASE };
+    [connection, sleeper] = await Promise.all([createConnection(address), createConnection(address)]);
+    for (const sql of schemaSql()) {
+      await connection.query(sql);
+    }
+    await sleeper.query<RowDataPacket[]>(`SELECT get_lock('${presenceName(HEARING)}', 0)`);
+  });
+  afterAll(async () => {
+    connection.destroy();
+    sleeper.destroy();
+    await server.stop();
+  });
+
+  test('reply, store and wake as the lock table does', async () => {
+    for (const seed of SEEDS) {
+      expect(await differenceIn(seed, procedures)).toBeUndefined();
+    }
+  }, 240_000);
+
+  test('do so also after the plain statements that are tried first', async () => {
+    for (const seed of SEEDS) {
+      expect(await differenceIn(seed, shortCuts)).toBeUndefined();
+    }
+  }, 240_000);
+
+  test.each(DEFECTS)('a procedure that %s is found out', (_, right, wrong) => expectFound(procedures, right, wrong), 240_000);
+
+  test.each(DEFECTS_OF_SHORT_CUTS)(
+    'a plain statement that %s is found out',
+    (_, right, wrong) => expectFound(shortCuts, right, wrong),
+    240_000,
+  );
+});
+
+async function expectFound(server: AlikeServer, right: string, wrong: string): Promise<void> {
+  let edits = 0;
+  let difference: string | undefined;
+  for (let seed = 1; !difference && seed <= 400; seed++) {
+    difference = await differenceIn(seed, server, (source) => {
+      edits += source.split(right).length - 1;
+      return source.replaceAll(right, wrong);
+    });
+  }
+  expect(edits).toBeGreaterThan(0);
+  expect(difference).toContain('but the server');
+}

@@ -1,0 +1,184 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { LockService } from '../../lib/nest/lock.service';
+import { MySqlLockStore, type MySqlLockStoreOptions } from '../../lib/stores/mysql/index';
+import { makeLocks } from '../support/make-locks';
+import { DATABASE, MySqlServer } from '../support/mysql-server';
+import { until } from '../support/until';
+
+let server: MySqlServer;
+const opened: MySqlLockStore[] = [];
+const warnings: string[] = [];
+
+beforeAll(async () => {
+  server = await MySqlServer.start();
+  await new MySqlLockStore(server.pool()).ensureSchema();
+});
+afterEach(async () => {
+  await Promise.all(opened.splice(0).map((store) => store.close()));
+  warnings.splice(0);
+});
+afterAll(() => server.stop());
+
+async function open(options?: MySqlLockStoreOptions, pool = server.pool()): Promise<LockService> {
+  const store = new MySqlLockStore(pool, options);
+  await store.open({ prefix: 'lock', warn: (message) => message.includes('innodb_flush') || warnings.push(message) });
+  opened.push(store);
+  return makeLocks(store);
+}
+
+/** The connections on which processes sleep while they wait. */
+async function sleepers(): Promise<{ id: number }[]> {
+  return server.query(`SELECT id FROM information_schema.processlist WHERE info LIKE 'SELECT CASE WHEN%' AND db = '${DATABASE}'`);
+}
+
+async function questions(): Promise<number> {
+  const [row] = await server.query<{ Value: string }>(`SHOW GLOBAL STATUS LIKE 'Questions'`);
+  return Number(row?.Value);
+}
+
+/** How many statements the server is asked meanwhile, but for those that count them. */
+async function askedWhile(action: () => Promise<unknown>): Promise<number> {
+  const before = await questions();
+  await action();
+  return (await questions()) - before - 1;
+}
+
+/** The median time from the release in one process to the grant in another one, in milliseconds. */
+async function handOverMs(one: LockService, other: LockService): Promise<number> {
+  const times: number[] = [];
+  for (let round = 0; round < 15; round++) {
+    const held = await one.acquire('hand over');
+    let grantedAt = 0;
+    const waiting = other.withLock('hand over', { wait: 30_000 }, () => (grantedAt = performance.now()));
+    await until('that it waits', async () => (await one.inspect('hand over'))?.waiters.length === 1);
+    await sleep(60);
+    const releasedAt = performance.now();
+    await held.release();
+    await waiting;
+    times.push(grantedAt - releasedAt);
+  }
+  return times.toSorted((first, second) => first - second)[7] as number;
+}
+
+test('a process that waits sleeps on one connection, is woken by its turn, and keeps none when it waits no longer', async () => {
+  const [holder, waiter] = [await open(), await open()];
+  const held = await holder.acquire('k');
+  const waiting = waiter.withLock('k', { wait: 60_000 }, () => 'in');
+  await until('that it sleeps', async () => (await sleepers()).length === 1);
+  await held.release();
+  expect(await waiting).toBe('in');
+  await until('that nobody sleeps', async () => (await sleepers()).length === 0);
+  expect(warnings).toEqual([]);
+});
+
+test('a wake-up takes less time than the shortest of polls, and polls take less than the next one', async () => {
+  const woken = await handOverMs(await open(), await open());
+  const polled = await handOverMs(await open({ poll: true }), await open({ poll: true }));
+  console.log(`A hand-over takes ${woken.toFixed(1)} ms by KILL QUERY, and ${polled.toFixed(1)} ms by polling (medians).`);
+  // A look every 50 ms finds a turn after 25 on the average.
+  expect(woken).toBeLessThan(polled);
+});
+
+test('nothing is asked while nobody waits', async () => {
+  const locks = await open();
+  const held = await locks.acquire('k', { ttl: '60s' });
+  expect(await askedWhile(() => sleep(1_500))).toBe(0);
+  await held.release();
+});
+
+test.each([
+  ['that is woken', {}],
+  ['that polls', { poll: true }],
+])('a process %s asks at most 25 times a second, for however many keys it waits', async (_, options) => {
+  const [holder, waiter] = [await open(), await open(options)];
+  const keys = Array.from({ length: 200 }, (__, at) => `many ${at}`);
+  const held = await Promise.all(keys.map((key) => holder.acquire(key, { ttl: '60s' })));
+  const waiting = Promise.all(keys.map((key) => waiter.withLock(key, { wait: 60_000 }, () => key)));
+  await until('that all wait', async () => (await holder.inspect('many 199'))?.waiters.length === 1);
+  await sleep(1_500);
+  expect((await askedWhile(() => sleep(4_000))) / 4).toBeLessThanOrEqual(25);
+  await Promise.all(held.map((lock) => lock.release()));
+  expect(await waiting).toEqual(keys);
+});
+
+test('a pool of two serves a thousand waiters', async () => {
+  const [holder, waiter] = [await open(), await open({}, server.pool({ connectionLimit: 2 }))];
+  const held = await holder.acquire('k', { ttl: '60s' });
+  const other = await holder.acquire('other', { ttl: '60s' });
+  let served = 0;
+  const waiting = Promise.all([
+    ...Array.from({ length: 999 }, () => waiter.withLock('k', { wait: 60_000 }, () => served++)),
+    waiter.withLock('other', { wait: 60_000 }, () => served++),
+  ]);
+  await until('that it sleeps', async () => (await sleepers()).length === 1);
+  await held.release();
+  await other.release();
+  await waiting;
+  expect(served).toBe(1_000);
+}, 60_000);
+
+test('a pool of one connection polls, since the locks need it', async () => {
+  await until('that those of other tests are gone', async () => (await sleepers()).length === 0);
+  const [holder, waiter] = [await open(), await open({}, server.pool({ connectionLimit: 1 }))];
+  const held = await holder.acquire('k', { ttl: '60s' });
+  const waiting = waiter.withLock('k', { wait: 60_000 }, () => 'in');
+  await until('that it waits', async () => (await holder.inspect('k'))?.waiters.length === 1);
+  expect(await sleepers()).toEqual([]);
+  await held.release();
+  expect(await waiting).toBe('in');
+});
+
+test('a process whose sleep is cut off finds its turn all the same, and sleeps again', async () => {
+  const [holder, waiter] = [await open(), await open()];
+  const held = await holder.acquire('k', { ttl: '60s' });
+  const waiting = waiter.withLock('k', { wait: 60_000 }, () => 'in');
+  await until('that it sleeps', async () => (await sleepers()).length === 1);
+  const [{ id } = { id: 0 }] = await sleepers();
+  await server.query(`KILL CONNECTION ${id}`);
+  await until('that it sleeps again', async () => (await sleepers()).some((each) => each.id !== id));
+  await held.release();
+  expect(await waiting).toBe('in');
+});
+
+test('a waiter that is gone is passed over at once', async () => {
+  const gone = new MySqlLockStore(server.pool());
+  await gone.open({ prefix: 'lock', warn: () => undefined });
+  const [holder, waiter] = [await open(), await open()];
+  const held = await holder.acquire('k', { ttl: '60s' });
+  makeLocks(gone).withLock('k', { wait: 60_000 }, () => undefined).catch(() => undefined); // prettier-ignore
+  await until('that it sleeps', async () => (await sleepers()).length === 1);
+  // Its place is that of a process that can be woken, once it has asked again.
+  const queue = async (): Promise<string> =>
+    String(
+      (await server.query<{ queue: Buffer | null }>(`SELECT queue FROM ${DATABASE}.distributed_lock_lease WHERE name = 'lock:{k}'`))[0]
+        ?.queue,
+    );
+  await until('that it can be woken', async () => !(await queue()).includes('~'));
+  const waiting = waiter.withLock('k', { wait: 60_000 }, () => 'in');
+  await until('that both wait', async () => (await holder.inspect('k'))?.waiters.length === 2);
+  await gone.close();
+  await until('that the first is gone', async () => (await sleepers()).length === 1);
+  await held.release();
+  expect(await waiting).toBe('in');
+  // A turn of the process that is gone would have lasted a second.
+  expect((await queue()).includes(gone.process)).toBe(false);
+});
+
+test('where a sleep cannot be ended by another connection, the store warns and polls', async () => {
+  await server.query(`CREATE OR REPLACE USER sleeper IDENTIFIED BY ''`);
+  await server.query(`GRANT ALL ON ${DATABASE}.* TO sleeper`);
+  const pool = server.pool();
+  // As behind a proxy that numbers connections by itself.
+  pool.on('connection', (connection) => {
+    const query = connection.query.bind(connection) as (...args: unknown[]) => unknown;
+    connection.query = ((options: { sql: string }, ...rest: unknown[]) =>
+      query({ ...options, sql: options.sql.replace(/KILL QUERY \d+/, 'KILL QUERY 999999') }, ...rest)) as never;
+  });
+  const [holder, waiter] = [await open(), await open({}, pool)];
+  const held = await holder.acquire('k', { ttl: '60s' });
+  const waiting = waiter.withLock('k', { wait: 60_000 }, () => 'in');
+  await until('that it warns', () => warnings.length > 0);
+  expect(warnings).toEqual([expect.stringMatching(/does not let one connection.*KILL QUERY.*\{ poll: true \}/)]);
+  await held.release();
+  expect(await waiting).toBe('in');
+}, 60_000);

@@ -1,0 +1,161 @@
+import { spawn, spawnSync, type ChildProcess } from 'node:child_process';
+import { once } from 'node:events';
+import { closeSync, existsSync, mkdirSync, mkdtempSync, openSync, readFileSync, renameSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { createPool, type Pool, type PoolOptions } from 'mysql2';
+import { freePort } from './redis-server';
+import { until } from './until';
+
+/** A crash of the machine is not among the faults, and one of the server loses nothing without flushes to the disk. */
+const SETTINGS = [
+  '--no-defaults',
+  '--bind-address=127.0.0.1',
+  '--innodb-buffer-pool-size=32M',
+  '--innodb-log-file-size=16M',
+  '--innodb-flush-log-at-trx-commit=2',
+  '--innodb-use-native-aio=0',
+  '--performance-schema=0',
+  '--max-connections=600',
+  '--skip-name-resolve',
+];
+
+/** On Linux the kernel ends the server together with the tests, also with tests that were killed. */
+const TIED = spawnSync('setpriv', ['--pdeathsig', 'KILL', 'true']).status === 0 ? ['setpriv', '--pdeathsig', 'KILL'] : [];
+
+/** The server refuses to run as root unless it is told to. */
+const USER = process.getuid?.() === 0 ? ['--user=root'] : [];
+
+export const DATABASE = 'app';
+
+/** A real MariaDB server of the test's own, on a free port and in a folder that goes with it. */
+export class MySqlServer {
+  readonly port: number;
+  readonly #folder: string;
+  readonly #settings: readonly string[];
+  readonly #pools: Pool[] = [];
+  #child: ChildProcess | undefined;
+  #observer: Pool | undefined;
+
+  private constructor(port: number, settings: readonly string[]) {
+    this.port = port;
+    this.#folder = mkdtempSync(join(tmpdir(), 'lock-mysql-'));
+    this.#settings = settings;
+  }
+
+  /** With further settings, such as `'--max-connections=10'`. */
+  static async start(...settings: string[]): Promise<MySqlServer> {
+    const server = new MySqlServer(await freePort(), settings);
+    makeData(join(server.#folder, 'data'));
+    await server.start();
+    await server.query(`CREATE DATABASE IF NOT EXISTS ${DATABASE}`);
+    return server;
+  }
+
+  /** Whether its process lives, paused or not. */
+  get running(): boolean {
+    return this.#child?.signalCode === null && this.#child.exitCode === null;
+  }
+
+  /** For looking at what is stored, with a connection that the code under test does not use. */
+  async query<Row>(sql: string, values: unknown[] = []): Promise<Row[]> {
+    this.#observer ??= createPool({ ...this.address, connectionLimit: 2 });
+    const [rows] = await this.#observer.promise().query(sql, values);
+    return rows as Row[];
+  }
+
+  /** Where it can be reached. */
+  get address(): PoolOptions {
+    return { host: '127.0.0.1', port: this.port, user: 'root', password: '', connectTimeout: 5_000 };
+  }
+
+  /** A pool of connections to the database for the code under test; it ends with the server. */
+  pool(options: PoolOptions = {}): Pool {
+    const pool = createPool({ ...this.address, database: DATABASE, ...options });
+    this.#pools.push(pool);
+    return pool;
+  }
+
+  /** All that it has written into its log. */
+  log(): string {
+    return readFileSync(join(this.#folder, 'log'), 'utf8');
+  }
+
+  async start(): Promise<void> {
+    const log = openSync(join(this.#folder, 'log'), 'a');
+    const place = [`--datadir=${join(this.#folder, 'data')}`, `--socket=${join(this.#folder, 'socket')}`, `--port=${this.port}`];
+    const [file, ...words] = [...TIED, 'mariadbd', ...SETTINGS, ...USER, ...place, ...this.#settings] as [string, ...string[]];
+    this.#child = spawn(file, words, { cwd: this.#folder, stdio: ['ignore', log, log] });
+    closeSync(log);
+    await until('that MariaDB answers', async () => {
+      if (!this.running) {
+        throw new Error(`MariaDB did not start: ${this.log().trimEnd().split('\n').slice(-5).join('\n')}`);
+      }
+      return this.query('SELECT 1').then(
+        () => true,
+        () => false,
+      );
+    });
+  }
+
+  /** Kills it at once: what it was asked to write is written, and nothing else. */
+  async kill(): Promise<void> {
+    if (this.running) {
+      const exited = once(this.#child as ChildProcess, 'exit');
+      this.#child?.kill('SIGKILL');
+      await exited;
+    }
+  }
+
+  pause(): void {
+    this.#child?.kill('SIGSTOP');
+  }
+
+  resume(): void {
+    this.#child?.kill('SIGCONT');
+  }
+
+  /** Ends the connections of the code under test; answers how many. */
+  async endConnections(): Promise<number> {
+    const found = await this.query<{ id: number }>(
+      `SELECT id FROM information_schema.processlist WHERE db IS NOT NULL AND id <> CONNECTION_ID()`,
+    );
+    await Promise.all(found.map(({ id }) => this.query(`KILL CONNECTION ${id}`).catch(() => undefined)));
+    return found.length;
+  }
+
+  async stop(): Promise<void> {
+    for (const pool of [...this.#pools, ...(this.#observer ? [this.#observer] : [])]) {
+      pool.end(() => undefined);
+    }
+    this.resume();
+    await this.kill();
+    rmSync(this.#folder, { recursive: true, force: true });
+  }
+}
+
+/** Makes the files of a new server: once, and then as copies, which take a tenth of the time. */
+function makeData(data: string): void {
+  const version = run('mariadbd', ['--version']).replace(/[^\w.]+/g, '-');
+  const template = join('.cache', `${version}data`);
+  if (!existsSync(template)) {
+    mkdirSync('.cache', { recursive: true });
+    const own = join(process.cwd(), `${template}.${process.pid}`);
+    run('mariadb-install-db', ['--no-defaults', '--auth-root-authentication-method=normal', '--skip-test-db', ...USER, `--datadir=${own}`]);
+    try {
+      // Under its name when it is whole, unless another suite was first.
+      renameSync(own, template);
+    } catch {
+      rmSync(own, { recursive: true });
+    }
+  }
+  run('cp', ['-a', template, data]);
+}
+
+function run(command: string, args: readonly string[]): string {
+  const { status, stdout, stderr, error } = spawnSync(command, args, { encoding: 'utf8' });
+  if (status !== 0) {
+    throw new Error(`${command} failed: ${error?.message ?? stderr}. The tests of MySQL need MariaDB: apt-get install mariadb-server.`);
+  }
+  return stdout;
+}
