@@ -46,6 +46,8 @@ class Statement {
   #isUnusable = false;
   /** Whether it was answered, or its connection has ended. */
   #isOver = false;
+  /** Whether the server still works on it, as far as it is known. */
+  #isRunning = true;
 
   constructor(
     pool: CallbackPool,
@@ -92,6 +94,7 @@ class Statement {
         this.#reject(new NotCommitted());
         return;
       }
+      this.#isRunning = error !== null && !isRefusal(error);
       this.#end(error);
       if (error) {
         this.#reject(error);
@@ -118,10 +121,13 @@ class Statement {
     }
   }
 
-  /** Asks the server to end the statement, and ends the connection with it or a little later. */
+  /**
+   * Asks the server to end the statement, and ends the connection with it or a little later. Where such statements have all connections of
+   * the pool, the first that is ended makes room to ask.
+   */
   #kill(): void {
     this.#isUnusable = true;
-    endStatement(this.#pool, this.#connection as MySqlConnection, () => this.#isOver);
+    endStatement(this.#pool, this.#connection as MySqlConnection, () => !this.#isRunning);
     this.#timer = this.#after(ENDING_MS, () => this.#end(new StatementTimeout(this.#limitMs))).unref();
   }
 
