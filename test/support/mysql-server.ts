@@ -43,6 +43,13 @@ export class MySqlServer {
     this.#settings = settings;
   }
 
+  /** Another server, with a copy of what one has that was shut down. It is not started. */
+  static copyOf(original: MySqlServer, port: number, ...settings: string[]): MySqlServer {
+    const server = new MySqlServer(port, settings);
+    server.copyFrom(original);
+    return server;
+  }
+
   /** With further settings, such as `'--max-connections=10'`. */
   static async start(...settings: string[]): Promise<MySqlServer> {
     const server = new MySqlServer(await freePort(), settings);
@@ -107,6 +114,19 @@ export class MySqlServer {
     }
   }
 
+  /** Ends it when all is written. */
+  async shutDown(): Promise<void> {
+    const exited = once(this.#child as ChildProcess, 'exit');
+    this.#child?.kill('SIGTERM');
+    await exited;
+  }
+
+  /** Has what another server has, and nothing else; both are not running. */
+  copyFrom(original: MySqlServer): void {
+    rmSync(join(this.#folder, 'data'), { recursive: true, force: true });
+    run('cp', ['-a', join(original.#folder, 'data'), join(this.#folder, 'data')]);
+  }
+
   pause(): void {
     this.#child?.kill('SIGSTOP');
   }
@@ -115,13 +135,20 @@ export class MySqlServer {
     this.#child?.kill('SIGCONT');
   }
 
-  /** Ends the connections of the code under test; answers how many. */
-  async endConnections(): Promise<number> {
-    const found = await this.query<{ id: number }>(
-      `SELECT id FROM information_schema.processlist WHERE db IS NOT NULL AND id <> CONNECTION_ID()`,
-    );
+  /** Ends the connections of the code under test, or of one user; answers how many. */
+  async endConnections(user?: string): Promise<number> {
+    const found = await this.#connections(user);
     await Promise.all(found.map(({ id }) => this.query(`KILL CONNECTION ${id}`).catch(() => undefined)));
     return found.length;
+  }
+
+  async countConnections(user: string): Promise<number> {
+    return (await this.#connections(user)).length;
+  }
+
+  #connections(user?: string): Promise<{ id: number }[]> {
+    const whose = user === undefined ? 'db IS NOT NULL AND id <> CONNECTION_ID()' : `user = '${user}'`;
+    return this.query(`SELECT id FROM information_schema.processlist WHERE ${whose}`);
   }
 
   async stop(): Promise<void> {

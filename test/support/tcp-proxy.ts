@@ -9,8 +9,14 @@ import { connect, createServer, type AddressInfo, type Server, type Socket } fro
  */
 export type ProxyMode = 'pass' | 'withhold' | 'dropReplies' | 'killOnReply' | 'blackhole' | 'muteSubscribers' | 'deafen' | 'refuse';
 
-/** What a subscriber says to Redis and to PostgreSQL. */
-const SUBSCRIBES = ['subscribe', 'LISTEN '];
+/** What a subscriber says to Redis and to PostgreSQL, and on what a process sleeps in MySQL. */
+const SUBSCRIBES = ['subscribe', 'LISTEN ', 'ELSE sleep('];
+
+/** Reads a connection, and knows the text of a request that does not have it in itself. */
+export interface TextReader {
+  textOf(request: Buffer): string;
+  read(reply: Buffer): void;
+}
 
 const SILENT: ReadonlySet<ProxyMode> = new Set(['dropReplies', 'blackhole']);
 
@@ -37,9 +43,10 @@ export class TcpProxy {
   /** Replies that are late, by connection. */
   readonly #waiting = new WeakMap<Socket, { readonly at: number; readonly data: Buffer }[]>();
 
-  private constructor(target: number) {
+  private constructor(target: number, newReader?: () => TextReader) {
     this.target = target;
     this.#server = createServer((client) => {
+      const reader = newReader?.();
       if (this.#mode === 'refuse') {
         client.destroy();
         return;
@@ -51,7 +58,8 @@ export class TcpProxy {
         if (SUBSCRIBES.some((word) => data.includes(word))) {
           this.#subscribers.add(client);
         }
-        if ([this.ambush ?? []].flat().some((text) => data.includes(text))) {
+        const request = reader?.textOf(data) ?? data;
+        if ([this.ambush ?? []].flat().some((text) => request.includes(text))) {
           this.#ambushed.add(client);
         }
         if (this.#mode === 'deafen' && this.#subscribers.has(client)) {
@@ -65,12 +73,15 @@ export class TcpProxy {
           upstream.write(data);
         }
       });
-      upstream.on('data', (data) => this.#reply(data, client, upstream));
+      upstream.on('data', (data) => {
+        reader?.read(data);
+        this.#reply(data, client, upstream);
+      });
     });
   }
 
-  static async start(target: number): Promise<TcpProxy> {
-    const proxy = new TcpProxy(target);
+  static async start(target: number, newReader?: () => TextReader): Promise<TcpProxy> {
+    const proxy = new TcpProxy(target, newReader);
     proxy.#server.listen(0, '127.0.0.1');
     await once(proxy.#server, 'listening');
     return proxy;

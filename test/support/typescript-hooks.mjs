@@ -8,6 +8,7 @@ const ENTRIES = {
   'nestjs-distributed-lock': 'lib/index.ts',
   'nestjs-distributed-lock/otel': 'lib/otel/index.ts',
   'nestjs-distributed-lock/page': 'lib/page/index.ts',
+  'nestjs-distributed-lock/mysql': 'lib/stores/mysql/index.ts',
   'nestjs-distributed-lock/postgres': 'lib/stores/postgres/index.ts',
   'nestjs-distributed-lock/prometheus': 'lib/prometheus/index.ts',
   'nestjs-distributed-lock/store-contract': 'lib/store-contract/index.ts',

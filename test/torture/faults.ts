@@ -81,8 +81,10 @@ export const FAULTS = {
   erase: { place: 'key', lasts: [0, 0], weight: 4 },
   /** The row of a key is locked by somebody's open transaction. */
   lockRow: { place: 'key', lasts: [0.5, 1.5], weight: 3 },
-  /** Commits wait for a standby that is away. */
+  /** Commits wait for a standby or a replica that is away. */
   standby: { place: 'servers', lasts: [2.5, 3.5], weight: 1 },
+  /** A server takes no writes. */
+  readOnly: { place: 'servers', lasts: [0.3, 1], weight: 2 },
 } satisfies Record<string, Fault>;
 
 /** The keys whose rows `lockRow` locks: its target, and one that somebody has for longer than a lease. */

@@ -17,6 +17,8 @@ const SCRIPTS = 'lib/stores/redis/scripts.ts';
 const LUA = 'lib/stores/redis/lua.ts';
 const COMMANDS = 'lib/stores/redis/redis-commands.ts';
 const FUNCTIONS = 'lib/stores/postgres/functions';
+const PROCEDURES = 'lib/stores/mysql/procedures';
+const SHORT_CUTS = 'lib/stores/mysql/short-cuts.ts';
 const WAKEUPS = 'lib/stores/redis/wakeups.ts';
 
 export const MUTANTS: Readonly<Record<string, Mutant>> = {
@@ -352,6 +354,81 @@ if not fence then`,
         from: `CREATE TABLE IF NOT EXISTS SCHEMA.lease`,
         to: `CREATE UNLOGGED TABLE IF NOT EXISTS SCHEMA.lease`,
       },
+    ],
+  },
+  'frees-any-row': {
+    defect: 'the short way to release a row frees it, whoever has it',
+    topology: 'mysql',
+    nemesis: ['pause', 'delete', 'erase', 'cut'],
+    caughtBy: ['no overlap', 'losses are notified'],
+    edits: [
+      { file: SHORT_CUTS, from: `AND owner = ? AND holds = ? AND ends`, to: `AND (owner = ? OR TRUE) AND (holds = ? OR TRUE) AND ends` },
+    ],
+  },
+  'numbers-rows': {
+    defect: 'the fences of a row are counted, and begin anew when the row is gone',
+    topology: 'mysql',
+    nemesis: ['erase', 'cut'],
+    caughtBy: ['fences rise'],
+    edits: [
+      { file: SHORT_CUTS, from: `greatest(fence + \${MOST_FENCES}, \${NOW})`, to: `fence + \${MOST_FENCES}` },
+      { file: SHORT_CUTS, from: `SELECT ?, ?, last_insert_id(\${NOW})`, to: `SELECT ?, ?, last_insert_id(1)` },
+      { file: `${PROCEDURES}/acquire.ts`, from: `greatest(l_fence + \${MOST_FENCES}, now_us)`, to: `l_fence + \${MOST_FENCES}` },
+    ],
+  },
+  'renews-what-is-there': {
+    defect: 'a renewal does not look who has the row',
+    topology: 'mysql',
+    nemesis: ['erase', 'delete', 'cut', 'pause'],
+    caughtBy: ['no overlap', 'losses are notified'],
+    edits: [
+      {
+        file: `${PROCEDURES}/renew.ts`,
+        from: `owner = r_owner AND fence = r_fence AND locate(concat(';', r_hold, '='), holds) > 0 AND ends`,
+        to: `ends`,
+      },
+    ],
+  },
+  'last-is-first': {
+    defect: 'the place that joined the queue of a row last is served first',
+    topology: 'mysql',
+    nemesis: ['wall'],
+    caughtBy: ['turns are in order'],
+    edits: [
+      {
+        file: `${PROCEDURES}/queue.ts`,
+        from: `SET entry = substring_index(substring(l_queue, 2), ';', 1);`,
+        to: `SET entry = substring_index(left(l_queue, length(l_queue) - 1), ';', -1);`,
+      },
+      {
+        file: `${PROCEDURES}/queue.ts`,
+        from: `substring(l_queue, length(entry) + 2)`,
+        to: `left(l_queue, length(l_queue) - length(entry) - 1)`,
+      },
+    ],
+  },
+  'unlocked-rows': {
+    defect: 'an operation reads its row without locking it, and another one writes it meanwhile',
+    topology: 'mysql',
+    nemesis: ['cut'],
+    caughtBy: ['no overlap', 'losses are notified', 'fences rise', 'no turn is missed'],
+    edits: [{ file: `${PROCEDURES}/lease-row.ts`, from: `WHERE name = _key FOR UPDATE;`, to: `WHERE name = _key;` }],
+  },
+  'first-frees-row': {
+    defect: 'a row is free when the first hold has left it, not the last',
+    topology: 'mysql',
+    nemesis: ['latency'],
+    caughtBy: ['no overlap', 'losses are notified'],
+    edits: [{ file: `${PROCEDURES}/release.ts`, from: `is_last = l_holds IS NULL`, to: `is_last = TRUE` }],
+  },
+  'stays-forever': {
+    defect: 'the lock of a row stays when its lease is over',
+    topology: 'mysql',
+    nemesis: ['crash'],
+    caughtBy: ['no turn is missed', 'processes live and end'],
+    edits: [
+      { file: `${PROCEDURES}/lease-row.ts`, from: `IF l_ends <= now_us THEN`, to: `IF FALSE THEN` },
+      { file: SHORT_CUTS, from: '`ends <= ${NOW} AND queue', to: '`owner IS NULL AND queue' },
     ],
   },
 };

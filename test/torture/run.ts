@@ -123,7 +123,8 @@ async function refusalOf(key: string, store: LockStore, endedAt: () => number): 
   for (;;) {
     const reply = await store.acquire(hold, place).catch((error: LockError) => error);
     if (!(reply instanceof Error) && reply.fence !== undefined) {
-      await store.release({ ...hold, fence: reply.fence });
+      // Where that fails, the lock is among what is left.
+      await store.release({ ...hold, fence: reply.fence }).catch(() => undefined);
       return [];
     }
     if (now() > endedAt() + LEASE_MS + CLAIM_MS) {

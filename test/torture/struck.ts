@@ -27,7 +27,7 @@ const TAKING: ReadonlySet<FaultName> = new Set(['delete', 'erase', 'force', 'flu
 const HINDERING: ReadonlySet<FaultName> = new Set([
   'pause', 'crash', 'block', 'cut', 'killOnReply', 'killOnRelease', 'dropReplies', 'blackhole', 'refuse', 'latency',
   'sleep', 'stall', 'restart', 'killClients', 'failover', 'depose', 'isolate', 'outage', 'forget', 'snapshot', 'rebirth', 'recover',
-  'standby',
+  'standby', 'readOnly',
 ]); // prettier-ignore
 
 /** Keep a process from running. One that slept does not know it before its network is back. */

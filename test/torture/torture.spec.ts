@@ -5,7 +5,7 @@ import { isLong } from '../support/random';
 import { until } from '../support/until';
 import { MUTANTS } from './mutants';
 
-const LONG_RUNS = ['single', 'sentinel', 'cluster', 'quorum', 'new-quorum', 'postgres'].map((topology) => [topology, 30] as const);
+const LONG_RUNS = ['single', 'sentinel', 'cluster', 'quorum', 'new-quorum', 'postgres', 'mysql'].map((topology) => [topology, 30] as const);
 const SHORT_RUNS = [['single', 10], ['cluster', 10], ['quorum', 10], ['postgres', 10]] as const; // prettier-ignore
 const run = promisify(execFile);
 const COMMAND = ['--import', './test/support/typescript.mjs', '--enable-source-maps', 'test/torture/main.ts'];

@@ -1,6 +1,8 @@
 import { Cluster, Redis } from 'ioredis';
 import { QuorumLockStore, RedisLockStore } from 'nestjs-distributed-lock';
+import { MySqlLockStore } from 'nestjs-distributed-lock/mysql';
 import { PostgresLockStore } from 'nestjs-distributed-lock/postgres';
+import { createPool } from 'mysql2/promise';
 import { Pool } from 'pg';
 import type { LockStore } from '../../lib/core/lock-store.js';
 import type { WorkerSource } from './worker-options.js';
@@ -30,6 +32,11 @@ export function storeOf(source: WorkerSource): WorkerStore {
       const pool = new Pool({ connectionString: source.url, connectionTimeoutMillis: CONNECT_MS });
       pool.on('error', () => undefined);
       const store = new PostgresLockStore(pool);
+      return { store, prepare: () => store.ensureSchema(), end: () => pool.end() };
+    }
+    case 'mysql': {
+      const pool = createPool({ uri: source.url, connectTimeout: CONNECT_MS });
+      const store = new MySqlLockStore(pool);
       return { store, prepare: () => store.ensureSchema(), end: () => pool.end() };
     }
     case 'cluster':

@@ -1,4 +1,5 @@
 import { Cluster } from './cluster.js';
+import { MySql } from './mysql.js';
 import { Postgres } from './postgres.js';
 import { Quorum } from './quorum.js';
 import { Sentinel } from './sentinel.js';
@@ -12,6 +13,7 @@ export const TOPOLOGIES = {
   quorum: () => Quorum.start(),
   'new-quorum': () => Quorum.start(true),
   postgres: () => Postgres.start(),
+  mysql: () => MySql.start(),
 } satisfies Record<string, () => Promise<Topology>>;
 
 export type TopologyName = keyof typeof TOPOLOGIES;
