@@ -161,6 +161,18 @@ describe('statements', () => {
     await until('that nothing waits there', async () => (await waiting()) === 0);
   });
 
+  test('statements that wait with all connections of the pool are ended on the server, too', async () => {
+    const store = await open(server.pool({ connectionLimit: 2 }));
+    await makeLocks(store).withLock('k', () => undefined);
+    await blockRow('k');
+    const waiting = (): Promise<{ id: number }[]> =>
+      server.query(`SELECT id FROM information_schema.processlist WHERE info LIKE '%distributed_lock_%' AND id <> connection_id()`);
+    const calls = Array.from({ length: 6 }, () => store.acquire(newHold('k', { limitMs: 100 })).catch((error: unknown) => error));
+    await until('two that wait', async () => (await waiting()).length === 2);
+    expect(await Promise.all(calls)).toEqual(Array.from({ length: 6 }, () => expect.any(LockStoreError)));
+    await until('that nothing waits there', async () => (await waiting()).length === 0);
+  });
+
   test('a pool that is exhausted is named as such, and a call that gave up keeps no connection', async () => {
     const busy = server.pool({ connectionLimit: 2 });
     const store = await open(busy);
