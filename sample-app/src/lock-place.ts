@@ -1,13 +1,14 @@
 import { describePostgres } from './database/describe-postgres.js';
 import { StartUpError } from './start-up.error.js';
-import { readPostgresUrl, readRedisUrl } from './url-variable.js';
+import { readMySqlUrl, readPostgresUrl, readRedisUrl } from './url-variable.js';
 
 /** Where locks live. */
 export type LockPlace =
   | { readonly store: 'memory' }
   | { readonly store: 'redis'; readonly url: string }
   | { readonly store: 'quorum'; readonly urls: readonly string[] }
-  | { readonly store: 'postgres'; readonly url: string };
+  | { readonly store: 'postgres'; readonly url: string }
+  | { readonly store: 'mysql'; readonly url: string };
 
 const PLACES: Readonly<Record<LockPlace['store'], (environment: NodeJS.ProcessEnv) => LockPlace>> = {
   memory: () => ({ store: 'memory' }),
@@ -20,6 +21,10 @@ const PLACES: Readonly<Record<LockPlace['store'], (environment: NodeJS.ProcessEn
   postgres: ({ DATABASE_URL }) => ({
     store: 'postgres',
     url: readPostgresUrl('DATABASE_URL', DATABASE_URL) ?? missing('postgres', 'DATABASE_URL', 'postgres://user:password@host/database'),
+  }),
+  mysql: ({ MYSQL_URL }) => ({
+    store: 'mysql',
+    url: readMySqlUrl('MYSQL_URL', MYSQL_URL) ?? missing('mysql', 'MYSQL_URL', 'mysql://user:password@host/database'),
   }),
 };
 
@@ -43,6 +48,8 @@ export function describeLockPlace(place: LockPlace): string {
       return `a quorum of ${place.urls.length} Redis servers: ${place.urls.map(hostOf).join(', ')}`;
     case 'postgres':
       return describePostgres(place.url);
+    case 'mysql':
+      return `MySQL at ${hostOf(place.url)}, database ${new URL(place.url).pathname.slice(1)}`;
   }
 }
 

@@ -1,5 +1,6 @@
 import { MemoryLockStore, QuorumLockStore, RedisLockStore, type LockStore } from 'nestjs-distributed-lock';
 import type { LockPlace } from './lock-place.js';
+import { openMySqlLocks } from './mysql-locks.js';
 import { openPostgresLocks } from './postgres-locks.js';
 
 /** Locks in memory exclude only within this process, and all others across processes. */
@@ -13,5 +14,7 @@ export async function makeLockStore(place: LockPlace): Promise<LockStore> {
       return new QuorumLockStore(place.urls);
     case 'postgres':
       return openPostgresLocks(place.url);
+    case 'mysql':
+      return openMySqlLocks(place.url);
   }
 }

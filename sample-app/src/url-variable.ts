@@ -2,6 +2,7 @@ import { StartUpError } from './start-up.error.js';
 
 const REDIS = ['redis:', 'rediss:'];
 const POSTGRES = ['postgres:', 'postgresql:'];
+const MYSQL = ['mysql:'];
 
 /** The URL of a Redis server; undefined for an empty text. Throws `StartUpError` for another one. */
 export function readRedisUrl(variable: string, text: string | undefined): string | undefined {
@@ -11,6 +12,11 @@ export function readRedisUrl(variable: string, text: string | undefined): string
 /** The same for PostgreSQL. */
 export function readPostgresUrl(variable: string, text: string | undefined): string | undefined {
   return readUrl(variable, text, POSTGRES);
+}
+
+/** The same for MySQL. */
+export function readMySqlUrl(variable: string, text: string | undefined): string | undefined {
+  return readUrl(variable, text, MYSQL);
 }
 
 /** The message leaves out the value, which may hold a password. */

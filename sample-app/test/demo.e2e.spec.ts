@@ -18,6 +18,7 @@ async function bundleDemo(): Promise<string> {
     entryPoints: ['sample-app/src/demo/main.ts', 'sample-app/src/demo/worker.ts'],
     tsconfig: 'sample-app/tsconfig.json',
     alias: {
+      'nestjs-distributed-lock/mysql': './lib/stores/mysql/index.ts',
       'nestjs-distributed-lock/page': './lib/page/index.ts',
       'nestjs-distributed-lock/postgres': './lib/stores/postgres/index.ts',
       'nestjs-distributed-lock': './lib/index.ts',
@@ -47,9 +48,9 @@ async function isRefused(port: number): Promise<boolean> {
 }
 
 /** What the demo is told of the locks, and nothing that the tests' own environment tells of them. */
-type Choices = Partial<Record<'LOCK_STORE' | 'REDIS_URL' | 'REDIS_URLS' | 'DATABASE_URL' | 'PATH', string>>;
+type Choices = Partial<Record<'LOCK_STORE' | 'REDIS_URL' | 'REDIS_URLS' | 'DATABASE_URL' | 'MYSQL_URL' | 'PATH', string>>;
 
-const NO_CHOICES: Choices = { LOCK_STORE: '', REDIS_URL: '', REDIS_URLS: '', DATABASE_URL: '' };
+const NO_CHOICES: Choices = { LOCK_STORE: '', REDIS_URL: '', REDIS_URLS: '', DATABASE_URL: '', MYSQL_URL: '' };
 
 describe('npm run demo', () => {
   let folder: string;
@@ -94,6 +95,7 @@ describe('npm run demo', () => {
     ['redis', 1, /^The locks are in Redis at 127\.0\.0\.1:\d+\.$/m],
     ['quorum', 3, /^The locks are in a quorum of 3 Redis servers: (?:127\.0\.0\.1:\d+(?:, )?){3}\.$/m],
     ['postgres', 1, /^The locks are in PostgreSQL at 127\.0\.0\.1:\d+, database postgres\.$/m],
+    ['mysql', 1, /^The locks are in MySQL at 127\.0\.0\.1:\d+, database demo\.$/m],
   ])(
     'with LOCK_STORE=%s and no address it starts its own, %i in number, shows the lock, and leaves none behind',
     async (LOCK_STORE, count, place) => {
@@ -113,7 +115,7 @@ describe('npm run demo', () => {
     60_000,
   );
 
-  it.each(['redis', 'postgres'])(
+  it.each(['redis', 'postgres', 'mysql'])(
     'with LOCK_STORE=%s it takes its server along when it is stopped halfway',
     async (LOCK_STORE) => {
       const TMPDIR = await mkdtemp(join(tmpdir(), 'demo-'));
@@ -158,7 +160,11 @@ describe('npm run demo', () => {
       { LOCK_STORE: 'postgres', DATABASE_URL: 'postgres://user:secret@127.0.0.1:1/bank' },
       'PostgreSQL at 127.0.0.1:1, database bank: connect ECONNREFUSED 127.0.0.1:1. Check DATABASE_URL, or leave it out for an embedded database.',
     ],
-    [{ LOCK_STORE: 'etcd' }, 'LOCK_STORE is "etcd". Set it to memory, redis, quorum, postgres, or leave it out.'],
+    [
+      { LOCK_STORE: 'mysql', MYSQL_URL: 'mysql://user:secret@127.0.0.1:1/bank' },
+      'MySQL at 127.0.0.1:1, database bank: connect ECONNREFUSED 127.0.0.1:1. Check MYSQL_URL, or leave it out.',
+    ],
+    [{ LOCK_STORE: 'etcd' }, 'LOCK_STORE is "etcd". Set it to memory, redis, quorum, postgres, mysql, or leave it out.'],
   ])('%j stops it with one line', async (choices, line) => {
     await expect(run(choices)).rejects.toMatchObject({ code: 1, stderr: `${line}\n` });
   });

@@ -1,3 +1,4 @@
+import { DATABASE, MySqlServer } from '../../test/support/mysql-server';
 import { PostgresServer } from '../../test/support/postgres-server';
 import { RedisServer } from '../../test/support/redis-server';
 import type { LockPlace } from '../src/lock-place.js';
@@ -27,5 +28,10 @@ export const SHARED_PLACES: Readonly<Record<string, () => Promise<TestPlace>>> =
   async postgres() {
     const server = await PostgresServer.start();
     return { locks: { store: 'postgres', url: server.url }, fail: () => server.kill(), stop: () => server.stop() };
+  },
+  async mysql() {
+    const server = await MySqlServer.start();
+    const url = `mysql://root@127.0.0.1:${server.port}/${DATABASE}`;
+    return { locks: { store: 'mysql', url }, fail: () => server.kill(), stop: () => server.stop() };
   },
 };

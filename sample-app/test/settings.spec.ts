@@ -83,6 +83,11 @@ describe('the settings', () => {
       { store: 'postgres', url: 'postgres://user:secret@db/bank' },
       'PostgreSQL at db, database bank',
     ],
+    [
+      { LOCK_STORE: 'mysql', MYSQL_URL: 'mysql://user:secret@db:3306/bank' },
+      { store: 'mysql', url: 'mysql://user:secret@db:3306/bank' },
+      'MySQL at db:3306, database bank',
+    ],
   ])('%j puts locks into %j', (environment, locks, description) => {
     const settings = new Settings(environment);
     expect(settings.locks).toEqual(locks);
@@ -91,8 +96,8 @@ describe('the settings', () => {
 
   const SERVERS = 'redis://a:6379,redis://b:6379,redis://c:6379';
   it.each([
-    [{ LOCK_STORE: 'etcd' }, 'LOCK_STORE is "etcd". Set it to memory, redis, quorum, postgres, or leave it out.'],
-    [{ LOCK_STORE: 'toString' }, 'LOCK_STORE is "toString". Set it to memory, redis, quorum, postgres, or leave it out.'],
+    [{ LOCK_STORE: 'etcd' }, 'LOCK_STORE is "etcd". Set it to memory, redis, quorum, postgres, mysql, or leave it out.'],
+    [{ LOCK_STORE: 'toString' }, 'LOCK_STORE is "toString". Set it to memory, redis, quorum, postgres, mysql, or leave it out.'],
     [
       { LOCK_STORE: 'redis' },
       'LOCK_STORE is "redis", but REDIS_URL is not set. Set it to redis://host:6379, or LOCK_STORE to another store.',
@@ -104,6 +109,10 @@ describe('the settings', () => {
     [
       { LOCK_STORE: 'postgres' },
       'LOCK_STORE is "postgres", but DATABASE_URL is not set. Set it to postgres://user:password@host/database, or LOCK_STORE to another store.',
+    ],
+    [
+      { LOCK_STORE: 'mysql' },
+      'LOCK_STORE is "mysql", but MYSQL_URL is not set. Set it to mysql://user:password@host/database, or LOCK_STORE to another store.',
     ],
     [
       { LOCK_STORE: 'quorum', REDIS_URLS: 'redis://a,redis://b' },

@@ -1,4 +1,5 @@
 import { describeLockPlace, type LockPlace } from '../lock-place.js';
+import { connectMySqlBalance } from './mysql.balance.js';
 import { connectPostgresBalance } from './postgres.balance.js';
 import { connectRedisBalance } from './redis.balance.js';
 import type { SharedBalance } from './shared-balance.js';
@@ -15,6 +16,8 @@ export async function openBalance(locks: LockPlace): Promise<SharedBalance> {
       return connectRedisBalance(firstOf(locks.urls), 'REDIS_URLS');
     case 'postgres':
       return connectPostgresBalance(locks.url);
+    case 'mysql':
+      return connectMySqlBalance(locks.url);
   }
 }
 

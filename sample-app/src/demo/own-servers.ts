@@ -1,5 +1,6 @@
 import type { LockPlace } from '../lock-place.js';
 import { StartUpError } from '../start-up.error.js';
+import { startMySqlServer } from './mysql-server.js';
 import { startPostgresServer } from './postgres-server.js';
 import { startRedisServer } from './redis-server.js';
 import type { Server } from './server.js';
@@ -25,6 +26,7 @@ const NEEDS: Readonly<Record<LockPlace['store'], Need | undefined>> = {
   // Of three, one may fail.
   quorum: { variable: 'REDIS_URLS', count: 3, command: 'redis-server', start: startRedisServer },
   postgres: { variable: 'DATABASE_URL', count: 1, command: 'postgres', start: startPostgresServer },
+  mysql: { variable: 'MYSQL_URL', count: 1, command: 'mariadbd', start: startMySqlServer },
 };
 
 /** Without `LOCK_STORE`, a Redis server where there is one. Throws `StartUpError` where it asks for what cannot be started. */
