@@ -7,6 +7,7 @@ const LONG = [
   'test/torture/torture.spec.ts',
   'test/quorum/defects.spec.ts',
   'test/postgres/defects.spec.ts',
+  'test/mysql/idle-transaction.spec.ts',
   'test/package/matrix.spec.ts',
   'test/package/store-contract.spec.ts',
   // What a user of the page does is in test/page/browser.spec.ts.
