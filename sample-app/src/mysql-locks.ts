@@ -15,7 +15,8 @@ class PooledLockStore extends MySqlLockStore {
 
   override async close(): Promise<void> {
     await super.close();
-    await this.#pool.end();
+    // It has ended also where it says that the server has closed a connection before.
+    await this.#pool.end().catch(() => undefined);
   }
 }
 

@@ -37,7 +37,8 @@ export function storeOf(source: WorkerSource): WorkerStore {
     case 'mysql': {
       const pool = createPool({ uri: source.url, connectTimeout: CONNECT_MS });
       const store = new MySqlLockStore(pool);
-      return { store, prepare: () => store.ensureSchema(), end: () => pool.end() };
+      // It has ended also where it says that the server has closed a connection before.
+      return { store, prepare: () => store.ensureSchema(), end: () => pool.end().catch(() => undefined) };
     }
     case 'cluster':
     case 'sentinel': {

@@ -1,9 +1,10 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Pool, PoolConnection } from 'mysql2/promise';
-import { DONE_MS, QUEUE_MS } from '../../../lib/stores/kit/protocol.js';
+import { DONE_MS } from '../../../lib/stores/kit/protocol.js';
 import { MySqlLockStore } from '../../../lib/stores/mysql/index.js';
 import { MySqlKeys } from '../../../lib/stores/mysql/mysql-keys.js';
 import { NOW } from '../../../lib/stores/mysql/procedures/time.js';
+import { QUEUE_MS } from '../../../lib/stores/mysql/queue-time.js';
 import { DATABASE } from '../../support/mysql-server.js';
 import { MySqlPair } from '../../support/mysql-pair.js';
 import { PreparedTexts } from '../../support/prepared-texts.js';
