@@ -231,7 +231,8 @@ export class Nemesis {
     const until = now() + HELD_MS;
     let fence: number | undefined;
     while (fence === undefined && now() < until) {
-      fence = (await this.#store.operator?.inspect(key))?.fence;
+      // Servers that do not answer may do so a moment later.
+      fence = (await this.#store.operator?.inspect(key).catch(() => null))?.fence;
       await sleep(fence === undefined ? 5 : 0);
     }
     return fence;
