@@ -129,7 +129,7 @@ export class Candidacy implements Candidate {
   readonly #aborted = (): void => void this.stop();
 }
 
-/** A wait ends after 24 days, since no timer lasts longer. */
+/** A wait ends after some weeks, since no timer lasts for ever. */
 function isOverOnly(error: LockError): boolean {
   return error instanceof LockNotAcquiredError && error.reason === 'busy';
 }

@@ -1,4 +1,3 @@
-import { LONGEST_TIMER_MS } from './duration.js';
 import type { Call } from './call.js';
 import { callerOf } from './caller.js';
 import type { Candidate } from './candidate.js';
@@ -7,6 +6,9 @@ import type { Clock } from './clock.js';
 import { LockNotAcquiredError } from './errors.js';
 import type { LeaderBody, RunLocked } from './leadership.js';
 import type { Reporter } from './reporter.js';
+
+/** For how long a candidate waits, in milliseconds, until it asks anew: 20 days. No timer lasts longer than 24.8, and some have to be longer than a wait. */
+const WAIT_MS = 20 * 86_400_000;
 
 /** What candidates are made of. */
 export interface CandidatesParts {
@@ -35,7 +37,7 @@ export class Candidates {
     }
     const { site, name } = asked.caller;
     const caller = { ...callerOf(`${site} as leader`, site, name), leads: true };
-    const call = { ...asked, caller, waitMs: LONGEST_TIMER_MS, maxHoldMs: Infinity, onUnavailable: 'wait' as const };
+    const call = { ...asked, caller, waitMs: WAIT_MS, maxHoldMs: Infinity, onUnavailable: 'wait' as const };
     const { reporter, run, clock } = this.#parts;
     const candidacy = new Candidacy({
       key,

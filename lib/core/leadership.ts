@@ -111,7 +111,7 @@ export class Leadership {
     this.#lock = lock;
     this.#electedAt = clock.monotonic();
     report({ change: 'elected', fence: lock.fence, waitedMs: lock.waitedMs });
-    lock.signal.addEventListener('abort', () => queueMicrotask(this.#reportRevoked), { once: true });
+    lock.signal.addEventListener('abort', this.#reportRevoked, { once: true });
     this.#code = this.#runCode(lock);
     return this.#code;
   }
@@ -127,7 +127,9 @@ export class Leadership {
   }
 
   /** After the listeners of the code, which are more urgent than those to events. */
-  readonly #reportRevoked = (): void => {
+  readonly #reportRevoked = async (): Promise<void> => {
+    // Not by queueMicrotask, which fake timers hold up.
+    await undefined;
     const reason = this.#lostReason;
     if (this.#lock && reason) {
       this.#parts.report({ change: 'revoked', fence: this.#lock.fence, ledMs: this.#ledMs, reason });
