@@ -134,12 +134,7 @@ export class Locks {
   }
 
   /** Runs `body` inside the lock on `keys`, which are checked and sorted, each once. `began` gets the frame of the call. */
-  async run<T>(
-    keys: readonly string[],
-    call: Call,
-    body: (lock: Lock) => T | PromiseLike<T>,
-    began?: (frame: Frame) => void,
-  ): Promise<T> {
+  async run<T>(keys: readonly string[], call: Call, body: (lock: Lock) => T | PromiseLike<T>, began?: (frame: Frame) => void): Promise<T> {
     const acquisition = new Acquisition(this.#name, call, new Frame(this.#leases, keys, false), this.#clock);
     began?.(acquisition.frame);
     const frame = await unlessAborted(this.#enterAll(acquisition), acquisition);

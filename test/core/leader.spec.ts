@@ -101,7 +101,9 @@ describe('one of all leads', () => {
     await pass(3_600_000);
     expect(inside?.fence).toBe(first.runs[0]?.fence);
     expect([first.runs.length, second.runs.length]).toEqual([1, 0]);
-    expect(await second.locks.inspect('role')).toMatchObject({ by: expect.stringMatching(/\(pid \d+\) LockService\.lead as leader$/) as unknown });
+    expect(await second.locks.inspect('role')).toMatchObject({
+      by: expect.stringMatching(/\(pid \d+\) LockService\.lead as leader$/) as unknown,
+    });
     expect([first.events, second.events]).toEqual([['standby', 'elected'], ['standby']]);
     // Neither a long section nor a long wait is worth a warning.
     expect([...first.troubles, ...second.troubles].map(({ type }) => type)).toEqual(['leader', 'leader', 'leader']);

@@ -219,19 +219,25 @@ describe('what can be marked', () => {
     );
   });
 
-  test.each([Scope.REQUEST, Scope.TRANSIENT])('a provider of scope %i is refused at bootstrap, and no connection is left', async (scope) => {
-    @Injectable({ scope })
-    class Scoped {
-      @Leader('scoped')
-      async lead(): Promise<void> {}
-    }
-    const server = await RedisServer.start();
-    const booting = boot(LockModule.forRoot({ store: new RedisLockStore(server.url) }), Scoped, Poller, name);
-    await expect(booting).rejects.toThrow(saying(/Scoped\.lead: @Leader\(\) does not work on a provider that is made for each request/));
-    expect(began()).toEqual([]);
-    await until('that all connections are closed', async () => !/addr=.*name=.*cmd=(?!client)/.test(String(await server.client.client('LIST'))));
-    await server.stop();
-  });
+  test.each([Scope.REQUEST, Scope.TRANSIENT])(
+    'a provider of scope %i is refused at bootstrap, and no connection is left',
+    async (scope) => {
+      @Injectable({ scope })
+      class Scoped {
+        @Leader('scoped')
+        async lead(): Promise<void> {}
+      }
+      const server = await RedisServer.start();
+      const booting = boot(LockModule.forRoot({ store: new RedisLockStore(server.url) }), Scoped, Poller, name);
+      await expect(booting).rejects.toThrow(saying(/Scoped\.lead: @Leader\(\) does not work on a provider that is made for each request/));
+      expect(began()).toEqual([]);
+      await until(
+        'that all connections are closed',
+        async () => !/addr=.*name=.*cmd=(?!client)/.test(String(await server.client.client('LIST'))),
+      );
+      await server.stop();
+    },
+  );
 
   test('a static method, wrong options and an unknown store are refused', async () => {
     const decorate = (options: unknown, target: object = Poller.prototype): void =>

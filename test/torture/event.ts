@@ -19,7 +19,8 @@
  */
 export interface HistoryEvent {
   readonly process: string;
-  readonly op: 'acquire' | 'enter' | 'trust' | 'release' | 'lost' | 'write' | 'stall' | 'slept' | 'connections' | 'leader' | 'start' | 'stop' | 'skip';
+  readonly op:
+    'acquire' | 'enter' | 'trust' | 'release' | 'lost' | 'write' | 'stall' | 'slept' | 'connections' | 'leader' | 'start' | 'stop' | 'skip';
   readonly phase: 'invoke' | 'ok' | 'fail' | 'info';
   /** Nanoseconds of `process.hrtime.bigint()`, one clock for all processes of a machine; milliseconds here. */
   readonly t: number;
