@@ -129,7 +129,7 @@ export class Leadership {
   /** After the listeners of the code, which are more urgent than those to events. */
   readonly #reportRevoked = async (): Promise<void> => {
     // Not by queueMicrotask, which fake timers hold up.
-    await undefined;
+    await Promise.resolve();
     const reason = this.#lostReason;
     if (this.#lock && reason) {
       this.#parts.report({ change: 'revoked', fence: this.#lock.fence, ledMs: this.#ledMs, reason });

@@ -69,12 +69,11 @@ function absent(own: readonly Entry[], { history, faults, leaseMs }: Evidence): 
 function untold(led: readonly Entry[], events: readonly HistoryEvent[]): Violation[] {
   return led.flatMap((entry) => {
     const { process, fence, lostAt, settledAt } = entry;
-    const told = events
-      .filter((event) => event.process === process && event.fence === fence)
-      .map(({ outcome = '' }) => outcome.split(' ')[0]);
+    const own = events.filter((event) => event.process === process && event.fence === fence);
+    const told = new Set(own.map(({ outcome = '' }) => outcome.split(' ')[0]));
     // One that was killed may have had no time for more.
     const due = ['elected', ...(settledAt === undefined ? [] : lostAt === undefined ? ['ended'] : ['revoked', 'ended'])];
-    const missing = due.filter((change) => !told.includes(change));
+    const missing = due.filter((change) => !told.has(change));
     return missing.length > 0
       ? [{ text: `${process} led at fence ${fence}, and there was no event: ${missing.join(', ')}`, entries: [entry] }]
       : [];
