@@ -9,7 +9,6 @@ import type { LockService } from './lock.service.js';
 /** What Nest knows of a provider or controller. */
 interface Provider {
   readonly instance: unknown;
-  readonly isAlias: boolean;
   readonly isTransient: boolean;
   isDependencyTreeStatic(): boolean;
 }
@@ -20,10 +19,13 @@ interface Provider {
  */
 export function startLeaders(modules: ModulesContainer): Candidate[] {
   const starts: (() => Candidate | undefined)[] = [];
+  const seen = new Set<object>();
   for (const { providers, injectables, controllers } of modules.values()) {
     for (const provider of [...providers.values(), ...injectables.values(), ...controllers.values()] as Provider[]) {
-      const { instance, isAlias } = provider;
-      if (typeof instance === 'object' && instance !== null && !isAlias) {
+      const { instance } = provider;
+      // An alias of a provider has the same.
+      if (typeof instance === 'object' && instance !== null && !seen.has(instance)) {
+        seen.add(instance);
         starts.push(...leaderMarksOf(instance).map((mark) => startOf(mark, instance, provider)));
       }
     }
