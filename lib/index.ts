@@ -4,6 +4,7 @@ warnOfSecondCopy();
 
 export { DistributedLock } from './nest/distributed-lock.decorator.js';
 export type { DistributedLockOptions, LockableMethod } from './nest/distributed-lock.options.js';
+export { Leader, type LeaderMethod, type LeaderOptions } from './nest/leader.decorator.js';
 export { LockKey } from './nest/lock-key.decorator.js';
 export type { ReturnKind } from './nest/return-kind.js';
 export { LockModule } from './nest/lock.module.js';
@@ -25,6 +26,7 @@ export { lockKey } from './core/lock-key.js';
 export type { LockOptions, OnUnavailable } from './core/call.js';
 export type { Duration } from './core/duration.js';
 export type { Lock } from './core/lock.js';
+export type { Candidate, LeadOptions } from './core/candidate.js';
 export {
   isLockError,
   LockConfigurationError,
@@ -46,6 +48,7 @@ export type { TracedLock } from './core/traced-hold.js';
 export type { Cycle, CycleCall } from './core/cycle-call.js';
 export type { LeftOut, ListedLock, LockList } from './core/peers/lock-list.js';
 export type { LockProcess } from './core/peers/survey.js';
+export type { LeaderChange } from './core/leader-event.js';
 export { LOCK_CHANNEL, type LockEvent, type RefusedReason } from './core/lock-event.js';
 export type {
   AcquireReply,

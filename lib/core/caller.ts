@@ -11,6 +11,8 @@ export interface Caller {
   readonly site: string;
   /** What calls of this kind are counted as. There are few names, where there may be any number of keys. */
   readonly name: string;
+  /** Whether it is a candidate, which waits for as long as another one leads. */
+  readonly leads?: boolean;
 }
 
 /** How many there are of each name. */

@@ -1,5 +1,5 @@
 import { callContext, CallNode } from './call-tree.js';
-import { LockConfigurationError, LockLostError } from './errors.js';
+import { LockConfigurationError, LockLostError, type LostReason } from './errors.js';
 import type { Lease } from './lease.js';
 import type { Leases } from './leases.js';
 import { LockHandle } from './lock-handle.js';
@@ -211,6 +211,13 @@ export class Frame extends CallNode {
       // Listeners belong to this call: a timer that notifies of the loss may run in another call's context.
       callContext.run(this, () => this.#controller?.abort(loss));
       this.#bodyRun?.notified(loss);
+    }
+  }
+
+  /** Ends its leases although its code runs on. */
+  abandon(reason: LostReason): void {
+    for (const lease of this.#taken) {
+      this.#leases.lose(lease, reason);
     }
   }
 

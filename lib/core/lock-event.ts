@@ -1,6 +1,7 @@
 import { channel } from 'node:diagnostics_channel';
 import type { Cycle } from './cycle-call.js';
 import type { LockError, LockHolder, LostReason, NotAcquiredReason } from './errors.js';
+import type { LeaderChange } from './leader-event.js';
 
 /** The name of the `node:diagnostics_channel` that every lock event is published on. */
 export const LOCK_CHANNEL = 'nestjs-distributed-lock';
@@ -49,6 +50,7 @@ export type RefusedReason = NotAcquiredReason | 'store' | 'lost' | 'configuratio
  * | `releaseFailed` | the store did not answer a release; the lease runs out by itself |
  * | `storeUnavailable` | the store failed for the first time since it last answered |
  * | `storeAnswered` | the store answered again, after `awayMs` |
+ * | `leader` | a candidate of `lead()` stands by, leads, or leads no more: its `change` |
  *
  * `inside` says that the call waited for another one inside the same lock.
  *
@@ -85,7 +87,8 @@ export type LockEvent =
   | (EventOfLock & { readonly type: 'unreleased'; readonly fence: number; readonly heldMs: number })
   | (EventOfLock & { readonly type: 'releaseFailed'; readonly fence: number; readonly error: LockError })
   | (EventOfLock & { readonly type: 'storeUnavailable'; readonly error: LockError })
-  | (EventOfLock & { readonly type: 'storeAnswered'; readonly awayMs: number });
+  | (EventOfLock & { readonly type: 'storeAnswered'; readonly awayMs: number })
+  | (EventOfLock & { readonly type: 'leader' } & LeaderChange);
 
 const events = channel(LOCK_CHANNEL);
 

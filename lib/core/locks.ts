@@ -5,6 +5,8 @@ import { Availability } from './availability.js';
 import { BackgroundReleases } from './background-releases.js';
 import { BodyRun } from './body-run.js';
 import type { Call } from './call.js';
+import type { Candidate } from './candidate.js';
+import { Candidates } from './candidates.js';
 import { systemClock, type Clock } from './clock.js';
 import { Contender } from './contender.js';
 import { LockConfigurationError } from './errors.js';
@@ -13,6 +15,7 @@ import { Handles } from './handles.js';
 import { HealthCheck } from './health-check.js';
 import { Lease } from './lease.js';
 import { ttlUntil } from './lease-time.js';
+import type { LeaderBody } from './leadership.js';
 import { Leases } from './leases.js';
 import { Lifecycle } from './lifecycle.js';
 import type { Line } from './line.js';
@@ -79,6 +82,7 @@ export class Locks {
   readonly #availability: Availability;
   readonly #longSections: LongSections;
   readonly #handles: Handles;
+  readonly #candidates: Candidates;
   readonly #health: HealthCheck;
   readonly #peers: Peers;
   /** Undefined where nothing follows these locks. */
@@ -118,6 +122,7 @@ export class Locks {
     this.#peers = new Peers({ name, messenger, clock, expires: store.expires, leases, waiters, deadlocks, health: () => this.health(0) });
     this.#longSections = new LongSections(lines, clock, reporter);
     this.#handles = new Handles((frame) => this.#reportUnreleased(frame));
+    this.#candidates = new Candidates({ run: (...call) => this.run(...call), clock, reporter });
     this.#telemetry = telemetry;
     this.#endTelemetry = telemetry?.watch({
       store: name,
@@ -128,12 +133,13 @@ export class Locks {
     });
   }
 
-  /** Runs `body` inside the lock on `keys`, which are checked and sorted, each once. */
-  async run<T>(keys: readonly string[], call: Call, body: (lock: Lock) => T | PromiseLike<T>): Promise<T> {
+  /** Runs `body` inside the lock on `keys`, which are checked and sorted, each once. `began` gets the frame of the call. */
+  async run<T>(keys: readonly string[], call: Call, body: (lock: Lock) => T | PromiseLike<T>, began?: (frame: Frame) => void): Promise<T> {
     const acquisition = new Acquisition(this.#name, call, new Frame(this.#leases, keys, false), this.#clock);
+    began?.(acquisition.frame);
     const frame = await unlessAborted(this.#enterAll(acquisition), acquisition);
-    // A re-entry is no section of its own.
-    const isFollowed = (this.#telemetry || isHoldTraced()) && acquisition.obtained.length > 0;
+    // A re-entry is no section of its own, and a leader's would last for days.
+    const isFollowed = (this.#telemetry || isHoldTraced()) && acquisition.obtained.length > 0 && !call.caller.leads;
     return new BodyRun(frame, this.#leases).run(isFollowed ? (lock) => this.#runFollowed(lock, acquisition, body) : body);
   }
 
@@ -141,6 +147,16 @@ export class Locks {
   async acquire(keys: readonly string[], call: Call): Promise<Lock> {
     const acquisition = new Acquisition(this.#name, call, new Frame(this.#leases, keys, true), this.#clock);
     return this.#handles.give(await unlessAborted(this.#enterAll(acquisition), acquisition));
+  }
+
+  /** Has `body` run by one process of all, with the lock on `key`, which is checked. */
+  lead(key: string, call: Call, pauseMs: number, body: LeaderBody): Candidate {
+    return this.#candidates.add(key, call, pauseMs, body);
+  }
+
+  /** Ends what leads or stands by, before the shutdown. */
+  async resign(): Promise<void> {
+    await this.#candidates.stop();
   }
 
   /** What is stored of a lock, and how many calls of this process wait for it. */
@@ -177,14 +193,19 @@ export class Locks {
     this.#reporter.recordsBy(this.#peers.record());
   }
 
-  /** Rejects waiters and new calls, and ends what runs. */
+  /** Rejects waiters and new calls, and ends what runs. Leaders go first: their code may use locks until it has ended. */
   shutdown(): Promise<void> {
-    return (this.#ending ??= this.#lifecycle
+    const resigned = this.#candidates.stop();
+    return (this.#ending ??= resigned ? resigned.then(() => this.#close()) : this.#close());
+  }
+
+  #close(): Promise<void> {
+    return this.#lifecycle
       .close(() => {
         this.#waiters.endAll();
         return this.#leases.shutdown();
       })
-      .finally(this.#endTelemetry));
+      .finally(this.#endTelemetry);
   }
 
   /** Runs the body as a section that telemetry, or a tracer, follows. */

@@ -4,6 +4,7 @@ import type { Acquisition } from './acquisition.js';
 import { keysOf } from './cycle-call.js';
 import { callerOf, THIS_PROCESS, type Caller } from './caller.js';
 import { LockNotAcquiredError, type LockError, type LostReason } from './errors.js';
+import type { LeaderChange } from './leader-event.js';
 import type { Lease } from './lease.js';
 import { hasListeners, publish, type EventOfLock, type LockEvent, type RefusedReason } from './lock-event.js';
 import type { Busy } from './lock-store.js';
@@ -14,7 +15,7 @@ import type { Telemetry } from './telemetry.js';
 /** Events that an operator should see, also without a listener on the channel. */
 export type LockTrouble = Extract<
   LockEvent,
-  { type: 'lost' | 'endedLate' | 'heldLong' | 'unreleased' | 'releaseFailed' | 'storeUnavailable' | 'storeAnswered' }
+  { type: 'lost' | 'endedLate' | 'heldLong' | 'unreleased' | 'releaseFailed' | 'storeUnavailable' | 'storeAnswered' | 'leader' }
 >;
 
 /** Why a call was refused, by the code of its error. */
@@ -135,9 +136,9 @@ export class Reporter {
    * the call that waits where another process is the holder.
    */
   stillHeld(lease: Lease, by: string, heldMs: number): void {
-    const { key, ttlMs } = lease;
-    // A lock that is only reserved names no holder.
-    if (heldMs > LONG * ttlMs && by !== '' && this.#long.isNew(key)) {
+    const { key, ttlMs, caller } = lease;
+    // A lock that is only reserved names no holder. Who leads does so for long.
+    if (!caller.leads && heldMs > LONG * ttlMs && by !== '' && this.#long.isNew(key)) {
       this.#trouble({ type: 'heldLong', ...this.#subject(lease), by, heldMs, ttlMs });
     }
   }
@@ -195,6 +196,11 @@ export class Reporter {
       const margin = Math.max(0, lease.remainingMs) / lease.grantedMs;
       this.#publish({ type: 'renewed', ...this.#subject(lease), fence: lease.fence, margin });
     }
+  }
+
+  /** A candidate stands by, leads, or leads no more. */
+  leader(subject: Subject, change: LeaderChange): void {
+    this.#trouble({ type: 'leader', ...this.#subject(subject), ...change });
   }
 
   /** This process released a lock by force. */

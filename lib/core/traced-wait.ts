@@ -17,9 +17,9 @@ export class TracedWait {
     waits.tracePromise(() => ended, context).catch(() => undefined);
   }
 
-  /** Undefined where nobody has subscribed. */
-  static begin(store: string, key: string, { name, site }: Caller): TracedWait | undefined {
-    return waits.hasSubscribers ? new TracedWait({ name, store, place: site, key, fence: undefined }) : undefined;
+  /** Undefined where nobody has subscribed, and for a candidate, which may wait for days. */
+  static begin(store: string, key: string, { name, site, leads }: Caller): TracedWait | undefined {
+    return waits.hasSubscribers && !leads ? new TracedWait({ name, store, place: site, key, fence: undefined }) : undefined;
   }
 
   /** `fence` is that of the first key, where there is one. */

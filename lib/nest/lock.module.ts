@@ -1,8 +1,17 @@
-import { Inject, Logger, Module, type DynamicModule, type OnApplicationBootstrap, type OnApplicationShutdown } from '@nestjs/common';
+import {
+  Inject,
+  Logger,
+  Module,
+  type DynamicModule,
+  type OnApplicationBootstrap,
+  type OnApplicationShutdown,
+  type OnModuleDestroy,
+} from '@nestjs/common';
 import { ModulesContainer } from '@nestjs/core';
+import type { Candidate } from '../core/candidate.js';
 import { bootFailure } from './boot-failure.js';
 import { printable } from '../core/printable.js';
-import type { LockTrouble } from '../core/reporter.js';
+import { startLeaders } from './leaders.js';
 import { LockService } from './lock.service.js';
 import {
   checkDeadlocks,
@@ -15,6 +24,7 @@ import {
 } from './lock-module.options.js';
 import { ConfigurableModuleClass, MODULE_OPTIONS_TOKEN, type OPTIONS_TYPE } from './lock.module-definition.js';
 import { LOCK_SERVICE_TOKEN } from './locked-instance.js';
+import { logTrouble } from './log-trouble.js';
 import { MemoryLockStore } from '../stores/memory/memory-lock-store.js';
 
 const logger = new Logger('LockModule');
@@ -48,6 +58,10 @@ class LockServices extends Map<string, LockService> {
     return [...this.values()].some((service) => service.outlivesProcess);
   }
 
+  async resign(): Promise<void> {
+    await Promise.all([...this.values()].map((service) => service.resign()));
+  }
+
   async shutdown(): Promise<void> {
     await Promise.all([...this.values()].map((service) => service.shutdown()));
   }
@@ -70,10 +84,12 @@ class LockServices extends Map<string, LockService> {
   ],
   exports: [LockService, LOCK_SERVICE_TOKEN],
 })
-export class LockModule extends ConfigurableModuleClass implements OnApplicationBootstrap, OnApplicationShutdown {
+export class LockModule extends ConfigurableModuleClass implements OnApplicationBootstrap, OnModuleDestroy, OnApplicationShutdown {
   readonly #services: LockServices;
 
   readonly #modules: ModulesContainer;
+
+  #candidates: readonly Candidate[] = [];
 
   constructor(@Inject(LockServices) services: LockServices, @Inject(ModulesContainer) modules: ModulesContainer) {
     super();
@@ -94,9 +110,10 @@ export class LockModule extends ConfigurableModuleClass implements OnApplication
     return LockModule.forRoot({ stores: Object.fromEntries(stores) });
   }
 
-  onApplicationBootstrap(): void {
+  async onApplicationBootstrap(): Promise<void> {
     const modules = [...this.#modules.values()].filter(({ metatype }) => metatype === LockModule);
-    if (modules.length > 1 && Object.is(modules[0]?.instance, this)) {
+    const isFirst = Object.is(modules[0]?.instance, this);
+    if (modules.length > 1 && isFirst) {
       logger.warn(
         `LockModule is imported ${modules.length} times, and each has its own LockService: calls do not re-enter from one into another. ` +
           'Import LockModule.forRoot() or .forRootAsync() once, in the root module.',
@@ -106,10 +123,28 @@ export class LockModule extends ConfigurableModuleClass implements OnApplication
       // An application context is bootstrapped before its caller can enable the hooks.
       setImmediate(warnWithoutHooks).unref();
     }
+    if (isFirst) {
+      await this.#startLeaders();
+    }
+  }
+
+  /** Leaders end first: their code may need what other modules end later. */
+  async onModuleDestroy(): Promise<void> {
+    await Promise.all([this.#services.resign(), ...this.#candidates.map((candidate) => candidate.stop())]);
   }
 
   async onApplicationShutdown(): Promise<void> {
     await this.#services.shutdown();
+  }
+
+  async #startLeaders(): Promise<void> {
+    try {
+      this.#candidates = startLeaders(this.#modules);
+    } catch (error) {
+      // Nest calls no hook of an application whose boot has failed.
+      await this.#services.shutdown();
+      throw error;
+    }
   }
 }
 
@@ -140,45 +175,5 @@ function warnWithoutHooks(): void {
       'Shutdown hooks are off: locks that are held when the process is stopped stay taken until their ttl is over. ' +
         'Call app.enableShutdownHooks() at start-up.',
     );
-  }
-}
-
-function logTrouble(trouble: LockTrouble): void {
-  const where = printable(`Lock "${trouble.key}" of ${trouble.by}`);
-  switch (trouble.type) {
-    case 'lost':
-      logger[trouble.reason === 'shutdown' ? 'warn' : 'error'](
-        `${where} was lost after ${Math.round(trouble.heldMs)} ms: ${trouble.reason}.`,
-      );
-      break;
-    case 'endedLate':
-      logger.error(
-        `${where} was lost, and its code ended only now, ${Math.round(trouble.heldMs)} ms after it began` +
-          `${trouble.thrown === undefined ? '' : ', with an error that no caller waits for'}. Stop it when lock.signal aborts.`,
-        trouble.thrown instanceof Error ? trouble.thrown.stack : undefined,
-      );
-      break;
-    case 'heldLong':
-      logger.warn(
-        `${where} has been held for ${Math.round(trouble.heldMs)} ms, while other calls wait for it: more than ten times the ttl of ` +
-          `${trouble.ttlMs} ms of its holder, or of the call that waits where another process holds it. Shorten what runs inside the lock, or ` +
-          'give it a maxHold. This is said once for each key.',
-      );
-      break;
-    case 'unreleased':
-      logger.warn(
-        `${where} was never released: the handle that acquire() gave was garbage collected after ${Math.round(trouble.heldMs)} ms. The ` +
-          "lock is renewed until the process ends. Use 'await using', or release() in a finally block, and set maxHold.",
-      );
-      break;
-    case 'releaseFailed':
-      logger.warn(`${where} was not released, and ends with its lease: ${trouble.error.detail}`);
-      break;
-    case 'storeUnavailable':
-      logger.error(`The lock store '${trouble.store}' is unavailable. ${trouble.error.detail}`);
-      break;
-    case 'storeAnswered':
-      logger.log(`The lock store '${trouble.store}' answers again, after ${Math.round(trouble.awayMs)} ms.`);
-      break;
   }
 }

@@ -7,6 +7,7 @@ import {
   type LockOptions,
   type OnUnavailable,
 } from '../core/call.js';
+import type { Candidate, LeadOptions } from '../core/candidate.js';
 import { checkOptions } from '../core/check-options.js';
 import { parseDuration, type Duration } from '../core/duration.js';
 import { LockConfigurationError, LockNotAcquiredError } from '../core/errors.js';
@@ -190,6 +191,27 @@ export class LockService {
     }
   }
 
+  /**
+   * Has one process of all run `body`: the leader. The others stand by, and one of them leads as soon as the leader crashed, lost its
+   * lease, shut down or was stopped: within the `ttl` and about three seconds, and at once where it could release. `body` runs as long as
+   * the process leads, and has to end soon after `lock.signal` aborts. When it returns by itself, the process leads no more, and
+   * stands by again after a `pause`; the same when it throws, which is an event and an error of the log.
+   *
+   * Ends by `stop()` of what it answers, by the option `signal`, and at the shutdown of the application. Throws `LockKeyError` and
+   * `LockConfigurationError`, and `LockNotAcquiredError` during a shutdown. A store that does not answer is asked again.
+   */
+  lead(key: string, body: (lock: Lock) => PromiseLike<unknown>, options: LeadOptions = {}): Candidate {
+    checkOptions('LockService.lead', options, ['ttl', 'pause', 'signal', 'by', 'name']);
+    const { ttl, pause = '1s', signal, by, name } = options;
+    const site = by ?? 'LockService.lead';
+    checkKey(key, site);
+    if (typeof body !== 'function') {
+      throw new LockConfigurationError(`${site}: there is no function for the leader to run. Pass it after the key.`);
+    }
+    const call = parseCall({ ttl, signal, by, name: name ?? key }, this.#defaults, site);
+    return this.#locks.lead(key, call, parseDuration(pause, 'pause', 1, site), body);
+  }
+
   /** Who holds the key, since when, and at which fence; null where it is free. Throws `LockStoreError`. */
   async inspect(key: string): Promise<LockInspection | null> {
     return this.#locks.inspect(checkKey(key, 'LockService.inspect'));
@@ -308,6 +330,11 @@ export class LockService {
   /** @internal Whether its locks stay taken when this process ends without releasing them. */
   get outlivesProcess(): boolean {
     return this.#store.open !== undefined;
+  }
+
+  /** @internal Ends what leads or stands by: its code is waited for, for a while. */
+  resign(): Promise<void> {
+    return this.#locks.resign();
   }
 
   /** @internal Refuses new calls, rejects waiters, releases what is held and closes the store's own connections. */

@@ -10,6 +10,7 @@ import { LockService } from '../../lib/nest/lock.service';
 export interface TestSettings {
   ttl?: number;
   wait?: number;
+  maxHold?: number;
   maxWaiters?: LockModuleOptions['maxWaiters'];
   clock?: Clock;
   onUnavailable?: OnUnavailable;
@@ -22,7 +23,7 @@ export interface TestSettings {
 /** A lock service on a store that is open, without Nest. */
 export function makeLocks(store: LockStore, settings: TestSettings = {}): LockService {
   const { ttl = 5_000, wait = 5_000, maxWaiters, onTrouble = () => undefined, clock, onUnavailable, debug, telemetry = [] } = settings;
-  const { deadlocksAfterMs = Infinity } = settings;
+  const { deadlocksAfterMs = Infinity, maxHold } = settings;
   const siblings = new Map<string, LockService>();
   const open = { prefix: 'lock', warn: () => undefined };
   const service = new LockService(
@@ -31,6 +32,7 @@ export function makeLocks(store: LockStore, settings: TestSettings = {}): LockSe
       store,
       ttl,
       wait,
+      maxHold,
       maxWaiters: checkMaxWaiters(maxWaiters),
       onTrouble,
       onUnavailable,

@@ -43,9 +43,9 @@ export class Attempt {
     const attempt = new Attempt(history, keys, owner, details);
     try {
       await call(attempt);
-      attempt.#settled('returned');
+      attempt.settled('returned');
     } catch (error) {
-      attempt.#settled(outcomeOf(error), (error as Error).message);
+      attempt.settled(outcomeOf(error), (error as Error).message);
     }
   }
 
@@ -57,9 +57,9 @@ export class Attempt {
       const deadline = t + lock.remainingMs();
       this.#history.write({ op: this.#op, phase: 'ok', ...this.#subject(at), t: now(), fence: lock.fenceOf(key), deadline });
     }
-    lock.signal.addEventListener('abort', () => this.#tellLoss(lock.signal.reason as LockLostError), { once: true });
+    lock.signal.addEventListener('abort', () => this.#notified(lock), { once: true });
     if (lock.signal.aborted) {
-      this.#tellLoss(lock.signal.reason as LockLostError);
+      this.#notified(lock);
     }
     const watch = setInterval(() => this.trust(lock), TRUST_MS);
     try {
@@ -80,14 +80,24 @@ export class Attempt {
     }
   }
 
-  #tellLoss(loss: LockLostError): void {
-    if (!this.#lost) {
-      this.#lost = true;
-      this.#write('lost', 'info', { outcome: outcomeOf(loss) });
+  /** A leader that is asked to end has its lock until then. */
+  #notified(lock: Lock): void {
+    const loss = lock.signal.reason as LockLostError;
+    if (loss.reason !== 'shutdown' || !lock.isHeld()) {
+      this.tellLoss(outcomeOf(loss));
     }
   }
 
-  #settled(outcome: string, why?: string): void {
+  /** Its code was notified that the lease is lost. */
+  tellLoss(outcome: string): void {
+    if (!this.#lost) {
+      this.#lost = true;
+      this.#write('lost', 'info', { outcome });
+    }
+  }
+
+  /** How the call ended. */
+  settled(outcome: string, why?: string): void {
     if (this.#entered) {
       this.#write('release', 'ok', { outcome, why });
     } else {

@@ -4,6 +4,7 @@ import { checkCalls } from './checks/calls';
 import { checkConnections } from './checks/connections';
 import { checkFences } from './checks/fences';
 import { checkHonesty } from './checks/honesty';
+import { checkLeaders } from './checks/leaders';
 import { checkLiveness } from './checks/liveness';
 import { checkOrder } from './checks/order';
 import { checkOverlap } from './checks/overlap';
@@ -487,6 +488,42 @@ test('more connections than the pools may have are found, unless some were cut a
   expect(texts(checkConnections(evidenceOf(seen(56), fault('cut', 'w1', 50, 200))))).toEqual([]);
   expect(texts(checkConnections(evidenceOf(seen(56), fault('cut', 'w1', 50))))).toHaveLength(1);
   expect(texts(checkConnections(evidenceOf(seen(111), fault('cut', 'w1', 150))))).toHaveLength(1);
+});
+
+describe('one leads', () => {
+  const told = (t: number, outcome: string, fence?: number): HistoryEvent[] => [
+    { process: 'w1.1', op: 'leader', phase: 'info', key: 'k', t, fence, outcome },
+  ];
+  const once = [call(first), told(0, 'standby'), told(10, 'elected', 5), told(101, 'ended returned', 5)];
+  const again = (asked: number): HistoryEvent[] => call({ asked, entered: asked + 1, left: asked + 2, outcome: 'returned', fence: 6 });
+  const later = (asked: number): HistoryEvent[][] => [again(asked), told(asked + 1, 'elected', 6), told(asked + 3, 'ended returned', 6)];
+
+  test('one that stands by again when its code has ended is fine', () => {
+    expect(checkLeaders(evidenceOf(...once, ...later(150)))).toMatchObject({ seen: '2 leaders, none for 51 ms at most', violations: [] });
+  });
+
+  test('one that stands by while its code of before still runs is found', () => {
+    expect(texts(checkLeaders(evidenceOf(...once, ...later(90))))).toEqual(['w1.1 stood by while its code of fence 5 still ran']);
+  });
+
+  test('one that neither leads nor stands by is found, unless its process was stopped or has ended', () => {
+    const absent = 'w1.1 neither led nor stood by for 3899 ms';
+    const stop: HistoryEvent[] = [{ process: 'w1.1', op: 'stop', phase: 'info', t: 4_000 }];
+    expect(texts(checkLeaders(evidenceOf(...once, ...later(4_000))))).toEqual([absent]);
+    expect(texts(checkLeaders(evidenceOf(...once, ...later(4_000), fault('pause', 'w1', 1_000, 3_000))))).toEqual([]);
+    expect(texts(checkLeaders(evidenceOf(...once, stop)))).toEqual([absent]);
+    expect(texts(checkLeaders(evidenceOf(...once)))).toEqual([]);
+    expect(texts(checkLeaders(evidenceOf(...once, fault('crash', 'w1', 300, 900), stop)))).toEqual([]);
+  });
+
+  test('a change without its event is found', () => {
+    expect(texts(checkLeaders(evidenceOf(call(first), told(10, 'elected', 5))))).toEqual([
+      'w1.1 led at fence 5, and there was no event: ended',
+    ]);
+    const [invoke, ok, ...end] = call(first) as [HistoryEvent, HistoryEvent, ...HistoryEvent[]];
+    const lost = [invoke, ok, { ...ok, op: 'lost', phase: 'info', t: 85 } as const, ...end];
+    expect(texts(checkLeaders(evidenceOf(lost, ...once.slice(1))))).toEqual(['w1.1 led at fence 5, and there was no event: revoked']);
+  });
 });
 
 test('a process that failed is found', () => {

@@ -13,12 +13,14 @@
  * | `stall` | the event loop stood still since `since`; with `servers`, these did not answer since then |
  * | `slept` | the machine of the process slept since `since`, which its monotonic clock did not count |
  * | `connections` | since `since`, a server had up to `count` at once, for clients whose pools have `most` altogether |
+ * | `leader` | an event of the candidate of a process: `outcome` is its change |
  * | `start`, `stop` | the process, or the fault with the number `step`, by its name in `fault` |
  * | `skip` | the nemesis left a fault out, because the one before it was not over |
  */
 export interface HistoryEvent {
   readonly process: string;
-  readonly op: 'acquire' | 'enter' | 'trust' | 'release' | 'lost' | 'write' | 'stall' | 'slept' | 'connections' | 'start' | 'stop' | 'skip';
+  readonly op:
+    'acquire' | 'enter' | 'trust' | 'release' | 'lost' | 'write' | 'stall' | 'slept' | 'connections' | 'leader' | 'start' | 'stop' | 'skip';
   readonly phase: 'invoke' | 'ok' | 'fail' | 'info';
   /** Nanoseconds of `process.hrtime.bigint()`, one clock for all processes of a machine; milliseconds here. */
   readonly t: number;

@@ -272,6 +272,26 @@ if not fence then`,
       { file: LUA, from: `if left < 0 or left > most then`, to: `if false then` },
     ],
   },
+  'leads-twice': {
+    defect: 'a candidate stands by again while its code of before still runs',
+    topology: 'single',
+    nemesis: ['pause', 'flush', 'force'],
+    caughtBy: ['one leads'],
+    edits: [{ file: 'lib/core/leadership.ts', from: `    await this.#code;\n`, to: `` }],
+  },
+  'stays-away': {
+    defect: 'a leader that lost its lease does not stand by again',
+    topology: 'single',
+    nemesis: ['pause', 'flush', 'force'],
+    caughtBy: ['one leads'],
+    edits: [
+      {
+        file: 'lib/core/candidacy.ts',
+        from: `reason !== 'returned') {\n      return 0;`,
+        to: `reason !== 'returned') {\n      return 1e9;`,
+      },
+    ],
+  },
   'two-of-five': {
     defect: 'two of five servers are taken for a majority',
     topology: 'quorum',

@@ -3,6 +3,7 @@ import { checkCalls } from './checks/calls.js';
 import { checkConnections } from './checks/connections.js';
 import { checkFences } from './checks/fences.js';
 import { checkHonesty } from './checks/honesty.js';
+import { checkLeaders } from './checks/leaders.js';
 import { checkLiveness } from './checks/liveness.js';
 import { checkOrder } from './checks/order.js';
 import { checkOverlap } from './checks/overlap.js';
@@ -24,6 +25,7 @@ const CHECKS = [
   checkCalls,
   checkProcesses,
   checkConnections,
+  checkLeaders,
 ];
 /** How many events of a violation are shown. */
 const SHOWN = 40;

@@ -24,8 +24,9 @@ const WORKERS = 4;
 const KEYS = {
   busy: ['a', '{a}', '{a}:queue', 'account:45', 'é%', ...Array.from({ length: 13 }, (_, at) => `account ${at}`)],
   quiet: ['quiet', 'lock:quiet'],
+  led: 'leader',
 };
-const ALL_KEYS = [...KEYS.busy, ...KEYS.quiet];
+const ALL_KEYS = [...KEYS.busy, ...KEYS.quiet, KEYS.led];
 
 export interface RunOptions {
   readonly topology: Topology;

@@ -41,7 +41,11 @@ test('without faults no lease is lost and nobody is passed over', async () => {
   expect(output).toMatch(/^ {2}control {3}0 of [1-9]\d* updates/m);
 }, 240_000);
 
-test.each(isLong ? ['incr-fences', 'deletes-anything', 'no-recheck', 'two-of-five'] : ['deletes-anything', 'two-of-five'])(
+test.each(
+  isLong
+    ? ['incr-fences', 'deletes-anything', 'no-recheck', 'two-of-five', 'leads-twice', 'stays-away']
+    : ['deletes-anything', 'two-of-five'],
+)(
   'the defect %s is caught',
   async (name) => {
     expect(Object.keys(MUTANTS)).toContain(name);

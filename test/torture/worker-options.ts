@@ -23,7 +23,7 @@ export interface WorkerOptions {
   readonly source: WorkerSource;
   readonly registers: string;
   readonly folder: string;
-  readonly keys: { readonly busy: readonly string[]; readonly quiet: readonly string[] };
+  readonly keys: { readonly busy: readonly string[]; readonly quiet: readonly string[]; readonly led: string };
   readonly leaseMs: number;
   /** How far its wall clock is ahead of the machine's, in milliseconds. */
   readonly wallMs: number;

@@ -1,0 +1,287 @@
+import 'reflect-metadata';
+import { Controller, Inject, Injectable, Logger, Module, Scope, type INestApplicationContext, type Provider } from '@nestjs/common';
+import { NestFactory } from '@nestjs/core';
+import { Test } from '@nestjs/testing';
+import {
+  DistributedLock,
+  Leader,
+  LOCK_CHANNEL,
+  LockModule,
+  LockService,
+  MemoryLockStore,
+  RedisLockStore,
+  type Lock,
+  type LockEvent,
+} from 'nestjs-distributed-lock';
+import { subscribe, unsubscribe } from 'node:diagnostics_channel';
+import { once } from 'node:events';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { RedisServer } from '../support/redis-server';
+import { saying } from '../support/saying';
+import { STORES, type StoreKind, type StorePlace } from '../support/stores';
+import { TcpProxy } from '../support/tcp-proxy';
+import { until } from '../support/until';
+
+/** What the leaders of all applications did, in order: `began`, then `told`, then `ended`. */
+let diary: string[];
+/** What still runs at a time, and the most that ever did. */
+let running: string[];
+let most: number;
+
+@Injectable()
+class Poller {
+  constructor(@Inject('NAME') private readonly name: string) {}
+
+  @Leader({ key: 'poller', pause: 100 })
+  async poll(lock: Lock): Promise<void> {
+    running.push(this.name);
+    most = Math.max(most, running.length);
+    diary.push(`${this.name} began`);
+    if (!lock.signal.aborted) {
+      await once(lock.signal, 'abort');
+    }
+    diary.push(`${this.name} told ${(lock.signal.reason as { reason: string }).reason}`);
+    await sleep(50);
+    running.splice(running.indexOf(this.name), 1);
+    diary.push(`${this.name} ended`);
+  }
+}
+
+beforeEach(() => {
+  diary = [];
+  running = [];
+  most = 0;
+});
+
+const began = (): string[] => diary.filter((line) => line.endsWith('began')).map((line) => line.split(' ')[0] as string);
+
+async function boot(imports: ReturnType<typeof LockModule.forRoot>, ...providers: Provider[]): Promise<INestApplicationContext> {
+  @Module({ imports: [imports], providers })
+  class AppModule {}
+
+  return NestFactory.createApplicationContext(AppModule, { logger: false, abortOnError: false });
+}
+
+describe.each(['memory', 'redis', 'postgres', 'mysql'])('three applications on the %s store', (name) => {
+  const kind = STORES[name] as StoreKind;
+  let place: StorePlace;
+  let apps: Map<string, INestApplicationContext>;
+
+  beforeAll(async () => {
+    place = await kind.start();
+  });
+  afterAll(() => place.stop());
+
+  const start = async (ttl: number): Promise<void> => {
+    apps = new Map();
+    for (const app of ['a', 'b', 'c']) {
+      const locks = LockModule.forRoot({ store: await place.make(), ttl });
+      apps.set(app, await boot(locks, Poller, { provide: 'NAME', useValue: app }));
+      // The first leads, and the others queue in this order.
+      await until('that it leads or stands by', async () => {
+        const found = await apps.get('a')?.get(LockService).inspect('poller');
+        return found !== null && found !== undefined && found.waiters.length === apps.size - 1;
+      });
+    }
+  };
+  const stop = async (): Promise<void> => {
+    for (const app of apps.values()) {
+      await app.close();
+    }
+  };
+
+  test('one leads, and all see which; when its application closes, its code ends, and the next one leads at once', async () => {
+    await start(60_000);
+    expect(began()).toEqual(['a']);
+    const seen = await apps.get('c')?.get(LockService).inspect('poller');
+    expect(seen).toMatchObject({ by: expect.stringContaining(`(pid ${process.pid}) Poller.poll as leader`) as unknown });
+    await apps.get('a')?.close();
+    await until('the next leader', () => began().length === 2);
+    expect(diary).toEqual(['a began', 'a told shutdown', 'a ended', 'b began']);
+    await apps.get('b')?.close();
+    await until('the last leader', () => began().length === 3);
+    expect(most).toBe(1);
+    await stop();
+    expect(diary.slice(-3)).toEqual(['c began', 'c told shutdown', 'c ended']);
+    expect(running).toEqual([]);
+  });
+
+  test('a leader whose lock was released by force is told, and stands by again, last in the queue', async () => {
+    await start(3_000);
+    const locks = apps.get('b')?.get(LockService) as LockService;
+    for (const next of ['b', 'c', 'a']) {
+      const before = began().length;
+      const held = await locks.inspect('poller');
+      await locks.forceRelease('poller', { fence: held?.fence as number });
+      await until(`${next} to lead`, () => began().length > before && began().at(-1) === next);
+      await until('that the old one has ended, and stands by', async () => {
+        return running.length === 1 && (await locks.inspect('poller'))?.waiters.length === 2;
+      });
+    }
+    expect(diary.filter((line) => line.includes('told'))).toEqual(['a told forced', 'b told forced', 'c told forced'].map(toldBy));
+    await stop();
+  });
+
+  /** Where nobody is notified of a forced release, the next renewal finds the loss. */
+  function toldBy(line: string): string {
+    return kind.offers.includes('forced') ? line : line.replace('forced', 'expired');
+  }
+});
+
+describe('a store that goes away', () => {
+  let server: RedisServer;
+  let proxy: TcpProxy;
+  let events: LockEvent[];
+  const onEvent = (event: unknown): void => void events.push(event as LockEvent);
+
+  beforeEach(async () => {
+    server = await RedisServer.start();
+    proxy = await TcpProxy.start(server.port);
+    events = [];
+    subscribe(LOCK_CHANNEL, onEvent);
+  });
+  afterEach(async () => {
+    unsubscribe(LOCK_CHANNEL, onEvent);
+    await proxy.stop();
+    await server.stop();
+  });
+
+  test('the leader is told when its lease is over; it leads again when the store is back, and the log has a few lines only', async () => {
+    const lines: string[] = [];
+    const write = (message: unknown): void => void lines.push(String(message));
+    Logger.overrideLogger({ log: write, error: write, warn: write });
+    const store = new RedisLockStore(proxy.url);
+    const app = await boot(LockModule.forRoot({ store, ttl: 1_000 }), Poller, { provide: 'NAME', useValue: 'a' });
+    Logger.overrideLogger({ log: write, error: write, warn: write });
+    await until('a leader', () => began().length === 1);
+    proxy.mode = 'refuse';
+    await until('that it is told', () => diary.includes('a told expired'));
+    await sleep(3_000);
+    expect(began()).toHaveLength(1);
+    proxy.mode = 'pass';
+    await until('a leader again', () => began().length === 2);
+    await app.close();
+    Logger.overrideLogger(false);
+    const changes = events.filter(({ type }) => type === 'leader').map((event) => (event as { change: string }).change);
+    expect(changes).toEqual(['standby', 'elected', 'revoked', 'ended', 'standby', 'elected', 'revoked', 'ended']);
+    expect(lines.filter((line) => /leads "poller"/.test(line))).toHaveLength(4);
+    expect(lines.length).toBeLessThan(12);
+  });
+});
+
+describe('what can be marked', () => {
+  const memory = (): ReturnType<typeof LockModule.forRoot> => LockModule.forRoot({ store: new MemoryLockStore() });
+  const name: Provider = { provide: 'NAME', useValue: 'a' };
+
+  test('a provider or a controller, inherited methods, and locked ones; an alias makes no second candidate', async () => {
+    class Base {
+      @Leader('base')
+      async base(lock: Lock): Promise<void> {
+        diary.push(`base ${lock.keys[0]}`);
+        await once(lock.signal, 'abort');
+      }
+    }
+
+    @Controller()
+    class Web extends Base {
+      @DistributedLock('web')
+      @Leader('below')
+      async below(lock: Lock): Promise<void> {
+        diary.push(`below ${lock.keys[0]}`);
+        await once(lock.signal, 'abort');
+      }
+
+      @Leader('above')
+      @DistributedLock('above too')
+      async above(lock: Lock): Promise<void> {
+        diary.push(`above ${lock.keys[0]}`);
+        await once(lock.signal, 'abort');
+      }
+    }
+
+    @Module({ imports: [memory()], controllers: [Web], providers: [Poller, name, { provide: 'ALIAS', useExisting: Poller }] })
+    class AppModule {}
+
+    const app = await NestFactory.createApplicationContext(AppModule, { logger: false });
+    await until('all leaders', () => diary.length === 4);
+    expect(diary.toSorted()).toEqual(['a began', 'above above', 'base base', 'below below']);
+    await sleep(100);
+    expect(await app.get(LockService).inspect('poller')).toMatchObject({ waiters: [], waitingHere: 0 });
+    await app.close();
+  });
+
+  test('an instance that a factory made, once it is attached', async () => {
+    const factory = { provide: 'POLLER', inject: [LockService], useFactory: (locks: LockService) => locks.attach(new Poller('made')) };
+    const app = await boot(memory(), factory);
+    await until('a leader', () => began().length === 1);
+    await app.close();
+    await expect(boot(memory(), { provide: 'POLLER', useFactory: () => new Poller('made') })).rejects.toThrow(
+      saying(/Poller\.poll: @Leader\(\) has no LockService.*lockService\.attach/),
+    );
+  });
+
+  test.each([Scope.REQUEST, Scope.TRANSIENT])(
+    'a provider of scope %i is refused at bootstrap, and no connection is left',
+    async (scope) => {
+      @Injectable({ scope })
+      class Scoped {
+        @Leader('scoped')
+        async lead(): Promise<void> {}
+      }
+      const server = await RedisServer.start();
+      const booting = boot(LockModule.forRoot({ store: new RedisLockStore(server.url) }), Scoped, Poller, name);
+      await expect(booting).rejects.toThrow(saying(/Scoped\.lead: @Leader\(\) does not work on a provider that is made for each request/));
+      expect(began()).toEqual([]);
+      await until(
+        'that all connections are closed',
+        async () => !/addr=.*name=.*cmd=(?!client)/.test(String(await server.client.client('LIST'))),
+      );
+      await server.stop();
+    },
+  );
+
+  test('a static method, wrong options and an unknown store are refused', async () => {
+    const decorate = (options: unknown, target: object = Poller.prototype): void =>
+      Leader(options as string)(target as never, 'poll', { value: async () => undefined });
+    expect(() => decorate('role', Poller)).toThrow(saying(/Poller\.poll: @Leader\(\) works on instance methods/));
+    expect(() => decorate('', class {}.prototype)).toThrow(saying(/key/));
+    expect(() => decorate({ key: 'role', ttl: 1 }, class {}.prototype)).toThrow(saying(/ttl is 1/));
+    expect(() => decorate({ key: 'role', pause: 'soon' }, class {}.prototype)).toThrow(saying(/pause is/));
+    expect(() => decorate({ key: 'role', wait: 1 }, class {}.prototype)).toThrow(saying(/no option 'wait'/));
+    @Injectable()
+    class Elsewhere {
+      @Leader({ key: 'role', store: 'reports' })
+      async lead(): Promise<void> {}
+    }
+    await expect(boot(memory(), Elsewhere)).rejects.toThrow(saying(/no store 'reports'/));
+  });
+
+  test('nobody leads before the application starts, nor where the LockService was replaced by a mock', async () => {
+    const module = await Test.createTestingModule({ imports: [LockModule.forTesting()], providers: [Poller, name] }).compile();
+    await sleep(50);
+    expect(began()).toEqual([]);
+    await module.init();
+    await until('a leader', () => began().length === 1);
+    await module.close();
+    const mocked = await Test.createTestingModule({ imports: [LockModule.forTesting()], providers: [Poller, name] })
+      .overrideProvider(LockService)
+      .useValue({ withLock: () => undefined })
+      .compile();
+    await mocked.init();
+    await mocked.close();
+    expect(began()).toHaveLength(1);
+  });
+
+  test('a LockService of another application leads for this one, as long as this one runs', async () => {
+    const testing = await Test.createTestingModule({ imports: [LockModule.forTesting()] }).compile();
+    const module = await Test.createTestingModule({ imports: [memory()], providers: [Poller, name] })
+      .overrideProvider(LockService)
+      .useValue(testing.get(LockService))
+      .compile();
+    await module.init();
+    await until('a leader', () => began().length === 1);
+    await module.close();
+    expect(diary.at(-1)).toBe('a ended');
+    await testing.close();
+  });
+});

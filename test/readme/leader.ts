@@ -1,0 +1,84 @@
+import { Injectable } from '@nestjs/common';
+import { Leader, LOCK_CHANNEL, LockService, type Candidate, type Lock, type LockEvent } from 'nestjs-distributed-lock';
+import { subscribe } from 'node:diagnostics_channel';
+import { once } from 'node:events';
+import { setTimeout as sleep } from 'node:timers/promises';
+
+interface Feed {
+  next(options: { signal: AbortSignal }): Promise<readonly string[]>;
+  apply(changes: readonly string[], fence: number): Promise<void>;
+  subscribe(): { close(): void };
+}
+
+declare const pager: { page(text: string): void };
+
+@Injectable()
+export class FeedReader {
+  constructor(private readonly feed: Feed) {}
+
+  @Leader('feed-reader')
+  async read({ signal, fence }: Lock): Promise<void> {
+    while (!signal.aborted) {
+      const changes = await this.feed.next({ signal });
+      await this.feed.apply(changes, fence);
+    }
+  }
+}
+
+@Injectable()
+export class FeedListener {
+  constructor(private readonly feed: Feed) {}
+
+  @Leader({ key: 'feed-listener', ttl: '5s' })
+  async listen({ signal }: Lock): Promise<void> {
+    const subscription = this.feed.subscribe();
+    try {
+      if (!signal.aborted) {
+        await once(signal, 'abort');
+      }
+    } finally {
+      subscription.close();
+    }
+  }
+}
+
+export class Elections {
+  constructor(
+    private readonly locks: LockService,
+    private readonly feed: Feed,
+  ) {}
+
+  async byHand(): Promise<void> {
+    const candidate = this.locks.lead('sweeper', async (lock) => {
+      while (!lock.signal.aborted) {
+        await this.sweep(lock);
+        await sleep(60_000, undefined, { signal: lock.signal }).catch(() => undefined);
+      }
+    });
+    this.report(candidate.isLeader());
+    await candidate.stop();
+  }
+
+  async while(): Promise<void> {
+    await using candidate: Candidate = this.locks.lead('sweeper', (lock) => this.sweep(lock), { pause: '30s' });
+    this.report(candidate.isLeader());
+  }
+
+  async who(locks: LockService): Promise<void> {
+    const leader = await locks.inspect('feed-reader');
+    this.report(leader?.by, leader?.since, leader?.waiters);
+  }
+
+  async sweep({ fence }: Lock): Promise<void> {
+    await this.feed.apply([], fence);
+  }
+
+  private report(..._what: unknown[]): void {}
+}
+
+subscribe(LOCK_CHANNEL, (message) => {
+  const event = message as LockEvent;
+  if (event.type === 'leader' && event.change === 'stillRuns') {
+    pager.page(`${event.process} still runs ${event.place}, ${event.ledMs} ms after it began to lead ${event.key}`);
+  }
+});
