@@ -3,4 +3,4 @@ export { acceptTickets, type TicketsMiddleware, type TicketsRequest, type Ticket
 export { TicketsInterceptor } from './tickets.interceptor.js';
 export { enterTicketsOf, withTickets, type WithTickets } from './payload.js';
 export { ticketHeaders } from './ticket-headers.js';
-export { sendTickets, type AxiosLike, type AxiosRequest } from './send-tickets.js';
+export { sendTickets, type AxiosLike } from './send-tickets.js';

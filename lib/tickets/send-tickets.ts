@@ -2,16 +2,20 @@ import { LockConfigurationError } from '../core/errors.js';
 import { currentTickets } from '../nest/current-tickets.js';
 import { TICKETS_HEADER } from './names.js';
 
-/** What is used of a request of axios. */
-export interface AxiosRequest {
-  headers: { set(name: string, value: string): unknown };
+/** What is used of an instance of axios, of whichever version. */
+export interface AxiosLike {
+  readonly interceptors: { readonly request: { use(...args: never[]): unknown } };
+  getUri(...args: never[]): string;
+}
+
+interface AxiosRequest {
+  readonly headers: { set(name: string, value: string): unknown };
   beforeRedirect?: ((options: { headers?: Record<string, unknown> }, ...rest: never[]) => void) | undefined;
 }
 
-/** What is used of an instance of axios. */
-export interface AxiosLike<Request> {
-  readonly interceptors: { readonly request: { use(onRequest: (request: Request) => Request): unknown } };
-  getUri(request: Request): string;
+interface Axios {
+  readonly interceptors: { readonly request: { use(onRequest: (request: AxiosRequest) => AxiosRequest): unknown } };
+  getUri(request: AxiosRequest): string;
 }
 
 /**
@@ -19,21 +23,26 @@ export interface AxiosLike<Request> {
  * the header `lock-tickets`, to these origins alone: `sendTickets(axios, 'http://stock:3000')`. A redirected request has no tickets. Throws
  * `LockConfigurationError` for what is no origin.
  */
-export function sendTickets<Request extends AxiosRequest>(axios: AxiosLike<Request>, to: string | readonly string[]): void {
+export function sendTickets(instance: AxiosLike, to: string | readonly string[]): void {
+  const axios = instance as unknown as Axios;
   const origins = new Set([to].flat().map(originOf));
   axios.interceptors.request.use((request) => {
     const uri = axios.getUri(request);
     const text = URL.canParse(uri) && origins.has(new URL(uri).origin) ? currentTickets() : undefined;
     if (text !== undefined) {
-      request.headers.set(TICKETS_HEADER, text);
-      const { beforeRedirect } = request;
-      request.beforeRedirect = (options, ...rest) => {
-        delete options.headers?.[TICKETS_HEADER];
-        beforeRedirect?.(options, ...rest);
-      };
+      addTickets(request, text);
     }
     return request;
   });
+}
+
+function addTickets(request: AxiosRequest, text: string): void {
+  const { beforeRedirect } = request;
+  request.headers.set(TICKETS_HEADER, text);
+  request.beforeRedirect = (options, ...rest) => {
+    delete options.headers?.[TICKETS_HEADER];
+    beforeRedirect?.(options, ...rest);
+  };
 }
 
 function originOf(given: string): string {

@@ -37,10 +37,10 @@ export function travelSuite(place: () => StorePlace): void {
   test('a locked call that comes with tickets enters the lock, with its fence, and calls inside re-enter', async () => {
     await here.withLock(key, async (lock) => {
       await elsewhere(currentTickets(), () =>
-        there.withLock(key, AT_ONCE, async (joined) => {
+        there.withLock(key, async (joined) => {
           expect(joined.fence).toBe(lock.fence);
           expect(await here.inspect(key)).toMatchObject({ holds: 2, fence: (await there.inspect(key))?.fence });
-          await there.withLock(key, AT_ONCE, (nested) => expect(nested.fence).toBe(lock.fence));
+          await there.withLock(key, (nested) => expect(nested.fence).toBe(lock.fence));
           expect(await here.inspect(key)).toMatchObject({ holds: 2 });
         }),
       );
@@ -56,7 +56,7 @@ export function travelSuite(place: () => StorePlace): void {
   test('acquire() and tryAcquire() enter too', async () => {
     await here.withLock(key, (lock) =>
       elsewhere(currentTickets(), async () => {
-        const handles = [await there.acquire(key, AT_ONCE)];
+        const handles = [await there.acquire(key)];
         await handles[0]?.run(async () => handles.push((await there.tryAcquire(key)) as (typeof handles)[0]));
         expect(handles.map(({ fence }) => fence)).toEqual([lock.fence, lock.fence]);
         await Promise.all(handles.map((handle) => handle.release()));
@@ -70,7 +70,7 @@ export function travelSuite(place: () => StorePlace): void {
     await here.withLock([key, other], async (lock) => {
       const text = currentTickets();
       await elsewhere(text, () =>
-        there.withLock([third, other, key], AT_ONCE, async (joined) => {
+        there.withLock([third, other, key], async (joined) => {
           expect([key, other].map((one) => joined.fenceOf(one))).toEqual([key, other].map((one) => lock.fenceOf(one)));
           await expect(here.tryAcquire(third)).resolves.toBeNull();
         }),
@@ -83,7 +83,9 @@ export function travelSuite(place: () => StorePlace): void {
 
   test('a call on another key waits as always', async () => {
     const other = await here.acquire(`${key} other`);
-    await here.withLock(key, () => elsewhere(currentTickets(), () => expect(there.withLock(`${key} other`, AT_ONCE, () => 1)).rejects.toThrow(BUSY)));
+    await here.withLock(key, () =>
+      elsewhere(currentTickets(), () => expect(there.withLock(`${key} other`, AT_ONCE, () => 1)).rejects.toThrow(BUSY)),
+    );
     await other.release();
   });
 
@@ -92,7 +94,7 @@ export function travelSuite(place: () => StorePlace): void {
     const [inner, outer] = [`${key} inner`, key];
     await here.withLock(outer, () =>
       here.withLock(inner, async () => {
-        await elsewhere(currentTickets(), () => there.withLock(outer, AT_ONCE, () => there.withLock(inner, AT_ONCE, () => 1)));
+        await elsewhere(currentTickets(), () => there.withLock(outer, () => there.withLock(inner, () => 1)));
         expect(outsideLocks(currentTickets)).toBeUndefined();
       }),
     );
@@ -103,17 +105,17 @@ export function travelSuite(place: () => StorePlace): void {
     const third = makeLocks(await place().connect());
     await here.withLock(key, (lock) =>
       elsewhere(currentTickets(), async () => {
-        const enter = (): Promise<number> => elsewhere(currentTickets(), () => third.withLock(key, AT_ONCE, ({ fence }) => fence));
+        const enter = (): Promise<number> => elsewhere(currentTickets(), () => third.withLock(key, ({ fence }) => fence));
         expect(await enter()).toBe(lock.fence);
-        expect(await there.withLock(key, AT_ONCE, enter)).toBe(lock.fence);
+        expect(await there.withLock(key, enter)).toBe(lock.fence);
       }),
     );
   });
 
   test('the text and lock.ticket are one: each goes where the other does', async () => {
     await here.withLock(key, async (lock) => {
-      expect(await outsideLocks(() => there.withLock(key, { ticket: currentTickets() ?? lock.ticket, ...AT_ONCE }, () => 'in'))).toBe('in');
-      expect(await elsewhere(lock.ticket, () => there.withLock(key, AT_ONCE, ({ fence }) => fence))).toBe(lock.fence);
+      expect(await outsideLocks(() => there.withLock(key, { ticket: currentTickets() ?? '' }, () => 'in'))).toBe('in');
+      expect(await elsewhere(lock.ticket, () => there.withLock(key, ({ fence }) => fence))).toBe(lock.fence);
     });
   });
 
@@ -176,7 +178,14 @@ export function travelSuite(place: () => StorePlace): void {
       throw new Error('it ran');
     };
     const long = writeTicket([{ store: 'default', key: 'k'.repeat(4_000), secret: 's', storedFence: 1, fence: 1 }]);
-    const wrong = ['', 'nonsense', Buffer.from('[]').toString('base64url'), Buffer.from('[["k","s",1,0,7]]').toString('base64url'), 7, null];
+    const wrong = [
+      '',
+      'nonsense',
+      Buffer.from('[]').toString('base64url'),
+      Buffer.from('[["k","s",1,0,7]]').toString('base64url'),
+      7,
+      null,
+    ];
     for (const text of wrong) {
       expect(() => enterTickets(text as string, never)).toThrow(saying(/^The text of the tickets is malformed\. Make sure that/));
     }
@@ -214,7 +223,7 @@ export function travelSuite(place: () => StorePlace): void {
       elsewhere(currentTickets(), async () => {
         expect(currentLock()).toBeUndefined();
         expect(() => assertLocked(key)).toThrow(saying(/is not held by the code that runs here/));
-        await there.withLock(key, AT_ONCE, () => expect(assertLocked(key).fence).toBe(lock.fence));
+        await there.withLock(key, () => expect(assertLocked(key).fence).toBe(lock.fence));
       }),
     );
   });
@@ -223,7 +232,7 @@ export function travelSuite(place: () => StorePlace): void {
     await here.withLock(key, async (lock) => {
       const lazily = (): Observable<number> =>
         new Observable((subscriber) => {
-          const timer = setTimeout(() => void from(there.withLock(key, AT_ONCE, ({ fence }) => fence)).subscribe(subscriber), 10);
+          const timer = setTimeout(() => void from(there.withLock(key, ({ fence }) => fence)).subscribe(subscriber), 10);
           return () => clearTimeout(timer);
         });
       const entered = elsewhere(currentTickets(), lazily);
@@ -233,7 +242,7 @@ export function travelSuite(place: () => StorePlace): void {
 
   test('the loss of the lock aborts the code in both processes, and the call that came with the ticket rejects', async () => {
     let lost = 0;
-    const options = { ttl: 600, wait: 0 };
+    const options = { ttl: 600 };
     const holding = here.withLock(key, options, async (lock) => {
       lock.signal.addEventListener('abort', () => lost++);
       const entered = elsewhere(currentTickets(), () =>
