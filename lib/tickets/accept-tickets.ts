@@ -35,7 +35,9 @@ export function acceptTickets(options: EnterTicketsOptions = {}): TicketsMiddlew
     try {
       entered = new EnteredTickets(text, maxLength);
     } catch {
-      next(new BadRequestException(`The header ${TICKETS_HEADER} is malformed, or has more than ${maxLength} characters.`));
+      const refusal = new BadRequestException(`The header ${TICKETS_HEADER} is malformed, or has more than ${maxLength} characters.`);
+      // Where Mercurius answers, it reads the status from here.
+      next(Object.assign(refusal, { statusCode: refusal.getStatus() }));
       return;
     }
     // Not where the client has gone: what still runs was begun inside the client's lock.

@@ -91,12 +91,12 @@ describe.each(BROKERS)('over %s', (_, optionsOf) => {
       ...(wait && { wait }),
       controllers: [StockMessages],
       configure: async (application) => {
-        const microservice = application.connectMicroservice(options, { inheritAppConfig: false });
         const interceptor = new TicketsInterceptor();
-        microservice.useGlobalFilters(new LockExceptionFilter());
+        application.useGlobalFilters(new LockExceptionFilter());
         if (accepts === 'interceptor') {
-          microservice.useGlobalInterceptors(interceptor);
+          application.useGlobalInterceptors(interceptor);
         }
+        const microservice = application.connectMicroservice(options, { inheritAppConfig: true, deferInitialization: true });
         if (accepts === 'hook') {
           microservice.registerPreRequestHook((context, next) => interceptor.intercept(context, { handle: next }));
         }
