@@ -12,11 +12,11 @@ interface Guest {
 /** How a call enters the lock of a ticket. */
 export interface GuestEntry {
   /** For how long it may still wait, in milliseconds. */
-  leftMs(): number;
+  readonly leftMs: () => number;
   /** Enters a lease of this process that is in the lock. */
-  reenter(lease: Lease): Promise<void>;
+  readonly reenter: (lease: Lease) => Promise<void>;
   /** Makes a lease, and asks the store to let it in. */
-  join(): readonly [lease: Lease, joined: Promise<void>];
+  readonly join: () => readonly [lease: Lease, joined: Promise<void>];
 }
 
 /**
