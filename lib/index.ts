@@ -21,6 +21,7 @@ export {
 export type { HealthIndication, HealthSession } from './nest/health-session.js';
 export { LockExceptionFilter } from './nest/lock-exception.filter.js';
 export { assertLocked, currentLock } from './nest/current-lock.js';
+export { currentTickets, enterTickets, type EnterTicketsOptions } from './nest/current-tickets.js';
 export { outsideLocks } from './core/call-tree.js';
 export { lockKey } from './core/lock-key.js';
 export type { LockOptions, OnUnavailable } from './core/call.js';

@@ -1,5 +1,5 @@
 // The tests start real servers, and build a clock for some of them: finds redis-server, a C compiler, PostgreSQL, pgbouncer,
-// MariaDB, Chromium and Prometheus, installs them where it may, or says what to install.
+// MariaDB, Chromium, Prometheus and NATS, installs them where it may, or says what to install.
 import { spawnSync } from 'node:child_process';
 import { existsSync, mkdirSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 
@@ -45,6 +45,11 @@ const NEEDED = [
     packages: ['prometheus'],
     missing:
       'The tests of the metrics need prometheus and promtool on the PATH: install it with your package manager (apt-get install prometheus, brew install prometheus).',
+  },
+  {
+    command: 'nats-server',
+    packages: ['nats-server'],
+    missing: 'The tests of tickets over NATS need its server: install it with your package manager (apt-get install nats-server).',
   },
 ];
 

@@ -2,11 +2,11 @@ import { AsyncLocalStorage } from 'node:async_hooks';
 import type { LockLostError } from './errors.js';
 import type { Lock } from './lock.js';
 
-/** The innermost locked call that the running code belongs to, whichever application it is of. */
+/** The innermost call that the running code belongs to, whichever application it is of. */
 export const callContext = new AsyncLocalStorage<CallNode | undefined>();
 
 /**
- * A locked call in the tree of calls. Its parent is the nearest enclosing call that had not left when this one was
+ * A locked call in the tree of calls, or one that came with tickets. Its parent is the nearest enclosing call that had not left when this one was
  * made.
  */
 export abstract class CallNode {
@@ -26,8 +26,8 @@ export abstract class CallNode {
   /** Whether its body has ended, and its locks were released. */
   abstract get hasLeft(): boolean;
 
-  /** What the user's code knows this call by. */
-  abstract get lock(): Lock;
+  /** What the user's code knows this call by; undefined where it holds nothing itself. */
+  abstract get lock(): Lock | undefined;
 
   /** Notifies the code, once, that a lease is lost or about to be. */
   abstract notify(loss: LockLostError): void;

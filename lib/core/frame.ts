@@ -7,7 +7,7 @@ import type { Lock } from './lock.js';
 import { printable } from './printable.js';
 import { runOnce } from './run-once.js';
 import type { Resume } from './telemetry.js';
-import { writeTicket } from './ticket.js';
+import { writeTicket, type TicketEntry } from './ticket.js';
 
 /** Is notified, once, that a lease is lost or about to be. */
 export interface LossListener {
@@ -136,7 +136,12 @@ export class Frame extends CallNode {
 
   /** Makes a ticket of all its locks. */
   makeTicket(): string {
-    return writeTicket(this.#taken.map((lease) => lease.share()));
+    return writeTicket(this.share());
+  }
+
+  /** What a ticket of all its locks has: from now on others may be in them. */
+  share(): TicketEntry[] {
+    return this.#taken.map((lease) => ({ store: this.#leases.store, ...lease.share() }));
   }
 
   /** Throws where the lock cannot be trusted. Ends leases whose time is over. */

@@ -95,6 +95,11 @@ export class Lease {
     return this.#state === 'lost' || this.#state === 'released';
   }
 
+  /** Whether it was granted, and its code has not ended. */
+  get hasCode(): boolean {
+    return this.#state === 'held' || this.#state === 'overdue';
+  }
+
   get owner(): Owner {
     return this.#owner;
   }
@@ -299,7 +304,7 @@ export class Lease {
   }
 
   /** Makes its part of a ticket: from now on others may be in the lock. */
-  share(): TicketEntry {
+  share(): Omit<TicketEntry, 'store'> {
     this.#isShared = true;
     return { key: this.key, secret: this.#owner.revealSecret(), fence: this.#fence, storedFence: this.#storedFence };
   }

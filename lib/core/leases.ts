@@ -19,6 +19,8 @@ import type { TimeLimits } from './time-limits.js';
 
 /** What the leases of a store need. */
 export interface LeasesParts {
+  /** The name under which the store is registered. */
+  readonly name: string;
   readonly store: LockStore;
   readonly clock: Clock;
   readonly limits: TimeLimits;
@@ -45,6 +47,11 @@ export class Leases {
       renewed: (lease) => reporter.renewed(lease),
     });
     store.operator?.onForced?.((key, fence) => this.#force(key, fence));
+  }
+
+  /** The name under which the store is registered. */
+  get store(): string {
+    return this.#parts.name;
   }
 
   /** A lease was granted to a call. */

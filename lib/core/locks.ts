@@ -9,8 +9,10 @@ import type { Candidate } from './candidate.js';
 import { Candidates } from './candidates.js';
 import { systemClock, type Clock } from './clock.js';
 import { Contender } from './contender.js';
+import { EnteredTickets } from './entered-tickets.js';
 import { LockConfigurationError } from './errors.js';
 import { Frame } from './frame.js';
+import { Guests } from './guests.js';
 import { Handles } from './handles.js';
 import { HealthCheck } from './health-check.js';
 import { Lease } from './lease.js';
@@ -36,7 +38,7 @@ import { runOnce } from './run-once.js';
 import { Section } from './section.js';
 import { Telemetry, type LockTelemetry } from './telemetry.js';
 import { TimedStore } from './timed-store.js';
-import { readTicket } from './ticket.js';
+import { readTicket, type TicketEntry } from './ticket.js';
 import { isHoldTraced, traceHold } from './traced-hold.js';
 import { TimeLimits } from './time-limits.js';
 import type { WaitOutcome } from './waiter.js';
@@ -83,6 +85,7 @@ export class Locks {
   readonly #longSections: LongSections;
   readonly #handles: Handles;
   readonly #candidates: Candidates;
+  readonly #guests = new Guests();
   readonly #health: HealthCheck;
   readonly #peers: Peers;
   /** Undefined where nothing follows these locks. */
@@ -100,7 +103,7 @@ export class Locks {
     const reporter = new Reporter({ store: name, onTrouble, availability, telemetry, debug });
     const releases = new BackgroundReleases(store, clock, limits, lifecycle);
     const lines = new Lines(store, clock, limits, releases);
-    const leases = new Leases({ store, clock, limits, lifecycle, lines, releases, reporter });
+    const leases = new Leases({ name, store, clock, limits, lifecycle, lines, releases, reporter });
     const messenger = new Messenger(settings.store, limits);
     const deadlocks =
       deadlocksAfterMs < Infinity && settings.store.messages && settings.store.operator
@@ -259,18 +262,24 @@ export class Locks {
     const ticket = call.ticket === undefined ? undefined : readTicket(call.ticket, key);
     const owner = ticket && new Owner(ticket.secret);
     const inherited = call.reentry === 'context' ? this.#inherited(frame, key) : undefined;
-    if (inherited && (!owner || owner.id === inherited.owner.id)) {
+    if (inherited instanceof Lease && (!owner || owner.id === inherited.owner.id)) {
       await this.#reenter(inherited, acquisition);
       return inherited;
     }
     if (this.#lifecycle.isClosing) {
       throw acquisition.refused(key, 'shutdown');
     }
-    if (ticket && owner) {
-      this.#refuseTickets(key);
-      const joined = new Lease(this.#clock, { key, owner, caller, ttlMs, renews, joined: ticket });
-      await this.#contender.obtain(joined, acquisition);
+    if (ticket) {
+      const [joined, isIn] = this.#join(ticket, acquisition);
+      await isIn;
       return joined;
+    }
+    if (inherited && !(inherited instanceof Lease)) {
+      return this.#guests.enter(inherited, {
+        leftMs: () => acquisition.giveUpAt - this.#clock.monotonic(),
+        reenter: (joined) => this.#reenter(joined, acquisition),
+        join: () => this.#join(inherited, acquisition),
+      });
     }
     const lease = new Lease(this.#clock, { key, owner: acquisition.newOwner(), caller, ttlMs, renews });
     const taken = this.#lines.lineOf(key);
@@ -287,9 +296,28 @@ export class Locks {
     return lease;
   }
 
-  /** The lease on the key of the nearest enclosing call of these locks; throws where that call's lock has ended. */
-  #inherited(frame: Frame, key: string): Lease | undefined {
+  /** Asks the store to let a call into the lock of a ticket. */
+  #join(ticket: TicketEntry, acquisition: Acquisition<Frame>): readonly [Lease, Promise<void>] {
+    const { ttlMs, renew: renews, caller } = acquisition.call;
+    const { key, secret } = ticket;
+    this.#refuseTickets(key);
+    const joined = new Lease(this.#clock, { key, owner: new Owner(secret), caller, ttlMs, renews, joined: ticket });
+    return [joined, this.#contender.obtain(joined, acquisition)];
+  }
+
+  /**
+   * The lease on the key of the nearest enclosing call of these locks, or the ticket of one that came with tickets; throws where that
+   * call's lock has ended.
+   */
+  #inherited(frame: Frame, key: string): Lease | TicketEntry | undefined {
     for (let at = frame.parent; at; at = at.parent) {
+      if (at instanceof EnteredTickets) {
+        const entry = at.entryFor(this.#name, key);
+        if (entry) {
+          return entry;
+        }
+        continue;
+      }
       const lease = at instanceof Frame && at.belongsTo(this.#leases) ? at.leaseOn(key) : undefined;
       if (lease) {
         (at as Frame).assertHeld();

@@ -1,8 +1,13 @@
 import { LockConfigurationError } from './errors.js';
 import { MOST_FENCES } from './lock-store.js';
 
+/** The store of an entry that names none. */
+const DEFAULT_STORE = 'default';
+
 /** What a ticket has for one key: the secret of the lock's owner, the fence of the call, and that by which the store knows the lock. */
 export interface TicketEntry {
+  /** The name under which the store is registered. */
+  readonly store: string;
   readonly key: string;
   readonly secret: string;
   readonly fence: number;
@@ -12,8 +17,35 @@ export interface TicketEntry {
 /** The ticket of a running lock: a capability. Every process that has it may enter, until the lock has ended. */
 export function writeTicket(entries: readonly TicketEntry[]): string {
   return Buffer.from(
-    JSON.stringify(entries.map(({ key, secret, storedFence, fence }) => [key, secret, storedFence, fence - storedFence])),
+    JSON.stringify(
+      entries.map(({ store, key, secret, storedFence, fence }) => [
+        key,
+        secret,
+        storedFence,
+        fence - storedFence,
+        ...(store === DEFAULT_STORE ? [] : [store]),
+      ]),
+    ),
   ).toString('base64url');
+}
+
+/**
+ * The entries of a text of at most `maxLength` characters. Throws `LockConfigurationError` for a longer one, and for one that is
+ * malformed; never repeats it.
+ */
+export function readTickets(text: unknown, maxLength: number): readonly TicketEntry[] {
+  if (typeof text === 'string' && text.length > maxLength) {
+    throw new LockConfigurationError(
+      `The text of the tickets has ${text.length} characters, and the limit is ${maxLength}. Make the call inside fewer locks, or raise maxLength.`,
+    );
+  }
+  const entries = typeof text === 'string' ? decode(text) : undefined;
+  if (!entries) {
+    throw new LockConfigurationError(
+      'The text of the tickets is malformed. Make sure that it is what currentTickets() returned, carried unchanged.',
+    );
+  }
+  return entries;
 }
 
 /** The ticket's entry for a key. Throws `LockConfigurationError` for a malformed ticket, and for one of other keys. */
@@ -47,11 +79,14 @@ function decode(ticket: string): TicketEntry[] | undefined {
   }
   const entries: TicketEntry[] = [];
   for (const item of parsed as unknown[]) {
-    const [key, secret, storedFence, position] = Array.isArray(item) ? (item as unknown[]) : [];
+    const [key, secret, storedFence, position, store = DEFAULT_STORE] = Array.isArray(item) ? (item as unknown[]) : [];
     if (typeof key !== 'string' || typeof secret !== 'string' || !Number.isSafeInteger(storedFence) || !isPosition(position)) {
       return undefined;
     }
-    entries.push({ key, secret, storedFence: storedFence as number, fence: (storedFence as number) + position });
+    if (typeof store !== 'string') {
+      return undefined;
+    }
+    entries.push({ store, key, secret, storedFence: storedFence as number, fence: (storedFence as number) + position });
   }
   return entries;
 }

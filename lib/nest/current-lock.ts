@@ -5,7 +5,7 @@ import type { Lock } from '../core/lock.js';
 /** The innermost lock that the running code is inside of, or the innermost on `key`; undefined outside of any. */
 export function currentLock(key?: string): Lock | undefined {
   for (let call = currentCall(); call; call = call.parent) {
-    if (key === undefined || call.keys.includes(key)) {
+    if (call.lock && (key === undefined || call.keys.includes(key))) {
       return call.lock;
     }
   }

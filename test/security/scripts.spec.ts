@@ -57,7 +57,7 @@ async function useEverything(text: string, ttl = 200, makeStore: () => LockStore
     }
     await locks.withLock(text, { by, ttl }, async (lock) => {
       await others.withLock(text, { ticket: lock.ticket, by }, () => undefined);
-      const forged = writeTicket([{ key: text, secret: text, fence: lock.fence, storedFence: lock.fence }]);
+      const forged = writeTicket([{ store: 'default', key: text, secret: text, fence: lock.fence, storedFence: lock.fence }]);
       await expect(others.acquire(text, { ticket: forged })).rejects.toMatchObject({ code: 'LOCK_LOST' });
       await expect(others.acquire(text, { wait: 30, by })).rejects.toMatchObject({ reason: 'busy' });
       expect((await others.inspect(text))?.by).toContain(by);

@@ -40,7 +40,7 @@ describe.each(Object.entries(STORES))('a ticket of the %s store', (_name, { star
     const { secret, fence } = readTicket(mine.ticket, 'mine');
     for (const key of ['other', 'free']) {
       for (const number of [fence, other.fence]) {
-        expect(await enter(key, writeTicket([{ key, secret, fence: number, storedFence: number }]))).toBe('LOCK_LOST');
+        expect(await enter(key, writeTicket([{ store: 'default', key, secret, fence: number, storedFence: number }]))).toBe('LOCK_LOST');
       }
     }
     expect(await locks.inspect('other')).toMatchObject({ holds: 1 });
@@ -51,7 +51,9 @@ describe.each(Object.entries(STORES))('a ticket of the %s store', (_name, { star
   test('cannot be made up by who knows the key and the fence, which are no secrets', async () => {
     const held = await locks.acquire('k');
     for (const secret of ['', 'false', 'nil', 'k', 'owner', String(held.fence), randomUUID()]) {
-      expect(await enter('k', writeTicket([{ key: 'k', secret, fence: held.fence, storedFence: held.fence }]))).toBe('LOCK_LOST');
+      expect(await enter('k', writeTicket([{ store: 'default', key: 'k', secret, fence: held.fence, storedFence: held.fence }]))).toBe(
+        'LOCK_LOST',
+      );
     }
     expect(await locks.inspect('k')).toMatchObject({ holds: 1 });
     await held.release();

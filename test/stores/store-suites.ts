@@ -5,10 +5,12 @@ import { faultsSuite } from './faults-suite';
 import { fuzzSuite } from './fuzz-suite';
 import { lockingSuite } from './locking-suite';
 import { peersSuite } from './peers-suite';
+import { travelSuite } from './travel-suite';
 import { waitingSuite } from './waiting-suite';
 
 const SUITES = { contractSuite, fuzzSuite };
 const SUITES_OF_MESSAGES = { peersSuite };
+const SUITES_OF_TICKETS = { travelSuite };
 const LONG_SUITES = { lockingSuite };
 const LONG_SUITES_OF_ORDER = { waitingSuite };
 const SUITES_OF_SERVERS = { faultsSuite };
@@ -23,6 +25,7 @@ export function storeSuites(name: string): void {
   const suites = {
     ...SUITES,
     ...(offers.includes('messages') && SUITES_OF_MESSAGES),
+    ...(offers.includes('tickets') && SUITES_OF_TICKETS),
     ...(!isBrief && LONG_SUITES),
     ...(hasServers && SUITES_OF_SERVERS),
     ...(offers.includes('turns') && !isBrief && LONG_SUITES_OF_ORDER),

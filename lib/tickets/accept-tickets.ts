@@ -1,0 +1,48 @@
+import { BadRequestException } from '@nestjs/common';
+import { EnteredTickets } from '../core/entered-tickets.js';
+import { checkMaxLength, type EnterTicketsOptions } from '../nest/current-tickets.js';
+import { TICKETS_HEADER } from './names.js';
+
+/** What Express and Fastify have in common, of a request. */
+export interface TicketsRequest {
+  readonly headers: Record<string, string | string[] | undefined>;
+}
+
+/** The same of a response. */
+export interface TicketsResponse {
+  once(event: 'finish', listener: () => void): unknown;
+}
+
+/** What `app.use()` takes. */
+export type TicketsMiddleware = (request: TicketsRequest, response: TicketsResponse, next: (error?: unknown) => void) => void;
+
+/**
+ * Lets incoming HTTP requests, on Express and Fastify, enter the locks whose tickets they carry in the header `lock-tickets`: guards,
+ * pipes, handlers and resolvers of GraphQL run inside. `app.use(acceptTickets())` in `main.ts`. The header is taken out of the request.
+ *
+ * For services that trust all who can send them requests. A header that is malformed or too long is answered with 400.
+ */
+export function acceptTickets(options: EnterTicketsOptions = {}): TicketsMiddleware {
+  const maxLength = checkMaxLength(options, 'acceptTickets');
+  return ({ headers }, response, next) => {
+    const { [TICKETS_HEADER]: text } = headers;
+    if (text === undefined) {
+      next();
+      return;
+    }
+    delete headers[TICKETS_HEADER];
+    let entered: EnteredTickets;
+    try {
+      entered = new EnteredTickets(text, maxLength);
+    } catch {
+      const refusal = new BadRequestException(`The header ${TICKETS_HEADER} is malformed, or has more than ${maxLength} characters.`);
+      // Where Mercurius answers, it reads the status from here.
+      next(Object.assign(refusal, { statusCode: refusal.getStatus() }));
+      return;
+    }
+    // Not where the client has gone: what still runs was begun inside the client's lock.
+    entered.begin();
+    response.once('finish', () => entered.end());
+    entered.run(() => next());
+  };
+}

@@ -1,0 +1,43 @@
+import { LockConfigurationError } from '../core/errors.js';
+import { shown } from '../core/shown.js';
+import { currentTickets, enterTickets, type EnterTicketsOptions } from '../nest/current-tickets.js';
+import { TICKETS_FIELD } from './names.js';
+
+/** A payload that may carry tickets. */
+export type WithTickets<Payload extends object> = Payload & { readonly [TICKETS_FIELD]?: string };
+
+/**
+ * The payload of a message or job, with the field `lockTickets` where the running code is inside a lock; else the payload itself. For
+ * `client.send(pattern, withTickets(payload))` and `queue.add(name, withTickets(data))`. Brokers and queues keep it, so use it where they
+ * are trusted, and where the lock's holder waits for the answer. Throws `LockConfigurationError` for a payload that is no plain object.
+ */
+export function withTickets<Payload extends object>(payload: Payload): WithTickets<Payload> {
+  if (!isFields(payload)) {
+    throw new LockConfigurationError(
+      `withTickets: the payload is ${shown(payload)}, and tickets are a field of it. Pass an object, such as { id }.`,
+    );
+  }
+  const text = currentTickets();
+  return text === undefined ? payload : { ...payload, [TICKETS_FIELD]: text };
+}
+
+/**
+ * Takes the tickets out of a payload that `withTickets` made, so that nothing else sees or logs them, and runs `fn` as `enterTickets` does.
+ * For a worker of BullMQ: `enterTicketsOf(job.data, () => this.ship(job.data))`.
+ */
+export function enterTicketsOf<T>(payload: unknown, fn: () => T, options: EnterTicketsOptions = {}): T {
+  return enterTickets(takeTickets(payload), fn, options);
+}
+
+function takeTickets(payload: unknown): string | undefined {
+  if (!isFields(payload) || !Object.hasOwn(payload, TICKETS_FIELD)) {
+    return undefined;
+  }
+  const { [TICKETS_FIELD]: text } = payload;
+  delete payload[TICKETS_FIELD];
+  return text as string | undefined;
+}
+
+function isFields(payload: unknown): payload is { [name: string]: unknown } {
+  return typeof payload === 'object' && payload !== null && !Array.isArray(payload);
+}

@@ -1,0 +1,55 @@
+import { LockConfigurationError } from '../core/errors.js';
+import { currentTickets } from '../nest/current-tickets.js';
+import { TICKETS_HEADER } from './names.js';
+
+/** What is used of an instance of axios, of whichever version. */
+export interface AxiosLike {
+  readonly interceptors: { readonly request: { use(...args: never[]): unknown } };
+  getUri(...args: never[]): string;
+}
+
+interface AxiosRequest {
+  readonly headers: { set(name: string, value: string): unknown };
+  beforeRedirect?: ((options: { headers?: Record<string, unknown> }, ...rest: never[]) => void) | undefined;
+}
+
+interface Axios {
+  readonly interceptors: { readonly request: { use(onRequest: (request: AxiosRequest) => AxiosRequest): unknown } };
+  getUri(request: AxiosRequest): string;
+}
+
+/**
+ * Has an instance of axios (`httpService.axiosRef` of `@nestjs/axios`) send the tickets of the locks that the running code is inside of, in
+ * the header `lock-tickets`, to these origins alone: `sendTickets(axios, 'http://stock:3000')`. A redirected request has no tickets. Throws
+ * `LockConfigurationError` for what is no origin.
+ */
+export function sendTickets(instance: AxiosLike, to: string | readonly string[]): void {
+  const axios = instance as unknown as Axios;
+  const origins = new Set([to].flat().map(originOf));
+  axios.interceptors.request.use((request) => {
+    const uri = axios.getUri(request);
+    const text = URL.canParse(uri) && origins.has(new URL(uri).origin) ? currentTickets() : undefined;
+    if (text !== undefined) {
+      addTickets(request, text);
+    }
+    return request;
+  });
+}
+
+function addTickets(request: AxiosRequest, text: string): void {
+  const { beforeRedirect } = request;
+  request.headers.set(TICKETS_HEADER, text);
+  request.beforeRedirect = (options, ...rest) => {
+    delete options.headers?.[TICKETS_HEADER];
+    beforeRedirect?.(options, ...rest);
+  };
+}
+
+function originOf(given: string): string {
+  const url = URL.canParse(given) ? new URL(given) : undefined;
+  if (!url || url.origin === 'null' || url.href.replace(/\/$/, '') !== url.origin) {
+    // Perhaps with a password, so it is not repeated.
+    throw new LockConfigurationError("sendTickets: what was passed is no origin. Pass such as 'http://stock:3000', without a path.");
+  }
+  return url.origin;
+}

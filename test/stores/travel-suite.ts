@@ -1,0 +1,261 @@
+import { AsyncResource } from 'node:async_hooks';
+import { randomUUID } from 'node:crypto';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { firstValueFrom, from, Observable } from 'rxjs';
+import { outsideLocks } from '../../lib/core/call-tree';
+import type { LockError } from '../../lib/core/errors';
+import { readTicket, writeTicket } from '../../lib/core/ticket';
+import { assertLocked, currentLock } from '../../lib/nest/current-lock';
+import { currentTickets, enterTickets } from '../../lib/nest/current-tickets';
+import type { LockService } from '../../lib/nest/lock.service';
+import { makeLocks } from '../support/make-locks';
+import { saying } from '../support/saying';
+import type { StorePlace } from '../support/stores';
+import { until } from '../support/until';
+
+const AT_ONCE = { wait: 0 };
+const BUSY = expect.objectContaining({ code: 'LOCK_NOT_ACQUIRED' }) as Error;
+const LOST = expect.objectContaining({ code: 'LOCK_LOST' }) as Error;
+
+/** Tickets that travel from one process to another, on whichever store. */
+export function travelSuite(place: () => StorePlace): void {
+  let here: LockService;
+  let there: LockService;
+  let key: string;
+
+  beforeEach(async () => {
+    here = makeLocks(await place().connect());
+    there = makeLocks(await place().connect());
+    key = `key ${randomUUID()}`;
+  });
+
+  /** What another process does that was called with these tickets. */
+  function elsewhere<T>(text: string | undefined, fn: () => T): T {
+    return outsideLocks(() => enterTickets(text, fn));
+  }
+
+  test('a locked call that comes with tickets enters the lock, with its fence, and calls inside re-enter', async () => {
+    await here.withLock(key, async (lock) => {
+      await elsewhere(currentTickets(), () =>
+        there.withLock(key, async (joined) => {
+          expect(joined.fence).toBe(lock.fence);
+          expect(await here.inspect(key)).toMatchObject({ holds: 2, fence: (await there.inspect(key))?.fence });
+          await there.withLock(key, (nested) => expect(nested.fence).toBe(lock.fence));
+          expect(await here.inspect(key)).toMatchObject({ holds: 2 });
+        }),
+      );
+      expect(await here.inspect(key)).toMatchObject({ holds: 1 });
+    });
+    expect(await here.inspect(key)).toBeNull();
+  });
+
+  test('without its tickets it waits, and its caller with it', async () => {
+    await here.withLock(key, () => expect(elsewhere(undefined, () => there.withLock(key, { wait: 50 }, () => 1))).rejects.toThrow(BUSY));
+  });
+
+  test('acquire() and tryAcquire() enter too', async () => {
+    await here.withLock(key, (lock) =>
+      elsewhere(currentTickets(), async () => {
+        const handles = [await there.acquire(key)];
+        await handles[0]?.run(async () => handles.push((await there.tryAcquire(key)) as (typeof handles)[0]));
+        expect(handles.map(({ fence }) => fence)).toEqual([lock.fence, lock.fence]);
+        await Promise.all(handles.map((handle) => handle.release()));
+      }),
+    );
+    expect(await here.inspect(key)).toBeNull();
+  });
+
+  test('a call on several keys enters those of the tickets, and acquires the others', async () => {
+    const [other, third] = [`${key} other`, `${key} third`];
+    await here.withLock([key, other], async (lock) => {
+      const text = currentTickets();
+      await elsewhere(text, () =>
+        there.withLock([third, other, key], async (joined) => {
+          expect([key, other].map((one) => joined.fenceOf(one))).toEqual([key, other].map((one) => lock.fenceOf(one)));
+          await expect(here.tryAcquire(third)).resolves.toBeNull();
+        }),
+      );
+    });
+    for (const one of [key, other, third]) {
+      expect(await here.inspect(one)).toBeNull();
+    }
+  });
+
+  test('a call on another key waits as always', async () => {
+    const other = await here.acquire(`${key} other`);
+    await here.withLock(key, () =>
+      elsewhere(currentTickets(), () => expect(there.withLock(`${key} other`, AT_ONCE, () => 1)).rejects.toThrow(BUSY)),
+    );
+    await other.release();
+  });
+
+  test('the text has the locks of all enclosing calls, and is undefined outside of any', async () => {
+    expect(currentTickets()).toBeUndefined();
+    const [inner, outer] = [`${key} inner`, key];
+    await here.withLock(outer, () =>
+      here.withLock(inner, async () => {
+        await elsewhere(currentTickets(), () => there.withLock(outer, () => there.withLock(inner, () => 1)));
+        expect(outsideLocks(currentTickets)).toBeUndefined();
+      }),
+    );
+    expect(currentTickets()).toBeUndefined();
+  });
+
+  test('tickets go on to a third process, whether the second has entered the lock or not', async () => {
+    const third = makeLocks(await place().connect());
+    await here.withLock(key, (lock) =>
+      elsewhere(currentTickets(), async () => {
+        const enter = (): Promise<number> => elsewhere(currentTickets(), () => third.withLock(key, ({ fence }) => fence));
+        expect(await enter()).toBe(lock.fence);
+        expect(await there.withLock(key, enter)).toBe(lock.fence);
+      }),
+    );
+  });
+
+  test('the text and lock.ticket are one: each goes where the other does', async () => {
+    await here.withLock(key, async (lock) => {
+      const ticket = currentTickets();
+      expect(await outsideLocks(() => there.withLock(key, { ticket }, () => 'in'))).toBe('in');
+      expect(await elsewhere(lock.ticket, () => there.withLock(key, ({ fence }) => fence))).toBe(lock.fence);
+    });
+  });
+
+  test('calls that run in parallel inside take turns, as children of one lock do', async () => {
+    let inside = 0;
+    let most = 0;
+    const section = async (): Promise<void> => {
+      most = Math.max(most, ++inside);
+      await sleep(10);
+      inside--;
+    };
+    await here.withLock(key, () =>
+      elsewhere(currentTickets(), async () => {
+        await Promise.all(Array.from({ length: 5 }, () => there.withLock(key, section)));
+        await there.withLock(key, section);
+      }),
+    );
+    expect(most).toBe(1);
+    expect(await here.inspect(key)).toBeNull();
+  });
+
+  test('two calls that came with the same tickets run beside each other', async () => {
+    let met!: () => void;
+    const meeting = new Promise<void>((resolve) => {
+      met = resolve;
+    });
+    await here.withLock(key, () => {
+      const text = currentTickets();
+      return Promise.all([
+        elsewhere(text, () => there.withLock(key, () => meeting)),
+        elsewhere(text, () => there.withLock(key, () => met())),
+      ]);
+    });
+  });
+
+  test('a lock that has ended refuses, and a later call of the same request is refused as well', async () => {
+    const text = await here.withLock(key, () => currentTickets());
+    await elsewhere(text, async () => {
+      const calls = [1, 2, 3].map(() => there.withLock(key, () => 1));
+      for (const call of [...calls, there.withLock(key, () => 1)]) {
+        await expect(call).rejects.toThrow(LOST);
+      }
+    });
+    await here.withLock(key, () => expect(elsewhere(text, () => there.withLock(key, () => 1))).rejects.toThrow(LOST));
+    expect(await here.inspect(key)).toBeNull();
+  });
+
+  test('a ticket that was made up is refused, and holds nothing', async () => {
+    await here.withLock(key, async (lock) => {
+      const forged = writeTicket([{ ...readTicket(lock.ticket, key), secret: randomUUID() }]);
+      const error: unknown = await elsewhere(forged, () => there.withLock(key, () => 1)).catch((thrown: unknown) => thrown);
+      expect(error).toMatchObject({ code: 'LOCK_LOST', key });
+      expect(`${(error as LockError).detail} ${(error as LockError).stack}`).not.toContain(forged.slice(0, 40));
+      expect(await here.inspect(key)).toMatchObject({ holds: 1 });
+    });
+  });
+
+  test('a text that is malformed or too long is refused at once, and is not repeated', () => {
+    const never = (): never => {
+      throw new Error('it ran');
+    };
+    const long = writeTicket([{ store: 'default', key: 'k'.repeat(4_000), secret: 's', storedFence: 1, fence: 1 }]);
+    const wrong = [
+      '',
+      'nonsense',
+      Buffer.from('[]').toString('base64url'),
+      Buffer.from('[["k","s",1,0,7]]').toString('base64url'),
+      7,
+      null,
+    ];
+    for (const text of wrong) {
+      expect(() => enterTickets(text as string, never)).toThrow(saying(/^The text of the tickets is malformed\. Make sure that/));
+    }
+    expect(() => enterTickets(long, never)).toThrow(saying(`has ${long.length} characters, and the limit is 4096.`));
+    expect(() => enterTickets(long, never)).not.toThrow(saying(long.slice(0, 40)));
+    expect(enterTickets(long, () => 1, { maxLength: long.length })).toBe(1);
+    for (const maxLength of [0, 1.5, '5' as unknown as number]) {
+      expect(() => enterTickets('nonsense', never, { maxLength })).toThrow(saying(/^enterTickets: maxLength is/));
+    }
+  });
+
+  test('what goes on after the function has ended acquires anew', async () => {
+    let later: (() => Promise<number>) | undefined;
+    await here.withLock(key, async (lock) => {
+      elsewhere(currentTickets(), () => {
+        later = AsyncResource.bind(() => there.withLock(key, ({ fence }) => fence));
+      });
+      await expect(AsyncResource.bind(() => there.withLock(key, AT_ONCE, () => 1))()).rejects.toThrow(BUSY);
+      expect(await there.withLock(`${key} other`, () => lock.isHeld())).toBe(true);
+    });
+    expect(await later?.()).toBeGreaterThan(0);
+  });
+
+  test("outsideLocks() leaves the tickets, and reentry: 'never' does not use them", async () => {
+    await here.withLock(key, () =>
+      elsewhere(currentTickets(), async () => {
+        await expect(outsideLocks(() => there.withLock(key, AT_ONCE, () => 1))).rejects.toThrow(BUSY);
+        await expect(there.withLock(key, { reentry: 'never', wait: 0 }, () => 1)).rejects.toThrow(BUSY);
+      }),
+    );
+  });
+
+  test('the tickets alone are no lock: currentLock() and assertLocked() see what was entered', async () => {
+    await here.withLock(key, (lock) =>
+      elsewhere(currentTickets(), async () => {
+        expect(currentLock()).toBeUndefined();
+        expect(() => assertLocked(key)).toThrow(saying(/is not held by the code that runs here/));
+        await there.withLock(key, () => expect(assertLocked(key).fence).toBe(lock.fence));
+      }),
+    );
+  });
+
+  test('an Observable is inside until it ends, and each subscription is', async () => {
+    await here.withLock(key, async (lock) => {
+      const lazily = (): Observable<number> =>
+        new Observable((subscriber) => {
+          const timer = setTimeout(() => void from(there.withLock(key, ({ fence }) => fence)).subscribe(subscriber), 10);
+          return () => clearTimeout(timer);
+        });
+      const entered = elsewhere(currentTickets(), lazily);
+      expect(await Promise.all([firstValueFrom(entered), firstValueFrom(entered)])).toEqual([lock.fence, lock.fence]);
+    });
+  });
+
+  test('the loss of the lock aborts the code in both processes, and the call that came with the ticket rejects', async () => {
+    let lost = 0;
+    const options = { ttl: 600 };
+    const holding = here.withLock(key, options, async (lock) => {
+      lock.signal.addEventListener('abort', () => lost++);
+      const entered = elsewhere(currentTickets(), () =>
+        there.withLock(key, options, async (joined) => {
+          joined.signal.addEventListener('abort', () => lost++);
+          const { fence } = (await there.inspect(key)) ?? { fence: 0 };
+          expect(await makeLocks(await place().connect()).forceRelease(key, { fence })).toBe(true);
+          await until('that both were told', () => lost === 2);
+        }),
+      );
+      await expect(entered).rejects.toThrow(LOST);
+    });
+    await expect(holding).rejects.toThrow(LOST);
+  });
+}
