@@ -1,10 +1,10 @@
-import { setTimeout as sleep } from 'node:timers/promises';
 import type { Clock } from './clock.js';
 import { isLockError, LockStoreError, type LockError } from './errors.js';
 import type { Lease } from './lease.js';
 import { LONGEST_COMMAND_MS } from './lease-time.js';
 import type { Lifecycle } from './lifecycle.js';
 import type { HoldRecord, LockStore, Place } from './lock-store.js';
+import { pause } from './pause.js';
 import type { TimeLimits } from './time-limits.js';
 
 /**
@@ -61,7 +61,7 @@ export class BackgroundReleases {
         if (this.#lifecycle.isSettling || !(error instanceof LockStoreError) || elapsedMs + pauseMs >= forMs) {
           return;
         }
-        await sleep(pauseMs, undefined, { ref: false });
+        await pause(pauseMs);
       }
     }
   }
