@@ -4,7 +4,6 @@ import type { Lease } from './lease.js';
 import { LONGEST_COMMAND_MS } from './lease-time.js';
 import type { Lifecycle } from './lifecycle.js';
 import type { HoldRecord, LockStore, Place } from './lock-store.js';
-import { pause } from './pause.js';
 import type { TimeLimits } from './time-limits.js';
 
 /**
@@ -61,7 +60,7 @@ export class BackgroundReleases {
         if (this.#lifecycle.isSettling || !(error instanceof LockStoreError) || elapsedMs + pauseMs >= forMs) {
           return;
         }
-        await pause(pauseMs);
+        await this.#lifecycle.pause(pauseMs);
       }
     }
   }

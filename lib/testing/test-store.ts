@@ -21,6 +21,8 @@ export class TestStore extends MemoryLockStore {
   /** What the code of a lock that is released by force is told. */
   #reason: LostReason = 'forced';
   #turnListeners: TurnListener[] = [];
+  /** Ends the commands that get no answer. */
+  readonly #unanswered = new Set<() => void>();
 
   goAway(as: AwayAs): void {
     this.#away = as;
@@ -29,6 +31,9 @@ export class TestStore extends MemoryLockStore {
   /** Answers again, and has core ask again for every place, as after a lost connection. */
   comeBack(): void {
     this.#away = undefined;
+    for (const end of this.#unanswered) {
+      end();
+    }
     for (const listener of this.#turnListeners) {
       listener.recheck();
     }
@@ -165,7 +170,29 @@ export class TestStore extends MemoryLockStore {
 
   /** Rejects as a store does that cannot be reached, while this one is away. Without a wait where it is not. */
   #reach(key: string, limitMs = LONGEST_COMMAND_MS): Promise<void> | undefined {
-    return this.#away && failWhileAway(key, this.#away, limitMs);
+    return this.#away && this.#fail(key, this.#away, limitMs);
+  }
+
+  async #fail(key: string, as: AwayAs, limitMs: number): Promise<never> {
+    const isSilent = as === 'silent';
+    if (isSilent) {
+      await this.#silence(limitMs);
+    }
+    const failure = isSilent ? `did not answer within ${Math.round(limitMs)} ms` : 'cannot be reached';
+    throw new LockStoreError(`Lock "${key}": the store ${failure}, since the test called storeAway(). storeBack() ends that.`, key, {
+      unknown: isSilent,
+    });
+  }
+
+  /** Until the command's time is over, or the connection is cut because the store is back. */
+  async #silence(limitMs: number): Promise<void> {
+    let end = (): void => undefined;
+    const isBack = new Promise<void>((resolve) => {
+      end = resolve;
+    });
+    this.#unanswered.add(end);
+    await Promise.race([pause(limitMs), isBack]);
+    this.#unanswered.delete(end);
   }
 
   async #late(given: AcquireReply | Promise<AcquireReply>): Promise<AcquireReply> {
@@ -175,15 +202,4 @@ export class TestStore extends MemoryLockStore {
     }
     return reply;
   }
-}
-
-async function failWhileAway(key: string, as: AwayAs, limitMs: number): Promise<never> {
-  const isSilent = as === 'silent';
-  if (isSilent) {
-    await pause(limitMs);
-  }
-  const failure = isSilent ? `did not answer within ${Math.round(limitMs)} ms` : 'cannot be reached';
-  throw new LockStoreError(`Lock "${key}": the store ${failure}, since the test called storeAway(). storeBack() ends that.`, key, {
-    unknown: isSilent,
-  });
 }

@@ -9,5 +9,5 @@ export default {
       { find: /^nestjs-distributed-lock\/testing$/, replacement: lib('testing/index.ts') },
     ],
   },
-  test: { include: ['test/testing/*.vitest.ts'], testTimeout: 20_000 },
+  test: { pool: 'threads', include: ['test/testing/*.vitest.ts'], testTimeout: 20_000 },
 };
