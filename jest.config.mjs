@@ -12,6 +12,7 @@ export default {
     '^nestjs-distributed-lock/postgres$': '<rootDir>/lib/stores/postgres/index.ts',
     '^nestjs-distributed-lock/prometheus$': '<rootDir>/lib/prometheus/index.ts',
     '^nestjs-distributed-lock/store-contract$': '<rootDir>/lib/store-contract/index.ts',
+    '^nestjs-distributed-lock/testing$': '<rootDir>/lib/testing/index.ts',
     '^nestjs-distributed-lock/tickets$': '<rootDir>/lib/tickets/index.ts',
     '^(\\.{1,2}/.*)\\.js$': '$1',
   },

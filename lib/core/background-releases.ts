@@ -1,4 +1,3 @@
-import { setTimeout as sleep } from 'node:timers/promises';
 import type { Clock } from './clock.js';
 import { isLockError, LockStoreError, type LockError } from './errors.js';
 import type { Lease } from './lease.js';
@@ -61,7 +60,7 @@ export class BackgroundReleases {
         if (this.#lifecycle.isSettling || !(error instanceof LockStoreError) || elapsedMs + pauseMs >= forMs) {
           return;
         }
-        await sleep(pauseMs, undefined, { ref: false });
+        await this.#lifecycle.pause(pauseMs);
       }
     }
   }

@@ -1,11 +1,10 @@
-import { setTimeout as sleep } from 'node:timers/promises';
 import type { Acquisition } from './acquisition.js';
 import type { AttemptResult } from './attempt.js';
 import { asLockError, type BackgroundReleases } from './background-releases.js';
 import type { CallNode } from './call-tree.js';
 import { countByName } from './caller.js';
 import type { Clock } from './clock.js';
-import type { LockLostError } from './errors.js';
+import type { LockLostError, LostReason } from './errors.js';
 import type { Lease } from './lease.js';
 import { LONGEST_COMMAND_MS } from './lease-time.js';
 import type { Lifecycle } from './lifecycle.js';
@@ -13,6 +12,7 @@ import type { Line } from './line.js';
 import type { Lines } from './lines.js';
 import type { LockStore } from './lock-store.js';
 import { lossOf, type LossCause } from './loss.js';
+import { pause } from './pause.js';
 import { Renewer } from './renewer.js';
 import type { Reporter } from './reporter.js';
 import type { TimeLimits } from './time-limits.js';
@@ -46,7 +46,7 @@ export class Leases {
       answered: (lease) => reporter.renewalAnswered(lease),
       renewed: (lease) => reporter.renewed(lease),
     });
-    store.operator?.onForced?.((key, fence) => this.#force(key, fence));
+    store.operator?.onForced?.((key, fence, reason = 'forced') => this.#force(key, fence, reason));
   }
 
   /** The name under which the store is registered. */
@@ -107,7 +107,7 @@ export class Leases {
   /** Asks the store whether it still has a lock whose lease is doubted, until it answers or the lease is lost. */
   async settleDoubt(lease: Lease): Promise<void> {
     while (lease.doubt && (await this.#renewer.confirm(lease)) === undefined) {
-      await sleep(Math.min(lease.grantedMs / 10, LONGEST_COMMAND_MS), undefined, { ref: false });
+      await pause(Math.min(lease.grantedMs / 10, LONGEST_COMMAND_MS));
     }
   }
 
@@ -246,10 +246,10 @@ export class Leases {
     return loss;
   }
 
-  #force(key: string, fence: number): void {
+  #force(key: string, fence: number, reason: LostReason): void {
     for (const lease of this.#running) {
       if (lease.key === key && lease.storedFence === fence) {
-        this.lose(lease, 'forced');
+        this.lose(lease, reason);
       }
     }
   }

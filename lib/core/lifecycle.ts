@@ -10,6 +10,7 @@ export class Lifecycle {
   #running = 0;
   #onDrained: (() => void) | undefined;
   readonly #background = new Set<Promise<void>>();
+  readonly #pauses = new Set<() => void>();
 
   /** Whether nothing new may begin. */
   get isClosing(): boolean {
@@ -39,11 +40,27 @@ export class Lifecycle {
     void work.finally(() => this.#background.delete(work));
   }
 
+  /** Waits before background work is repeated, for so many milliseconds; a shutdown that waits for the work ends the pause. */
+  pause(ms: number): Promise<void> {
+    return new Promise((resolve) => {
+      const end = (): void => {
+        clearTimeout(timer);
+        this.#pauses.delete(end);
+        resolve();
+      };
+      const timer = setTimeout(end, ms).unref();
+      this.#pauses.add(end);
+    });
+  }
+
   /** Refuses what is new, ends what runs by `endRunning`, and resolves when nothing is left. */
   async close(endRunning: () => Promise<void>): Promise<void> {
     this.#state = 'closing';
     await Promise.all([endRunning(), this.#drained()]);
     this.#state = 'settling';
+    for (const end of this.#pauses) {
+      end();
+    }
     await this.#settled();
     this.#state = 'closed';
   }

@@ -1,4 +1,4 @@
-import type { LockHolder } from './errors.js';
+import type { LockHolder, LostReason } from './errors.js';
 import type { StoreHealth } from './store-health.js';
 
 /**
@@ -141,8 +141,11 @@ export interface Tickets {
   join(hold: HoldRecord): Promise<boolean>;
 }
 
-/** Is notified that the lock on a key was released by force while it was held at a fence. */
-export type ForcedListener = (key: string, fence: number) => void;
+/**
+ * Is notified that the lock on a key was released by force while it was held at a fence. `reason` is what its code is told;
+ * default: `'forced'`.
+ */
+export type ForcedListener = (key: string, fence: number, reason?: LostReason) => void;
 
 /** The capability to show a lock to an operator, and to release it by force. */
 export interface Operator {

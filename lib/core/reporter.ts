@@ -10,7 +10,7 @@ import { hasListeners, publish, type EventOfLock, type LockEvent, type RefusedRe
 import type { Busy } from './lock-store.js';
 import type { FlightRecorder } from './peers/flight-recorder.js';
 import { OncePerKey } from './once-per-key.js';
-import type { Telemetry } from './telemetry.js';
+import type { LockEntry, Telemetry } from './telemetry.js';
 
 /** Events that an operator should see, also without a listener on the channel. */
 export type LockTrouble = Extract<
@@ -81,6 +81,7 @@ export class Reporter {
     if (this.#isRead) {
       const { waitedMs, hasWaited } = acquisition;
       this.#publish({ type: 'acquired', ...this.#subject(lease), fence: lease.fence, waitedMs, contended: hasWaited });
+      this.#entered(lease, lease.isJoined ? 'joined' : 'acquired');
     }
   }
 
@@ -106,6 +107,7 @@ export class Reporter {
     if (this.#debug) {
       this.#log({ type: 'reentered', ...this.#subject({ key, caller }), fence });
     }
+    this.#entered({ key, fence, caller }, 'reentered');
   }
 
   /** A call has its locks, or `refusal` says why not. */
@@ -207,6 +209,12 @@ export class Reporter {
   forced(key: string, fence: number): void {
     if (this.#isRead) {
       this.#publish({ type: 'forced', ...this.#subject({ key, caller: FORCING }), fence });
+    }
+  }
+
+  #entered(subject: Subject & { readonly fence: number }, how: LockEntry['how']): void {
+    if (this.#telemetry?.followsEntries) {
+      this.#telemetry.entered({ ...this.#subject(subject), how, fence: subject.fence });
     }
   }
 

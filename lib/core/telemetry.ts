@@ -1,5 +1,5 @@
 import type { LockError } from './errors.js';
-import type { LockEvent } from './lock-event.js';
+import type { EventOfLock, LockEvent } from './lock-event.js';
 import type { LockHealth } from './lock-health.js';
 
 /** What a store is asked for. */
@@ -35,6 +35,12 @@ export interface LockedSection {
   readonly signal: AbortSignal;
 }
 
+/** @internal An entry into a lock: a grant of the store, a re-entry, or a join by a ticket. */
+export interface LockEntry extends EventOfLock {
+  readonly how: 'acquired' | 'reentered' | 'joined';
+  readonly fence: number;
+}
+
 /** The locks of one store of an application, as they are when they are asked for. */
 export interface LockSource {
   /** The name under which the store is registered. */
@@ -58,6 +64,11 @@ export interface LockTelemetry {
   watch?(source: LockSource): (() => void) | undefined;
   /** The same events as on the channel, in the context of the call. */
   event?(event: LockEvent): void;
+  /**
+   * @internal A call has entered a lock, in the context of the calls around it: for `nestjs-distributed-lock/testing`. A re-entry is no
+   * event.
+   */
+  entered?(entry: LockEntry): void;
   /** A store has answered. */
   operation?(measured: MeasuredOperation): void;
   /**
@@ -80,10 +91,13 @@ export class Telemetry implements LockTelemetry {
   readonly #parts: readonly LockTelemetry[];
   /** Whether a part wants the operations of the store. */
   readonly measures: boolean;
+  /** Whether a part wants the entries. */
+  readonly followsEntries: boolean;
 
   constructor(parts: readonly LockTelemetry[]) {
     this.#parts = parts.flatMap((part) => (part instanceof Telemetry ? part.#parts : [part]));
     this.measures = this.#parts.some((part) => part.operation !== undefined);
+    this.followsEntries = this.#parts.some((part) => part.entered !== undefined);
   }
 
   /** What ends it. */
@@ -95,6 +109,12 @@ export class Telemetry implements LockTelemetry {
   event(event: LockEvent): void {
     for (const part of this.#parts) {
       guarded(() => part.event?.(event));
+    }
+  }
+
+  entered(entry: LockEntry): void {
+    for (const part of this.#parts) {
+      guarded(() => part.entered?.(entry));
     }
   }
 

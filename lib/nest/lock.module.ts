@@ -6,11 +6,13 @@ import {
   type OnApplicationBootstrap,
   type OnApplicationShutdown,
   type OnModuleDestroy,
+  type Type,
 } from '@nestjs/common';
 import { ModulesContainer } from '@nestjs/core';
 import type { Candidate } from '../core/candidate.js';
 import { bootFailure } from './boot-failure.js';
 import { printable } from '../core/printable.js';
+import { checkMethods } from '../core/check-options.js';
 import { startLeaders } from './leaders.js';
 import { LockService } from './lock.service.js';
 import {
@@ -23,6 +25,7 @@ import {
   type LockModuleOptions,
 } from './lock-module.options.js';
 import { ConfigurableModuleClass, MODULE_OPTIONS_TOKEN, type OPTIONS_TYPE } from './lock.module-definition.js';
+import type { LockTestOptions } from './lock-test-controller.js';
 import { LOCK_SERVICE_TOKEN } from './locked-instance.js';
 import { logTrouble } from './log-trouble.js';
 import { MemoryLockStore } from '../stores/memory/memory-lock-store.js';
@@ -103,11 +106,27 @@ export class LockModule extends ConfigurableModuleClass implements OnApplication
 
   /**
    * The module for users' tests: locks in memory that do not end by time, without timers while nothing is contended.
-   * `storeNames` are the stores besides `default` that the code under test names.
+   * `storeNames` are the stores besides `default` that the code under test names. With a `controller`, a `LockTesting` of
+   * `nestjs-distributed-lock/testing`, the test makes faults and sees what was locked.
    */
-  static forTesting({ storeNames = [] }: { storeNames?: readonly string[] } = {}): DynamicModule {
-    const stores = ['default', ...storeNames].map((name) => [name, new MemoryLockStore({ expires: false })] as const);
-    return LockModule.forRoot({ stores: Object.fromEntries(stores) });
+  static forTesting({ storeNames = [], controller }: LockTestOptions = {}): DynamicModule {
+    const names = ['default', ...storeNames];
+    if (!controller) {
+      const stores = names.map((name) => [name, new MemoryLockStore({ expires: false })] as const);
+      return LockModule.forRoot({ stores: Object.fromEntries(stores) });
+    }
+    const cure = 'Pass new LockTesting(), which nestjs-distributed-lock/testing exports.';
+    checkMethods('LockModule.forTesting: controller', controller, ['storesFor'], cure);
+    const {
+      providers = [],
+      exports = [],
+      ...module
+    } = LockModule.forRoot({
+      stores: controller.storesFor(names),
+      telemetry: controller.telemetry,
+    });
+    const token = controller.constructor as Type;
+    return { ...module, providers: [...providers, { provide: token, useValue: controller }], exports: [...exports, token] };
   }
 
   async onApplicationBootstrap(): Promise<void> {

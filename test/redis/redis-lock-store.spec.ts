@@ -236,7 +236,7 @@ describe('connections', () => {
     '%p is refused as a source',
     (source) => {
       expect(() => new RedisLockStore(source as never)).toThrow(LockConfigurationError);
-      expect(() => new RedisLockStore(source as never)).toThrow(/Pass an ioredis client \(Redis or Cluster\), a URL/);
+      expect(() => new RedisLockStore(source as never)).toThrow(/Pass a client of ioredis or iovalkey \(Redis or Cluster\), a URL/);
     },
   );
 

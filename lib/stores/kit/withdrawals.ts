@@ -1,6 +1,6 @@
 import { AsyncResource } from 'node:async_hooks';
-import { setTimeout as sleep } from 'node:timers/promises';
 import { LockStoreError } from '../../core/errors.js';
+import { pause } from '../../core/pause.js';
 
 /** The longest pause before a server is asked again, in milliseconds. */
 const LONGEST_PAUSE_MS = 1_000;
@@ -38,7 +38,7 @@ export class Withdrawals {
       if (this.#closed || elapsedMs + pauseMs >= forMs) {
         break;
       }
-      await sleep(pauseMs, undefined, { ref: false });
+      await pause(pauseMs);
       try {
         await command();
         break;

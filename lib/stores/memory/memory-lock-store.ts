@@ -67,7 +67,7 @@ export class MemoryLockStore implements LockStore, Turns, Tickets, Operator, Mes
     next: HoldRecord,
     place: Place,
     mayOvertake: boolean,
-  ): Promise<{ released: boolean; reply: AcquireReply }> {
+  ): Promise<{ released: boolean; reply: AcquireReply | Promise<AcquireReply> }> {
     const { released, reply } = this.#table.exchange(hold, next, this.process, this.#queued(place), mayOvertake);
     return { released, reply: withRecheck(reply) };
   }

@@ -2,8 +2,8 @@ import { LockConfigurationError } from '../../core/errors.js';
 import { shown } from '../../core/shown.js';
 
 /**
- * An ioredis client, of version 5 or 6: `Redis` or `Cluster`. Recognised by what it can do, so that clients of another
- * copy of ioredis are taken as well.
+ * An ioredis client, of version 5 or 6, or an iovalkey client: `Redis` or `Cluster`. Recognised by what it can do, so that clients of
+ * another copy of ioredis are taken as well.
  */
 export interface RedisClient {
   duplicate(...args: never[]): unknown;
@@ -40,8 +40,18 @@ export function checkSource(source: unknown, store = 'RedisLockStore'): RedisSou
   }
   const given = describeSource(source);
   throw new LockConfigurationError(
-    `${store} was given ${given}. Pass an ioredis client (Redis or Cluster), a URL such as 'redis://localhost:6379', or ioredis options.`,
+    `${store} was given ${given}. Pass a client of ioredis or iovalkey (Redis or Cluster), a URL such as 'redis://localhost:6379', or ioredis options.`,
   );
+}
+
+/** The package that a client is of, where it is none of ioredis: by what it can do, since its class may have any name. */
+function foreignClient({ evalSha, sendCommand, invokeScript, customCommand }: Readonly<Record<string, unknown>>): string | undefined {
+  if (typeof evalSha === 'function' && typeof sendCommand === 'function') {
+    return 'node-redis (the package redis)';
+  }
+  return typeof invokeScript === 'function' && typeof customCommand === 'function'
+    ? 'Valkey GLIDE (@valkey/valkey-glide)'
+    : undefined;
 }
 
 function describeSource(source: unknown): string {
@@ -50,6 +60,10 @@ function describeSource(source: unknown): string {
   }
   if (typeof source !== 'object' || source === null) {
     return shown(source);
+  }
+  const client = foreignClient(source as Readonly<Record<string, unknown>>);
+  if (client !== undefined) {
+    return `a client of ${client}, which it cannot use`;
   }
   return 'url' in source ? 'options with a url, which ioredis does not know' : `an object of class ${source.constructor.name}`;
 }

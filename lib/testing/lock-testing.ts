@@ -1,0 +1,181 @@
+import { refuseUnknown } from '../core/check-options.js';
+import { parseDuration, type Duration } from '../core/duration.js';
+import { LockConfigurationError, type LostReason } from '../core/errors.js';
+import { checkKey } from '../core/lock-key.js';
+import type { LockStore } from '../core/lock-store.js';
+import { shown } from '../core/shown.js';
+import type { LockTelemetry } from '../core/telemetry.js';
+import type { LockTestController } from '../nest/lock-test-controller.js';
+import { TakenLocks, type TakenLock } from './taken-locks.js';
+import { TestStore, type AwayAs } from './test-store.js';
+
+/** Options of `LockTesting`. */
+export interface LockTestingOptions {
+  /**
+   * Whether leases end by time, and are renewed by timers meanwhile, as in a remote store. Default: `false`, without
+   * timers while nothing is contended.
+   */
+  expires?: boolean | undefined;
+}
+
+/** Which store a fault is for. */
+export interface OfStore {
+  /** The name under which the store is registered. Default: `'default'`. */
+  store?: string | undefined;
+}
+
+/** Options of `storeAway`. */
+export interface StoreAwayOptions {
+  /** The name under which the store is registered. Default: all stores. */
+  store?: string | undefined;
+  /**
+   * `'failing'`: commands are not done, and fail at once, as where connections are refused. `'silent'`: they are not done,
+   * and fail after the time that they have, a second at most, as where the network drops them. Default: `'failing'`.
+   */
+  as?: AwayAs | undefined;
+}
+
+/** Options of `holdElsewhere`. */
+export interface HoldElsewhereOptions extends OfStore {
+  /** After this long the lock ends by itself, as that of a process that crashed. Default: not before it is released. */
+  ttl?: Duration | undefined;
+}
+
+/** A lock that another process has, as far as the code under test can see. */
+export interface LockElsewhere extends AsyncDisposable {
+  /** Releases it: who waits for it has it next. Once more does nothing. */
+  release(): Promise<void>;
+}
+
+/** What the code that holds a lock can be told of its loss. A loss as `'released'` is made by the code itself alone. */
+export type LossToTest = Exclude<LostReason, 'released'>;
+
+const LOSSES: readonly unknown[] = ['expired', 'forced', 'maxHold', 'shutdown'] satisfies LossToTest[];
+
+/**
+ * The locks of a test in the hands of the test: faults to make, and what was locked. Give it to
+ * `LockModule.forTesting({ controller })`, one for each application; `app.get(LockTesting)` then finds it.
+ *
+ * Its timers are the global ones, so fake timers replace them.
+ */
+export class LockTesting implements LockTestController {
+  readonly #expires: boolean;
+  readonly #taken = new TakenLocks();
+  readonly #stores = new Map<string, TestStore>();
+
+  /** Throws `LockConfigurationError` for options that are unknown. */
+  constructor(options: LockTestingOptions = {}) {
+    refuseUnknown('LockTesting', options, ['expires']);
+    this.#expires = options.expires ?? false;
+  }
+
+  /** What `LockModule.forTesting()` makes the stores with. Throws `LockConfigurationError` where it is called twice. */
+  storesFor(names: readonly string[]): Readonly<Record<string, LockStore>> {
+    if (this.#stores.size > 0) {
+      throw new LockConfigurationError(
+        'LockTesting: this controller is in use by another LockModule.forTesting(). Make a new one for each application.',
+      );
+    }
+    for (const name of names) {
+      this.#stores.set(name, new TestStore({ expires: this.#expires }));
+    }
+    return Object.fromEntries(this.#stores);
+  }
+
+  /** What writes down the locks that are taken. */
+  get telemetry(): LockTelemetry {
+    return this.#taken;
+  }
+
+  /**
+   * Another process has the lock from here on. Rejects with a `LockNotAcquiredError` where the lock is taken, and with a
+   * `LockConfigurationError` for a store that is unknown.
+   */
+  async holdElsewhere(key: string, options: HoldElsewhereOptions = {}): Promise<LockElsewhere> {
+    const site = 'LockTesting.holdElsewhere';
+    refuseUnknown(site, options, ['store', 'ttl']);
+    const store = this.#storeOf(options.store, site);
+    const ttlMs = options.ttl === undefined ? undefined : parseDuration(options.ttl, 'ttl', 1, site);
+    const hold = await store.holdElsewhere(checkKey(key, site), ttlMs);
+    const release = (): Promise<void> => {
+      clearTimeout(timer);
+      return store.releaseElsewhere(hold);
+    };
+    const timer = ttlMs === undefined ? undefined : setTimeout(() => void release(), ttlMs).unref();
+    return { release, [Symbol.asyncDispose]: release };
+  }
+
+  /**
+   * The present holder of the lock loses it, for that reason: the signal of its code aborts before this returns, and the lock
+   * is free. Default: `'expired'`. Rejects with a `LockConfigurationError` where nobody holds it.
+   */
+  async lose(key: string, reason: LossToTest = 'expired', options: OfStore = {}): Promise<void> {
+    const site = 'LockTesting.lose';
+    refuseUnknown(site, options, ['store']);
+    if (!LOSSES.includes(reason)) {
+      throw new LockConfigurationError(`${site}("${key}"): reason is ${shown(reason)}. Use ${LOSSES.join(', ')}.`, key);
+    }
+    await this.#storeOf(options.store, site).lose(checkKey(key, site), reason);
+  }
+
+  /** The store cannot be reached until `storeBack()`. Locks that are held stay held; with `expires` they are lost after their ttl. */
+  storeAway(options: StoreAwayOptions = {}): void {
+    const site = 'LockTesting.storeAway';
+    refuseUnknown(site, options, ['store', 'as']);
+    const { as = 'failing' } = options;
+    if (as !== 'failing' && as !== 'silent') {
+      throw new LockConfigurationError(`${site}: as is ${shown(as)}. Use 'failing' or 'silent'.`);
+    }
+    for (const store of this.#storesOf(options.store, site)) {
+      store.goAway(as);
+    }
+  }
+
+  /** The store answers again. */
+  storeBack(options: OfStore = {}): void {
+    const site = 'LockTesting.storeBack';
+    refuseUnknown(site, options, ['store']);
+    for (const store of this.#storesOf(options.store, site)) {
+      store.comeBack();
+    }
+  }
+
+  /**
+   * The store grants at once, and its answer takes so long to arrive, until this is called with 0. A call that takes over the lease
+   * of the call before asks no store.
+   */
+  delayGrants(ms: Duration, options: OfStore = {}): void {
+    const site = 'LockTesting.delayGrants';
+    refuseUnknown(site, options, ['store']);
+    const delayMs = parseDuration(ms, 'ms', 0, site);
+    for (const store of this.#storesOf(options.store, site)) {
+      store.delayGrants(delayMs);
+    }
+  }
+
+  /** What the code under test has locked so far, in that order, with the order in which it was released. A copy. */
+  locksTaken(): readonly TakenLock[] {
+    return this.#taken.list;
+  }
+
+  /** Forgets what was taken so far, such as what the preparation of a test has locked. */
+  forgetTaken(): void {
+    this.#taken.clear();
+  }
+
+  #storesOf(name: string | undefined, site: string): Iterable<TestStore> {
+    return name === undefined && this.#stores.size > 0 ? this.#stores.values() : [this.#storeOf(name, site)];
+  }
+
+  #storeOf(name = 'default', site: string): TestStore {
+    const store = this.#stores.get(name);
+    if (!store) {
+      throw new LockConfigurationError(
+        this.#stores.size === 0
+          ? `${site}: this controller is in no application. Import LockModule.forTesting({ controller }) with it.`
+          : `${site}: there is no store '${name}'. The stores are: ${[...this.#stores.keys()].join(', ')}. Add it to storeNames of forTesting().`,
+      );
+    }
+    return store;
+  }
+}

@@ -1,0 +1,205 @@
+import { randomUUID } from 'node:crypto';
+import { LockConfigurationError, LockNotAcquiredError, LockStoreError, type LostReason } from '../core/errors.js';
+import { LONGEST_COMMAND_MS } from '../core/lease-time.js';
+import type { AcquireReply, ForcedListener, FoundLock, HoldRecord, Place, StoredLock, TurnListener } from '../core/lock-store.js';
+import { pause } from '../core/pause.js';
+import type { StoreHealth } from '../core/store-health.js';
+import { MemoryLockStore } from '../stores/memory/memory-lock-store.js';
+
+/** What a store that is away does with a command: it fails at once, or answers nothing until the command's time is over. */
+export type AwayAs = 'failing' | 'silent';
+
+const ELSEWHERE = 'elsewhere (pid 1) LockTesting.holdElsewhere';
+
+/** A lease for as long as the test wants it, in milliseconds: a year. */
+const ENDLESS_MS = 365 * 24 * 3_600_000;
+
+/** The memory store with the faults of a remote one, which a test makes. */
+export class TestStore extends MemoryLockStore {
+  #away: AwayAs | undefined;
+  #grantDelayMs = 0;
+  /** What the code of a lock that is released by force is told. */
+  #reason: LostReason = 'forced';
+  #turnListeners: TurnListener[] = [];
+  /** Ends the commands that get no answer. */
+  readonly #unanswered = new Set<() => void>();
+
+  goAway(as: AwayAs): void {
+    this.#away = as;
+  }
+
+  /** Answers again, and has core ask again for every place, as after a lost connection. */
+  comeBack(): void {
+    this.#away = undefined;
+    for (const end of this.#unanswered) {
+      end();
+    }
+    for (const listener of this.#turnListeners) {
+      listener.recheck();
+    }
+  }
+
+  delayGrants(ms: number): void {
+    this.#grantDelayMs = ms;
+  }
+
+  /** Acquires for another process. Rejects with a `LockNotAcquiredError` where the lock is taken. */
+  async holdElsewhere(key: string, ttlMs = ENDLESS_MS): Promise<HoldRecord> {
+    const hold: HoldRecord = {
+      key,
+      owner: randomUUID(),
+      id: randomUUID(),
+      fence: 0,
+      fences: 1,
+      ttlMs,
+      limitMs: LONGEST_COMMAND_MS,
+      lingering: false,
+      by: ELSEWHERE,
+    };
+    const reply = await super.acquire(hold);
+    if (reply.fence === undefined) {
+      throw new LockNotAcquiredError(
+        `LockTesting.holdElsewhere("${key}"): ${reply.holder.by || 'a call that has its turn'} has the lock. ` +
+          'Call it before the code under test takes the lock, or lose() that lock first.',
+        key,
+        { reason: 'busy', waitedMs: 0, holder: reply.holder },
+      );
+    }
+    return hold;
+  }
+
+  /** Releases what another process holds; works also while this process cannot reach the store. */
+  async releaseElsewhere(hold: HoldRecord): Promise<void> {
+    await super.release(hold);
+  }
+
+  /** Ends the lock of its holder. Throws `LockConfigurationError` where nobody holds it. */
+  async lose(key: string, reason: LostReason): Promise<void> {
+    const stored = await super.inspect(key);
+    if (!stored) {
+      throw new LockConfigurationError(
+        `LockTesting.lose("${key}"): nobody holds this lock. Call it while the code under test is inside, with the key as inspect() knows it.`,
+        key,
+      );
+    }
+    this.#reason = reason;
+    const released = super.forceRelease(key, stored.fence);
+    this.#reason = 'forced';
+    await released;
+  }
+
+  override async acquire(hold: HoldRecord, place?: Place): Promise<AcquireReply> {
+    await this.#reach(hold.key, hold.limitMs);
+    return this.#late(super.acquire(hold, place));
+  }
+
+  override async exchange(
+    hold: HoldRecord,
+    next: HoldRecord,
+    place: Place,
+    mayOvertake: boolean,
+  ): Promise<{ released: boolean; reply: AcquireReply | Promise<AcquireReply> }> {
+    await this.#reach(hold.key, hold.limitMs);
+    const { released, reply } = await super.exchange(hold, next, place, mayOvertake);
+    return { released, reply: this.#late(reply) };
+  }
+
+  override async join(hold: HoldRecord): Promise<boolean> {
+    await this.#reach(hold.key, hold.limitMs);
+    const joined = await super.join(hold);
+    if (joined && this.#grantDelayMs > 0) {
+      await pause(this.#grantDelayMs);
+    }
+    return joined;
+  }
+
+  override async leave(key: string, name: string): Promise<void> {
+    await this.#reach(key);
+    return super.leave(key, name);
+  }
+
+  override async renew(holds: readonly HoldRecord[]): Promise<boolean[]> {
+    const [first] = holds as readonly [HoldRecord];
+    await this.#reach(first.key, Math.min(...holds.map(({ limitMs }) => limitMs)));
+    return super.renew(holds);
+  }
+
+  override async release(hold: HoldRecord): Promise<boolean> {
+    await this.#reach(hold.key, hold.limitMs);
+    return super.release(hold);
+  }
+
+  override async inspect(key: string): Promise<StoredLock | null> {
+    await this.#reach(key);
+    return super.inspect(key);
+  }
+
+  override async forceRelease(key: string, fence: number): Promise<boolean> {
+    await this.#reach(key);
+    return super.forceRelease(key, fence);
+  }
+
+  override async send(text: string, process?: string): Promise<void> {
+    await this.#reach('');
+    return super.send(text, process);
+  }
+
+  override async *search(prefix: string): AsyncGenerator<readonly FoundLock[], void, undefined> {
+    await this.#reach('');
+    yield* super.search(prefix);
+  }
+
+  async health(): Promise<StoreHealth> {
+    await this.#reach('');
+    return {};
+  }
+
+  override onForced(listener: ForcedListener): void {
+    super.onForced((key, fence) => listener(key, fence, this.#reason));
+  }
+
+  override onTurn(listener: TurnListener): void {
+    this.#turnListeners.push(listener);
+    super.onTurn(listener);
+  }
+
+  override async close(): Promise<void> {
+    this.#turnListeners = [];
+    await super.close();
+  }
+
+  /** Rejects as a store does that cannot be reached, while this one is away. Without a wait where it is not. */
+  #reach(key: string, limitMs = LONGEST_COMMAND_MS): Promise<void> | undefined {
+    return this.#away && this.#fail(key, this.#away, limitMs);
+  }
+
+  async #fail(key: string, as: AwayAs, limitMs: number): Promise<never> {
+    const isSilent = as === 'silent';
+    if (isSilent) {
+      await this.#silence(limitMs);
+    }
+    const failure = isSilent ? `did not answer within ${Math.round(limitMs)} ms` : 'cannot be reached';
+    throw new LockStoreError(`Lock "${key}": the store ${failure}, since the test called storeAway(). storeBack() ends that.`, key, {
+      unknown: isSilent,
+    });
+  }
+
+  /** Until the command's time is over, or the connection is cut because the store is back. */
+  async #silence(limitMs: number): Promise<void> {
+    let end = (): void => undefined;
+    const isBack = new Promise<void>((resolve) => {
+      end = resolve;
+    });
+    this.#unanswered.add(end);
+    await Promise.race([pause(limitMs), isBack]);
+    this.#unanswered.delete(end);
+  }
+
+  async #late(given: AcquireReply | Promise<AcquireReply>): Promise<AcquireReply> {
+    const reply = await given;
+    if (reply.fence !== undefined && this.#grantDelayMs > 0) {
+      await pause(this.#grantDelayMs);
+    }
+    return reply;
+  }
+}

@@ -1,0 +1,119 @@
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { GlideClient } from '@valkey/valkey-glide';
+import { Cluster, Redis } from 'ioredis';
+import { Cluster as Cluster5, Redis as Redis5 } from 'ioredis-5';
+import { Cluster as ValkeyCluster, Redis as Valkey } from 'iovalkey';
+import { createClient, createClientPool, createCluster } from 'redis';
+import { QuorumLockStore } from '../../lib/stores/quorum/quorum-lock-store';
+import { RedisLockStore } from '../../lib/stores/redis/redis-lock-store';
+import type { RedisClient } from '../../lib/stores/redis/redis-source';
+import { makeLocks } from '../support/make-locks';
+import { RedisCluster } from '../support/redis-cluster';
+import { RedisServer } from '../support/redis-server';
+import { until } from '../support/until';
+
+/** What the tests use of the clients themselves. */
+interface TestedClient extends RedisClient {
+  readonly status: string;
+  ping(): Promise<string>;
+  disconnect(): void;
+}
+
+let server: RedisServer;
+let cluster: RedisCluster;
+
+beforeAll(async () => {
+  [server, cluster] = await Promise.all([RedisServer.start(), RedisCluster.start()]);
+}, 60_000);
+afterAll(async () => {
+  await Promise.all([server?.stop(), cluster?.stop()]);
+});
+
+const host = '127.0.0.1';
+const startNodes = (): { host: string; port: number }[] => cluster.nodes.map(({ port }) => ({ host, port }));
+
+const CLIENTS: readonly [string, () => TestedClient][] = [
+  ['ioredis 6', () => new Redis(server.port, host)],
+  ['ioredis 5', () => new Redis5(server.port, host)],
+  ['iovalkey', () => new Valkey(server.port, host)],
+  ['a Cluster of ioredis 6', () => new Cluster(startNodes())],
+  ['a Cluster of ioredis 5', () => new Cluster5(startNodes())],
+  ['a Cluster of iovalkey', () => new ValkeyCluster(startNodes())],
+];
+
+test('the versions are those that are claimed', async () => {
+  const versions = await Promise.all(
+    ['ioredis', 'ioredis-5', 'iovalkey', 'redis'].map(
+      async (name) => ((await import(`${name}/package.json`, { with: { type: 'json' } })) as { default: { version: string } }).default.version,
+    ),
+  );
+  expect(versions.map((version) => Number.parseInt(version, 10))).toEqual([6, 5, 0, 5]);
+  expect(await server.client.info('server')).toMatch(/redis_version:7\./);
+});
+
+describe.each(CLIENTS)('with %s', (name, make) => {
+  test('locks exclude, are handed over in order, are released by force, and outlive a cut connection', async () => {
+    const [client, other] = [make(), make()];
+    const stores = [new RedisLockStore(client), new RedisLockStore(other)] as const;
+    const warnings: string[] = [];
+    await Promise.all(stores.map((store) => store.open({ prefix: 'lock', warn: (message) => warnings.push(message) })));
+    const [here, there] = [makeLocks(stores[0], { wait: 60_000 }), makeLocks(stores[1], { wait: 60_000 })];
+
+    let inside = 0;
+    const fences: number[] = [];
+    const calls = Array.from({ length: 20 }, (_, at) =>
+      (at % 2 === 0 ? here : there).withLock('k', async (lock) => {
+        expect(++inside).toBe(1);
+        fences.push(lock.fence);
+        await new Promise((resolve) => setTimeout(resolve, 5));
+        inside--;
+      }),
+    );
+    await Promise.all(calls);
+    expect(fences).toEqual([...fences].sort((one, next) => one - next));
+    expect(new Set(fences).size).toBe(20);
+
+    const lost = here.withLock('k', (lock) => new Promise((_, reject) => lock.signal.addEventListener('abort', () => reject(lock.signal.reason as Error))));
+    lost.catch(() => undefined);
+    await until('the lock is held', async () => (await there.inspect('k')) !== null);
+    const { fence } = (await there.inspect('k')) as { fence: number };
+    expect(await there.forceRelease('k', { fence })).toBe(true);
+    await expect(lost).rejects.toMatchObject({ code: 'LOCK_LOST', reason: 'forced' });
+
+    const servers = name.includes('Cluster') ? cluster.nodes : [server];
+    await Promise.all(servers.map((each) => each.client.call('client', 'kill', 'type', 'normal', 'skipme', 'yes')));
+    expect(await there.withLock('k', () => 'in')).toBe('in');
+
+    await Promise.all([here.shutdown(), there.shutdown()]);
+    await until('the client of the user works', async () => (await client.ping().catch(() => '')) === 'PONG');
+    expect(warnings).toEqual([]);
+    client.disconnect();
+    other.disconnect();
+  }, 90_000);
+});
+
+describe('a client of another package is refused, by name, with what to pass instead', () => {
+  const PASS = 'Pass a client of ioredis or iovalkey \\(Redis or Cluster\\), a URL such as';
+
+  test.each<[string, () => unknown]>([
+    ['a client', () => createClient()],
+    ['a cluster', () => createCluster({ rootNodes: [{ url: 'redis://127.0.0.1:1' }] })],
+    ['a pool', () => createClientPool()],
+  ])('%s of node-redis', (_what, make) => {
+    const client = make() as never;
+    const message = `was given a client of node-redis \\(the package redis\\), which it cannot use\\. ${PASS}`;
+    expect(() => new RedisLockStore(client)).toThrow(new RegExp(`^RedisLockStore ${message}`));
+    expect(() => new QuorumLockStore([client, 'redis://b', 'redis://c'])).toThrow(new RegExp(`^QuorumLockStore ${message}`));
+  });
+
+  test('a client of Valkey GLIDE', async () => {
+    const client = await GlideClient.createClient({ addresses: [{ host, port: server.port }] });
+    try {
+      expect(() => new RedisLockStore(client as never)).toThrow(
+        new RegExp(`^RedisLockStore was given a client of Valkey GLIDE \\(@valkey/valkey-glide\\), which it cannot use\\. ${PASS}`),
+      );
+    } finally {
+      client.close();
+    }
+  });
+});

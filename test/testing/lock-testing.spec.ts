@@ -1,0 +1,191 @@
+import { describe, expect, test } from '@jest/globals';
+import { Inject, Injectable } from '@nestjs/common';
+import { Test, type TestingModule } from '@nestjs/testing';
+import { currentLock, DistributedLock, InjectLocks, LockModule, LockService } from 'nestjs-distributed-lock';
+import { LockTesting, type LossToTest } from 'nestjs-distributed-lock/testing';
+
+@Injectable()
+class Ledger {
+  @DistributedLock('entry:<entryId>')
+  async write(entryId: string): Promise<string> {
+    return entryId;
+  }
+}
+
+@Injectable()
+class Transfers {
+  constructor(
+    @Inject(Ledger) private readonly ledger: Ledger,
+    @InjectLocks('reports') private readonly reports: LockService,
+  ) {}
+
+  @DistributedLock('balance:<customerId>')
+  async credit(customerId: string): Promise<string> {
+    return this.ledger.write(customerId);
+  }
+
+  @DistributedLock({ key: () => ['balance:b', 'balance:a'] })
+  async transfer(): Promise<void> {
+    await this.credit('a');
+    await this.reports.withLock('report', { by: 'Transfers.report' }, () => 'written');
+  }
+
+  @DistributedLock('balance:<customerId>')
+  async untilLost(customerId: string, entered: () => void): Promise<unknown> {
+    const signal = currentLock()?.signal as AbortSignal;
+    entered();
+    await new Promise((resolve) => signal.addEventListener('abort', resolve));
+    return signal.reason;
+  }
+}
+
+async function boot(controller = new LockTesting()): Promise<TestingModule> {
+  return Test.createTestingModule({
+    imports: [LockModule.forTesting({ storeNames: ['reports'], controller })],
+    providers: [Ledger, Transfers],
+  })
+    .setLogger({ log: () => undefined, warn: () => undefined, error: () => undefined })
+    .compile();
+}
+
+test('the controller is found in the application, and one serves one application', async () => {
+  const control = new LockTesting();
+  const app = await boot(control);
+  expect(app.get(LockTesting)).toBe(control);
+  expect(() => LockModule.forTesting({ controller: control })).toThrow(/is in use by another LockModule\.forTesting\(\)/);
+  await app.close();
+});
+
+describe('locksTaken()', () => {
+  test('says what was locked in which order, inside what, by whom, and in which order it was released', async () => {
+    const app = await boot();
+    await app.get(Transfers).transfer();
+    const taken = app.get(LockTesting).locksTaken();
+    expect(taken.map(({ key, how, inside, place, store, endedAs }) => [key, how, inside, place, store, endedAs])).toEqual([
+      ['balance:a', 'acquired', [], 'Transfers.transfer', 'default', expect.any(Number)],
+      ['balance:b', 'acquired', [], 'Transfers.transfer', 'default', expect.any(Number)],
+      ['balance:a', 'reentered', ['balance:a', 'balance:b'], 'Transfers.credit', 'default', undefined],
+      ['entry:a', 'acquired', ['balance:a', 'balance:b'], 'Ledger.write', 'default', 1],
+      ['report', 'acquired', ['balance:a', 'balance:b'], 'Transfers.report', 'reports', 2],
+    ]);
+    expect(taken.map(({ ended }) => ended)).toEqual(['released', 'released', undefined, 'released', 'released']);
+    expect(taken.slice(0, 2).map(({ endedAs }) => endedAs)).toEqual(expect.arrayContaining([3, 4]));
+    expect(taken[3]?.fence).toBeGreaterThan(0);
+    app.get(LockTesting).forgetTaken();
+    expect(app.get(LockTesting).locksTaken()).toEqual([]);
+    await app.close();
+  });
+
+  test('tells a join by a ticket, and each call that one lease serves', async () => {
+    const app = await boot();
+    const locks = app.get(LockService);
+    await locks.withLock('k', { by: 'holder' }, (lock) => locks.withLock('k', { by: 'joiner', ticket: lock.ticket, reentry: 'never' }, () => 'in'));
+    const taken = app.get(LockTesting).locksTaken();
+    expect(taken.map(({ how, place, ended, endedAs }) => [how, place, ended, endedAs])).toEqual([
+      ['acquired', 'holder', 'released', 2],
+      ['joined', 'joiner', 'released', 1],
+    ]);
+    app.get(LockTesting).forgetTaken();
+    await Promise.all(['1', '2', '3'].map((by) => locks.withLock('k', { by }, async () => undefined)));
+    expect(app.get(LockTesting).locksTaken()).toMatchObject([
+      { place: '1', endedAs: 1 },
+      { place: '2', endedAs: 2 },
+      { place: '3', endedAs: 3 },
+    ]);
+    await app.close();
+  });
+
+  test('tells a lock that was lost, and one whose release was not answered', async () => {
+    const app = await boot();
+    const [control, locks] = [app.get(LockTesting), app.get(LockService)];
+    await expect(locks.withLock('lost', () => control.lose('lost'))).rejects.toMatchObject({ code: 'LOCK_LOST' });
+    await locks.withLock('unreleased', () => control.storeAway());
+    control.storeBack();
+    expect(control.locksTaken()).toMatchObject([
+      { key: 'lost', ended: 'lost' },
+      { key: 'unreleased', ended: 'unreleased' },
+    ]);
+    await app.close();
+  });
+});
+
+describe('lose()', () => {
+  test.each<LossToTest>(['expired', 'forced', 'maxHold', 'shutdown'])('makes the code lose its lock as %s, and frees it', async (reason) => {
+    const app = await boot();
+    let call: Promise<unknown> | undefined;
+    await new Promise<void>((entered) => {
+      call = app.get(Transfers).untilLost('42', entered);
+    });
+    await app.get(LockTesting).lose('balance:42', reason);
+    const elsewhere = await app.get(LockTesting).holdElsewhere('balance:42');
+    await expect(call).rejects.toMatchObject({ code: 'LOCK_LOST', reason, key: 'balance:42' });
+    await elsewhere.release();
+    await app.close();
+  });
+
+  test('leaves a later release by force what it is', async () => {
+    const app = await boot();
+    const [control, locks] = [app.get(LockTesting), app.get(LockService)];
+    await expect(locks.withLock('k', () => control.lose('k', 'expired'))).rejects.toMatchObject({ reason: 'expired' });
+    await expect(locks.withLock('k', (lock) => locks.forceRelease('k', { fence: lock.fence }))).rejects.toMatchObject({ reason: 'forced' });
+    await app.close();
+  });
+});
+
+describe('holdElsewhere()', () => {
+  test('keeps the code out until it is released, as another process would', async () => {
+    const app = await boot();
+    const [control, locks] = [app.get(LockTesting), app.get(LockService)];
+    {
+      await using _elsewhere = await control.holdElsewhere('k');
+      expect(await locks.tryAcquire('k')).toBeNull();
+      expect(await locks.inspect('k')).toMatchObject({ by: 'elsewhere (pid 1) LockTesting.holdElsewhere' });
+      await expect(control.holdElsewhere('k')).rejects.toMatchObject({ code: 'LOCK_NOT_ACQUIRED' });
+    }
+    expect(await locks.withLock('k', { wait: 0 }, () => 'in')).toBe('in');
+    expect(control.locksTaken()).toHaveLength(1);
+    await app.close();
+  });
+
+  test('holds in the store that it names alone', async () => {
+    const app = await boot();
+    const locks = app.get(LockService);
+    await app.get(LockTesting).holdElsewhere('k', { store: 'reports' });
+    expect(await locks.withLock('k', { wait: 0 }, () => 'in')).toBe('in');
+    await app.close();
+  });
+});
+
+test('a store that is away fails the calls of its locks alone, and health says that it is down', async () => {
+  const app = await boot();
+  const [control, locks] = [app.get(LockTesting), app.get(LockService)];
+  control.storeAway({ store: 'reports' });
+  expect(await locks.withLock('k', { wait: 0 }, () => 'in')).toBe('in');
+  control.storeAway();
+  await expect(locks.withLock('k', { wait: 0 }, () => 'in')).rejects.toMatchObject({ code: 'LOCK_STORE', unknown: false });
+  expect(await locks.health({ downAfter: 0 })).toMatchObject({ status: 'down' });
+  control.storeBack();
+  expect(await locks.withLock('k', { wait: 0 }, () => 'in')).toBe('in');
+  expect(await locks.health({ downAfter: 0 })).toMatchObject({ status: 'up' });
+  await app.close();
+});
+
+describe('what cannot be meant is refused with the next step', () => {
+  test.each<[string, (control: LockTesting) => unknown, RegExp]>([
+    ['a key that nobody holds', (control) => control.lose('k'), /lose\("k"\): nobody holds this lock\. Call it while the code under test is inside/],
+    ['a loss that only the code makes', (control) => control.lose('k', 'released' as never), /reason is 'released'\. Use expired, forced, maxHold/],
+    ['a store that is unknown', (control) => control.holdElsewhere('k', { store: 'others' }), /no store 'others'\. The stores are: default, reports/],
+    ['an empty key', (control) => control.holdElsewhere(''), /empty/],
+    ['an option that is unknown', async (control) => control.storeAway({ as: 'gone' as never }), /as is 'gone'\. Use 'failing' or 'silent'/],
+    ['a time that is none', async (control) => control.delayGrants('soon'), /soon/],
+  ])('%s', async (_what, call, message) => {
+    const app = await boot();
+    await expect(Promise.resolve().then(() => call(app.get(LockTesting)))).rejects.toMatchObject({ detail: expect.stringMatching(message) as unknown });
+    await app.close();
+  });
+
+  test('a controller in no application, and what is no controller', async () => {
+    expect(() => new LockTesting().storeAway()).toThrow(/is in no application\. Import LockModule\.forTesting\(\{ controller \}\)/);
+    expect(() => LockModule.forTesting({ controller: {} as never })).toThrow(/Pass new LockTesting\(\)/);
+  });
+});
