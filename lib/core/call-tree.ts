@@ -1,6 +1,7 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
 import type { LockLostError } from './errors.js';
 import type { Lock } from './lock.js';
+import type { Transaction } from './transaction.js';
 
 /** The innermost locked call that the running code belongs to, whichever application it is of. */
 export const callContext = new AsyncLocalStorage<CallNode | undefined>();
@@ -14,11 +15,14 @@ export abstract class CallNode {
   readonly keys: readonly string[];
   /** Whether it was made by `acquire()`, which cannot mark the caller's later code. */
   readonly isHandle: boolean;
+  /** The transaction that it was made inside of, where locks know of one that had not ended. */
+  readonly transaction: Transaction | undefined;
   #parent: CallNode | undefined;
 
-  constructor(keys: readonly string[], isHandle: boolean) {
+  constructor(keys: readonly string[], isHandle: boolean, transaction: Transaction | undefined) {
     this.keys = keys;
     this.isHandle = isHandle;
+    this.transaction = transaction;
     this.#parent = currentCall();
     this.#parent?.unlinkParents();
   }
@@ -45,6 +49,16 @@ export abstract class CallNode {
   isInside(other: CallNode): boolean {
     for (let at = this.parent; at; at = at.parent) {
       if (at === other) {
+        return true;
+      }
+    }
+    return false;
+  }
+
+  /** Whether it was made inside that transaction, or a call around it was. */
+  isWithin(transaction: Transaction): boolean {
+    for (let at: CallNode | undefined = this; at; at = at.parent) {
+      if (at.transaction === transaction) {
         return true;
       }
     }

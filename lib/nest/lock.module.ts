@@ -10,6 +10,7 @@ import {
   checkMaxWaiters,
   checkNames,
   checkTelemetry,
+  checkTransaction,
   storesOf,
   type LockModuleOptions,
 } from './lock-module.options.js';
@@ -35,6 +36,7 @@ class LockServices extends Map<string, LockService> {
         onUnavailable: options.onUnavailable,
         deadlocksAfterMs: checkDeadlocks(options.deadlocks),
         telemetry: checkTelemetry(options.telemetry),
+        transaction: checkTransaction(options.transaction),
         onTrouble: logTrouble,
         debug: checkDebug(options.debug) ? (line: string) => logger.debug(printable(line)) : undefined,
         open: { prefix: options.prefix ?? 'lock', warn: (message: string) => logger.warn(printable(message)) },
@@ -148,7 +150,8 @@ function logTrouble(trouble: LockTrouble): void {
   switch (trouble.type) {
     case 'lost':
       logger[trouble.reason === 'shutdown' ? 'warn' : 'error'](
-        `${where} was lost after ${Math.round(trouble.heldMs)} ms: ${trouble.reason}.`,
+        `${where} was lost after ${Math.round(trouble.heldMs)} ms: ${trouble.reason}.` +
+          (trouble.kept ? ' Its code had ended, and the transaction around it had not: what that commits may overwrite what the next owner wrote.' : ''),
       );
       break;
     case 'endedLate':

@@ -17,12 +17,13 @@ export interface TestSettings {
   telemetry?: readonly LockTelemetry[];
   deadlocksAfterMs?: number;
   onTrouble?: (trouble: LockTrouble) => void;
+  transaction?: LockModuleOptions['transaction'];
 }
 
 /** A lock service on a store that is open, without Nest. */
 export function makeLocks(store: LockStore, settings: TestSettings = {}): LockService {
   const { ttl = 5_000, wait = 5_000, maxWaiters, onTrouble = () => undefined, clock, onUnavailable, debug, telemetry = [] } = settings;
-  const { deadlocksAfterMs = Infinity } = settings;
+  const { deadlocksAfterMs = Infinity, transaction } = settings;
   const siblings = new Map<string, LockService>();
   const open = { prefix: 'lock', warn: () => undefined };
   const service = new LockService(
@@ -37,6 +38,7 @@ export function makeLocks(store: LockStore, settings: TestSettings = {}): LockSe
       debug,
       telemetry,
       deadlocksAfterMs,
+      transaction,
       open,
       ...(clock && { clock }),
     },
