@@ -35,7 +35,9 @@ export class Transactions {
     try {
       end = this.#endOf();
     } catch (error) {
-      throw new LockConfigurationError(`LockModule: the function of the option transaction threw an error. ${ADVICE}`, '', { cause: error });
+      throw new LockConfigurationError(`LockModule: the function of the option transaction threw an error. ${ADVICE}`, '', {
+        cause: error,
+      });
     }
     if (end !== undefined && !isThenable(end)) {
       throw new LockConfigurationError(`LockModule: the function of the option transaction returned ${shown(end)}. ${ADVICE}`);

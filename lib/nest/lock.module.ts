@@ -151,7 +151,9 @@ function logTrouble(trouble: LockTrouble): void {
     case 'lost':
       logger[trouble.reason === 'shutdown' ? 'warn' : 'error'](
         `${where} was lost after ${Math.round(trouble.heldMs)} ms: ${trouble.reason}.` +
-          (trouble.kept ? ' Its code had ended, and the transaction around it had not: what that commits may overwrite what the next owner wrote.' : ''),
+          (trouble.kept
+            ? ' Its code had ended, and the transaction around it had not: what that commits may overwrite what the next owner wrote.'
+            : ''),
       );
       break;
     case 'endedLate':

@@ -204,7 +204,7 @@ export const DEFECTS_OF_CORE: readonly Defect[] = [
     edits: [
       {
         file: 'lib/core/locks.ts',
-        from: '(at as Frame).assertHeld();',
+        from: 'at.assertHeld();',
         to: '',
       },
     ],
