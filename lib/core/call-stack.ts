@@ -1,6 +1,6 @@
 import type { CallNode } from './call-tree.js';
 import type { LockLostError } from './errors.js';
-import type { Transaction } from './transaction.js';
+import type { Keeper } from './keeper.js';
 import type { Waiter, WaitingLine } from './waiter.js';
 
 /**
@@ -11,7 +11,7 @@ import type { Waiter, WaitingLine } from './waiter.js';
 export class CallStack {
   readonly #calls: CallNode[] = [];
   #entering: Map<Waiter, CallNode> | undefined;
-  #keepers: Set<Transaction> | undefined;
+  #keepers: Set<Keeper> | undefined;
 
   get top(): CallNode | undefined {
     return this.#calls.at(-1);
@@ -37,23 +37,19 @@ export class CallStack {
     this.#calls.push(call);
   }
 
-  /** Takes a call off, wherever it stands: a child may outlive its parent. False where it was not in. */
-  remove(call: CallNode): boolean {
-    const at = this.#calls.lastIndexOf(call);
-    if (at >= 0) {
-      this.#calls.splice(at, 1);
+  /** Takes a call off, wherever it stands: a child may outlive its parent; or a transaction. False where it was not in. */
+  remove(leaving: CallNode | Keeper): boolean {
+    const at = this.#calls.lastIndexOf(leaving as CallNode);
+    if (at < 0) {
+      return this.#keepers?.delete(leaving as Keeper) ?? false;
     }
-    return at >= 0;
+    this.#calls.splice(at, 1);
+    return true;
   }
 
   /** The transaction keeps the lease until it has ended. */
-  keepFor(transaction: Transaction): void {
+  keepFor(transaction: Keeper): void {
     (this.#keepers ??= new Set()).add(transaction);
-  }
-
-  /** The transaction does not keep the lease any more; false where it did not. */
-  endKeeping(transaction: Transaction): boolean {
-    return this.#keepers?.delete(transaction) ?? false;
   }
 
   /** Whether a call was made from inside one of them. */
@@ -115,7 +111,7 @@ export class CallStack {
     return this.#keeping((transaction) => !call.isWithin(transaction));
   }
 
-  #keeping(isSo: (transaction: Transaction) => boolean): boolean {
+  #keeping(isSo: (transaction: Keeper) => boolean): boolean {
     return this.#keepers !== undefined && [...this.#keepers].some(isSo);
   }
 }

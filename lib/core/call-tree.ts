@@ -1,7 +1,7 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
 import type { LockLostError } from './errors.js';
+import type { Keeper } from './keeper.js';
 import type { Lock } from './lock.js';
-import type { Transaction } from './transaction.js';
 
 /** The innermost locked call that the running code belongs to, whichever application it is of. */
 export const callContext = new AsyncLocalStorage<CallNode | undefined>();
@@ -16,10 +16,10 @@ export abstract class CallNode {
   /** Whether it was made by `acquire()`, which cannot mark the caller's later code. */
   readonly isHandle: boolean;
   /** The transaction that it was made inside of, where locks know of one that had not ended. */
-  readonly transaction: Transaction | undefined;
+  readonly transaction: Keeper | undefined;
   #parent: CallNode | undefined;
 
-  constructor(keys: readonly string[], isHandle: boolean, transaction: Transaction | undefined) {
+  constructor(keys: readonly string[], isHandle: boolean, transaction: Keeper | undefined) {
     this.keys = keys;
     this.isHandle = isHandle;
     this.transaction = transaction;
@@ -56,7 +56,7 @@ export abstract class CallNode {
   }
 
   /** Whether it was made inside that transaction, or a call around it was. */
-  isWithin(transaction: Transaction): boolean {
+  isWithin(transaction: Keeper): boolean {
     for (let at: CallNode | undefined = this; at; at = at.parent) {
       if (at.transaction === transaction) {
         return true;

@@ -19,6 +19,7 @@ const atOnce: Resume = (run) => run();
 
 /** One locked call: a node in the tree of calls, and the leases that it is in. Users never get it, but a handle. */
 export class Frame extends CallNode {
+  declare readonly transaction: Transaction | undefined;
   readonly #leases: Leases;
   /** One lease per key that was taken so far, in the order of the keys. */
   readonly #taken: Lease[] = [];

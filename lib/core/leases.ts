@@ -105,11 +105,21 @@ export class Leases {
     }
   }
 
-  /** A call leaves. The last one releases the lock, or leaves it taken until `minHold` is over. */
-  async leave(lease: Lease, call: CallNode): Promise<void> {
-    if (lease.calls.remove(call)) {
-      await this.#left(lease);
+  /**
+   * A call leaves, or a transaction that kept the lease has ended (`wasKept`). The last one releases the lock, or leaves it
+   * taken until `minHold` is over.
+   */
+  async leave(lease: Lease, leaving: CallNode | Transaction, wasKept = false): Promise<void> {
+    if (!lease.calls.remove(leaving) || lease.loss || lease.calls.admitNext() || !lease.calls.isEmpty) {
+      return;
     }
+    const lingerMs = lease.minHoldAt - this.#parts.clock.monotonic();
+    if (lingerMs <= 0) {
+      return this.#release(lease, wasKept);
+    }
+    this.#lingering.set(lease, setTimeout(() => void this.#release(lease), lingerMs).unref());
+    lease.linger();
+    this.#renewer.hasten(lease);
   }
 
   /** A transaction has ended: what it kept is released, unless calls are inside. Never rejects. */
@@ -121,26 +131,10 @@ export class Leases {
     // Where the event loop was blocked, or the machine slept, no timer could notice a loss.
     this.expire(lease);
     await this.settleDoubt(lease);
-    if (lease.calls.endKeeping(transaction)) {
-      await this.#left(lease, true);
-    }
+    await this.leave(lease, transaction, true);
     if (lease.loss) {
       transaction.notify(lease.loss);
     }
-  }
-
-  /** A call or a transaction does not need a lease any more. */
-  async #left(lease: Lease, wasKept = false): Promise<void> {
-    if (lease.loss || lease.calls.admitNext() || !lease.calls.isEmpty) {
-      return;
-    }
-    const lingerMs = lease.minHoldAt - this.#parts.clock.monotonic();
-    if (lingerMs <= 0) {
-      return this.#release(lease, wasKept);
-    }
-    this.#lingering.set(lease, setTimeout(() => void this.#release(lease), lingerMs).unref());
-    lease.linger();
-    this.#renewer.hasten(lease);
   }
 
   /** The code of a lost lease has ended after its caller had stopped waiting; `thrown` is its error. */

@@ -1,11 +1,18 @@
 import type { LockLostError } from './errors.js';
-import type { Frame } from './frame.js';
+import type { Keeper } from './keeper.js';
 import type { Lease } from './lease.js';
 import type { Waiter, WaitingLine } from './waiter.js';
 
+/** What a transaction needs of its calls. */
+interface LockedCall {
+  readonly keys: readonly string[];
+  leaseOn(key: string): Lease | undefined;
+  notify(loss: LockLostError): void;
+}
+
 /** The one call of a transaction that acquires a key, and the calls of the same transaction that wait for its answer. */
 interface Entering {
-  readonly frame: Frame;
+  readonly frame: LockedCall;
   readonly waiters: Set<Waiter>;
 }
 
@@ -13,11 +20,11 @@ interface Entering {
  * A transaction around locked calls. It keeps the leases of its calls until it has ended: other calls of it enter them,
  * and nobody else.
  */
-export class Transaction {
+export class Transaction implements Keeper {
   readonly #kept = new Map<string, Lease>();
   readonly #entering = new Map<string, Entering>();
   /** The calls of which the code has the signal. */
-  readonly #followed = new Set<Frame>();
+  readonly #followed = new Set<LockedCall>();
   #loss: LockLostError | undefined;
   #hasEnded = false;
 
@@ -44,7 +51,7 @@ export class Transaction {
   }
 
   /** A call of it that is to be notified of losses, also once its code has ended. */
-  follow(frame: Frame): void {
+  follow(frame: LockedCall): void {
     this.#followed.add(frame);
   }
 
@@ -65,12 +72,12 @@ export class Transaction {
   }
 
   /** A call of it begins to acquire a key that none of its calls has. */
-  enters(key: string, frame: Frame): void {
+  enters(key: string, frame: LockedCall): void {
     this.#entering.set(key, { frame, waiters: new Set() });
   }
 
   /** A call of it has its locks, or gave up: the others enter by its leases, or acquire in its place. */
-  hasEntered(frame: Frame): void {
+  hasEntered(frame: LockedCall): void {
     for (const key of frame.keys) {
       const entering = this.#entering.get(key);
       if (entering?.frame === frame) {

@@ -95,8 +95,8 @@ function waitingRow(acquisition: Acquisition, now: number): Rows['waiting'][numb
 function heldBy({ frame }: Acquisition): HeldAt[] {
   const holds = new Set<Lease>();
   for (let at: CallNode | undefined = frame; at && holds.size < MOST_HOLDS; at = at.parent) {
-    const taken = at instanceof Frame ? at.taken : [];
-    [...taken, ...(at.transaction?.kept.values() ?? [])].forEach((lease) => holds.add(lease));
+    const leases = at instanceof Frame ? [...at.taken, ...(at.transaction?.kept.values() ?? [])] : [];
+    leases.forEach((lease) => holds.add(lease));
   }
   return [...holds].slice(0, MOST_HOLDS).map(({ key, storedFence: fence }) => ({ key, fence }));
 }
