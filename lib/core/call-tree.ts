@@ -57,12 +57,7 @@ export abstract class CallNode {
 
   /** Whether it was made inside that transaction, or a call around it was. */
   isWithin(transaction: Keeper): boolean {
-    for (let at: CallNode | undefined = this; at; at = at.parent) {
-      if (at.transaction === transaction) {
-        return true;
-      }
-    }
-    return false;
+    return this.transaction === transaction || (this.parent?.isWithin(transaction) ?? false);
   }
 }
 

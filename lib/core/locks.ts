@@ -253,7 +253,7 @@ export class Locks {
     const ticket = call.ticket === undefined ? undefined : readTicket(call.ticket, key);
     const owner = ticket && new Owner(ticket.secret);
     let inherited = call.reentry === 'context' ? this.#inherited(frame, key) : undefined;
-    if (!inherited && frame.transaction && call.reentry === 'context') {
+    if (!inherited && frame.transaction) {
       inherited = await this.#besideOthers(frame.transaction, key, acquisition);
     }
     if (inherited && (!owner || owner.id === inherited.owner.id)) {
@@ -315,7 +315,10 @@ export class Locks {
    * the lease of one that got it.
    */
   async #besideOthers(transaction: Transaction, key: string, acquisition: Acquisition<Frame>): Promise<Lease | undefined> {
-    const { frame, giveUpAt } = acquisition;
+    const { frame, giveUpAt, call } = acquisition;
+    if (call.reentry === 'never') {
+      return undefined;
+    }
     for (let line = transaction.lineFor(key); line; line = transaction.lineFor(key)) {
       const outcome = await this.#waiters.wait(key, acquisition, giveUpAt, line);
       if (outcome !== 'admitted') {

@@ -33,7 +33,7 @@ const lose = async (key = 'k'): Promise<void> => {
 };
 
 /** A transaction that the test ends. */
-function begin<T>(body: () => Promise<T>): { begun: Promise<T>; end(error?: Error): Promise<void> } {
+function begin<T>(body: () => Promise<T>): { begun: Promise<T>; end(reason?: Error): Promise<void> } {
   let end!: (error?: Error) => void;
   const ended = new Promise<void>((resolve, reject) => {
     end = (error) => (error ? reject(error) : resolve());
@@ -47,9 +47,9 @@ function begin<T>(body: () => Promise<T>): { begun: Promise<T>; end(error?: Erro
   whole.catch(nothing);
   return {
     begun,
-    end: async (error) => {
+    end: async (reason) => {
       await begun.catch(nothing);
-      end(error);
+      end(reason);
       await whole.catch(nothing);
       await turn();
     },
