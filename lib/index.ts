@@ -25,6 +25,8 @@ export { assertLocked, currentLock } from './nest/current-lock.js';
 export { currentTickets, enterTickets, type EnterTicketsOptions } from './nest/current-tickets.js';
 export { outsideLocks } from './core/call-tree.js';
 export { lockKey } from './core/lock-key.js';
+export { TransactionScope } from './core/transaction-scope.js';
+export type { TransactionEnd } from './core/transactions.js';
 export type { LockOptions, OnUnavailable } from './core/call.js';
 export type { Duration } from './core/duration.js';
 export type { Lock } from './core/lock.js';

@@ -69,9 +69,13 @@ export class Acquisition<Frame extends CallNode = CallNode> {
     return this.#waitedInside;
   }
 
-  /** Whether it has a lock, its own or an enclosing call's, while it waits: only such a call can be waited for in a cycle. */
+  /**
+   * Whether it has a lock while it waits: its own, an enclosing call's or its transaction's. Only such a call can be waited
+   * for in a cycle.
+   */
   get isNested(): boolean {
-    return this.frame.parent !== undefined || this.#obtained.length > 0;
+    const { parent, transaction } = this.frame;
+    return parent !== undefined || this.#obtained.length > 0 || (transaction?.kept.size ?? 0) > 0;
   }
 
   /** Names its wait for one lock: the same from when it begins to wait for it until it has it, or gives up. */

@@ -1,5 +1,6 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
 import type { LockLostError } from './errors.js';
+import type { Keeper } from './keeper.js';
 import type { Lock } from './lock.js';
 
 /** The innermost call that the running code belongs to, whichever application it is of. */
@@ -14,11 +15,14 @@ export abstract class CallNode {
   readonly keys: readonly string[];
   /** Whether it was made by `acquire()`, which cannot mark the caller's later code. */
   readonly isHandle: boolean;
+  /** The transaction that it was made inside of, where locks know of one that had not ended. */
+  readonly transaction: Keeper | undefined;
   #parent: CallNode | undefined;
 
-  constructor(keys: readonly string[], isHandle: boolean) {
+  constructor(keys: readonly string[], isHandle: boolean, transaction: Keeper | undefined) {
     this.keys = keys;
     this.isHandle = isHandle;
+    this.transaction = transaction;
     this.#parent = currentCall();
     this.#parent?.unlinkParents();
   }
@@ -49,6 +53,11 @@ export abstract class CallNode {
       }
     }
     return false;
+  }
+
+  /** Whether it was made inside that transaction, or a call around it was. */
+  isWithin(transaction: Keeper): boolean {
+    return this.transaction === transaction || (this.parent?.isWithin(transaction) ?? false);
   }
 }
 

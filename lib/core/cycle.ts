@@ -17,34 +17,34 @@ export function findCycle(
   wanted: Wanted,
   waiting: ReadonlyMap<Acquisition, Wanted>,
 ): Cycle | undefined {
-  const calls = search(acquisition, key, wanted, waiting, new Set());
+  const calls = search({ closing: acquisition, key, waiting, seen: new Set() }, acquisition, wanted);
   return calls && { scope: 'process', calls };
 }
 
-function search(
-  closing: Acquisition,
-  key: string,
-  wanted: Wanted,
-  waiting: ReadonlyMap<Acquisition, Wanted>,
-  seen: Set<Lease>,
-): CycleCall[] | undefined {
-  const { lease } = wanted;
-  const top = lease?.calls.top;
-  if (!lease || !top || seen.has(lease)) {
+/** A search: for the call that would close the cycle by waiting for `key`. */
+interface Search {
+  readonly closing: Acquisition;
+  readonly key: string;
+  readonly waiting: ReadonlyMap<Acquisition, Wanted>;
+  readonly seen: Set<Lease>;
+}
+
+/** Follows the calls that hold up what `acquisition` wants. */
+function search(found: Search, acquisition: Acquisition, { lease }: Wanted): CycleCall[] | undefined {
+  const { closing, key, waiting, seen } = found;
+  if (!lease || seen.has(lease)) {
     return undefined;
   }
   seen.add(lease);
   for (const [blocked, next] of waiting) {
-    // The call on top cannot leave while a call made from inside it waits.
-    if (top !== blocked.frame && !blocked.frame.isInside(top)) {
+    if (!lease.calls.isHeldUp(acquisition.frame, blocked.frame)) {
       continue;
     }
     const { lease: its } = next;
-    const holder = its?.calls.top;
-    if (its && holder && (holder === closing.frame || closing.frame.isInside(holder))) {
+    if (its?.calls.isHeldUp(blocked.frame, closing.frame)) {
       return [blocked.inCycle(lease, its.key), closing.inCycle(its, key)];
     }
-    const further = search(closing, key, next, waiting, seen);
+    const further = search(found, blocked, next);
     if (its && further) {
       return [blocked.inCycle(lease, its.key), ...further];
     }

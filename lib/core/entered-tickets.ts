@@ -15,7 +15,7 @@ export class EnteredTickets extends CallNode {
 
   /** Throws `LockConfigurationError` for a text that is malformed or longer than `maxLength`. */
   constructor(text: unknown, maxLength: number) {
-    super([], false);
+    super([], false, undefined);
     this.entries = readTickets(text, maxLength);
   }
 

@@ -8,6 +8,7 @@ import { printable } from './printable.js';
 import { runOnce } from './run-once.js';
 import type { Resume } from './telemetry.js';
 import { writeTicket, type TicketEntry } from './ticket.js';
+import type { Transaction } from './transaction.js';
 
 /** Is notified, once, that a lease is lost or about to be. */
 export interface LossListener {
@@ -18,6 +19,7 @@ const atOnce: Resume = (run) => run();
 
 /** One locked call: a node in the tree of calls, and the leases that it is in. Users never get it, but a handle. */
 export class Frame extends CallNode {
+  declare readonly transaction: Transaction | undefined;
   readonly #leases: Leases;
   /** One lease per key that was taken so far, in the order of the keys. */
   readonly #taken: Lease[] = [];
@@ -34,8 +36,8 @@ export class Frame extends CallNode {
   #bodyRun: LossListener | undefined;
   #resume: Resume = atOnce;
 
-  constructor(leases: Leases, keys: readonly string[], isHandle: boolean) {
-    super(keys, isHandle);
+  constructor(leases: Leases, keys: readonly string[], isHandle: boolean, transaction?: Transaction) {
+    super(keys, isHandle, transaction);
     this.#leases = leases;
   }
 
@@ -79,9 +81,12 @@ export class Frame extends CallNode {
     this.#controller = undefined;
   }
 
-  /** The call has all its locks. */
+  /** The call has all its locks, which the transaction around it keeps from here on. */
   entered(waitedMs: number): void {
     this.#waitedMs = Math.round(waitedMs);
+    if (this.#isKept) {
+      this.transaction?.keep(this.#taken);
+    }
   }
 
   get waitedMs(): number {
@@ -109,6 +114,8 @@ export class Frame extends CallNode {
   get signal(): AbortSignal {
     if (!this.#controller) {
       this.#controller = new AbortController();
+      this.transaction?.follow(this);
+      this.#notified ??= this.#isReleased ? this.loss : undefined;
       if (this.#notified) {
         this.#controller.abort(this.#notified);
       }
@@ -117,11 +124,16 @@ export class Frame extends CallNode {
   }
 
   isHeld(): boolean {
-    return !this.#isReleased && this.#taken.every((lease) => lease.isLive);
+    return (!this.#isReleased || this.#isKept) && this.#taken.every((lease) => lease.isLive);
   }
 
   remainingMs(): number {
     return this.isHeld() ? Math.min(...this.#taken.map((lease) => lease.remainingMs)) : 0;
+  }
+
+  /** Whether it is held, and its handle was not released. */
+  get isUnreleased(): boolean {
+    return !this.#isReleased && this.isHeld();
   }
 
   /** The loss of a lease, where one is known; after `leave()` that includes a lock that the release found gone. */
@@ -154,7 +166,7 @@ export class Frame extends CallNode {
 
   /** Why the lock cannot be trusted; undefined where it can. Ends leases whose time is over. */
   checkHeld(): LockLostError | undefined {
-    return this.expire() ?? this.#releasedBefore() ?? this.#taken.find((lease) => lease.doubt)?.doubt;
+    return this.expire() ?? (this.#isKept ? undefined : this.#releasedBefore()) ?? this.#taken.find((lease) => lease.doubt)?.doubt;
   }
 
   /**
@@ -193,6 +205,10 @@ export class Frame extends CallNode {
   /** Code begins to run inside. Throws where the lock cannot be trusted. */
   begin(): void {
     this.assertHeld();
+    const released = this.#releasedBefore();
+    if (released) {
+      throw released;
+    }
     this.#running++;
   }
 
@@ -268,6 +284,11 @@ export class Frame extends CallNode {
       this.expire();
     }
     return this.leave();
+  }
+
+  /** Whether the transaction around the call has not ended: it keeps the locks, also once the call has left. */
+  get #isKept(): boolean {
+    return this.transaction?.hasEnded === false;
   }
 
   #releasedBefore(): LockLostError | undefined {

@@ -7,7 +7,7 @@ export class Handles {
 
   constructor(onCollected: (frame: Frame) => void) {
     this.#collected = new FinalizationRegistry((frame) => {
-      if (frame.isHeld()) {
+      if (frame.isUnreleased) {
         onCollected(frame);
       }
     });

@@ -16,6 +16,7 @@ import { pause } from './pause.js';
 import { Renewer } from './renewer.js';
 import type { Reporter } from './reporter.js';
 import type { TimeLimits } from './time-limits.js';
+import type { Transaction } from './transaction.js';
 
 /** What the leases of a store need. */
 export interface LeasesParts {
@@ -111,18 +112,36 @@ export class Leases {
     }
   }
 
-  /** A call leaves. The last one releases the lock, or leaves it taken until `minHold` is over. */
-  async leave(lease: Lease, call: CallNode): Promise<void> {
-    if (!lease.calls.remove(call) || lease.loss || lease.calls.admitNext() || !lease.calls.isEmpty) {
+  /**
+   * A call leaves, or a transaction that kept the lease has ended (`wasKept`). The last one releases the lock, or leaves it
+   * taken until `minHold` is over.
+   */
+  async leave(lease: Lease, leaving: CallNode | Transaction, wasKept = false): Promise<void> {
+    if (!lease.calls.remove(leaving) || lease.loss || lease.calls.admitNext() || !lease.calls.isEmpty) {
       return;
     }
     const lingerMs = lease.minHoldAt - this.#parts.clock.monotonic();
     if (lingerMs <= 0) {
-      return this.#release(lease);
+      return this.#release(lease, wasKept);
     }
     this.#lingering.set(lease, setTimeout(() => void this.#release(lease), lingerMs).unref());
     lease.linger();
     this.#renewer.hasten(lease);
+  }
+
+  /** A transaction has ended: what it kept is released, unless calls are inside. Never rejects. */
+  async settle(transaction: Transaction): Promise<void> {
+    await Promise.all(transaction.end().map((lease) => this.#endKeeping(lease, transaction)));
+  }
+
+  async #endKeeping(lease: Lease, transaction: Transaction): Promise<void> {
+    // Where the event loop was blocked, or the machine slept, no timer could notice a loss.
+    this.expire(lease);
+    await this.settleDoubt(lease);
+    await this.leave(lease, transaction, true);
+    if (lease.loss) {
+      transaction.notify(lease.loss);
+    }
   }
 
   /** The code of a lost lease has ended after its caller had stopped waiting; `thrown` is its error. */
@@ -166,7 +185,7 @@ export class Leases {
     this.#renewer.stop();
   }
 
-  async #release(lease: Lease): Promise<void> {
+  async #release(lease: Lease, wasKept = false): Promise<void> {
     if (lease.loss || this.#relay(lease)) {
       return;
     }
@@ -184,7 +203,7 @@ export class Leases {
       } else {
         // Somebody deleted the lock, and the code ended before a renewal could find out.
         lease.lose(lossOf(lease, 'gone', this.heldMs(lease)));
-        reporter.lost(lease, this.heldMs(lease), 'expired');
+        reporter.lost(lease, this.heldMs(lease), 'expired', wasKept);
       }
     } catch (error) {
       reporter.releaseFailed(lease, asLockError(error, lease.key));
@@ -241,7 +260,7 @@ export class Leases {
     lease.lose(loss);
     // The code first: listeners to events may be slow.
     lease.calls.notify(loss);
-    this.#parts.reporter.lost(lease, heldMs, loss.reason);
+    this.#parts.reporter.lost(lease, heldMs, loss.reason, lease.calls.isOnlyKept);
     lease.calls.refuse(loss);
     return loss;
   }

@@ -54,6 +54,8 @@ export type RefusedReason = NotAcquiredReason | 'store' | 'lost' | 'configuratio
  *
  * `inside` says that the call waited for another one inside the same lock.
  *
+ * `kept` of `lost` says that the code had ended, and the transaction around it had not: no call was left to reject.
+ *
  * `ttlMs` of `heldLong` is that of the holder, or of the call that waits where another process is the holder.
  */
 export type LockEvent =
@@ -80,6 +82,7 @@ export type LockEvent =
       readonly fence: number;
       readonly heldMs: number;
       readonly reason: LostReason;
+      readonly kept: boolean;
     })
   | (EventOfLock & { readonly type: 'endedLate'; readonly fence: number; readonly heldMs: number; readonly thrown: unknown })
   | (EventOfLock & { readonly type: 'forced'; readonly fence: number })

@@ -5,6 +5,7 @@ import { Availability } from './availability.js';
 import { BackgroundReleases } from './background-releases.js';
 import { BodyRun } from './body-run.js';
 import type { Call } from './call.js';
+import type { CallNode } from './call-tree.js';
 import type { Candidate } from './candidate.js';
 import { Candidates } from './candidates.js';
 import { systemClock, type Clock } from './clock.js';
@@ -41,6 +42,8 @@ import { TimedStore } from './timed-store.js';
 import { readTicket, type TicketEntry } from './ticket.js';
 import { isHoldTraced, traceHold } from './traced-hold.js';
 import { TimeLimits } from './time-limits.js';
+import type { Transaction } from './transaction.js';
+import { Transactions, type TransactionEnd } from './transactions.js';
 import type { WaitOutcome } from './waiter.js';
 import { Waiters } from './waiters.js';
 
@@ -63,6 +66,8 @@ export interface LocksSettings {
   readonly telemetry?: readonly LockTelemetry[];
   /** For how long a call that is inside a lock waits for another one before it looks for a deadlock, in milliseconds; `Infinity`: never. */
   readonly deadlocksAfterMs?: number;
+  /** The end of the transaction around the running code; undefined: locks know of none. */
+  readonly transaction?: TransactionEnd | undefined;
 }
 
 /**
@@ -88,6 +93,8 @@ export class Locks {
   readonly #guests = new Guests();
   readonly #health: HealthCheck;
   readonly #peers: Peers;
+  /** Undefined where locks know of none. */
+  readonly #transactions: Transactions | undefined;
   /** Undefined where nothing follows these locks. */
   readonly #telemetry: Telemetry | undefined;
   readonly #endTelemetry: (() => void) | undefined;
@@ -124,6 +131,7 @@ export class Locks {
     this.#health = new HealthCheck({ store: settings.store, limits, availability, reporter, leases, waiters });
     this.#peers = new Peers({ name, messenger, clock, expires: store.expires, leases, waiters, deadlocks, health: () => this.health(0) });
     this.#longSections = new LongSections(lines, clock, reporter);
+    this.#transactions = settings.transaction && new Transactions(settings.transaction, (transaction) => leases.settle(transaction));
     this.#handles = new Handles((frame) => this.#reportUnreleased(frame));
     this.#candidates = new Candidates({ run: (...call) => this.run(...call), clock, reporter });
     this.#telemetry = telemetry;
@@ -136,10 +144,14 @@ export class Locks {
     });
   }
 
-  /** Runs `body` inside the lock on `keys`, which are checked and sorted, each once. `began` gets the frame of the call. */
+  /**
+   * Runs `body` inside the lock on `keys`, which are checked and sorted, each once. `began` gets the frame of a call that belongs to no
+   * transaction.
+   */
   async run<T>(keys: readonly string[], call: Call, body: (lock: Lock) => T | PromiseLike<T>, began?: (frame: Frame) => void): Promise<T> {
-    const acquisition = new Acquisition(this.#name, call, new Frame(this.#leases, keys, false), this.#clock);
-    began?.(acquisition.frame);
+    const ownFrame = new Frame(this.#leases, keys, false, began ? undefined : this.#transactions?.current());
+    const acquisition = new Acquisition(this.#name, call, ownFrame, this.#clock);
+    began?.(ownFrame);
     const frame = await unlessAborted(this.#enterAll(acquisition), acquisition);
     // A re-entry is no section of its own, and a leader's would last for days.
     const isFollowed = (this.#telemetry || isHoldTraced()) && acquisition.obtained.length > 0 && !call.caller.leads;
@@ -148,7 +160,8 @@ export class Locks {
 
   /** Enters the lock on behalf of a caller who leaves it by a handle. */
   async acquire(keys: readonly string[], call: Call): Promise<Lock> {
-    const acquisition = new Acquisition(this.#name, call, new Frame(this.#leases, keys, true), this.#clock);
+    const frame = new Frame(this.#leases, keys, true, this.#transactions?.current());
+    const acquisition = new Acquisition(this.#name, call, frame, this.#clock);
     return this.#handles.give(await unlessAborted(this.#enterAll(acquisition), acquisition));
   }
 
@@ -229,6 +242,10 @@ export class Locks {
     let refusal: unknown;
     try {
       this.#refuseTooLong(first, call);
+      if (frame.transaction?.loss) {
+        // Nobody else can tell the transaction, which may still roll back.
+        throw frame.transaction.loss;
+      }
       if (call.signal?.aborted) {
         throw acquisition.refused(first, 'aborted');
       }
@@ -250,6 +267,7 @@ export class Locks {
       throw error;
     } finally {
       this.#waiters.isOver(acquisition);
+      frame.transaction?.hasEntered(frame);
       acquisition.ended(refusal);
       this.#reporter.ended(acquisition, refusal);
     }
@@ -261,7 +279,10 @@ export class Locks {
     const { ttlMs, renew: renews, caller } = call;
     const ticket = call.ticket === undefined ? undefined : readTicket(call.ticket, key);
     const owner = ticket && new Owner(ticket.secret);
-    const inherited = call.reentry === 'context' ? this.#inherited(frame, key) : undefined;
+    let inherited = call.reentry === 'context' ? this.#inherited(frame, key) : undefined;
+    if (!inherited && frame.transaction) {
+      inherited = await this.#besideOthers(frame.transaction, key, acquisition);
+    }
     if (inherited instanceof Lease && (!owner || owner.id === inherited.owner.id)) {
       await this.#reenter(inherited, acquisition);
       return inherited;
@@ -306,25 +327,57 @@ export class Locks {
   }
 
   /**
-   * The lease on the key of the nearest enclosing call of these locks, or the ticket of one that came with tickets; throws where that
-   * call's lock has ended.
+   * The lease on the key of the nearest enclosing call of these locks, or of an ended call of its transaction; or the ticket of a call
+   * that came with tickets. Throws where that lock has ended.
    */
   #inherited(frame: Frame, key: string): Lease | TicketEntry | undefined {
-    for (let at = frame.parent; at; at = at.parent) {
+    for (let at: CallNode | undefined = frame; at; at = at.parent) {
       if (at instanceof EnteredTickets) {
         const entry = at.entryFor(this.#name, key);
         if (entry) {
           return entry;
         }
+      }
+      if (!(at instanceof Frame) || !at.belongsTo(this.#leases)) {
         continue;
       }
-      const lease = at instanceof Frame && at.belongsTo(this.#leases) ? at.leaseOn(key) : undefined;
+      const lease = at.leaseOn(key);
       if (lease) {
-        (at as Frame).assertHeld();
+        at.assertHeld();
         return lease;
+      }
+      const kept = at.transaction?.kept.get(key);
+      if (kept) {
+        const why = this.#leases.expire(kept) ?? kept.doubt;
+        if (why) {
+          throw why;
+        }
+        return kept;
       }
     }
     return undefined;
+  }
+
+  /**
+   * Waits while other calls of the transaction acquire the key, so that they do not wait for each other's commit, and enters
+   * the lease of one that got it.
+   */
+  async #besideOthers(transaction: Transaction, key: string, acquisition: Acquisition<Frame>): Promise<Lease | TicketEntry | undefined> {
+    const { frame, giveUpAt, call } = acquisition;
+    if (call.reentry === 'never') {
+      return undefined;
+    }
+    for (let line = transaction.lineFor(key); line; line = transaction.lineFor(key)) {
+      const outcome = await this.#waiters.wait(key, acquisition, giveUpAt, line);
+      if (outcome !== 'admitted') {
+        throw acquisition.refused(key, outcome, this.#lines.lineOf(key)?.holder);
+      }
+    }
+    const inherited = this.#inherited(frame, key);
+    if (!inherited) {
+      transaction.enters(key, frame);
+    }
+    return inherited;
   }
 
   async #reenter(lease: Lease, acquisition: Acquisition<Frame>): Promise<void> {
@@ -356,7 +409,7 @@ export class Locks {
   }
 
   async #waitInLine(line: Line, lease: Lease, acquisition: Acquisition): Promise<WaitOutcome> {
-    const { call, frame } = acquisition;
+    const { call } = acquisition;
     const { key } = lease;
     if (call.onUnavailable === 'throw' && this.#availability.isAway) {
       throw this.#availability.refusal(key);
@@ -367,7 +420,7 @@ export class Locks {
     this.#reporter.queued(lease, line.waiting);
     this.#longSections.watch();
     // Only a call that has a lock, its own or an enclosing one, can be waited for by the one that it waits for.
-    const outcome = await (frame.parent || acquisition.obtained.length > 0
+    const outcome = await (acquisition.isNested
       ? this.#waiters.waitFor(line, key, acquisition, line.behind(lease))
       : this.#waiters.wait(key, acquisition, acquisition.giveUpAt, line.behind(lease)));
     acquisition.sees(line.lastHolder);

@@ -5,9 +5,10 @@ import type { Lease } from './lease.js';
 export type LossCause = LostReason | 'gone';
 
 /** The error of a lease that ended before its code did. */
-export function lossOf({ key }: Lease, cause: LossCause, heldMs: number): LockLostError {
+export function lossOf({ key, calls }: Lease, cause: LossCause, heldMs: number): LockLostError {
+  const kept = calls.isOnlyKept ? ' Its code had ended, and the transaction around it had not: roll it back.' : '';
   return new LockLostError(
-    `Lock "${key}" was lost after ${Math.round(heldMs)} ms: ${WHY[cause]}`,
+    `Lock "${key}" was lost after ${Math.round(heldMs)} ms: ${WHY[cause]}${kept}`,
     key,
     cause === 'gone' ? 'expired' : cause,
   );

@@ -62,7 +62,7 @@ function explain(givingUp: GivingUp, holder: LockHolder | undefined): string {
     case 'busy': {
       const limit = waitMs === 0 ? ' at once' : ` within ${waitMs} ms`;
       const who = holder ? `it is held by ${holder.by} since ${seconds(holder.heldMs)}` : 'other calls are before this one';
-      return `${limit}: ${who}. ${ownHandle(givingUp) ?? deadlock(givingUp) ?? 'Raise wait, or shorten what runs inside the lock.'}`;
+      return `${limit}: ${who}. ${ownHandle(givingUp) ?? kept(givingUp) ?? deadlock(givingUp) ?? 'Raise wait, or shorten what runs inside the lock.'}`;
     }
   }
 }
@@ -94,6 +94,14 @@ function ownHandle({ frame, holder }: GivingUp): string | undefined {
     : undefined;
 }
 
+/** Only the calls of the transaction enter before its end. */
+function kept({ holder }: GivingUp): string | undefined {
+  return holder instanceof Lease && holder.calls.isOnlyKept
+    ? 'Its code has ended, and the transaction around it has not. Shorten the transaction, or raise wait. If this call belongs to it, make sure ' +
+        "that LockModule's option transaction returns the same promise for all calls of a transaction."
+    : undefined;
+}
+
 /**
  * A call that waits while it holds another lock: where the holder waits for that one, a longer wait changes nothing.
  */
@@ -101,6 +109,9 @@ function deadlock({ key, frame, waitMs }: GivingUp): string | undefined {
   const held = new Set<string>();
   for (let at = frame.parent; at; at = at.parent) {
     at.keys.forEach((other) => held.add(other));
+  }
+  for (const other of frame.transaction?.kept.keys() ?? []) {
+    held.add(other);
   }
   held.delete(key);
   if (held.size === 0 || waitMs === 0) {

@@ -151,8 +151,9 @@ export class Reporter {
     }
   }
 
-  lost(lease: Lease, heldMs: number, reason: LostReason): void {
-    this.#trouble({ type: 'lost', ...this.#subject(lease), fence: lease.fence, heldMs, reason });
+  /** `kept` says that its code had ended, and a transaction kept the lock. */
+  lost(lease: Lease, heldMs: number, reason: LostReason, kept: boolean): void {
+    this.#trouble({ type: 'lost', ...this.#subject(lease), fence: lease.fence, heldMs, reason, kept });
   }
 
   endedLate(lease: Lease, heldMs: number, thrown: unknown): void {

@@ -10,6 +10,7 @@ import { lockedGenerator } from './locked-generator.js';
 import { lockedPromise, type LockedCall, type LockedMethod } from './locked-method.js';
 import { MethodOptions } from './method-options.js';
 import { lockedObservable } from './locked-observable.js';
+import { TransactionWarning } from './transaction-warning.js';
 import { isUndeclared, RETURN_KINDS, returnKindOf, type ReturnKind } from './return-kind.js';
 
 /**
@@ -105,6 +106,7 @@ function describeMethod(
     undeclared: options.returns === undefined && (below ? below.undeclared : isUndeclared(body, declared)),
     keysOf: keysFunction(options.key, below?.source ?? body, target, name, site),
     options: new MethodOptions(options, site),
+    transactionWarning: new TransactionWarning(site),
   };
 }
 

@@ -6,6 +6,7 @@ import type { MaxWaiters } from '../core/locks.js';
 import type { LockStore } from '../core/lock-store.js';
 import { shown } from '../core/shown.js';
 import type { LockTelemetry } from '../core/telemetry.js';
+import type { TransactionEnd } from '../core/transactions.js';
 
 /** The options of `LockModule`: a store, or several with names, and the defaults of every call. */
 export interface LockModuleOptions {
@@ -47,6 +48,13 @@ export interface LockModuleOptions {
   deadlocks?: { readonly after?: Duration | undefined } | false | undefined;
   /** What makes traces and metrics of the locks: ours, or your own. Default: nothing. */
   telemetry?: LockTelemetry | readonly LockTelemetry[] | undefined;
+  /**
+   * Answers the end of the transaction around the running code, and undefined where there is none. Locks that are taken inside
+   * a transaction are held until that promise settles, either way. Called once for each locked call, in its context; all calls
+   * of one transaction have to get the same promise. A `TransactionScope` has such a function. Default: none, and a lock is
+   * released when its method ends.
+   */
+  transaction?: TransactionEnd | undefined;
 }
 
 /** Makes the options of `LockModule`, for `forRootAsync({ useClass })` and `useExisting`. */
@@ -69,6 +77,7 @@ const OPTIONS: Readonly<Record<keyof LockModuleOptions, true>> = {
   maxWaiters: true,
   deadlocks: true,
   telemetry: true,
+  transaction: true,
 };
 
 /** Throws `LockConfigurationError` where there are no options, or one that is unknown. */
@@ -135,6 +144,17 @@ export function checkTelemetry(given: LockModuleOptions['telemetry']): readonly 
     );
   }
   return parts as readonly LockTelemetry[];
+}
+
+/** Throws `LockConfigurationError` for what is no function. */
+export function checkTransaction(given: LockModuleOptions['transaction']): TransactionEnd | undefined {
+  if (given !== undefined && typeof given !== 'function') {
+    throw new LockConfigurationError(
+      `LockModule: transaction is ${shown(given)}. Pass a function that returns the promise of the end of the transaction around ` +
+        'the running code, or undefined where there is none.',
+    );
+  }
+  return given;
 }
 
 /** Throws `LockConfigurationError` for anything but a boolean. */

@@ -21,6 +21,7 @@ import {
   checkMaxWaiters,
   checkNames,
   checkTelemetry,
+  checkTransaction,
   storesOf,
   type LockModuleOptions,
 } from './lock-module.options.js';
@@ -48,6 +49,7 @@ class LockServices extends Map<string, LockService> {
         onUnavailable: options.onUnavailable,
         deadlocksAfterMs: checkDeadlocks(options.deadlocks),
         telemetry: checkTelemetry(options.telemetry),
+        transaction: checkTransaction(options.transaction),
         onTrouble: logTrouble,
         debug: checkDebug(options.debug) ? (line: string) => logger.debug(printable(line)) : undefined,
         open: { prefix: options.prefix ?? 'lock', warn: (message: string) => logger.warn(printable(message)) },

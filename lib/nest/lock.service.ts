@@ -82,6 +82,7 @@ export class LockService {
   readonly #defaults: CallDefaults;
   readonly #siblings: ReadonlyMap<string, LockService>;
   readonly #name: string;
+  readonly #knowsTransactions: boolean;
   #opening: Promise<void> | undefined;
   #closing: Promise<void> | undefined;
 
@@ -98,6 +99,7 @@ export class LockService {
     this.#open = settings.open;
     this.#siblings = siblings;
     this.#name = settings.name;
+    this.#knowsTransactions = settings.transaction !== undefined;
   }
 
   /** @internal Whether this is a service of this library, and no mock of one. */
@@ -270,6 +272,16 @@ export class LockService {
   /** @internal Keeps the calls that end from now on, for surveys. */
   record(): void {
     this.#locks.record();
+  }
+
+  /** @internal Whether the option `transaction` is set. */
+  get knowsTransactions(): boolean {
+    return this.#knowsTransactions;
+  }
+
+  /** @internal Says something to the operator. */
+  warn(message: string): void {
+    this.#open.warn(message);
   }
 
   /** @internal The services of all stores of the application, by name. */

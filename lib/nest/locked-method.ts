@@ -3,6 +3,7 @@ import type { Lock } from '../core/lock.js';
 import { lockServiceOf, serviceOfStore, type StoreServices } from './locked-instance.js';
 import { LockService, type WithLockOptions } from './lock.service.js';
 import type { MethodOptions } from './method-options.js';
+import type { TransactionWarning } from './transaction-warning.js';
 import { isPromise, refuseSubscribers, wrongReturn, type ReturnKind } from './return-kind.js';
 
 /** A method and how to lock it, all checked when the class was loaded. */
@@ -19,6 +20,7 @@ export interface LockedMethod {
   /** The keys of a call, checked and sorted, each once. */
   readonly keysOf: (self: unknown, args: readonly unknown[]) => readonly string[];
   readonly options: MethodOptions;
+  readonly transactionWarning: TransactionWarning;
 }
 
 /** One call of a locked method. */
@@ -58,6 +60,9 @@ export async function runLocked(
       withSignal(options, unsubscribed),
       body,
     );
+  }
+  if (method.transactionWarning.isDue) {
+    method.transactionWarning.look(service, keys, args);
   }
   const call = withSignal(method.options.callOf(service, self, args), unsubscribed);
   return service.runCall(keys, call, method.options.onBusyOf(self, args), body);

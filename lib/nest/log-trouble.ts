@@ -10,7 +10,10 @@ export function logTrouble(trouble: LockTrouble): void {
   switch (trouble.type) {
     case 'lost':
       logger[trouble.reason === 'shutdown' ? 'warn' : 'error'](
-        `${where} was lost after ${Math.round(trouble.heldMs)} ms: ${trouble.reason}.`,
+        `${where} was lost after ${Math.round(trouble.heldMs)} ms: ${trouble.reason}.` +
+          (trouble.kept
+            ? ' Its code had ended, and the transaction around it had not: what that commits may overwrite what the next owner wrote.'
+            : ''),
       );
       break;
     case 'endedLate':

@@ -5,23 +5,26 @@ import { LockPageModule } from 'nestjs-distributed-lock/page';
 import { Registry } from 'prom-client';
 import { BalanceModule } from './balance/balance.module.js';
 import { BatchModule } from './batch/batch.module.js';
+import { Database } from './database/database.js';
 import { DatabaseModule } from './database/database.module.js';
 import { lockOptions } from './lock-options.js';
 import { HealthModule } from './operations/health.module.js';
 import { MetricsModule } from './operations/metrics.module.js';
 import { OPERATOR, OperatorGuard } from './operations/operator.guard.js';
 import { RequestSpans } from './operations/request-spans.js';
+import { PointsModule } from './points/points.module.js';
 import { SettingsModule } from './settings.module.js';
 import { Settings } from './settings.js';
 
 @Module({
   imports: [
     SettingsModule,
-    LockModule.forRootAsync({ imports: [MetricsModule], inject: [Settings, Registry], useFactory: lockOptions }),
+    LockModule.forRootAsync({ imports: [MetricsModule, DatabaseModule], inject: [Settings, Registry, Database], useFactory: lockOptions }),
     LockPageModule.forRoot({ guards: [OperatorGuard], imports: [SettingsModule], actions: () => OPERATOR }),
     DatabaseModule,
     BalanceModule,
     BatchModule,
+    PointsModule,
     MetricsModule,
     HealthModule,
   ],

@@ -18,12 +18,13 @@ export interface TestSettings {
   telemetry?: readonly LockTelemetry[];
   deadlocksAfterMs?: number;
   onTrouble?: (trouble: LockTrouble) => void;
+  transaction?: LockModuleOptions['transaction'];
 }
 
 /** A lock service on a store that is open, without Nest. */
 export function makeLocks(store: LockStore, settings: TestSettings = {}): LockService {
   const { ttl = 5_000, wait = 5_000, maxWaiters, onTrouble = () => undefined, clock, onUnavailable, debug, telemetry = [] } = settings;
-  const { deadlocksAfterMs = Infinity, maxHold } = settings;
+  const { deadlocksAfterMs = Infinity, maxHold, transaction } = settings;
   const siblings = new Map<string, LockService>();
   const open = { prefix: 'lock', warn: () => undefined };
   const service = new LockService(
@@ -39,6 +40,7 @@ export function makeLocks(store: LockStore, settings: TestSettings = {}): LockSe
       debug,
       telemetry,
       deadlocksAfterMs,
+      transaction,
       open,
       ...(clock && { clock }),
     },

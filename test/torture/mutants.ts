@@ -159,7 +159,13 @@ export const MUTANTS: Readonly<Record<string, Mutant>> = {
     topology: 'single',
     nemesis: ['cut'],
     caughtBy: ['no fenced update lost'],
-    edits: [{ file: 'lib/core/call-stack.ts', from: `return top === undefined || call.isInside(top);`, to: `return true;` }],
+    edits: [
+      {
+        file: 'lib/core/call-stack.ts',
+        from: `return (top === undefined || call.isInside(top)) && !this.#isKeptFrom(call);`,
+        to: `return true;`,
+      },
+    ],
   },
   silent: {
     defect: 'a call whose lease was lost resolves as if nothing had happened',

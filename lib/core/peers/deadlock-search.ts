@@ -77,7 +77,7 @@ export class DeadlockSearch {
   heard(probe: Probe): void {
     for (const lease of [...this.#parts.leases.running]) {
       if (lease.key === probe.key && lease.storedFence === probe.fence) {
-        reach(probe, lease);
+        reach(probe, lease, undefined);
       }
     }
   }
@@ -152,7 +152,7 @@ export class DeadlockSearch {
     const key = waiting.waitedFor as string;
     const here = this.#leaseFor(waiting, key);
     if (here) {
-      reach(probe, here);
+      reach(probe, here, waiting);
       return;
     }
     if (this.#chases >= MOST_CHASES) {
@@ -196,12 +196,10 @@ export class DeadlockSearch {
   }
 }
 
-/** The probe is at a lock that this process holds: it goes on from every call that waits inside it. */
-function reach(probe: Probe, lease: Lease): void {
-  const { top } = lease.calls;
-  for (const [blocked, search] of top ? [...WAITING] : []) {
-    // The call on top cannot leave while a call made from inside it waits.
-    if (blocked.frame === top || blocked.frame.isInside(top as typeof blocked.frame)) {
+/** The probe is at a lock that this process holds: it goes on from every call that waits inside it. `from` is one of this process. */
+function reach(probe: Probe, lease: Lease, from: Acquisition | undefined): void {
+  for (const [blocked, search] of lease.calls.isEmpty ? [] : [...WAITING]) {
+    if (lease.calls.isHeldUp(from?.frame, blocked.frame)) {
       search.step(probe, blocked, lease);
     }
   }

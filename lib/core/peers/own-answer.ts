@@ -91,14 +91,14 @@ function waitingRow(acquisition: Acquisition, now: number): Rows['waiting'][numb
   };
 }
 
-/** What a call holds while it waits: its own locks, and those of the calls around it. */
+/** What a call holds while it waits: its own locks, and those of the calls and transactions around it. */
 function heldBy({ frame }: Acquisition): HeldAt[] {
-  const holds: HeldAt[] = [];
-  for (let at: CallNode | undefined = frame; at && holds.length < MOST_HOLDS; at = at.parent) {
-    const taken = at instanceof Frame ? at.taken : [];
-    holds.push(...taken.map(({ key, storedFence: fence }) => ({ key, fence })));
+  const holds = new Set<Lease>();
+  for (let at: CallNode | undefined = frame; at && holds.size < MOST_HOLDS; at = at.parent) {
+    const leases = at instanceof Frame ? [...at.taken, ...(at.transaction?.kept.values() ?? [])] : [];
+    leases.forEach((lease) => holds.add(lease));
   }
-  return holds.slice(0, MOST_HOLDS);
+  return [...holds].slice(0, MOST_HOLDS).map(({ key, storedFence: fence }) => ({ key, fence }));
 }
 
 const empty = (): { [Kind in keyof Rows]: Rows[Kind][number][] } => ({ held: [], waiting: [], ended: [], deadlocks: [] });

@@ -1,4 +1,5 @@
 import type { OnApplicationShutdown } from '@nestjs/common';
+import { TransactionScope, type TransactionEnd } from 'nestjs-distributed-lock';
 import { AsyncLocalStorage } from 'node:async_hooks';
 
 /** Runs one statement with `$1`, `$2` … filled in, and gives its rows. */
@@ -7,7 +8,11 @@ export type Query = (sql: string, params: readonly unknown[]) => Promise<readonl
 /** What the application needs of a database: statements and transactions. The same for PGlite and PostgreSQL. */
 export abstract class Database implements OnApplicationShutdown {
   readonly #transaction = new AsyncLocalStorage<Query>();
+  readonly #scope = new TransactionScope();
   #closed: Promise<void> | undefined;
+
+  /** The end of the transaction of the calling code, if there is one: what locks wait for. */
+  readonly transactionEnd: TransactionEnd = this.#scope.current;
 
   /** Which database this is, for people; without credentials. */
   abstract readonly description: string;
@@ -20,7 +25,7 @@ export abstract class Database implements OnApplicationShutdown {
 
   /** Runs `body` in a transaction: committed when it resolves, rolled back when it rejects. Not for use inside another one. */
   transaction<T>(body: () => Promise<T>): Promise<T> {
-    return this.runTransaction((query) => this.#transaction.run(query, body));
+    return this.#scope.run(() => this.runTransaction((query) => this.#transaction.run(query, body)));
   }
 
   /** Two applications of a test may share one database, so it may be closed twice. */

@@ -19,9 +19,22 @@ const CUSTOMERS = `
   SELECT number::text, 10000 FROM generate_series(1, 10) AS number
   ON CONFLICT DO NOTHING`;
 
-/** Makes the table and the customers where they are missing. */
+/** `total` is the sum of the customer's rewards. */
+const POINTS = `
+  CREATE TABLE IF NOT EXISTS points (
+    customer_id text PRIMARY KEY REFERENCES balances,
+    total int NOT NULL
+  )`;
+
+const REWARDS = `
+  CREATE TABLE IF NOT EXISTS rewards (
+    customer_id text NOT NULL REFERENCES balances,
+    points int NOT NULL
+  )`;
+
+/** Makes the tables and the customers where they are missing. */
 export function createSchema(database: Database): Promise<void> {
-  return runAlone(database, [BALANCES, CUSTOMERS]);
+  return runAlone(database, [BALANCES, CUSTOMERS, POINTS, REWARDS]);
 }
 
 /** Two processes may start at once, and CREATE TABLE IF NOT EXISTS alone fails when they race. */

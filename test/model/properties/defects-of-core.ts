@@ -204,7 +204,7 @@ export const DEFECTS_OF_CORE: readonly Defect[] = [
     edits: [
       {
         file: 'lib/core/locks.ts',
-        from: '(at as Frame).assertHeld();',
+        from: 'at.assertHeld();',
         to: '',
       },
     ],
@@ -227,7 +227,7 @@ export const DEFECTS_OF_CORE: readonly Defect[] = [
     edits: [
       {
         file: 'lib/core/call-stack.ts',
-        from: 'return top === undefined || call.isInside(top);',
+        from: 'return (top === undefined || call.isInside(top)) && !this.#isKeptFrom(call);',
         to: 'return true;',
       },
     ],

@@ -1,0 +1,383 @@
+import { setTimeout as sleep, setImmediate as turn } from 'node:timers/promises';
+import { LockConfigurationError, LockLostError, LockNotAcquiredError } from '../../lib/core/errors';
+import type { Lock } from '../../lib/core/lock';
+import type { LockTrouble } from '../../lib/core/reporter';
+import { TransactionScope } from '../../lib/core/transaction-scope';
+import type { LockService } from '../../lib/nest/lock.service';
+import { MemoryLockStore } from '../../lib/stores/memory/memory-lock-store';
+import { makeLocks, type TestSettings } from '../support/make-locks';
+import { until } from '../support/until';
+import { watchRejections } from '../support/watch-rejections';
+
+let scope: TransactionScope;
+let store: MemoryLockStore;
+let troubles: LockTrouble[];
+let locks: LockService;
+/** Another process. */
+let others: LockService;
+
+const never = (): never => {
+  throw new Error('The body ran.');
+};
+const nothing = (): undefined => undefined;
+const start = (settings: TestSettings = {}): void => {
+  store = new MemoryLockStore();
+  locks = makeLocks(store, { transaction: scope.current, onTrouble: (trouble) => troubles.push(trouble), ...settings });
+  others = makeLocks(store);
+};
+const isTaken = async (key = 'k'): Promise<boolean> =>
+  (await others.tryAcquire(key).then(async (lock) => lock?.release() ?? 'taken')) === 'taken';
+const lose = async (key = 'k'): Promise<void> => {
+  await others.forceRelease(key, { fence: (await others.inspect(key))?.fence ?? 0 });
+  await turn();
+};
+
+/** A transaction that the test ends. */
+function begin<T>(body: () => Promise<T>): { begun: Promise<T>; end(reason?: Error): Promise<void> } {
+  let end!: (error?: Error) => void;
+  const ended = new Promise<void>((resolve, reject) => {
+    end = (error) => (error ? reject(error) : resolve());
+  });
+  let begun!: Promise<T>;
+  const whole = scope.run(async () => {
+    begun = body();
+    await begun.catch(nothing);
+    await ended;
+  });
+  whole.catch(nothing);
+  return {
+    begun,
+    end: async (reason) => {
+      await begun.catch(nothing);
+      end(reason);
+      await whole.catch(nothing);
+      await turn();
+    },
+  };
+}
+
+beforeEach(() => {
+  scope = new TransactionScope();
+  troubles = [];
+  start();
+});
+afterEach(() => Promise.all([locks.shutdown(), others.shutdown()]));
+
+describe('a lock that is taken inside a transaction', () => {
+  test.each([
+    ['a commit', undefined],
+    ['a rollback', new Error('rolled back')],
+  ])('is held until %s', async (_end, error) => {
+    const { begun, end } = begin(() => locks.withLock('k', () => 'result'));
+    expect(await begun).toBe('result');
+    expect(await isTaken()).toBe(true);
+    expect(await others.inspect('k')).toMatchObject({ by: expect.stringContaining(`pid ${process.pid}`) as string });
+    expect((await locks.health()).heldHere).toBe(1);
+    await end(error);
+    expect(await isTaken()).toBe(false);
+    expect(troubles).toEqual([]);
+  });
+
+  test('is renewed until then', async () => {
+    const { begun, end } = begin(() => locks.withLock('k', { ttl: 1_000 }, nothing));
+    await begun;
+    await sleep(2_500);
+    expect(await isTaken()).toBe(true);
+    await end();
+    expect(await isTaken()).toBe(false);
+    expect(troubles).toEqual([]);
+  }, 30_000);
+
+  test('of several keys, or by a handle, is held likewise, and the handle is held until then', async () => {
+    const { begun, end } = begin(async () => {
+      await locks.withLock(['a', 'b'], nothing);
+      const handle = await locks.acquire('c');
+      await handle.release();
+      return handle;
+    });
+    const handle = await begun;
+    expect([await isTaken('a'), await isTaken('b'), await isTaken('c')]).toEqual([true, true, true]);
+    expect(handle.isHeld()).toBe(true);
+    handle.assertHeld();
+    expect(() => handle.run(never)).toThrow(LockLostError);
+    await end();
+    expect([await isTaken('a'), await isTaken('b'), await isTaken('c')]).toEqual([false, false, false]);
+    expect(handle.isHeld()).toBe(false);
+    expect(() => handle.assertHeld()).toThrow(LockLostError);
+  });
+
+  test('whose handle is released after the end is held until then', async () => {
+    const { begun, end } = begin(() => locks.acquire('k'));
+    const handle = await begun;
+    await end();
+    expect(await isTaken()).toBe(true);
+    await handle.release();
+    expect(await isTaken()).toBe(false);
+  });
+
+  test('is kept from a next call of this process too', async () => {
+    const { begun, end } = begin(() => locks.withLock('k', nothing));
+    await begun;
+    const next = locks.withLock('k', () => 'next');
+    await expect(locks.withLock('k', { wait: 100 }, never)).rejects.toMatchObject({
+      reason: 'busy',
+      detail: expect.stringContaining('the transaction around it has not') as string,
+    });
+    await end();
+    expect(await next).toBe('next');
+  });
+
+  test('that was re-entered is held until the end, also where the outer call has ended', async () => {
+    let transaction!: ReturnType<typeof begin>;
+    await locks.withLock('k', async () => {
+      transaction = begin(() => locks.withLock('k', nothing));
+      await transaction.begun;
+    });
+    expect(await isTaken()).toBe(true);
+    await transaction.end();
+    expect(await isTaken()).toBe(false);
+  });
+
+  test('is not held where a call of several keys was refused', async () => {
+    const other = await others.acquire('b');
+    const { begun, end } = begin(() => locks.withLock(['a', 'b'], { wait: 50 }, never));
+    await expect(begun).rejects.toBeInstanceOf(LockNotAcquiredError);
+    expect(await isTaken('a')).toBe(false);
+    await other.release();
+    await end();
+  });
+
+  test('keeps its minHold after the end', async () => {
+    const { begun, end } = begin(() => locks.withLock('k', { minHold: 60_000 }, nothing));
+    await begun;
+    await end();
+    expect(await isTaken()).toBe(true);
+  });
+
+  test('outside of a transaction, and after its end, a lock is released when its method ends', async () => {
+    await locks.withLock('k', nothing);
+    expect(await isTaken()).toBe(false);
+    let late!: () => Promise<unknown>;
+    const { end } = begin(async () => {
+      let go!: () => void;
+      const gate = new Promise<void>((resolve) => (go = resolve));
+      const later = gate.then(() => locks.withLock('k', nothing));
+      late = () => (go(), later);
+    });
+    await end();
+    await late();
+    expect(await isTaken()).toBe(false);
+  });
+});
+
+describe('calls of one transaction on one key', () => {
+  test('enter one after the other, at the same fence', async () => {
+    const { begun, end } = begin(async () => [
+      await locks.withLock('k', ({ fence }) => fence),
+      await locks.withLock('k', ({ fence }) => fence),
+      await locks.acquire('k').then(async (lock) => (await lock.release(), lock.fence)),
+    ]);
+    const [first, ...fences] = await begun;
+    expect(fences).toEqual([first, first]);
+    await end();
+    expect(await isTaken()).toBe(false);
+  });
+
+  test('that start in parallel run one after the other, and do not wait for their own commit', async () => {
+    let inside = 0;
+    const body = async (): Promise<void> => {
+      expect(++inside).toBe(1);
+      await sleep(10);
+      inside--;
+    };
+    const other = await others.acquire('k');
+    const { begun, end } = begin(() => Promise.all(Array.from({ length: 5 }, () => locks.withLock(['j', 'k'], body))));
+    await sleep(50);
+    await other.release();
+    await begun;
+    expect(await isTaken()).toBe(true);
+    await end();
+    expect(await isTaken()).toBe(false);
+  });
+
+  test('in parallel with different options of keys neither hang', async () => {
+    const { begun, end } = begin(() =>
+      Promise.all([['a', 'b'], ['b'], ['b', 'c'], ['a'], ['c']].map((keys) => locks.withLock(keys, () => turn()))),
+    );
+    await begun;
+    await end();
+    expect([await isTaken('a'), await isTaken('b'), await isTaken('c')]).toEqual([false, false, false]);
+  });
+
+  test('of which the first gave up: the next acquires in its place', async () => {
+    const other = await others.acquire('k');
+    const { begun, end } = begin(async () => {
+      const first = locks.withLock('k', { wait: 50 }, never).catch((error: unknown) => error);
+      const second = locks.withLock('k', () => 'second');
+      await first;
+      await other.release();
+      return [await first, await second];
+    });
+    expect(await begun).toEqual([expect.any(LockNotAcquiredError), 'second']);
+    await end();
+  });
+
+  test('enter from inside a savepoint, which ends with the transaction', async () => {
+    const { begun, end } = begin(async () => {
+      await scope.run(() => locks.withLock('k', nothing));
+      expect(await isTaken()).toBe(true);
+      return locks.withLock('k', () => 'entered');
+    });
+    expect(await begun).toBe('entered');
+    expect(await isTaken()).toBe(true);
+    await end();
+    expect(await isTaken()).toBe(false);
+  });
+
+  test('of two transactions inside one lock run one after the other commit', async () => {
+    await locks.withLock('k', async () => {
+      const first = begin(() => locks.withLock('k', nothing));
+      await first.begun;
+      let isIn = false;
+      const second = begin(() => locks.withLock('k', () => (isIn = true)));
+      await sleep(50);
+      expect(isIn).toBe(false);
+      await first.end();
+      await second.begun;
+      await second.end();
+    });
+    expect(await isTaken()).toBe(false);
+  });
+});
+
+describe('transactions that take locks in opposite order', () => {
+  test('of one process: one call is refused at once, and its transaction may roll back', async () => {
+    const step = (first: string, second: string) =>
+      begin(async () => {
+        await locks.withLock(first, nothing);
+        await sleep(50);
+        return locks.withLock(second, { wait: '60s' }, () => 'done');
+      });
+    const one = step('a', 'b');
+    const other = step('b', 'a');
+    const refused = await Promise.race([one, other].map((each) => each.begun.then(never, (error: unknown) => ({ each, error }))));
+    expect(refused.error).toMatchObject({ reason: 'cycle', cycle: [{ waitsFor: expect.anything() as string }, {}] });
+    await refused.each.end(new Error('rolled back'));
+    expect(await (refused.each === one ? other : one).begun).toBe('done');
+    await Promise.all([one.end(), other.end()]);
+  });
+
+  test('of two processes: one call is refused soon', async () => {
+    const scopes = [scope, new TransactionScope()];
+    const both = scopes.map((each) => makeLocks(store, { transaction: each.current, deadlocksAfterMs: 100 }));
+    const outcomes = await Promise.allSettled(
+      [0, 1].map((at) =>
+        scopes[at]?.run(async () => {
+          await both[at]?.withLock(`k${at}`, nothing);
+          await sleep(50);
+          return both[at]?.withLock(`k${1 - at}`, { wait: '60s' }, () => 'done');
+        }),
+      ),
+    );
+    expect(outcomes.map(({ status }) => status).toSorted()).toEqual(['fulfilled', 'rejected']);
+    expect(outcomes.find(({ status }) => status === 'rejected')).toMatchObject({ reason: { reason: 'cycle' } });
+    await Promise.all(both.map((each) => each.shutdown()));
+  });
+});
+
+describe('a lock that is lost between the end of its method and the commit', () => {
+  test('aborts its signal, is told to the next locked call of the transaction on any key, and is an event', async () => {
+    let lock!: Lock;
+    let early!: AbortSignal;
+    const { begun, end } = begin(async () => {
+      await locks.withLock('k', (given) => {
+        lock = given;
+        early = given.signal;
+      });
+      await lose();
+      return locks.withLock('other', never);
+    });
+    await expect(begun).rejects.toMatchObject({
+      code: 'LOCK_LOST',
+      reason: 'forced',
+      key: 'k',
+      detail: expect.stringContaining('roll it back') as string,
+    });
+    expect(early.aborted).toBe(true);
+    expect(lock.isHeld()).toBe(false);
+    expect(() => lock.assertHeld()).toThrow(expect.objectContaining({ reason: 'forced' }) as Error);
+    expect(troubles).toMatchObject([{ type: 'lost', key: 'k', reason: 'forced', kept: true }]);
+    await end();
+    expect(await isTaken()).toBe(false);
+    expect(troubles).toHaveLength(1);
+  });
+
+  test('aborts a signal that is asked for only then', async () => {
+    let lock!: Lock;
+    const { begun, end } = begin(() => locks.withLock('k', (given) => void (lock = given)));
+    await begun;
+    await lose();
+    expect(lock.signal.aborted).toBe(true);
+    await end();
+  });
+
+  test('by its maxHold, where the promise never settles', async () => {
+    start({ ttl: 300 });
+    const { begun, end } = begin(() => locks.withLock('k', { maxHold: 200 }, (lock) => lock));
+    const lock = await begun;
+    const { signal } = lock;
+    await until('that the lock is free', async () => !(await isTaken()));
+    expect(signal.reason).toMatchObject({ reason: 'maxHold' });
+    expect(troubles).toMatchObject([{ type: 'lost', reason: 'maxHold', kept: true }]);
+    await end();
+  });
+
+  test('by the shutdown, which does not wait for a promise that never settles, and says what it released', async () => {
+    const { begun } = begin(() => locks.withLock('k', nothing));
+    await begun;
+    const startedAt = performance.now();
+    await locks.shutdown();
+    expect(performance.now() - startedAt).toBeLessThan(5_000);
+    expect(troubles).toMatchObject([{ type: 'lost', key: 'k', reason: 'shutdown', kept: true }]);
+    expect(await isTaken()).toBe(false);
+  });
+});
+
+describe('the function that names the end', () => {
+  test('that throws refuses the call, and names itself', async () => {
+    const cause = new Error('no context');
+    start({
+      transaction: () => {
+        throw cause;
+      },
+    });
+    await expect(locks.withLock('k', never)).rejects.toBeInstanceOf(LockConfigurationError);
+    await expect(locks.acquire('k')).rejects.toMatchObject({
+      cause,
+      detail: expect.stringContaining('the option transaction threw') as string,
+    });
+    expect(await isTaken()).toBe(false);
+  });
+
+  test('that returns no promise refuses the call', async () => {
+    start({ transaction: (() => true) as never });
+    await expect(locks.withLock('k', never)).rejects.toMatchObject({
+      detail: expect.stringContaining('transaction returned true') as string,
+    });
+  });
+
+  test('may return a promise that rejects: that is no unhandled rejection', async () => {
+    const seen: unknown[] = [];
+    const stop = watchRejections((reason) => seen.push(reason));
+    let fail!: (error: Error) => void;
+    const end = new Promise((_, reject) => (fail = reject));
+    start({ transaction: () => end });
+    await locks.withLock('k', nothing);
+    expect(await isTaken()).toBe(true);
+    fail(new Error('rolled back'));
+    await sleep(50);
+    expect(await isTaken()).toBe(false);
+    stop();
+    expect(seen).toEqual([]);
+  });
+});

@@ -1,0 +1,178 @@
+import 'reflect-metadata';
+import { EntitySchema, MikroORM } from '@mikro-orm/postgresql';
+import { Injectable, Logger } from '@nestjs/common';
+import { Test, type TestingModule } from '@nestjs/testing';
+import { jest } from '@jest/globals';
+import { drizzle } from 'drizzle-orm/node-postgres';
+import createKnex from 'knex';
+import {
+  DistributedLock,
+  LockModule,
+  LockService,
+  MemoryLockStore,
+  TransactionScope,
+  type LockModuleOptions,
+} from 'nestjs-distributed-lock';
+import { DataSource } from 'typeorm';
+import { PostgresServer } from '../support/postgres-server';
+
+type Give = (given: unknown) => Promise<unknown>;
+
+/** How each library gives a transaction to code, and what it gives outside of one. */
+const LIBRARIES: Readonly<Record<string, (give: Give) => Promise<unknown>>> = {
+  'an EntityManager of TypeORM': async (give) => {
+    const dataSource = await new DataSource({ type: 'postgres', url: server.url }).initialize();
+    await give(dataSource.manager);
+    await dataSource.transaction(give);
+    await dataSource.destroy();
+  },
+  'a QueryRunner of TypeORM': async (give) => {
+    const dataSource = await new DataSource({ type: 'postgres', url: server.url }).initialize();
+    const runner = dataSource.createQueryRunner();
+    await give(runner);
+    await runner.startTransaction();
+    await give(runner);
+    await runner.rollbackTransaction();
+    await runner.release();
+    await dataSource.destroy();
+  },
+  'a transaction of knex or Kysely': async (give) => {
+    const knex = createKnex({ client: 'pg', connection: server.url });
+    await give(knex);
+    await knex.transaction(give);
+    await knex.destroy();
+  },
+  'an EntityManager of MikroORM': async (give) => {
+    const unused = new EntitySchema<{ id: number }>({ name: 'unused', properties: { id: { type: 'number', primary: true } } });
+    const orm = await MikroORM.init({ clientUrl: server.url, dbName: 'postgres', entities: [unused] });
+    await give(orm.em.fork());
+    await orm.em.fork().transactional(give);
+    await orm.close();
+  },
+  'a transaction of drizzle': async (give) => {
+    const database = drizzle(server.pool());
+    await give(database);
+    await database.transaction(give);
+  },
+  'a client of pg': async (give) => {
+    const client = await server.pool().connect();
+    await client.query('SELECT 1');
+    await give(client);
+    await client.query('BEGIN');
+    await give(client);
+    await client.query('ROLLBACK');
+    client.release();
+  },
+};
+
+const data = { isTransaction: true, isTransactionActive: true };
+
+@Injectable()
+class Balances {
+  @DistributedLock('balance:<customerId>')
+  async credit(customerId: string, given?: unknown): Promise<unknown> {
+    return [customerId, given];
+  }
+
+  @DistributedLock('balance:<customerId>')
+  async debit(customerId: string, given?: unknown): Promise<unknown> {
+    return this.credit(customerId, given);
+  }
+}
+
+let server: PostgresServer;
+let module: TestingModule;
+let warnings: string[];
+
+async function start(options: LockModuleOptions = {}): Promise<Balances> {
+  // A class anew: what was said is remembered for each method.
+  class Fresh extends Balances {
+    @DistributedLock('balance:<customerId>')
+    override async credit(customerId: string, given?: unknown): Promise<unknown> {
+      return [customerId, given];
+    }
+  }
+  module = await Test.createTestingModule({
+    imports: [LockModule.forRoot({ store: new MemoryLockStore(), ...options })],
+    providers: [{ provide: Balances, useClass: Fresh }],
+  }).compile();
+  module.useLogger(false);
+  return module.get(Balances);
+}
+
+beforeAll(async () => {
+  server = await PostgresServer.start();
+}, 60_000);
+beforeEach(() => {
+  warnings = [];
+  jest.spyOn(Logger.prototype, 'warn').mockImplementation((message: unknown) => void warnings.push(String(message)));
+});
+afterEach(async () => {
+  jest.restoreAllMocks();
+  await module.close();
+});
+afterAll(() => server.stop());
+
+test.each(Object.entries(LIBRARIES))(
+  '%s that is an argument of a locked method is a warning, once',
+  async (name, run) => {
+    const balances = await start();
+    let before: number | undefined;
+    await run(async (given) => {
+      await balances.credit('1', given);
+      before ??= warnings.length;
+      await balances.credit('2', given);
+      return undefined;
+    });
+    // The first one was given outside of a transaction.
+    expect(before).toBe(0);
+    expect(warnings).toEqual([expect.stringContaining(`Fresh.credit takes its lock inside a transaction: it was given ${name}.`)]);
+  },
+  60_000,
+);
+
+test('a call inside a lock that is above the transaction is none', async () => {
+  const balances = await start();
+  await LIBRARIES['a transaction of drizzle']?.((given) => balances.debit('1', given));
+  // It is debit() that takes the lock.
+  expect(warnings).toEqual([expect.stringContaining('Balances.debit takes its lock')]);
+  warnings = [];
+  await LIBRARIES['a transaction of drizzle']?.((given) =>
+    module.get(LockService).withLock('balance:1', () => balances.credit('1', given)),
+  );
+  expect(warnings).toEqual([]);
+});
+
+test('with the option there is none', async () => {
+  const balances = await start({ transaction: new TransactionScope().current });
+  await LIBRARIES['a transaction of drizzle']?.((given) => balances.credit('1', given));
+  expect(warnings).toEqual([]);
+});
+
+test('data is none, and an argument that cannot be read changes nothing', async () => {
+  const balances = await start();
+  const broken = new (class {
+    get queryRunner(): never {
+      throw new Error('not readable');
+    }
+  })();
+  for (const given of [data, [data], null, 'text', broken]) {
+    expect(await balances.credit('1', given)).toEqual(['1', given]);
+  }
+  expect(warnings).toEqual([]);
+});
+
+test('only the first hundred calls of a method are looked at', async () => {
+  const balances = await start();
+  let reads = 0;
+  const given = new (class {
+    get isTransactionActive(): boolean {
+      reads++;
+      return false;
+    }
+  })();
+  for (let at = 0; at < 300; at++) {
+    await balances.credit('1', given);
+  }
+  expect(reads).toBe(100);
+});

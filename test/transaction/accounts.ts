@@ -1,0 +1,130 @@
+import { EntitySchema as MikroSchema, MikroORM, type EntityManager } from '@mikro-orm/postgresql';
+import { sql } from 'drizzle-orm';
+import { drizzle } from 'drizzle-orm/node-postgres';
+import createKnex from 'knex';
+import { DataSource } from 'typeorm';
+import { addTransactionalDataSource, initializeTransactionalContext, Propagation, runInTransaction } from 'typeorm-transactional';
+import type { PostgresServer } from '../support/postgres-server';
+import { FollowedEntityManager, followDrizzle, knexTransaction, followTypeOrm, inTransaction } from './recipes';
+
+/** Runs a statement in the transaction around it. */
+export type Run = (statement: string) => Promise<unknown>;
+
+/** What a library offers: a transaction, and a savepoint inside one where it has them. */
+export interface Account {
+  transaction(body: (run: Run) => Promise<void>): Promise<void>;
+  /** Runs `inner` in a savepoint of a transaction, and then `outer`. */
+  nested(inner: (run: Run) => Promise<void>, outer: (run: Run) => Promise<void>): Promise<void>;
+  close(): Promise<unknown>;
+}
+
+export async function openTypeOrm(server: PostgresServer): Promise<DataSource> {
+  const dataSource = await new DataSource({ type: 'postgres', url: server.url }).initialize();
+  followTypeOrm(dataSource);
+  return dataSource;
+}
+
+async function typeOrm(server: PostgresServer): Promise<Account> {
+  const dataSource = await openTypeOrm(server);
+  return {
+    transaction: (body) => dataSource.transaction((manager) => body((statement) => manager.query(statement))),
+    nested: (inner, outer) =>
+      dataSource.transaction(async (manager) => {
+        await manager.transaction((nested) => inner((statement) => nested.query(statement)));
+        await outer((statement) => manager.query(statement));
+      }),
+    close: () => dataSource.destroy(),
+  };
+}
+
+async function typeOrmTransactional(server: PostgresServer): Promise<Account> {
+  initializeTransactionalContext();
+  const dataSource = addTransactionalDataSource(await openTypeOrm(server));
+  const run: Run = (statement) => dataSource.query(statement);
+  return {
+    transaction: (body) => runInTransaction(() => body(run)),
+    nested: (inner, outer) =>
+      runInTransaction(async () => {
+        await runInTransaction(() => inner(run), { propagation: Propagation.NESTED });
+        await outer(run);
+      }),
+    close: () => dataSource.destroy(),
+  };
+}
+
+async function knex(server: PostgresServer): Promise<Account> {
+  const client = createKnex({ client: 'pg', connection: server.url, pool: { min: 0, max: 10 } });
+  return {
+    transaction: (body) => knexTransaction(client, (trx) => body(async (statement) => trx.raw(statement))),
+    nested: (inner, outer) =>
+      knexTransaction(client, async (trx) => {
+        await trx.transaction((nested) => inner(async (statement) => nested.raw(statement)));
+        await outer(async (statement) => trx.raw(statement));
+      }),
+    close: () => client.destroy(),
+  };
+}
+
+async function drizzleOrm(server: PostgresServer): Promise<Account> {
+  const pool = server.pool();
+  const database = drizzle(pool);
+  followDrizzle(database);
+  return {
+    transaction: (body) => database.transaction((tx) => body((statement) => tx.execute(sql.raw(statement)))),
+    nested: (inner, outer) =>
+      database.transaction(async (tx) => {
+        await tx.transaction((nested) => inner((statement) => nested.execute(sql.raw(statement))));
+        await outer((statement) => tx.execute(sql.raw(statement)));
+      }),
+    close: async () => undefined,
+  };
+}
+
+async function mikroOrm(server: PostgresServer): Promise<Account> {
+  const table = new MikroSchema<{ id: number }>({ name: 'unused', properties: { id: { type: 'number', primary: true } } });
+  const orm = await MikroORM.init({
+    clientUrl: server.url,
+    dbName: 'postgres',
+    entities: [table],
+    entityManager: FollowedEntityManager,
+    pool: { min: 0, max: 10 },
+  });
+  const by =
+    (em: EntityManager): Run =>
+    (statement) =>
+      em.execute(statement);
+  return {
+    transaction: (body) => orm.em.fork().transactional((em) => body(by(em))),
+    nested: (inner, outer) =>
+      orm.em.fork().transactional(async (em) => {
+        await em.transactional((nested) => inner(by(nested)));
+        await outer(by(em));
+      }),
+    close: () => orm.close(),
+  };
+}
+
+async function pg(server: PostgresServer): Promise<Account> {
+  const pool = server.pool();
+  return {
+    transaction: (body) => inTransaction(pool, (client) => body((statement) => client.query(statement))),
+    nested: (inner, outer) =>
+      inTransaction(pool, async (client) => {
+        await client.query('SAVEPOINT one');
+        await inner((statement) => client.query(statement));
+        await client.query('RELEASE SAVEPOINT one');
+        await outer((statement) => client.query(statement));
+      }),
+    close: async () => undefined,
+  };
+}
+
+/** The libraries, with the recipe of each. */
+export const LIBRARIES: Readonly<Record<string, (server: PostgresServer) => Promise<Account>>> = {
+  TypeORM: typeOrm,
+  'typeorm-transactional': typeOrmTransactional,
+  knex,
+  drizzle: drizzleOrm,
+  MikroORM: mikroOrm,
+  pg,
+};

@@ -1,0 +1,43 @@
+import { EntityManager, type TransactionOptions } from '@mikro-orm/postgresql';
+import type { NodePgDatabase } from 'drizzle-orm/node-postgres';
+import type { Knex } from 'knex';
+import { TransactionScope } from 'nestjs-distributed-lock';
+import type { Pool, PoolClient } from 'pg';
+import type { DataSource } from 'typeorm';
+
+export const transactions = new TransactionScope();
+
+export function followTypeOrm(dataSource: DataSource): void {
+  dataSource.manager.transaction = transactions.around(dataSource.manager.transaction);
+}
+
+export function knexTransaction<T>(knex: Knex, work: (trx: Knex.Transaction) => Promise<T>): Promise<T> {
+  return transactions.run(() => knex.transaction(work));
+}
+
+export function followDrizzle(database: NodePgDatabase): void {
+  database.transaction = transactions.around(database.transaction);
+}
+
+export class FollowedEntityManager extends EntityManager {
+  override transactional<T>(work: (em: this) => T | Promise<T>, options?: TransactionOptions): Promise<T> {
+    return transactions.run(() => super.transactional(work, options));
+  }
+}
+
+export function inTransaction<T>(pool: Pool, work: (client: PoolClient) => Promise<T>): Promise<T> {
+  return transactions.run(async () => {
+    const client = await pool.connect();
+    try {
+      await client.query('BEGIN');
+      const result = await work(client);
+      await client.query('COMMIT');
+      return result;
+    } catch (error) {
+      await client.query('ROLLBACK');
+      throw error;
+    } finally {
+      client.release();
+    }
+  });
+}
