@@ -1,4 +1,12 @@
-import { Inject, Logger, Module, type DynamicModule, type OnApplicationBootstrap, type OnApplicationShutdown, type Type } from '@nestjs/common';
+import {
+  Inject,
+  Logger,
+  Module,
+  type DynamicModule,
+  type OnApplicationBootstrap,
+  type OnApplicationShutdown,
+  type Type,
+} from '@nestjs/common';
 import { ModulesContainer } from '@nestjs/core';
 import { bootFailure } from './boot-failure.js';
 import { printable } from '../core/printable.js';
@@ -100,7 +108,11 @@ export class LockModule extends ConfigurableModuleClass implements OnApplication
     }
     const cure = 'Pass new LockTesting(), which nestjs-distributed-lock/testing exports.';
     checkMethods('LockModule.forTesting: controller', controller, ['storesFor'], cure);
-    const { providers = [], exports = [], ...module } = LockModule.forRoot({
+    const {
+      providers = [],
+      exports = [],
+      ...module
+    } = LockModule.forRoot({
       stores: controller.storesFor(names),
       telemetry: controller.telemetry,
     });

@@ -57,7 +57,10 @@ export async function isRefused(app: TestingModule, jest: FakeTimers): Promise<v
 export async function isLost(app: TestingModule): Promise<void> {
   let begin = (): void => undefined;
   const begun = new Promise<void>((resolve) => (begin = resolve));
-  const lost = assert.rejects(app.get(BalanceService).recount('42', () => begin()), { code: 'LOCK_LOST', reason: 'expired' });
+  const lost = assert.rejects(
+    app.get(BalanceService).recount('42', () => begin()),
+    { code: 'LOCK_LOST', reason: 'expired' },
+  );
   await begun;
   await app.get(LockTesting).lose('balance:42', 'expired');
   await lost;
