@@ -71,7 +71,7 @@ describe.each(CLIENTS)('with %s', (name, make) => {
       }),
     );
     await Promise.all(calls);
-    expect(fences).toEqual([...fences].sort((one, next) => one - next));
+    expect(fences).toEqual(fences.toSorted((one, next) => one - next));
     expect(new Set(fences).size).toBe(20);
 
     const lost = here.withLock(

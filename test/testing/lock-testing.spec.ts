@@ -142,7 +142,8 @@ describe('holdElsewhere()', () => {
     const app = await boot();
     const [control, locks] = [app.get(LockTesting), app.get(LockService)];
     {
-      await using _elsewhere = await control.holdElsewhere('k');
+      await using elsewhere = await control.holdElsewhere('k');
+      expect(elsewhere).toBeDefined();
       expect(await locks.tryAcquire('k')).toBeNull();
       expect(await locks.inspect('k')).toMatchObject({ by: 'elsewhere (pid 1) LockTesting.holdElsewhere' });
       await expect(control.holdElsewhere('k')).rejects.toMatchObject({ code: 'LOCK_NOT_ACQUIRED' });
