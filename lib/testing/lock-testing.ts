@@ -18,9 +18,9 @@ export interface LockTestingOptions {
   expires?: boolean | undefined;
 }
 
-/** Which store a fault is for. */
+/** Which store is meant. */
 export interface OfStore {
-  /** The name under which the store is registered. Default: `'default'`. */
+  /** The name under which the store is registered. Default: `'default'` for one lock, and all stores for a fault of the store. */
   store?: string | undefined;
 }
 

@@ -186,13 +186,13 @@ export class TestStore extends MemoryLockStore {
 
   /** Until the command's time is over, or the connection is cut because the store is back. */
   async #silence(limitMs: number): Promise<void> {
-    let end = (): void => undefined;
-    const isBack = new Promise<void>((resolve) => {
-      end = resolve;
+    await new Promise<void>((resolve) => {
+      this.#unanswered.add(resolve);
+      void pause(limitMs).then(() => {
+        this.#unanswered.delete(resolve);
+        resolve();
+      });
     });
-    this.#unanswered.add(end);
-    await Promise.race([pause(limitMs), isBack]);
-    this.#unanswered.delete(end);
   }
 
   async #late(given: AcquireReply | Promise<AcquireReply>): Promise<AcquireReply> {

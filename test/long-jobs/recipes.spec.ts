@@ -87,7 +87,9 @@ test('pg: PostgreSQL runs the query no more, and its connection is not used agai
     await until('the query has ended', async () => (await running()) === 0);
     const after = await pool.query<{ pid: number }>('SELECT pg_backend_pid() AS pid');
     expect(after.rows[0]?.pid).not.toBe(rows[0]?.pid);
-    expect(await locks.withLock('pg', (lock) => pgQuery(pool, control, lock.signal, 'SELECT 1 AS one'))).toMatchObject({ rows: [{ one: 1 }] });
+    expect(await locks.withLock('pg', (lock) => pgQuery(pool, control, lock.signal, 'SELECT 1 AS one'))).toMatchObject({
+      rows: [{ one: 1 }],
+    });
   } finally {
     await server.stop();
   }

@@ -115,7 +115,11 @@ describe('when the class is loaded', () => {
 
 test.each([
   ['a class', class Secret {}, /^RedisLockStore was given the class Secret\. Pass a client of ioredis or iovalkey/],
-  ['a function', () => 'secret', /^(?!.*secret)RedisLockStore was given the function without a name\. Pass a client of ioredis or iovalkey/],
+  [
+    'a function',
+    () => 'secret',
+    /^(?!.*secret)RedisLockStore was given the function without a name\. Pass a client of ioredis or iovalkey/,
+  ],
 ])('%s in place of a Redis client is refused, and its source is not repeated', (_, source, message) => {
   expect(messageOf(() => new RedisLockStore(source as never))).toMatch(message);
 });

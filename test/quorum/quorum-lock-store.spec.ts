@@ -25,7 +25,12 @@ describe('a list, or options, that make no quorum', () => {
     ['one server', URLS.slice(0, 1), undefined, /was given 1 servers\. Pass 3, 5 or another odd number/],
     ['an even number', [...URLS, 'redis://localhost:4'], undefined, /was given 4 servers/],
     ['one server twice', [URLS[0], URLS[1], URLS[0]], undefined, /the same server twice/],
-    ['a number in place of a server', [URLS[0], URLS[1], 42], undefined, /QuorumLockStore was given 42\. Pass a client of ioredis or iovalkey/],
+    [
+      'a number in place of a server',
+      [URLS[0], URLS[1], 42],
+      undefined,
+      /QuorumLockStore was given 42\. Pass a client of ioredis or iovalkey/,
+    ],
     ['a cluster', [URLS[0], URLS[1], cluster], undefined, /was given a Cluster client\. Pass independent servers/],
     ['a Sentinel client', [URLS[0], URLS[1], sentinel], undefined, /was given a server behind Sentinel/],
     ['Sentinel options', [URLS[0], URLS[1], { sentinels: [] }], undefined, /was given a server behind Sentinel/],

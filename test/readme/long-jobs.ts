@@ -35,13 +35,7 @@ export class Archive {
 }
 
 /** Runs a query that PostgreSQL stops when `signal` aborts. `control` is a pool of its own, for the cancelling alone. */
-export async function pgQuery(
-  pool: Pool,
-  control: Pool,
-  signal: AbortSignal,
-  sql: string,
-  values: unknown[] = [],
-): Promise<QueryResult> {
+export async function pgQuery(pool: Pool, control: Pool, signal: AbortSignal, sql: string, values: unknown[] = []): Promise<QueryResult> {
   const client = (await pool.connect()) as PoolClient & { readonly processID: number };
   const cancel = (): void => {
     control.query('SELECT pg_cancel_backend($1)', [client.processID]).catch((error: unknown) => console.error(error));

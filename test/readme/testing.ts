@@ -48,16 +48,20 @@ export async function prepare(): Promise<TestingModule> {
 export async function isRefused(app: TestingModule, jest: FakeTimers): Promise<void> {
   const control = app.get(LockTesting);
   jest.useFakeTimers();
-  await using _elsewhere = await control.holdElsewhere('balance:42');
+  const elsewhere = await control.holdElsewhere('balance:42');
   const refused = assert.rejects(app.get(BalanceService).credit('42'), { code: 'LOCK_NOT_ACQUIRED', reason: 'busy' });
   await jest.advanceTimersByTimeAsync(5_100);
   await refused;
+  await elsewhere.release();
 }
 
 export async function isLost(app: TestingModule): Promise<void> {
   let begin = (): void => undefined;
   const begun = new Promise<void>((resolve) => (begin = resolve));
-  const lost = assert.rejects(app.get(BalanceService).recount('42', () => begin()), { code: 'LOCK_LOST', reason: 'expired' });
+  const lost = assert.rejects(
+    app.get(BalanceService).recount('42', () => begin()),
+    { code: 'LOCK_LOST', reason: 'expired' },
+  );
   await begun;
   await app.get(LockTesting).lose('balance:42', 'expired');
   await lost;

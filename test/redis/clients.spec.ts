@@ -44,7 +44,8 @@ const CLIENTS: readonly [string, () => TestedClient][] = [
 test('the versions are those that are claimed', async () => {
   const versions = await Promise.all(
     ['ioredis', 'ioredis-5', 'iovalkey', 'redis'].map(
-      async (name) => ((await import(`${name}/package.json`, { with: { type: 'json' } })) as { default: { version: string } }).default.version,
+      async (name) =>
+        ((await import(`${name}/package.json`, { with: { type: 'json' } })) as { default: { version: string } }).default.version,
     ),
   );
   expect(versions.map((version) => Number.parseInt(version, 10))).toEqual([6, 5, 0, 5]);
@@ -70,10 +71,13 @@ describe.each(CLIENTS)('with %s', (name, make) => {
       }),
     );
     await Promise.all(calls);
-    expect(fences).toEqual([...fences].sort((one, next) => one - next));
+    expect(fences).toEqual(fences.toSorted((one, next) => one - next));
     expect(new Set(fences).size).toBe(20);
 
-    const lost = here.withLock('k', (lock) => new Promise((_, reject) => lock.signal.addEventListener('abort', () => reject(lock.signal.reason as Error))));
+    const lost = here.withLock(
+      'k',
+      (lock) => new Promise((_, reject) => lock.signal.addEventListener('abort', () => reject(lock.signal.reason as Error))),
+    );
     lost.catch(() => undefined);
     await until('the lock is held', async () => (await there.inspect('k')) !== null);
     const { fence } = (await there.inspect('k')) as { fence: number };

@@ -26,8 +26,12 @@ describe('with @sinonjs/fake-timers, all that it fakes', () => {
 });
 
 test('with vitest, what it fakes by default and all that it can', async () => {
-  const { stdout } = await run('node', ['node_modules/vitest/vitest.mjs', 'run', '--root', '.', '--config', 'test/testing/vitest.config.mjs'], {
-    cwd: '.',
-  });
+  const { stdout } = await run(
+    'node',
+    ['node_modules/vitest/vitest.mjs', 'run', '--root', '.', '--config', 'test/testing/vitest.config.mjs'],
+    {
+      cwd: '.',
+    },
+  );
   expect(stripVTControlCharacters(stdout)).toMatch(new RegExp(`Tests +${2 * scenarios.length} passed \\(${2 * scenarios.length}\\)`));
 }, 250_000);

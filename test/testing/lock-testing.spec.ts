@@ -79,7 +79,9 @@ describe('locksTaken()', () => {
   test('tells a join by a ticket, and each call that one lease serves', async () => {
     const app = await boot();
     const locks = app.get(LockService);
-    await locks.withLock('k', { by: 'holder' }, (lock) => locks.withLock('k', { by: 'joiner', ticket: lock.ticket, reentry: 'never' }, () => 'in'));
+    await locks.withLock('k', { by: 'holder' }, (lock) =>
+      locks.withLock('k', { by: 'joiner', ticket: lock.ticket, reentry: 'never' }, () => 'in'),
+    );
     const taken = app.get(LockTesting).locksTaken();
     expect(taken.map(({ how, place, ended, endedAs }) => [how, place, ended, endedAs])).toEqual([
       ['acquired', 'holder', 'released', 2],
@@ -110,18 +112,21 @@ describe('locksTaken()', () => {
 });
 
 describe('lose()', () => {
-  test.each<LossToTest>(['expired', 'forced', 'maxHold', 'shutdown'])('makes the code lose its lock as %s, and frees it', async (reason) => {
-    const app = await boot();
-    let call: Promise<unknown> | undefined;
-    await new Promise<void>((entered) => {
-      call = app.get(Transfers).untilLost('42', entered);
-    });
-    await app.get(LockTesting).lose('balance:42', reason);
-    const elsewhere = await app.get(LockTesting).holdElsewhere('balance:42');
-    await expect(call).rejects.toMatchObject({ code: 'LOCK_LOST', reason, key: 'balance:42' });
-    await elsewhere.release();
-    await app.close();
-  });
+  test.each<LossToTest>(['expired', 'forced', 'maxHold', 'shutdown'])(
+    'makes the code lose its lock as %s, and frees it',
+    async (reason) => {
+      const app = await boot();
+      let call: Promise<unknown> | undefined;
+      await new Promise<void>((entered) => {
+        call = app.get(Transfers).untilLost('42', entered);
+      });
+      await app.get(LockTesting).lose('balance:42', reason);
+      const elsewhere = await app.get(LockTesting).holdElsewhere('balance:42');
+      await expect(call).rejects.toMatchObject({ code: 'LOCK_LOST', reason, key: 'balance:42' });
+      await elsewhere.release();
+      await app.close();
+    },
+  );
 
   test('leaves a later release by force what it is', async () => {
     const app = await boot();
@@ -137,7 +142,8 @@ describe('holdElsewhere()', () => {
     const app = await boot();
     const [control, locks] = [app.get(LockTesting), app.get(LockService)];
     {
-      await using _elsewhere = await control.holdElsewhere('k');
+      await using elsewhere = await control.holdElsewhere('k');
+      expect(elsewhere).toBeDefined();
       expect(await locks.tryAcquire('k')).toBeNull();
       expect(await locks.inspect('k')).toMatchObject({ by: 'elsewhere (pid 1) LockTesting.holdElsewhere' });
       await expect(control.holdElsewhere('k')).rejects.toMatchObject({ code: 'LOCK_NOT_ACQUIRED' });
@@ -172,15 +178,33 @@ test('a store that is away fails the calls of its locks alone, and health says t
 
 describe('what cannot be meant is refused with the next step', () => {
   test.each<[string, (control: LockTesting) => unknown, RegExp]>([
-    ['a key that nobody holds', (control) => control.lose('k'), /lose\("k"\): nobody holds this lock\. Call it while the code under test is inside/],
-    ['a loss that only the code makes', (control) => control.lose('k', 'released' as never), /reason is 'released'\. Use expired, forced, maxHold/],
-    ['a store that is unknown', (control) => control.holdElsewhere('k', { store: 'others' }), /no store 'others'\. The stores are: default, reports/],
+    [
+      'a key that nobody holds',
+      (control) => control.lose('k'),
+      /lose\("k"\): nobody holds this lock\. Call it while the code under test is inside/,
+    ],
+    [
+      'a loss that only the code makes',
+      (control) => control.lose('k', 'released' as never),
+      /reason is 'released'\. Use expired, forced, maxHold/,
+    ],
+    [
+      'a store that is unknown',
+      (control) => control.holdElsewhere('k', { store: 'others' }),
+      /no store 'others'\. The stores are: default, reports/,
+    ],
     ['an empty key', (control) => control.holdElsewhere(''), /empty/],
-    ['an option that is unknown', async (control) => control.storeAway({ as: 'gone' as never }), /as is 'gone'\. Use 'failing' or 'silent'/],
+    [
+      'an option that is unknown',
+      async (control) => control.storeAway({ as: 'gone' as never }),
+      /as is 'gone'\. Use 'failing' or 'silent'/,
+    ],
     ['a time that is none', async (control) => control.delayGrants('soon'), /soon/],
   ])('%s', async (_what, call, message) => {
     const app = await boot();
-    await expect(Promise.resolve().then(() => call(app.get(LockTesting)))).rejects.toMatchObject({ detail: expect.stringMatching(message) as unknown });
+    await expect(Promise.resolve().then(() => call(app.get(LockTesting)))).rejects.toMatchObject({
+      detail: expect.stringMatching(message) as unknown,
+    });
     await app.close();
   });
 

@@ -49,9 +49,7 @@ function foreignClient({ evalSha, sendCommand, invokeScript, customCommand }: Re
   if (typeof evalSha === 'function' && typeof sendCommand === 'function') {
     return 'node-redis (the package redis)';
   }
-  return typeof invokeScript === 'function' && typeof customCommand === 'function'
-    ? 'Valkey GLIDE (@valkey/valkey-glide)'
-    : undefined;
+  return typeof invokeScript === 'function' && typeof customCommand === 'function' ? 'Valkey GLIDE (@valkey/valkey-glide)' : undefined;
 }
 
 function describeSource(source: unknown): string {
