@@ -15,7 +15,7 @@ import {
 } from '@nestjs/common';
 import { ExpressAdapter } from '@nestjs/platform-express';
 import { FastifyAdapter } from '@nestjs/platform-fastify';
-import axios from 'axios';
+import { create } from 'axios';
 import { currentTickets } from 'nestjs-distributed-lock';
 import { acceptTickets, sendTickets, ticketHeaders, TICKETS_HEADER } from 'nestjs-distributed-lock/tickets';
 import { firstValueFrom, take, type Observable } from 'rxjs';
@@ -219,9 +219,9 @@ describe('axios', () => {
 
   test('an instance with a base URL sends them to the origins that were named, and to no other', async () => {
     shop = await applications.shop();
-    const named = axios.create({ baseURL: `${url}/`, validateStatus: null });
+    const named = create({ baseURL: `${url}/`, validateStatus: null });
     sendTickets(named, ['http://elsewhere:1', url]);
-    const unnamed = axios.create({ baseURL: url, validateStatus: null });
+    const unnamed = create({ baseURL: url, validateStatus: null });
     sendTickets(unnamed, 'http://elsewhere:1');
     await shop.order('1', async (fence) => {
       expect(await named.get('reserve/1')).toMatchObject({ status: 200, data: fence });
@@ -242,7 +242,7 @@ describe('axios', () => {
         }),
     });
     const origin = await elsewhere.getUrl();
-    const instance = axios.create();
+    const instance = create();
     sendTickets(instance, origin);
     await shop.order('1', () => instance.get(`${origin}/moved`));
     expect(seen).toEqual([true, false]);
@@ -250,7 +250,7 @@ describe('axios', () => {
 
   test('what is no origin is refused, and not repeated', () => {
     for (const wrong of ['stock:3000/path', 'http://stock:3000/path', 'http://user:secret@stock', '']) {
-      expect(() => sendTickets(axios.create(), wrong)).toThrow(saying(/^sendTickets: what was passed is no origin\. Pass such as/));
+      expect(() => sendTickets(create(), wrong)).toThrow(saying(/^sendTickets: what was passed is no origin\. Pass such as/));
     }
   });
 });
