@@ -278,12 +278,11 @@ export class Locks {
     const { call, frame } = acquisition;
     const { ttlMs, renew: renews, caller } = call;
     const ticket = call.ticket === undefined ? undefined : readTicket(call.ticket, key);
-    const owner = ticket && new Owner(ticket.secret);
     let inherited = call.reentry === 'context' ? this.#inherited(frame, key) : undefined;
     if (!inherited && frame.transaction) {
       inherited = await this.#besideOthers(frame.transaction, key, acquisition);
     }
-    if (inherited instanceof Lease && (!owner || owner.id === inherited.owner.id)) {
+    if (inherited instanceof Lease && (!ticket || isOf(ticket, inherited))) {
       await this.#reenter(inherited, acquisition);
       return inherited;
     }
@@ -481,4 +480,8 @@ export class Locks {
       this.#reporter.unreleased(lease, this.#leases.heldMs(lease));
     }
   }
+}
+
+function isOf({ secret }: TicketEntry, { owner }: Lease): boolean {
+  return new Owner(secret).id === owner.id;
 }

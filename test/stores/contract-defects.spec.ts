@@ -238,7 +238,8 @@ test('what a store does not offer is skipped, and the name of the test says why'
   );
   expect([...failures]).toEqual([]);
   expect(tested.length + skipped.length).toBe(whole.tested.length + whole.skipped.length);
-  for (const offer of ['turns', 'tickets', 'operator', 'messages', 'search', 'forced', 'health', 'open']) {
+  // The rules of `forced` need an operator, too.
+  for (const offer of ['turns', 'tickets', 'operator', 'messages', 'search', 'health', 'open']) {
     expect(skipped).toContainEqual(expect.stringContaining(`(skipped: the store does not offer ${offer})`));
   }
   expect(skipped).toContainEqual(expect.stringContaining('(skipped: leases of the store do not end by time)'));

@@ -174,6 +174,23 @@ describe('fences rise', () => {
   });
 });
 
+describe('fences of calls that a lease serves', () => {
+  const newer = call({ process: 'w2.1', asked: 0, entered: 90, left: 200, fence: 6 });
+  const served = { process: 'w1.1', asked: 95, entered: 100, left: 110, trusted: 80 + LEASE_MS, fence: 5 };
+
+  test('are below that of the next owner for a moment after something took the lock away', () => {
+    expect(texts(checkFences(evidenceOf(newer, call(served), fault('flush', 'servers', 85))))).toEqual([]);
+    expect(texts(checkFences(evidenceOf(newer, call(served))))).toEqual(['fence 5 of "k" came after 6']);
+    const late = call({ ...served, entered: 5_000, left: 5_010 });
+    expect(texts(checkFences(evidenceOf(newer, late, fault('flush', 'servers', 85))))).toHaveLength(1);
+  });
+
+  test('are not, where the store granted after it', () => {
+    const granted = call({ ...served, trusted: 96 + LEASE_MS });
+    expect(texts(checkFences(evidenceOf(newer, granted, fault('flush', 'servers', 85))))).toHaveLength(1);
+  });
+});
+
 describe('tickets enter running locks', () => {
   const holder = call({ ...first, owner: 'o' });
   const joined = { process: 'w2.1', owner: 'o', op: 'enter', fence: 5 } as const;

@@ -260,11 +260,13 @@ if not fence then`,
         from: `    return undefined;
   }
 
-  async #reenter`,
+  /**
+   * Waits while`,
         to: `    return this.#lines.lineOf(key)?.lease;
   }
 
-  async #reenter`,
+  /**
+   * Waits while`,
       },
     ],
   },

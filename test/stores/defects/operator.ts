@@ -93,6 +93,10 @@ export const DEFECTS_OF_OPERATOR: Readonly<Record<string, Defect>> = {
     rule: 'a forced release notifies every process',
     change: (store) => ({ operator: { ...store.operator, onForced: () => undefined } }),
   },
+  'notifies everybody but the holder of a forced release': {
+    rule: 'a forced release notifies the process',
+    change: (store) => ({ operator: { ...store.operator, onForced: () => undefined } }),
+  },
   'lets a hold that was forced out release': {
     rule: 'a forced release ends the hold',
     change: (store) => {
