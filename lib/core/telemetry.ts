@@ -112,6 +112,7 @@ export class Telemetry implements LockTelemetry {
     }
   }
 
+  /** @internal */
   entered(entry: LockEntry): void {
     for (const part of this.#parts) {
       guarded(() => part.entered?.(entry));

@@ -49,6 +49,7 @@ export class TakenLocks implements LockTelemetry {
     this.#ended = 0;
   }
 
+  /** @internal */
   entered({ key, how, place, store, fence }: LockEntry): void {
     this.#taken.push({ key, how, inside: keysAround(), place, store, fence, ended: undefined, endedAs: undefined });
   }

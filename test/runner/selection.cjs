@@ -16,6 +16,12 @@ const LONG = [
   // The commands are proved on Redis.
   'test/cli/postgres.spec.ts',
   'test/cli/quorum.spec.ts',
+  'test/stores/contract-defects.spec.ts',
+  // What these change is proved by test/postgres/ and test/mysql/turns.spec.ts.
+  'test/stores/postgres-on-several-databases.spec.ts',
+  'test/stores/pglite.spec.ts',
+  'test/stores/mysql-that-polls.spec.ts',
+  'test/stores/polled-memory.spec.ts',
   // What replicas change is proved by test/redis/replicas.spec.ts.
   'test/stores/redis-with-a-replica.spec.ts',
 ];
