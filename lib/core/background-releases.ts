@@ -11,6 +11,8 @@ import type { TimeLimits } from './time-limits.js';
  * milliseconds.
  */
 const SHARED_MS = 60_000;
+/** For how long after its sender has given up a command may still be carried out that grants, in milliseconds: stores refuse it later. */
+const LATEST_MS = 1_000;
 
 /**
  * Releases, without a caller who waits, what must not stay: a late grant, an attempt of unknown outcome, a lost lease,
@@ -35,7 +37,7 @@ export class BackgroundReleases {
    */
   abandon(lease: Lease): void {
     const { ttlMs, isShared } = lease;
-    this.#lifecycle.inBackground(this.#release(lease.record(), isShared ? Math.max(ttlMs, SHARED_MS) : ttlMs));
+    this.#lifecycle.inBackground(this.#release(lease.record(), LATEST_MS + (isShared ? Math.max(ttlMs, SHARED_MS) : ttlMs)));
   }
 
   /**

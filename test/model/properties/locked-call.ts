@@ -243,7 +243,9 @@ export class LockedCall {
     const enclosing = this.#ancestors().filter((call) => (call.#leftAt ?? Infinity) >= this.startedAt);
     const { now, workingUntil, clock } = this.process;
     const stoodStill = workingUntil > this.startedAt || clock.sleptBefore(now) > clock.sleptBefore(this.startedAt);
-    return this.call.joins || stoodStill || enclosing.some(({ isReleased, lock }) => isReleased || !lock?.isHeld());
+    // What it is inside of may have been in doubt when it got its last key, and not be so any more.
+    const wasDoubted = enclosing.length > 0 && this.call.keys.length > 1 && clock.isAhead;
+    return this.call.joins || stoodStill || wasDoubted || enclosing.some(({ isReleased, lock }) => isReleased || !lock?.isHeld());
   }
 
   #checkRefusal(key: string, reason: string): void {
