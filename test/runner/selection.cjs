@@ -1,6 +1,6 @@
 /**
- * The suites that take long and prove again what others prove by example: on random runs, with planted defects, with other versions, or for a
- * store that differs from another in one thing. `npm test` leaves them out; `npm run test:long` runs them, and `.ci/run` runs both.
+ * The suites that take long and prove again what others prove by example: on random runs, with planted defects, with other versions and libraries, or
+ * for a store that differs from another in one thing. `npm test` leaves them out; `npm run test:long` runs them, and `.ci/run` runs both.
  */
 const LONG = [
   'test/model/',
@@ -8,6 +8,13 @@ const LONG = [
   'test/quorum/defects.spec.ts',
   'test/postgres/defects.spec.ts',
   'test/mysql/idle-transaction.spec.ts',
+  // With other libraries.
+  'test/long-jobs/',
+  'test/redis/clients.spec.ts',
+  'test/telemetry/scrape.spec.ts',
+  'test/testing/fake-timers.spec.ts',
+  'test/tickets/graphql.spec.ts',
+  'test/transaction/',
   'test/package/matrix.spec.ts',
   'test/package/store-contract.spec.ts',
   // What a user of the page does is in test/page/browser.spec.ts.
