@@ -6,7 +6,7 @@ import { shown } from './shown.js';
 export type Duration = number | string;
 
 /** The longest delay that a Node timer can keep, about 24.8 days. */
-const LONGEST_TIMER_MS = 2 ** 31 - 1;
+export const LONGEST_TIMER_MS = 2 ** 31 - 1;
 
 /**
  * Milliseconds of a duration that lies between `least` and `most`, by default the longest timer.

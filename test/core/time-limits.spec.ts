@@ -1,4 +1,5 @@
 import { jest } from '@jest/globals';
+import { atMost } from '../../lib/core/at-most';
 import { LockStoreError } from '../../lib/core/errors';
 import type { HoldRecord } from '../../lib/core/lock-store';
 import { MemoryLockStore } from '../../lib/stores/memory/memory-lock-store';
@@ -104,4 +105,13 @@ test('a failure of the next caller that comes when the exchange was given up end
   await new Promise(setImmediate);
   unwatch();
   expect([store.exchanges, reasons]).toEqual([1, []]);
+});
+
+test('a limit that is longer than a timer can keep is as long as a timer can keep', async () => {
+  const order: string[] = [];
+  const work = new Promise<void>((resolve) => setTimeout(resolve, 100)).then(() => void order.push('the work is done'));
+  const waited = atMost(work, 2 ** 31).then(() => order.push('the wait is over'));
+  await jest.advanceTimersByTimeAsync(100);
+  await waited;
+  expect(order).toEqual(['the work is done', 'the wait is over']);
 });

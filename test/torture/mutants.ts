@@ -256,13 +256,13 @@ if not fence then`,
     caughtBy: ['fences rise'],
     edits: [
       {
-        file: 'lib/core/locks.ts',
+        file: 'lib/core/entrance.ts',
         from: `    return undefined;
   }
 
   /**
    * Waits while`,
-        to: `    return this.#lines.lineOf(key)?.lease;
+        to: `    return this.#parts.lines.lineOf(key)?.lease;
   }
 
   /**

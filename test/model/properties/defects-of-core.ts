@@ -203,7 +203,7 @@ export const DEFECTS_OF_CORE: readonly Defect[] = [
     finding: /runs without its lease/,
     edits: [
       {
-        file: 'lib/core/locks.ts',
+        file: 'lib/core/entrance.ts',
         from: 'at.assertHeld();',
         to: '',
       },
@@ -248,7 +248,7 @@ export const DEFECTS_OF_CORE: readonly Defect[] = [
     finding: /lost without a loss/,
     edits: [
       {
-        file: 'lib/core/locks.ts',
+        file: 'lib/core/entrance.ts',
         from: 'const lost = at > 0 ?',
         to: 'const lost = false ?',
       },

@@ -1,0 +1,287 @@
+import type { Acquisition } from './acquisition.js';
+import { atMost } from './at-most.js';
+import type { Availability } from './availability.js';
+import type { Call } from './call.js';
+import type { CallNode } from './call-tree.js';
+import type { Clock } from './clock.js';
+import type { Contender } from './contender.js';
+import { EnteredTickets } from './entered-tickets.js';
+import { LockConfigurationError } from './errors.js';
+import { Frame } from './frame.js';
+import { Guests } from './guests.js';
+import { Lease } from './lease.js';
+import { ttlUntil } from './lease-time.js';
+import type { Leases } from './leases.js';
+import type { Lifecycle } from './lifecycle.js';
+import type { Line } from './line.js';
+import type { Lines } from './lines.js';
+import type { LockStore } from './lock-store.js';
+import { LongSections } from './long-sections.js';
+import { Owner } from './owner.js';
+import type { Reporter } from './reporter.js';
+import { readTicket, type TicketEntry } from './ticket.js';
+import type { Transaction } from './transaction.js';
+import type { WaitOutcome } from './waiter.js';
+import type { Waiters } from './waiters.js';
+
+/** What an entrance is made of. */
+export interface EntranceParts {
+  /** The name under which the store is registered. */
+  readonly name: string;
+  readonly store: LockStore;
+  readonly clock: Clock;
+  readonly lifecycle: Lifecycle;
+  readonly lines: Lines;
+  readonly waiters: Waiters;
+  readonly leases: Leases;
+  readonly contender: Contender;
+  readonly availability: Availability;
+  readonly reporter: Reporter;
+  /** How many calls may wait for one key. */
+  readonly maxPerKey: number;
+}
+
+/** Where calls enter the locks of one store. A call flows one way: re-entry, the line of its key, the store. */
+export class Entrance {
+  readonly #parts: EntranceParts;
+  readonly #guests = new Guests();
+  readonly #longSections: LongSections;
+
+  constructor(parts: EntranceParts) {
+    this.#parts = parts;
+    this.#longSections = new LongSections(parts.lines, parts.clock, parts.reporter);
+  }
+
+  /** Enters the locks on all keys of a call, in their order; leaves those that it entered where one is refused. */
+  async enter(acquisition: Acquisition<Frame>): Promise<Frame> {
+    const { leases, waiters, clock, reporter } = this.#parts;
+    const { frame, call } = acquisition;
+    const [first] = frame.keys as readonly [string];
+    let refusal: unknown;
+    try {
+      this.#refuseTooLong(first, call);
+      if (frame.transaction?.loss) {
+        // Nobody else can tell the transaction, which may still roll back.
+        throw frame.transaction.loss;
+      }
+      if (call.signal?.aborted) {
+        throw acquisition.refused(first, 'aborted');
+      }
+      for (let at = 0; at < frame.keys.length; at++) {
+        frame.take(await this.#enterOne(frame.keys[at] as string, acquisition));
+        waiters.isOver(acquisition);
+        const lost = at > 0 ? frame.taken.find((lease) => !lease.isLive) : undefined;
+        if (lost) {
+          await this.#startOver(lost, acquisition);
+          at = -1;
+        }
+      }
+      leases.limit(acquisition);
+      frame.entered(acquisition.waitedMs);
+    } catch (error) {
+      refusal = error;
+      // A store that is slow releases what was taken in the background: the caller's time is up.
+      await atMost(frame.leave(), acquisition.answerBy - clock.monotonic());
+      throw error;
+    } finally {
+      waiters.isOver(acquisition);
+      frame.transaction?.hasEntered(frame);
+      acquisition.ended(refusal);
+      reporter.ended(acquisition, refusal);
+    }
+    return frame;
+  }
+
+  async #enterOne(key: string, acquisition: Acquisition<Frame>): Promise<Lease> {
+    const { clock, lifecycle, lines, contender } = this.#parts;
+    const { call, frame } = acquisition;
+    const { ttlMs, renew: renews, caller } = call;
+    const ticket = call.ticket === undefined ? undefined : readTicket(call.ticket, key);
+    let inherited = call.reentry === 'context' ? this.#inherited(frame, key) : undefined;
+    if (!inherited && frame.transaction) {
+      inherited = await this.#besideOthers(frame.transaction, key, acquisition);
+    }
+    if (inherited instanceof Lease && (!ticket || isOf(ticket, inherited))) {
+      await this.#reenter(inherited, acquisition);
+      return inherited;
+    }
+    if (lifecycle.isClosing) {
+      throw acquisition.refused(key, 'shutdown');
+    }
+    if (ticket) {
+      const [joined, isIn] = this.#join(ticket, acquisition);
+      await isIn;
+      return joined;
+    }
+    if (inherited && !(inherited instanceof Lease)) {
+      return this.#guests.enter(inherited, {
+        leftMs: () => acquisition.giveUpAt - clock.monotonic(),
+        reenter: (joined) => this.#reenter(joined, acquisition),
+        join: () => this.#join(inherited, acquisition),
+      });
+    }
+    const lease = new Lease(clock, { key, owner: acquisition.newOwner(), caller, ttlMs, renews });
+    const taken = lines.lineOf(key);
+    const line = taken ?? lines.open(key);
+    if (taken) {
+      await this.#becomeContender(taken, lease, acquisition);
+    }
+    try {
+      await contender.obtain(lease, acquisition, line, taken !== undefined);
+    } catch (error) {
+      lines.endTurn(key);
+      throw error;
+    }
+    return lease;
+  }
+
+  /** Asks the store to let a call into the lock of a ticket. */
+  #join(ticket: TicketEntry, acquisition: Acquisition<Frame>): readonly [Lease, Promise<void>] {
+    const { ttlMs, renew: renews, caller } = acquisition.call;
+    const { key, secret } = ticket;
+    this.#refuseTickets(key);
+    const joined = new Lease(this.#parts.clock, { key, owner: new Owner(secret), caller, ttlMs, renews, joined: ticket });
+    return [joined, this.#parts.contender.obtain(joined, acquisition)];
+  }
+
+  /**
+   * The lease on the key of the nearest enclosing call of these locks, or of an ended call of its transaction; or the ticket of a call
+   * that came with tickets. Throws where that lock has ended.
+   */
+  #inherited(frame: Frame, key: string): Lease | TicketEntry | undefined {
+    for (let at: CallNode | undefined = frame; at; at = at.parent) {
+      if (at instanceof EnteredTickets) {
+        const entry = at.entryFor(this.#parts.name, key);
+        if (entry) {
+          return entry;
+        }
+      }
+      if (!(at instanceof Frame) || !at.belongsTo(this.#parts.leases)) {
+        continue;
+      }
+      const lease = at.leaseOn(key);
+      if (lease) {
+        at.assertHeld();
+        return lease;
+      }
+      const kept = at.transaction?.kept.get(key);
+      if (kept) {
+        const why = this.#parts.leases.expire(kept) ?? kept.doubt;
+        if (why) {
+          throw why;
+        }
+        return kept;
+      }
+    }
+    return undefined;
+  }
+
+  /**
+   * Waits while other calls of the transaction acquire the key, so that they do not wait for each other's commit, and enters
+   * the lease of one that got it.
+   */
+  async #besideOthers(transaction: Transaction, key: string, acquisition: Acquisition<Frame>): Promise<Lease | TicketEntry | undefined> {
+    const { frame, giveUpAt, call } = acquisition;
+    if (call.reentry === 'never') {
+      return undefined;
+    }
+    for (let line = transaction.lineFor(key); line; line = transaction.lineFor(key)) {
+      const outcome = await this.#parts.waiters.wait(key, acquisition, giveUpAt, line);
+      if (outcome !== 'admitted') {
+        throw acquisition.refused(key, outcome, this.#parts.lines.lineOf(key)?.holder);
+      }
+    }
+    const inherited = this.#inherited(frame, key);
+    if (!inherited) {
+      transaction.enters(key, frame);
+    }
+    return inherited;
+  }
+
+  async #reenter(lease: Lease, acquisition: Acquisition<Frame>): Promise<void> {
+    const { key, calls } = lease;
+    const { frame } = acquisition;
+    if (calls.admits(frame)) {
+      calls.push(frame);
+    } else {
+      acquisition.sees(lease);
+      const outcome = await this.#parts.waiters.waitFor({ lease }, key, acquisition, calls.lineFor(frame));
+      if (outcome !== 'admitted') {
+        throw acquisition.refused(key, outcome, lease);
+      }
+    }
+    lease.raise(acquisition.call.ttlMs);
+    this.#parts.reporter.reentered(lease, acquisition.call.caller);
+  }
+
+  /** Waits until the call is the one call of this process that contends for the key. */
+  async #becomeContender(line: Line, lease: Lease, acquisition: Acquisition): Promise<void> {
+    const outcome = await this.#waitInLine(line, lease, acquisition);
+    if (outcome === 'busy' && line.failure) {
+      // No holder is known: the store is away.
+      throw line.failure;
+    }
+    if (outcome !== 'admitted') {
+      throw acquisition.refused(lease.key, outcome, line.holder);
+    }
+  }
+
+  async #waitInLine(line: Line, lease: Lease, acquisition: Acquisition): Promise<WaitOutcome> {
+    const { availability, maxPerKey, reporter, waiters } = this.#parts;
+    const { call } = acquisition;
+    const { key } = lease;
+    if (call.onUnavailable === 'throw' && availability.isAway) {
+      throw availability.refusal(key);
+    }
+    if (call.waitMs > 0 && (line.waiting >= maxPerKey || waiters.isFull)) {
+      throw acquisition.refused(key, 'tooManyWaiters', line.holder);
+    }
+    reporter.queued(lease, line.waiting);
+    this.#longSections.watch();
+    // Only a call that has a lock, its own or an enclosing one, can be waited for by the one that it waits for.
+    const outcome = await (acquisition.isNested
+      ? waiters.waitFor(line, key, acquisition, line.behind(lease))
+      : waiters.wait(key, acquisition, acquisition.giveUpAt, line.behind(lease)));
+    acquisition.sees(line.lastHolder);
+    return outcome;
+  }
+
+  /** One lock cannot be trusted any more when the next was granted: all are held together, or none is. */
+  async #startOver(lost: Lease, acquisition: Acquisition<Frame>): Promise<void> {
+    if (!acquisition.obtained.includes(lost)) {
+      // It is an enclosing call's lock, and that call has to be notified.
+      throw this.#parts.leases.expire(lost) ?? lost.doubt;
+    }
+    acquisition.startOver();
+    await acquisition.frame.startOver();
+  }
+
+  /** A nested call raises the lease of the lock that it is in, and `minHold` asks for one that covers it. */
+  #refuseTooLong(key: string, { ttlMs, minHoldMs }: Call): void {
+    const { longestLeaseMs } = this.#parts.store;
+    if (longestLeaseMs === undefined) {
+      return;
+    }
+    const leaseMs = Math.max(ttlMs, minHoldMs > 0 ? Math.ceil(ttlUntil(minHoldMs)) : 0);
+    if (leaseMs > longestLeaseMs) {
+      throw new LockConfigurationError(
+        `Lock "${key}": a lease of ${leaseMs} ms was asked for, and the longest of this store is ${longestLeaseMs} ms. ` +
+          `Lower ${leaseMs > ttlMs ? 'minHold' : 'ttl'}, or raise longestLease of the store in all processes.`,
+        key,
+      );
+    }
+  }
+
+  #refuseTickets(key: string): void {
+    if (!this.#parts.store.tickets) {
+      throw new LockConfigurationError(
+        `Lock "${key}": the store '${this.#parts.name}' does not let calls enter by a ticket. Use a store with the capability 'tickets', or leave the ticket out.`,
+        key,
+      );
+    }
+  }
+}
+
+function isOf({ secret }: TicketEntry, { owner }: Lease): boolean {
+  return new Owner(secret).id === owner.id;
+}
