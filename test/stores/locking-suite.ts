@@ -183,7 +183,8 @@ export function lockingSuite(place: () => StorePlace, kind: StoreKind): void {
     const waiting = locks.withLock(key, () => performance.now());
     await sleep(100);
     await held.release();
-    expect((await waiting) - startedAt).toBeLessThan(600);
+    // Well before the end of the lease of 30 s.
+    expect((await waiting) - startedAt).toBeLessThan(5_000);
   });
 
   test('an aborted signal ends the wait at once, and the next in line is served', async () => {
@@ -210,8 +211,7 @@ export function lockingSuite(place: () => StorePlace, kind: StoreKind): void {
     setTimeout(() => controller.abort(), 20);
     await expect(call).rejects.toMatchObject({ reason: 'aborted' });
     await heldToo;
-    await sleep(100);
-    expect(await locks.inspect(a)).toBeNull();
+    await until('the first key is free', async () => (await locks.inspect(a)) === null);
     await held.release();
   });
 
@@ -284,8 +284,8 @@ export function lockingSuite(place: () => StorePlace, kind: StoreKind): void {
 
   test('a body longer than its ttl keeps its lock', async () => {
     const elsewhere = makeLocks(await place().connect());
-    await locks.withLock(key, { ttl: 200 }, async (lock) => {
-      await sleep(700);
+    await locks.withLock(key, { ttl: 800 }, async (lock) => {
+      await sleep(1_500);
       expect(lock.isHeld()).toBe(true);
       expect(await elsewhere.tryAcquire(key)).toBeNull();
     });
@@ -490,7 +490,7 @@ export function lockingSuite(place: () => StorePlace, kind: StoreKind): void {
       expect(lock.signal.aborted).toBe(false);
       return [lock.fenceOf(a), lock.fenceOf(b)];
     });
-    await sleep(50);
+    await until('the first key is held', async () => (await elsewhere.inspect(a)) !== null);
     const { fence } = (await elsewhere.inspect(a)) as { fence: number };
     expect(await elsewhere.forceRelease(a, { fence })).toBe(true);
     await sleep(150);
@@ -598,7 +598,7 @@ export function lockingSuite(place: () => StorePlace, kind: StoreKind): void {
     await locks.withLock(key, { wait: 3_000 }, () => undefined);
     const taken = performance.now() - startedAt;
     expect(taken).toBeGreaterThanOrEqual(890);
-    expect(taken).toBeLessThan(1_300);
+    expect(taken).toBeLessThan(2_500);
   });
 
   test('minHold is covered also where a regular renewal is on its way when the body ends', async () => {
@@ -633,8 +633,8 @@ export function lockingSuite(place: () => StorePlace, kind: StoreKind): void {
     await service.shutdown();
     await sleep(500);
     expect(await locks.tryAcquire(key)).toBeNull();
-    await sleep(300);
-    expect(await locks.withLock(key, { wait: 0 }, () => 1)).toBe(1);
+    await sleep(200);
+    expect(await locks.withLock(key, { wait: 1_500 }, () => 1)).toBe(1);
   });
 
   test('shutdown waits for a release that is on its way, and a second shutdown for the first', async () => {
@@ -747,8 +747,8 @@ export function lockingSuite(place: () => StorePlace, kind: StoreKind): void {
     await service.shutdown();
     await sleep(200);
     expect(await locks.tryAcquire(key)).toBeNull();
-    await sleep(250);
-    expect(await locks.withLock(key, { wait: 0 }, () => 1)).toBe(1);
+    await sleep(150);
+    expect(await locks.withLock(key, { wait: 1_500 }, () => 1)).toBe(1);
   });
 
   test('a grant that comes after its caller was aborted is given back', async () => {
@@ -759,8 +759,7 @@ export function lockingSuite(place: () => StorePlace, kind: StoreKind): void {
     await sleep(20);
     controller.abort();
     expect(await call).toMatchObject({ reason: 'aborted' });
-    await sleep(100);
-    expect(await locks.inspect(key)).toBeNull();
+    await until('the lock is free', async () => (await locks.inspect(key)) === null);
     expect(await slow.withLock(key, { wait: 0 }, () => 1)).toBe(1);
   });
 
@@ -771,8 +770,7 @@ export function lockingSuite(place: () => StorePlace, kind: StoreKind): void {
     const error = await failureOf(locks.acquire(key, { signal: controller.signal, minHold: 5_000 }));
     unsubscribe(LOCK_CHANNEL, abort);
     expect(error).toMatchObject({ reason: 'aborted' });
-    await sleep(50);
-    expect(await locks.inspect(key)).toBeNull();
+    await until('the lock is free', async () => (await locks.inspect(key)) === null);
   });
 
   test('a grant that came too late is given back, and the next attempt is one', async () => {
