@@ -1,3 +1,4 @@
+import type { OnModuleDestroy } from '@nestjs/common';
 import type { ModulesContainer } from '@nestjs/core';
 import type { Candidate } from '../core/candidate.js';
 import { LockConfigurationError } from '../core/errors.js';
@@ -14,21 +15,28 @@ interface Provider {
 }
 
 /**
- * Makes a candidate of each method that `@Leader` marks. Throws `LockConfigurationError`, before any of them stands by, for an instance
- * that is not the only one of its provider, or has no locks.
+ * Makes a candidate of each method that `@Leader` marks, and has `end` called when Nest ends its instance. Throws
+ * `LockConfigurationError`, before any of them stands by, for an instance that is not the only one of its provider, or has no locks.
  */
-export function startLeaders(modules: ModulesContainer): Candidate[] {
+export function startLeaders(modules: ModulesContainer, end: () => Promise<void>): Candidate[] {
   const starts: (() => Candidate | undefined)[] = [];
   const seen = new Set<object>();
+  const leading = new Set<object>();
   for (const { providers, injectables, controllers } of modules.values()) {
     for (const provider of [...providers.values(), ...injectables.values(), ...controllers.values()] as Provider[]) {
       const { instance } = provider;
       // An alias of a provider has the same.
       if (typeof instance === 'object' && instance !== null && !seen.has(instance)) {
         seen.add(instance);
-        starts.push(...leaderMarksOf(instance).map((mark) => startOf(mark, instance, provider)));
+        for (const mark of leaderMarksOf(instance)) {
+          starts.push(startOf(mark, instance, provider));
+          leading.add(instance);
+        }
       }
     }
+  }
+  for (const instance of leading) {
+    endsWith(instance, end);
   }
   // One that is replaced may answer nothing.
   return starts.map((start) => start()).filter((candidate) => candidate !== undefined);
@@ -51,4 +59,17 @@ function startOf({ method, site, store, key, options }: LeaderMark, instance: ob
   const locks = serviceOfStore(service, { site, store }) as Partial<LockService>;
   const code = async (lock: Lock): Promise<unknown> => (instance as { readonly [name: string | symbol]: LeaderMethod })[method]?.(lock);
   return () => locks.lead?.(key, code, options);
+}
+
+/**
+ * Has `end` called before the instance's own `onModuleDestroy`. Nest ends what injects something before that, and global modules,
+ * such as `LockModule`, last: what a leader uses would be gone. An instance that is frozen is left to `LockModule`.
+ */
+function endsWith(instance: Partial<OnModuleDestroy>, end: () => Promise<void>): void {
+  const own = instance.onModuleDestroy;
+  const onModuleDestroy = async (): Promise<void> => {
+    await end();
+    await own?.call(instance);
+  };
+  Reflect.defineProperty(instance, 'onModuleDestroy', { value: onModuleDestroy, configurable: true, writable: true });
 }

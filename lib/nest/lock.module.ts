@@ -149,18 +149,22 @@ export class LockModule extends ConfigurableModuleClass implements OnApplication
     }
   }
 
-  /** Leaders end first: their code may need what other modules end later. */
   async onModuleDestroy(): Promise<void> {
-    await Promise.all([this.#services.resign(), ...this.#candidates.map((candidate) => candidate.stop())]);
+    await this.#endLeaders();
   }
 
   async onApplicationShutdown(): Promise<void> {
     await this.#services.shutdown();
   }
 
+  /** Leaders end together, and first: their code may need what is ended later. */
+  async #endLeaders(): Promise<void> {
+    await Promise.all([this.#services.resign(), ...this.#candidates.map((candidate) => candidate.stop())]);
+  }
+
   async #startLeaders(): Promise<void> {
     try {
-      this.#candidates = startLeaders(this.#modules);
+      this.#candidates = startLeaders(this.#modules, () => this.#endLeaders());
     } catch (error) {
       // Nest calls no hook of an application whose boot has failed.
       await this.#services.shutdown();

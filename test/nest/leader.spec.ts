@@ -285,3 +285,77 @@ describe('what can be marked', () => {
     await testing.close();
   });
 });
+
+/** Says when Nest ends it. */
+class Pool {
+  constructor(private readonly name: string) {}
+
+  onModuleDestroy(): void {
+    diary.push(`${this.name} destroyed`);
+  }
+}
+
+describe('at a shutdown', () => {
+  @Module({ providers: [{ provide: 'IMPORTED', useFactory: () => new Pool('imported') }], exports: ['IMPORTED'] })
+  class PoolModule {}
+
+  const feature = (feed: Provider): unknown => {
+    @Module({ imports: [PoolModule], providers: [feed, { provide: 'BESIDE', useFactory: () => new Pool('beside') }] })
+    class FeatureModule {}
+    return FeatureModule;
+  };
+
+  const run = async (feed: Provider, ...others: Provider[]): Promise<void> => {
+    const locks = LockModule.forRoot({ store: new MemoryLockStore() });
+    @Module({ imports: [locks, feature(feed) as never], providers: others })
+    class AppModule {}
+    const app = await NestFactory.createApplicationContext(AppModule, { logger: false });
+    await until('all leaders', () => diary.includes('feed began'));
+    await app.close();
+  };
+
+  const leads = async (name: string, lock: Lock): Promise<void> => {
+    diary.push(`${name} began`);
+    await once(lock.signal, 'abort');
+    await sleep(20);
+    diary.push(`${name} ended`);
+  };
+
+  test('the method has ended before Nest ends what it injects, and its own instance', async () => {
+    @Injectable()
+    class Feed {
+      constructor(
+        @Inject('IMPORTED') readonly imported: Pool,
+        @Inject('BESIDE') readonly beside: Pool,
+      ) {}
+
+      @Leader('feed')
+      async read(lock: Lock): Promise<void> {
+        await leads('feed', lock);
+      }
+
+      onModuleDestroy(): void {
+        diary.push('feed destroyed');
+      }
+    }
+
+    await run(Feed);
+    expect(diary.slice(0, 3)).toEqual(['feed began', 'feed ended', 'feed destroyed']);
+    expect(diary.slice(3).toSorted()).toEqual(['beside destroyed', 'imported destroyed']);
+  });
+
+  test('the method of an instance that is frozen ends all the same', async () => {
+    class Frozen {
+      @Leader('feed')
+      async read(lock: Lock): Promise<void> {
+        await leads('feed', lock);
+      }
+    }
+    await run({
+      provide: Frozen,
+      inject: [LockService],
+      useFactory: (locks: LockService) => Object.freeze(locks.attach(new Frozen())),
+    });
+    expect(diary).toContain('feed ended');
+  });
+});
