@@ -29,6 +29,8 @@ const LONG = [
   'test/stores/pglite.spec.ts',
   'test/stores/mysql-that-polls.spec.ts',
   'test/stores/polled-memory.spec.ts',
+  // What leaders do is proved on every store by test/nest/leader.spec.ts.
+  'test/redis/leader.spec.ts',
   // What replicas change is proved by test/redis/replicas.spec.ts.
   'test/stores/redis-with-a-replica.spec.ts',
 ];
