@@ -1,4 +1,5 @@
 import 'reflect-metadata';
+import { randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { HoldRecord } from '../../lib/core/lock-store';
 import type { QuorumLockStore } from '../../lib/stores/quorum/quorum-lock-store';
@@ -94,6 +95,18 @@ describe('votes that are no majority', () => {
     expect(await store.renew([{ ...hold, fence: fence as number }])).toEqual([true]);
     expect(await store.release({ ...hold, fence: fence as number })).toBe(true);
     expect(await ownersAt([0, 1, 2])).toEqual([null, null, null]);
+  });
+});
+
+describe('servers that lag', () => {
+  test('are not believed about the holds, also where they answer first', async () => {
+    const hold = await acquired(store, 'k', TTL_MS);
+    await until('the lock everywhere', () => isEverywhere(hold));
+    setMode(proxiesOfOther, [0, 1], 'blackhole');
+    expect(await other.join({ ...hold, id: randomUUID() })).toBe(true);
+    for (let time = 0; time < 20; time++) {
+      expect(await store.inspect('k')).toMatchObject({ holds: 2 });
+    }
   });
 });
 

@@ -136,7 +136,7 @@ export class QuorumLockStore implements LockStore, Tickets, Operator, Messages {
     return quorum.ask(
       key,
       async (server) => readStored((await server.ask(command)).reply),
-      (given) => heldByMajority(given, quorum.majority, quorum.servers.length),
+      (given, missing) => heldByMajority(given, quorum.majority, quorum.servers.length, missing),
     );
   }
 

@@ -33,8 +33,17 @@ export function majorityOfEach(
   return undecided === 0 || (missing === 0 && undecided < verdicts.length) ? verdicts : undefined;
 }
 
-/** The lock that a majority has at one fence; null where none can have; undefined where servers decide that have not answered. */
-export function heldByMajority(given: readonly (StoredLock | null)[], majority: number, servers: number): StoredLock | null | undefined {
+/**
+ * The lock that a majority has at one fence; null where none can have; undefined where servers decide that have not answered, of which
+ * `missing` may still do so. A join is complete on a majority, and reaches the other servers later: a lock is shown once a majority counts
+ * the same holds, or no more answers can come.
+ */
+export function heldByMajority(
+  given: readonly (StoredLock | null)[],
+  majority: number,
+  servers: number,
+  missing: number,
+): StoredLock | null | undefined {
   const groups = new Map<string, StoredLock[]>();
   for (const lock of given) {
     if (lock) {
@@ -45,7 +54,8 @@ export function heldByMajority(given: readonly (StoredLock | null)[], majority: 
   }
   const largest = [...groups.values()].reduce((most, group) => (group.length > most.length ? group : most), []);
   if (largest.length >= majority) {
-    return commonOf(largest, majority);
+    const isAgreed = largest.some(({ holds }) => largest.filter((lock) => lock.holds === holds).length >= majority);
+    return isAgreed || missing === 0 ? commonOf(largest, majority) : undefined;
   }
   return largest.length + servers - given.length < majority ? null : undefined;
 }
