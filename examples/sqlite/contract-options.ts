@@ -13,6 +13,7 @@ export const contractOptions: StoreContractOptions = {
   connect: () => new SqliteLockStore(path),
   offers: ['open', 'tickets'],
   stall,
+  timeScale: 2,
 };
 
 /** Keeps all others from writing for so long. */

@@ -19,7 +19,8 @@ async function expectLeft(trial: Trial, mostMs: number): Promise<void> {
 export const LEASE_RULES: readonly Rule[] = [
   leaseRule('a busy answer says what is left of the lease', 500, async (trial) => {
     await trial.acquired({ ttlMs: trial.ttl(3_000) });
-    await trial.pass(50);
+    // The servers of a quorum may grant some milliseconds one after the other.
+    await trial.pass(150);
     await expectLeft(trial, 2_950);
   }),
 
@@ -63,7 +64,7 @@ export const LEASE_RULES: readonly Rule[] = [
     await expectLeft(trial, 5_000);
   }),
 
-  leaseRule('a renewal that is refused does not make the lease longer', 900, async (trial) => {
+  leaseRule('a renewal that is refused does not make the lease longer', 500, async (trial) => {
     const held = await trial.acquired({ ttlMs: trial.ttl(1_000) });
     const long = changed(held, { ttlMs: trial.ttl(10_000) });
     const strangers = [changed(long, { owner: newOwner() }), changed(long, { fence: held.fence - 1 }), guestOf(long)];
@@ -78,7 +79,7 @@ export const LEASE_RULES: readonly Rule[] = [
     await expectLeft(trial, 9_000);
   }),
 
-  leaseRule('the renewal of a hold that lingers makes the lease end after exactly its time', 1_500, async (trial) => {
+  leaseRule('the renewal of a hold that lingers makes the lease end after exactly its time', 500, async (trial) => {
     const held = await trial.acquired({ ttlMs: trial.ttl(9_000) });
     const lingering = changed(held, { ttlMs: trial.ttl(2_000), lingering: true });
     assert.deepEqual(await trial.store.renew(listOf(lingering)), [true]);

@@ -18,7 +18,7 @@ describe('batches over HTTP', () => {
   beforeAll(async () => {
     database = new PgliteDatabase();
     await createSchema(database);
-    app = await startApplication(database, { lockWait: '200ms' });
+    app = await startApplication(database, { lockWait: '3s' });
   });
   beforeEach(async () => {
     await database.query('UPDATE balances SET amount = 10000, fence = 0');

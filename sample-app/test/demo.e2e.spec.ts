@@ -88,7 +88,7 @@ describe('npm run demo', () => {
       const output = await run({ REDIS_URL: (place.locks as { url: string }).url });
       expectToShowTheLock(output);
       expect(output).toContain(`The locks are in Redis at ${new URL((place.locks as { url: string }).url).host}.`);
-    }, 60_000);
+    }, 120_000);
   });
 
   it.each([
@@ -112,7 +112,7 @@ describe('npm run demo', () => {
         expect(output).not.toContain('also between the processes');
       }
     },
-    60_000,
+    120_000,
   );
 
   it.each(['redis', 'postgres', 'mysql'])(
@@ -126,7 +126,7 @@ describe('npm run demo', () => {
       const exited = once(demo, 'exit');
       let output = '';
       demo.stdout.on('data', (text) => (output += String(text)));
-      await until('the plan of the demo', () => output.includes('In the pictures'), 30_000);
+      await until('the plan of the demo', () => output.includes('In the pictures'), 90_000);
       demo.kill('SIGTERM');
       expect(await exited).toEqual([143, null]);
       const port = Number(/^The locks are in .* 127\.0\.0\.1:(\d+)/m.exec(output)?.[1]);
@@ -135,7 +135,7 @@ describe('npm run demo', () => {
       expect(await readdir(TMPDIR)).toEqual([]);
       await rm(TMPDIR, { recursive: true });
     },
-    60_000,
+    120_000,
   );
 
   it('without Redis it says so in its first line and runs in one process', async () => {

@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
 import type { NestExpressApplication } from '@nestjs/platform-express';
 import { LockConfigurationError, LockService } from 'nestjs-distributed-lock';
+import { setTimeout as sleep } from 'node:timers/promises';
 import request from 'supertest';
 import { StaleFenceError } from '../src/balance/balance.errors.js';
 import { BalanceRepository } from '../src/balance/balance.repository.js';
@@ -18,6 +19,9 @@ describe('a balance behind a fence', () => {
     const { body } = await request(next.getHttpServer()).get(`/customers/${customer}/balance`);
     return (body as { balance: string }).balance;
   };
+
+  /** Each application counts its fences by the clock: those of one millisecond would be equal. */
+  const laterFence = () => sleep(2);
 
   beforeAll(async () => {
     database = new PgliteDatabase();
@@ -37,6 +41,7 @@ describe('a balance behind a fence', () => {
     const repository = paused.get(BalanceRepository);
     const overtaken = paused.get(LockService).withLock('balance:1', async () => {
       const before = await repository.claim('1');
+      await laterFence();
       await request(next.getHttpServer()).post('/customers/1/credit').send({ amount: '5.00' }).expect(200);
       await repository.write('1', before + 700n);
     });
@@ -47,6 +52,7 @@ describe('a balance behind a fence', () => {
   it('an owner that was overtaken before its read is refused there', async () => {
     const repository = paused.get(BalanceRepository);
     const overtaken = paused.get(LockService).withLock('balance:1', async () => {
+      await laterFence();
       await request(next.getHttpServer()).post('/customers/1/credit').send({ amount: '5.00' }).expect(200);
       await repository.claim('1');
     });
@@ -56,6 +62,7 @@ describe('a balance behind a fence', () => {
   it('a read of the next owner keeps the overtaken one from writing, though nothing was written yet', async () => {
     const overtaken = paused.get(LockService).withLock('balance:1', async () => {
       const before = await paused.get(BalanceRepository).claim('1');
+      await laterFence();
       await next.get(LockService).withLock('balance:1', () => next.get(BalanceRepository).claim('1'));
       await paused.get(BalanceRepository).write('1', before + 700n);
     });

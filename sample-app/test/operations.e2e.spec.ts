@@ -90,6 +90,11 @@ describe('the sample application in operation', () => {
 
   it('/health/ready is 200 while the store of the locks answers, and 503 when it has been down for long', async () => {
     const ready = () => request(app.getHttpServer()).get('/health/ready');
+    // Until then it may not hear of turns yet.
+    await until('that the locks are up', async () => {
+      const { body } = await ready();
+      return (body as { details?: { locks?: { status: string } } }).details?.locks?.status === 'up';
+    });
     const { body } = await ready().expect(200);
     expect(body).toMatchObject({ status: 'ok', details: { locks: { status: 'up', reachable: true, reasons: [] } } });
     await server.kill();

@@ -86,5 +86,5 @@ describe.each(Object.entries(SHARED_PLACES))('two applications on one database, 
     await other.fail();
     expect(await post([app], 0, '/customers/1/credit', { amount: '1.00' })).toBe(503);
     await request(app.getHttpServer()).get('/customers/1/balance').expect(200);
-  });
+  }, 60_000);
 });

@@ -3,6 +3,7 @@ import type { HoldRecord, LockStore } from '../../lib/core/lock-store';
 import { cli, type CliRun } from '../support/cli';
 import { makeLocks } from '../support/make-locks';
 import { newHold } from '../support/new-hold';
+import { until } from '../support/until';
 
 /** A store that is open, and the variable by which the program finds it. */
 export interface CliStore {
@@ -27,6 +28,13 @@ export function describeCommands(given: () => CliStore): void {
 
   function run(...words: string[]): Promise<CliRun> {
     return cli(given().env, words);
+  }
+
+  /** Runs it until processes have said what is looked for: a command waits 300 ms for the answers of those that it does not know yet. */
+  async function runUntil(isSaid: (out: string) => boolean, ...words: string[]): Promise<CliRun> {
+    let last: CliRun | undefined;
+    await until(`what processes say in ${words.join(' ')}`, async () => isSaid((last = await run(...words)).out), 60_000);
+    return last as CliRun;
   }
 
   test('inspect shows a lock, and JSON has the same', async () => {
@@ -99,11 +107,11 @@ export function describeCommands(given: () => CliStore): void {
     const waiting = locks.acquire('held:by-application', { by: 'Waiter.run', wait: LEASE_MS, signal: waiter.signal });
     try {
       const runs = await Promise.all([
-        run('list', 'held:', '--json'),
-        run('processes', '--json'),
-        run('top', '--json'),
-        run('top'),
-        run('inspect', 'held:by-application', '--json'),
+        runUntil((out) => out.includes('"answers":true') && !out.includes('"waiters":[]'), 'list', 'held:', '--json'),
+        runUntil((out) => out.includes('"status":"up"') && out.includes('"waiting":1'), 'processes', '--json'),
+        runUntil((out) => out.includes('Holder.run') && out.includes('"waiting":1'), 'top', '--json'),
+        runUntil((out) => out.includes('held:by-application'), 'top'),
+        runUntil((out) => out.includes('Waiter.run'), 'inspect', 'held:by-application', '--json'),
       ]);
       expect(runs.map(({ code, err }) => ({ code, err }))).toEqual(runs.map(() => ({ code: 0, err: '' })));
       const [listed, processes, top, shown, inspected] = runs.map(({ out }) => out) as [string, string, string, string, string];
@@ -127,7 +135,7 @@ export function describeCommands(given: () => CliStore): void {
       await locks.shutdown();
       await other.close();
     }
-  });
+  }, 90_000);
 
   test('the doctor finds nothing wrong', async () => {
     const { code, out, err } = await run('doctor', '--json');

@@ -45,7 +45,7 @@ test('two processes that lock in an SQLite file lose no update', async () => {
   const args = [...TYPESCRIPT, 'examples/sqlite/counter.ts', join(folder, 'locks.db'), number, '60'];
   await Promise.all([run(process.execPath, args, { env }), run(process.execPath, args, { env })]);
   expect(readFileSync(number, 'utf8')).toBe('120');
-}, 60_000);
+}, 180_000);
 
 test("the contract runs in Node's own runner", async () => {
   const { stdout } = await run(process.execPath, [...TYPESCRIPT, '--test', '--test-reporter=tap', 'examples/sqlite/contract.node.ts'], {
@@ -55,7 +55,7 @@ test("the contract runs in Node's own runner", async () => {
   expect(stdout).toMatch(/^# fail 0$/m);
   expect(stdout).toMatch(/# SKIP/);
   expect(stdout).toContain('skipped: the store does not offer turns');
-}, 60_000);
+}, 180_000);
 
 test('the store has at most 150 lines', () => {
   expect(readFileSync('examples/sqlite/sqlite-lock-store.ts', 'utf8').trimEnd().split('\n').length).toBeLessThanOrEqual(150);

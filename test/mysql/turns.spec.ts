@@ -132,8 +132,11 @@ test('a process whose sleep is cut off finds its turn all the same, and sleeps a
   const [holder, waiter] = [await open(), await open()];
   const held = await holder.acquire('k', { ttl: '60s' });
   const waiting = waiter.withLock('k', { wait: 60_000 }, () => 'in');
-  await until('that it sleeps', async () => (await sleepers()).length === 1);
-  const [{ id } = { id: 0 }] = await sleepers();
+  let id = 0;
+  await until('that it sleeps', async () => {
+    id = (await sleepers())[0]?.id ?? 0;
+    return id > 0;
+  });
   await server.query(`KILL CONNECTION ${id}`);
   await until('that it sleeps again', async () => (await sleepers()).some((each) => each.id !== id));
   await held.release();

@@ -35,6 +35,7 @@ import { firstValueFrom, interval, Observable, of, Subject, take, throwError, to
 import request from 'supertest';
 import { watchRejections } from '../support/watch-rejections';
 import { RedisServer } from '../support/redis-server';
+import { until } from '../support/until';
 
 let server: RedisServer;
 const modules: TestingModule[] = [];
@@ -303,7 +304,7 @@ describe('jobs', () => {
     @Injectable()
     class Jobs {
       @Cron('0 0 1 1 *', { name: 'report' })
-      @DistributedLock({ key: 'job:report', onBusy: 'skip', minHold: '2s' })
+      @DistributedLock({ key: 'job:report', onBusy: 'skip', minHold: '10s' })
       async report(): Promise<void> {
         runs++;
       }
@@ -314,6 +315,7 @@ describe('jobs', () => {
     ];
     for (const replica of replicas) {
       await replica.get(SchedulerRegistry).getCronJob('report').fireOnTick();
+      await until('the first run', () => runs > 0);
       await sleep(100);
     }
     expect(runs).toBe(1);
@@ -477,8 +479,8 @@ describe('what a method returns', () => {
     class Sample {
       @DistributedLock({ key: 'late', ttl: 100, renew: false })
       stream(): Observable<number> {
-        const until = performance.now() + 150;
-        while (performance.now() < until) {
+        const endsAt = performance.now() + 150;
+        while (performance.now() < endsAt) {
           // The loop is blocked past the lease.
         }
         return interval(5);

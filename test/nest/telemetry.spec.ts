@@ -141,7 +141,7 @@ describe('on a server', () => {
   test('every operation is measured, and capabilities work as before', async () => {
     const recorder = new Recorder();
     await start({ store: new RedisLockStore(server.url), telemetry: recorder });
-    const held = await locks.acquire('k', { ttl: 300 });
+    const held = await locks.acquire('k', { ttl: '3s' });
     await locks.withLock('k', { ticket: held.ticket }, () => undefined);
     await until('a renewal', async () => recorder.operations.some(({ operation }) => operation === 'renew'), 10_000);
     expect(await locks.inspect('k')).toMatchObject({ fence: held.fence });

@@ -125,6 +125,7 @@ test('two applications contend: the one that waits has a span of its wait, behin
   await spans.inside('first', () =>
     one.balances.credit('4242', async () => {
       waits = spans.inside('second', () => other.balances.credit('4242', activeSpan));
+      await until('that it waits', async () => (await other.locks.health()).waitingHere === 1);
       await sleep(heldFor);
     }),
   );

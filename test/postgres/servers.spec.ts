@@ -82,7 +82,7 @@ describe('several databases, of which one is away', () => {
     await Promise.all(KEYS.map((key) => locks.withLock(key, () => undefined)));
     const away = await keysOfSecond();
     const here = KEYS.filter((key) => !away.includes(key));
-    const short = await Promise.all(here.map((key) => locks.acquire(key, { ttl: 600 })));
+    const short = await Promise.all(here.map((key) => locks.acquire(key, { ttl: 1_200 })));
     const long = await Promise.all(away.map((key) => locks.acquire(key, { ttl: 10_000 })));
     second.pause();
     await sleep(7_000);

@@ -93,18 +93,23 @@ function endListeners(): Promise<number> {
   return server.terminateBackends("query LIKE '%presence%' OR query LIKE 'LISTEN%'");
 }
 
+/** The median of several hand-overs: a disk may be slow now and then. */
+async function medianHandOver(waiter: LockService): Promise<number> {
+  const times: number[] = [];
+  for (let round = 0; round < 9; round++) {
+    times.push(await handOver(waiter));
+  }
+  return times.toSorted((a, b) => a - b)[4] as number;
+}
+
 describe('a listener', () => {
   test('that the server ends once is made anew: turns are notified again', async () => {
     const waiter = await openLocks();
     const before = await listeners();
     await endListeners();
     await until('new listeners', async () => (await listeners()).filter((pid) => !before.includes(pid)).length === before.length);
-    const times: number[] = [];
-    for (let round = 0; round < 5; round++) {
-      times.push(await handOver(waiter));
-    }
     // Polling every 300 ms would take 150 ms on the average.
-    expect(times.toSorted((a, b) => a - b)[2]).toBeLessThan(100);
+    expect(await medianHandOver(waiter)).toBeLessThan(120);
   });
 
   test('that is ended while its process waits far behind: the turn comes within a re-check', async () => {
@@ -194,11 +199,7 @@ describe('behind pgbouncer in transaction mode', () => {
   test('with a listener straight to the server, turns are notified', async () => {
     const waiter = await openLocks(bouncer.pool(), { listen: server.url });
     await sleep(500);
-    const times: number[] = [];
-    for (let round = 0; round < 5; round++) {
-      times.push(await handOver(waiter));
-    }
-    expect(times.toSorted((a, b) => a - b)[2]).toBeLessThan(100);
+    expect(await medianHandOver(waiter)).toBeLessThan(120);
     expect(warnings).toEqual([]);
   });
 

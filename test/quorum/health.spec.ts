@@ -3,6 +3,7 @@ import { healthWith } from '../support/health-with';
 import { makeLocks } from '../support/make-locks';
 import { QuorumStores } from '../support/quorum-stores';
 import { RedisQuorum } from '../support/redis-quorum';
+import { until } from '../support/until';
 
 let stores: QuorumStores;
 let locks: LockService;
@@ -51,6 +52,7 @@ test('servers that restarted answer, and do not vote', async () => {
     await stores.quorum.at(place).kill();
     await stores.quorum.at(place).start();
   }
+  await until('that they are connected again', async () => (await locks.health()).members?.every(({ reachable }) => reachable) === true);
   expect(await healthWith(locks, 'noMajority', 'membersAway')).toMatchObject({
     status: 'down',
     reachable: true,

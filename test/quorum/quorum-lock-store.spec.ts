@@ -2,7 +2,7 @@ import 'reflect-metadata';
 import { jest } from '@jest/globals';
 import { Cluster, Redis } from 'ioredis';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { inspect } from 'node:util';
+import { inspect, isDeepStrictEqual } from 'node:util';
 import { LockConfigurationError, type LockError } from '../../lib/core/errors';
 import { QuorumLockStore } from '../../lib/stores/quorum/quorum-lock-store';
 import type { QuorumLockStoreOptions } from '../../lib/stores/quorum/quorum-lock-store.options';
@@ -12,6 +12,7 @@ import { acquired, newHold, QuorumStores } from '../support/quorum-stores';
 import { RedisQuorum } from '../support/redis-quorum';
 import { freePort } from '../support/redis-server';
 import { saying } from '../support/saying';
+import { until } from '../support/until';
 
 const URLS = [1, 2, 3].map((port) => `redis://localhost:${port}`);
 
@@ -146,7 +147,7 @@ describe('a quorum of five servers', () => {
     expect(await store.renew([held])).toEqual([true]);
     expect(await store.release(held)).toBe(true);
     await sleep(300);
-    expect(await quorum.fences('k')).toEqual([null, null, null, null, null]);
+    await until('that nothing is left', async () => (await quorum.fences('k')).every((fence) => fence === null));
   });
 
   test('notifies of a forced release once, although each server sends a message', async () => {
@@ -157,6 +158,7 @@ describe('a quorum of five servers', () => {
       const { fence } = await acquired(store, key);
       expect(await other.forceRelease(key, fence)).toBe(true);
     }
+    await until('both', () => notified.length >= 2);
     await sleep(300);
     expect(notified).toHaveLength(2);
   });
@@ -169,14 +171,12 @@ describe('a quorum of five servers', () => {
     const opening = store.open({ prefix: 'lock', warn: () => undefined });
     await store.close();
     await expect(opening).rejects.toThrow('QuorumLockStore was closed. Make a new one for new locks.');
-    await sleep(400);
-    expect(await clients()).toEqual(before);
+    await until('that they are closed', async () => isDeepStrictEqual(await clients(), before));
     await store.open({ prefix: 'lock', warn: () => undefined });
     await acquired(store, 'k');
     await store.close();
     await expect(store.acquire(newHold('k'))).rejects.toThrow(/QuorumLockStore was closed/);
-    await sleep(400);
-    expect(await clients()).toEqual(before);
+    await until('that they are closed', async () => isDeepStrictEqual(await clients(), before));
   });
 });
 

@@ -263,7 +263,7 @@ test('nothing is left behind but done marks, the fence and the run of each serve
     await makeLocks(other).withLock('a', { ticket: lock.ticket }, () => sleep(700));
     await expect(makeLocks(other).acquire('b', { wait: 0 })).rejects.toMatchObject({ code: 'LOCK_NOT_ACQUIRED' });
   });
-  await sleep(200);
+  await sleep(1_000);
   const ID = '[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}';
   for (const { client } of stores.quorum.servers) {
     for (const name of await client.keys('*')) {

@@ -2,8 +2,8 @@ import { formatResultsErrors } from 'jest-message-util';
 import { EmittingTestRunner } from 'jest-runner';
 import { SuiteProcess } from './suite-process.mjs';
 
-/** How long a suite may take: the longest of them take two minutes on a busy machine. */
-const LIMIT_MS = 600_000;
+/** How long a suite may take: the longest take two minutes, and ten beside another run of the tests. */
+const LIMIT_MS = 1_200_000;
 /** A test that is stopped three times in a row is no accident. */
 const MOST_RUNS = 3;
 

@@ -46,7 +46,8 @@ afterEach(async () => {
 });
 
 /** Takes every script through its paths with a text in every place that a caller fills. */
-async function useEverything(text: string, ttl = 200, makeStore: () => LockStore = () => new RedisLockStore(server.url)): Promise<void> {
+async function useEverything(text: string, makeStore: () => LockStore = () => new RedisLockStore(server.url)): Promise<void> {
+  const ttl = 1_000;
   const stores = [makeStore(), makeStore()] as const;
   await Promise.all(stores.map((store) => store.open?.({ prefix: HOSTILE_PREFIX, warn: (message) => expect(message).toBe('') })));
   const [locks, others] = [makeLocks(stores[0]), makeLocks(stores[1])];
@@ -100,7 +101,7 @@ test('what a caller calls things reaches the scripts of a quorum in no other way
   const urls = [server, ...others].map(({ url }) => url);
   try {
     for (const text of HOSTILE.slice(2, 5)) {
-      await useEverything(text, 1_000, () => new QuorumLockStore(urls));
+      await useEverything(text, () => new QuorumLockStore(urls));
       // A fence that the others do not know, so that there is one to settle.
       await others[0]?.client.set(`${HOSTILE_PREFIX}:fence:{0}`, Date.now() * 1_000 + 10_000_000);
     }

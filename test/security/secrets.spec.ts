@@ -148,10 +148,15 @@ describe('owners, holds and tickets', () => {
 
     // Lost: expired, forced, released, maxHold, gone.
     await fails(locks.withLock('k', { ttl: 100, renew: false }, () => sleep(150)));
-    await locks.withLock('k', { ttl: 300 }, () => until('a renewal', async () => events.some(({ type }) => type === 'renewed')));
+    await locks.withLock('k', { ttl: '3s' }, () => until('a renewal', async () => events.some(({ type }) => type === 'renewed')));
     await fails(locks.withLock('k', { ttl: 200, maxHold: 20 }, () => sleep(400)));
     await fails(locks.withLock('k', () => server.client.del('lock:lock:{k}')));
-    await fails(locks.withLock('k', async ({ fence }) => others.forceRelease('k', { fence }).then(() => sleep(100))));
+    await fails(
+      locks.withLock('k', async ({ fence, signal }) => {
+        await others.forceRelease('k', { fence });
+        await until('the loss', () => signal.aborted);
+      }),
+    );
     const released = await locks.acquire('k');
     await Promise.all([released.release(), released.release()]);
     await fails(Promise.resolve().then(() => released.assertHeld()));
@@ -181,11 +186,12 @@ describe('owners, holds and tickets', () => {
     }
 
     // A server that refuses, and one that is gone: ioredis puts the command and its arguments into its errors.
-    const kept = await locks.acquire('kept', { ttl: 1_000 });
+    const kept = await locks.acquire('kept', { ttl: 3_000 });
     ticketOf(kept.ticket);
     await server.client.acl('SETUSER', 'default', '-evalsha', '-eval');
     await fails(locks.acquire('k', { wait: 0 }));
-    await sleep(500);
+    // Its renewal is refused meanwhile.
+    await sleep(1_300);
     await server.client.acl('SETUSER', 'default', '+evalsha', '+eval');
     await server.client.config('SET', 'maxmemory', '1');
     await fails(locks.acquire('k', { wait: 0 }));

@@ -12,7 +12,7 @@ describe.each(Object.entries(STORES))('a ticket of the %s store', (_name, { star
     place = await start();
     locks = makeLocks(await place.connect());
     elsewhere = makeLocks(await place.connect());
-  });
+  }, 60_000);
   afterAll(() => place.stop());
 
   /** The code of the error with which the ticket is refused; `entered` where it is not. */

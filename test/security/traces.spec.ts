@@ -75,12 +75,12 @@ async function useTickets(makeStore: () => LockStore, key: string): Promise<void
     if (!loaded) {
       await Promise.all(servers.map(({ client }) => client.script('FLUSH')));
     }
-    await locks.withLock([key, `${key} too`], { ttl: 600 }, async (lock) => {
+    await locks.withLock([key, `${key} too`], { ttl: 2_000 }, async (lock) => {
       tickets.push(lock.ticket);
       await others.withLock(key, { ticket: lock.ticket }, async (joined) => {
         tickets.push(joined.ticket);
         // Renewals come meanwhile.
-        await sleep(500);
+        await sleep(900);
       });
       await expect(others.acquire(key, { wait: 30 })).rejects.toMatchObject({ reason: 'busy' });
     });

@@ -46,7 +46,7 @@ export function faultsSuite(place: () => StorePlace): void {
   }, 40_000);
 
   test('servers that are killed and started again serve again, with higher fences', async () => {
-    const held = await (services[0] as LockService).acquire(`held ${randomUUID()}`, { ttl: 6_000 });
+    const held = await (services[0] as LockService).acquire(`held ${randomUUID()}`, { ttl: servers.keepLocks ? 60_000 : 6_000 });
     await servers.restart(300);
     await load.turnRound();
     // A renewal finds out.

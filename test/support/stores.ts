@@ -36,8 +36,8 @@ export interface StorePlace {
   /** Is given what stores warn of; throws where nothing should have been. */
   warn(message: string): void;
   /**
-   * On how many keys callers may wait at the same time, where that is fewer than 5,000: each looks for its turn every
-   * 300 ms.
+   * On how many keys callers may wait at the same time, where that is fewer than 5,000: each asks for its turn every 300
+   * ms.
    */
   readonly manyKeys?: number;
   /** Undefined for a store that lives in this process. */
@@ -225,7 +225,12 @@ function redisPlace(server: RedisServer, minReplicas: number, ...replicas: Redis
     await server.replicasOnline(replicas.length);
     return new RedisLockStore(server.url, { minReplicas });
   };
-  return { ...storesOf(make, undefined, server, ...replicas), servers: redisServers([server, ...replicas]) };
+  return {
+    ...storesOf(make, undefined, server, ...replicas),
+    // Each attempt waits for the replica.
+    ...(minReplicas > 0 && { manyKeys: 1_000 }),
+    servers: redisServers([server, ...replicas]),
+  };
 }
 
 function memoryPlace(store: WholeStore): StorePlace {
