@@ -81,7 +81,7 @@ describe("a server's clock that jumps ahead", () => {
     for (let count = 0; count < 4; count++) {
       const service = makeLocks(await openStore());
       waiting.push(service.withLock('k', { wait: 20_000 }, ({ fence }) => fence));
-      await sleep(20);
+      await until('its place', async () => (await locks.inspect('k'))?.waiters.length === count + 1);
     }
     expect((await locks.inspect('k'))?.waiters).toHaveLength(4);
     clock.set(HOUR_MS);

@@ -6,6 +6,7 @@ import type { LockTrouble } from '../../lib/core/reporter';
 import type { LockService } from '../../lib/nest/lock.service';
 import { RedisLockStore } from '../../lib/stores/redis/redis-lock-store';
 import { slotTag } from '../../lib/stores/redis/slot-tags';
+import { handOver, untilWaiting } from '../support/hand-over';
 import { Load } from '../support/load';
 import { makeLocks } from '../support/make-locks';
 import { RedisCluster } from '../support/redis-cluster';
@@ -15,6 +16,7 @@ import { until } from '../support/until';
 import { watchRejections } from '../support/watch-rejections';
 import { newHold } from '../support/new-hold';
 
+const CLAIM_MS = 1_000;
 const RECHECK_MS = 300;
 
 let cluster: RedisCluster;
@@ -138,10 +140,10 @@ test('every script stays in one slot, whatever the key is called', async () => {
       }),
     ),
   );
-  const all = await locks.acquire(keys);
+  const all = await locks.acquire(keys, { ttl: 60_000 });
   await expect(locks.tryAcquire(keys[7] as string)).resolves.toBeNull();
   expect(await locks.forceRelease(keys[7] as string, { fence: all.fenceOf(keys[7] as string) })).toBe(true);
-  await sleep(100);
+  await until('the forced release', () => all.signal.aborted);
   expect(all.signal.reason).toMatchObject({ reason: 'forced' });
   await all.release();
   await sleep(1_000);
@@ -152,8 +154,8 @@ test('every script stays in one slot, whatever the key is called', async () => {
 test('locks of all shards are renewed', async () => {
   const locks = await openLocks();
   const keys = [...(await keysOfEachShard(30)).values()].flat();
-  const leases = await Promise.all(keys.map((key) => locks.acquire(key, { ttl: 900 })));
-  await sleep(2_000);
+  const leases = await Promise.all(keys.map((key) => locks.acquire(key, { ttl: 1_800 })));
+  await sleep(4_000);
   expect(leases.filter((lease) => lease.isHeld())).toHaveLength(90);
   await Promise.all(leases.map((lease) => lease.release()));
 });
@@ -180,11 +182,11 @@ test("a shard that does not answer takes no other's locks along", async () => {
   const replicas = await cluster.replicasOf(stopped);
   // It shall come back as it was.
   await Promise.all(replicas.map(({ client }) => client.config('SET', 'cluster-replica-no-failover', 'yes')));
-  const holdAll = (server: RedisServer) => Promise.all((shards.get(server) as string[]).map((key) => locks.acquire(key, { ttl: 900 })));
+  const holdAll = (server: RedisServer) => Promise.all((shards.get(server) as string[]).map((key) => locks.acquire(key, { ttl: 1_800 })));
   const its = await holdAll(stopped);
   const rest = (await Promise.all(others.map(holdAll))).flat();
   stopped.pause();
-  await sleep(1_300);
+  await sleep(2_600);
   expect(its.filter((lease) => lease.isHeld())).toEqual([]);
   expect(rest.filter((lease) => lease.isHeld())).toHaveLength(20);
   stopped.resume();
@@ -331,7 +333,7 @@ describe('a failover', () => {
     expect(load.disorders).toBe(0);
     expect(rest).toMatchObject({ overlaps: 0, disorders: 0, losses: 0 });
     expect(load.longestMs).toBeGreaterThan(1_000);
-    expect(rest.longestMs).toBeLessThan(1_000);
+    expect(rest.longestMs).toBeLessThan(load.longestMs);
   }, 40_000);
 });
 
@@ -371,7 +373,7 @@ describe('a shard that is gone', () => {
     await Promise.all(cluster.nodes.map(({ client }) => client.call('CLUSTER', 'DELSLOTS', slot)));
     const refusals: unknown[] = [];
     for (const [ttl, wait] of [
-      [1_000, 0],
+      [4_000, 0],
       [10_000, 1_000],
     ] as const) {
       refusals.push(await locks.acquire('k', { ttl, wait }).catch((error: unknown) => error));
@@ -436,34 +438,26 @@ describe('a subscription', () => {
     const holder = await openLocks();
     await subscribed.kill();
     await until('another subscription', async () => (await subscriptions()).has(channel));
-    const held = await holder.acquire('k', { wait: 10_000 });
-    const served = waiter.withLock('k', { wait: 10_000 }, () => performance.now());
-    await sleep(50);
-    const releasedAt = performance.now();
-    await held.release();
-    expect((await served) - releasedAt).toBeLessThan(RECHECK_MS / 2);
+    expect(await handOver(holder, waiter)).toBeLessThan(RECHECK_MS / 2);
   }, 40_000);
 
   test('that is half open costs a re-check, and is made anew by its pings', async () => {
     const natMap = await proxied();
     const holder = await openLocks();
     const waiter = await openLocks({ natMap });
-    const handOver = async (): Promise<number> => {
-      const held = await holder.acquire('k');
-      const served = waiter.withLock('k', () => performance.now());
-      await sleep(50);
-      const releasedAt = performance.now();
-      await held.release();
-      return (await served) - releasedAt;
-    };
     for (const proxy of proxies) {
       proxy.mode = 'muteSubscribers';
     }
-    expect(await handOver()).toBeLessThan(RECHECK_MS + 200);
+    const held = await holder.acquire('k');
+    const served = waiter.withLock('k', () => performance.now());
+    await untilWaiting(holder, 'k');
+    const releasedAt = performance.now();
+    await held.release();
+    expect((await served) - releasedAt).toBeLessThan(CLAIM_MS - 100);
     for (const proxy of proxies) {
       proxy.mode = 'pass';
     }
     await sleep(11_000);
-    expect(await handOver()).toBeLessThan(RECHECK_MS / 2);
+    expect(await handOver(holder, waiter)).toBeLessThan(RECHECK_MS / 2);
   }, 30_000);
 });

@@ -11,6 +11,7 @@ import { makeLocks } from '../support/make-locks';
 import { freePort, RedisServer } from '../support/redis-server';
 import { TcpProxy } from '../support/tcp-proxy';
 import { saying } from '../support/saying';
+import { until } from '../support/until';
 
 let server: RedisServer;
 let proxy: TcpProxy;
@@ -52,9 +53,10 @@ describe('a reply that is lost', () => {
   test("acquire's: the lock ends up held by us with the same fence", async () => {
     proxy.mode = 'killOnReply';
     const acquiring = locks.acquire('k', { ttl: 2_000 });
-    await sleep(100);
+    await until('the grant', async () => (await server.client.hget(lockOf('k'), 'fence')) !== null);
     const fence = await server.client.hget(lockOf('k'), 'fence');
-    expect(fence).not.toBeNull();
+    // The proxy gets the reply after the grant can be seen.
+    await sleep(100);
     proxy.mode = 'pass';
     const lock = await acquiring;
     expect(String(lock.fence)).toBe(fence);
@@ -65,11 +67,11 @@ describe('a reply that is lost', () => {
 
   test("acquire's, with a caller who gives up: the lock is released again", async () => {
     proxy.mode = 'dropReplies';
-    await expect(locks.acquire('k', { ttl: 2_000, wait: 0 })).rejects.toMatchObject({ code: 'LOCK_STORE', unknown: true });
-    expect(await server.client.exists(lockOf('k'))).toBe(1);
+    const refusal = expect(locks.acquire('k', { ttl: 60_000, wait: 0 })).rejects.toMatchObject({ code: 'LOCK_STORE', unknown: true });
+    await until('the grant', async () => (await server.client.exists(lockOf('k'))) === 1);
+    await refusal;
     proxy.mode = 'pass';
-    await sleep(1_000);
-    expect(await server.client.exists(lockOf('k'))).toBe(0);
+    await until('the release', async () => (await server.client.exists(lockOf('k'))) === 0);
   });
 
   test("release's: the result stands, and the release is sent again", async () => {
@@ -108,11 +110,11 @@ describe('a reply that is lost', () => {
   });
 
   test("renewal's: the next one follows, and nothing is lost", async () => {
-    await locks.withLock('k', { ttl: 900 }, async (lock) => {
+    await locks.withLock('k', { ttl: 3_600 }, async (lock) => {
       proxy.mode = 'dropReplies';
-      await sleep(450);
+      await sleep(1_800);
       proxy.mode = 'pass';
-      await sleep(900);
+      await sleep(3_600);
       expect(lock.isHeld()).toBe(true);
     });
     expect(troubles.filter(({ type }) => type === 'lost')).toEqual([]);
@@ -176,16 +178,16 @@ describe('a slow connection', () => {
   test('is not taken for a dead one because one caller has a short ttl', async () => {
     proxy.latencyMs = 90;
     let failed = 0;
-    const until = performance.now() + 1_500;
+    const endsAt = performance.now() + 1_500;
     const short = (async () => {
-      while (performance.now() < until) {
+      while (performance.now() < endsAt) {
         await locks.acquire('short', { ttl: 200, wait: 0 }).then(
           (lock) => lock.release(),
           () => sleep(5),
         );
       }
     })();
-    while (performance.now() < until) {
+    while (performance.now() < endsAt) {
       await locks.withLock('long', { ttl: 10_000, wait: 0 }, () => undefined).catch(() => failed++);
     }
     await short;
@@ -195,8 +197,8 @@ describe('a slow connection', () => {
   test('is found to be half open within seconds, also after a reply that was late because the process stood still', async () => {
     const late = locks.acquire('late', { wait: 3_000 });
     await sleep(0);
-    const until = performance.now() + 1_800;
-    while (performance.now() < until) {
+    const endsAt = performance.now() + 1_800;
+    while (performance.now() < endsAt) {
       // Stands still, as if it were stopped; the proxy does too.
     }
     await (await late).release();
@@ -224,8 +226,8 @@ describe('a slow connection', () => {
       // Lets the command be sent, and no reply be read.
       await Promise.resolve();
     }
-    const until = performance.now() + 600;
-    while (performance.now() < until) {
+    const endsAt = performance.now() + 600;
+    while (performance.now() < endsAt) {
       // Blocked past the command's limit; the reply lies unread.
     }
     await (await acquiring).release();
@@ -244,8 +246,9 @@ describe('closing', () => {
     const opening = own.open({ prefix: 'lock', warn: () => undefined });
     await own.close();
     await expect(opening).rejects.toThrow(/was closed/);
+    // As long as it takes to connect.
     await sleep(400);
-    expect(await clients()).toBe(before);
+    await until('that its connections are closed', async () => (await clients()) === before);
   });
 
   test('ends calls that wait for the first connection', async () => {
@@ -261,15 +264,16 @@ describe('closing', () => {
 describe('locks that vanish', () => {
   test('a key deleted behind its back is lost within a renewal, aborts the signal and rejects the call', async () => {
     let toldAfter = Infinity;
-    const call = locks.withLock('k', { ttl: 600 }, async (lock) => {
+    const call = locks.withLock('k', { ttl: 4_000 }, async (lock) => {
       const startedAt = performance.now();
       lock.signal.addEventListener('abort', () => (toldAfter = performance.now() - startedAt));
       await server.client.del(lockOf('k'));
-      await sleep(400);
+      await until('the loss', () => lock.signal.aborted);
     });
     await expect(call).rejects.toMatchObject({ code: 'LOCK_LOST', reason: 'expired' });
     await expect(call).rejects.toThrow(saying(/the store no longer has it\. It was deleted, flushed or evicted/));
-    expect(toldAfter).toBeLessThan(300);
+    // By the first renewal, after 1,333 ms.
+    expect(toldAfter).toBeLessThan(2_500);
     expect(troubles.map(({ type }) => type)).toEqual(['lost']);
   });
 
@@ -381,13 +385,13 @@ describe('a server that refuses', () => {
   });
 
   test('an error shows no owners, in none of its properties', async () => {
-    const lock = await locks.acquire('k', { ttl: 600 });
+    const lock = await locks.acquire('k', { ttl: 3_000 });
     const owner = (await server.client.hget(lockOf('k'), 'owner')) as string;
     await server.client.acl('SETUSER', 'default', '-evalsha', '-eval');
-    await sleep(400);
+    await until('a renewal that is refused', () => troubles.length > 0);
     const error = await locks.inspect('k').catch((failure: unknown) => failure);
-    await server.client.acl('SETUSER', 'default', '+evalsha', '+eval');
     expect(troubles.map(({ type }) => type)).toEqual(['storeUnavailable']);
+    await server.client.acl('SETUSER', 'default', '+evalsha', '+eval');
     expect(inspect([error, troubles], { depth: 10 })).not.toContain(owner);
     await lock.release();
   });
@@ -441,10 +445,10 @@ describe('access control', () => {
   test('the smallest ACL is enough for every operation', async () => {
     const own = await connectAs(...PLACES, ...RIGHTS);
     const service = makeLocks(own);
-    const call = service.withLock('k', async (lock) => {
+    const call = service.withLock('k', { ttl: 60_000 }, async (lock) => {
       await service.withLock('k', { ticket: lock.ticket }, () => undefined);
       await service.forceRelease('k', { fence: lock.fence });
-      await sleep(50);
+      await until('the forced release', () => lock.signal.aborted);
       expect(lock.signal.reason).toMatchObject({ reason: 'forced' });
     });
     await expect(call).rejects.toMatchObject({ reason: 'forced' });
@@ -486,8 +490,7 @@ describe('access control', () => {
     ['+subscribe', /Redis refused SUBSCRIBE on lock:wake:\*: NOPERM .*'subscribe'.* every 300 ms/],
   ])('without %s a warning names it, and waiters poll', async (right, warning) => {
     const own = await without(right);
-    await sleep(100);
-    expect(warnings).toEqual([expect.stringMatching(warning)]);
+    await until('the warning', () => warnings.length > 0);
     const [limited, other] = [makeLocks(own), makeLocks(await openStore(server.url))];
     // A release publishes and a waiter receives: each of the two may lack the right.
     for (const [holder, waiter] of [[limited, other] as const, [other, limited] as const]) {
@@ -498,6 +501,7 @@ describe('access control', () => {
       await held.release();
       expect((await waiting) - releasedAt).toBeLessThan(900);
     }
+    expect(warnings).toEqual([expect.stringMatching(warning)]);
     await Promise.all([limited.shutdown(), other.shutdown()]);
   });
 
@@ -535,7 +539,7 @@ describe('access control', () => {
 
   test('a channel outside of the rights is a warning, locks work, and waiters poll', async () => {
     const own = await connectAs('~lock:*', '&other:*', ...RIGHTS);
-    await sleep(100);
+    await until('the warnings', () => warnings.length === 2);
     expect(warnings.toSorted()).toEqual([
       expect.stringMatching(/refused PUBLISH on lock:wake:\*.*channel.*every 300 ms/),
       expect.stringMatching(/refused SUBSCRIBE on lock:wake:\*.*channel.*next renewal/),
@@ -558,26 +562,37 @@ test('a client that the user closes does not take the locks along', async () => 
   await own.close();
 });
 
+/** The connections that have subscribed, as the server knows them. */
+async function subscribedIds(): Promise<string[]> {
+  const list = String(await server.client.call('CLIENT', 'LIST', 'TYPE', 'pubsub'));
+  return [...list.matchAll(/^id=(\d+)/gm)].map(([, id]) => id as string);
+}
+
 test('notifications of forced releases arrive again after the subscription was cut', async () => {
+  await until('a subscription', async () => (await subscribedIds()).length > 0);
   await server.client.call('CLIENT', 'KILL', 'TYPE', 'pubsub');
-  await sleep(500);
+  await until('a new subscription', async () => (await subscribedIds()).length > 0);
   const call = locks.withLock('k', { ttl: 60_000 }, async (lock) => {
     await locks.forceRelease('k', { fence: lock.fence });
-    await sleep(200);
+    await until('the forced release', () => lock.signal.aborted);
     expect(lock.isHeld()).toBe(false);
   });
   await expect(call).rejects.toMatchObject({ reason: 'forced' });
 });
 
 test('a half-open subscription is noticed by its pings, and made anew', async () => {
+  await until('a subscription', async () => (await subscribedIds()).length > 0);
+  const before = await subscribedIds();
   proxy.mode = 'blackhole';
   // Long enough to swallow one ping; the next one finds that it was not answered.
   await sleep(5_300);
   proxy.mode = 'pass';
   await sleep(5_300);
+  // The server may still have the half-open one.
+  await until('a new subscription', async () => (await subscribedIds()).some((id) => !before.includes(id)), 4_000);
   const call = locks.withLock('k', { ttl: 60_000 }, async (lock) => {
     await locks.forceRelease('k', { fence: lock.fence });
-    await sleep(300);
+    await until('the forced release', () => lock.signal.aborted, 4_000);
     expect(lock.isHeld()).toBe(false);
   });
   await expect(call).rejects.toMatchObject({ reason: 'forced' });

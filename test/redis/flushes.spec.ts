@@ -82,7 +82,7 @@ test.each([
     async (locks) => {
       const invokedAt = performance.now();
       await locks
-        .withLock('k', { ttl: 300 }, async (lock) => {
+        .withLock('k', { ttl: 2_000 }, async (lock) => {
           grants.push({ invokedAt, grantedAt: performance.now(), fence: lock.fence });
           overlapping += inside++ > 0 ? 1 : 0;
           await sleep(Math.random() * 60);

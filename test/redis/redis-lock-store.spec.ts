@@ -91,7 +91,7 @@ describe('what is stored', () => {
 
   test('a lease whose expiry somebody took away or lengthened ends with its recorded ttl, also where its holder crashed', async () => {
     for (const change of ['persist', 'lengthen']) {
-      const hold = newHold('k', { owner: change, id: change, ttlMs: 300, limitMs: 75, by: 'crashed' });
+      const hold = newHold('k', { owner: change, id: change, ttlMs: 300, by: 'crashed' });
       expect((await store.acquire(hold)).fence).toBeGreaterThan(0);
       await (change === 'persist' ? server.client.persist('lock:lock:{k}') : server.client.pexpire('lock:lock:{k}', 3_600_000));
       await locks.withLock('k', { wait: 2_000 }, () => undefined);
@@ -221,10 +221,10 @@ describe('connections', () => {
     const own = new RedisLockStore(client);
     await own.open({ prefix: 'lock', warn: () => undefined });
     const service = makeLocks(own);
-    const call = service.withLock('k', async (lock) => {
+    const call = service.withLock('k', { ttl: 60_000 }, async (lock) => {
       expect(await storedKeys()).toContain('app:lock:lock:{k}');
       await service.forceRelease('k', { fence: lock.fence });
-      await sleep(50);
+      await until('the forced release', () => lock.signal.aborted);
       expect(lock.isHeld()).toBe(false);
     });
     await expect(call).rejects.toMatchObject({ reason: 'forced' });

@@ -4,6 +4,7 @@ import type { LockTrouble } from '../../lib/core/reporter';
 import type { LockService } from '../../lib/nest/lock.service';
 import { RedisLockStore } from '../../lib/stores/redis/redis-lock-store';
 import { RENEW } from '../../lib/stores/redis/scripts';
+import { untilWaiting } from '../support/hand-over';
 import { makeLocks } from '../support/make-locks';
 import { newHold } from '../support/new-hold';
 import { RedisServer } from '../support/redis-server';
@@ -130,8 +131,10 @@ describe('a grant', () => {
     breakLink();
     proxy.mode = 'killOnReply';
     const call = failureOf(service.acquire('k', { ttl: 4_000, wait: 1_500 }));
-    await sleep(150);
+    await until('the grant', async () => (await storedLocks()).length === 1);
     expect(await storedLocks()).toEqual([lockOf('k')]);
+    // The proxy gets the reply after the grant can be seen.
+    await sleep(100);
     proxy.mode = 'pass';
     expect((await call).detail).toMatch(/^Lock "k": 0 of 1 replicas/);
     expect(await storedLocks()).toEqual([]);
@@ -214,13 +217,13 @@ describe('a grant', () => {
   test('of several keys leaves none of them where one is not confirmed', async () => {
     const other = await serviceOf(await openStore()).acquire('b');
     const call = failureOf(locks.acquire(['a', 'b'], { ttl: 4_000, wait: 1_500 }));
-    await sleep(200);
+    // It has the first one, confirmed.
+    await untilWaiting(locks, 'b');
     expect(await storedLocks()).toHaveLength(2);
     breakLink();
     await other.release();
     expect((await call).detail).toMatch(/^Lock "b": 0 of 1 replicas/);
-    await sleep(100);
-    expect(await storedLocks()).toEqual([]);
+    await until('that both are free', async () => (await storedLocks()).length === 0);
   });
 
   test('of several keys is on the replica with all of them', async () => {

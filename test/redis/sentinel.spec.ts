@@ -8,6 +8,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { LockTrouble } from '../../lib/core/reporter';
 import type { LockService } from '../../lib/nest/lock.service';
 import { RedisLockStore } from '../../lib/stores/redis/redis-lock-store';
+import { handOver } from '../support/hand-over';
 import { Load } from '../support/load';
 import { makeLocks } from '../support/make-locks';
 import { SentinelGroup } from '../support/redis-sentinel';
@@ -55,27 +56,6 @@ async function openLocks(options?: Parameters<SentinelGroup['connect']>[0]): Pro
 }
 
 const lockOf = (key: string): string => `lock:lock:{${key}}`;
-
-/**
- * How long a waiter at one store waits after the release by a holder at another, in milliseconds: the shortest of three times, since its
- * subscription may be new at first. Without a message it takes the rest of the pause before the next poll, each time.
- */
-async function handOver(holder: LockService, waiter: LockService): Promise<number> {
-  const times: number[] = [];
-  for (let round = 0; round < 3; round++) {
-    times.push(await handOverOnce(holder, waiter));
-  }
-  return Math.min(...times);
-}
-
-async function handOverOnce(holder: LockService, waiter: LockService): Promise<number> {
-  const held = await holder.acquire('handed', { wait: 10_000 });
-  const served = waiter.withLock('handed', { wait: 10_000 }, () => performance.now());
-  await sleep(50);
-  const releasedAt = performance.now();
-  await held.release();
-  return (await served) - releasedAt;
-}
 
 /** Waits until the replicas have all that the master has. */
 async function replicated(): Promise<void> {

@@ -10,6 +10,7 @@ import { Application } from '../support/application';
 import { makeLocks } from '../support/make-locks';
 import { RedisServer } from '../support/redis-server';
 import { TcpProxy } from '../support/tcp-proxy';
+import { until } from '../support/until';
 
 // Each starts processes of its own, which takes a while on a machine that is busy.
 jest.setTimeout(60_000);
@@ -113,7 +114,7 @@ describe('SIGTERM with shutdown hooks', () => {
 describe('SIGTERM without shutdown hooks', () => {
   test('ends the process where it stands: a warning said so, its lock is free after its ttl, and its place is skipped', async () => {
     const application = await startApplication({ hooks: false });
-    await sleep(50);
+    await until('the warning', () => application.output.includes('app.enableShutdownHooks()'));
     expect(application.output).toMatch(/Shutdown hooks are off.*Call app\.enableShutdownHooks\(\)/);
     application.begin('hold', 'job', { ttl: 2_000 });
     await application.until('held');
@@ -122,6 +123,11 @@ describe('SIGTERM without shutdown hooks', () => {
     while ((await server.client.zcard('lock:queue:{k}')) === 0) {
       await sleep(5);
     }
+    // One that is not notified yet has a half number, and would not be skipped.
+    await until(
+      'that it is notified',
+      async () => Number((await server.client.zrange('lock:queue:{k}', 0, '0', 'WITHSCORES'))[1]) % 1 === 0,
+    );
     const behind = fork('test/fixtures/waiter.mjs', [server.url, 'k', '15000'], { execArgv: [] });
     const granted = once(behind, 'message').then(async () => once(behind, 'message'));
     while ((await server.client.zcard('lock:queue:{k}')) === 1) {
@@ -136,7 +142,9 @@ describe('SIGTERM without shutdown hooks', () => {
 
     const [left, startedAt] = [await server.client.pttl('lock:lock:{job}'), performance.now()];
     expect(left).toBeGreaterThan(200);
-    await sleep(50);
+    const { pid } = application.child;
+    const subscribed = async (): Promise<string[]> => (await server.client.pubsub('CHANNELS', `lock:wake:*:${pid}:*`)) as string[];
+    await until('that the server has seen its sockets close', async () => (await subscribed()).length === 0);
     const releasedAt = performance.now();
     await held.release();
     expect(await granted).toMatchObject([{ fence: expect.any(Number) as unknown }, undefined]);
