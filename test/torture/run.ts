@@ -129,7 +129,8 @@ async function refusalOf(key: string, store: LockStore, endedAt: () => number): 
       return [];
     }
     if (now() > endedAt() + LEASE_MS + CLAIM_MS) {
-      await store.turns?.leave(key, place.name);
+      // A store that does not answer is what has to be reported.
+      await store.turns?.leave(key, place.name).catch(() => undefined);
       const why = reply instanceof Error ? reply.detail : `${reply.holder.by} has it`;
       return [`"${key}" could not be had ${Math.round(now() - endedAt())} ms after the last process ended: ${why}`];
     }
