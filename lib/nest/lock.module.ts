@@ -149,6 +149,7 @@ export class LockModule extends ConfigurableModuleClass implements OnApplication
     }
   }
 
+  /** Leaders end first: their code may need what other modules end later. */
   async onModuleDestroy(): Promise<void> {
     await this.#endLeaders();
   }

@@ -12,7 +12,7 @@ import { makeSlots, World, type Slot } from './properties/world.js';
 const RUNS = isLong ? 3_000 : 300;
 /** A slow machine plays fewer of them. */
 const LONGEST_MS = isLong ? 60_000 : 10_000;
-/** A failure names its seed and its path: with both, what it was shrunk to is played again at once. */
+/** Another seed plays other scenarios. A failure names its seed and its path: with both, what it was shrunk to is played again at once. */
 const { MODEL_SEED, MODEL_RUNS, MODEL_PATH } = process.env;
 
 /** Runs a scenario; a second time, for what led to it, where it goes wrong. */
@@ -38,7 +38,7 @@ describe('the core', () => {
     'keeps its promises %s',
     async (_, scenarios) => {
       const slots = makeSlots(await buildLibrary());
-      const seed = Number(MODEL_SEED ?? Math.floor(Math.random() * 1_000_000_000));
+      const seed = Number(MODEL_SEED ?? 1);
       let runs = 0;
       const property = fc.asyncProperty(scenarios, (scenario) => {
         runs++;

@@ -8,6 +8,16 @@ const LONG = [
   'test/quorum/defects.spec.ts',
   'test/postgres/defects.spec.ts',
   'test/mysql/idle-transaction.spec.ts',
+  'test/redis/restarting-methods.spec.ts',
+  'test/quorum/first-use.spec.ts',
+  // The runner of the tests, and whole programs.
+  'test/runner/',
+  'test/examples/sqlite.spec.ts',
+  'sample-app/test/demo.e2e.spec.ts',
+  // Groups of servers that fail over.
+  'test/redis/cluster',
+  'test/redis/sentinel',
+  'test/redis/replicas-cluster.spec.ts',
   // With other libraries.
   'test/long-jobs/',
   'test/redis/clients.spec.ts',
@@ -24,7 +34,8 @@ const LONG = [
   'test/cli/postgres.spec.ts',
   'test/cli/quorum.spec.ts',
   'test/stores/contract-defects.spec.ts',
-  // What these change is proved by test/postgres/ and test/mysql/turns.spec.ts.
+  // What these change is proved by the other suites of test/postgres/ and by test/mysql/turns.spec.ts.
+  'test/postgres/servers.spec.ts',
   'test/stores/postgres-on-several-databases.spec.ts',
   'test/stores/pglite.spec.ts',
   'test/stores/mysql-that-polls.spec.ts',
@@ -35,13 +46,10 @@ const LONG = [
   'test/stores/redis-with-a-replica.spec.ts',
 ];
 
-/** A part of these is in `npm test`. */
-const BOTH = ['test/model/core.spec.ts', 'test/model/deadlocks.spec.ts'];
-
 const wantsLong = process.env.TEST_LONG !== undefined;
 
 const isOneOf = (path, parts) => parts.some((part) => path.includes(`/${part}`));
 
 module.exports = (paths) => ({
-  filtered: paths.filter((path) => isOneOf(path, BOTH) || isOneOf(path, LONG) === wantsLong),
+  filtered: paths.filter((path) => isOneOf(path, LONG) === wantsLong),
 });

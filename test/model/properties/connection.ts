@@ -1,9 +1,12 @@
 import type { Batches } from '../../../lib/stores/kit/batches.js';
 import type { Process } from './process.js';
-import type { Fate } from './scenario.js';
+import { LONGEST_TTL_MS, type Fate } from './scenario.js';
 
 /** What takes no longer, both ways together, disturbs nobody, in milliseconds. */
 const CALM_MS = 10;
+
+/** For how long after its sender has given up core expects that a command may still be carried out, in milliseconds. */
+const LATEST_MS = 1_000;
 
 /** How often the server refuses one of a batch. */
 const REFUSED = 0.05;
@@ -85,6 +88,7 @@ export class Connection {
     world.note(() => `${process.id} sends ${what}: ${kind} ${outMs}+${backMs}`);
     // Whatever worked before it was sent has taken its time.
     const workMs = process.now - world.now;
+    const sentAt = world.now;
     const isReset = kind === 'reset' || (!world.isHealed && process.refusedUntil > process.now);
     const resetMs = Math.min(outMs, world.commandLimitMs);
     const lastsMs = outMs + backMs + (kind === 'doubled' ? lagMs : 0);
@@ -102,6 +106,10 @@ export class Connection {
       }
       const arrive = (isAnswered: boolean): void => {
         const reply = world.attempt(execute);
+        if (world.now > sentAt + workMs + world.commandLimitMs + LATEST_MS) {
+          // A store that knows the clock of its server refuses it. Here it may start a lease that no release ends.
+          process.disturbed(LONGEST_TTL_MS);
+        }
         world.note(() => `${process.id}: ${what} is carried out: ${JSON.stringify(reply?.result)}`);
         if (isAnswered && reply && !this.#isCutOff) {
           timeline.after(backMs, () => process.handle(() => resolve(reply.result)));
