@@ -21,7 +21,7 @@ export const LEASE_RULES: readonly Rule[] = [
     await trial.acquired({ ttlMs: trial.ttl(3_000) });
     // The servers of a quorum may grant some milliseconds one after the other.
     await trial.pass(150);
-    await expectLeft(trial, 2_950);
+    await expectLeft(trial, 2_900);
   }),
 
   leaseRule('a lock stays taken until its lease ends', 300, async (trial) => {

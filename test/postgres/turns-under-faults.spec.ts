@@ -109,7 +109,7 @@ describe('a listener', () => {
     await endListeners();
     await until('new listeners', async () => (await listeners()).filter((pid) => !before.includes(pid)).length === before.length);
     // Polling every 300 ms would take 150 ms on the average.
-    expect(await medianHandOver(waiter)).toBeLessThan(120);
+    expect(await medianHandOver(waiter)).toBeLessThan(100);
   });
 
   test('that is ended while its process waits far behind: the turn comes within a re-check', async () => {
@@ -199,7 +199,7 @@ describe('behind pgbouncer in transaction mode', () => {
   test('with a listener straight to the server, turns are notified', async () => {
     const waiter = await openLocks(bouncer.pool(), { listen: server.url });
     await sleep(500);
-    expect(await medianHandOver(waiter)).toBeLessThan(120);
+    expect(await medianHandOver(waiter)).toBeLessThan(100);
     expect(warnings).toEqual([]);
   });
 

@@ -171,11 +171,15 @@ describe('a quorum of five servers', () => {
     const opening = store.open({ prefix: 'lock', warn: () => undefined });
     await store.close();
     await expect(opening).rejects.toThrow('QuorumLockStore was closed. Make a new one for new locks.');
+    // As long as it takes to connect.
+    await sleep(400);
     await until('that they are closed', async () => isDeepStrictEqual(await clients(), before));
     await store.open({ prefix: 'lock', warn: () => undefined });
     await acquired(store, 'k');
     await store.close();
     await expect(store.acquire(newHold('k'))).rejects.toThrow(/QuorumLockStore was closed/);
+    // As long as it takes to connect.
+    await sleep(400);
     await until('that they are closed', async () => isDeepStrictEqual(await clients(), before));
   });
 });

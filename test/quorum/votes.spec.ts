@@ -107,6 +107,9 @@ describe('servers that lag', () => {
     for (let time = 0; time < 20; time++) {
       expect(await store.inspect('k')).toMatchObject({ holds: 2 });
     }
+    // Now no majority counts the same: the lock is shown all the same.
+    await stores.quorum.at(4).kill();
+    expect(await store.inspect('k')).toMatchObject({ fence: hold.fence, holds: 1 });
   });
 });
 

@@ -16,7 +16,6 @@ import { until } from '../support/until';
 import { watchRejections } from '../support/watch-rejections';
 import { newHold } from '../support/new-hold';
 
-const CLAIM_MS = 1_000;
 const RECHECK_MS = 300;
 
 let cluster: RedisCluster;
@@ -333,7 +332,7 @@ describe('a failover', () => {
     expect(load.disorders).toBe(0);
     expect(rest).toMatchObject({ overlaps: 0, disorders: 0, losses: 0 });
     expect(load.longestMs).toBeGreaterThan(1_000);
-    expect(rest.longestMs).toBeLessThan(load.longestMs);
+    expect(rest.longestMs).toBeLessThan(1_000);
   }, 40_000);
 });
 
@@ -453,7 +452,7 @@ describe('a subscription', () => {
     await untilWaiting(holder, 'k');
     const releasedAt = performance.now();
     await held.release();
-    expect((await served) - releasedAt).toBeLessThan(CLAIM_MS - 100);
+    expect((await served) - releasedAt).toBeLessThan(RECHECK_MS + 200);
     for (const proxy of proxies) {
       proxy.mode = 'pass';
     }

@@ -101,7 +101,7 @@ describe('order across processes', () => {
     await second.granted;
     const tookMs = performance.now() - releasedAt;
     expect(tookMs).toBeGreaterThan(CLAIM_MS - 200);
-    expect(tookMs).toBeLessThan(CLAIM_MS + RECHECK_MS + 4_000);
+    expect(tookMs).toBeLessThan(CLAIM_MS + RECHECK_MS + 300);
     first.child.kill('SIGCONT');
     expect((await first.granted).fence).toBeGreaterThan(0);
   });
@@ -116,7 +116,7 @@ describe('order across processes', () => {
     expect(await server.client.hget(lockOf('k'), 'turn')).toContain(`:${first.child.pid}:`);
     first.child.kill('SIGKILL');
     await second.granted;
-    expect(performance.now() - releasedAt).toBeLessThan(CLAIM_MS + RECHECK_MS + 4_000);
+    expect(performance.now() - releasedAt).toBeLessThan(CLAIM_MS + RECHECK_MS + 300);
   });
 
   test('a lease that expires with a queue behind it goes to the first of them', async () => {
@@ -151,9 +151,9 @@ describe('a subscription', () => {
     await untilWaiting(locks, 'k');
     await killSubscribers();
     await held.release();
-    expect(await timeOf(call)).toBeLessThan(CLAIM_MS - 100);
+    expect(await timeOf(call)).toBeLessThan(RECHECK_MS + 200);
     await sleep(500);
-    expect(await handOver(locks, waiting)).toBeLessThan(RECHECK_MS / 2);
+    expect(await handOver(locks, waiting)).toBeLessThan(100);
   });
 
   test('that is killed over and over keeps nobody waiting', async () => {
@@ -174,10 +174,10 @@ describe('a subscription', () => {
     await untilWaiting(locks, 'k');
     proxy.mode = 'muteSubscribers';
     await held.release();
-    expect(await timeOf(call)).toBeLessThan(CLAIM_MS - 100);
+    expect(await timeOf(call)).toBeLessThan(RECHECK_MS + 100);
     proxy.mode = 'pass';
     await sleep(11_000);
-    expect(await handOver(locks, waiting)).toBeLessThan(RECHECK_MS / 2);
+    expect(await handOver(locks, waiting)).toBeLessThan(100);
   }, 30_000);
 
   test('that is half open keeps no waiter far behind waiting: one that was skipped asks more often', async () => {

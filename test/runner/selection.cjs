@@ -1,6 +1,7 @@
 /**
- * The suites that take long and prove again what others prove by example: on random runs, with planted defects, with other versions and libraries, or
- * for a store that differs from another in one thing. `npm test` leaves them out; `npm run test:long` runs them, and `.ci/run` runs both.
+ * The suites that take long. Some need groups of servers that fail over; the others prove again what others prove by example: on random runs, with
+ * planted defects, with other versions and libraries, or for a store that differs from another in one thing. `npm test` leaves them out;
+ * `npm run test:long` runs them, and `.ci/run` runs both.
  */
 const LONG = [
   'test/model/',

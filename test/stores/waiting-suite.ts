@@ -59,7 +59,7 @@ export function waitingSuite(place: () => StorePlace): void {
     }
     // A re-check alone would take up to 300 ms, a poll up to 250: half of them would take longer than 100.
     const [, , , , median] = tookMs.toSorted((one, another) => one - another);
-    expect(median).toBeLessThan(100);
+    expect(median).toBeLessThan(80);
   });
 
   test('a process with many callers has the lock sixteen times in a row at most while another one waits', async () => {
@@ -184,7 +184,7 @@ export function waitingSuite(place: () => StorePlace): void {
     await Promise.all(Array.from({ length: 12 }, (_, number) => caller(services[number % 3] as LockService, number)));
     expect(run.entered).toBeGreaterThanOrEqual(run.handOvers);
     // A wake-up that is lost would be found by the re-check, no sooner than after 300 ms. A busy machine may delay a few.
-    expect(slow).toBeLessThan(10);
+    expect(slow).toBeLessThan(4);
   }, 60_000);
 
   test('5,000 callers of one process wait for one key, and all are served', async () => {

@@ -36,8 +36,8 @@ export interface StorePlace {
   /** Is given what stores warn of; throws where nothing should have been. */
   warn(message: string): void;
   /**
-   * On how many keys callers may wait at the same time, where that is fewer than 5,000: each asks for its turn every 300
-   * ms.
+   * On how many keys callers may wait at the same time, where that is fewer than 5,000: each looks for its turn every
+   * 300 ms.
    */
   readonly manyKeys?: number;
   /** Undefined for a store that lives in this process. */

@@ -108,7 +108,7 @@ export class Connection {
         const reply = world.attempt(execute);
         if (world.now > sentAt + workMs + world.commandLimitMs + LATEST_MS) {
           // A store that knows the clock of its server refuses it. Here it may start a lease that no release ends.
-          process.disturbed(LONGEST_TTL_MS);
+          process.lateLeaseUntil = world.now + LONGEST_TTL_MS;
         }
         world.note(() => `${process.id}: ${what} is carried out: ${JSON.stringify(reply?.result)}`);
         if (isAnswered && reply && !this.#isCutOff) {

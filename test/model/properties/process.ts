@@ -19,6 +19,8 @@ export class Process {
   readonly clock: ProcessClock;
   /** Timers of the library that are set. */
   readonly timers = new Set<Timer>();
+  /** Until then a lease may run that one of its commands began so late that core releases no longer. */
+  lateLeaseUntil = -Infinity;
   /** What reached it while it stood still: timers run before messages when it goes on. */
   readonly #backlog: { readonly timers: (() => void)[]; readonly others: (() => void)[] } = { timers: [], others: [] };
   #isAlive = true;

@@ -291,7 +291,7 @@ export class World {
       if (!call?.process.isAlive || call.call.minHold > 0) {
         continue;
       }
-      const since = Math.max(call.endedAt, call.process.disturbedUntil);
+      const since = Math.max(call.endedAt, call.process.disturbedUntil, call.process.lateLeaseUntil);
       // Core sends a release again until the lease is over by its own clock.
       const boundMs = LONGEST_TTL_MS / 10 + this.commandLimitMs + 50 + this.server.setBackMs;
       if (this.now > since + boundMs && ![...this.#pending].some((pending) => pending.isInsideOf(call))) {

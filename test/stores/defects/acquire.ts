@@ -25,6 +25,15 @@ export const DEFECTS_OF_ACQUIRE: Readonly<Record<string, Defect>> = {
       },
     }),
   },
+  'counts half the time for which a lock is held': {
+    rule: 'a lock is busy for every other owner',
+    change: (store) => ({
+      acquire: async (hold, place) => {
+        const reply = await store.acquire(hold, place);
+        return isGrant(reply) ? reply : { ...reply, holder: { ...reply.holder, heldMs: reply.holder.heldMs / 2 } };
+      },
+    }),
+  },
   'queues attempts that were busy': {
     rule: 'an attempt that was busy leaves nothing behind',
     change: (store) => {

@@ -19,6 +19,15 @@ export const DEFECTS_OF_LEASES: Readonly<Record<string, Defect>> = {
       },
     }),
   },
+  'says that the whole lease is left': {
+    rule: 'a busy answer says what is left of the lease',
+    change: (store) => ({
+      acquire: async (hold, place) => {
+        const reply = await store.acquire(hold, place);
+        return isGrant(reply) ? reply : { ...reply, remainingMs: 3_000 };
+      },
+    }),
+  },
   'lets the owner of an ended lease release the next one': {
     rule: 'a lock whose lease has ended belongs to the next owner',
     change: (store) => {

@@ -64,6 +64,15 @@ export const DEFECTS_OF_MESSAGES: Readonly<Record<string, Defect>> = {
         }
       }),
   },
+  'shows another start in a search': {
+    rule: 'a search shows of a lock',
+    change: (store) =>
+      mapSearch(store, async function* (prefix) {
+        for await (const part of store.operator.search(prefix)) {
+          yield part.map((lock) => ({ ...lock, since: new Date(lock.since.getTime() - 2_000) }));
+        }
+      }),
+  },
   'finds what is free': {
     rule: 'a search finds no lock that is free',
     change: (store) => remembering(store),
