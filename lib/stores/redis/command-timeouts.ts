@@ -1,4 +1,5 @@
 import { AsyncResource } from 'node:async_hooks';
+import { LONGEST_COMMAND_MS } from '../../core/lease-time.js';
 
 /** The error of a command that got no reply in time; whether it was carried out is unknown. */
 export class CommandTimeout extends Error {
@@ -17,13 +18,14 @@ interface Pending {
 
 /** How often open commands are checked, in milliseconds: a timeout is late by at most that. */
 const SWEEP_MS = 20;
-/** A connection counts as half open when nothing was answered for this many times its slowest reply. */
-const PATIENCE = 4;
 /**
- * The slowest reply of a connection, in milliseconds: before the first one, at least, and at most. A reply that comes
- * after the process or the server was stopped does not tell how slow the connection is.
+ * A connection counts as half open when nothing was answered for this many times its slowest reply, in milliseconds: 1 to 2 s. That is
+ * never less than the longest time limit of a command. One with a short limit only tells sooner that nothing was answered, and must not
+ * take others along that have time left. Nor is it more for replies that came after the process or the server was stopped: they do not
+ * tell how slow the connection is.
  */
-const SLOWEST_MS = { first: 250, least: 75, most: 500 } as const;
+const PATIENCE = 4;
+const SLOWEST_MS = { least: LONGEST_COMMAND_MS / PATIENCE, most: 500 } as const;
 
 /** Bounds the time of commands, with one timer for all of them, and reports when nothing is answered at all. */
 export class CommandTimeouts {
@@ -34,7 +36,7 @@ export class CommandTimeouts {
   #wasLate = false;
   #lastReplyAt = 0;
   /** The time of the slowest recent reply; a slow link is not a dead one. */
-  #slowestMs: number = SLOWEST_MS.first;
+  #slowestMs: number = SLOWEST_MS.least;
   /** When the first command was sent that timed out, where nothing was answered since. */
   #silentSince: number | undefined;
 
