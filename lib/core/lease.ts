@@ -396,7 +396,8 @@ export class Lease {
     if (held === false && !this.hasEnded) {
       this.gone();
     } else if (!this.hasEnded) {
-      this.#renewed(held === true, record, sent);
+      // Its code may have seen that it was over. That is final, also where a blocked event loop has kept the answer back.
+      this.#renewed(held === true && !(this.hasCode && this.isOver), record, sent);
     }
     return this;
   }
@@ -415,9 +416,9 @@ export class Lease {
     }
   }
 
-  /** The store confirmed a lease of `ttlMs` that was asked for at `sent`; a deadline never moves back. */
+  /** The store confirmed a lease of `ttlMs` that was asked for at `sent`; a deadline never moves back, and not on once it is over. */
   confirmed(sent: Moment, ttlMs: number): void {
-    if (!this.hasEnded) {
+    if (!this.hasEnded && !this.isOver) {
       this.#term.extend(sent, ttlMs);
     }
   }

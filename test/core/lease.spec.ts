@@ -87,3 +87,11 @@ describe('what a sleeping machine missed of a lease', () => {
     expect(next.doubt).toMatchObject({ code: 'LOCK_LOST', reason: 'expired' });
   });
 });
+
+test('a lease that is over stays so, whatever a confirmation says that was sent in time', () => {
+  const lease = granted();
+  const sent = momentOf(clock);
+  clock.now += TTL_MS - 10;
+  lease.confirmed(sent, 2 * TTL_MS);
+  expect(lease.isLive).toBe(false);
+});

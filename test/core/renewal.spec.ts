@@ -466,6 +466,28 @@ test('calls of which each outlives the one that made it do not grow a chain', as
   expect(deepest).toBeLessThanOrEqual(2);
 });
 
+test('code that has seen that its lease is over never sees it held again, though a renewal in time is answered then', async () => {
+  let ahead = 0;
+  const locks = makeLocks(store, { clock: { monotonic: () => performance.now() + ahead, wall: () => clock.wall() + ahead } });
+  const renew = store.renew.bind(store);
+  let answer: (() => void) | undefined;
+  store.renew = (holds) => renew(holds).then((held) => new Promise((resolve) => (answer = () => resolve(held))));
+  const seen: boolean[] = [];
+  const call = locks.withLock('k', { ttl: 3_000 }, async (lock) => {
+    await jest.advanceTimersByTimeAsync(1_050);
+    // The event loop is blocked past the deadline, and the answer lies unread.
+    ahead = 2_000;
+    seen.push(lock.isHeld());
+    answer?.();
+    for (let turn = 0; turn < 20; turn++) {
+      await Promise.resolve();
+    }
+    seen.push(lock.isHeld());
+  });
+  await expect(call).rejects.toMatchObject({ code: 'LOCK_LOST', reason: 'expired' });
+  expect(seen).toEqual([false, false]);
+});
+
 test('a nested call that asks for more while a renewal is on its way does not put the next one off', async () => {
   let answer: ((held: boolean[]) => void) | undefined;
   const renew = store.renew.bind(store);
