@@ -150,6 +150,15 @@ describe('a quorum of five servers', () => {
     await until('that nothing is left', async () => (await quorum.fences('k')).every((fence) => fence === null));
   });
 
+  test('loses only the locks whose keys an access list of most servers refuses', async () => {
+    const store = await stores.open();
+    const holds = await Promise.all(['a', 'b', 'c'].map((key) => acquired(store, key)));
+    await Promise.all(
+      [0, 2, 3].map((place) => quorum.at(place).client.acl('SETUSER', 'default', 'resetkeys', '~lock:*{[ac]}', '~lock:*s')),
+    );
+    expect(await store.renew(holds)).toEqual([true, undefined, true]);
+  });
+
   test('notifies of a forced release once, although each server sends a message', async () => {
     const [store, other] = [await stores.open(), await stores.open()];
     const notified: unknown[] = [];

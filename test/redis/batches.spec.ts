@@ -136,6 +136,23 @@ describe('one bad request of a batch', () => {
     expect(new Set(outcomes.map((outcome) => 'fence' in outcome && outcome.fence)).size).toBe(8);
   });
 
+  test('that an access list refuses fails alone, in a batch of renewals too', async () => {
+    const holds = await Promise.all(
+      holdsOf(8).map(async (hold) => ({ ...hold, fence: Number((await store.acquire(hold)).fence), ttlMs: 60_000 })),
+    );
+    await server.client.acl('SETUSER', 'default', 'resetkeys', '~lock:*{k[^3]}', '~lock:fence:*');
+    try {
+      expect(await store.renew(holds)).toEqual(holds.map((_, at) => (at === 3 ? undefined : true)));
+      await expect(store.renew(holds.slice(3, 4))).rejects.toMatchObject({ code: 'LOCK_CONFIGURATION', key: 'k3' });
+      const released = await Promise.all([store.inspect('k0'), ...holds.map((hold) => outcomeOf(store.release(hold)))]);
+      expect(released.slice(1)).toEqual(
+        holds.map((_, at) => (at === 3 ? expect.objectContaining({ code: 'LOCK_CONFIGURATION', key: 'k3' }) : true)),
+      );
+    } finally {
+      await server.client.acl('SETUSER', 'default', 'allkeys');
+    }
+  });
+
   test('that has no time left is given up alone', async () => {
     const holds = holdsOf(6).map((hold, at) => ({ ...hold, limitMs: at === 4 ? 60 : 5_000 }));
     await beSlow(300);
@@ -156,11 +173,12 @@ test('a batch that the server does not know is sent once more, with its source, 
 test('a batch that the server does not know is not repeated for callers that have given up', async () => {
   await beSlow(300);
   await server.client.script('FLUSH');
-  const holds = holdsOf(3).map((hold, at) => ({ ...hold, limitMs: at === 2 ? 5_000 : 60 }));
+  const holds = holdsOf(4).map((hold, at) => ({ ...hold, limitMs: at < 2 ? 60 : 5_000 }));
   const outcomes = await Promise.all([store.inspect('k'), ...holds.map((hold) => outcomeOf(store.acquire(hold)))]);
   expect(outcomes.slice(1, 3)).toEqual([0, 1].map((at) => expect.objectContaining({ unknown: true, key: `k${at}` })));
-  expect(outcomes[3]).toMatchObject({ fence: expect.any(Number) });
-  expect(await server.client.keys('lock:lock:{k?}')).toEqual(['lock:lock:{k2}']);
+  const stored = await Promise.all(holds.map(({ key }) => store.inspect(key)));
+  expect(stored.slice(0, 2)).toEqual([null, null]);
+  expect(outcomes.slice(3)).toEqual(stored.slice(2).map((lock) => ({ fence: lock?.fence })));
 });
 
 test('what waits to be sent when the store is closed is sent', async () => {

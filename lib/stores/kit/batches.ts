@@ -11,7 +11,7 @@ interface Waiting<Request> {
 
 /** Sends what one turn of the event loop asks of one server together, and gives each request its own reply. */
 export class Batches<Request> {
-  /** Gives a reply for each request, which is an `Error` where that one failed; rejects where none of them was answered. */
+  /** Gives a reply for each request, or its promise; an `Error` where that one failed. Rejects where none of them was answered. */
   readonly #send: (requests: readonly Request[]) => Promise<readonly unknown[]>;
   #waiting: Waiting<Request>[] = [];
   #endsWithTurn = false;

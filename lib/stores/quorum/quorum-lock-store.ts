@@ -18,6 +18,7 @@ import { processName } from '../kit/process-name.js';
 import { readStored } from '../kit/replies.js';
 import type { RedisSource } from '../redis/redis-source.js';
 import { RedisKeys } from '../redis/redis-keys.js';
+import { renewTogether } from '../redis/renewals.js';
 import { acquireAll } from './acquiring.js';
 import { Fences } from './fences.js';
 import { ForcedOnce } from './forced-once.js';
@@ -118,7 +119,8 @@ export class QuorumLockStore implements LockStore, Tickets, Operator, Messages {
 
   async renew(holds: readonly HoldRecord[]): Promise<(boolean | undefined)[]> {
     const sentAt = performance.now();
-    const verdicts = await renewAll(await this.#open(), this.#grants, holds);
+    const quorum = await this.#open();
+    const verdicts = await renewTogether(holds, (some) => renewAll(quorum, this.#grants, some));
     holds.forEach(({ id, ttlMs }, at) => verdicts[at] && this.#grants.lengthen(id, sentAt + ttlMs));
     return verdicts;
   }

@@ -7,7 +7,7 @@ import { CommandTimeouts } from './command-timeouts.js';
 import { ConnectionFailures } from './connection-failures.js';
 import { addressOf, keepConnected, makeConnection, reconnect, type Connection } from './redis-client.js';
 import type { RedisSource } from './redis-source.js';
-import { isDemoted, isUnknownScript, NO_CONNECTION } from './redis-errors.js';
+import { isDemoted, isForbidden, isUnknownScript, NO_CONNECTION } from './redis-errors.js';
 import type { Command } from './script.js';
 import { sendScript, type Confirmation } from './send-script.js';
 
@@ -213,7 +213,10 @@ export class RedisConnection {
     this.#connection?.disconnect();
   }
 
-  /** Sends requests as one script, each of which is bound by its own limit. */
+  /**
+   * Sends requests as one script, each of which is bound by its own limit. A script that the server refused before it ran is sent once
+   * more: whole where it was not known, and in parts where the keys of one request may be the reason.
+   */
   async #sendTogether(requests: readonly Batched[], how: 'evalsha' | 'eval' = 'evalsha'): Promise<readonly unknown[]> {
     const connection = this.#connection ?? (await this.open());
     const commands = requests.map(({ command }) => command);
@@ -224,13 +227,17 @@ export class RedisConnection {
       }
       return (await sendScript(connection, how, (this.#batch as BatchScript).command(commands), undefined)) as readonly unknown[];
     } catch (error) {
-      if (how === 'eval' || !isUnknownScript(error)) {
-        throw error;
-      }
       // Those whose callers have given up meanwhile are left out.
       const now = performance.now();
       const waiting = requests.filter(({ giveUpAt }) => now < giveUpAt);
-      const replies = waiting.length > 0 ? await this.#sendTogether(waiting, 'eval') : [];
+      let replies: readonly unknown[];
+      if (commands.length > 1 && isForbidden(error)) {
+        replies = waiting.map((request) => this.#sendTogether([request]).then(([reply]) => reply));
+      } else if (how === 'evalsha' && isUnknownScript(error)) {
+        replies = waiting.length > 0 ? await this.#sendTogether(waiting, 'eval') : [];
+      } else {
+        throw error;
+      }
       return requests.map((request) => (waiting.includes(request) ? replies[waiting.indexOf(request)] : error));
     }
   }

@@ -1,4 +1,4 @@
-import { LockConfigurationError, LockStoreError, type LockError } from '../../core/errors.js';
+import { LockConfigurationError, LockError, LockStoreError } from '../../core/errors.js';
 import { fenceTooHigh } from '../kit/refusals.js';
 import type { Script } from './script.js';
 
@@ -60,6 +60,12 @@ export function isUnreachable(error: unknown): boolean {
 /** Whether a server answered that it does not know the script of this digest. */
 export function isUnknownScript(error: unknown): boolean {
   return error instanceof Error && error.message.startsWith('NOSCRIPT');
+}
+
+/** Whether the server refused a whole command, since the user may not run it or may not access one of its keys. */
+export function isForbidden(error: unknown): boolean {
+  const refusal = error instanceof LockError ? error.cause : error;
+  return refusal instanceof Error && refusal.message.startsWith('NOPERM');
 }
 
 /** Whether a master answered that it is a replica now. Where a script had nothing to write, only WAIT reports it. */

@@ -18,7 +18,6 @@ import type { StoreHealth } from '../../core/store-health.js';
 import { RECHECK_MS } from '../kit/protocol.js';
 import { tooManyHolds } from '../kit/refusals.js';
 import { readAttempt, readStored } from '../kit/replies.js';
-import { throwIfAllFailed } from '../kit/all-failed.js';
 import { probe, PROBE_MS } from '../kit/probe.js';
 import { ServerClock } from '../kit/server-clock.js';
 import { checkPrefix } from '../kit/prefix.js';
@@ -29,6 +28,7 @@ import { checkMinReplicas, type RedisLockStoreOptions } from './redis-lock-store
 import { RedisCommands } from './redis-commands.js';
 import { RedisKeys } from './redis-keys.js';
 import { leastLimitOf, Replication } from './replication.js';
+import { renewEach, renewTogether } from './renewals.js';
 import { toLockError } from './redis-errors.js';
 import { isLate, readAnswers, timeIn } from './replies.js';
 import type { Command } from './script.js';
@@ -167,15 +167,10 @@ export class RedisLockStore implements LockStore, Turns, Tickets, Operator, Mess
     return joined;
   }
 
-  async renew(holds: readonly HoldRecord[]): Promise<(boolean | undefined)[]> {
-    if (this.#isCluster && holds.length > 1) {
-      // On a cluster the keys of one command must share a slot.
-      return this.#renewEach(holds);
-    }
-    if (this.#replication) {
-      return this.#replication.renew(holds.map((hold) => this.#named(hold)));
-    }
-    return readAnswers(await this.#connection.run(this.#commands.renew(holds), leastLimitOf(holds)));
+  renew(holds: readonly HoldRecord[]): Promise<(boolean | undefined)[]> {
+    const renew = (some: readonly HoldRecord[]): Promise<(boolean | undefined)[]> => this.#renew(some);
+    // On a cluster the keys of one command must share a slot, and a shard that is away must not end the leases of the others.
+    return this.#isCluster ? renewEach(holds, renew) : renewTogether(holds, renew);
   }
 
   async release(hold: HoldRecord): Promise<boolean> {
@@ -289,11 +284,10 @@ export class RedisLockStore implements LockStore, Turns, Tickets, Operator, Mess
     return { remainingMs, holder, recheckMs };
   }
 
-  /** A shard that is away must not end the leases of the others. */
-  async #renewEach(holds: readonly HoldRecord[]): Promise<(boolean | undefined)[]> {
-    const answers = await Promise.allSettled(holds.map((hold) => this.renew([hold])));
-    throwIfAllFailed(answers);
-    return answers.map((answer) => (answer.status === 'fulfilled' ? answer.value[0] : undefined));
+  async #renew(holds: readonly HoldRecord[]): Promise<(boolean | undefined)[]> {
+    return this.#replication
+      ? this.#replication.renew(holds.map((hold) => this.#named(hold)))
+      : readAnswers(await this.#connection.run(this.#commands.renew(holds), leastLimitOf(holds)));
   }
 
   #connect(): RedisConnection {
