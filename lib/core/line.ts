@@ -63,9 +63,9 @@ export class Line implements WaitingLine {
     return this.#isNotified;
   }
 
-  /** Whether the next caller here may have the lock before the processes that queue. */
+  /** Whether the next caller here may have the lock before the processes that queue. A candidate may not: one of theirs leads next. */
   get mayOvertake(): boolean {
-    return this.#burst < MOST_FENCES;
+    return this.#burst < MOST_FENCES && this.next()?.lease.caller.leads !== true;
   }
 
   /** Where a caller waits until it is the contender, which will hold `lease`. */

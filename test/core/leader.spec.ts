@@ -143,6 +143,32 @@ describe('one of all leads', () => {
     expect([one.isLeader(), two.isLeader()]).toEqual([false, true]);
     await two.stop();
   });
+
+  test('two candidates of one process leave the terms of another to it: the store says who is next', async () => {
+    const terms: string[] = [];
+    const leadAs =
+      (name: string) =>
+      async (lock: Lock): Promise<void> => {
+        terms.push(name);
+        await (name === 'other' ? second : first).deaf(lock);
+      };
+    const candidates = ['one', 'two'].map((name) => first.locks.lead('role', leadAs(name)));
+    await pass(0);
+    candidates.push(second.locks.lead('role', leadAs('other')));
+    while (terms.length < 24) {
+      // Longer than a candidate pauses: all of the others stand by.
+      await pass(3_000);
+      (terms.at(-1) === 'other' ? second : first).end();
+      await pass(10);
+    }
+    const of = (name: string): number => terms.filter((each) => each === name).length;
+    expect([of('one'), of('two'), of('other')]).toEqual([6, 6, 12]);
+    const stopped = Promise.all(candidates.map((candidate) => candidate.stop()));
+    await pass(0);
+    [first, second].forEach((process) => process.end());
+    await pass(10);
+    await stopped;
+  });
 });
 
 describe('a lease that is lost', () => {
