@@ -14,6 +14,7 @@ import {
   type LockModuleOptions,
 } from 'nestjs-distributed-lock';
 import { firstValueFrom, Observable, of } from 'rxjs';
+import { until } from '../support/until';
 
 /** A provider, and the service of its application. */
 async function provide<T>(type: Type<T>, options: Partial<LockModuleOptions> = {}): Promise<[T, LockService]> {
@@ -170,7 +171,7 @@ describe('maxHold of the module', () => {
   }
 
   async function reasonOf(signal: AbortSignal): Promise<string> {
-    await new Promise((resolve) => signal.addEventListener('abort', resolve, { once: true }));
+    await until('the end', () => signal.aborted);
     return (signal.reason as { reason?: string }).reason ?? '';
   }
 

@@ -544,7 +544,7 @@ describe('what a method returns', () => {
     const ended: string[] = [];
     @Injectable()
     class Sample {
-      @DistributedLock({ key: 'own', ttl: 120, renew: false })
+      @DistributedLock({ key: 'own', ttl: 1_200, renew: false })
       async *pages(error?: Error): AsyncGenerator<number> {
         try {
           yield 1;
@@ -561,12 +561,12 @@ describe('what a method returns', () => {
     const sample = await provide(Sample);
     const first = sample.pages();
     await first.next();
-    await sleep(200);
+    await sleep(1_250);
     await expect(first.next()).rejects.toMatchObject({ code: 'LOCK_LOST' });
     const own = new TypeError('own');
     const second = sample.pages(own);
     await second.next();
-    await sleep(200);
+    await sleep(1_250);
     await expect(second.next()).rejects.toBe(own);
     expect(ended).toEqual(['closed', 'closed']);
   });

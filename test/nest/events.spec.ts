@@ -86,7 +86,7 @@ test('a call that the store failed is refused with that reason', async () => {
 
 test('a call that waited for a store that failed has not got its turn', async () => {
   await start(new AwayStore());
-  await failure(locks.acquire('k', { wait: 50 }));
+  await failure(locks.acquire('k', { wait: 1_500 }));
   expect(eventsOf('waited')).toEqual([expect.objectContaining({ gaveUp: 'store', holder: undefined })]);
 });
 
@@ -140,7 +140,7 @@ describe('in a process', () => {
     const held = await locks.acquire('balance:1', { by: 'Holder.run' });
     await balances.report('1');
     expect(await locks.tryAcquire('balance:1')).toBeNull();
-    await failure(locks.acquire('balance:1', { wait: 20 }));
+    await failure(locks.acquire('balance:1', { wait: 1_500 }));
     await failure(locks.acquire('balance:1', { signal: aborted }));
     const waiting = locks.acquire('balance:1', { wait: '1m' });
     await failure(locks.acquire('balance:1', { wait: '1m' }));

@@ -5,6 +5,7 @@ import { LockModule, LockService, MemoryLockStore } from 'nestjs-distributed-loc
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { tracingChannel, type TracingChannel } from 'node:diagnostics_channel';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { until } from '../support/until';
 
 const PHASES = ['start', 'end', 'asyncStart', 'asyncEnd', 'error'] as const;
 
@@ -92,8 +93,14 @@ test('a wait is told from its start until the call has the lock', async () => {
 
 test('a wait that ends without the lock is told with its error', async () => {
   await using held = await locks.acquire('k');
-  const refused = locks.withLock('k', { wait: 20 }, () => held.keys);
-  await expect(refused).rejects.toMatchObject({ code: 'LOCK_NOT_ACQUIRED' });
+  const giveUp = new AbortController();
+  const refused = expect(locks.withLock('k', { wait: '1m', signal: giveUp.signal }, () => held.keys)).rejects.toMatchObject({
+    code: 'LOCK_NOT_ACQUIRED',
+  });
+  await until('the wait', () => phases(waits).includes('start'));
+  giveUp.abort();
+  await refused;
+  await until('its end', () => phases(waits).includes('error'));
   expect(waits.told.find(([phase]) => phase === 'error')?.[1]['error']).toMatchObject({ code: 'LOCK_NOT_ACQUIRED' });
 });
 
