@@ -130,7 +130,7 @@ export class Locks {
    * transaction.
    */
   async run<T>(keys: readonly string[], call: Call, body: (lock: Lock) => T | PromiseLike<T>, began?: (frame: Frame) => void): Promise<T> {
-    const ownFrame = new Frame(this.#leases, keys, false, began ? undefined : this.#transactions?.current());
+    const ownFrame = new Frame(this.#leases, keys, false, began ? undefined : this.#transactions?.current(call.caller.site));
     const acquisition = new Acquisition(this.#name, call, ownFrame, this.#clock);
     began?.(ownFrame);
     const frame = await unlessAborted(this.#entrance.enter(acquisition), acquisition);
@@ -141,7 +141,7 @@ export class Locks {
 
   /** Enters the lock on behalf of a caller who leaves it by a handle. */
   async acquire(keys: readonly string[], call: Call): Promise<Lock> {
-    const frame = new Frame(this.#leases, keys, true, this.#transactions?.current());
+    const frame = new Frame(this.#leases, keys, true, this.#transactions?.current(call.caller.site));
     const acquisition = new Acquisition(this.#name, call, frame, this.#clock);
     return this.#handles.give(await unlessAborted(this.#entrance.enter(acquisition), acquisition));
   }

@@ -1,31 +1,63 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
 import type { TransactionEnd } from './transactions.js';
 
+/** A transaction: it has ended once every run inside it has settled. */
+class Followed {
+  readonly ended: Promise<void>;
+  #end!: () => void;
+  #running = 0;
+
+  constructor() {
+    this.ended = new Promise((resolve) => {
+      this.#end = resolve;
+    });
+  }
+
+  begins(): void {
+    this.#running++;
+  }
+
+  settled(): void {
+    if (--this.#running === 0) {
+      this.#end();
+    }
+  }
+}
+
+/** One `run()`: a transaction, or a part of the one around it. */
+interface Run {
+  readonly transaction: Followed;
+  outer: Run | undefined;
+  hasSettled: boolean;
+}
+
 /**
  * Follows transactions for the option `transaction` of `LockModule`: what runs inside `run()` is one transaction, from the
  * call to the settling of its promise. A transaction inside another one belongs to it and ends with it, so that locks
- * outlive the commit of a savepoint.
+ * outlive the commit of a savepoint; one that is not awaited there makes both last until it has settled too. Code that goes
+ * on after a transaction is outside of it, and begins the next one.
  */
 export class TransactionScope {
-  readonly #ends = new AsyncLocalStorage<Promise<void>>();
+  readonly #runs = new AsyncLocalStorage<Run>();
 
   /** The end of the transaction around the running code: the option itself. */
-  readonly current: TransactionEnd = () => this.#ends.getStore();
+  readonly current: TransactionEnd = () => unsettled(this.#runs.getStore())?.transaction.ended;
 
   /** Runs `fn`, which opens a transaction and settles when that has ended. Its result and error pass unchanged. */
   async run<T>(fn: () => T | PromiseLike<T>): Promise<T> {
-    if (this.current()) {
-      return fn();
+    const outer = unsettled(this.#runs.getStore());
+    if (outer) {
+      // Or a chain of runs, each begun inside the one before, would grow.
+      outer.outer = unsettled(outer.outer);
     }
-    let end!: () => void;
-    const ended = new Promise<void>((resolve) => {
-      end = resolve;
-    });
+    const run: Run = { transaction: outer?.transaction ?? new Followed(), outer, hasSettled: false };
+    run.transaction.begins();
     try {
       // Awaited inside: a lazy thenable begins only there.
-      return await this.#ends.run(ended, async () => await fn());
+      return await this.#runs.run(run, async () => await fn());
     } finally {
-      end();
+      run.hasSettled = true;
+      run.transaction.settled();
     }
   }
 
@@ -40,4 +72,13 @@ export class TransactionScope {
     };
     return followed as unknown as Open;
   }
+}
+
+/** The nearest run around the code that has not settled: work goes on after the run that started it. */
+function unsettled(run: Run | undefined): Run | undefined {
+  let at = run;
+  while (at?.hasSettled) {
+    at = at.outer;
+  }
+  return at;
 }

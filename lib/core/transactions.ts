@@ -13,21 +13,39 @@ export class Transactions {
   readonly #endOf: TransactionEnd;
   readonly #onEnd: (transaction: Transaction) => Promise<void>;
   readonly #known = new WeakMap<object, Transaction>();
+  #hasWarned = false;
 
   constructor(endOf: TransactionEnd, onEnd: (transaction: Transaction) => Promise<void>) {
     this.#endOf = endOf;
     this.#onEnd = onEnd;
   }
 
-  /** The transaction around the running code; throws `LockConfigurationError` where the user's function does not say. */
-  current(): Transaction | undefined {
+  /** The transaction around the call at `site`; throws `LockConfigurationError` where the user's function does not say. */
+  current(site: string): Transaction | undefined {
     const end = this.#end();
     if (end === undefined) {
       return undefined;
     }
     const transaction = this.#known.get(end) ?? this.#begin(end);
+    if (transaction.hasEnded) {
+      this.#warn(site);
+    }
     // Work that a transaction started may go on after it.
     return transaction.hasEnded ? undefined : transaction;
+  }
+
+  /** A new transaction of such code would have the promise of the one before, and its locks would be released before its commit. */
+  #warn(site: string): void {
+    if (!this.#hasWarned) {
+      this.#hasWarned = true;
+      process.emitWarning(
+        `${site} was called with the promise of a transaction that has ended, so it counts as outside of any: its lock is released when ` +
+          'the call ends. In a transaction that began in the context of that one, this is before the commit. Make sure that the function ' +
+          'of the option transaction returns the promise of the newest transaction, and undefined once that has ended, as a ' +
+          'TransactionScope does (docs/transactions.md). This is said once.',
+        'LockWarning',
+      );
+    }
   }
 
   #end(): PromiseLike<unknown> | undefined {

@@ -1,3 +1,4 @@
+import { jest } from '@jest/globals';
 import { setTimeout as sleep, setImmediate as turn } from 'node:timers/promises';
 import { LockConfigurationError, LockLostError, LockNotAcquiredError } from '../../lib/core/errors';
 import type { Lock } from '../../lib/core/lock';
@@ -6,6 +7,7 @@ import { TransactionScope } from '../../lib/core/transaction-scope';
 import type { LockService } from '../../lib/nest/lock.service';
 import { MemoryLockStore } from '../../lib/stores/memory/memory-lock-store';
 import { makeLocks, type TestSettings } from '../support/make-locks';
+import { LEFT_BEHIND } from '../transaction/left-behind';
 import { until } from '../support/until';
 import { watchRejections } from '../support/watch-rejections';
 
@@ -167,6 +169,112 @@ describe('a lock that is taken inside a transaction', () => {
     await end();
     await late();
     expect(await isTaken()).toBe(false);
+  });
+});
+
+describe.each(Object.entries(LEFT_BEHIND))('a transaction that begins in %s', (_way, leave) => {
+  /** Runs `work` in a context of this way, which the transaction around it left behind. */
+  const afterwards = async (work: () => Promise<unknown>): Promise<void> => {
+    let later!: () => Promise<void>;
+    await scope.run(async () => {
+      later = leave(async () => void (await work()));
+    });
+    await later();
+  };
+
+  test('after the end of another one holds its locks until its own end', async () => {
+    const held: boolean[] = [];
+    await afterwards(async () => {
+      const { begun, end } = begin(() => locks.withLock('k', nothing));
+      await begun;
+      held.push(await isTaken());
+      await end();
+      held.push(await isTaken());
+    });
+    expect(held).toEqual([true, false]);
+  });
+
+  test('after the end of one that was nested begins anew too, and so does what `around` follows', async () => {
+    const held: boolean[] = [];
+    const open = scope.around(async (work: () => Promise<void>) => work());
+    await scope.run(() =>
+      scope.run(() =>
+        afterwards(async () => {
+          // The savepoint has ended, and the transaction around it has not.
+          await open(() => locks.withLock('k', nothing));
+          held.push(await isTaken());
+        }),
+      ),
+    );
+    await turn();
+    held.push(await isTaken());
+    let later!: () => Promise<void>;
+    await scope.run(() =>
+      scope.run(async () => {
+        later = leave(() =>
+          open(async () => {
+            await locks.withLock('k', nothing);
+            held.push(await isTaken());
+          }),
+        );
+      }),
+    );
+    await later();
+    await turn();
+    held.push(await isTaken());
+    expect(held).toEqual([true, false, true, false]);
+  });
+
+  test('loses no update', async () => {
+    let balance = 0;
+    const credit = (by: LockService): Promise<void> =>
+      scope.run(async () => {
+        let after = 0;
+        await by.withLock('k', async () => {
+          after = balance + 1;
+          await turn();
+        });
+        await sleep(2);
+        balance = after;
+      });
+    others = makeLocks(store, { transaction: scope.current });
+    await Promise.all(Array.from({ length: 16 }, (_, at) => afterwards(() => credit(at % 2 ? locks : others))));
+    expect(balance).toBe(16);
+  });
+});
+
+describe('a transaction that the one around it does not await', () => {
+  test('holds the locks of both until it has ended', async () => {
+    const inner: ReturnType<typeof begin>[] = [];
+    const { begun, end } = begin(async () => {
+      await locks.withLock('outer', nothing);
+      inner.push(begin(() => locks.withLock('inner', nothing)));
+    });
+    await begun;
+    await inner[0]?.begun;
+    await end();
+    expect([await isTaken('outer'), await isTaken('inner')]).toEqual([true, true]);
+    await inner[0]?.end();
+    expect([await isTaken('outer'), await isTaken('inner')]).toEqual([false, false]);
+  });
+
+  test('is not joined by one that begins after the end of the outer one', async () => {
+    let later!: () => Promise<void>;
+    let inner!: ReturnType<typeof begin>;
+    const held: boolean[] = [];
+    await scope.run(async () => {
+      inner = begin(() => locks.withLock('inner', nothing));
+      later = (LEFT_BEHIND['an AsyncResource'] as (typeof LEFT_BEHIND)[string])(async () => {
+        const { begun, end } = begin(() => locks.withLock('k', nothing));
+        await begun;
+        await expect(scope.run(() => locks.withLock('inner', { wait: 50 }, never))).rejects.toThrow(LockNotAcquiredError);
+        await end();
+        held.push(await isTaken());
+      });
+    });
+    await later();
+    expect(held).toEqual([false]);
+    await inner.end();
   });
 });
 
@@ -364,6 +472,38 @@ describe('the function that names the end', () => {
     await expect(locks.withLock('k', never)).rejects.toMatchObject({
       detail: expect.stringContaining('transaction returned true') as string,
     });
+  });
+
+  test('that returns the promise of one that has ended is a warning, said once, and the call is outside of any', async () => {
+    const warn = jest.spyOn(process, 'emitWarning').mockReturnValue();
+    const end = Promise.resolve();
+    start({ transaction: () => end });
+    await locks.withLock('k', nothing);
+    expect(warn).not.toHaveBeenCalled();
+    for (let call = 0; call < 2; call++) {
+      await locks.withLock('k', { name: 'credit' }, nothing);
+      expect(await isTaken()).toBe(false);
+    }
+    expect(warn.mock.calls).toEqual([
+      [expect.stringMatching(/withLock.* a transaction that has ended.*undefined/) as string, 'LockWarning'],
+    ]);
+    warn.mockRestore();
+  });
+
+  test('of a scope returns none once it has ended, also to the first code after the end', async () => {
+    const warn = jest.spyOn(process, 'emitWarning').mockReturnValue();
+    for (const leave of Object.values(LEFT_BEHIND)) {
+      let later!: () => Promise<void>;
+      await scope.run(async () => {
+        await locks.withLock('k', nothing);
+        later = leave(() => locks.withLock('k', nothing).then(nothing));
+      });
+      await later();
+      await turn();
+      expect(await isTaken()).toBe(false);
+    }
+    expect(warn).not.toHaveBeenCalled();
+    warn.mockRestore();
   });
 
   test('may return a promise that rejects: that is no unhandled rejection', async () => {

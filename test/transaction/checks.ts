@@ -3,6 +3,7 @@ import type { LockService } from '../../lib/nest/lock.service.js';
 import { MemoryLockStore } from '../../lib/stores/memory/memory-lock-store.js';
 import { makeLocks } from '../support/make-locks.js';
 import type { Account, Run } from './accounts.js';
+import { LEFT_BEHIND } from './left-behind.js';
 import { transactions } from './recipes.js';
 
 export const CREDITS = 16;
@@ -12,6 +13,8 @@ export interface Findings {
   /** The amount after `CREDITS` credits of 1, with the option and without it. */
   readonly followed: number;
   readonly unfollowed: number;
+  /** The same with the option, where each transaction begins in a context that another one left behind. */
+  readonly afterOthers: Readonly<Record<string, number>>;
   /** Whether the lock was taken before a rollback, and whether its write is there after that. */
   readonly rollback: { readonly isTaken: boolean; readonly amount: number };
   /** Whether a second call of the transaction had the same fence. */
@@ -46,8 +49,10 @@ async function read(account: Account): Promise<number> {
   return amount;
 }
 
+type Begin = (credit: () => Promise<void>) => Promise<void>;
+
 /** Each a read and then a write of what was read, under the lock; the commit comes later. */
-async function creditAll(account: Account, isFollowed: boolean): Promise<number> {
+async function creditAll(account: Account, isFollowed: boolean, begin: Begin = (credit) => credit()): Promise<number> {
   const processes = start(isFollowed);
   await set(account, 0);
   const credit = (locks: LockService): Promise<void> =>
@@ -58,7 +63,7 @@ async function creditAll(account: Account, isFollowed: boolean): Promise<number>
       });
       await sleep(5);
     });
-  await Promise.all(Array.from({ length: CREDITS }, (_, at) => credit(processes[at % 2] as LockService)));
+  await Promise.all(Array.from({ length: CREDITS }, (_, at) => begin(() => credit(processes[at % 2] as LockService))));
   await Promise.all(processes.map((locks) => locks.shutdown()));
   return read(account);
 }
@@ -67,6 +72,16 @@ async function creditAll(account: Account, isFollowed: boolean): Promise<number>
 export async function check(account: Account): Promise<Findings> {
   const followed = await creditAll(account, true);
   const unfollowed = await creditAll(account, false);
+  const afterOthers: Record<string, number> = {};
+  for (const [way, leave] of Object.entries(LEFT_BEHIND)) {
+    afterOthers[way] = await creditAll(account, true, async (credit) => {
+      let later!: () => Promise<void>;
+      await account.transaction(async () => {
+        later = leave(credit);
+      });
+      await later();
+    });
+  }
   const [locks, others] = start(true);
   const isTaken = async (): Promise<boolean> => (await others.inspect('balance:1')) !== null;
   const write = (run: Run, amount: number): Promise<number> =>
@@ -109,6 +124,7 @@ export async function check(account: Account): Promise<Findings> {
   return {
     followed,
     unfollowed,
+    afterOthers,
     rollback: { isTaken: taken[0] === true, amount: amountAfterRollback },
     isEntered: fences[0] === fences[1],
     savepoint: { isTaken: taken[1] === true, amount: amountAfterSavepoint },

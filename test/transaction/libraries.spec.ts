@@ -3,6 +3,7 @@ import { promisify } from 'node:util';
 import { PostgresServer } from '../support/postgres-server';
 import { LIBRARIES } from './accounts';
 import { check, CREDITS, type Findings } from './checks';
+import { LEFT_BEHIND } from './left-behind';
 
 const run = promisify(execFile);
 
@@ -19,6 +20,7 @@ function expectHeldToTheCommit(findings: Findings): void {
   const { unfollowed, ...others } = findings;
   expect(others).toEqual({
     followed: CREDITS,
+    afterOthers: Object.fromEntries(Object.keys(LEFT_BEHIND).map((way) => [way, CREDITS])),
     rollback: { isTaken: true, amount: 0 },
     isEntered: true,
     savepoint: { isTaken: true, amount: 9 },
@@ -29,7 +31,7 @@ function expectHeldToTheCommit(findings: Findings): void {
 }
 
 test.each(Object.entries(LIBRARIES))(
-  'a lock inside a transaction of %s is held until it has ended',
+  'a lock inside a transaction of %s is held until it has ended, wherever that begins',
   async (_name, open) => {
     const account = await open(server);
     try {
@@ -41,7 +43,7 @@ test.each(Object.entries(LIBRARIES))(
   60_000,
 );
 
-test('a lock inside a transaction of @nestjs-cls/transactional is held until it has ended', async () => {
+test('a lock inside a transaction of @nestjs-cls/transactional is held until it has ended, wherever that begins', async () => {
   const args = ['--import', './test/support/typescript.mjs', 'test/transaction/nestjs-cls.ts', server.url];
   const { stdout } = await run(process.execPath, args, { timeout: 50_000 });
   expectHeldToTheCommit(JSON.parse(stdout) as Findings);
