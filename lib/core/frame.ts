@@ -146,14 +146,19 @@ export class Frame extends CallNode {
     return { keys: this.keys, fences: this.#taken.map((lease) => lease.fence), isHeld: this.isHeld() };
   }
 
-  /** Makes a ticket of all its locks. */
+  /** Makes a ticket of all its locks. Throws where they were lost or released: the lease may serve another call by now. */
   makeTicket(): string {
+    const ended = this.#endedBy();
+    if (ended) {
+      throw ended;
+    }
     return writeTicket(this.share());
   }
 
-  /** What a ticket of all its locks has: from now on others may be in them. */
+  /** What a ticket of all its locks has: from now on others may be in them. That of locks which were lost or released lets nobody in. */
   share(): TicketEntry[] {
-    return this.#taken.map((lease) => ({ store: this.#leases.store, ...lease.share() }));
+    const hasEnded = this.#endedBy() !== undefined;
+    return this.#taken.map((lease) => ({ store: this.#leases.store, ...(hasEnded ? lease.ticketOfNone : lease.share()) }));
   }
 
   /** Throws where the lock cannot be trusted. Ends leases whose time is over. */
@@ -205,9 +210,9 @@ export class Frame extends CallNode {
   /** Code begins to run inside. Throws where the lock cannot be trusted. */
   begin(): void {
     this.assertHeld();
-    const released = this.#releasedBefore();
-    if (released) {
-      throw released;
+    const ended = this.#endedBy();
+    if (ended) {
+      throw ended;
     }
     this.#running++;
   }
@@ -289,6 +294,11 @@ export class Frame extends CallNode {
   /** Whether the transaction around the call has not ended: it keeps the locks, also once the call has left. */
   get #isKept(): boolean {
     return this.transaction?.hasEnded === false;
+  }
+
+  /** Why the call is not in its locks any more, also where a transaction keeps them; undefined where it is. */
+  #endedBy(): LockLostError | undefined {
+    return this.expire() ?? this.#releasedBefore();
   }
 
   #releasedBefore(): LockLostError | undefined {

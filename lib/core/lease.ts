@@ -309,6 +309,11 @@ export class Lease {
     return { key: this.key, secret: this.#owner.revealSecret(), fence: this.#fence, storedFence: this.#storedFence };
   }
 
+  /** The part of a ticket by which nobody enters: the lock has ended, as far as its call goes, and may be another call's. */
+  get ticketOfNone(): Omit<TicketEntry, 'store'> {
+    return { key: this.key, secret: '', fence: this.#fence, storedFence: this.#storedFence };
+  }
+
   /**
    * Its code has ended, and `minHold` keeps the lock. One renewal makes the lease end with `minHold`, also if this
    * process ends.

@@ -92,8 +92,9 @@ export class Leases {
    * Ends a lease that is not to be trusted any more: its code is notified before another call gets the line, and a
    * release is sent in case the record lives.
    */
-  lose(lease: Lease, cause: LossCause): LockLostError {
-    if (lease.loss) {
+  lose(lease: Lease, cause: LossCause): LockLostError | undefined {
+    if (lease.hasEnded) {
+      // What was released may be another call's lock by now.
       return lease.loss;
     }
     const { lines, releases } = this.#parts;

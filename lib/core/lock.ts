@@ -17,7 +17,7 @@ export interface Lock extends AsyncDisposable {
   readonly signal: AbortSignal;
   /**
    * Lets another process enter this lock while it lasts. A capability: every process that has it is let in. Never log
-   * it.
+   * it. Throws `LockLostError` once lost or released, also where a transaction still keeps the lock.
    */
   readonly ticket: string;
   /** Milliseconds that the call waited until it had the lock, or all of its locks. */

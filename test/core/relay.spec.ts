@@ -1,10 +1,18 @@
 import { jest } from '@jest/globals';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { subscribe, unsubscribe } from 'node:diagnostics_channel';
-import { LockNotAcquiredError } from '../../lib/core/errors';
+import { outsideLocks } from '../../lib/core/call-tree';
+import { LockLostError, LockNotAcquiredError } from '../../lib/core/errors';
+import type { Lock } from '../../lib/core/lock';
+import type { WaitingCall } from '../../lib/core/peers/survey';
+import { currentLock } from '../../lib/nest/current-lock';
+import { currentTickets, enterTickets } from '../../lib/nest/current-tickets';
+import type { LockService } from '../../lib/nest/lock.service';
 import { LOCK_CHANNEL, type LockEvent } from '../../lib/core/lock-event';
 import type { HoldRecord } from '../../lib/core/lock-store';
-import type { LockOptions } from '../../lib/core/call';
+import { parseCall, type LockOptions } from '../../lib/core/call';
+import type { Frame } from '../../lib/core/frame';
+import { Locks } from '../../lib/core/locks';
 import { MemoryLockStore } from '../../lib/stores/memory/memory-lock-store';
 import { makeLocks } from '../support/make-locks';
 import { until } from '../support/until';
@@ -250,6 +258,126 @@ describe('a lease', () => {
     const of = (type: string): unknown[] => events.filter((event) => event.type === type).map((event) => 'fence' in event && event.fence);
     expect(of('acquired')).toHaveLength(4);
     expect(of('released')).toEqual(of('acquired'));
+  });
+});
+
+describe('a call that has ended, whose lease serves the next one,', () => {
+  let locks: LockService;
+  /** The calls of another process. */
+  let elsewhere: LockService;
+
+  beforeEach(() => {
+    locks = makeLocks(store);
+    elsewhere = makeLocks(store);
+  });
+
+  /** Ends one call and runs `check` inside the next, which its lease serves. */
+  async function served<T>(
+    call: () => Promise<readonly [Lock, T]>,
+    check: (ended: Lock, left: T, lock: Lock) => Promise<void>,
+  ): Promise<void> {
+    const first = locks.withLock('k', () => sleep(5));
+    const second = call();
+    const third = locks.withLock('k', async (lock) => {
+      const [ended, left] = await second;
+      expect(lock.fence).toBe(ended.fenceOf('k') + 1);
+      await check(ended, left, lock);
+    });
+    await Promise.all([first, second, third]);
+  }
+  const byBody = async (): Promise<[Lock, undefined]> => [await locks.withLock('k', (lock) => lock), undefined];
+  const byHandle = async (): Promise<[Lock, undefined]> => {
+    const handle = await locks.acquire('k');
+    await handle.release();
+    return [handle, undefined];
+  };
+  const ofSeveral = async (): Promise<[Lock, undefined]> => [await locks.withLock(['k', 'l'], (lock) => lock), undefined];
+
+  test.each([
+    ['of a body', byBody],
+    ['of acquire()', byHandle],
+    ['of several keys', ofSeveral],
+  ])('gives no ticket by a handle %s, which answers for its own call alone', async (_, call) => {
+    await served(call, async (ended, _left, lock) => {
+      expect([ended.isHeld(), ended.remainingMs(), ended.signal.aborted]).toEqual([false, 0, false]);
+      for (const use of [() => ended.ticket, () => ended.assertHeld(), () => ended.run(() => 1)]) {
+        expect(use).toThrow(expect.objectContaining({ code: 'LOCK_LOST', reason: 'released' }) as Error);
+      }
+      await ended[Symbol.asyncDispose]();
+      expect(lock.isHeld()).toBe(true);
+      expect(await elsewhere.inspect('k')).toMatchObject({ holds: 1 });
+    });
+    expect(await elsewhere.inspect('k')).toBeNull();
+  });
+
+  test.each([
+    ['of a body', byBody],
+    ['of acquire()', byHandle],
+  ])('is not told by the signal of a handle %s that the next one lost it', async (_, call) => {
+    const lost = served(call, async (ended, _left, lock) => {
+      const { signal } = ended;
+      await elsewhere.forceRelease('k', { fence: (await elsewhere.inspect('k'))?.fence ?? 0 });
+      await until('the loss', () => lock.signal.aborted);
+      expect([signal.aborted, ended.signal.aborted]).toEqual([false, false]);
+    });
+    await expect(lost).rejects.toMatchObject({ code: 'LOCK_LOST', reason: 'forced' });
+  });
+
+  /** A call by a handle, of which code goes on after the release. */
+  function leaving<T>(code: (handle: Lock) => Promise<T>): { readonly call: () => Promise<[Lock, Promise<T>]>; readonly goOn: () => void } {
+    let goOn!: () => void;
+    const next = new Promise<void>((resolve) => (goOn = resolve));
+    const call = async (): Promise<[Lock, Promise<T>]> => {
+      const handle = await locks.acquire('k');
+      const left = handle.run(() => next.then(() => code(handle)));
+      await handle.release();
+      return [handle, left];
+    };
+    return { call, goOn };
+  }
+
+  test('and whose code goes on: its tickets enter that key nowhere, and calls on other keys as always', async () => {
+    const { call, goOn } = leaving(async (handle) => {
+      expect(currentLock('k')).toBe(handle);
+      const text = currentTickets();
+      const enter = (key: string): Promise<unknown> =>
+        outsideLocks(() => enterTickets(text, () => failureOf(elsewhere.withLock(key, { wait: 0 }, () => 1))));
+      return [await enter('k'), await enter('j'), await failureOf(locks.withLock('k', () => 1)), await locks.withLock('j', () => 'j')];
+    });
+    await served(call, async (_ended, left) => {
+      goOn();
+      expect(await left).toEqual([expect.any(LockLostError), 'entered', expect.any(LockLostError), 'j']);
+    });
+  });
+
+  test('takes nothing from that one where it is ended once more', async () => {
+    const core = new Locks({ name: 'default', store, maxWaiters: { perKey: 9, perProcess: 9 }, onTrouble: () => undefined });
+    const call = parseCall({}, { ttlMs: 5_000, waitMs: 5_000, maxHoldMs: Infinity }, 'test');
+    let frame: Frame | undefined;
+    await Promise.all([
+      core.run(['k'], call, () => sleep(5)),
+      core.run(['k'], call, () => undefined, (own) => void (frame = own)), // prettier-ignore
+      core.run(['k'], call, async (lock) => {
+        expect(lock.fence).toBe((frame?.fence ?? 0) + 1);
+        frame?.abandon('released');
+        await sleep(5);
+        expect(lock.isHeld()).toBe(true);
+        expect(await elsewhere.inspect('k')).toMatchObject({ holds: 1 });
+      }),
+    ]);
+  });
+
+  test('and whose code goes on and waits: it is not shown as the holder', async () => {
+    const holder = await elsewhere.acquire('j');
+    const { call, goOn } = leaving(() => locks.withLock('j', () => 'j'));
+    await served(call, async (_ended, left) => {
+      goOn();
+      let waiting: readonly WaitingCall[] = [];
+      await until('it waits', async () => ({ waiting } = await elsewhere.survey({})).waiting.length > 0);
+      expect(waiting).toMatchObject([{ key: 'j', holds: [] }]);
+      await holder.release();
+      await left;
+    });
   });
 });
 

@@ -102,6 +102,8 @@ describe('a lock that is taken inside a transaction', () => {
     expect(handle.isHeld()).toBe(true);
     handle.assertHeld();
     expect(() => handle.run(never)).toThrow(LockLostError);
+    // Who came with it would be inside before the commit.
+    expect(() => handle.ticket).toThrow(LockLostError);
     await end();
     expect([await isTaken('a'), await isTaken('b'), await isTaken('c')]).toEqual([false, false, false]);
     expect(handle.isHeld()).toBe(false);

@@ -113,6 +113,7 @@ test('neither a ticket nor its secret is sent to the server: not in parameters, 
   });
   const held = await locks.acquire(['a', 'b']);
   secrets.push(...secretsOf(held));
+  const { ticket } = held;
   const next = [locks.acquire('a'), others.acquire('a')];
   await until('that another process waits', async () => ((await others.inspect('a'))?.waiters.length ?? 0) > 0);
   await look();
@@ -123,7 +124,7 @@ test('neither a ticket nor its secret is sent to the server: not in parameters, 
     await lock.release();
   }
   // A ticket whose lock has ended.
-  await expect(others.acquire('a', { ticket: held.ticket })).rejects.toMatchObject({ code: 'LOCK_LOST' });
+  await expect(others.acquire('a', { ticket })).rejects.toMatchObject({ code: 'LOCK_LOST' });
   // Released by force, of which its process is notified.
   const forced = await locks.acquire('forced');
   secrets.push(...secretsOf(forced));

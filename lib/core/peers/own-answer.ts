@@ -96,7 +96,8 @@ function heldBy({ frame }: Acquisition): HeldAt[] {
   const holds = new Set<Lease>();
   for (let at: CallNode | undefined = frame; at && holds.size < MOST_HOLDS; at = at.parent) {
     const leases = at instanceof Frame ? [...at.taken, ...(at.transaction?.kept.values() ?? [])] : [];
-    leases.forEach((lease) => holds.add(lease));
+    // The code of a call may go on after its lock.
+    leases.filter(({ hasEnded }) => !hasEnded).forEach((lease) => holds.add(lease));
   }
   return [...holds].slice(0, MOST_HOLDS).map(({ key, storedFence: fence }) => ({ key, fence }));
 }
