@@ -28,6 +28,7 @@ export class Acquisition<Frame extends CallNode = CallNode> {
   #owner: Owner | undefined;
   #waitedFor: string | undefined;
   #waitedInside = false;
+  #hasEntered = false;
   /** Names the wait for one lock: made when it is asked for. */
   #waitId: string | undefined;
   #waiter: Waiter | undefined;
@@ -119,8 +120,14 @@ export class Acquisition<Frame extends CallNode = CallNode> {
     }
   }
 
+  /** Whether it has all its locks. */
+  get hasEntered(): boolean {
+    return this.#hasEntered;
+  }
+
   /** It has its locks, or `refusal` says why not. */
   ended(refusal: unknown): void {
+    this.#hasEntered = refusal === undefined;
     this.#trace?.end(refusal, this.#obtained[0]?.fence);
   }
 

@@ -76,6 +76,10 @@ export class Entrance {
           at = -1;
         }
       }
+      if (call.signal?.aborted) {
+        // Its caller has its answer, and the transaction around it is not to keep what nobody has.
+        throw acquisition.refused(first, 'aborted');
+      }
       leases.limit(acquisition);
       frame.entered(acquisition.waitedMs);
     } catch (error) {
@@ -164,7 +168,7 @@ export class Entrance {
         at.assertHeld();
         return lease;
       }
-      const kept = at.transaction?.kept.get(key);
+      const kept = at.transaction?.keptOn(key);
       if (kept) {
         const why = this.#parts.leases.expire(kept) ?? kept.doubt;
         if (why) {

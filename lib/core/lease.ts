@@ -293,11 +293,6 @@ export class Lease {
     this.#minHoldAt = now + minHoldMs;
   }
 
-  /** Its call was aborted: nothing keeps the lock. */
-  dropMinHold(): void {
-    this.#minHoldAt = 0;
-  }
-
   /** A nested call asks for more with the next renewal, and never for less. */
   raise(ttlMs: number): void {
     this.#ttlMs = Math.max(this.#ttlMs, ttlMs);

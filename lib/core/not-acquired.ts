@@ -110,9 +110,7 @@ function deadlock({ key, frame, waitMs }: GivingUp): string | undefined {
   for (let at = frame.parent; at; at = at.parent) {
     at.keys.forEach((other) => held.add(other));
   }
-  for (const other of frame.transaction?.kept.keys() ?? []) {
-    held.add(other);
-  }
+  frame.transaction?.kept.forEach((lease) => held.add(lease.key));
   held.delete(key);
   if (held.size === 0 || waitMs === 0) {
     return undefined;

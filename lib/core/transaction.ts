@@ -21,7 +21,8 @@ interface Entering {
  * and nobody else.
  */
 export class Transaction implements Keeper {
-  readonly #kept = new Map<string, Lease>();
+  /** Two on one key, where a call of it joined another one by a ticket. */
+  readonly #kept = new Set<Lease>();
   readonly #entering = new Map<string, Entering>();
   /** The calls of which the code has the signal. */
   readonly #followed = new Set<LockedCall>();
@@ -33,8 +34,13 @@ export class Transaction implements Keeper {
   }
 
   /** The leases that it keeps. */
-  get kept(): ReadonlyMap<string, Lease> {
+  get kept(): ReadonlySet<Lease> {
     return this.#kept;
+  }
+
+  /** The lease that its calls enter on a key: the first that it kept. */
+  keptOn(key: string): Lease | undefined {
+    return [...this.#kept].find((lease) => lease.key === key);
   }
 
   /** The first loss of a lease that it keeps: its calls have to end. */
@@ -46,7 +52,7 @@ export class Transaction implements Keeper {
   keep(leases: readonly Lease[]): void {
     for (const lease of leases) {
       lease.calls.keepFor(this);
-      this.#kept.set(lease.key, lease);
+      this.#kept.add(lease);
     }
   }
 
@@ -57,7 +63,7 @@ export class Transaction implements Keeper {
 
   /** A lease is lost, or about to be. */
   notify(loss: LockLostError): void {
-    this.#loss ??= this.#kept.get(loss.key)?.loss;
+    this.#loss ??= [...this.#kept].find((lease) => lease.key === loss.key && lease.loss)?.loss;
     for (const frame of this.#followed) {
       if (frame.leaseOn(loss.key)) {
         frame.notify(loss);
@@ -90,7 +96,7 @@ export class Transaction implements Keeper {
   /** It has ended, either way. Answers what it kept, the last first. */
   end(): readonly Lease[] {
     this.#hasEnded = true;
-    const kept = [...this.#kept.values()].toReversed();
+    const kept = [...this.#kept].toReversed();
     this.#kept.clear();
     return kept;
   }

@@ -52,25 +52,32 @@ export class Transactions {
     let end: unknown;
     try {
       end = this.#endOf();
+      if (end === undefined || isThenable(end)) {
+        return end;
+      }
     } catch (error) {
-      throw new LockConfigurationError(`LockModule: the function of the option transaction threw an error. ${ADVICE}`, '', {
-        cause: error,
-      });
+      throw threw('the function of the option transaction', error);
     }
-    if (end !== undefined && !isThenable(end)) {
-      throw new LockConfigurationError(`LockModule: the function of the option transaction returned ${shown(end)}. ${ADVICE}`);
-    }
-    return end;
+    throw new LockConfigurationError(`LockModule: the function of the option transaction returned ${shown(end)}. ${ADVICE}`);
   }
 
   #begin(end: PromiseLike<unknown>): Transaction {
     const transaction = new Transaction();
-    this.#known.set(end, transaction);
     const ended = (): void => void this.#onEnd(transaction);
     // Outside of any call: the locks pass on to other calls there.
-    callContext.run(undefined, () => end.then(ended, ended));
+    try {
+      callContext.run(undefined, () => end.then(ended, ended));
+    } catch (error) {
+      // Nobody would learn of its end, and its locks would stay.
+      throw threw('the method then of what the function of the option transaction returned', error);
+    }
+    this.#known.set(end, transaction);
     return transaction;
   }
+}
+
+function threw(what: string, cause: unknown): LockConfigurationError {
+  return new LockConfigurationError(`LockModule: ${what} threw an error. ${ADVICE}`, '', { cause });
 }
 
 function isThenable(value: unknown): value is PromiseLike<unknown> {

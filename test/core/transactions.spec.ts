@@ -22,6 +22,9 @@ const never = (): never => {
   throw new Error('The body ran.');
 };
 const nothing = (): undefined => undefined;
+const refuse = (): never => {
+  throw new Error('refused');
+};
 const start = (settings: TestSettings = {}): void => {
   store = new MemoryLockStore();
   locks = makeLocks(store, { transaction: scope.current, onTrouble: (trouble) => troubles.push(trouble), ...settings });
@@ -149,6 +152,40 @@ describe('a lock that is taken inside a transaction', () => {
     expect(await isTaken('a')).toBe(false);
     await other.release();
     await end();
+  });
+
+  test('is not held where its call was aborted, in whichever moment', async () => {
+    const outcomes = new Set<string>();
+    for (let hops = 0; hops < 40; hops++) {
+      const aborter = new AbortController();
+      const call = (): Promise<string> =>
+        locks.withLock('k', { signal: aborter.signal }, () => 'entered').catch(({ reason }: LockNotAcquiredError) => reason);
+      const { begun, end } = begin(async () => {
+        const called = call();
+        for (let hop = 0; hop < hops; hop++) {
+          await undefined;
+        }
+        aborter.abort();
+        return called;
+      });
+      const outcome = await begun;
+      await turn();
+      expect([outcome, await isTaken()]).toEqual([outcome, outcome === 'entered']);
+      outcomes.add(outcome);
+      await end();
+      expect(await isTaken()).toBe(false);
+    }
+    expect([...outcomes].toSorted()).toEqual(['aborted', 'entered']);
+  });
+
+  test('by a ticket inside it is held until the end too, and so is the lock that the ticket is of', async () => {
+    const { begun, end } = begin(() =>
+      locks.withLock('k', ({ ticket }) => locks.withLock('k', { ticket, reentry: 'never' }, ({ fence }) => fence)),
+    );
+    await begun;
+    expect(await others.inspect('k')).toMatchObject({ holds: 2 });
+    await end();
+    expect(await others.inspect('k')).toBeNull();
   });
 
   test('keeps its minHold after the end', async () => {
@@ -474,6 +511,21 @@ describe('the function that names the end', () => {
     await expect(locks.withLock('k', never)).rejects.toMatchObject({
       detail: expect.stringContaining('transaction returned true') as string,
     });
+  });
+
+  test.each([
+    ['then throws', () => ({ then: refuse })],
+    ['then cannot be read', () => Object.defineProperty({}, 'then', { get: refuse })],
+  ])('that returns an object whose %s refuses each call, and keeps no lock', async (_, make) => {
+    const end = make();
+    start({ transaction: () => end as never });
+    for (let call = 0; call < 2; call++) {
+      await expect(locks.withLock('k', never)).rejects.toMatchObject({
+        code: 'LOCK_CONFIGURATION',
+        cause: expect.objectContaining({ message: 'refused' }) as Error,
+      });
+    }
+    expect(await isTaken()).toBe(false);
   });
 
   test('that returns the promise of one that has ended is a warning, said once, and the call is outside of any', async () => {

@@ -95,7 +95,7 @@ function waitingRow(acquisition: Acquisition, now: number): Rows['waiting'][numb
 function heldBy({ frame }: Acquisition): HeldAt[] {
   const holds = new Set<Lease>();
   for (let at: CallNode | undefined = frame; at && holds.size < MOST_HOLDS; at = at.parent) {
-    const leases = at instanceof Frame ? [...at.taken, ...(at.transaction?.kept.values() ?? [])] : [];
+    const leases = at instanceof Frame ? [...at.taken, ...(at.transaction?.kept ?? [])] : [];
     // The code of a call may go on after its lock.
     leases.filter(({ hasEnded }) => !hasEnded).forEach((lease) => holds.add(lease));
   }
