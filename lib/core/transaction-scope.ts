@@ -1,4 +1,5 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
+import { currentOutside } from './call-tree.js';
 import type { TransactionEnd } from './transactions.js';
 
 /** A transaction: it has ended once every run inside it has settled. */
@@ -27,6 +28,8 @@ class Followed {
 /** One `run()`: a transaction, or a part of the one around it. */
 interface Run {
   readonly transaction: Followed;
+  /** The `outsideLocks` that it began in. */
+  readonly outside: object | undefined;
   outer: Run | undefined;
   hasSettled: boolean;
 }
@@ -50,7 +53,9 @@ export class TransactionScope {
       // Or a chain of runs, each begun inside the one before, would grow.
       outer.outer = unsettled(outer.outer);
     }
-    const run: Run = { transaction: outer?.transaction ?? new Followed(), outer, hasSettled: false };
+    const outside = currentOutside();
+    const transaction = outer?.outside === outside ? outer?.transaction : undefined;
+    const run: Run = { transaction: transaction ?? new Followed(), outside, outer, hasSettled: false };
     run.transaction.begins();
     try {
       // Awaited inside: a lazy thenable begins only there.

@@ -1,4 +1,4 @@
-import { callContext } from './call-tree.js';
+import { callContext, currentOutside } from './call-tree.js';
 import { LockConfigurationError } from './errors.js';
 import { shown } from './shown.js';
 import { Transaction } from './transaction.js';
@@ -12,7 +12,8 @@ const ADVICE = 'Return the promise of the end of the transaction around the runn
 export class Transactions {
   readonly #endOf: TransactionEnd;
   readonly #onEnd: (transaction: Transaction) => Promise<void>;
-  readonly #known = new WeakMap<object, Transaction>();
+  /** One for the promise, and one more for each `outsideLocks`, of which the calls do not enter what the others have locked. */
+  readonly #known = new WeakMap<object, WeakMap<object, Transaction>>();
   #hasWarned = false;
 
   constructor(endOf: TransactionEnd, onEnd: (transaction: Transaction) => Promise<void>) {
@@ -26,7 +27,8 @@ export class Transactions {
     if (end === undefined) {
       return undefined;
     }
-    const transaction = this.#known.get(end) ?? this.#begin(end);
+    const outside = currentOutside() ?? end;
+    const transaction = this.#known.get(end)?.get(outside) ?? this.#begin(end, outside);
     if (transaction.hasEnded) {
       this.#warn(site);
     }
@@ -61,7 +63,7 @@ export class Transactions {
     throw new LockConfigurationError(`LockModule: the function of the option transaction returned ${shown(end)}. ${ADVICE}`);
   }
 
-  #begin(end: PromiseLike<unknown>): Transaction {
+  #begin(end: PromiseLike<unknown>, outside: object): Transaction {
     const transaction = new Transaction();
     const ended = (): void => void this.#onEnd(transaction);
     // Outside of any call: the locks pass on to other calls there.
@@ -71,7 +73,8 @@ export class Transactions {
       // Nobody would learn of its end, and its locks would stay.
       throw threw('the method then of what the function of the option transaction returned', error);
     }
-    this.#known.set(end, transaction);
+    const known = this.#known.get(end) ?? new WeakMap<object, Transaction>();
+    this.#known.set(end, known.set(outside, transaction));
     return transaction;
   }
 }

@@ -1,5 +1,6 @@
 import { jest } from '@jest/globals';
 import { setTimeout as sleep, setImmediate as turn } from 'node:timers/promises';
+import { outsideLocks } from '../../lib/core/call-tree';
 import { LockConfigurationError, LockLostError, LockNotAcquiredError } from '../../lib/core/errors';
 import type { Lock } from '../../lib/core/lock';
 import type { LockTrouble } from '../../lib/core/reporter';
@@ -394,6 +395,77 @@ describe('calls of one transaction on one key', () => {
       await second.end();
     });
     expect(await isTaken()).toBe(false);
+  });
+});
+
+describe('outsideLocks() in a transaction', () => {
+  test('waits for the locks that the transaction keeps, like any other call', async () => {
+    const order: string[] = [];
+    let outside!: Promise<void>;
+    const { begun, end } = begin(async () => {
+      await locks.withLock('k', nothing);
+      outside = outsideLocks(() => locks.withLock('k', () => void order.push('outside')));
+      await expect(outsideLocks(() => locks.withLock('k', { wait: 50 }, never))).rejects.toMatchObject({ reason: 'busy' });
+      await locks.withLock('k', () => void order.push('inside'));
+    });
+    await begun;
+    order.push('end');
+    await end();
+    await outside;
+    expect(order).toEqual(['inside', 'end', 'outside']);
+    expect(await isTaken()).toBe(false);
+  });
+
+  test('holds what it locks until the transaction has ended, and its calls enter that', async () => {
+    const { begun, end } = begin(() =>
+      outsideLocks(async () => {
+        await locks.withLock('k', () => locks.withLock('j', nothing));
+        await locks.withLock(['j', 'k'], nothing);
+      }),
+    );
+    await begun;
+    expect([await isTaken('j'), await isTaken('k')]).toEqual([true, true]);
+    await end();
+    expect([await isTaken('j'), await isTaken('k')]).toEqual([false, false]);
+  });
+
+  test('begins a transaction of its own, which neither enters the locks of the other nor ends with it', async () => {
+    let isIn = false;
+    let other!: ReturnType<typeof begin>;
+    const { begun, end } = begin(async () => {
+      await locks.withLock('k', nothing);
+      other = outsideLocks(() =>
+        begin(async () => {
+          await locks.withLock('j', nothing);
+          await scope.run(() => locks.withLock('j', nothing));
+          await locks.withLock('k', () => void (isIn = true));
+        }),
+      );
+      await until('that it has the first lock', () => isTaken('j'));
+    });
+    await begun;
+    expect([await isTaken('j'), await isTaken('k'), isIn]).toEqual([true, true, false]);
+    await end();
+    await other.begun;
+    expect([await isTaken('j'), await isTaken('k')]).toEqual([true, true]);
+    await other.end();
+    expect([await isTaken('j'), await isTaken('k')]).toEqual([false, false]);
+  });
+
+  test('loses no update of a listener that nobody awaits, whether the commit comes before its transaction or after', async () => {
+    let balance = 0;
+    const credit = (then: () => void): Promise<void> =>
+      scope.run(async () => {
+        let after = 0;
+        await locks.withLock('k', () => void (after = balance + 1));
+        then();
+        await sleep(2);
+        balance = after;
+      });
+    const left: Promise<void>[] = [];
+    await Promise.all(Array.from({ length: 8 }, () => credit(() => void left.push(outsideLocks(() => credit(nothing))))));
+    await Promise.all(left);
+    expect(balance).toBe(16);
   });
 });
 
