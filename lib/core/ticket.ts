@@ -16,17 +16,19 @@ export interface TicketEntry {
 
 /** The ticket of a running lock: a capability. Every process that has it may enter, until the lock has ended. */
 export function writeTicket(entries: readonly TicketEntry[]): string {
-  return Buffer.from(
-    JSON.stringify(
-      entries.map(({ store, key, secret, storedFence, fence }) => [
-        key,
-        secret,
-        storedFence,
-        fence - storedFence,
-        ...(store === DEFAULT_STORE ? [] : [store]),
-      ]),
-    ),
-  ).toString('base64url');
+  return encode(
+    entries.map(({ store, key, secret, storedFence, fence }) => [
+      key,
+      secret,
+      storedFence,
+      fence - storedFence,
+      ...(store === DEFAULT_STORE ? [] : [store]),
+    ]),
+  );
+}
+
+function encode(entries: readonly unknown[]): string {
+  return Buffer.from(JSON.stringify(entries)).toString('base64url');
 }
 
 /**
@@ -74,7 +76,8 @@ function decode(ticket: string): TicketEntry[] | undefined {
   } catch {
     return undefined;
   }
-  if (!Array.isArray(parsed) || parsed.length === 0) {
+  // Node passes over what is no base64, and JSON over white space.
+  if (!Array.isArray(parsed) || parsed.length === 0 || encode(parsed) !== ticket) {
     return undefined;
   }
   const entries: TicketEntry[] = [];
