@@ -214,8 +214,8 @@ export class Lease {
   renewal(now: number): HoldRecord {
     const lingering = this.#state === 'lingering';
     const ttlMs = lingering ? ttlUntil(Math.max(0, this.#minHoldAt - now)) : this.#renewAt === Infinity ? 1 : this.#ttlMs;
-    // The store knows who was granted the lock, and not whom it serves since.
-    const by = this.isServed ? this.caller.by : '';
+    // The store knows who was granted the lock, and not whom it serves since, nor who is in it by a ticket.
+    const by = this.isServed || this.#isShared ? this.caller.by : '';
     return Object.freeze({ ...this.record(), ttlMs, lingering, by });
   }
 

@@ -45,8 +45,8 @@ export interface HoldRecord {
    */
   readonly lingering: boolean;
   /**
-   * Host, process id and, where it is known, `Class.method` of the caller. In a renewal it is empty, unless another call than the one
-   * that was granted runs in the lock now.
+   * Host, process id and, where it is known, `Class.method` of the caller. In a renewal it is empty, unless other calls than the one
+   * that was granted are in the lock now, or may be by a ticket.
    */
   readonly by: string;
 }
@@ -85,7 +85,10 @@ export interface StoredLock {
   readonly remainingMs: number;
   /** When the lock was acquired, by the store's clock. */
   readonly since: Date;
-  /** Host, process id and, where it is known, `Class.method` of the caller that acquired the lock. */
+  /**
+   * Host, process id and, where it is known, `Class.method` of the caller that acquired the lock, or of the last that renewed it where
+   * others are in it.
+   */
   readonly by: string;
   /**
    * The processes that wait for their turn, in order, each as host and process id; empty for a store that keeps no

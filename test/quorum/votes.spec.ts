@@ -113,6 +113,17 @@ describe('servers that lag', () => {
   });
 });
 
+describe('servers that lag in who renewed a lock', () => {
+  test('show it all the same', async () => {
+    const hold = await acquired(store, 'k', TTL_MS);
+    await until('the lock everywhere', () => isEverywhere(hold));
+    setMode(stores.quorum.proxies, [0, 1], 'blackhole');
+    expect(await store.renew([{ ...hold, by: 'another call' }])).toEqual([true]);
+    await stores.quorum.at(4).kill();
+    expect(await other.inspect('k')).toMatchObject({ fence: hold.fence, holds: 1 });
+  });
+});
+
 describe('a reply that is lost', () => {
   test("acquire's, from a majority: the lock ends up held once, and is free after its release", async () => {
     setMode(stores.quorum.proxies, [0, 1, 2], 'killOnReply');

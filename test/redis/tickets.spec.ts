@@ -80,6 +80,16 @@ test('both with small ttls keep the lock by turns for as long as one of them is 
   expect(await locks.inspect('k')).toBeNull();
 });
 
+test('a joiner that crashes keeps the lock for its own ttl, and is the one that is named once the holder has left', async () => {
+  const first = await start(1_000);
+  const guest = await start(30_000, first.ticket);
+  expect((await locks.inspect('k'))?.by).toContain(`(pid ${first.child.pid})`);
+  guest.child.kill('SIGKILL');
+  expect(await first.leave()).toBe(true);
+  expect((await locks.inspect('k'))?.by).toMatch(new RegExp(`\\(pid ${guest.child.pid}\\)$`));
+  expect(await remainingMs()).toBeGreaterThan(15_000);
+});
+
 test.each(['holder', 'joiner'])(
   'a %s that lost a short lease in an outage is taken out of the lock that goes on with a long one',
   async (who) => {

@@ -49,6 +49,25 @@ export function travelSuite(place: () => StorePlace): void {
     expect(await here.inspect(key)).toBeNull();
   });
 
+  test('of a caller and a guest, inspect names one that is there', async () => {
+    const named = (by: string) => async (): Promise<boolean> => (await here.inspect(key))?.by.endsWith(by) === true;
+    let leave!: () => void;
+    const left = new Promise<void>((resolve) => (leave = resolve));
+    let guest!: Promise<void>;
+    await here.withLock(key, { ttl: 600, by: 'Caller.method' }, async () => {
+      await elsewhere(currentTickets(), () =>
+        there.withLock(key, { ttl: 600, by: 'Guest.first' }, () => until('a renewal', named('first'))),
+      );
+      await until('a renewal after that', named('Caller.method'));
+      const joined = elsewhere(currentTickets(), () => there.acquire(key, { ttl: 600, by: 'Guest.second' }));
+      guest = (await joined).run(() => left).finally(async () => (await joined).release());
+    });
+    await until('a renewal after its caller', named('second'));
+    leave();
+    await guest;
+    expect(await here.inspect(key)).toBeNull();
+  });
+
   test('without its tickets it waits, and its caller with it', async () => {
     await here.withLock(key, () => expect(elsewhere(undefined, () => there.withLock(key, { wait: 50 }, () => 1))).rejects.toThrow(BUSY));
   });

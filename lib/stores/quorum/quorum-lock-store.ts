@@ -15,7 +15,7 @@ import type {
 import type { StoreHealth } from '../../core/store-health.js';
 import { checkPrefix } from '../kit/prefix.js';
 import { processName } from '../kit/process-name.js';
-import { readStored } from '../kit/replies.js';
+import { readVote } from '../kit/replies.js';
 import type { RedisSource } from '../redis/redis-source.js';
 import { RedisKeys } from '../redis/redis-keys.js';
 import { renewTogether } from '../redis/renewals.js';
@@ -137,7 +137,7 @@ export class QuorumLockStore implements LockStore, Tickets, Operator, Messages {
     const command = quorum.commands.inspect(key);
     return quorum.ask(
       key,
-      async (server) => readStored((await server.ask(command)).reply),
+      async (server) => readVote((await server.ask(command)).reply),
       (given, missing) => heldByMajority(given, quorum.majority, quorum.servers.length, missing),
     );
   }

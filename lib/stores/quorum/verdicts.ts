@@ -1,4 +1,5 @@
 import type { StoredLock } from '../../core/lock-store.js';
+import { shownHolder } from '../kit/process-name.js';
 
 /** How many of an odd number of servers are a majority. */
 export function majorityAmong(servers: number): number {
@@ -44,15 +45,16 @@ export function heldByMajority(
   servers: number,
   missing: number,
 ): StoredLock | null | undefined {
-  const groups = new Map<string, StoredLock[]>();
+  const groups: StoredLock[][] = [];
   for (const lock of given) {
-    if (lock) {
-      // Two processes may propose the same fence at the same time; only one of them can have a majority.
-      const name = `${lock.fence} ${lock.by}`;
-      groups.set(name, [...(groups.get(name) ?? []), lock]);
+    const group = lock && groups.find((others) => others.some((other) => isSame(lock, other)));
+    if (group) {
+      group.push(lock);
+    } else if (lock) {
+      groups.push([lock]);
     }
   }
-  const largest = [...groups.values()].reduce((most, group) => (group.length > most.length ? group : most), []);
+  const largest = groups.reduce((most, group) => (group.length > most.length ? group : most), []);
   if (largest.length >= majority) {
     const isAgreed = largest.some(({ holds }) => largest.filter((lock) => lock.holds === holds).length >= majority);
     return isAgreed || missing === 0 ? commonOf(largest, majority) : undefined;
@@ -60,18 +62,28 @@ export function heldByMajority(
   return largest.length + servers - given.length < majority ? null : undefined;
 }
 
+/**
+ * Two processes may propose the same fence at the same time; only one of them can have a majority. Who is named may differ where several
+ * are in the lock.
+ */
+function isSame(lock: StoredLock, other: StoredLock): boolean {
+  return lock.fence === other.fence && (lock.by === other.by || lock.processes?.some((one) => other.processes?.includes(one)) === true);
+}
+
 /** The lock as a majority has it: of each number, the most that a majority reaches. */
 function commonOf(locks: readonly StoredLock[], majority: number): StoredLock {
   const [first] = locks as [StoredLock];
   const least = (numbers: number[]): number => numbers.toSorted((a, b) => b - a)[majority - 1] as number;
+  const processes = [...new Set(locks.flatMap((lock) => lock.processes ?? []))].filter(
+    (process) => locks.filter((lock) => lock.processes?.includes(process)).length >= majority,
+  );
   return {
     ...first,
+    by: shownHolder(first.by, processes),
     holds: least(locks.map(({ holds }) => holds)),
     remainingMs: least(locks.map(({ remainingMs }) => remainingMs)),
     since: new Date(least(locks.map(({ since }) => since.getTime()))),
     waiters: [],
-    processes: [...new Set(locks.flatMap(({ processes = [] }) => processes))].filter(
-      (process) => locks.filter(({ processes }) => processes?.includes(process)).length >= majority,
-    ),
+    processes,
   };
 }
