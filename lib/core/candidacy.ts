@@ -14,7 +14,6 @@ export interface CandidacyParts extends Omit<LeadershipParts, 'call'> {
   readonly pauseMs: number;
   /** Ends it when it aborts. */
   readonly signal: AbortSignal | undefined;
-  readonly onEnd: (candidacy: Candidacy) => void;
 }
 
 /**
@@ -29,8 +28,9 @@ export interface CandidacyParts extends Omit<LeadershipParts, 'call'> {
  */
 export class Candidacy implements Candidate {
   readonly #parts: CandidacyParts;
+  /** Resolves when it has ended for good. */
+  readonly ended: Promise<void>;
   readonly #stopping = new AbortController();
-  readonly #ended: Promise<void>;
   #leadership: Leadership | undefined;
   #failures = 0;
 
@@ -43,7 +43,7 @@ export class Candidacy implements Candidate {
       this.#stopping.abort();
     }
     // Nobody's call: what leads goes on when the code that asked for it has ended.
-    this.#ended = callContext.run(undefined, () => this.#run());
+    this.ended = callContext.run(undefined, () => this.#run());
   }
 
   get key(): string {
@@ -73,7 +73,7 @@ export class Candidacy implements Candidate {
       return;
     }
     // Code that goes on for too long is not waited for.
-    await (leadership ? Promise.race([this.#ended, leadership.left]) : this.#ended);
+    await (leadership ? Promise.race([this.ended, leadership.left]) : this.ended);
   }
 
   async #run(): Promise<void> {
@@ -83,7 +83,6 @@ export class Candidacy implements Candidate {
       await this.#pause(await this.#end(this.#leadership));
     }
     this.#parts.signal?.removeEventListener('abort', this.#aborted);
-    this.#parts.onEnd(this);
   }
 
   /** Waits until it leads no more, and answers for how long it stays out then, in milliseconds. */

@@ -48,9 +48,9 @@ export class Candidates {
       clock,
       signal: asked.signal,
       report: (change) => reporter.leader({ key, caller }, change),
-      onEnd: (ended) => this.#all.delete(ended),
     });
     this.#all.add(candidacy);
+    void candidacy.ended.then(() => this.#all.delete(candidacy));
     return candidacy;
   }
 

@@ -1,6 +1,8 @@
 import { jest } from '@jest/globals';
 import { setImmediate as turn } from 'node:timers/promises';
 import type { Candidate } from '../../lib/core/candidate';
+import { Candidates } from '../../lib/core/candidates';
+import { systemClock } from '../../lib/core/clock';
 import type { LeaderChange } from '../../lib/core/leader-event';
 import type { LockTrouble } from '../../lib/core/reporter';
 import type { Lock } from '../../lib/core/lock';
@@ -371,4 +373,17 @@ test('what is asked for wrongly is refused at once', () => {
   expect(() => locks.lead('role', first.obedient, { ttl: 5 })).toThrow(saying(/ttl is 5/));
   expect(() => locks.lead('role', first.obedient, { maxHold: 5 } as never)).toThrow(saying(/no option 'maxHold'/));
   expect(() => locks.lead('role', first.obedient, { signal: 'now' as never })).toThrow(saying(/AbortSignal/));
+});
+
+test('a candidacy whose signal had aborted leaves nothing behind', async () => {
+  const { locks } = new Process(new MemoryLockStore());
+  const candidates = new Candidates({
+    run: () => locks.withLock('k', () => undefined) as never,
+    clock: systemClock,
+    reporter: undefined as never,
+  });
+  const candidate = candidates.add('k', locks.parse({ signal: AbortSignal.abort() }, 'test'), 1_000, () => Promise.resolve());
+  await candidate.stop();
+  // Promised for no candidates only.
+  expect(candidates.stop()).toBeUndefined();
 });
