@@ -240,7 +240,9 @@ export class Entrance {
     if (call.waitMs > 0 && (line.waiting >= maxPerKey || waiters.isFull)) {
       throw acquisition.refused(key, 'tooManyWaiters', line.holder);
     }
-    reporter.queued(lease, line.waiting);
+    if (call.waitMs > 0) {
+      reporter.queued(lease, line.waiting);
+    }
     this.#longSections.watch();
     // Only a call that has a lock, its own or an enclosing one, can be waited for by the one that it waits for.
     const outcome = await (acquisition.isNested

@@ -80,7 +80,7 @@ export class Reporter {
     }
     if (this.#isRead) {
       const { waitedMs, hasWaited } = acquisition;
-      this.#publish({ type: 'acquired', ...this.#subject(lease), fence: lease.fence, waitedMs, contended: hasWaited });
+      this.#publish({ type: 'acquired', ...this.#subject(lease), fence: lease.fence, waitedMs, contended: hasWaited }, lease);
       this.#entered(lease, lease.isJoined ? 'joined' : 'acquired');
     }
   }
@@ -147,13 +147,13 @@ export class Reporter {
 
   released(lease: Lease, heldMs: number): void {
     if (this.#isRead) {
-      this.#publish({ type: 'released', ...this.#subject(lease), fence: lease.fence, heldMs });
+      this.#publish({ type: 'released', ...this.#subject(lease), fence: lease.fence, heldMs }, lease);
     }
   }
 
   /** `kept` says that its code had ended, and a transaction kept the lock. */
   lost(lease: Lease, heldMs: number, reason: LostReason, kept: boolean): void {
-    this.#trouble({ type: 'lost', ...this.#subject(lease), fence: lease.fence, heldMs, reason, kept });
+    this.#trouble({ type: 'lost', ...this.#subject(lease), fence: lease.fence, heldMs, reason, kept }, lease);
   }
 
   endedLate(lease: Lease, heldMs: number, thrown: unknown): void {
@@ -165,7 +165,7 @@ export class Reporter {
   }
 
   releaseFailed(lease: Lease, error: LockError): void {
-    this.#trouble({ type: 'releaseFailed', ...this.#subject(lease), fence: lease.fence, error });
+    this.#trouble({ type: 'releaseFailed', ...this.#subject(lease), fence: lease.fence, error }, lease);
   }
 
   /** The store failed an attempt to acquire. */
@@ -241,8 +241,8 @@ export class Reporter {
     return this.#telemetry !== undefined || this.#recorder !== undefined || this.#debug !== undefined || hasListeners();
   }
 
-  #trouble(trouble: LockTrouble): void {
-    this.#publish(trouble);
+  #trouble(trouble: LockTrouble, lease?: Lease): void {
+    this.#publish(trouble, lease);
     try {
       this.#onTrouble(trouble);
     } catch {
@@ -250,10 +250,10 @@ export class Reporter {
     }
   }
 
-  #publish(event: LockEvent): void {
+  #publish(event: LockEvent, lease?: Lease): void {
     publish(event);
     this.#telemetry?.event(event);
-    this.#recorder?.record(event);
+    this.#recorder?.record(event, lease);
     this.#log(event);
   }
 

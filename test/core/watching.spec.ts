@@ -190,6 +190,15 @@ describe('the debug log', () => {
     expect(secrets.filter((secret) => typeof secret === 'string' && secret !== 'k' && told.includes(secret))).toEqual([]);
   });
 
+  test('does not say that a call queues which does not wait', async () => {
+    const lines: string[] = [];
+    const locks = serviceOf({ debug: (line) => lines.push(line) });
+    await locks.withLock('k', async () => {
+      await expect(locks.withLock('k', { reentry: 'never', wait: 0 }, () => undefined)).rejects.toThrow(/not acquired/);
+    });
+    expect(lines.map((line) => line.split(' ')[0])).toEqual(['acquired', 'refused', 'released']);
+  });
+
   test('writes control characters of a key escaped', async () => {
     const lines: string[] = [];
     await serviceOf({ debug: (line) => lines.push(line) }).withLock('k\n\u001b[31mred', () => undefined);

@@ -17,26 +17,27 @@ export class FlightRecorder {
   readonly #clock: Clock;
   readonly #id = randomUUID().slice(0, 8);
   readonly #calls: Recorded[] = [];
-  /** The calls that are inside their locks now, by fence and key: keys of different servers may have the same fence. */
-  readonly #inside = new Map<string, { readonly waitedMs: number; readonly since: number }>();
+  /** The calls that are inside their locks now, by their leases: two of them may be in one lock, by a ticket. */
+  readonly #inside = new WeakMap<object, { readonly waitedMs: number; readonly since: number }>();
   #count = 0;
 
   constructor(clock: Clock) {
     this.#clock = clock;
   }
 
-  record(event: LockEvent): void {
+  /** `lease` is that of an event of a call that has, or had, its lock. */
+  record(event: LockEvent, lease: object = event): void {
     const now = this.#clock.monotonic();
     switch (event.type) {
       case 'acquired':
-        this.#inside.set(nameOf(event), { waitedMs: event.waitedMs, since: now });
+        this.#inside.set(lease, { waitedMs: event.waitedMs, since: now });
         break;
       case 'released':
       case 'releaseFailed':
-        this.#left(event, 'released', undefined, now);
+        this.#left(lease, event, 'released', undefined, now);
         break;
       case 'lost':
-        this.#left(event, 'lost', event.reason, now);
+        this.#left(lease, event, 'lost', event.reason, now);
         break;
       case 'refused':
         this.#add(
@@ -58,10 +59,10 @@ export class FlightRecorder {
   }
 
   /** Once for each call: a release may fail after the loss. */
-  #left(event: Granted, outcome: 'released' | 'lost', reason: EndedCall['reason'], now: number): void {
-    const inside = this.#inside.get(nameOf(event));
+  #left(lease: object, event: Granted, outcome: 'released' | 'lost', reason: EndedCall['reason'], now: number): void {
+    const inside = this.#inside.get(lease);
     if (inside) {
-      this.#inside.delete(nameOf(event));
+      this.#inside.delete(lease);
       this.#add({ ...callOf(event), fence: event.fence, waitedMs: inside.waitedMs, heldMs: now - inside.since, outcome, reason }, now);
     }
   }
@@ -73,10 +74,6 @@ export class FlightRecorder {
       this.#calls.shift();
     }
   }
-}
-
-function nameOf({ fence, key }: Granted): string {
-  return `${fence} ${key}`;
 }
 
 function callOf({ key, name, place }: EventOfLock): Pick<EndedCall, 'key' | 'name' | 'place'> {
