@@ -39,7 +39,7 @@ export class Leases {
   readonly #lingering = new Map<Lease, NodeJS.Timeout>();
 
   constructor(parts: LeasesParts) {
-    const { store, clock, limits, reporter } = parts;
+    const { store, clock, limits, lifecycle, reporter } = parts;
     this.#parts = parts;
     this.#renewer = new Renewer(store, clock, limits, {
       isOver: (lease) => void this.lose(lease, 'expired'),
@@ -47,7 +47,7 @@ export class Leases {
       answered: (lease) => reporter.renewalAnswered(lease),
       renewed: (lease) => reporter.renewed(lease),
     });
-    store.operator?.onForced?.((key, fence, reason = 'forced') => this.#force(key, fence, reason));
+    store.operator?.onForced?.((key, fence, reason = 'forced') => this.#force(key, fence, reason), lifecycle.closed);
   }
 
   /** The name under which the store is registered. */
@@ -90,11 +90,10 @@ export class Leases {
 
   /**
    * Ends a lease that is not to be trusted any more: its code is notified before another call gets the line, and a
-   * release is sent in case the record lives.
+   * release is sent in case the record lives. One that was released may serve another call: it stays as it is.
    */
   lose(lease: Lease, cause: LossCause): LockLostError | undefined {
     if (lease.hasEnded) {
-      // What was released may be another call's lock by now.
       return lease.loss;
     }
     const { lines, releases } = this.#parts;

@@ -11,6 +11,10 @@ export class Lifecycle {
   #onDrained: (() => void) | undefined;
   readonly #background = new Set<Promise<void>>();
   readonly #pauses = new Set<() => void>();
+  readonly #closed = new AbortController();
+
+  /** Aborts when it is closed. */
+  readonly closed: AbortSignal = this.#closed.signal;
 
   /** Whether nothing new may begin. */
   get isClosing(): boolean {
@@ -63,6 +67,7 @@ export class Lifecycle {
     }
     await this.#settled();
     this.#state = 'closed';
+    this.#closed.abort();
   }
 
   async #drained(): Promise<void> {

@@ -25,12 +25,12 @@ export class Lines implements TurnListener {
   readonly #id = randomUUID().slice(0, 8);
   #places = 0;
 
-  constructor(store: LockStore, clock: Clock, limits: TimeLimits, releases: BackgroundReleases) {
+  constructor(store: LockStore, clock: Clock, limits: TimeLimits, releases: BackgroundReleases, closed: AbortSignal) {
     this.#store = store;
     this.#clock = clock;
     this.#limits = limits;
     this.#releases = releases;
-    store.turns?.onTurn(this);
+    store.turns?.onTurn(this, closed);
   }
 
   /** The line of a key; undefined where no call here wants the key. */

@@ -131,8 +131,8 @@ export interface Turns {
   ): Promise<{ released: boolean; reply: AcquireReply | Promise<AcquireReply> }>;
   /** Gives up a place, or the turn it came to, and no later place. */
   leave(key: string, name: string): Promise<void>;
-  /** Registers a listener, also before `open`. It stays until `close`. */
-  onTurn(listener: TurnListener): void;
+  /** Registers a listener, also before `open`. It stays until `close`, or until `until` aborts: its application has shut down. */
+  onTurn(listener: TurnListener, until?: AbortSignal): void;
 }
 
 /** The capability to let further holds into a running lock, in whichever process. */
@@ -168,10 +168,10 @@ export interface Operator {
    */
   search?(prefix: string): AsyncIterable<readonly FoundLock[]>;
   /**
-   * Registers a listener, also before `open`. It stays until `close`. A message may be lost: the next renewal finds the
-   * loss as well. Without it no process is notified, and each finds the loss by its next renewal.
+   * Registers a listener, also before `open`. It stays until `close`, or until `until` aborts. A message may be lost: the next
+   * renewal finds the loss as well. Without it no process is notified, and each finds the loss by its next renewal.
    */
-  onForced?(listener: ForcedListener): void;
+  onForced?(listener: ForcedListener, until?: AbortSignal): void;
 }
 
 /**
@@ -186,8 +186,8 @@ export interface Messages {
    * `LockStoreError` or a `LockConfigurationError` where that is known to have failed; resolves although nobody may receive it.
    */
   send(text: string, process?: string): Promise<void>;
-  /** Registers a listener, also before `open`. It stays until `close`. */
-  onMessage(listener: (text: string) => void): void;
+  /** Registers a listener, also before `open`. It stays until `close`, or until `until` aborts. */
+  onMessage(listener: (text: string) => void, until?: AbortSignal): void;
 }
 
 /** What a store is given when it is opened. */

@@ -91,9 +91,9 @@ export class Locks {
     const availability = new Availability(clock);
     const reporter = new Reporter({ store: name, onTrouble, availability, telemetry, debug });
     const releases = new BackgroundReleases(store, clock, limits, lifecycle);
-    const lines = new Lines(store, clock, limits, releases);
+    const lines = new Lines(store, clock, limits, releases, lifecycle.closed);
     const leases = new Leases({ name, store, clock, limits, lifecycle, lines, releases, reporter });
-    const messenger = new Messenger(settings.store, limits);
+    const messenger = new Messenger(settings.store, limits, lifecycle.closed);
     const deadlocks =
       deadlocksAfterMs < Infinity && settings.store.messages && settings.store.operator
         ? new DeadlockSearch({ clock, leases, lines, messenger, afterMs: deadlocksAfterMs, inspect: (key) => this.#stored(key) })

@@ -20,7 +20,7 @@ export class TimedStore implements LockStore {
     this.#telemetry = telemetry;
     this.#clock = clock;
     this.turns = turns && {
-      onTurn: (listener) => turns.onTurn(listener),
+      onTurn: (...listener) => turns.onTurn(...listener),
       exchange: (...exchanged) => this.#timed('exchange', turns.exchange(...exchanged)),
       leave: (key, place) => this.#timed('leave', turns.leave(key, place)),
     };

@@ -154,13 +154,13 @@ export class TestStore extends MemoryLockStore {
     return {};
   }
 
-  override onForced(listener: ForcedListener): void {
-    super.onForced((key, fence) => listener(key, fence, this.#reason));
+  override onForced(listener: ForcedListener, until?: AbortSignal): void {
+    super.onForced((key, fence) => listener(key, fence, this.#reason), until);
   }
 
-  override onTurn(listener: TurnListener): void {
+  override onTurn(listener: TurnListener, until?: AbortSignal): void {
     this.#turnListeners.push(listener);
-    super.onTurn(listener);
+    super.onTurn(listener, until);
   }
 
   override async close(): Promise<void> {

@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { LockNotAcquiredError } from '../../lib/core/errors';
 import type { LockEvent } from '../../lib/core/lock-event';
-import type { LockStore } from '../../lib/core/lock-store';
+import type { LockStore, Messages } from '../../lib/core/lock-store';
 import { FlightRecorder } from '../../lib/core/peers/flight-recorder';
 import { systemClock } from '../../lib/core/clock';
 import { MemoryLockStore } from '../../lib/stores/memory/memory-lock-store';
@@ -9,6 +9,8 @@ import { makeLocks } from '../support/make-locks';
 import { until } from '../support/until';
 
 let store: MemoryLockStore;
+
+const methodsOf = ({ process, send }: MemoryLockStore): Pick<Messages, 'process' | 'send'> => ({ process, send: send.bind(store) });
 
 beforeEach(() => {
   store = new MemoryLockStore();
@@ -87,6 +89,31 @@ describe('a survey', () => {
   });
 });
 
+/** What another application still uses: no one closes it. */
+const stayOpen = (): Promise<void> => Promise.resolve();
+
+test.each([
+  ['forgets its listeners', () => store],
+  [
+    'knows no end of a listener',
+    () => ({ ...methodsOf(store), onMessage: (listener: (text: string) => void) => store.onMessage(listener) }),
+  ],
+])('an application that has shut down answers no survey, while another uses the same store, which %s', async (_, messages) => {
+  const shared = Object.assign(store, { close: stayOpen, messages: messages() });
+  const [mine, theirs] = [makeLocks(shared), makeLocks(shared)];
+  expect(await mine.processes()).toHaveLength(2);
+  await theirs.shutdown();
+  expect(await mine.processes()).toHaveLength(1);
+});
+
+test('an application that has shut down leaves no listener in a store that another uses', async () => {
+  const signals: (AbortSignal | undefined)[] = [];
+  const listens = (_: unknown, until?: AbortSignal): number => signals.push(until);
+  const shared = Object.assign(store, { close: stayOpen, onTurn: listens, onForced: listens, onMessage: listens });
+  await makeLocks(shared, { telemetry: [{ operation: () => undefined }] }).shutdown();
+  expect(signals.map((signal) => signal?.aborted)).toEqual([true, true, true]);
+});
+
 test('a store whose send throws at once fails no survey', async () => {
   const broken = Object.assign(store, {
     send: () => {
@@ -116,12 +143,13 @@ describe('the flight recorder', () => {
   const event = (changes: object): LockEvent =>
     ({ store: 'default', key: 'k', name: 'n', by: 'b', process: 'p', place: 'x', fence: 1, ...changes }) as unknown as LockEvent;
 
-  test('knows calls by key and fence: keys of different servers may have the same fence', () => {
+  test('tells calls apart: keys of different servers may have the same fence', () => {
     const recorder = new FlightRecorder(systemClock);
-    recorder.record(event({ type: 'acquired', waitedMs: 10 }));
-    recorder.record(event({ type: 'acquired', key: 'l', waitedMs: 20 }));
-    recorder.record(event({ type: 'released' }));
-    recorder.record(event({ type: 'released', key: 'l' }));
+    const [one, other] = [{}, {}];
+    recorder.record(event({ type: 'acquired', waitedMs: 10 }), one);
+    recorder.record(event({ type: 'acquired', key: 'l', waitedMs: 20 }), other);
+    recorder.record(event({ type: 'released' }), one);
+    recorder.record(event({ type: 'released', key: 'l' }), other);
     expect(recorder.calls.map(({ key, waitedMs }) => [key, waitedMs])).toEqual([
       ['k', 10],
       ['l', 20],
@@ -130,10 +158,21 @@ describe('the flight recorder', () => {
 
   test('keeps a call once, also where its release fails after its loss', () => {
     const recorder = new FlightRecorder(systemClock);
-    recorder.record(event({ type: 'acquired', waitedMs: 0 }));
-    recorder.record(event({ type: 'lost', reason: 'shutdown' }));
-    recorder.record(event({ type: 'releaseFailed' }));
+    const call = {};
+    recorder.record(event({ type: 'acquired', waitedMs: 0 }), call);
+    recorder.record(event({ type: 'lost', reason: 'shutdown' }), call);
+    recorder.record(event({ type: 'releaseFailed' }), call);
     expect(recorder.calls.map(({ outcome }) => outcome)).toEqual(['lost']);
+  });
+
+  test('keeps the calls that entered by a ticket in the process of the lock', async () => {
+    const locks = makeLocks(store);
+    locks.record();
+    await locks.withLock('k', { name: 'host' }, (lock) =>
+      locks.withLock('k', { name: 'guest', ticket: lock.ticket, reentry: 'never' }, () => undefined),
+    );
+    const { ended } = await locks.survey({ recent: true });
+    expect(ended.map(({ name, outcome }) => `${name} ${outcome}`)).toEqual(['guest released', 'host released']);
   });
 
   test('keeps the last thousand', () => {

@@ -3,7 +3,9 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { subscribe, unsubscribe } from 'node:diagnostics_channel';
 import { outsideLocks } from '../../lib/core/call-tree';
 import { LockLostError, LockNotAcquiredError } from '../../lib/core/errors';
+import type { Frame } from '../../lib/core/frame';
 import type { Lock } from '../../lib/core/lock';
+import { Locks } from '../../lib/core/locks';
 import type { WaitingCall } from '../../lib/core/peers/survey';
 import { currentLock } from '../../lib/nest/current-lock';
 import { currentTickets, enterTickets } from '../../lib/nest/current-tickets';
@@ -389,4 +391,22 @@ describe('without turns', () => {
     expect(acquires.length).toBeGreaterThanOrEqual(4);
     expect(acquires.length).toBeLessThan(13);
   });
+});
+
+test('a call that has left cannot lose the lock that serves the next', async () => {
+  const core = new Locks({ name: 'default', store, maxWaiters: { perKey: 10, perProcess: 10 }, onTrouble: () => undefined });
+  const call = makeLocks(store).parse({}, 'test');
+  const frames: Frame[] = [];
+  const run = <T>(body: (lock: Lock) => T | Promise<T>): Promise<T> => core.run(['k'], call, body, (frame) => void frames.push(frame));
+  const first = run(() => sleep(20));
+  const second = run(() => first);
+  const third = run(async (lock) => {
+    await second;
+    frames[1]?.abandon('forced');
+    return [lock.isHeld(), frames[1]?.loss];
+  });
+  expect(await third).toEqual([true, undefined]);
+  await core.shutdown();
+  // The lease of the second served the third.
+  expect(store.commands).toEqual(['acquire 1', 'exchange 2', 'release']);
 });

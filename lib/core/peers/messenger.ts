@@ -8,10 +8,13 @@ const LONGEST_MESSAGE = 262_144;
 export class Messenger {
   readonly #store: LockStore;
   readonly #limits: TimeLimits;
+  readonly #closed: AbortSignal;
 
-  constructor(store: LockStore, limits: TimeLimits) {
+  /** It hears nothing any more once `closed` aborts. */
+  constructor(store: LockStore, limits: TimeLimits, closed: AbortSignal) {
     this.#store = store;
     this.#limits = limits;
+    this.#closed = closed;
   }
 
   /** This process in the store; undefined where the store carries no messages. */
@@ -27,10 +30,10 @@ export class Messenger {
   /** Registers a listener. It checks what it gets: a message may be a stranger's. */
   onMessage(listener: (message: unknown) => void): void {
     this.#store.messages?.onMessage((text) => {
-      if (text.length <= LONGEST_MESSAGE) {
+      if (text.length <= LONGEST_MESSAGE && !this.#closed.aborted) {
         listener(parse(text));
       }
-    });
+    }, this.#closed);
   }
 
   /** Rejects also where a store of somebody's throws. */

@@ -62,6 +62,12 @@ export abstract class DatabaseStore implements Turns, Tickets, Operator {
   /** In the order of the databases. */
   protected locks: readonly LocksOfDatabase[] = [];
   protected abstract get databases(): readonly OneDatabase[];
+  /** The class of the store, as messages name it: code may be minified. */
+  readonly #name: string;
+
+  constructor(name: string) {
+    this.#name = name;
+  }
 
   acquire(hold: HoldRecord, place?: Place): Promise<AcquireReply> {
     return this.#of(hold.key).acquire(hold, place);
@@ -131,13 +137,13 @@ export abstract class DatabaseStore implements Turns, Tickets, Operator {
    * clock alone, and is higher all the same, unless that clock was set back by more than `olderThan`.
    */
   async purge(options: { olderThan: Duration }): Promise<number> {
-    const olderMs = parseDuration(options.olderThan, 'olderThan', AGE_MS.least, `${this.constructor.name}.purge`, AGE_MS.most);
+    const olderMs = parseDuration(options.olderThan, 'olderThan', AGE_MS.least, `${this.#name}.purge`, AGE_MS.most);
     const counts = await Promise.all(this.locks.map((locks) => locks.purge(olderMs)));
     return counts.reduce((sum, count) => sum + count, 0);
   }
 
-  onTurn(listener: TurnListener): void {
-    this.listeners.onTurn(listener);
+  onTurn(listener: TurnListener, until?: AbortSignal): void {
+    this.listeners.onTurn(listener, until);
   }
 
   async close(): Promise<void> {

@@ -5,25 +5,25 @@ export type MessageListener = (text: string, id: string) => void;
 
 /** Those whom a store notifies of turns, of forced releases, and of messages of other processes. */
 export class Listeners {
-  #turns: TurnListener[] = [];
-  #forced: ForcedListener[] = [];
-  #messages: MessageListener[] = [];
+  readonly #turns = new Set<TurnListener>();
+  readonly #forced = new Set<ForcedListener>();
+  readonly #messages = new Set<MessageListener>();
 
-  onTurn(listener: TurnListener): void {
-    this.#turns.push(listener);
+  onTurn(listener: TurnListener, until?: AbortSignal): void {
+    add(this.#turns, listener, until);
   }
 
-  onForced(listener: ForcedListener): void {
-    this.#forced.push(listener);
+  onForced(listener: ForcedListener, until?: AbortSignal): void {
+    add(this.#forced, listener, until);
   }
 
-  onMessage(listener: MessageListener): void {
-    this.#messages.push(listener);
+  onMessage(listener: MessageListener, until?: AbortSignal): void {
+    add(this.#messages, listener, until);
   }
 
   /** How many are notified of turns. */
   get turnListeners(): number {
-    return this.#turns.length;
+    return this.#turns.size;
   }
 
   turn(key: string, name: string): void {
@@ -64,8 +64,13 @@ export class Listeners {
   }
 
   clear(): void {
-    this.#turns = [];
-    this.#forced = [];
-    this.#messages = [];
+    this.#turns.clear();
+    this.#forced.clear();
+    this.#messages.clear();
   }
+}
+
+function add<T>(listeners: Set<T>, listener: T, until: AbortSignal | undefined): void {
+  listeners.add(listener);
+  until?.addEventListener('abort', () => listeners.delete(listener), { once: true });
 }

@@ -100,12 +100,12 @@ export class MemoryLockStore implements LockStore, Turns, Tickets, Operator, Mes
     return this.#table.forceRelease(key, fence);
   }
 
-  onForced(listener: ForcedListener): void {
-    this.#listeners.onForced(listener);
+  onForced(listener: ForcedListener, until?: AbortSignal): void {
+    this.#listeners.onForced(listener, until);
   }
 
-  onTurn(listener: TurnListener): void {
-    this.#listeners.onTurn(listener);
+  onTurn(listener: TurnListener, until?: AbortSignal): void {
+    this.#listeners.onTurn(listener, until);
   }
 
   async send(text: string, process = this.process): Promise<void> {
@@ -115,8 +115,8 @@ export class MemoryLockStore implements LockStore, Turns, Tickets, Operator, Mes
     }
   }
 
-  onMessage(listener: (text: string) => void): void {
-    this.#listeners.onMessage(listener);
+  onMessage(listener: (text: string) => void, until?: AbortSignal): void {
+    this.#listeners.onMessage(listener, until);
   }
 
   async *search(prefix: string): AsyncGenerator<readonly FoundLock[], void, undefined> {

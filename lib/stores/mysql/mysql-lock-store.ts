@@ -20,7 +20,7 @@ export class MySqlLockStore extends DatabaseStore implements LockStore {
   readonly #databases: readonly Database[];
 
   constructor(source: MySqlPool | readonly MySqlPool[], options: MySqlLockStoreOptions = {}) {
-    super();
+    super('MySqlLockStore');
     const pools = checkPools(source);
     const { poll } = checkOptions(options);
     this.#databases = pools.map((pool) => new Database(pool, poll));

@@ -23,7 +23,7 @@ export class PostgresLockStore extends DatabaseStore implements LockStore, Messa
   #locks: readonly DatabaseLocks[] = [];
 
   constructor(source: PostgresPool | readonly PostgresPool[], options: PostgresLockStoreOptions = {}) {
-    super();
+    super('PostgresLockStore');
     const pools = checkPools(source);
     const { schema, listen } = checkOptions(options, pools);
     this.#databases = pools.map((pool, at) => new Database(pool, schema, listen[at]));
@@ -55,12 +55,12 @@ export class PostgresLockStore extends DatabaseStore implements LockStore, Messa
     await (this.#locks[Math.max(0, at)] as DatabaseLocks).send(text, process);
   }
 
-  onMessage(listener: (text: string) => void): void {
-    this.listeners.onMessage(listener);
+  onMessage(listener: (text: string) => void, until?: AbortSignal): void {
+    this.listeners.onMessage(listener, until);
   }
 
-  onForced(listener: ForcedListener): void {
-    this.listeners.onForced(listener);
+  onForced(listener: ForcedListener, until?: AbortSignal): void {
+    this.listeners.onForced(listener, until);
   }
 
   protected get databases(): readonly OneDatabase[] {

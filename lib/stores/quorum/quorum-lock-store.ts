@@ -12,7 +12,9 @@ import type {
   StoredLock,
   Tickets,
 } from '../../core/lock-store.js';
+import { OncePerKey } from '../../core/once-per-key.js';
 import type { StoreHealth } from '../../core/store-health.js';
+import { Listeners } from '../kit/listeners.js';
 import { checkPrefix } from '../kit/prefix.js';
 import { processName } from '../kit/process-name.js';
 import { readVote } from '../kit/replies.js';
@@ -21,10 +23,8 @@ import { RedisKeys } from '../redis/redis-keys.js';
 import { renewTogether } from '../redis/renewals.js';
 import { acquireAll } from './acquiring.js';
 import { Fences } from './fences.js';
-import { ForcedOnce } from './forced-once.js';
 import { Grants } from './grants.js';
 import { joinAll } from './joining.js';
-import { MessagesOnce } from './messages-once.js';
 import { QuorumCommands, voteOf } from './quorum-commands.js';
 import { checkSources, longestLeaseOf, type QuorumLockStoreOptions } from './quorum-lock-store.options.js';
 import { Quorum } from './quorum.js';
@@ -56,8 +56,9 @@ export class QuorumLockStore implements LockStore, Tickets, Operator, Messages {
   readonly process = processName();
   readonly #fences = new Fences();
   readonly #grants = new Grants();
-  readonly #forced = new ForcedOnce();
-  readonly #messages = new MessagesOnce();
+  readonly #listeners = new Listeners();
+  /** Every server that is there sends a copy of a message. */
+  readonly #seen = { forced: new OncePerKey(), messages: new OncePerKey() };
   readonly #waits = new Waits();
   #names = new RedisKeys('lock', false);
   #quorum: Quorum | undefined;
@@ -162,21 +163,20 @@ export class QuorumLockStore implements LockStore, Tickets, Operator, Messages {
 
   async send(text: string, process?: string): Promise<void> {
     const channel = process === undefined ? this.#names.everybody : this.#names.wake(process);
-    await this.#messages.send(await this.#open(), channel, text);
+    await (await this.#open()).publish(channel, text);
   }
 
-  onMessage(listener: (text: string) => void): void {
-    this.#messages.add(listener);
+  onMessage(listener: (text: string) => void, until?: AbortSignal): void {
+    this.#listeners.onMessage(listener, until);
   }
 
-  onForced(listener: ForcedListener): void {
-    this.#forced.add(listener);
+  onForced(listener: ForcedListener, until?: AbortSignal): void {
+    this.#listeners.onForced(listener, until);
   }
 
   async close(): Promise<void> {
     this.#closed = true;
-    this.#forced.close();
-    this.#messages.close();
+    this.#listeners.clear();
     this.#grants.clear();
     this.#quorum?.close();
     this.#quorum = undefined;
@@ -205,8 +205,8 @@ export class QuorumLockStore implements LockStore, Tickets, Operator, Messages {
     const quorum = new Quorum(this.#sources, commands, this.longestLeaseMs, (message) => this.#warn(message));
     this.#quorum = quorum;
     for (const { wakeups } of quorum.servers) {
-      wakeups.onMessage(this.#messages.heard);
-      wakeups.onForced(this.#forced.notify);
+      wakeups.onMessage((text, id) => this.#seen.messages.isNew(id) && this.#listeners.message(text));
+      wakeups.onForced((key, fence) => this.#seen.forced.isNew(`${fence} ${key}`) && this.#listeners.forced(key, fence));
     }
     return quorum;
   }

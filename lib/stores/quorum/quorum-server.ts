@@ -29,7 +29,7 @@ export class QuorumServer {
     this.#place = place;
     this.#onReady = onReady;
     this.wakeups = new Wakeups(source, false);
-    this.#connection = new RedisConnection(source, BATCH, (address) => this.#ready(address));
+    this.#connection = new RedisConnection(source, BATCH, (address) => this.#ready(address), 'QuorumLockStore');
   }
 
   /** What messages call it; no URL, which may hold a password. */

@@ -1,6 +1,8 @@
+import { randomUUID } from 'node:crypto';
 import { asLockError } from '../../core/background-releases.js';
 import type { LockStoreError } from '../../core/errors.js';
 import type { StoreHealth } from '../../core/store-health.js';
+import { throwIfAllFailed } from '../kit/all-failed.js';
 import { Withdrawals } from '../kit/withdrawals.js';
 import type { RedisSource } from '../redis/redis-source.js';
 import { clockOf, Membership } from './membership.js';
@@ -49,6 +51,17 @@ export class Quorum {
   /** Why the server's votes do not count. */
   notCounted(server: QuorumServer): LockStoreError {
     return this.#membership.notCounted(server);
+  }
+
+  /** Sends a message by all servers; rejects where none took it. */
+  async publish(channel: string, text: string): Promise<void> {
+    const message = `note ${randomUUID()} ${text}`;
+    const sent = await Promise.allSettled(this.servers.map((server) => server.publish(channel, message)));
+    try {
+      throwIfAllFailed(sent);
+    } catch (error) {
+      throw asLockError(error, '');
+    }
   }
 
   health(): Promise<StoreHealth> {

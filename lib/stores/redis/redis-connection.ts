@@ -42,6 +42,8 @@ export class RedisConnection {
   readonly #onReady: (address: string) => void;
   /** What can be in a batch; undefined where every command goes alone. */
   readonly #batch: BatchScript | undefined;
+  /** The class of the store that it belongs to, as messages name it. */
+  readonly #store: string;
   readonly #batches = new Batches<Batched>((requests) => this.#sendTogether(requests));
   readonly #timeouts = new CommandTimeouts(() => this.#reconnect());
   readonly #failures = new ConnectionFailures();
@@ -50,10 +52,11 @@ export class RedisConnection {
   #wasReady = false;
   #closed = false;
 
-  constructor(source: RedisSource, batch?: BatchScript, onReady: (address: string) => void = () => undefined) {
+  constructor(source: RedisSource, batch?: BatchScript, onReady: (address: string) => void = () => undefined, store = 'RedisLockStore') {
     this.#source = source;
     this.#batch = batch;
     this.#onReady = onReady;
+    this.#store = store;
   }
 
   get closed(): boolean {
@@ -260,7 +263,7 @@ export class RedisConnection {
 
   #refuseClosed(): void {
     if (this.#closed) {
-      throw new LockConfigurationError('RedisLockStore was closed. Make a new one for new locks.');
+      throw new LockConfigurationError(`${this.#store} was closed. Make a new one for new locks.`);
     }
   }
 

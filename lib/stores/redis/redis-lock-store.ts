@@ -208,16 +208,16 @@ export class RedisLockStore implements LockStore, Turns, Tickets, Operator, Mess
     }
   }
 
-  onMessage(listener: (text: string) => void): void {
-    this.#wakeups.onMessage(listener);
+  onMessage(listener: (text: string) => void, until?: AbortSignal): void {
+    this.#wakeups.onMessage(listener, until);
   }
 
-  onForced(listener: ForcedListener): void {
-    this.#wakeups.onForced(listener);
+  onForced(listener: ForcedListener, until?: AbortSignal): void {
+    this.#wakeups.onForced(listener, until);
   }
 
-  onTurn(listener: TurnListener): void {
-    this.#wakeups.onTurn(listener);
+  onTurn(listener: TurnListener, until?: AbortSignal): void {
+    this.#wakeups.onTurn(listener, until);
   }
 
   async close(): Promise<void> {

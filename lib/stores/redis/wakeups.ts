@@ -33,16 +33,16 @@ export class Wakeups {
     return !this.#isCluster && this.arrive;
   }
 
-  onForced(listener: ForcedListener): void {
-    this.#listeners.onForced(listener);
+  onForced(listener: ForcedListener, until?: AbortSignal): void {
+    this.#listeners.onForced(listener, until);
   }
 
-  onMessage(listener: MessageListener): void {
-    this.#listeners.onMessage(listener);
+  onMessage(listener: MessageListener, until?: AbortSignal): void {
+    this.#listeners.onMessage(listener, until);
   }
 
-  onTurn(listener: TurnListener): void {
-    this.#listeners.onTurn(listener);
+  onTurn(listener: TurnListener, until?: AbortSignal): void {
+    this.#listeners.onTurn(listener, until);
   }
 
   /** Subscribes. `refused` is called where the server refuses that, and `warn` where no connection can be made at all. */

@@ -159,7 +159,7 @@ export const DEFECTS_OF_CORE: readonly Defect[] = [
     edits: [
       {
         file: 'lib/core/leases.ts',
-        from: `    if (lease.loss) {
+        from: `    if (lease.hasEnded) {
       return lease.loss;
     }
     const { lines, releases }`,

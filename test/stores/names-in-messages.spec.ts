@@ -1,0 +1,27 @@
+import { createPool } from 'mysql2/promise';
+import pg from 'pg';
+import { LockConfigurationError } from '../../lib/core/errors';
+import { MySqlLockStore } from '../../lib/stores/mysql/mysql-lock-store';
+import { PostgresLockStore } from '../../lib/stores/postgres/postgres-lock-store';
+import { QuorumServer } from '../../lib/stores/quorum/quorum-server';
+
+class a extends PostgresLockStore {}
+class b extends MySqlLockStore {}
+
+/** What a minifier makes of the stores. Their pools connect to nothing. */
+const MINIFIED = {
+  PostgresLockStore: () => new a(new pg.Pool()),
+  MySqlLockStore: () => new b(createPool({ database: 'any' })),
+};
+
+test.each(Object.entries(MINIFIED))('%s is called so by its errors, also where its code was minified', async (name, make) => {
+  const purging = make().purge({ olderThan: 1 });
+  await expect(purging).rejects.toThrow(LockConfigurationError);
+  await expect(purging).rejects.toThrow(`${name}.purge`);
+});
+
+test('a server of a quorum that was closed names the store that the user knows', async () => {
+  const server = new QuorumServer('redis://127.0.0.1:1', 'server 1 of 3', () => undefined);
+  server.close();
+  await expect(server.time(100)).rejects.toThrow('QuorumLockStore was closed. Make a new one for new locks.');
+});
