@@ -108,7 +108,7 @@ test.each([
 
 test('an application that has shut down leaves no listener in a store that another uses', async () => {
   const signals: (AbortSignal | undefined)[] = [];
-  const listens = (_: unknown, until?: AbortSignal): number => signals.push(until);
+  const listens = (_: unknown, end?: AbortSignal): number => signals.push(end);
   const shared = Object.assign(store, { close: stayOpen, onTurn: listens, onForced: listens, onMessage: listens });
   await makeLocks(shared, { telemetry: [{ operation: () => undefined }] }).shutdown();
   expect(signals.map((signal) => signal?.aborted)).toEqual([true, true, true]);

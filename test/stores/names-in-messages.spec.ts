@@ -1,5 +1,5 @@
 import { createPool } from 'mysql2/promise';
-import pg from 'pg';
+import { Pool } from 'pg';
 import { LockConfigurationError } from '../../lib/core/errors';
 import { MySqlLockStore } from '../../lib/stores/mysql/mysql-lock-store';
 import { PostgresLockStore } from '../../lib/stores/postgres/postgres-lock-store';
@@ -10,7 +10,7 @@ class b extends MySqlLockStore {}
 
 /** What a minifier makes of the stores. Their pools connect to nothing. */
 const MINIFIED = {
-  PostgresLockStore: () => new a(new pg.Pool()),
+  PostgresLockStore: () => new a(new Pool()),
   MySqlLockStore: () => new b(createPool({ database: 'any' })),
 };
 
