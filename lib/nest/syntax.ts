@@ -1,4 +1,5 @@
-import { parse, type AnyNode, type Expression, type Function as FunctionNode, type Node, type Pattern } from 'acorn';
+import type { AnyNode, Expression, Function as FunctionNode, Node, Pattern } from 'acorn';
+import { parser } from './acorn.js';
 
 /** The source text of a function or class. */
 export function sourceOf(value: Function): string {
@@ -22,6 +23,7 @@ export function parseMethod(source: string): FunctionNode | undefined {
 
 /** A class or function; undefined where the source is hidden or cannot be parsed. */
 export function parseExpression(source: string): Expression | undefined {
+  const parse = parser();
   try {
     // A class may name private fields of the class around it, which is not in its text.
     const { body } = parse(`(${source}\n)`, { ecmaVersion: 'latest', sourceType: 'module', checkPrivateFields: false });
