@@ -10,26 +10,17 @@ import { minify } from 'terser';
 
 const FORMATS = ['esm', 'cjs'];
 const BUILT = '.cache/built';
-/** What the compiler makes, module by module. */
+/** What the compiler makes, module by module, and what a bundler makes of that. */
 const COMPILED = '.cache/compiled';
-/** What Node loads the same files by, whoever asks for them. */
-const MANIFESTS = {
-  // Bundlers leave out a file of which nothing is used, unless it is named here; they read this from the nearest package.json.
-  esm: {
-    type: 'module',
-    sideEffects: ['./index.js', './cli/main.js'],
-    imports: { '#acorn': { module: './acorn-bundled.js', default: './acorn.js' } },
-  },
-  cjs: { type: 'commonjs', imports: { '#acorn': './acorn.js' } },
-};
-/** In place of lib/nest/acorn.ts: acorn is loaded when it is first needed. Bundlers see the import, and so have it in the bundle. */
+const BUNDLED = '.cache/bundled';
+/** In place of lib/nest/acorn.ts: acorn is loaded when it is first needed. Bundlers take the one with an import, which they see. */
 const ACORN = {
   'esm/acorn.js':
     "import { createRequire } from 'node:module';\n\nconst require = createRequire(import.meta.url);\nexport const parser = () => require('acorn').parse;\n",
   'esm/acorn-bundled.js': "import { parse } from 'acorn';\n\nexport const parser = () => parse;\n",
   'cjs/acorn.js': "'use strict';\nexports.parser = () => require('acorn').parse;\n",
 };
-/** What is not put into a file with others, by the end of its path. */
+/** What is not put into a file with others, by the end of its path. package.json says what `#acorn` is. */
 const OWN_FILES = { '/acorn.js': '#acorn', '/app-files.js': './app-files.js' };
 const PAGE_FILES = ['app.js', 'app.css'];
 
@@ -76,11 +67,11 @@ async function buildPage() {
   writeFileSync('dist/page/app.js', code);
 }
 
-/** Puts the front end into a format, in place of the file that reads it for tests. */
-function embedPage(format) {
+/** Puts the front end into the package, in place of the file that reads it for tests. One copy is enough. */
+function embedPage() {
   const files = Object.fromEntries(PAGE_FILES.map((name) => [name, readFileSync(`dist/page/${name}`, 'utf8')]));
-  const start = format === 'esm' ? 'export const APP_FILES =' : "'use strict';\nexports.APP_FILES =";
-  writeFileSync(`dist/${format}/page/app-files.js`, `${start} ${JSON.stringify(files, undefined, 2)};\n`);
+  writeFileSync('dist/cjs/page/app-files.js', `'use strict';\nexports.APP_FILES = ${JSON.stringify(files, undefined, 2)};\n`);
+  writeFileSync('dist/esm/page/app-files.js', "export { APP_FILES } from '../../cjs/page/app-files.js';\n");
 }
 
 /** The modules that package.json names, without their endings. */
@@ -96,13 +87,13 @@ function modulesIn(text, file) {
   return names.map((name) => posix.join(posix.dirname(file), name));
 }
 
-/** The ES modules: each entry point, and what several of them share. Gives the names of the files, without their endings. */
+/** One file for each entry point, and for what several of them share. Gives their names, without endings. */
 async function bundle(entries) {
   // Each module that the first entry point exports is an entry point of its own here, so that a bundler can leave it out.
   const parts = modulesIn(readFileSync(`${COMPILED}/index.js`, 'utf8'), 'index.js');
   const { metafile } = await build({
     entryPoints: [...entries, ...parts].map((name) => ({ in: `${COMPILED}/${name}.js`, out: name })),
-    outdir: 'dist/esm',
+    outdir: BUNDLED,
     bundle: true,
     splitting: true,
     chunkNames: 'shared/[hash]',
@@ -110,52 +101,55 @@ async function bundle(entries) {
     platform: 'node',
     target: 'es2022',
     packages: 'external',
+    // Drops comments; the white space comes back.
+    minifyWhitespace: true,
     charset: 'utf8',
     metafile: true,
     logLevel: 'warning',
     plugins: [
       {
         name: 'own files',
-        setup: ({ onResolve }) =>
-          Object.entries(OWN_FILES).forEach(([end, path]) =>
-            onResolve({ filter: new RegExp(`${end.replace('.', '\\.')}$`) }, () => ({ path, external: true })),
-          ),
+        setup(plugin) {
+          for (const [end, path] of Object.entries(OWN_FILES)) {
+            plugin.onResolve({ filter: new RegExp(`${end.replace('.', '\\.')}$`) }, () => ({ path, external: true }));
+          }
+        },
       },
     ],
   });
-  Object.keys(metafile.outputs).forEach(restoreNames);
   const needed = new Set(entries);
   for (const name of needed) {
-    const { imports } = metafile.outputs[`dist/esm/${name}.js`];
-    imports.filter(({ external }) => !external).forEach(({ path }) => needed.add(path.slice('dist/esm/'.length, -'.js'.length)));
+    const { imports } = metafile.outputs[`${BUNDLED}/${name}.js`];
+    imports.filter(({ external }) => !external).forEach(({ path }) => needed.add(path.slice(BUNDLED.length + 1, -'.js'.length)));
   }
-  parts.filter((name) => !needed.has(name)).forEach((name) => rmSync(`dist/esm/${name}.js`));
   return [...needed];
 }
 
-/** A decorated class is `var A = class A`, of which esbuild makes `class A2`: Nest would show that name. */
-function restoreNames(file) {
-  let text = readFileSync(file, 'utf8');
-  for (const [, name, renamed] of text.matchAll(/^var (\w+) = (?:\w+ = )?class (\1\d+)\b/gm)) {
-    text = text.replaceAll(new RegExp(`\\b${renamed}\\b`, 'g'), name);
-  }
-  writeFileSync(file, text);
-}
-
-/** The same files as CommonJS. */
-async function convert(files) {
+/** Writes the files in a format of modules. */
+async function write(files, format) {
   await build({
-    entryPoints: files.map((name) => `dist/esm/${name}.js`),
-    outdir: 'dist/cjs',
-    outbase: 'dist/esm',
-    format: 'cjs',
+    entryPoints: files.map((name) => `${BUNDLED}/${name}.js`),
+    outdir: `dist/${format}`,
+    outbase: BUNDLED,
+    format,
     platform: 'node',
     target: 'es2022',
     // A test runner that runs CommonJS in a context of its own has no import().
-    supported: { 'dynamic-import': false },
+    supported: { 'dynamic-import': format === 'esm' },
     charset: 'utf8',
     logLevel: 'warning',
   });
+  for (const name of files) {
+    const file = `dist/${format}/${name}.js`;
+    const toAcorn = posix.relative(posix.dirname(name), 'acorn.js');
+    writeFileSync(file, withOwnNames(readFileSync(file, 'utf8')).replace('require("#acorn")', `require("${toAcorn}")`));
+  }
+}
+
+/** A decorated class is `var A = class A`, of which esbuild makes `class A2`: Nest would show that name. */
+function withOwnNames(text) {
+  const renamed = [...text.matchAll(/^var (\w+) = (?:\w+ = )?class (\1\d+)\b/gm)];
+  return renamed.reduce((before, [, name, other]) => before.replaceAll(new RegExp(`\\b${other}\\b`, 'g'), name), text);
 }
 
 /** The declarations that the entry points reach. */
@@ -176,18 +170,18 @@ const isBuilt =
 if (!process.argv.includes('--if-changed') || !isBuilt) {
   rmSync(BUILT, { force: true });
   rmSync('dist', { recursive: true, force: true });
-  rmSync(COMPILED, { recursive: true, force: true });
+  [COMPILED, BUNDLED].forEach((folder) => rmSync(folder, { recursive: true, force: true }));
   await buildPage();
   execFileSync(process.execPath, ['node_modules/typescript/bin/tsc', '-p', 'tsconfig.build.json'], { stdio: 'inherit' });
   const entries = entryPoints();
   const required = entries.filter((name) => !name.startsWith('cli/'));
   const files = await bundle(entries);
-  await convert(files.filter((name) => !name.startsWith('cli/')));
   for (const format of FORMATS) {
-    writeFileSync(`dist/${format}/package.json`, `${JSON.stringify(MANIFESTS[format], undefined, 2)}\n`);
+    await write(format === 'esm' ? files : files.filter((name) => !name.startsWith('cli/')), format);
     copyTypes(required, format);
-    embedPage(format);
   }
+  embedPage();
+  writeFileSync('dist/cjs/package.json', `${JSON.stringify({ type: 'commonjs' })}\n`);
   Object.entries(ACORN).forEach(([file, text]) => writeFileSync(`dist/${file}`, text));
   // As the program that package.json names under bin.
   chmodSync('dist/esm/cli/main.js', 0o755);

@@ -113,8 +113,14 @@ function describeMethod(
 function keysFunction(key: unknown, source: Function, target: object, name: string | symbol, site: string): LockedMethod['keysOf'] {
   if (typeof key === 'string') {
     const declared = Reflect.getOwnMetadata('design:paramtypes', target, name) as readonly unknown[] | undefined;
-    const names = new ParameterNames(source, target.constructor, declared?.length);
-    const keyOf = compileKeyTemplate(key, { given: lockKeyNames(target, name), source: names }, site);
+    let names: ParameterNames | undefined;
+    const parameters = {
+      given: lockKeyNames(target, name),
+      get source(): ParameterNames {
+        return (names ??= new ParameterNames(source, target.constructor, declared?.length));
+      },
+    };
+    const keyOf = compileKeyTemplate(key, parameters, site);
     return (_self, args) => [keyOf(args)];
   }
   if (typeof key === 'function') {

@@ -21,7 +21,7 @@ export type KeyOfArguments = (args: readonly unknown[]) => string;
 export interface Parameters {
   /** By `@LockKey`, at its position. */
   readonly given: ReadonlyMap<number, string>;
-  /** As the source of the method has them. */
+  /** As the source of the method has them; read when it is asked for. */
   readonly source: ParameterNames;
 }
 
@@ -71,10 +71,11 @@ function split(template: string, site: string): string[] {
 
 /** Placeholders of another syntax would be the same text in every key. */
 function refuseOtherSyntax(template: string, hasPlaceholder: boolean, parameters: Parameters, site: string): void {
-  const names = new Set(knownNames(parameters).map((name) => name.replace('...', '')));
-  const [braces] = [...template.matchAll(IN_BRACES)].find(([, name]) => name === undefined || names.has(name) || /^\d+$/.test(name)) ?? [];
+  // Asked of few templates: to know the names costs a parser.
+  const isName = (text: string): boolean => knownNames(parameters).some((name) => name.replace('...', '') === text);
+  const [braces] = [...template.matchAll(IN_BRACES)].find(([, name]) => name === undefined || isName(name) || /^\d+$/.test(name)) ?? [];
   // In `user:<id>:email` the last word is only by chance the name of a parameter.
-  const [, , named] = [...template.matchAll(AFTER_COLON)].find(([, word, name = '']) => names.has(name) && !(word && hasPlaceholder)) ?? [];
+  const [, , named] = [...template.matchAll(AFTER_COLON)].find(([, word, name = '']) => isName(name) && !(word && hasPlaceholder)) ?? [];
   const found = braces ?? (named && `:${named}`);
   if (found !== undefined) {
     throw new LockConfigurationError(
@@ -99,11 +100,11 @@ function resolve(text: string, parameters: Parameters, template: string, site: s
       `${inTemplate} has an empty placeholder <${text}>. Write the name of a parameter, as in <customerId>.`,
     );
   }
-  const { given, source } = parameters;
+  const { given } = parameters;
   if (/^\d+$/.test(head)) {
-    if (Number(head) >= source.count) {
+    if (Number(head) >= parameters.source.count) {
       throw new LockConfigurationError(
-        `${inTemplate} names <${text}>, but the method has ${source.count} parameters, and positions start at 0. Correct the position.`,
+        `${inTemplate} names <${text}>, but the method has ${parameters.source.count} parameters, and positions start at 0. Correct the position.`,
       );
     }
     return { text, index: Number(head), path };
@@ -113,6 +114,7 @@ function resolve(text: string, parameters: Parameters, template: string, site: s
       return { text, index, path };
     }
   }
+  const { source } = parameters;
   const index = source.names.indexOf(head);
   const doubt = index < 0 ? undefined : source.doubt(index);
   if (index >= 0 && doubt === undefined) {
