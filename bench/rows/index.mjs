@@ -5,6 +5,7 @@ import { endless } from './endless.mjs';
 import { fleet } from './fleet.mjs';
 import { handOver } from './hand-over.mjs';
 import { hot } from './hot.mjs';
+import { load } from './load.mjs';
 import { many } from './many.mjs';
 import { pair } from './pair.mjs';
 import { parallel } from './parallel.mjs';
@@ -12,4 +13,4 @@ import { reentry } from './re-entry.mjs';
 import { stores } from './stores.mjs';
 import { telemetry } from './telemetry.mjs';
 
-export const ROWS = [pair, parallel, cpu, arrivals, hot, fleet, handOver, reentry, decorator, telemetry, many, endless, stores];
+export const ROWS = [pair, parallel, cpu, arrivals, hot, fleet, handOver, reentry, decorator, load, telemetry, many, endless, stores];
