@@ -2,7 +2,7 @@ import { LockConfigurationError, LockStoreError } from '../core/errors.js';
 import { isAnswered } from '../core/lock-health.js';
 import type { LockStore } from '../core/lock-store.js';
 import { Locks } from '../core/locks.js';
-import { checkPrefix } from '../stores/kit/prefix.js';
+import { checkPrefix } from '../core/prefix.js';
 import type { CommandLine } from './command-line.js';
 import { hears } from './hearing.js';
 import { newStore, type NewStore } from './new-store.js';

@@ -1,4 +1,5 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
+import { checkFunction } from './check-options.js';
 import type { LockLostError } from './errors.js';
 import type { Keeper } from './keeper.js';
 import type { Lock } from './lock.js';
@@ -99,8 +100,10 @@ class Outside extends CallNode {
 /**
  * Runs `fn` without the current locks, for work handed to somebody else: what it calls acquires anew and does not
  * belong to the caller's locks. It waits for the locks that a transaction around it keeps, and a `TransactionScope` begins a
- * transaction of its own; what it locks outside of one is held until the end of the one around it.
+ * transaction of its own; what it locks outside of one is held until the end of the one around it. Throws
+ * `LockConfigurationError` for what is no function.
  */
 export function outsideLocks<T>(fn: () => T): T {
+  checkFunction('outsideLocks', fn, 'Pass a function that begins the work: outsideLocks(() => this.send(mail)).');
   return callContext.run(undefined, () => callContext.run(new Outside(), fn));
 }

@@ -1,5 +1,6 @@
 import { setMaxListeners } from 'node:events';
 import { callerOf, type Caller } from './caller.js';
+import type { OptionNames } from './check-options.js';
 import { parseDuration, type Duration } from './duration.js';
 import { LockConfigurationError } from './errors.js';
 import { shown } from './shown.js';
@@ -60,6 +61,21 @@ export interface LockOptions {
   name?: string | undefined;
 }
 
+/** The names of the options of a call. */
+export const LOCK_OPTIONS: OptionNames<LockOptions> = {
+  ttl: true,
+  wait: true,
+  signal: true,
+  renew: true,
+  maxHold: true,
+  minHold: true,
+  onUnavailable: true,
+  reentry: true,
+  ticket: true,
+  by: true,
+  name: true,
+};
+
 /** A call's options, checked and complete. Durations in milliseconds. */
 export interface Call {
   readonly ttlMs: number;
@@ -88,7 +104,7 @@ export interface CallDefaults {
 export function parseCall(options: LockOptions, defaults: CallDefaults, site: string): Call {
   const { ttl, wait, signal, renew, maxHold, minHold, onUnavailable, reentry, ticket, by, name } = options;
   checkKinds(options, site);
-  return {
+  const call = {
     ttlMs: ttl === undefined ? defaults.ttlMs : parseDuration(ttl, 'ttl', LEAST_TTL_MS, site),
     waitMs: wait === undefined ? defaults.waitMs : parseDuration(wait, 'wait', 0, site),
     signal,
@@ -100,6 +116,14 @@ export function parseCall(options: LockOptions, defaults: CallDefaults, site: st
     ticket,
     caller: callerOf(by ?? '', site, name ?? site),
   };
+  // The module's maxHold ends code that runs too long, and minHold may well keep the lock for longer than that.
+  if (maxHold !== undefined && call.minHoldMs > call.maxHoldMs) {
+    throw new LockConfigurationError(
+      `${site}: minHold is ${call.minHoldMs} ms, and maxHold ${call.maxHoldMs} ms: the lock cannot be kept longer than it may be held. ` +
+        'Raise maxHold, or lower minHold.',
+    );
+  }
+  return call;
 }
 
 function checkKinds({ signal, renew, onUnavailable, reentry, name }: LockOptions, site: string): void {

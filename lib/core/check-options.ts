@@ -1,23 +1,45 @@
 import { LockConfigurationError } from './errors.js';
+import { describe } from './lock-key.js';
 import { nearest } from './nearest.js';
+import { placesOf, synonymOf } from './option-places.js';
 import { shown } from './shown.js';
 
+/** The names of all options of something; the compiler misses one that is not here. */
+export type OptionNames<Options> = Readonly<Record<keyof Options, true>>;
+
 /** Throws `LockConfigurationError` where options are no object, or have one that is unknown. */
-export function checkOptions(site: string, options: unknown, known: readonly string[]): void {
+export function checkOptions<Options extends object>(site: string, options: Options, known: OptionNames<Options>): void {
   if (typeof options !== 'object' || options === null) {
-    throw new LockConfigurationError(`${site}: its options are ${shown(options)}. Pass an object with ${known.join(', ')}, or nothing.`);
+    // A text may be an address with its password.
+    const given = typeof options === 'string' ? describe(options) : shown(options);
+    throw new LockConfigurationError(
+      `${site}: the options are ${given}. Pass an object with ${Object.keys(known).join(', ')}, or nothing.`,
+    );
   }
-  refuseUnknown(site, options, known);
+  // Calls come here, so there is no list of names. What is inherited is read too.
+  for (const name in options) {
+    if (known[name] !== true) {
+      throw unknownOption(site, name, Object.keys(known));
+    }
+  }
 }
 
-/** Throws `LockConfigurationError` where options have one that is unknown. */
-export function refuseUnknown(site: string, options: object, known: readonly string[]): void {
-  const unknown = Object.keys(options).find((name) => !known.includes(name));
-  if (unknown !== undefined) {
-    const meant = nearest(unknown, known);
-    throw new LockConfigurationError(
-      `${site}: there is no option ${shown(unknown)}. ${meant === undefined ? '' : `Did you mean '${meant}'? `}The options are: ${known.join(', ')}.`,
-    );
+/** The error of an option that is mistyped, belongs elsewhere or does not exist. */
+function unknownOption(site: string, name: string, known: readonly string[]): LockConfigurationError {
+  const places = placesOf(name);
+  const synonym = synonymOf(name);
+  const meant = synonym !== undefined && known.includes(synonym) ? synonym : nearest(name, known);
+  const what =
+    places === undefined
+      ? `there is no option ${shown(name)}.${meant === undefined ? '' : ` Did you mean '${meant}'?`}`
+      : `${shown(name)} is no option here, but one of ${places}.`;
+  return new LockConfigurationError(`${site}: ${what} The options are: ${known.join(', ')}.`);
+}
+
+/** Throws `LockConfigurationError` for what is no function. */
+export function checkFunction(site: string, given: unknown, cure: string): void {
+  if (typeof given !== 'function') {
+    throw new LockConfigurationError(`${site}: what was passed is ${describe(given)}, not a function. ${cure}`);
   }
 }
 

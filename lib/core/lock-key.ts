@@ -3,16 +3,23 @@ import { LockKeyError } from './errors.js';
 /** The longest key, in bytes of UTF-8. */
 const LONGEST_KEY = 1024;
 
+const SPACE = 0x20;
+
 // eslint-disable-next-line no-control-regex -- control characters are what it finds
-const SPECIAL = /[%:{}\u0000-\u001f\u007f]/g;
+const SPECIAL = /[%:{}<\u0000-\u001f\u007f]/g;
+
+/** What stands for a parameter in the key template of a decorator. */
+const PLACEHOLDER = /<[\p{ID_Continue}$]+(?:\.[\p{ID_Continue}$]+)*>/u;
 
 /** The key itself if a store can keep it; throws `LockKeyError` for an empty, over-long or malformed one. */
 export function checkKey(key: unknown, site: string): string {
   if (typeof key !== 'string') {
     throw new LockKeyError(`${site}: a key is ${describe(key)}, not a string. Make sure that the key is text.`);
   }
-  if (key === '') {
-    throw new LockKeyError(`${site}: the key is empty. Name what is protected, such as 'balance:42'.`);
+  if (key === '' || (key.charCodeAt(0) <= SPACE && key.trim() === '')) {
+    throw new LockKeyError(
+      `${site}: the key is empty${key === '' ? '' : ' but for white space'}. Name what is protected, such as 'balance:42'.`,
+    );
   }
   // A UTF-16 unit takes at most three bytes, so short keys need no count.
   if (key.length * 3 > LONGEST_KEY && Buffer.byteLength(key) > LONGEST_KEY) {
@@ -47,7 +54,7 @@ export function checkKeys(key: string | readonly string[], site: string): readon
 
 /**
  * The text of a value inside a key; throws `LockKeyError` for what would make two different things share one key.
- * `%`, `:`, `{`, `}` and control characters are percent-escaped, so that `('a:b', 'c')` and `('a', 'b:c')` stay apart.
+ * `%`, `:`, `{`, `}`, `<` and control characters are percent-escaped, so that `('a:b', 'c')` and `('a', 'b:c')` stay apart.
  */
 export function formatValue(value: unknown, placeholder: string, site: string): string {
   switch (typeof value) {
@@ -71,6 +78,30 @@ export function formatValue(value: unknown, placeholder: string, site: string): 
   );
 }
 
+/**
+ * The keys that a caller named by hand: as `checkKeys` has them. Throws `LockKeyError` also for what would be a template of a
+ * decorator, and here would be one key for all callers. What `lockKey` makes has no `<`.
+ */
+export function checkLiteralKeys(key: string | readonly string[], site: string): readonly string[] {
+  const keys = checkKeys(key, site);
+  for (const one of keys) {
+    refusePlaceholder(one, site);
+  }
+  return keys;
+}
+
+/** Throws `LockKeyError` for a literal text that has `<name>`, as the template of a decorator. */
+export function refusePlaceholder(text: string, site: string): void {
+  const [found] = (text.includes('<') && PLACEHOLDER.exec(text)) || [];
+  if (found !== undefined) {
+    throw new LockKeyError(
+      `${site}: the key "${text}" has ${found}, which is a placeholder only in the template of @DistributedLock: every call would lock the ` +
+        'same key. Write lockKey`order:${id}`; where that very text is meant, make it a value of lockKey too.',
+      text,
+    );
+  }
+}
+
 /** A percent-escape per character, as in URLs; all that is escaped here is ASCII. */
 export function percentEscape(character: string): string {
   return `%${character.charCodeAt(0).toString(16).toUpperCase().padStart(2, '0')}`;
@@ -78,15 +109,26 @@ export function percentEscape(character: string): string {
 
 /**
  * A key with the checks and escapes of a template, for use with the service: a tag for template literals.
- * Throws `LockKeyError` where a value is `undefined`, `null`, `NaN`, `''`, an object or an array.
+ * Throws `LockKeyError` where a value is `undefined`, `null`, `NaN`, `''`, an object or an array, and where it is no tag.
  */
 export function lockKey(strings: TemplateStringsArray, ...values: readonly unknown[]): string {
+  if (!Array.isArray((strings as TemplateStringsArray | undefined)?.raw)) {
+    throw new LockKeyError(
+      `lockKey() was called with ${describe(strings)}. Write it as a tag, without brackets, so that it can escape values: lockKey\`order:\${id}\`.`,
+    );
+  }
   const site = 'lockKey`' + strings.join('${…}') + '`';
-  let key = strings[0] ?? '';
+  let key = literal(strings[0], site);
   values.forEach((value, index) => {
-    key += formatValue(value, `value ${index + 1}`, site) + (strings[index + 1] ?? '');
+    key += formatValue(value, `value ${index + 1}`, site) + literal(strings[index + 1], site);
   });
   return checkKey(key, site);
+}
+
+/** A text between values, without `<`, so that nothing takes the key for a template. */
+function literal(text = '', site: string): string {
+  refusePlaceholder(text, site);
+  return text.replaceAll('<', percentEscape);
 }
 
 /** A value for a message, without its content where that may be large or private. */

@@ -12,6 +12,7 @@ export function shown(value: unknown): string {
   }
 }
 
-function isClass(value: Function): boolean {
+/** Whether a function is a class, which cannot be called. */
+export function isClass(value: Function): boolean {
   return /^class\b/.test(Function.prototype.toString.call(value));
 }

@@ -1,5 +1,6 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { currentOutside } from './call-tree.js';
+import { checkFunction } from './check-options.js';
 import type { TransactionEnd } from './transactions.js';
 
 /** A transaction: it has ended once every run inside it has settled. */
@@ -46,8 +47,14 @@ export class TransactionScope {
   /** The end of the transaction around the running code: the option itself. */
   readonly current: TransactionEnd = () => unsettled(this.#runs.getStore())?.transaction.ended;
 
+  constructor() {
+    // `const { run } = scope` works as `scope.run` does.
+    this.run = this.run.bind(this) as typeof this.run;
+  }
+
   /** Runs `fn`, which opens a transaction and settles when that has ended. Its result and error pass unchanged. */
   async run<T>(fn: () => T | PromiseLike<T>): Promise<T> {
+    checkFunction('TransactionScope.run', fn, 'Pass a function that opens the transaction: scope.run(() => database.transaction(…)).');
     const outer = unsettled(this.#runs.getStore());
     if (outer) {
       // Or a chain of runs, each begun inside the one before, would grow.

@@ -1,5 +1,6 @@
 import { currentCall } from '../core/call-tree.js';
 import { LockConfigurationError } from '../core/errors.js';
+import { checkKey } from '../core/lock-key.js';
 import type { Lock } from '../core/lock.js';
 
 /** The innermost lock that the running code is inside of, or the innermost on `key`; undefined outside of any. */
@@ -14,10 +15,11 @@ export function currentLock(key?: string): Lock | undefined {
 
 /**
  * Makes sure that the running code is inside a lock on `key` whose lease still lasts, and returns that lock: a guard
- * for repositories. Throws `LockConfigurationError` outside of it, and `LockLostError` where the lease was lost.
+ * for repositories. Throws `LockConfigurationError` outside of it, and `LockLostError` where the lease was lost, and `LockKeyError` without
+ * a key.
  */
 export function assertLocked(key: string): Lock {
-  const lock = currentLock(key);
+  const lock = currentLock(checkKey(key, 'assertLocked'));
   if (!lock) {
     throw new LockConfigurationError(
       `Lock "${key}" is not held by the code that runs here. Call it from a method with @DistributedLock, from withLock(), or inside lock.run().`,

@@ -67,7 +67,7 @@ function eachInside(source: Observable<unknown>, entered: EnteredTickets): Obser
 
 /** Throws `LockConfigurationError` for what is no limit. */
 export function checkMaxLength(options: EnterTicketsOptions, site: string): number {
-  checkOptions(site, options, ['maxLength']);
+  checkOptions(site, options, { maxLength: true });
   const { maxLength = MOST_TICKET_CHARACTERS } = options;
   if (!Number.isSafeInteger(maxLength) || maxLength < 1) {
     throw new LockConfigurationError(`${site}: maxLength is ${shown(maxLength)}. Pass a whole number of characters, 1 or more.`);

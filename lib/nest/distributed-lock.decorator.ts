@@ -1,9 +1,11 @@
+import { checkOptions, type OptionNames } from '../core/check-options.js';
 import { LockConfigurationError } from '../core/errors.js';
 import { checkKeys } from '../core/lock-key.js';
 import { compileKeyTemplate } from './key-template.js';
 import { ParameterNames } from './parameter-names.js';
-import { shown } from '../core/shown.js';
-import type { DistributedLockOptions, Given, LockDecorator, Uninferred } from './distributed-lock.options.js';
+import { isClass, shown } from '../core/shown.js';
+import { decoratedMethod, imitate, oneArgument } from './decorated-method.js';
+import type { DistributedLockOptions, Given, KeyOfCall, LockDecorator, Uninferred } from './distributed-lock.options.js';
 import { lockKeyNames } from './lock-key.decorator.js';
 import { requestLockService } from './locked-instance.js';
 import { lockedGenerator } from './locked-generator.js';
@@ -37,31 +39,16 @@ export function DistributedLock<
   TimeArgs extends unknown[] = unknown[],
   SignalArgs extends unknown[] = unknown[],
 >(
-  options: string | DistributedLockOptions<Args, Self, Answer, TimeArgs, SignalArgs>,
+  options: string | KeyOfCall<Self, Args> | DistributedLockOptions<Args, Self, Answer, TimeArgs, SignalArgs>,
 ): LockDecorator<Self, { args: Args; timeArgs: TimeArgs; signalArgs: SignalArgs; answer: Uninferred<Answer>; skips: false }>;
-export function DistributedLock(options: string | DistributedLockOptions): LockDecorator<unknown, Given> {
+export function DistributedLock(
+  given: string | KeyOfCall<unknown, unknown[]> | DistributedLockOptions,
+  ...more: unknown[]
+): LockDecorator<unknown, Given> {
+  oneArgument('@DistributedLock()', more, "@DistributedLock({ key: 'balance:<customerId>', ttl: '30s' })");
   return (target, name, descriptor) => {
-    const body: unknown = (descriptor as PropertyDescriptor | undefined)?.value;
-    const site = `${typeof target === 'function' ? (target as Function).name : target?.constructor?.name}.${String(name)}`;
-    if (typeof target === 'function') {
-      throw new LockConfigurationError(
-        `${site}: @DistributedLock() does not work on static methods, which belong to no instance that Nest could give its locks. ` +
-          'Make it an instance method of a provider, or use LockService.withLock().',
-      );
-    }
-    if (typeof body !== 'function') {
-      throw new LockConfigurationError(
-        `${site}: @DistributedLock() works on instance methods, with "experimentalDecorators" in tsconfig.json. ` +
-          'Move it to a method of a provider or controller; for other code use LockService.withLock().',
-      );
-    }
-    const method = describeMethod(
-      typeof options === 'string' ? { key: options } : { ...options },
-      body as WrappedMethod,
-      target as object,
-      name,
-      site,
-    );
+    const { site, body } = decoratedMethod('@DistributedLock()', target, name, descriptor, 'LockService.withLock()');
+    const method = describeMethod(optionsOf(given, site), body, target as object, name, site);
     const run = RUN[method.returns];
     const wrapper = function (this: unknown, ...args: unknown[]): unknown {
       return run({ method, self: this, args });
@@ -71,6 +58,42 @@ export function DistributedLock(options: string | DistributedLockOptions): LockD
     requestLockService(target as object, method);
     (descriptor as PropertyDescriptor).value = wrapper;
   };
+}
+
+const OPTIONS: OptionNames<DistributedLockOptions> = {
+  key: true,
+  ttl: true,
+  wait: true,
+  signal: true,
+  renew: true,
+  maxHold: true,
+  minHold: true,
+  onBusy: true,
+  onUnavailable: true,
+  reentry: true,
+  name: true,
+  store: true,
+  returns: true,
+};
+
+/** The options, of which the key may stand alone. */
+function optionsOf(given: unknown, site: string): DistributedLockOptions {
+  if (typeof given === 'string' || (typeof given === 'function' && !isClass(given))) {
+    return { key: given as DistributedLockOptions['key'] };
+  }
+  if (typeof given !== 'object' || given === null || Array.isArray(given)) {
+    throw noKey(site, `what was passed is ${shown(given)}`);
+  }
+  const options = { ...given } as DistributedLockOptions;
+  checkOptions(`${site}: @DistributedLock()`, options, OPTIONS);
+  return options;
+}
+
+function noKey(site: string, what: string): LockConfigurationError {
+  return new LockConfigurationError(
+    `${site}: @DistributedLock() has no key: ${what}. Pass a template such as 'balance:<customerId>', or a function of the arguments, ` +
+      'which returns a key or a list of keys.',
+  );
 }
 
 /** How a call of each kind of method is run. */
@@ -123,19 +146,8 @@ function keysFunction(key: unknown, source: Function, target: object, name: stri
     const keyOf = compileKeyTemplate(key, parameters, site);
     return (_self, args) => [keyOf(args)];
   }
-  if (typeof key === 'function') {
+  if (typeof key === 'function' && !isClass(key)) {
     return (self, args) => checkKeys(Reflect.apply(key, self, args) as string | readonly string[], site);
   }
-  throw new LockConfigurationError(
-    `${site}: @DistributedLock() has no key. Pass a template such as 'balance:<customerId>', or a function of the arguments.`,
-  );
-}
-
-/** Gives the wrapper the name, length and metadata of the method, so that decorators work in any order. */
-function imitate(wrapper: Function, method: Function): void {
-  Object.defineProperty(wrapper, 'name', { value: method.name, configurable: true });
-  Object.defineProperty(wrapper, 'length', { value: method.length, configurable: true });
-  for (const key of Reflect.getMetadataKeys(method) as unknown[]) {
-    Reflect.defineMetadata(key, Reflect.getMetadata(key, method), wrapper);
-  }
+  throw noKey(site, `the option key is ${shown(key)}`);
 }

@@ -9,10 +9,10 @@ interface Placeholder {
   readonly path: readonly string[];
 }
 
-/** `${id}`, `{{id}}`, `{id.of.it}` and `{0}`; with the name, where the text may also mean itself. */
-const IN_BRACES = /\$\{.*?\}|\{\{.*?\}\}|\{\s*([\p{ID_Continue}$]+)\s*(?:\.[^{}]*)?\}/gu;
-/** `:id`, with the character before it where that belongs to a word or a placeholder. */
-const AFTER_COLON = /([\p{ID_Continue}>]?):([\p{ID_Start}$_][\p{ID_Continue}$]*)/gu;
+/** `${id}`, `{{id}}`, `{id.of.it}`, `[id]` and `{0}`; with the name, where the text may also mean itself. */
+const IN_BRACES = /\$\{.*?\}|\{\{.*?\}\}|[{[]\s*([\p{ID_Continue}$]+)\s*(?:\.[^{}[\]]*)?[}\]]/gu;
+/** `:id`, `$id`, `#id` and `:$id`, with the character before it where that belongs to a word or a placeholder. */
+const AFTER_SIGN = /([\p{ID_Continue}>]?)(:\$?|[$#])([\p{ID_Start}_][\p{ID_Continue}$]*)/gu;
 
 /** Turns the arguments of a call into the key to lock; throws `LockKeyError`. */
 export type KeyOfArguments = (args: readonly unknown[]) => string;
@@ -48,7 +48,7 @@ export function compileKeyTemplate(template: string, parameters: Parameters, sit
 
 /** Literals and placeholders in turn, starting and ending with a literal. */
 function split(template: string, site: string): string[] {
-  if (template === '') {
+  if (template.trim() === '') {
     throw new LockConfigurationError(`${site}: the key template is empty. Name what is protected, such as 'balance:<customerId>'.`);
   }
   const pieces: string[] = [''];
@@ -72,17 +72,24 @@ function split(template: string, site: string): string[] {
 /** Placeholders of another syntax would be the same text in every key. */
 function refuseOtherSyntax(template: string, hasPlaceholder: boolean, parameters: Parameters, site: string): void {
   // Asked of few templates: to know the names costs a parser.
-  const isName = (text: string): boolean => knownNames(parameters).some((name) => name.replace('...', '') === text);
-  const [braces] = [...template.matchAll(IN_BRACES)].find(([, name]) => name === undefined || isName(name) || /^\d+$/.test(name)) ?? [];
+  const isName = (text: string): boolean => knownNames(parameters).some((name) => bare(name) === bare(text));
+  const [braces] =
+    [...template.matchAll(IN_BRACES)].find(([text, name]) => name === undefined || isName(name) || /^\{\s*\d+\s*[.}]/.test(text)) ?? [];
   // In `user:<id>:email` the last word is only by chance the name of a parameter.
-  const [, , named] = [...template.matchAll(AFTER_COLON)].find(([, word, name = '']) => isName(name) && !(word && hasPlaceholder)) ?? [];
-  const found = braces ?? (named && `:${named}`);
+  const [, , sign, named] =
+    [...template.matchAll(AFTER_SIGN)].find(([, word, , name = '']) => isName(name) && !(word && hasPlaceholder)) ?? [];
+  const found = braces ?? (named && `${sign}${named}`);
   if (found !== undefined) {
     throw new LockConfigurationError(
       `${site}: the key template '${template}' has ${found}, which is no placeholder: every call would lock the same key. ` +
         "Write it as <name>. Where that very text is meant, use a function: key: () => '…'.",
     );
   }
+}
+
+/** The name without what may stand before it. */
+function bare(name: string): string {
+  return name.replace(/^(?:\.\.\.)?\$?/, '');
 }
 
 function badBrackets(template: string, site: string): LockConfigurationError {
@@ -122,7 +129,9 @@ function resolve(text: string, parameters: Parameters, template: string, site: s
   }
   const cure = 'Use @LockKey() on the parameter, a position such as <0>, or a function of the arguments.';
   if (doubt !== undefined) {
-    throw new LockConfigurationError(`${inTemplate} names <${text}>, but ${doubt}. ${cure}`);
+    throw new LockConfigurationError(
+      `${inTemplate} names <${text}>, but ${doubt}. Put @LockKey('${head}') before the parameter, or write its position, such as <0> for the first one.`,
+    );
   }
   const known = knownNames(parameters).join(', ');
   throw new LockConfigurationError(

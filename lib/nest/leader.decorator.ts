@@ -1,10 +1,11 @@
 import { parseCall } from '../core/call.js';
 import type { LeadOptions } from '../core/candidate.js';
-import { checkOptions } from '../core/check-options.js';
+import { checkOptions, type OptionNames } from '../core/check-options.js';
 import { parseDuration } from '../core/duration.js';
 import { LockConfigurationError } from '../core/errors.js';
-import { checkKey } from '../core/lock-key.js';
+import { checkKey, refusePlaceholder } from '../core/lock-key.js';
 import type { Lock } from '../core/lock.js';
+import { decoratedMethod, imitate, oneArgument } from './decorated-method.js';
 import { requestLockService } from './locked-instance.js';
 
 /** The options of `@Leader`. */
@@ -18,6 +19,13 @@ export interface LeaderOptions extends Omit<LeadOptions, 'signal' | 'by'> {
 /** A method that `@Leader` runs. */
 export type LeaderMethod = (lock: Lock) => PromiseLike<unknown>;
 
+/** What `@Leader` makes of its options. */
+export type LeaderDecorator = <Method extends LeaderMethod>(
+  target: object & { readonly prototype?: never },
+  name: string | symbol,
+  descriptor: TypedPropertyDescriptor<Method>,
+) => void;
+
 /** A method that runs in one process of all. */
 export interface LeaderMark {
   readonly method: string | symbol;
@@ -30,32 +38,29 @@ export interface LeaderMark {
 
 const MARKS = Symbol('methods of leaders');
 
+const OPTIONS: OptionNames<LeaderOptions> = { key: true, ttl: true, pause: true, name: true, store: true };
+
 /**
  * Has one process of all run a method, from `onApplicationBootstrap` on: `LockService.lead()` with the method as its body. It gets the
  * lock, and has to end soon after `lock.signal` aborts. It ends at the shutdown of the application.
  *
- * Works on instance methods of singletons. Throws `LockConfigurationError` and `LockKeyError` while the class is loaded where the options are
+ * Rejects with `LockConfigurationError` where other code calls it without that lock. Works on instance methods of singletons. Throws `LockConfigurationError` and `LockKeyError` while the class is loaded where the options are
  * wrong, and at bootstrap for a provider that is made for each request or each time it is injected.
  */
-export function Leader(
-  options: string | LeaderOptions,
-): <Method extends LeaderMethod>(
-  target: object & { readonly prototype?: never },
-  name: string | symbol,
-  descriptor: TypedPropertyDescriptor<Method>,
-) => void {
+export function Leader(options: string | LeaderOptions): LeaderDecorator;
+export function Leader(options: string | LeaderOptions, ...more: unknown[]): LeaderDecorator {
+  oneArgument('@Leader()', more, "@Leader({ key: 'feed-reader', ttl: '5s' })");
   return (target, name, descriptor) => {
-    const isStatic = typeof target === 'function';
-    const site = `${isStatic ? (target as Function).name : target?.constructor?.name}.${String(name)}`;
-    if (isStatic || typeof (descriptor as PropertyDescriptor | undefined)?.value !== 'function') {
-      throw new LockConfigurationError(
-        `${site}: @Leader() works on instance methods, with "experimentalDecorators" in tsconfig.json. ` +
-          'Move it to a method of a provider; for other code use LockService.lead().',
-      );
-    }
+    const { site, body } = decoratedMethod('@Leader()', target, name, descriptor, 'LockService.lead()');
     const mark = markOf(typeof options === 'string' ? { key: options } : options, name, site);
     Reflect.defineMetadata(MARKS, [...leaderMarksOf(target).filter(({ method }) => method !== name), mark], target);
     requestLockService(target, mark);
+    const wrapper = async function (this: unknown, ...args: unknown[]): Promise<unknown> {
+      checkLock(args[0], mark);
+      return body.apply(this, args);
+    };
+    imitate(wrapper, body);
+    (descriptor as PropertyDescriptor).value = wrapper;
   };
 }
 
@@ -65,12 +70,24 @@ export function leaderMarksOf(instance: object): readonly LeaderMark[] {
 }
 
 function markOf(given: LeaderOptions, method: string | symbol, site: string): LeaderMark {
-  checkOptions(`${site}: @Leader()`, given, ['key', 'ttl', 'pause', 'name', 'store']);
+  checkOptions(`${site}: @Leader()`, given, OPTIONS);
   const { key, ttl, pause, name, store = 'default' } = given;
-  checkKey(key, site);
+  refusePlaceholder(checkKey(key, site), site);
   parseCall({ ttl, name }, { ttlMs: 0, waitMs: 0, maxHoldMs: 0 }, site);
   if (pause !== undefined) {
     parseDuration(pause, 'pause', 1, site);
   }
   return { method, site, store, key, options: { ttl, pause, name, by: site } };
+}
+
+/** Throws `LockConfigurationError` where a caller has not the lock that the method is to run in, such as a schedule. */
+function checkLock(lock: unknown, { site, key }: LeaderMark): void {
+  const keys: unknown = (lock as Partial<Lock> | null | undefined)?.keys;
+  if (!Array.isArray(keys) || !keys.includes(key)) {
+    throw new LockConfigurationError(
+      `${site}: this method was called without the lock on "${key}". @Leader() runs it in the process that leads, so do not call it. ` +
+        `Move what others call to another method; in a test pass the lock: locks.withLock('${key}', (lock) => …).`,
+      key,
+    );
+  }
 }

@@ -4,7 +4,7 @@ const NAMES = Symbol('names of lock key parameters');
 
 /**
  * Names a parameter for the key template of `@DistributedLock`, where its own name is hidden or does not survive
- * minification: `credit(@LockKey('customerId') id: string)`. Throws `LockConfigurationError` for an empty name.
+ * minification: `credit(@LockKey('customerId') id: string)`. Throws `LockConfigurationError` for an empty name, and for one that is there.
  */
 export function LockKey(name: string): ParameterDecorator {
   return (target, method, index) => {
@@ -13,8 +13,14 @@ export function LockKey(name: string): ParameterDecorator {
         `@LockKey(${JSON.stringify(name)}): use it on a parameter of a method, with a name without brackets, dots and spaces.`,
       );
     }
-    const names = new Map(lockKeyNames(target, method)).set(index, name);
-    Reflect.defineMetadata(NAMES, names, target, method);
+    const names = lockKeyNames(target, method);
+    if (names.has(index) || [...names.values()].includes(name)) {
+      throw new LockConfigurationError(
+        `@LockKey('${name}'): ${target.constructor.name}.${String(method)} has ${names.has(index) ? 'two names for one parameter' : 'two parameters of this name'}. ` +
+          'Give each parameter one name of its own.',
+      );
+    }
+    Reflect.defineMetadata(NAMES, new Map(names).set(index, name), target, method);
   };
 }
 

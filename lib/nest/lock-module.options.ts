@@ -1,5 +1,5 @@
 import type { OnUnavailable } from '../core/call.js';
-import { refuseUnknown } from '../core/check-options.js';
+import { checkOptions, type OptionNames } from '../core/check-options.js';
 import { parseDuration, type Duration } from '../core/duration.js';
 import { LockConfigurationError } from '../core/errors.js';
 import type { MaxWaiters } from '../core/locks.js';
@@ -64,8 +64,7 @@ export interface LockOptionsFactory {
 
 const OPERATIONS = ['acquire', 'renew', 'release', 'close'] as const;
 
-/** Every option, so that a mistyped one is found; the compiler misses one that is not here. */
-const OPTIONS: Readonly<Record<keyof LockModuleOptions, true>> = {
+const OPTIONS: OptionNames<LockModuleOptions> = {
   store: true,
   stores: true,
   ttl: true,
@@ -88,7 +87,7 @@ export function checkNames(options: LockModuleOptions | undefined): asserts opti
         'and return the options from its factory.',
     );
   }
-  refuseUnknown('LockModule', options, Object.keys(OPTIONS));
+  checkOptions('LockModule', options, OPTIONS);
 }
 
 /** The stores by name. Throws `LockConfigurationError` for what is none. */
@@ -112,7 +111,7 @@ const MOST_WAITERS: MaxWaiters = { perKey: 10_000, perProcess: 50_000 };
 /** Throws `LockConfigurationError` for what is no count. */
 export function checkMaxWaiters(given: LockModuleOptions['maxWaiters']): MaxWaiters {
   const limits = typeof given === 'object' && given !== null ? given : { perKey: given };
-  refuseUnknown('LockModule: maxWaiters', limits, ['perKey', 'perProcess']);
+  checkOptions('LockModule: maxWaiters', limits, { perKey: true, perProcess: true });
   const { perKey = MOST_WAITERS.perKey } = limits;
   const { perProcess = Math.max(MOST_WAITERS.perProcess, checkCount(perKey)) } = limits;
   return { perKey: checkCount(perKey), perProcess: checkCount(perProcess) };
@@ -130,7 +129,7 @@ export function checkDeadlocks(given: LockModuleOptions['deadlocks']): number {
   if (given === false) {
     return Infinity;
   }
-  refuseUnknown('LockModule: deadlocks', given ?? {}, ['after']);
+  checkOptions('LockModule: deadlocks', given ?? {}, { after: true });
   return parseDuration(given?.after ?? '1s', 'after', 100, 'LockModule: deadlocks');
 }
 

@@ -1,4 +1,6 @@
 import { ConfigurableModuleBuilder, Inject, type Type } from '@nestjs/common';
+import { LockConfigurationError } from '../core/errors.js';
+import { shown } from '../core/shown.js';
 import { injectionToken } from './injection-token.js';
 import type { LockModuleOptions } from './lock-module.options.js';
 import { LockService } from './lock.service.js';
@@ -15,7 +17,9 @@ export const { ConfigurableModuleClass, MODULE_OPTIONS_TOKEN, OPTIONS_TYPE, ASYN
         storeNames: [] as readonly string[],
       },
       (definition, { isGlobal, storeNames }) => {
-        const services = storeNames.filter((name) => name !== 'default').map(namedService);
+        const services = checkStoreNames(storeNames)
+          .filter((name) => name !== 'default')
+          .map(namedService);
         return {
           ...definition,
           global: isGlobal,
@@ -25,6 +29,15 @@ export const { ConfigurableModuleClass, MODULE_OPTIONS_TOKEN, OPTIONS_TYPE, ASYN
       },
     )
     .build();
+
+/** Throws `LockConfigurationError` for what is no list of names. */
+export function checkStoreNames(names: readonly string[] = []): readonly string[] {
+  const wrong: unknown = Array.isArray(names) ? names.find((name: unknown) => typeof name !== 'string') : names;
+  if (wrong !== undefined) {
+    throw new LockConfigurationError(`LockModule: storeNames is, or has, ${shown(wrong)}. Pass a list of names, such as ['reports'].`);
+  }
+  return names;
+}
 
 /**
  * Injects the `LockService` of a named store:

@@ -12,7 +12,8 @@ import { ModulesContainer } from '@nestjs/core';
 import type { Candidate } from '../core/candidate.js';
 import { bootFailure } from './boot-failure.js';
 import { printable } from '../core/printable.js';
-import { checkMethods } from '../core/check-options.js';
+import { checkMethods, checkOptions, type OptionNames } from '../core/check-options.js';
+import { checkPrefix } from '../core/prefix.js';
 import { startLeaders } from './leaders.js';
 import { LockService } from './lock.service.js';
 import {
@@ -25,7 +26,14 @@ import {
   storesOf,
   type LockModuleOptions,
 } from './lock-module.options.js';
-import { ConfigurableModuleClass, MODULE_OPTIONS_TOKEN, type OPTIONS_TYPE } from './lock.module-definition.js';
+import {
+  checkStoreNames,
+  ConfigurableModuleClass,
+  MODULE_OPTIONS_TOKEN,
+  type ASYNC_OPTIONS_TYPE,
+  type OPTIONS_TYPE,
+} from './lock.module-definition.js';
+import { LockConfigurationError } from '../core/errors.js';
 import type { LockTestOptions } from './lock-test-controller.js';
 import { LOCK_SERVICE_TOKEN } from './locked-instance.js';
 import { logTrouble } from './log-trouble.js';
@@ -33,11 +41,23 @@ import { MemoryLockStore } from '../stores/memory/memory-lock-store.js';
 
 const logger = new Logger('LockModule');
 
+const ASYNC_OPTIONS: OptionNames<typeof ASYNC_OPTIONS_TYPE> = {
+  useFactory: true,
+  useClass: true,
+  useExisting: true,
+  inject: true,
+  imports: true,
+  provideInjectionTokensFrom: true,
+  isGlobal: true,
+  storeNames: true,
+};
+
 /** The services of an application's stores, by name. */
 class LockServices extends Map<string, LockService> {
   constructor(options: LockModuleOptions | undefined) {
     super();
     checkNames(options);
+    const prefix = checkPrefix(options.prefix ?? 'lock');
     for (const [name, store] of storesOf(options)) {
       const settings = {
         name,
@@ -52,7 +72,7 @@ class LockServices extends Map<string, LockService> {
         transaction: checkTransaction(options.transaction),
         onTrouble: logTrouble,
         debug: checkDebug(options.debug) ? (line: string) => logger.debug(printable(line)) : undefined,
-        open: { prefix: options.prefix ?? 'lock', warn: (message: string) => logger.warn(printable(message)) },
+        open: { prefix, warn: (message: string) => logger.warn(printable(message)) },
       };
       this.set(name, new LockService(settings, this));
     }
@@ -103,7 +123,19 @@ export class LockModule extends ConfigurableModuleClass implements OnApplication
   }
 
   static override forRoot(options: typeof OPTIONS_TYPE): DynamicModule {
-    return super.forRoot({ storeNames: Object.keys(options?.stores ?? {}), ...options });
+    return super.forRoot({ ...options, storeNames: options?.storeNames ?? Object.keys(options?.stores ?? {}) });
+  }
+
+  static override forRootAsync(options: typeof ASYNC_OPTIONS_TYPE): DynamicModule {
+    const site = 'LockModule.forRootAsync';
+    const given = (options as typeof ASYNC_OPTIONS_TYPE | undefined) ?? {};
+    checkOptions(site, given, ASYNC_OPTIONS);
+    if (!given.useFactory && !given.useClass && !given.useExisting) {
+      throw new LockConfigurationError(
+        `${site}: nothing makes the options. Pass useFactory, useClass or useExisting, such as { useFactory: () => ({ store }) }.`,
+      );
+    }
+    return super.forRootAsync(given);
   }
 
   /**
@@ -111,8 +143,10 @@ export class LockModule extends ConfigurableModuleClass implements OnApplication
    * `storeNames` are the stores besides `default` that the code under test names. With a `controller`, a `LockTesting` of
    * `nestjs-distributed-lock/testing`, the test makes faults and sees what was locked.
    */
-  static forTesting({ storeNames = [], controller }: LockTestOptions = {}): DynamicModule {
-    const names = ['default', ...storeNames];
+  static forTesting(options: LockTestOptions = {}): DynamicModule {
+    checkOptions('LockModule.forTesting', options, { storeNames: true, controller: true });
+    const { storeNames, controller } = options;
+    const names = ['default', ...checkStoreNames(storeNames)];
     if (!controller) {
       const stores = names.map((name) => [name, new MemoryLockStore({ expires: false })] as const);
       return LockModule.forRoot({ stores: Object.fromEntries(stores) });

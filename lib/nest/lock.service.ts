@@ -1,6 +1,7 @@
 import {
   checkOnUnavailable,
   LEAST_TTL_MS,
+  LOCK_OPTIONS,
   parseCall,
   type Call,
   type CallDefaults,
@@ -8,11 +9,11 @@ import {
   type OnUnavailable,
 } from '../core/call.js';
 import type { Candidate, LeadOptions } from '../core/candidate.js';
-import { checkOptions } from '../core/check-options.js';
+import { checkOptions, type OptionNames } from '../core/check-options.js';
 import { parseDuration, type Duration } from '../core/duration.js';
 import { LockConfigurationError, LockNotAcquiredError } from '../core/errors.js';
 import type { Lock } from '../core/lock.js';
-import { checkKey, checkKeys } from '../core/lock-key.js';
+import { checkKey, checkLiteralKeys, refusePlaceholder } from '../core/lock-key.js';
 import type { HealthStatus, LockHealth } from '../core/lock-health.js';
 import type { LockStore, OpenOptions, StoredLock } from '../core/lock-store.js';
 import { Locks, type LocksSettings } from '../core/locks.js';
@@ -74,6 +75,11 @@ export interface LockServiceSettings extends LocksSettings {
 
 const DEFAULT_OPTIONS: LockOptions = {};
 
+const { wait: _never, ...TRY_OPTIONS } = LOCK_OPTIONS;
+const WITH_LOCK_OPTIONS: OptionNames<WithLockOptions> = { ...LOCK_OPTIONS, onBusy: true };
+const LEAD_OPTIONS: OptionNames<LeadOptions> = { ttl: true, pause: true, signal: true, by: true, name: true };
+const LIST_OPTIONS: OptionNames<ListOptions> = { prefix: true, limit: true, scan: true, timeout: true };
+
 /** Locks by hand, and what the decorator is made of. Injectable wherever `LockModule` is imported. */
 export class LockService {
   readonly #locks: Locks;
@@ -133,11 +139,12 @@ export class LockService {
     const [given, body] = rest.length === 1 ? [undefined, rest[0]] : rest;
     const options: WithLockOptions<T> = given ?? DEFAULT_OPTIONS;
     const site = siteOf(options, 'withLock');
+    checkOptions(site, options, WITH_LOCK_OPTIONS);
     if (typeof body !== 'function') {
       throw new LockConfigurationError(`${site}: there is no function to run inside the lock. Pass it as the last argument.`);
     }
     const call = this.parse(options, site);
-    return this.runCall(checkKeys(key, site), call, options.onBusy, body);
+    return this.runCall(checkLiteralKeys(key, site), call, options.onBusy, body);
   }
 
   /** @internal The options of a call, checked, with the defaults of the application. */
@@ -177,20 +184,26 @@ export class LockService {
    * not inside the lock: run it with `lock.run()` if it calls locked methods. Throws as `withLock` does.
    */
   async acquire(key: string | readonly string[], options: LockOptions = DEFAULT_OPTIONS): Promise<Lock> {
-    const site = siteOf(options, 'acquire');
-    return this.#locks.acquire(checkKeys(key, site), parseCall(options, this.#defaults, site));
+    checkOptions(siteOf(options, 'acquire'), options, LOCK_OPTIONS);
+    return this.#acquire(key, options);
   }
 
   /** The same without waiting: null where the lock is taken or others wait for it. */
   async tryAcquire(key: string | readonly string[], options: Omit<LockOptions, 'wait'> = DEFAULT_OPTIONS): Promise<Lock | null> {
+    checkOptions(siteOf(options, 'tryAcquire'), options, TRY_OPTIONS);
     try {
-      return await this.acquire(key, { ...options, wait: 0 });
+      return await this.#acquire(key, { ...options, wait: 0 });
     } catch (error) {
       if (error instanceof LockNotAcquiredError && error.reason === 'busy') {
         return null;
       }
       throw error;
     }
+  }
+
+  #acquire(key: string | readonly string[], options: LockOptions): Promise<Lock> {
+    const site = siteOf(options, 'acquire');
+    return this.#locks.acquire(checkLiteralKeys(key, site), parseCall(options, this.#defaults, site));
   }
 
   /**
@@ -203,10 +216,10 @@ export class LockService {
    * `LockConfigurationError`, and `LockNotAcquiredError` during a shutdown. A store that does not answer is asked again.
    */
   lead(key: string, body: (lock: Lock) => PromiseLike<unknown>, options: LeadOptions = {}): Candidate {
-    checkOptions('LockService.lead', options, ['ttl', 'pause', 'signal', 'by', 'name']);
+    checkOptions('LockService.lead', options, LEAD_OPTIONS);
     const { ttl, pause = '1s', signal, by, name } = options;
     const site = by ?? 'LockService.lead';
-    checkKey(key, site);
+    refusePlaceholder(checkKey(key, site), site);
     if (typeof body !== 'function') {
       throw new LockConfigurationError(`${site}: there is no function for the leader to run. Pass it after the key.`);
     }
@@ -245,7 +258,7 @@ export class LockService {
    */
   list(options: ListOptions = {}): LockList {
     const site = 'LockService.list';
-    checkOptions(site, options, ['prefix', 'limit', 'scan', 'timeout']);
+    checkOptions(site, options, LIST_OPTIONS);
     const { prefix = '', limit = 1_000, scan = true, timeout = '10s' } = options;
     if (typeof prefix !== 'string') {
       throw new LockConfigurationError(`${site}: prefix is ${shown(prefix)}. Pass what the keys begin with.`);
@@ -315,8 +328,14 @@ export class LockService {
 
   /**
    * Makes the decorators of an object work that Nest did not make: in a factory, or in a unit test. Returns the object.
+   * Throws `LockConfigurationError` for what is no object.
    */
   attach<T extends object>(instance: T): T {
+    if (typeof instance !== 'object' || instance === null) {
+      throw new LockConfigurationError(
+        `LockService.attach: what was passed is ${shown(instance)}. Pass the instance whose decorated methods are to work.`,
+      );
+    }
     giveLockService(instance, this);
     return instance;
   }
@@ -356,11 +375,11 @@ export class LockService {
 }
 
 function siteOf(options: LockOptions, method: string): string {
-  return options.by ?? `LockService.${method}`;
+  return (options as LockOptions | null)?.by ?? `LockService.${method}`;
 }
 
 function downAfterOf(options: HealthOptions, site: string): number {
-  checkOptions(site, options, ['downAfter']);
+  checkOptions(site, options, { downAfter: true });
   return parseDuration(options.downAfter ?? '5s', 'downAfter', 0, site);
 }
 

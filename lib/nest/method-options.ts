@@ -3,7 +3,7 @@ import type { DistributedLockOptions } from './distributed-lock.options.js';
 import { checkOnBusy, type LockService, type OnBusy, type WithLockOptions } from './lock.service.js';
 
 /** The defaults while a class is loaded, when no application is known yet. */
-const NO_DEFAULTS = { ttlMs: 0, waitMs: 0, maxHoldMs: 0 };
+const NO_DEFAULTS = { ttlMs: 0, waitMs: 0, maxHoldMs: Infinity };
 
 /**
  * The options of a locked method: checked when the class is loaded, and completed once for each application. What is a

@@ -1,5 +1,5 @@
 import type { MeterProvider, TracerProvider } from '@opentelemetry/api';
-import { checkMethods, checkOptions } from '../core/check-options.js';
+import { checkMethods, checkOptions, type OptionNames } from '../core/check-options.js';
 import { LockConfigurationError } from '../core/errors.js';
 import { shown } from '../core/shown.js';
 
@@ -22,8 +22,7 @@ export interface OtelTelemetryOptions {
 
 const CHOICES: readonly unknown[] = ['both', 'wait', 'hold', false] satisfies readonly SpanChoice[];
 
-/** Every option; the compiler misses one that is not here. */
-const OPTIONS: Readonly<Record<keyof OtelTelemetryOptions, true>> = {
+const OPTIONS: OptionNames<OtelTelemetryOptions> = {
   spans: true,
   keys: true,
   metrics: true,
@@ -33,7 +32,7 @@ const OPTIONS: Readonly<Record<keyof OtelTelemetryOptions, true>> = {
 
 /** Throws `LockConfigurationError` for an option that is unknown or has a wrong value. */
 export function checkTelemetryOptions(options: OtelTelemetryOptions): void {
-  checkOptions('otelTelemetry', options, Object.keys(OPTIONS));
+  checkOptions('otelTelemetry', options, OPTIONS);
   const { spans = 'both', keys = false, metrics = true, tracerProvider, meterProvider } = options;
   if (!CHOICES.includes(spans)) {
     throw wrong(`spans is ${shown(spans)}. Use 'both', 'wait', 'hold' or false.`);

@@ -1,5 +1,5 @@
 import type { CanActivate, ModuleMetadata, Type } from '@nestjs/common';
-import { refuseUnknown } from '../core/check-options.js';
+import { checkOptions, type OptionNames } from '../core/check-options.js';
 import { LockConfigurationError } from '../core/errors.js';
 import { shown } from '../core/shown.js';
 
@@ -34,7 +34,7 @@ export interface CheckedPageOptions {
   readonly hideKeys: boolean;
 }
 
-const OPTIONS: Readonly<Record<keyof LockPageOptions, true>> = {
+const OPTIONS: OptionNames<LockPageOptions> = {
   path: true,
   guards: true,
   imports: true,
@@ -45,7 +45,7 @@ const OPTIONS: Readonly<Record<keyof LockPageOptions, true>> = {
 
 /** Throws `LockConfigurationError` for options that are wrong, and where nothing guards the page. */
 export function checkPageOptions(options: LockPageOptions = {}): CheckedPageOptions {
-  refuseUnknown('LockPageModule', options, Object.keys(OPTIONS));
+  checkOptions('LockPageModule', options, OPTIONS);
   const { path = 'locks', guards = [], imports = [], access, actions, hideKeys = false } = options;
   if (typeof path !== 'string') {
     throw new LockConfigurationError(`LockPageModule: path is ${shown(path)}. Pass a path such as 'ops/locks'.`);

@@ -27,7 +27,7 @@ const KEEPER = prometheusName(LEVELS.holds);
  * a metric of that name from elsewhere.
  */
 export function prometheusTelemetry(options: PrometheusOptions = {}): LockTelemetry {
-  checkOptions('prometheusTelemetry', options, ['register']);
+  checkOptions('prometheusTelemetry', options, { register: true });
   checkMethods(
     'prometheusTelemetry: register',
     options.register,

@@ -1,4 +1,4 @@
-import { refuseUnknown } from '../core/check-options.js';
+import { checkOptions } from '../core/check-options.js';
 import { parseDuration, type Duration } from '../core/duration.js';
 import { LockConfigurationError, type LostReason } from '../core/errors.js';
 import { checkKey } from '../core/lock-key.js';
@@ -65,7 +65,7 @@ export class LockTesting implements LockTestController {
 
   /** Throws `LockConfigurationError` for options that are unknown. */
   constructor(options: LockTestingOptions = {}) {
-    refuseUnknown('LockTesting', options, ['expires']);
+    checkOptions('LockTesting', options, { expires: true });
     this.#expires = options.expires ?? false;
   }
 
@@ -93,7 +93,7 @@ export class LockTesting implements LockTestController {
    */
   async holdElsewhere(key: string, options: HoldElsewhereOptions = {}): Promise<LockElsewhere> {
     const site = 'LockTesting.holdElsewhere';
-    refuseUnknown(site, options, ['store', 'ttl']);
+    checkOptions(site, options, { store: true, ttl: true });
     const store = this.#storeOf(options.store, site);
     const ttlMs = options.ttl === undefined ? undefined : parseDuration(options.ttl, 'ttl', 1, site);
     const hold = await store.holdElsewhere(checkKey(key, site), ttlMs);
@@ -111,7 +111,7 @@ export class LockTesting implements LockTestController {
    */
   async lose(key: string, reason: LossToTest = 'expired', options: OfStore = {}): Promise<void> {
     const site = 'LockTesting.lose';
-    refuseUnknown(site, options, ['store']);
+    checkOptions(site, options, { store: true });
     if (!LOSSES.includes(reason)) {
       throw new LockConfigurationError(`${site}("${key}"): reason is ${shown(reason)}. Use ${LOSSES.join(', ')}.`, key);
     }
@@ -121,7 +121,7 @@ export class LockTesting implements LockTestController {
   /** The store cannot be reached until `storeBack()`. Locks that are held stay held; with `expires` they are lost after their ttl. */
   storeAway(options: StoreAwayOptions = {}): void {
     const site = 'LockTesting.storeAway';
-    refuseUnknown(site, options, ['store', 'as']);
+    checkOptions(site, options, { store: true, as: true });
     const { as = 'failing' } = options;
     if (as !== 'failing' && as !== 'silent') {
       throw new LockConfigurationError(`${site}: as is ${shown(as)}. Use 'failing' or 'silent'.`);
@@ -134,7 +134,7 @@ export class LockTesting implements LockTestController {
   /** The store answers again. */
   storeBack(options: OfStore = {}): void {
     const site = 'LockTesting.storeBack';
-    refuseUnknown(site, options, ['store']);
+    checkOptions(site, options, { store: true });
     for (const store of this.#storesOf(options.store, site)) {
       store.comeBack();
     }
@@ -146,7 +146,7 @@ export class LockTesting implements LockTestController {
    */
   delayGrants(ms: Duration, options: OfStore = {}): void {
     const site = 'LockTesting.delayGrants';
-    refuseUnknown(site, options, ['store']);
+    checkOptions(site, options, { store: true });
     const delayMs = parseDuration(ms, 'ms', 0, site);
     for (const store of this.#storesOf(options.store, site)) {
       store.delayGrants(delayMs);

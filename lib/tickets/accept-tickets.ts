@@ -1,4 +1,5 @@
 import { BadRequestException } from '@nestjs/common';
+import { LockConfigurationError } from '../core/errors.js';
 import { EnteredTickets } from '../core/entered-tickets.js';
 import { checkMaxLength, type EnterTicketsOptions } from '../nest/current-tickets.js';
 import { TICKETS_HEADER } from './names.js';
@@ -23,6 +24,9 @@ export type TicketsMiddleware = (request: TicketsRequest, response: TicketsRespo
  * For services that trust all who can send them requests. A header that is malformed or too long is answered with 400.
  */
 export function acceptTickets(options: EnterTicketsOptions = {}): TicketsMiddleware {
+  if (typeof (options as Partial<TicketsRequest> | null)?.headers === 'object') {
+    throw new LockConfigurationError('acceptTickets was called with a request. Call it yourself: app.use(acceptTickets()).');
+  }
   const maxLength = checkMaxLength(options, 'acceptTickets');
   return ({ headers }, response, next) => {
     const { [TICKETS_HEADER]: text } = headers;

@@ -1,4 +1,5 @@
 import { LockConfigurationError } from '../core/errors.js';
+import { shown } from '../core/shown.js';
 import { currentTickets } from '../nest/current-tickets.js';
 import { TICKETS_HEADER } from './names.js';
 
@@ -21,10 +22,15 @@ interface Axios {
 /**
  * Has an instance of axios (`httpService.axiosRef` of `@nestjs/axios`) send the tickets of the locks that the running code is inside of, in
  * the header `lock-tickets`, to these origins alone: `sendTickets(axios, 'http://stock:3000')`. A redirected request has no tickets. Throws
- * `LockConfigurationError` for what is no origin.
+ * `LockConfigurationError` for what is no instance of axios, or no origin.
  */
 export function sendTickets(instance: AxiosLike, to: string | readonly string[]): void {
   const axios = instance as unknown as Axios;
+  if (typeof (axios as Axios | undefined)?.interceptors?.request?.use !== 'function') {
+    throw new LockConfigurationError(
+      `sendTickets: what was passed is ${shown(instance)}. Pass an instance of axios: httpService.axiosRef where it comes from @nestjs/axios.`,
+    );
+  }
   const origins = new Set([to].flat().map(originOf));
   axios.interceptors.request.use((request) => {
     const uri = axios.getUri(request);

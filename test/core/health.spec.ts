@@ -227,7 +227,7 @@ test.each<[unknown, RegExp]>([
   [{ downAfter: 'soon' }, /^LockService\.health: downAfter is 'soon', which is not a duration from 0 to \d+ ms\. Pass milliseconds/],
   [{ downAfter: -1 }, /^LockService\.health: downAfter is -1, /],
   [{ after: '5s' }, /^LockService\.health: there is no option 'after'\. The options are: downAfter\.$/],
-  ['5s', /^LockService\.health: its options are '5s'\. Pass an object with downAfter, or nothing\.$/],
+  ['5s', /^LockService\.health: the options are a string\. Pass an object with downAfter, or nothing\.$/],
 ])('options %j are refused', async (options, message) => {
   const call = locksOn(new MemoryLockStore()).health(options as HealthOptions);
   await expect(call).rejects.toBeInstanceOf(LockConfigurationError);

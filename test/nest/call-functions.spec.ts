@@ -14,6 +14,7 @@ import {
   type LockModuleOptions,
 } from 'nestjs-distributed-lock';
 import { firstValueFrom, Observable, of } from 'rxjs';
+import { saying } from '../support/saying';
 import { until } from '../support/until';
 
 /** A provider, and the service of its application. */
@@ -40,6 +41,14 @@ describe('functions of a call', () => {
     })
     async ship(id: string, body?: () => Promise<unknown>): Promise<readonly string[]> {
       await body?.();
+      return currentLock()?.keys ?? [];
+    }
+
+    @DistributedLock(function (this: Orders, id: string, to?: string) {
+      const key = lockKey`${this.tenant}:order:${id}`;
+      return to === undefined ? key : [key, lockKey`${this.tenant}:order:${to}`];
+    })
+    async merge(_id: string, _to?: string): Promise<readonly string[]> {
       return currentLock()?.keys ?? [];
     }
 
@@ -92,6 +101,13 @@ describe('functions of a call', () => {
     });
     expect(answer).toEqual(['acme:order:7']);
     expect(answers).toEqual(['acme 7 acme:order:7']);
+  });
+
+  test('are the key itself where one stands alone, which may be a list', async () => {
+    const [orders] = await provide(Orders);
+    expect(await orders.merge('7')).toEqual(['acme:order:7']);
+    expect(await orders.merge('7', '1')).toEqual(['acme:order:1', 'acme:order:7']);
+    await expect(orders.merge(undefined as never)).rejects.toThrow(saying(/value 2 is undefined, which cannot be part of a key/));
   });
 
   test('decide how long a call waits and how long its lease is, or leave that to the module', async () => {

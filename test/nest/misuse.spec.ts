@@ -59,7 +59,7 @@ describe('when the class is loaded', () => {
       /<custmer>, but the parameters of this method are: customerId, amount\. Correct the name/,
     ],
     ['an empty template', '', /the key template is empty\. Name what is protected/],
-    ['no key', {}, /has no key\. Pass a template/],
+    ['no key', {}, /has no key: the option key is undefined\. Pass a template/],
     ['a key that is neither', { key: 7 }, /has no key/],
     ['a zero ttl', { key: 'k', ttl: 0 }, /ttl is 0, which is not a duration from 100 to \d+ ms\. Pass milliseconds/],
     ['a ttl below 100 ms', { key: 'k', ttl: 99 }, /ttl is 99/],
@@ -75,7 +75,7 @@ describe('when the class is loaded', () => {
     ['a wait in parsecs', { key: 'k', wait: '5 parsecs' }, /wait is '5 parsecs'/],
     ['a zero maxHold', { key: 'k', maxHold: 0 }, /maxHold is 0/],
     ['a negative minHold', { key: 'k', minHold: -1 }, /minHold is -1/],
-    ['no options', undefined, /has no key\. Pass a template/],
+    ['no options', undefined, /has no key: what was passed is undefined\. Pass a template/],
     ['a renew that is no boolean', { key: 'k', renew: 'no' }, /renew is "no"\. Use true or false/],
     ['an unknown reentry', { key: 'k', reentry: 'contxt' }, /reentry is "contxt"/],
     ['a signal that is none', { key: 'k', signal: {} }, /signal is not an AbortSignal/],
@@ -89,7 +89,9 @@ describe('when the class is loaded', () => {
 
   test('a one-letter parameter name is not trusted, and a hidden one not guessed', () => {
     const minified = async (e: string): Promise<string> => e;
-    expect(messageOf(() => load('balance:<e>', minified))).toMatch(/^Balance\.credit: .*in minified code .*@LockKey\(\)/);
+    expect(messageOf(() => load('balance:<e>', minified))).toMatch(
+      /^Balance\.credit: .*in minified code .* Put @LockKey\('e'\) before the parameter, or write its position/,
+    );
     const wrapped = async (...args: unknown[]): Promise<unknown> => args;
     expect(messageOf(() => load('balance:<customerId>', wrapped))).toMatch(/are: \.\.\.args\. .*another decorator wrapped the method/);
     expect(messageOf(() => load('balance:<customerId>', Math.max))).toMatch(/hidden.*a position such as <0>, or a function/);
@@ -134,8 +136,8 @@ describe('at bootstrap', () => {
     ],
     [
       'an option that is like none',
-      { store: new MemoryLockStore(), retries: 5 },
-      /there is no option 'retries'\. The options are: store, stores, ttl,/,
+      { store: new MemoryLockStore(), colour: 5 },
+      /there is no option 'colour'\. The options are: store, stores, ttl,/,
     ],
     ['no store', {}, /the store 'default' is undefined, not a lock store/],
     ['something else as a store', { store: new Map() }, /an object of class Map, not a lock store/],

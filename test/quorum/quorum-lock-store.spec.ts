@@ -35,8 +35,8 @@ describe('a list, or options, that make no quorum', () => {
     ['a cluster', [URLS[0], URLS[1], cluster], undefined, /was given a Cluster client\. Pass independent servers/],
     ['a Sentinel client', [URLS[0], URLS[1], sentinel], undefined, /was given a server behind Sentinel/],
     ['Sentinel options', [URLS[0], URLS[1], { sentinels: [] }], undefined, /was given a server behind Sentinel/],
-    ['minReplicas', URLS, { minReplicas: 1 }, /minReplicas belongs to RedisLockStore/],
-    ['an option that it does not have', URLS, { longestlease: 1 }, /there is no option longestlease\. .*the only one is longestLease/],
+    ['minReplicas', URLS, { minReplicas: 1 }, /'minReplicas' is no option here, but one of RedisLockStore\. The options are: longestLease/],
+    ['an option that it does not have', URLS, { longestlease: 1 }, /there is no option 'longestlease'\. Did you mean 'longestLease'\?/],
     ['no object as options', URLS, null, /the options are null/],
     ['a lease that is no duration', URLS, { longestLease: 'soon' }, /longestLease is 'soon', which is not a duration/],
   ])('%s is refused with what to do', (_, sources, options, message) => {

@@ -1,6 +1,17 @@
 // Compiled, not run: what must compile does, and each `@ts-expect-error` fails the type check if its line compiles.
 import { Injectable } from '@nestjs/common';
-import { DistributedLock, lockKey, LockModule, LockService, MemoryLockStore, RedisLockStore, type Lock } from 'nestjs-distributed-lock';
+import {
+  assertLocked,
+  DistributedLock,
+  Leader,
+  lockKey,
+  LockModule,
+  LockService,
+  MemoryLockStore,
+  outsideLocks,
+  RedisLockStore,
+  type Lock,
+} from 'nestjs-distributed-lock';
 import { Cluster, Redis } from 'ioredis';
 import { of, type Observable } from 'rxjs';
 
@@ -25,6 +36,51 @@ export class Methods {
   async several(id: string, to: string): Promise<string> {
     return id + to;
   }
+  @DistributedLock((id: string) => lockKey`k:${id}`)
+  async byFunction(id: string, _count: number): Promise<string> {
+    return id;
+  }
+  @DistributedLock((id) => lockKey`k:${id}`)
+  async byFunctionWithoutTypes(id: string): Promise<string> {
+    return id;
+  }
+  @DistributedLock((id: string, to: string) => [id, to])
+  byFunctionOfAll(id: string, to: string): Observable<string> {
+    return of(id, to);
+  }
+  @DistributedLock(function (this: Methods, id: string) {
+    return lockKey`${this.tenant}:${id}`;
+  })
+  async *byFunctionOfTheInstance(id: string): AsyncGenerator<string> {
+    yield id;
+  }
+  // @ts-expect-error -- the function takes a number, the method a text
+  @DistributedLock((id: number) => `k:${id}`)
+  async mistypedFunction(id: string): Promise<string> {
+    return id;
+  }
+  // @ts-expect-error -- a number is no key
+  @DistributedLock((id: string) => id.length)
+  async keyedByNumber(id: string): Promise<string> {
+    return id;
+  }
+  // @ts-expect-error -- the options belong beside the key
+  @DistributedLock('k:<id>', { ttl: '30s' })
+  async twoArguments(id: string): Promise<string> {
+    return id;
+  }
+  // @ts-expect-error -- a method enters by what tickets it was called with
+  @DistributedLock({ key: 'k', ticket: '' })
+  async byTicket(): Promise<void> {}
+
+  // @ts-expect-error -- a list of keys comes from a function
+  @DistributedLock(['a', 'b'])
+  async listed(): Promise<void> {}
+
+  // @ts-expect-error -- the options belong beside the key
+  @Leader('k', { ttl: '5s' })
+  async leads(): Promise<void> {}
+
   @DistributedLock({ key: 'k', onBusy: 'skip' })
   async skipped(): Promise<string | undefined> {
     return undefined;
@@ -151,6 +207,20 @@ export async function calls(): Promise<void> {
   const waitedMs: number = held.waitedMs;
   // @ts-expect-error -- 'wait' or 'throw'
   await locks.acquire('k', { onUnavailable: 'fail' });
+  // @ts-expect-error -- there is no such option
+  await locks.withLock('k', { tll: 5 }, () => 1);
+  // @ts-expect-error -- options are an object
+  await locks.withLock('k', 5_000, () => 1);
+  // @ts-expect-error -- of withLock only
+  await locks.acquire('k', { onBusy: 'skip' });
+  // @ts-expect-error -- a tag, and no function
+  await locks.acquire(lockKey('k:' + text));
+  // @ts-expect-error -- an instance is missing
+  locks.attach();
+  // @ts-expect-error -- a function that begins the work
+  outsideLocks(query);
+  // @ts-expect-error -- the key is missing
+  assertLocked();
   void [text, maybe, never, lock, rows, count, waitedMs];
 }
 
@@ -164,4 +234,12 @@ export const modules = [
   LockModule.forRoot({ store: new RedisLockStore(new Redis(), { minReplicas: '1' }) }),
   LockModule.forRootAsync({ useFactory: async (url: string) => ({ store: new RedisLockStore(url) }), inject: ['URL'] }),
   LockModule.forRoot({ stores: { default: new MemoryLockStore(), reports: new MemoryLockStore() } }),
+  // @ts-expect-error -- the mistyped option of a store
+  LockModule.forRoot({ store: new RedisLockStore(new Redis(), { minReplica: 1 }) }),
+  // @ts-expect-error -- names are a list
+  LockModule.forTesting({ storeNames: 'reports' }),
+  // @ts-expect-error -- options of forRoot
+  LockModule.forTesting({ ttl: '1s' }),
+  // @ts-expect-error -- what makes the options is missing
+  LockModule.forRootAsync(),
 ];

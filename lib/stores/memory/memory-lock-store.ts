@@ -1,3 +1,4 @@
+import { checkOptions } from '../../core/check-options.js';
 import { systemClock } from '../../core/clock.js';
 import type {
   AcquireReply,
@@ -43,6 +44,7 @@ export class MemoryLockStore implements LockStore, Turns, Tickets, Operator, Mes
   readonly #listeners = new Listeners();
 
   constructor(options: MemoryLockStoreOptions = {}) {
+    checkOptions('MemoryLockStore', options, { expires: true });
     this.expires = options.expires ?? true;
     this.#table = new LockTable(
       systemClock,

@@ -1,3 +1,4 @@
+import { checkOptions } from '../../core/check-options.js';
 import { LockConfigurationError } from '../../core/errors.js';
 import { describe } from '../../core/lock-key.js';
 import { shown } from '../../core/shown.js';
@@ -45,11 +46,8 @@ export function checkPools(source: unknown): readonly CheckedPool[] {
   return checked;
 }
 
-export function checkOptions(options: MySqlLockStoreOptions): { readonly poll: boolean } {
-  const given: unknown = options;
-  if (typeof given !== 'object' || given === null) {
-    throw new LockConfigurationError(`MySqlLockStore: the options are ${shown(given)}. Pass an object such as { poll: true }, or nothing.`);
-  }
+export function checkMySqlOptions(options: MySqlLockStoreOptions): { readonly poll: boolean } {
+  checkOptions('MySqlLockStore', options, { poll: true });
   const { poll = false } = options;
   if (typeof poll !== 'boolean') {
     throw new LockConfigurationError(`MySqlLockStore: poll is ${shown(poll)}. Pass true to look for turns every 50 ms, or leave it out.`);

@@ -1,10 +1,10 @@
 import type { LockStore, OpenOptions } from '../../core/lock-store.js';
+import { checkPrefix } from '../../core/prefix.js';
 import { DatabaseStore, type OneDatabase } from '../kit/database-store.js';
-import { checkPrefix } from '../kit/prefix.js';
 import { Database } from './database.js';
 import { DatabaseLocks } from './database-locks.js';
 import { MySqlKeys } from './mysql-keys.js';
-import { checkOptions, checkPools, type MySqlLockStoreOptions } from './mysql-lock-store.options.js';
+import { checkMySqlOptions, checkPools, type MySqlLockStoreOptions } from './mysql-lock-store.options.js';
 import type { MySqlPool } from './mysql-pool.js';
 
 /**
@@ -22,7 +22,7 @@ export class MySqlLockStore extends DatabaseStore implements LockStore {
   constructor(source: MySqlPool | readonly MySqlPool[], options: MySqlLockStoreOptions = {}) {
     super('MySqlLockStore');
     const pools = checkPools(source);
-    const { poll } = checkOptions(options);
+    const { poll } = checkMySqlOptions(options);
     this.#databases = pools.map((pool) => new Database(pool, poll));
     this.#nameRows('lock');
   }

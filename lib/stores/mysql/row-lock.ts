@@ -1,7 +1,8 @@
 import { randomBytes } from 'node:crypto';
+import { checkOptions } from '../../core/check-options.js';
 import { parseDuration, type Duration } from '../../core/duration.js';
 import { LockConfigurationError } from '../../core/errors.js';
-import { checkKeys } from '../../core/lock-key.js';
+import { checkLiteralKeys } from '../../core/lock-key.js';
 import { staleSnapshot, toEndError, toRowLockError } from './row-lock-errors.js';
 import { RowLockSession, type RowLockClient } from './row-lock-session.js';
 import { CURRENT_TURN, CURRENT_TURN_NOWAIT, LOCK, SEEN_TURN, TAKE_TURN } from './row-lock-table.js';
@@ -48,7 +49,8 @@ export async function withRowLock<T>(
   if (typeof body !== 'function') {
     throw new LockConfigurationError(`${PLACE}: there is no function to run inside the lock. Pass it after the key.`);
   }
-  const keys = checkKeys(key, PLACE);
+  checkOptions(PLACE, options, { wait: true });
+  const keys = checkLiteralKeys(key, PLACE);
   const waitMs = parseDuration(options.wait ?? '5s', 'wait', 0, PLACE);
   const session = new RowLockSession(client);
   const savepoint = `distributed_lock_${randomBytes(8).toString('hex')}`;

@@ -1,5 +1,5 @@
+import { checkOptions } from '../../core/check-options.js';
 import { describe } from '../../core/lock-key.js';
-import { shown } from '../../core/shown.js';
 import { LockConfigurationError } from '../../core/errors.js';
 import { RECHECK_MS } from '../kit/protocol.js';
 import { isPool, type PostgresPool } from './postgres-pool.js';
@@ -37,16 +37,11 @@ export function checkPools(source: unknown): readonly PostgresPool[] {
 }
 
 /** Where to listen for each pool: an address, undefined for the pool's own, or false for nowhere. */
-export function checkOptions(
+export function checkPostgresOptions(
   options: PostgresLockStoreOptions,
   pools: readonly PostgresPool[],
 ): { schema: string; listen: readonly (ListenAddress | false | undefined)[] } {
-  const given: unknown = options;
-  if (typeof given !== 'object' || given === null) {
-    throw new LockConfigurationError(
-      `PostgresLockStore: the options are ${shown(given)}. Pass an object such as { schema: 'locks' }, or nothing.`,
-    );
-  }
+  checkOptions('PostgresLockStore', options, { schema: true, listen: true });
   const { schema, listen } = options;
   const addresses: readonly (ListenAddress | false | undefined)[] = Array.isArray(listen)
     ? (listen as readonly ListenAddress[])

@@ -1,10 +1,10 @@
 import type { ForcedListener, LockStore, Messages, OpenOptions } from '../../core/lock-store.js';
+import { checkPrefix } from '../../core/prefix.js';
 import { DatabaseStore, type OneDatabase } from '../kit/database-store.js';
-import { checkPrefix } from '../kit/prefix.js';
 import { Database } from './database.js';
 import { DatabaseLocks } from './database-locks.js';
 import { PostgresKeys } from './postgres-keys.js';
-import { checkOptions, checkPools, type PostgresLockStoreOptions } from './postgres-lock-store.options.js';
+import { checkPostgresOptions, checkPools, type PostgresLockStoreOptions } from './postgres-lock-store.options.js';
 import type { PostgresPool } from './postgres-pool.js';
 
 /**
@@ -25,7 +25,7 @@ export class PostgresLockStore extends DatabaseStore implements LockStore, Messa
   constructor(source: PostgresPool | readonly PostgresPool[], options: PostgresLockStoreOptions = {}) {
     super('PostgresLockStore');
     const pools = checkPools(source);
-    const { schema, listen } = checkOptions(options, pools);
+    const { schema, listen } = checkPostgresOptions(options, pools);
     this.#databases = pools.map((pool, at) => new Database(pool, schema, listen[at]));
     this.#nameRows(new PostgresKeys('lock'));
     this.messages = listen.every((address) => address === false) && listen.length > 0 ? undefined : this;

@@ -1,6 +1,7 @@
+import { checkOptions } from '../../core/check-options.js';
 import { parseDuration, type Duration } from '../../core/duration.js';
 import { LockConfigurationError } from '../../core/errors.js';
-import { checkKeys } from '../../core/lock-key.js';
+import { checkLiteralKeys } from '../../core/lock-key.js';
 import { NOT_IN_TRANSACTION, toRowLockError } from './row-lock-errors.js';
 import { storedText } from './postgres-keys.js';
 import { checkSchema, qualified } from './schema-name.js';
@@ -56,8 +57,9 @@ export async function withRowLock<T>(
   if (typeof body !== 'function') {
     throw new LockConfigurationError(`${PLACE}: there is no function to run inside the lock. Pass it after the key.`);
   }
+  checkOptions(PLACE, options, { schema: true, wait: true });
   const { schema, wait = '5s' } = options;
-  const keys = checkKeys(key, PLACE);
+  const keys = checkLiteralKeys(key, PLACE);
   await lockRows(client, keys, checkSchema(schema, PLACE), parseDuration(wait, 'wait', 0, PLACE));
   return body();
 }

@@ -1,4 +1,5 @@
 import { createHash } from 'node:crypto';
+import { checkOptions } from '../../core/check-options.js';
 import { FORMER, FUNCTIONS } from './functions.js';
 import { ROW_LOCK } from './row-lock-table.js';
 import { checkSchema, qualified, type SchemaOptions } from './schema-name.js';
@@ -42,6 +43,7 @@ export function madeQuery(schema: string): { readonly text: string; readonly val
  * `LockConfigurationError` where the name of the schema would have to be escaped.
  */
 export function schemaSql(options: SchemaOptions = {}): string {
+  checkOptions('schemaSql', options, { schema: true });
   const schema = checkSchema(options.schema);
   return [begin(schema), ...PARTS, COMMIT].map((sql) => qualified(sql, schema)).join('\n\n');
 }

@@ -1,6 +1,6 @@
+import { checkOptions } from '../../core/check-options.js';
 import { parseDuration, type Duration } from '../../core/duration.js';
 import { LockConfigurationError } from '../../core/errors.js';
-import { shown } from '../../core/shown.js';
 import { checkSource, type RedisSource } from '../redis/redis-source.js';
 
 /** Options of the quorum store. */
@@ -15,22 +15,8 @@ export interface QuorumLockStoreOptions {
 
 /** The milliseconds of `longestLease`. Throws `LockConfigurationError` for options that a quorum does not have. */
 export function longestLeaseOf(options: QuorumLockStoreOptions): number {
-  const given: unknown = options;
-  if (typeof given !== 'object' || given === null) {
-    throw new LockConfigurationError(
-      `QuorumLockStore: the options are ${shown(given)}. Pass an object such as { longestLease: '60s' }, or nothing.`,
-    );
-  }
-  const { longestLease = '60s', ...others } = given as QuorumLockStoreOptions;
-  if ('minReplicas' in others) {
-    throw new LockConfigurationError(
-      'QuorumLockStore: minReplicas belongs to RedisLockStore. The servers of a quorum have no replicas: each votes for itself. Leave it out.',
-    );
-  }
-  const [unknown] = Object.keys(others);
-  if (unknown !== undefined) {
-    throw new LockConfigurationError(`QuorumLockStore: there is no option ${unknown}. Leave it out; the only one is longestLease.`);
-  }
+  checkOptions('QuorumLockStore', options, { longestLease: true });
+  const { longestLease = '60s' } = options;
   return parseDuration(longestLease, 'longestLease', 100, 'QuorumLockStore');
 }
 

@@ -14,8 +14,8 @@ import type {
 } from '../../core/lock-store.js';
 import { OncePerKey } from '../../core/once-per-key.js';
 import type { StoreHealth } from '../../core/store-health.js';
+import { checkPrefix } from '../../core/prefix.js';
 import { Listeners } from '../kit/listeners.js';
-import { checkPrefix } from '../kit/prefix.js';
 import { processName } from '../kit/process-name.js';
 import { readVote } from '../kit/replies.js';
 import type { RedisSource } from '../redis/redis-source.js';

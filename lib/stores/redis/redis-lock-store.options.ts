@@ -1,3 +1,4 @@
+import { checkOptions } from '../../core/check-options.js';
 import { LockConfigurationError } from '../../core/errors.js';
 import { shown } from '../../core/shown.js';
 
@@ -13,13 +14,8 @@ export interface RedisLockStoreOptions {
 
 /** The number of replicas; throws `LockConfigurationError` for anything that is not one. */
 export function checkMinReplicas(options: RedisLockStoreOptions): number {
-  const given: unknown = options;
-  if (typeof given !== 'object' || given === null) {
-    throw new LockConfigurationError(
-      `RedisLockStore: the options are ${shown(given)}. Pass an object such as { minReplicas: 1 }, or nothing.`,
-    );
-  }
-  const { minReplicas = 0 } = given as { minReplicas?: unknown };
+  checkOptions('RedisLockStore', options, { minReplicas: true });
+  const { minReplicas = 0 } = options as { minReplicas?: unknown };
   if (typeof minReplicas !== 'number' || !Number.isSafeInteger(minReplicas) || minReplicas < 0) {
     throw new LockConfigurationError(
       `RedisLockStore: minReplicas is ${shown(minReplicas)}. Use a whole number from 0: how many replicas must confirm a lock before it counts.`,

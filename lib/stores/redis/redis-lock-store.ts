@@ -15,12 +15,12 @@ import type {
   Turns,
 } from '../../core/lock-store.js';
 import type { StoreHealth } from '../../core/store-health.js';
+import { checkPrefix } from '../../core/prefix.js';
 import { RECHECK_MS } from '../kit/protocol.js';
 import { tooManyHolds } from '../kit/refusals.js';
 import { readAttempt, readStored } from '../kit/replies.js';
 import { probe, PROBE_MS } from '../kit/probe.js';
 import { ServerClock } from '../kit/server-clock.js';
-import { checkPrefix } from '../kit/prefix.js';
 import { processName } from '../kit/process-name.js';
 import { checkSource, isClient, type RedisSource } from './redis-source.js';
 import { COMMAND_MS, RedisConnection } from './redis-connection.js';

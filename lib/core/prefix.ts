@@ -1,5 +1,5 @@
-import { LockConfigurationError } from '../../core/errors.js';
-import { shown } from '../../core/shown.js';
+import { LockConfigurationError } from './errors.js';
+import { shown } from './shown.js';
 
 /** Throws `LockConfigurationError` for a prefix that could not be told from the key after it, or would move Redis keys to other slots. */
 export function checkPrefix(prefix: unknown): string {

@@ -1,0 +1,45 @@
+const CALLS = 'calls such as withLock()';
+const MODULE = 'LockModule.forRoot()';
+const METHODS_AND_CALLS = `@DistributedLock() and of ${CALLS}`;
+
+/** Where options belong, for messages to those who pass them elsewhere. What is an option of any such place is said once. */
+const PLACES: readonly (readonly [place: string, ...options: string[]])[] = [
+  [`${MODULE}, of ${METHODS_AND_CALLS}`, 'ttl', 'wait', 'maxHold', 'onUnavailable'],
+  [METHODS_AND_CALLS, 'minHold', 'renew', 'reentry', 'signal', 'name'],
+  ['@DistributedLock() and of withLock()', 'onBusy'],
+  [`${CALLS}; a method enters by what tickets it was called with`, 'ticket'],
+  [`${CALLS}; a method is called Class.method`, 'by'],
+  [`${MODULE}, @DistributedLock() and @Leader(); a service has one store, and @InjectLocks(name) injects that of another`, 'store'],
+  ['@DistributedLock() and of @Leader()', 'key'],
+  ['@DistributedLock()', 'returns'],
+  ['@Leader() and of LockService.lead()', 'pause'],
+  [MODULE, 'stores', 'prefix', 'debug', 'maxWaiters', 'deadlocks', 'telemetry', 'transaction', 'isGlobal'],
+  ['LockModule.forRootAsync()', 'useFactory', 'useClass', 'useExisting', 'inject', 'imports'],
+  ['LockModule.forRootAsync() and of LockModule.forTesting()', 'storeNames'],
+  ['LockModule.forTesting()', 'controller'],
+  ['MemoryLockStore and of LockTesting', 'expires'],
+  ['RedisLockStore', 'minReplicas'],
+  ['QuorumLockStore', 'longestLease'],
+  ['MySqlLockStore', 'poll'],
+  ['PostgresLockStore', 'listen'],
+  ['PostgresLockStore and of what runs in its database', 'schema'],
+];
+
+/** What other libraries call an option. */
+const SYNONYMS: Readonly<Record<string, string>> = {
+  timeout: 'wait',
+  retries: 'wait',
+  retryCount: 'wait',
+  duration: 'ttl',
+  expire: 'ttl',
+};
+
+/** The places of an option, in words; undefined where there is no such option. */
+export function placesOf(option: string): string | undefined {
+  return PLACES.find(([, ...options]) => options.includes(option))?.[0];
+}
+
+/** What an option of other libraries is called here; undefined where it is none. */
+export function synonymOf(option: string): string | undefined {
+  return Object.hasOwn(SYNONYMS, option) ? SYNONYMS[option] : undefined;
+}
