@@ -49,6 +49,7 @@ function startOf({ method, site, store, key, options }: LeaderMark, instance: ob
         'injects: there is no one instance that could lead. Move the method to a singleton.',
     );
   }
+  refuseSchedule(site, (instance as { readonly [name: string | symbol]: unknown })[method]);
   const service = lockServiceOf(instance);
   if (!service) {
     throw new LockConfigurationError(
@@ -59,6 +60,18 @@ function startOf({ method, site, store, key, options }: LeaderMark, instance: ob
   const locks = serviceOfStore(service, { site, store }) as Partial<LockService>;
   const code = async (lock: Lock): Promise<unknown> => (instance as { readonly [name: string | symbol]: LeaderMethod })[method]?.(lock);
   return () => locks.lead?.(key, code, options);
+}
+
+/** What `@Cron`, `@Interval` and `@Timeout` of `@nestjs/schedule` leave on a method. */
+const SCHEDULER_TYPE = 'SCHEDULER_TYPE';
+
+function refuseSchedule(site: string, method: unknown): void {
+  if (typeof method === 'function' && Reflect.hasMetadata(SCHEDULER_TYPE, method)) {
+    throw new LockConfigurationError(
+      `${site}: @Leader() and a schedule, such as @Cron(), are on one method: each process would start it at its time, whether it leads or not. ` +
+        'Use @DistributedLock() for a job that one process is to run at its time, or let the leader make the schedule (docs/leader.md).',
+    );
+  }
 }
 
 /**

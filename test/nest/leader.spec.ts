@@ -1,8 +1,10 @@
 import 'reflect-metadata';
 import { Controller, Inject, Injectable, Logger, Module, Scope, type INestApplicationContext, type Provider } from '@nestjs/common';
 import { NestFactory } from '@nestjs/core';
+import { Cron, CronExpression, Interval, Timeout } from '@nestjs/schedule';
 import { Test } from '@nestjs/testing';
 import {
+  assertLocked,
   DistributedLock,
   Leader,
   LOCK_CHANNEL,
@@ -16,6 +18,7 @@ import {
 import { subscribe, unsubscribe } from 'node:diagnostics_channel';
 import { once } from 'node:events';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { Prices, type Feed } from '../readme/leader';
 import { RedisServer } from '../support/redis-server';
 import { saying } from '../support/saying';
 import { STORES, type StoreKind, type StorePlace } from '../support/stores';
@@ -244,11 +247,11 @@ describe('what can be marked', () => {
   test('a static method, wrong options and an unknown store are refused', async () => {
     const decorate = (options: unknown, target: object = Poller.prototype): void =>
       Leader(options as string)(target as never, 'poll', { value: async () => undefined });
-    expect(() => decorate('role', Poller)).toThrow(saying(/Poller\.poll: @Leader\(\) works on instance methods/));
+    expect(() => decorate('role', Poller)).toThrow(saying(/Poller\.poll: @Leader\(\) does not work on static methods/));
     expect(() => decorate('', class {}.prototype)).toThrow(saying(/key/));
     expect(() => decorate({ key: 'role', ttl: 1 }, class {}.prototype)).toThrow(saying(/ttl is 1/));
     expect(() => decorate({ key: 'role', pause: 'soon' }, class {}.prototype)).toThrow(saying(/pause is/));
-    expect(() => decorate({ key: 'role', wait: 1 }, class {}.prototype)).toThrow(saying(/no option 'wait'/));
+    expect(() => decorate({ key: 'role', wait: 1 }, class {}.prototype)).toThrow(saying(/'wait' is no option here/));
     @Injectable()
     class Elsewhere {
       @Leader({ key: 'role', store: 'reports' })
@@ -285,6 +288,86 @@ describe('what can be marked', () => {
     expect(diary.at(-1)).toBe('a ended');
     await testing.close();
   });
+});
+
+describe('a method of a leader', () => {
+  const role = Leader('role') as MethodDecorator;
+
+  test.each<[string, readonly MethodDecorator[]]>([
+    ['@Cron() below', [role, Cron(CronExpression.EVERY_SECOND)]],
+    ['@Cron() above', [Cron(CronExpression.EVERY_SECOND), role]],
+    ['@Interval()', [Interval(1_000), role]],
+    ['@Timeout()', [role, Timeout(1_000)]],
+  ])('is refused at bootstrap with %s, which every process would start', async (_, decorators) => {
+    class Feed {
+      async read(): Promise<void> {
+        diary.push('read');
+      }
+    }
+    const descriptor = Object.getOwnPropertyDescriptor(Feed.prototype, 'read') as PropertyDescriptor;
+    for (const decorate of decorators.toReversed()) {
+      decorate(Feed.prototype, 'read', descriptor);
+    }
+    Object.defineProperty(Feed.prototype, 'read', descriptor);
+    await expect(boot(LockModule.forTesting(), Feed)).rejects.toThrow(
+      saying(/^Feed\.read: @Leader\(\) and a schedule, such as @Cron\(\), .*@DistributedLock\(\) for a job .*docs\/leader\.md/),
+    );
+    expect(diary).toEqual([]);
+  });
+
+  test('rejects whoever calls it without the lock of its key, such as an interval of its own, and runs once for who has it', async () => {
+    class Feed {
+      readonly seen: unknown[] = [];
+
+      @Leader('feed')
+      async read(...args: unknown[]): Promise<unknown> {
+        this.seen.push(...args);
+        return this;
+      }
+    }
+    const testing = await Test.createTestingModule({ imports: [LockModule.forTesting()] }).compile();
+    const locks = testing.get(LockService);
+    const feed = locks.attach(new Feed());
+    const refused = saying(/^Feed\.read: this method was called without the lock on "feed"\. @Leader\(\) runs it .* do not call it/);
+    for (const args of [[], [undefined], [{ keys: ['other'] }], [() => undefined], [new Map()]]) {
+      await expect(feed.read(...args)).rejects.toThrow(refused);
+    }
+    await expect(locks.withLock('other', (lock) => feed.read(lock))).rejects.toThrow(refused);
+    expect(feed.seen).toEqual([]);
+    await expect(locks.withLock('feed', (lock) => feed.read(lock))).resolves.toBe(feed);
+    expect(feed.seen).toHaveLength(1);
+    expect([Feed.prototype.read.name, Feed.prototype.read.length]).toEqual(['read', 0]);
+  });
+});
+
+test('a schedule follows the leader: the job of one leader has ended before that of the next one begins', async () => {
+  const store = new MemoryLockStore();
+  const jobs: string[] = [];
+  const feedOf = (app: string): Feed => ({
+    next: async () => {
+      assertLocked('prices');
+      jobs.push(`${app} began`);
+      await sleep(300);
+      return [];
+    },
+    apply: async () => void jobs.push(`${app} ended`),
+    subscribe: () => ({ close: () => undefined }),
+  });
+  const started = async (app: string): Promise<INestApplicationContext> =>
+    boot(LockModule.forRoot({ store }), {
+      provide: Prices,
+      inject: [LockService],
+      useFactory: (locks: LockService) => locks.attach(new Prices(feedOf(app))),
+    });
+  const first = await started('a');
+  const second = await started('b');
+  await until('a job that runs, after another one', () => jobs.length >= 3);
+  await first.close();
+  await until('two jobs of the next leader', () => jobs.filter((job) => job === 'b ended').length >= 2);
+  await second.close();
+  const apps = jobs.filter((_, at) => at % 2 === 0).map((job) => job[0] as string);
+  expect(jobs).toEqual(apps.flatMap((app) => [`${app} began`, `${app} ended`]));
+  expect(apps.join('')).toMatch(/^aa+bb+$/);
 });
 
 /** Says when Nest ends it. */

@@ -1,16 +1,18 @@
 import { Injectable } from '@nestjs/common';
+import { CronExpression } from '@nestjs/schedule';
+import { CronJob } from 'cron';
 import { Leader, LOCK_CHANNEL, LockService, type Candidate, type Lock, type LockEvent } from 'nestjs-distributed-lock';
 import { subscribe } from 'node:diagnostics_channel';
 import { once } from 'node:events';
 import { setTimeout as sleep } from 'node:timers/promises';
 
-interface Feed {
+export interface Feed {
   next(options: { signal: AbortSignal }): Promise<readonly string[]>;
   apply(changes: readonly string[], fence: number): Promise<void>;
   subscribe(): { close(): void };
 }
 
-declare const pager: { page(text: string): void };
+const pager = { page: (text: string): void => console.error(text) };
 
 @Injectable()
 export class FeedReader {
@@ -39,6 +41,25 @@ export class FeedListener {
     } finally {
       subscription.close();
     }
+  }
+}
+
+@Injectable()
+export class Prices {
+  constructor(private readonly feed: Feed) {}
+
+  @Leader('prices')
+  async schedule(lock: Lock): Promise<void> {
+    const onTick = (): Promise<void> => this.refresh(lock);
+    const job = CronJob.from({ cronTime: CronExpression.EVERY_SECOND, onTick, start: true, waitForCompletion: true });
+    if (!lock.signal.aborted) {
+      await once(lock.signal, 'abort');
+    }
+    await job.stop();
+  }
+
+  private async refresh({ signal, fence }: Lock): Promise<void> {
+    await this.feed.apply(await this.feed.next({ signal }), fence);
   }
 }
 
