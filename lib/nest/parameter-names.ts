@@ -1,8 +1,11 @@
-import type { Function as FunctionNode, Node, Pattern } from 'acorn';
+import type { Expression, Function as FunctionNode, Node, Pattern } from 'acorn';
 import { parseExpression, parseFunction, parseMethod, partsOf, sourceOf, variablesOf } from './syntax.js';
 
 /** Minifiers give names of so many letters only where 220,000 shorter ones are taken. */
 const NEVER_MINIFIED = 4;
+
+/** How many names of one letter there are: `a` to `z`, `A` to `Z`, `$` and `_`. */
+const ONE_LETTER_NAMES = 54;
 
 /**
  * The parameters of a method, read from its source. A name is trusted only where it is certain that it is the author's:
@@ -10,9 +13,13 @@ const NEVER_MINIFIED = 4;
  * | name | trusted |
  * |---|---|
  * | one letter | never |
- * | two or three letters | a longer variable of the class shows that nothing was minified, or no other has a short name |
+ * | two or three letters | where no other parameter has a short name, or a variable shows that nothing was minified |
  * | four letters and more | always |
  * | `id2` beside `id22` | never: bundlers rename `id` to `id2` and `id2` to `id22` |
+ *
+ * A variable of four letters shows it for its class, and one of three for its method where the class has its long name in its text. Minifiers
+ * that keep the names of classes give the shortest name that the method does not use yet. Those that number the variables of a whole
+ * bundle shorten the names of its classes too.
  */
 export class ParameterNames {
   /** By position: a destructured one is `''`, a rest one starts with `...`. Empty where the source is hidden. */
@@ -61,7 +68,17 @@ export class ParameterNames {
     const owner = this.#owner ? sourceOf(this.#owner) : '';
     // A method that comes from elsewhere may have been built otherwise than its class.
     const code = owner.includes(this.#source) ? parseExpression(owner) : this.#syntax;
-    return code !== undefined && !usesEval(code) && variablesOf(code).some((name) => /^[^_$].{3}/.test(name));
+    if (code === undefined || usesEval(code)) {
+      return false;
+    }
+    return variablesOf(code).some((name) => /^[^_$].{3}/.test(name)) || (hasLongName(code) && this.#hasLongerThanNeeded());
+  }
+
+  /** Whether the method has a variable of three letters, though it uses too few names to need one of two. */
+  #hasLongerThanNeeded(): boolean {
+    const method = this.#syntax as FunctionNode;
+    const used = new Set(partsOf(method).map((part) => (part.type === 'Identifier' ? part.name : '')));
+    return used.size < ONE_LETTER_NAMES && variablesOf(method).some((name) => /^[^_$].{2}/.test(name));
   }
 }
 
@@ -81,6 +98,11 @@ function nameOf(parameter: Pattern): string {
 function takesMore(method: FunctionNode): boolean {
   const hasRest = method.params.some(({ type }) => type === 'RestElement');
   return hasRest || partsOf(method).some((part) => part.type === 'Identifier' && part.name === 'arguments');
+}
+
+/** Whether the text of a class has a name that no minifier would give it. */
+function hasLongName(code: Expression | FunctionNode): boolean {
+  return code.type === 'ClassExpression' && (code.id?.name.length ?? 0) >= NEVER_MINIFIED;
 }
 
 /** Code that `eval` can see keeps its names, and the rest of the class does not. */

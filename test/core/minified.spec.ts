@@ -28,6 +28,8 @@ const MINIFIERS: Readonly<Record<string, Build>> = {
   'swc, with white space': (code) => swc(code, { mangle: true, compress: false, format: { beautify: true } }).code,
   terser: async (code) => (await terser(code, { module: true })).code as string,
   'terser, with white space': async (code) => (await terser(code, { keep_fnames: true, format: { beautify: true } })).code as string,
+  'terser, with the names of classes': async (code) => (await terser(code, { module: true, keep_classnames: true })).code as string,
+  'swc, with the names of classes': (code) => swc(code, { mangle: { keep_classnames: true }, compress: false, module: true }).code,
   'terser, without unused parameters': async (code) => (await terser(code, { compress: { keep_fargs: false } })).code as string,
 };
 
@@ -127,8 +129,10 @@ const sample = fc
     others: fc.subarray(['constructor(service) { this.service = service; }', 'debug(code) { return eval(code); }', 'static make() {}']),
     variable: fc.constantFrom('', 'const found = [];', 'const q9 = (x) => x;', 'function keptName() {} keptName();'),
     topLevel: fc.subarray(TOP_LEVEL),
+    name: fc.constantFrom('', 'SampleService'),
+    isStatement: fc.boolean(),
   })
-  .map(({ parameters, fillers, kind, method, others, variable, topLevel }): Sample => {
+  .map(({ parameters, fillers, kind, method, others, variable, topLevel, name, isStatement }): Sample => {
     const plain = parameters.filter(({ name }) => !RESERVED.has(name));
     const list = plain.map(({ name, text, isDestructured }, at) =>
       isDestructured && at % 3 === 2 ? `{ ${name}, ['x,y']: other${at} = ')' } = {}` : `${name}${text}`,
@@ -140,10 +144,10 @@ const sample = fc
       parameters: [...more, ...plain.map(({ name, isDestructured }, at) => (isDestructured && at % 3 === 2 ? '' : name))],
       code: `${topLevel.map((name) => `const ${name} = globalThis.${name};`).join(' ')}
         globalThis.used = [${topLevel.join()}];
-        globalThis.Sample = class {
+        ${isStatement && name !== '' ? '' : 'globalThis.Sample = '}class ${name} {
           ${others.join(' ')}
           ${kind}${method}(${[...more, ...list].join(', ')}) { ${variable} return [${uses}]; }
-        };`,
+        }${isStatement && name !== '' ? ` globalThis.Sample = ${name}` : ''};`,
     };
   })
   .filter(({ parameters }) => parameters.some(Boolean));
@@ -203,6 +207,24 @@ describe('a template that names a parameter', () => {
     const [taken = ''] = new ParameterNames(methodOf(load(build(large('id').code)), large('id'))).names;
     expect(taken).toHaveLength(letters);
     const built = build(large(taken).code);
+    expect(isMisleading(built, large(taken), taken)).toBe(true);
+    expect(lock(built, large(taken), taken, true)).toBe('refused');
+  });
+
+  test('is refused in a script, which keeps the names of its classes, where another function has a hundred variables', () => {
+    const locals = Array.from({ length: 100 }, (_, at) => `local${at}`);
+    const uses = locals.map((local) => `use(${local}, ${local}, ${local});`).join('');
+    const large = (id: string): Sample => ({
+      method: 'run',
+      parameters: ['customer', id],
+      code: `var large = () => { let unused, rare, ${locals.join()}; ${uses} };
+        class SampleService { run(customer, ${id}) { return [customer, ${id}]; } } globalThis.Sample = SampleService;`,
+    });
+    const build = (code: string): string => esbuild(code, { minifyIdentifiers: true, minifyWhitespace: true }).code;
+    const [taken = ''] = new ParameterNames(methodOf(load(build(large('id').code)), large('id'))).names;
+    expect(taken).toHaveLength(2);
+    const built = build(large(taken).code);
+    expect(built).toContain('class SampleService');
     expect(isMisleading(built, large(taken), taken)).toBe(true);
     expect(lock(built, large(taken), taken, true)).toBe('refused');
   });

@@ -13,13 +13,13 @@ function evaluate(code: string): unknown {
 }
 
 /** A class as a file of JavaScript has it. */
-function classOf(members: string): { readonly prototype: { readonly run: Method; readonly function: Method } } {
-  return evaluate(`class { ${members} }`) as { prototype: { run: Method; function: Method } };
+function classOf(members: string, name = ''): { readonly prototype: { readonly run: Method; readonly function: Method } } {
+  return evaluate(`class ${name} { ${members} }`) as { prototype: { run: Method; function: Method } };
 }
 
 /** Whether the name of the first parameter is believed to be the author's. */
-function isTrusted(members: string, declared?: number): boolean {
-  const owner = classOf(members);
+function isTrusted(members: string, declared?: number, name?: string): boolean {
+  const owner = classOf(members, name);
   return new ParameterNames(owner.prototype.run, owner as unknown as Function, declared).doubt(0) === undefined;
 }
 
@@ -94,6 +94,23 @@ describe('a parameter name', () => {
     ['with a number', 'run(account1, account2) {}', undefined],
   ])('%s is trusted', (_, members, declared) => {
     expect(isTrusted(members, declared)).toBe(true);
+  });
+
+  test.each([
+    ['id', 'run(id, qty) {}', undefined],
+    ['qty', 'async run(qty, id) { return this.repository.save(id, qty); }', 2],
+    ['of two letters, beside a local variable of three', 'run(id, to) { const sum = id + to; return sum; }', 2],
+  ])('%s is trusted in a class that has its name in its text, beside a name of three letters', (_, members, declared) => {
+    expect(isTrusted(members, declared, 'StockService')).toBe(true);
+    // A bundler may have given these names, and shortened that of the class.
+    expect(isTrusted(members, declared)).toBe(false);
+    expect(isTrusted(members, declared, 'aBc')).toBe(false);
+  });
+
+  test('of three letters is not trusted in a method that uses all names of one letter', () => {
+    const used = Array.from({ length: 54 }, (_, at) => `v${at}`).join();
+    expect(isTrusted(`run(id, qty) { return [${used}]; }`, 2, 'StockService')).toBe(false);
+    expect(isTrusted(`run(id, qty) { return [${used}]; } eat(a) {}`, 2, 'StockService')).toBe(false);
   });
 
   test.each([
