@@ -5,7 +5,7 @@ import { compileKeyTemplate } from './key-template.js';
 import { ParameterNames } from './parameter-names.js';
 import { isClass, shown } from '../core/shown.js';
 import { decoratedMethod, imitate, oneArgument } from './decorated-method.js';
-import type { DistributedLockOptions, Given, KeyOfCall, LockDecorator, Uninferred } from './distributed-lock.options.js';
+import type { DistributedLockOptions, Given, LockDecorator, Uninferred } from './distributed-lock.options.js';
 import { lockKeyNames } from './lock-key.decorator.js';
 import { requestLockService } from './locked-instance.js';
 import { lockedGenerator } from './locked-generator.js';
@@ -39,10 +39,10 @@ export function DistributedLock<
   TimeArgs extends unknown[] = unknown[],
   SignalArgs extends unknown[] = unknown[],
 >(
-  options: string | KeyOfCall<Self, Args> | DistributedLockOptions<Args, Self, Answer, TimeArgs, SignalArgs>,
+  options: DistributedLockOptions<Args, Self>['key'] | DistributedLockOptions<Args, Self, Answer, TimeArgs, SignalArgs>,
 ): LockDecorator<Self, { args: Args; timeArgs: TimeArgs; signalArgs: SignalArgs; answer: Uninferred<Answer>; skips: false }>;
 export function DistributedLock(
-  given: string | KeyOfCall<unknown, unknown[]> | DistributedLockOptions,
+  given: DistributedLockOptions['key'] | DistributedLockOptions,
   ...more: unknown[]
 ): LockDecorator<unknown, Given> {
   oneArgument('@DistributedLock()', more, "@DistributedLock({ key: 'balance:<customerId>', ttl: '30s' })");

@@ -10,9 +10,6 @@ export type LockableMethod = (...args: never[]) => PromiseLike<unknown> | Observ
 /** A function of a call of the method: `this` is the instance. */
 type OfCall<Self, Args extends unknown[], Result> = (this: Self, ...args: Args) => Result;
 
-/** A function of the arguments that returns a key or a list of keys; make them with the tag `lockKey`. */
-export type KeyOfCall<Self, Args extends unknown[]> = OfCall<Self, Args, string | readonly string[]>;
-
 /**
  * The options of `@DistributedLock`. Durations are milliseconds, or strings such as `'30s'`. `key`, `ttl`, `wait`,
  * `signal` and `onBusy` may be functions of the arguments, in which `this` is the instance:
@@ -29,7 +26,7 @@ export interface DistributedLockOptions<
    * What to lock: a template such as `'balance:<customerId>'`, `'<dto.accountId>'` or `'<0>'`, or a function of the
    * arguments that returns a key or a list of keys; make them with the tag `lockKey`, which escapes as templates do.
    */
-  key: string | KeyOfCall<Self, Args>;
+  key: string | OfCall<Self, Args, string | readonly string[]>;
   /**
    * How long the lease outlives a crashed process; at least 100 ms. Default, also of a function: the module's, `'10s'`.
    */
