@@ -44,8 +44,9 @@ const OPTIONS: OptionNames<LeaderOptions> = { key: true, ttl: true, pause: true,
  * Has one process of all run a method, from `onApplicationBootstrap` on: `LockService.lead()` with the method as its body. It gets the
  * lock, and has to end soon after `lock.signal` aborts. It ends at the shutdown of the application.
  *
- * Rejects with `LockConfigurationError` where other code calls it without that lock. Works on instance methods of singletons. Throws `LockConfigurationError` and `LockKeyError` while the class is loaded where the options are
- * wrong, and at bootstrap for a provider that is made for each request or each time it is injected.
+ * The method rejects with a `LockConfigurationError` where other code calls it without that lock. Works on instance methods of singletons.
+ * Throws `LockConfigurationError` and `LockKeyError` while the class is loaded where the options are wrong, and at bootstrap for a method
+ * that has a schedule too, or a provider that is made for each request or each time it is injected.
  */
 export function Leader(options: string | LeaderOptions): LeaderDecorator;
 export function Leader(options: string | LeaderOptions, ...more: unknown[]): LeaderDecorator {
@@ -56,7 +57,7 @@ export function Leader(options: string | LeaderOptions, ...more: unknown[]): Lea
     Reflect.defineMetadata(MARKS, [...leaderMarksOf(target).filter(({ method }) => method !== name), mark], target);
     requestLockService(target, mark);
     const wrapper = async function (this: unknown, ...args: unknown[]): Promise<unknown> {
-      checkLock(args[0], mark);
+      checkLock(args[0], markOn(this, name) ?? mark);
       return body.apply(this, args);
     };
     imitate(wrapper, body);
@@ -67,6 +68,11 @@ export function Leader(options: string | LeaderOptions, ...more: unknown[]): Lea
 /** The methods of an instance that `@Leader` marks, those of its superclasses included. */
 export function leaderMarksOf(instance: object): readonly LeaderMark[] {
   return (Reflect.getMetadata(MARKS, instance) as readonly LeaderMark[] | undefined) ?? [];
+}
+
+/** The mark of an instance for that method, which a subclass may have marked anew. */
+function markOn(instance: unknown, name: string | symbol): LeaderMark | undefined {
+  return instance instanceof Object ? leaderMarksOf(instance).find(({ method }) => method === name) : undefined;
 }
 
 function markOf(given: LeaderOptions, method: string | symbol, site: string): LeaderMark {

@@ -4,7 +4,8 @@ const NAMES = Symbol('names of lock key parameters');
 
 /**
  * Names a parameter for the key template of `@DistributedLock`, where its own name is hidden or does not survive
- * minification: `credit(@LockKey('customerId') id: string)`. Throws `LockConfigurationError` for an empty name, and for one that is there.
+ * minification: `credit(@LockKey('customerId') id: string)`. Throws `LockConfigurationError` for an empty name, and for one
+ * that the method has already.
  */
 export function LockKey(name: string): ParameterDecorator {
   return (target, method, index) => {

@@ -371,7 +371,7 @@ test('what is asked for wrongly is refused at once', () => {
   expect(() => locks.lead('role', undefined as never)).toThrow(saying(/no function/));
   expect(() => locks.lead('role', first.obedient, { pause: 0 })).toThrow(saying(/pause is 0/));
   expect(() => locks.lead('role', first.obedient, { ttl: 5 })).toThrow(saying(/ttl is 5/));
-  expect(() => locks.lead('role', first.obedient, { maxHold: 5 } as never)).toThrow(saying(/no option 'maxHold'/));
+  expect(() => locks.lead('role', first.obedient, { maxHold: 5 } as never)).toThrow(saying(/'maxHold' is no option here/));
   expect(() => locks.lead('role', first.obedient, { signal: 'now' as never })).toThrow(saying(/AbortSignal/));
 });
 

@@ -336,6 +336,15 @@ describe('a method of a leader', () => {
     expect(feed.seen).toEqual([]);
     await expect(locks.withLock('feed', (lock) => feed.read(lock))).resolves.toBe(feed);
     expect(feed.seen).toHaveLength(1);
+    class Renamed extends Feed {
+      @Leader('renamed')
+      override async read(...args: unknown[]): Promise<unknown> {
+        return super.read(...args);
+      }
+    }
+    const renamed = locks.attach(new Renamed());
+    await expect(locks.withLock('renamed', (lock) => renamed.read(lock))).resolves.toBe(renamed);
+    await expect(locks.withLock('feed', (lock) => renamed.read(lock))).rejects.toThrow(saying(/without the lock on "renamed"/));
     expect([Feed.prototype.read.name, Feed.prototype.read.length]).toEqual(['read', 0]);
   });
 });
