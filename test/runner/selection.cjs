@@ -14,6 +14,7 @@ const LONG = [
   // The runner of the tests, and whole programs.
   'test/runner/',
   'test/examples/sqlite.spec.ts',
+  'test/readme/quick-start.spec.ts',
   'sample-app/test/demo.e2e.spec.ts',
   // Groups of servers that fail over.
   'test/redis/cluster',
