@@ -54,7 +54,7 @@ const ASYNC_OPTIONS: OptionNames<typeof ASYNC_OPTIONS_TYPE> = {
 
 /** The services of an application's stores, by name. */
 class LockServices extends Map<string, LockService> {
-  constructor(options: LockModuleOptions | undefined) {
+  constructor(options: LockModuleOptions | undefined, modules: ModulesContainer) {
     super();
     checkNames(options);
     const prefix = checkPrefix(options.prefix ?? 'lock');
@@ -73,6 +73,7 @@ class LockServices extends Map<string, LockService> {
         onTrouble: logTrouble,
         debug: checkDebug(options.debug) ? (line: string) => logger.debug(printable(line)) : undefined,
         open: { prefix, warn: (message: string) => logger.warn(printable(message)) },
+        modules,
       };
       this.set(name, new LockService(settings, this));
     }
@@ -101,8 +102,8 @@ class LockServices extends Map<string, LockService> {
   providers: [
     {
       provide: LockServices,
-      inject: [{ token: MODULE_OPTIONS_TOKEN, optional: true }],
-      useFactory: (options?: LockModuleOptions) => new LockServices(options),
+      inject: [{ token: MODULE_OPTIONS_TOKEN, optional: true }, ModulesContainer],
+      useFactory: (options: LockModuleOptions | undefined, modules: ModulesContainer) => new LockServices(options, modules),
     },
     { provide: LockService, inject: [LockServices, ModulesContainer], useFactory: openAll },
     { provide: LOCK_SERVICE_TOKEN, useExisting: LockService },

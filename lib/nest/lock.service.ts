@@ -1,3 +1,4 @@
+import type { ModulesContainer } from '@nestjs/core';
 import {
   checkOnUnavailable,
   LEAST_TTL_MS,
@@ -24,6 +25,7 @@ import { shown } from '../core/shown.js';
 import { checkSession, indicationBy, type HealthIndication, type HealthSession } from './health-session.js';
 import { giveLockService } from './locked-instance.js';
 import { closeStore, openStore } from './open-stores.js';
+import { transactionProviders } from './open-transaction.js';
 
 /**
  * What a call does instead of throwing `LockNotAcquiredError`, unless it was aborted or closes a cycle. Does not catch
@@ -71,6 +73,8 @@ export interface LockServiceSettings extends LocksSettings {
   readonly onUnavailable?: OnUnavailable | undefined;
   readonly maxHold?: Duration | undefined;
   readonly open: OpenOptions;
+  /** The modules of the application. */
+  readonly modules?: ModulesContainer | undefined;
 }
 
 const DEFAULT_OPTIONS: LockOptions = {};
@@ -88,7 +92,9 @@ export class LockService {
   readonly #defaults: CallDefaults;
   readonly #siblings: ReadonlyMap<string, LockService>;
   readonly #name: string;
-  readonly #knowsTransactions: boolean;
+  readonly #transaction: LockServiceSettings['transaction'];
+  readonly #modules: ModulesContainer | undefined;
+  #transactionProviders: readonly unknown[] | undefined;
   #opening: Promise<void> | undefined;
   #closing: Promise<void> | undefined;
 
@@ -105,7 +111,8 @@ export class LockService {
     this.#open = settings.open;
     this.#siblings = siblings;
     this.#name = settings.name;
-    this.#knowsTransactions = settings.transaction !== undefined;
+    this.#transaction = settings.transaction;
+    this.#modules = settings.modules;
   }
 
   /** @internal Whether this is a service of this library, and no mock of one. */
@@ -289,7 +296,22 @@ export class LockService {
 
   /** @internal Whether the option `transaction` is set. */
   get knowsTransactions(): boolean {
-    return this.#knowsTransactions;
+    return this.#transaction !== undefined;
+  }
+
+  /** @internal Whether the option `transaction` follows the transaction around the running code. */
+  get isInTransaction(): boolean {
+    try {
+      return this.#transaction?.() !== undefined;
+    } catch {
+      // The call itself says so.
+      return true;
+    }
+  }
+
+  /** @internal The providers that show whether the running code is inside a transaction. */
+  get transactionProviders(): readonly unknown[] {
+    return (this.#transactionProviders ??= this.#modules ? transactionProviders(this.#modules) : []);
   }
 
   /** @internal Says something to the operator. */

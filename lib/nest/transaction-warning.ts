@@ -6,8 +6,8 @@ import { openTransaction } from './open-transaction.js';
 const MOST_LOOKS = 100;
 
 /**
- * Warns, once for a method, that it takes its lock inside a transaction, as far as the arguments of its first calls show
- * it.
+ * Warns, once for a method, that it takes its lock inside a transaction which the option `transaction` does not follow, as
+ * far as arguments and providers show it in its first calls.
  */
 export class TransactionWarning {
   readonly #site: string;
@@ -24,16 +24,21 @@ export class TransactionWarning {
 
   look(service: LockService, keys: readonly string[], args: readonly unknown[]): void {
     this.#left--;
-    const shows = service.knowsTransactions ? undefined : openTransaction(args);
+    const given = openTransaction(args);
+    const shows = given ?? openTransaction(service.transactionProviders);
     // A call that re-enters leaves the lock to the call around it, perhaps above the transaction.
-    if (shows === undefined || keys.every((key) => currentLock(key))) {
+    if (shows === undefined || service.isInTransaction || keys.every((key) => currentLock(key))) {
       return;
     }
     this.#left = 0;
+    const cure = service.knowsTransactions
+      ? 'let the option transaction of LockModule follow this one'
+      : 'set the option transaction of LockModule';
     service.warn(
-      `${this.#site} takes its lock inside a transaction: it was given ${shows}. The lock is released when the method ends, before the ` +
-        'commit, so that the next owner reads what was there before. Call the method outside of the transaction and open that inside the lock, ' +
-        'or set the option transaction of LockModule (docs/transactions.md). This is said once for each method.',
+      `${this.#site} takes its lock inside a transaction: ${given ? 'it was given' : 'so says'} ${shows}. The lock is released when the ` +
+        'method ends, before the commit, so that the next owner reads what was there before. Call the method outside of the transaction and ' +
+        `open that inside the lock (@DistributedLock() stands above a decorator that opens one), or ${cure} (docs/transactions.md). ` +
+        'This is said once for each method.',
     );
   }
 }

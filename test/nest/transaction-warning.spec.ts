@@ -5,6 +5,7 @@ import { Test, type TestingModule } from '@nestjs/testing';
 import { jest } from '@jest/globals';
 import { drizzle } from 'drizzle-orm/node-postgres';
 import createKnex from 'knex';
+import { AsyncLocalStorage, AsyncResource } from 'node:async_hooks';
 import {
   DistributedLock,
   LockModule,
@@ -13,8 +14,11 @@ import {
   TransactionScope,
   type LockModuleOptions,
 } from 'nestjs-distributed-lock';
+import { Sequelize } from 'sequelize';
 import { DataSource } from 'typeorm';
+import { addTransactionalDataSource, initializeTransactionalContext, runInTransaction, StorageDriver } from 'typeorm-transactional';
 import { PostgresServer } from '../support/postgres-server';
+import { openPrisma } from '../support/prisma';
 
 type Give = (given: unknown) => Promise<unknown>;
 
@@ -43,8 +47,7 @@ const LIBRARIES: Readonly<Record<string, (give: Give) => Promise<unknown>>> = {
     await knex.destroy();
   },
   'an EntityManager of MikroORM': async (give) => {
-    const unused = new EntitySchema<{ id: number }>({ name: 'unused', properties: { id: { type: 'number', primary: true } } });
-    const orm = await MikroORM.init({ clientUrl: server.url, dbName: 'postgres', entities: [unused] });
+    const orm = await newMikroOrm();
     await give(orm.em.fork());
     await orm.em.fork().transactional(give);
     await orm.close();
@@ -63,9 +66,60 @@ const LIBRARIES: Readonly<Record<string, (give: Give) => Promise<unknown>>> = {
     await client.query('ROLLBACK');
     client.release();
   },
+  'a transaction client of Prisma': async (give) => {
+    const prisma = openPrisma(server.pool());
+    await give(prisma);
+    await prisma.$transaction(give);
+    await prisma.$disconnect();
+  },
+  'a transaction of Sequelize': async (give) => {
+    const sequelize = new Sequelize(server.url, { logging: false });
+    await give(sequelize);
+    const transaction = await sequelize.transaction();
+    await give({ transaction });
+    await transaction.commit();
+    await sequelize.close();
+  },
 };
 
-const data = { isTransaction: true, isTransactionActive: true };
+/** What of each library is a provider, and how it opens a transaction that no argument shows. */
+const IN_CONTEXT: Readonly<
+  Record<string, () => Promise<{ provider: object; open(work: () => Promise<unknown>): Promise<unknown>; close(): Promise<unknown> }>>
+> = {
+  'the DataSource of typeorm-transactional': async () => {
+    initializeTransactionalContext({ storageDriver: StorageDriver.ASYNC_LOCAL_STORAGE });
+    const provider = addTransactionalDataSource(await new DataSource({ type: 'postgres', url: server.url }).initialize());
+    return { provider, open: (work) => runInTransaction(work), close: () => provider.destroy() };
+  },
+  'an EntityManager of MikroORM': async () => {
+    const orm = await newMikroOrm();
+    return { provider: orm.em, open: (work) => orm.em.fork().transactional(work), close: () => orm.close() };
+  },
+  'the CLS namespace of Sequelize': async () => {
+    Sequelize.useCLS(newNamespace());
+    const provider = new Sequelize(server.url, { logging: false });
+    return { provider, open: (work) => provider.transaction(work), close: () => provider.close() };
+  },
+};
+
+/** What Sequelize needs of a CLS namespace. */
+function newNamespace(): object {
+  const context = new AsyncLocalStorage<Map<string, unknown>>();
+  return {
+    run: (work: (map?: Map<string, unknown>) => unknown) => context.run(new Map(context.getStore()), () => work(context.getStore())),
+    bind: (work: () => unknown) => AsyncResource.bind(work),
+    get: (name: string) => context.getStore()?.get(name),
+    set: (name: string, value: unknown) => context.getStore()?.set(name, value),
+  };
+}
+
+function newMikroOrm(): Promise<MikroORM> {
+  const unused = new EntitySchema<{ id: number }>({ name: 'unused', properties: { id: { type: 'number', primary: true } } });
+  return MikroORM.init({ clientUrl: server.url, dbName: 'postgres', entities: [unused] });
+}
+
+const data = { isTransaction: true, startTransaction: 'now', isTransactionActive: true };
+const ofGraphQl: unknown = Object.assign(Object.create(null), data);
 
 @Injectable()
 class Balances {
@@ -84,7 +138,7 @@ let server: PostgresServer;
 let module: TestingModule;
 let warnings: string[];
 
-async function start(options: LockModuleOptions = {}): Promise<Balances> {
+async function start(options: LockModuleOptions = {}, provider: object = {}): Promise<Balances> {
   // A class anew: what was said is remembered for each method.
   class Fresh extends Balances {
     @DistributedLock('balance:<customerId>')
@@ -94,7 +148,10 @@ async function start(options: LockModuleOptions = {}): Promise<Balances> {
   }
   module = await Test.createTestingModule({
     imports: [LockModule.forRoot({ store: new MemoryLockStore(), ...options })],
-    providers: [{ provide: Balances, useClass: Fresh }],
+    providers: [
+      { provide: Balances, useClass: Fresh },
+      { provide: 'of a library', useValue: provider },
+    ],
   }).compile();
   module.useLogger(false);
   return module.get(Balances);
@@ -131,6 +188,23 @@ test.each(Object.entries(LIBRARIES))(
   60_000,
 );
 
+test.each(Object.entries(IN_CONTEXT))(
+  'a transaction around a locked method that %s shows, a provider, is a warning, and none in a lock above it',
+  async (name, open) => {
+    const { provider, open: inTransaction, close } = await open();
+    const balances = await start({}, provider);
+    await balances.credit('0');
+    await module.get(LockService).withLock('balance:1', () => inTransaction(() => balances.credit('1')));
+    expect(warnings).toEqual([]);
+    for (const customerId of ['2', '3']) {
+      await inTransaction(() => balances.credit(customerId));
+    }
+    expect(warnings).toEqual([expect.stringContaining(`Fresh.credit takes its lock inside a transaction: so says ${name}.`)]);
+    await close();
+  },
+  60_000,
+);
+
 test('a call inside a lock that is above the transaction is none', async () => {
   const balances = await start();
   await LIBRARIES['a transaction of drizzle']?.((given) => balances.debit('1', given));
@@ -143,10 +217,13 @@ test('a call inside a lock that is above the transaction is none', async () => {
   expect(warnings).toEqual([]);
 });
 
-test('with the option there is none', async () => {
-  const balances = await start({ transaction: new TransactionScope().current });
-  await LIBRARIES['a transaction of drizzle']?.((given) => balances.credit('1', given));
+test('with the option there is none for a transaction that it follows, and one for another', async () => {
+  const transactions = new TransactionScope();
+  const balances = await start({ transaction: transactions.current });
+  await transactions.run(() => LIBRARIES['a transaction of drizzle']?.((given) => balances.credit('1', given)));
   expect(warnings).toEqual([]);
+  await LIBRARIES['a transaction of drizzle']?.((given) => balances.credit('1', given));
+  expect(warnings).toEqual([expect.stringContaining('let the option transaction of LockModule follow this one')]);
 });
 
 test('data is none, and an argument that cannot be read changes nothing', async () => {
@@ -156,7 +233,7 @@ test('data is none, and an argument that cannot be read changes nothing', async 
       throw new Error('not readable');
     }
   })();
-  for (const given of [data, [data], null, 'text', broken]) {
+  for (const given of [data, [data], ofGraphQl, { transaction: data }, null, 'text', broken]) {
     expect(await balances.credit('1', given)).toEqual(['1', given]);
   }
   expect(warnings).toEqual([]);
@@ -166,7 +243,7 @@ test('only the first hundred calls of a method are looked at', async () => {
   const balances = await start();
   let reads = 0;
   const given = new (class {
-    get isTransactionActive(): boolean {
+    get isTransaction(): boolean {
       reads++;
       return false;
     }

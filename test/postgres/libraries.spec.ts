@@ -1,5 +1,4 @@
 import 'reflect-metadata';
-import * as prisma from '@prisma/client/runtime/client';
 import { drizzle } from 'drizzle-orm/node-postgres';
 import createKnex from 'knex';
 import { inspect } from 'node:util';
@@ -8,6 +7,7 @@ import { DataSource } from 'typeorm';
 import { LockConfigurationError, LockNotAcquiredError } from '../../lib/core/errors';
 import { PostgresLockStore, withRowLock, type RowLockClient } from '../../lib/stores/postgres/index';
 import { makeLocks } from '../support/make-locks';
+import { openPrisma } from '../support/prisma';
 import { saying } from '../support/saying';
 import { PostgresServer } from '../support/postgres-server';
 import { drizzleRows, drizzleStore, knexRows, prismaRows, prismaWithLocks, typeormStore } from './libraries';
@@ -22,31 +22,6 @@ beforeAll(async () => {
 });
 afterAll(() => server.stop());
 
-/** Has no types. */
-function ofRuntime(kind: string): Promise<{ wasm: string }> {
-  return import(`@prisma/client/runtime/query_compiler_fast_bg.postgresql.${kind}`) as Promise<{ wasm: string }>;
-}
-
-/** What `prisma generate` writes for a schema without models; the parts that a query needs. */
-const GENERATED = {
-  previewFeatures: [],
-  clientVersion: '7.10.1',
-  engineVersion: 'd1b3f377ca835d73fd50954a5e22128b9ebdd6b8',
-  activeProvider: 'postgresql',
-  inlineSchema: 'generator client {\n  provider = "prisma-client"\n}\n\ndatasource db {\n  provider = "postgresql"\n}\n',
-  runtimeDataModel: { models: {}, enums: {}, types: {} },
-  parameterizationSchema: { strings: [], graph: 'AAAA' },
-  compilerWasm: {
-    getRuntime: () => ofRuntime('mjs'),
-    getQueryCompilerWasmModule: async () => {
-      const { wasm } = await ofRuntime('wasm-base64.mjs');
-      const { WebAssembly } = globalThis as unknown as { WebAssembly: { Module: new (source: Buffer) => unknown } };
-      return new WebAssembly.Module(Buffer.from(wasm, 'base64'));
-    },
-    importName: './query_compiler_fast_bg.js',
-  },
-} as unknown as prisma.GetPrismaClientConfig;
-
 interface Library {
   /** Runs something in a transaction. */
   transaction<T>(body: (rows: RowLockClient) => Promise<T>): Promise<T>;
@@ -57,11 +32,10 @@ interface Library {
 
 const LIBRARIES: Readonly<Record<string, () => Promise<Library>>> = {
   Prisma: async () => {
-    const PrismaClient = prisma.getPrismaClient(GENERATED);
-    const client = new PrismaClient({ adapter: prismaWithLocks(pool).adapter });
+    const client = openPrisma(pool);
     return {
-      transaction: (body) => client.$transaction((tx: never) => body(prismaRows(tx))),
-      outside: prismaRows(client as never),
+      transaction: (body) => client.$transaction((tx) => body(prismaRows(tx))),
+      outside: prismaRows(client),
       end: () => client.$disconnect(),
     };
   },
