@@ -5,7 +5,12 @@ import type { Redis } from 'ioredis';
 import { LockExceptionFilter, lockKey, LockModule, LockService, QuorumLockStore, RedisLockStore } from 'nestjs-distributed-lock';
 import { PostgresLockStore, withRowLock } from 'nestjs-distributed-lock/postgres';
 import type { Pool, PoolClient } from 'pg';
-import { BalanceRepository, BalanceService } from './quick-start';
+
+class BalanceRepository {}
+
+class BalanceService {
+  constructor(readonly balances: BalanceRepository) {}
+}
 
 declare const redis: Redis;
 declare const redisA: Redis;

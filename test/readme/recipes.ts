@@ -1,42 +1,61 @@
+import type { TransactionalAdapterTypeOrm } from '@nestjs-cls/transactional-adapter-typeorm';
+import { Transactional, TransactionHost } from '@nestjs-cls/transactional';
 import { Processor, WorkerHost } from '@nestjs/bullmq';
-import { Transactional } from '@nestjs-cls/transactional';
+import { Inject, Injectable } from '@nestjs/common';
 import { Cron, CronExpression } from '@nestjs/schedule';
 import type { Job } from 'bullmq';
-import { DistributedLock } from 'nestjs-distributed-lock';
-import { Column, Entity, PrimaryColumn, type DataSource } from 'typeorm';
+import { assertLocked, currentLock, DistributedLock, LockKey, lockKey, outsideLocks } from 'nestjs-distributed-lock';
+import { AsyncResource } from 'node:async_hooks';
+import { setTimeout as sleep } from 'node:timers/promises';
+import PQueue from 'p-queue';
+import { Column, DataSource, Entity, PrimaryColumn } from 'typeorm';
+import type { PrismaClient } from '../support/prisma.js';
 
-@Entity()
-class Balance {
-  @PrimaryColumn('text')
+/** Provides a `PrismaClient`. */
+export const PRISMA = 'PrismaClient';
+
+@Entity('balance')
+export class Balance {
+  @PrimaryColumn('text', { name: 'customer_id' })
   customerId!: string;
   @Column('int')
   amount!: number;
 }
 
-/** The part of a generated Prisma client that the recipe uses. */
-interface PrismaClient {
-  $transaction<T>(body: (tx: PrismaClient) => Promise<T>): Promise<T>;
-  balance: { update(query: { where: { customerId: string }; data: { amount: { increment: number } } }): Promise<unknown> };
+/** What was run, in order. */
+export const done: string[] = [];
+
+async function write(host: TransactionHost<TransactionalAdapterTypeOrm>, customerId: string, amount: number): Promise<void> {
+  const balance = await host.tx.findOneByOrFail(Balance, { customerId });
+  await host.tx.update(Balance, { customerId }, { amount: balance.amount + amount });
 }
 
-export class Jobs {
-  @Cron(CronExpression.EVERY_DAY_AT_1AM)
-  @DistributedLock({ key: 'job:report', onBusy: 'skip', minHold: '30s' })
-  async report(): Promise<void> {
-    await Promise.resolve();
-  }
-}
-
+@Injectable()
 export class WithCls {
+  constructor(@Inject(TransactionHost) private readonly host: TransactionHost<TransactionalAdapterTypeOrm>) {}
+
   @DistributedLock('balance:<customerId>')
   @Transactional()
-  async credit(customerId: string, amount: number): Promise<void> {
-    await Promise.resolve([customerId, amount]);
+  async credit(@LockKey('customerId') customerId: string, amount: number): Promise<void> {
+    await write(this.host, customerId, amount);
   }
 }
 
+/** What the page warns of. */
+@Injectable()
+export class WithClsSwapped {
+  constructor(@Inject(TransactionHost) private readonly host: TransactionHost<TransactionalAdapterTypeOrm>) {}
+
+  @Transactional()
+  @DistributedLock('balance:<customerId>')
+  async credit(customerId: string, amount: number): Promise<void> {
+    await write(this.host, customerId, amount);
+  }
+}
+
+@Injectable()
 export class WithTypeOrm {
-  constructor(private readonly dataSource: DataSource) {}
+  constructor(@Inject(DataSource) private readonly dataSource: DataSource) {}
 
   @DistributedLock('balance:<customerId>')
   async credit(customerId: string, amount: number): Promise<void> {
@@ -46,8 +65,9 @@ export class WithTypeOrm {
   }
 }
 
+@Injectable()
 export class WithPrisma {
-  constructor(private readonly prisma: PrismaClient) {}
+  constructor(@Inject(PRISMA) private readonly prisma: PrismaClient) {}
 
   @DistributedLock('balance:<customerId>')
   async credit(customerId: string, amount: number): Promise<void> {
@@ -57,10 +77,69 @@ export class WithPrisma {
   }
 }
 
+@Injectable()
+export class Jobs {
+  @Cron(CronExpression.EVERY_DAY_AT_1AM)
+  @DistributedLock({ key: 'job:report', onBusy: 'skip', minHold: '30s' })
+  async report(): Promise<void> {
+    done.push('report');
+  }
+}
+
 @Processor('orders')
 export class OrderProcessor extends WorkerHost {
   @DistributedLock({ key: 'order:<job.data.orderId>', wait: '30s', maxHold: '5m' })
   async process(job: Job<{ orderId: string }>): Promise<void> {
-    await Promise.resolve(job.data.orderId);
+    const of = { customerId: job.data.orderId };
+    const { amount } = await this.dataSource.manager.findOneByOrFail(Balance, of);
+    await sleep(20);
+    await this.dataSource.manager.update(Balance, of, { amount: amount + 1 });
+  }
+
+  constructor(@Inject(DataSource) private readonly dataSource: DataSource) {
+    super();
+  }
+}
+
+@Injectable()
+export class Requests {
+  private readonly queue = new PQueue({ concurrency: 1 });
+  private readonly events = { publish: (order: { id: string }): Promise<void> => this.ship(order.id) };
+
+  @DistributedLock('order:<orderId>')
+  async request(orderId: string): Promise<void> {
+    await this.queue.add(AsyncResource.bind(() => this.settle(orderId)));
+  }
+
+  async settle(orderId: string): Promise<void> {
+    await sleep(5);
+    done.push(`settles ${orderId} in ${currentLock()?.keys.join()}`);
+  }
+
+  @DistributedLock('order:<order.id>')
+  async place(order: { id: string }): Promise<void> {
+    outsideLocks(() => this.events.publish(order));
+    await sleep(20);
+    done.push(`placed ${order.id}`);
+  }
+
+  @DistributedLock('order:<orderId>')
+  async ship(orderId: string): Promise<void> {
+    done.push(`ships ${orderId}`);
+  }
+}
+
+/** Of the README. */
+@Injectable()
+export class Readme {
+  @DistributedLock({ key: 'job:report', onBusy: 'skip' })
+  async report(): Promise<void> {
+    done.push('report');
+  }
+
+  @DistributedLock('balance:<customerId>')
+  async recount(customerId: string): Promise<void> {
+    const { signal } = assertLocked(lockKey`balance:${customerId}`);
+    done.push(`recounts, aborted: ${signal.aborted}`);
   }
 }

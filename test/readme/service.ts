@@ -1,7 +1,5 @@
-import { DistributedLock, LOCK_CHANNEL, LockKey, lockKey, LockService, outsideLocks, type LockEvent } from 'nestjs-distributed-lock';
-import { AsyncResource } from 'node:async_hooks';
+import { DistributedLock, LOCK_CHANNEL, LockKey, lockKey, LockService, type LockEvent } from 'nestjs-distributed-lock';
 import { subscribe } from 'node:diagnostics_channel';
-import type PQueue from 'p-queue';
 
 interface Balances {
   close(customerId: string, fence?: number): Promise<void>;
@@ -12,14 +10,11 @@ interface Balances {
 
 declare const key: string;
 declare const orderId: string;
-declare const order: { id: string };
 declare const parcel: { ticket: string; orderId: string };
 declare const histogram: { record(value: number, attributes: Record<string, string>): void };
 
 export class Service {
   private readonly balances!: Balances;
-  private readonly queue!: PQueue;
-  private readonly events!: { publish(order: unknown): void };
   private readonly worker!: { send(message: unknown): Promise<void> };
 
   constructor(private readonly locks: LockService) {}
@@ -52,13 +47,7 @@ export class Service {
     await locks.withLock(key, { ticket: parcel.ticket }, () => this.ship(parcel.orderId));
   }
 
-  async shared(): Promise<void> {
-    await this.queue.add(AsyncResource.bind(() => this.settle(orderId)));
-    outsideLocks(() => this.events.publish(order));
-  }
-
   async ship(_orderId: string): Promise<void> {}
-  async settle(_orderId: string): Promise<void> {}
 }
 
 subscribe(LOCK_CHANNEL, (message) => {

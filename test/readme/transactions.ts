@@ -38,12 +38,3 @@ export function withDecorators(dataSource: DataSource): DataSource {
   followTypeOrm(dataSource);
   return addTransactionalDataSource(dataSource);
 }
-
-/** The part of a generated Prisma client that the recipe uses. */
-interface PrismaClient {
-  $transaction<T>(work: (tx: object) => Promise<T>): Promise<T>;
-}
-
-export function prismaTransaction<T>(prisma: PrismaClient, work: (tx: object) => Promise<T>): Promise<T> {
-  return transactions.run(() => prisma.$transaction(work));
-}

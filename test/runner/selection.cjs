@@ -22,6 +22,7 @@ const LONG = [
   'test/redis/replicas-cluster.spec.ts',
   // With other libraries.
   'test/long-jobs/',
+  'test/readme/recipes.spec.ts',
   'test/redis/clients.spec.ts',
   'test/telemetry/scrape.spec.ts',
   'test/testing/fake-timers.spec.ts',

@@ -2,10 +2,20 @@ import { EntitySchema as MikroSchema, MikroORM, type EntityManager } from '@mikr
 import { sql } from 'drizzle-orm';
 import { drizzle } from 'drizzle-orm/node-postgres';
 import createKnex from 'knex';
+import { Sequelize } from 'sequelize';
 import { DataSource } from 'typeorm';
 import { addTransactionalDataSource, initializeTransactionalContext, Propagation, runInTransaction } from 'typeorm-transactional';
 import type { PostgresServer } from '../support/postgres-server';
-import { FollowedEntityManager, followDrizzle, knexTransaction, followTypeOrm, inTransaction } from './recipes';
+import { openPrisma, type TransactionClient } from '../support/prisma';
+import {
+  FollowedEntityManager,
+  followDrizzle,
+  knexTransaction,
+  followTypeOrm,
+  inTransaction,
+  prismaTransaction,
+  sequelizeTransaction,
+} from './recipes';
 
 /** Runs a statement in the transaction around it. */
 export type Run = (statement: string) => Promise<unknown>;
@@ -119,6 +129,36 @@ async function pg(server: PostgresServer): Promise<Account> {
   };
 }
 
+async function sequelize(server: PostgresServer): Promise<Account> {
+  const client = new Sequelize(server.url, { logging: false, pool: { max: 10 } });
+  return {
+    transaction: (body) => sequelizeTransaction(client, (transaction) => body((statement) => client.query(statement, { transaction }))),
+    nested: (inner, outer) =>
+      sequelizeTransaction(client, async (transaction) => {
+        await client.transaction({ transaction }, (nested) => inner((statement) => client.query(statement, { transaction: nested })));
+        await outer((statement) => client.query(statement, { transaction }));
+      }),
+    close: () => client.close(),
+  };
+}
+
+async function prisma(server: PostgresServer): Promise<Account> {
+  const client = openPrisma(server.pool());
+  const by =
+    (tx: TransactionClient): Run =>
+    async (statement) =>
+      tx.$queryRawUnsafe(statement);
+  return {
+    transaction: (body) => prismaTransaction(client, (tx) => body(by(tx))),
+    nested: (inner, outer) =>
+      prismaTransaction(client, async (tx) => {
+        await tx.$transaction((nested) => inner(by(nested)));
+        await outer(by(tx));
+      }),
+    close: () => client.$disconnect(),
+  };
+}
+
 /** The libraries, with the recipe of each. */
 export const LIBRARIES: Readonly<Record<string, (server: PostgresServer) => Promise<Account>>> = {
   TypeORM: typeOrm,
@@ -126,5 +166,7 @@ export const LIBRARIES: Readonly<Record<string, (server: PostgresServer) => Prom
   knex,
   drizzle: drizzleOrm,
   MikroORM: mikroOrm,
+  Sequelize: sequelize,
+  Prisma: prisma,
   pg,
 };

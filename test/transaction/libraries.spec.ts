@@ -1,9 +1,15 @@
 import { execFile } from 'node:child_process';
 import { promisify } from 'node:util';
+import { Sequelize, type Transaction } from 'sequelize';
+import { MemoryLockStore } from '../../lib/stores/memory/memory-lock-store';
+import { makeLocks } from '../support/make-locks';
 import { PostgresServer } from '../support/postgres-server';
+import { openPrisma } from '../support/prisma';
+import { until } from '../support/until';
 import { LIBRARIES } from './accounts';
 import { check, CREDITS, type Findings } from './checks';
 import { LEFT_BEHIND } from './left-behind';
+import { transactions } from './recipes';
 
 const run = promisify(execFile);
 
@@ -48,3 +54,54 @@ test('a lock inside a transaction of @nestjs-cls/transactional is held until it 
   const { stdout } = await run(process.execPath, args, { timeout: 50_000 });
   expectHeldToTheCommit(JSON.parse(stdout) as Findings);
 }, 60_000);
+
+test('a transaction of Prisma that waits for a lock past its timeout is rolled back; one whose timeout is longer goes on', async () => {
+  const pool = server.pool();
+  const prisma = openPrisma(pool);
+  const locks = makeLocks(new MemoryLockStore(), { wait: 60_000, transaction: transactions.current });
+  await server.query('CREATE TABLE IF NOT EXISTS waits (name text)');
+  const holder = await locks.acquire('balance:1');
+  const begun = new Set<string>();
+  const begin = (name: string, timeout: number): Promise<unknown> =>
+    transactions.run(() =>
+      prisma.$transaction(
+        async (tx) => {
+          await tx.$queryRawUnsafe(`INSERT INTO waits VALUES ('${name} before')`).then(() => begun.add(name));
+          await locks.withLock('balance:1', () => tx.$queryRawUnsafe(`INSERT INTO waits VALUES ('${name} inside')`));
+        },
+        { timeout },
+      ),
+    );
+  const long = begin('long', 60_000);
+  await until('the long one waits', () => begun.has('long'));
+  const short = begin('short', 200);
+  short.catch(() => begun.add('short'));
+  await until('the short one waits, or is late already', () => begun.has('short'));
+  const open = "SELECT pid FROM pg_stat_activity WHERE state = 'idle in transaction' AND query LIKE 'INSERT INTO waits%'";
+  await until('the short one is rolled back', async () => (await server.query(open)).length === 1);
+  await holder.release();
+  await long;
+  await expect(short).rejects.toMatchObject({ code: 'P2028' });
+  expect(await server.query('SELECT name FROM waits')).toEqual([{ name: 'long before' }, { name: 'long inside' }]);
+  expect(await locks.inspect('balance:1')).toBeNull();
+  await prisma.$disconnect();
+  await locks.shutdown();
+}, 60_000);
+
+test('a lock inside an unmanaged transaction of Sequelize is held until the commit inside run(), and not by following the function', async () => {
+  const sequelize = new Sequelize(server.url, { logging: false });
+  const locks = makeLocks(new MemoryLockStore(), { transaction: transactions.current });
+  const isHeldAtCommit = async (open: () => Promise<Transaction>): Promise<boolean> => {
+    const transaction = await open();
+    await locks.withLock('balance:1', () => sequelize.query('SELECT 1', { transaction }));
+    const isHeld = (await locks.inspect('balance:1')) !== null;
+    await transaction.commit();
+    return isHeld;
+  };
+  const followed = transactions.around(() => sequelize.transaction());
+  expect(await isHeldAtCommit(followed)).toBe(false);
+  expect(await transactions.run(() => isHeldAtCommit(() => sequelize.transaction()))).toBe(true);
+  await until('the lock is released', async () => (await locks.inspect('balance:1')) === null);
+  await locks.shutdown();
+  await sequelize.close();
+});

@@ -3,7 +3,10 @@ import type { NodePgDatabase } from 'drizzle-orm/node-postgres';
 import type { Knex } from 'knex';
 import { TransactionScope } from 'nestjs-distributed-lock';
 import type { Pool, PoolClient } from 'pg';
+import type { Sequelize, Transaction } from 'sequelize';
 import type { DataSource } from 'typeorm';
+import type { PrismaClient } from '../support/prisma.js';
+import type * as Prisma from '../support/prisma.js';
 
 export const transactions = new TransactionScope();
 
@@ -23,6 +26,14 @@ export class FollowedEntityManager extends EntityManager {
   override transactional<T>(work: (em: this) => T | Promise<T>, options?: TransactionOptions): Promise<T> {
     return transactions.run(() => super.transactional(work, options));
   }
+}
+
+export function sequelizeTransaction<T>(sequelize: Sequelize, work: (transaction: Transaction) => PromiseLike<T>): Promise<T> {
+  return transactions.run(() => sequelize.transaction(work));
+}
+
+export function prismaTransaction<T>(prisma: PrismaClient, work: (tx: Prisma.TransactionClient) => Promise<T>): Promise<T> {
+  return transactions.run(() => prisma.$transaction(work, { maxWait: 10_000, timeout: 30_000 }));
 }
 
 export function inTransaction<T>(pool: Pool, work: (client: PoolClient) => Promise<T>): Promise<T> {

@@ -1,0 +1,115 @@
+import 'reflect-metadata';
+import { TransactionalAdapterTypeOrm } from '@nestjs-cls/transactional-adapter-typeorm';
+import { ClsPluginTransactional } from '@nestjs-cls/transactional';
+import { BullModule, getQueueToken } from '@nestjs/bullmq';
+import type { DynamicModule } from '@nestjs/common';
+import { NestFactory } from '@nestjs/core';
+import { ScheduleModule, SchedulerRegistry } from '@nestjs/schedule';
+import { QueueEvents, type Queue } from 'bullmq';
+import { ClsModule } from 'nestjs-cls';
+import { LockModule, LockService, RedisLockStore } from 'nestjs-distributed-lock';
+import { Pool } from 'pg';
+import { DataSource } from 'typeorm';
+import { openPrisma } from '../support/prisma.js';
+import {
+  Balance,
+  done,
+  Jobs,
+  OrderProcessor,
+  PRISMA,
+  Readme,
+  Requests,
+  WithCls,
+  WithClsSwapped,
+  WithPrisma,
+  WithTypeOrm,
+} from './recipes.js';
+
+/** How many credits of 1 a process books by each recipe. */
+const CREDITS = 8;
+
+// In a process of its own: some libraries require Nest, which jest cannot.
+const [database, redis] = process.argv.slice(2) as [string, string];
+const connection = { host: '127.0.0.1', port: Number(new URL(redis).port) };
+const pool = new Pool({ connectionString: database });
+const dataSource = await new DataSource({ type: 'postgres', url: database, entities: [Balance] }).initialize();
+const ofDatabase: DynamicModule = {
+  module: class {},
+  providers: [
+    { provide: DataSource, useValue: dataSource },
+    { provide: PRISMA, useValue: openPrisma(pool) },
+  ],
+  exports: [DataSource, PRISMA],
+};
+const application = await NestFactory.createApplicationContext(
+  {
+    module: class {},
+    imports: [
+      ofDatabase,
+      LockModule.forRoot({ store: new RedisLockStore(redis), wait: '60s' }),
+      ClsModule.forRoot({
+        plugins: [
+          new ClsPluginTransactional({
+            imports: [ofDatabase],
+            adapter: new TransactionalAdapterTypeOrm({ dataSourceToken: DataSource }),
+          }),
+        ],
+      }),
+      ScheduleModule.forRoot(),
+      BullModule.forRoot({ connection }),
+      BullModule.registerQueue({ name: 'orders' }),
+    ],
+    providers: [WithCls, WithClsSwapped, WithTypeOrm, WithPrisma, Jobs, OrderProcessor, Requests, Readme],
+  },
+  { logger: ['warn', 'error'] },
+);
+application.enableShutdownHooks();
+
+/** What the test asks for, one at a time. */
+const TASKS: Readonly<Record<string, () => Promise<unknown>>> = {
+  ...Object.fromEntries(
+    [WithCls, WithClsSwapped, WithTypeOrm, WithPrisma].map((type) => [type.name, () => creditAll(application.get(type))]),
+  ),
+  cron: async () => {
+    const jobs = [...application.get(SchedulerRegistry).getCronJobs().values()];
+    jobs.forEach((job) => (job.waitForCompletion = true));
+    await Promise.all(jobs.map((job) => job.fireOnTick()));
+    return done.splice(0);
+  },
+  queue: async () => {
+    const queue = application.get<Queue>(getQueueToken('orders'));
+    const events = new QueueEvents('orders', { connection });
+    await events.waitUntilReady();
+    const jobs = await Promise.all(Array.from({ length: CREDITS }, () => queue.add('settle', { orderId: '42' })));
+    await Promise.all(jobs.map((job) => job.waitUntilFinished(events)));
+    await events.close();
+  },
+  shared: async () => {
+    const requests = application.get(Requests);
+    await Promise.all([requests.request('1'), requests.request('2')]);
+    return done.splice(0);
+  },
+  events: async () => {
+    await application.get(Requests).place({ id: '3' });
+    await application.get(LockService).withLock('order:3', () => undefined);
+    return done.splice(0);
+  },
+  readme: async () => {
+    const readme = application.get(Readme);
+    await readme.recount('1');
+    await readme.report();
+    return done.splice(0);
+  },
+};
+
+async function creditAll(service: WithCls): Promise<void> {
+  await Promise.all(Array.from({ length: CREDITS }, () => service.credit('42', 1)));
+}
+
+process.on('message', (task: string) => {
+  void TASKS[task]?.().then(
+    (result) => process.send?.({ task, result }),
+    (error: unknown) => process.send?.({ task, error: String(error) }),
+  );
+});
+process.send?.({ task: 'start' });
