@@ -12,6 +12,7 @@ const ENTRIES = {
   'nestjs-distributed-lock/postgres': 'lib/stores/postgres/index.ts',
   'nestjs-distributed-lock/prometheus': 'lib/prometheus/index.ts',
   'nestjs-distributed-lock/store-contract': 'lib/store-contract/index.ts',
+  'nestjs-distributed-lock/testing': 'lib/testing/index.ts',
   'nestjs-distributed-lock/tickets': 'lib/tickets/index.ts',
 };
 const ROOT = new URL('../../', import.meta.url);

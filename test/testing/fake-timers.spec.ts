@@ -35,3 +35,9 @@ test('with vitest, what it fakes by default and all that it can', async () => {
   );
   expect(stripVTControlCharacters(stdout)).toMatch(new RegExp(`Tests +${2 * scenarios.length} passed \\(${2 * scenarios.length}\\)`));
 }, 250_000);
+
+test('with node:test, by the clock of the page', async () => {
+  const args = ['--import', './test/support/typescript.mjs', '--test', '--test-reporter=tap', 'test/testing/fake-time.node.ts'];
+  const { stdout } = await run('node', args, { cwd: '.' });
+  expect(stdout).toContain(`# pass ${scenarios.length}\n`);
+}, 250_000);
