@@ -32,6 +32,7 @@ import {
 import { subscribe, unsubscribe } from 'node:diagnostics_channel';
 import { setTimeout as sleep } from 'node:timers/promises';
 import request from 'supertest';
+import { run } from '../package/run';
 import { RedisServer } from '../support/redis-server';
 import { until } from '../support/until';
 import { saying } from '../support/saying';
@@ -520,6 +521,29 @@ describe('a boot that fails', () => {
     await until('the connections are closed', async () => (await connections()) === before);
   });
 });
+
+/** In a process of its own: whether it ends by itself is what is asked. */
+test('in an onModuleInit of an application context lets the process end once the store is closed', async () => {
+  const server = await RedisServer.start();
+  const code = `
+    import { NestFactory } from '@nestjs/core';
+    import { LockModule, RedisLockStore } from 'nestjs-distributed-lock';
+    const store = new RedisLockStore('${server.url}');
+    const module = {
+      module: class {},
+      imports: [LockModule.forRoot({ store })],
+      providers: [{ provide: 'fails', useValue: { onModuleInit: () => Promise.reject(new Error('in onModuleInit')) } }],
+    };
+    try {
+      await NestFactory.createApplicationContext(module, { logger: false });
+    } catch (error) {
+      console.log(error.message);
+      await store.close();
+    }`;
+  const { stdout } = await run('node', ['--input-type=module', '--eval', code], { cwd: '.', timeout: 60_000 });
+  expect(stdout).toBe('in onModuleInit\n');
+  await server.stop();
+}, 70_000);
 
 test('a store that is still opening when another one fails is closed as soon as it is open', async () => {
   class SlowStore extends MemoryLockStore {
