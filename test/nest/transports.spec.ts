@@ -46,6 +46,8 @@ import { hostname } from 'node:os';
 import { inspect } from 'node:util';
 import { firstValueFrom, Observable } from 'rxjs';
 import request from 'supertest';
+import { Orders } from '../readme/client-signal';
+import { until } from '../support/until';
 
 interface Socket extends EventEmitter {
   send(text: string): void;
@@ -425,4 +427,47 @@ describe('an error of a lock', () => {
     expect(JSON.parse(JSON.stringify(error))).toMatchObject({ statusCode: STATUSES[kind], code: CODES[kind] });
     expect(secretsIn(JSON.stringify([error, error.extensions]))).toEqual([]);
   });
+});
+
+test.each([
+  ['Express', () => new ExpressAdapter()],
+  ['Fastify', () => new FastifyAdapter()],
+] as const)('on %s, a call whose client has gone leaves the queue and never runs', async (_name, adapter) => {
+  const imports = [LockModule.forRoot({ store: new MemoryLockStore() })];
+  const module = await Test.createTestingModule({ imports, controllers: [Orders] }).compile();
+  const app = module.createNestApplication<INestApplication>(adapter(), { logger: false });
+  app.useGlobalFilters(new LockExceptionFilter());
+  let isLate = false;
+  app.use('/orders/late', (_request: unknown, response: EventEmitter, next: () => void) => {
+    isLate = true;
+    response.once('close', next);
+  });
+  await app.listen(0, '127.0.0.1');
+  const { port } = app.getHttpServer().address() as AddressInfo;
+  const orders = module.get(Orders);
+  const send = (id: string, signal?: AbortSignal): Promise<Response> =>
+    fetch(`http://127.0.0.1:${port}/orders/${id}/shipment`, { method: 'POST', signal: signal ?? null });
+  const waiting = async (): Promise<number> => (await orders.locks.inspect('order:7'))?.waitingHere ?? 0;
+
+  const elsewhere = await orders.locks.acquire('order:7');
+  const client = new AbortController();
+  const gone = send('7', client.signal).catch((error: unknown) => (error as Error).name);
+  await until('the call waits', async () => (await waiting()) === 1);
+  client.abort();
+  expect(await gone).toBe('AbortError');
+  await until('the call has left the queue', async () => (await waiting()) === 0);
+  const beforeTheHandler = new AbortController();
+  const late = send('late', beforeTheHandler.signal).catch((error: unknown) => (error as Error).name);
+  await until('the request is there', () => isLate);
+  beforeTheHandler.abort();
+  expect(await late).toBe('AbortError');
+  const stays = send('7');
+  await until('the next call waits', async () => (await waiting()) === 1);
+  await elsewhere.release();
+  expect((await stays).status).toBe(201);
+  expect((await send('8')).status).toBe(201);
+  expect(orders.shipped).toEqual(['7', '8']);
+  await app.close();
+  // Also when the connections have ended: these clients had their answers.
+  expect(orders.signals.map(({ aborted }) => aborted)).toEqual([false, false]);
 });
