@@ -1,6 +1,6 @@
 import { currentLock } from './current-lock.js';
 import type { LockService } from './lock.service.js';
-import { openTransaction } from './open-transaction.js';
+import { givenTransaction, transactionInContext } from './open-transaction.js';
 
 /** How many calls of a method are looked at. */
 const MOST_LOOKS = 100;
@@ -24,8 +24,8 @@ export class TransactionWarning {
 
   look(service: LockService, keys: readonly string[], args: readonly unknown[]): void {
     this.#left--;
-    const given = openTransaction(args);
-    const shows = given ?? openTransaction(service.transactionProviders);
+    const given = givenTransaction(args);
+    const shows = given ?? transactionInContext(service.transactionProviders);
     // A call that re-enters leaves the lock to the call around it, perhaps above the transaction.
     if (shows === undefined || service.isInTransaction || keys.every((key) => currentLock(key))) {
       return;

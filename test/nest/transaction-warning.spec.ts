@@ -5,6 +5,7 @@ import { Test, type TestingModule } from '@nestjs/testing';
 import { jest } from '@jest/globals';
 import { drizzle } from 'drizzle-orm/node-postgres';
 import createKnex from 'knex';
+import assert from 'node:assert/strict';
 import { AsyncLocalStorage, AsyncResource } from 'node:async_hooks';
 import {
   DistributedLock,
@@ -95,7 +96,7 @@ const IN_CONTEXT: Readonly<
     const orm = await newMikroOrm();
     return { provider: orm.em, open: (work) => orm.em.fork().transactional(work), close: () => orm.close() };
   },
-  'the CLS namespace of Sequelize': async () => {
+  'the CLS of Sequelize': async () => {
     Sequelize.useCLS(newNamespace());
     const provider = new Sequelize(server.url, { logging: false });
     return { provider, open: (work) => provider.transaction(work), close: () => provider.close() };
@@ -204,6 +205,20 @@ test.each(Object.entries(IN_CONTEXT))(
   },
   60_000,
 );
+
+test.each<[string, () => Promise<object>]>([
+  ['is inside a transaction of another call', async () => server.pool().connect()],
+  ['cannot be read', async () => new Proxy({}, { has: () => assert.fail('not readable') })],
+])('a provider that %s is none', async (_which, make) => {
+  const provider = await make();
+  const query = (provider as { query?(text: string): unknown }).query?.bind(provider);
+  const balances = await start({}, provider);
+  await query?.('BEGIN');
+  expect(await balances.credit('1')).toEqual(['1', undefined]);
+  await query?.('ROLLBACK');
+  (provider as { release?(): void }).release?.();
+  expect(warnings).toEqual([]);
+});
 
 test('a call inside a lock that is above the transaction is none', async () => {
   const balances = await start();

@@ -435,7 +435,7 @@ test.each([
 ] as const)('on %s, a call whose client has gone leaves the queue and never runs', async (_name, adapter) => {
   const imports = [LockModule.forRoot({ store: new MemoryLockStore() })];
   const module = await Test.createTestingModule({ imports, controllers: [Orders] }).compile();
-  const app = module.createNestApplication<INestApplication>(adapter(), { logger: false });
+  const app = module.createNestApplication(adapter(), { logger: false });
   app.useGlobalFilters(new LockExceptionFilter());
   let isLate = false;
   app.use('/orders/late', (_request: unknown, response: EventEmitter, next: () => void) => {

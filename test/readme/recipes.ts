@@ -104,7 +104,7 @@ export class OrderProcessor extends WorkerHost {
 @Injectable()
 export class Requests {
   private readonly queue = new PQueue({ concurrency: 1 });
-  private readonly events = { publish: (order: { id: string }): Promise<void> => this.ship(order.id) };
+  private readonly events = { publish: (order: { id: string }): void => void this.ship(order.id) };
 
   @DistributedLock('order:<orderId>')
   async request(orderId: string): Promise<void> {

@@ -10,7 +10,7 @@ async function advance(ms: number): Promise<void> {
   }
 }
 
-describe('with the timers of node:test', () => {
+void describe('with the timers of node:test', () => {
   beforeEach(() => {
     mock.timers.enable({ apis: ['setTimeout', 'setInterval', 'Date'], now: Date.now() });
     mock.method(performance, 'now', () => Date.now());
@@ -21,6 +21,6 @@ describe('with the timers of node:test', () => {
   });
 
   for (const [name, scenario] of Object.entries(SCENARIOS)) {
-    test(name, () => scenario(advance));
+    void test(name, () => scenario(advance));
   }
 });
