@@ -1,6 +1,6 @@
-import { Injectable, Module } from '@nestjs/common';
+import { Inject, Injectable, Module } from '@nestjs/common';
 import { DistributedLock, LockModule, MemoryLockStore } from 'nestjs-distributed-lock';
-import type { DataSource } from 'typeorm';
+import { DataSource } from 'typeorm';
 import { addTransactionalDataSource } from 'typeorm-transactional';
 import { followTypeOrm, transactions } from '../transaction/recipes';
 
@@ -22,8 +22,8 @@ export class Points {
 @Injectable()
 export class Rewards {
   constructor(
-    private readonly dataSource: DataSource,
-    private readonly points: Points,
+    @Inject(DataSource) private readonly dataSource: DataSource,
+    @Inject(Points) private readonly points: Points,
   ) {}
 
   async reward(customerId: string): Promise<void> {

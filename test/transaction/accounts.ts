@@ -4,8 +4,9 @@ import { drizzle } from 'drizzle-orm/node-postgres';
 import createKnex from 'knex';
 import { Sequelize } from 'sequelize';
 import { DataSource } from 'typeorm';
-import { addTransactionalDataSource, initializeTransactionalContext, Propagation, runInTransaction } from 'typeorm-transactional';
+import { initializeTransactionalContext, Propagation, runInTransaction } from 'typeorm-transactional';
 import type { PostgresServer } from '../support/postgres-server';
+import { withDecorators } from '../readme/transactions';
 import { openPrisma, type TransactionClient } from '../support/prisma';
 import {
   FollowedEntityManager,
@@ -49,7 +50,7 @@ async function typeOrm(server: PostgresServer): Promise<Account> {
 
 async function typeOrmTransactional(server: PostgresServer): Promise<Account> {
   initializeTransactionalContext();
-  const dataSource = addTransactionalDataSource(await openTypeOrm(server));
+  const dataSource = withDecorators(await new DataSource({ type: 'postgres', url: server.url }).initialize());
   const run: Run = (statement) => dataSource.query(statement);
   return {
     transaction: (body) => runInTransaction(() => body(run)),

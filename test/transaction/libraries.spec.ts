@@ -1,12 +1,17 @@
+import 'reflect-metadata';
+import { Test } from '@nestjs/testing';
 import { execFile } from 'node:child_process';
 import { promisify } from 'node:util';
 import { Sequelize, type Transaction } from 'sequelize';
+import { DataSource } from 'typeorm';
+import { LockService } from '../../lib/nest/lock.service';
 import { MemoryLockStore } from '../../lib/stores/memory/memory-lock-store';
+import { AppModule, Points, Rewards } from '../readme/transactions';
 import { makeLocks } from '../support/make-locks';
 import { PostgresServer } from '../support/postgres-server';
 import { openPrisma } from '../support/prisma';
 import { until } from '../support/until';
-import { LIBRARIES } from './accounts';
+import { LIBRARIES, openTypeOrm } from './accounts';
 import { check, CREDITS, type Findings } from './checks';
 import { LEFT_BEHIND } from './left-behind';
 import { transactions } from './recipes';
@@ -105,3 +110,29 @@ test('a lock inside an unmanaged transaction of Sequelize is held until the comm
   await locks.shutdown();
   await sequelize.close();
 });
+
+test('the lock of the example of the page is held until its transaction has committed', async () => {
+  await server.query('CREATE TABLE rewards (customer_id text)');
+  const dataSource = await openTypeOrm(server);
+  const application = await Test.createTestingModule({
+    imports: [AppModule],
+    providers: [Points, Rewards, { provide: DataSource, useValue: dataSource }],
+  }).compile();
+  const locks = application.get(LockService);
+  const other = await server.pool().connect();
+  await other.query('BEGIN');
+  await other.query('LOCK TABLE rewards');
+  const rewarded = application.get(Rewards).reward('42');
+  await until('the transaction waits for the table', async () => {
+    const [row] = await server.query<{ count: number }>('SELECT count(*)::int AS count FROM pg_locks WHERE NOT granted');
+    return row?.count === 1;
+  });
+  expect(await locks.inspect('points:42')).not.toBeNull();
+  await other.query('ROLLBACK');
+  other.release();
+  await rewarded;
+  await until('the lock is released', async () => (await locks.inspect('points:42')) === null);
+  expect(await server.query('SELECT customer_id FROM rewards')).toEqual([{ customer_id: '42' }]);
+  await application.close();
+  await dataSource.destroy();
+}, 60_000);
