@@ -520,30 +520,39 @@ describe('a boot that fails', () => {
     await module.close();
     await until('the connections are closed', async () => (await connections()) === before);
   });
-});
 
-/** In a process of its own: whether it ends by itself is what is asked. */
-test('in an onModuleInit of an application context lets the process end once the store is closed', async () => {
-  const server = await RedisServer.start();
-  const code = `
-    import { NestFactory } from '@nestjs/core';
-    import { LockModule, RedisLockStore } from 'nestjs-distributed-lock';
-    const store = new RedisLockStore('${server.url}');
-    const module = {
-      module: class {},
-      imports: [LockModule.forRoot({ store })],
-      providers: [{ provide: 'fails', useValue: { onModuleInit: () => Promise.reject(new Error('in onModuleInit')) } }],
-    };
-    try {
-      await NestFactory.createApplicationContext(module, { logger: false });
-    } catch (error) {
-      console.log(error.message);
-      await store.close();
-    }`;
-  const { stdout } = await run('node', ['--input-type=module', '--eval', code], { cwd: '.', timeout: 60_000 });
-  expect(stdout).toBe('in onModuleInit\n');
-  await server.stop();
-}, 70_000);
+  test('in an onModuleInit leaves no connection once the application is closed', async () => {
+    const before = await connections();
+    const fails = { onModuleInit: () => Promise.reject(new Error('in onModuleInit')) };
+    const imports = [LockModule.forRoot({ store: new RedisLockStore(server.url) })];
+    const module = await Test.createTestingModule({ imports, providers: [{ provide: 'fails', useValue: fails }] }).compile();
+    await expect(module.init()).rejects.toThrow('in onModuleInit');
+    expect(await connections()).toBeGreaterThan(before);
+    await module.close();
+    await until('the connections are closed', async () => (await connections()) === before);
+  });
+
+  /** In a process of its own: whether it ends by itself is what is asked. */
+  test('in an onModuleInit of an application context lets the process end once the store is closed', async () => {
+    const code = `
+      import { NestFactory } from '@nestjs/core';
+      import { LockModule, RedisLockStore } from 'nestjs-distributed-lock';
+      const store = new RedisLockStore('${server.url}');
+      const module = {
+        module: class {},
+        imports: [LockModule.forRoot({ store })],
+        providers: [{ provide: 'fails', useValue: { onModuleInit: () => Promise.reject(new Error('in onModuleInit')) } }],
+      };
+      try {
+        await NestFactory.createApplicationContext(module, { logger: false });
+      } catch (error) {
+        console.log(error.message);
+        await store.close();
+      }`;
+    const { stdout } = await run('node', ['--input-type=module', '--eval', code], { cwd: '.', timeout: 60_000 });
+    expect(stdout).toBe('in onModuleInit\n');
+  }, 70_000);
+});
 
 test('a store that is still opening when another one fails is closed as soon as it is open', async () => {
   class SlowStore extends MemoryLockStore {

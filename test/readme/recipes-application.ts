@@ -10,10 +10,12 @@ import { ClsModule } from 'nestjs-cls';
 import { LockModule, LockService, RedisLockStore } from 'nestjs-distributed-lock';
 import { Pool } from 'pg';
 import { DataSource } from 'typeorm';
+import { addTransactionalDataSource, initializeTransactionalContext, StorageDriver } from 'typeorm-transactional';
 import { openPrisma } from '../support/prisma.js';
 import {
   Balance,
   done,
+  FOLLOWED,
   Jobs,
   OrderProcessor,
   PRISMA,
@@ -23,6 +25,7 @@ import {
   WithClsSwapped,
   WithPrisma,
   WithTypeOrm,
+  WithTypeOrmTransactional,
 } from './recipes.js';
 
 /** How many credits of 1 a process books by each recipe. */
@@ -32,14 +35,16 @@ const CREDITS = 8;
 const [database, redis] = process.argv.slice(2) as [string, string];
 const connection = { host: '127.0.0.1', port: Number(new URL(redis).port) };
 const pool = new Pool({ connectionString: database });
-const dataSource = await new DataSource({ type: 'postgres', url: database, entities: [Balance] }).initialize();
+const openTypeOrm = (): Promise<DataSource> => new DataSource({ type: 'postgres', url: database, entities: [Balance] }).initialize();
+initializeTransactionalContext({ storageDriver: StorageDriver.ASYNC_LOCAL_STORAGE });
 const ofDatabase: DynamicModule = {
   module: class {},
   providers: [
-    { provide: DataSource, useValue: dataSource },
+    { provide: DataSource, useValue: await openTypeOrm() },
+    { provide: FOLLOWED, useValue: addTransactionalDataSource(await openTypeOrm()) },
     { provide: PRISMA, useValue: openPrisma(pool) },
   ],
-  exports: [DataSource, PRISMA],
+  exports: [DataSource, FOLLOWED, PRISMA],
 };
 const application = await NestFactory.createApplicationContext(
   {
@@ -59,7 +64,7 @@ const application = await NestFactory.createApplicationContext(
       BullModule.forRoot({ connection }),
       BullModule.registerQueue({ name: 'orders' }),
     ],
-    providers: [WithCls, WithClsSwapped, WithTypeOrm, WithPrisma, Jobs, OrderProcessor, Requests, Readme],
+    providers: [WithCls, WithClsSwapped, WithTypeOrm, WithTypeOrmTransactional, WithPrisma, Jobs, OrderProcessor, Requests, Readme],
   },
   { logger: ['warn', 'error'] },
 );
@@ -68,7 +73,10 @@ application.enableShutdownHooks();
 /** What the test asks for, one at a time. */
 const TASKS: Readonly<Record<string, () => Promise<unknown>>> = {
   ...Object.fromEntries(
-    [WithCls, WithClsSwapped, WithTypeOrm, WithPrisma].map((type) => [type.name, () => creditAll(application.get(type))]),
+    [WithCls, WithClsSwapped, WithTypeOrm, WithTypeOrmTransactional, WithPrisma].map((type) => [
+      type.name,
+      () => creditAll(application.get(type)),
+    ]),
   ),
   cron: async () => {
     const jobs = [...application.get(SchedulerRegistry).getCronJobs().values()];

@@ -74,7 +74,7 @@ async function creditedBy(task: string): Promise<number> {
   return (row as { amount: number }).amount;
 }
 
-test.each(['WithCls', 'WithTypeOrm', 'WithPrisma', 'queue'])(
+test.each(['WithCls', 'WithTypeOrmTransactional', 'WithTypeOrm', 'WithPrisma', 'queue'])(
   'sixteen credits in two processes, by the recipe as it is printed, lose no update: %s',
   async (recipe) => {
     expect(await creditedBy(recipe)).toBe(16);

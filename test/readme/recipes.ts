@@ -8,11 +8,14 @@ import { assertLocked, currentLock, DistributedLock, LockKey, lockKey, outsideLo
 import { AsyncResource } from 'node:async_hooks';
 import { setTimeout as sleep } from 'node:timers/promises';
 import PQueue from 'p-queue';
-import { Column, DataSource, Entity, PrimaryColumn } from 'typeorm';
+import { Column, DataSource, Entity, PrimaryColumn, type EntityManager } from 'typeorm';
+import { Transactional as TransactionalOfTypeOrm } from 'typeorm-transactional';
 import type { PrismaClient } from '../support/prisma.js';
 
 /** Provides a `PrismaClient`. */
 export const PRISMA = 'PrismaClient';
+/** Provides the `DataSource` of typeorm-transactional. */
+export const FOLLOWED = 'followed DataSource';
 
 @Entity('balance')
 export class Balance {
@@ -25,9 +28,9 @@ export class Balance {
 /** What was run, in order. */
 export const done: string[] = [];
 
-async function write(host: TransactionHost<TransactionalAdapterTypeOrm>, customerId: string, amount: number): Promise<void> {
-  const balance = await host.tx.findOneByOrFail(Balance, { customerId });
-  await host.tx.update(Balance, { customerId }, { amount: balance.amount + amount });
+async function write(manager: EntityManager, customerId: string, amount: number): Promise<void> {
+  const balance = await manager.findOneByOrFail(Balance, { customerId });
+  await manager.update(Balance, { customerId }, { amount: balance.amount + amount });
 }
 
 @Injectable()
@@ -37,7 +40,18 @@ export class WithCls {
   @DistributedLock('balance:<customerId>')
   @Transactional()
   async credit(@LockKey('customerId') customerId: string, amount: number): Promise<void> {
-    await write(this.host, customerId, amount);
+    await write(this.host.tx, customerId, amount);
+  }
+}
+
+@Injectable()
+export class WithTypeOrmTransactional {
+  constructor(@Inject(FOLLOWED) private readonly dataSource: DataSource) {}
+
+  @DistributedLock('balance:<customerId>')
+  @TransactionalOfTypeOrm()
+  async credit(@LockKey('customerId') customerId: string, amount: number): Promise<void> {
+    await write(this.dataSource.manager, customerId, amount);
   }
 }
 
@@ -49,7 +63,7 @@ export class WithClsSwapped {
   @Transactional()
   @DistributedLock('balance:<customerId>')
   async credit(customerId: string, amount: number): Promise<void> {
-    await write(this.host, customerId, amount);
+    await write(this.host.tx, customerId, amount);
   }
 }
 
