@@ -13,11 +13,15 @@ function lines(text: string): string {
     .join('\n')}\n`;
 }
 
+/** The files whose code a test runs against the libraries that these pages name. */
+const RUN = ['test/readme/recipes.ts', 'test/readme/client-signal.ts', 'test/readme/transactions.ts', 'test/transaction/recipes.ts'];
+const PAGES_THAT_RUN = ['README.md', 'docs/recipes.md', 'docs/transactions.md'];
+
 const compiled = ['lib', 'test', 'sample-app', 'examples']
   .filter((folder) => existsSync(folder))
   .flatMap((folder) => filesBelow(folder, '.ts'))
   .filter((path) => !path.endsWith('.d.ts') && !path.startsWith('test/package/fixtures/'))
-  .map((path) => lines(readFileSync(path, 'utf8')));
+  .map((path) => ({ path, text: lines(readFileSync(path, 'utf8')) }));
 
 /** A block of the README that names its file is pasted and run by `quick-start.spec.ts`. */
 const isPasted = (page: Page, block: string): boolean => page.path === 'README.md' && block.startsWith('// src/');
@@ -28,8 +32,12 @@ const blocks = PAGES.flatMap((page) =>
     .map((block) => [page.path, block.split('\n')[0], block] as const),
 );
 
-test.each(blocks)('%s: the block that starts with %p is compiled', (_path, _start, block) => {
-  expect(compiled.some((file) => file.includes(lines(block)))).toBe(true);
+test.each(blocks)('%s: the block that starts with %p is compiled, and run where it is a recipe', (page, _start, block) => {
+  const files = compiled.filter(({ text }) => text.includes(lines(block))).map(({ path }) => path);
+  expect(files).not.toEqual([]);
+  if (PAGES_THAT_RUN.includes(page)) {
+    expect(RUN.filter((path) => files.includes(path))).not.toEqual([]);
+  }
 });
 
 test('the pages show code', () => {

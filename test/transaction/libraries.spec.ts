@@ -125,7 +125,7 @@ test('the lock of the example of the page is held until its transaction has comm
   const rewarded = application.get(Rewards).reward('42');
   await until('the transaction waits for the table', async () => {
     const [row] = await server.query<{ count: number }>('SELECT count(*)::int AS count FROM pg_locks WHERE NOT granted');
-    return row?.count === 1;
+    return row !== undefined && row.count > 0;
   });
   expect(await locks.inspect('points:42')).not.toBeNull();
   await other.query('ROLLBACK');
