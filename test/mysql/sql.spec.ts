@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { MySqlLockStore, rowLockSql, schemaSql } from '../../lib/stores/mysql/index';
 import { CHECK } from '../../lib/stores/mysql/server-check';
-import { MADE } from '../../lib/stores/mysql/schema';
+import { COLUMNS_FOUND, PROCEDURES_FOUND } from '../../lib/stores/mysql/schema-found';
 import { showing } from '../../lib/stores/mysql/rows';
 import { grantingStatement, releasingStatement } from '../../lib/stores/mysql/short-cuts';
 import { filesBelow } from '../readme/pages';
@@ -40,7 +40,8 @@ const STATEMENTS: readonly (readonly [name: string, sql: string])[] = [
   ['the short cut that releases', releasingStatement(LEASE)],
   ['what shows a lock', showing('name = ?', DATABASE)],
   ['the check of the server', CHECK],
-  ['the check of the tables', MADE],
+  ['the check of the procedures', PROCEDURES_FOUND],
+  ['the check of the tables', COLUMNS_FOUND],
   ['the table of row locks', rowLockSql()],
   // Statements that are made where they are used.
   ...filesBelow('lib/stores/mysql', '.ts').map(

@@ -6,17 +6,23 @@ import { ServerClock } from '../kit/server-clock.js';
 import { Tidying } from '../kit/tidying.js';
 import { Calls, type Call } from './calls.js';
 import type { CheckedPool } from './mysql-lock-store.options.js';
+import { toLockError } from './mysql-errors.js';
 import type { MySqlKeys } from './mysql-keys.js';
 import type { CallbackPool, Row } from './mysql-pool.js';
+import { onOneConnection, type Run } from './one-connection.js';
 import { NOW } from './procedures/time.js';
 import { BATCH, NUMBERED, TIDY } from './procedures/upkeep.js';
 import { showing, textOf } from './rows.js';
-import { isWhole, MADE, statementsFor } from './schema.js';
-import { CHECK, checkNumber, checkTables, serverWarnings } from './server-check.js';
+import { creations, setMode, SQL_MODE } from './schema.js';
+import { checkSchema, COLUMNS_FOUND, PROCEDURES_FOUND, readSchema, strangeMode, type FoundSchema } from './schema-found.js';
+import { CHECK, checkNumber, serverWarnings } from './server-check.js';
+import { NAMES, qualified } from './tables.js';
 import { leaseTable, TurnWatch } from './turn-watch.js';
 
 /** The limits of what is run at the start, in milliseconds. */
 const LIMIT_MS = { query: 1_000, check: 3_000, schema: 30_000 } as const;
+/** How long one waits who creates the schema, for others who do, and for calls of what is to be dropped, in seconds. */
+const LOCK_WAIT_S = 10;
 /** What the server answers where a procedure is there already. */
 const ALREADY_THERE = 'ER_SP_ALREADY_EXISTS';
 
@@ -116,16 +122,10 @@ export class Database {
 
   /** Leaves alone what is there already: that needs no right to make it. */
   async ensureSchema(): Promise<void> {
-    const limits = { key: '', limitMs: LIMIT_MS.schema };
-    if (isWhole(await this.#made(limits.limitMs))) {
-      return;
-    }
-    for (const sql of statementsFor(this.#name)) {
-      await this.#unchecked.run({ sql }, limits).catch((error: LockStoreError) => {
-        // Another process makes them at the same time.
-        if ((error.cause as { code?: unknown } | undefined)?.code !== ALREADY_THERE) {
-          throw error;
-        }
+    const { isWhole } = await this.#found((statement) => this.#unchecked.run(statement, { key: '', limitMs: LIMIT_MS.schema }));
+    if (!isWhole) {
+      await onOneConnection(this.#pool, LIMIT_MS.schema, (run) => this.#create(run)).catch((error: unknown) => {
+        throw toLockError(error, '');
       });
     }
   }
@@ -149,7 +149,7 @@ export class Database {
     const call = (): Call => ({ key, limitMs: Math.min(LIMIT_MS.query, Math.max(0, giveUpAt - performance.now())) });
     const [row = {}] = await this.#unchecked.run({ sql: CHECK }, call());
     serverWarnings(row).forEach(warn);
-    checkTables(isWhole(await this.#made(call().limitMs)), this.#name);
+    checkSchema(await this.#found((statement) => this.#unchecked.run(statement, call())), this.#name);
     if (!readOnly) {
       const args = { key: keys.numberRow, number: Buffer.from(number) };
       const { known } = await this.#unchecked.call(NUMBERED, args, call());
@@ -158,9 +158,32 @@ export class Database {
     this.#check = undefined;
   }
 
-  async #made(limitMs: number): Promise<Row | undefined> {
-    const [row] = await this.#unchecked.run({ sql: MADE, values: [this.#name, this.#name] }, { key: '', limitMs });
-    return row;
+  async #found(run: Run): Promise<FoundSchema> {
+    const values = [this.#name];
+    return readSchema(await run({ sql: PROCEDURES_FOUND, values }), await run({ sql: COLUMNS_FOUND, values }), this.#name);
+  }
+
+  /** Creates what is missing, one process after the other: what one has created must not be dropped by the next one. */
+  async #create(run: Run): Promise<void> {
+    // The last user of the connection may have left a transaction open. A server without named locks does without.
+    await run({ sql: 'ROLLBACK' });
+    await run({ sql: setMode(`'${SQL_MODE}'`) });
+    await run({ sql: `SET SESSION lock_wait_timeout = ${LOCK_WAIT_S}` });
+    await run({ sql: `SELECT get_lock('${NAMES}schema', ${LOCK_WAIT_S})` }).catch(() => undefined);
+    const { isWhole, strange, mode } = await this.#found(run);
+    for (const name of strange) {
+      await run({ sql: `DROP PROCEDURE ${qualified(name, this.#name)}` }).catch((error: unknown) => {
+        throw strangeMode(mode, this.#name, toLockError(error, ''));
+      });
+    }
+    for (const sql of isWhole ? [] : creations(this.#name)) {
+      await run({ sql }).catch((error: unknown) => {
+        // Somebody makes them by hand at the same time.
+        if ((error as { code?: unknown }).code !== ALREADY_THERE) {
+          throw error;
+        }
+      });
+    }
   }
 
   /** Whether there may be more. */

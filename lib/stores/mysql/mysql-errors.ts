@@ -1,4 +1,4 @@
-import { LockConfigurationError, LockStoreError, type LockError } from '../../core/errors.js';
+import { isLockError, LockConfigurationError, LockStoreError, type LockError } from '../../core/errors.js';
 import { fenceTooHigh } from '../kit/refusals.js';
 import { LEASE } from './tables.js';
 
@@ -30,9 +30,9 @@ const ERRORS = {
   /** The last user of the connection left a transaction open: nothing was done. */
   inTransaction: [1568],
   /** The user, the password or the database is wrong. */
-  access: [1044, 1045, 1049, 1698],
-  /** The user lacks a right on a table or a procedure. */
-  right: [1142, 1143, 1227, 1370],
+  access: [1045, 1049, 1698],
+  /** The user lacks a right on the database, a table or a procedure. */
+  right: [1044, 1142, 1143, 1227, 1370],
   /** There is no such table or procedure, or no such parameter. */
   missing: [1146, 1305, 1318, 1054],
   /** The server is read-only, as a replica is. */
@@ -45,6 +45,10 @@ const ERRORS = {
   signal: [1644],
   /** Statements are replicated by their text, which READ COMMITTED does not allow. */
   binlog: [1665],
+  /** A key may not be as long as those of the tables. */
+  pageSize: [1071],
+  /** All connections of the server have prepared as many statements as they may together. */
+  prepared: [1461],
 } as const;
 
 type Kind = keyof typeof ERRORS;
@@ -77,6 +81,9 @@ export function isRefusal(error: unknown): boolean {
  * timeout or a broken connection leaves it unknown whether the statement was carried out.
  */
 export function toLockError(error: unknown, key: string): LockError {
+  if (isLockError(error)) {
+    return error;
+  }
   const failure = error instanceof Error ? error : new Error(String(error));
   const notSent = failure instanceof NotSent;
   const source = notSent && failure.cause instanceof Error ? failure.cause : failure;
@@ -102,7 +109,8 @@ export function toLockError(error: unknown, key: string): LockError {
   }
   const before = notSent ? 'there is no connection: ' : '';
   const after = isConflict(source) ? ' (another transaction has locked the row)' : isA(source, 'readOnly') ? READ_ONLY : '';
-  const message = `${subject}MySQL failed: ${before}${cause.message}${after}. The call may be repeated once that is over.`;
+  const next = isA(source, 'prepared') ? PREPARED : 'The call may be repeated once that is over.';
+  const message = `${subject}MySQL failed: ${before}${cause.message}${after}. ${next}`;
   return new LockStoreError(message, key, { cause, unknown: false });
 }
 
@@ -115,15 +123,18 @@ export function tooLate(key: string): LockStoreError {
   );
 }
 
+/** Not a `LockConfigurationError`: it may be over when other connections end, and a release is to be sent again until then. */
+const PREPARED = 'Raise max_prepared_stmt_count of the server: the locks prepare about 15 statements on each connection of the pool.';
 const READ_ONLY = ' (the server is read-only, as a replica is)';
 
 const CURES = {
   access: 'Correct the user, password and database of the pool given to MySqlLockStore.',
   right:
     'Grant the user SELECT, INSERT, UPDATE and DELETE on the tables distributed_lock_*, and EXECUTE on the procedures, of that database; ' +
-    'and CREATE and CREATE ROUTINE, to make them by ensureSchema().',
+    'and CREATE, CREATE ROUTINE and ALTER ROUTINE, to make them by ensureSchema().',
   missing:
     'Call ensureSchema() of the store, or run what schemaSql() returns, to create the tables and procedures in their present version.',
+  pageSize: 'The tables of the locks need a server with an innodb_page_size of 16k or more. Keep the locks on another one.',
   binlog: 'Set binlog_format to ROW or MIXED.',
 } as const satisfies Partial<Record<Kind, string>>;
 

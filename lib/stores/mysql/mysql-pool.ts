@@ -11,7 +11,8 @@ export interface StatementOptions {
   readonly typeCast: true;
 }
 
-type Answered = (error: Error | null, reply: unknown) => void;
+/** Is given the reply to a statement, or its error. */
+export type Answered = (error: Error | null, reply: unknown) => void;
 
 /** What the store uses of a connection of a pool. */
 export interface MySqlConnection {

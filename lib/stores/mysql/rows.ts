@@ -2,7 +2,7 @@ import type { StoredLock } from '../../core/lock-store.js';
 import { readAttempt, readStored, type AttemptReply } from '../kit/replies.js';
 import type { Row } from './mysql-pool.js';
 import { NOW } from './procedures/time.js';
-import { LEASE } from './tables.js';
+import { LEASE, qualified } from './tables.js';
 
 /** The columns that a lock is shown by. */
 export const SHOWN = `name, fence, holds, ends, since, holder, CASE WHEN queue_ends > ${NOW} THEN queue END AS queue, ${NOW} AS now_us`;
@@ -12,7 +12,7 @@ export const IS_HELD = `owner IS NOT NULL AND ends > ${NOW}`;
 
 /** The statement that shows locks, for a condition on their names. */
 export function showing(condition: string, database: string): string {
-  return `SELECT ${SHOWN} FROM \`${database.replaceAll('`', '``')}\`.${LEASE} WHERE ${condition} AND ${IS_HELD} ORDER BY name LIMIT 1000`;
+  return `SELECT ${SHOWN} FROM ${qualified(LEASE, database)} WHERE ${condition} AND ${IS_HELD} ORDER BY name LIMIT 1000`;
 }
 
 /** Reads the row of an attempt that is not late. */

@@ -28,17 +28,6 @@ export function serverWarnings(row: Row): string[] {
   return warnings;
 }
 
-/** Throws `LockConfigurationError` where the tables and procedures are not there, or may not be seen. */
-export function checkTables(areThere: boolean, database: string): void {
-  if (!areThere) {
-    throw new LockConfigurationError(
-      `MySqlLockStore: the database "${database}" does not have all tables and procedures of the locks in their present version, or the user may ` +
-        'not use them. Call ensureSchema() of the store, or run what schemaSql() returns; and grant the user SELECT, INSERT, UPDATE and DELETE on the ' +
-        'tables distributed_lock_*, and EXECUTE on the procedures.',
-    );
-  }
-}
-
 /** Throws `LockConfigurationError` where a database is `1 of 2` here, and another one elsewhere. */
 export function checkNumber(number: string, found: string | undefined, row: Buffer, table: string): void {
   if (found !== undefined && found !== number) {

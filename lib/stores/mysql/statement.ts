@@ -1,5 +1,5 @@
 import { isInTransaction, isRefusal, NotCommitted, NotSent, StatementTimeout } from './mysql-errors.js';
-import type { CallbackPool, MySqlConnection, StatementOptions } from './mysql-pool.js';
+import type { Answered, CallbackPool, MySqlConnection, StatementOptions } from './mysql-pool.js';
 
 /** How long a connection waits for a reply in all, also after its caller has given up, in milliseconds. */
 const PATIENCE_MS = 1_000;
@@ -23,6 +23,16 @@ export function runStatement(pool: CallbackPool, statement: SqlStatement, limitM
 /** A statement as a connection takes it, whatever the options of its pool say of how replies are shown. */
 export function optionsOf({ sql, values }: SqlStatement): StatementOptions {
   return { sql, ...(values && { values }), rowsAsArray: false, nestTables: false, namedPlaceholders: false, typeCast: true };
+}
+
+/** Sends a statement on a connection. */
+export function sendTo(connection: MySqlConnection, statement: SqlStatement, answered: Answered): void {
+  const options = optionsOf(statement);
+  if (options.values) {
+    connection.execute(options, answered);
+  } else {
+    connection.query(options, answered);
+  }
 }
 
 /**
@@ -102,12 +112,7 @@ class Statement {
         this.#resolve(reply);
       }
     };
-    const options = optionsOf(this.#statement);
-    if (options.values) {
-      connection.execute(options, answered);
-    } else {
-      connection.query(options, answered);
-    }
+    sendTo(connection, this.#statement, answered);
   }
 
   #late(): void {

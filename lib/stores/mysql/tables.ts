@@ -6,6 +6,11 @@ export const LEASE = `${NAMES}lease`;
 /** The table of done marks. */
 export const DONE = `${NAMES}done`;
 
+/** The name of a table or procedure, with that of its database where one is given. */
+export function qualified(name: string, database: string | undefined): string {
+  return database === undefined ? name : `\`${database.replaceAll('`', '``')}\`.${name}`;
+}
+
 /**
  * The tables of the locks. Times are microseconds since 1970.
  *
