@@ -4,6 +4,7 @@ import { ServerClock } from '../kit/server-clock.js';
 import { isConflict, NotCommitted, toLockError } from './mysql-errors.js';
 import type { CallbackPool, Row } from './mysql-pool.js';
 import { valuesOf, type ArgumentsOf, type Parameters, type Procedure } from './procedures/procedure.js';
+import { numberOf } from './rows.js';
 import { procedureName } from './schema.js';
 import { runStatement, type SqlStatement } from './statement.js';
 
@@ -127,22 +128,22 @@ export class Calls {
     const check = this.#check(key, limitMs);
     const leftMs = check ? await leftAfter(check, key, limitMs) : limitMs;
     try {
-      return await this.#send(operation, valuesOf(operation, args), leftMs);
+      return await this.#send(operation, valuesOf(operation, args), leftMs, key);
     } catch (error) {
       throw toLockError(error, key) as LockError;
     }
   }
 
   /** Sends it again where the server refused it because of a concurrent one, and rolled it back. */
-  async #send(operation: Procedure, values: readonly unknown[], limitMs: number): Promise<Row> {
+  async #send(operation: Procedure, values: readonly unknown[], limitMs: number, key: string): Promise<Row> {
     const sql = `CALL ${procedureName(operation, this.#database)}(${values.map(() => '?').join(', ')})`;
     const giveUpAt = performance.now() + limitMs;
     for (let tries = 1; ; tries++) {
       const sentAt = performance.now();
       try {
-        const [[row]] = (await runStatement(this.#pool, { sql, values }, giveUpAt - sentAt)) as [[Row], unknown];
-        this.#clock.read(Number(row['now_us']) / 1_000, sentAt);
-        return row;
+        const [[row]] = (await runStatement(this.#pool, { sql, values }, giveUpAt - sentAt)) as [[Row?], unknown];
+        this.#clock.read(numberOf(row, 'now_us', key) / 1_000, sentAt);
+        return row as Row;
       } catch (error) {
         if (!isConflict(error) || tries >= MOST_TRIES || performance.now() >= giveUpAt) {
           throw error;

@@ -17,7 +17,7 @@ import { PURGE } from './procedures/upkeep.js';
 import { REFRESH_MS } from './queue-time.js';
 import { grantingStatement, grantingValues, releasingStatement, releasingValues } from './short-cuts.js';
 import { RefusedKeys } from './refused-keys.js';
-import { readOutcome, readShown } from './rows.js';
+import { flagOf, numberOf, oneOf, readOutcome, readShown, strangeAnswer, textOf } from './rows.js';
 
 /** How many holds one statement renews: MariaDB goes through the whole list for each of them. */
 const MOST_RENEWED = 50;
@@ -64,8 +64,9 @@ export class DatabaseLocks implements LocksOfDatabase {
     const args = { ...this.#attemptOf(next, place), released: bytes(hold.id), releasedOwner: bytes(hold.owner), mayOvertake };
     const row = await calls.grantOnce(EXCHANGE, args, hold);
     tidying.marked();
+    const released = flagOf(row, 'answer', hold.key);
     const reply = row['outcome'] === 'late' ? this.acquire(next, place) : this.#read(row, place, hold.key);
-    return { released: Number(row['answer']) === 1, reply };
+    return { released, reply };
   }
 
   async leave(key: string, name: string): Promise<void> {
@@ -83,7 +84,8 @@ export class DatabaseLocks implements LocksOfDatabase {
       process: bytes(this.#process),
       ttlMs: Math.ceil(ttlMs),
     };
-    const { outcome } = await this.#database.calls.grant(JOIN, args, hold);
+    const row = await this.#database.calls.grant(JOIN, args, hold);
+    const outcome = oneOf(row, 'outcome', ['joined', 'ended', 'full', 'late'], key);
     if (outcome === 'late') {
       throw tooLate(key);
     }
@@ -125,7 +127,7 @@ export class DatabaseLocks implements LocksOfDatabase {
     const args = { key: this.#keys.row(key), hold: bytes(id), owner: bytes(owner) };
     const reply = await calls.call(RELEASE, args, { key, limitMs: giveUpAt - performance.now() });
     tidying.marked();
-    return Number(reply['answer']) === 1;
+    return flagOf(reply, 'answer', key);
   }
 
   async inspect(key: string): Promise<StoredLock | null> {
@@ -145,7 +147,7 @@ export class DatabaseLocks implements LocksOfDatabase {
 
   async forceRelease(key: string, fence: number): Promise<boolean> {
     const row = await this.#database.calls.call(FORCE_RELEASE, { key: this.#keys.row(key), fence }, untimed(key));
-    return Number(row['answer']) === 1;
+    return flagOf(row, 'answer', key);
   }
 
   async purge(olderMs: number): Promise<number> {
@@ -153,7 +155,7 @@ export class DatabaseLocks implements LocksOfDatabase {
     const [first, before] = this.#keys.rangeOf('');
     for (let after: Buffer | null = first; after !== null;) {
       const row: Row = await this.#database.calls.call(PURGE, { after, before, olderMs: Math.ceil(olderMs) }, untimed(''));
-      count += Number(row['removed']);
+      count += numberOf(row, 'removed', '');
       after = row['last_name'] as Buffer | null;
     }
     return count;
@@ -189,10 +191,12 @@ export class DatabaseLocks implements LocksOfDatabase {
       lingering: Number(lingering),
     }));
     const call = { key: holds[0]?.key ?? '', limitMs: giveUpAt - performance.now() };
-    const { answers } = await this.#database.calls.call(RENEW, { renewals: JSON.stringify(renewals), waits }, call);
-    return String(answers)
-      .split('')
-      .map((answer) => (answer === '-' ? undefined : answer === '1'));
+    const row = await this.#database.calls.call(RENEW, { renewals: JSON.stringify(renewals), waits }, call);
+    const answers = textOf(row['answers']);
+    if (!/^[01-]*$/.test(answers) || answers.length !== holds.length) {
+      throw strangeAnswer(row, 'answers', call.key);
+    }
+    return Array.from(answers, (answer) => (answer === '-' ? undefined : answer === '1'));
   }
 
   #placeOf(name: string): Buffer {
@@ -216,7 +220,7 @@ export class DatabaseLocks implements LocksOfDatabase {
     if (row['outcome'] === 'late') {
       throw tooLate(key);
     }
-    const answer = readOutcome(row);
+    const answer = readOutcome(row, key);
     if (answer.fence !== undefined) {
       if (place) {
         this.#database.watch?.remove(key, place.name);

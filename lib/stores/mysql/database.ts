@@ -12,7 +12,7 @@ import type { CallbackPool, Row } from './mysql-pool.js';
 import { onOneConnection, type Run } from './one-connection.js';
 import { NOW } from './procedures/time.js';
 import { BATCH, NUMBERED, TIDY } from './procedures/upkeep.js';
-import { showing, textOf } from './rows.js';
+import { numberOf, showing, textOf } from './rows.js';
 import { creations, setMode, SQL_MODE } from './schema.js';
 import { checkSchema, COLUMNS_FOUND, PROCEDURES_FOUND, readSchema, strangeMode, type FoundSchema } from './schema-found.js';
 import { CHECK, checkNumber, serverWarnings } from './server-check.js';
@@ -189,7 +189,7 @@ export class Database {
   /** Whether there may be more. */
   async #tidySome(): Promise<boolean> {
     const row = await this.calls.call(TIDY, { after: this.#tidiedUntil }, { key: '', limitMs: Infinity });
-    this.#tidiedUntil = Number(row['last_us'] ?? this.#tidiedUntil);
-    return Number(row['removed']) >= BATCH;
+    this.#tidiedUntil = row['last_us'] === null ? this.#tidiedUntil : numberOf(row, 'last_us', '');
+    return numberOf(row, 'removed', '') >= BATCH;
   }
 }

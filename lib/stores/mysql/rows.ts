@@ -1,4 +1,6 @@
+import { LockStoreError } from '../../core/errors.js';
 import type { StoredLock } from '../../core/lock-store.js';
+import { shown } from '../../core/shown.js';
 import { readAttempt, readStored, type AttemptReply } from '../kit/replies.js';
 import type { Row } from './mysql-pool.js';
 import { NOW } from './procedures/time.js';
@@ -15,16 +17,52 @@ export function showing(condition: string, database: string): string {
   return `SELECT ${SHOWN} FROM ${qualified(LEASE, database)} WHERE ${condition} AND ${IS_HELD} ORDER BY name LIMIT 1000`;
 }
 
+/**
+ * A column of an answer, which is one of a few. Throws a `LockStoreError` for anything else: who takes it for the last of them may end a lock
+ * that is held.
+ */
+export function oneOf<const Answer extends string>(row: Row | undefined, column: string, answers: readonly Answer[], key: string): Answer {
+  const found = answers.find((answer) => answer === String(row?.[column]));
+  if (found === undefined) {
+    throw strangeAnswer(row, column, key);
+  }
+  return found;
+}
+
+/** A column that is 1 or 0. Throws likewise. */
+export function flagOf(row: Row, column: string, key: string): boolean {
+  return oneOf(row, column, ['0', '1'], key) === '1';
+}
+
+/** A column that is a whole number. Throws likewise. */
+export function numberOf(row: Row | undefined, column: string, key: string): number {
+  const text = String(row?.[column]);
+  if (!/^-?\d+$/.test(text)) {
+    throw strangeAnswer(row, column, key);
+  }
+  return Number(text);
+}
+
+/** The error of an answer that the operation never gives. */
+export function strangeAnswer(row: Row | undefined, column: string, key: string): LockStoreError {
+  return new LockStoreError(
+    `${key === '' ? '' : `Lock "${key}": `}MySQL answered what the operation never does: ${column} is ${shown(row?.[column])}. Compare its ` +
+      'procedures with what schemaSql() returns, and find out what changes replies on their way.',
+    key,
+    { unknown: true },
+  );
+}
+
 /** Reads the row of an attempt that is not late. */
-export function readOutcome(row: Row): AttemptReply {
-  return row['outcome'] === 'fence'
-    ? { fence: Number(row['fence']) }
+export function readOutcome(row: Row, key: string): AttemptReply {
+  return oneOf(row, 'outcome', ['fence', 'busy'], key) === 'fence'
+    ? { fence: numberOf(row, 'fence', key) }
     : readAttempt([
-        Number(row['remaining_ms']),
+        numberOf(row, 'remaining_ms', key),
         textOf(row['shown_by']),
-        Number(row['held_ms']),
-        Number(row['place_rank']),
-        Number(row['is_new']),
+        numberOf(row, 'held_ms', key),
+        numberOf(row, 'place_rank', key),
+        numberOf(row, 'is_new', key),
         textOf(row['shown_turn']),
       ]);
 }

@@ -1,0 +1,75 @@
+import type { HoldRecord } from '../../lib/core/lock-store';
+import { MySqlLockStore, schemaSql } from '../../lib/stores/mysql/index';
+import { DATABASE, MySqlServer } from '../support/mysql-server';
+import { newHold } from '../support/new-hold';
+
+let server: MySqlServer;
+let store: MySqlLockStore;
+
+beforeAll(async () => {
+  server = await MySqlServer.start();
+  store = new MySqlLockStore(server.pool());
+  await store.ensureSchema();
+  await store.open({ prefix: 'lock', warn: () => undefined });
+});
+afterAll(async () => {
+  await store.close();
+  await server.stop();
+});
+
+/** Makes the procedure say something else of what it did, until the result is called. */
+async function answering(procedure: string, column: string, value: string): Promise<() => Promise<void>> {
+  const right = schemaSql().find((sql) => sql.startsWith(`CREATE PROCEDURE distributed_lock_${procedure}_`)) ?? '';
+  const at = right.lastIndexOf('SELECT');
+  const reply = right.slice(at);
+  const wrong = reply.replace(new RegExp(`\\b${column}\\b|[^,]* AS ${column}\\b`), ` ${value} AS ${column}`);
+  expect(wrong).not.toBe(reply);
+  const make = async (sql: string): Promise<void> => {
+    const connection = await server.pool().promise().getConnection();
+    await connection.query(`DROP PROCEDURE ${/distributed_lock_\w+/.exec(right)?.[0]}`);
+    await connection.query(sql);
+    connection.release();
+  };
+  await make(right.slice(0, at) + wrong);
+  return () => make(right);
+}
+
+type Ask = (held: HoldRecord) => Promise<unknown>;
+const acquire: Ask = ({ key }) => store.acquire(newHold(key));
+const renew: Ask = (held) => store.renew([held, held]);
+const release: Ask = (held) => store.release({ ...held, id: 'another' });
+const exchange: Ask = (held) => store.exchange(held, newHold(held.key), { name: 'place' }, true);
+const join: Ask = (held) => store.join({ ...held, id: 'guest' });
+const force: Ask = ({ key, fence }) => store.forceRelease(key, fence);
+
+test.each<[procedure: string, column: string, value: string, ask: Ask]>([
+  ['renew', 'answers', 'NULL', renew],
+  ['renew', 'answers', `''`, renew],
+  ['renew', 'answers', `'1'`, renew],
+  ['renew', 'answers', `'1x'`, renew],
+  ['renew', 'now_us', 'NULL', renew],
+  ['release', 'answer', 'NULL', release],
+  ['release', 'answer', `''`, release],
+  ['join', 'outcome', 'NULL', join],
+  ['join', 'outcome', `'no'`, join],
+  ['acquire', 'outcome', 'NULL', acquire],
+  ['acquire', 'remaining_ms', 'NULL', acquire],
+  ['acquire', 'remaining_ms', `''`, acquire],
+  ['exchange', 'answer', 'NULL', exchange],
+  ['exchange', 'fence', 'NULL', exchange],
+  ['force_release', 'answer', 'NULL', force],
+])('where %s answers with %s = %s, the call fails with an unknown outcome', async (procedure, column, value, ask) => {
+  const key = `${procedure} ${column} ${value}`;
+  const hold = newHold(key);
+  const held = { ...hold, fence: (await store.acquire(hold)).fence ?? 0 };
+  const putBack = await answering(procedure, column, value);
+  try {
+    await expect(ask(held)).rejects.toMatchObject({
+      code: 'LOCK_STORE',
+      unknown: true,
+      detail: expect.stringMatching(new RegExp(`^Lock "${key}": MySQL answered what the operation never does: ${column} is `)),
+    });
+  } finally {
+    await putBack();
+  }
+});
