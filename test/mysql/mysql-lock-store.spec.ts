@@ -208,6 +208,24 @@ describe('statements', () => {
     }
   });
 
+  test('a connection that was given back within a transaction does not end the use of plain statements', async () => {
+    const own = server.pool({ connectionLimit: 1 });
+    const store = await open(own);
+    for (const begin of ['START TRANSACTION', 'SET autocommit = 0']) {
+      const connection = await own.promise().getConnection();
+      await connection.query(begin);
+      await connection.query(`SELECT 1 FROM ${LEASE}`);
+      connection.release();
+      await makeLocks(store).withLock(begin, () => undefined);
+      const now = performance.now.bind(performance);
+      jest.spyOn(performance, 'now').mockImplementation(() => now() + 60_000);
+      const before = await countOf('Com_call_procedure');
+      await makeLocks(store).withLock(`${begin} before`, () => undefined);
+      expect((await countOf('Com_call_procedure')) - before).toBe(0);
+      jest.restoreAllMocks();
+    }
+  });
+
   test('sessions that do not commit by themselves make no difference', async () => {
     const own = server.pool();
     own.on('connection', (connection) => connection.query('SET autocommit = 0'));
@@ -243,6 +261,7 @@ describe('statements', () => {
       supportBigNumbers: true,
       rowsAsArray: true,
       namedPlaceholders: true,
+      typeCast: (field: { type: string }, next: () => unknown) => (field.type === 'LONGLONG' ? 'a number' : `${String(next())} cast`),
     });
     const modes = 'ANSI_QUOTES,PIPES_AS_CONCAT,NO_BACKSLASH_ESCAPES,SIMULTANEOUS_ASSIGNMENT,EMPTY_STRING_IS_NULL';
     own.on('connection', (connection) =>

@@ -10,6 +10,8 @@ import { runStatement, type SqlStatement } from './statement.js';
 
 /** The time limit of one operation, in milliseconds: the longest, and the shortest, which is what a new connection takes. */
 const LIMIT_MS = { longest: 1_000, shortest: 75 } as const;
+/** For how long no plain statement is sent where one did not commit by itself, in milliseconds: its connection was ended. */
+const UNCOMMITTED_MS = 60_000;
 /** How often a statement is sent that the server refuses because of a concurrent one. */
 const MOST_TRIES = 10;
 
@@ -39,8 +41,8 @@ export class Calls {
   readonly #database: string;
   readonly #clock: ServerClock;
   readonly #check: Check;
-  /** Whether plain statements commit by themselves, as far as it is known. */
-  #commits = true;
+  /** Until when no plain statement is sent, since one did not commit by itself; 0 where none did not. */
+  #uncommittedUntil = 0;
 
   /** `check` is passed before each operation. `clock` is an estimate of the server's. */
   constructor(pool: CallbackPool, database: string, clock: ServerClock, check: Check = () => undefined) {
@@ -52,10 +54,10 @@ export class Calls {
 
   /**
    * Runs a plain statement that changes at most one row, and says what it did. Undefined where it did nothing: the server refused it
-   * because of a concurrent one, or sessions do not commit by themselves, in which case it is not tried again.
+   * because of a concurrent one, or a session did not commit by itself, in which case none is sent for a while.
    */
   async change(sql: string, valuesFor: (latest: number) => readonly unknown[], { key, limitMs: given }: Call): Promise<Change | undefined> {
-    if (!this.#commits) {
+    if (this.#uncommittedUntil > 0 && performance.now() < this.#uncommittedUntil) {
       return undefined;
     }
     const limitMs = bounded(given);
@@ -66,7 +68,7 @@ export class Calls {
       return (await runStatement(this.#pool, { sql, values }, leftMs)) as Change;
     } catch (error) {
       if (error instanceof NotCommitted) {
-        this.#commits = false;
+        this.#uncommittedUntil = performance.now() + UNCOMMITTED_MS;
         return undefined;
       }
       if (isConflict(error)) {

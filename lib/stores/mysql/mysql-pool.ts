@@ -8,7 +8,8 @@ export interface StatementOptions {
   readonly rowsAsArray: false;
   readonly nestTables: false;
   readonly namedPlaceholders: false;
-  readonly typeCast: true;
+  /** A function, since the driver prefers that of the pool to anything else. */
+  readonly typeCast: (field: unknown, next: () => unknown) => unknown;
 }
 
 /** Is given the reply to a statement, or its error. */

@@ -22,7 +22,11 @@ export function runStatement(pool: CallbackPool, statement: SqlStatement, limitM
 
 /** A statement as a connection takes it, whatever the options of its pool say of how replies are shown. */
 export function optionsOf({ sql, values }: SqlStatement): StatementOptions {
-  return { sql, ...(values && { values }), rowsAsArray: false, nestTables: false, namedPlaceholders: false, typeCast: true };
+  return { sql, ...(values && { values }), rowsAsArray: false, nestTables: false, namedPlaceholders: false, typeCast: asItIs };
+}
+
+function asItIs(_field: unknown, next: () => unknown): unknown {
+  return next();
 }
 
 /** Sends a statement on a connection. */
