@@ -84,8 +84,8 @@ export class TimeLimits {
         this.#pending.delete(pending);
         pending.reject(
           new LockStoreError(
-            `Lock "${pending.key}": the store did not answer within ${Math.round(pending.limitMs)} ms, and did not end the call either. ` +
-              'Make sure that it rejects with a LockStoreError after the limit that it is given.',
+            `Lock "${pending.key}": the store did not answer within ${Math.round(pending.limitMs)} ms. Find out what holds up its servers or this ` +
+              'process. A store of your own has to reject with a LockStoreError after the limit that it is given.',
             pending.key,
             { unknown: true },
           ),

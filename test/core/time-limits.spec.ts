@@ -53,6 +53,19 @@ test.each([
   expect(await Promise.all(['a', 'b', 'c', 'd', 'e'].map((key) => store.inspect(key)))).toEqual(Array.from({ length: 5 }, () => null));
 });
 
+test('a call that a store does not end is ended, in words that fit a store of the library and one of the user', async () => {
+  const store = new MemoryLockStore();
+  store.acquire = () => new Promise(() => undefined);
+  const failing = expect(makeLocks(store).acquire('a', { wait: 0 })).rejects.toMatchObject({
+    unknown: true,
+    detail: expect.stringMatching(
+      /^Lock "a": the store did not answer within \d+ ms\. Find out what holds up its servers or this process\./,
+    ),
+  });
+  await jest.advanceTimersByTimeAsync(20_000);
+  await failing;
+});
+
 /** Answers to the next caller of an exchange long after the release, as a store does that confirms grants. */
 class ConfirmingStore extends MemoryLockStore {
   attempts = 0;

@@ -295,6 +295,23 @@ describe('statements', () => {
     expect(back).toEqual(expected.toReversed());
   });
 
+  test('renewals of many locks on a slow server end with their time limit, and leave the rest unanswered', async () => {
+    const own = server.pool();
+    let asked = 0;
+    const slow = Object.assign(Object.create(own) as Pool, {
+      getConnection: (connected: Parameters<Pool['getConnection']>[0]) => {
+        asked++;
+        setTimeout(() => own.getConnection(connected), 50);
+      },
+    });
+    const store = await open(slow);
+    asked = 0;
+    const holds = Array.from({ length: 2_000 }, (_, at) => newHold(`k${at}`, { fence: 1, limitMs: 100 }));
+    const answers = await store.renew(holds).catch(() => []);
+    expect(answers.slice(-1)).not.toEqual([false]);
+    expect(asked).toBeLessThanOrEqual(3);
+  });
+
   test('no owner and no hold shows in an error', async () => {
     const store = await open();
     const wanted = newHold('k', { owner: 'secret-owner', id: 'secret-hold' });

@@ -95,17 +95,17 @@ export class DatabaseLocks implements LocksOfDatabase {
     return outcome === 'joined';
   }
 
-  /** A hold whose row is locked is renewed by itself, so that the others do not wait for that row. */
+  /** A hold whose row is locked is renewed by itself, so that the others do not wait for that row. What there is no time for stays unanswered. */
   async renew(holds: readonly HoldRecord[]): Promise<(boolean | undefined)[]> {
     const giveUpAt = performance.now() + Math.min(...holds.map(({ limitMs }) => limitMs));
     const answers = new Map<HoldRecord, boolean | undefined>();
     const sorted = holds.toSorted((one, other) => Buffer.compare(this.#keys.row(one.key), this.#keys.row(other.key)));
-    for (let at = 0; at < sorted.length; at += MOST_RENEWED) {
+    for (let at = 0; at < sorted.length && performance.now() < giveUpAt; at += MOST_RENEWED) {
       const some = sorted.slice(at, at + MOST_RENEWED);
       const renewed = await this.#renew(some, false, giveUpAt);
       some.forEach((hold, index) => answers.set(hold, renewed[index]));
     }
-    const locked = holds.filter((hold) => answers.get(hold) === undefined);
+    const locked = performance.now() < giveUpAt ? holds.filter((hold) => answers.get(hold) === undefined) : [];
     const waitUntil = Math.min(giveUpAt, performance.now() + MOST_WAIT_MS);
     const alone = await Promise.allSettled(locked.map((hold) => this.#renew([hold], true, waitUntil)));
     alone.forEach((result, at) => {
