@@ -1,0 +1,143 @@
+import type { HoldRecord } from '../../lib/core/lock-store';
+import { MySqlLockStore, schemaSql } from '../../lib/stores/mysql/index';
+import { TIDY } from '../../lib/stores/mysql/procedures/upkeep';
+import { withRowLock } from '../../lib/stores/mysql/row-lock';
+import { rowLockSql } from '../../lib/stores/mysql/row-lock-table';
+import { procedureName } from '../../lib/stores/mysql/schema';
+import { loadWith } from '../support/defective';
+import { DATABASE, MySqlServer } from '../support/mysql-server';
+import { newHold } from '../support/new-hold';
+import { inTransaction } from './in-transaction';
+
+let server: MySqlServer;
+let count = 0;
+const opened: MySqlLockStore[] = [];
+
+beforeAll(async () => {
+  server = await MySqlServer.start();
+});
+afterEach(async () => {
+  await Promise.all(opened.splice(0).map((store) => store.close()));
+});
+afterAll(() => server.stop());
+
+/** A store in a database of its own, with a defect in its procedures. */
+async function open(right = '', wrong = ''): Promise<{ store: MySqlLockStore; database: string }> {
+  const database = `d${++count}`;
+  await server.query(`CREATE DATABASE ${database}`);
+  const pool = server.pool({ database });
+  const sources = schemaSql();
+  expect(sources.join()).toContain(right);
+  const connection = await pool.promise().getConnection();
+  for (const sql of sources) {
+    await connection.query(right === '' ? sql : sql.replaceAll(right, wrong));
+  }
+  connection.release();
+  const store = new MySqlLockStore(pool);
+  opened.push(store);
+  await store.open({ prefix: 'lock', warn: () => undefined });
+  return { store, database };
+}
+
+function hold(key: string): HoldRecord {
+  return newHold(key, { ttlMs: 60_000 });
+}
+
+type Probe = (store: MySqlLockStore, database: string) => Promise<unknown>;
+
+const HOUR_US = 3_600_000_000;
+
+/** What the procedures do, beside what they would do with a defect. */
+const PROBES: Readonly<Record<string, { probe: Probe; expected: unknown; right: string; wrong: string }>> = {
+  'purge leaves a row that somebody queues at': {
+    async probe(store, database) {
+      await store.acquire(hold('k'));
+      await store.acquire(hold('k'), { name: 'place' });
+      await server.query(`UPDATE ${database}.distributed_lock_lease SET ends = ends - ${HOUR_US}`);
+      return store.purge({ olderThan: '1m' });
+    },
+    expected: 0,
+    right: ' AND (queue IS NULL OR queue_ends <= free_since)',
+    wrong: '',
+  },
+  'purge takes a row whose queue nobody has probed since': {
+    async probe(store, database) {
+      await store.acquire(hold('k'));
+      await store.acquire(hold('k'), { name: 'place' });
+      await server.query(`UPDATE ${database}.distributed_lock_lease SET ends = ends - ${HOUR_US}, queue_ends = queue_ends - ${HOUR_US}`);
+      return store.purge({ olderThan: '1m' });
+    },
+    expected: 1,
+    right: 'queue_ends <= free_since',
+    wrong: 'FALSE',
+  },
+  'tidying leaves marks that have not run out, so that a late acquire is refused': {
+    async probe(store, database) {
+      // The first mark is in the row of the key, and the second one in the table.
+      const [first, second] = [hold('k'), hold('k')];
+      await store.release(first);
+      await store.release(second);
+      await server.query(`INSERT INTO ${database}.distributed_lock_done VALUES ('old', 1, 1)`);
+      await server.query(`CALL ${procedureName(TIDY, database)}(0)`);
+      const { length } = await server.query(`SELECT 1 FROM ${database}.distributed_lock_done`);
+      return [length, (await store.acquire(second)).fence];
+    },
+    expected: [1, undefined],
+    right: 'WHERE ends >= _after AND ends <= now_us ORDER BY',
+    wrong: 'WHERE ends >= _after ORDER BY',
+  },
+};
+
+describe.each(Object.entries(PROBES))('%s', (_name, { probe, expected, right, wrong }) => {
+  test('as it is', async () => {
+    const { store, database } = await open();
+    expect(await probe(store, database)).toEqual(expected);
+  });
+
+  test('and a defect would show', async () => {
+    const { store, database } = await open(right, wrong);
+    expect(await probe(store, database)).not.toEqual(expected);
+  });
+});
+
+describe('a snapshot from before a lock on several keys is refused for each of them', () => {
+  /** For each key, whether a transaction that has read before gets its lock after a holder of both. */
+  async function probe(lock: typeof withRowLock): Promise<boolean[]> {
+    const pool = server.pool({ database: DATABASE });
+    await pool.promise().query(rowLockSql());
+    const keys = ['a', 'b', 'c'].map((key) => `${key} ${++count}`);
+    await inTransaction(pool, (first) => lock(first, keys, () => undefined));
+    const isGranted: boolean[] = [];
+    for (const key of keys) {
+      const call = inTransaction(pool, async (connection) => {
+        await connection.query('SELECT * FROM distributed_lock_row');
+        await inTransaction(pool, (other) => lock(other, keys, () => undefined));
+        return lock(connection, key, () => true);
+      });
+      isGranted.push(
+        await call.catch((error: unknown) => {
+          expect(error).toMatchObject({ code: 'LOCK_CONFIGURATION' });
+          return false;
+        }),
+      );
+    }
+    return isGranted;
+  }
+
+  test('as it is', async () => {
+    expect(await probe(withRowLock)).toEqual([false, false, false]);
+  });
+
+  test('and a defect would show', async () => {
+    const edit = {
+      file: 'lib/stores/mysql/row-lock.ts',
+      from: 'for (const name of names) {\n    await session.value(TAKE_TURN',
+      to: 'for (const name of names.slice(0, 1)) {\n    await session.value(TAKE_TURN',
+    };
+    const { withRowLock: wrong } = await loadWith<{ withRowLock: typeof withRowLock }>(
+      `export { withRowLock } from './stores/mysql/row-lock'`,
+      [edit],
+    );
+    expect(await probe(wrong)).toEqual([false, true, true]);
+  });
+});
