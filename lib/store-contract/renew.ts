@@ -14,11 +14,13 @@ export const RENEW_RULES: readonly Rule[] = [
     await trial.refused(trial.hold(), trial.other);
   }),
 
-  rule('a renewal with another owner, fence or hold is refused, and does not end the lock', async (trial) => {
+  rule('a renewal with another owner, fence or hold is refused, and neither ends the lock nor lengthens its lease', async (trial) => {
     const held = await trial.acquired();
-    const strangers = [changed(held, { owner: newOwner() }), changed(held, { fence: held.fence - 1 }), guestOf(held)];
+    const longer = changed(held, { ttlMs: trial.ttl(10_000) });
+    const strangers = [changed(longer, { owner: newOwner() }), changed(longer, { fence: held.fence - 1 }), guestOf(longer)];
     assert.deepEqual(await trial.store.renew(listOf(...strangers)), [false, false, false]);
-    assert.deepEqual(await trial.store.renew(listOf(changed(held, { fence: held.fence + 1 }))), [false]);
+    assert.deepEqual(await trial.store.renew(listOf(changed(longer, { fence: held.fence + 1 }))), [false]);
+    assert.ok((await trial.remainingMs()) <= held.ttlMs, 'the renewal of a stranger made the lease longer');
     await trial.expectHeld(held);
   }),
 

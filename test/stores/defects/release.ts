@@ -62,6 +62,32 @@ export const DEFECTS_OF_RELEASE: Readonly<Record<string, Defect>> = {
     rule: 'a release of a hold that was not in answers false',
     change: (store) => ({ release: (hold) => store.release(hold).then(() => true) }),
   },
+  'answers the release of another owner with true, and frees nothing': {
+    rule: 'a release of another owner, or of another hold',
+    change: (store) => {
+      const { acquire, held } = grantsOf(store);
+      return {
+        acquire,
+        release: async (hold) => {
+          const mine = held.get(hold.key);
+          return (mine !== undefined && mine.owner !== hold.owner) || store.release(hold);
+        },
+      };
+    },
+  },
+  'releases for another owner': {
+    rule: 'a release of another owner, or of another hold',
+    change: (store) => {
+      const { acquire, held } = grantsOf(store);
+      return {
+        acquire,
+        release: async (hold) => {
+          const mine = held.get(hold.key);
+          return store.release(mine !== undefined && mine.owner !== hold.owner ? mine : hold);
+        },
+      };
+    },
+  },
   'releases by owner': {
     rule: 'a release of another owner, or of another hold',
     change: (store) => {

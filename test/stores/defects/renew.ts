@@ -1,11 +1,38 @@
 import type { HoldRecord } from '../../../lib/core/lock-store';
-import { grantsOf, type Defect } from './defect';
+import { grantsOf, type Defect, type Parts } from './defect';
 
 /** Defects of a store that the rules of this group notice. */
 export const DEFECTS_OF_RENEW: Readonly<Record<string, Defect>> = {
   'answers every renewal with true': {
     rule: 'a renewal with another owner, fence or hold is refused',
     change: (store) => ({ renew: (holds) => store.renew(holds).then((answers) => answers.map(() => true)) }),
+  },
+  'renews for another owner': {
+    rule: 'a renewal with another owner, fence or hold is refused',
+    change: (store) => renewingAs(store, (mine, asked) => mine.id === asked.id && mine.fence === asked.fence),
+  },
+  'renews at another fence': {
+    rule: 'a renewal with another owner, fence or hold is refused',
+    change: (store) => renewingAs(store, (mine, asked) => mine.id === asked.id && mine.owner === asked.owner),
+  },
+  'renews for another hold of the owner': {
+    rule: 'a renewal with another owner, fence or hold is refused',
+    change: (store) => renewingAs(store, (mine, asked) => mine.owner === asked.owner && mine.fence === asked.fence),
+  },
+  'lengthens the lease for a stranger, whom it refuses': {
+    rule: 'a renewal with another owner, fence or hold is refused',
+    change: (store) => {
+      const { acquire, held } = grantsOf(store);
+      return {
+        acquire,
+        renew: async (holds) => {
+          const answers = await store.renew(holds);
+          const refused = holds.filter((_, at) => !answers[at]);
+          await store.renew(refused.flatMap(({ key, ttlMs }) => (held.has(key) ? [{ ...(held.get(key) as HoldRecord), ttlMs }] : [])));
+          return answers;
+        },
+      };
+    },
   },
   'answers the second renewal with false': {
     rule: 'a renewal of a lock that is held answers true',
@@ -64,3 +91,13 @@ export const DEFECTS_OF_RENEW: Readonly<Record<string, Defect>> = {
     }),
   },
 };
+
+/** Renews what is held where somebody asks who is like its holder. */
+function renewingAs(store: Parts, isLike: (mine: HoldRecord, asked: HoldRecord) => boolean): Partial<Parts> {
+  const { acquire, held } = grantsOf(store);
+  const holderOf = (asked: HoldRecord): HoldRecord => {
+    const mine = held.get(asked.key);
+    return mine && isLike(mine, asked) ? { ...mine, ttlMs: asked.ttlMs } : asked;
+  };
+  return { acquire, renew: (holds) => store.renew(holds.map(holderOf)) };
+}
