@@ -71,6 +71,20 @@ const PROBES: Readonly<Record<string, { probe: Probe; expected: unknown; right: 
     right: 'queue_ends <= free_since',
     wrong: 'FALSE',
   },
+  'purge waits for no row that another transaction has locked': {
+    async probe(store, database) {
+      await server.query(`INSERT INTO ${database}.distributed_lock_lease (name) VALUES ('lock:{a}'), ('lock:{b}')`);
+      const connection = await server.pool({ database }).promise().getConnection();
+      await connection.query('BEGIN');
+      await connection.query(`SELECT 1 FROM distributed_lock_lease WHERE name = 'lock:{a}' FOR UPDATE`);
+      const count = await store.purge({ olderThan: '1m' }).catch(() => 'none');
+      connection.destroy();
+      return count;
+    },
+    expected: 1,
+    right: 'queue_ends <= free_since)\n      FOR UPDATE SKIP LOCKED',
+    wrong: 'queue_ends <= free_since)\n      FOR UPDATE',
+  },
   'tidying leaves marks that have not run out, so that a late acquire is refused': {
     async probe(store, database) {
       // The first mark is in the row of the key, and the second one in the table.

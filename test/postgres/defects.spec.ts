@@ -59,6 +59,20 @@ const PROBES: Readonly<Record<string, { probe: Probe; expected: unknown; right: 
     right: 'queue_ends <= free_since',
     wrong: 'false',
   },
+  'purge waits for no row that another transaction has locked': {
+    async probe(store, schema) {
+      await server.query(`INSERT INTO ${schema}.lease (key, ends) VALUES ('lock:{a}', 'epoch'), ('lock:{b}', 'epoch')`);
+      const client = await server.pool().connect();
+      await client.query(`BEGIN; SELECT FROM ${schema}.lease WHERE key = 'lock:{a}' FOR UPDATE`);
+      const count = await store.purge({ olderThan: '1m' }).catch(() => 'none');
+      await client.query('ROLLBACK');
+      client.release();
+      return count;
+    },
+    expected: 1,
+    right: 'queue_ends <= free_since)\n    FOR UPDATE SKIP LOCKED',
+    wrong: 'queue_ends <= free_since)\n    FOR UPDATE',
+  },
   'tidying leaves marks that have not run out': {
     async probe(store, schema) {
       await store.release(hold('k'));
