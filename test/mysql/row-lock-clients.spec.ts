@@ -151,20 +151,23 @@ describe('keys', () => {
   ];
   KEYS.push('x'.repeat(1_024), '語'.repeat(341), '\\'.repeat(1_023));
 
-  test.each(['', 'NO_BACKSLASH_ESCAPES', 'ANSI'])('of all kinds are apart from each other, with the sql_mode "%s"', async (mode) => {
-    const nested = (client: RowLockClient, [key, ...rest]: readonly string[]): Promise<number> =>
-      withRowLock(client, key as string, async () => 1 + (rest.length > 0 ? await nested(client, rest) : 0), { wait: 0 });
-    const connection = await server.pool({ connectionLimit: 1 }).promise().getConnection();
-    await connection.query('DELETE FROM distributed_lock_row');
-    await connection.query(`SET SESSION sql_mode = '${mode}'`);
-    await connection.query('BEGIN');
-    expect(await nested(connection, KEYS)).toBe(KEYS.length);
-    expect(await withRowLock(connection, KEYS, () => 'all')).toBe('all');
-    await connection.query('COMMIT');
-    connection.release();
-    const rows = await server.query<{ name: Buffer }>(`SELECT name FROM ${DATABASE}.distributed_lock_row`);
-    expect(rows.map(({ name }) => name.toString()).toSorted()).toEqual(KEYS.toSorted());
-  });
+  test.each(['', 'NO_BACKSLASH_ESCAPES', 'ANSI', 'ORACLE', 'EMPTY_STRING_IS_NULL,HIGH_NOT_PRECEDENCE'])(
+    'of all kinds are apart from each other, with the sql_mode "%s"',
+    async (mode) => {
+      const nested = (client: RowLockClient, [key, ...rest]: readonly string[]): Promise<number> =>
+        withRowLock(client, key as string, async () => 1 + (rest.length > 0 ? await nested(client, rest) : 0), { wait: 0 });
+      const connection = await server.pool({ connectionLimit: 1 }).promise().getConnection();
+      await connection.query('DELETE FROM distributed_lock_row');
+      await connection.query(`SET SESSION sql_mode = '${mode}'`);
+      await connection.query('START TRANSACTION');
+      expect(await nested(connection, KEYS)).toBe(KEYS.length);
+      expect(await withRowLock(connection, KEYS, () => 'all')).toBe('all');
+      await connection.query('COMMIT');
+      connection.release();
+      const rows = await server.query<{ name: Buffer }>(`SELECT name FROM ${DATABASE}.distributed_lock_row`);
+      expect(rows.map(({ name }) => name.toString()).toSorted()).toEqual(KEYS.toSorted());
+    },
+  );
 
   test('that no store could keep, and wrong options, are refused before the database is asked', async () => {
     const asked: string[] = [];

@@ -53,9 +53,9 @@ async function open(database: string): Promise<MySqlLockStore> {
   return store;
 }
 
-async function makeDatabase(): Promise<string> {
+async function makeDatabase(charset: string): Promise<string> {
   const database = `modes_${++databases}`;
-  await server.query(`CREATE DATABASE ${database}`);
+  await server.query(`CREATE DATABASE ${database} CHARACTER SET ${charset}`);
   return database;
 }
 
@@ -66,12 +66,15 @@ async function granted(store: MySqlLockStore, hold: HoldRecord): Promise<HoldRec
   return { ...hold, fence };
 }
 
-describe.each(MODES)('with %p as the sql_mode of the server', (mode) => {
+describe.each([
+  ...MODES.map((mode) => [`sql_mode '${mode}' of the server`, mode, 'utf8mb4'] as const),
+  ...['latin1', 'gbk', 'utf16', 'utf32'].map((charset) => [`character set ${charset} of the database`, '', charset] as const),
+])('with %s', (_name, mode, charset) => {
   let database: string;
   let store: MySqlLockStore;
   let other: MySqlLockStore;
   beforeEach(async () => {
-    database = await makeDatabase();
+    database = await makeDatabase(charset);
     await server.query('SET GLOBAL sql_mode = ?', [mode]);
     [store, other] = [await open(database), await open(database)];
   });

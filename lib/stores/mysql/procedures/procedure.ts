@@ -2,7 +2,8 @@
 interface SqlTypes {
   'VARBINARY(2048)': Buffer;
   MEDIUMBLOB: Buffer | null;
-  LONGTEXT: string;
+  /** That of the database could have two bytes for each letter. */
+  'LONGTEXT CHARACTER SET utf8mb4': string;
   BIGINT: number;
   BOOLEAN: boolean;
 }

@@ -19,7 +19,7 @@ const READ = `
  */
 export const RENEW = procedure(
   'renew',
-  { renewals: 'LONGTEXT', waits: 'BOOLEAN' },
+  { renewals: 'LONGTEXT CHARACTER SET utf8mb4', waits: 'BOOLEAN' },
   `
   DECLARE i INT DEFAULT 0;
   DECLARE answers LONGTEXT DEFAULT '';
