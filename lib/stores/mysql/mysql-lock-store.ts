@@ -36,8 +36,9 @@ export class MySqlLockStore extends DatabaseStore implements LockStore {
 
   /**
    * Creates the tables and procedures in each database, beside those of other versions; drops no data. Does nothing where they are there
-   * already, for which the rights of the locks are enough. Many processes may call it at once, before or after they have opened
-   * the store. Rejects with a `LockConfigurationError` where the user may not.
+   * already, for which the rights of the locks are enough; procedures that somebody made with another `sql_mode` are made anew. Many
+   * processes may call it at once, before or after they have opened the store. Rejects with a `LockConfigurationError` where the user may
+   * not, and for a table of another version.
    */
   async ensureSchema(): Promise<void> {
     await Promise.all(this.#databases.map((database) => database.ensureSchema()));
