@@ -13,8 +13,6 @@ import type { LockService } from '../../lib/nest/lock.service';
 import { LOCK_CHANNEL, type LockEvent } from '../../lib/core/lock-event';
 import type { HoldRecord } from '../../lib/core/lock-store';
 import { parseCall, type LockOptions } from '../../lib/core/call';
-import type { Frame } from '../../lib/core/frame';
-import { Locks } from '../../lib/core/locks';
 import { MemoryLockStore } from '../../lib/stores/memory/memory-lock-store';
 import { makeLocks } from '../support/make-locks';
 import { until } from '../support/until';
