@@ -75,6 +75,11 @@ export class CallStack {
     return { isInside: true, add: (waiter) => entering.set(waiter, call), delete: (waiter) => entering.delete(waiter) };
   }
 
+  /** How many calls wait to enter. */
+  get waiting(): number {
+    return this.#entering?.size ?? 0;
+  }
+
   /** Lets the first waiting call in that may enter; false where there is none. */
   admitNext(): boolean {
     for (const [waiter, call] of this.#entering ?? []) {

@@ -38,6 +38,16 @@ export class Lines implements TurnListener {
     return this.#lines.get(key);
   }
 
+  /** Whether the store knows which processes wait. */
+  get keepQueues(): boolean {
+    return this.#store.turns !== undefined;
+  }
+
+  /** Whether a call of this process waits for a lease of it. */
+  isWantedHere({ key, calls }: Lease): boolean {
+    return calls.waiting > 0 || (this.#lines.get(key)?.waiting ?? 0) > 0;
+  }
+
   /** The lines in which calls wait for another one of this process. */
   *contended(): Iterable<Line> {
     for (const line of this.#lines.values()) {
@@ -124,6 +134,6 @@ export class Lines implements TurnListener {
 
   /** Without turns nobody is known to wait in other processes, so a process goes on for a slice of time only. */
   #mayGoOn({ servesSince }: Lease): boolean {
-    return this.#store.turns !== undefined || this.#clock.monotonic() - servesSince < SLICE_MS;
+    return this.keepQueues || this.#clock.monotonic() - servesSince < SLICE_MS;
   }
 }

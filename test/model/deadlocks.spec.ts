@@ -66,13 +66,14 @@ describe('the search of deadlocks', () => {
 
   test.each([
     {
-      defect: 'a cycle is not proven by a second lap',
+      defect: 'a cycle is proven neither by a second lap nor by the store',
       finding: /never such a cycle/,
       edits: [
         { file: FILE, from: 'probe.lap === 1', to: 'probe.lap === 0' },
         { file: FILE, from: 'probe.lap === 2 && yielding', to: 'probe.lap === 1 && yielding' },
         { file: FILE, from: 'probe.lap === 2)', to: 'probe.lap === 1)' },
         { file: FILE, from: 'lap > 1 &&', to: 'lap > 3 &&' },
+        { file: FILE, from: '!isReal || ', to: '' },
       ],
     },
     {

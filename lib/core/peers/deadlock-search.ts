@@ -5,7 +5,7 @@ import type { Clock } from '../clock.js';
 import type { Lease } from '../lease.js';
 import type { Leases } from '../leases.js';
 import type { Lines } from '../lines.js';
-import type { StoredLock } from '../lock-store.js';
+import { MOST_FENCES, type StoredLock } from '../lock-store.js';
 import { OncePerKey } from '../once-per-key.js';
 import type { Messenger } from './messenger.js';
 import { cycleCallOf, yielding } from './found-cycle.js';
@@ -101,7 +101,7 @@ export class DeadlockSearch {
       return;
     }
     if (lap === 3 && step.wait === yielding(cycle).wait) {
-      this.#giveWay(blocked, probe);
+      void this.#giveWay(blocked, lease, probe);
       return;
     }
     const isBack = step.wait === origin;
@@ -111,7 +111,7 @@ export class DeadlockSearch {
     }
     const further = { ...probe, path: [...path, step] };
     if (isBack) {
-      this.#cameBack(further, blocked);
+      this.#cameBack(further, blocked, lease);
     } else {
       void this.#chase(further, blocked);
     }
@@ -177,22 +177,42 @@ export class DeadlockSearch {
     return waitedInside ? [...leases.running].find((lease) => lease.key === key && lease.calls.encloses(frame)) : lines.lineOf(key)?.lease;
   }
 
-  #cameBack(probe: Probe, origin: Acquisition): void {
+  #cameBack(probe: Probe, origin: Acquisition, lease: Lease): void {
     const cycle = probe.path;
     if (probe.lap === 1) {
       void this.#chase({ ...probe, lap: 2, path: [], cycle }, origin);
     } else if (probe.lap === 2 && yielding(cycle).wait === probe.origin) {
-      this.#giveWay(origin, { ...probe, cycle });
+      void this.#giveWay(origin, lease, { ...probe, cycle });
     } else if (probe.lap === 2) {
       void this.#chase({ ...probe, lap: 3, path: [], cycle }, origin);
     }
   }
 
-  #giveWay(acquisition: Acquisition, { id, cycle }: Probe): void {
+  async #giveWay(acquisition: Acquisition, lease: Lease, { id, cycle }: Probe): Promise<void> {
+    const { waitId } = acquisition;
+    const next = cycle[(cycle.findIndex(({ wait }) => wait === waitId) + 1) % cycle.length] as ProbeStep;
+    const isReal = await this.#agrees(acquisition.waitedFor as string, lease, next).catch(() => false);
+    if (!isReal || !this.#due.has(acquisition) || acquisition.waitId !== waitId || acquisition.withdrawn) {
+      return;
+    }
     const calls = cycle.map(cycleCallOf);
     this.#found.push({ id, at: this.#parts.clock.monotonic(), calls });
     this.#found.splice(0, this.#found.length - MOST_FOUND);
     acquisition.withdraw(acquisition.refused(acquisition.waitedFor as string, 'cycle', undefined, { scope: 'fleet', calls }));
+  }
+
+  /**
+   * Whether the store agrees with a cycle, which may be a stranger's: the next call has what this one waits for, and somebody waits for
+   * `lease`, which it is inside of. That of another store is taken as told.
+   */
+  async #agrees(key: string, lease: Lease, next: ProbeStep): Promise<boolean> {
+    const { leases, lines, inspect } = this.#parts;
+    const wanted = await inspect(key);
+    if (!wanted || next.holds !== key || next.fence < wanted.fence || next.fence >= wanted.fence + MOST_FENCES) {
+      return false;
+    }
+    const isHere = [...leases.running].includes(lease);
+    return !isHere || !lines.keepQueues || lines.isWantedHere(lease) || ((await inspect(lease.key))?.waiters.length ?? 0) > 0;
   }
 }
 
