@@ -586,7 +586,9 @@ describe('the function that names the end', () => {
   });
 
   test.each([
+    // oxlint-disable-next-line no-thenable -- what is tested
     ['then throws', () => ({ then: refuse })],
+    // oxlint-disable-next-line no-thenable
     ['then cannot be read', () => Object.defineProperty({}, 'then', { get: refuse })],
   ])('that returns an object whose %s refuses each call, and keeps no lock', async (_, make) => {
     const end = make();
