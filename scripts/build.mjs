@@ -81,7 +81,7 @@ function entryPoints() {
   return files.map((file) => file.replace(/^\.\/dist\/esm\/(.*)\.js$/, '$1'));
 }
 
-/** The modules that a compiled file names in its directory and below, without their endings. */
+/** The modules of this package that a compiled file imports, without their endings. */
 function modulesIn(text, file) {
   const names = [...text.matchAll(/(?:\bfrom|\bimport\(?) ?['"](\.[^'"]*)\.js['"]/g)].map(([, name]) => name);
   return names.map((name) => posix.join(posix.dirname(file), name));
@@ -142,7 +142,7 @@ async function write(files, format) {
   for (const name of files) {
     const file = `dist/${format}/${name}.js`;
     const toAcorn = posix.relative(posix.dirname(name), 'acorn.js');
-    writeFileSync(file, withOwnNames(readFileSync(file, 'utf8')).replace('require("#acorn")', `require("${toAcorn}")`));
+    writeFileSync(file, withOwnNames(readFileSync(file, 'utf8')).replace('require("#acorn")', `require("./${toAcorn}")`));
   }
 }
 
