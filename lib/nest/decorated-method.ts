@@ -11,7 +11,13 @@ export interface DecoratedMethod {
  * What a decorator stands on; throws `LockConfigurationError` where that is no method of instances. `instead` says what other code may
  * use.
  */
-export function decoratedMethod(decorator: string, target: unknown, name: unknown, descriptor: unknown, instead: string): DecoratedMethod {
+export function decoratedMethod(
+  decorator: string,
+  target: unknown,
+  name: string | symbol | undefined,
+  descriptor: unknown,
+  instead: string,
+): DecoratedMethod {
   if (isContext(name)) {
     throw new LockConfigurationError(
       `${String(name.name ?? 'a class')}: ${decorator} was called as a standard decorator, and Nest needs the older ones. Set ` +
@@ -56,7 +62,7 @@ export function imitate(wrapper: Function, method: Function): void {
 /** Why a decorator cannot work there, in words; undefined where it may. */
 function wrongPlace(target: unknown, name: unknown, descriptor: unknown): string | undefined {
   if (name === undefined) {
-    return typeof descriptor === 'number' ? 'is on a parameter of the constructor' : 'is on a class, and locks one method';
+    return typeof descriptor === 'number' ? 'is on a parameter of the constructor' : 'is on a class, and not on a method of it';
   }
   if (typeof descriptor === 'number') {
     return `is on parameter ${descriptor + 1}, which @LockKey('name') gives a name for the key`;
@@ -68,7 +74,7 @@ function wrongPlace(target: unknown, name: unknown, descriptor: unknown): string
 }
 
 /** What standard decorators get as second argument: https://github.com/tc39/proposal-decorators. */
-function isContext(name: unknown): name is { readonly name?: unknown } {
+function isContext(name: unknown): name is { readonly name?: string | symbol } {
   return typeof name === 'object' && name !== null && 'kind' in name;
 }
 

@@ -129,10 +129,10 @@ const sample = fc
     others: fc.subarray(['constructor(service) { this.service = service; }', 'debug(code) { return eval(code); }', 'static make() {}']),
     variable: fc.constantFrom('', 'const found = [];', 'const q9 = (x) => x;', 'function keptName() {} keptName();'),
     topLevel: fc.subarray(TOP_LEVEL),
-    name: fc.constantFrom('', 'SampleService'),
+    className: fc.constantFrom('', 'SampleService'),
     isStatement: fc.boolean(),
   })
-  .map(({ parameters, fillers, kind, method, others, variable, topLevel, name, isStatement }): Sample => {
+  .map(({ parameters, fillers, kind, method, others, variable, topLevel, className, isStatement }): Sample => {
     const plain = parameters.filter(({ name }) => !RESERVED.has(name));
     const list = plain.map(({ name, text, isDestructured }, at) =>
       isDestructured && at % 3 === 2 ? `{ ${name}, ['x,y']: other${at} = ')' } = {}` : `${name}${text}`,
@@ -144,10 +144,10 @@ const sample = fc
       parameters: [...more, ...plain.map(({ name, isDestructured }, at) => (isDestructured && at % 3 === 2 ? '' : name))],
       code: `${topLevel.map((name) => `const ${name} = globalThis.${name};`).join(' ')}
         globalThis.used = [${topLevel.join()}];
-        ${isStatement && name !== '' ? '' : 'globalThis.Sample = '}class ${name} {
+        ${isStatement && className !== '' ? '' : 'globalThis.Sample = '}class ${className} {
           ${others.join(' ')}
           ${kind}${method}(${[...more, ...list].join(', ')}) { ${variable} return [${uses}]; }
-        }${isStatement && name !== '' ? ` globalThis.Sample = ${name}` : ''};`,
+        }${isStatement && className !== '' ? ` globalThis.Sample = ${className}` : ''};`,
     };
   })
   .filter(({ parameters }) => parameters.some(Boolean));

@@ -123,7 +123,7 @@ const WRONG: Readonly<Record<string, (locks: LooseLocks) => [use: () => unknown,
     /^LockService\.withLock: the key is empty but for white space\. Name/,
   ],
   'lockKey as a function': () => [
-    () => loose(lockKey)(`order:${1}`),
+    () => loose(lockKey)('order:1'),
     /^lockKey\(\) was called with a string\. Write it as a tag, without brackets, .*lockKey`order:\$\{id\}`/,
   ],
   'assertLocked without a key': () => [() => loose(assertLocked)(), /^assertLocked: a key is undefined, not a string/],
@@ -161,7 +161,7 @@ const WRONG: Readonly<Record<string, (locks: LooseLocks) => [use: () => unknown,
   'a placeholder with a hash': () => [() => lock('#id'), /has #id, which is no placeholder/],
   '@DistributedLock on a class': () => [
     () => decorate(loose(DistributedLock)('k'), Stock),
-    /^Stock: @DistributedLock\(\) is on a class, and locks one method\. Make it an instance method of a provider or controller, or use/,
+    /^Stock: @DistributedLock\(\) is on a class, and not on a method of it\. Make it an instance method of a provider or controller, or use/,
   ],
   '@DistributedLock on a parameter': () => [
     () => decorate(loose(DistributedLock)('k'), Stock.prototype, 'reserve', 1),

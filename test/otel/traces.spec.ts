@@ -421,7 +421,7 @@ test.each([
     { span: 'both' },
     "otelTelemetry: there is no option 'span'. Did you mean 'spans'? The options are: spans, keys, metrics, tracerProvider, meterProvider.",
   ],
-  ['yes', "otelTelemetry: the options are a string. Pass an object with spans, keys, metrics, tracerProvider, meterProvider, or nothing."],
+  ['yes', 'otelTelemetry: the options are a string. Pass an object with spans, keys, metrics, tracerProvider, meterProvider, or nothing.'],
   [null, 'otelTelemetry: the options are null. Pass an object with spans, keys, metrics, tracerProvider, meterProvider, or nothing.'],
 ])('the options %j are refused', (options, detail) => {
   expect(() => otelTelemetry(options as never)).toThrow(expect.objectContaining({ code: 'LOCK_CONFIGURATION', detail }) as Error);

@@ -10,10 +10,10 @@ import { newHold } from '../support/new-hold';
 /** Keys that a sloppy name would take for one another, for a part of a name, or for something else's. */
 const NAMES: readonly string[] = [
   ...['a', '{a}', '{a}:queue', 'a:queue', 'a}:queue', '{a', 'a}', '}a{', '{{a}}', '{}', '}{', '{', '}'],
-  ...['%7Ba%7D', '%257Ba%257D', '{%7Ba%7D}', '%', '%25', '%%', '%0A', '\n', '\r\n', '\u0000', '%00', '\u007f', ' ', '  ', 'a '],
+  ...['%7Ba%7D', '%257Ba%257D', '{%7Ba%7D}', '%', '%25', '%%', '%0A', '\na', '\r\na', '\u0000', '%00', '\u007f', ' a', '  a', 'a '],
   ...[':', '::', 'a:b', 'a%3Ab', 'lock', 'lock:{a}', 'lock:lock:{a}', 'lock:queue:{a}', 'queue:{a}', '0', '{0}', 'fence:{0}'],
   ...['é', 'e\u0301', 'ключ 🔑', 'キー', '\u200b', '\ufeffa', '__proto__', 'constructor', 'turn a b', 'forced 1 a', '*', '?', '[a]'],
-  ...['x'.repeat(1_024), `${'x'.repeat(1_023)}y`, '🔑'.repeat(256), '{'.repeat(1_024), '%'.repeat(1_024), '\n'.repeat(1_024)],
+  ...['x'.repeat(1_024), `${'x'.repeat(1_023)}y`, '🔑'.repeat(256), '{'.repeat(1_024), '%'.repeat(1_024), '\na'.repeat(512)],
 ];
 
 let server: RedisServer;

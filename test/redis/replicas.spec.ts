@@ -440,7 +440,9 @@ describe('the start', () => {
   });
 
   test.each([[1], ['1'], [null]])('%p are no options', (options) => {
-    expect(() => new RedisLockStore(master.url, options as never)).toThrow(/the options are .*\. Pass an object with minReplicas, or nothing/);
+    expect(() => new RedisLockStore(master.url, options as never)).toThrow(
+      /the options are .*\. Pass an object with minReplicas, or nothing/,
+    );
   });
 });
 

@@ -618,14 +618,14 @@ export function lockingSuite(place: () => StorePlace, kind: StoreKind): void {
   test('a lock that lingers for minHold after maxHold is renewed once', async () => {
     const store = await place().connect();
     let renewals = 0;
-    const service = makeLocks({
+    const counted = {
       ...bound(store),
-      renew: async (holds) => {
+      renew: async (holds: readonly HoldRecord[]) => {
         renewals++;
         return store.renew(holds);
       },
-    });
-    await service.withLock(key, { ttl: 2_000, maxHold: 20, minHold: 4_000 }, () => sleep(60));
+    };
+    await makeLocks(counted, { maxHold: 20 }).withLock(key, { ttl: 2_000, minHold: 4_000 }, () => sleep(60));
     await until('the renewal', () => renewals > 0);
     await sleep(1_000);
     expect(renewals).toBe(1);

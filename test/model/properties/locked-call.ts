@@ -102,15 +102,18 @@ export class LockedCall {
 
   async #enter(): Promise<void> {
     const { call, process, by } = this;
-    const { ttl, wait, renew, reentry, maxHold, minHold } = call;
+    const { ttl, wait, renew, reentry, maxHold } = call;
+    const minHold = Math.min(call.minHold, maxHold ?? Infinity);
     const ticket = call.joins ? this.#world.ticketFor(call.keys) : undefined;
     const signal = this.#abortion();
-    const options = { ttl, wait, renew, reentry, maxHold, minHold, by, signal, ticket };
+    const options = { ttl, renew, reentry, maxHold, minHold, by, signal, ticket };
     if (call.how === 'withLock') {
-      return process.service.withLock(call.keys, options, (lock) => (this.#running = this.#body(lock)));
+      return process.service.withLock(call.keys, { ...options, wait }, (lock) => (this.#running = this.#body(lock)));
     }
     const lock =
-      call.how === 'acquire' ? await process.service.acquire(call.keys, options) : await process.service.tryAcquire(call.keys, options);
+      call.how === 'acquire'
+        ? await process.service.acquire(call.keys, { ...options, wait })
+        : await process.service.tryAcquire(call.keys, options);
     if (!lock) {
       return;
     }
