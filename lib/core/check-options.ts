@@ -16,9 +16,9 @@ export function checkOptions<Options extends object>(site: string, options: Opti
       `${site}: the options are ${given}. Pass an object with ${Object.keys(known).join(', ')}, or nothing.`,
     );
   }
-  // Calls come here, so there is no list of names. What is inherited is read too.
+  // Calls come here, so there is no list of names. What is inherited is read too, but for what others gave to all objects.
   for (const name in options) {
-    if (known[name] !== true) {
+    if (known[name] !== true && !(name in Object.prototype)) {
       throw unknownOption(site, name, Object.keys(known));
     }
   }

@@ -326,13 +326,15 @@ test.each<[string, () => string]>([
   expect(load).toThrow(/^reserve: @DistributedLock\(\) was called as a standard decorator.*"experimentalDecorators": true/);
 });
 
-test('what only looks wrong works: a text with < from lockKey, a lone <, and the run of a scope by itself', async () => {
+test('what only looks wrong works: a text with < from lockKey, a lone <, the run of a scope by itself, an Object.prototype of others', async () => {
   const module = await Test.createTestingModule({ imports: [LockModule.forTesting()] }).compile();
   const locks = module.get(LockService);
   for (const key of [lockKey`note:${'<id>'}`, lockKey`<${'id'}>`, 'a < b', '<a@b.c>', 'x->y', 'Map<>']) {
     await expect(locks.withLock(key, ({ keys }) => keys)).resolves.toEqual([key]);
   }
   expect(lockKey`note:${'<id>'}`).not.toBe(lockKey`note:${'%3Cid>'}`);
+  Reflect.defineProperty(Object.prototype, 'ofOthers', { value: 1, enumerable: true, configurable: true });
+  await expect(locks.withLock('k', { wait: 0 }, run).finally(() => Reflect.deleteProperty(Object.prototype, 'ofOthers'))).resolves.toBe(1);
   const { run: runIn } = new TransactionScope();
   await expect(runIn(() => 'ran')).resolves.toBe('ran');
   // The module's maxHold ends code, and a job of a moment may keep its lock for longer.
