@@ -28,3 +28,16 @@ export function countByName(callers: Iterable<Caller>): ReadonlyMap<string, numb
 export function callerOf(by: string, site: string, name: string): Caller {
   return { by: by === '' ? THIS_PROCESS : `${THIS_PROCESS} ${by}`, site, name };
 }
+
+/**
+ * Who holds a lock that `processes` are in: `by`, or one of them where the process that it names is not. Who acquired the lock may have
+ * left those who entered it by a ticket.
+ */
+export function holderIn(by: string, processes: readonly string[] = []): string {
+  const [, host = '', pid] = /^(.*?) \(pid (\d+)\)/.exec(by) ?? [];
+  const [, otherHost, otherPid] = /^([^:]+):(\d+):/.exec(processes[0] ?? '') ?? [];
+  const named = `${host.replace(/[^\w.-]/g, '_')}:${pid}:`;
+  return pid === undefined || otherPid === undefined || processes.some((name) => name.startsWith(named))
+    ? by
+    : `${otherHost} (pid ${otherPid})`;
+}

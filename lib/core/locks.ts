@@ -4,6 +4,7 @@ import { Availability } from './availability.js';
 import { BackgroundReleases } from './background-releases.js';
 import { BodyRun } from './body-run.js';
 import type { Call } from './call.js';
+import { holderIn } from './caller.js';
 import type { Candidate } from './candidate.js';
 import { Candidates } from './candidates.js';
 import { systemClock, type Clock } from './clock.js';
@@ -159,7 +160,7 @@ export class Locks {
   /** What is stored of a lock, and how many calls of this process wait for it. */
   async inspect(key: string): Promise<(StoredLock & { readonly waitingHere: number }) | null> {
     const stored = await this.#stored(key);
-    return stored && { ...stored, waitingHere: this.#lines.lineOf(key)?.waiting ?? 0 };
+    return stored && { ...stored, by: holderIn(stored.by, stored.processes), waitingHere: this.#lines.lineOf(key)?.waiting ?? 0 };
   }
 
   async forceRelease(key: string, fence: number): Promise<boolean> {

@@ -86,7 +86,11 @@ test('a joiner that crashes keeps the lock for its own ttl, and is the one that 
   expect((await locks.inspect('k'))?.by).toContain(`(pid ${first.child.pid})`);
   guest.child.kill('SIGKILL');
   expect(await first.leave()).toBe(true);
-  expect((await locks.inspect('k'))?.by).toMatch(new RegExp(`\\(pid ${guest.child.pid}\\)$`));
+  const named = expect.stringMatching(new RegExp(`\\(pid ${guest.child.pid}\\)$`)) as string;
+  expect(await locks.inspect('k')).toMatchObject({ by: named });
+  for await (const lock of locks.list()) {
+    expect(lock).toMatchObject({ key: 'k', by: named });
+  }
   expect(await remainingMs()).toBeGreaterThan(15_000);
 });
 

@@ -1,3 +1,4 @@
+import { holderIn } from '../caller.js';
 import type { Clock } from '../clock.js';
 import type { FoundLock, Operator, StoredLock } from '../lock-store.js';
 import type { HeldAt, HeldLock, LockProcess, Survey, WaitingCall } from './survey.js';
@@ -161,7 +162,7 @@ function heldLock(holds: readonly HeldLock[], known: Known, now: number): Listed
 
 function foundLock(lock: FoundLock, known: Known): ListedLock {
   const answers = lock.processes?.some((process) => known.answering.has(process)) === true;
-  return { ...lock, waitingHere: waitingHere(known.waiting.get(lock.key) ?? [], known), answers };
+  return { ...lock, by: holderIn(lock.by, lock.processes), waitingHere: waitingHere(known.waiting.get(lock.key) ?? [], known), answers };
 }
 
 /** The first process of a survey is the one that asked. */

@@ -1,5 +1,5 @@
 import type { Busy, StoredLock } from '../../core/lock-store.js';
-import { shownHolder, shownProcess } from './process-name.js';
+import { shownProcess } from './process-name.js';
 
 /** The reply to an attempt: the fence of the grant; or busy, with the rank in the queue (-1 outside it) and whether the place is new there. */
 export type AttemptReply = { readonly fence: number } | (Busy & { readonly rank: number; readonly joined: boolean });
@@ -14,14 +14,8 @@ export function readAttempt(reply: unknown): AttemptReply {
   return { remainingMs: Number(remainingMs), holder, rank: Number(rank), joined: Number(joined) === 1 };
 }
 
-/** The same as `readVote`, with a holder that is in the lock: who acquired it may have left those who came in by a ticket. */
-export function readStored(reply: unknown): StoredLock | null {
-  const stored = readVote(reply);
-  return stored && { ...stored, by: shownHolder(stored.by, stored.processes) };
-}
-
 /** Reads `[fence, holds, remaining ms, since in ms, by, places, processes]`, or null where nobody holds the lock. */
-export function readVote(reply: unknown): (StoredLock & { readonly processes: readonly string[] }) | null {
+export function readStored(reply: unknown): StoredLock | null {
   if (reply === null) {
     return null;
   }

@@ -17,7 +17,7 @@ import type { StoreHealth } from '../../core/store-health.js';
 import { checkPrefix } from '../../core/prefix.js';
 import { Listeners } from '../kit/listeners.js';
 import { processName } from '../kit/process-name.js';
-import { readVote } from '../kit/replies.js';
+import { readStored } from '../kit/replies.js';
 import type { RedisSource } from '../redis/redis-source.js';
 import { RedisKeys } from '../redis/redis-keys.js';
 import { renewTogether } from '../redis/renewals.js';
@@ -138,7 +138,7 @@ export class QuorumLockStore implements LockStore, Tickets, Operator, Messages {
     const command = quorum.commands.inspect(key);
     return quorum.ask(
       key,
-      async (server) => readVote((await server.ask(command)).reply),
+      async (server) => readStored((await server.ask(command)).reply),
       (given, missing) => heldByMajority(given, quorum.majority, quorum.servers.length, missing),
     );
   }

@@ -1,5 +1,4 @@
 import type { StoredLock } from '../../core/lock-store.js';
-import { shownHolder } from '../kit/process-name.js';
 
 /** How many of an odd number of servers are a majority. */
 export function majorityAmong(servers: number): number {
@@ -74,16 +73,14 @@ function isSame(lock: StoredLock, other: StoredLock): boolean {
 function commonOf(locks: readonly StoredLock[], majority: number): StoredLock {
   const [first] = locks as [StoredLock];
   const least = (numbers: number[]): number => numbers.toSorted((a, b) => b - a)[majority - 1] as number;
-  const processes = [...new Set(locks.flatMap((lock) => lock.processes ?? []))].filter(
-    (process) => locks.filter((lock) => lock.processes?.includes(process)).length >= majority,
-  );
   return {
     ...first,
-    by: shownHolder(first.by, processes),
     holds: least(locks.map(({ holds }) => holds)),
     remainingMs: least(locks.map(({ remainingMs }) => remainingMs)),
     since: new Date(least(locks.map(({ since }) => since.getTime()))),
     waiters: [],
-    processes,
+    processes: [...new Set(locks.flatMap(({ processes = [] }) => processes))].filter(
+      (process) => locks.filter(({ processes }) => processes?.includes(process)).length >= majority,
+    ),
   };
 }
