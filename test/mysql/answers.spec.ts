@@ -1,6 +1,6 @@
 import type { HoldRecord } from '../../lib/core/lock-store';
 import { MySqlLockStore, schemaSql } from '../../lib/stores/mysql/index';
-import { DATABASE, MySqlServer } from '../support/mysql-server';
+import { MySqlServer } from '../support/mysql-server';
 import { newHold } from '../support/new-hold';
 
 let server: MySqlServer;

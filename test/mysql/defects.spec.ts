@@ -77,9 +77,9 @@ const PROBES: Readonly<Record<string, { probe: Probe; expected: unknown; right: 
       const connection = await server.pool({ database }).promise().getConnection();
       await connection.query('BEGIN');
       await connection.query(`SELECT 1 FROM distributed_lock_lease WHERE name = 'lock:{a}' FOR UPDATE`);
-      const count = await store.purge({ olderThan: '1m' }).catch(() => 'none');
+      const removed = await store.purge({ olderThan: '1m' }).catch(() => 'none');
       connection.destroy();
-      return count;
+      return removed;
     },
     expected: 1,
     right: 'queue_ends <= free_since)\n      FOR UPDATE SKIP LOCKED',

@@ -64,10 +64,10 @@ const PROBES: Readonly<Record<string, { probe: Probe; expected: unknown; right: 
       await server.query(`INSERT INTO ${schema}.lease (key, ends) VALUES ('lock:{a}', 'epoch'), ('lock:{b}', 'epoch')`);
       const client = await server.pool().connect();
       await client.query(`BEGIN; SELECT FROM ${schema}.lease WHERE key = 'lock:{a}' FOR UPDATE`);
-      const count = await store.purge({ olderThan: '1m' }).catch(() => 'none');
+      const removed = await store.purge({ olderThan: '1m' }).catch(() => 'none');
       await client.query('ROLLBACK');
       client.release();
-      return count;
+      return removed;
     },
     expected: 1,
     right: 'queue_ends <= free_since)\n    FOR UPDATE SKIP LOCKED',

@@ -108,10 +108,16 @@ export function toLockError(error: unknown, key: string): LockError {
     );
   }
   const before = notSent ? 'there is no connection: ' : '';
-  const after = isConflict(source) ? ' (another transaction has locked the row)' : isA(source, 'readOnly') ? READ_ONLY : '';
-  const next = isA(source, 'prepared') ? PREPARED : 'The call may be repeated once that is over.';
-  const message = `${subject}MySQL failed: ${before}${cause.message}${after}. ${next}`;
-  return new LockStoreError(message, key, { cause, unknown: false });
+  return new LockStoreError(`${subject}MySQL failed: ${before}${cause.message}${nextStep(source)}`, key, { cause, unknown: false });
+}
+
+/** What to do where nothing was done. Not a `LockConfigurationError`: it may be over soon, and a release is sent again until then. */
+function nextStep(error: Error): string {
+  if (isA(error, 'prepared')) {
+    return '. Raise max_prepared_stmt_count of the server: the locks prepare about 15 statements on each connection of the pool.';
+  }
+  const reason = isConflict(error) ? ' (another transaction has locked the row)' : isA(error, 'readOnly') ? READ_ONLY : '';
+  return `${reason}. The call may be repeated once that is over.`;
 }
 
 /** The error of a command that twice in a row reached the server after its sender had stopped waiting. */
@@ -123,8 +129,6 @@ export function tooLate(key: string): LockStoreError {
   );
 }
 
-/** Not a `LockConfigurationError`: it may be over when other connections end, and a release is to be sent again until then. */
-const PREPARED = 'Raise max_prepared_stmt_count of the server: the locks prepare about 15 statements on each connection of the pool.';
 const READ_ONLY = ' (the server is read-only, as a replica is)';
 
 const CURES = {

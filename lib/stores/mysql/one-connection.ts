@@ -9,29 +9,37 @@ export type Run = (statement: SqlStatement) => Promise<readonly Row[]>;
  * Runs statements on one connection of a pool, which ends with them: what they set in its session is for nobody else. Rejects with what
  * `body` rejects with, or with what went wrong.
  */
-export function onOneConnection(pool: CallbackPool, limitMs: number, body: (run: Run) => Promise<void>): Promise<void> {
+export async function onOneConnection(pool: CallbackPool, limitMs: number, body: (run: Run) => Promise<void>): Promise<void> {
+  const giveUpAt = performance.now() + limitMs;
+  const connection = await connect(pool, limitMs);
+  connection.on('error', ignore);
+  let timer: NodeJS.Timeout | undefined;
+  const late = new Promise<never>((_resolve, reject) => {
+    timer = setTimeout(() => reject(new StatementTimeout(limitMs)), giveUpAt - performance.now());
+  });
+  try {
+    await Promise.race([body((statement) => run(connection, statement)), late]);
+  } finally {
+    clearTimeout(timer);
+    connection.destroy();
+  }
+}
+
+function connect(pool: CallbackPool, limitMs: number): Promise<MySqlConnection> {
   return new Promise((resolve, reject) => {
-    let connection: MySqlConnection | undefined;
-    let isOver = false;
-    const end = (settle: () => void): void => {
-      isOver = true;
+    let isLate = false;
+    const timer = setTimeout(() => {
+      isLate = true;
+      reject(new NotSent());
+    }, limitMs);
+    pool.getConnection((error, connection) => {
       clearTimeout(timer);
-      connection?.destroy();
-      settle();
-    };
-    const timer = setTimeout(() => end(() => reject(connection ? new StatementTimeout(limitMs) : new NotSent())), limitMs);
-    pool.getConnection((error, given) => {
-      if (isOver) {
-        given?.release();
-      } else if (given) {
-        connection = given;
-        given.on('error', ignore);
-        body((statement) => run(given, statement)).then(
-          () => end(resolve),
-          (failure: unknown) => end(() => reject(failure)),
-        );
+      if (isLate) {
+        connection?.release();
+      } else if (connection) {
+        resolve(connection);
       } else {
-        end(() => reject(new NotSent(error ?? undefined)));
+        reject(new NotSent(error ?? undefined));
       }
     });
   });
