@@ -8,7 +8,7 @@ import { ACQUIRE, type ATTEMPT } from '../../lib/stores/mysql/procedures/acquire
 import { JOIN } from '../../lib/stores/mysql/procedures/join.js';
 import { FORCE_RELEASE } from '../../lib/stores/mysql/procedures/operator.js';
 import { creationOf, valuesOf, type ArgumentsOf, type Parameters, type Procedure } from '../../lib/stores/mysql/procedures/procedure.js';
-import { LEAVE } from '../../lib/stores/mysql/procedures/queue.js';
+import { isHere, LEAVE } from '../../lib/stores/mysql/procedures/queue.js';
 import { EXCHANGE, RELEASE } from '../../lib/stores/mysql/procedures/release.js';
 import { RENEW } from '../../lib/stores/mysql/procedures/renew.js';
 import { NOW } from '../../lib/stores/mysql/procedures/time.js';
@@ -64,6 +64,8 @@ export class MySqlTable implements OtherSide {
         .replaceAll(NOW, CLOCK)
         // The queue of the lock table is forgotten sooner.
         .replaceAll(`${LONGER_QUEUE_MS} * 1000`, `${QUEUE_MS} * 1000`)
+        // Who asks is there, and may be gone later.
+        .replaceAll(isHere('_process'), 'TRUE')
         .replaceAll('KILL QUERY sleeper;', 'KILL QUERY sleeper; SET @test_woken = first_place;');
     const sources = PROCEDURES.map((procedure) => prepared(creationOf(procedure, `${procedure.name}_test`)));
     if (MySqlTable.#made !== sources.join()) {

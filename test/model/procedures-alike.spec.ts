@@ -19,7 +19,7 @@ const DEFECTS: readonly (readonly [string, string, string])[] = [
   ['forgets the marks that found no room in the row', 'l_more_done_ends > now_us AND EXISTS', 'FALSE AND EXISTS'],
   ['answers a repeated release otherwise', 'SET answer = l_done_answer;', 'SET answer = 1 - l_done_answer;'],
   ['skips a process that polls', 'IF entry <> first_place OR first_place', 'IF first_place'],
-  ['forgets who polls', `CASE WHEN _polls THEN '~' ELSE '' END`, `''`],
+  ['forgets who polls', 'CASE WHEN NOT _polls AND', 'CASE WHEN'],
   ['waits for a process that is gone', 'OR sleeper IS NOT NULL THEN', 'OR TRUE THEN'],
   ['wakes nobody', 'KILL QUERY sleeper;', 'SET sleeper = NULL;'],
   ['skips all who are gone at once', 'IF skipped = 64 THEN', 'IF skipped = 640 THEN'],

@@ -10,7 +10,7 @@ import { connect, createServer, type AddressInfo, type Server, type Socket } fro
 export type ProxyMode = 'pass' | 'withhold' | 'dropReplies' | 'killOnReply' | 'blackhole' | 'muteSubscribers' | 'deafen' | 'refuse';
 
 /** What a subscriber says to Redis and to PostgreSQL, and on what a process sleeps in MySQL. */
-const SUBSCRIBES = ['subscribe', 'LISTEN ', 'ELSE sleep('];
+const SUBSCRIBES = ['subscribe', 'LISTEN ', 'ELSE get_lock('];
 
 /** Reads a connection, and knows the text of a request that does not have it in itself. */
 export interface TextReader {
@@ -30,6 +30,8 @@ export class TcpProxy {
   ambush: string | readonly string[] | undefined;
   /** Is told of each connection that was cut so. */
   onAmbush: (() => void) | undefined;
+  /** Whether clients are not told that the server has closed a connection, as where its machine is gone. */
+  isSilent = false;
   /** The port where new connections lead; those that stand stay where they are. */
   target: number;
   #mode: ProxyMode = 'pass';
@@ -52,8 +54,8 @@ export class TcpProxy {
         return;
       }
       const upstream = connect(this.target, '127.0.0.1');
-      this.#track(client, upstream);
-      this.#track(upstream, client);
+      this.#track(client, upstream, upstream);
+      this.#track(upstream, client, upstream);
       client.on('data', (data) => {
         if (SUBSCRIBES.some((word) => data.includes(word))) {
           this.#subscribers.add(client);
@@ -141,12 +143,12 @@ export class TcpProxy {
     }
   }
 
-  #track(socket: Socket, other: Socket): void {
+  #track(socket: Socket, other: Socket, upstream: Socket): void {
     this.#sockets.add(socket);
     socket.on('error', () => undefined);
     socket.on('close', () => {
       this.#sockets.delete(socket);
-      if (other !== this.#withheld?.upstream) {
+      if (other !== this.#withheld?.upstream && !(this.isSilent && socket === upstream)) {
         other.destroy();
       }
     });

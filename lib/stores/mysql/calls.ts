@@ -6,7 +6,8 @@ import type { CallbackPool, Row } from './mysql-pool.js';
 import { valuesOf, type ArgumentsOf, type Parameters, type Procedure } from './procedures/procedure.js';
 import { numberOf } from './rows.js';
 import { procedureName } from './schema.js';
-import { runStatement, type SqlStatement } from './statement.js';
+import type { SqlStatement } from './sql-statement.js';
+import { runStatement } from './statement.js';
 
 /** The time limit of one operation, in milliseconds: the longest, and the shortest, which is what a new connection takes. */
 const LIMIT_MS = { longest: 1_000, shortest: 75 } as const;

@@ -7,7 +7,7 @@ import { callbackPool, type CallbackPool } from './mysql-pool.js';
 /** Options of the MySQL store. */
 export interface MySqlLockStoreOptions {
   /**
-   * Whether a process that waits looks for its turn every 50 ms, rather than keep a connection of the pool on which the process that
+   * Whether a process that waits looks for its turn every 50 ms, rather than keep two connections of the pool, by which the process that
    * hands the lock over wakes it by `KILL QUERY`. The store finds out by itself where that does not work, as behind some proxies.
    * Default: `false`.
    */

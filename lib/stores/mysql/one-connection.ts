@@ -1,6 +1,6 @@
 import { NotSent, StatementTimeout } from './mysql-errors.js';
 import type { CallbackPool, MySqlConnection, Row } from './mysql-pool.js';
-import { sendTo, type SqlStatement } from './statement.js';
+import { ignore, sendTo, type SqlStatement } from './sql-statement.js';
 
 /** Runs a statement on the connection, and resolves to its rows. */
 export type Run = (statement: SqlStatement) => Promise<readonly Row[]>;
@@ -51,5 +51,3 @@ function run(connection: MySqlConnection, statement: SqlStatement): Promise<read
   });
 }
 
-/** The statement fails as well. */
-function ignore(): void {}

@@ -4,3 +4,8 @@ import { NAMES } from './tables.js';
 export function presenceName(process: string): string {
   return `${NAMES}${process.split(':').slice(1, 3).join(':')}`;
 }
+
+/** The named lock that a process waits for while it sleeps. */
+export function gateName(process: string): string {
+  return `${presenceName(process)}:gate`;
+}

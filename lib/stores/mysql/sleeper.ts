@@ -1,16 +1,15 @@
-import { once } from '../kit/once.js';
-import type { CallbackPool, MySqlConnection, Row } from './mysql-pool.js';
-import { presenceName } from './presence.js';
-import { endStatement, optionsOf } from './statement.js';
+import type { CallbackPool, MySqlConnection } from './mysql-pool.js';
+import { gateName, presenceName } from './presence.js';
+import { ask, ignore } from './sql-statement.js';
 
-/** For how long nothing is tried after a connection was not to be had, or could not be woken, in milliseconds. */
-const PAUSE_MS = { failed: 1_000, unwakeable: 60_000 } as const;
+/** For how long no connection is asked for after one was not to be had, or after a wake-up did not arrive, in milliseconds. */
+const PAUSE_MS = { failed: 1_000, unwoken: 60_000 } as const;
 /** How long the server may take to answer, beyond what it was told to sleep, in milliseconds. */
 const SILENCE_MS = 2_000;
-/** How often a sleep may go on because the machine is busy. */
-const MOST_OVERSLEPT = 3;
-/** How long the first sleep lasts that is to be ended, in milliseconds. */
-const TRIAL_MS = 1_500;
+/** How long a new connection waits for its named lock, which the one before it may still hold, in seconds. */
+const GET_S = 1;
+/** The longest sleep, in seconds. MySQL knows whole seconds only. */
+const SLEEP_S = 2;
 
 /** What a sleeper needs of its database. */
 export interface SleeperContext {
@@ -19,184 +18,181 @@ export interface SleeperContext {
   readonly warn: (message: string) => void;
 }
 
+/** Two connections of the pool, while a process waits. */
+interface Pair {
+  /** Holds the gate, and does nothing. */
+  readonly keeper: MySqlConnection;
+  /** Holds the named lock by which others find it, and sleeps. */
+  readonly sleeper: MySqlConnection;
+}
+
 /**
- * A connection of the pool on which a process sleeps while it waits. It holds a named lock of the server, by which others find it: they end
- * its sleep by `KILL QUERY`, which every user may for its own connections. A sleep that is ended too early costs one look.
+ * Where a process sleeps in the server while it waits: on one connection of the pool it waits for a named lock of the server, the gate,
+ * which another one holds. Whoever hands a lock over ends that by `KILL QUERY`, which every user may for its own connections. One that is
+ * ended too early costs one look.
+ *
+ * It does not run `SLEEP`: all those of a MariaDB server share one mutex, and two that are killed at the same moment may hold it for two
+ * seconds. Who waits for a named lock has a mutex of its own.
  */
 export class Sleeper {
   readonly #context: SleeperContext;
   readonly #changed: () => void;
-  #connection: MySqlConnection | undefined;
-  #isReady = false;
+  #pair: Pair | undefined;
   #isWanted = false;
   #isPreparing = false;
-  /** Whether a sleep was ended once: it is not tried again. */
-  #isWakeable = false;
   #notBefore = 0;
-  /** How often in a row a sleep was not ended that should have been. */
-  #overslept = 0;
-  readonly #warnOnce: (message: string) => void;
+  /** How often a turn was found that nobody had woken this process for. */
+  #unwoken = 0;
+  /** The sleep in the server, which may go on when `sleep` was over. Resolves to whether somebody ended it. */
+  #asleep: Promise<boolean> | undefined;
 
   /** `changed` is called when this process can be woken from now on, and when it cannot any more. */
   constructor(context: SleeperContext, changed: () => void) {
     this.#context = context;
     this.#changed = changed;
-    this.#warnOnce = once(context.warn);
   }
 
   /** Whether this process can be woken now. */
   get isReady(): boolean {
-    return this.#isReady;
+    return this.#pair !== undefined;
   }
 
   /** Begins to make sure that this process can be woken, unless that is so, or cannot be. */
   prepare(): void {
     this.#isWanted = true;
-    if (!this.#isReady && !this.#isPreparing && performance.now() >= this.#notBefore && this.#mayKeepOne()) {
+    if (!this.#pair && !this.#isPreparing && performance.now() >= this.#notBefore && this.#mayKeepTwo()) {
       void this.#prepare();
     }
   }
 
   /**
-   * Sleeps for `ms` milliseconds at the most, and not at all where the SQL condition `unless` is true. Resolves to whether it was ended
-   * early: by another process, or by that condition.
+   * Sleeps for `ms` milliseconds at the most. Where it falls asleep in the server, that asks the SQL condition `unless` first. Resolves to
+   * whether it was ended early: by another process, or by that condition.
    */
   async sleep(ms: number, unless: string): Promise<boolean> {
-    const connection = this.#connection;
-    if (!connection) {
+    if (!this.#pair) {
       return false;
     }
+    this.#asleep ??= this.#fallAsleep(this.#pair, unless);
+    let timer: NodeJS.Timeout | undefined;
+    const isOver = new Promise<false>((resolve) => {
+      timer = setTimeout(() => resolve(false), ms).unref();
+    });
+    const isWoken = await Promise.race([this.#asleep, isOver]);
+    clearTimeout(timer);
+    return isWoken;
+  }
+
+  /** A turn was found that was handed over a while ago. If it sleeps all the same, it was not woken, and is not to be relied on. */
+  missed(): void {
+    if (this.#asleep && this.#pair) {
+      // Once it may be that the server or the network was slow.
+      this.#notBefore = performance.now() + (PAUSE_MS.unwoken * this.#unwoken || PAUSE_MS.failed);
+      if (++this.#unwoken === 2) {
+        this.#context.warn(UNWAKEABLE);
+      }
+      this.#lose(this.#pair);
+    }
+  }
+
+  /** Gives up both connections. */
+  end(): void {
+    this.#isWanted = false;
+    if (this.#pair) {
+      this.#drop(this.#pair);
+    }
+  }
+
+  async #fallAsleep(pair: Pair, unless: string): Promise<boolean> {
+    const gate = gateName(this.#context.process);
+    const sql = `SELECT CASE WHEN ${unless} THEN ${DUE} ELSE get_lock('${gate}', ${SLEEP_S}) END AS slept`;
     try {
-      return isEnded(await this.#ask(connection, sleepFor(ms, unless), ms));
+      const [row] = await ask(pair.sleeper, sql, SLEEP_S * 1_000 + SILENCE_MS);
+      if (Number(row?.['slept']) === GOT) {
+        throw new Error('the other connection has ended');
+      }
+      return Number(row?.['slept'] ?? DUE) === DUE;
     } catch {
-      this.#lose(connection);
+      this.#lose(pair);
       return false;
+    } finally {
+      if (this.#pair === pair) {
+        this.#asleep = undefined;
+      }
     }
   }
 
   async #prepare(): Promise<void> {
     this.#isPreparing = true;
     this.#notBefore = performance.now() + PAUSE_MS.failed;
-    const connection = await this.#connect();
-    if (connection && (await this.#isWoken(connection)) && this.#connection === connection) {
-      this.#isReady = true;
+    const { process } = this.#context;
+    const keeper = await this.#connect(gateName(process));
+    const sleeper = keeper && (await this.#connect(presenceName(process)));
+    if (keeper && sleeper && this.#isWanted) {
+      this.#pair = { keeper, sleeper };
       this.#changed();
+    } else {
+      keeper?.destroy();
+      sleeper?.destroy();
     }
     this.#isPreparing = false;
   }
 
-  /** Ends the connection. It is not given back: somebody may be about to end a statement on it. */
-  end(): void {
-    this.#isWanted = false;
-    if (this.#connection) {
-      this.#drop(this.#connection);
-    }
+  /** Two connections of several: the locks need another one. */
+  #mayKeepTwo(): boolean {
+    return (this.#context.pool.config.connectionLimit ?? Infinity) > 2;
   }
 
-  /** One connection of several: the locks need another one. */
-  #mayKeepOne(): boolean {
-    return (this.#context.pool.config.connectionLimit ?? Infinity) > 1;
-  }
-
-  #connect(): Promise<MySqlConnection | undefined> {
+  /** A connection that holds a named lock; undefined where that is not to be had. */
+  #connect(name: string): Promise<MySqlConnection | undefined> {
     return new Promise((resolve) => {
       let isLate = false;
       const timer = setTimeout(() => {
         isLate = true;
         resolve(undefined);
       }, SILENCE_MS);
-      this.#context.pool.getConnection((error, connection) => {
+      this.#context.pool.getConnection((_error, connection) => {
         clearTimeout(timer);
-        if (isLate || !this.#isWanted) {
+        if (!connection || isLate || !this.#isWanted) {
           connection?.release();
           resolve(undefined);
-        } else {
-          connection?.on('error', ignore);
-          this.#connection = connection;
-          resolve(connection);
+          return;
         }
+        connection.on('error', ignore);
+        ask(connection, `SELECT get_lock('${name}', ${GET_S}) AS got`, GET_S * 1_000 + SILENCE_MS)
+          .then(([row]) => Number(row?.['got']) === GOT)
+          .catch(() => false)
+          .then((isGot) => {
+            if (!isGot) {
+              connection.destroy();
+            }
+            resolve(isGot ? connection : undefined);
+          });
       });
     });
   }
 
-  /** Whether a sleep on this connection can be ended by another one of the pool. */
-  async #isWoken(connection: MySqlConnection): Promise<boolean> {
-    try {
-      const [row] = await this.#ask(
-        connection,
-        `SELECT get_lock('${presenceName(this.#context.process)}', 0) AS got, connection_id() AS id`,
-        0,
-      );
-      if (this.#isWakeable) {
-        return Number(row?.['got']) === 1;
-      }
-      const slept = this.#ask(connection, sleepFor(TRIAL_MS), TRIAL_MS);
-      endStatement(this.#context.pool, { ...connection, threadId: Number(row?.['id']) }, () => false);
-      if (isEnded(await slept) && Number(row?.['got']) === 1) {
-        this.#isWakeable = true;
-        return true;
-      }
-    } catch {
-      this.#drop(connection);
-      return false;
-    }
-    this.#overslept++;
-    if (this.#overslept >= MOST_OVERSLEPT) {
-      this.#notBefore = performance.now() + PAUSE_MS.unwakeable;
-      this.#warnOnce(UNWAKEABLE);
-    }
-    this.#drop(connection);
-    return false;
-  }
-
-  #lose(connection: MySqlConnection): void {
-    if (this.#connection === connection) {
-      this.#drop(connection);
+  #lose(pair: Pair): void {
+    if (this.#pair === pair) {
+      this.#drop(pair);
       this.#changed();
     }
   }
 
-  #drop(connection: MySqlConnection): void {
-    if (this.#connection === connection) {
-      this.#connection = undefined;
-      this.#isReady = false;
-      connection.destroy();
-    }
-  }
-
-  /** The rows of the reply. Rejects where there is none in time. A sleep that was ended is answered, as a row or as an error. */
-  #ask(connection: MySqlConnection, sql: string, ms: number): Promise<readonly Row[]> {
-    return new Promise((resolve, reject) => {
-      const timer = setTimeout(() => setImmediate(() => reject(new Error('no reply'))), ms + SILENCE_MS).unref();
-      connection.query(optionsOf({ sql }), (error, rows) => {
-        clearTimeout(timer);
-        if (!error) {
-          resolve(rows as readonly Row[]);
-        } else if ('errno' in error && error.errno === INTERRUPTED) {
-          resolve([]);
-        } else {
-          reject(error);
-        }
-      });
-    });
+  /** They are not given back: they hold named locks, and somebody may be about to end a statement on one of them. */
+  #drop({ keeper, sleeper }: Pair): void {
+    this.#pair = undefined;
+    this.#asleep = undefined;
+    keeper.destroy();
+    sleeper.destroy();
   }
 }
 
-/** What the server answers where `KILL QUERY` ended the statement. */
-const INTERRUPTED = 1317;
+/** What a sleep answers: that the condition was true, or that the gate was open; 0 after the whole time, and nothing where it was ended. */
+const DUE = 2;
+const GOT = 1;
 
 const UNWAKEABLE =
-  'MySQL does not let one connection of the pool end the sleep of another one by KILL QUERY, as behind some proxies. Waiters look for their ' +
-  'turn every 50 ms; pass { poll: true } to MySqlLockStore to leave it at that.';
-
-function sleepFor(ms: number, unless = 'FALSE'): string {
-  return `SELECT CASE WHEN ${unless} THEN 1 ELSE sleep(${Math.max(1, Math.ceil(ms)) / 1_000}) END AS slept`;
-}
-
-/** Whether a sleep was ended early. It answers 1 then, or fails, which `#ask` answers with no row. */
-function isEnded([row]: readonly Row[]): boolean {
-  return Number(row?.['slept'] ?? 1) === 1;
-}
-
-/** The next statement fails as well. */
-function ignore(): void {}
+  'MySQL hands turns over to this process and does not wake it by KILL QUERY. Make sure that all processes have the same database user, ' +
+  'since a user may end its own statements only, and that no proxy spreads their connections over servers. Until then waiters look for ' +
+  'their turn every 50 ms; pass { poll: true } to MySqlLockStore to leave it at that.';

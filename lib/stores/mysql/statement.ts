@@ -1,42 +1,17 @@
 import { isInTransaction, isRefusal, NotCommitted, NotSent, StatementTimeout } from './mysql-errors.js';
-import type { Answered, CallbackPool, MySqlConnection, StatementOptions } from './mysql-pool.js';
+import type { CallbackPool, MySqlConnection } from './mysql-pool.js';
+import { ignore, optionsOf, sendTo, type SqlStatement } from './sql-statement.js';
 
 /** How long a connection waits for a reply in all, also after its caller has given up, in milliseconds. */
 const PATIENCE_MS = 1_000;
 /** How long the server may take to end a statement that is to be ended, in milliseconds. */
 const ENDING_MS = 1_000;
 
-/** A statement, and whether the server is to prepare it once for each connection. */
-export interface SqlStatement {
-  readonly sql: string;
-  /** Undefined where the statement is sent as text. */
-  readonly values?: readonly unknown[] | undefined;
-}
-
 /** Runs one statement on a connection of a pool; rejects with what went wrong. */
 export function runStatement(pool: CallbackPool, statement: SqlStatement, limitMs: number): Promise<unknown> {
   return new Promise((resolve, reject) => {
     new Statement(pool, statement, limitMs, resolve, reject).connect();
   });
-}
-
-/** A statement as a connection takes it, whatever the options of its pool say of how replies are shown. */
-export function optionsOf({ sql, values }: SqlStatement): StatementOptions {
-  return { sql, ...(values && { values }), rowsAsArray: false, nestTables: false, namedPlaceholders: false, typeCast: asItIs };
-}
-
-function asItIs(_field: unknown, next: () => unknown): unknown {
-  return next();
-}
-
-/** Sends a statement on a connection. */
-export function sendTo(connection: MySqlConnection, statement: SqlStatement, answered: Answered): void {
-  const options = optionsOf(statement);
-  if (options.values) {
-    connection.execute(options, answered);
-  } else {
-    connection.query(options, answered);
-  }
 }
 
 /**
@@ -197,6 +172,3 @@ function whyNone({ config }: CallbackPool, limitMs: number): string {
   const ms = Math.round(limitMs);
   return `none was free or could be made within ${ms} ms; raise the connectionLimit (${config.connectionLimit ?? 10}) of the pool, or give the locks a pool of their own`;
 }
-
-/** The statement fails as well, and reports it. */
-function ignore(): void {}

@@ -1,6 +1,7 @@
 import { AsyncResource } from 'node:async_hooks';
 import type { Place } from '../../core/lock-store.js';
 import type { Listeners } from '../kit/listeners.js';
+import { CLAIM_MS } from '../kit/protocol.js';
 import type { MySqlKeys } from './mysql-keys.js';
 import type { CallbackPool, Row } from './mysql-pool.js';
 import { NOW } from './procedures/time.js';
@@ -10,8 +11,10 @@ import { LEASE } from './tables.js';
 
 /** How often a process that nothing can wake looks for its turns, in milliseconds: first in a queue or second, or further behind. */
 const POLL_MS = { near: 50, far: 300 } as const;
-/** The longest sleep, in milliseconds: places that were added meanwhile are looked at after it, where their lease ends before. */
-const SLEEP_MS = 1_000;
+/** The longest sleep, in milliseconds: half of a reservation, so that a turn is found in time that nobody could wake it for. */
+const SLEEP_MS = CLAIM_MS / 2;
+/** How old a turn is that this process should have been woken for, in milliseconds. */
+const MISSED_MS = 200;
 /** How long a failed query is followed by none, in milliseconds. */
 const PAUSE_MS = 250;
 
@@ -147,7 +150,9 @@ export class TurnWatch {
     try {
       for (const row of await this.#context.run(this.#looking())) {
         const leftMs = Number(row['left_us']) / 1_000;
-        this.#notify(row, leftMs);
+        if (this.#notify(row, leftMs) && mayWake && leftMs < CLAIM_MS - MISSED_MS) {
+          this.#sleeper.missed();
+        }
         nextMs = Math.min(nextMs, mayWake ? Math.max(POLL_MS.near, Math.ceil(leftMs)) : POLL_MS.near);
       }
     } catch {
@@ -156,8 +161,11 @@ export class TurnWatch {
     return nextMs;
   }
 
-  /** Notifies the place that has its turn. Where the lock is free, it is the first of the queue, or whoever finds out that nobody is. */
-  #notify(row: Row, leftMs: number): void {
+  /**
+   * Notifies the place that has its turn. Where the lock is free, it is the first of the queue, or whoever finds out that nobody is. Answers
+   * whether the lock was handed over to a place that was not notified yet.
+   */
+  #notify(row: Row, leftMs: number): boolean {
     const key = this.#context.keys.key(row['name'] as Buffer);
     const places = this.#places.get(key) ?? [];
     const placeOf = (column: unknown): Watched | undefined =>
@@ -165,9 +173,9 @@ export class TurnWatch {
     const isLost = Number(row['is_queued']) === 0;
     const reserved = leftMs > 0 ? placeOf(row['turn']) : placeOf(row['first_place']);
     const due = reserved ? [reserved] : leftMs <= 0 || isLost ? places : [];
-    for (const place of due.filter(({ isNotified }) => !isNotified)) {
-      this.#tell(place);
-    }
+    const unaware = due.filter(({ isNotified }) => !isNotified);
+    unaware.forEach((place) => this.#tell(place));
+    return leftMs > 0 && reserved !== undefined && unaware.length > 0;
   }
 
   #tell(place: Watched): void {

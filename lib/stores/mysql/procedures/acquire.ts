@@ -2,7 +2,7 @@ import { MOST_FENCES } from '../../../core/lock-store.js';
 import { CLAIM_MS, MOST_FENCE } from '../../kit/protocol.js';
 import { isDone, isIn, KEEP_ROW, LENGTHEN, LOCK_ROW, QUEUE_ENDS, ROW_VARIABLES } from './lease-row.js';
 import { procedure } from './procedure.js';
-import { handOver, isFirstAnother, isQueued, QUEUE_VARIABLES, takeOffQueue, WAKE } from './queue.js';
+import { handOver, isFirstAnother, isHere, isQueued, QUEUE_VARIABLES, takeOffQueue, WAKE } from './queue.js';
 import { fromNow, IS_LATE } from './time.js';
 
 /**
@@ -77,7 +77,8 @@ export const CONTEND = `
         SET remaining_us = most_us, l_ends = now_us + most_us;
       END IF;
       IF _place IS NOT NULL THEN
-        SET entry = concat(_place, CASE WHEN _polls THEN '~' ELSE '' END), is_new = NOT ${isQueued('_place')};
+        SET entry = concat(_place, CASE WHEN NOT _polls AND ${isHere('_process')} THEN '' ELSE '~' END),
+          is_new = NOT ${isQueued('_place')};
         SET l_queue = CASE
           WHEN is_new THEN concat(coalesce(l_queue, ';'), entry, ';')
           ELSE replace(replace(l_queue, concat(';', _place, '~;'), concat(';', _place, ';')), concat(';', _place, ';'), concat(';', entry, ';'))

@@ -14,6 +14,9 @@ export function presenceOf(process: string): string {
   return `concat('${NAMES}', substring_index(substring_index(${process}, ':', 3), ':', -2))`;
 }
 
+/** Whether a process can be seen from here: it may hold its named lock on another server, as behind some proxies. */
+export const isHere = (process: string): string => `is_used_lock(${presenceOf(process)}) IS NOT NULL`;
+
 /** Whether a place, or NULL, is in the queue. */
 export const isQueued = (place: string): string =>
   `coalesce(locate(concat(';', ${place}, ';'), l_queue) + locate(concat(';', ${place}, '~;'), l_queue) > 0, FALSE)`;
@@ -53,9 +56,9 @@ export const handOver = (mine: string): string => `
     END IF;
   END WHILE;`;
 
-/** Ends the sleep of the process whose turn it is, once the transaction is committed. It may have ended by itself. */
+/** Ends the sleep of the process whose turn it is, once the transaction is committed, if its connection is there still. */
 export const WAKE = `
-  IF sleeper IS NOT NULL THEN
+  IF sleeper IS NOT NULL AND is_used_lock(${presenceOf('l_turn')}) <=> sleeper THEN
     BEGIN
       DECLARE CONTINUE HANDLER FOR SQLEXCEPTION BEGIN END;
       KILL QUERY sleeper;
