@@ -1,6 +1,7 @@
 import { isInTransaction, isRefusal, NotCommitted, NotSent, StatementTimeout } from './mysql-errors.js';
 import type { CallbackPool, MySqlConnection } from './mysql-pool.js';
-import { ignore, optionsOf, sendTo, type SqlStatement } from './sql-statement.js';
+import { endStatement, identify } from './session.js';
+import { ignore, sendTo, type SqlStatement } from './sql-statement.js';
 
 /** How long a connection waits for a reply in all, also after its caller has given up, in milliseconds. */
 const PATIENCE_MS = 1_000;
@@ -35,8 +36,8 @@ class Statement {
   #isUnusable = false;
   /** Whether it was answered, or its connection has ended. */
   #isOver = false;
-  /** Whether the server still works on it, as far as it is known. */
-  #isRunning = true;
+  /** Whether its connection said that it was carried out, that it failed, or that the connection is broken. */
+  #isAnswered = false;
 
   constructor(
     pool: CallbackPool,
@@ -69,6 +70,7 @@ class Statement {
   #send(connection: MySqlConnection): void {
     this.#connection = connection;
     connection.on('error', ignore);
+    identify(connection);
     const answered = (error: Error | null, reply: unknown): void => {
       if (isInTransaction(error) && !this.#isLate) {
         // Its last user left a transaction open, which ends with the connection.
@@ -77,13 +79,13 @@ class Statement {
         this.connect();
         return;
       }
+      this.#isAnswered = true;
       if (isUncommitted(reply)) {
         this.#isUnusable = true;
         this.#end();
         this.#reject(new NotCommitted());
         return;
       }
-      this.#isRunning = error !== null && !isRefusal(error);
       this.#end(error);
       if (error) {
         this.#reject(error);
@@ -111,7 +113,7 @@ class Statement {
    */
   #kill(): void {
     this.#isUnusable = true;
-    endStatement(this.#pool, this.#connection as MySqlConnection, () => !this.#isRunning);
+    endStatement(this.#pool, this.#connection as MySqlConnection, () => this.#isAnswered);
     this.#timer = this.#after(ENDING_MS, () => this.#end(new StatementTimeout(this.#limitMs))).unref();
   }
 
@@ -136,28 +138,6 @@ class Statement {
   #after(ms: number, judge: () => void): NodeJS.Timeout {
     return setTimeout(() => setImmediate(() => this.#isOver || judge()), Math.max(0, ms));
   }
-}
-
-/** Sends `KILL QUERY` by another connection, if there is one in time. Where the network is gone the server ends the statement itself. */
-export function endStatement(pool: CallbackPool, { threadId }: MySqlConnection, isOver: () => boolean): void {
-  if (typeof threadId !== 'number') {
-    return;
-  }
-  pool.getConnection((error, connection) => {
-    if (!connection || isOver()) {
-      connection?.release();
-      return;
-    }
-    const timer = setTimeout(() => connection.destroy(), ENDING_MS).unref();
-    connection.query(optionsOf({ sql: `KILL QUERY ${threadId}` }), (failure) => {
-      clearTimeout(timer);
-      if (!failure || isRefusal(failure)) {
-        connection.release();
-      } else {
-        connection.destroy();
-      }
-    });
-  });
 }
 
 /** The flag of a reply that says that a transaction is open. */

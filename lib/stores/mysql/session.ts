@@ -1,0 +1,73 @@
+import { isRefusal } from './mysql-errors.js';
+import type { CallbackPool, MySqlConnection } from './mysql-pool.js';
+import { textOf } from './rows.js';
+import { ask, ignore } from './sql-statement.js';
+
+/** How long a statement may take that ends another one, or finds out what to end, in milliseconds. */
+const LIMIT_MS = 1_000;
+
+/**
+ * Asks to which run of which server a connection leads: one that has started again counts its connections anew. Also what the server
+ * calls this connection, and the statement of the connection `id`, which MariaDB can end by its number; NULL where there is none. Each
+ * server takes what is meant for the other one for a comment.
+ */
+export function sessionStatement(id: number): string {
+  return `SELECT concat_ws(' ', @@hostname, @@port, @@server_id, @@datadir, /*!80000 @@server_uuid, */
+  unix_timestamp() - variable_value) AS run, connection_id() AS id
+  /*M!, (SELECT query_id FROM information_schema.processlist WHERE id = ${id} AND command <> 'Sleep') AS query_id */
+FROM /*M! information_schema *//*!80000 performance_schema */.global_status WHERE variable_name = 'Uptime'`;
+}
+
+/** The run of the server that each connection leads to; '' where it is not known. */
+const runs = new WeakMap<MySqlConnection, string>();
+
+/**
+ * Asks once, before the first statement on a connection, where that leads: another server may have its address later. A proxy that numbers
+ * connections by itself may serve each statement elsewhere, so nothing is known behind it.
+ */
+export function identify(connection: MySqlConnection): void {
+  if (!runs.has(connection)) {
+    runs.set(connection, '');
+    ask(connection, sessionStatement(0), LIMIT_MS)
+      .then(([row]) => Number(row?.['id']) === connection.threadId && runs.set(connection, textOf(row?.['run'])))
+      .catch(ignore);
+  }
+}
+
+/**
+ * Ends the statement of a connection by another one, if there is one in time that leads to the same run of the same server: elsewhere the
+ * number of the connection is that of a stranger. Where the network is gone the server ends the statement itself.
+ */
+export function endStatement(pool: CallbackPool, target: MySqlConnection, isOver: () => boolean): void {
+  const run = runs.get(target);
+  if (!run) {
+    return;
+  }
+  pool.getConnection((_error, connection) => {
+    if (!connection || isOver()) {
+      connection?.release();
+      return;
+    }
+    connection.on('error', ignore);
+    endBy(connection, run, Number(target.threadId), isOver).then(
+      () => {
+        connection.removeListener('error', ignore);
+        connection.release();
+      },
+      () => connection.destroy(),
+    );
+  });
+}
+
+async function endBy(connection: MySqlConnection, run: string, id: number, isOver: () => boolean): Promise<void> {
+  const [row] = await ask(connection, sessionStatement(id), LIMIT_MS);
+  const query = row?.['query_id'];
+  if (textOf(row?.['run']) === run && query !== null && !isOver()) {
+    // It may have ended meanwhile.
+    await ask(connection, `KILL QUERY ${query === undefined ? id : `ID ${String(query)}`}`, LIMIT_MS).catch((error: unknown) => {
+      if (!isRefusal(error)) {
+        throw error;
+      }
+    });
+  }
+}

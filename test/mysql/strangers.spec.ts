@@ -1,0 +1,170 @@
+import type { Pool } from 'mysql2';
+import { createConnection, type Connection, type RowDataPacket } from 'mysql2/promise';
+import { MySqlLockStore } from '../../lib/stores/mysql/index';
+import { MySqlServer } from '../support/mysql-server';
+import { newHold } from '../support/new-hold';
+import { TcpProxy } from '../support/tcp-proxy';
+import { until } from '../support/until';
+
+/** How many statements wait for a row until they are to be ended. */
+const STUCK = 3;
+/** More than the connections that the code under test has had. */
+const STRANGERS = 40;
+
+const closing: (() => unknown)[] = [];
+
+afterEach(async () => {
+  for (const close of closing.splice(0).toReversed()) {
+    await close();
+  }
+});
+
+async function start(): Promise<MySqlServer> {
+  const server = await MySqlServer.start();
+  closing.push(() => server.stop());
+  await new MySqlLockStore(server.pool()).ensureSchema();
+  return server;
+}
+
+async function connect(server: MySqlServer): Promise<Connection> {
+  const connection = await createConnection({ host: '127.0.0.1', port: server.port, user: 'root' });
+  connection.on('error', () => undefined);
+  closing.push(() => connection.destroy());
+  return connection;
+}
+
+/** Statements of an application that knows nothing of locks, as the same user; answers their connections. */
+async function strangersOf(server: MySqlServer): Promise<Set<number>> {
+  const connections = await Promise.all(Array.from({ length: STRANGERS }, () => connect(server)));
+  const ids = connections.map(({ threadId }) => threadId);
+  connections.forEach((connection) => connection.query('SELECT sleep(300)').catch(() => undefined));
+  await until('that they work', async () => (await atWork(server)).length === STRANGERS);
+  return new Set(ids);
+}
+
+async function atWork(server: MySqlServer): Promise<unknown[]> {
+  return server.query(`SELECT id FROM information_schema.processlist WHERE info LIKE 'SELECT sleep%' AND command = 'Query'`);
+}
+
+/** A pool whose requests for a connection wait while its gate is shut. */
+function gated(pool: Pool): { waiting: number; open: () => void; shut: () => void } {
+  const asked: Parameters<Pool['getConnection']>[0][] = [];
+  const original = pool.getConnection.bind(pool);
+  let isShut = false;
+  pool.getConnection = (given) => (isShut ? void asked.push(given) : original(given));
+  return {
+    get waiting() {
+      return asked.length;
+    },
+    open: () => {
+      isShut = false;
+      asked.splice(0).forEach((given) => original(given));
+    },
+    shut: () => (isShut = true),
+  };
+}
+
+/** The kinds of change of what answers at an address. */
+const CHANGES: readonly (readonly [string, (server: MySqlServer, proxy: TcpProxy) => Promise<MySqlServer>])[] = [
+  [
+    'hangs and is replaced by another one',
+    async (server, proxy) => {
+      server.pause();
+      closing.push(() => server.resume());
+      const other = await start();
+      proxy.target = other.port;
+      return other;
+    },
+  ],
+  [
+    'ends and is replaced by another one',
+    async (server, proxy) => {
+      const other = await start();
+      proxy.target = other.port;
+      proxy.cut();
+      await server.kill();
+      return other;
+    },
+  ],
+  [
+    'starts again',
+    async (server) => {
+      await server.kill();
+      await server.start();
+      return server;
+    },
+  ],
+  [
+    'starts again and nobody is told',
+    async (server, proxy) => {
+      proxy.isSilent = true;
+      await server.kill();
+      await server.start();
+      return server;
+    },
+  ],
+];
+
+// The user of the tests may end the statements of everybody.
+test.each(CHANGES)(
+  'a statement that is to be ended when the server %s ends no statement of a stranger there',
+  async (_, change) => {
+    const server = await start();
+    const proxy = await TcpProxy.start(server.port);
+    closing.push(() => proxy.stop());
+    const pool = server.pool({ port: proxy.port, connectionLimit: STUCK });
+    const store = new MySqlLockStore(pool);
+    await store.open({ prefix: 'lock', warn: () => undefined });
+    closing.push(() => store.close());
+    await store.release(newHold('k'));
+    const blocking = await connect(server);
+    await blocking.query('START TRANSACTION');
+    await blocking.query(`SELECT 1 FROM app.distributed_lock_lease WHERE name = 'lock:{k}' FOR UPDATE`);
+    const stuckIds = async (): Promise<number[]> =>
+    (await server.query<RowDataPacket>(`SELECT id FROM information_schema.processlist WHERE info LIKE '%distributed_lock_lease%' AND id <> connection_id()`)).map(({ id }) => Number(id)); // prettier-ignore
+    const gate = gated(pool);
+    const calls = Array.from({ length: STUCK }, () => store.acquire(newHold('k', { limitMs: 100 })).catch((error: unknown) => error));
+    await until('that all wait for the row', async () => (await stuckIds()).length === STUCK);
+    const stuck = await stuckIds();
+    gate.shut();
+    await Promise.all(calls);
+    await until('that they are to be ended', () => gate.waiting === STUCK);
+    const now = await change(server, proxy);
+    const strangers = await strangersOf(now);
+    expect(stuck.filter((id) => strangers.has(id))).toHaveLength(STUCK);
+    gate.open();
+    // It comes after what waited for a connection before it.
+    await until('that locks work again', () =>
+      store.acquire(newHold('other')).then(
+        ({ fence }) => fence !== undefined,
+        () => false,
+      ),
+    );
+    await new Promise((resolve) => setTimeout(resolve, 500));
+    expect(await atWork(now)).toHaveLength(STRANGERS);
+  },
+  60_000,
+);
+
+test('a statement that waits too long is ended by its number, and nothing else of its connection', async () => {
+  const server = await start();
+  const asked: string[] = [];
+  const pool = server.pool();
+  pool.on('connection', (connection) => {
+    const query = connection.query.bind(connection) as (...args: unknown[]) => unknown;
+    connection.query = ((options: { sql: string }, ...rest: unknown[]) => {
+      asked.push(options.sql);
+      return query(options, ...rest);
+    }) as never;
+  });
+  const store = new MySqlLockStore(pool);
+  await store.open({ prefix: 'lock', warn: () => undefined });
+  closing.push(() => store.close());
+  await store.release(newHold('k'));
+  const blocking = await connect(server);
+  await blocking.query('START TRANSACTION');
+  await blocking.query(`SELECT 1 FROM app.distributed_lock_lease WHERE name = 'lock:{k}' FOR UPDATE`);
+  await store.acquire(newHold('k', { limitMs: 100 })).catch(() => undefined);
+  await until('that it is ended', () => asked.some((sql) => sql.startsWith('KILL QUERY')));
+  expect(asked.filter((sql) => sql.startsWith('KILL'))).toEqual([expect.stringMatching(/^KILL QUERY ID \d+$/)]);
+});
