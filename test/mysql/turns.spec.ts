@@ -1,6 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { LockService } from '../../lib/nest/lock.service';
 import { MySqlLockStore, type MySqlLockStoreOptions } from '../../lib/stores/mysql/index';
+import { presenceName } from '../../lib/stores/mysql/presence';
 import { makeLocks } from '../support/make-locks';
 import { DATABASE, MySqlServer } from '../support/mysql-server';
 import { until } from '../support/until';
@@ -166,6 +167,20 @@ test('a waiter that is gone is passed over at once', async () => {
   // A turn of the process that is gone would have lasted a second.
   expect((await queue()).includes(gone.process)).toBe(false);
 });
+
+test('a process that sleeps is woken also for a place that it queued while it polled', async () => {
+  const held = await (await open()).acquire('k', { ttl: '60s' });
+  await server.query(
+    `UPDATE ${DATABASE}.distributed_lock_lease SET queue = ';host:7:abcdef01:x~;', queue_ends = ends WHERE name = 'lock:{k}'`,
+  );
+  const connection = await server.pool().promise().getConnection();
+  await connection.query(`SELECT get_lock('${presenceName('host:7:abcdef01')}', 0)`);
+  const sleeping = connection.query('SELECT sleep(50)').catch((error: unknown) => error);
+  await until('that it sleeps', async () => (await server.query(`SELECT 1 FROM information_schema.processlist WHERE info = 'SELECT sleep(50)'`)).length === 1); // prettier-ignore
+  await held.release();
+  await sleeping;
+  connection.destroy();
+}, 30_000);
 
 test('a process that is handed turns by another database user finds them all the same, warns and polls from then on', async () => {
   for (const user of ['one', 'two']) {

@@ -45,7 +45,8 @@ export const handOver = (mine: string): string => `
     SET l_queue = nullif(substring(l_queue, length(entry) + 2), ';');
     SET first_place = trim(TRAILING '~' FROM entry);
     -- Off the queue before it is woken: a reservation that nobody claims is not given to the same place again.
-    SET sleeper = CASE WHEN entry = first_place AND NOT first_place <=> ${mine} THEN is_used_lock(${presenceOf('entry')}) END;
+    -- Also one that polled when it queued may sleep now.
+    SET sleeper = CASE WHEN NOT first_place <=> ${mine} THEN is_used_lock(${presenceOf('entry')}) END;
     IF entry <> first_place OR first_place <=> ${mine} OR sleeper IS NOT NULL THEN
       SET l_turn = first_place, l_ends = ${fromNow(CLAIM_MS)};
     ELSE
