@@ -3,8 +3,9 @@ import { DATABASE, MySqlServer } from './mysql-server';
 import { freePort } from './redis-server';
 import { until } from './until';
 
-/** The user of the code under test, which has no rights beyond the database. */
+/** The user of the code under test, which has no rights beyond the two databases. */
 const USER = 'app';
+const OTHER = `${DATABASE}_too`;
 
 /** Commits wait for the replica, before anybody sees what they changed, and for as long as it takes. */
 const SETTINGS = [
@@ -35,7 +36,10 @@ export class MySqlPair {
   static async start(): Promise<MySqlPair> {
     const first = await MySqlServer.start('--server-id=1', ...SETTINGS);
     await first.query(`CREATE USER ${USER}@'%'`);
-    await first.query(`GRANT ALL ON ${DATABASE}.* TO ${USER}@'%'`);
+    await first.query(`CREATE DATABASE ${OTHER}`);
+    for (const database of MySqlPair.databases) {
+      await first.query(`GRANT ALL ON ${database}.* TO ${USER}@'%'`);
+    }
     await first.shutDown();
     const pair = new MySqlPair(first, MySqlServer.copyOf(first, await freePort(), '--server-id=2', ...SETTINGS));
     await pair.#begin();
@@ -43,6 +47,7 @@ export class MySqlPair {
   }
 
   static readonly user = USER;
+  static readonly databases: readonly string[] = [DATABASE, OTHER];
 
   get primary(): MySqlServer {
     return this.#primary;

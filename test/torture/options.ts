@@ -20,6 +20,7 @@ export const USAGE = `npm run torture -- [options]
 
   --seconds N             how long each run lasts (60; with mutants 20)
   --topology A,B          ${Object.keys(TOPOLOGIES).join(', ')} (all)
+                          with four processes and 18 keys; mysql with 8 keys, in two databases
   --seed N                repeats a plan of faults
   --nemesis A,B           the faults to cause, or none (all):
                           ${Object.keys(FAULTS).join(', ')}

@@ -26,7 +26,6 @@ const KEYS = {
   quiet: ['quiet', 'lock:quiet'],
   led: 'leader',
 };
-const ALL_KEYS = [...KEYS.busy, ...KEYS.quiet, KEYS.led];
 
 export interface RunOptions {
   readonly topology: Topology;
@@ -43,15 +42,25 @@ export interface RunResult {
   readonly evidence: Evidence;
 }
 
+function keysOf({ busyKeys }: Topology): typeof KEYS {
+  return { ...KEYS, busy: KEYS.busy.slice(0, busyKeys) };
+}
+
+function allKeysOf(topology: Topology): string[] {
+  const { busy, quiet, led } = keysOf(topology);
+  return [...busy, ...quiet, led];
+}
+
 /** What a seed makes of a run. */
 export function planOf({ topology, seconds, seed, faults }: RunOptions): Step[] {
   const allowed = faults.filter((fault) => topology.faults.includes(fault));
-  return planFaults({ seed, ms: seconds * 1_000, leaseMs: LEASE_MS, faults: allowed, workers: workerNames(), keys: ALL_KEYS });
+  return planFaults({ seed, ms: seconds * 1_000, leaseMs: LEASE_MS, faults: allowed, workers: workerNames(), keys: allKeysOf(topology) });
 }
 
 /** Lets workers use locks while faults strike, and gathers what they wrote down. Stops the topology. */
 export async function run(options: RunOptions): Promise<RunResult> {
   const { topology, seed, edits = [] } = options;
+  const keys = allKeysOf(topology);
   const folder = mkdtempSync(join(tmpdir(), 'lock-torture-'));
   const plan = planOf(options);
   const server = await RedisServer.start();
@@ -72,7 +81,7 @@ export async function run(options: RunOptions): Promise<RunResult> {
     await Promise.all(
       workerNames().map(async (name, at) => {
         const { source, proxies, wallMs = 0 } = await topology.link();
-        const own = { seed: seed + 1_000 * at, source, registers: server.url, folder, keys: KEYS, leaseMs: LEASE_MS, wallMs };
+        const own = { seed: seed + 1_000 * at, source, registers: server.url, folder, keys: keysOf(topology), leaseMs: LEASE_MS, wallMs };
         await fleet.add(name, own, proxies);
       }),
     );
@@ -81,7 +90,7 @@ export async function run(options: RunOptions): Promise<RunResult> {
     await Promise.all([new Nemesis(fleet, topology, store, history).run(plan), sleep(options.seconds * 1_000)]);
     const leftovers = await end(fleet, topology, store);
     const { failures } = fleet;
-    const values = new Map(await Promise.all(ALL_KEYS.map(async (key) => [key, await registers.read(key)] as const)));
+    const values = new Map(await Promise.all(keys.map(async (key) => [key, await registers.read(key)] as const)));
     const all = readHistories(folder);
     const entries = entriesOf(all);
     const evidence = {
@@ -91,7 +100,7 @@ export async function run(options: RunOptions): Promise<RunResult> {
       leaseMs: LEASE_MS,
       keepsOrder: topology.keepsOrder,
       // Some faults need keys of their own.
-      keys: [...new Set([...ALL_KEYS, ...entries.map(({ key }) => key)])],
+      keys: [...new Set([...keys, ...entries.map(({ key }) => key)])],
       registers: values,
       leftovers,
       failures,
@@ -113,7 +122,7 @@ async function end(fleet: Fleet, topology: Topology, store: LockStore): Promise<
   await sleep(LEASE_MS + CLAIM_MS);
   // Before anybody looks at them: whoever finds a lock without an expiry gives it one.
   const leftovers = await topology.withoutExpiry();
-  await Promise.all([stopped, ...ALL_KEYS.map(async (key) => leftovers.push(...(await refusalOf(key, store, () => endedAt))))]);
+  await Promise.all([stopped, ...allKeysOf(topology).map(async (key) => leftovers.push(...(await refusalOf(key, store, () => endedAt))))]);
   return [...leftovers, ...(await topology.orphans())];
 }
 

@@ -1,7 +1,8 @@
 /** How a worker reaches the locks: through proxies of its own, so that faults can strike it alone. */
 export type WorkerSource =
   | { readonly kind: 'single'; readonly url: string }
-  | { readonly kind: 'postgres' | 'mysql'; readonly url: string }
+  | { readonly kind: 'postgres'; readonly url: string }
+  | { readonly kind: 'mysql'; readonly urls: readonly string[] }
   | { readonly kind: 'quorum'; readonly urls: readonly string[]; readonly longestLeaseMs: number }
   | {
       readonly kind: 'cluster' | 'sentinel';

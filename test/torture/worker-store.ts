@@ -35,10 +35,13 @@ export function storeOf(source: WorkerSource): WorkerStore {
       return { store, prepare: () => store.ensureSchema(), end: () => pool.end() };
     }
     case 'mysql': {
-      const pool = createPool({ uri: source.url, connectTimeout: CONNECT_MS });
-      const store = new MySqlLockStore(pool);
-      // It has ended also where it says that the server has closed a connection before.
-      return { store, prepare: () => store.ensureSchema(), end: () => pool.end().catch(() => undefined) };
+      const pools = source.urls.map((uri) => createPool({ uri, connectTimeout: CONNECT_MS }));
+      const store = new MySqlLockStore(pools);
+      const end = async (): Promise<void> => {
+        // They have ended also where one says that the server has closed a connection before.
+        await Promise.allSettled(pools.map((pool) => pool.end()));
+      };
+      return { store, prepare: () => store.ensureSchema(), end };
     }
     case 'cluster':
     case 'sentinel': {

@@ -5,7 +5,6 @@ import { MySqlLockStore } from '../../../lib/stores/mysql/index.js';
 import { MySqlKeys } from '../../../lib/stores/mysql/mysql-keys.js';
 import { NOW } from '../../../lib/stores/mysql/procedures/time.js';
 import { QUEUE_MS } from '../../../lib/stores/mysql/queue-time.js';
-import { DATABASE } from '../../support/mysql-server.js';
 import { MySqlPair } from '../../support/mysql-pair.js';
 import { PreparedTexts } from '../../support/prepared-texts.js';
 import { TcpProxy } from '../../support/tcp-proxy.js';
@@ -21,28 +20,33 @@ const LONG_MS = 10_000;
 const AWAY = 0.25;
 
 const ROWS = new MySqlKeys('lock');
-const LEASE = `${DATABASE}.distributed_lock_lease`;
+/** The tables of locks. A key has its row in one of them. */
+const LEASES = MySqlPair.databases.map((database) => `${database}.distributed_lock_lease`);
 
-/** How many connections the pool of a worker may have. */
+/** How many connections each pool of a worker may have. */
 export const POOL_MAX = 10;
 
 /** How often the connections are counted, in milliseconds. */
 const LOOK_MS = 50;
 
-/** A primary and its replica, which confirms every commit: neither a crash nor a failover loses anything. */
+/**
+ * Two databases of a primary and its replica, which confirms every commit: neither a crash nor a failover loses anything. There are few keys,
+ * so that processes hand over several at a time all the time.
+ */
 export class MySql implements Topology {
   readonly faults: readonly FaultName[] = [
     ...FAULTS_ANYWHERE, 'nest', 'killClients', 'recover', 'erase', 'lockRow', 'standby', 'readOnly', 'failover', 'depose',
   ]; // prettier-ignore
   readonly spare = 0;
   readonly keepsOrder = true;
+  readonly busyKeys = 8;
   readonly releaseText = ['SET owner = NULL, holds = NULL', '.distributed_lock_release_', '.distributed_lock_exchange_'];
   readonly renewText = '.distributed_lock_renew_';
   readonly #pair: MySqlPair;
   /** Leads to the primary, whichever server that is. */
   readonly #way: TcpProxy;
   readonly #proxies: TcpProxy[];
-  readonly #pool: Pool;
+  readonly #pools: readonly Pool[];
   #strikes: Promise<unknown> = Promise.resolve();
   #write: HistoryFile['write'] = () => undefined;
 
@@ -50,7 +54,7 @@ export class MySql implements Topology {
     this.#pair = pair;
     this.#way = way;
     this.#proxies = [way];
-    this.#pool = pair.primary.pool({ port: way.port }).promise();
+    this.#pools = MySqlPair.databases.map((database) => pair.primary.pool({ port: way.port, database }).promise());
     // Before the servers are killed: processes that are stopped would never notice.
     process.prependListener('exit', this.#wake);
   }
@@ -66,11 +70,12 @@ export class MySql implements Topology {
   async link(): ReturnType<Topology['link']> {
     const proxy = await TcpProxy.start(this.#pair.primary.port, () => new PreparedTexts());
     this.#proxies.push(proxy);
-    return { source: { kind: 'mysql', url: `mysql://${MySqlPair.user}@127.0.0.1:${proxy.port}/${DATABASE}` }, proxies: [proxy] };
+    const urls = MySqlPair.databases.map((database) => `mysql://${MySqlPair.user}@127.0.0.1:${proxy.port}/${database}`);
+    return { source: { kind: 'mysql', urls }, proxies: [proxy] };
   }
 
   store(): MySqlLockStore {
-    return new MySqlLockStore(this.#pool);
+    return new MySqlLockStore(this.#pools);
   }
 
   /** One after the other: nobody knows how long a server takes to start. */
@@ -110,7 +115,7 @@ export class MySql implements Topology {
         await this.#pair.takeOver(fault === 'depose' ? 'pause' : 'kill', ms / 2, () => this.#lead());
         break;
       case 'erase':
-        return this.#take(target, `DELETE FROM ${LEASE} WHERE name = ?`);
+        return this.#take(target, (lease) => `DELETE FROM ${lease} WHERE name = ?`);
       default:
         throw new Error(`MySQL cannot have the fault '${fault}'. Take it out of the faults of its topology.`);
     }
@@ -129,8 +134,12 @@ export class MySql implements Topology {
   #lockRow({ target, ms }: Step): Promise<Taken | void> {
     return this.#inTransaction(async (connection) => {
       const names = lockedRowsOf(target).map((key) => ROWS.row(key));
-      const [rows] = await connection.query(`SELECT name FROM ${LEASE} WHERE name IN (?) ORDER BY name FOR UPDATE`, [names]);
-      if ((rows as unknown[]).length === 0) {
+      let count = 0;
+      for (const lease of LEASES) {
+        const [rows] = await connection.query(`SELECT name FROM ${lease} WHERE name IN (?) ORDER BY name FOR UPDATE`, [names]);
+        count += (rows as unknown[]).length;
+      }
+      if (count === 0) {
         return { outcome: 'nothing' };
       }
       await sleep(ms);
@@ -141,7 +150,7 @@ export class MySql implements Topology {
   async #awaitReplica(ms: number): Promise<void> {
     const { primary, replica } = this.#pair;
     const since = now();
-    const most = this.#proxies.length * POOL_MAX;
+    const most = this.#proxies.length * MySqlPair.databases.length * POOL_MAX;
     let count = 0;
     replica.pause();
     try {
@@ -160,7 +169,7 @@ export class MySql implements Topology {
   }
 
   delete(key: string): Promise<Taken> {
-    return this.#take(key, `UPDATE ${LEASE} SET owner = NULL, holds = NULL, turn = NULL, ends = ${NOW} WHERE name = ?`);
+    return this.#take(key, (lease) => `UPDATE ${lease} SET owner = NULL, holds = NULL, turn = NULL, ends = ${NOW} WHERE name = ?`);
   }
 
   pings(): readonly (() => Promise<unknown>)[] {
@@ -176,7 +185,10 @@ export class MySql implements Topology {
   async orphans(): Promise<string[]> {
     const held = await this.#stored(`ends > ${NOW}`);
     const queues = await this.#stored(`queue IS NOT NULL AND queue_ends > ${NOW} + ${QUEUE_MS} * 1000`);
-    const marks = await this.#pair.primary.query(`SELECT 1 FROM ${DATABASE}.distributed_lock_done WHERE ends > ${NOW} + ${DONE_MS} * 1000`);
+    const marks = await this.#query(
+      MySqlPair.databases,
+      (name) => `SELECT 1 FROM ${name}.distributed_lock_done WHERE ends > ${NOW} + ${DONE_MS} * 1000`,
+    );
     return [
       ...held.map((row) => `${row} is still there`),
       ...queues.map((row) => `the queue of ${row} stays`),
@@ -193,31 +205,37 @@ export class MySql implements Topology {
   readonly #wake = (): void => this.#pair.resume();
 
   async #stored(condition: string): Promise<string[]> {
-    const rows = await this.#pair.primary.query<{ text: Buffer }>(
-      `SELECT concat_ws(' ', name, owner, turn) AS text FROM ${LEASE} WHERE ${condition}`,
-    );
+    const sqlFor = (lease: string): string => `SELECT concat_ws(' ', name, owner, turn) AS text FROM ${lease} WHERE ${condition}`;
+    const rows = await this.#query<{ text: Buffer }>(LEASES, sqlFor);
     return rows.map(({ text }) => text.toString());
   }
 
+  async #query<Row>(places: readonly string[], sqlFor: (place: string) => string): Promise<Row[]> {
+    return (await Promise.all(places.map((place) => this.#pair.primary.query<Row>(sqlFor(place))))).flat();
+  }
+
   /** Ends or deletes the row of a key by a statement. */
-  #take(key: string, sql: string): Promise<Taken> {
+  #take(key: string, sqlFor: (lease: string) => string): Promise<Taken> {
     const name = ROWS.row(key);
     return this.#inTransaction(async (connection) => {
-      const [rows] = await connection.query(
-        `SELECT CASE WHEN owner IS NOT NULL AND ends > ${NOW} THEN fence END AS fence FROM ${LEASE} WHERE name = ? FOR UPDATE`,
-        [name],
-      );
-      const [row] = rows as { fence: number | null }[];
-      if (row) {
-        await connection.query(sql, [name]);
+      for (const lease of LEASES) {
+        const [rows] = await connection.query(
+          `SELECT CASE WHEN owner IS NOT NULL AND ends > ${NOW} THEN fence END AS fence FROM ${lease} WHERE name = ? FOR UPDATE`,
+          [name],
+        );
+        const [row] = rows as { fence: number | null }[];
+        if (row) {
+          await connection.query(sqlFor(lease), [name]);
+          return row.fence ? { fence: row.fence } : { outcome: 'nothing' };
+        }
       }
-      return row?.fence ? { fence: row.fence } : { outcome: 'nothing' };
+      return { outcome: 'nothing' };
     });
   }
 
   /** It ends with its connection. */
   async #inTransaction<T>(body: (connection: PoolConnection) => Promise<T>): Promise<T> {
-    const connection = await this.#pool.getConnection();
+    const connection = await (this.#pools[0] as Pool).getConnection();
     connection.on('error', () => undefined);
     try {
       await connection.query('START TRANSACTION');

@@ -24,6 +24,8 @@ export interface Topology {
   readonly faults: readonly FaultName[];
   /** How many servers may be away at once with nobody hindered. */
   readonly spare: number;
+  /** How many keys the calls contend for, where not for all. */
+  readonly busyKeys?: number;
   /** Whether its stores keep the order of those who wait. */
   readonly keepsOrder: boolean;
   /** What is in the commands that release a hold, and in no others. */
