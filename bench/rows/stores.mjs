@@ -5,7 +5,7 @@ import { contend, summary } from '../contention.mjs';
 import { runFleet } from '../fleet-run.mjs';
 import { handOvers } from '../hand-overs.mjs';
 import { atMost, line, waitingNote } from '../line.mjs';
-import { median } from '../numbers.mjs';
+import { machineMs, median } from '../numbers.mjs';
 import { acquireAndReleaseEach, newKeys, pairsPerSecond, timeEach } from '../pairs.mjs';
 import { countRoundTrips } from '../sent-commands.mjs';
 import { STORE_PLACES } from '../store-places.mjs';
@@ -31,8 +31,19 @@ export const stores = {
 
 const ROWS = [
   ...['pair', 'parallel', 'hot', 'fleet'].flatMap((row) => [`stores ${row}`, `stores ${row} floor`, `stores ${row} trips`]),
-  ...['stores fleet statements', 'stores hand-over', 'stores waiting 1', 'stores waiting 100', 'stores waiting 1000', 'stores idle'],
+  ...[
+    'stores fleet statements',
+    'stores hand-over',
+    'stores several keys',
+    'stores several keys longest',
+    'stores waiting 1',
+    'stores waiting 100',
+    'stores waiting 1000',
+    'stores idle',
+  ],
 ];
+/** Time for every process to hear when to start, in milliseconds. */
+const NOTICE_MS = 100;
 /** What a process may send that waits, in statements a second. */
 const WAITING_LIMIT = 25;
 
@@ -155,6 +166,9 @@ async function waiting(place, { name }, sizes) {
     const column = subject === place.subjects[0] ? name : `${name} that polls`;
     const time = await handOverTime(subject, place, sizes.handOver);
     lines.push(line('stores hand-over', column, time, 'ms', atMost(time, limitMs)));
+    const { median: typical, longest, failures } = await severalKeys(subject, place, sizes.severalKeys);
+    lines.push(line('stores several keys', column, typical, 'ms', { note: waitingNote(subject, false, failures) }));
+    lines.push(line('stores several keys longest', column, longest, 'ms'));
     await connected([subject, { ...subject }], place.port, {}, async (connections) => {
       // After a lock that nobody waits for: within half a minute after others, two statements delete what was left behind.
       await Promise.all([...connections.values()].map((connection) => acquireAndReleaseEach(connection, newKeys(10))));
@@ -168,6 +182,31 @@ async function waiting(place, { name }, sizes) {
     });
   }
   return lines;
+}
+
+/** How long hand-overs take where each of several processes has callers for each of several keys. */
+function severalKeys({ name: subject }, { port }, { processes, keys, callers, sectionMs, warmUp }) {
+  return withWorkers('fleet', processes, async (workers) => {
+    await askAll(workers, 'connect', { subject, port, patient: true, warmUp });
+    const startAt = machineMs() + NOTICE_MS;
+    const runs = await Promise.all(
+      newKeys(keys).map(async (key) => {
+        const answers = await askAll(workers, 'contend', { subject, port, key, startAt, callers, sectionMs });
+        return answers.map(({ turns }) => turns.filter((turn) => turn !== null));
+      }),
+    );
+    await askAll(workers, 'close');
+    const times = runs.flatMap(handOverTimes);
+    return { median: median(times), longest: Math.max(...times), failures: processes * keys * callers - runs.flat(2).length };
+  });
+}
+
+/** The times from the end of a section in one process to the start of the next one in another. */
+function handOverTimes(byProcess) {
+  const turns = byProcess
+    .flatMap((own, process) => own.map((turn) => ({ ...turn, process })))
+    .toSorted((one, other) => one.startedAt - other.startedAt);
+  return turns.slice(1).flatMap(({ process, startedAt }, at) => (turns[at].process === process ? [] : [startedAt - turns[at].endedAt]));
 }
 
 function handOverTime({ name: subject }, { port }, { lanes, rounds, warmUp }) {
