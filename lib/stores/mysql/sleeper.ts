@@ -41,7 +41,7 @@ export class Sleeper {
   #isWanted = false;
   #isPreparing = false;
   #notBefore = 0;
-  /** How often a turn was found that nobody had woken this process for. */
+  /** How often, a short while after each other, a turn was found that nobody had woken this process for. */
   #unwoken = 0;
   /** The sleep in the server, which may go on when `sleep` was over. Resolves to whether somebody ended it. */
   #asleep: Promise<boolean> | undefined;
@@ -86,8 +86,10 @@ export class Sleeper {
   /** A turn was found that was handed over a while ago. If it sleeps all the same, it was not woken, and is not to be relied on. */
   missed(): void {
     if (this.#asleep && this.#pair) {
-      // Once it may be that the server or the network was slow.
-      this.#notBefore = performance.now() + (PAUSE_MS.unwoken * this.#unwoken || PAUSE_MS.failed);
+      const now = performance.now();
+      // Once, and once more after a minute, it may be that the server or the network was slow.
+      this.#unwoken = now > this.#notBefore + PAUSE_MS.unwoken ? 0 : this.#unwoken;
+      this.#notBefore = now + (PAUSE_MS.unwoken * this.#unwoken || PAUSE_MS.failed);
       if (++this.#unwoken === 2) {
         this.#context.warn(UNWAKEABLE);
       }

@@ -110,7 +110,7 @@ export class TurnWatch {
         this.#sleeper.prepare();
       }
       const mayWake = this.#sleeper.isReady;
-      const isWoken = mayWake ? await this.#sleeper.sleep(pauseMs, this.#due()) : await this.#pause(pauseMs);
+      const isWoken = mayWake ? await this.#sleeper.sleep(pauseMs, this.#due()) : await this.#pause(Math.min(pauseMs, POLL_MS.far));
       pauseMs = isWoken && this.#notifyOnly() ? SLEEP_MS : await this.#look(mayWake);
     }
     this.#isRunning = false;
