@@ -5,6 +5,8 @@ import { ask, ignore } from './sql-statement.js';
 
 /** How long a statement may take that ends another one, or finds out what to end, in milliseconds. */
 const LIMIT_MS = 1_000;
+/** How long the server may take to say which one it is, in milliseconds: nobody waits for it. */
+const IDENTIFY_MS = 30_000;
 
 /**
  * Asks to which run of which server a connection leads: one that has started again counts its connections anew. Also what the server
@@ -28,7 +30,7 @@ const runs = new WeakMap<MySqlConnection, string>();
 export function identify(connection: MySqlConnection): void {
   if (!runs.has(connection)) {
     runs.set(connection, '');
-    ask(connection, sessionStatement(0), LIMIT_MS)
+    ask(connection, sessionStatement(0), IDENTIFY_MS)
       .then(([row]) => Number(row?.['id']) === connection.threadId && runs.set(connection, textOf(row?.['run'])))
       .catch(ignore);
   }
