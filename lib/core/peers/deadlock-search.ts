@@ -31,7 +31,7 @@ export interface DeadlockSearchParts {
   /** For how long a call waits before it looks for a deadlock, in milliseconds. */
   readonly afterMs: number;
   /** What the store knows of a lock; may reject. */
-  inspect(key: string): Promise<StoredLock | null>;
+  readonly inspect: (key: string) => Promise<StoredLock | null>;
   readonly messenger: Messenger;
 }
 

@@ -50,4 +50,3 @@ function run(connection: MySqlConnection, statement: SqlStatement): Promise<read
     sendTo(connection, statement, (error, reply) => (error ? reject(error) : resolve(reply as readonly Row[])));
   });
 }
-
