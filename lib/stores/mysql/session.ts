@@ -66,7 +66,7 @@ async function endBy(connection: MySqlConnection, run: string, id: number, isOve
   const query = row?.['query_id'];
   if (textOf(row?.['run']) === run && query !== null && !isOver()) {
     // It may have ended meanwhile.
-    await ask(connection, `KILL QUERY ${query === undefined ? id : `ID ${String(query)}`}`, LIMIT_MS).catch((error: unknown) => {
+    await ask(connection, `KILL QUERY ${query === undefined ? id : `ID ${Number(query)}`}`, LIMIT_MS).catch((error: unknown) => {
       if (!isRefusal(error)) {
         throw error;
       }

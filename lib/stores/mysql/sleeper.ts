@@ -146,7 +146,20 @@ export class Sleeper {
   }
 
   /** A connection that holds a named lock; undefined where that is not to be had. */
-  #connect(name: string): Promise<MySqlConnection | undefined> {
+  async #connect(name: string): Promise<MySqlConnection | undefined> {
+    const connection = await this.#given();
+    connection?.on('error', ignore);
+    const asked = connection && ask(connection, `SELECT get_lock('${name}', ${GET_S}) AS got`, GET_S * 1_000 + SILENCE_MS);
+    const [row] = (await asked?.catch(() => [])) ?? [];
+    if (Number(row?.['got']) === GOT) {
+      return connection;
+    }
+    connection?.destroy();
+    return undefined;
+  }
+
+  /** A connection of the pool, if there is one in time and it is wanted still. */
+  #given(): Promise<MySqlConnection | undefined> {
     return new Promise((resolve) => {
       let isLate = false;
       const timer = setTimeout(() => {
@@ -155,21 +168,12 @@ export class Sleeper {
       }, SILENCE_MS);
       this.#context.pool.getConnection((_error, connection) => {
         clearTimeout(timer);
-        if (!connection || isLate || !this.#isWanted) {
+        if (isLate || !this.#isWanted) {
           connection?.release();
           resolve(undefined);
-          return;
+        } else {
+          resolve(connection);
         }
-        connection.on('error', ignore);
-        ask(connection, `SELECT get_lock('${name}', ${GET_S}) AS got`, GET_S * 1_000 + SILENCE_MS)
-          .then(([row]) => Number(row?.['got']) === GOT)
-          .catch(() => false)
-          .then((isGot) => {
-            if (!isGot) {
-              connection.destroy();
-            }
-            resolve(isGot ? connection : undefined);
-          });
       });
     });
   }
