@@ -131,7 +131,8 @@ export class TestStore extends MemoryLockStore {
 
   override async inspect(key: string): Promise<StoredLock | null> {
     await this.#reach(key);
-    return super.inspect(key);
+    const stored = await super.inspect(key);
+    return stored && shownElsewhere(stored);
   }
 
   override async forceRelease(key: string, fence: number): Promise<boolean> {
@@ -146,7 +147,9 @@ export class TestStore extends MemoryLockStore {
 
   override async *search(prefix: string): AsyncGenerator<readonly FoundLock[], void, undefined> {
     await this.#reach('');
-    yield* super.search(prefix);
+    for await (const found of super.search(prefix)) {
+      yield found.map(shownElsewhere);
+    }
   }
 
   async health(): Promise<StoreHealth> {
@@ -202,4 +205,9 @@ export class TestStore extends MemoryLockStore {
     }
     return reply;
   }
+}
+
+/** What another process holds is in no process of this store. */
+function shownElsewhere<Stored extends StoredLock>(stored: Stored): Stored {
+  return stored.by === ELSEWHERE ? { ...stored, processes: [] } : stored;
 }

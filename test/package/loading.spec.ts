@@ -40,7 +40,7 @@ describe('one import brings into a bundle at most', () => {
     ['outsideLocks', 4],
     ['isLockError', 4],
     ['LOCK_CHANNEL', 4],
-    ['MemoryLockStore', 12],
+    ['MemoryLockStore', 13],
     ['RedisLockStore', 48],
     ['LockModule', 116],
     ['DistributedLock', 236],

@@ -3,6 +3,7 @@ import { LockStoreError } from '../../lib/core/errors';
 import { Ballot, type Polling } from '../../lib/stores/quorum/ballot';
 import type { Quorum } from '../../lib/stores/quorum/quorum';
 import type { Answer, QuorumServer } from '../../lib/stores/quorum/quorum-server';
+import { until } from '../support/until';
 
 interface Asked<T> {
   readonly server: number;
@@ -136,7 +137,7 @@ const refuse = (server: number): void => votes[server]?.answer({ reply: [5_000, 
 
 describe('votes that two owners share', () => {
   beforeAll(() => {
-    contestMs = 30;
+    contestMs = 500;
   });
   afterAll(() => {
     contestMs = 60_000;
@@ -149,7 +150,7 @@ describe('votes that two owners share', () => {
     refuse(3);
     await turn();
     expect(busy).toBeUndefined();
-    await sleep(60);
+    await until('the contest is over', () => busy !== undefined);
     expect(busy).toMatchObject({ holder: { by: 'somebody' } });
     expect(withdrawn).toEqual([0, 1]);
     await vote(4, 100);
@@ -159,7 +160,7 @@ describe('votes that two owners share', () => {
   test('wait for as many servers as make a majority, however slow these are', async () => {
     await vote(0, 100);
     refuse(1);
-    await sleep(60);
+    await sleep(2 * contestMs);
     expect([granted, busy, failure]).toEqual([undefined, undefined, undefined]);
     refuse(2);
     await turn();
