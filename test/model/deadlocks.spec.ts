@@ -20,6 +20,7 @@ function conditionsOf(seed: number): Conditions {
     waitMs: isPatient ? [120_000, 120_000] : [300, 4_000],
     isPatient,
     lateness: random.pick([0, 0.2, 0.5, 0.8]),
+    recheckMs: random.pick([2_000, 2_000, 20]),
   };
 }
 
@@ -91,6 +92,16 @@ describe('the search of deadlocks', () => {
           to: 'this.#due.set(acquisition, Infinity);\n      void',
         },
       ],
+    },
+    {
+      defect: 'the call that got its lock first gives way',
+      finding: /did not get its lock last/,
+      edits: [{ file: 'lib/core/peers/found-cycle.ts', from: 'step.fence > last.fence', to: 'step.fence < last.fence' }],
+    },
+    {
+      defect: 'a call that is to give way while it asks the store waits on',
+      finding: /ms to find the cycle/,
+      edits: [{ file: 'lib/core/waiters.ts', from: 'if (acquisition.withdrawn) {', to: 'if (false) {' }],
     },
   ])(
     'is not right where $defect',

@@ -10,20 +10,22 @@ import type {
   Turns,
 } from '../../../lib/core/lock-store.js';
 import type { LockTable } from '../../../lib/stores/kit/lock-table.js';
-import type { World } from './world.js';
+import type { Conditions, World } from './world.js';
 
 /** A lock table that several processes reach, each command and each message after a time of its own. */
 export class Network {
   readonly table: LockTable;
   readonly #world: World;
   readonly #lateness: number;
+  readonly recheckMs: number;
   readonly #stores = new Map<string, ModelStore>();
   /** The process of each hold. */
   readonly #processes = new Map<string, Map<string, string>>();
 
-  constructor(world: World, Table: typeof LockTable, lateness: number) {
+  constructor(world: World, Table: typeof LockTable, { lateness, recheckMs }: Conditions) {
     this.#world = world;
     this.#lateness = lateness;
+    this.recheckMs = recheckMs;
     this.table = new Table(world, {
       turn: (place, key) => {
         this.#deliver(() => this.#stores.get(place.process)?.turned(key, place.name));
@@ -178,6 +180,6 @@ export class ModelStore implements LockStore, Turns, Operator, Messages {
       this.#network.entered(hold, this.process);
       return reply;
     }
-    return { ...reply, ...(reply.rank !== undefined && reply.rank >= 0 && { recheckMs: 2_000 }) };
+    return { ...reply, ...(reply.rank !== undefined && reply.rank >= 0 && { recheckMs: this.#network.recheckMs }) };
   }
 }

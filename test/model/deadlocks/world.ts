@@ -19,7 +19,12 @@ export interface Conditions {
   readonly isPatient: boolean;
   /** The chance of a message to be late, by up to 3 s; where there is one, messages are lost and doubled as well. */
   readonly lateness: number;
+  /** After which time a call that waits asks the store again, in milliseconds. */
+  readonly recheckMs: number;
 }
+
+/** The longest that a search takes: until one of the calls looks, which it does after about a second, and three laps. */
+const SEARCH_MS = 2_000;
 
 /** What a call does with one key. */
 interface Stay {
@@ -30,6 +35,7 @@ interface Stay {
   decidedAt: number;
   insideAt: number;
   leftAt: number;
+  fence: number;
 }
 
 /** A copy of the library for each process, which many histories use one after the other. */
@@ -69,7 +75,7 @@ export class World implements Clock {
     processes.world = this;
     this.random = new Random(seed);
     this.#conditions = conditions;
-    const network = new Network(this, (processes.libraries[0] as Library).LockTable, conditions.lateness);
+    const network = new Network(this, (processes.libraries[0] as Library).LockTable, conditions);
     this.#services = processes.libraries.slice(0, conditions.processes).map(({ LockService: Service }, at) => {
       const siblings = new Map<string, LockService>();
       const settings = {
@@ -155,12 +161,21 @@ export class World implements Clock {
   }
 
   async #lock(service: LockService, call: string, [key, ...inner]: readonly string[]): Promise<void> {
-    const stay: Stay = { call, key: key as string, wantsAt: this.timeline.now, decidedAt: Infinity, insideAt: Infinity, leftAt: Infinity };
+    const stay: Stay = {
+      call,
+      key: key as string,
+      wantsAt: this.timeline.now,
+      decidedAt: Infinity,
+      insideAt: Infinity,
+      leftAt: Infinity,
+      fence: 0,
+    };
     this.#stays.push(stay);
     try {
       const wait = this.random.between(...this.#conditions.waitMs);
-      await service.withLock(stay.key, { wait, by: call }, async () => {
+      await service.withLock(stay.key, { wait, by: call }, async ({ fence }) => {
         stay.decidedAt = stay.insideAt = this.timeline.now;
+        stay.fence = fence;
         try {
           await this.#nest(service, call, inner);
         } finally {
@@ -182,17 +197,17 @@ export class World implements Clock {
       this.failures.push(`A call failed: ${String(error)}`);
       return;
     }
-    const { reason, cycle } = error as LockNotAcquiredError;
+    const { reason, cycle, key, waitedMs } = error as LockNotAcquiredError;
     if (reason === 'cycle') {
       this.#deadlocks++;
-      this.#check(cycle ?? []);
+      this.#check(cycle ?? [], key, waitedMs);
     } else if (this.#conditions.isPatient) {
       this.failures.push(`A call ended with '${reason}', though every deadlock should have been found.`);
     }
   }
 
   /** There was a moment at which every call of the cycle had its lock and waited for the next one. */
-  #check(cycle: readonly CycleCall[]): void {
+  #check(cycle: readonly CycleCall[], refused: string, waitedMs: number): void {
     const text = cycle.map(({ place, holds, waitsFor }) => `${place} ${holds}→${waitsFor}`).join(', ');
     if (cycle.length < 2 || cycle.some(({ waitsFor }, at) => waitsFor !== cycle.at((at + 1) % cycle.length)?.holds)) {
       this.failures.push(`No cycle: ${text}`);
@@ -209,6 +224,23 @@ export class World implements Clock {
       this.failures.push(`Two calls of one cycle gave way: ${name}`);
     }
     this.#reported.add(name);
+    // A call that would close a cycle within its process is refused at once.
+    if (waitedMs > 0) {
+      this.#checkSearch(cycle, refused, moment, text);
+    }
+  }
+
+  /** The call that got its lock last gives way; soon, where no message is late. */
+  #checkSearch(cycle: readonly CycleCall[], refused: string, moment: number, text: string): void {
+    const fences = cycle.map(({ place, holds }) => this.#stays.findLast(({ call, key }) => call === place && key === holds)?.fence ?? 0);
+    const yielded = cycle.findIndex(({ waitsFor }) => waitsFor === refused);
+    if (fences[yielded] !== Math.max(...fences)) {
+      this.failures.push(`A call gave way that did not get its lock last: the one that waited for ${refused}, of ${text}`);
+    }
+    const tookMs = this.timeline.now - moment;
+    if (this.#conditions.lateness === 0 && tookMs > SEARCH_MS) {
+      this.failures.push(`It took ${tookMs.toFixed(0)} ms to find the cycle ${text}`);
+    }
   }
 
   /** When a call was inside one lock and waited for the other. */
