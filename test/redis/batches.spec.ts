@@ -1,3 +1,4 @@
+import { stop } from 'esbuild';
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { execFileSync } from 'node:child_process';
 import type { LockError } from '../../lib/core/errors';
@@ -5,10 +6,13 @@ import type { AcquireReply, HoldRecord } from '../../lib/core/lock-store';
 import { Batches } from '../../lib/stores/kit/batches';
 import { RedisLockStore } from '../../lib/stores/redis/redis-lock-store';
 import { BATCH } from '../../lib/stores/redis/scripts';
+import { loadWith } from '../support/defective';
 import { newHold } from '../support/new-hold';
 import { RedisServer } from '../support/redis-server';
 import { TcpProxy } from '../support/tcp-proxy';
 import { until } from '../support/until';
+
+const ENTRY = "export { RedisLockStore } from './stores/redis/redis-lock-store.js';";
 
 let server: RedisServer;
 let proxy: TcpProxy;
@@ -170,15 +174,32 @@ test('a batch that the server does not know is sent once more, with its source, 
   expect(await server.client.script('EXISTS', BATCH.sha)).toEqual([1]);
 });
 
-test('a batch that the server does not know is not repeated for callers that have given up', async () => {
-  await beSlow(300);
-  await server.client.script('FLUSH');
-  const holds = holdsOf(4).map((hold, at) => ({ ...hold, limitMs: at < 2 ? 60 : 5_000 }));
-  const outcomes = await Promise.all([store.inspect('k'), ...holds.map((hold) => outcomeOf(store.acquire(hold)))]);
-  expect(outcomes.slice(1, 3)).toEqual([0, 1].map((at) => expect.objectContaining({ unknown: true, key: `k${at}` })));
-  const stored = await Promise.all(holds.map(({ key }) => store.inspect(key)));
-  expect(stored.slice(0, 2)).toEqual([null, null]);
-  expect(outcomes.slice(3)).toEqual(stored.slice(2).map((lock) => ({ fence: lock?.fence })));
+describe('a batch that the server does not know', () => {
+  /** Two callers have given up when it is known, and the three behind them wait on. */
+  async function giveUpInFront(): Promise<void> {
+    await beSlow(300);
+    await server.client.script('FLUSH');
+    const holds = holdsOf(5).map((hold, at) => ({ ...hold, limitMs: at < 2 ? 60 : 5_000 }));
+    const outcomes = await Promise.all([store.inspect('k'), ...holds.map((hold) => outcomeOf(store.acquire(hold)))]);
+    expect(outcomes.slice(1, 3)).toEqual([0, 1].map((at) => expect.objectContaining({ unknown: true, key: `k${at}` })));
+    proxy.latencyMs = 0;
+    const stored = await Promise.all(holds.map(({ key }) => store.inspect(key)));
+    expect(stored.slice(0, 2)).toEqual([null, null]);
+    expect(outcomes.slice(3)).toEqual(stored.slice(2).map((lock) => ({ fence: lock?.fence ?? 0 })));
+  }
+
+  test('is not repeated for callers that have given up, and gives each of the others its own reply', giveUpInFront);
+
+  test('is seen to give replies by their position, where it does', async () => {
+    const file = 'lib/stores/redis/redis-connection.ts';
+    const edits = [{ file, from: 'replies[waiting.indexOf(request)]', to: 'replies[requests.indexOf(request)]' }];
+    const defective = await loadWith<{ RedisLockStore: typeof RedisLockStore }>(ENTRY, edits);
+    await store.close();
+    store = new defective.RedisLockStore(`redis://127.0.0.1:${proxy.port}`);
+    await store.open({ prefix: 'lock', warn: () => undefined });
+    await expect(giveUpInFront()).rejects.toThrow(/"fence"/);
+    await stop();
+  });
 });
 
 test('what waits to be sent when the store is closed is sent', async () => {
