@@ -87,11 +87,11 @@ describe('a lease', () => {
     expect(order.indexOf('other')).toBeLessThanOrEqual(16);
   });
 
-  test.each<[string, LockOptions, LockOptions]>([
-    ['asks for another ttl', {}, { ttl: 6_000 }],
-    ['is not renewed', {}, { renew: false }],
-    ['follows one that is not renewed', { renew: false }, {}],
-  ])('does not serve a call that %s', async (_, before, options) => {
+  test.each<[string, LockOptions, LockOptions, number]>([
+    ['asks for another ttl', {}, { ttl: 6_000 }, 2],
+    ['is not renewed', {}, { renew: false }, 3],
+    ['follows one that is not renewed', { renew: false }, {}, 2],
+  ])('does not serve a call that %s', async (_, before, options, exchanges) => {
     const locks = makeLocks(store);
     await Promise.all([
       locks.withLock('k', () => sleep(5)),
@@ -99,7 +99,17 @@ describe('a lease', () => {
       locks.withLock('k', options, () => undefined),
       locks.withLock('k', options, () => undefined),
     ]);
-    expect(store.commands.filter((command) => command.startsWith('exchange')).length).toBeGreaterThanOrEqual(2);
+    expect(store.commands.filter((command) => command.startsWith('exchange'))).toHaveLength(exchanges);
+  });
+
+  test('serves nobody while the store has granted less than a nested call asked for', async () => {
+    const locks = makeLocks(store);
+    await Promise.all([
+      locks.withLock('k', { ttl: 3_000 }, () => sleep(5)),
+      locks.withLock('k', { ttl: 3_000 }, () => locks.withLock('k', { ttl: 5_000 }, () => undefined)),
+      locks.withLock('k', { ttl: 5_000 }, () => undefined),
+    ]);
+    expect(store.commands).toEqual(['acquire 1', 'exchange 2', 'exchange 1', 'release']);
   });
 
   test('does not serve the next call where a ticket was made, so that the ticket ends with its call', async () => {

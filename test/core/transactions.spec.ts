@@ -531,6 +531,24 @@ describe('a lock that is lost between the end of its method and the commit', () 
     expect(troubles).toHaveLength(1);
   });
 
+  test('aborts the signals of the calls on its key only, and refuses nothing once the transaction has ended', async () => {
+    let other!: AbortSignal;
+    let late!: () => void;
+    const gate = new Promise<void>((resolve) => (late = resolve));
+    let later!: Promise<string>;
+    const { begun, end } = begin(async () => {
+      await locks.withLock('other', ({ signal }) => void (other = signal));
+      await locks.withLock('k', ({ signal }) => signal);
+      later = gate.then(() => locks.withLock('other', () => 'entered'));
+      await lose();
+    });
+    await begun;
+    expect(other.aborted).toBe(false);
+    await end();
+    late();
+    expect(await later).toBe('entered');
+  });
+
   test('aborts a signal that is asked for only then', async () => {
     let lock!: Lock;
     const { begun, end } = begin(() => locks.withLock('k', (given) => void (lock = given)));
