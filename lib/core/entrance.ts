@@ -259,6 +259,8 @@ export class Entrance {
       throw this.#parts.leases.expire(lost) ?? lost.doubt;
     }
     acquisition.startOver();
+    // It may have been the one call of its transaction that acquires the key, and would wait for itself.
+    acquisition.frame.transaction?.hasEntered(acquisition.frame);
     await acquisition.frame.startOver();
   }
 

@@ -82,7 +82,7 @@ export class Transaction implements Keeper {
     this.#entering.set(key, { frame, waiters: new Set() });
   }
 
-  /** A call of it has its locks, or gave up: the others enter by its leases, or acquire in its place. */
+  /** A call of it has its locks, gave up, or begins anew: the others enter by its leases, or acquire in its place. */
   hasEntered(frame: LockedCall): void {
     for (const key of frame.keys) {
       const entering = this.#entering.get(key);

@@ -370,6 +370,17 @@ describe('calls of one transaction on one key', () => {
     await end();
   });
 
+  test('of which one lost its first key while it waited for the second: it takes both anew, and does not wait for itself', async () => {
+    const other = await others.acquire('b');
+    const { begun, end } = begin(() => locks.withLock(['a', 'b'], () => 'entered'));
+    await until('it has a', () => isTaken('a'));
+    await lose('a');
+    await other.release();
+    expect(await begun).toBe('entered');
+    expect([await isTaken('a'), await isTaken('b')]).toEqual([true, true]);
+    await end();
+  });
+
   test('enter from inside a savepoint, which ends with the transaction', async () => {
     const { begun, end } = begin(async () => {
       await scope.run(() => locks.withLock('k', nothing));
