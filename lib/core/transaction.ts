@@ -65,7 +65,9 @@ export class Transaction implements Keeper {
   notify(loss: LockLostError): void {
     this.#loss ??= [...this.#kept].find((lease) => lease.key === loss.key && lease.loss)?.loss;
     for (const frame of this.#followed) {
-      if (frame.leaseOn(loss.key)) {
+      const lease = frame.leaseOn(loss.key);
+      // Another lease on the key may be lost: that of a ticket.
+      if (lease?.loss === loss || lease?.state === 'overdue') {
         frame.notify(loss);
       }
     }

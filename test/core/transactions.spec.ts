@@ -560,6 +560,22 @@ describe('a lock that is lost between the end of its method and the commit', () 
     expect(await later).toBe('entered');
   });
 
+  test('aborts no signal of a call that has another lease on its key', async () => {
+    const holder = await others.acquire('k');
+    let own!: Lock;
+    const { begun, end } = begin(async () => {
+      await locks.withLock('k', { ticket: holder.ticket }, nothing);
+      const waiting = locks.acquire('k', { reentry: 'never' });
+      await lose();
+      own = await waiting;
+      expect(own.signal.aborted).toBe(false);
+    });
+    await begun;
+    await end();
+    expect([own.isHeld(), own.signal.aborted]).toEqual([true, false]);
+    await own.release();
+  });
+
   test('aborts a signal that is asked for only then', async () => {
     let lock!: Lock;
     const { begun, end } = begin(() => locks.withLock('k', (given) => void (lock = given)));
