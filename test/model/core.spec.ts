@@ -6,7 +6,10 @@ import { isLong } from '../support/random.js';
 import { buildLibrary } from './properties/library.js';
 import { callsOf } from './properties/calls.js';
 import { crowds, relays } from './properties/crowds.js';
+import { PLAYED } from './pairs.js';
+import { Meetings } from './properties/features.js';
 import type { Scenario } from './properties/scenario.js';
+import { together } from './properties/together.js';
 import { makeSlots, World, type Slot } from './properties/world.js';
 
 const RUNS = isLong ? 3_000 : 300;
@@ -16,9 +19,9 @@ const LONGEST_MS = isLong ? 60_000 : 10_000;
 const { MODEL_SEED, MODEL_RUNS, MODEL_PATH } = process.env;
 
 /** Runs a scenario; a second time, for what led to it, where it goes wrong. */
-async function play(slots: readonly Slot[], scenario: Scenario): Promise<void> {
+async function play(slots: readonly Slot[], scenario: Scenario, meetings: Meetings): Promise<void> {
   try {
-    await new World(slots, scenario).run();
+    await new World(slots, scenario, undefined, meetings).run();
   } catch (error) {
     const trace: string[] = [];
     await new World(slots, scenario, trace).run().catch(() => undefined);
@@ -30,19 +33,21 @@ describe('the core', () => {
   afterAll(() => stop());
 
   test.each([
-    ['whatever the network, the clocks and the callers do', callsOf(false)],
-    ['also where listeners work for long, connections are reset and machines sleep', callsOf(true)],
-    ['while crowds queue for one key', crowds],
-    ['while leases serve one call after the other', relays],
+    ['whatever the network, the clocks and the callers do', callsOf(false), []],
+    ['also where listeners work for long, connections are reset and machines sleep', callsOf(true), []],
+    ['while crowds queue for one key', crowds, []],
+    ['while leases serve one call after the other', relays, []],
+    ['whichever features are used together', together, PLAYED],
   ])(
     'keeps its promises %s',
-    async (_, scenarios) => {
+    async (_, scenarios, played) => {
       const slots = makeSlots(await buildLibrary());
       const seed = Number(MODEL_SEED ?? 1);
       let runs = 0;
+      const meetings = new Meetings();
       const property = fc.asyncProperty(scenarios, (scenario) => {
         runs++;
-        return play(slots, scenario);
+        return play(slots, scenario, meetings);
       });
       await fc.assert(property, {
         seed,
@@ -51,6 +56,9 @@ describe('the core', () => {
         ...(MODEL_PATH && { path: MODEL_PATH }),
       });
       process.stdout.write(`${runs} scenarios of MODEL_SEED=${seed}.\n`);
+      if (isLong && runs >= RUNS) {
+        expect(played.filter(([one, other]) => !meetings.have(one, other))).toEqual([]);
+      }
     },
     2 * LONGEST_MS,
   );

@@ -1,6 +1,16 @@
 import * as fc from 'fast-check';
 import { accident, fateOf, messages, mostly, ms, rate } from './arbitraries.js';
-import { FOR_EVER_MS, LONGEST_TTL_MS, MOST_PROCESSES, type Action, type Call, type Fate, type Scenario, type Step } from './scenario.js';
+import {
+  FOR_EVER_MS,
+  LONGEST_TTL_MS,
+  MOST_PROCESSES,
+  type Action,
+  type Call,
+  type Fate,
+  type Scenario,
+  type Step,
+  type TicketOf,
+} from './scenario.js';
 
 const ttl = fc.constantFrom(200, 600, LONGEST_TTL_MS);
 
@@ -23,7 +33,7 @@ export function callsOf(isHard: boolean): fc.Arbitrary<Scenario> {
       maxHold: mostly<number | undefined>(undefined, 9, fc.integer({ min: 1, max: 1_000 })),
       minHold: mostly(0, 9, fc.integer({ min: 1, max: 1_000 })),
       abortAfterMs: mostly<number | undefined>(undefined, 5, ms),
-      joins: mostly(false, 9, fc.constant(true)),
+      joins: mostly<TicketOf | undefined>(undefined, 9, fc.constant('running')),
       listenerMs: isHard ? mostly(0, 5, ms) : fc.constant(0),
     }),
     step: fc.oneof(

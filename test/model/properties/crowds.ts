@@ -1,6 +1,15 @@
 import * as fc from 'fast-check';
 import { accident, fateOf, messages, mostly, ms, rate } from './arbitraries.js';
-import { FOR_EVER_MS, LONGEST_TTL_MS, MOST_PROCESSES, type Action, type Call, type Fate, type Scenario } from './scenario.js';
+import {
+  FOR_EVER_MS,
+  LONGEST_TTL_MS,
+  MOST_PROCESSES,
+  type Action,
+  type Call,
+  type Fate,
+  type Scenario,
+  type TicketOf,
+} from './scenario.js';
 
 /** Longer than any crowd takes. */
 const PATIENT_MS = 300_000;
@@ -17,7 +26,7 @@ const shortCall: fc.Arbitrary<Call> = fc.record({
   maxHold: fc.constant(undefined),
   minHold: fc.constant(0),
   abortAfterMs: mostly<number | undefined>(undefined, 9, ms),
-  joins: fc.constant(false),
+  joins: fc.constant(undefined),
   listenerMs: fc.constant(0),
 });
 
@@ -33,7 +42,7 @@ const likeCall: fc.Arbitrary<Call> = fc.record({
   maxHold: mostly<number | undefined>(undefined, 9, fc.integer({ min: 1, max: 300 })),
   minHold: fc.constant(0),
   abortAfterMs: mostly<number | undefined>(undefined, 9, ms),
-  joins: mostly(false, 5, fc.constant(true)),
+  joins: mostly<TicketOf | undefined>(undefined, 5, fc.constant('running')),
   listenerMs: fc.constant(0),
 });
 

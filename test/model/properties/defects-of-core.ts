@@ -5,7 +5,7 @@ import type { Defect } from './defect.js';
 export const DEFECTS_OF_CORE: readonly Defect[] = [
   {
     defect: 'the deadline of a grant is counted from the reply',
-    finding: /though its lease is over/,
+    finding: /for longer than the store has granted/,
     edits: [
       {
         file: 'lib/core/attempt.ts',
@@ -16,7 +16,7 @@ export const DEFECTS_OF_CORE: readonly Defect[] = [
   },
   {
     defect: 'the deadline of a renewal is counted from the reply',
-    finding: /though its lease is over/,
+    finding: /for longer than the store has granted/,
     seed: 2,
     edits: [
       {
@@ -44,7 +44,7 @@ export const DEFECTS_OF_CORE: readonly Defect[] = [
   },
   {
     defect: 'clocks may not run at different speeds',
-    finding: /though its lease is over/,
+    finding: /for longer than the store has granted/,
     edits: [
       {
         file: 'lib/core/lease-time.ts',

@@ -4,10 +4,14 @@ import type { HoldRecord } from '../../../lib/core/lock-store.js';
 import type { LockTrouble } from '../../../lib/core/reporter.js';
 import type { LockedCall } from './locked-call.js';
 import type { Process } from './process.js';
-import type { World } from './world.js';
+import { featuresOf } from './features.js';
+import { nameIn, type World } from './world.js';
 
 /** The longest time from a renewal that the store carries out to the next one's answer, besides a third of the ttl. */
 const ROUND_TRIP_MS = 10;
+
+/** The wall clock is read in whole milliseconds. */
+const WALL_GRAIN_MS = 1;
 
 /** Renewals go before what has to be told, which then follows in the next turn of the event loop: its timer takes a millisecond. */
 const TURN_MS = 2;
@@ -128,8 +132,12 @@ export class Leases {
       this.#world.fail(`${by} has "${key}" at fence ${fence}, which the store did not grant.`);
       return;
     }
-    this.#leases.set(nameOf(by, key, fence), { belief, call, fence, lost: false });
+    this.#leases.set(nameOf(by, key, fence), { belief, call: call as LockedCall, fence, lost: false });
     if (fence !== belief.storedFence && !belief.isJoined) {
+      call?.uses(featuresOf('relay'));
+      if (!call?.call.renew) {
+        this.#world.fail(`${by} has a fixed lease on "${key}" that was granted to a call before, of which less than its ttl is left.`);
+      }
       this.#world.attempt(() => this.#world.server.served(key, belief.process.id));
     }
   }
@@ -168,6 +176,9 @@ export class Leases {
       return;
     }
     lease.lost = true;
+    if ((reason === 'shutdown' && process.isClosing) || (reason === 'released' && lease.call.hasToGiveUp)) {
+      return;
+    }
     if (!(reason === 'forced' ? lease.belief.forced : lease.belief.refuted !== 'no' || this.#mayHaveRunOut(lease))) {
       this.#world.fail(`"${key}" at fence ${fence} was lost (${reason}) without a cause.`);
     }
@@ -186,11 +197,15 @@ export class Leases {
     return process.clock.monotonic() + sleptMs >= knownDeadline && (isFixed(lease) || isCaused);
   }
 
-  /** Looks at every lock that running code sees. */
-  check(inside: Iterable<LockedCall>): void {
+  /** Looks at every lock that running code sees, or that a transaction keeps. */
+  check(inside: Iterable<LockedCall>, kept: Iterable<LockedCall>): void {
     const trusted: Lease[] = [];
-    for (const call of inside) {
+    for (const call of [...inside, ...kept]) {
       const isHeld = call.lock?.isHeld() ?? false;
+      this.#checkSignal(call);
+      if (!isHeld && !call.isInside && call.isSurelyKept && this.#isSound(call)) {
+        this.#world.fail(`${call.by} has left its lock before its transaction has ended.`);
+      }
       for (const key of call.call.keys) {
         const lease = this.of(call, key);
         if (lease && !call.isReleased) {
@@ -214,11 +229,36 @@ export class Leases {
     }
   }
 
+  /** Its signal tells of losses of its own locks only. A leader may be asked to stop, and which lease a guest is in is not known. */
+  #checkSignal(call: LockedCall): void {
+    if (!call.signal?.aborted || call.call.how === 'lead' || call.isGuest) {
+      return;
+    }
+    const isLost = call.call.keys.some((key) => {
+      const lease = this.of(call, key);
+      return !lease || lease.lost || (call.roots.get(key) ?? call).call.maxHold !== undefined;
+    });
+    if (!isLost) {
+      this.#world.fail(`${call.by} was told of a loss, and has lost nothing.`);
+    }
+  }
+
+  /** Whether nothing is known against its locks. */
+  #isSound(call: LockedCall): boolean {
+    const { clock, isClosing } = call.process;
+    const now = clock.monotonic();
+    const isSound = ({ lost, belief }: Lease): boolean => !lost && belief.refuted === 'no' && !belief.forced && now < belief.deadline;
+    return !isClosing && !clock.hasJumped && call.call.keys.every((key) => isSound(this.of(call, key) ?? ({ lost: true } as Lease)));
+  }
+
   #checkTold({ fence, call: root, belief, lost }: Lease, call: LockedCall, key: string, isHeld: boolean): void {
     const { process, deadline, refuted, forced } = belief;
     const now = process.clock.monotonic();
     if (isHeld && now > root.mustEndAt + ROUND_TRIP_MS) {
       this.#world.fail(`${call.by} has "${key}" at fence ${fence}, though the maxHold of ${root.by} is over, and a ttl too.`);
+    }
+    if (isHeld && (call.lock?.remainingMs() ?? 0) > deadline - now + WALL_GRAIN_MS) {
+      this.#world.fail(`${call.by} trusts "${key}" at fence ${fence} for longer than the store has granted it.`);
     }
     if (isHeld && (now >= deadline || refuted === 'yes' || forced || lost)) {
       this.#world.fail(`${call.by} trusts "${key}" at fence ${fence}, though its lease is over.`);
@@ -249,7 +289,7 @@ export class Leases {
 }
 
 function nameOf(by: string, key: string, fence: number): string {
-  return `${by.slice(by.lastIndexOf(' ') + 1)} ${key} ${fence}`;
+  return `${nameIn(by)} ${key} ${fence}`;
 }
 
 /** Whether it is not renewed, or not for ever. */

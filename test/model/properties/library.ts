@@ -5,7 +5,16 @@ import * as diagnosticsChannel from 'node:diagnostics_channel';
 import * as events from 'node:events';
 import * as os from 'node:os';
 import * as util from 'node:util';
+import * as rxjs from 'rxjs';
+import type { outsideLocks } from '../../../lib/core/call-tree.js';
+import type { TransactionScope } from '../../../lib/core/transaction-scope.js';
+import type { currentLock } from '../../../lib/nest/current-lock.js';
+import type { enterTickets } from '../../../lib/nest/current-tickets.js';
 import type { LockService } from '../../../lib/nest/lock.service.js';
+import type { lockedGenerator } from '../../../lib/nest/locked-generator.js';
+import type { lockedObservable } from '../../../lib/nest/locked-observable.js';
+import type { MethodOptions } from '../../../lib/nest/method-options.js';
+import type { TransactionWarning } from '../../../lib/nest/transaction-warning.js';
 import type { Batches } from '../../../lib/stores/kit/batches.js';
 import type { LockTable } from '../../../lib/stores/kit/lock-table.js';
 import type { Rechecks } from '../../../lib/stores/kit/rechecks.js';
@@ -17,17 +26,27 @@ export { Batches } from './stores/kit/batches.js';
 export { LockTable } from './stores/kit/lock-table.js';
 export { Rechecks } from './stores/kit/rechecks.js';
 export { LockStoreError } from './core/errors.js';
+export { outsideLocks } from './core/call-tree.js';
+export { TransactionScope } from './core/transaction-scope.js';
+export { currentLock } from './nest/current-lock.js';
+export { enterTickets } from './nest/current-tickets.js';
+export { lockedGenerator } from './nest/locked-generator.js';
+export { lockedObservable } from './nest/locked-observable.js';
+export { MethodOptions } from './nest/method-options.js';
+export { TransactionWarning } from './nest/transaction-warning.js';
 `;
 const MODULES: Readonly<Record<string, unknown>> = {
   '@nestjs/common': common,
-  // One for all copies: Node asks every storage there is at each promise.
-  'node:async_hooks': { ...asyncHooks, AsyncLocalStorage: sharedStorage(new asyncHooks.AsyncLocalStorage()) },
   'node:crypto': crypto,
   'node:diagnostics_channel': diagnosticsChannel,
   'node:events': events,
   'node:os': os,
   'node:util': util,
+  rxjs,
 };
+/** One for all copies: Node asks every storage there is at each promise. */
+const CALLS = new asyncHooks.AsyncLocalStorage();
+const TRANSACTIONS = new asyncHooks.AsyncLocalStorage();
 
 /** What the library finds in place of Node's timers and chance. */
 export interface Surroundings {
@@ -42,6 +61,14 @@ export interface Library {
   readonly LockTable: typeof LockTable;
   readonly Rechecks: typeof Rechecks;
   readonly LockStoreError: new (message: string, key: string, details: { unknown: boolean }) => Error;
+  readonly outsideLocks: typeof outsideLocks;
+  readonly TransactionScope: typeof TransactionScope;
+  readonly currentLock: typeof currentLock;
+  readonly enterTickets: typeof enterTickets;
+  readonly lockedGenerator: typeof lockedGenerator;
+  readonly lockedObservable: typeof lockedObservable;
+  readonly MethodOptions: typeof MethodOptions;
+  readonly TransactionWarning: typeof TransactionWarning;
 }
 
 /** Makes one copy of the library for each call, in surroundings of its own: as many processes have. */
@@ -49,14 +76,19 @@ export type LoadLibrary = (surroundings: Surroundings) => Library;
 
 /** Bundles the sources of the library, with `edits` made to them. */
 export async function buildLibrary(edits: readonly Edit[] = []): Promise<LoadLibrary> {
-  const code = await bundle(ENTRY, ['@nestjs/common'], edits);
+  const code = await bundle(ENTRY, ['@nestjs/common', 'rxjs'], edits);
   return (surroundings) => load(code, surroundings);
 }
 
 function load(code: string, { setTimeout, clearTimeout, random }: Surroundings): Library {
   const module = { exports: {} as Library };
   const sleep = (ms: number): Promise<void> => new Promise((done) => setTimeout(done, ms));
-  const required = (name: string): unknown => (name === 'node:timers/promises' ? { setTimeout: sleep } : MODULES[name]);
+  const modules: Readonly<Record<string, unknown>> = {
+    ...MODULES,
+    'node:timers/promises': { setTimeout: sleep },
+    'node:async_hooks': { ...asyncHooks, AsyncLocalStorage: sharedStorages() },
+  };
+  const required = (name: string): unknown => modules[name];
   const chance = Object.defineProperties({}, { ...Object.getOwnPropertyDescriptors(Math), random: { value: random } });
   // A handle may be released twice here, and nobody reads the warnings.
   const quiet = { pid: 1, emitWarning: () => undefined, nextTick: process.nextTick };
@@ -67,10 +99,14 @@ function load(code: string, { setTimeout, clearTimeout, random }: Surroundings):
   return module.exports;
 }
 
-function sharedStorage(storage: object): new () => object {
+/** The first storage of a copy follows calls; one for each scope of transactions comes later. */
+function sharedStorages(): new () => object {
+  let storage: object = CALLS;
   return class {
     constructor() {
-      return storage;
+      const shared = storage;
+      storage = TRANSACTIONS;
+      return shared;
     }
   };
 }

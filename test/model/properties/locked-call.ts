@@ -1,8 +1,21 @@
 import type { LockError, LockLostError } from '../../../lib/core/errors.js';
 import type { Lock } from '../../../lib/core/lock.js';
+import { featuresOf } from './features.js';
+import { generate, observe } from './method-call.js';
+import { playStep, type Place } from './play-steps.js';
 import type { Process } from './process.js';
-import type { Call, Step } from './scenario.js';
+import { minHoldOf, type Call, type Step } from './scenario.js';
+import type { OpenTransaction } from './transactions.js';
 import type { World } from './world.js';
+
+/** How long code is waited for at least that is to stop, in milliseconds. */
+const LEAST_GRACE_MS = 1_000;
+
+/** The ticket of a call. */
+export interface Ticket {
+  readonly keys: readonly string[];
+  readonly text: string;
+}
 
 /** One locked call of a run: makes it, runs the steps of its body, and checks what it saw and how it ended. */
 export class LockedCall {
@@ -11,35 +24,54 @@ export class LockedCall {
   readonly startedAt: number;
   /** Per key, the call that acquired what this one is inside of. */
   readonly roots = new Map<string, LockedCall>();
+  /** The transaction that it belongs to. */
+  readonly transaction: OpenTransaction | undefined;
   lock: Lock | undefined;
   signal: AbortSignal | undefined;
   /** Its handle was given back while code inside it ran. */
   isReleased = false;
-  /** When it ended, or the last call inside of it that outlived it. */
+  /** When it ended, or the last call inside of it that outlived it, or the last transaction that kept its lock. */
   endedAt = Infinity;
+  /** What it uses. */
+  features: number;
   readonly #world: World;
+  readonly #place: Place;
+  /** It began at the moment at which the transaction around it ended, or that did as it began: it may belong to it or not. */
+  readonly #isUnsure: boolean;
+  /** The transactions of calls inside its lock. */
+  readonly #keepers = new Set<OpenTransaction>();
   #enteredAt: number | undefined;
   /** The same by the clock of the process, whose listeners may have worked before its code began. */
   #beganAt: number | undefined;
   #leftAt: number | undefined;
+  #stopsAt = Infinity;
+  #hasTicket = false;
   #hasReturned = false;
   #heldToTheEnd = false;
+  #wasUnsubscribed = false;
   #aborter: AbortController | undefined;
   #running: Promise<void> = Promise.resolve();
 
+  /** `by`: the name of a candidate, of which this is one term. */
   constructor(
     readonly process: Process,
     readonly call: Call,
-    readonly parent: LockedCall | undefined,
+    place: Place,
+    by?: string,
   ) {
     this.#world = process.world;
+    this.#place = place;
     this.startedAt = this.#world.now;
-    this.by = this.#world.name(this);
+    this.by = this.#world.name(this, by);
+    this.transaction = call.how === 'lead' ? undefined : process.transactions.around(place.part);
+    this.#isUnsure = process.transactions.isUnsure(place.part);
+    this.transaction?.calls.add(this);
+    this.features = this.#features();
   }
 
-  /** The longest ttl that it, or a call inside it, asks for. */
+  /** The longest ttl that it, a call inside it, or one of its transaction asks for. */
   get longestTtlMs(): number {
-    return longestTtl(this.call);
+    return Math.max(...[this, ...(this.transaction?.calls ?? [])].map(({ call }) => longestTtl(call)));
   }
 
   /** When its lease has to be over at the latest: from `maxHold` on it is not renewed any more. By the clock of the process. */
@@ -52,11 +84,28 @@ export class LockedCall {
     return this.#enteredAt !== undefined && this.#leftAt === undefined;
   }
 
+  /** Whether it may be in a lock by a ticket. */
+  get isGuest(): boolean {
+    return this.#hasTicket || this.call.keys.some((key) => this.#place.ticketKeys.includes(key));
+  }
+
+  /** Whether a transaction that has not ended keeps its lock; perhaps, where that is unsure. */
+  get isKept(): boolean {
+    return this.#isUnsure || [...this.#keepers].some(({ hasEnded }) => !hasEnded);
+  }
+
+  /** Whether its own transaction has not ended. */
+  get isSurelyKept(): boolean {
+    return !this.#isUnsure && this.transaction?.hasEnded === false && this.transaction.endedAt > this.#world.now;
+  }
+
   /** Whether it waits for that key only, which nobody before it in its process has. */
   isWaitingFor(key: string): boolean {
-    const { keys, wait, how, joins } = this.call;
-    const waits = this.#enteredAt === undefined && !this.#hasReturned && !joins && how !== 'tryAcquire' && wait > 0;
-    return waits && keys.length === 1 && keys[0] === key;
+    const { keys, wait, how } = this.call;
+    const waits = this.#enteredAt === undefined && !this.#hasReturned && !this.isGuest && how !== 'tryAcquire' && wait > 0;
+    // A call that has one key of two may be another's of its transaction, which waits for that one.
+    const isBehind = this.transaction !== undefined && this.transaction.calls.size > 1;
+    return waits && !isBehind && how !== 'lead' && keys.length === 1 && keys[0] === key;
   }
 
   /** Whether it was aborted before it had the lock, and goes on all the same. */
@@ -68,11 +117,20 @@ export class LockedCall {
     return this.#ancestors().includes(other);
   }
 
+  /** Whether it is in the lock of another one, or may be: as a guest, or by its transaction while it waits for a second key. */
+  mayBeIn(other: LockedCall): boolean {
+    const isMate = this.isGuest || (this.transaction !== undefined && this.transaction === other.transaction);
+    const sharesKey = other.call.keys.some((key) => this.call.keys.includes(key));
+    return (isMate && sharesKey && this.process === other.process) || [...this.roots.values()].includes(other);
+  }
+
   /** Never rejects: what goes wrong with the library is a failure of the run. */
   async run(): Promise<void> {
     const { call, process } = this;
-    this.#world.begins(this);
-    this.#world.note(() => `${process.id}: ${this.by} begins inside ${this.parent?.by}: ${JSON.stringify({ ...call, steps: undefined })}`);
+    this.begins();
+    this.#world.note(
+      () => `${process.id}: ${this.by} begins inside ${this.#place.parent?.by}: ${JSON.stringify({ ...call, steps: undefined })}`,
+    );
     let error: LockError | undefined;
     try {
       await this.#enter();
@@ -80,35 +138,99 @@ export class LockedCall {
       error = thrown as LockError;
     }
     this.#hasReturned = true;
-    this.#world.note(() => `${process.id}: ${this.by} ends: ${error?.detail ?? 'returned'}`);
+    this.#world.note(() => `${process.id}: ${this.by} ends: ${error ? (error.detail ?? error.message) : 'returned'}`);
     this.#checkEnd(error);
     if ((error as LockLostError | undefined)?.bodyRuns) {
       // The caller waits no longer; what the body is inside of stays locked until it ends, and is then released.
-      const end = (): void => void process.sleep(this.#world.commandLimitMs + 50).then(() => this.#end());
+      const end = (): void => void process.sleep(this.#world.commandLimitMs + 50).then(() => this.ends());
       void this.#running.then(end, end);
     } else {
-      this.#end();
+      this.ends();
     }
   }
 
-  #end(): void {
+  begins(): void {
+    this.#world.begins(this);
+    this.#world.meets(this);
+  }
+
+  ends(): void {
     this.endedAt = this.#world.now;
     this.#world.ends(this);
     // Whom it was inside of may have ended before, and left the lock to it.
-    for (const outer of this.#ancestors().filter(({ endedAt }) => endedAt < Infinity)) {
+    for (const outer of [...this.#ancestors(), ...this.roots.values()].filter(({ endedAt }) => endedAt < Infinity)) {
       outer.endedAt = this.endedAt;
     }
   }
 
+  /** The transaction around it has ended, and with it what kept the locks that it was inside of. */
+  endsWithTransaction(): void {
+    for (const call of [this, ...this.roots.values()].filter(({ endedAt }) => endedAt < Infinity)) {
+      call.endedAt = this.#world.now;
+    }
+  }
+
+  /** A leader is asked to stop. */
+  stops(): void {
+    this.#stopsAt = this.process.clock.monotonic();
+  }
+
+  /** Whether it was asked for so long ago that it gives its lock up, though its code goes on. */
+  get hasToGiveUp(): boolean {
+    return this.process.clock.monotonic() + 1 >= this.#stopsAt + Math.max(LEAST_GRACE_MS, this.call.ttl);
+  }
+
+  /** The code of a leader, for one term. */
+  async lead(lock: Lock): Promise<void> {
+    await this.#body(lock);
+    this.ends();
+  }
+
+  async releaseEarly(): Promise<void> {
+    if (this.call.how === 'acquire' || this.call.how === 'tryAcquire') {
+      this.isReleased = true;
+      await this.lock?.release();
+    }
+  }
+
+  makeTicket(): void {
+    this.#world.keepsTicket(this.ticket);
+    this.uses(featuresOf('ticket'));
+  }
+
+  /** Its ticket, where it makes one. */
+  get ticket(): Ticket | undefined {
+    try {
+      return this.lock && { keys: this.call.keys, text: this.lock.ticket };
+    } catch {
+      return undefined;
+    }
+  }
+
+  uses(features: number): void {
+    this.features |= features;
+    this.#world.meets(this);
+  }
+
   async #enter(): Promise<void> {
     const { call, process, by } = this;
-    const { ttl, wait, renew, reentry, maxHold } = call;
-    const minHold = Math.min(call.minHold, maxHold ?? Infinity);
-    const ticket = call.joins ? this.#world.ticketFor(call.keys) : undefined;
+    const { ttl, wait, renew, reentry, maxHold, joins } = call;
+    const ticket = joins && this.#world.ticketFor(call.keys, joins)?.text;
+    this.#hasTicket = ticket !== undefined;
     const signal = this.#abortion();
-    const options = { ttl, renew, reentry, maxHold, minHold, by, signal, ticket };
-    if (call.how === 'withLock') {
-      return process.service.withLock(call.keys, { ...options, wait }, (lock) => (this.#running = this.#body(lock)));
+    const options = { ttl, renew, reentry, maxHold, minHold: minHoldOf(call), by, signal, ticket };
+    switch (call.how) {
+      case 'withLock':
+        return process.service.withLock(call.keys, { ...options, wait }, (lock) => (this.#running = this.#body(lock)));
+      case 'generator':
+        return generate({ process, call, by, signal }, (lock) => this.#items(lock));
+      case 'observable':
+        this.#wasUnsubscribed = await observe(
+          { process, call, by, signal },
+          (lock) => (this.#running = this.#body(lock)),
+          () => this.#leaves(),
+        );
+        return;
     }
     const lock =
       call.how === 'acquire'
@@ -130,11 +252,38 @@ export class LockedCall {
       return undefined;
     }
     const aborter = (this.#aborter = new AbortController());
-    void this.process.sleep(this.call.abortAfterMs).then(() => aborter.abort());
+    void this.process.sleep(this.call.abortAfterMs).then(() => {
+      this.uses(this.#hasReturned ? 0 : featuresOf('abort'));
+      aborter.abort();
+    });
     return aborter.signal;
   }
 
   async #body(lock: Lock): Promise<void> {
+    this.#enters(lock);
+    for (const step of this.call.steps) {
+      await this.#step(step);
+    }
+    if (this.call.lateMs) {
+      await this.process.sleep(this.call.lateMs);
+    }
+    this.#leaves();
+  }
+
+  /** Each step of the body is an item. */
+  async *#items(lock: Lock): AsyncGenerator {
+    this.#enters(lock);
+    try {
+      for (const step of this.call.steps) {
+        await this.#step(step);
+        yield;
+      }
+    } finally {
+      this.#leaves();
+    }
+  }
+
+  #enters(lock: Lock): void {
     this.lock = lock;
     this.signal = lock.signal;
     lock.signal.addEventListener('abort', () => this.process.work(this.call.listenerMs), { once: true });
@@ -143,24 +292,24 @@ export class LockedCall {
     this.#beganAt = this.process.clock.monotonic();
     this.#world.note(() => `${this.process.id}: ${this.by} is inside ${lock.keys.map((key) => `${key} at ${lock.fenceOf(key)}`).join()}`);
     this.#world.inside.add(this);
-    for (const step of this.call.steps) {
-      await this.#step(step, lock);
+    if (this.transaction?.hasEnded === false) {
+      [this, ...this.roots.values()].forEach((call) => call.#keepers.add(this.transaction as OpenTransaction));
     }
-    this.#heldToTheEnd = lock.isHeld() || isDoubted(lock);
-    this.#leftAt = this.#world.now;
-    this.#world.inside.delete(this);
   }
 
-  async #step(step: Step, lock: Lock): Promise<void> {
-    if (step.do === 'sleep') {
-      await this.process.sleep(step.ms);
-    } else if (step.do === 'call') {
-      const calls = step.calls.map((call) => new LockedCall(this.process, call, this).run());
-      await (step.awaited ? Promise.all(calls) : undefined);
-    } else if (this.call.how !== 'withLock') {
-      this.isReleased = true;
-      await lock.release();
+  #leaves(): void {
+    if (this.#leftAt === undefined && this.lock) {
+      this.#heldToTheEnd = this.lock.isHeld() || isDoubted(this.lock);
+      this.#leftAt = this.#world.now;
+      this.#world.inside.delete(this);
+      if (this.isSurelyKept) {
+        this.#world.keeps(this);
+      }
     }
+  }
+
+  #step(step: Step): Promise<void> {
+    return playStep(this.process, step, { ...this.#place, parent: this });
   }
 
   #checkEntry(lock: Lock): void {
@@ -178,40 +327,62 @@ export class LockedCall {
           this.#fail(`runs beside ${other.by}, inside one lock on "${key}"`);
         }
       }
+      for (const other of this.#world.kept) {
+        if (other.isSurelyKept && !this.#isUnsure && other.roots.get(key) === root && !this.#ofTransactions().includes(other)) {
+          this.#fail(`entered the lock of ${other.by} on "${key}", which a transaction keeps`);
+        }
+      }
     }
   }
 
-  /** A re-entry has the fence of the call that it is inside of; everybody else one that nobody had before. */
+  /** A re-entry has the fence of the call that it is inside of, or of one of its transaction; everybody else one that nobody had before. */
   #checkFence(key: string, fence: number): void {
     const { leases } = this.#world;
     const enclosing = this.#ancestors().filter(({ call, lock }) => lock && call.keys.includes(key));
+    const kept = this.#ofTransactions().filter(({ call, lock }) => lock && call.keys.includes(key));
     const obtained = leases.find(this.by, key, fence) !== undefined;
-    const holder = obtained ? undefined : enclosing.find(({ lock }) => lock?.fenceOf(key) === fence);
+    const hasLeft = (holder: LockedCall): boolean => (holder.#leftAt ?? Infinity) < this.startedAt && !kept.includes(holder);
+    const holders = obtained ? [] : [...kept, ...enclosing].filter(({ lock }) => lock?.fenceOf(key) === fence);
+    const holder = holders.find((each) => !hasLeft(each)) ?? holders[0];
     const isNew = this.#world.isNewFence(key, fence);
-    this.roots.set(key, holder?.roots.get(key) ?? this);
-    if (this.call.joins) {
+    // A guest may be in the lease of another one, and where a guest is a holder, either lease may be it.
+    const roots = new Set(holders.map((each) => each.roots.get(key)));
+    this.roots.set(key, this.isGuest || roots.size > 1 ? this : (holder?.roots.get(key) ?? this));
+    if (this.isGuest) {
       return;
     }
-    if (holder ? this.call.reentry === 'never' || (holder.#leftAt ?? Infinity) < this.startedAt : !isNew) {
+    if (holder ? this.call.reentry === 'never' || hasLeft(holder) : !isNew) {
       this.#fail(`has fence ${fence} of "${key}", which is another call's`);
     }
+    if (holder || this.call.reentry === 'never') {
+      return;
+    }
     const nearest = enclosing.find(({ isInside }) => isInside);
-    if (!holder && this.call.reentry === 'context' && nearest && (nearest.#enteredAt ?? Infinity) <= this.startedAt) {
+    if (nearest && (nearest.#enteredAt ?? Infinity) <= this.startedAt) {
       this.#fail(`acquired "${key}" again inside ${nearest.by}, which has it`);
+    }
+    const isLost = (call: LockedCall): boolean => leases.of(call, key)?.lost === true;
+    const before = kept.find((call) => call.isSurelyKept && (call.#enteredAt ?? Infinity) < this.startedAt && !isLost(call));
+    if (before && this.isSurelyKept) {
+      this.#fail(`acquired "${key}" again, though ${before.by} of its transaction has it`);
     }
   }
 
   #checkEnd(error: LockError | undefined): void {
+    const { how } = this.call;
     const entered = this.#enteredAt !== undefined;
     const waitedMs = (this.#enteredAt ?? this.#world.now) - this.startedAt;
     const isLost = this.call.keys.some((key) => this.#world.leases.of(this, key)?.lost);
     this.#checkWait(waitedMs);
+    if (this.#wasUnsubscribed) {
+      return;
+    }
     if (error === undefined) {
-      if (!entered && this.call.how !== 'tryAcquire') {
+      if (!entered && how !== 'tryAcquire') {
         this.#fail('returned without having run');
       }
       // Of a handle, only its signal tells of a loss.
-      if (this.call.how === 'withLock' && (isLost || !this.#heldToTheEnd)) {
+      if (how !== 'acquire' && how !== 'tryAcquire' && (isLost || !this.#heldToTheEnd)) {
         this.#fail('returned, though its lease was over');
       }
       return;
@@ -226,34 +397,47 @@ export class LockedCall {
         }
         break;
       case 'LOCK_LOST':
-        if (entered && (error as LockLostError).bodyRuns !== this.isInside) {
+        // A generator says so where it goes on, and an Observable at once.
+        if (entered && how !== 'generator' && how !== 'observable' && (error as LockLostError).bodyRuns !== this.isInside) {
           this.#fail(`ended with bodyRuns: ${String((error as LockLostError).bodyRuns)}, which is wrong`);
         }
-        if (entered ? !isLost && this.#heldToTheEnd : !this.#mayBeLost()) {
+        if (entered ? !isLost && this.#heldToTheEnd && !this.#mayEndEarly(error) && !this.isGuest : !this.#mayBeLost()) {
           this.#fail('was lost without a loss');
         }
         return;
       default:
-        this.#fail(`ended with ${error.name}: ${error.detail}`);
+        this.#fail(`ended with ${error.name}: ${error.detail ?? error.message}`);
     }
     if (entered) {
       this.#fail(`ran, and then ended with ${error.name}: ${error.detail}`);
     }
   }
 
+  /** An Observable ends already when its maxHold is over, and a generator that goes on while its lease is in doubt. */
+  #mayEndEarly(error: LockError): boolean {
+    const { how } = this.call;
+    return (how === 'observable' && this.signal?.aborted === true) || (how === 'generator' && isDoubt(error));
+  }
+
   /** Before it ran: with a call that it is inside of, or since something took its time between its grant and its code. */
   #mayBeLost(): boolean {
-    const enclosing = this.#ancestors().filter((call) => (call.#leftAt ?? Infinity) >= this.startedAt);
+    const around = this.#ancestors().filter((call) => (call.#leftAt ?? Infinity) >= this.startedAt);
+    const enclosing = [...around, ...this.#ofTransactions().filter(({ lock }) => lock)];
     const { now, workingUntil, clock } = this.process;
     const stoodStill = workingUntil > this.startedAt || clock.sleptBefore(now) > clock.sleptBefore(this.startedAt);
     // What it is inside of may have been in doubt when it got its last key, and not be so any more.
     const wasDoubted = enclosing.length > 0 && this.call.keys.length > 1 && clock.isAhead;
-    return this.call.joins || stoodStill || wasDoubted || enclosing.some(({ isReleased, lock }) => isReleased || !lock?.isHeld());
+    const isToldAtOnce = this.call.how === 'observable' && enclosing.some(({ signal }) => signal?.aborted);
+    const mayBe = isToldAtOnce || this.isGuest || this.#isUnsure || stoodStill || wasDoubted;
+    return mayBe || enclosing.some(({ isReleased, lock }) => isReleased || !lock?.isHeld());
   }
 
   #checkRefusal(key: string, reason: string): void {
     if (reason === 'aborted' && !this.#aborter?.signal.aborted) {
       this.#fail('was aborted by nobody');
+    }
+    if (reason === 'shutdown' && !this.process.isClosing) {
+      this.#fail('was refused by a shutdown that nobody asked for');
     }
     if (reason !== 'busy' || this.call.wait === 0 || this.call.how === 'tryAcquire') {
       return;
@@ -277,7 +461,33 @@ export class LockedCall {
   }
 
   #ancestors(): LockedCall[] {
-    return this.parent ? [this.parent, ...this.parent.#ancestors()] : [];
+    const { parent } = this.#place;
+    return parent ? [parent, ...parent.#ancestors()] : [];
+  }
+
+  /** The other calls of its transaction, and of those of the calls around it, whose locks it may enter. */
+  #ofTransactions(): LockedCall[] {
+    const mates = (of: LockedCall): LockedCall[] =>
+      [...(of.transaction?.calls ?? [])].filter((call) => call.#place.outside === of.#place.outside);
+    return [this, ...this.#ancestors()].flatMap(mates).filter((call) => call !== this);
+  }
+
+  #features(): number {
+    const { keys, how, minHold, maxHold, reentry, joins } = this.call;
+    return featuresOf(
+      this.isGuest && 'ticket',
+      joins === 'ended' && 'late ticket',
+      this.transaction !== undefined && 'transaction',
+      how === 'lead' && 'leader',
+      (how === 'acquire' || how === 'tryAcquire') && 'handle',
+      how === 'generator' && 'generator',
+      how === 'observable' && 'observable',
+      keys.length > 1 && 'two keys',
+      minHold > 0 && 'minHold',
+      maxHold !== undefined && 'maxHold',
+      reentry === 'never' && 'reentry: never',
+      this.#place.outside !== undefined && 'outsideLocks',
+    );
   }
 
   #fail(what: string): void {
@@ -291,11 +501,16 @@ function isDoubted(lock: Lock): boolean {
     lock.assertHeld();
     return false;
   } catch (error) {
-    return (error as LockError).detail.includes('cannot be trusted at this moment');
+    return isDoubt(error as LockError);
   }
 }
 
-function longestTtl({ ttl, steps }: Call): number {
-  const inner = steps.flatMap((step) => (step.do === 'call' ? step.calls.map(longestTtl) : []));
-  return Math.max(ttl, ...inner);
+function isDoubt({ detail }: LockError): boolean {
+  return detail.includes('cannot be trusted at this moment');
+}
+
+function longestTtl({ ttl, steps }: { readonly ttl: number; readonly steps: readonly Step[] }): number {
+  const of = (step: Step): number[] =>
+    step.do === 'call' ? step.calls.map(longestTtl) : 'steps' in step ? step.steps.flatMap((inner) => of(inner)) : [];
+  return Math.max(ttl, ...steps.flatMap((step) => of(step)));
 }

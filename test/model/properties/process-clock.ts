@@ -1,5 +1,8 @@
 import type { Clock } from '../../../lib/core/clock.js';
 
+/** How often a clock is read in one instant at most, where nobody waits without a pause. */
+const MOST_READS = 10_000;
+
 /** The clocks of a process: they run at a rate of their own, and the monotonic one stands still while the machine sleeps. */
 export class ProcessClock implements Clock {
   readonly #rate: number;
@@ -7,6 +10,9 @@ export class ProcessClock implements Clock {
   readonly #sleeps: { readonly from: number; readonly to: number }[] = [];
   #wallAhead = 0;
   #wasSetBack = false;
+  #hasJumped = false;
+  #readAt = -1;
+  #reads = 0;
 
   /** `now`: the time of the world at which the code that runs now is. */
   constructor(rate: number, now: () => number) {
@@ -23,13 +29,24 @@ export class ProcessClock implements Clock {
     return this.#wasSetBack;
   }
 
+  /** Whether the clocks ever ran apart. */
+  get hasJumped(): boolean {
+    return this.#hasJumped || this.#sleeps.length > 0;
+  }
+
   /** Whether the wall clock went ahead of the monotonic one. */
   get isAhead(): boolean {
     return this.#wallAhead > 0;
   }
 
   monotonic(): number {
-    return this.at(this.#now());
+    const now = this.#now();
+    this.#reads = now === this.#readAt ? this.#reads + 1 : 0;
+    this.#readAt = now;
+    if (this.#reads > MOST_READS) {
+      throw new Error('The clock was read too often: something waits without a pause.');
+    }
+    return this.at(now);
   }
 
   /** What the monotonic clock showed or will show. */
@@ -44,6 +61,7 @@ export class ProcessClock implements Clock {
   setWall(ms: number): void {
     this.#wallAhead += ms;
     this.#wasSetBack ||= ms < 0;
+    this.#hasJumped = true;
   }
 
   /** The machine sleeps from now on, or after the sleep that it is in; answers until when. */

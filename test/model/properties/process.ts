@@ -5,6 +5,7 @@ import type { Library, Surroundings } from './library.js';
 import { ProcessClock } from './process-clock.js';
 import type { ProcessScript } from './scenario.js';
 import type { Event } from './timeline.js';
+import { Transactions } from './transactions.js';
 import { Wire } from './wire.js';
 import type { World } from './world.js';
 
@@ -17,6 +18,7 @@ export class Process {
   readonly service: LockService;
   readonly wire: Wire;
   readonly clock: ProcessClock;
+  readonly transactions: Transactions;
   /** Timers of the library that are set. */
   readonly timers = new Set<Timer>();
   /** Until then a lease may run that one of its commands began so late that core releases no longer. */
@@ -24,6 +26,8 @@ export class Process {
   /** What reached it while it stood still: timers run before messages when it goes on. */
   readonly #backlog: { readonly timers: (() => void)[]; readonly others: (() => void)[] } = { timers: [], others: [] };
   #isAlive = true;
+  #isClosing = false;
+  #isClosed = false;
   #pausedUntil = -1;
   #pausedMs = 0;
   #workingUntil = -1;
@@ -38,21 +42,34 @@ export class Process {
   ) {
     this.clock = new ProcessClock(script.rate, () => this.now);
     this.wire = new Wire(this, script);
+    this.transactions = new Transactions(this);
     const { wire, clock } = this;
+    const transaction = this.transactions.option;
     const open = { prefix: 'lock', warn: () => undefined };
     const maxWaiters = { perKey: 100, perProcess: 100 };
     const onTrouble = (trouble: LockTrouble): void => {
       world.leases.troubled(this, trouble);
       this.work(script.loggerMs);
     };
+    const siblings = new Map<string, LockService>();
     this.service = new library.LockService(
-      { name: 'default', store: wire, ttl: 1_000, wait: 1_000, maxWaiters, onTrouble, open, clock },
-      new Map(),
+      { name: 'default', store: wire, ttl: 1_000, wait: 1_000, maxWaiters, onTrouble, open, clock, transaction },
+      siblings,
     );
+    siblings.set('default', this.service);
   }
 
   get isAlive(): boolean {
     return this.#isAlive;
+  }
+
+  /** Whether its application shuts down, or has. */
+  get isClosing(): boolean {
+    return this.#isClosing;
+  }
+
+  get isClosed(): boolean {
+    return this.#isClosed;
   }
 
   /** The time of the world at which the code that runs now is. */
@@ -126,6 +143,12 @@ export class Process {
       this.#standStill(this.#workingUntil, ms);
       this.disturbed(this.#workingUntil - this.world.now);
     }
+  }
+
+  async shutdown(): Promise<void> {
+    this.#isClosing = true;
+    await this.service.shutdown();
+    this.#isClosed = true;
   }
 
   /** The server counts its subscriber connection for some time yet. */

@@ -13,7 +13,7 @@ export type MessageFate = 'arrives' | 'is lost' | 'is late' | 'comes twice';
 /** One locked call, and what its body does. */
 export interface Call {
   readonly keys: readonly string[];
-  readonly how: 'withLock' | 'acquire' | 'tryAcquire';
+  readonly how: 'withLock' | 'acquire' | 'tryAcquire' | 'generator' | 'observable' | 'lead';
   readonly steps: readonly Step[];
   readonly ttl: number;
   readonly wait: number;
@@ -22,20 +22,49 @@ export interface Call {
   readonly maxHold: number | undefined;
   readonly minHold: number;
   readonly abortAfterMs: number | undefined;
-  /** Enters the lock of whichever call runs, by its ticket. */
-  readonly joins: boolean;
+  /** Whose lock it enters by a ticket. */
+  readonly joins: TicketOf | undefined;
   /** How long the listener of its signal works. */
   readonly listenerMs: number;
+  /** For how long its handle is kept when its code has ended. */
+  readonly lateMs?: number;
+}
+
+/** Its `minHold`, which may not be above its `maxHold`. */
+export const minHoldOf = ({ minHold, maxHold = Infinity }: Call): number => Math.min(minHold, maxHold);
+
+/** That of a call that runs, one that was made before, or one that a call is asked for when it has ended. */
+export type TicketOf = 'running' | 'made before' | 'ended';
+
+/** A process that leads, or stands by, for so long. */
+export interface Lead {
+  readonly key: string;
+  readonly ttl: number;
+  readonly pause: number;
+  readonly steps: readonly Step[];
+  readonly forMs: number;
 }
 
 export type Step =
   | { readonly do: 'sleep'; readonly ms: number }
   | { readonly do: 'call'; readonly calls: readonly Call[]; readonly awaited: boolean }
   /** Gives a handle back, though code inside it goes on. */
-  | { readonly do: 'release' };
+  | { readonly do: 'release' }
+  /** Makes a ticket, which somebody may use at any time. */
+  | { readonly do: 'make a ticket' }
+  | { readonly do: 'transaction'; readonly steps: readonly Step[]; readonly commitMs: number }
+  /** Goes on for itself a little later: a listener, a timer, a worker. */
+  | { readonly do: 'leave behind'; readonly afterMs: number; readonly steps: readonly Step[] }
+  | { readonly do: 'outside locks'; readonly steps: readonly Step[] }
+  /** What runs inside a call that came with the ticket. */
+  | { readonly do: 'enter tickets'; readonly of: TicketOf; readonly key: string; readonly steps: readonly Step[] };
 
 export type Action =
   | { readonly do: 'call'; readonly call: Call }
+  /** Code that is in no call. */
+  | { readonly do: 'steps'; readonly steps: readonly Step[] }
+  | { readonly do: 'lead'; readonly lead: Lead }
+  | { readonly do: 'shutdown' }
   | { readonly do: 'flush' | 'restart' }
   /** The server counts its subscriber connection for some time yet. */
   | { readonly do: 'crash'; readonly countedMs: number }
@@ -58,6 +87,8 @@ export interface ProcessScript {
 
 export interface Scenario {
   readonly isHard: boolean;
+  /** Whether the applications name the ends of transactions themselves, and also of those that have ended. */
+  readonly namesEnds?: boolean;
   readonly seed: number;
   /** How long the client of the store waits for a reply, in milliseconds; one that waits for ever leaves it to core. */
   readonly commandTimeoutMs: number;

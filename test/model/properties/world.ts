@@ -7,10 +7,13 @@ import { Random } from '../../support/random.js';
 import { Faults } from './faults.js';
 import { Leases } from './leases.js';
 import type { Library, LoadLibrary } from './library.js';
-import { LockedCall } from './locked-call.js';
+import { Candidate } from './candidate.js';
+import { featuresOf, type Meetings } from './features.js';
+import { LockedCall, type Ticket } from './locked-call.js';
+import { NOWHERE, playSteps, type Place } from './play-steps.js';
 import { Process, surroundingsOf } from './process.js';
 import { watchRejections } from '../../support/watch-rejections.js';
-import { FOR_EVER_MS, KEYS, LONGEST_TTL_MS, MOST_PROCESSES, type Action, type Scenario } from './scenario.js';
+import { FOR_EVER_MS, KEYS, LONGEST_TTL_MS, MOST_PROCESSES, type Action, type Call, type Scenario, type TicketOf } from './scenario.js';
 import { Server } from './server.js';
 import { Timeline } from './timeline.js';
 
@@ -18,6 +21,9 @@ import { Timeline } from './timeline.js';
 const REST_MS = LONGEST_TTL_MS + CLAIM_MS + 1_500;
 /** The most that core waits for a command: the longest limit, what it waits beyond that, and its own grain. */
 const LONGEST_COMMAND_MS = 1_000 + 100 + 100;
+
+/** How long what a process has sent is on its way at most where no fault happens, in milliseconds. */
+const LAST_MS = 10;
 
 /** A place for one process at a time, with its copy of the library. */
 export interface Slot {
@@ -51,10 +57,16 @@ export class World {
   readonly Table: typeof LockTable;
   /** Calls whose body runs. */
   readonly inside = new Set<LockedCall>();
+  /** Calls whose body has ended, while their transaction keeps their locks. */
+  readonly kept = new Set<LockedCall>();
   readonly #slots: readonly Slot[];
   readonly #processes: Process[] = [];
   readonly #calls = new Map<string, LockedCall>();
   readonly #pending = new Set<LockedCall>();
+  /** What else goes on in processes. */
+  readonly #followed = new Map<Promise<void>, Process>();
+  readonly #ended: LockedCall[] = [];
+  readonly #tickets: Ticket[] = [];
   readonly #fences = new Set<string>();
   #isHealed = false;
   #failure: string | undefined;
@@ -63,6 +75,7 @@ export class World {
     slots: readonly Slot[],
     readonly scenario: Scenario,
     readonly trace?: string[],
+    readonly meetings?: Meetings,
   ) {
     this.#slots = slots.slice(0, scenario.processes.length);
     this.random = new Random(scenario.seed - 1);
@@ -116,7 +129,7 @@ export class World {
     await this.#rest();
     for (const key of KEYS) {
       for (const { running } of this.#slots) {
-        await this.#probe(running as Process, key);
+        await (running?.isClosing ? undefined : this.#probe(running as Process, key));
       }
     }
     await this.#rest();
@@ -155,14 +168,18 @@ export class World {
     }
   }
 
-  name(call: LockedCall): string {
-    const name = `call-${this.#calls.size}`;
+  /** A new name, or that of a candidate, which means its newest term. */
+  name(call: LockedCall, name = `call-${this.#calls.size}`): string {
     this.#calls.set(name, call);
     return name;
   }
 
-  callNamed(by: string): LockedCall {
-    return this.#calls.get(by.slice(by.lastIndexOf(' ') + 1)) as LockedCall;
+  callNamed(by: string): LockedCall | undefined {
+    return this.#calls.get(nameIn(by));
+  }
+
+  call(process: Process, call: Call, place: Place): Promise<void> {
+    return new LockedCall(process, call, place).run();
   }
 
   begins(call: LockedCall): void {
@@ -172,11 +189,65 @@ export class World {
   ends(call: LockedCall): void {
     this.#pending.delete(call);
     this.inside.delete(call);
+    this.#ended.push(call);
+    this.#extendHolders(call);
   }
 
-  /** The ticket of the call that entered such a lock last. */
-  ticketFor(keys: readonly string[]): string | undefined {
-    return [...this.inside].findLast(({ call }) => keys.every((key) => call.keys.includes(key)))?.lock?.ticket;
+  /** Something goes on that is in no call. */
+  follow(process: Process, work: Promise<void>): void {
+    this.#followed.set(work, process);
+    const end = (): void => void this.#followed.delete(work);
+    work.then(end, (error: unknown) => {
+      end();
+      this.fail(`Code outside of calls failed: ${String(error)}`);
+    });
+  }
+
+  keeps(call: LockedCall): void {
+    this.kept.add(call);
+  }
+
+  /** The transaction of a call has ended. */
+  keepsNoMore(call: LockedCall): void {
+    this.kept.delete(call);
+    call.endsWithTransaction();
+    this.#extendHolders(call);
+  }
+
+  /** The lease that a call was in may have lasted until now. */
+  #extendHolders(call: LockedCall): void {
+    for (const other of this.#ended) {
+      if (call.mayBeIn(other)) {
+        other.endedAt = Math.max(other.endedAt, this.now);
+      }
+    }
+  }
+
+  /** Which features a call meets: its own, and those of the others that want one of its keys. */
+  meets(call: LockedCall): void {
+    if (this.meetings) {
+      for (const other of [...this.#pending, ...this.kept]) {
+        if (other.call.keys.some((key) => call.call.keys.includes(key))) {
+          this.meetings.note(call.features, other.features);
+        }
+      }
+    }
+  }
+
+  keepsTicket(made: Ticket | undefined): void {
+    this.#tickets.push(...(made ? [made] : []));
+  }
+
+  /** A ticket of a call on such keys, the newest one. */
+  ticketFor(keys: readonly string[], of: TicketOf): Ticket | undefined {
+    const isOn = (those: { readonly keys: readonly string[] }): boolean => keys.every((key) => those.keys.includes(key));
+    if (of === 'made before') {
+      return this.#tickets.findLast(isOn);
+    }
+    const calls = of === 'ended' ? this.#ended.filter(({ lock, process }) => lock && process.isAlive) : [...this.inside];
+    const call = calls.findLast((each) => isOn(each.call));
+    call?.uses(featuresOf(of === 'ended' ? 'late ticket' : 'ticket'));
+    return call?.ticket;
   }
 
   isNewFence(key: string, fence: number): boolean {
@@ -200,7 +271,8 @@ export class World {
   get #isQuiet(): boolean {
     // A call may also have been held back by a pause.
     const isPaused = this.#processes.some(({ isAlive, pausedUntil }) => isAlive && pausedUntil >= this.now);
-    return !isPaused && [...this.#pending].every(({ process }) => !process.isAlive);
+    const isOver = (process: Process): boolean => !process.isAlive;
+    return !isPaused && [...this.#pending].every(({ process }) => isOver(process)) && [...this.#followed.values()].every(isOver);
   }
 
   #start(index: number): void {
@@ -216,7 +288,13 @@ export class World {
     this.note(() => `${process.id}: ${JSON.stringify({ ...action, call: undefined })}`);
     switch (action.do) {
       case 'call':
-        return process.handle(() => void new LockedCall(process, action.call, undefined).run());
+        return process.handle(() => void this.call(process, action.call, NOWHERE));
+      case 'steps':
+        return process.handle(() => this.follow(process, playSteps(process, action.steps, NOWHERE)));
+      case 'lead':
+        return process.handle(() => process.isClosing || this.follow(process, new Candidate(process, action.lead).run()));
+      case 'shutdown':
+        return process.handle(() => process.isClosing || this.follow(process, this.#shutdown(process)));
       case 'crash':
         this.faults.happened(this.now);
         process.crash(action.countedMs);
@@ -244,7 +322,26 @@ export class World {
         this.server.flush();
         return this.#processes.forEach(({ wire }) => wire.subscriber.break(0, 1));
       case 'force':
+        this.#featuring(featuresOf('forced release'), ({ call }) => call.keys.includes(action.key));
         return this.server.force(action.key);
+    }
+  }
+
+  /** Something is done to calls, whatever they use. */
+  #featuring(features: number, to: (call: LockedCall) => boolean): void {
+    [...this.#pending, ...this.kept].filter(to).forEach((call) => call.uses(features));
+  }
+
+  /** What is held is released, what waits is refused, and nothing is left of it. */
+  async #shutdown(process: Process): Promise<void> {
+    this.#featuring(featuresOf('shutdown'), (call) => call.process === process);
+    await process.shutdown();
+    // What it sent last is on its way.
+    await process.sleep(LAST_MS);
+    this.note(() => `${process.id} has shut down.`);
+    const left = this.server.holds.find(({ by }) => this.callNamed(by)?.process === process && !this.callNamed(by)?.call.minHold);
+    if (left && this.faults.count === 0) {
+      this.fail(`${process.id} has shut down, and left "${left.key}" locked for ${left.by}.`);
     }
   }
 
@@ -252,6 +349,11 @@ export class World {
     for (const call of this.inside) {
       if (call.process === process) {
         this.inside.delete(call);
+      }
+    }
+    for (const call of this.kept) {
+      if (call.process === process) {
+        this.kept.delete(call);
       }
     }
   }
@@ -271,7 +373,7 @@ export class World {
 
   #check(): void {
     this.server.look();
-    this.leases.check(this.inside);
+    this.leases.check(this.inside, this.kept);
     this.#checkOrphans();
     for (const call of this.#pending) {
       if (call.ignoresAbort && call.process.isAlive) {
@@ -287,14 +389,17 @@ export class World {
       return;
     }
     for (const { by, key, id } of this.server.holds) {
-      const call = this.leases.holderOf(id) ?? this.#calls.get(by.slice(by.lastIndexOf(' ') + 1));
-      if (!call?.process.isAlive || call.call.minHold > 0) {
+      const call = this.leases.holderOf(id) ?? this.callNamed(by);
+      if (!call?.process.isAlive || call.process.isClosing || call.call.minHold > 0 || call.isKept) {
         continue;
       }
       const since = Math.max(call.endedAt, call.process.disturbedUntil, call.process.lateLeaseUntil);
       // Core sends a release again until the lease is over by its own clock.
       const boundMs = LONGEST_TTL_MS / 10 + this.commandLimitMs + 50 + this.server.setBackMs;
-      if (this.now > since + boundMs && ![...this.#pending].some((pending) => pending.isInsideOf(call))) {
+      if (
+        this.now > since + boundMs &&
+        ![...this.#pending, ...this.kept].some((pending) => pending.isInsideOf(call) || pending.mayBeIn(call))
+      ) {
         this.fail(`${call.by} has ended, and left "${key}" locked.`);
       }
     }
@@ -337,4 +442,9 @@ export class World {
       throw new Error(`"${key}" cannot be had at the end: ${String(outcome)}`);
     }
   }
+}
+
+/** The name in what the library knows a caller by. */
+export function nameIn(by: string): string {
+  return /call-\d+/.exec(by)?.[0] ?? by.slice(by.lastIndexOf(' ') + 1);
 }
