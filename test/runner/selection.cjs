@@ -5,6 +5,7 @@
  */
 const LONG = [
   'test/model/',
+  'test/explorer/',
   'test/torture/torture.spec.ts',
   'test/quorum/defects.spec.ts',
   'test/postgres/defects.spec.ts',

@@ -1,0 +1,132 @@
+import { digestOf, encode } from './encoding.js';
+import type { Moves } from './moves.js';
+import { CLAIM_MS, RECHECK_MS } from '../../lib/stores/kit/protocol.js';
+import { CLOCK_STEP_MS, STEP_MS, TTL_MS, type Scope } from './scope.js';
+import { copyOf, isGone, isTrusted, type Lease, type State } from './state.js';
+import { Violation, type Step } from './violation.js';
+
+/** At most one owner trusts its lease, and no lease in the store is longer than one that was asked for. */
+export function checkState(state: State): void {
+  const trusted = new Map<string, Lease>();
+  for (const process of state.processes) {
+    for (const { leases } of process.calls) {
+      for (const lease of leases) {
+        if (!isTrusted(lease, state.now) || lease.epoch !== state.epoch) {
+          continue;
+        }
+        const other = trusted.get(lease.key);
+        if (other && other.owner !== lease.owner) {
+          throw new Violation(`${other.hold} and ${lease.hold} of two owners trust their leases on ${lease.key}`);
+        }
+        trusted.set(lease.key, lease);
+      }
+    }
+  }
+  const clock = state.now + state.aheadMs;
+  for (const { key, grant } of state.stored.keys) {
+    if (grant && grant.endsAt - clock > TTL_MS && !state.wasSetBack) {
+      throw new Violation(`the lease on ${key} is longer than any that was asked for`);
+    }
+  }
+}
+
+/** What is sure to happen where nothing goes wrong any more: every call gets its turn, and every lock is free, within a bound. */
+export class Progress {
+  readonly #moves: Moves;
+  readonly #scope: Scope;
+  /** How long it took from states that were seen, in milliseconds, by the digests of what they are. */
+  readonly #known = new Map<number, number>();
+  #longestMs = 0;
+
+  constructor(scope: Scope, moves: Moves) {
+    this.#moves = moves;
+    this.#scope = scope;
+  }
+
+  get longestMs(): number {
+    return this.#longestMs;
+  }
+
+  get boundMs(): number {
+    return boundOf(this.#scope, this.#scope.faults);
+  }
+
+  /** Throws where a state leads nowhere. */
+  check(from: State): void {
+    const after: Step[] = [];
+    try {
+      this.#run(from, after);
+    } catch (error) {
+      if (error instanceof Violation) {
+        error.after = after;
+      }
+      throw error;
+    }
+  }
+
+  #run(from: State, after: Step[]): void {
+    const boundMs = boundOf(this.#scope, this.#scope.faults - from.faultsLeft);
+    const passed: { readonly digest: number; readonly now: number }[] = [];
+    let state = from;
+    let leftMs = 0;
+    for (;;) {
+      const digest = digestOf(encode(state));
+      const known = this.#known.get(digest);
+      if (known !== undefined) {
+        leftMs = known;
+        break;
+      }
+      passed.push({ digest, now: state.now });
+      if (isDone(state)) {
+        break;
+      }
+      if (state.now - from.now > boundMs) {
+        throw new Violation(`${whatIsLeft(state)} after ${state.now - from.now} ms in which nothing went wrong`);
+      }
+      const { who, what, run } = this.#moves.fair(state);
+      after.push({ now: state.now, who, what });
+      state = copyOf(state);
+      run(state);
+      checkState(state);
+    }
+    for (const { digest, now } of passed) {
+      this.#known.set(digest, leftMs + state.now - now);
+    }
+    const tookMs = leftMs + state.now - from.now;
+    this.#longestMs = Math.max(this.#longestMs, tookMs);
+    if (tookMs > boundMs) {
+      throw new Violation(`it takes ${tookMs} ms until every call had its turn and every lock is free`);
+    }
+  }
+}
+
+/**
+ * At once, where nothing went wrong: each release wakes the next. Otherwise a lease, for each process that may be gone or slow a claim window
+ * and the recheck after it, and the latest recheck.
+ */
+function boundOf({ processes, keys, kinds }: Scope, faults: number): number {
+  if (faults === 0) {
+    return 0;
+  }
+  const clockMs = kinds.includes('back') ? faults * CLOCK_STEP_MS : 0;
+  return keys * (2 * TTL_MS + processes * (CLAIM_MS + STEP_MS) + RECHECK_MS.late + clockMs);
+}
+
+function isDone({ processes, transits, stored }: State): boolean {
+  const isQuiet = processes.every(
+    ({ state, calls, releases }) =>
+      state !== 'up' || (releases.length === 0 && calls.every(({ stage }) => stage === 'new' || stage === 'over')),
+  );
+  const isSilent = transits.every(({ phase, process }) => phase !== 'command' && processes[process]?.state === 'stopped');
+  return isQuiet && isSilent && stored.keys.every(({ grant, turn }) => !grant && !turn);
+}
+
+function whatIsLeft({ processes, stored }: State): string {
+  const waiting = processes.flatMap((process, at) =>
+    isGone(process) || process.state === 'stopped'
+      ? []
+      : process.calls.filter(({ stage }) => stage === 'entering').map(() => `a call of p${at} waits`),
+  );
+  const held = stored.keys.filter(({ grant }) => grant).map(({ key }) => `${key} is held`);
+  return [...waiting, ...held].join(', ') || 'a release is repeated';
+}

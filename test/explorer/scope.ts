@@ -1,0 +1,70 @@
+/** What is explored: how many of what there are, and what may go wrong. Everything within a scope is explored, in every order. */
+export interface Scope {
+  readonly name: string;
+  readonly processes: number;
+  /** Calls that each process makes. */
+  readonly calls: number;
+  /** Keys that each call locks. */
+  readonly keys: number;
+  /** How many of the faults may happen, one after the other or at once. */
+  readonly faults: number;
+  readonly kinds: readonly FaultKind[];
+  /** Whether a call may enter the lock of another process by its ticket. */
+  readonly tickets?: boolean;
+  /** Whether a caller may give up while it waits. */
+  readonly givesUp?: boolean;
+  /** Whether time stands still. */
+  readonly isInstant?: boolean;
+}
+
+/**
+ * What may go wrong. `lost`: a command, a reply or a message. `doubled`: the same, carried out twice. `late`: it stays on its way for as long as
+ * it likes. `stopped`: a process takes no step until it goes on. `crashed`: a process ends, and the server sees its connection close; `cut`: the
+ * server does not. `ahead` and `back`: the server's clock is set. `flushed`: the server loses its keys. `forced`: an operator releases a lock.
+ */
+export type FaultKind = 'lost' | 'doubled' | 'late' | 'stopped' | 'crashed' | 'cut' | 'ahead' | 'back' | 'flushed' | 'forced';
+
+/** Time passes in steps of so many milliseconds. */
+export const STEP_MS = 500;
+/** What the server's clock reads at the start: fences are made of it. */
+export const START_MS = 1_000_000;
+/** The lease that a call asks for, in milliseconds. */
+export const TTL_MS = 2_000;
+/** The same of a call that enters by a ticket: shorter, so that it could shorten that of the lock. */
+export const JOINED_TTL_MS = 1_500;
+/** How long a process waits for the answer to a command, in milliseconds: what core does for such a lease. */
+export const LIMIT_MS = 500;
+/** By how much a clock is set, in milliseconds: more than a claim window, less than a lease. */
+export const CLOCK_STEP_MS = 1_500;
+
+const ALL: readonly FaultKind[] = ['lost', 'doubled', 'late', 'stopped', 'crashed', 'cut', 'ahead', 'back', 'flushed', 'forced'];
+const ONE_KEY = { calls: 1, keys: 1, kinds: ALL, givesUp: true } as const;
+
+/** Each is explored by itself: together they would be too many states to look at all of them to any depth. */
+export const SCOPES = {
+  pair: { ...ONE_KEY, name: 'two processes', processes: 2, faults: 2 },
+  trio: { ...ONE_KEY, name: 'three processes', processes: 3, faults: 1 },
+  keys: { ...ONE_KEY, name: 'two processes, two keys in each call', processes: 2, keys: 2, faults: 1 },
+  tickets: { ...ONE_KEY, name: 'two processes, with tickets', processes: 2, faults: 1, tickets: true },
+  guests: {
+    ...ONE_KEY,
+    name: 'two processes, two calls each, with tickets, in an instant',
+    processes: 2,
+    calls: 2,
+    faults: 0,
+    tickets: true,
+    isInstant: true,
+  },
+  turns: { ...ONE_KEY, name: 'two processes, two calls each', processes: 2, calls: 2, faults: 1 },
+  blocks: {
+    ...ONE_KEY,
+    name: 'two processes, three calls each, in an instant',
+    processes: 2,
+    calls: 3,
+    faults: 0,
+    givesUp: false,
+    isInstant: true,
+  },
+} satisfies Record<string, Scope>;
+
+export type ScopeName = keyof typeof SCOPES;
