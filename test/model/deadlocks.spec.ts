@@ -38,9 +38,9 @@ async function play(processes: Processes, seed: number): Promise<number> {
   return world.deadlocks;
 }
 
-/** What goes wrong first within 3,000 histories. */
+/** What goes wrong first within 5,000 histories. */
 async function firstFailure(processes: Processes): Promise<unknown> {
-  for (let seed = 1; seed <= 3_000; seed++) {
+  for (let seed = 1; seed <= 5_000; seed++) {
     try {
       await play(processes, seed);
     } catch (error) {
@@ -79,7 +79,7 @@ describe('the search of deadlocks', () => {
     },
     {
       defect: 'each call of a cycle gives way',
-      finding: /Two calls of one cycle/,
+      finding: /Two calls of one cycle|did not get its lock last/,
       edits: [{ file: FILE, from: 'yielding(cycle).wait === probe.origin', to: 'cycle.length > 0' }],
     },
     {
@@ -100,7 +100,7 @@ describe('the search of deadlocks', () => {
     },
     {
       defect: 'a call that is to give way while it asks the store waits on',
-      finding: /ms to find the cycle/,
+      finding: /ms to find the cycle|ended with 'busy'/,
       edits: [{ file: 'lib/core/waiters.ts', from: 'if (acquisition.withdrawn) {', to: 'if (false) {' }],
     },
   ])(

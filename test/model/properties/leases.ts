@@ -109,7 +109,9 @@ export class Leases {
     this.#beliefs.set(name, belief);
     const deadline = leaseDeadline(process.clock.at(sentAt), ttlMs);
     belief.deadline = Math.max(belief.deadline, deadline);
-    if (!isLate) {
+    // A lease that is over stays so, also where the answer was on its way by then.
+    const isOver = belief.knownDeadline > 0 && process.clock.monotonic() >= belief.knownDeadline;
+    if (!isLate && (hold.lingering || !isOver)) {
       belief.knownDeadline = Math.max(belief.knownDeadline, deadline);
       belief.ttlMs = ttlMs;
       belief.confirmedAt = sentAt;
