@@ -18,17 +18,13 @@ export abstract class CallNode {
   readonly isHandle: boolean;
   /** The transaction that it was made inside of, where locks know of one that had not ended. */
   readonly transaction: Keeper | undefined;
-  /** The `outsideLocks` that it was made inside of. */
-  readonly outside: object | undefined;
   #parent: CallNode | undefined;
 
   constructor(keys: readonly string[], isHandle: boolean, transaction: Keeper | undefined) {
     this.keys = keys;
     this.isHandle = isHandle;
     this.transaction = transaction;
-    const current = callContext.getStore();
-    this.outside = current?.outside;
-    this.#parent = notLeft(current);
+    this.#parent = currentCall();
     this.#parent?.unlinkParents();
   }
 
@@ -71,11 +67,6 @@ export function currentCall(): CallNode | undefined {
   return notLeft(callContext.getStore());
 }
 
-/** The innermost `outsideLocks` around the running code: a transaction around that is not entered inside it. */
-export function currentOutside(): object | undefined {
-  return callContext.getStore()?.outside;
-}
-
 function notLeft(call: CallNode | undefined): CallNode | undefined {
   let at = call;
   while (at?.hasLeft) {
@@ -84,26 +75,12 @@ function notLeft(call: CallNode | undefined): CallNode | undefined {
   return at;
 }
 
-/** What is made in `outsideLocks`, beside its calls: it has left as soon as it is made, so nothing is inside it. */
-class Outside extends CallNode {
-  override readonly outside = this;
-  override readonly hasLeft = true;
-  override readonly lock = undefined;
-
-  constructor() {
-    super([], false, undefined);
-  }
-
-  override notify(): void {}
-}
-
 /**
  * Runs `fn` without the current locks, for work handed to somebody else: what it calls acquires anew and does not
- * belong to the caller's locks. It waits for the locks that a transaction around it keeps, and a `TransactionScope` begins a
- * transaction of its own; what it locks outside of one is held until the end of the one around it. Throws
- * `LockConfigurationError` for what is no function.
+ * belong to the caller's locks. It does not leave a transaction: what that keeps is entered, and what is locked is kept to its
+ * end. Throws `LockConfigurationError` for what is no function.
  */
 export function outsideLocks<T>(fn: () => T): T {
   checkFunction('outsideLocks', fn, 'Pass a function that begins the work: outsideLocks(() => this.send(mail)).');
-  return callContext.run(undefined, () => callContext.run(new Outside(), fn));
+  return callContext.run(undefined, fn);
 }

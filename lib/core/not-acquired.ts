@@ -98,7 +98,7 @@ function ownHandle({ frame, holder }: GivingUp): string | undefined {
 function kept({ holder }: GivingUp): string | undefined {
   return holder instanceof Lease && holder.calls.isOnlyKept
     ? 'Its code has ended, and the transaction around it has not. Shorten the transaction, or raise wait. If this call belongs to it, make sure ' +
-        "that LockModule's option transaction returns the same promise for all calls of a transaction, and that it is not made in outsideLocks."
+        "that LockModule's option transaction returns the same promise for all calls of a transaction."
     : undefined;
 }
 

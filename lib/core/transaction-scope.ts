@@ -1,5 +1,5 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
-import { currentOutside } from './call-tree.js';
+import { callContext } from './call-tree.js';
 import { checkFunction } from './check-options.js';
 import type { TransactionEnd } from './transactions.js';
 
@@ -29,8 +29,6 @@ class Followed {
 /** One `run()`: a transaction, or a part of the one around it. */
 interface Run {
   readonly transaction: Followed;
-  /** The `outsideLocks` that it began in. */
-  readonly outside: object | undefined;
   outer: Run | undefined;
   hasSettled: boolean;
 }
@@ -42,7 +40,7 @@ interface Run {
  * on after a transaction is outside of it, and begins the next one.
  */
 export class TransactionScope {
-  readonly #runs = new AsyncLocalStorage<Run>();
+  readonly #runs = new AsyncLocalStorage<Run | undefined>();
 
   /** The end of the transaction around the running code: the option itself. */
   readonly current: TransactionEnd = () => unsettled(this.#runs.getStore())?.transaction.ended;
@@ -50,6 +48,7 @@ export class TransactionScope {
   constructor() {
     // `const { run } = scope` works as `scope.run` does.
     this.run = this.run.bind(this) as typeof this.run;
+    this.around = this.around.bind(this) as typeof this.around;
   }
 
   /** Runs `fn`, which opens a transaction and settles when that has ended. Its result and error pass unchanged. */
@@ -60,9 +59,7 @@ export class TransactionScope {
       // Or a chain of runs, each begun inside the one before, would grow.
       outer.outer = unsettled(outer.outer);
     }
-    const outside = currentOutside();
-    const transaction = outer?.outside === outside ? outer?.transaction : undefined;
-    const run: Run = { transaction: transaction ?? new Followed(), outside, outer, hasSettled: false };
+    const run: Run = { transaction: outer?.transaction ?? this.#follow(), outer, hasSettled: false };
     run.transaction.begins();
     try {
       // Awaited inside: a lazy thenable begins only there.
@@ -73,11 +70,17 @@ export class TransactionScope {
     }
   }
 
+  /** Node keeps with a promise the contexts in which it was made: each transaction would keep the one that left its context behind. */
+  #follow(): Followed {
+    return callContext.run(undefined, () => this.#runs.run(undefined, () => new Followed()));
+  }
+
   /**
    * The function itself, for a client whose every transaction is to be followed:
    * `client.transaction = scope.around(client.transaction)`. Not for a function that resolves while its transaction is open.
    */
   around<Open extends (...args: never[]) => PromiseLike<unknown>>(open: Open): Open {
+    checkFunction('TransactionScope.around', open, 'Pass the function that opens transactions, such as client.transaction.');
     const run = (fn: () => PromiseLike<unknown>): Promise<unknown> => this.run(fn);
     const followed = function (this: unknown, ...args: never[]): Promise<unknown> {
       return run(() => open.apply(this, args));

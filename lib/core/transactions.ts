@@ -1,4 +1,4 @@
-import { callContext, currentOutside } from './call-tree.js';
+import { callContext } from './call-tree.js';
 import { LockConfigurationError } from './errors.js';
 import { shown } from './shown.js';
 import { Transaction } from './transaction.js';
@@ -12,8 +12,7 @@ const ADVICE = 'Return the promise of the end of the transaction around the runn
 export class Transactions {
   readonly #endOf: TransactionEnd;
   readonly #onEnd: (transaction: Transaction) => Promise<void>;
-  /** One for the promise, and one more for each `outsideLocks`, of which the calls do not enter what the others have locked. */
-  readonly #known = new WeakMap<object, WeakMap<object, Transaction>>();
+  readonly #known = new WeakMap<object, Transaction>();
   #hasWarned = false;
 
   constructor(endOf: TransactionEnd, onEnd: (transaction: Transaction) => Promise<void>) {
@@ -27,8 +26,7 @@ export class Transactions {
     if (end === undefined) {
       return undefined;
     }
-    const outside = currentOutside() ?? end;
-    const transaction = this.#known.get(end)?.get(outside) ?? this.#begin(end, outside);
+    const transaction = this.#known.get(end) ?? this.#begin(end);
     if (transaction.hasEnded) {
       this.#warn(site);
     }
@@ -63,7 +61,7 @@ export class Transactions {
     throw new LockConfigurationError(`LockModule: the function of the option transaction returned ${shown(end)}. ${ADVICE}`);
   }
 
-  #begin(end: PromiseLike<unknown>, outside: object): Transaction {
+  #begin(end: PromiseLike<unknown>): Transaction {
     const transaction = new Transaction();
     const ended = (): void => void this.#onEnd(transaction);
     // Outside of any call: the locks pass on to other calls there.
@@ -73,8 +71,7 @@ export class Transactions {
       // Nobody would learn of its end, and its locks would stay.
       throw threw('the method then of what the function of the option transaction returned', error);
     }
-    const known = this.#known.get(end) ?? new WeakMap<object, Transaction>();
-    this.#known.set(end, known.set(outside, transaction));
+    this.#known.set(end, transaction);
     return transaction;
   }
 }

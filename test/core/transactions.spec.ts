@@ -1,5 +1,7 @@
 import { jest } from '@jest/globals';
 import { setTimeout as sleep, setImmediate as turn } from 'node:timers/promises';
+import { setFlagsFromString } from 'node:v8';
+import { runInNewContext } from 'node:vm';
 import { outsideLocks } from '../../lib/core/call-tree';
 import { LockConfigurationError, LockLostError, LockNotAcquiredError } from '../../lib/core/errors';
 import type { Lock } from '../../lib/core/lock';
@@ -318,6 +320,54 @@ describe('a transaction that the one around it does not await', () => {
   });
 });
 
+describe('outsideLocks in a transaction', () => {
+  test('enters the locks that the transaction keeps, and leaves its own to it', async () => {
+    const { begun, end } = begin(async () => {
+      await locks.withLock('k', nothing);
+      await outsideLocks(() => locks.withLock('k', { wait: 0 }, nothing));
+      await outsideLocks(() => locks.withLock('audit', nothing));
+      await outsideLocks(() => locks.withLock('audit', { wait: 0 }, nothing));
+    });
+    await begun;
+    expect([await isTaken('k'), await isTaken('audit')]).toEqual([true, true]);
+    await end();
+    expect([await isTaken('k'), await isTaken('audit')]).toEqual([false, false]);
+  });
+
+  test('that begins a part of it, as the database may have it, holds the locks of that until the commit', async () => {
+    const session = await outsideLocks(() => locks.acquire('session'));
+    const { begun, end } = begin(async () => {
+      await outsideLocks(() => scope.run(() => locks.withLock('a', nothing)));
+      await session.run(() => scope.run(() => locks.withLock('b', nothing)));
+    });
+    await begun;
+    expect([await isTaken('a'), await isTaken('b')]).toEqual([true, true]);
+    await end();
+    expect([await isTaken('a'), await isTaken('b')]).toEqual([false, false]);
+    await session.release();
+  });
+});
+
+test('transactions each of which begins in the context that the last one left behind are not kept in memory', async () => {
+  setFlagsFromString('--expose-gc');
+  const collect = runInNewContext('gc') as () => void;
+  const ends: WeakRef<object>[] = [];
+  await new Promise<void>((done) => {
+    const step = (left: number): unknown =>
+      scope.run(async () => {
+        await locks.withLock('k', ({ signal }) => signal.aborted);
+        ends.push(new WeakRef(scope.current() as object));
+        setImmediate(() => (left > 0 ? step(left - 1) : done()));
+      });
+    step(300);
+  });
+  await turn();
+  collect();
+  await turn();
+  collect();
+  expect(ends.filter((end) => end.deref() !== undefined).length).toBeLessThan(30);
+});
+
 describe('calls of one transaction on one key', () => {
   test('enter one after the other, at the same fence', async () => {
     const { begun, end } = begin(async () => [
@@ -406,77 +456,6 @@ describe('calls of one transaction on one key', () => {
       await second.end();
     });
     expect(await isTaken()).toBe(false);
-  });
-});
-
-describe('outsideLocks() in a transaction', () => {
-  test('waits for the locks that the transaction keeps, like any other call', async () => {
-    const order: string[] = [];
-    let outside!: Promise<void>;
-    const { begun, end } = begin(async () => {
-      await locks.withLock('k', nothing);
-      outside = outsideLocks(() => locks.withLock('k', () => void order.push('outside')));
-      await expect(outsideLocks(() => locks.withLock('k', { wait: 50 }, never))).rejects.toMatchObject({ reason: 'busy' });
-      await locks.withLock('k', () => void order.push('inside'));
-    });
-    await begun;
-    order.push('end');
-    await end();
-    await outside;
-    expect(order).toEqual(['inside', 'end', 'outside']);
-    expect(await isTaken()).toBe(false);
-  });
-
-  test('holds what it locks until the transaction has ended, and its calls enter that', async () => {
-    const { begun, end } = begin(() =>
-      outsideLocks(async () => {
-        await locks.withLock('k', () => locks.withLock('j', nothing));
-        await locks.withLock(['j', 'k'], nothing);
-      }),
-    );
-    await begun;
-    expect([await isTaken('j'), await isTaken('k')]).toEqual([true, true]);
-    await end();
-    expect([await isTaken('j'), await isTaken('k')]).toEqual([false, false]);
-  });
-
-  test('begins a transaction of its own, which neither enters the locks of the other nor ends with it', async () => {
-    let isIn = false;
-    let other!: ReturnType<typeof begin>;
-    const { begun, end } = begin(async () => {
-      await locks.withLock('k', nothing);
-      other = outsideLocks(() =>
-        begin(async () => {
-          await locks.withLock('j', nothing);
-          await scope.run(() => locks.withLock('j', nothing));
-          await locks.withLock('k', () => void (isIn = true));
-        }),
-      );
-      await until('that it has the first lock', () => isTaken('j'));
-    });
-    await begun;
-    expect([await isTaken('j'), await isTaken('k'), isIn]).toEqual([true, true, false]);
-    await end();
-    await other.begun;
-    expect([await isTaken('j'), await isTaken('k')]).toEqual([true, true]);
-    await other.end();
-    expect([await isTaken('j'), await isTaken('k')]).toEqual([false, false]);
-  });
-
-  test('loses no update of a listener that nobody awaits, whether the commit comes before its transaction or after', async () => {
-    let balance = 0;
-    const credit = (then: () => void): Promise<void> =>
-      scope.run(async () => {
-        let after = 0;
-        await locks.withLock('k', () => void (after = balance + 1));
-        then();
-        await sleep(2);
-        balance = after;
-      });
-    const left: Promise<void>[] = [];
-    await Promise.all(Array.from({ length: 8 }, () => credit(() => void left.push(outsideLocks(() => credit(nothing))))));
-    await Promise.all(left);
-    expect(balance).toBe(16);
   });
 });
 

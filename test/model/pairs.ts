@@ -80,7 +80,7 @@ export const PAIRS: readonly (readonly [one: Feature, other: Feature, ...tests: 
   ['transaction', 'minHold', MODEL, `${TRANSACTIONS}: keeps its minHold after the end`],
   ['transaction', 'maxHold', MODEL, `${TRANSACTIONS}: by its maxHold, where the promise never settles`],
   ['transaction', 'reentry: never', MODEL, `${TRANSACTIONS}: aborts no signal of a call that has another lease on its key`],
-  ['transaction', 'outsideLocks', MODEL, `${TRANSACTIONS}: waits for the locks that the transaction keeps, like any other call`],
+  ['transaction', 'outsideLocks', MODEL, `${TRANSACTIONS}: enters the locks that the transaction keeps, and leaves its own to it`],
   ['transaction', 'abort', MODEL, `${TRANSACTIONS}: is not held where its call was aborted, in whichever moment`],
   [
     'transaction',

@@ -467,8 +467,7 @@ export class LockedCall {
 
   /** The other calls of its transaction, and of those of the calls around it, whose locks it may enter. */
   #ofTransactions(): LockedCall[] {
-    const mates = (of: LockedCall): LockedCall[] =>
-      [...(of.transaction?.calls ?? [])].filter((call) => call.#place.outside === of.#place.outside);
+    const mates = (of: LockedCall): LockedCall[] => [...(of.transaction?.calls ?? [])];
     return [this, ...this.#ancestors()].flatMap(mates).filter((call) => call !== this);
   }
 
@@ -486,7 +485,7 @@ export class LockedCall {
       minHold > 0 && 'minHold',
       maxHold !== undefined && 'maxHold',
       reentry === 'never' && 'reentry: never',
-      this.#place.outside !== undefined && 'outsideLocks',
+      this.#place.isOutside === true && 'outsideLocks',
     );
   }
 

@@ -11,8 +11,8 @@ export interface Place {
   readonly part?: Part | undefined;
   /** The keys of the tickets that it came with. */
   readonly ticketKeys: readonly string[];
-  /** The `outsideLocks` that it was handed to: it does not enter what others of its transaction have locked. */
-  readonly outside?: object | undefined;
+  /** Whether it was handed to `outsideLocks`. */
+  readonly isOutside?: boolean | undefined;
 }
 
 export const NOWHERE: Place = { ticketKeys: [] };
@@ -49,7 +49,7 @@ export async function playStep(process: Process, step: Step, place: Place): Prom
         process.sleep(step.afterMs).then(() => playSteps(process, step.steps, place)),
       );
     case 'outside locks':
-      return library.outsideLocks(() => playSteps(process, step.steps, { part: place.part, ticketKeys: [], outside: {} }));
+      return library.outsideLocks(() => playSteps(process, step.steps, { part: place.part, ticketKeys: [], isOutside: true }));
     case 'enter tickets': {
       const ticket = world.ticketFor([step.key], step.of);
       const inside = { ...place, ticketKeys: [...place.ticketKeys, ...(ticket?.keys ?? [])] };

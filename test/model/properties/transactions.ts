@@ -43,8 +43,6 @@ export class OpenTransaction {
 export interface Part {
   readonly transaction: OpenTransaction;
   readonly around: Part | undefined;
-  /** The `outsideLocks` that it began in. */
-  readonly outside: object | undefined;
   settledAt: number;
 }
 
@@ -92,12 +90,11 @@ export class Transactions {
     return false;
   }
 
-  async run({ part: around, outside }: Place, body: (part: Part) => Promise<void>): Promise<void> {
+  async run({ part: around }: Place, body: (part: Part) => Promise<void>): Promise<void> {
     const { world } = this.#process;
     const outer = this.#nearest(around);
-    const isPart = !this.#scope || outer?.outside === outside;
-    const transaction = (isPart ? outer?.transaction : undefined) ?? new OpenTransaction();
-    const part: Part = { transaction, around, outside, settledAt: Infinity };
+    const transaction = outer?.transaction ?? new OpenTransaction();
+    const part: Part = { transaction, around, settledAt: Infinity };
     transaction.begins();
     try {
       const run = (): Promise<void> => body(part);
