@@ -11,8 +11,8 @@ interface Placeholder {
 
 /** `${id}`, `{{id}}`, `{id.of.it}`, `[id]` and `{0}`; with the name, where the text may also mean itself. */
 const IN_BRACES = /\$\{.*?\}|\{\{.*?\}\}|[{[]\s*([\p{ID_Continue}$]+)\s*(?:\.[^{}[\]]*)?[}\]]/gu;
-/** `:id`, `$id`, `#id` and `:$id`, with the character before it where that belongs to a word or a placeholder. */
-const AFTER_SIGN = /([\p{ID_Continue}>]?)(:\$?|[$#])([\p{ID_Start}_][\p{ID_Continue}$]*)/gu;
+/** `:id`, `$id`, `#id` and `:$id`, with the character before it where that belongs to a word, a placeholder or `::`. */
+const AFTER_SIGN = /([\p{ID_Continue}>:]?)(:\$?|[$#])([\p{ID_Start}_][\p{ID_Continue}$]*)/gu;
 
 /** Turns the arguments of a call into the key to lock; throws `LockKeyError`. */
 export type KeyOfArguments = (args: readonly unknown[]) => string;
@@ -32,7 +32,7 @@ export interface Parameters {
  */
 export function compileKeyTemplate(template: string, parameters: Parameters, site: string): KeyOfArguments {
   const pieces = split(template, site);
-  refuseOtherSyntax(template, pieces.length > 1, parameters, site);
+  refuseOtherSyntax(template, pieces, parameters, site);
   const literals = pieces.filter((_, index) => index % 2 === 0);
   const placeholders = pieces.filter((_, index) => index % 2 === 1).map((text) => resolve(text, parameters, template, site));
   const inKey = `${site}: the key '${template}'`;
@@ -70,18 +70,23 @@ function split(template: string, site: string): string[] {
 }
 
 /** Placeholders of another syntax would be the same text in every key. */
-function refuseOtherSyntax(template: string, hasPlaceholder: boolean, parameters: Parameters, site: string): void {
+function refuseOtherSyntax(template: string, pieces: readonly string[], parameters: Parameters, site: string): void {
+  const hasPlaceholder = pieces.length > 1;
+  const used = new Set(pieces.map((text, index) => (index % 2 === 1 ? text.split('.')[0] : undefined)));
+  // A bracket stands for each placeholder.
+  const literal = pieces.map((text, index) => (index % 2 === 1 ? '>' : text)).join('');
   // Asked of few templates: to know the names costs a parser.
-  const isName = (text: string): boolean => knownNames(parameters).some((name) => bare(name) === bare(text));
+  const isName = (text: string): boolean => !used.has(text) && knownNames(parameters).some((name) => bare(name) === bare(text));
   const [braces] =
-    [...template.matchAll(IN_BRACES)].find(([text, name]) => name === undefined || isName(name) || /^\{\s*\d+\s*[.}]/.test(text)) ?? [];
+    [...literal.matchAll(IN_BRACES)].find(([text, name]) => name === undefined || isName(name) || /^\{\s*\d+\s*[.}]/.test(text)) ?? [];
   // In `user:<id>:email` the last word is only by chance the name of a parameter.
   const [, , sign, named] =
-    [...template.matchAll(AFTER_SIGN)].find(([, word, , name = '']) => isName(name) && !(word && hasPlaceholder)) ?? [];
+    [...literal.matchAll(AFTER_SIGN)].find(([, word, , name = '']) => isName(name) && !(word && hasPlaceholder)) ?? [];
   const found = braces ?? (named && `${sign}${named}`);
   if (found !== undefined) {
     throw new LockConfigurationError(
-      `${site}: the key template '${template}' has ${found}, which is no placeholder: every call would lock the same key. ` +
+      `${site}: the key template '${template}' has ${found}, which is no placeholder: ` +
+        `${hasPlaceholder ? 'it would be the same text in every key' : 'every call would lock the same key'}. ` +
         "Write it as <name>. Where that very text is meant, use a function: key: () => '…'.",
     );
   }

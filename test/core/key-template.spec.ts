@@ -32,6 +32,9 @@ describe('a key template', () => {
     ['x:<dto.account.number>', ['', { account: { number: 12 } }], 'x:12'],
     ['flag:<customerId>', [false], 'flag:false'],
     ['no placeholder', [], 'no placeholder'],
+    ['x:<dto.$id>', ['', { $id: 12 }], 'x:12'],
+    ['x::<dto.id>::customerId', ['', { id: 12 }], 'x::12::customerId'],
+    ['{dto}:<dto.id>', ['', { id: 12 }], '{dto}:12'],
   ])('%s with %p is %s', (template, args, expected) => {
     expect(keyOf(template, ...args)).toBe(expected);
   });
@@ -90,6 +93,7 @@ describe('a key template', () => {
       /has :customerId, which is no placeholder: every call would lock the same key\. Write it as <name>\. Where .*function/,
     ],
     ['/dto/:customerId/<dto.id>', /has :customerId, which is no placeholder/],
+    ['a[customerId]:<dto.id>', /has \[customerId\], which is no placeholder: it would be the same text in every key/],
     ['a:<2>', /names <2>, but the method has 2 parameters, and positions start at 0\. Correct the position/],
     ['a:<2.id>', /names <2\.id>, but the method has 2 parameters/],
     ['a:<custmerId>', /'a:<custmerId>' names <custmerId>, but the parameters of this method are: customerId, dto\./],
