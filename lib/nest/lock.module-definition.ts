@@ -22,7 +22,8 @@ export const { ConfigurableModuleClass, MODULE_OPTIONS_TOKEN, OPTIONS_TYPE, ASYN
           .map(namedService);
         return {
           ...definition,
-          global: isGlobal,
+          // A spread may have set it to undefined.
+          global: isGlobal ?? true,
           providers: [...(definition.providers ?? []), ...services],
           exports: [...(definition.exports ?? []), ...services.map(({ provide }) => provide)],
         };

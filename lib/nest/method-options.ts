@@ -17,7 +17,7 @@ export class MethodOptions {
   readonly #calls = new WeakMap<LockService, Call>();
 
   constructor(options: DistributedLockOptions, site: string) {
-    const { key, ttl, wait, signal, maxHold, minHold, renew, onUnavailable, reentry, onBusy } = options;
+    const { key, name, ttl, wait, signal, maxHold, minHold, renew, onUnavailable, reentry, onBusy } = options;
     this.#site = site;
     this.#functions = Object.entries({ ttl, wait, signal }).filter(
       (entry): entry is [string, (...args: unknown[]) => never] => typeof entry[1] === 'function',
@@ -25,7 +25,7 @@ export class MethodOptions {
     this.#onBusy = onBusy;
     this.#fixed = {
       by: site,
-      name: typeof key === 'string' ? key : site,
+      name: name ?? (typeof key === 'string' ? key : site),
       ttl: typeof ttl === 'function' ? undefined : ttl,
       wait: typeof wait === 'function' ? undefined : wait,
       signal: typeof signal === 'function' ? undefined : signal,

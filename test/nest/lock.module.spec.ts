@@ -56,6 +56,11 @@ class Factory implements LockOptionsFactory {
 class Settings {}
 
 describe('registration', () => {
+  test('is global also where a spread has set isGlobal to undefined', () => {
+    const spread = { isGlobal: undefined } as object;
+    expect(LockModule.forRoot({ store: new MemoryLockStore(), ...spread }).global).toBe(true);
+  });
+
   test.each([
     ['forRoot', LockModule.forRoot({ store: new MemoryLockStore() })],
     [
