@@ -1,5 +1,5 @@
 import { LockConfigurationError, LockStoreError, type LockError } from '../../core/errors.js';
-import { plainWords } from '../redis/redis-errors.js';
+import { isForbidden, plainWords } from '../redis/redis-errors.js';
 import type { QuorumServer } from './quorum-server.js';
 
 /** A server that gave no answer that counts, and why. */
@@ -18,12 +18,14 @@ export function tooFew(key: string, servers: number, failures: readonly Failure[
   }
   const subject = key === '' ? '' : `Lock "${key}": `;
   const why = failures.length > most ? `no more than ${most} may be missing` : 'the others do not agree';
+  // A right that is missing for one key of several is no reason to fail the others, who can see that by it.
+  const cause = failures.find(({ error }) => isForbidden(error)) ?? failures[0];
   const reasons = failures.map(({ server, error }) => `${server.name}: ${reasonOf(error)}`);
   return new LockStoreError(
     `${subject}${failures.length} of ${servers} servers gave no answer that counts, and ${why}. ${reasons.join('; ')}. ` +
       'Make sure that most of them run and can be reached from here.',
     key,
-    { cause: failures[0]?.error.cause, unknown: cast || failures.some(({ error }) => error instanceof LockStoreError && error.unknown) },
+    { cause: cause?.error.cause, unknown: cast || failures.some(({ error }) => error instanceof LockStoreError && error.unknown) },
   );
 }
 

@@ -66,6 +66,8 @@ export class CommandTimeouts {
             this.#answered(pending);
           } else {
             this.#pending.delete(pending);
+            // The silence was that of a connection which has ended.
+            this.#silentSince = undefined;
           }
           reject(error);
         },

@@ -1,0 +1,12 @@
+import { LockConfigurationError, LockStoreError } from '../../lib/core/errors';
+import { isForbidden } from '../../lib/stores/redis/redis-errors';
+import type { QuorumServer } from '../../lib/stores/quorum/quorum-server';
+import { tooFew } from '../../lib/stores/quorum/too-few';
+
+test('a right that is missing at one server is seen also where another one is away', () => {
+  const server = { name: 'a' } as QuorumServer;
+  const away = new LockStoreError('away', 'k', { cause: new Error('Connection is closed.'), unknown: false });
+  const forbidden = new LockConfigurationError('forbidden', 'k', { cause: new Error('NOPERM No permissions to access a key') });
+  const failures = [away, forbidden].map((error) => ({ server, error }));
+  expect(isForbidden(tooFew('k', 3, failures, false))).toBe(true);
+});
