@@ -23,6 +23,8 @@ interface Entering {
 export class Transaction implements Keeper {
   /** Two on one key, where a call of it joined another one by a ticket. */
   readonly #kept = new Set<Lease>();
+  /** The first of each key. */
+  readonly #keptOn = new Map<string, Lease>();
   readonly #entering = new Map<string, Entering>();
   /** The calls of which the code has the signal. */
   readonly #followed = new Set<LockedCall>();
@@ -40,7 +42,7 @@ export class Transaction implements Keeper {
 
   /** The lease that its calls enter on a key: the first that it kept. */
   keptOn(key: string): Lease | undefined {
-    return [...this.#kept].find((lease) => lease.key === key);
+    return this.#keptOn.get(key);
   }
 
   /** The first loss of a lease that it keeps: its calls have to end. */
@@ -53,6 +55,7 @@ export class Transaction implements Keeper {
     for (const lease of leases) {
       lease.calls.keepFor(this);
       this.#kept.add(lease);
+      this.#keptOn.set(lease.key, this.#keptOn.get(lease.key) ?? lease);
     }
   }
 
@@ -100,6 +103,7 @@ export class Transaction implements Keeper {
     this.#hasEnded = true;
     const kept = [...this.#kept].toReversed();
     this.#kept.clear();
+    this.#keptOn.clear();
     return kept;
   }
 }
