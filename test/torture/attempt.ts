@@ -117,7 +117,7 @@ export class Attempt {
 }
 
 /** `thrown: …` for what is no lock error. */
-function outcomeOf(error: unknown): string {
+export function outcomeOf(error: unknown): string {
   if (!isLockError(error)) {
     return `thrown: ${String(error)}`;
   }

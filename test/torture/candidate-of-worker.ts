@@ -2,7 +2,7 @@ import { LOCK_CHANNEL, type Lock, type LockEvent, type LockService } from 'nestj
 import { subscribe } from 'node:diagnostics_channel';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Random } from '../support/random.js';
-import { Attempt } from './attempt.js';
+import { Attempt, outcomeOf } from './attempt.js';
 import type { HistoryFile } from './history.js';
 
 /** For how long it waits by its own will, in milliseconds: far longer than a run. */
@@ -52,6 +52,10 @@ export class CandidateOfWorker {
     this.#history.write({ op: 'leader', phase: 'info', key: this.#key, fence: 'fence' in event ? event.fence : undefined, outcome });
     if (change === 'stillRuns') {
       this.#attempt?.tellLoss(`LOCK_LOST ${event.reason}`);
+    }
+    if (change === 'failed') {
+      this.#attempt?.settled(outcomeOf(event.error));
+      this.#attempt = undefined;
     }
     if (change === 'ended') {
       // Code that was asked to end, and did, has lost nothing.
