@@ -168,6 +168,11 @@ export class Lease {
     return this.#term.remainingMs;
   }
 
+  /** How much of it is left, as a part of 1. */
+  get margin(): number {
+    return Math.max(0, this.remainingMs) / this.grantedMs;
+  }
+
   /** For how long code that runs can trust it, where it is renewed; undefined for others, which end as they are meant to. */
   get marginMs(): number | undefined {
     return this.#state === 'held' && this.#renewAt < Infinity ? this.remainingMs : undefined;

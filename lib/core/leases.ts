@@ -45,7 +45,7 @@ export class Leases {
       isOver: (lease) => void this.lose(lease, 'expired'),
       failed: (lease, error) => reporter.renewalFailed(lease, asLockError(error, lease.key)),
       answered: (lease) => reporter.renewalAnswered(lease),
-      renewed: (lease) => reporter.renewed(lease),
+      renewed: (lease, margin) => reporter.renewed(lease, margin),
     });
     store.operator?.onForced?.((key, fence, reason = 'forced') => this.#force(key, fence, reason), lifecycle.closed);
   }

@@ -25,8 +25,8 @@ export interface RenewalListener {
   failed(lease: Lease, error: unknown): void;
   /** The store answered renewals, of this lease among others. */
   answered(lease: Lease): void;
-  /** The store has renewed a lease, which still has the term of before. */
-  renewed(lease: Lease): void;
+  /** The store has renewed a lease, of which that much was left, as a part of 1. */
+  renewed(lease: Lease, margin: number): void;
 }
 
 /**
@@ -73,8 +73,9 @@ export class Renewer {
       this.#listener.failed(lease, error);
     }
     if (held && !lease.hasEnded) {
-      this.#listener.renewed(lease);
+      const margin = lease.margin;
       lease.confirmed(sent, record.ttlMs);
+      this.#listener.renewed(lease, margin);
     } else if (held === false && !lease.hasEnded) {
       lease.gone();
       this.#listener.isOver(lease);
@@ -208,17 +209,22 @@ export class Renewer {
     let held: (boolean | undefined)[] | undefined;
     try {
       held = await this.#send(records, Math.max(...records.map(({ limitMs }) => limitMs)));
-      if (held.some((one) => one !== undefined)) {
-        this.#listener.answered(batch[0] as Lease);
-      }
     } catch (error) {
       this.#listener.failed(batch[0] as Lease, error);
     }
-    batch.forEach((lease, index) => {
-      if (held?.[index] && !lease.hasEnded) {
-        this.#listener.renewed(lease);
-      }
+    // What was answered counts before it is told: listeners may work for longer than what is left of a lease.
+    const margins = batch.map((lease, index) => {
+      const margin = held?.[index] && !lease.hasEnded ? lease.margin : undefined;
       this.hasten(lease.renewalAnswered(held?.[index], records[index] as HoldRecord, sent));
+      return margin;
+    });
+    if (held?.some((one) => one !== undefined)) {
+      this.#listener.answered(batch[0] as Lease);
+    }
+    margins.forEach((margin, index) => {
+      if (margin !== undefined) {
+        this.#listener.renewed(batch[index] as Lease, margin);
+      }
     });
   }
 

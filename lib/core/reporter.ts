@@ -193,10 +193,9 @@ export class Reporter {
     this.#answered(CHECKING, false);
   }
 
-  /** The store has renewed a lease, which still has the term of before. */
-  renewed(lease: Lease): void {
+  /** The store has renewed a lease, of which that much was left, as a part of 1. */
+  renewed(lease: Lease, margin: number): void {
     if (this.#isRead) {
-      const margin = Math.max(0, lease.remainingMs) / lease.grantedMs;
       this.#publish({ type: 'renewed', ...this.#subject(lease), fence: lease.fence, margin });
     }
   }

@@ -140,6 +140,6 @@ export const DEFECTS_OF_TABLE: readonly Defect[] = [
     defect: 'the counter does not know the block that was granted',
     finding: /that fence .* is above/,
     scenarios: relays,
-    edits: [{ file: 'lib/stores/kit/lock-table.ts', from: 'this.#fence = last;', to: 'this.#fence = fence;' }],
+    edits: [{ file: 'lib/stores/kit/lock-table.ts', from: 'this.#fence = fence + hold.fences - 1;', to: 'this.#fence = fence;' }],
   },
 ];

@@ -48,6 +48,8 @@ export interface Lease {
   readonly fence: number;
   /** The library has told of the loss. */
   lost: boolean;
+  /** A transaction kept it when it was lost: the code of its calls had ended. */
+  lostKept?: boolean;
 }
 
 /** Who may trust which lease, and whether they do. */
@@ -178,6 +180,7 @@ export class Leases {
       return;
     }
     lease.lost = true;
+    lease.lostKept = trouble.kept;
     if ((reason === 'shutdown' && process.isClosing) || (reason === 'released' && lease.call.hasToGiveUp)) {
       return;
     }

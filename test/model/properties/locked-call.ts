@@ -382,7 +382,10 @@ export class LockedCall {
         this.#fail('returned without having run');
       }
       // Of a handle, only its signal tells of a loss.
-      if (how !== 'acquire' && how !== 'tryAcquire' && (isLost || !this.#heldToTheEnd)) {
+      // One that re-entered has left when its code ends, and the call around it may lose the lock a moment later.
+      const own = this.call.keys.filter((key) => this.roots.get(key) === this);
+      const wasLost = own.some((key) => isLostInside(this.#world.leases.of(this, key)));
+      if (how !== 'acquire' && how !== 'tryAcquire' && (wasLost || !this.#heldToTheEnd)) {
         this.#fail('returned, though its lease was over');
       }
       return;
@@ -401,7 +404,8 @@ export class LockedCall {
         if (entered && how !== 'generator' && how !== 'observable' && (error as LockLostError).bodyRuns !== this.isInside) {
           this.#fail(`ended with bodyRuns: ${String((error as LockLostError).bodyRuns)}, which is wrong`);
         }
-        if (entered ? !isLost && this.#heldToTheEnd && !this.#mayEndEarly(error) && !this.isGuest : !this.#mayBeLost()) {
+        // A handle may be lost between its grant and what runs inside.
+        if (!isLost && (entered ? this.#heldToTheEnd && !this.#mayEndEarly(error) && !this.isGuest : !this.#mayBeLost())) {
           this.#fail('was lost without a loss');
         }
         return;
@@ -512,4 +516,9 @@ function longestTtl({ ttl, steps }: { readonly ttl: number; readonly steps: read
   const of = (step: Step): number[] =>
     step.do === 'call' ? step.calls.map(longestTtl) : 'steps' in step ? step.steps.flatMap((inner) => of(inner)) : [];
   return Math.max(ttl, ...steps.flatMap((step) => of(step)));
+}
+
+/** One that a transaction keeps may be lost when the caller has its answer, and has not read it yet. */
+function isLostInside(lease: { readonly lost: boolean; readonly lostKept?: boolean } | undefined): boolean {
+  return lease?.lost === true && lease.lostKept !== true;
 }
