@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { TcpProxy } from '../support/tcp-proxy.js';
 import type { WorkerMessage, WorkerOptions, WorkerTask } from './worker-options.js';
+import { goOn, stopProcess } from '../support/stopping.js';
 
 /** How long a worker may take to end its calls and close, in milliseconds. */
 const CLOSING_MS = 15_000;
@@ -55,11 +56,11 @@ export class Fleet {
   }
 
   pause(name: string): void {
-    this.#member(name).child.kill('SIGSTOP');
+    stopProcess(this.#member(name).child.pid as number);
   }
 
   resume(name: string): void {
-    this.#member(name).child.kill('SIGCONT');
+    goOn(this.#member(name).child.pid as number);
   }
 
   send(name: string, message: WorkerMessage): void {

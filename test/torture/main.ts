@@ -4,7 +4,8 @@ import { takeChildrenAlong } from './children.js';
 import type { FaultName } from './faults.js';
 import type { Mutant } from './mutants.js';
 import { readOptions, USAGE } from './options.js';
-import { findingsOf, report } from './report.js';
+import { counts, findingsOf, report } from './report.js';
+import { replayFolders } from './replay/replay-folders.js';
 import { planOf, run } from './run.js';
 import { TOPOLOGIES, type TopologyName } from './topologies/all.js';
 import { weaknessesOf } from './weakness.js';
@@ -16,13 +17,16 @@ if (options === USAGE) {
 } else if (typeof options === 'string') {
   console.error(options);
   process.exitCode = 2;
+} else if (options.replay.length > 0) {
+  process.exitCode = await replayFolders(options.replay);
 } else if (options.mutants.length > 0) {
   for (const [name, mutant] of options.mutants) {
     await runMutant(name, mutant, options.seconds, options.seed);
   }
 } else {
   for (const topology of options.topologies) {
-    const { findings, weaknesses } = await runOn(topology, options.seconds, options.seed, options.faults);
+    const { findings, weaknesses, folder } = await runOn(topology, options.seconds, options.seed, options.faults);
+    keep(folder, options.keep || findings.some(({ violations }) => violations.length > 0));
     process.exitCode ||= isClean(findings) && weaknesses.length === 0 ? 0 : 1;
   }
 }
@@ -32,7 +36,8 @@ async function runMutant(name: string, mutant: Mutant, seconds: number, seed: nu
   console.log(`${name}: ${mutant.defect}`);
   const { findings, folder } = await runOn(mutant.topology, seconds, seed, mutant.nemesis, mutant);
   const failed = findings.filter(({ violations }) => violations.length > 0).map(({ check }) => check);
-  const caught = failed.some((check) => mutant.caughtBy.includes(check));
+  const isCaught = (check: string): boolean => mutant.caughtBy.includes(check);
+  const caught = failed.some(isCaught) && (!mutant.isSeenByNoOther || failed.every(isCaught));
   console.log(`${caught ? 'CAUGHT' : 'MISSED'}  ${name}: ${failed.join(', ') || `in ${seconds} s; raise --seconds`}`);
   keep(folder, !caught);
   process.exitCode ||= caught ? 0 : 1;
@@ -53,7 +58,6 @@ async function runOn(
   const weaknesses = weaknessesOf(evidence, plan, seconds, faults);
   if (!mutant) {
     console.log(report(evidence, findings, weaknesses));
-    keep(folder, !isClean(findings));
   }
   return { findings, weaknesses, folder };
 }
@@ -67,5 +71,5 @@ function keep(folder: string, isNeeded: boolean): void {
 }
 
 function isClean(findings: readonly Finding[]): boolean {
-  return findings.every(({ violations }) => violations.length === 0);
+  return findings.filter(counts).every(({ violations }) => violations.length === 0);
 }

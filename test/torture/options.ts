@@ -13,6 +13,10 @@ export interface Options {
   readonly topologies: readonly TopologyName[];
   /** Undefined for all that a topology knows. */
   readonly faults: readonly FaultName[] | undefined;
+  /** Whether the histories stay also where nothing was found. */
+  readonly keep: boolean;
+  /** Folders of histories to replay, instead of a run. */
+  readonly replay: readonly string[];
   readonly mutants: readonly (readonly [name: string, mutant: Mutant])[];
 }
 
@@ -27,6 +31,8 @@ export const USAGE = `npm run torture -- [options]
   --mutant NAME           runs with a deliberate defect, which has to be caught:
                           ${Object.keys(MUTANTS).join(', ')}
   --mutants               runs with each of them
+  --keep                  leaves the histories of a run where they are
+  --replay A,B            replays the histories of these folders, or of all folders in one, and runs nothing
 `;
 
 /** Reads the command line. Answers what is wrong with it as a text, or `USAGE` where that is asked for. */
@@ -42,6 +48,8 @@ export function readOptions(args: readonly string[]): Options | string {
         nemesis: { type: 'string' },
         mutant: { type: 'string' },
         mutants: { type: 'boolean', default: false },
+        replay: { type: 'string' },
+        keep: { type: 'boolean', default: false },
         help: { type: 'boolean', default: false },
       },
     }).values;
@@ -70,6 +78,8 @@ export function readOptions(args: readonly string[]): Options | string {
     seconds,
     seed,
     topologies: (topology?.split(',') ?? Object.keys(TOPOLOGIES)) as TopologyName[],
+    replay: values.replay?.split(',') ?? [],
+    keep: values.keep,
     faults: faults as FaultName[] | undefined,
     mutants: Object.entries(MUTANTS).filter(([name]) => mutants || mutant?.split(',').includes(name)),
   };

@@ -2,6 +2,7 @@ import { mkdtempSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { stop as stopBundling } from 'esbuild';
 import type { LockError } from '../../lib/core/errors.js';
 import type { LockStore } from '../../lib/core/lock-store.js';
 import { RedisServer } from '../support/redis-server.js';
@@ -11,8 +12,12 @@ import type { FaultName } from './faults.js';
 import { Fleet } from './fleet.js';
 import { HistoryFile, now, readHistories } from './history.js';
 import { Nemesis } from './nemesis.js';
+import { operationsOf, writeOperations } from './operations.js';
 import { planFaults, type Step } from './plan.js';
+import { openLibrary } from '../support/open-table.js';
+import { OperationFile, RecordingStore } from './recording-store.js';
 import { Registers } from './registers.js';
+import { replay } from './replay/replay.js';
 import { watchServer } from './slow-servers.js';
 import { Faults } from './struck.js';
 import type { Topology } from './topologies/topology.js';
@@ -63,9 +68,12 @@ export async function run(options: RunOptions): Promise<RunResult> {
   const keys = allKeysOf(topology);
   const folder = mkdtempSync(join(tmpdir(), 'lock-torture-'));
   const plan = planOf(options);
+  const library = await openLibrary();
+  await stopBundling();
   const server = await RedisServer.start();
   const registers = new Registers(server.url);
-  const store = topology.store();
+  const operations = new OperationFile(folder, 'nemesis');
+  const store = new RecordingStore(topology.store(), operations);
   if ((store.turns !== undefined) !== topology.keepsOrder) {
     throw new Error(`The topology says keepsOrder: ${topology.keepsOrder}, and its store says otherwise. Correct the topology.`);
   }
@@ -93,10 +101,15 @@ export async function run(options: RunOptions): Promise<RunResult> {
     const values = new Map(await Promise.all(keys.map(async (key) => [key, await registers.read(key)] as const)));
     const all = readHistories(folder);
     const entries = entriesOf(all);
+    const struck = new Faults(all, topology.spare);
+    const done = operationsOf(folder, struck, topology.table);
+    writeOperations(folder, topology.table, done);
     const evidence = {
       history: all,
       entries,
-      faults: new Faults(all, topology.spare),
+      faults: struck,
+      replays: replay(library, done, topology.table),
+      table: topology.table,
       leaseMs: LEASE_MS,
       keepsOrder: topology.keepsOrder,
       // Some faults need keys of their own.
@@ -111,6 +124,7 @@ export async function run(options: RunOptions): Promise<RunResult> {
     history.close();
     registers.close();
     await store.close();
+    operations.close();
     await Promise.all([server.stop(), topology.stop()]);
   }
 }

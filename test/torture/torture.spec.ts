@@ -1,7 +1,7 @@
 import { execFile, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { promisify } from 'node:util';
-import { isLong } from '../support/random';
+import { isLong, SEED } from '../support/random';
 import { until } from '../support/until';
 import { MUTANTS } from './mutants';
 
@@ -18,7 +18,9 @@ async function wordsOf(file: string, ...args: string[]): Promise<string[]> {
 
 /** What the command prints, whether or not it finds something. */
 async function torture(...args: string[]): Promise<string> {
-  const { stdout, stderr } = await run(process.execPath, [...COMMAND, ...args]).catch((error: { stdout: string; stderr: string }) => error);
+  const { stdout, stderr } = await run(process.execPath, [...COMMAND, '--seed', String(SEED), ...args]).catch(
+    (error: { stdout: string; stderr: string }) => error,
+  );
   return stdout + stderr;
 }
 

@@ -2,13 +2,16 @@ import { Cluster, Redis } from 'ioredis';
 import { QuorumLockStore, RedisLockStore } from 'nestjs-distributed-lock';
 import { MySqlLockStore } from 'nestjs-distributed-lock/mysql';
 import { PostgresLockStore } from 'nestjs-distributed-lock/postgres';
-import { createPool } from 'mysql2/promise';
+import { createPool, type PoolConnection } from 'mysql2/promise';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { Pool } from 'pg';
 import type { LockStore } from '../../lib/core/lock-store.js';
 import type { WorkerSource } from './worker-options.js';
 
 /** How long a connection may take, in milliseconds. Without a limit, one that was half open from the start keeps its place in the pool. */
 const CONNECT_MS = 1_000;
+/** How long the end of a pool may take, in milliseconds. */
+const ENDING_MS = 3_000;
 
 interface WorkerStore {
   readonly store: LockStore;
@@ -37,9 +40,16 @@ export function storeOf(source: WorkerSource): WorkerStore {
     case 'mysql': {
       const pools = source.urls.map((uri) => createPool({ uri, connectTimeout: CONNECT_MS }));
       const store = new MySqlLockStore(pools);
+      const connections = new Set<PoolConnection>();
+      pools.forEach((pool) => pool.on('connection', (connection) => connections.add(connection)));
       const end = async (): Promise<void> => {
         // They have ended also where one says that the server has closed a connection before.
-        await Promise.allSettled(pools.map((pool) => pool.end()));
+        const ended = Promise.allSettled(pools.map((pool) => pool.end()));
+        // mysql2 waits for the server to close what it has ended, and no word of that comes where a connection is half open.
+        const isOver = new AbortController();
+        await Promise.race([ended, sleep(ENDING_MS, undefined, { signal: isOver.signal }).catch(() => undefined)]);
+        isOver.abort();
+        connections.forEach((connection) => connection.destroy());
       };
       return { store, prepare: () => store.ensureSchema(), end };
     }

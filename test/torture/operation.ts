@@ -1,0 +1,52 @@
+/** The arguments of an attempt to get a lock. */
+export interface Asked {
+  readonly owner: string;
+  readonly hold: string;
+  /** How many fences it reserves. */
+  readonly fences: number;
+  readonly ttl: number;
+}
+
+/**
+ * One operation of a store, as its caller saw it: one line of `operations.ndjson`. docs/guarantees.md says the form field by field. Times
+ * are milliseconds of `now()`.
+ *
+ * | op | what it tells |
+ * |---|---|
+ * | `acquire`, `join`, `renew`, `release`, `exchange`, `leave`, `force` | the operation of a store; one `renew` for each hold |
+ * | `close` | the store was closed: nobody receives its messages |
+ * | `away` | its process, or all of them, may not have received messages between `invoke` and `return` |
+ * | `forget` | the servers forgot a `lock`, a `row` or `everything`, or are in a state that nobody knows: `anything` |
+ */
+export interface Operation {
+  readonly op: 'acquire' | 'join' | 'renew' | 'release' | 'exchange' | 'leave' | 'force' | 'close' | 'away' | 'forget';
+  readonly process: string;
+  /** Which store of the process it was. */
+  readonly store?: string | undefined;
+  /** Undefined for all keys. */
+  readonly key?: string | undefined;
+  readonly owner?: string | undefined;
+  readonly hold?: string | undefined;
+  readonly fence?: number | undefined;
+  readonly fences?: number | undefined;
+  readonly ttl?: number | undefined;
+  readonly lingers?: boolean | undefined;
+  readonly place?: string | undefined;
+  /** Of an exchange: who asks for the lock that is released. */
+  readonly next?: Asked | undefined;
+  readonly overtakes?: boolean | undefined;
+  readonly what?: 'lock' | 'row' | 'everything' | 'anything' | undefined;
+  readonly invoke: number;
+  /** Undefined where it never returned: its process was killed. */
+  readonly return?: number | undefined;
+  /** `failed`: it is known not to have been carried out. */
+  readonly outcome: 'ok' | 'failed' | 'unknown';
+  /** Of a join, a renewal, a release or a forced release. */
+  readonly answer?: boolean | undefined;
+  /** The fence of the grant; undefined where the answer was busy, or not known: see `reply`. */
+  readonly granted?: number | undefined;
+  /** What became of the attempt in an exchange, which may fail by itself. */
+  readonly reply?: 'ok' | 'failed' | 'unknown' | undefined;
+  /** What was left of the lease of another, in milliseconds. */
+  readonly remaining?: number | undefined;
+}
