@@ -1,0 +1,20 @@
+/** @type {import('@stryker-mutator/api/core').PartialStrykerOptions} */
+export default {
+  mutate: ['lib/core/**/*.ts', 'lib/stores/kit/**/*.ts'],
+  plugins: ['./test/mutation/runner.mjs'],
+  testRunner: 'one-process',
+  coverageAnalysis: 'perTest',
+  // What a module does as it is loaded needs a process of its own for each mutant, and all tests.
+  ignoreStatic: true,
+  concurrency: 2,
+  timeoutMS: 5_000,
+  timeoutFactor: 1.5,
+  dryRunTimeoutMinutes: 15,
+  ignorePatterns: ['/.cache', '/dist', '/bench', '/docs', '/examples', '/sample-app', '/etc'],
+  tempDirName: '.cache/mutation/sandboxes',
+  incremental: true,
+  incrementalFile: '.cache/mutation/results.json',
+  reporters: ['clear-text', 'progress', 'html'],
+  htmlReporter: { fileName: '.cache/mutation/report.html' },
+  clearTextReporter: { allowColor: false, allowEmojis: false, logTests: false },
+};
