@@ -1,10 +1,13 @@
 import assert from 'node:assert/strict';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { rule, type Rule } from './rule.js';
-import { changed, type OfferedStore, type Trial } from './trial.js';
+import { changed, eventually, type OfferedStore, type Trial } from './trial.js';
 
 /** Who holds a lock may be called anything. */
 const ODD_NAME = 'wörker-3 (pid 7) {a} "b" \'c\' %d \\ 🔑\tBalance.credit';
+
+/** Of a quorum, a server may answer that granted later than the others: most of the time since the grant has to be counted. */
+const MOSTLY = 0.7;
 
 /** Attempts to get a lock. */
 export const ACQUIRE_RULES: readonly Rule[] = [
@@ -16,13 +19,15 @@ export const ACQUIRE_RULES: readonly Rule[] = [
   rule('a lock is busy for every other owner in every process, and the answer says who holds it and since when', async (trial) => {
     const startedAt = performance.now();
     await trial.acquired({ by: ODD_NAME });
-    // Of a quorum, a server may answer that granted some milliseconds after the others.
-    await trial.pass(300);
+    const grantedAt = performance.now();
     for (const store of [trial.store, trial.other]) {
-      const { holder } = await trial.refused(trial.hold(), store);
-      const tookMs = performance.now() - startedAt;
-      assert.equal(holder.by, ODD_NAME);
-      assert.ok(holder.heldMs >= trial.ms(250) && holder.heldMs <= tookMs + 10, `held for ${holder.heldMs} ms after ${tookMs} ms`);
+      await eventually(async () => {
+        const least = Math.max(trial.ms(250), MOSTLY * (performance.now() - grantedAt));
+        const { by, heldMs } = (await trial.refused(trial.hold(), store)).holder;
+        const most = performance.now() - startedAt + 10;
+        assert.equal(by, ODD_NAME);
+        assert.ok(heldMs >= least && heldMs <= most, `held for ${heldMs} ms, not ${least} to ${most} ms`);
+      });
     }
   }),
 

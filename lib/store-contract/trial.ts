@@ -103,7 +103,7 @@ export class Trial {
       fence: 0,
       fences: 1,
       ttlMs: this.ttl(5_000),
-      limitMs: 1_000,
+      limitMs: 3_000,
       lingering: false,
       by: 'tester',
       ...changes,
@@ -188,8 +188,12 @@ export function listOf(...holds: readonly HoldRecord[]): readonly HoldRecord[] {
 
 /** What `eventually` throws: the last failure of a check that had enough time. */
 export class WaitedInVain extends Error {
-  constructor(failure: unknown) {
+  /** When the check began, as `performance.now()` says it. */
+  readonly since: number;
+
+  constructor(failure: unknown, since: number) {
     super('a check did not succeed in time', { cause: failure });
+    this.since = since;
   }
 }
 
@@ -201,7 +205,7 @@ export async function eventually(check: () => void | Promise<void>, mostMs = 2_0
       return await check();
     } catch (error) {
       if (performance.now() - startedAt > mostMs) {
-        throw new WaitedInVain(error);
+        throw new WaitedInVain(error, startedAt);
       }
     }
     await sleep(10);

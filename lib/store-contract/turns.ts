@@ -3,7 +3,7 @@ import { AsyncLocalStorage } from 'node:async_hooks';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { HoldRecord, Place } from '../core/lock-store.js';
 import { rule, type Need, type Rule } from './rule.js';
-import { eventually, guestOf, newPlace, type OfferedStore, type Trial } from './trial.js';
+import { changed, eventually, guestOf, listOf, newPlace, type OfferedStore, type Trial } from './trial.js';
 
 /**
  * For how long a lock is reserved for a place, in milliseconds: a rule of the contract, which the suite does not
@@ -23,14 +23,13 @@ export async function queued(trial: Trial, store: OfferedStore = trial.other): P
   return waiter;
 }
 
-/** How long a lease lasts behind which a place has to queue, in milliseconds, before the suite stretches it. */
-const LEASE_MS = 400;
-
 /** Queues behind a holder whose lease then ends. */
 async function queuedUntilTheLeaseEnds(trial: Trial): Promise<{ hold: HoldRecord; place: Place }> {
-  await trial.acquired({ ttlMs: trial.ttl(LEASE_MS) });
+  const holder = await trial.acquired();
   const waiter = await queued(trial);
-  await trial.pass(LEASE_MS + 30);
+  const [isIn] = await trial.store.renew(listOf(changed(holder, { ttlMs: trial.ttl(100), lingering: true })));
+  assert.equal(isIn, true);
+  await trial.pass(130);
   return waiter;
 }
 
@@ -77,7 +76,7 @@ export const TURN_RULES: readonly Rule[] = [
       await expectTurns(notices, first.place);
       await trial.granted(first.hold, trial.other, first.place);
     },
-    { needs: ['turns', 'expiry'], withinMs: LEASE_MS },
+    { needs: ['turns', 'expiry'], withinMs: CLAIM_MS },
   ),
 
   rule(
@@ -88,7 +87,7 @@ export const TURN_RULES: readonly Rule[] = [
       await trial.refused(second.hold, trial.other, second.place);
       await trial.granted(first.hold, trial.other, first.place);
     },
-    { needs: ['turns', 'expiry'], withinMs: LEASE_MS },
+    { needs: ['turns', 'expiry'], withinMs: CLAIM_MS },
   ),
 
   rule(

@@ -204,11 +204,11 @@ export class LockTable {
   #grant(state: KeyState, hold: HoldRecord, process: string, place: QueuedPlace | undefined): TableReply {
     const since = this.#clock.wall();
     const fence = Math.max(this.#fence + 1, Math.floor(since * 1000));
-    const last = fence + hold.fences - 1;
-    if (last > MOST_FENCE) {
+    // Beyond the highest, a sum would be rounded to it.
+    if (fence > MOST_FENCE - (hold.fences - 1)) {
       throw fenceTooHigh(hold.key, String(this.#fence), 'start the process again');
     }
-    this.#fence = last;
+    this.#fence = fence + hold.fences - 1;
     state.grantTo(hold, fence, since, process, place);
     return { fence };
   }

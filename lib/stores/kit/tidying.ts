@@ -30,17 +30,17 @@ export class Tidying {
   readonly #schedule = AsyncResource.bind((): NodeJS.Timeout => setTimeout(() => void this.#tidy(), TIDY_MS).unref());
 
   /**
-   * A run that fails leaves its marks to the next one. The last marks expire after the run that follows them, so there
-   * is one more.
+   * The last marks expire after the run that follows them, so there is one more. A run that fails leaves its marks to the
+   * next one, which there is then, too.
    */
   async #tidy(): Promise<void> {
     const wasMarked = this.#isMarked;
     this.#isMarked = false;
-    let isMore: boolean;
+    let isMore: boolean | undefined;
     do {
-      isMore = await this.#tidySome().catch(() => false);
+      isMore = await this.#tidySome().catch(() => undefined);
     } while (isMore && this.#timer);
-    if (wasMarked || this.#isMarked) {
+    if (wasMarked || this.#isMarked || isMore === undefined) {
       this.#timer?.refresh();
     } else {
       this.#timer = undefined;
