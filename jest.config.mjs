@@ -20,8 +20,9 @@ export default {
   testPathIgnorePatterns: ['/node_modules/', '/dist/'],
   modulePathIgnorePatterns: ['/dist/'],
   testTimeout: 20_000,
-  // Most suites wait for leases most of the time.
-  maxWorkers: 2 * availableParallelism(),
+  // Most suites wait for leases most of the time; the long ones play scenarios.
+  maxWorkers: (process.env.TEST_LONG === undefined ? 3 : 2) * availableParallelism(),
+  globalSetup: '<rootDir>/test/runner/seed.mjs',
   runner: '<rootDir>/test/runner/suite-runner.mjs',
   testEnvironment: '<rootDir>/test/runner/suite-environment.mjs',
   // The process of a suite ends with it.

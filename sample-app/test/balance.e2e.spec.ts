@@ -4,6 +4,7 @@ import { LockService } from 'nestjs-distributed-lock';
 import request from 'supertest';
 import { PgliteDatabase } from '../src/database/pglite.database.js';
 import { createSchema } from '../src/database/schema.js';
+import { initializedPglite } from './initialized-pglite.js';
 import { startApplication } from './sample-application.js';
 
 const UNKNOWN = { statusCode: 404, error: 'Not Found', message: 'There is no customer 99.' };
@@ -19,10 +20,10 @@ describe('the balance service over HTTP', () => {
   const balanceOf = async (customer: number) => ((await get(`/customers/${customer}/balance`)).body as { balance: string }).balance;
 
   beforeAll(async () => {
-    database = new PgliteDatabase();
+    database = new PgliteDatabase(await initializedPglite());
     await createSchema(database);
     app = await startApplication(database, { lockWait: '200ms' });
-  });
+  }, 180_000);
   beforeEach(async () => {
     await database.query('UPDATE balances SET amount = 10000, fence = 0');
   });

@@ -4,6 +4,7 @@ import { LockService } from 'nestjs-distributed-lock';
 import request from 'supertest';
 import { PgliteDatabase } from '../src/database/pglite.database.js';
 import { createSchema } from '../src/database/schema.js';
+import { initializedPglite } from './initialized-pglite.js';
 import { startApplication } from './sample-application.js';
 
 const ACCOUNT = { customerNumber: '4', subAccountNumber: '1', currencyCode: 'EUR' };
@@ -12,19 +13,22 @@ const CREDIT = { type: 'credit', amount: '5.00' };
 describe('batches over HTTP', () => {
   let database: PgliteDatabase;
   let app: NestExpressApplication;
+  let impatient: NestExpressApplication;
 
   const post = (path: string, body: object) => request(app.getHttpServer()).post(path).send(body);
 
   beforeAll(async () => {
-    database = new PgliteDatabase();
+    database = new PgliteDatabase(await initializedPglite());
     await createSchema(database);
-    app = await startApplication(database, { lockWait: '3s' });
-  });
+    app = await startApplication(database);
+    impatient = await startApplication(database, { lockWait: '300ms' });
+  }, 180_000);
   beforeEach(async () => {
     await database.query('UPDATE balances SET amount = 10000, fence = 0');
   });
   afterAll(async () => {
     await app.close();
+    await impatient.close();
   });
 
   it('the entries are applied in their order', async () => {
@@ -45,8 +49,11 @@ describe('batches over HTTP', () => {
     ['LOCK:CUSTOMER_BALANCE:4:1:EUR', 'the account'],
     ['balance:4', 'the balance'],
   ])('a batch waits for %s, the key of %s', async (key) => {
-    await using lock = await app.get(LockService).acquire(key);
-    await post('/batches', { account: ACCOUNT, entries: [CREDIT] }).expect(423);
+    await using lock = await impatient.get(LockService).acquire(key);
+    await request(impatient.getHttpServer())
+      .post('/batches')
+      .send({ account: ACCOUNT, entries: [CREDIT] })
+      .expect(423);
     expect(lock.isHeld()).toBe(true);
   });
 

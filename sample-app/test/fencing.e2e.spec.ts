@@ -7,6 +7,7 @@ import { StaleFenceError } from '../src/balance/balance.errors.js';
 import { BalanceRepository } from '../src/balance/balance.repository.js';
 import { PgliteDatabase } from '../src/database/pglite.database.js';
 import { createSchema } from '../src/database/schema.js';
+import { initializedPglite } from './initialized-pglite.js';
 import { startApplication } from './sample-application.js';
 
 /** Two applications whose locks know nothing of each other, as after a lease that ended while its owner was paused. */
@@ -24,11 +25,11 @@ describe('a balance behind a fence', () => {
   const laterFence = () => sleep(2);
 
   beforeAll(async () => {
-    database = new PgliteDatabase();
+    database = new PgliteDatabase(await initializedPglite());
     await createSchema(database);
     paused = await startApplication(database);
     next = await startApplication(database);
-  });
+  }, 180_000);
   beforeEach(async () => {
     await database.query('UPDATE balances SET amount = 10000, fence = 0');
   });

@@ -1,4 +1,4 @@
-import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
+import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import type { NestExpressApplication } from '@nestjs/platform-express';
 import { LockService } from 'nestjs-distributed-lock';
 import request from 'supertest';
@@ -6,6 +6,7 @@ import { RedisServer } from '../../test/support/redis-server';
 import { until } from '../../test/support/until';
 import { PgliteDatabase } from '../src/database/pglite.database.js';
 import { createSchema } from '../src/database/schema.js';
+import { initializedPglite } from './initialized-pglite.js';
 import { startApplication } from './sample-application.js';
 import { SampleProcess } from './sample-process.js';
 
@@ -25,13 +26,13 @@ describe('the sample application in operation', () => {
   let server: RedisServer;
   let app: NestExpressApplication;
 
-  beforeEach(async () => {
+  beforeAll(async () => {
     server = await RedisServer.start();
-    const database = new PgliteDatabase();
+    const database = new PgliteDatabase(await initializedPglite());
     await createSchema(database);
     app = await startApplication(database, { locks: { store: 'redis', url: server.url }, lockWait: '60s' });
-  }, 60_000);
-  afterEach(async () => {
+  }, 180_000);
+  afterAll(async () => {
     await app.close();
     await server.stop();
   }, 60_000);
@@ -86,8 +87,9 @@ describe('the sample application in operation', () => {
     } finally {
       await sample.stop();
     }
-  }, 120_000);
+  }, 240_000);
 
+  // The last one: its server stays down.
   it('/health/ready is 200 while the store of the locks answers, and 503 when it has been down for long', async () => {
     const ready = () => request(app.getHttpServer()).get('/health/ready');
     // Until then it may not hear of turns yet.

@@ -27,7 +27,7 @@ export class SampleProcess {
   /** Resolves when it takes requests. */
   async url(): Promise<string> {
     const listening = /listens on (http:\S+)\.$/m;
-    await until('the start of the sample application', () => listening.test(this.output), 60_000);
+    await until('the start of the sample application', () => listening.test(this.output), 150_000);
     return listening.exec(this.output)?.[1] as string;
   }
 

@@ -2,6 +2,9 @@ import { systemClock, type Clock } from '../../lib/core/clock';
 import { enterTickets } from '../../lib/nest/current-tickets';
 import { MemoryLockStore } from '../../lib/stores/memory/memory-lock-store';
 import { makeLocks } from '../support/make-locks';
+import { playTime } from '../support/virtual-time';
+
+playTime();
 
 test('a call whose ticket was refused before asks the store anew, without a busy wait', async () => {
   const store = new MemoryLockStore();

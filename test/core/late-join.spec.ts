@@ -1,6 +1,9 @@
 import type { HoldRecord } from '../../lib/core/lock-store';
 import { MemoryLockStore } from '../../lib/stores/memory/memory-lock-store';
 import { makeLocks } from '../support/make-locks';
+import { playTime } from '../support/virtual-time';
+
+playTime();
 
 test('a ticket whose join came too late by the wall clock enters with the next attempt', async () => {
   let ahead = 0;

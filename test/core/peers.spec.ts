@@ -1,4 +1,3 @@
-import { setTimeout as sleep } from 'node:timers/promises';
 import type { LockNotAcquiredError } from '../../lib/core/errors';
 import type { LockEvent } from '../../lib/core/lock-event';
 import type { LockStore, Messages } from '../../lib/core/lock-store';
@@ -7,6 +6,9 @@ import { systemClock } from '../../lib/core/clock';
 import { MemoryLockStore } from '../../lib/stores/memory/memory-lock-store';
 import { makeLocks } from '../support/make-locks';
 import { until } from '../support/until';
+import { playTime, sleep } from '../support/virtual-time';
+
+playTime();
 
 let store: MemoryLockStore;
 

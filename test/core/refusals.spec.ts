@@ -1,6 +1,9 @@
 import type { LockNotAcquiredError } from '../../lib/core/errors';
 import { MemoryLockStore } from '../../lib/stores/memory/memory-lock-store';
 import { makeLocks } from '../support/make-locks';
+import { playTime } from '../support/virtual-time';
+
+playTime();
 
 const messageOf = (call: Promise<unknown>): Promise<string> =>
   call.then(

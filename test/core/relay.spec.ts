@@ -1,5 +1,3 @@
-import { jest } from '@jest/globals';
-import { setTimeout as sleep } from 'node:timers/promises';
 import { subscribe, unsubscribe } from 'node:diagnostics_channel';
 import { outsideLocks } from '../../lib/core/call-tree';
 import { LockLostError, LockNotAcquiredError } from '../../lib/core/errors';
@@ -16,6 +14,7 @@ import { parseCall, type LockOptions } from '../../lib/core/call';
 import { MemoryLockStore } from '../../lib/stores/memory/memory-lock-store';
 import { makeLocks } from '../support/make-locks';
 import { until } from '../support/until';
+import { playTime, sleep } from '../support/virtual-time';
 
 /** Counts its commands, and shows what it was asked to renew. */
 class CountingStore extends MemoryLockStore {
@@ -38,6 +37,8 @@ class CountingStore extends MemoryLockStore {
     return super.renew(holds);
   }
 }
+
+playTime();
 
 let store: CountingStore;
 
@@ -210,28 +211,21 @@ describe('a lease', () => {
   });
 
   test('is renewed in time, also where it began to serve while a renewal was on its way', async () => {
-    jest.useFakeTimers({ doNotFake: ['nextTick', 'queueMicrotask', 'setImmediate'] });
-    try {
-      const sentAt: number[] = [];
-      const answer = store.renew.bind(store);
-      store.renew = async (holds) => {
-        sentAt.push(performance.now());
-        await new Promise((done) => setTimeout(done, 100));
-        return answer(holds);
-      };
-      const locks = makeLocks(store);
-      const after = (ms: number) => (): Promise<void> => new Promise((done) => setTimeout(done, ms));
-      // The renewal of the second call is sent after 200 ms, and answered after 300.
-      const calls = [5, 250, 2_000].map((ms) => locks.withLock('k', { ttl: 600 }, after(ms)));
-      await jest.advanceTimersByTimeAsync(3_000);
-      await Promise.all(calls);
-      expect(store.commands).toEqual(['acquire 1', 'exchange 2', 'release']);
-      const gaps = sentAt.slice(1).map((at, index) => at - (sentAt[index] as number));
-      // A third of the ttl, of which the answer took half.
-      expect(Math.max(...gaps)).toBeLessThan(220);
-    } finally {
-      jest.useRealTimers();
-    }
+    const sentAt: number[] = [];
+    const answer = store.renew.bind(store);
+    store.renew = async (holds) => {
+      sentAt.push(performance.now());
+      await sleep(100);
+      return answer(holds);
+    };
+    const locks = makeLocks(store);
+    // The renewal of the second call is sent after 200 ms, and answered after 300.
+    const calls = [5, 250, 2_000].map((ms) => locks.withLock('k', { ttl: 600 }, () => sleep(ms)));
+    await Promise.all(calls);
+    expect(store.commands).toEqual(['acquire 1', 'exchange 2', 'release']);
+    const gaps = sentAt.slice(1).map((at, index) => at - (sentAt[index] as number));
+    // A third of the ttl, of which the answer took half.
+    expect(Math.max(...gaps)).toBeLessThan(220);
   });
 
   test('that does not end by time serves too', async () => {

@@ -33,8 +33,10 @@ class SilentStore extends WatchedStore {
 /** Follows the fake timers, but for a wall clock that may jump and a monotonic one that may stand still. */
 class StubbedClock implements Clock {
   jump = 0;
-  monotonic = (): number => performance.now();
-  wall = (): number => Date.now() + this.jump;
+  /** For how long code has kept the event loop, in milliseconds. */
+  worked = 0;
+  monotonic = (): number => performance.now() + this.worked;
+  wall = (): number => Date.now() + this.worked + this.jump;
 }
 
 let store: WatchedStore;
@@ -116,6 +118,25 @@ test('an unknown renewal moves nothing: it is tried again, and the old deadline 
   await jest.advanceTimersByTimeAsync(100);
   expect(lock.isHeld()).toBe(false);
   expect(lock.signal.reason).toMatchObject({ code: 'LOCK_LOST', reason: 'expired' });
+});
+
+test('a logger that works past the old deadline when the store answers again costs no lease that was just renewed', async () => {
+  const said: string[] = [];
+  const onTrouble = ({ type }: { type: string }): void => {
+    said.push(type);
+    // The old deadline is in 1,938 ms, and the renewal was asked for before that.
+    clock.worked += type === 'storeAnswered' ? 2_000 : 0;
+  };
+  const lock = await makeLocks(store, { clock, onTrouble }).acquire('k', { ttl: 3_000 });
+  store.failing = true;
+  await jest.advanceTimersByTimeAsync(1_030);
+  store.failing = false;
+  await jest.advanceTimersByTimeAsync(1_000);
+  expect(said).toEqual(['storeUnavailable', 'storeAnswered']);
+  expect(lock.isHeld()).toBe(true);
+  await jest.advanceTimersByTimeAsync(9_000);
+  expect(said).toEqual(['storeUnavailable', 'storeAnswered']);
+  await lock.release();
 });
 
 test('a renewal that says the lock is gone ends the lease at once, and aborts the signal once', async () => {

@@ -1,5 +1,5 @@
 import { jest } from '@jest/globals';
-import { setTimeout as sleep, setImmediate as turn } from 'node:timers/promises';
+import { setImmediate as turn } from 'node:timers/promises';
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 import { outsideLocks } from '../../lib/core/call-tree';
@@ -12,7 +12,10 @@ import { MemoryLockStore } from '../../lib/stores/memory/memory-lock-store';
 import { makeLocks, type TestSettings } from '../support/make-locks';
 import { LEFT_BEHIND } from '../transaction/left-behind';
 import { until } from '../support/until';
+import { playTime, sleep } from '../support/virtual-time';
 import { watchRejections } from '../support/watch-rejections';
+
+playTime();
 
 let scope: TransactionScope;
 let store: MemoryLockStore;

@@ -1,37 +1,11 @@
-import { createRequire } from 'node:module';
-import { resolve } from 'node:path';
 import type { HoldRecord } from '../../lib/core/lock-store.js';
-import type { KeyState, QueuedPlace } from '../../lib/stores/kit/key-state.js';
-import type { JoinReply, LockTable, TableReply } from '../../lib/stores/kit/lock-table.js';
-import { bundle, type Edit } from '../support/defective.js';
+import type { QueuedPlace } from '../../lib/stores/kit/key-state.js';
+import type { JoinReply, TableReply } from '../../lib/stores/kit/lock-table.js';
+import type { Edit } from '../support/defective.js';
+import { openLibrary, type Library, type OpenTable } from '../support/open-table.js';
 import { Violation } from './violation.js';
 import { START_MS } from './scope.js';
 import { isGone, nameOf, numberOf, type Answer, type State, type Stored, type StoredKey, type Transit } from './state.js';
-
-/** The private fields of the table, as they are named once `#` is replaced. */
-interface OpenTable extends LockTable {
-  $keys: Map<string, OpenKey>;
-  $done: { $recent: Map<string, { answer: boolean; until: number }>; $changesAt: number };
-  $fence: number;
-}
-
-interface OpenKey extends KeyState {
-  $queue: Map<string, QueuedPlace>;
-  $holds: Map<string, string>;
-  $grant: (StoredKey['grant'] & { readonly by: string; readonly holds: ReadonlyMap<string, string> }) | undefined;
-  $turn: StoredKey['turn'] | undefined;
-  $queueEndsAt: number;
-}
-
-interface Library {
-  readonly LockTable: new (...args: ConstructorParameters<typeof LockTable>) => OpenTable;
-  readonly KeyState: new (...args: ConstructorParameters<typeof KeyState>) => OpenKey;
-}
-
-const ENTRY = `
-export { LockTable } from './stores/kit/lock-table.js';
-export { KeyState } from './stores/kit/key-state.js';
-`;
 
 /** Carries commands out: each time with the lock table itself, put into the state that is explored, and read from it afterwards. */
 export class Server {
@@ -47,12 +21,7 @@ export class Server {
 
   /** A server with the table of the library, and with `edits` made to it. */
   static async with(edits: readonly Edit[] = []): Promise<Server> {
-    // What is private has to be copied and compared here.
-    const code = (await bundle(ENTRY, [], edits)).replaceAll(/#(?=[a-zA-Z])/g, () => '$');
-    const module = { exports: {} as Library };
-    // oxlint-disable-next-line typescript/no-implied-eval
-    new Function('require', 'module', 'exports', code)(createRequire(resolve('package.json')), module, module.exports);
-    return new Server(module.exports);
+    return new Server(await openLibrary(edits));
   }
 
   /** Carries a command out, and puts its reply and its messages on their way. */

@@ -33,14 +33,9 @@ const MODES = [
 
 let server: MySqlServer;
 let databases = 0;
-const opened: MySqlLockStore[] = [];
 
 beforeAll(async () => {
   server = await MySqlServer.start();
-});
-afterEach(async () => {
-  await Promise.all(opened.splice(0).map((store) => store.close()));
-  await server.query(`SET GLOBAL sql_mode = DEFAULT`);
 });
 afterAll(() => server.stop());
 
@@ -49,7 +44,6 @@ async function open(database: string): Promise<MySqlLockStore> {
   const store = new MySqlLockStore(server.pool({ database }));
   await store.ensureSchema();
   await store.open({ prefix: 'lock', warn: (message) => expect(message).toContain('innodb_flush') });
-  opened.push(store);
   return store;
 }
 
@@ -73,10 +67,14 @@ describe.each([
   let database: string;
   let store: MySqlLockStore;
   let other: MySqlLockStore;
-  beforeEach(async () => {
+  beforeAll(async () => {
     database = await makeDatabase(charset);
     await server.query('SET GLOBAL sql_mode = ?', [mode]);
     [store, other] = [await open(database), await open(database)];
+  });
+  afterAll(async () => {
+    await Promise.all([store.close(), other.close()]);
+    await server.query(`SET GLOBAL sql_mode = DEFAULT`);
   });
 
   test('a schema is made, and each operation does and answers what it does elsewhere', async () => {
@@ -121,7 +119,11 @@ describe.each([
     const held = await locks.acquire('k');
     const waiting = others.acquire('k', { wait: 60_000 });
     const stored = async (): Promise<Record<string, Buffer | null>> =>
-      (await server.query<Record<string, Buffer | null>>(`SELECT queue, turn, owner FROM ${database}.distributed_lock_lease`))[0] ?? {};
+      (
+        await server.query<Record<string, Buffer | null>>(
+          `SELECT queue, turn, owner FROM ${database}.distributed_lock_lease WHERE name = 'lock:{k}'`,
+        )
+      )[0] ?? {};
     await until('that it sleeps', async () => (await stored())['queue']?.includes('~') === false);
     await held.release();
     // Reserved for it, or granted to it.

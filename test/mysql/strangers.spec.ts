@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import type { Pool } from 'mysql2';
 import { createConnection, type Connection, type RowDataPacket } from 'mysql2/promise';
 import { MySqlLockStore } from '../../lib/stores/mysql/index';
@@ -13,7 +14,7 @@ const STRANGERS = 40;
 
 const closing: (() => unknown)[] = [];
 
-afterEach(async () => {
+afterAll(async () => {
   for (const close of closing.splice(0).toReversed()) {
     await close();
   }
@@ -46,21 +47,20 @@ async function atWork(server: MySqlServer): Promise<unknown[]> {
   return server.query(`SELECT id FROM information_schema.processlist WHERE info LIKE 'SELECT sleep%' AND command = 'Query'`);
 }
 
-/** A pool whose requests for a connection wait while its gate is shut. */
-function gated(pool: Pool): { waiting: number; open: () => void; shut: () => void } {
+/** A pool that gives so many connections, and lets the requests for more of them wait until it is opened. */
+function gated(pool: Pool, count: number): { waiting: number; open: () => void } {
   const asked: Parameters<Pool['getConnection']>[0][] = [];
   const original = pool.getConnection.bind(pool);
-  let isShut = false;
-  pool.getConnection = (given) => (isShut ? void asked.push(given) : original(given));
+  let left = count;
+  pool.getConnection = (given) => (left-- > 0 ? original(given) : void asked.push(given));
   return {
     get waiting() {
       return asked.length;
     },
     open: () => {
-      isShut = false;
+      left = Infinity;
       asked.splice(0).forEach((given) => original(given));
     },
-    shut: () => (isShut = true),
   };
 }
 
@@ -105,46 +105,66 @@ const CHANGES: readonly (readonly [string, (server: MySqlServer, proxy: TcpProxy
   ],
 ];
 
-// The user of the tests may end the statements of everybody.
-test.each(CHANGES)(
-  'a statement that is to be ended when the server %s ends no statement of a stranger there',
-  async (_, change) => {
-    const server = await start();
-    const proxy = await TcpProxy.start(server.port);
-    closing.push(() => proxy.stop());
-    const pool = server.pool({ port: proxy.port, connectionLimit: STUCK });
-    const store = new MySqlLockStore(pool);
-    await store.open({ prefix: 'lock', warn: () => undefined });
-    closing.push(() => store.close());
-    await store.release(newHold('k'));
-    const blocking = await connect(server);
-    await blocking.query('START TRANSACTION');
-    await blocking.query(`SELECT 1 FROM app.distributed_lock_lease WHERE name = 'lock:{k}' FOR UPDATE`);
-    const stuckIds = async (): Promise<number[]> =>
+/** Plays one change, and answers how many of the strangers there are still at work. The user may end the statements of everybody. */
+async function play(change: (server: MySqlServer, proxy: TcpProxy) => Promise<MySqlServer>): Promise<number> {
+  const server = await start();
+  const proxy = await TcpProxy.start(server.port);
+  closing.push(() => proxy.stop());
+  const pool = server.pool({ port: proxy.port, connectionLimit: STUCK });
+  const store = new MySqlLockStore(pool);
+  await store.open({ prefix: 'lock', warn: () => undefined });
+  closing.push(() => store.close());
+  await until('that the row is there', () =>
+    store.release(newHold('k')).then(
+      () => true,
+      () => false,
+    ),
+  );
+  const blocking = await connect(server);
+  await blocking.query('START TRANSACTION');
+  await blocking.query(`SELECT 1 FROM app.distributed_lock_lease WHERE name = 'lock:{k}' FOR UPDATE`);
+  const stuckIds = async (): Promise<number[]> =>
     (await server.query<RowDataPacket>(`SELECT id FROM information_schema.processlist WHERE info LIKE '%distributed_lock_lease%' AND id <> connection_id()`)).map(({ id }) => Number(id)); // prettier-ignore
-    const gate = gated(pool);
-    const calls = Array.from({ length: STUCK }, () => store.acquire(newHold('k', { limitMs: 100 })).catch((error: unknown) => error));
-    await until('that all wait for the row', async () => (await stuckIds()).length === STUCK);
-    const stuck = await stuckIds();
-    gate.shut();
-    await Promise.all(calls);
-    await until('that they are to be ended', () => gate.waiting === STUCK);
-    const now = await change(server, proxy);
-    const strangers = await strangersOf(now);
-    expect(stuck.filter((id) => strangers.has(id))).toHaveLength(STUCK);
-    gate.open();
-    // It comes after what waited for a connection before it.
-    await until('that locks work again', () =>
-      store.acquire(newHold('other')).then(
-        ({ fence }) => fence !== undefined,
-        () => false,
-      ),
-    );
-    await new Promise((resolve) => setTimeout(resolve, 500));
-    expect(await atWork(now)).toHaveLength(STRANGERS);
-  },
-  60_000,
-);
+  const ready = await Promise.all(Array.from({ length: STUCK }, () => pool.promise().getConnection()));
+  ready.forEach((connection) => connection.release());
+  const gate = gated(pool, STUCK);
+  const calls = Array.from({ length: STUCK }, () => store.acquire(newHold('k')).catch((error: unknown) => error));
+  await until('that all wait for the row', async () => (await stuckIds()).length === STUCK);
+  const stuck = await stuckIds();
+  await Promise.all(calls);
+  await until('that they are to be ended', () => gate.waiting === STUCK);
+  const now = await change(server, proxy);
+  const strangers = await strangersOf(now);
+  expect(stuck.filter((id) => strangers.has(id))).toHaveLength(STUCK);
+  gate.open();
+  // It comes after what waited for a connection before it.
+  await until('that locks work again', () =>
+    store.acquire(newHold('other')).then(
+      ({ fence }) => fence !== undefined,
+      () => false,
+    ),
+  );
+  await sleep(500);
+  return (await atWork(now)).length;
+}
+
+describe('a statement that is to be ended', () => {
+  let left: Promise<number>[] = [];
+
+  // Side by side: each waits most of the time, and has servers of its own.
+  beforeAll(() => {
+    left = CHANGES.map(([, change]) => play(change));
+    left.forEach((each) => each.catch(() => undefined));
+  });
+
+  test.each(CHANGES.map(([name], at) => [name, at] as const))(
+    'when the server %s ends no statement of a stranger there',
+    async (_, at) => {
+      expect(await left[at]).toBe(STRANGERS);
+    },
+    60_000,
+  );
+});
 
 test('a statement that waits too long is ended by its number, and nothing else of its connection', async () => {
   const server = await start();

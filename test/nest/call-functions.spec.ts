@@ -13,9 +13,11 @@ import {
   outsideLocks,
   type LockModuleOptions,
 } from 'nestjs-distributed-lock';
+import { once } from 'node:events';
 import { firstValueFrom, Observable, of } from 'rxjs';
+import { MethodOptions } from '../../lib/nest/method-options';
 import { saying } from '../support/saying';
-import { until } from '../support/until';
+import { playTime } from '../support/virtual-time';
 
 /** A provider, and the service of its application. */
 async function provide<T>(type: Type<T>, options: Partial<LockModuleOptions> = {}): Promise<[T, LockService]> {
@@ -172,6 +174,8 @@ describe('functions of a call', () => {
 });
 
 describe('maxHold of the module', () => {
+  playTime();
+
   @Injectable()
   class Jobs {
     @DistributedLock('job')
@@ -181,21 +185,23 @@ describe('maxHold of the module', () => {
     @DistributedLock({ key: 'other', maxHold: '1h' })
     async longer(): Promise<boolean> {
       const signal = currentLock()?.signal as AbortSignal;
-      await reasonOf(AbortSignal.timeout(200));
+      await reasonOf(AbortSignal.timeout(3_000_000));
       return signal.aborted;
     }
   }
 
   async function reasonOf(signal: AbortSignal): Promise<string> {
-    await until('the end', () => signal.aborted);
+    await once(signal, 'abort');
     return (signal.reason as { reason?: string }).reason ?? '';
   }
 
   test('ends a lock that names none of its own', async () => {
     const [jobs, locks] = await provide(Jobs, { maxHold: 50 });
+    const startedAt = performance.now();
     expect(await jobs.run()).toBe('maxHold');
     await using lock = await locks.acquire('handle');
     expect(await reasonOf(lock.signal)).toBe('maxHold');
+    expect(performance.now() - startedAt).toBe(100);
     expect(await jobs.longer()).toBe(false);
   });
 
@@ -224,4 +230,9 @@ describe('a method with two locks', () => {
     expect(await transfers.run({ id: '3' }, '7')).toEqual(['3', '7', ['account:7', 'owner:3']]);
     expect(await transfers.list(1).next()).toEqual({ done: false, value: [1, ['list:1'], ['lists']] });
   });
+});
+
+test('a method counts under the name that it is given, else under its template', () => {
+  const nameOf = (name?: string): string | undefined => new MethodOptions({ key: 'order:<id>', name }, 'Orders.ship').of({}, []).name;
+  expect([nameOf('orders'), nameOf()]).toEqual(['orders', 'order:<id>']);
 });

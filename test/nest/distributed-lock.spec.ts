@@ -20,6 +20,7 @@ import {
   currentLock,
   DistributedLock,
   InjectLocks,
+  LOCK_CHANNEL,
   LockKey,
   LockModule,
   LockNotAcquiredError,
@@ -27,15 +28,18 @@ import {
   MemoryLockStore,
   outsideLocks,
   RedisLockStore,
+  type LockEvent,
 } from 'nestjs-distributed-lock';
 import { AsyncResource } from 'node:async_hooks';
-import { setTimeout as sleep } from 'node:timers/promises';
+import { subscribe, unsubscribe } from 'node:diagnostics_channel';
+import { EventEmitter } from 'node:events';
 import PQueue from 'p-queue';
-import { firstValueFrom, interval, Observable, of, Subject, take, throwError, toArray } from 'rxjs';
+import { firstValueFrom, interval, Observable, of, Subject, take, tap, throwError, toArray } from 'rxjs';
 import request from 'supertest';
 import { watchRejections } from '../support/watch-rejections';
 import { RedisServer } from '../support/redis-server';
 import { until } from '../support/until';
+import { playTime, sleep } from '../support/virtual-time';
 
 let server: RedisServer;
 const modules: TestingModule[] = [];
@@ -159,6 +163,8 @@ describe('where the decorator works', () => {
         return this.reflector.get<string>('role', context.getHandler()) === 'admin';
       }
     }
+    let leave = (): void => undefined;
+    const left = new Promise<void>((resolve) => (leave = resolve));
     @Controller()
     class Customers {
       @Get('above/:id')
@@ -183,7 +189,7 @@ describe('where the decorator works', () => {
       @DistributedLock({ key: 'taken', wait: 0 })
       @Get('taken')
       async taken(): Promise<void> {
-        await sleep(50);
+        await left;
       }
     }
     const module = await makeModule({ controllers: [Customers], providers: [Roles] });
@@ -196,7 +202,8 @@ describe('where the decorator works', () => {
       .get('/missing/7')
       .expect(404)
       .expect(({ body }) => expect(body).toMatchObject({ message: 'no customer 7' }));
-    const responses = await Promise.all([http.get('/taken'), http.get('/taken')]);
+    // The one that is refused ends the other.
+    const responses = await Promise.all([1, 2].map(() => http.get('/taken').then((response) => (leave(), response))));
     expect(responses.map(({ status }) => status).toSorted()).toEqual([200, 423]);
     const refused = responses.find(({ status }) => status === 423);
     expect(refused?.text).not.toContain('taken"');
@@ -313,11 +320,16 @@ describe('jobs', () => {
       await makeModule({ imports: [ScheduleModule.forRoot()], providers: [Jobs] }, server.url),
       await makeModule({ imports: [ScheduleModule.forRoot()], providers: [Jobs] }, server.url),
     ];
-    for (const replica of replicas) {
-      await replica.get(SchedulerRegistry).getCronJob('report').fireOnTick();
-      await until('the first run', () => runs > 0);
-      await sleep(100);
-    }
+    const told = new Set<string>();
+    const onEvent = (event: unknown): unknown => told.add((event as LockEvent).type);
+    subscribe(LOCK_CHANNEL, onEvent);
+    const [first, second] = replicas.map((replica) => replica.get(SchedulerRegistry).getCronJob('report'));
+    await first?.fireOnTick();
+    // Then its lock is renewed for minHold.
+    await until('the end of the first run', () => told.has('renewed'));
+    await second?.fireOnTick();
+    await until('the end of the second call', () => told.has('refused'));
+    unsubscribe(LOCK_CHANNEL, onEvent);
     expect(runs).toBe(1);
   });
 
@@ -425,6 +437,7 @@ describe('what a method returns', () => {
 
   let streams: Streams;
   let locks: LockService;
+  playTime();
   beforeEach(async () => {
     const module = await makeModule({ providers: [Streams] });
     streams = module.get(Streams);
@@ -432,7 +445,7 @@ describe('what a method returns', () => {
   });
 
   const isFree = async (): Promise<boolean> => {
-    await sleep(5);
+    await sleep(1);
     return (await locks.inspect('k')) === null;
   };
 
@@ -445,7 +458,7 @@ describe('what a method returns', () => {
 
   test('an Observable that is unsubscribed frees the lock', async () => {
     const subscription = streams.watch().subscribe();
-    await sleep(10);
+    await sleep(1);
     expect(await locks.inspect('k')).not.toBeNull();
     subscription.unsubscribe();
     expect(await isFree()).toBe(true);
@@ -454,7 +467,7 @@ describe('what a method returns', () => {
   test('an Observable that is unsubscribed while it waits never runs', async () => {
     await locks.withLock('k', async () => {
       const subscription = outsideLocks(() => streams.watch().subscribe());
-      await sleep(10);
+      await sleep(1);
       subscription.unsubscribe();
     });
     expect(await isFree()).toBe(true);
@@ -468,25 +481,10 @@ describe('what a method returns', () => {
         await Promise.resolve();
       }
       subscription.unsubscribe();
-      await sleep(2);
+      await sleep(1);
       expect(await locks.inspect('k')).toBeNull();
     }
     expect(streams.source.observed).toBe(false);
-  });
-
-  test('an Observable whose lease ended before it could emit errors at once', async () => {
-    @Injectable()
-    class Sample {
-      @DistributedLock({ key: 'late', ttl: 100, renew: false })
-      stream(): Observable<number> {
-        const endsAt = performance.now() + 150;
-        while (performance.now() < endsAt) {
-          // The loop is blocked past the lease.
-        }
-        return interval(5);
-      }
-    }
-    await expect(firstValueFrom((await provide(Sample)).stream())).rejects.toMatchObject({ code: 'LOCK_LOST' });
   });
 
   test('each subscription is a call of its own', async () => {
@@ -494,10 +492,10 @@ describe('what a method returns', () => {
     const values: number[] = [];
     stream.pipe(take(1)).subscribe((value) => values.push(value));
     stream.pipe(take(1)).subscribe((value) => values.push(value * 10));
-    await sleep(10);
+    await sleep(1);
     expect(streams.subscribed).toBe(1);
     streams.source.next(1);
-    await sleep(10);
+    await sleep(1);
     expect(streams.subscribed).toBe(2);
     streams.source.next(2);
     expect(values).toEqual([1, 20]);
@@ -510,7 +508,10 @@ describe('what a method returns', () => {
   });
 
   test('an Observable errors at once when its lease is lost', async () => {
-    await expect(firstValueFrom(streams.long().pipe(toArray()))).rejects.toMatchObject({ code: 'LOCK_LOST' });
+    const values: number[] = [];
+    const stream = streams.long().pipe(tap((value) => values.push(value)));
+    await expect(firstValueFrom(stream.pipe(toArray()))).rejects.toMatchObject({ code: 'LOCK_LOST' });
+    expect(values).toEqual([0, 1, 2, 3, 4, 5, 6]);
     expect(await isFree()).toBe(true);
   });
 
@@ -637,6 +638,19 @@ describe('what a method returns', () => {
   });
 });
 
+test('an Observable whose lease ended before it could emit errors at once', async () => {
+  @Injectable()
+  class Sample {
+    @DistributedLock({ key: 'late', ttl: 100, renew: false })
+    stream(): Observable<number> {
+      // The loop is blocked past the lease.
+      Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 150);
+      return interval(5);
+    }
+  }
+  await expect(firstValueFrom((await provide(Sample)).stream())).rejects.toMatchObject({ code: 'LOCK_LOST' });
+});
+
 describe('a method whose Observable is not declared', () => {
   @Injectable()
   class Streams {
@@ -671,6 +685,48 @@ describe('a method whose Observable is not declared', () => {
   test('rejects where its caller awaits it', async () => {
     const streams = await provide(Streams);
     await expect(streams.inferred()).rejects.toThrow(/^Streams\.inferred is locked .* it returned an Observable\. Declare/);
+  });
+});
+
+describe('an event that is emitted inside a lock', () => {
+  @Injectable()
+  class Orders {
+    readonly steps: string[] = [];
+    constructor(@Inject('bus') private readonly bus: EventEmitter) {
+      bus.on('settled', () => void this.notify());
+    }
+
+    @DistributedLock('order')
+    async settle(): Promise<void> {
+      this.steps.push('settle begins');
+      this.bus.emit('settled');
+      await sleep(20);
+      this.steps.push('settle ends');
+    }
+
+    @DistributedLock('order')
+    async settleAndHandOver(): Promise<void> {
+      this.steps.push('settle begins');
+      outsideLocks(() => this.bus.emit('settled'));
+      await sleep(20);
+      this.steps.push('settle ends');
+    }
+
+    @DistributedLock('order')
+    async notify(): Promise<void> {
+      this.steps.push('notify');
+    }
+  }
+
+  test.each([
+    ['what is fired and forgotten inside a lock runs beside the rest of the method', 'settle', ['settle begins', 'notify', 'settle ends']],
+    ['what is handed over with outsideLocks waits for the lock', 'settleAndHandOver', ['settle begins', 'settle ends', 'notify']],
+  ] as const)('%s', async (_, method, steps) => {
+    const orders = (await makeModule({ providers: [Orders, { provide: 'bus', useValue: new EventEmitter() }] })).get(Orders);
+    await orders[method]();
+    await sleep(0);
+    await orders.notify();
+    expect(orders.steps).toEqual([...steps, 'notify']);
   });
 });
 

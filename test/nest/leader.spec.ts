@@ -1,5 +1,14 @@
 import 'reflect-metadata';
-import { Controller, Inject, Injectable, Logger, Module, Scope, type INestApplicationContext, type Provider } from '@nestjs/common';
+import {
+  Controller,
+  Inject,
+  Injectable,
+  Module,
+  Scope,
+  type INestApplicationContext,
+  type LoggerService,
+  type Provider,
+} from '@nestjs/common';
 import { NestFactory } from '@nestjs/core';
 import { Cron, CronExpression, Interval, Timeout } from '@nestjs/schedule';
 import { Test } from '@nestjs/testing';
@@ -10,26 +19,29 @@ import {
   LOCK_CHANNEL,
   LockModule,
   LockService,
+  LockStoreError,
   MemoryLockStore,
   RedisLockStore,
+  type HoldRecord,
   type Lock,
   type LockEvent,
 } from 'nestjs-distributed-lock';
 import { subscribe, unsubscribe } from 'node:diagnostics_channel';
 import { once } from 'node:events';
-import { setTimeout as sleep } from 'node:timers/promises';
 import { Prices, type Feed } from '../readme/leader';
 import { RedisServer } from '../support/redis-server';
 import { saying } from '../support/saying';
 import { STORES, type StoreKind, type StorePlace } from '../support/stores';
-import { TcpProxy } from '../support/tcp-proxy';
 import { until } from '../support/until';
+import { playTime, sleep } from '../support/virtual-time';
 
 /** What the leaders of all applications did, in order: `began`, then `told`, then `ended`. */
 let diary: string[];
 /** What still runs at a time, and the most that ever did. */
 let running: string[];
 let most: number;
+/** Where applications write. */
+let logger: LoggerService | false;
 
 @Injectable()
 class Poller {
@@ -54,6 +66,7 @@ beforeEach(() => {
   diary = [];
   running = [];
   most = 0;
+  logger = false;
 });
 
 const began = (): string[] => diary.filter((line) => line.endsWith('began')).map((line) => line.split(' ')[0] as string);
@@ -62,7 +75,7 @@ async function boot(imports: ReturnType<typeof LockModule.forRoot>, ...providers
   @Module({ imports: [imports], providers })
   class AppModule {}
 
-  return NestFactory.createApplicationContext(AppModule, { logger: false, abortOnError: false });
+  return NestFactory.createApplicationContext(AppModule, { logger, abortOnError: false });
 }
 
 describe.each(['memory', 'redis', 'postgres', 'mysql'])('three applications on the %s store', (name) => {
@@ -132,40 +145,50 @@ describe.each(['memory', 'redis', 'postgres', 'mysql'])('three applications on t
   }
 });
 
+/** Answers nothing while it is away. */
+class UnsteadyStore extends MemoryLockStore {
+  isAway = false;
+
+  override acquire(...args: Parameters<MemoryLockStore['acquire']>): ReturnType<MemoryLockStore['acquire']> {
+    return this.isAway ? this.#fail(args[0]) : super.acquire(...args);
+  }
+
+  override renew(holds: readonly HoldRecord[]): Promise<boolean[]> {
+    return this.isAway ? this.#fail(holds[0]) : super.renew(holds);
+  }
+
+  #fail(hold: HoldRecord | undefined): Promise<never> {
+    return Promise.reject(new LockStoreError('no answer', hold?.key ?? '', { unknown: true }));
+  }
+}
+
 describe('a store that goes away', () => {
-  let server: RedisServer;
-  let proxy: TcpProxy;
+  playTime();
   let events: LockEvent[];
   const onEvent = (event: unknown): void => void events.push(event as LockEvent);
 
-  beforeEach(async () => {
-    server = await RedisServer.start();
-    proxy = await TcpProxy.start(server.port);
+  beforeEach(() => {
     events = [];
     subscribe(LOCK_CHANNEL, onEvent);
   });
-  afterEach(async () => {
-    unsubscribe(LOCK_CHANNEL, onEvent);
-    await proxy.stop();
-    await server.stop();
-  });
+  afterEach(() => unsubscribe(LOCK_CHANNEL, onEvent));
 
   test('the leader is told when its lease is over; it leads again when the store is back, and the log has a few lines only', async () => {
     const lines: string[] = [];
-    const write = (message: unknown): void => void lines.push(String(message));
-    Logger.overrideLogger({ log: write, error: write, warn: write });
-    const store = new RedisLockStore(proxy.url);
-    const app = await boot(LockModule.forRoot({ store, ttl: 1_000 }), Poller, { provide: 'NAME', useValue: 'a' });
-    Logger.overrideLogger({ log: write, error: write, warn: write });
+    const write = (message: unknown, ...rest: unknown[]): unknown => rest.at(-1) === 'LockModule' && lines.push(String(message));
+    logger = { log: write, error: write, warn: write };
+    const store = new UnsteadyStore();
+    const app = await boot(LockModule.forRoot({ store, ttl: 5_000 }), Poller, { provide: 'NAME', useValue: 'a' });
     await until('a leader', () => began().length === 1);
-    proxy.mode = 'refuse';
+    store.isAway = true;
+    const awayAt = performance.now();
     await until('that it is told', () => diary.includes('a told expired'));
-    await sleep(3_000);
+    expect(performance.now() - awayAt).toBeLessThan(5_000);
+    await sleep(60_000);
     expect(began()).toHaveLength(1);
-    proxy.mode = 'pass';
+    store.isAway = false;
     await until('a leader again', () => began().length === 2);
     await app.close();
-    Logger.overrideLogger(false);
     const changes = events.filter(({ type }) => type === 'leader').map((event) => (event as { change: string }).change);
     expect(changes).toEqual(['standby', 'elected', 'revoked', 'ended', 'standby', 'elected', 'revoked', 'ended']);
     expect(lines.filter((line) => /leads "poller"/.test(line))).toHaveLength(4);
@@ -174,6 +197,8 @@ describe('a store that goes away', () => {
 });
 
 describe('what can be marked', () => {
+  playTime();
+
   const memory = (): ReturnType<typeof LockModule.forRoot> => LockModule.forRoot({ store: new MemoryLockStore() });
   const name: Provider = { provide: 'NAME', useValue: 'a' };
 
@@ -209,7 +234,7 @@ describe('what can be marked', () => {
     const app = await NestFactory.createApplicationContext(AppModule, { logger: false });
     await until('all leaders', () => diary.length === 4);
     expect(diary.toSorted()).toEqual(['a began', 'above above', 'base base', 'below below']);
-    await sleep(100);
+    await sleep(60_000);
     expect(await app.get(LockService).inspect('poller')).toMatchObject({ waiters: [], waitingHere: 0 });
     await app.close();
   });
@@ -223,26 +248,6 @@ describe('what can be marked', () => {
       saying(/Poller\.poll: @Leader\(\) has no LockService.*lockService\.attach/),
     );
   });
-
-  test.each([Scope.REQUEST, Scope.TRANSIENT])(
-    'a provider of scope %i is refused at bootstrap, and no connection is left',
-    async (scope) => {
-      @Injectable({ scope })
-      class Scoped {
-        @Leader('scoped')
-        async lead(): Promise<void> {}
-      }
-      const server = await RedisServer.start();
-      const booting = boot(LockModule.forRoot({ store: new RedisLockStore(server.url) }), Scoped, Poller, name);
-      await expect(booting).rejects.toThrow(saying(/Scoped\.lead: @Leader\(\) does not work on a provider that is made for each request/));
-      expect(began()).toEqual([]);
-      await until(
-        'that all connections are closed',
-        async () => !/addr=.*name=.*cmd=(?!client)/.test(String(await server.client.client('LIST'))),
-      );
-      await server.stop();
-    },
-  );
 
   test('a static method, wrong options and an unknown store are refused', async () => {
     const decorate = (options: unknown, target: object = Poller.prototype): void =>
@@ -262,7 +267,7 @@ describe('what can be marked', () => {
 
   test('nobody leads before the application starts, nor where the LockService was replaced by a mock', async () => {
     const module = await Test.createTestingModule({ imports: [LockModule.forTesting()], providers: [Poller, name] }).compile();
-    await sleep(50);
+    await sleep(60_000);
     expect(began()).toEqual([]);
     await module.init();
     await until('a leader', () => began().length === 1);
@@ -288,6 +293,23 @@ describe('what can be marked', () => {
     expect(diary.at(-1)).toBe('a ended');
     await testing.close();
   });
+});
+
+test.each([Scope.REQUEST, Scope.TRANSIENT])('a provider of scope %i is refused at bootstrap, and no connection is left', async (scope) => {
+  @Injectable({ scope })
+  class Scoped {
+    @Leader('scoped')
+    async lead(): Promise<void> {}
+  }
+  const server = await RedisServer.start();
+  const booting = boot(LockModule.forRoot({ store: new RedisLockStore(server.url) }), Scoped, Poller, { provide: 'NAME', useValue: 'a' });
+  await expect(booting).rejects.toThrow(saying(/Scoped\.lead: @Leader\(\) does not work on a provider that is made for each request/));
+  expect(began()).toEqual([]);
+  await until(
+    'that all connections are closed',
+    async () => !/addr=.*name=.*cmd=(?!client)/.test(String(await server.client.client('LIST'))),
+  );
+  await server.stop();
 });
 
 describe('a method of a leader', () => {
@@ -349,34 +371,38 @@ describe('a method of a leader', () => {
   });
 });
 
-test('a schedule follows the leader: the job of one leader has ended before that of the next one begins', async () => {
-  const store = new MemoryLockStore();
-  const jobs: string[] = [];
-  const feedOf = (app: string): Feed => ({
-    next: async () => {
-      assertLocked('prices');
-      jobs.push(`${app} began`);
-      await sleep(300);
-      return [];
-    },
-    apply: async () => void jobs.push(`${app} ended`),
-    subscribe: () => ({ close: () => undefined }),
-  });
-  const started = async (app: string): Promise<INestApplicationContext> =>
-    boot(LockModule.forRoot({ store }), {
-      provide: Prices,
-      inject: [LockService],
-      useFactory: (locks: LockService) => locks.attach(new Prices(feedOf(app))),
+describe('a schedule', () => {
+  playTime();
+
+  test('follows the leader: the job of one leader has ended before that of the next one begins', async () => {
+    const store = new MemoryLockStore();
+    const jobs: string[] = [];
+    const feedOf = (app: string): Feed => ({
+      next: async () => {
+        assertLocked('prices');
+        jobs.push(`${app} began`);
+        await sleep(300);
+        return [];
+      },
+      apply: async () => void jobs.push(`${app} ended`),
+      subscribe: () => ({ close: () => undefined }),
     });
-  const first = await started('a');
-  const second = await started('b');
-  await until('a job that runs, after another one', () => jobs.length >= 3);
-  await first.close();
-  await until('two jobs of the next leader', () => jobs.filter((job) => job === 'b ended').length >= 2);
-  await second.close();
-  const apps = jobs.filter((_, at) => at % 2 === 0).map((job) => job[0] as string);
-  expect(jobs).toEqual(apps.flatMap((app) => [`${app} began`, `${app} ended`]));
-  expect(apps.join('')).toMatch(/^aa+bb+$/);
+    const started = async (app: string): Promise<INestApplicationContext> =>
+      boot(LockModule.forRoot({ store }), {
+        provide: Prices,
+        inject: [LockService],
+        useFactory: (locks: LockService) => locks.attach(new Prices(feedOf(app))),
+      });
+    const first = await started('a');
+    const second = await started('b');
+    await until('a job that runs, after another one', () => jobs.length >= 3);
+    await first.close();
+    await until('two jobs of the next leader', () => jobs.filter((job) => job === 'b ended').length >= 2);
+    await second.close();
+    const apps = jobs.filter((_, at) => at % 2 === 0).map((job) => job[0] as string);
+    expect(jobs).toEqual(apps.flatMap((app) => [`${app} began`, `${app} ended`]));
+    expect(apps.join('')).toMatch(/^aa+bb+$/);
+  });
 });
 
 /** Says when Nest ends it. */

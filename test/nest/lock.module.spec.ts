@@ -265,7 +265,11 @@ describe('events and logs', () => {
     const module = await Test.createTestingModule({ imports: [LockModule.forRoot({ store })], providers: [Balance] }).compile();
     const locks = module.get(LockService);
     await locks.withLock('k', { by: 'Balance.credit' }, async () => {
-      await outsideLocks(() => locks.withLock('k', { wait: 30 }, () => 1).catch(() => undefined));
+      const giveUp = new AbortController();
+      const waiting = outsideLocks(() => locks.withLock('k', { wait: '1m', signal: giveUp.signal }, () => 1)).catch(() => undefined);
+      await until('the wait', async () => (await locks.health()).waitingHere === 1);
+      giveUp.abort();
+      await waiting;
     });
     await locks.withLock('k', () => server.client.flushall()).catch(() => undefined);
     const secrets: string[] = [];
@@ -291,7 +295,7 @@ describe('events and logs', () => {
       key: 'k',
       by: expect.stringMatching(/\(pid \d+\) Balance\.credit$/) as unknown,
     });
-    expect(events.find(({ type }) => type === 'waited')).toMatchObject({ gaveUp: 'busy', waitedMs: expect.any(Number) as unknown });
+    expect(events.find(({ type }) => type === 'waited')).toMatchObject({ gaveUp: 'aborted', waitedMs: expect.any(Number) as unknown });
     expect(events.find(({ type }) => type === 'lost')).toMatchObject({ reason: 'expired' });
     expect(logged).toEqual(
       expect.arrayContaining([
@@ -337,7 +341,8 @@ describe('shutdown', () => {
       @Get()
       @DistributedLock('request')
       async slow(): Promise<string> {
-        await sleep(200);
+        phases.push('request');
+        await until('that the application shuts down', () => phases.includes('before shutdown'));
         return this.nested();
       }
       @DistributedLock('another')
@@ -356,12 +361,11 @@ describe('shutdown', () => {
     const inFlight = request(await app.getUrl())
       .get('/')
       .then(({ text }) => text);
-    await sleep(80);
-    const left = module.get(LockService).acquire('left behind');
-    await left;
+    await until('the request', () => phases.includes('request'));
+    await module.get(LockService).acquire('left behind');
     await app.close();
     expect(await inFlight).toBe('drained');
-    expect(phases.slice(0, 3)).toEqual(['init', 'destroy', 'before shutdown']);
+    expect(phases).toEqual(['init', 'request', 'destroy', 'before shutdown', 'shutdown']);
     await expect(module.get(LockService).acquire('k')).rejects.toMatchObject({ reason: 'shutdown' });
     expect(await server.client.keys('lock:lock:*')).toEqual([]);
     expect(await client.ping()).toBe('PONG');
@@ -584,12 +588,14 @@ test('a store that is still opening when another one fails is closed as soon as 
 
 describe('LockExceptionFilter', () => {
   test('answers busy over HTTP with Retry-After and a code, and tells no key', async () => {
+    let leave = (): void => undefined;
+    const left = new Promise<void>((resolve) => (leave = resolve));
     @Controller()
     class Customers {
       @Get()
       @DistributedLock({ key: 'secret-key', wait: 0 })
       async slow(): Promise<void> {
-        await sleep(80);
+        await left;
       }
     }
     const module = await Test.createTestingModule({ imports: [LockModule.forTesting()], controllers: [Customers] }).compile();
@@ -597,7 +603,8 @@ describe('LockExceptionFilter', () => {
     app.useGlobalFilters(new LockExceptionFilter());
     await app.init();
     const http = request(app.getHttpServer());
-    const responses = await Promise.all([http.get('/'), http.get('/')]);
+    // The one that is refused ends the other.
+    const responses = await Promise.all([1, 2].map(() => http.get('/').then((response) => (leave(), response))));
     const busy = responses.find(({ status }) => status === 423);
     expect(busy?.headers['retry-after']).toBe('1');
     expect(busy?.body).toEqual({

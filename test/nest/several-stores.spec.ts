@@ -79,12 +79,11 @@ describe('locks in Redis and locks in PostgreSQL, in one application', () => {
     );
   });
 
+  // The last one: its server is gone then.
   test('a store that goes away takes only its own locks along', async () => {
-    const server = await PostgresServer.start();
-    const reports = new PostgresLockStore(server.pool());
-    await reports.ensureSchema();
-    const balances = (await start({ reports })).get(Balances);
-    await server.stop();
+    const balances = (await start(await withReports())).get(Balances);
+    expect(await balances.report(() => 'ran')).toBe('ran');
+    await postgres.kill();
     await expect(balances.report(() => 'ran')).rejects.toMatchObject({ code: 'LOCK_STORE' });
     expect(await balances.credit(() => 'ran')).toBe('ran');
   });

@@ -52,9 +52,9 @@ describe('with a lock on a real server', () => {
       await page.getByText('Nothing is locked').waitFor();
       const lock = await hold('balance:42');
       await hold('invoice:7');
+      const waiting = running.locks.withLock('balance:42', { wait: '60s', by: 'RefundService.refund' }, () => undefined);
       await row('balance:42').getByText('TransferService.run').first().waitFor();
       await row('balance:42').getByText(String(lock.fence)).waitFor();
-      const waiting = running.locks.withLock('balance:42', { wait: '60s', by: 'RefundService.refund' }, () => undefined);
       await row('balance:42').locator('.queue').waitFor();
       await page.getByRole('searchbox').fill('balance');
       await row('invoice:7').waitFor({ state: 'detached' });

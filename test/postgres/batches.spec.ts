@@ -4,6 +4,7 @@ import type { AcquireReply, HoldRecord } from '../../lib/core/lock-store';
 import { PostgresLockStore } from '../../lib/stores/postgres/index';
 import { PostgresKeys } from '../../lib/stores/postgres/postgres-keys.js';
 import { newHold } from '../support/new-hold';
+import { patient } from '../support/patient';
 import { PostgresServer } from '../support/postgres-server';
 import { TcpProxy } from '../support/tcp-proxy';
 
@@ -34,6 +35,9 @@ async function open(connectionString = server.url): Promise<PostgresLockStore> {
   const each = new PostgresLockStore(pool, { listen: false });
   opened.push(each);
   await each.open({ prefix: 'lock', warn: () => undefined });
+  // A new connection may take a while.
+  const clients = await Promise.all(Array.from({ length: 4 }, () => pool.connect()));
+  clients.forEach((client) => client.release());
   statements = 0;
   pool.on('acquire', () => statements++);
   return each;
@@ -143,7 +147,7 @@ test('a batch that is not answered leaves each outcome unknown, and each may be 
 });
 
 test('batches of the same keys, in whatever order each process asks, are no deadlock', async () => {
-  const stores = [store, await open(), await open()];
+  const stores = [store, await open(), await open()].map(patient);
   for (let round = 0; round < 40; round++) {
     // The rows are new: whoever inserts one makes the others wait.
     const keys = Array.from({ length: 16 }, (_, at) => `${round} ${at}`);

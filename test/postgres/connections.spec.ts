@@ -3,8 +3,10 @@ import { randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Pool } from 'pg';
 import type { LockStoreError } from '../../lib/core/errors';
+import type { HoldRecord } from '../../lib/core/lock-store';
 import { PostgresLockStore, type PostgresLockStoreOptions } from '../../lib/stores/postgres/index';
 import { makeLocks } from '../support/make-locks';
+import { patient } from '../support/patient';
 import { PgBouncer } from '../support/pgbouncer';
 import { PostgresServer } from '../support/postgres-server';
 import { until } from '../support/until';
@@ -71,7 +73,7 @@ describe('a standby that commits wait for, and that is away', () => {
     const max = 5;
     const stores = [await open(server.pool({ max })), await open(server.pool({ max }))];
     await standbys('gone');
-    const ends = performance.now() + 6_000;
+    const ends = performance.now() + 3_500;
     const callers = stores.flatMap((store, process) =>
       Array.from({ length: 10 }, async (_, at) => {
         for (let round = 0; performance.now() < ends; round++) {
@@ -100,14 +102,14 @@ describe('a standby that commits wait for, and that is away', () => {
       await Promise.allSettled(['a', 'b', 'c'].map((key) => store.acquire(newHold(key))));
       await until('that nothing is left waiting', async () => (await backends("wait_event = 'SyncRep'")) === 0);
       await standbys('');
-      expect((await store.acquire(newHold('d'))).fence).toBeGreaterThan(0);
+      expect((await patient(store).acquire(newHold('d'))).fence).toBeGreaterThan(0);
     } finally {
       await bouncer.stop();
     }
   });
 
   test('has no grant count that somebody else cancelled the wait of', async () => {
-    const store = await open(server.pool());
+    const store = patient(await open(server.pool()));
     await standbys('gone');
     const wanted = newHold('k', { ttlMs: 60_000 });
     const refused = expect(store.acquire(wanted)).rejects.toMatchObject({
@@ -127,7 +129,7 @@ describe('a standby that commits wait for, and that is away', () => {
 
 describe('a row that somebody else has locked', () => {
   test('refuses a call before its time limit, and leaves no backend that waits', async () => {
-    const store = await open(server.pool());
+    const store = patient(await open(server.pool()));
     await store.release(newHold('k'));
     await store.acquire(newHold('k'));
     await blockRow('k');
@@ -144,25 +146,27 @@ describe('a row that somebody else has locked', () => {
     expect(await backends("wait_event_type = 'Lock'")).toBe(0);
   });
 
-  test.each(['acquire', 'exchange', 'join', 'release', 'leave', 'forceRelease'] as const)(
-    'leaves no %s in the server that nobody waits for any more',
-    async (operation) => {
-      const store = await open(server.pool());
-      const held = newHold('k');
-      const granted = { ...held, limitMs: 75, fence: (await store.acquire(held)).fence ?? 0 };
-      await blockRow('k');
-      const call = {
-        acquire: () => store.acquire(newHold('k', { limitMs: 75 })),
-        exchange: () => store.exchange(granted, newHold('k', { limitMs: 75 }), { name: 'place' }, true),
-        join: () => store.join({ ...granted, id: randomUUID() }),
-        release: () => store.release(granted),
-        leave: () => store.leave('k', 'place'),
-        forceRelease: () => store.forceRelease('k', granted.fence),
-      }[operation];
-      await expect(call()).rejects.toMatchObject({ code: 'LOCK_STORE' });
-      await until('that nothing waits', async () => (await backends("wait_event_type = 'Lock'")) === 0);
-    },
-  );
+  test('leaves nothing in the server that nobody waits for any more, whatever was asked', async () => {
+    const store = patient(await open(server.pool({ max: 20 })));
+    const calls: Readonly<Record<string, (granted: HoldRecord) => Promise<unknown>>> = {
+      acquire: ({ key }) => store.acquire(newHold(key, { limitMs: 75 })),
+      exchange: (granted) => store.exchange(granted, newHold(granted.key, { limitMs: 75 }), { name: 'place' }, true),
+      join: (granted) => store.join({ ...granted, id: randomUUID() }),
+      release: (granted) => store.release(granted),
+      leave: ({ key }) => store.leave(key, 'place'),
+      forceRelease: ({ key, fence }) => store.forceRelease(key, fence),
+    };
+    const outcomes = await Promise.all(
+      Object.entries(calls).map(async ([key, call]) => {
+        const held = newHold(key);
+        const granted = { ...held, limitMs: 75, fence: (await store.acquire(held)).fence ?? 0 };
+        await blockRow(key);
+        return call(granted).catch((error: LockStoreError) => `${key} ${error.code}`);
+      }),
+    );
+    expect(outcomes).toEqual(Object.keys(calls).map((key) => `${key} LOCK_STORE`));
+    await until('that nothing waits', async () => (await backends("wait_event_type = 'Lock'")) === 0);
+  });
 
   test('costs the leases of other rows nothing that are renewed together with it', async () => {
     const locks = makeLocks(await open(server.pool()));
@@ -170,13 +174,13 @@ describe('a row that somebody else has locked', () => {
     const held = await Promise.all(keys.map((key) => locks.acquire(key, { ttl: 4_000 })));
     await blockRow('k7');
     await until('that its own lease is over', () => !held[7]?.isHeld());
-    await sleep(1_000);
+    await sleep(500);
     expect(keys.filter((_, at) => !held[at]?.isHeld())).toEqual(['k7']);
     await Promise.all(held.map((lock) => lock.release()));
   });
 
   test('is renewed when it is free again, and until then nobody knows', async () => {
-    const store = await open(server.pool());
+    const store = patient(await open(server.pool()));
     const holds = await Promise.all(
       ['a', 'b', 'c'].map(async (key) => {
         const first = newHold(key, { ttlMs: 60_000 });
@@ -191,12 +195,12 @@ describe('a row that somebody else has locked', () => {
   });
 
   test('and that somebody else waits for, is waited for no longer than a renewal may', async () => {
-    const store = await open(server.pool());
+    const store = patient(await open(server.pool()));
     const first = newHold('k', { ttlMs: 60_000 });
     const { fence = 0 } = await store.acquire(first);
     await blockRow('k');
     // It is the next to get the row. A renewal waits for it first, and then for the one that has the row.
-    const next = server.pool({ application_name: 'blocker', options: '-c lock_timeout=800' });
+    const next = server.pool({ application_name: 'blocker', options: '-c lock_timeout=1400' });
     const second = expect(next.query("SELECT FROM distributed_lock.lease WHERE key = 'lock:{k}' FOR UPDATE")).rejects.toThrow(
       'lock timeout',
     );
@@ -206,17 +210,18 @@ describe('a row that somebody else has locked', () => {
       );
     });
     const [row] = await server.query<{ answers: string; took_ms: number }>(
-      `SELECT distributed_lock.renew(ARRAY['lock:{k}'], ARRAY[$1::text], ARRAY[$2::bigint], ARRAY[$3::text], ARRAY[5000], ARRAY[''], ARRAY[false], 2000) AS answers,
+      `SELECT distributed_lock.renew(ARRAY['lock:{k}'], ARRAY[$1::text], ARRAY[$2::bigint], ARRAY[$3::text], ARRAY[5000], ARRAY[''], ARRAY[false], 3000) AS answers,
         (extract(epoch FROM clock_timestamp() - statement_timestamp()) * 1000)::float8 AS took_ms`,
       [first.owner, fence, first.id],
     );
     expect(row?.answers).toBe('[-1]');
-    expect(row?.took_ms).toBeLessThan(2_400);
+    // The whole time for each of the two would be 4.4 s.
+    expect(row?.took_ms).toBeLessThan(4_000);
     await second;
   });
 
   test('for a moment, as those do who contend for it, is renewed all the same', async () => {
-    const store = await open(server.pool());
+    const store = patient(await open(server.pool()));
     const first = newHold('k', { ttlMs: 60_000 });
     const held = { ...first, fence: (await store.acquire(first)).fence ?? 0 };
     // On a busy machine a moment may be longer than the renewal waits.

@@ -3,9 +3,11 @@ import { randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { HoldRecord } from '../../lib/core/lock-store';
 import { PostgresLockStore } from '../../lib/stores/postgres/index';
+import { patient } from '../support/patient';
 import { PostgresServer } from '../support/postgres-server';
 import { until } from '../support/until';
 import { newHold } from '../support/new-hold';
+import { goOn, stopProcess } from '../support/stopping';
 
 const realNow = performance.now.bind(performance);
 
@@ -45,14 +47,14 @@ function sleepFor(ms: number): void {
 
 test('an acquire that the network kept for longer than its done mark takes no lock', async () => {
   const late = await open('late');
-  const others = await open('others');
+  const others = patient(await open('others'));
   const first = hold('k');
   await late.acquire(first);
   await late.release(first);
   const [backend] = await server.query<{ pid: number }>("SELECT pid FROM pg_stat_activity WHERE application_name = 'late'");
   const pid = backend?.pid as number;
   // The acquire lies in the socket of a process that is stopped.
-  process.kill(pid, 'SIGSTOP');
+  stopProcess(pid);
   const sentAt = performance.now();
   const wanted = hold('k');
   await expect(late.acquire(wanted)).rejects.toMatchObject({ code: 'LOCK_STORE', unknown: true });
@@ -61,7 +63,7 @@ test('an acquire that the network kept for longer than its done mark takes no lo
   await server.query('DELETE FROM distributed_lock.done');
   // A second of its own, and one for clocks that differ.
   await sleep(sentAt + 2_200 - performance.now());
-  process.kill(pid, 'SIGCONT');
+  goOn(pid);
   await until('that it was carried out, and nobody was there for the reply', async () => {
     return (await server.query('SELECT FROM pg_stat_activity WHERE pid = $1', [pid])).length === 0;
   });
@@ -79,7 +81,7 @@ describe('a function that is called too late', () => {
   const args = ({ key, owner, id }: HoldRecord, place: string | null = null): unknown[] => [`lock:{${key}}`, owner, id, 'host:1:aa', 60_000, 'tester', place, false]; // prettier-ignore
 
   test('acquires no lock: of a new key, of one that is free, of one whose turn it is', async () => {
-    const store = await open('store');
+    const store = patient(await open('store'));
     expect(await call('acquire', [...args(hold('k')), TOO_LATE])).toBe('late');
     expect(await call('acquire', [...args(hold('k')), TOO_LATE])).toBe('late');
     const first = await granted(store, hold('k'));
@@ -92,7 +94,7 @@ describe('a function that is called too late', () => {
   });
 
   test('confirms a hold that is in, and refuses one that has ended', async () => {
-    const store = await open('store');
+    const store = patient(await open('store'));
     const first = await granted(store, hold('k'));
     expect(await call('acquire', [...args(first), TOO_LATE])).toBe(first.fence);
     await store.release(first);
@@ -100,7 +102,7 @@ describe('a function that is called too late', () => {
   });
 
   test('exchanges for no grant, and releases all the same', async () => {
-    const store = await open('store');
+    const store = patient(await open('store'));
     const first = await granted(store, hold('k'));
     const next = hold('k');
     expect(await call('exchange', [...args(next, 'host:1:aa:place'), first.id, first.owner, true, TOO_LATE])).toEqual([1, 'late']);
@@ -109,7 +111,7 @@ describe('a function that is called too late', () => {
   });
 
   test('enters no lock by a ticket, unless that hold is in', async () => {
-    const store = await open('store');
+    const store = patient(await open('store'));
     const first = await granted(store, hold('k'));
     const guest = ['lock:{k}', first.owner, first.fence, randomUUID(), 'host:1:aa', 60_000];
     expect(await call('join', [...guest, TOO_LATE])).toBe('late');
@@ -120,7 +122,7 @@ describe('a function that is called too late', () => {
 });
 
 test('a process whose clock stood still is refused once, and has what it asks for at the second time', async () => {
-  const store = await open('store');
+  const store = patient(await open('store'));
   const first = await granted(store, hold('k'));
   sleepFor(60_000);
   const other = await granted(store, hold('other'));
@@ -134,7 +136,7 @@ test('a process whose clock stood still is refused once, and has what it asks fo
 });
 
 test('fences that no number can count any more are refused, and nothing is changed', async () => {
-  const store = await open('counting');
+  const store = patient(await open('counting'));
   const held = await granted(store, hold('k'));
   await store.release(held);
   const [before] = await server.query<object>('UPDATE distributed_lock.lease SET fence = 9007199254740991 RETURNING *');

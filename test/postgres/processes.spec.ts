@@ -12,6 +12,7 @@ import { makeLocks } from '../support/make-locks';
 import { PostgresServer } from '../support/postgres-server';
 import { TcpProxy } from '../support/tcp-proxy';
 import { until } from '../support/until';
+import { goOn, stopProcess } from '../support/stopping';
 
 // Each starts processes of its own, which takes a while on a machine that is busy.
 jest.setTimeout(60_000);
@@ -19,20 +20,21 @@ jest.setTimeout(60_000);
 /** For a machine that stands still for a second or two. Without what is claimed here, the wait would be ten seconds or more. */
 const SLACK_MS = 4_000;
 
+/** A waiter that is stopped in the moment when it takes its turn has the lock for so long. */
+const WAITER_TTL_MS = 2_000;
+
 let server: PostgresServer;
-let proxy: TcpProxy;
 let locks: LockService;
 let children: ChildProcess[];
 
 beforeAll(async () => {
-  server = await PostgresServer.start('fsync=on');
+  server = await PostgresServer.start();
   await new PostgresLockStore(server.pool()).ensureSchema();
 });
 afterAll(() => server.stop());
 
 beforeEach(async () => {
   children = [];
-  proxy = await TcpProxy.start(server.port);
   const store = new PostgresLockStore(server.pool());
   await store.open({ prefix: 'lock', warn: () => undefined });
   locks = makeLocks(store);
@@ -41,17 +43,12 @@ afterEach(async () => {
   for (const child of children) {
     child.kill('SIGKILL');
   }
-  if (!server.running) {
-    await server.start();
-  }
-  server.resume();
   await locks.shutdown();
-  await proxy.stop();
   await server.query('TRUNCATE distributed_lock.lease, distributed_lock.done');
 });
 
-async function startApplication(url = server.url): Promise<Application> {
-  const application = await Application.start(url, { hooks: true });
+async function startApplication(): Promise<Application> {
+  const application = await Application.start(server.url, { hooks: true });
   children.push(application.child);
   return application;
 }
@@ -73,7 +70,7 @@ async function rowOf(key: string): Promise<{ queue: string[] | null; turn: strin
 
 /** A process that waits for the key, in the queue already; and what it says when it has it. */
 async function startWaiter(key: string, place: number): Promise<{ child: ChildProcess; granted: Promise<unknown> }> {
-  const child = fork('test/fixtures/waiter.mjs', [server.url, key, '30000'], { execArgv: [] });
+  const child = fork('test/fixtures/waiter.mjs', [server.url, key, '30000', String(WAITER_TTL_MS)], { execArgv: [] });
   children.push(child);
   await once(child, 'message');
   const granted = once(child, 'message').then(([message]) => message as unknown);
@@ -113,7 +110,7 @@ describe('a process that is killed', () => {
     const held = await locks.acquire('k', { ttl: '1m' });
     const first = await startWaiter('k', 1);
     const second = await startWaiter('k', 2);
-    first.child.kill('SIGSTOP');
+    stopProcess(first.child.pid as number);
     await held.release();
     const releasedAt = performance.now();
     expect(await second.granted).toMatchObject({ fence: expect.any(Number) });
@@ -124,10 +121,10 @@ describe('a process that is killed', () => {
 test('a process that is stopped for longer than its lease knows when it goes on, and leaves the next owner alone', async () => {
   const holder = await startHolder(server.url, 'k', 800);
   children.push(holder.child);
-  holder.child.kill('SIGSTOP');
+  stopProcess(holder.child.pid as number);
   const lock = await locks.acquire('k', { ttl: 20_000, wait: 20_000 });
   expect(lock.fence).toBeGreaterThan(holder.fence);
-  holder.child.kill('SIGCONT');
+  goOn(holder.child.pid as number);
   expect(await holder.leave()).toBe(false);
   expect(await locks.inspect('k')).toMatchObject({ fence: lock.fence, holds: 1 });
   await lock.release();
@@ -154,32 +151,72 @@ describe('shutdown', () => {
     expect(await application.end()).toBe('SIGTERM');
     await held.release();
     expect(await server.query('SELECT key FROM distributed_lock.lease WHERE ends > clock_timestamp() OR queue IS NOT NULL')).toEqual([]);
-    const connections = "SELECT pid FROM pg_stat_activity WHERE backend_type = 'client backend' AND query LIKE '%presence%'";
-    await until('that only the listener of this process is left', async () => (await server.query(connections)).length === 1);
+    const listeners = "SELECT pid FROM pg_locks WHERE locktype = 'advisory' AND mode = 'ShareLock' AND granted";
+    await until('that only the listener of this process is left', async () => (await server.query(listeners)).length === 1);
+  });
+});
+
+describe('shutdown does not wait for a server', () => {
+  const AWAY: Readonly<Record<string, (own: PostgresServer, through: TcpProxy) => unknown>> = {
+    killed: (own) => own.kill(),
+    blackholed: (_own, through) => (through.mode = 'blackhole'),
+    stopped: (own) => own.pause(),
+  };
+
+  /** Closes an application whose server is away. What it said, and how long it lived on afterwards, in milliseconds. */
+  async function closeBeside(away: (own: PostgresServer, through: TcpProxy) => unknown) {
+    const own = await PostgresServer.start();
+    const through = await TcpProxy.start(own.port);
+    try {
+      const store = new PostgresLockStore(own.pool());
+      await store.ensureSchema();
+      await store.open({ prefix: 'lock', warn: () => undefined });
+      await makeLocks(store).acquire('taken', { ttl: '1m' });
+      const application = await Application.start(own.urlFor('postgres', through.port), { hooks: true });
+      try {
+        application.begin('hold', 'job');
+        application.begin('run', 'job', { wait: 60_000 });
+        application.begin('run', 'taken', { wait: 60_000 });
+        application.begin('run', 'report', { minHold: 60_000, ttl: 20_000 });
+        await application.until('held');
+        await application.until('ended', 'report');
+        await away(own, through);
+        application.begin('run', 'new', { wait: 60_000 });
+        await sleep(300);
+        application.begin('close');
+        const { tookMs } = await application.until('closed');
+        const closedAt = performance.now();
+        const code = await application.end();
+        return { tookMs, code, livedOnMs: performance.now() - closedAt, notices: application.notices };
+      } finally {
+        application.child.kill('SIGKILL');
+        await store.close();
+      }
+    } finally {
+      await through.stop();
+      own.resume();
+      await own.stop();
+    }
+  }
+
+  const closed = new Map<string, ReturnType<typeof closeBeside>>();
+
+  // Side by side: each waits most of the time, and has a server of its own.
+  beforeAll(() => {
+    for (const [how, away] of Object.entries(AWAY)) {
+      const closing = closeBeside(away);
+      closing.catch(() => undefined);
+      closed.set(how, closing);
+    }
   });
 
-  test.each([
-    ['killed', () => server.kill()],
-    ['blackholed', () => (proxy.mode = 'blackhole')],
-    ['stopped', () => server.pause()],
-  ])('does not wait for a server that is %s, and the process ends by itself', async (_, away) => {
-    const application = await startApplication(server.urlFor('postgres', proxy.port));
-    const held = await locks.acquire('taken', { ttl: '1m' });
-    application.begin('hold', 'job');
-    application.begin('run', 'job', { wait: 60_000 });
-    application.begin('run', 'taken', { wait: 60_000 });
-    application.begin('run', 'report', { minHold: 60_000, ttl: 20_000 });
-    await application.until('held');
-    await application.until('ended', 'report');
-    await away();
-    application.begin('run', 'new', { wait: 60_000 });
-    await sleep(300);
-    application.begin('close');
-    expect((await application.until('closed')).tookMs).toBeLessThan(5_000 + SLACK_MS);
-    const closedAt = performance.now();
-    expect(await application.end()).toBe(0);
-    expect(performance.now() - closedAt).toBeLessThan(SLACK_MS);
-    expect(application.notices.filter(({ event }) => event === 'rejected').map(({ key, code, reason }) => [key, code, reason])).toEqual(
+  test.each(Object.keys(AWAY))('that is %s, and the process ends by itself', async (how) => {
+    const { tookMs, code, livedOnMs, notices } = await (closed.get(how) as ReturnType<typeof closeBeside>);
+    expect(tookMs).toBeLessThan(5_000 + SLACK_MS);
+    expect(code).toBe(0);
+    // What it waited for would take a minute.
+    expect(livedOnMs).toBeLessThan(20_000);
+    expect(notices.filter(({ event }) => event === 'rejected').map(({ key, code: reject, reason }) => [key, reject, reason])).toEqual(
       expect.arrayContaining([
         ['job', 'LOCK_LOST', 'shutdown'],
         ['job', 'LOCK_NOT_ACQUIRED', 'shutdown'],
@@ -187,6 +224,5 @@ describe('shutdown', () => {
         ['new', 'LOCK_NOT_ACQUIRED', 'shutdown'],
       ]),
     );
-    void held;
   });
 });

@@ -11,7 +11,7 @@ let proxy: TcpProxy;
 let child: ChildProcess;
 
 beforeEach(async () => {
-  server = await PostgresServer.start('fsync=on');
+  server = await PostgresServer.start();
   await new PostgresLockStore(server.pool()).ensureSchema();
   await server.query('CREATE ROLE clerk LOGIN');
   await server.query('GRANT USAGE ON SCHEMA distributed_lock TO clerk');
@@ -61,7 +61,7 @@ test('a process that dies of any unhandled rejection outlives a mix of all fault
     () => server.query('DELETE FROM distributed_lock.lease'),
     async () => {
       // More often than a signal may have listeners.
-      for (let round = 0; round < 15; round++) {
+      for (let round = 0; round < 12; round++) {
         const before = await listeners();
         await server.terminateBackends();
         await until('a new listener', async () => (await listeners()).some((pid) => !before.includes(pid)));
@@ -91,9 +91,9 @@ test('a process that dies of any unhandled rejection outlives a mix of all fault
   ];
   for (const fault of faults) {
     await fault();
-    await sleep(450);
+    await sleep(350);
     pass();
-    await sleep(150);
+    await sleep(100);
     expect({ ended, said }).toEqual({ ended: '', said: '' });
   }
   // A release that failed is sent again within seconds.
@@ -108,5 +108,5 @@ test('a process that dies of any unhandled rejection outlives a mix of all fault
   await exited;
   expect({ ended, said }).toEqual({ ended: 'SIGTERM', said: '' });
   const left = "SELECT key FROM distributed_lock.lease WHERE ends > clock_timestamp() AND key NOT LIKE 'lock:{left%'";
-  await until('that the leases of 400 ms at most have ended', async () => (await server.query(left)).length === 0, 2_000);
+  await until('that the leases of 400 ms at most have ended', async () => (await server.query(left)).length === 0);
 }, 90_000);

@@ -200,6 +200,6 @@ test('a quorum of which no server is there fails calls in bounded time, and name
   await expect(store.acquire(newHold('k'))).rejects.toThrow(
     saying(/[23] of 3 servers gave no answer that counts.*server \d of 3: connect ECONNREFUSED.*; server \d of 3: connect ECONNREFUSED/),
   );
-  expect(performance.now() - startedAt).toBeLessThan(4_000);
+  expect(performance.now() - startedAt).toBeLessThan(10_000);
   await store.close();
 });

@@ -10,6 +10,8 @@ import { until } from '../support/until';
 const LONGEST_MS = 3_000;
 /** How much later a server may count: it knows its age in whole seconds. */
 const SECOND_MS = 1_000;
+/** For how long a machine may stand still meanwhile. */
+const STALLS_MS = 5_000;
 
 let stores: QuorumStores;
 let store: QuorumLockStore;
@@ -28,13 +30,13 @@ async function restartEmpty(place: number): Promise<void> {
   await stores.quorum.at(place).start();
 }
 
-/** Tries again and again until `endsAt`; whether it got the lock. */
+/** Tries again and again until `endsAt`; whether it got the lock before. A grant that comes later says nothing. */
 async function triesUntil(endsAt: number, by: QuorumLockStore, key: string): Promise<boolean> {
   while (performance.now() < endsAt) {
     const hold = newHold(key, LONGEST_MS);
     const reply = await by.acquire(hold).catch(() => undefined);
     if (reply?.fence !== undefined) {
-      return true;
+      return performance.now() < endsAt;
     }
   }
   return false;
@@ -69,7 +71,7 @@ test('a server that forgot a vote makes no majority, whether or not a store was 
   cutOff([3, 4]);
   const next = await grantedAtLast(newcomer, 'k');
   expect(next.fence).toBeGreaterThan(held.fence);
-  expect(performance.now() - sentAt).toBeLessThan(LONGEST_MS * 2 + SECOND_MS + 2_000);
+  expect(performance.now() - sentAt).toBeLessThan(LONGEST_MS * 2 + SECOND_MS + STALLS_MS);
   await newcomer.release(next);
   await grantedAtLast(other, 'k');
 });
@@ -80,42 +82,56 @@ test('a server that restarted is warned of once by each store, with its name and
   await until('the warning', () => stores.warnings.length > 0);
   await sleep(1_000);
   expect(stores.warnings).toEqual([
-    expect.stringMatching(/^server 2 of 5 \(127\.0\.0\.1:\d+\) of the quorum: it restarted not long ago, .* Its votes count in [34] s\.$/),
+    expect.stringMatching(/^server 2 of 5 \(127\.0\.0\.1:\d+\) of the quorum: it restarted not long ago, .* Its votes count in [1-4] s\.$/),
   ]);
 });
 
 test('any two servers that restart empty take no lock along, and the others go on granting', async () => {
-  const held = await acquired(store, 'held', LONGEST_MS);
-  const other = await stores.open();
+  const patient = new QuorumStores(stores.quorum, { longestLease: '30s' });
+  const [own, other] = [await patient.open(), await patient.open()];
+  const held = await acquired(own, 'held', 30_000);
   await until('five votes', async () => (await stores.quorum.fences('held')).every((fence) => fence === String(held.fence)));
   await Promise.all([0, 3].map((place) => restartEmpty(place)));
-  await until('the renewal', async () => (await store.renew([held]).catch(() => []))[0] === true);
-  expect((await other.acquire(newHold('held', 1_000))).fence).toBeUndefined();
-  const next = await acquired(other, 'next', LONGEST_MS);
+  await until('the renewal', async () => (await own.renew([held]).catch(() => []))[0] === true);
+  expect((await other.acquire(newHold('held'))).fence).toBeUndefined();
+  const next = await acquired(other, 'next');
   expect(next.fence).toBeGreaterThan(held.fence);
-  expect(await store.release(held)).toBe(true);
+  expect(await own.release(held)).toBe(true);
   expect(await other.release(next)).toBe(true);
+  await Promise.all([own.close(), other.close()]);
 });
 
 test('a third one makes locks unavailable for as long as the longest lease, and the error says so', async () => {
-  await acquired(store, 'k', 100);
-  await Promise.all([0, 2, 4].map((place) => restartEmpty(place)));
-  const restartedAt = performance.now();
-  await until('the reconnection', async () => {
-    const message = await store.acquire(newHold('k', 1_000)).then(
-      () => 'granted',
-      (error: LockError) => error.detail,
-    );
-    expect(message).not.toBe('granted');
-    return /3 of 5 servers gave no answer that counts, .* missing\. (server \d .*: it restarted not long ago, and its votes count in \d+ ms(; |\. )){3}Make/.test(
-      message,
-    );
-  });
+  await grantedAtLast(store, 'before');
+  let restartedAt = 0;
+  const restartThree = async (): Promise<void> => {
+    restartedAt = performance.now();
+    await Promise.all([0, 2, 4].map((place) => restartEmpty(place)));
+  };
+  await restartThree();
+  await until(
+    'the reconnection',
+    async () => {
+      const message = await store.acquire(newHold('k', LONGEST_MS)).then(
+        () => 'granted',
+        (error: LockError) => error.detail,
+      );
+      if (message === 'granted') {
+        // The machine stood still until they counted again.
+        expect(performance.now() - restartedAt).toBeGreaterThan(LONGEST_MS - 200);
+        await restartThree();
+      }
+      return /3 of 5 servers gave no answer that counts, .* missing\. (server \d .*: it restarted not long ago, and its votes count in \d+ ms(; |\. )){3}Make/.test(
+        message,
+      );
+    },
+    45_000,
+  );
   await grantedAtLast(store, 'k');
   const tookMs = performance.now() - restartedAt;
   expect(tookMs).toBeGreaterThan(LONGEST_MS - 200);
-  expect(tookMs).toBeLessThan(LONGEST_MS + 2 * SECOND_MS + 1_500);
-});
+  expect(tookMs).toBeLessThan(LONGEST_MS + 2 * SECOND_MS + STALLS_MS);
+}, 90_000);
 
 test('servers that restart all at once are not taken for new ones by a store that has used them', async () => {
   const other = await stores.open();
@@ -129,10 +145,10 @@ test('servers that restart all at once are not taken for new ones by a store tha
 test('a server to which only the connection broke counts at once', async () => {
   const patient = new QuorumStores(stores.quorum, { longestLease: '10m' });
   const own = await patient.open();
-  await acquired(own, 'k', 1_000);
+  await acquired(own, 'k');
   stores.quorum.proxies.forEach((proxy) => proxy.cut());
   const startedAt = performance.now();
   await grantedAtLast(own, 'again');
-  expect(performance.now() - startedAt).toBeLessThan(3_000);
+  expect(performance.now() - startedAt).toBeLessThan(STALLS_MS);
   await own.close();
 });

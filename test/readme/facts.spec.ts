@@ -39,7 +39,7 @@ test('the figures of the stores are those of the same run', () => {
 
 test('the smallest ACL is the one that the tests prove to be enough', () => {
   const rights = /ACL SETUSER locker on >secret (.*)$/m.exec(readPage('docs/stores/redis.md').text)?.[1]?.split(' ') as string[];
-  const tested = readFileSync('test/redis/faults.spec.ts', 'utf8');
+  const tested = readFileSync('test/redis/refusals.spec.ts', 'utf8');
   for (const right of rights) {
     expect(tested).toContain(`'${right}'`);
   }

@@ -65,8 +65,8 @@ test('the rights of a single server, CLUSTER SLOTS and ASKING are enough on ever
   const locks = makeLocks(await connectAs(ALL));
   await Promise.all(
     KEYS.map((key) =>
-      locks.withLock(key, { ttl: 900 }, async (lock) => {
-        await locks.withLock(key, { ticket: lock.ticket }, () => sleep(1_200));
+      locks.withLock(key, { ttl: 1_500 }, async (lock) => {
+        await locks.withLock(key, { ticket: lock.ticket }, () => sleep(2_000));
         expect(lock.isHeld()).toBe(true);
       }),
     ),

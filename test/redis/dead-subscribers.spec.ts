@@ -14,7 +14,7 @@ const RECHECK_MS = 300;
 /** How often a place far behind asks, while its process trusts its subscription. */
 const SELDOM_MS = 2_000;
 /** For a machine that is busy with other things. */
-const SLACK_MS = 500;
+const SLACK_MS = 2_000;
 
 let server: RedisServer;
 let proxy: TcpProxy;

@@ -5,6 +5,7 @@ import type { LockTrouble } from '../../lib/core/reporter';
 import type { LockService } from '../../lib/nest/lock.service';
 import { RedisLockStore } from '../../lib/stores/redis/redis-lock-store';
 import { makeLocks } from '../support/make-locks';
+import { Random, SEED } from '../support/random';
 import { RedisServer } from '../support/redis-server';
 
 const RUN_MS = 3_000;
@@ -50,6 +51,7 @@ async function underLoad(disturb: () => Promise<unknown>, call: (locks: LockServ
 }
 
 test('nobody notices SCRIPT FLUSH in a loop: nothing fails, and a plain counter loses nothing', async () => {
+  const random = new Random(SEED);
   let counter = 0;
   let calls = 0;
   await underLoad(
@@ -57,7 +59,7 @@ test('nobody notices SCRIPT FLUSH in a loop: nothing fails, and a plain counter 
     async (locks) => {
       await locks.withLock('k', async () => {
         const seen = counter;
-        await sleep(Math.random() * 2);
+        await sleep(random.between(0, 2));
         counter = seen + 1;
       });
       calls++;
@@ -77,6 +79,7 @@ test.each([
   let inside = 0;
   let overlapping = 0;
   const errors: unknown[] = [];
+  const random = new Random(SEED);
   await underLoad(
     () => server.client.flushall(),
     async (locks) => {
@@ -85,7 +88,7 @@ test.each([
         .withLock('k', { ttl: 2_000 }, async (lock) => {
           grants.push({ invokedAt, grantedAt: performance.now(), fence: lock.fence });
           overlapping += inside++ > 0 ? 1 : 0;
-          await sleep(Math.random() * 60);
+          await sleep(random.between(0, 60));
           inside--;
         })
         .catch((error: unknown) => errors.push(error));

@@ -8,12 +8,16 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { LockModule, LockService, RedisLockStore } from 'nestjs-distributed-lock';
 import { Application } from '../support/application';
 import { makeLocks } from '../support/make-locks';
+import { notified, recordCommands } from '../support/record-commands';
 import { RedisServer } from '../support/redis-server';
 import { TcpProxy } from '../support/tcp-proxy';
 import { until } from '../support/until';
 
 // Each starts processes of its own, which takes a while on a machine that is busy.
 jest.setTimeout(60_000);
+
+/** For a machine that is busy with other things. */
+const SLACK_MS = 3_000;
 
 let server: RedisServer;
 let proxy: TcpProxy;
@@ -60,11 +64,11 @@ describe('SIGTERM with shutdown hooks', () => {
     application.begin('hold', 'job');
     await application.until('held', 'job');
     application.begin('run', 'job', { wait: 15_000 });
-    application.begin('run', 'report', { minHold: 4_000, ttl: 500 });
+    application.begin('run', 'report', { minHold: 10_000, ttl: 3_000 });
     await application.until('ended', 'report');
     // Twelve in three lines of four; the last of each has to wait for its lock when the signal has come already.
-    const load = Array.from({ length: 12 }, (_, n) => application.request(`customer${n % 3}`, 250));
-    await sleep(200);
+    const load = Array.from({ length: 12 }, (_, n) => application.request(`customer${n % 3}`, 500));
+    await until('that all have come', () => application.notices.filter(({ event }) => event === 'came').length === load.length);
     application.child.kill('SIGTERM');
     await sleep(150);
     // Work besides requests may lock as well while the server drains.
@@ -91,10 +95,9 @@ describe('SIGTERM with shutdown hooks', () => {
     const left = await leftBehind();
     expect(Object.keys(left).filter((name) => !name.startsWith('lock:queue:'))).toEqual(['lock:lock:{report}']);
     expect(left['lock:lock:{report}']).toBeGreaterThan(0);
-    expect(left['lock:lock:{report}']).toBeLessThan(4_100);
+    expect(left['lock:lock:{report}']).toBeLessThan(10_100);
     expect(Object.values(left).every((ms) => ms > 0 && ms <= 60_000)).toBe(true);
     expect(await locks.withLock('job', { wait: 0 }, () => 'free')).toBe('free');
-    expect(await locks.withLock('report', { wait: 6_000 }, () => 'run out')).toBe('run out');
   });
 
   test('hands a lock over to the process that waits for it', async () => {
@@ -106,7 +109,7 @@ describe('SIGTERM with shutdown hooks', () => {
     application.child.kill('SIGTERM');
     await application.until('notified');
     const notifiedAt = performance.now();
-    expect((await next) - notifiedAt).toBeLessThan(1_000);
+    expect((await next) - notifiedAt).toBeLessThan(SLACK_MS);
     expect(await application.end()).toBe('SIGTERM');
   });
 });
@@ -116,7 +119,7 @@ describe('SIGTERM without shutdown hooks', () => {
     const application = await startApplication({ hooks: false });
     await until('the warning', () => application.output.includes('app.enableShutdownHooks()'));
     expect(application.output).toMatch(/Shutdown hooks are off.*Call app\.enableShutdownHooks\(\)/);
-    application.begin('hold', 'job', { ttl: 2_000 });
+    application.begin('hold', 'job', { ttl: 4_000 });
     await application.until('held');
     const held = await locks.acquire('k');
     application.begin('run', 'k', { wait: 15_000 });
@@ -140,20 +143,25 @@ describe('SIGTERM without shutdown hooks', () => {
     expect(await request).toBe('ECONNRESET');
     expect(application.notices.filter(({ event }) => ['notified', 'rejected', 'answered'].includes(event))).toEqual([]);
 
-    const [left, startedAt] = [await server.client.pttl('lock:lock:{job}'), performance.now()];
+    const startedAt = performance.now();
+    const left = await server.client.pttl('lock:lock:{job}');
     expect(left).toBeGreaterThan(200);
     const { pid } = application.child;
     const subscribed = async (): Promise<string[]> => (await server.client.pubsub('CHANNELS', `lock:wake:*:${pid}:*`)) as string[];
     await until('that the server has seen its sockets close', async () => (await subscribed()).length === 0);
-    const releasedAt = performance.now();
+    const { commands, stop } = await recordCommands(server);
     await held.release();
     expect(await granted).toMatchObject([{ fence: expect.any(Number) as unknown }, undefined]);
-    // At once, and not only after the window in which the dead process could have claimed its turn.
-    expect(performance.now() - releasedAt).toBeLessThan(800);
+    await until('the message', () => notified(commands, behind.pid as number) >= 0);
+    stop();
+    // In one script, and not only after the window in which the dead process could have claimed its turn.
+    const [dead, live] = [notified(commands, pid as number), notified(commands, behind.pid as number)];
+    expect(dead).toBeGreaterThan(-1);
+    expect(commands.slice(dead, live).filter(({ source }) => source !== 'lua')).toEqual([]);
     await locks.withLock('job', { wait: 10_000 }, () => undefined);
     const waited = performance.now() - startedAt;
     expect(waited).toBeGreaterThan(left - 50);
-    expect(waited).toBeLessThan(left + 1_000);
+    expect(waited).toBeLessThan(left + SLACK_MS);
   });
 });
 
@@ -167,10 +175,10 @@ describe('app.close()', () => {
     await application.until('ended', 'report');
     expect(await application.request('customer', 10)).toBe(200);
     application.begin('close');
-    expect((await application.until('closed')).tookMs).toBeLessThan(1_500);
+    expect((await application.until('closed')).tookMs).toBeLessThan(SLACK_MS);
     const closedAt = performance.now();
     expect(await application.end()).toBe(0);
-    expect(performance.now() - closedAt).toBeLessThan(1_500);
+    expect(performance.now() - closedAt).toBeLessThan(SLACK_MS);
     expect(application.notices).toContainEqual({ event: 'rejected', key: 'job', code: 'LOCK_NOT_ACQUIRED', reason: 'shutdown' });
   });
 
@@ -191,10 +199,10 @@ describe('app.close()', () => {
     application.begin('run', 'new', { wait: 60_000 });
     await sleep(300);
     application.begin('close');
-    expect((await application.until('closed')).tookMs).toBeLessThan(3_500);
+    expect((await application.until('closed')).tookMs).toBeLessThan(2_000 + SLACK_MS);
     const closedAt = performance.now();
     expect(await application.end()).toBe(0);
-    expect(performance.now() - closedAt).toBeLessThan(1_500);
+    expect(performance.now() - closedAt).toBeLessThan(SLACK_MS);
     expect(application.notices.filter(({ event }) => event === 'rejected').map(({ key, code, reason }) => [key, code, reason])).toEqual(
       expect.arrayContaining([
         ['job', 'LOCK_LOST', 'shutdown'],
@@ -215,15 +223,15 @@ describe('app.close()', () => {
       return { locks: module.get(LockService), close: () => module.close() };
     };
     const [first, second] = [await open(), await open()];
-    const held = await second.locks.acquire('second', { ttl: 600 });
+    const held = await second.locks.acquire('second', { ttl: 2_500 });
     const inFirst = await first.locks.acquire('first');
     const waiting = second.locks.withLock('first', { wait: 10_000 }, () => performance.now());
     await sleep(100);
     const closedAt = performance.now();
     await first.close();
     expect(inFirst.signal.reason).toMatchObject({ reason: 'shutdown' });
-    expect((await waiting) - closedAt).toBeLessThan(1_000);
-    await sleep(900);
+    expect((await waiting) - closedAt).toBeLessThan(SLACK_MS);
+    await sleep(2_700);
     expect(held.isHeld()).toBe(true);
     expect(await second.locks.inspect('second')).toMatchObject({ fence: held.fence });
     expect(await client.ping()).toBe('PONG');

@@ -6,6 +6,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { promisify } from 'node:util';
 import { startHolder, type Holder } from '../support/holder';
 import { RedisServer } from '../support/redis-server';
+import { stopProcess } from '../support/stopping';
 
 const KEY = 'balance:42';
 const TTL_MS = 20_000;
@@ -147,8 +148,8 @@ test('docs/stores/redis.md names all that redis-cli shows, and nothing else', as
   }
 
   // No process claims the turn, and no other asks.
-  first.kill('SIGSTOP');
-  second.kill('SIGSTOP');
+  stopProcess(first.pid as number);
+  stopProcess(second.pid as number);
   const left = Promise.all(holders.map((holder) => holder.leave()));
   while ((await server.client.hexists(lock, 'turn')) === 0) {
     await sleep(5);

@@ -40,14 +40,14 @@ const LONG = [
   'test/stores/contract-defects.spec.ts',
   // What these change is proved by the other suites of test/postgres/ and by test/mysql/turns.spec.ts.
   'test/postgres/servers.spec.ts',
-  'test/stores/postgres-on-several-databases.spec.ts',
-  'test/stores/pglite.spec.ts',
-  'test/stores/mysql-that-polls.spec.ts',
-  'test/stores/polled-memory.spec.ts',
+  'test/stores/postgres-on-several-databases',
+  'test/stores/pglite',
+  'test/stores/mysql-that-polls',
+  'test/stores/polled-memory',
   // What leaders do is proved on every store by test/nest/leader.spec.ts.
   'test/redis/leader.spec.ts',
   // What replicas change is proved by test/redis/replicas.spec.ts.
-  'test/stores/redis-with-a-replica.spec.ts',
+  'test/stores/redis-with-a-replica',
 ];
 
 const wantsLong = process.env.TEST_LONG !== undefined;

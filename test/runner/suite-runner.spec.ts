@@ -11,7 +11,7 @@ interface Outcome {
 }
 
 /** Runs jest on some of the fixtures, as `npm test` runs it on the suites. */
-function runFixtures(names: string[], limitMs?: number): Promise<Outcome> {
+function runFixtures(names: string[], limitMs?: number, env?: Readonly<Record<string, string>>): Promise<Outcome> {
   const notes = mkdtempSync(join(tmpdir(), 'notes-'));
   const config = {
     rootDir: process.cwd(),
@@ -27,7 +27,7 @@ function runFixtures(names: string[], limitMs?: number): Promise<Outcome> {
   };
   const args = ['--experimental-vm-modules', 'node_modules/jest/bin/jest.js', '--config', JSON.stringify(config)];
   return new Promise((resolve) => {
-    execFile(process.execPath, args, { env: { ...process.env, NOTES: notes, FORCE_COLOR: '0' } }, (error, stdout, stderr) => {
+    execFile(process.execPath, args, { env: { ...process.env, NOTES: notes, FORCE_COLOR: '0', ...env } }, (error, stdout, stderr) => {
       resolve({ code: error ? Number(error.code) : 0, output: stdout + stderr, notes });
     });
   });
@@ -81,7 +81,15 @@ describe('a test that fails', () => {
     expect(stopped.output).toMatch(/^ {2}a test of time is stopped \(once\): passed in run 2$/m);
     expect(stopped.output).toMatch(/^ {2}a test of time is stopped whenever it runs: failed in run 3$/m);
     expect(stopped.output).toContain('● a test of time › is stopped whenever it runs');
+    expect(stopped.output).toMatch(/^Tests with a defect, which failed while their processes were stopped, and ran again: 2$/m);
     expect(stopped.output).toMatch(/^3 passed, 1 failed$/m);
+    expect(stopped.code).toBe(1);
+  });
+
+  test('while it was stopped fails at once in a stress run', async () => {
+    const stopped = await runFixtures(['stopped', 'passes'], undefined, { TEST_ONCE: '1' });
+    expect([runsOf(stopped, 'once'), runsOf(stopped, 'always'), runsOf(stopped, 'passes')]).toEqual([1, 1, 1]);
+    expect(stopped.output).toMatch(/^2 passed, 2 failed$/m);
     expect(stopped.code).toBe(1);
   });
 

@@ -13,7 +13,7 @@ export default class SummaryReporter {
     const failed = results.numFailedTests + results.numRuntimeErrorTestSuites;
     const again = results.testResults.flatMap(({ testResults }) => testResults).filter(({ invocations }) => invocations > 1);
     if (again.length > 0) {
-      console.log(`Tests that ran again, because their processes were stopped: ${again.length}`);
+      console.log(`Tests with a defect, which failed while their processes were stopped, and ran again: ${again.length}`);
       again.forEach(({ fullName, invocations, status }) => console.log(`  ${fullName}: ${status} in run ${invocations}`));
     }
     const line = `${results.numPassedTests} passed, ${failed} failed`;

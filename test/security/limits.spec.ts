@@ -48,10 +48,10 @@ test('a lock has at most 1000 holds: a ticket that is passed on to more is refus
   const held = await locks.acquire('k');
   const guests = await Promise.all(Array.from({ length: 999 }, () => locks.acquire('k', { ticket: held.ticket })));
   const startedAt = performance.now();
-  const call = locks.acquire('k', { ticket: held.ticket, wait: 5_000 });
+  const call = locks.acquire('k', { ticket: held.ticket, wait: 60_000 });
   await expect(call).rejects.toBeInstanceOf(LockConfigurationError);
   await expect(call).rejects.toThrow(saying(/^Lock "k": 1000 holds are in it already, as many as a lock may have\. Let fewer calls enter/));
-  expect(performance.now() - startedAt).toBeLessThan(1_000);
+  expect(performance.now() - startedAt).toBeLessThan(15_000);
   expect(await locks.inspect('k')).toMatchObject({ holds: 1_000, fence: held.fence });
   await guests.pop()?.release();
   expect(await locks.withLock('k', { ticket: held.ticket }, () => 'ran')).toBe('ran');

@@ -21,33 +21,63 @@ const HOSTILE = [
   '${process.exit(1)} %s%d KEYS[1] ARGV[1]',
   '../{*}[a-z]?',
 ] as const;
+type Script = { readonly name: string; readonly source: string; readonly sha: string };
+
 /** A prefix has no white space and no braces. */
 const HOSTILE_PREFIX = `');redis.call('FLUSHALL')--`;
 
-let server: RedisServer;
-let monitor: Redis;
-let evaluated: { command: string; body: string; keys: string }[];
+/** A server of which all scripts are seen that it is sent. */
+class WatchedServer implements AsyncDisposable {
+  readonly server: RedisServer;
+  readonly evaluated: { command: string; body: string; keys: string }[] = [];
+  readonly #monitor: Redis;
 
-beforeEach(async () => {
-  evaluated = [];
-  server = await RedisServer.start();
-  await server.client.set('canary', 'alive');
-  monitor = await server.client.monitor();
-  monitor.on('monitor', (_time: string, [name = '', body = '', keys = '']: string[]) => {
-    const command = name.toLowerCase();
-    if (command.startsWith('eval')) {
-      evaluated.push({ command, body: body.replaceAll('\\n', '\n'), keys });
+  private constructor(server: RedisServer, monitor: Redis) {
+    this.server = server;
+    this.#monitor = monitor;
+    monitor.on('monitor', (_time: string, [name = '', body = '', keys = '']: string[]) => {
+      const command = name.toLowerCase();
+      if (command.startsWith('eval')) {
+        this.evaluated.push({ command, body: body.replaceAll('\\n', '\n'), keys });
+      }
+    });
+  }
+
+  static async start(): Promise<WatchedServer> {
+    const server = await RedisServer.start();
+    await server.client.set('canary', 'alive');
+    return new WatchedServer(server, await server.client.monitor());
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.#monitor.disconnect();
+    await this.server.stop();
+  }
+
+  /** What was sent that is none of these scripts. */
+  unknown(all: readonly Script[]): string[] {
+    const known = new Set(all.flatMap(({ source, sha }) => [`eval ${source}`, `evalsha ${sha}`]));
+    return this.evaluated.map(({ command, body }) => `${command} ${body}`).filter((one) => !known.has(one));
+  }
+
+  /** A script was seen, by its hash at least. The number of its keys never depends on what they are called; that of a batch is what its commands have. */
+  expectSeen({ name, sha, source }: Script): void {
+    const keys = new Set(this.evaluated.filter(({ body }) => body === sha || body === source).map((one) => one.keys));
+    if (name === 'batch') {
+      expect(keys.size).toBeGreaterThan(0);
+    } else {
+      expect([name, keys.size]).toEqual([name, 1]);
     }
-  });
-});
-afterEach(async () => {
-  monitor.disconnect();
-  await server.stop();
-});
+  }
+}
 
 /** Takes every script through its paths with a text in every place that a caller fills. */
-async function useEverything(text: string, makeStore: () => LockStore = () => new RedisLockStore(server.url)): Promise<void> {
-  const ttl = 1_000;
+async function useEverything(
+  text: string,
+  server: RedisServer,
+  makeStore: () => LockStore = () => new RedisLockStore(server.url),
+): Promise<void> {
+  const ttl = 3_000;
   const stores = [makeStore(), makeStore()] as const;
   await Promise.all(stores.map((store) => store.open?.({ prefix: HOSTILE_PREFIX, warn: (message) => expect(message).toBe('') })));
   const [locks, others] = [makeLocks(stores[0]), makeLocks(stores[1])];
@@ -63,7 +93,7 @@ async function useEverything(text: string, makeStore: () => LockStore = () => ne
       await expect(others.acquire(text, { wait: 30, by })).rejects.toMatchObject({ reason: 'busy' });
       expect((await others.inspect(text))?.by).toContain(by);
       // It is renewed meanwhile.
-      await sleep(ttl * 0.75);
+      await sleep(ttl * 0.5);
     });
     await Promise.all([locks, locks, others].map((service) => service.withLock(text, { by }, () => sleep(5))));
     // What is sent in one turn goes as a batch.
@@ -74,54 +104,68 @@ async function useEverything(text: string, makeStore: () => LockStore = () => ne
   await Promise.all([locks.shutdown(), others.shutdown()]);
 }
 
-/** A script was seen, by its hash at least. The number of its keys never depends on what they are called; that of a batch is what its commands have. */
-function expectSeen(name: string, sha: string, source: string): void {
-  const keys = new Set(evaluated.filter(({ body }) => body === sha || body === source).map((one) => one.keys));
-  if (name === 'batch') {
-    expect(keys.size).toBeGreaterThan(0);
-  } else {
-    expect([name, keys.size]).toEqual([name, 1]);
-  }
+const ALL = Object.values(scripts);
+const OF_QUORUM = Object.values(quorumScripts);
+
+async function checkOneServer(text: string): Promise<void> {
+  await using watched = await WatchedServer.start();
+  await useEverything(text, watched.server);
+  expect(watched.unknown(ALL)).toEqual([]);
+  ALL.forEach((script) => watched.expectSeen(script));
+  expect(watched.evaluated.some(({ command }) => command === 'eval')).toBe(true);
+  expect(await watched.server.client.get('canary')).toBe('alive');
 }
 
-test.each(HOSTILE)('what a caller calls things, such as %p, reaches a script as KEYS and ARGV only', async (text) => {
-  await useEverything(text);
-  const known = new Set(Object.values(scripts).flatMap((script) => [`eval ${script.source}`, `evalsha ${script.sha}`]));
-  const sent = new Set(evaluated.map(({ command, body }) => `${command} ${body}`));
-  expect([...sent].filter((one) => !known.has(one))).toEqual([]);
-  for (const { name, sha, source } of Object.values(scripts)) {
-    expectSeen(name, sha, source);
-  }
-  expect(evaluated.some(({ command }) => command === 'eval')).toBe(true);
-  expect(await server.client.get('canary')).toBe('alive');
-});
-
-test('what a caller calls things reaches the scripts of a quorum in no other way', async () => {
+async function checkQuorum(): Promise<void> {
+  await using watched = await WatchedServer.start();
   const others = await Promise.all([RedisServer.start(), RedisServer.start()]);
-  const urls = [server, ...others].map(({ url }) => url);
+  const urls = [watched.server, ...others].map(({ url }) => url);
   try {
     for (const text of HOSTILE.slice(2, 5)) {
-      await useEverything(text, () => new QuorumLockStore(urls));
+      await useEverything(text, watched.server, () => new QuorumLockStore(urls));
       // A fence that the others do not know, so that there is one to settle.
       await others[0]?.client.set(`${HOSTILE_PREFIX}:fence:{0}`, Date.now() * 1_000 + 10_000_000);
     }
   } finally {
     await Promise.all(others.map((other) => other.stop()));
   }
-  const all = [...Object.values(scripts), ...Object.values(quorumScripts)];
-  const known = new Set(all.flatMap(({ source, sha }) => [`eval ${source}`, `evalsha ${sha}`]));
-  expect(evaluated.map(({ command, body }) => `${command} ${body}`).filter((one) => !known.has(one))).toEqual([]);
-  for (const { name, sha, source } of Object.values(quorumScripts)) {
-    expectSeen(name, sha, source);
-  }
-  expect(await server.client.get('canary')).toBe('alive');
-}, 60_000);
+  expect(watched.unknown([...ALL, ...OF_QUORUM])).toEqual([]);
+  OF_QUORUM.forEach((script) => watched.expectSeen(script));
+  expect(await watched.server.client.get('canary')).toBe('alive');
+}
 
-test('the sources of the scripts are the same in every process, whatever was locked', async () => {
-  const before = Object.values(scripts).map(({ sha }) => sha);
-  await useEverything(`key ${randomUUID()}`);
-  expect(Object.values(scripts).map(({ sha }) => sha)).toEqual(before);
-  const loaded = await server.client.script('EXISTS', ...before);
+async function checkSources(): Promise<void> {
+  const before = ALL.map(({ sha }) => sha);
+  await using watched = await WatchedServer.start();
+  const { client } = watched.server;
+  await useEverything(`key ${randomUUID()}`, watched.server);
+  expect(ALL.map(({ sha }) => sha)).toEqual(before);
+  const loaded = await client.script('EXISTS', ...before);
   expect(loaded).toEqual(before.map(() => 1));
-  expect(await server.client.info('memory')).toMatch(new RegExp(`^number_of_cached_scripts:${before.length}\\r?$`, 'm'));
-});
+  expect(await client.info('memory')).toMatch(new RegExp(`^number_of_cached_scripts:${before.length}\\r?$`, 'm'));
+}
+
+/** They run side by side, as they wait for renewals; each test tells how one went. */
+const CHECKS: ReadonlyMap<string, () => Promise<void>> = new Map([
+  ...HOSTILE.map((text) => [text, () => checkOneServer(text)] as const),
+  ['quorum', checkQuorum],
+  ['sources', checkSources],
+]);
+const ended = new Map<string, PromiseSettledResult<void>>();
+beforeAll(async () => {
+  const results = await Promise.allSettled([...CHECKS.values()].map((check) => check()));
+  [...CHECKS.keys()].forEach((name, at) => ended.set(name, results[at] as PromiseSettledResult<void>));
+}, 120_000);
+
+function expectPassed(name: string): void {
+  const end = ended.get(name);
+  if (end?.status !== 'fulfilled') {
+    throw end?.reason;
+  }
+}
+
+test.each(HOSTILE)('what a caller calls things, such as %p, reaches a script as KEYS and ARGV only', (text) => expectPassed(text));
+
+test('what a caller calls things reaches the scripts of a quorum in no other way', () => expectPassed('quorum'));
+
+test('the sources of the scripts are the same in every process, whatever was locked', () => expectPassed('sources'));

@@ -18,7 +18,14 @@ describe.each(Object.entries(STORES))('a ticket of the %s store', (_name, { star
 
   /** The code of the error with which the ticket is refused; `entered` where it is not. */
   async function enter(key: string, ticket: unknown): Promise<string> {
-    return elsewhere.withLock(key, { ticket: ticket as string, wait: 0 }, () => 'entered').catch(({ code }: { code: string }) => code);
+    const ask = (): Promise<string> =>
+      elsewhere.withLock(key, { ticket: ticket as string, wait: 0 }, () => 'entered').catch(({ code }: { code: string }) => code);
+    let answer = await ask();
+    // A server that stood still said nothing of the ticket.
+    while (answer === 'LOCK_STORE') {
+      answer = await ask();
+    }
+    return answer;
   }
 
   test('that was changed in any character is refused, and so is one with a character more or less', async () => {
@@ -35,8 +42,10 @@ describe.each(Object.entries(STORES))('a ticket of the %s store', (_name, { star
         changed.push(ticket + more, more + ticket, ticket.slice(0, 9) + more + ticket.slice(9));
       }
       changed.push(ticket.slice(0, -1), ticket.slice(1));
-      for (const text of changed) {
-        expect([text, await enter(key, text)]).toEqual([text, expect.stringMatching(/^LOCK_(LOST|CONFIGURATION)$/)]);
+      // As many at a time as a few connections answer soon.
+      while (changed.length > 0) {
+        const answers = await Promise.all(changed.splice(0, 20).map(async (text) => [text, await enter(key, text)] as const));
+        expect(answers.filter(([, answer]) => !/^LOCK_(LOST|CONFIGURATION)$/.test(answer))).toEqual([]);
       }
       expect(await enter(key, ticket)).toBe('entered');
     }

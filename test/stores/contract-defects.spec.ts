@@ -1,6 +1,7 @@
 import { jest } from '@jest/globals';
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { LockStoreError } from '../../lib/core/errors';
 import { storeContract, type StoreContractOptions, type StoreOffer } from '../../lib/store-contract/index';
 import { MemoryLockStore } from '../../lib/stores/memory/memory-lock-store';
 import { mapHolds, partsOf, type Parts } from './defects/defect';
@@ -56,7 +57,7 @@ function several(change: (store: Parts) => Partial<Parts> = () => ({})): () => C
 /** A store that takes its time, whatever limit it has. */
 function slow(store: Parts): Partial<Parts> {
   const late = <Args extends unknown[], Result>(call: (...args: Args) => Promise<Result>) => {
-    return (...args: Args): Promise<Result> => sleep(350).then(() => call(...args));
+    return (...args: Args): Promise<Result> => sleep(550).then(() => call(...args));
   };
   return {
     acquire: late(store.acquire),
@@ -79,20 +80,20 @@ const DEFECTS_OF_PLACES: Readonly<Record<string, { rule: string; begin: () => Co
   'exchanges whatever its limit is': {
     rule: 'leave and exchange settle',
     begin: one((store) => ({
-      turns: { ...store.turns, exchange: (...args) => sleep(350).then(() => store.turns.exchange(...args)) },
+      turns: { ...store.turns, exchange: (...args) => sleep(550).then(() => store.turns.exchange(...args)) },
     })),
     options: { stall: sleep },
   },
   'inspects for ever': {
     rule: 'inspect and forceRelease settle',
     begin: one((store) => ({
-      operator: { ...store.operator, inspect: (key) => sleep(1_200).then(() => store.operator.inspect(key)) },
+      operator: { ...store.operator, inspect: (key) => sleep(1_350).then(() => store.operator.inspect(key)) },
     })),
     options: { stall: sleep },
   },
   'is asked for its health in vain': {
     rule: 'health settles within a second',
-    begin: one(() => ({ health: () => sleep(1_200).then(() => ({})) })),
+    begin: one(() => ({ health: () => sleep(1_350).then(() => ({})) })),
     options: { stall: sleep },
   },
   'grants to a repeated attempt only once': {
@@ -250,13 +251,30 @@ test('a check that fails because the machine was busy is repeated, with a warnin
   const warn = jest.spyOn(process, 'emitWarning').mockReturnValue();
   let calls = 0;
   const begin = one((store) => ({
-    acquire: async (hold, place) => {
-      await (++calls === 2 && sleep(400));
-      return store.acquire(hold, place);
+    renew: async (holds) => {
+      await (++calls === 1 && sleep(2_100));
+      return store.renew(holds);
     },
   }));
-  const { failures } = await runContract(begin, 'a lock stays taken until its lease ends');
-  expect([...failures]).toEqual([]);
-  expect(warn).toHaveBeenCalledWith(expect.stringMatching(/^"a lock stays taken until its lease ends" is repeated: it took \d+ ms/));
+  const { tested, failures } = await runContract(begin, 'a renewal makes the lease longer');
+  expect([tested.length, ...failures]).toEqual([1]);
+  expect(warn).toHaveBeenCalledWith(expect.stringMatching(/^"a renewal makes the lease longer, .*" is repeated: it took \d+ ms/));
+  warn.mockRestore();
+});
+
+test('a check to which the database did not answer is repeated, with a warning', async () => {
+  const warn = jest.spyOn(process, 'emitWarning').mockReturnValue();
+  let calls = 0;
+  const begin = one((store) => ({
+    release: async (hold) => {
+      if (++calls === 1) {
+        throw new LockStoreError('no reply', hold.key, { unknown: true });
+      }
+      return store.release(hold);
+    },
+  }));
+  const { tested, failures } = await runContract(begin, 'a release frees the lock for every process');
+  expect([tested.length, ...failures]).toEqual([1]);
+  expect(warn).toHaveBeenCalledWith(expect.stringMatching(/is repeated: the database did not answer: no reply\.$/));
   warn.mockRestore();
 });

@@ -53,7 +53,7 @@ export function fuzzSuite(place: () => StorePlace): void {
         await until(`${key} is free`, async () => (await services[0]?.inspect(key)) === null);
       }
     }
-  }, 60_000);
+  }, 120_000);
 }
 
 async function call(services: readonly LockService[], guarded: readonly Protected[], random: Random): Promise<void> {

@@ -7,10 +7,12 @@ import { currentLock, assertLocked } from '../../lib/nest/current-lock';
 import { outsideLocks } from '../../lib/core/call-tree';
 import { LockConfigurationError, LockLostError, LockNotAcquiredError, LockStoreError, type LockError } from '../../lib/core/errors';
 import type { Lock } from '../../lib/core/lock';
-import { LOCK_CHANNEL } from '../../lib/core/lock-event';
+import { LOCK_CHANNEL, type LockEvent } from '../../lib/core/lock-event';
 import type { ForcedListener, HoldRecord, LockStore, Operator } from '../../lib/core/lock-store';
 import type { LockService } from '../../lib/nest/lock.service';
-import { makeLocks } from '../support/make-locks';
+import { makeLocks as makeService, type TestSettings } from '../support/make-locks';
+import { Random, SEED } from '../support/random';
+import { sideBySide } from '../support/side-by-side';
 import type { StoreKind, StorePlace } from '../support/stores';
 import { saying } from '../support/saying';
 import { until } from '../support/until';
@@ -37,17 +39,32 @@ async function failureOf(call: Promise<unknown>): Promise<Error> {
   );
 }
 
+/** A service whose calls wait for as long as a busy machine needs, where they do not say otherwise. */
+function makeLocks(store: LockStore, settings: TestSettings = {}): LockService {
+  return makeService(store, { wait: 15_000, ...settings });
+}
+
+/** Resolves when so many have come. */
+function meeting(count: number): () => Promise<void> {
+  let come = 0;
+  let meet = (): void => undefined;
+  const met = new Promise<void>((resolve) => (meet = resolve));
+  return async () => {
+    if (++come === count) {
+      meet();
+    }
+    await met;
+  };
+}
+
 /** What callers see of locks, whichever store they are in. */
 export function lockingSuite(place: () => StorePlace, kind: StoreKind): void {
-  let locks: LockService;
-  let key: string;
-
-  beforeEach(async () => {
-    locks = makeLocks(await place().connect());
-    key = `key ${randomUUID()}`;
+  const beside = sideBySide({
+    prepare: async () => ({ locks: makeLocks(await place().connect()), key: `key ${randomUUID()}` }),
+    atOnce: 12,
   });
 
-  test('callers of one process run one after the other, first come first', async () => {
+  beside('callers of one process run one after the other, first come first', async ({ locks, key }) => {
     const section = new Section();
     const order: number[] = [];
     await Promise.all(
@@ -62,14 +79,15 @@ export function lockingSuite(place: () => StorePlace, kind: StoreKind): void {
     expect(order).toEqual(order.toSorted((a, b) => a - b));
   });
 
-  test('workers that read, sleep and write a plain counter lose nothing, in three processes', async () => {
+  beside('workers that read, sleep and write a plain counter lose nothing, in three processes', async ({ locks, key }) => {
     const services = [locks, makeLocks(await place().connect()), makeLocks(await place().connect())];
+    const random = new Random(SEED);
     let counter = 0;
     const work = async (service: LockService): Promise<void> => {
       for (let round = 0; round < 10; round++) {
         await service.withLock(key, { wait: 15_000 }, async () => {
           const seen = counter;
-          await sleep(Math.random() * 3);
+          await sleep(random.between(0, 3));
           counter = seen + 1;
         });
       }
@@ -78,11 +96,11 @@ export function lockingSuite(place: () => StorePlace, kind: StoreKind): void {
     expect(counter).toBe(60);
   });
 
-  test('different keys do not wait for each other', async () => {
+  beside('different keys do not wait for each other', async ({ locks, key }) => {
     await locks.withLock(key, { wait: 0 }, () => outsideLocks(() => locks.withLock(`${key} other`, { wait: 0 }, () => 1)));
   });
 
-  test('a nested call re-enters with the same fence, and the lock is free only after the outermost', async () => {
+  beside('a nested call re-enters with the same fence, and the lock is free only after the outermost', async ({ locks, key }) => {
     await locks.withLock(key, async (outer) => {
       await locks.withLock(key, { wait: 0 }, async (inner) => {
         expect(inner.fence).toBe(outer.fence);
@@ -92,19 +110,19 @@ export function lockingSuite(place: () => StorePlace, kind: StoreKind): void {
     expect(await locks.inspect(key)).toBeNull();
   });
 
-  test("reentry: 'never' acquires anew, and so waits for its own caller", async () => {
+  beside("reentry: 'never' acquires anew, and so waits for its own caller", async ({ locks, key }) => {
     const failure = locks.withLock(key, () => locks.withLock(key, { reentry: 'never', wait: 30 }, () => 1));
     await expect(failure).rejects.toBeInstanceOf(LockNotAcquiredError);
   });
 
-  test('children started in parallel run one after the other, at every depth', async () => {
+  beside('children started in parallel run one after the other, at every depth', async ({ locks, key }) => {
     const section = new Section();
     const child = (): Promise<void> => locks.withLock(key, () => section.run());
     await locks.withLock(key, () => Promise.all([child(), child(), locks.withLock(key, () => Promise.all([child(), child()]))]));
     expect(section).toMatchObject({ most: 1, runs: 4 });
   });
 
-  test('a child that outlives its parent keeps the lock', async () => {
+  beside('a child that outlives its parent keeps the lock', async ({ locks, key }) => {
     const section = new Section();
     let child: Promise<void> | undefined;
     await locks.withLock(key, () => {
@@ -116,16 +134,19 @@ export function lockingSuite(place: () => StorePlace, kind: StoreKind): void {
     expect(await locks.inspect(key)).toBeNull();
   });
 
-  test('a call whose ancestors have all left is a new acquisition', async () => {
+  beside('a call whose ancestors have all left is a new acquisition', async ({ locks, key }) => {
     let late: Promise<number> | undefined;
+    let goOn = (): void => undefined;
+    const gone = new Promise<void>((resolve) => (goOn = resolve));
     const first = await locks.withLock(key, (lock) => {
-      late = sleep(30).then(() => locks.withLock(key, ({ fence }) => fence));
+      late = gone.then(() => locks.withLock(key, ({ fence }) => fence));
       return lock.fence;
     });
+    goOn();
     expect(await late).toBeGreaterThan(first);
   });
 
-  test('outsideLocks makes a call of nobody', async () => {
+  beside('outsideLocks makes a call of nobody', async ({ locks, key }) => {
     await locks.withLock(key, async () => {
       await outsideLocks(async () => {
         expect(currentLock()).toBeUndefined();
@@ -134,27 +155,27 @@ export function lockingSuite(place: () => StorePlace, kind: StoreKind): void {
     });
   });
 
-  test('siblings that nest in opposite order are told of the cycle at once', async () => {
+  beside('siblings that nest in opposite order are told of the cycle at once', async ({ locks, key }) => {
     const [a, b] = [`${key} a`, `${key} b`];
+    const meet = meeting(2);
     const both = (first: string, second: string): Promise<void> =>
       locks.withLock(first, async () => {
-        await sleep(20);
+        await meet();
         await locks.withLock(second, () => undefined);
       });
-    const startedAt = performance.now();
     const results = await locks.withLock([a, b], () => Promise.allSettled([both(a, b), both(b, a)]));
-    expect(performance.now() - startedAt).toBeLessThan(2_000);
     const failures = results.flatMap((result) => (result.status === 'rejected' ? [result.reason as LockNotAcquiredError] : []));
     expect(failures).toHaveLength(1);
     expect(failures[0]).toMatchObject({ reason: 'cycle' });
     expect(failures[0]?.detail).toContain(' → ');
   });
 
-  test('siblings that take two locks anew in opposite order are told of the cycle at once', async () => {
+  beside('siblings that take two locks anew in opposite order are told of the cycle at once', async ({ locks, key }) => {
     const [a, b] = [`${key} a`, `${key} b`];
+    const meet = meeting(2);
     const both = (first: string, second: string): Promise<void> =>
       locks.withLock(first, async () => {
-        await sleep(20);
+        await meet();
         await locks.withLock(second, () => undefined);
       });
     const results = await locks.withLock(`${key} root`, () => Promise.allSettled([both(a, b), both(b, a)]));
@@ -163,31 +184,30 @@ export function lockingSuite(place: () => StorePlace, kind: StoreKind): void {
     expect(failures[0]).toMatchObject({ reason: 'cycle' });
   });
 
-  test('a wait ends with an error that names the key, the time and the holder', async () => {
+  beside('a wait ends with an error that names the key, the time and the holder', async ({ locks, key }) => {
     const error = await locks.withLock(key, { by: 'Balance.credit' }, () =>
-      outsideLocks(() => failureOf(locks.withLock(key, { wait: 60 }, () => 1))),
+      outsideLocks(() => failureOf(locks.withLock(key, { wait: 300 }, () => 1))),
     );
     expect(error).toBeInstanceOf(LockNotAcquiredError);
     expect((error as LockError).detail).toMatch(
-      new RegExp(`^Lock "${key}" was not acquired within 60 ms: it is held by .*Balance\\.credit since \\d+ ms\\. Raise wait`),
+      new RegExp(`^Lock "${key}" was not acquired within 300 ms: it is held by .*Balance\\.credit since [\\d.]+ m?s\\. Raise wait`),
     );
-    expect((error as LockNotAcquiredError).waitedMs).toBeGreaterThanOrEqual(55);
+    expect((error as LockNotAcquiredError).waitedMs).toBeGreaterThanOrEqual(295);
     expect((error as LockNotAcquiredError).retryAfterMs).toBeGreaterThan(1_000);
     expect((error as LockNotAcquiredError).reason).toBe('busy');
   });
 
-  test('a busy lock of another process is had soon after it was released', async () => {
+  beside('a busy lock of another process is had soon after it was released', async ({ locks, key }) => {
     const elsewhere = makeLocks(await place().connect());
-    const held = await elsewhere.acquire(key);
-    const startedAt = performance.now();
-    const waiting = locks.withLock(key, () => performance.now());
-    await sleep(100);
+    const held = await elsewhere.acquire(key, { ttl: 60_000 });
+    // Well before the end of the lease.
+    const waiting = locks.withLock(key, { wait: 15_000 }, () => 'had');
+    await until('that it waits', async () => (await locks.health()).waitingHere === 1);
     await held.release();
-    // Well before the end of the lease of 30 s.
-    expect((await waiting) - startedAt).toBeLessThan(5_000);
+    expect(await waiting).toBe('had');
   });
 
-  test('an aborted signal ends the wait at once, and the next in line is served', async () => {
+  beside('an aborted signal ends the wait at once, and the next in line is served', async ({ locks, key }) => {
     const held = await locks.acquire(key);
     const controller = new AbortController();
     const aborted = failureOf(locks.withLock(key, { signal: controller.signal }, () => 1));
@@ -200,7 +220,7 @@ export function lockingSuite(place: () => StorePlace, kind: StoreKind): void {
     await expect(locks.withLock(key, { signal: controller.signal }, () => 1)).rejects.toMatchObject({ reason: 'aborted' });
   });
 
-  test('an aborted call on several keys lets go of the first while it waits for the next', async () => {
+  beside('an aborted call on several keys lets go of the first while it waits for the next', async ({ locks, key }) => {
     const [a, b] = [`${key} a`, `${key} b`];
     const held = await locks.acquire(b);
     const store = await place().connect();
@@ -215,7 +235,7 @@ export function lockingSuite(place: () => StorePlace, kind: StoreKind): void {
     await held.release();
   });
 
-  test('a store that grants only after the lease is over is a failure of the store, and nothing stays taken', async () => {
+  beside('a store that grants only after the lease is over is a failure of the store, and nothing stays taken', async ({ locks, key }) => {
     const store = await place().connect();
     const slow = makeLocks({ ...bound(store), acquire: async (hold) => store.acquire(hold).then((reply) => sleep(150, reply)) });
     const error = await failureOf(slow.acquire(key, { ttl: 100, wait: 0 }));
@@ -226,7 +246,7 @@ export function lockingSuite(place: () => StorePlace, kind: StoreKind): void {
     expect(await locks.withLock(key, { wait: 5_000 }, () => 1)).toBe(1);
   });
 
-  test('too many waiters are refused with a clear error', async () => {
+  beside('too many waiters are refused with a clear error', async ({ key }) => {
     const few = makeLocks(await place().connect(), { maxWaiters: 1 });
     const held = await few.acquire(key);
     const first = few.withLock(key, () => 1);
@@ -237,13 +257,13 @@ export function lockingSuite(place: () => StorePlace, kind: StoreKind): void {
     expect(await first).toBe(1);
   });
 
-  test('too many waiters of all keys together are refused, and nobody who waits already', async () => {
+  beside('too many waiters of all keys together are refused, and nobody who waits already', async ({ locks, key }) => {
     const few = makeLocks(await place().connect(), { maxWaiters: { perProcess: 2 } });
     const keys = [`${key} a`, `${key} b`, `${key} c`];
     const held = await Promise.all(keys.map((each) => locks.acquire(each)));
     const first = few.withLock(`${key} a`, () => 1);
     const second = few.withLock(`${key} b`, () => 2);
-    await sleep(400);
+    await until('that both wait', async () => (await few.health()).waitingHere === 2);
     const error = await failureOf(few.withLock(`${key} c`, () => 3));
     expect(error).toMatchObject({ code: 'LOCK_NOT_ACQUIRED', reason: 'tooManyWaiters' });
     expect((error as LockError).detail).toMatch(/raise maxWaiters/);
@@ -252,26 +272,33 @@ export function lockingSuite(place: () => StorePlace, kind: StoreKind): void {
     expect(await Promise.all([first, second])).toEqual([1, 2]);
   });
 
-  test('calls that wait for their turn inside a lock are not refused where too many wait, and are not counted', async () => {
-    const notes: string[] = [];
-    const debug = (note: string): void => void notes.push(note);
-    const few = makeLocks(await place().connect(), { maxWaiters: { perKey: 1, perProcess: 1 }, debug });
-    const elsewhere = await locks.acquire(`${key} elsewhere`);
-    const served = await few.withLock(key, async () => {
-      const inside = [1, 2, 3].map((child) => few.withLock(key, () => sleep(300, child)));
-      // It waits for as long as a busy machine needs for what follows.
-      const outside = outsideLocks(() => few.withLock(`${key} elsewhere`, { wait: 15_000 }, () => 4));
-      await until('the store has answered the one outside, which waits from then on', () => notes.some((note) => note.startsWith('busy ')));
-      const more = few.withLock(key, () => 5);
-      const refused = outsideLocks(() => failureOf(few.withLock(`${key} elsewhere`, () => 6)));
-      expect(await refused).toMatchObject({ reason: 'tooManyWaiters' });
-      await elsewhere.release();
-      return Promise.all([...inside, outside, more]);
-    });
-    expect(served).toEqual([1, 2, 3, 4, 5]);
-  });
+  beside(
+    'calls that wait for their turn inside a lock are not refused where too many wait, and are not counted',
+    async ({ locks, key }) => {
+      const notes: string[] = [];
+      const debug = (note: string): void => void notes.push(note);
+      const few = makeLocks(await place().connect(), { maxWaiters: { perKey: 1, perProcess: 1 }, debug });
+      const elsewhere = await locks.acquire(`${key} elsewhere`);
+      let goOn = (): void => undefined;
+      const refusal = new Promise<void>((resolve) => (goOn = resolve));
+      const served = await few.withLock(key, async () => {
+        const inside = [1, 2, 3].map((child) => few.withLock(key, () => refusal.then(() => child)));
+        const outside = outsideLocks(() => few.withLock(`${key} elsewhere`, () => 4));
+        await until('the store has answered the one outside, which waits from then on', () =>
+          notes.some((note) => note.startsWith('busy ')),
+        );
+        const more = few.withLock(key, () => 5);
+        const refused = outsideLocks(() => failureOf(few.withLock(`${key} elsewhere`, () => 6)));
+        expect(await refused).toMatchObject({ reason: 'tooManyWaiters' });
+        goOn();
+        await elsewhere.release();
+        return Promise.all([...inside, outside, more]);
+      });
+      expect(served).toEqual([1, 2, 3, 4, 5]);
+    },
+  );
 
-  test("the body's own result and exception pass through unchanged", async () => {
+  beside("the body's own result and exception pass through unchanged", async ({ locks, key }) => {
     class Teapot extends Error {}
     const teapot = new Teapot('short and stout');
     await expect(locks.withLock(key, () => Promise.reject(teapot))).rejects.toBe(teapot);
@@ -284,20 +311,20 @@ export function lockingSuite(place: () => StorePlace, kind: StoreKind): void {
     expect(await locks.inspect(key)).toBeNull();
   });
 
-  test('a body longer than its ttl keeps its lock', async () => {
+  beside('a body longer than its ttl keeps its lock', async ({ locks, key }) => {
     const elsewhere = makeLocks(await place().connect());
-    await locks.withLock(key, { ttl: 800 }, async (lock) => {
-      await sleep(1_500);
+    await locks.withLock(key, { ttl: 2_500 }, async (lock) => {
+      await sleep(3_000);
       expect(lock.isHeld()).toBe(true);
       expect(await elsewhere.tryAcquire(key)).toBeNull();
     });
   });
 
-  test('a fixed lease ends after its ttl, aborts the signal and rejects the call', async () => {
+  beside('a fixed lease ends after its ttl, aborts the signal and rejects the call', async ({ locks, key }) => {
     let aborted: unknown;
-    const call = locks.withLock(key, { ttl: 150, renew: false }, async (lock) => {
+    const call = locks.withLock(key, { ttl: 400, renew: false }, async (lock) => {
       lock.signal.addEventListener('abort', () => (aborted = lock.signal.reason));
-      await sleep(300);
+      await sleep(600);
       expect(lock.isHeld()).toBe(false);
       expect(lock.remainingMs()).toBe(0);
       expect(() => lock.assertHeld()).toThrow(LockLostError);
@@ -307,11 +334,11 @@ export function lockingSuite(place: () => StorePlace, kind: StoreKind): void {
     expect(aborted).toBeInstanceOf(LockLostError);
   });
 
-  test('a lost lease aborts the signal before the key can be taken again', async () => {
+  beside('a lost lease aborts the signal before the key can be taken again', async ({ locks, key }) => {
     const events: string[] = [];
-    const call = locks.withLock(key, { ttl: 150, renew: false }, async (lock) => {
+    const call = locks.withLock(key, { ttl: 400, renew: false }, async (lock) => {
       lock.signal.addEventListener('abort', () => events.push('told'));
-      await sleep(400);
+      await sleep(800);
     });
     const next = locks.withLock(key, () => events.push('next'));
     await expect(call).rejects.toBeInstanceOf(LockLostError);
@@ -319,18 +346,21 @@ export function lockingSuite(place: () => StorePlace, kind: StoreKind): void {
     expect(events).toEqual(['told', 'next']);
   });
 
-  test('the local turn passes on at the loss, not at the end of a hung body', async () => {
+  beside('the local turn passes on at the loss, not at the end of a hung body', async ({ locks, key }) => {
     const ended: string[] = [];
-    const hung = failureOf(locks.withLock(key, { ttl: 150, renew: false }, () => sleep(1_000).then(() => ended.push('hung'))));
+    let goOn = (): void => undefined;
+    const next = new Promise<void>((resolve) => (goOn = resolve));
+    const hung = failureOf(locks.withLock(key, { ttl: 400, renew: false }, () => next.then(() => ended.push('hung'))));
     await locks.withLock(key, () => ended.push('next'));
+    goOn();
     expect(await hung).toBeInstanceOf(LockLostError);
     expect(ended).toEqual(['next', 'hung']);
   });
 
-  test('a blocked event loop that outlives the lease is noticed before any timer could tell', async () => {
-    const call = locks.withLock(key, { ttl: 100 }, async (lock) => {
+  beside('a blocked event loop that outlives the lease is noticed before any timer could tell', async ({ locks, key }) => {
+    const call = locks.withLock(key, { ttl: 250 }, async (lock) => {
       const { signal } = lock;
-      const endsAt = performance.now() + 150;
+      const endsAt = performance.now() + 300;
       while (performance.now() < endsAt) {
         // The loop is blocked: no renewal, and no timer.
       }
@@ -342,9 +372,9 @@ export function lockingSuite(place: () => StorePlace, kind: StoreKind): void {
     await expect(call).rejects.toMatchObject({ reason: 'expired' });
   });
 
-  test('maxHold tells the code first, then lets the lease run out', async () => {
+  beside('maxHold tells the code first, then lets the lease run out', async ({ locks, key }) => {
     const elsewhere = makeLocks(await place().connect());
-    const call = locks.withLock(key, { ttl: 1_000, maxHold: 100 }, async (lock) => {
+    const call = locks.withLock(key, { ttl: 3_000, maxHold: 250 }, async (lock) => {
       await once(lock.signal, 'abort');
       expect(lock.signal.reason).toMatchObject({ code: 'LOCK_LOST', reason: 'maxHold' });
       expect(lock.isHeld()).toBe(true);
@@ -354,21 +384,21 @@ export function lockingSuite(place: () => StorePlace, kind: StoreKind): void {
     await expect(call).rejects.toMatchObject({ reason: 'maxHold' });
   });
 
-  test('code that ends after it was told of maxHold, but within its lease, succeeds', async () => {
-    expect(await locks.withLock(key, { ttl: 1_000, maxHold: 20 }, () => sleep(60, 'done'))).toBe('done');
+  beside('code that ends after it was told of maxHold, but within its lease, succeeds', async ({ locks, key }) => {
+    expect(await locks.withLock(key, { ttl: 5_000, maxHold: 20 }, () => sleep(60, 'done'))).toBe('done');
   });
 
-  test('minHold keeps the lock taken though the result returns at once', async () => {
+  beside('minHold keeps the lock taken though the result returns at once', async ({ locks, key }) => {
     const startedAt = performance.now();
-    await locks.withLock(key, { minHold: 2_000, ttl: 1_000 }, () => undefined);
-    expect(performance.now() - startedAt).toBeLessThan(1_000);
-    await sleep(1_200 - (performance.now() - startedAt));
+    await locks.withLock(key, { minHold: 3_500, ttl: 1_500 }, () => undefined);
+    expect(performance.now() - startedAt).toBeLessThan(3_000);
+    await sleep(1_800 - (performance.now() - startedAt));
     expect(await locks.tryAcquire(key)).toBeNull();
     await locks.withLock(key, () => undefined);
-    expect(performance.now() - startedAt).toBeGreaterThanOrEqual(1_995);
+    expect(performance.now() - startedAt).toBeGreaterThanOrEqual(3_490);
   });
 
-  test("onBusy: 'skip' resolves undefined without waiting, and a function answers instead", async () => {
+  beside("onBusy: 'skip' resolves undefined without waiting, and a function answers instead", async ({ locks, key }) => {
     const held = await locks.acquire(key);
     expect(await locks.withLock(key, { onBusy: 'skip' }, () => 1)).toBeUndefined();
     expect(await locks.withLock(key, { onBusy: (error) => error.reason as string, wait: 20 }, () => 'ran')).toBe('busy');
@@ -378,7 +408,7 @@ export function lockingSuite(place: () => StorePlace, kind: StoreKind): void {
     await expect(locks.withLock(key, { onBusy: 'skip' }, () => Promise.reject(inner))).rejects.toBe(inner);
   });
 
-  test('acquire gives a handle; code beside it is not inside, code in run() is', async () => {
+  beside('acquire gives a handle; code beside it is not inside, code in run() is', async ({ locks, key }) => {
     const lock = await locks.acquire(key);
     expect(currentLock()).toBeUndefined();
     const error = await failureOf(locks.withLock(key, { wait: 30 }, () => 1));
@@ -388,7 +418,7 @@ export function lockingSuite(place: () => StorePlace, kind: StoreKind): void {
     expect(await locks.inspect(key)).toBeNull();
   });
 
-  test('a handle taken inside a locked call is named when a sibling waits for it in vain', async () => {
+  beside('a handle taken inside a locked call is named when a sibling waits for it in vain', async ({ locks, key }) => {
     await locks.withLock(key, async () => {
       await using handle = await locks.acquire(key);
       expect(handle.isHeld()).toBe(true);
@@ -397,27 +427,28 @@ export function lockingSuite(place: () => StorePlace, kind: StoreKind): void {
     });
   });
 
-  test('a lock released twice frees nothing a second time, and says so', async () => {
+  beside('a lock released twice frees nothing a second time, and says so', async ({ locks, key }) => {
     const warn = jest.spyOn(process, 'emitWarning').mockImplementation(() => undefined);
     const lock = await locks.acquire(key);
     await lock.release();
     const next = await locks.acquire(key);
     await lock.release();
     await lock[Symbol.asyncDispose]();
-    expect(warn.mock.calls).toEqual([[expect.stringMatching(`Lock "${key}" was released twice.*Release it in one place`), 'LockWarning']]);
+    const warnings = warn.mock.calls.filter(([text]) => String(text).includes(key));
+    expect(warnings).toEqual([[expect.stringMatching(`Lock "${key}" was released twice.*Release it in one place`), 'LockWarning']]);
     warn.mockRestore();
     expect((await locks.inspect(key))?.fence).toBe(next.fence);
     await next.release();
   });
 
-  test('a handle that is looked at long after its release has lost nothing, and passes nobody on', async () => {
+  beside('a handle that is looked at long after its release has lost nothing, and passes nobody on', async ({ key }) => {
     const troubles: string[] = [];
     const service = makeLocks(await place().connect(), { onTrouble: ({ type }) => troubles.push(type) });
-    const lock = await service.acquire(key, { ttl: 1_000 });
+    const lock = await service.acquire(key, { ttl: 2_500 });
     await lock.release();
     const section = new Section();
-    const others = Promise.all([service.withLock(key, () => section.run(1_400)), service.withLock(key, () => section.run(10))]);
-    await sleep(1_100);
+    const others = Promise.all([service.withLock(key, () => section.run(3_000)), service.withLock(key, () => section.run(10))]);
+    await sleep(2_600);
     expect(lock.isHeld()).toBe(false);
     expect(() => lock.assertHeld()).toThrow(saying(/released before/));
     expect(lock.signal.aborted).toBe(false);
@@ -426,7 +457,7 @@ export function lockingSuite(place: () => StorePlace, kind: StoreKind): void {
     expect(troubles).toEqual([]);
   });
 
-  test("a released lock's run throws, naming the key and the next step", async () => {
+  beside("a released lock's run throws, naming the key and the next step", async ({ locks, key }) => {
     const lock = await locks.acquire(key);
     await lock.release();
     expect(lock.isHeld()).toBe(false);
@@ -434,7 +465,7 @@ export function lockingSuite(place: () => StorePlace, kind: StoreKind): void {
     expect(() => lock.run(() => 1)).toThrow(saying(new RegExp(`"${key}" was released before\\. Acquire it again`)));
   });
 
-  test('a lock released early inside its body lets the result pass, and nested calls hear of it', async () => {
+  beside('a lock released early inside its body lets the result pass, and nested calls hear of it', async ({ locks, key }) => {
     const result = await locks.withLock(key, async (lock) => {
       await lock.release();
       await expect(locks.withLock(key, () => 1)).rejects.toMatchObject({ code: 'LOCK_LOST', reason: 'released' });
@@ -444,7 +475,7 @@ export function lockingSuite(place: () => StorePlace, kind: StoreKind): void {
     expect(await locks.withLock(key, { wait: 0 }, () => 1)).toBe(1);
   });
 
-  test('tryAcquire never waits and never passes a caller who does', async () => {
+  beside('tryAcquire never waits and never passes a caller who does', async ({ locks, key }) => {
     const lock = (await locks.tryAcquire(key)) as Lock;
     expect(lock.isHeld()).toBe(true);
     expect(await locks.tryAcquire(key)).toBeNull();
@@ -454,7 +485,7 @@ export function lockingSuite(place: () => StorePlace, kind: StoreKind): void {
     await Promise.all([released, waiting]);
   });
 
-  test('several keys are held together, deduplicated and sorted, each with its own fence', async () => {
+  beside('several keys are held together, deduplicated and sorted, each with its own fence', async ({ locks, key }) => {
     const [a, b] = [`${key} a`, `${key} b`];
     await locks.withLock([b, a, b], async (lock) => {
       expect(lock.keys).toEqual([a, b]);
@@ -469,14 +500,14 @@ export function lockingSuite(place: () => StorePlace, kind: StoreKind): void {
     expect(await locks.inspect(b)).toBeNull();
   });
 
-  test('several keys in opposite orders never deadlock', async () => {
+  beside('several keys in opposite orders never deadlock', async ({ locks, key }) => {
     const [a, b] = [`${key} a`, `${key} b`];
     const section = new Section();
     await Promise.all(Array.from({ length: 20 }, (_, caller) => locks.withLock(caller % 2 ? [a, b] : [b, a], () => section.run(1))));
     expect(section).toMatchObject({ most: 1, runs: 20 });
   });
 
-  test('several keys are all or nothing', async () => {
+  beside('several keys are all or nothing', async ({ locks, key }) => {
     const [a, b] = [`${key} a`, `${key} b`];
     const held = await locks.acquire(b);
     await expect(locks.withLock([a, b], { wait: 30 }, () => 1)).rejects.toMatchObject({ code: 'LOCK_NOT_ACQUIRED', key: b });
@@ -484,11 +515,11 @@ export function lockingSuite(place: () => StorePlace, kind: StoreKind): void {
     await held.release();
   });
 
-  test('a key that is lost while the next is waited for is taken again', async () => {
+  beside('a key that is lost while the next is waited for is taken again', async ({ locks, key }) => {
     const [a, b] = [`${key} a`, `${key} b`];
     const elsewhere = makeLocks(await place().connect());
     const held = await elsewhere.acquire(b);
-    const both = locks.withLock([a, b], { ttl: 600 }, (lock) => {
+    const both = locks.withLock([a, b], { ttl: 3_000 }, (lock) => {
       expect(lock.signal.aborted).toBe(false);
       return [lock.fenceOf(a), lock.fenceOf(b)];
     });
@@ -501,7 +532,7 @@ export function lockingSuite(place: () => StorePlace, kind: StoreKind): void {
     expect(fenceOfA).toBeGreaterThan(fence);
   });
 
-  test('a ticket enters the running lock from elsewhere, and the lock is free when both have left', async () => {
+  beside('a ticket enters the running lock from elsewhere, and the lock is free when both have left', async ({ locks, key }) => {
     const elsewhere = makeLocks(await place().connect());
     let inside: Promise<void> | undefined;
     let leave = (): void => undefined;
@@ -526,7 +557,7 @@ export function lockingSuite(place: () => StorePlace, kind: StoreKind): void {
     expect(await locks.inspect(key)).toBeNull();
   });
 
-  test('a ticket of a lock that has ended is lost, also after the same context locked again', async () => {
+  beside('a ticket of a lock that has ended is lost, also after the same context locked again', async ({ locks, key }) => {
     const ticket = await locks.withLock(key, (lock) => lock.ticket);
     const error = await failureOf(locks.withLock(key, { ticket }, () => 1));
     expect(error).toMatchObject({ code: 'LOCK_LOST', key });
@@ -535,19 +566,19 @@ export function lockingSuite(place: () => StorePlace, kind: StoreKind): void {
     expect(await locks.inspect(key)).toBeNull();
   });
 
-  test('a ticket that is none, or of another key, is refused with a clear error', async () => {
+  beside('a ticket that is none, or of another key, is refused with a clear error', async ({ locks, key }) => {
     await expect(locks.withLock(key, { ticket: 'nonsense' }, () => 1)).rejects.toThrow(saying(/the ticket is malformed/));
     await expect(locks.withLock(key, { ticket: Buffer.from('[[1]]').toString('base64url') }, () => 1)).rejects.toThrow(saying(/malformed/));
     const ticket = await locks.withLock('another key', (lock) => lock.ticket);
     await expect(locks.withLock(key, { ticket }, () => 1)).rejects.toThrow(saying(/the ticket is for "another key"/));
   });
 
-  test('a ticket works within its own process too, where its holder waits for it', async () => {
+  beside('a ticket works within its own process too, where its holder waits for it', async ({ locks, key }) => {
     await locks.withLock(key, (lock) => outsideLocks(() => locks.withLock(key, { ticket: lock.ticket, wait: 0 }, () => 1)));
     expect(await locks.inspect(key)).toBeNull();
   });
 
-  test('a lazy thenable that the body returns runs once, and inside the lock', async () => {
+  beside('a lazy thenable that the body returns runs once, and inside the lock', async ({ locks, key }) => {
     const runs: unknown[] = [];
     const query = {
       // oxlint-disable-next-line no-thenable -- as query builders are
@@ -560,69 +591,81 @@ export function lockingSuite(place: () => StorePlace, kind: StoreKind): void {
     expect(runs).toEqual([key]);
   });
 
-  test('a plain result may have a property called then', async () => {
+  beside('a plain result may have a property called then', async ({ locks, key }) => {
     // oxlint-disable-next-line no-thenable -- a JSON schema has one
     const schema = { if: 1, then: { type: 'string' } };
     expect(await locks.withLock(key, () => schema as unknown)).toBe(schema);
   });
 
-  test("a lost lease tells its own call, in that call's context, while another call runs", async () => {
+  beside("a lost lease tells its own call, in that call's context, while another call runs", async ({ locks, key }) => {
     const seen: unknown[] = [];
     const other = `${key} other`;
-    const running = locks.withLock(other, { ttl: 1_500 }, () => sleep(2_000));
-    const losing = locks.withLock(key, { ttl: 600, renew: false }, async (lock) => {
+    const isSeen = (): Promise<void> => until('what was seen', () => seen.length === 2);
+    // It is renewed before the other lease ends.
+    const running = locks.withLock(other, { ttl: 3_000 }, isSeen);
+    const losing = locks.withLock(key, { ttl: 1_200, renew: false }, async (lock) => {
       lock.signal.addEventListener('abort', () => {
         seen.push(currentLock()?.keys[0]);
         void locks.withLock(other, { wait: 0 }, () => 1).catch((error: LockNotAcquiredError) => seen.push(error.reason));
       });
-      await sleep(1_200);
+      await isSeen();
     });
     await expect(losing).rejects.toBeInstanceOf(LockLostError);
     await running;
     expect(seen).toEqual([key, 'busy']);
   });
 
-  test('minHold and maxHold count from when all keys are held, and not for a call that never ran', async () => {
+  beside('minHold and maxHold count from when all keys are held, and not for a call that never ran', async ({ locks, key }) => {
     const [a, b] = [`${key} a`, `${key} b`];
     const held = await locks.acquire(b);
-    expect(await locks.withLock([a, b], { minHold: 5_000, onBusy: 'skip' }, () => 1)).toBeUndefined();
+    expect(await locks.withLock([a, b], { minHold: 30_000, onBusy: 'skip' }, () => 1)).toBeUndefined();
     expect(await locks.inspect(a)).toBeNull();
-    const both = locks.withLock([a, b], { maxHold: 100 }, (lock) => lock.signal.aborted);
-    await sleep(150);
+    const both = locks.withLock([a, b], { maxHold: 1_500 }, (lock) => lock.signal.aborted);
+    await sleep(1_600);
     await held.release();
     expect(await both).toBe(false);
   });
 
-  test('minHold that reaches past the lease ends in time, also where nobody is left to release', async () => {
+  beside('minHold that reaches past the lease ends in time, also where nobody is left to release', async ({ locks, key }) => {
     const store = await place().connect();
     const service = makeLocks({ ...bound(store), close: async () => undefined });
     const startedAt = performance.now();
-    await service.withLock(key, { minHold: 900, ttl: 300 }, () => undefined);
-    await sleep(600);
+    await service.withLock(key, { minHold: 3_000, ttl: 1_500 }, () => undefined);
+    await sleep(1_800 - (performance.now() - startedAt));
     await service.shutdown();
-    await locks.withLock(key, { wait: 3_000 }, () => undefined);
+    await locks.withLock(key, () => undefined);
     const taken = performance.now() - startedAt;
-    expect(taken).toBeGreaterThanOrEqual(890);
-    expect(taken).toBeLessThan(2_500);
+    expect(taken).toBeGreaterThanOrEqual(2_990);
+    expect(taken).toBeLessThan(2 * 3_000);
   });
 
-  test('minHold is covered also where a regular renewal is on its way when the body ends', async () => {
+  beside('minHold is covered also where a regular renewal is on its way when the body ends', async ({ locks, key }) => {
     const store = await place().connect();
-    const slow = makeLocks({ ...bound(store), renew: async (holds) => store.renew(holds).then((reply) => sleep(60, reply)) });
+    let renews = (): void => undefined;
+    const renewal = new Promise<void>((resolve) => (renews = resolve));
+    const slow = makeLocks({
+      ...bound(store),
+      renew: async (holds) => {
+        renews();
+        return store.renew(holds).then((reply) => sleep(60, reply));
+      },
+    });
     const startedAt = performance.now();
-    await slow.withLock(key, { ttl: 300, minHold: 1_200 }, () => sleep(125));
-    await locks.withLock(key, { wait: 5_000 }, () => undefined);
-    expect(performance.now() - startedAt).toBeGreaterThanOrEqual(1_190);
+    await slow.withLock(key, { ttl: 1_500, minHold: 3_000 }, () => renewal);
+    await locks.withLock(key, () => undefined);
+    expect(performance.now() - startedAt).toBeGreaterThanOrEqual(2_990);
   });
 
-  test('a lock that lingers for minHold after maxHold is renewed once', async () => {
+  beside('a lock that lingers for minHold after maxHold is renewed once', async ({ locks, key }) => {
     const store = await place().connect();
     let renewals = 0;
     const counted = {
       ...bound(store),
       renew: async (holds: readonly HoldRecord[]) => {
+        const replies = await store.renew(holds);
+        // One that was not answered is repeated.
         renewals++;
-        return store.renew(holds);
+        return replies;
       },
     };
     await makeLocks(counted, { maxHold: 20 }).withLock(key, { ttl: 2_000, minHold: 4_000 }, () => sleep(60));
@@ -632,18 +675,18 @@ export function lockingSuite(place: () => StorePlace, kind: StoreKind): void {
     expect(await locks.tryAcquire(key)).toBeNull();
   });
 
-  test('minHold lasts also where the application shuts down as soon as the method has ended', async () => {
+  beside('minHold lasts also where the application shuts down as soon as the method has ended', async ({ locks, key }) => {
     const store = await place().connect();
     const service = makeLocks({ ...bound(store), close: async () => undefined });
     const startedAt = performance.now();
-    await service.withLock(key, { ttl: 1_000, minHold: 3_000 }, () => undefined);
+    await service.withLock(key, { ttl: 1_500, minHold: 3_500 }, () => undefined);
     await service.shutdown();
-    await sleep(1_500 - (performance.now() - startedAt));
+    await sleep(1_800 - (performance.now() - startedAt));
     expect(await locks.tryAcquire(key)).toBeNull();
-    expect(await locks.withLock(key, { wait: 5_000 }, () => 1)).toBe(1);
+    expect(await locks.withLock(key, () => 1)).toBe(1);
   });
 
-  test('shutdown waits for a release that is on its way, and a second shutdown for the first', async () => {
+  beside('shutdown waits for a release that is on its way, and a second shutdown for the first', async ({ locks, key }) => {
     const store = await place().connect();
     const events: string[] = [];
     let isReleasing = false;
@@ -667,19 +710,17 @@ export function lockingSuite(place: () => StorePlace, kind: StoreKind): void {
     expect(await locks.inspect(key)).toBeNull();
   });
 
-  test('a call on several keys that waits for a call which wants one of them is told of the cycle', async () => {
+  beside('a call on several keys that waits for a call which wants one of them is told of the cycle', async ({ locks, key }) => {
     const [a, b] = [`${key} a`, `${key} b`];
     const inner = locks.withLock(b, async () => {
       await until('that the other call waits', async () => (await locks.health()).waitingHere === 1);
       return locks.withLock(a, () => 'inner').catch((error: LockNotAcquiredError) => error.reason);
     });
     const both = locks.withLock([a, b], () => 'both');
-    const startedAt = performance.now();
     expect(await Promise.all([inner, both])).toEqual(['cycle', 'both']);
-    expect(performance.now() - startedAt).toBeLessThan(1_500);
   });
 
-  test('a cycle is found also where a lock was still being acquired when the first of them began to wait', async () => {
+  beside('a cycle is found also where a lock was still being acquired when the first of them began to wait', async ({ key }) => {
     const [a, b] = [`${key} a`, `${key} b`];
     const store = await place().connect();
     const slow = makeLocks({ ...bound(store), acquire: async (hold) => sleep(hold.key === b ? 80 : 0).then(() => store.acquire(hold)) });
@@ -688,31 +729,29 @@ export function lockingSuite(place: () => StorePlace, kind: StoreKind): void {
         await sleep(40);
         await slow.withLock(second, () => undefined);
       });
-    const startedAt = performance.now();
     const results = await slow.withLock(`${key} root`, () => Promise.allSettled([both(a, b), both(b, a)]));
-    expect(performance.now() - startedAt).toBeLessThan(1_500);
     expect(results.flatMap((result) => (result.status === 'rejected' ? [(result.reason as LockNotAcquiredError).reason] : []))).toEqual([
       'cycle',
     ]);
   });
 
-  test('a release that is not awaited is done before the call resolves', async () => {
+  beside('a release that is not awaited is done before the call resolves', async ({ locks, key }) => {
     await locks.withLock(key, (lock) => void lock.release());
     expect(await locks.inspect(key)).toBeNull();
   });
 
-  test('onBusy does not answer for a call that was aborted', async () => {
+  beside('onBusy does not answer for a call that was aborted', async ({ locks, key }) => {
     const held = await locks.acquire(key);
     const call = locks.withLock(key, { signal: AbortSignal.timeout(20), onBusy: () => 'answer' }, () => 'ran');
     await expect(call).rejects.toMatchObject({ reason: 'aborted' });
     await held.release();
   });
 
-  test('after a forced release the holder loses the lock, and an old fence is refused', async () => {
+  beside('after a forced release the holder loses the lock, and an old fence is refused', async ({ locks, key }) => {
     const operator = makeLocks(await place().connect());
     // Where nobody is notified, the next renewal finds it.
-    const reason = kind.offers.includes('forced') ? 'forced' : 'expired';
-    const call = locks.withLock(key, { ttl: 600 }, async (lock) => {
+    const [reason, ttl] = kind.offers.includes('forced') ? ['forced', 60_000] : ['expired', 3_000];
+    const call = locks.withLock(key, { ttl }, async (lock) => {
       await expect(operator.forceRelease(key, { fence: lock.fence - 1 })).resolves.toBe(false);
       await expect(operator.forceRelease(key, { fence: lock.fence })).resolves.toBe(true);
       await until('the loss', () => lock.signal.aborted);
@@ -722,12 +761,12 @@ export function lockingSuite(place: () => StorePlace, kind: StoreKind): void {
     expect(await operator.withLock(key, { wait: 0 }, () => 1)).toBe(1);
   });
 
-  test('assertLocked guards code that needs a lock', async () => {
+  beside('assertLocked guards code that needs a lock', async ({ locks, key }) => {
     expect(() => assertLocked(key)).toThrow(saying(/is not held by the code that runs here\. Call it from/));
     await locks.withLock(key, (lock) => expect(assertLocked(key)).toBe(lock));
   });
 
-  test('shutdown rejects waiters and new calls, tells what runs and leaves nothing behind', async () => {
+  beside('shutdown rejects waiters and new calls, tells what runs and leaves nothing behind', async ({ locks, key }) => {
     const store = await place().connect();
     const service = makeLocks({ ...bound(store), close: async () => undefined });
     let told: Error | undefined;
@@ -737,6 +776,7 @@ export function lockingSuite(place: () => StorePlace, kind: StoreKind): void {
       service.withLock(key, async (lock) => {
         lock.signal.addEventListener('abort', () => (told = lock.signal.reason as Error));
         enter();
+        await until('that it is told', () => told !== undefined);
         await sleep(100);
       }),
     );
@@ -750,54 +790,55 @@ export function lockingSuite(place: () => StorePlace, kind: StoreKind): void {
     expect(await locks.inspect(key)).toBeNull();
   });
 
-  test('shutdown leaves a minHold to run out', async () => {
+  beside('shutdown leaves a minHold to run out', async ({ locks, key }) => {
     const store = await place().connect();
     const service = makeLocks({ ...bound(store), close: async () => undefined });
     const startedAt = performance.now();
-    await service.withLock(key, { minHold: 3_000, ttl: 1_000 }, () => undefined);
+    await service.withLock(key, { minHold: 3_500, ttl: 1_500 }, () => undefined);
     await sleep(50);
     await service.shutdown();
-    await sleep(1_500 - (performance.now() - startedAt));
+    await sleep(1_800 - (performance.now() - startedAt));
     expect(await locks.tryAcquire(key)).toBeNull();
-    expect(await locks.withLock(key, { wait: 5_000 }, () => 1)).toBe(1);
+    expect(await locks.withLock(key, () => 1)).toBe(1);
   });
 
-  test('a grant that comes after its caller was aborted is given back', async () => {
+  beside('a grant that comes after its caller was aborted is given back', async ({ locks, key }) => {
     const store = await place().connect();
     const slow = makeLocks({ ...bound(store), acquire: async (hold) => store.acquire(hold).then((reply) => sleep(60, reply)) });
     const controller = new AbortController();
-    const call = failureOf(slow.acquire(key, { signal: controller.signal, minHold: 5_000 }));
+    const call = failureOf(slow.acquire(key, { signal: controller.signal, minHold: 30_000 }));
     await sleep(20);
     controller.abort();
     expect(await call).toMatchObject({ reason: 'aborted' });
-    await until('the lock is free', async () => (await locks.inspect(key)) === null);
-    expect(await slow.withLock(key, { wait: 0 }, () => 1)).toBe(1);
+    // Far sooner than minHold would let it. The attempt may still be on its way.
+    expect(await slow.withLock(key, { wait: 15_000 }, () => 1)).toBe(1);
+    expect(await locks.inspect(key)).toBeNull();
   });
 
-  test('a call that is aborted at the moment of its grant keeps nothing, whatever its minHold', async () => {
+  beside('a call that is aborted at the moment of its grant keeps nothing, whatever its minHold', async ({ locks, key }) => {
     const controller = new AbortController();
-    const abort = (): void => controller.abort();
+    const abort = (event: unknown): void => void ((event as LockEvent).key === key && controller.abort());
     subscribe(LOCK_CHANNEL, abort);
-    const error = await failureOf(locks.acquire(key, { signal: controller.signal, minHold: 5_000 }));
+    const error = await failureOf(locks.acquire(key, { signal: controller.signal, minHold: 30_000 }));
     unsubscribe(LOCK_CHANNEL, abort);
     expect(error).toMatchObject({ reason: 'aborted' });
     await until('the lock is free', async () => (await locks.inspect(key)) === null);
   });
 
-  test('a grant that came too late is given back, and the next attempt is one', async () => {
+  beside('a grant that came too late is given back, and the next attempt is one', async ({ key }) => {
     const store = await place().connect();
     let attempts = 0;
     const slow = makeLocks({
       ...bound(store),
       acquire: async (hold) => {
         const reply = await store.acquire(hold);
-        return sleep(++attempts === 1 ? 250 : 0, reply);
+        return sleep(++attempts === 1 ? 1_500 : 0, reply);
       },
     });
-    expect(await slow.withLock(key, { ttl: 200, wait: 1_500 }, () => 'ran')).toBe('ran');
+    expect(await slow.withLock(key, { ttl: 1_200, wait: 15_000 }, () => 'ran')).toBe('ran');
   });
 
-  test('an attempt of unknown outcome is given back also where a later one found the lock busy', async () => {
+  beside('an attempt of unknown outcome is given back also where a later one found the lock busy', async ({ locks, key }) => {
     const store = await place().connect();
     const held = await locks.acquire(key);
     const sent: HoldRecord[] = [];
@@ -812,7 +853,7 @@ export function lockingSuite(place: () => StorePlace, kind: StoreKind): void {
         return store.acquire(hold);
       },
     });
-    await expect(slow.acquire(key, { wait: 400 })).rejects.toMatchObject({ reason: 'busy' });
+    await expect(slow.acquire(key, { wait: 2_500 })).rejects.toMatchObject({ reason: 'busy' });
     await held.release();
     await until('that it was given back', () => given > 0);
     // The first attempt arrives at last.
@@ -820,33 +861,35 @@ export function lockingSuite(place: () => StorePlace, kind: StoreKind): void {
     expect(await locks.inspect(key)).toBeNull();
   });
 
-  test('a call inside a lock of another application acquires anew', async () => {
+  beside('a call inside a lock of another application acquires anew', async ({ locks, key }) => {
     const other = makeLocks(await place().connect());
     await locks.withLock(key, async () => {
       await expect(other.withLock(key, { wait: 0 }, () => 1)).rejects.toMatchObject({ reason: 'busy' });
     });
   });
 
-  test('keys are sorted by their code units, in every locale', async () => {
+  beside('keys are sorted by their code units, in every locale', async ({ locks, key }) => {
     await locks.withLock([`${key} a`, `${key} B`], (lock) => expect(lock.keys).toEqual([`${key} B`, `${key} a`]));
   });
 
-  test("onBusy: 'skip' does not wait unless told to", async () => {
+  beside("onBusy: 'skip' does not wait unless told to", async ({ locks, key }) => {
     const held = await locks.acquire(key);
     const startedAt = performance.now();
     expect(await locks.withLock(key, { onBusy: 'skip' }, () => 1)).toBeUndefined();
-    expect(performance.now() - startedAt).toBeLessThan(1_000);
-    const waiting = locks.withLock(key, { onBusy: 'skip', wait: 2_000 }, () => 'ran');
+    // Other calls wait for 15 s.
+    expect(performance.now() - startedAt).toBeLessThan(5_000);
+    const waiting = locks.withLock(key, { onBusy: 'skip', wait: 15_000 }, () => 'ran');
     await sleep(50);
     await held.release();
     expect(await waiting).toBe('ran');
   });
 
-  test('onBusy does not answer for a call that closes a cycle', async () => {
+  beside('onBusy does not answer for a call that closes a cycle', async ({ locks, key }) => {
     const [a, b] = [`${key} a`, `${key} b`];
+    const meet = meeting(2);
     const both = (first: string, second: string): Promise<unknown> =>
       locks.withLock(first, async () => {
-        await sleep(20);
+        await meet();
         await locks.withLock<unknown>(second, { onBusy: () => 'answer' }, () => undefined);
       });
     const results = await locks.withLock(`${key} root`, () => Promise.allSettled([both(a, b), both(b, a)]));
@@ -855,17 +898,17 @@ export function lockingSuite(place: () => StorePlace, kind: StoreKind): void {
     ]);
   });
 
-  test("the body's own error goes first, also where the lease was lost", async () => {
+  beside("the body's own error goes first, also where the lease was lost", async ({ locks, key }) => {
     const teapot = new Error('short and stout');
-    const call = locks.withLock(key, { ttl: 100, renew: false }, async (lock) => {
-      await sleep(200);
+    const call = locks.withLock(key, { ttl: 400, renew: false }, async (lock) => {
+      await sleep(600);
       expect(lock.isHeld()).toBe(false);
       throw teapot;
     });
     await expect(call).rejects.toBe(teapot);
   });
 
-  test('a message of a force release at another fence takes nothing away', async () => {
+  beside('a message of a force release at another fence takes nothing away', async ({ key }) => {
     const listeners: ForcedListener[] = [];
     const store = await place().connect();
     const service = makeLocks({
@@ -879,7 +922,7 @@ export function lockingSuite(place: () => StorePlace, kind: StoreKind): void {
     expect(lock.isHeld()).toBe(false);
   });
 
-  test('after a shutdown nothing is sent to the store any more', async () => {
+  beside('after a shutdown nothing is sent to the store any more', async ({ key }) => {
     const store = await place().connect();
     let attempts = 0;
     const service = makeLocks({

@@ -1,5 +1,4 @@
 import 'reflect-metadata';
-import { storeContract } from '../../lib/store-contract/index';
 import { STORES, type StoreKind, type StorePlace } from '../support/stores';
 import { faultsSuite } from './faults-suite';
 import { fuzzSuite } from './fuzz-suite';
@@ -8,7 +7,7 @@ import { peersSuite } from './peers-suite';
 import { travelSuite } from './travel-suite';
 import { waitingSuite } from './waiting-suite';
 
-const SUITES = { contractSuite, fuzzSuite };
+const SUITES = { fuzzSuite };
 const SUITES_OF_MESSAGES = { peersSuite };
 const SUITES_OF_TICKETS = { travelSuite };
 const LONG_SUITES = { lockingSuite };
@@ -16,8 +15,8 @@ const LONG_SUITES_OF_ORDER = { waitingSuite };
 const SUITES_OF_SERVERS = { faultsSuite };
 
 /**
- * All suites of a store that are for its kind, on servers of its own. Each store has a spec file that calls this: they
- * run at the same time.
+ * All suites of a store that are for its kind but the published contract, on servers of its own. Each store has a spec
+ * file that calls this: they run at the same time.
  */
 export function storeSuites(name: string): void {
   const kind = STORES[name] as StoreKind;
@@ -40,22 +39,4 @@ export function storeSuites(name: string): void {
 
     describe.each(Object.entries(suites))('%s', (_suite, suite) => suite(() => place, kind));
   });
-}
-
-/** The contract that is published for every store. It restarts servers, so it has some of its own. */
-function contractSuite(_place: () => StorePlace, { start, offers, hasServers }: StoreKind): void {
-  let place: StorePlace;
-  beforeAll(async () => {
-    place = await start();
-  });
-  afterAll(() => place.stop());
-
-  const servers = {
-    stall: async (ms: number) => place.servers?.stall(ms),
-    restart: async () => place.servers?.restart(0),
-  };
-  storeContract(
-    { describe, test },
-    { connect: () => place.make(), offers, warn: (message) => place.warn(message), ...(hasServers && servers) },
-  );
 }

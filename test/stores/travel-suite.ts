@@ -7,26 +7,27 @@ import type { LockError } from '../../lib/core/errors';
 import { readTicket, writeTicket } from '../../lib/core/ticket';
 import { assertLocked, currentLock } from '../../lib/nest/current-lock';
 import { currentTickets, enterTickets } from '../../lib/nest/current-tickets';
-import type { LockService } from '../../lib/nest/lock.service';
 import { makeLocks } from '../support/make-locks';
 import { saying } from '../support/saying';
+import { sideBySide } from '../support/side-by-side';
 import type { StorePlace } from '../support/stores';
 import { until } from '../support/until';
 
+/** Calls wait for as long as a busy machine needs. */
+const SETTINGS = { wait: 15_000 };
 const AT_ONCE = { wait: 0 };
 const BUSY = expect.objectContaining({ code: 'LOCK_NOT_ACQUIRED' }) as Error;
 const LOST = expect.objectContaining({ code: 'LOCK_LOST' }) as Error;
 
 /** Tickets that travel from one process to another, on whichever store. */
 export function travelSuite(place: () => StorePlace): void {
-  let here: LockService;
-  let there: LockService;
-  let key: string;
-
-  beforeEach(async () => {
-    here = makeLocks(await place().connect());
-    there = makeLocks(await place().connect());
-    key = `key ${randomUUID()}`;
+  const beside = sideBySide({
+    prepare: async () => ({
+      here: makeLocks(await place().connect(), SETTINGS),
+      there: makeLocks(await place().connect(), SETTINGS),
+      key: `key ${randomUUID()}`,
+    }),
+    atOnce: 12,
   });
 
   /** What another process does that was called with these tickets. */
@@ -34,32 +35,34 @@ export function travelSuite(place: () => StorePlace): void {
     return outsideLocks(() => enterTickets(text, fn));
   }
 
-  test('a locked call that comes with tickets enters the lock, with its fence, and calls inside re-enter', async () => {
-    await here.withLock(key, async (lock) => {
-      await elsewhere(currentTickets(), () =>
-        there.withLock(key, async (joined) => {
-          expect(joined.fence).toBe(lock.fence);
-          expect(await here.inspect(key)).toMatchObject({ holds: 2, fence: (await there.inspect(key))?.fence });
-          await there.withLock(key, (nested) => expect(nested.fence).toBe(lock.fence));
-          expect(await here.inspect(key)).toMatchObject({ holds: 2 });
-        }),
-      );
-      expect(await here.inspect(key)).toMatchObject({ holds: 1 });
-    });
-    expect(await here.inspect(key)).toBeNull();
-  });
+  beside(
+    'a locked call that comes with tickets enters the lock, with its fence, and calls inside re-enter',
+    async ({ here, there, key }) => {
+      await here.withLock(key, async (lock) => {
+        await elsewhere(currentTickets(), () =>
+          there.withLock(key, async (joined) => {
+            expect(joined.fence).toBe(lock.fence);
+            expect(await here.inspect(key)).toMatchObject({ holds: 2, fence: (await there.inspect(key))?.fence });
+            await there.withLock(key, (nested) => expect(nested.fence).toBe(lock.fence));
+            expect(await here.inspect(key)).toMatchObject({ holds: 2 });
+          }),
+        );
+        expect(await here.inspect(key)).toMatchObject({ holds: 1 });
+      });
+      expect(await here.inspect(key)).toBeNull();
+    },
+  );
 
-  test('of a caller and a guest, inspect names one that is there', async () => {
+  beside('of a caller and a guest, inspect names one that is there', async ({ here, there, key }) => {
+    const ttl = 2_000;
     const named = (by: string) => async (): Promise<boolean> => (await here.inspect(key))?.by.endsWith(by) === true;
     let leave!: () => void;
     const left = new Promise<void>((resolve) => (leave = resolve));
     let guest!: Promise<void>;
-    await here.withLock(key, { ttl: 600, by: 'Caller.method' }, async () => {
-      await elsewhere(currentTickets(), () =>
-        there.withLock(key, { ttl: 600, by: 'Guest.first' }, () => until('a renewal', named('first'))),
-      );
+    await here.withLock(key, { ttl, by: 'Caller.method' }, async () => {
+      await elsewhere(currentTickets(), () => there.withLock(key, { ttl, by: 'Guest.first' }, () => until('a renewal', named('first'))));
       await until('a renewal after that', named('Caller.method'));
-      const joined = elsewhere(currentTickets(), () => there.acquire(key, { ttl: 600, by: 'Guest.second' }));
+      const joined = elsewhere(currentTickets(), () => there.acquire(key, { ttl, by: 'Guest.second' }));
       guest = (await joined).run(() => left).finally(async () => (await joined).release());
     });
     await until('a renewal after its caller', named('second'));
@@ -68,11 +71,11 @@ export function travelSuite(place: () => StorePlace): void {
     expect(await here.inspect(key)).toBeNull();
   });
 
-  test('without its tickets it waits, and its caller with it', async () => {
+  beside('without its tickets it waits, and its caller with it', async ({ here, there, key }) => {
     await here.withLock(key, () => expect(elsewhere(undefined, () => there.withLock(key, { wait: 50 }, () => 1))).rejects.toThrow(BUSY));
   });
 
-  test('acquire() and tryAcquire() enter too', async () => {
+  beside('acquire() and tryAcquire() enter too', async ({ here, there, key }) => {
     await here.withLock(key, (lock) =>
       elsewhere(currentTickets(), async () => {
         const handles = [await there.acquire(key)];
@@ -84,7 +87,7 @@ export function travelSuite(place: () => StorePlace): void {
     expect(await here.inspect(key)).toBeNull();
   });
 
-  test('a call on several keys enters those of the tickets, and acquires the others', async () => {
+  beside('a call on several keys enters those of the tickets, and acquires the others', async ({ here, there, key }) => {
     const [other, third] = [`${key} other`, `${key} third`];
     await here.withLock([key, other], async (lock) => {
       const text = currentTickets();
@@ -100,7 +103,7 @@ export function travelSuite(place: () => StorePlace): void {
     }
   });
 
-  test('a call on another key waits as always', async () => {
+  beside('a call on another key waits as always', async ({ here, there, key }) => {
     const other = await here.acquire(`${key} other`);
     await here.withLock(key, () =>
       elsewhere(currentTickets(), () => expect(there.withLock(`${key} other`, AT_ONCE, () => 1)).rejects.toThrow(BUSY)),
@@ -108,7 +111,7 @@ export function travelSuite(place: () => StorePlace): void {
     await other.release();
   });
 
-  test('the text has the locks of all enclosing calls, and is undefined outside of any', async () => {
+  beside('the text has the locks of all enclosing calls, and is undefined outside of any', async ({ here, there, key }) => {
     expect(currentTickets()).toBeUndefined();
     const [inner, outer] = [`${key} inner`, key];
     await here.withLock(outer, () =>
@@ -120,7 +123,7 @@ export function travelSuite(place: () => StorePlace): void {
     expect(currentTickets()).toBeUndefined();
   });
 
-  test('tickets go on to a third process, whether the second has entered the lock or not', async () => {
+  beside('tickets go on to a third process, whether the second has entered the lock or not', async ({ here, there, key }) => {
     const third = makeLocks(await place().connect());
     await here.withLock(key, (lock) =>
       elsewhere(currentTickets(), async () => {
@@ -131,7 +134,7 @@ export function travelSuite(place: () => StorePlace): void {
     );
   });
 
-  test('the text and lock.ticket are one: each goes where the other does', async () => {
+  beside('the text and lock.ticket are one: each goes where the other does', async ({ here, there, key }) => {
     await here.withLock(key, async (lock) => {
       const ticket = currentTickets();
       expect(await outsideLocks(() => there.withLock(key, { ticket }, () => 'in'))).toBe('in');
@@ -139,7 +142,7 @@ export function travelSuite(place: () => StorePlace): void {
     });
   });
 
-  test('calls that run in parallel inside take turns, as children of one lock do', async () => {
+  beside('calls that run in parallel inside take turns, as children of one lock do', async ({ here, there, key }) => {
     let inside = 0;
     let most = 0;
     const section = async (): Promise<void> => {
@@ -157,7 +160,7 @@ export function travelSuite(place: () => StorePlace): void {
     expect(await here.inspect(key)).toBeNull();
   });
 
-  test('two calls that came with the same tickets run beside each other', async () => {
+  beside('two calls that came with the same tickets run beside each other', async ({ here, there, key }) => {
     let met!: () => void;
     const meeting = new Promise<void>((resolve) => {
       met = resolve;
@@ -171,7 +174,7 @@ export function travelSuite(place: () => StorePlace): void {
     });
   });
 
-  test('a lock that has ended refuses, and a later call of the same request is refused as well', async () => {
+  beside('a lock that has ended refuses, and a later call of the same request is refused as well', async ({ here, there, key }) => {
     const text = await here.withLock(key, () => currentTickets());
     await elsewhere(text, async () => {
       const calls = [1, 2, 3].map(() => there.withLock(key, () => 1));
@@ -183,7 +186,7 @@ export function travelSuite(place: () => StorePlace): void {
     expect(await here.inspect(key)).toBeNull();
   });
 
-  test('a ticket that was made up is refused, and holds nothing', async () => {
+  beside('a ticket that was made up is refused, and holds nothing', async ({ here, there, key }) => {
     await here.withLock(key, async (lock) => {
       const forged = writeTicket([{ ...readTicket(lock.ticket, key), secret: randomUUID() }]);
       const error: unknown = await elsewhere(forged, () => there.withLock(key, () => 1)).catch((thrown: unknown) => thrown);
@@ -217,7 +220,7 @@ export function travelSuite(place: () => StorePlace): void {
     }
   });
 
-  test('what goes on after the function has ended acquires anew', async () => {
+  beside('what goes on after the function has ended acquires anew', async ({ here, there, key }) => {
     let later: (() => Promise<number>) | undefined;
     await here.withLock(key, async (lock) => {
       elsewhere(currentTickets(), () => {
@@ -229,7 +232,7 @@ export function travelSuite(place: () => StorePlace): void {
     expect(await later?.()).toBeGreaterThan(0);
   });
 
-  test("outsideLocks() leaves the tickets, and reentry: 'never' does not use them", async () => {
+  beside("outsideLocks() leaves the tickets, and reentry: 'never' does not use them", async ({ here, there, key }) => {
     await here.withLock(key, () =>
       elsewhere(currentTickets(), async () => {
         await expect(outsideLocks(() => there.withLock(key, AT_ONCE, () => 1))).rejects.toThrow(BUSY);
@@ -238,7 +241,7 @@ export function travelSuite(place: () => StorePlace): void {
     );
   });
 
-  test('the tickets alone are no lock: currentLock() and assertLocked() see what was entered', async () => {
+  beside('the tickets alone are no lock: currentLock() and assertLocked() see what was entered', async ({ here, there, key }) => {
     await here.withLock(key, (lock) =>
       elsewhere(currentTickets(), async () => {
         expect(currentLock()).toBeUndefined();
@@ -248,7 +251,7 @@ export function travelSuite(place: () => StorePlace): void {
     );
   });
 
-  test('an Observable is inside until it ends, and each subscription is', async () => {
+  beside('an Observable is inside until it ends, and each subscription is', async ({ here, there, key }) => {
     await here.withLock(key, async (lock) => {
       const lazily = (): Observable<number> =>
         new Observable((subscriber) => {
@@ -260,21 +263,25 @@ export function travelSuite(place: () => StorePlace): void {
     });
   });
 
-  test('the loss of the lock aborts the code in both processes, and the call that came with the ticket rejects', async () => {
-    let lost = 0;
-    const options = { ttl: 600 };
-    const holding = here.withLock(key, options, async (lock) => {
-      lock.signal.addEventListener('abort', () => lost++);
-      const entered = elsewhere(currentTickets(), () =>
-        there.withLock(key, options, async (joined) => {
-          joined.signal.addEventListener('abort', () => lost++);
-          const { fence } = (await there.inspect(key)) ?? { fence: 0 };
-          expect(await makeLocks(await place().connect()).forceRelease(key, { fence })).toBe(true);
-          await until('that both were told', () => lost === 2);
-        }),
-      );
-      await expect(entered).rejects.toThrow(LOST);
-    });
-    await expect(holding).rejects.toThrow(LOST);
-  });
+  beside(
+    'the loss of the lock aborts the code in both processes, and the call that came with the ticket rejects',
+    async ({ here, there, key }) => {
+      let lost = 0;
+      // Where nobody is notified, the next renewal finds it.
+      const options = { ttl: 3_000 };
+      const holding = here.withLock(key, options, async (lock) => {
+        lock.signal.addEventListener('abort', () => lost++);
+        const entered = elsewhere(currentTickets(), () =>
+          there.withLock(key, options, async (joined) => {
+            joined.signal.addEventListener('abort', () => lost++);
+            const { fence } = (await there.inspect(key)) ?? { fence: 0 };
+            expect(await makeLocks(await place().connect()).forceRelease(key, { fence })).toBe(true);
+            await until('that both were told', () => lost === 2);
+          }),
+        );
+        await expect(entered).rejects.toThrow(LOST);
+      });
+      await expect(holding).rejects.toThrow(LOST);
+    },
+  );
 }

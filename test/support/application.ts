@@ -5,7 +5,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 
 /** What the application says of its work. */
 export interface Notice {
-  readonly event: 'listening' | 'held' | 'ran' | 'notified' | 'ended' | 'rejected' | 'answered' | 'closed';
+  readonly event: 'listening' | 'came' | 'held' | 'ran' | 'notified' | 'ended' | 'rejected' | 'answered' | 'closed';
   readonly key?: string;
   readonly code?: string;
   readonly reason?: string;
@@ -49,7 +49,8 @@ export class Application {
       if (found) {
         return found;
       }
-      if (this.child.exitCode !== null || this.child.signalCode !== null) {
+      // What it said last may arrive after its end.
+      if (!this.child.connected && (this.child.exitCode !== null || this.child.signalCode !== null)) {
         throw new Error(`the application ended before it said '${event}': ${this.output}`);
       }
       await sleep(5);

@@ -1,18 +1,18 @@
 import type { LockService } from '../../lib/nest/lock.service';
+import { quickest } from './quickest';
 import { until } from './until';
 
 const KEY = 'handed';
 
+/** Far less than the rest of the pause before the next poll. */
+const NOTIFIED_MS = 100;
+
 /**
- * How long a waiter at one store waits after the release by a holder at another, in milliseconds: the shortest of three times, since its
- * subscription may be new at first, and the server slow once. Without a message it takes the rest of the pause before the next poll, each time.
+ * How long a waiter at one store waits after the release by a holder at another, in milliseconds: the shortest of several times, since its
+ * subscription may be new at first, and the machine may stall. Without a message it takes the rest of the pause before the next poll, each time.
  */
-export async function handOver(holder: LockService, waiter: LockService): Promise<number> {
-  const times: number[] = [];
-  for (let round = 0; round < 3; round++) {
-    times.push(await handOverOnce(holder, waiter));
-  }
-  return Math.min(...times);
+export function handOver(holder: LockService, waiter: LockService): Promise<number> {
+  return quickest(NOTIFIED_MS, () => handOverOnce(holder, waiter));
 }
 
 async function handOverOnce(holder: LockService, waiter: LockService): Promise<number> {

@@ -6,13 +6,19 @@ import { join } from 'node:path';
 import { createPool, type Pool, type PoolOptions } from 'mysql2';
 import { freePort } from './redis-server';
 import { until } from './until';
+import { goOn, stopProcess } from './stopping';
+
+/** The files of a new server have this log already. */
+const LOG_SIZE = '--innodb-log-file-size=16M';
 
 /** A crash of the machine is not among the faults, and one of the server loses nothing without flushes to the disk. */
 const SETTINGS = [
   '--no-defaults',
   '--bind-address=127.0.0.1',
   '--innodb-buffer-pool-size=32M',
-  '--innodb-log-file-size=16M',
+  LOG_SIZE,
+  '--debug-no-sync',
+  '--innodb-flush-method=nosync',
   '--innodb-flush-log-at-trx-commit=2',
   '--innodb-use-native-aio=0',
   '--performance-schema=0',
@@ -90,7 +96,9 @@ export class MySqlServer {
 
   async start(): Promise<void> {
     const log = openSync(join(this.#folder, 'log'), 'a');
-    const place = [`--datadir=${join(this.#folder, 'data')}`, `--socket=${join(this.#folder, 'socket')}`, `--port=${this.port}`];
+    const within = (name: string): string => join(this.#folder, name);
+    // A server that starts deletes the temporary tables that it finds, those of another one that works there among them.
+    const place = [`--datadir=${within('data')}`, `--tmpdir=${this.#folder}`, `--socket=${within('socket')}`, `--port=${this.port}`];
     const [file, ...words] = [...TIED, 'mariadbd', ...SETTINGS, ...USER, ...place, ...this.#settings] as [string, ...string[]];
     this.#child = spawn(file, words, { cwd: this.#folder, stdio: ['ignore', log, log] });
     closeSync(log);
@@ -128,11 +136,11 @@ export class MySqlServer {
   }
 
   pause(): void {
-    this.#child?.kill('SIGSTOP');
+    stopProcess(this.#child?.pid);
   }
 
   resume(): void {
-    this.#child?.kill('SIGCONT');
+    goOn(this.#child?.pid);
   }
 
   /** Ends the connections of the code under test, or of one user; answers how many. */
@@ -173,6 +181,7 @@ function makeData(data: string, settings: readonly string[]): void {
       '--no-defaults',
       '--auth-root-authentication-method=normal',
       '--skip-test-db',
+      LOG_SIZE,
       ...USER,
       ...pageSize,
       `--datadir=${own}`,

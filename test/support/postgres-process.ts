@@ -2,6 +2,7 @@ import { spawn, spawnSync, type ChildProcess } from 'node:child_process';
 import { chownSync, closeSync, mkdtempSync, openSync, readdirSync, readFileSync } from 'node:fs';
 import { delimiter, join } from 'node:path';
 import { tmpdir } from 'node:os';
+import { goOn, stopProcess } from './stopping';
 
 /** PostgreSQL refuses to run as root, and so does pgbouncer: a user of their own, which Debian's packages make. */
 const USER = process.getuid?.() === 0 ? { uid: idOf('-u'), gid: idOf('-g') } : {};
@@ -47,13 +48,18 @@ export function readLog(folder: string): string {
 
 /** Sends a signal to a process and its children. The parent is stopped before they are counted, so that it makes no new ones. */
 export function signalFamily(parent: number, signal: 'SIGSTOP' | 'SIGCONT' | 'SIGKILL'): void {
-  process.kill(parent, 'SIGSTOP');
+  stopProcess(parent);
+  const send = { SIGSTOP: stopProcess, SIGCONT: goOn, SIGKILL: killProcess }[signal];
   for (const pid of [...childrenOf(parent), parent]) {
-    try {
-      process.kill(pid, signal);
-    } catch {
-      // It has just ended by itself.
-    }
+    send(pid);
+  }
+}
+
+function killProcess(pid: number): void {
+  try {
+    process.kill(pid, 'SIGKILL');
+  } catch {
+    // It has just ended by itself.
   }
 }
 

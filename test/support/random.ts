@@ -34,11 +34,15 @@ export class Random {
 const { TEST_LONG } = process.env;
 export const isLong = TEST_LONG !== undefined;
 
+const { MODEL_SEED = '1' } = process.env;
 /**
- * The seeds of a test: the same in each run, unless `MODEL_SEED` says where they begin. A failure names the seed of its run, and
- * `MODEL_SEED=<seed> MODEL_RUNS=1` repeats it.
+ * What all random choices of the tests begin with: 1 in each run of `npm test`, and another number in each run of `npm run test:long`, which
+ * prints it (test/runner/seed.mjs). `MODEL_SEED` repeats it.
  */
+export const SEED = Number(MODEL_SEED);
+
+/** The seeds of a test, from `SEED` on. A failure names the seed of its run, and `MODEL_SEED=<seed> MODEL_RUNS=1` repeats it. */
 export function seedsOf(runs: number): readonly number[] {
-  const { MODEL_SEED = '1', MODEL_RUNS = String(runs) } = process.env;
-  return Array.from({ length: Number(MODEL_RUNS) }, (_, run) => Number(MODEL_SEED) + run);
+  const { MODEL_RUNS = String(runs) } = process.env;
+  return Array.from({ length: Number(MODEL_RUNS) }, (_, run) => SEED + run);
 }

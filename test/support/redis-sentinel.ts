@@ -6,6 +6,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { freePort, RedisServer } from './redis-server';
 import { until } from './until';
+import { goOn, stopProcess } from './stopping';
 
 /** How often a failover is asked for at most, and how long one may take. */
 const MOST_DEMOTIONS = 4;
@@ -140,13 +141,14 @@ export class SentinelGroup {
   /** Stops the sentinel that clients ask first; the two others go on. */
   pauseSentinel(): void {
     const [first] = this.#sentinels as [Sentinel];
-    first.paused = first.process.kill('SIGSTOP');
+    stopProcess(first.process.pid);
+    first.paused = true;
   }
 
   /** Undoes what a test did: every server and every sentinel runs again, and the replicas follow the master. */
   async recover(): Promise<void> {
     for (const sentinel of this.#sentinels) {
-      sentinel.process.kill('SIGCONT');
+      goOn(sentinel.process.pid);
       sentinel.paused = false;
     }
     await Promise.all(this.servers.map(async (server) => (server.running ? server.resume() : server.start())));

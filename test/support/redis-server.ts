@@ -4,6 +4,7 @@ import { once } from 'node:events';
 import { createServer } from 'node:net';
 import { Redis } from 'ioredis';
 import { until } from './until';
+import { goOn, stopProcess } from './stopping';
 
 const SETTINGS = ['--save', '', '--appendonly', 'no', '--repl-diskless-sync-delay', '0'];
 
@@ -77,11 +78,11 @@ export class RedisServer {
 
   /** Stops the process where it stands: it answers nothing, and its clock runs on. */
   pause(): void {
-    this.#child?.kill('SIGSTOP');
+    stopProcess(this.#child?.pid);
   }
 
   resume(): void {
-    this.#child?.kill('SIGCONT');
+    goOn(this.#child?.pid);
   }
 
   async stop(): Promise<void> {

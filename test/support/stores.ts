@@ -36,10 +36,12 @@ export interface StorePlace {
   /** Is given what stores warn of; throws where nothing should have been. */
   warn(message: string): void;
   /**
-   * On how many keys callers may wait at the same time, where that is fewer than 5,000: each looks for its turn every
+   * On how many keys callers may wait at the same time, where that is fewer than 1,000: each looks for its turn every
    * 300 ms.
    */
   readonly manyKeys?: number;
+  /** How often callers hand a lock over in the test of lost wake-ups, where that is not 10,000 times. */
+  readonly handOvers?: number;
   /** Undefined for a store that lives in this process. */
   readonly servers?: StoreServers;
   stop(): Promise<void>;
@@ -153,6 +155,7 @@ function postgresPlace(pools: PostgresPool | PostgresPool[], server?: PostgresSe
       server,
     ),
     manyKeys: 300,
+    handOvers: 2_000,
     ...(server && { servers: postgresServers(server) }),
   };
 }
@@ -189,6 +192,7 @@ function mysqlPlace(pool: MySqlPool, server: MySqlServer, options: MySqlLockStor
       server,
     ),
     manyKeys: 300,
+    handOvers: 2_000,
     servers: {
       keepLocks: true,
       async cut() {
@@ -227,8 +231,6 @@ function redisPlace(server: RedisServer, minReplicas: number, ...replicas: Redis
   };
   return {
     ...storesOf(make, undefined, server, ...replicas),
-    // Each attempt waits for the replica.
-    ...(minReplicas > 0 && { manyKeys: 1_000 }),
     servers: redisServers([server, ...replicas]),
   };
 }
@@ -236,6 +238,9 @@ function redisPlace(server: RedisServer, minReplicas: number, ...replicas: Redis
 function memoryPlace(store: WholeStore): StorePlace {
   return { make: async () => store, connect: async () => store, warn: failOnWarning, stop: () => store.close() };
 }
+
+/** What a store warns of that was opened while its servers were stopped for a second: it serves as soon as they answer. */
+const SLOW_TO_ANSWER = /did not answer: .* Locked calls (fail until then|go on with the others)/;
 
 /** A place of stores in servers, which end with it. */
 function storesOf(
@@ -245,7 +250,7 @@ function storesOf(
 ): StorePlace {
   const stores: LockStore[] = [];
   const warn = (message: string): void => {
-    if (expectedWarning === undefined || !message.includes(expectedWarning)) {
+    if (!SLOW_TO_ANSWER.test(message) && (expectedWarning === undefined || !message.includes(expectedWarning))) {
       failOnWarning(message);
     }
   };

@@ -41,7 +41,7 @@ export class Stock {
   }
 
   /** Runs until it is told that its lock is lost. */
-  @DistributedLock({ key: 'order:<id>', ttl: 1_500 })
+  @DistributedLock('order:<id>')
   async untilLost(id: string): Promise<void> {
     const { signal } = assertLocked(`order:${id}`);
     await new Promise((resolve) => signal.addEventListener('abort', resolve));
@@ -88,8 +88,10 @@ export class Applications {
     configure,
   }: Parts): Promise<INestApplication> {
     Logger.overrideLogger(this.#logger);
+    // No renewal comes before the news of a forced release.
+    const locks = LockModule.forRoot({ store: new RedisLockStore(this.#redis.url), ttl: '60s', wait, debug: true });
     const module = await Test.createTestingModule({
-      imports: [LockModule.forRoot({ store: new RedisLockStore(this.#redis.url), wait, debug: true }), ...imports],
+      imports: [locks, ...imports],
       controllers: [...controllers],
       providers: [Shop, Stock, ...providers],
     })

@@ -77,14 +77,18 @@ class StockController {
   moved(): void {}
 }
 
-/** For calls that are to be refused. */
+/** Applications that accept tickets, and for how long their calls wait that are to be refused. */
+const OPEN: Parts = { configure: (application) => application.use(acceptTickets()) };
 const BRIEF: Parts = { wait: 300 };
+const AT_ONCE: Parts = { wait: 0 };
 
 let applications: Applications;
 beforeAll(async () => {
   applications = await Applications.open();
 });
-afterEach(() => applications.end());
+beforeEach(() => {
+  applications.logged.length = 0;
+});
 afterAll(() => applications.close());
 
 async function ask(url: string, init: RequestInit = {}): Promise<[status: number, text: string]> {
@@ -97,16 +101,25 @@ describe.each([
   ['Fastify', () => new FastifyAdapter()],
 ])('over HTTP on %s', (_, adapter) => {
   let shop: Shop;
+  let url: string;
+  let atOnce: string;
+  let brief: string;
+  let closed: string;
 
-  async function startStock(parts: Parts): Promise<string> {
+  beforeAll(async () => {
+    const start = async (parts: Parts): Promise<string> =>
+      (await applications.start({ adapter: adapter(), controllers: [StockController], ...parts })).getUrl();
     shop = await applications.shop();
-    return (await applications.start({ adapter: adapter(), controllers: [StockController], ...parts })).getUrl();
-  }
-  const startOpen = (parts?: Parts): Promise<string> =>
-    startStock({ configure: (application) => application.use(acceptTickets()), ...parts });
+    [url, atOnce, brief, closed] = await Promise.all([
+      start(OPEN),
+      start({ ...OPEN, ...AT_ONCE }),
+      start({ ...OPEN, ...BRIEF }),
+      start(BRIEF),
+    ]);
+  });
+  afterAll(() => applications.end());
 
   test('a call from inside the lock enters it in the other application, with the same fence', async () => {
-    const url = await startOpen();
     await shop.order('1', async (fence) => {
       expect(await ask(`${url}/reserve/1`)).toEqual([200, String(fence)]);
       const body = {
@@ -121,7 +134,6 @@ describe.each([
   });
 
   test('guards, pipes and Observables of handlers are inside too', async () => {
-    const url = await startOpen();
     await shop.order('1', async (fence) => {
       expect(await ask(`${url}/guarded`)).toEqual([200, 'let in']);
       expect(await ask(`${url}/piped/1`)).toEqual([200, String(fence)]);
@@ -130,20 +142,17 @@ describe.each([
   });
 
   test('without the opt-in the call waits for its own caller, and is refused', async () => {
-    const url = await startStock(BRIEF);
-    await shop.order('1', async () => expect((await ask(`${url}/reserve/1`))[0]).toBe(423));
+    await shop.order('1', async () => expect((await ask(`${closed}/reserve/1`))[0]).toBe(423));
   });
 
   test('without the header the call waits as always', async () => {
-    const url = await startOpen(BRIEF);
-    await shop.order('1', async () => expect((await fetch(`${url}/reserve/1`)).status).toBe(423));
+    await shop.order('1', async () => expect((await fetch(`${brief}/reserve/1`)).status).toBe(423));
   });
 
   test.each(WRONG_TEXTS)('a header that %s is answered with %d, and is repeated nowhere', async (_name, status, make) => {
-    const url = await startOpen(status === 423 ? BRIEF : {});
     await shop.order('1', async () => {
       const text = make();
-      const response = await fetch(`${url}/reserve/1`, { headers: { [TICKETS_HEADER]: text } });
+      const response = await fetch(`${status === 423 ? atOnce : url}/reserve/1`, { headers: { [TICKETS_HEADER]: text } });
       const answer = await response.text();
       expect([response.status, answer]).toEqual([status, expect.any(String)]);
       if (status === 400) {
@@ -156,7 +165,6 @@ describe.each([
   });
 
   test('a header that came twice is malformed', async () => {
-    const url = await startOpen();
     await shop.order('1', async () => {
       const headers = new Headers(ticketHeaders());
       headers.append(TICKETS_HEADER, currentTickets() as string);
@@ -165,14 +173,12 @@ describe.each([
   });
 
   test('the tickets of a lock that has ended are refused as lost', async () => {
-    const url = await startOpen();
     const headers = await shop.order('1', async () => ticketHeaders());
     expect((await fetch(`${url}/reserve/1`, { headers })).status).toBe(500);
     expect(applications.logged.join(' ')).toContain('Lock "order:1": the lock of this ticket has ended.');
   });
 
   test('handlers do not see the header, and no line of the debug log has the tickets', async () => {
-    const url = await startOpen();
     await shop.order('1', async () => {
       const [, names] = await ask(`${url}/headers`);
       expect(JSON.parse(names)).toEqual(expect.arrayContaining(['host']));
@@ -184,7 +190,6 @@ describe.each([
   });
 
   test('a lock that its first application loses is lost in the other one', async () => {
-    const url = await startOpen();
     const ordered = shop.order('1', async (fence) => {
       const answer = ask(`${url}/lost/1`);
       await until('the second hold', async () => (await shop.locks.inspect('order:1'))?.holds === 2);
@@ -201,12 +206,13 @@ describe('axios', () => {
   beforeEach(async () => {
     url = await (
       await applications.start({
-        wait: 1_000,
+        ...OPEN,
+        ...AT_ONCE,
         controllers: [StockController],
-        configure: (application) => application.use(acceptTickets()),
       })
     ).getUrl();
   });
+  afterEach(() => applications.end());
 
   test('HttpService of @nestjs/axios sends the tickets', async () => {
     const application = await applications.start({ imports: [HttpModule] });

@@ -88,7 +88,7 @@ describe.each(BROKERS)('over %s', (_, optionsOf) => {
     const options = await optionsOf();
     shop = await applications.shop();
     stock = await applications.start({
-      ...(wait && { wait }),
+      ...(wait !== undefined && { wait }),
       controllers: [StockMessages],
       configure: async (application) => {
         const interceptor = new TicketsInterceptor();
@@ -144,7 +144,7 @@ describe.each(BROKERS)('over %s', (_, optionsOf) => {
   });
 
   test.each(WRONG_TEXTS)('a payload whose text %s is refused, and the text is repeated nowhere', async (_name, status, make) => {
-    await start('interceptor', status === 423 ? 300 : undefined);
+    await start('interceptor', status === 423 ? 0 : undefined);
     await shop.order('1', async () => {
       const text = make();
       const answer = firstValueFrom(client.send('reserve', { id: '1', [TICKETS_FIELD]: text }));

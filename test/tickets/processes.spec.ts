@@ -9,15 +9,18 @@ import { makeLocks } from '../support/make-locks';
 let redis: RedisServer;
 let store: RedisLockStore;
 let locks: LockService;
-let children: ChildProcess[];
-beforeEach(async () => {
-  children = [];
+const children: ChildProcess[] = [];
+/** The addresses of applications in other processes, of which one accepts tickets. */
+let accepting: string;
+let other: string;
+beforeAll(async () => {
   redis = await RedisServer.start();
   store = new RedisLockStore(redis.url);
   await store.open({ prefix: 'lock', warn: () => undefined });
-  locks = makeLocks(store, { ttl: 10_000 });
-});
-afterEach(async () => {
+  locks = makeLocks(store, { ttl: 60_000 });
+  [accepting, other] = await Promise.all([startStock('accepts'), startStock('')]);
+}, 60_000);
+afterAll(async () => {
   for (const child of children) {
     child.kill('SIGKILL');
   }
@@ -25,7 +28,6 @@ afterEach(async () => {
   await redis.stop();
 });
 
-/** The address of an application in another process. */
 async function startStock(accepts: 'accepts' | ''): Promise<string> {
   const child = fork('test/fixtures/stock.mjs', [redis.url, accepts], { stdio: 'inherit' });
   children.push(child);
@@ -36,23 +38,20 @@ async function startStock(accepts: 'accepts' | ''): Promise<string> {
 const ask = (url: string): Promise<Response> => fetch(url, { redirect: 'error', headers: ticketHeaders() });
 
 test('a request to another process enters the lock of this one, with the same fence', async () => {
-  const url = await startStock('accepts');
   await locks.withLock('order:1', async ({ fence }) => {
-    const response = await ask(`${url}/reserve/1`);
+    const response = await ask(`${accepting}/reserve/1`);
     expect([response.status, await response.text()]).toEqual([200, String(fence)]);
   });
   expect(await locks.inspect('order:1')).toBeNull();
 });
 
 test('where the other process does not accept tickets, it waits for this one, and refuses', async () => {
-  const url = await startStock('');
-  await locks.withLock('order:1', async () => expect((await ask(`${url}/reserve/1`)).status).toBe(423));
+  await locks.withLock('order:1', async () => expect((await ask(`${other}/reserve/1`)).status).toBe(423));
 });
 
 test('a lock that this process loses is lost in the other one, which answers with an error', async () => {
-  const url = await startStock('accepts');
   const holding = locks.withLock('order:1', async ({ fence }) => {
-    const answer = ask(`${url}/untilLost/1`);
+    const answer = ask(`${accepting}/untilLost/1`);
     await until('that both are inside', async () => (await locks.inspect('order:1'))?.holds === 2);
     await locks.forceRelease('order:1', { fence });
     expect((await answer).status).toBe(500);

@@ -4,7 +4,12 @@ import { Database, type Query } from './database.js';
 /** PostgreSQL inside this process, in memory: nothing to install, and gone with the process. */
 export class PgliteDatabase extends Database {
   readonly description = 'PGlite: PostgreSQL embedded in this process, in memory';
-  readonly #pglite = new PGlite();
+  readonly #pglite: PGlite;
+
+  constructor(pglite = new PGlite()) {
+    super();
+    this.#pglite = pglite;
+  }
 
   protected async run(...[sql, params]: Parameters<Query>): Promise<readonly unknown[]> {
     return (await this.#pglite.query(sql, [...params])).rows;

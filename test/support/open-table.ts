@@ -1,0 +1,40 @@
+import { createRequire } from 'node:module';
+import { resolve } from 'node:path';
+import type { KeyState, QueuedPlace } from '../../lib/stores/kit/key-state.js';
+import type { LockTable } from '../../lib/stores/kit/lock-table.js';
+import { bundle, type Edit } from './defective.js';
+
+/** The private fields of the table, as they are named once `#` is replaced. */
+export interface OpenTable extends LockTable {
+  $keys: Map<string, OpenKey>;
+  $done: { $recent: Map<string, { answer: boolean; until: number }>; $changesAt: number };
+  $fence: number;
+}
+
+export interface OpenKey extends KeyState {
+  $queue: Map<string, QueuedPlace>;
+  $holds: Map<string, string>;
+  $grant: KeyState['grant'];
+  $turn: KeyState['turn'];
+  $queueEndsAt: number;
+}
+
+export interface Library {
+  readonly LockTable: new (...args: ConstructorParameters<typeof LockTable>) => OpenTable;
+  readonly KeyState: new (...args: ConstructorParameters<typeof KeyState>) => OpenKey;
+}
+
+const ENTRY = `
+export { LockTable } from './stores/kit/lock-table.js';
+export { KeyState } from './stores/kit/key-state.js';
+`;
+
+/** The lock table of the library, with `edits` made to it, that can be put into any state and read. */
+export async function openLibrary(edits: readonly Edit[] = []): Promise<Library> {
+  // What is private has to be copied and compared by those who use it.
+  const code = (await bundle(ENTRY, [], edits)).replaceAll(/#(?=[a-zA-Z])/g, () => '$');
+  const module = { exports: {} as Library };
+  // oxlint-disable-next-line typescript/no-implied-eval
+  new Function('require', 'module', 'exports', code)(createRequire(resolve('package.json')), module, module.exports);
+  return module.exports;
+}

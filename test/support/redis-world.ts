@@ -1,0 +1,59 @@
+import type { LockTrouble } from '../../lib/core/reporter';
+import type { LockService } from '../../lib/nest/lock.service';
+import { RedisLockStore } from '../../lib/stores/redis/redis-lock-store';
+import { makeLocks } from './make-locks';
+import { RedisServer } from './redis-server';
+import { TcpProxy } from './tcp-proxy';
+
+/** A server of a test's own, with a store that reaches it through a proxy. */
+export interface RedisWorld {
+  readonly server: RedisServer;
+  readonly proxy: TcpProxy;
+  readonly locks: LockService;
+  readonly troubles: LockTrouble[];
+  readonly warnings: string[];
+  /** Another store, which the test closes. */
+  openStore(...source: ConstructorParameters<typeof RedisLockStore>): Promise<RedisLockStore>;
+}
+
+const NO_REPLY = /did not answer: no reply within/;
+
+export async function inRedisWorld(run: (world: RedisWorld) => Promise<void>): Promise<void> {
+  const server = await RedisServer.start();
+  const proxy = await TcpProxy.start(server.port);
+  const troubles: LockTrouble[] = [];
+  const warnings: string[] = [];
+  const openStore = async (...source: ConstructorParameters<typeof RedisLockStore>): Promise<RedisLockStore> => {
+    for (;;) {
+      const before = warnings.length;
+      const opened = new RedisLockStore(...source);
+      await opened.open({ prefix: 'lock', warn: (message) => warnings.push(message) });
+      // Once more where the first answer took longer than it may, on a machine that stalls.
+      if (!warnings.slice(before).some((message) => NO_REPLY.test(message))) {
+        return opened;
+      }
+      warnings.length = before;
+      await opened.close();
+    }
+  };
+  const store = await openStore(proxy.url);
+  try {
+    const locks = makeLocks(store, { onTrouble: (trouble) => troubles.push(trouble) });
+    await run({ server, proxy, locks, troubles, warnings, openStore });
+  } finally {
+    await store.close();
+    await proxy.stop();
+    await server.stop();
+  }
+}
+
+/** Cuts the connection of the next command on its reply, once; resolves when that is done. */
+export function loseNextReply(proxy: TcpProxy): Promise<void> {
+  return new Promise((resolve) => {
+    proxy.ambush = 'evalsha';
+    proxy.onAmbush = () => {
+      proxy.ambush = undefined;
+      resolve();
+    };
+  });
+}
