@@ -96,18 +96,21 @@ describe("a server's clock that jumps ahead", () => {
 
 describe("a server's clock that is set back", () => {
   test('leaves the lock to a live holder for as long as it renews, and the next owner has a higher fence', async () => {
-    const held = await locks.acquire('k', { ttl: 1_000 });
+    const store = await openStore(new CountingStore(server.url));
+    const held = await makeLocks(store).acquire('k', { ttl: 4_000 });
     let entered = false;
-    const next = other.withLock('k', { wait: 20_000 }, ({ fence }) => {
+    const next = other.withLock('k', { wait: 30_000 }, ({ fence }) => {
       entered = true;
       return fence;
     });
-    await sleep(50);
+    await until('its place', async () => (await locks.inspect('k'))?.waiters.length === 1);
     clock.set(-HOUR_MS);
-    await sleep(3_500);
+    // It has gone on for longer than its ttl, by renewals alone.
+    const renewals = store.renewals;
+    await until('four renewals', () => store.renewals >= renewals + 4);
     expect(held.isHeld()).toBe(true);
     expect(entered).toBe(false);
-    expect(await server.client.pttl(LOCK)).toBeLessThanOrEqual(1_000);
+    expect(await server.client.pttl(LOCK)).toBeLessThanOrEqual(4_000);
     await held.release();
     expect(await next).toBeGreaterThan(held.fence);
   });
