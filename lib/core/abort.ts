@@ -1,22 +1,45 @@
 import type { Acquisition } from './acquisition.js';
+import type { EntryListener } from './entrance.js';
 import type { Frame } from './frame.js';
 
 /**
- * Rejects as soon as the call's signal aborts, unless the call has its locks by then; an attempt in flight goes on, and what it is
+ * Refuses as soon as the call's signal aborts, unless the call has its locks by then; an attempt in flight goes on, and what it is
  * granted is released.
  */
-export function unlessAborted(entering: Promise<Frame>, acquisition: Acquisition<Frame>): Promise<Frame> {
-  const { signal } = acquisition.call;
-  if (!signal) {
-    return entering;
+export class AbortableEntry implements EntryListener {
+  readonly #acquisition: Acquisition<Frame>;
+  readonly #signal: AbortSignal;
+  readonly #listener: EntryListener;
+  #isOver = false;
+
+  constructor(acquisition: Acquisition<Frame>, signal: AbortSignal, listener: EntryListener) {
+    this.#acquisition = acquisition;
+    this.#signal = signal;
+    this.#listener = listener;
+    signal.addEventListener('abort', this.#abort, { once: true });
   }
-  return new Promise((resolve, reject) => {
-    const abort = (): void => {
-      if (!acquisition.hasEntered) {
-        reject(acquisition.refused(acquisition.frame.keys[0] as string, 'aborted'));
-      }
-    };
-    signal.addEventListener('abort', abort, { once: true });
-    void entering.then(resolve, reject).finally(() => signal.removeEventListener('abort', abort));
-  });
+
+  entered(): void {
+    this.#end();
+    this.#listener.entered();
+  }
+
+  refused(error: unknown): void {
+    if (!this.#isOver) {
+      this.#end();
+      this.#listener.refused(error);
+    }
+  }
+
+  readonly #abort = (): void => {
+    const acquisition = this.#acquisition;
+    if (!acquisition.hasEntered) {
+      this.refused(acquisition.refused(acquisition.frame.keys[0] as string, 'aborted'));
+    }
+  };
+
+  #end(): void {
+    this.#isOver = true;
+    this.#signal.removeEventListener('abort', this.#abort);
+  }
 }

@@ -33,8 +33,12 @@ export function attempt(
     return Promise.resolve({ outcome: 'failed', error: tooSlow(lease), isUnsent: true });
   }
   const record = lease.record(limitMs);
-  const reply = lease.isJoined ? join(store.tickets as Tickets, record) : store.acquire(record, place);
-  return judge(limits.bound(reply, lease.key, limitMs), sent, store, lease, clock);
+  try {
+    const reply = lease.isJoined ? join(store.tickets as Tickets, record) : store.acquire(record, place);
+    return judged(limits.bound(reply, lease.key, limitMs), sent, store, lease, clock);
+  } catch (error) {
+    return Promise.reject(error as Error);
+  }
 }
 
 /** Releases a hold, and sends the acquire of the next caller of this process in the same command. */
@@ -58,7 +62,7 @@ export function exchange(
     // It may come later than the release, and has the limit of the acquire: the store may be confirming the grant for as long.
     return answered.reply instanceof Promise ? limits.bound(answered.reply, key, record.limitMs) : answered.reply;
   });
-  return { released: answer.then(({ released }) => released), attempt: judge(reply, sent, store, next, clock) };
+  return { released: answer.then(({ released }) => released), attempt: judged(reply, sent, store, next, clock) };
 }
 
 function ignoreFailure({ reply }: { readonly reply: AcquireReply | Promise<AcquireReply> }): void {
@@ -67,20 +71,24 @@ function ignoreFailure({ reply }: { readonly reply: AcquireReply | Promise<Acqui
   }
 }
 
-async function judge(answer: Promise<AcquireReply>, sent: Moment, store: LockStore, lease: Lease, clock: Clock): Promise<AttemptResult> {
-  let reply: AcquireReply;
-  try {
-    reply = await answer;
-  } catch (error) {
-    if (error instanceof LockStoreError) {
-      return { outcome: 'failed', error };
-    }
-    throw error;
-  }
+function judged(answer: Promise<AcquireReply>, sent: Moment, store: LockStore, lease: Lease, clock: Clock): Promise<AttemptResult> {
+  return answer.then((reply) => judge(reply, sent, store, lease, clock), failed);
+}
+
+/** What a reply means to a lease that was asked for at `sent`. */
+export function judge(reply: AcquireReply, sent: Moment, store: LockStore, lease: Lease, clock: Clock): AttemptResult {
   if (reply.fence === undefined) {
     return { outcome: 'busy', busy: reply };
   }
   return store.expires && isOver(sent, lease.ttlMs, clock) ? { outcome: 'late' } : { outcome: 'granted', fence: reply.fence, sent };
+}
+
+/** The result of an attempt that the store failed; throws what no retry mends. */
+export function failed(error: unknown): AttemptResult {
+  if (error instanceof LockStoreError) {
+    return { outcome: 'failed', error };
+  }
+  throw error;
 }
 
 /**

@@ -1,92 +1,144 @@
+import type { Acquisition } from './acquisition.js';
 import { callContext } from './call-tree.js';
+import type { EntryListener } from './entrance.js';
 import type { LockLostError } from './errors.js';
 import type { Frame, LossListener } from './frame.js';
 import type { Leases } from './leases.js';
 import type { Lock } from './lock.js';
 import { stillRunning } from './loss.js';
-import { runOnce } from './run-once.js';
+import type { Sections } from './section.js';
 
 /** How long a caller waits at least for a body that was notified of a loss, in milliseconds. */
 const LEAST_GRACE_MS = 1_000;
 
-/** One run of a body inside its locks, and its caller's wait for it. */
-export class BodyRun implements LossListener {
-  readonly #frame: Frame;
+/** What a locked call runs. */
+export type Body<T> = (lock: Lock) => T | PromiseLike<T>;
+
+/**
+ * One run of a body inside its locks, and its caller's wait for it. Rejects with `LockLostError` if the lease ended before the body did;
+ * the body's own error goes first. A body that goes on for a `ttl` after its signal aborted, and a second at least, is not waited for any
+ * longer: the call rejects, and the body keeps what else it holds until it ends.
+ */
+export class BodyRun<T> implements EntryListener, LossListener {
+  /** What the caller waits for. */
+  readonly outcome: Promise<T>;
+  readonly #acquisition: Acquisition<Frame>;
   readonly #leases: Leases;
-  /** Rejects the caller who waits for the body; undefined once the body has ended. */
-  #giveUp: ((loss: LockLostError) => void) | undefined;
+  readonly #sections: Sections;
+  readonly #body: Body<T>;
+  #resolve!: (result: T) => void;
+  #reject!: (error: unknown) => void;
+  #hasEnded = false;
   #grace: NodeJS.Timeout | undefined;
   #gaveUp = false;
   #notified: LockLostError | undefined;
 
-  constructor(frame: Frame, leases: Leases) {
-    this.#frame = frame;
+  constructor(acquisition: Acquisition<Frame>, leases: Leases, sections: Sections, body: Body<T>) {
+    this.#acquisition = acquisition;
     this.#leases = leases;
-  }
-
-  /**
-   * Runs the body and leaves. Rejects with `LockLostError` if the lease ended before the body did; the body's own error
-   * goes first. A body that goes on for a `ttl` after its signal aborted, and a second at least, is not waited for any
-   * longer: the call rejects, and the body keeps what else it holds until it ends.
-   */
-  run<T>(body: (lock: Lock) => T | PromiseLike<T>): Promise<T> {
-    let end!: (result: T) => void;
-    let giveUp!: (error: Error) => void;
-    const result = new Promise<T>((resolve, reject) => {
-      end = resolve;
-      giveUp = reject;
+    this.#sections = sections;
+    this.#body = body;
+    this.outcome = new Promise((resolve, reject) => {
+      this.#resolve = resolve;
+      this.#reject = reject;
     });
-    this.#giveUp = giveUp;
-    this.#frame.runsBody(this);
-    this.#toTheEnd(body).then(end, giveUp);
-    return result;
   }
 
-  async #toTheEnd<T>(body: (lock: Lock) => T | PromiseLike<T>): Promise<T> {
-    const frame = this.#frame;
-    let result: T;
+  /** Runs the body and leaves. */
+  entered(): void {
+    const { frame } = this.#acquisition;
+    frame.runsBody(this);
+    let result: T | Promise<T>;
     try {
       frame.begin();
-      try {
-        result = await callContext.run(frame, runOnce<Lock, T>, body, frame.lock);
-      } finally {
-        frame.end();
-      }
-      // Where the event loop was blocked, no timer could notice a loss.
-      frame.expire();
-      this.#bodyEnded(undefined);
     } catch (error) {
-      this.#bodyEnded(error);
-      throw error;
-    } finally {
-      await frame.leave();
+      this.#threw(error);
+      return;
     }
-    const { loss } = frame;
-    if (loss) {
-      throw loss;
+    try {
+      result = callContext.run(frame, BodyRun.#run<T>, this);
+      if (result instanceof Promise) {
+        result.then(
+          (value) => {
+            frame.end();
+            this.#returned(value);
+          },
+          (error: unknown) => {
+            frame.end();
+            this.#threw(error);
+          },
+        );
+        return;
+      }
+    } catch (error) {
+      frame.end();
+      this.#threw(error);
+      return;
     }
-    return result;
+    frame.end();
+    this.#returned(result);
+  }
+
+  refused(error: unknown): void {
+    this.#reject(error);
   }
 
   /** Limits the time that the caller waits for the body. */
   notified(loss: LockLostError): void {
     this.#notified = loss;
-    if (!this.#giveUp) {
+    if (this.#hasEnded) {
       return;
     }
-    const graceMs = Math.max(LEAST_GRACE_MS, ...this.#frame.taken.map((lease) => lease.ttlMs));
+    const { frame } = this.#acquisition;
+    const graceMs = Math.max(LEAST_GRACE_MS, ...frame.taken.map((lease) => lease.ttlMs));
     const stopWaiting = (): void => {
       this.#gaveUp = true;
-      this.#giveUp?.(stillRunning(this.#frame.expire() ?? loss, graceMs));
+      this.#reject(stillRunning(frame.expire() ?? loss, graceMs));
     };
     // Outside of any call, as the loss may be noticed in another one.
     this.#grace = callContext.run(undefined, () => setTimeout(stopWaiting, graceMs).unref());
   }
 
+  static #run<T>(this: void, run: BodyRun<T>): T | Promise<T> {
+    return run.#sections.run(run.#acquisition, run.#body);
+  }
+
+  #returned(result: T): void {
+    const { frame } = this.#acquisition;
+    // Where the event loop was blocked, no timer could notice a loss.
+    frame.expire();
+    this.#bodyEnded(undefined);
+    const left = (): void => {
+      const { loss } = frame;
+      if (loss) {
+        this.#reject(loss);
+      } else {
+        this.#resolve(result);
+      }
+    };
+    const leaving = frame.leave();
+    if (leaving) {
+      leaving.then(left, this.#reject);
+    } else {
+      left();
+    }
+  }
+
+  #threw(error: unknown): void {
+    this.#bodyEnded(error);
+    const left = (): void => this.#reject(error);
+    const leaving = this.#acquisition.frame.leave();
+    if (leaving) {
+      leaving.then(left, left);
+    } else {
+      left();
+    }
+  }
+
   #bodyEnded(thrown: unknown): void {
     clearTimeout(this.#grace);
-    this.#giveUp = undefined;
-    const lost = this.#gaveUp ? this.#frame.taken.find((lease) => lease.loss) : undefined;
+    this.#hasEnded = true;
+    const lost = this.#gaveUp ? this.#acquisition.frame.taken.find((lease) => lease.loss) : undefined;
     if (lost) {
       this.#leases.endedLate(lost, thrown === lost.loss || thrown === this.#notified ? undefined : thrown);
     }

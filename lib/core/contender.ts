@@ -57,7 +57,7 @@ export class Contender {
       for (;;) {
         const reply = this.#nextResult(lease, acquisition, line);
         const result = await (mayWait && reply instanceof Promise ? waiters.asking(acquisition, reply) : reply);
-        const gaveUp = this.#gaveUp(acquisition);
+        const gaveUp = this.gaveUp(acquisition);
         if (result.outcome === 'granted' && !gaveUp) {
           isUnknown = false;
           leases.start(lease, result, acquisition, line);
@@ -87,8 +87,8 @@ export class Contender {
    * is sent now.
    */
   #nextResult(lease: Lease, acquisition: Acquisition, line: Line | undefined): AttemptResult | Promise<AttemptResult> {
-    const { store, clock, limits, lines, availability } = this.#parts;
-    const { call, answerBy } = acquisition;
+    const { clock, availability } = this.#parts;
+    const { call } = acquisition;
     const sentAlong = line?.takeSentAlong();
     if (sentAlong) {
       return sentAlong;
@@ -100,6 +100,12 @@ export class Contender {
     if (standing) {
       return standing;
     }
+    return this.ask(lease, acquisition, line);
+  }
+
+  /** Sends one attempt. */
+  ask(lease: Lease, { call, answerBy }: Acquisition, line: Line | undefined): Promise<AttemptResult> {
+    const { store, clock, limits, lines } = this.#parts;
     // A call that does not wait does not queue, and takes no other process's turn.
     const place = line && call.waitMs > 0 ? (line.place ?? lines.newPlace()) : undefined;
     if (line) {
@@ -110,7 +116,7 @@ export class Contender {
   }
 
   /** Why the call takes no lock any more. */
-  #gaveUp({ call }: Acquisition): NotAcquiredReason | undefined {
+  gaveUp({ call }: Acquisition): NotAcquiredReason | undefined {
     return this.#parts.lifecycle.isClosing ? 'shutdown' : call.signal?.aborted ? 'aborted' : undefined;
   }
 

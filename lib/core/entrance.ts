@@ -1,5 +1,6 @@
 import type { Acquisition } from './acquisition.js';
 import { atMost } from './at-most.js';
+import type { AttemptResult } from './attempt.js';
 import type { Availability } from './availability.js';
 import type { Call } from './call.js';
 import type { CallNode } from './call-tree.js';
@@ -41,6 +42,12 @@ export interface EntranceParts {
   readonly maxPerKey: number;
 }
 
+/** Learns how a call's way into its locks has ended: one of the two is called, once. */
+export interface EntryListener {
+  entered(): void;
+  refused(error: unknown): void;
+}
+
 /** Where calls enter the locks of one store. A call flows one way: re-entry, the line of its key, the store. */
 export class Entrance {
   readonly #parts: EntranceParts;
@@ -52,54 +59,150 @@ export class Entrance {
     this.#longSections = new LongSections(parts.lines, parts.clock, parts.reporter);
   }
 
-  /** Enters the locks on all keys of a call, in their order; leaves those that it entered where one is refused. */
-  async enter(acquisition: Acquisition<Frame>): Promise<Frame> {
-    const { leases, waiters, clock, reporter } = this.#parts;
+  /**
+   * Enters the locks on all keys of a call, in their order; leaves those that it entered where one is refused. A call that meets nobody
+   * goes straight: it is inside at once, or with the first answer of the store.
+   */
+  enter(acquisition: Acquisition<Frame>, listener: EntryListener): void {
+    try {
+      this.#check(acquisition);
+      if (!this.#goesStraight(acquisition, listener)) {
+        this.#goOn(this.#enterAll(acquisition), acquisition, listener);
+      }
+    } catch (error) {
+      this.#refuse(error, acquisition, listener);
+    }
+  }
+
+  #check(acquisition: Acquisition<Frame>): void {
     const { frame, call } = acquisition;
     const [first] = frame.keys as readonly [string];
-    let refusal: unknown;
-    try {
-      this.#refuseTooLong(first, call);
-      if (frame.transaction?.loss) {
-        // Nobody else can tell the transaction, which may still roll back.
-        throw frame.transaction.loss;
-      }
-      if (call.signal?.aborted) {
-        throw acquisition.refused(first, 'aborted');
-      }
-      for (let at = 0; at < frame.keys.length; at++) {
-        frame.take(await this.#enterOne(frame.keys[at] as string, acquisition));
-        waiters.isOver(acquisition);
-        const lost = at > 0 ? frame.taken.find((lease) => !lease.isLive) : undefined;
-        if (lost) {
-          await this.#startOver(lost, acquisition);
-          at = -1;
-        }
-      }
-      if (call.signal?.aborted) {
-        // Its caller has its answer, and the transaction around it is not to keep what nobody has.
-        throw acquisition.refused(first, 'aborted');
-      }
-      leases.limit(acquisition);
-      frame.entered(acquisition.waitedMs);
-    } catch (error) {
-      refusal = error;
-      // A store that is slow releases what was taken in the background: the caller's time is up.
-      await atMost(frame.leave(), acquisition.answerBy - clock.monotonic());
-      throw error;
-    } finally {
-      waiters.isOver(acquisition);
-      frame.transaction?.hasEntered(frame);
-      acquisition.ended(refusal);
-      reporter.ended(acquisition, refusal);
+    this.#refuseTooLong(first, call);
+    if (frame.transaction?.loss) {
+      // Nobody else can tell the transaction, which may still roll back.
+      throw frame.transaction.loss;
     }
-    return frame;
+    if (call.signal?.aborted) {
+      throw acquisition.refused(first, 'aborted');
+    }
+  }
+
+  /** Whether the call needs no line: it enters the lock of an enclosing call, or a key that no other call here wants. */
+  #goesStraight(acquisition: Acquisition<Frame>, listener: EntryListener): boolean {
+    const { frame, call } = acquisition;
+    if (frame.keys.length > 1 || call.ticket !== undefined || frame.transaction) {
+      return false;
+    }
+    const [key] = frame.keys as readonly [string];
+    const inherited = call.reentry === 'context' ? this.#inherited(frame, key) : undefined;
+    if (inherited) {
+      if (!(inherited instanceof Lease) || !inherited.calls.admits(frame)) {
+        return false;
+      }
+      inherited.calls.push(frame);
+      this.#reentered(inherited, acquisition);
+      frame.take(inherited);
+      this.#complete(acquisition, listener);
+      return true;
+    }
+    const { availability, contender, lifecycle, lines } = this.#parts;
+    if (lifecycle.isClosing || lines.lineOf(key) || (call.onUnavailable === 'throw' && availability.isAway)) {
+      return false;
+    }
+    const lease = this.#newLease(key, acquisition);
+    const line = lines.open(key);
+    lifecycle.begin();
+    contender.ask(lease, acquisition, line).then(
+      (result) => this.#answered(result, lease, line, acquisition, listener),
+      (error: unknown) => {
+        lines.endTurn(key);
+        lifecycle.end();
+        this.#refuse(error, acquisition, listener);
+      },
+    );
+    return true;
+  }
+
+  /** What is not granted at once contends on, in the line that it opened. */
+  #answered(result: AttemptResult, lease: Lease, line: Line, acquisition: Acquisition<Frame>, listener: EntryListener): void {
+    const { contender, leases, lifecycle } = this.#parts;
+    if (result.outcome === 'granted' && !contender.gaveUp(acquisition)) {
+      leases.start(lease, result, acquisition, line);
+      acquisition.frame.take(lease);
+      this.#complete(acquisition, listener);
+    } else {
+      line.goesOnWith(result);
+      this.#goOn(this.#enterAll(acquisition, { lease, line }), acquisition, listener);
+    }
+    lifecycle.end();
+  }
+
+  #goOn(entering: Promise<void>, acquisition: Acquisition<Frame>, listener: EntryListener): void {
+    entering.then(
+      () => this.#complete(acquisition, listener),
+      (error: unknown) => this.#refuse(error, acquisition, listener),
+    );
+  }
+
+  /** The call has all its locks. */
+  #complete(acquisition: Acquisition<Frame>, listener: EntryListener): void {
+    const { frame, call } = acquisition;
+    if (call.signal?.aborted) {
+      // Its caller has its answer, and the transaction around it is not to keep what nobody has.
+      this.#refuse(acquisition.refused(frame.keys[0] as string, 'aborted'), acquisition, listener);
+      return;
+    }
+    this.#parts.leases.limit(acquisition);
+    frame.entered(acquisition.waitedMs);
+    this.#ended(acquisition, undefined);
+    listener.entered();
+  }
+
+  #refuse(error: unknown, acquisition: Acquisition<Frame>, listener: EntryListener): void {
+    const refuse = (): void => {
+      this.#ended(acquisition, error);
+      listener.refused(error);
+    };
+    const leaving = acquisition.frame.leave();
+    if (leaving) {
+      // A store that is slow releases what was taken in the background: the caller's time is up.
+      void atMost(leaving, acquisition.answerBy - this.#parts.clock.monotonic()).then(refuse);
+    } else {
+      refuse();
+    }
+  }
+
+  #ended(acquisition: Acquisition<Frame>, refusal: unknown): void {
+    const { waiters, reporter } = this.#parts;
+    waiters.isOver(acquisition);
+    acquisition.frame.transaction?.hasEntered(acquisition.frame);
+    acquisition.ended(refusal);
+    reporter.ended(acquisition, refusal);
+  }
+
+  /** `first` is where the call has asked already for its first key. */
+  async #enterAll(acquisition: Acquisition<Frame>, first?: { readonly lease: Lease; readonly line: Line }): Promise<void> {
+    const { frame } = acquisition;
+    let begun = first;
+    for (let at = 0; at < frame.keys.length; at++) {
+      frame.take(
+        begun
+          ? await this.#contend(begun.lease, acquisition, begun.line, false)
+          : await this.#enterOne(frame.keys[at] as string, acquisition),
+      );
+      begun = undefined;
+      this.#parts.waiters.isOver(acquisition);
+      const lost = at > 0 ? frame.taken.find((lease) => !lease.isLive) : undefined;
+      if (lost) {
+        await this.#startOver(lost, acquisition);
+        at = -1;
+      }
+    }
   }
 
   async #enterOne(key: string, acquisition: Acquisition<Frame>): Promise<Lease> {
-    const { clock, lifecycle, lines, contender } = this.#parts;
+    const { clock, lifecycle, lines } = this.#parts;
     const { call, frame } = acquisition;
-    const { ttlMs, renew: renews, caller } = call;
     const ticket = call.ticket === undefined ? undefined : readTicket(call.ticket, key);
     let inherited = call.reentry === 'context' ? this.#inherited(frame, key) : undefined;
     if (!inherited && frame.transaction) {
@@ -124,16 +227,26 @@ export class Entrance {
         join: () => this.#join(inherited, acquisition),
       });
     }
-    const lease = new Lease(clock, { key, owner: acquisition.newOwner(), caller, ttlMs, renews });
+    const lease = this.#newLease(key, acquisition);
     const taken = lines.lineOf(key);
     const line = taken ?? lines.open(key);
     if (taken) {
       await this.#becomeContender(taken, lease, acquisition);
     }
+    return this.#contend(lease, acquisition, line, taken !== undefined);
+  }
+
+  #newLease(key: string, acquisition: Acquisition): Lease {
+    const { ttlMs, renew: renews, caller } = acquisition.call;
+    return new Lease(this.#parts.clock, { key, owner: acquisition.newOwner(), caller, ttlMs, renews });
+  }
+
+  /** As the one call of this process that contends for the key. */
+  async #contend(lease: Lease, acquisition: Acquisition, line: Line, hasWaited: boolean): Promise<Lease> {
     try {
-      await contender.obtain(lease, acquisition, line, taken !== undefined);
+      await this.#parts.contender.obtain(lease, acquisition, line, hasWaited);
     } catch (error) {
-      lines.endTurn(key);
+      this.#parts.lines.endTurn(lease.key);
       throw error;
     }
     return lease;
@@ -214,8 +327,12 @@ export class Entrance {
         throw acquisition.refused(key, outcome, lease);
       }
     }
-    lease.raise(acquisition.call.ttlMs);
-    this.#parts.reporter.reentered(lease, acquisition.call.caller);
+    this.#reentered(lease, acquisition);
+  }
+
+  #reentered(lease: Lease, { call }: Acquisition): void {
+    lease.raise(call.ttlMs);
+    this.#parts.reporter.reentered(lease, call.caller);
   }
 
   /** Waits until the call is the one call of this process that contends for the key. */

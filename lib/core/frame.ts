@@ -247,32 +247,36 @@ export class Frame extends CallNode {
     }
   }
 
-  /** Leaves every lock it is in, last taken first. A second call waits for the first. */
-  leave(): Promise<void> {
-    // Outside of any call: Node keeps with a promise the context in which it was made, so that each frame would keep
-    // the one before.
-    return (this.#leaving ??= callContext.run(undefined, Frame.#leaveAll, this));
+  /** Leaves every lock it is in, last taken first. A second call waits for the first; undefined where nothing is to be waited for. */
+  leave(): Promise<void> | undefined {
+    if (!this.#isReleased) {
+      this.#isReleased = true;
+      this.unlinkParents();
+      // Outside of any call: Node keeps with a promise the context in which it was made, so that each frame would keep
+      // the one before.
+      this.#leaving = callContext.run(undefined, Frame.#leaveAll, this);
+    }
+    return this.#leaving;
   }
 
-  static async #leaveAll(this: void, frame: Frame): Promise<void> {
-    frame.#isReleased = true;
-    frame.unlinkParents();
-    for (const lease of frame.#taken) {
-      // The code may have run past its lease while the machine slept: the store has to say.
-      if (lease.doubt) {
-        await frame.#leases.settleDoubt(lease);
-      }
+  static #leaveAll(this: void, frame: Frame): Promise<void> | undefined {
+    const taken = frame.#taken;
+    if (taken.some((lease) => lease.doubt)) {
+      return frame.#leaveDoubted();
     }
-    if (frame.#taken.length === 1) {
-      await frame.#leases.leave(frame.#taken[0] as Lease, frame);
-    } else {
-      await Promise.all(frame.#taken.toReversed().map((lease) => frame.#leases.leave(lease, frame)));
+    return taken.length === 1 ? frame.#leases.leave(taken[0] as Lease, frame) : frame.#leaveEach();
+  }
+
+  /** The code may have run past its lease while the machine slept: the store has to say. */
+  async #leaveDoubted(): Promise<void> {
+    for (const lease of this.#taken) {
+      await this.#leases.settleDoubt(lease);
     }
-    // The release itself may have found that the lock was gone.
-    const { loss } = frame;
-    if (loss) {
-      frame.notify(loss);
-    }
+    await this.#leaveEach();
+  }
+
+  async #leaveEach(): Promise<void> {
+    await Promise.all(this.#taken.toReversed().map((lease) => this.#leases.leave(lease, this)));
   }
 
   /** Leaves on behalf of a handle; a second release does nothing but warn. */
@@ -288,7 +292,7 @@ export class Frame extends CallNode {
       // A handle has no body at whose end the clock could say so, and the store may not answer the release.
       this.expire();
     }
-    return this.leave();
+    return this.leave() ?? Promise.resolve();
   }
 
   /** Whether the transaction around the call has not ended: it keeps the locks, also once the call has left. */

@@ -10,7 +10,7 @@ import { LONGEST_COMMAND_MS } from './lease-time.js';
 import type { Lifecycle } from './lifecycle.js';
 import type { Line } from './line.js';
 import type { Lines } from './lines.js';
-import type { LockStore } from './lock-store.js';
+import type { HoldRecord, LockStore } from './lock-store.js';
 import { lossOf, type LossCause } from './loss.js';
 import { pause } from './pause.js';
 import { Renewer } from './renewer.js';
@@ -114,19 +114,20 @@ export class Leases {
 
   /**
    * A call leaves, or a transaction that kept the lease has ended (`wasKept`). The last one releases the lock, or leaves it
-   * taken until `minHold` is over.
+   * taken until `minHold` is over. Undefined where no answer of the store is to be waited for.
    */
-  async leave(lease: Lease, leaving: CallNode | Transaction, wasKept = false): Promise<void> {
+  leave(lease: Lease, leaving: CallNode | Transaction, wasKept = false): Promise<void> | undefined {
     if (!lease.calls.remove(leaving) || lease.loss || lease.calls.admitNext() || !lease.calls.isEmpty) {
-      return;
+      return undefined;
     }
-    const lingerMs = lease.minHoldAt - this.#parts.clock.monotonic();
+    const lingerMs = lease.minHoldAt > 0 ? lease.minHoldAt - this.#parts.clock.monotonic() : 0;
     if (lingerMs <= 0) {
-      return this.#release(lease, wasKept);
+      return this.#release(lease, leaving, wasKept);
     }
-    this.#lingering.set(lease, setTimeout(() => void this.#release(lease), lingerMs).unref());
+    this.#lingering.set(lease, setTimeout(() => void this.#release(lease, undefined), lingerMs).unref());
     lease.linger();
     this.#renewer.hasten(lease);
+    return undefined;
   }
 
   /** A transaction has ended: what it kept is released, unless calls are inside. Never rejects. */
@@ -185,35 +186,58 @@ export class Leases {
     this.#renewer.stop();
   }
 
-  async #release(lease: Lease, wasKept = false): Promise<void> {
+  /** Never rejects. `leaving` is the last that left. */
+  #release(lease: Lease, leaving: CallNode | Transaction | undefined, wasKept = false): Promise<void> | undefined {
     if (lease.loss || this.#relay(lease)) {
-      return;
+      return undefined;
     }
-    const { store, limits, lifecycle, lines, releases, reporter } = this.#parts;
+    const { lifecycle, lines, releases, reporter } = this.#parts;
     const isLingering = lease.state === 'lingering';
     const record = lease.record();
     this.#forget(lease);
     lease.release();
     lifecycle.begin();
     const exchanged = lease.isJoined ? undefined : lines.exchange(record);
-    try {
-      // The lease of one that lingers ends with `minHold`, perhaps a moment before its release.
-      if ((await (exchanged ?? limits.bound(store.release(record), lease.key, record.limitMs))) || isLingering) {
-        reporter.released(lease, this.heldMs(lease));
-      } else {
-        // Somebody deleted the lock, and the code ended before a renewal could find out.
-        lease.lose(lossOf(lease, 'gone', this.heldMs(lease)));
-        reporter.lost(lease, this.heldMs(lease), 'expired', wasKept);
-      }
-    } catch (error) {
-      reporter.releaseFailed(lease, asLockError(error, lease.key));
-      releases.abandon(lease);
-    } finally {
+    const end = (): void => {
       if (!exchanged && !lease.isJoined) {
         lines.endTurn(lease.key);
       }
       lifecycle.end();
+    };
+    return (exchanged ?? this.#send(record)).then(
+      (wasHeld) => {
+        // The lease of one that lingers ends with `minHold`, perhaps a moment before its release.
+        if (wasHeld || isLingering) {
+          reporter.released(lease, this.heldMs(lease));
+        } else {
+          this.#foundGone(lease, leaving, wasKept);
+        }
+        end();
+      },
+      (error: unknown) => {
+        reporter.releaseFailed(lease, asLockError(error, lease.key));
+        releases.abandon(lease);
+        end();
+      },
+    );
+  }
+
+  #send(record: HoldRecord): Promise<boolean> {
+    const { store, limits } = this.#parts;
+    try {
+      return limits.bound(store.release(record), record.key, record.limitMs);
+    } catch (error) {
+      return Promise.reject(error as Error);
     }
+  }
+
+  /** Somebody deleted the lock, and the code ended before a renewal could find out. */
+  #foundGone(lease: Lease, leaving: CallNode | Transaction | undefined, wasKept: boolean): void {
+    const heldMs = this.heldMs(lease);
+    const loss = lossOf(lease, 'gone', heldMs);
+    lease.lose(loss);
+    this.#parts.reporter.lost(lease, heldMs, 'expired', wasKept);
+    leaving?.notify(loss);
   }
 
   /** Has the lease serve the next call of this process, where it can: no command is sent. */
@@ -243,13 +267,12 @@ export class Leases {
   }
 
   async #interrupt(lease: Lease): Promise<void> {
-    const { store, limits, reporter } = this.#parts;
     const record = lease.record();
     this.#end(lease, 'shutdown');
     try {
-      await limits.bound(store.release(record), lease.key, record.limitMs);
+      await this.#send(record);
     } catch (error) {
-      reporter.releaseFailed(lease, asLockError(error, lease.key));
+      this.#parts.reporter.releaseFailed(lease, asLockError(error, lease.key));
     }
   }
 

@@ -116,6 +116,11 @@ export class Line implements WaitingLine {
     this.admit(waiter);
   }
 
+  /** The contender goes on with the answer to its first attempt, which was no grant. */
+  goesOnWith(result: AttemptResult): void {
+    this.#sentAlong = result;
+  }
+
   /** The attempt that was sent along with a release, or the grant of a lease that serves one more call; once. */
   takeSentAlong(): AttemptResult | Promise<AttemptResult> | undefined {
     const sentAlong = this.#sentAlong;

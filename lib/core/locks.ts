@@ -1,15 +1,15 @@
-import { unlessAborted } from './abort.js';
+import { AbortableEntry } from './abort.js';
 import { Acquisition } from './acquisition.js';
 import { Availability } from './availability.js';
 import { BackgroundReleases } from './background-releases.js';
-import { BodyRun } from './body-run.js';
+import { BodyRun, type Body } from './body-run.js';
 import type { Call } from './call.js';
 import { holderIn } from './caller.js';
 import type { Candidate } from './candidate.js';
 import { Candidates } from './candidates.js';
 import { systemClock, type Clock } from './clock.js';
 import { Contender } from './contender.js';
-import { Entrance } from './entrance.js';
+import { Entrance, type EntryListener } from './entrance.js';
 import { LockConfigurationError } from './errors.js';
 import { Frame } from './frame.js';
 import { Handles } from './handles.js';
@@ -28,11 +28,9 @@ import { Peers } from './peers/peers.js';
 import type { SurveyOptions } from './peers/roll-call.js';
 import type { Survey } from './peers/survey.js';
 import { Reporter, type LockTrouble } from './reporter.js';
-import { runOnce } from './run-once.js';
-import { Section } from './section.js';
+import { Sections } from './section.js';
 import { Telemetry, type LockTelemetry } from './telemetry.js';
 import { TimedStore } from './timed-store.js';
-import { isHoldTraced, traceHold } from './traced-hold.js';
 import { TimeLimits } from './time-limits.js';
 import { Transactions, type TransactionEnd } from './transactions.js';
 import { Waiters } from './waiters.js';
@@ -78,8 +76,8 @@ export class Locks {
   readonly #peers: Peers;
   /** Undefined where locks know of none. */
   readonly #transactions: Transactions | undefined;
+  readonly #sections: Sections;
   /** Undefined where nothing follows these locks. */
-  readonly #telemetry: Telemetry | undefined;
   readonly #endTelemetry: (() => void) | undefined;
   #ending: Promise<void> | undefined;
 
@@ -116,7 +114,7 @@ export class Locks {
     this.#transactions = settings.transaction && new Transactions(settings.transaction, (transaction) => leases.settle(transaction));
     this.#handles = new Handles((frame) => this.#reportUnreleased(frame));
     this.#candidates = new Candidates({ run: (...call) => this.run(...call), clock, reporter });
-    this.#telemetry = telemetry;
+    this.#sections = new Sections(telemetry);
     this.#endTelemetry = telemetry?.watch({
       store: name,
       maxWaiters: maxWaiters.perProcess,
@@ -128,23 +126,24 @@ export class Locks {
 
   /**
    * Runs `body` inside the lock on `keys`, which are checked and sorted, each once. `began` gets the frame of a call that belongs to no
-   * transaction.
+   * transaction. Throws where the option `transaction` does.
    */
-  async run<T>(keys: readonly string[], call: Call, body: (lock: Lock) => T | PromiseLike<T>, began?: (frame: Frame) => void): Promise<T> {
-    const ownFrame = new Frame(this.#leases, keys, false, began ? undefined : this.#transactions?.current(call.caller.site));
-    const acquisition = new Acquisition(this.#name, call, ownFrame, this.#clock);
-    began?.(ownFrame);
-    const frame = await unlessAborted(this.#entrance.enter(acquisition), acquisition);
-    // A re-entry is no section of its own, and a leader's would last for days.
-    const isFollowed = (this.#telemetry || isHoldTraced()) && acquisition.obtained.length > 0 && !call.caller.leads;
-    return new BodyRun(frame, this.#leases).run(isFollowed ? (lock) => this.#runFollowed(lock, acquisition, body) : body);
+  run<T>(keys: readonly string[], call: Call, body: Body<T>, began?: (frame: Frame) => void): Promise<T> {
+    const frame = new Frame(this.#leases, keys, false, began ? undefined : this.#transactions?.current(call.caller.site));
+    const acquisition = new Acquisition(this.#name, call, frame, this.#clock);
+    began?.(frame);
+    const run = new BodyRun(acquisition, this.#leases, this.#sections, body);
+    this.#enter(acquisition, run);
+    return run.outcome;
   }
 
   /** Enters the lock on behalf of a caller who leaves it by a handle. */
-  async acquire(keys: readonly string[], call: Call): Promise<Lock> {
+  acquire(keys: readonly string[], call: Call): Promise<Lock> {
     const frame = new Frame(this.#leases, keys, true, this.#transactions?.current(call.caller.site));
     const acquisition = new Acquisition(this.#name, call, frame, this.#clock);
-    return this.#handles.give(await unlessAborted(this.#entrance.enter(acquisition), acquisition));
+    return new Promise((resolve, reject) => {
+      this.#enter(acquisition, { entered: () => resolve(this.#handles.give(frame)), refused: reject });
+    });
   }
 
   /** Has `body` run by one process of all, with the lock on `key`, which is checked. */
@@ -206,16 +205,9 @@ export class Locks {
       .finally(this.#endTelemetry);
   }
 
-  /** Runs the body as a section that telemetry, or a tracer, follows. */
-  #runFollowed<T>(lock: Lock, acquisition: Acquisition<Frame>, body: (lock: Lock) => T | PromiseLike<T>): T | Promise<T> {
-    const section = new Section(acquisition, lock);
-    const telemetry = this.#telemetry;
-    const run = (): T | Promise<T> => traceHold(section, () => runOnce(body, lock));
-    if (!telemetry) {
-      return run();
-    }
-    acquisition.frame.resumesBy((later) => telemetry.resume(section, later));
-    return telemetry.section(section, run);
+  #enter(acquisition: Acquisition<Frame>, listener: EntryListener): void {
+    const { signal } = acquisition.call;
+    this.#entrance.enter(acquisition, signal ? new AbortableEntry(acquisition, signal, listener) : listener);
   }
 
   #stored(key: string): Promise<StoredLock | null> {

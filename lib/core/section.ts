@@ -1,7 +1,10 @@
 import type { Acquisition } from './acquisition.js';
 import type { Frame } from './frame.js';
+import type { Body } from './body-run.js';
 import type { Lock } from './lock.js';
-import type { LockedSection } from './telemetry.js';
+import { runOnce } from './run-once.js';
+import type { LockedSection, Telemetry } from './telemetry.js';
+import { isHoldTraced, traceHold } from './traced-hold.js';
 
 /** What telemetry learns of a call that has its locks. A class, since a getter in a literal is made anew for each call. */
 export class Section implements LockedSection {
@@ -29,5 +32,31 @@ export class Section implements LockedSection {
 
   get signal(): AbortSignal {
     return this.#lock.signal;
+  }
+}
+
+/** Runs bodies, as sections where telemetry or a tracer follows them. */
+export class Sections {
+  /** Undefined where nothing follows. */
+  readonly #telemetry: Telemetry | undefined;
+
+  constructor(telemetry: Telemetry | undefined) {
+    this.#telemetry = telemetry;
+  }
+
+  run<T>(acquisition: Acquisition<Frame>, body: Body<T>): T | Promise<T> {
+    const { lock } = acquisition.frame;
+    const telemetry = this.#telemetry;
+    // A re-entry is no section of its own, and a leader's would last for days.
+    if (!(telemetry || isHoldTraced()) || acquisition.obtained.length === 0 || acquisition.call.caller.leads) {
+      return runOnce(body, lock);
+    }
+    const section = new Section(acquisition, lock);
+    const run = (): T | Promise<T> => traceHold(section, () => runOnce(body, lock));
+    if (!telemetry) {
+      return run();
+    }
+    acquisition.frame.resumesBy((later) => telemetry.resume(section, later));
+    return telemetry.section(section, run);
   }
 }

@@ -161,8 +161,8 @@ export class LockService {
     return parseCall(isBrief ? { ...options, wait: 0 } : options, this.#defaults, site);
   }
 
-  /** @internal Runs `body` inside the lock on keys that are checked and sorted, each once. */
-  async runCall<T>(
+  /** @internal Runs `body` inside the lock on keys that are checked and sorted, each once. Throws as `Locks.run()` does. */
+  runCall<T>(
     keys: readonly string[],
     call: Call,
     onBusy: OnBusy<T> | undefined,
@@ -171,6 +171,15 @@ export class LockService {
     if (onBusy === undefined || onBusy === 'throw') {
       return this.#locks.run(keys, call, body);
     }
+    return this.#runUnlessBusy(keys, call, onBusy, body);
+  }
+
+  async #runUnlessBusy<T>(
+    keys: readonly string[],
+    call: Call,
+    onBusy: Exclude<OnBusy<T>, 'throw'>,
+    body: (lock: Lock) => T | PromiseLike<T>,
+  ): Promise<T | undefined> {
     let isIn = false;
     try {
       return await this.#locks.run(keys, call, (lock) => {

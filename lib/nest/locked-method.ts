@@ -44,11 +44,15 @@ export function lockedPromise(call: LockedCall): Promise<unknown> {
 }
 
 /** Runs `body` inside the lock of a call; `unsubscribed` ends the wait as the call's own signal does. */
-export async function runLocked(
-  { method, self, args }: LockedCall,
-  unsubscribed: AbortSignal | undefined,
-  body: (lock: Lock) => unknown,
-): Promise<unknown> {
+export function runLocked(call: LockedCall, unsubscribed: AbortSignal | undefined, body: (lock: Lock) => unknown): Promise<unknown> {
+  try {
+    return run(call, unsubscribed, body);
+  } catch (error) {
+    return Promise.reject(error as Error);
+  }
+}
+
+function run({ method, self, args }: LockedCall, unsubscribed: AbortSignal | undefined, body: (lock: Lock) => unknown): Promise<unknown> {
   const service = serviceFor(method, self);
   const keys = method.keysOf(self, args);
   if (!LockService.isGenuine(service)) {
