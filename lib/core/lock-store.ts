@@ -229,6 +229,11 @@ export interface LockStore {
    */
   readonly reservesFences?: boolean;
   /**
+   * Whether each of its calls settles within its limit, whatever holds up the servers: those of a hold within `limitMs`, others within a
+   * second. Without it core bounds them once more.
+   */
+  readonly keepsLimits?: boolean;
+  /**
    * The longest lease that it grants, in milliseconds; undefined where there is none. Core refuses calls that would ask
    * for more.
    */

@@ -86,7 +86,7 @@ export class Locks {
     const telemetry = settings.telemetry?.length ? new Telemetry(settings.telemetry) : undefined;
     const store = telemetry?.measures ? new TimedStore(settings.store, name, telemetry, clock) : settings.store;
     const lifecycle = this.#lifecycle;
-    const limits = new TimeLimits(clock, store.expires);
+    const limits = new TimeLimits(clock, store.expires && !store.keepsLimits);
     const availability = new Availability(clock);
     const reporter = new Reporter({ store: name, onTrouble, availability, telemetry, debug });
     const releases = new BackgroundReleases(store, clock, limits, lifecycle);

@@ -16,8 +16,8 @@ interface Pending {
 }
 
 /**
- * Bounds the time of every call to a store, with one timer for all of them. Stores keep their limits themselves; this
- * is for one that does not. A store whose leases do not end by time is taken to answer at once, and has no timer.
+ * Bounds the time of every call to a store, with one timer for all of them. Off for a store that keeps its limits itself, and
+ * for one whose leases do not end by time: it is taken to answer at once.
  */
 export class TimeLimits {
   readonly #clock: Clock;

@@ -35,6 +35,10 @@ export class TimedStore implements LockStore {
     return this.#store.reservesFences === true;
   }
 
+  get keepsLimits(): boolean {
+    return this.#store.keepsLimits === true;
+  }
+
   get longestLeaseMs(): number | undefined {
     return this.#store.longestLeaseMs;
   }

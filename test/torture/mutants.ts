@@ -102,7 +102,7 @@ export const MUTANTS: Readonly<Record<string, Mutant>> = {
     nemesis: ['latency', 'pause'],
     caughtBy: ['no overlap', 'fences rise', 'losses are notified'],
     edits: [
-      { file: 'lib/stores/kit/batches.ts', from: `const reply = replies[at];`, to: `const reply = replies[replies.length - 1 - at];` },
+      { file: 'lib/stores/kit/batches.ts', from: 'pass(replies[at], asker)', to: 'pass(replies[replies.length - 1 - at], asker)' },
     ],
   },
   'endless-block': {

@@ -3,17 +3,19 @@ import { AsyncResource } from 'node:async_hooks';
 /** The most requests in a batch: with more, the process and the server would wait for each other rather than both work. */
 const MOST_IN_BATCH = 16;
 
-interface Waiting<Request> {
-  readonly request: Request;
-  readonly answer: (reply: unknown) => void;
-  readonly fail: (error: unknown) => void;
+/** What waits for its own reply. One of the two is called, once. */
+export interface Asker {
+  answered(reply: unknown): void;
+  failed(error: unknown): void;
 }
 
 /** Sends what one turn of the event loop asks of one server together, and gives each request its own reply. */
 export class Batches<Request> {
   /** Gives a reply for each request, or its promise; an `Error` where that one failed. Rejects where none of them was answered. */
   readonly #send: (requests: readonly Request[]) => Promise<readonly unknown[]>;
-  #waiting: Waiting<Request>[] = [];
+  #requests: Request[] = [];
+  /** Those who wait for the replies, in the order of the requests. */
+  #askers: Asker[] = [];
   #endsWithTurn = false;
 
   constructor(send: (requests: readonly Request[]) => Promise<readonly unknown[]>) {
@@ -23,39 +25,32 @@ export class Batches<Request> {
 
   /** The reply to a request that is sent with the others of this turn. */
   ask(request: Request): Promise<unknown> {
-    return new Promise((answer, fail) => {
-      this.#waiting.push({ request, answer, fail });
-      if (this.#waiting.length === MOST_IN_BATCH) {
-        this.flush();
-      } else if (!this.#endsWithTurn) {
-        this.#endsWithTurn = true;
-        process.nextTick(this.#endTurn);
-      }
-    });
+    return new Promise((answered, failed) => this.add(request, { answered, failed }));
+  }
+
+  /** The same, for one that needs no promise. */
+  add(request: Request, asker: Asker): void {
+    this.#requests.push(request);
+    this.#askers.push(asker);
+    if (this.#requests.length === MOST_IN_BATCH) {
+      this.flush();
+    } else if (!this.#endsWithTurn) {
+      this.#endsWithTurn = true;
+      process.nextTick(this.#endTurn);
+    }
   }
 
   /** Sends what waits, so that it is before what is sent next. */
   flush(): void {
-    if (this.#waiting.length > 0) {
-      const batch = this.#waiting;
-      this.#waiting = [];
-      void this.#exchange(batch);
-    }
-  }
-
-  async #exchange(batch: readonly Waiting<Request>[]): Promise<void> {
-    try {
-      const replies = await this.#send(batch.map(({ request }) => request));
-      batch.forEach(({ answer, fail }, at) => {
-        const reply = replies[at];
-        if (reply instanceof Error) {
-          fail(reply);
-        } else {
-          answer(reply);
-        }
-      });
-    } catch (error) {
-      batch.forEach(({ fail }) => fail(error));
+    if (this.#requests.length > 0) {
+      const requests = this.#requests;
+      const askers = this.#askers;
+      this.#requests = [];
+      this.#askers = [];
+      this.#send(requests).then(
+        (replies) => askers.forEach((asker, at) => pass(replies[at], asker)),
+        (error: unknown) => askers.forEach((asker) => asker.failed(error)),
+      );
     }
   }
 
@@ -63,4 +58,17 @@ export class Batches<Request> {
     this.#endsWithTurn = false;
     this.flush();
   };
+}
+
+function pass(reply: unknown, asker: Asker): void {
+  if (reply instanceof Promise) {
+    reply.then(
+      (late) => asker.answered(late),
+      (error: unknown) => asker.failed(error),
+    );
+  } else if (reply instanceof Error) {
+    asker.failed(reply);
+  } else {
+    asker.answered(reply);
+  }
 }

@@ -13,12 +13,16 @@ interface DoneMark {
 export class DoneMarks {
   readonly #clock: Clock;
   #recent = new Map<string, DoneMark>();
-  /** All of them are over by the next change. */
+  /** All of them are over by the next change, or are too many. */
   #older = new Map<string, DoneMark>();
   #changesAt = 0;
+  /** How many recent ones may be kept. */
+  readonly #most: number;
 
-  constructor(clock: Clock) {
+  /** With `most`, marks go also where there are more of them: for commands that never come late, and are repeated at once or never. */
+  constructor(clock: Clock, most = Infinity) {
     this.#clock = clock;
+    this.#most = most;
   }
 
   get(hold: string): boolean | undefined {
@@ -28,7 +32,7 @@ export class DoneMarks {
 
   set(hold: string, answer: boolean): void {
     const now = this.#clock.monotonic();
-    if (now >= this.#changesAt) {
+    if (now >= this.#changesAt || this.#recent.size >= this.#most) {
       this.#older = this.#recent;
       this.#recent = new Map();
       this.#changesAt = now + DONE_MS;

@@ -35,11 +35,12 @@ export class LockTable {
   readonly #done: DoneMarks;
   #fence = 0;
 
-  constructor(clock: Clock, messages: Messages, expires = true) {
+  /** Keeps twice as many done marks as `mostMarks`, where that is given. */
+  constructor(clock: Clock, messages: Messages, expires = true, mostMarks?: number) {
     this.#clock = clock;
     this.#messages = messages;
     this.#expires = expires;
-    this.#done = new DoneMarks(clock);
+    this.#done = new DoneMarks(clock, mostMarks);
   }
 
   /** Grants a lock that is free and not reserved for another place, or confirms the grant to a hold that is in; else queues at `place`. */

@@ -27,6 +27,9 @@ export interface MemoryLockStoreOptions {
   expires?: boolean | undefined;
 }
 
+/** No command of one process comes late. One is repeated only while its caller waits, and there are never many such at once. */
+const MOST_MARKS = 128;
+
 /**
  * Locks in the memory of this process, with the semantics and the order of the Redis store: for applications of one
  * process, and for tests. Two memory stores share no locks.
@@ -34,6 +37,7 @@ export interface MemoryLockStoreOptions {
 export class MemoryLockStore implements LockStore, Turns, Tickets, Operator, Messages {
   readonly expires: boolean;
   readonly reservesFences = true;
+  readonly keepsLimits = true;
   readonly turns: Turns = this;
   readonly tickets: Tickets = this;
   readonly operator: Operator = this;
@@ -57,6 +61,7 @@ export class MemoryLockStore implements LockStore, Turns, Tickets, Operator, Mes
         forced: (_process, key, fence) => this.#listeners.forced(key, fence),
       },
       this.expires,
+      MOST_MARKS,
     );
   }
 

@@ -1,19 +1,12 @@
 import { AsyncResource } from 'node:async_hooks';
 import { LONGEST_COMMAND_MS } from '../../core/lease-time.js';
+import type { Asker } from '../kit/batches.js';
 
 /** The error of a command that got no reply in time; whether it was carried out is unknown. */
 export class CommandTimeout extends Error {
   constructor(limitMs: number) {
     super(`no reply within ${Math.round(limitMs)} ms`);
   }
-}
-
-interface Pending {
-  readonly sentAt: number;
-  readonly limitMs: number;
-  /** When the limit began to count: at a repetition, when the command was sent first. */
-  readonly since: number;
-  readonly reject: (error: Error) => void;
 }
 
 /** How often open commands are checked, in milliseconds: a timeout is late by at most that. */
@@ -27,9 +20,67 @@ const SWEEP_MS = 20;
 const PATIENCE = 4;
 const SLOWEST_MS = { least: LONGEST_COMMAND_MS / PATIENCE, most: 500 } as const;
 
+/** A command that is on its way: it is answered, fails, or is rejected with `CommandTimeout` at the end of its limit. */
+export class OpenCommand implements Asker {
+  readonly sentAt = performance.now();
+  /** When its caller gives up. */
+  readonly endsAt: number;
+  readonly #timeouts: CommandTimeouts;
+  readonly #limitMs: number;
+  readonly #resolve: (reply: unknown) => void;
+  readonly #reject: (error: unknown) => void;
+
+  /** The limit counts from `since`: at a repetition, from when the command was sent first. */
+  constructor(
+    timeouts: CommandTimeouts,
+    limitMs: number,
+    since: number | undefined,
+    resolve: (reply: unknown) => void,
+    reject: (error: unknown) => void,
+  ) {
+    this.#timeouts = timeouts;
+    this.#limitMs = limitMs;
+    this.endsAt = (since ?? this.sentAt) + limitMs;
+    this.#resolve = resolve;
+    this.#reject = reject;
+    timeouts.add(this);
+  }
+
+  answered(reply: unknown): void {
+    this.#timeouts.answered(this);
+    this.#resolve(reply);
+  }
+
+  failed(error: unknown): void {
+    // Only an error reply is an answer; a connection that broke gave none.
+    if (error instanceof Error && error.name === 'ReplyError') {
+      this.#timeouts.answered(this);
+    } else {
+      this.#timeouts.broke(this);
+    }
+    this.#reject(error);
+  }
+
+  /** Passes on how a promise of its reply settles. */
+  follow(reply: Promise<unknown>): void {
+    reply.then(
+      (answer) => this.answered(answer),
+      (error: unknown) => this.failed(error),
+    );
+  }
+
+  timeOut(): void {
+    this.#reject(new CommandTimeout(this.#limitMs));
+  }
+
+  stop(): void {
+    this.#reject(new Error('the store was closed'));
+  }
+}
+
 /** Bounds the time of commands, with one timer for all of them, and reports when nothing is answered at all. */
 export class CommandTimeouts {
-  readonly #pending = new Set<Pending>();
+  readonly #pending = new Set<OpenCommand>();
   readonly #onSilence: () => void;
   #timer: NodeJS.Timeout | undefined;
   #sweepsAt = 0;
@@ -49,30 +100,32 @@ export class CommandTimeouts {
     return this.#pending.size > 0;
   }
 
-  /** Rejects with `CommandTimeout` where there is no answer within `limitMs`, counted from `since`. */
-  bound<T>(command: Promise<T>, limitMs: number, since = performance.now()): Promise<T> {
+  /** Rejects with `CommandTimeout` where there is no answer within `limitMs`. */
+  bound<T>(command: Promise<T>, limitMs: number): Promise<T> {
     return new Promise((resolve, reject) => {
-      const pending = { sentAt: performance.now(), limitMs, since, reject };
-      this.#pending.add(pending);
-      this.#arm(pending.sentAt);
-      command.then(
-        (reply) => {
-          this.#answered(pending);
-          resolve(reply);
-        },
-        (error: unknown) => {
-          // Only an error reply is an answer; a connection that broke gave none.
-          if (error instanceof Error && error.name === 'ReplyError') {
-            this.#answered(pending);
-          } else {
-            this.#pending.delete(pending);
-            // The silence was that of a connection which has ended.
-            this.#silentSince = undefined;
-          }
-          reject(error);
-        },
-      );
+      new OpenCommand(this, limitMs, undefined, resolve as (reply: unknown) => void, reject).follow(command);
     });
+  }
+
+  add(command: OpenCommand): void {
+    this.#pending.add(command);
+    this.#arm(command.sentAt);
+  }
+
+  /** A late reply counts too: the connection is slow, and not dead. */
+  answered(command: OpenCommand): void {
+    this.#pending.delete(command);
+    this.#lastReplyAt = performance.now();
+    const replyMs = Math.min(this.#lastReplyAt - command.sentAt, SLOWEST_MS.most);
+    this.#slowestMs = Math.max(replyMs, this.#slowestMs * 0.9, SLOWEST_MS.least);
+    this.#silentSince = undefined;
+  }
+
+  /** The connection broke. */
+  broke(command: OpenCommand): void {
+    this.#pending.delete(command);
+    // The silence was that of a connection which has ended.
+    this.#silentSince = undefined;
   }
 
   /** Rejects the open commands: the connection is closed, and no reply comes any more. */
@@ -80,8 +133,8 @@ export class CommandTimeouts {
     clearTimeout(this.#timer);
     this.#timer = undefined;
     this.#silentSince = undefined;
-    for (const { reject } of this.#pending) {
-      reject(new Error('the store was closed'));
+    for (const command of this.#pending) {
+      command.stop();
     }
     this.#pending.clear();
   }
@@ -91,15 +144,6 @@ export class CommandTimeouts {
       this.#sweepsAt = now + SWEEP_MS;
       this.#timer = setTimeout(this.#sweep, SWEEP_MS).unref();
     }
-  }
-
-  /** A late reply counts too: the connection is slow, and not dead. */
-  #answered(pending: Pending): void {
-    this.#pending.delete(pending);
-    this.#lastReplyAt = performance.now();
-    const replyMs = Math.min(this.#lastReplyAt - pending.sentAt, SLOWEST_MS.most);
-    this.#slowestMs = Math.max(replyMs, this.#slowestMs * 0.9, SLOWEST_MS.least);
-    this.#silentSince = undefined;
   }
 
   readonly #sweep = AsyncResource.bind((): void => {
@@ -118,9 +162,9 @@ export class CommandTimeouts {
   #judge(): void {
     const now = performance.now();
     for (const pending of this.#pending) {
-      if (now - pending.since >= pending.limitMs) {
+      if (now >= pending.endsAt) {
         this.#pending.delete(pending);
-        pending.reject(new CommandTimeout(pending.limitMs));
+        pending.timeOut();
         if (this.#lastReplyAt < pending.sentAt) {
           this.#silentSince ??= pending.sentAt;
         }

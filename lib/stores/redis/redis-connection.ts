@@ -1,9 +1,9 @@
-import { LockConfigurationError } from '../../core/errors.js';
+import { LockConfigurationError, type LockError } from '../../core/errors.js';
 import { LONGEST_COMMAND_MS } from '../../core/lease-time.js';
 import { Batches } from '../kit/batches.js';
 import { PROBE_MS } from '../kit/probe.js';
 import type { BatchScript } from './batch-script.js';
-import { CommandTimeouts } from './command-timeouts.js';
+import { CommandTimeouts, OpenCommand } from './command-timeouts.js';
 import { ConnectionFailures } from './connection-failures.js';
 import { addressOf, keepConnected, makeConnection, reconnect, type Connection } from './redis-client.js';
 import type { RedisSource } from './redis-source.js';
@@ -29,10 +29,20 @@ export interface Replicated {
   readonly withinMs: number;
 }
 
-/** A command that waits to be sent in a batch, and until when its caller waits for the reply. */
-interface Batched {
+/** A command that waits to be sent in a batch. */
+class Batched extends OpenCommand {
   readonly command: Command;
-  readonly giveUpAt: number;
+
+  constructor(
+    command: Command,
+    timeouts: CommandTimeouts,
+    limitMs: number,
+    resolve: (reply: unknown) => void,
+    reject: (error: unknown) => void,
+  ) {
+    super(timeouts, limitMs, undefined, resolve, reject);
+    this.command = command;
+  }
 }
 
 /** The connection for a store's commands: runs scripts, each within its time, and rejects with lock errors. */
@@ -67,37 +77,61 @@ export class RedisConnection {
    * Runs a script; rejects where there is no reply within `limitMs`. With a `confirmation` it waits for that too, and resolves with the
    * reply and how many replicas confirmed.
    */
-  async run(command: Command, limitMs: number, confirmation?: Confirmation): Promise<unknown> {
+  run(command: Command, limitMs: number, confirmation?: Confirmation): Promise<unknown> {
+    const connection = this.#connection;
+    return connection ? this.#runOn(connection, command, limitMs, confirmation) : this.#runOnceOpen(command, limitMs, confirmation);
+  }
+
+  async #runOnceOpen(command: Command, limitMs: number, confirmation: Confirmation | undefined): Promise<unknown> {
+    let connection: Connection;
     try {
       this.#refuseClosed();
-      const connection = this.#connection ?? (await this.open());
-      this.#failures.refuseSetup();
-      if (this.#wasReady && connection.isCluster && connection.status !== 'ready') {
-        throw new Error(NO_CONNECTION);
-      }
-      // Where nothing is on its way, nothing is likely to come with it.
-      if (this.#timeouts.busy && !confirmation && this.#batch?.takes(command)) {
-        return await this.#timeouts.bound(this.#batches.ask({ command, giveUpAt: performance.now() + limitMs }), limitMs);
-      }
-      this.#batches.flush();
-      const sentAt = performance.now();
-      try {
-        return await this.#timeouts.bound(sendScript(connection, 'evalsha', command, confirmation), limitMs, sentAt);
-      } catch (error) {
-        if (!isUnknownScript(error)) {
-          throw error;
-        }
-        // One limit for both: the caller asked once.
-        return await this.#timeouts.bound(sendScript(connection, 'eval', command, confirmation), limitMs, sentAt);
-      }
+      connection = await this.#timeouts.bound(this.open(), limitMs);
     } catch (error) {
-      if (isDemoted(error)) {
-        // A master that became a replica: another connection may find the new one. Commands until then fail for this reason.
-        this.#failures.note(new Error(error.message));
-        this.#reconnect();
-      }
-      throw this.#failures.explain(error, command.key, command.script);
+      throw this.#explained(error, command);
     }
+    return this.#runOn(connection, command, limitMs, confirmation);
+  }
+
+  #runOn(connection: Connection, command: Command, limitMs: number, confirmation: Confirmation | undefined): Promise<unknown> {
+    return new Promise((resolve, reject) => {
+      const refuse = (error: unknown): void => reject(this.#explained(error, command));
+      try {
+        this.#refuseClosed();
+        this.#failures.refuseSetup();
+        if (this.#wasReady && connection.isCluster && connection.status !== 'ready') {
+          throw new Error(NO_CONNECTION);
+        }
+        // Where nothing is on its way, nothing is likely to come with it.
+        if (this.#timeouts.busy && !confirmation && this.#batch?.takes(command)) {
+          const batched = new Batched(command, this.#timeouts, limitMs, resolve, refuse);
+          this.#batches.add(batched, batched);
+          return;
+        }
+        this.#batches.flush();
+        const open = new OpenCommand(this.#timeouts, limitMs, undefined, resolve, (error) => {
+          if (isUnknownScript(error)) {
+            // One limit for both: the caller asked once.
+            const again = new OpenCommand(this.#timeouts, limitMs, open.sentAt, resolve, refuse);
+            again.follow(sendScript(connection, 'eval', command, confirmation));
+          } else {
+            refuse(error);
+          }
+        });
+        open.follow(sendScript(connection, 'evalsha', command, confirmation));
+      } catch (error) {
+        refuse(error);
+      }
+    });
+  }
+
+  #explained(error: unknown, { key, script }: Command): LockError {
+    if (isDemoted(error)) {
+      // A master that became a replica: another connection may find the new one. Commands until then fail for this reason.
+      this.#failures.note(new Error(error.message));
+      this.#reconnect();
+    }
+    return this.#failures.explain(error, key, script);
   }
 
   /**
@@ -232,7 +266,7 @@ export class RedisConnection {
     } catch (error) {
       // Those whose callers have given up meanwhile are left out.
       const now = performance.now();
-      const waiting = requests.filter(({ giveUpAt }) => now < giveUpAt);
+      const waiting = requests.filter(({ endsAt }) => now < endsAt);
       let replies: readonly unknown[];
       if (commands.length > 1 && isForbidden(error)) {
         replies = waiting.map((request) => this.#sendTogether([request]).then(([reply]) => reply));

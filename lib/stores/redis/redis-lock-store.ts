@@ -47,6 +47,7 @@ import { Wakeups } from './wakeups.js';
 export class RedisLockStore implements LockStore, Turns, Tickets, Operator, Messages {
   readonly expires = true;
   readonly reservesFences = true;
+  readonly keepsLimits = true;
   readonly turns: Turns = this;
   readonly tickets: Tickets = this;
   readonly operator: Operator = this;
@@ -104,19 +105,21 @@ export class RedisLockStore implements LockStore, Turns, Tickets, Operator, Mess
     }
   }
 
-  async acquire(hold: HoldRecord, place?: Place): Promise<AcquireReply> {
+  acquire(hold: HoldRecord, place?: Place): Promise<AcquireReply> {
     this.#listen();
     this.#replication?.asksAgain(hold);
     const polls = !this.#wakeups.areCertain;
     const sentAt = performance.now();
     const named = this.#named(hold);
     const command = this.#commands.acquire(named, place, polls, this.#clock.latest(sentAt, hold.limitMs));
-    let reply = await this.#connection.run(command, hold.limitMs);
-    this.#clock.read(timeIn(reply), sentAt);
-    if (isLate(reply)) {
-      reply = await this.#again(hold, sentAt, (latest) => this.#commands.acquire(named, place, polls, latest));
-    }
-    return this.#confirmed(hold, this.#read(reply, place), place, sentAt);
+    return this.#connection.run(command, hold.limitMs).then((reply) => {
+      this.#clock.read(timeIn(reply), sentAt);
+      if (isLate(reply)) {
+        const again = this.#again(hold, sentAt, (latest) => this.#commands.acquire(named, place, polls, latest));
+        return again.then((answer) => this.#confirmed(hold, this.#read(answer, place), place, sentAt));
+      }
+      return this.#confirmed(hold, this.#read(reply, place), place, sentAt);
+    });
   }
 
   async exchange(
@@ -173,8 +176,8 @@ export class RedisLockStore implements LockStore, Turns, Tickets, Operator, Mess
     return this.#isCluster ? renewEach(holds, renew) : renewTogether(holds, renew);
   }
 
-  async release(hold: HoldRecord): Promise<boolean> {
-    return Number(await this.#connection.run(this.#commands.release(this.#named(hold)), hold.limitMs)) === 1;
+  release(hold: HoldRecord): Promise<boolean> {
+    return this.#connection.run(this.#commands.release(this.#named(hold)), hold.limitMs).then(isOne);
   }
 
   async inspect(key: string): Promise<StoredLock | null> {
@@ -313,4 +316,8 @@ export class RedisLockStore implements LockStore, Turns, Tickets, Operator, Mess
         `Waiters ask for their turn every ${RECHECK_MS.soon} ms, and a forced release is noticed at the next renewal.`,
     );
   }
+}
+
+function isOne(reply: unknown): boolean {
+  return Number(reply) === 1;
 }

@@ -92,9 +92,9 @@ export const DEFECTS_OF_CORE: readonly Defect[] = [
     finding: /was aborted, and goes on/,
     edits: [
       {
-        file: 'lib/core/abort.ts',
-        from: 'if (!signal) {',
-        to: 'if (true) {',
+        file: 'lib/core/locks.ts',
+        from: 'signal ? new AbortableEntry(acquisition, signal, listener) : listener',
+        to: 'listener',
       },
     ],
   },

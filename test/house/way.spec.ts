@@ -1,0 +1,41 @@
+import { execFile } from 'node:child_process';
+import { readFile } from 'node:fs/promises';
+import { promisify } from 'node:util';
+import { RedisServer } from '../support/redis-server';
+
+const run = promisify(execFile);
+
+interface Way {
+  readonly files: readonly string[];
+  readonly functions: number;
+  readonly promises: number;
+}
+
+async function measure(...what: readonly string[]): Promise<Way> {
+  const { stdout } = await run(process.execPath, ['--import', './test/support/typescript.mjs', 'test/house/way.mjs', ...what]);
+  return JSON.parse(stdout) as Way;
+}
+
+test('the way of a warm uncontended call is as long as the map says, and no longer', async () => {
+  const server = await RedisServer.start();
+  try {
+    const [redis, memory, reentry] = await Promise.all([measure('redis', server.url), measure('memory'), measure('re-entry')]);
+    expect(redis.files).toEqual(expect.arrayContaining(['nest/locked-method.ts', 'core/entrance.ts', 'stores/redis/script.ts']));
+    expect(reentry.files).toEqual(expect.arrayContaining(['nest/locked-method.ts', 'core/call-stack.ts']));
+    expect(redis.promises).toBeGreaterThan(memory.promises);
+    expect(memory.promises).toBeGreaterThan(reentry.promises);
+    const map = await readFile('docs/architecture.md', 'utf8');
+    for (const [name, { files, functions, promises }] of Object.entries({ Redis: redis, memory, 're-entry': reentry })) {
+      const row = new RegExp(`^\\| ${name} +\\| (\\d+) +\\| (\\d+) +\\| (\\d+) +\\|$`, 'm').exec(map);
+      const [mostFiles, mostFunctions, mostPromises] = (row ?? []).slice(1).map(Number);
+      expect([name, files.length <= (mostFiles ?? 0), functions <= (mostFunctions ?? 0), promises <= (mostPromises ?? 0)]).toEqual([
+        name,
+        true,
+        true,
+        true,
+      ]);
+    }
+  } finally {
+    await server.stop();
+  }
+});
