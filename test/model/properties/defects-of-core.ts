@@ -1,3 +1,4 @@
+import { callsOf } from './calls.js';
 import { crowds, relays } from './crowds.js';
 import type { Defect } from './defect.js';
 
@@ -97,6 +98,41 @@ export const DEFECTS_OF_CORE: readonly Defect[] = [
         to: 'listener',
       },
     ],
+  },
+  {
+    defect: 'a call goes straight past those who wait for its key',
+    finding: /free for .* though a live process waited/,
+    edits: [{ file: 'lib/core/entrance.ts', from: 'lines.lineOf(key) || ', to: '' }],
+  },
+  {
+    defect: 'a re-entry goes straight past a sibling that is inside',
+    finding: /runs beside/,
+    edits: [{ file: 'lib/core/entrance.ts', from: ' || !inherited.calls.admits(frame)', to: '' }],
+  },
+  {
+    defect: 'a call that was aborted while it asked for its key goes straight in',
+    finding: /has ended, and left/,
+    edits: [
+      { file: 'lib/core/entrance.ts', from: ' && !contender.gaveUp(acquisition)', to: '' },
+      { file: 'lib/core/entrance.ts', from: 'if (call.signal?.aborted) {\n      // Its caller', to: 'if (false) {\n      // Its caller' },
+    ],
+  },
+  {
+    defect: 'a lock that was lost between its grant and the body is not looked at',
+    scenarios: callsOf(true),
+    finding: /runs without its lease/,
+    edits: [
+      {
+        file: 'lib/core/frame.ts',
+        from: 'this.assertHeld();\n    const ended = this.#endedBy();',
+        to: 'const ended = undefined as Error | undefined;',
+      },
+    ],
+  },
+  {
+    defect: 'an attempt that was not granted is forgotten, and another one sent',
+    finding: /cannot be had at the end/,
+    edits: [{ file: 'lib/core/entrance.ts', from: 'this.#enterAll(acquisition, { lease, line })', to: 'this.#enterAll(acquisition)' }],
   },
   {
     defect: 'leases are not renewed',
