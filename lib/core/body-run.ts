@@ -4,15 +4,12 @@ import type { EntryListener } from './entrance.js';
 import type { LockLostError } from './errors.js';
 import type { Frame, LossListener } from './frame.js';
 import type { Leases } from './leases.js';
-import type { Lock } from './lock.js';
 import { stillRunning } from './loss.js';
+import type { Body } from './run-once.js';
 import type { Sections } from './section.js';
 
 /** How long a caller waits at least for a body that was notified of a loss, in milliseconds. */
 const LEAST_GRACE_MS = 1_000;
-
-/** What a locked call runs. */
-export type Body<T> = (lock: Lock) => T | PromiseLike<T>;
 
 /**
  * One run of a body inside its locks, and its caller's wait for it. Rejects with `LockLostError` if the lease ended before the body did;
@@ -124,9 +121,9 @@ export class BodyRun<T> implements EntryListener, LossListener {
     }
   }
 
-  #threw(error: unknown): void {
-    this.#bodyEnded(error);
-    const left = (): void => this.#reject(error);
+  #threw(thrown: unknown): void {
+    this.#bodyEnded(thrown);
+    const left = (): void => this.#reject(thrown);
     const leaving = this.#acquisition.frame.leave();
     if (leaving) {
       leaving.then(left, left);

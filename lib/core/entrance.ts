@@ -158,10 +158,10 @@ export class Entrance {
     listener.entered();
   }
 
-  #refuse(error: unknown, acquisition: Acquisition<Frame>, listener: EntryListener): void {
+  #refuse(refusal: unknown, acquisition: Acquisition<Frame>, listener: EntryListener): void {
     const refuse = (): void => {
-      this.#ended(acquisition, error);
-      listener.refused(error);
+      this.#ended(acquisition, refusal);
+      listener.refused(refusal);
     };
     const leaving = acquisition.frame.leave();
     if (leaving) {

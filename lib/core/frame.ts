@@ -76,7 +76,7 @@ export class Frame extends CallNode {
 
   /** No code has seen the lock yet, and its locks are taken anew: what was lost before is forgotten. */
   async startOver(): Promise<void> {
-    await Promise.all(this.#taken.splice(0).map((lease) => this.#leases.leave(lease, this)));
+    await Promise.all(this.#taken.splice(0).map(async (lease) => this.#leases.leave(lease, this)));
     this.#notified = undefined;
     this.#controller = undefined;
   }
@@ -276,7 +276,7 @@ export class Frame extends CallNode {
   }
 
   async #leaveEach(): Promise<void> {
-    await Promise.all(this.#taken.toReversed().map((lease) => this.#leases.leave(lease, this)));
+    await Promise.all(this.#taken.toReversed().map(async (lease) => this.#leases.leave(lease, this)));
   }
 
   /** Leaves on behalf of a handle; a second release does nothing but warn. */

@@ -1,3 +1,8 @@
+import type { Lock } from './lock.js';
+
+/** What a locked call runs. */
+export type Body<T> = (lock: Lock) => T | PromiseLike<T>;
+
 /**
  * Runs a function. A lazy thenable that it returns, such as a query builder, runs each time its `then` is called: here
  * once.

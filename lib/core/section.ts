@@ -1,8 +1,7 @@
 import type { Acquisition } from './acquisition.js';
 import type { Frame } from './frame.js';
-import type { Body } from './body-run.js';
 import type { Lock } from './lock.js';
-import { runOnce } from './run-once.js';
+import { runOnce, type Body } from './run-once.js';
 import type { LockedSection, Telemetry } from './telemetry.js';
 import { isHoldTraced, traceHold } from './traced-hold.js';
 

@@ -24,7 +24,7 @@ DistributedLock({ key: 'balance:<0>', returns: 'promise' })(Balances.prototype, 
 Object.defineProperty(Balances.prototype, 'credit', method);
 Injectable()(Balances);
 
-class Application {}
+function Application() {}
 const store = what === 'redis' ? new RedisLockStore(new Redis(url, { lazyConnect: true })) : new MemoryLockStore();
 Module({ imports: [LockModule.forRoot({ store })], providers: [Balances] })(Application);
 const application = await NestFactory.createApplicationContext(Application, { logger: false });
