@@ -1,12 +1,13 @@
 import type { Clock } from '../../../lib/core/clock.js';
 
-/** How often a clock is read in one instant at most, where nobody waits without a pause. */
+/** How often a clock is read in one instant of the world at most, where nobody waits without a pause. */
 const MOST_READS = 10_000;
 
 /** The clocks of a process: they run at a rate of their own, and the monotonic one stands still while the machine sleeps. */
 export class ProcessClock implements Clock {
   readonly #rate: number;
   readonly #now: () => number;
+  readonly #worldNow: () => number;
   readonly #sleeps: { readonly from: number; readonly to: number }[] = [];
   #wallAhead = 0;
   #wasSetBack = false;
@@ -14,10 +15,11 @@ export class ProcessClock implements Clock {
   #readAt = -1;
   #reads = 0;
 
-  /** `now`: the time of the world at which the code that runs now is. */
-  constructor(rate: number, now: () => number) {
+  /** `now`: the time of the world at which the code that runs now is, which is ahead of `worldNow` where that code has worked. */
+  constructor(rate: number, now: () => number, worldNow: () => number) {
     this.#rate = rate;
     this.#now = now;
+    this.#worldNow = worldNow;
   }
 
   get rate(): number {
@@ -40,13 +42,14 @@ export class ProcessClock implements Clock {
   }
 
   monotonic(): number {
-    const now = this.#now();
-    this.#reads = now === this.#readAt ? this.#reads + 1 : 0;
-    this.#readAt = now;
+    // While code works, the clock of its process stands, and the model reads it at each event of the others.
+    const worldNow = this.#worldNow();
+    this.#reads = worldNow === this.#readAt ? this.#reads + 1 : 0;
+    this.#readAt = worldNow;
     if (this.#reads > MOST_READS) {
       throw new Error('The clock was read too often: something waits without a pause.');
     }
-    return this.at(now);
+    return this.at(this.#now());
   }
 
   /** What the monotonic clock showed or will show. */
@@ -74,6 +77,11 @@ export class ProcessClock implements Clock {
   /** Whether the machine sleeps, and no code can run. */
   isAsleepAt(now: number): boolean {
     return this.#sleeps.some(({ from, to }) => from <= now && to >= now);
+  }
+
+  /** When the machine wakes from the sleep that it is in; `now` where it is in none. */
+  awakeFrom(now: number): number {
+    return this.#sleeps.reduce((at, { from, to }) => (from <= at && at < to ? to : at), now);
   }
 
   /** For how long the machine had slept by then. */

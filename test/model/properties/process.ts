@@ -40,7 +40,11 @@ export class Process {
     readonly library: Library,
     script: ProcessScript,
   ) {
-    this.clock = new ProcessClock(script.rate, () => this.now);
+    this.clock = new ProcessClock(
+      script.rate,
+      () => this.now,
+      () => world.now,
+    );
     this.wire = new Wire(this, script);
     this.transactions = new Transactions(this);
     const { wire, clock } = this;
@@ -215,7 +219,9 @@ export class Process {
       this.world.timeline.after(inMs, () => {
         const slept = clock.sleptBefore(this.world.now);
         if (slept > sleptMs) {
-          timer.event = arm(slept - sleptMs, slept);
+          // Counted on from the end of the sleep: one that was due just after its beginning would else be armed thousands of times.
+          const awakeFrom = clock.awakeFrom(this.world.now);
+          timer.event = arm(awakeFrom - this.world.now + slept - sleptMs, clock.sleptBefore(awakeFrom));
         } else {
           this.handle(run, true);
         }
