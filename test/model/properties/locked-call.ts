@@ -24,6 +24,8 @@ export class LockedCall {
   readonly startedAt: number;
   /** Per key, the call that acquired what this one is inside of. */
   readonly roots = new Map<string, LockedCall>();
+  /** Per key, every call whose lease it may be in: several where one around it, or of its transaction, came with a ticket. */
+  readonly possibleRoots = new Map<string, ReadonlySet<LockedCall>>();
   /** The transaction that it belongs to. */
   readonly transaction: OpenTransaction | undefined;
   lock: Lock | undefined;
@@ -348,6 +350,7 @@ export class LockedCall {
     // A guest may be in the lease of another one, and where a guest is a holder, either lease may be it.
     const roots = new Set(holders.map((each) => each.roots.get(key)));
     this.roots.set(key, this.isGuest || roots.size > 1 ? this : (holder?.roots.get(key) ?? this));
+    this.possibleRoots.set(key, new Set([this, ...holders.flatMap((each) => [...(each.possibleRoots.get(key) ?? [])])]));
     if (this.isGuest) {
       return;
     }
@@ -372,7 +375,7 @@ export class LockedCall {
     const { how } = this.call;
     const entered = this.#enteredAt !== undefined;
     const waitedMs = (this.#enteredAt ?? this.#world.now) - this.startedAt;
-    const isLost = this.call.keys.some((key) => this.#world.leases.of(this, key)?.lost);
+    const isLost = this.call.keys.some((key) => this.#mayHaveLost(key));
     this.#checkWait(waitedMs);
     if (this.#wasUnsubscribed) {
       return;
@@ -415,6 +418,13 @@ export class LockedCall {
     if (entered) {
       this.#fail(`ran, and then ended with ${error.name}: ${error.detail}`);
     }
+  }
+
+  /** Whether a lease that it may be in was lost: the last to leave it tells, also where its release finds the lock gone. */
+  #mayHaveLost(key: string): boolean {
+    return [...(this.possibleRoots.get(key) ?? [])].some(
+      (root) => this.#world.leases.find(root.by, key, this.lock?.fenceOf(key) ?? 0)?.lost,
+    );
   }
 
   /** An Observable ends already when its maxHold is over, and a generator that goes on while its lease is in doubt. */
