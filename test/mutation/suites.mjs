@@ -25,8 +25,6 @@ export const SUITES = [
   'test/stores/stores.spec.ts',
   'test/nest/wrong-use.spec.ts',
   'test/nest/health.spec.ts',
-  'test/nest/method-options.spec.ts',
-  'test/nest/beside.spec.ts',
   'test/nest/call-functions.spec.ts',
   'test/testing/lock-testing.spec.ts',
   'test/core/watching.spec.ts',
