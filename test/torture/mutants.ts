@@ -101,9 +101,7 @@ export const MUTANTS: Readonly<Record<string, Mutant>> = {
     topology: 'single',
     nemesis: ['latency', 'pause'],
     caughtBy: ['no overlap', 'fences rise', 'losses are notified'],
-    edits: [
-      { file: 'lib/stores/kit/batches.ts', from: 'pass(replies[at], asker)', to: 'pass(replies[replies.length - 1 - at], asker)' },
-    ],
+    edits: [{ file: 'lib/stores/kit/batches.ts', from: 'pass(replies[at], asker)', to: 'pass(replies[replies.length - 1 - at], asker)' }],
   },
   'endless-block': {
     defect: 'a lease serves calls with fences that it did not reserve',

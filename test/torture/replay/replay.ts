@@ -7,6 +7,8 @@ import { Stepper, type Command, type Known } from './stepper.js';
 
 /** How long a command of unknown outcome may be on its way after its sender gave it up, in milliseconds. */
 const ON_THE_WAY_MS = 4_000;
+/** How long a process may be without a subscription after a command failed, in milliseconds. */
+const RECONNECT_MS = 500;
 
 const REPLAYED: ReadonlySet<string> = new Set(['acquire', 'join', 'renew', 'release', 'exchange', 'leave', 'force', 'forget']);
 
@@ -41,10 +43,19 @@ export function replay(library: Library, operations: readonly Operation[], table
 /** What has to be, or may have been, carried out of an operation. */
 function tasksOf(operation: Operation, table: Topology['table']): Task[] {
   const { op, outcome, invoke, return: end, reply, granted } = operation;
+  // A store with replicas renews what it was granted, and waits until they have that.
+  const isConfirmed = table === 'replicated' && (op === 'acquire' || op === 'exchange' || op === 'join');
   const optional = (command: Command): Task => {
     const to = Math.max(end ?? invoke, invoke) + ON_THE_WAY_MS;
-    return { command: { ...command, invoke, return: to, isSilent: true }, from: invoke, to, isOptional: true };
+    const own = { ...command, invoke, return: to, isSilent: true, ...(isConfirmed && { confirms: to }) };
+    return { command: own, from: invoke, to, isOptional: true };
   };
+  const certain = (): Task => ({
+    command: isConfirmed ? { ...operation, confirms: end as number } : operation,
+    from: invoke,
+    to: end as number,
+    isOptional: false,
+  });
   /** Replicas did not confirm the grant, so it may be withdrawn. */
   const withdrawn = (of: Partial<Operation>): Task[] => (table === 'replicated' ? [optional({ ...operation, ...of, op: 'withdraw' })] : []);
   if (op === 'exchange') {
@@ -54,14 +65,17 @@ function tasksOf(operation: Operation, table: Topology['table']): Task[] {
         ? []
         : [optional(operation), ...withdrawn(next), optional({ ...operation, ...next, op: 'acquire' })];
     }
-    const whole: Task = { command: operation, from: invoke, to: end as number, isOptional: false };
+    const whole = certain();
+    if (reply === 'failed' && table === 'one') {
+      return [{ ...whole, command: { ...operation, isLate: true } }];
+    }
     return reply === 'ok' ? [whole] : [whole, optional({ ...operation, ...next, op: 'acquire', granted: undefined }), ...withdrawn(next)];
   }
   if (outcome === 'ok' && end !== undefined) {
-    return [{ command: operation, from: invoke, to: end, isOptional: false }];
+    return [certain()];
   }
   if (outcome === 'failed' && (table === 'one' || (op !== 'acquire' && op !== 'join'))) {
-    return [];
+    return op === 'acquire' ? [optional({ ...operation, isLate: true })] : [];
   }
   return [optional({ ...operation, granted }), ...(op === 'acquire' || op === 'join' ? withdrawn({}) : [])];
 }
@@ -70,8 +84,8 @@ function tasksOf(operation: Operation, table: Topology['table']): Task[] {
 function together(tasks: readonly Task[]): Task[] {
   const byName = new Map<string, Task>();
   for (const task of tasks.filter(({ isOptional }) => isOptional)) {
-    const { op, store, hold, place, next, fence } = task.command;
-    const name = JSON.stringify([op, store, hold, place, next?.hold, fence]);
+    const { op, store, hold, place, next, fence, isLate } = task.command;
+    const name = JSON.stringify([op, store, hold, place, next?.hold, fence, isLate]);
     const other = byName.get(name);
     const from = Math.min(task.from, other?.from ?? Infinity);
     const to = Math.max(task.to, other?.to ?? 0);
@@ -85,13 +99,17 @@ interface Away {
   readonly to: number;
 }
 
-/** By store, and by process, and by worker. */
+/** By store, and by process, and by worker. Where a command failed, the connection may be gone that receives messages, for longer than the fault. */
 function awayOf(operations: readonly Operation[]): Map<string, Away[]> {
   const away = new Map<string, Away[]>();
-  for (const { op, process, store, invoke, return: end } of operations) {
-    if (op === 'away' || op === 'close') {
-      const name = op === 'close' ? (store as string) : process;
-      away.set(name, [...(away.get(name) ?? []), { from: invoke, to: op === 'close' ? Infinity : (end ?? Infinity) }]);
+  const add = (name: string, from: number, to: number): void => void away.set(name, [...(away.get(name) ?? []), { from, to }]);
+  for (const { op, process, store = process, invoke, return: end = Infinity, outcome } of operations) {
+    if (op === 'away') {
+      add(process, invoke, end);
+    } else if (op === 'close') {
+      add(store, invoke, Infinity);
+    } else if (op !== 'forget' && outcome !== 'ok') {
+      add(store, invoke, end + RECONNECT_MS);
     }
   }
   return away;

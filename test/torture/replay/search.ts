@@ -19,7 +19,9 @@ interface Candidate {
 const RETRIES = [
   { back: 4, withOptional: false },
   { back: 4, withOptional: true },
+  { back: 12, withOptional: false },
   { back: 24, withOptional: true },
+  { back: 100, withOptional: false },
   { back: 100, withOptional: true },
 ] as const;
 /** The most candidates that are carried on, that one return may have while it is tried again, and the most steps of the table that a retry takes. */
@@ -149,11 +151,18 @@ export class Search {
       const first = Math.max(this.#floor, at - KEPT + 1, Math.min(at - back, complete), 0);
       this.#mostSteps = this.#stepper.steps + MOST_STEPS;
       this.#isCut = false;
-      next = this.#past[first] as readonly Candidate[];
-      for (let again = first; again <= at && next.length > 0; again++) {
-        if (!this.#isBlank(this.#returns[again] as Task)) {
-          next = this.#return(next, again, { isFull: true, withOptional });
-        }
+      const tried = [this.#past[first] as readonly Candidate[]];
+      for (let again = first; again <= at; again++) {
+        const before = tried.at(-1) as readonly Candidate[];
+        tried.push(this.#isBlank(this.#returns[again] as Task) ? before : this.#return(before, again, { isFull: true, withOptional }));
+      }
+      next = tried.at(-1) as readonly Candidate[];
+      if (next.length > 0) {
+        // What is tried later begins with what has explained all of it so far.
+        tried.slice(0, -1).forEach((found, index) => (this.#past[first + index] = found));
+      } else if (tried[tried.length - 2]?.length === 0) {
+        // Not even what came before is explained from there: that needs what lies further back.
+        this.#isCut = true;
       }
     }
     this.#mostSteps = Infinity;
@@ -164,7 +173,7 @@ export class Search {
   #return(candidates: readonly Candidate[], at: number, mode: Mode): readonly Candidate[] {
     const task = this.#returns[at] as Task;
     const found = new Map<string, Candidate>();
-    const seen = new Set<string>();
+    const seen = new Map<string, number>();
     // Those that suppose least come first.
     const open = [...candidates];
     for (const candidate of open) {
@@ -190,8 +199,9 @@ export class Search {
         for (const state of this.#stepper.after(candidate.state, other.command, Math.min(task.to, other.to))) {
           const isChanged = !other.isOptional || encode({ ...state, now: 0 }) !== encode({ ...candidate.state, now: 0 });
           const name = this.#nameOf({ state, ahead });
-          if (isChanged && !seen.has(name) && this.#stepper.steps < this.#mostSteps) {
-            seen.add(name);
+          // Whatever may follow a state may follow the same state at an earlier time.
+          if (isChanged && !((seen.get(name) ?? Infinity) <= state.now) && this.#stepper.steps < this.#mostSteps) {
+            seen.set(name, state.now);
             this.#branches++;
             open.push({ state, ahead });
           }
@@ -204,13 +214,15 @@ export class Search {
   }
 
   #add(found: Map<string, Candidate>, candidate: Candidate): void {
-    if (found.size < MOST_CANDIDATES.again) {
-      found.set(this.#nameOf(candidate), candidate);
+    const name = this.#nameOf(candidate);
+    const same = found.get(name);
+    if (same ? candidate.state.now < same.state.now : found.size < MOST_CANDIDATES.again) {
+      found.set(name, candidate);
     }
   }
 
   #nameOf({ state, ahead }: Candidate): string {
-    return `${encode(state)} ${[...ahead]
+    return `${encode({ ...state, now: 0 })} ${[...ahead]
       .map((task) => String(this.#numbers.get(task)))
       .toSorted()
       .join()}`;

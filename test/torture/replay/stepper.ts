@@ -15,6 +15,8 @@ const FENCE_MS = 500;
 /** A place of which nothing is known but that it comes first. */
 const STRANGER = '?';
 const KEY = 'k';
+/** A latest time that every command has missed, in milliseconds of the wall clock of the table. */
+const LONG_AGO = 1e-9;
 
 /** What the replay knows of a key's history as a whole. */
 export interface Known {
@@ -36,6 +38,10 @@ export interface Command extends Omit<Operation, 'op'> {
   readonly op: Operation['op'] | 'withdraw';
   /** Whether any answer will do, since nobody was told. */
   readonly isSilent?: boolean;
+  /** Of an attempt: whether the server did not grant, since the command came too late, or it had no memory left. */
+  readonly isLate?: boolean;
+  /** Until when the store may have renewed what it was granted, to have it confirmed by replicas. */
+  readonly confirms?: number;
 }
 
 /** A way in which the table cannot have answered so. */
@@ -61,8 +67,11 @@ export class Stepper {
   }
 
   /** Whether an operation that may have been carried out could change anything. */
-  mayChange({ grant, queue, turn, done }: TableState, { op, hold = '', owner, store, place }: Command): boolean {
+  mayChange({ grant, queue, turn, done }: TableState, { op, hold = '', owner, store, place, isLate }: Command): boolean {
     const name = `${store} ${place}`;
+    if (isLate && op === 'acquire') {
+      return !grant && queue.length > 0;
+    }
     switch (op) {
       case 'release':
       case 'renew':
@@ -105,7 +114,7 @@ export class Stepper {
       throw MISMATCH;
     }
     if (command.op === 'forget') {
-      return forget(before, command, from);
+      return forget(before, command, from, choose);
     }
     let state = before;
     if (state.vague?.grant) {
@@ -150,14 +159,23 @@ export class Stepper {
       const fence = command.fence as number;
       state = { ...state, fence: Math.max(state.fence, fence), grant: { ...state.grant, fence, isTold: true } };
     }
-    return this.#carryOut(state, this.#withFence(state, command, choose), from, to, choose);
+    return this.#carryOut(state, this.#withFence(state, this.#perhapsLate(state, command, choose), choose), from, to, choose);
+  }
+
+  /** What nobody was told of may have come too late to be granted: then it has released its lock, or skipped places, all the same. */
+  #perhapsLate({ grant, queue }: TableState, command: Command, choose: (count: number) => number): Command {
+    const { op, hold = '', isSilent, reply = 'ok', isLate } = command;
+    const mayBeLate =
+      (op === 'exchange' && (isSilent || reply !== 'ok') && (!grant || holdsOf(grant, hold))) ||
+      (op === 'acquire' && isSilent && !grant && queue.length > 0);
+    return mayBeLate && isLate === undefined && choose(2) === 1 ? { ...command, isLate: true } : command;
   }
 
   /** Where nobody was told what became of an attempt, somebody may have been told the fence of its grant. */
   #withFence({ fence }: TableState, command: Command, choose: (count: number) => number): Command {
     const isAttempt = command.op === 'acquire' || command.op === 'exchange';
     const asks = command.op === 'exchange' ? command.next : command;
-    if (!isAttempt || command.granted !== undefined || !(command.isSilent || (command.reply ?? 'ok') !== 'ok')) {
+    if (!isAttempt || command.isLate || command.granted !== undefined || !(command.isSilent || (command.reply ?? 'ok') !== 'ok')) {
       return command;
     }
     const told = this.#known.fencesOf(asks?.owner ?? '').filter((other) => other > fence);
@@ -256,7 +274,8 @@ export class Stepper {
   }
 
   #operate(table: OpenTable, state: TableState, command: Command, during: Span): void {
-    const { op, store = '', answer, granted, isSilent = false, place, next } = command;
+    const { op, store = '', answer, granted, isSilent = false, place, next, isLate = false } = command;
+    const latest = isLate ? LONG_AGO : 0;
     const hold = recordOf(command);
     const process = store;
     const queued = place === undefined ? undefined : placeOf(`${store} ${place}`);
@@ -267,11 +286,11 @@ export class Stepper {
     };
     switch (op) {
       case 'acquire':
-        this.#expectReply(table.acquire(hold, process, queued), granted, isSilent, state, command, during);
+        this.#expectReply(table.acquire(hold, process, queued, latest), granted, isSilent, state, command, during);
         break;
       case 'exchange': {
         const asks = recordOf({ ...command, ...next, fence: 0 });
-        const { released, reply } = table.exchange(hold, asks, process, queued as QueuedPlace, command.overtakes === true);
+        const { released, reply } = table.exchange(hold, asks, process, queued as QueuedPlace, command.overtakes === true, latest);
         expect(released);
         this.#expectReply(reply, granted, isSilent || command.reply !== 'ok', state, command, during);
         break;
@@ -307,9 +326,13 @@ export class Stepper {
     granted: number | undefined,
     isSilent: boolean,
     { grant, vague }: TableState,
-    { remaining, op }: Command,
+    { remaining, op, isLate }: Command,
     [from, to]: Span,
   ): void {
+    // One that was not late queued, or was granted again, and is another branch.
+    if (isLate && op === 'acquire' && !reply.late) {
+      throw MISMATCH;
+    }
     if (isSilent) {
       return;
     }
@@ -355,7 +378,10 @@ export class Stepper {
         fence: grant.fence,
         isTold,
         ttl: grant.ttlMs,
-        ends: span((key) => key?.$grant?.endsAt),
+        ends: confirmed(
+          span((key) => key?.$grant?.endsAt),
+          command,
+        ),
         holds: [...(low?.$holds ?? [])],
       },
       turn: turn && !isVague ? { place: turn.place.name, ends: span((key) => key?.$turn?.endsAt) } : undefined,
@@ -375,13 +401,24 @@ export class Stepper {
   }
 }
 
+/** The end of a lease that is renewed once more before its grant is told. */
+function confirmed([least, most]: Span, { confirms, ttl = 0, next }: Command): Span {
+  return confirms === undefined ? [least, most] : [least, Math.max(most, confirms + (next?.ttl ?? ttl))];
+}
+
 /** What a fault took at a moment of its time. */
-function forget(state: TableState, { what }: Command, now: number): TableState {
+function forget(state: TableState, { what }: Command, now: number, choose: (count: number) => number): TableState {
   switch (what) {
     case 'lock':
       return { ...state, now, grant: undefined, turn: undefined, vague: state.vague && { ...state.vague, grant: false } };
     case 'row':
-      return { ...EMPTY, now, done: state.done, vague: state.vague && { ...state.vague, grant: false, queue: false } };
+      // Some stores keep marks in the row, and some beside it.
+      return {
+        ...EMPTY,
+        now,
+        done: choose(2) === 0 ? state.done : [],
+        vague: state.vague && { ...state.vague, grant: false, queue: false },
+      };
     default:
       return { ...EMPTY, now };
   }
