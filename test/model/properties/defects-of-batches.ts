@@ -5,8 +5,6 @@ export const DEFECTS_OF_BATCHES: readonly Defect[] = [
   {
     defect: 'the replies of a batch are mixed up',
     finding: /which the store did not grant|has ended, and left|Two owners trust|undefined/,
-    edits: [
-      { file: 'lib/stores/kit/batches.ts', from: 'const reply = replies[at];', to: 'const reply = replies[replies.length - 1 - at];' },
-    ],
+    edits: [{ file: 'lib/stores/kit/batches.ts', from: 'pass(replies[at], asker)', to: 'pass(replies[replies.length - 1 - at], asker)' }],
   },
 ];
