@@ -48,7 +48,7 @@ export interface Lease {
   readonly fence: number;
   /** The library has told of the loss. */
   lost: boolean;
-  /** A transaction kept it when it was lost: the code of its calls had ended. */
+  /** A transaction kept it when it was lost: the code of its call had ended. */
   lostKept?: boolean;
 }
 
@@ -79,6 +79,11 @@ export class Leases {
   /** The lease that a call obtained by itself. */
   find(by: string, key: string, fence: number): Lease | undefined {
     return this.#leases.get(nameOf(by, key, fence));
+  }
+
+  /** Whether the library has told that a lease was lost which this call obtained, or was served by. */
+  wasLost(call: LockedCall): boolean {
+    return [...this.#leases.values()].some((lease) => lease.call === call && lease.lost);
   }
 
   /** The store granted a fence, though perhaps nobody will hear of it. */
@@ -180,7 +185,7 @@ export class Leases {
       return;
     }
     lease.lost = true;
-    lease.lostKept = trouble.kept;
+    lease.lostKept = trouble.kept || this.#world.callNamed(by)?.isLeftToTransaction === true;
     if ((reason === 'shutdown' && process.isClosing) || (reason === 'released' && lease.call.hasToGiveUp)) {
       return;
     }

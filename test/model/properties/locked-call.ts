@@ -115,6 +115,11 @@ export class LockedCall {
     return this.#enteredAt === undefined && this.#aborter?.signal.aborted === true;
   }
 
+  /** Whether its code has ended, and a transaction keeps its lock, perhaps for other calls: its caller may have its answer. */
+  get isLeftToTransaction(): boolean {
+    return this.#leftAt !== undefined && this.isKept;
+  }
+
   isInsideOf(other: LockedCall): boolean {
     return this.#ancestors().includes(other);
   }
@@ -123,7 +128,11 @@ export class LockedCall {
   mayBeIn(other: LockedCall): boolean {
     const isMate = this.isGuest || (this.transaction !== undefined && this.transaction === other.transaction);
     const sharesKey = other.call.keys.some((key) => this.call.keys.includes(key));
-    return (isMate && sharesKey && this.process === other.process) || [...this.roots.values()].includes(other);
+    // One inside it that has not entered yet has its keys already, as far as it got, also where the call around it has ended.
+    const mayBeRoot = [this, ...this.#ancestors()].some(({ possibleRoots }) =>
+      [...possibleRoots.values()].some((roots) => roots.has(other)),
+    );
+    return sharesKey && ((isMate && this.process === other.process) || mayBeRoot);
   }
 
   /** Never rejects: what goes wrong with the library is a failure of the run. */
@@ -140,6 +149,10 @@ export class LockedCall {
       error = thrown as LockError;
     }
     this.#hasReturned = true;
+    if (call.how === 'observable') {
+      // Its code goes on for itself where the Observable ended before: with its maxHold, or as it was unsubscribed from.
+      this.#world.follow(process, this.#running);
+    }
     this.#world.note(() => `${process.id}: ${this.by} ends: ${error ? (error.detail ?? error.message) : 'returned'}`);
     this.#checkEnd(error);
     if ((error as LockLostError | undefined)?.bodyRuns) {
@@ -443,7 +456,10 @@ export class LockedCall {
     const wasDoubted = enclosing.length > 0 && this.call.keys.length > 1 && clock.isAhead;
     const isToldAtOnce = this.call.how === 'observable' && enclosing.some(({ signal }) => signal?.aborted);
     const mayBe = isToldAtOnce || this.isGuest || this.#isUnsure || stoodStill || wasDoubted;
-    return mayBe || enclosing.some(({ isReleased, lock }) => isReleased || !lock?.isHeld());
+    // A shutdown may end its own lease between its grant and its code, and that of a call of its transaction which never ran.
+    // Without one, what is lost while a second key is waited for is taken anew.
+    const wasTold = this.process.isClosing && [this, ...this.#ofTransactions()].some((call) => this.#world.leases.wasLost(call));
+    return mayBe || wasTold || enclosing.some(({ isReleased, lock }) => isReleased || !lock?.isHeld());
   }
 
   #checkRefusal(key: string, reason: string): void {
@@ -528,7 +544,7 @@ function longestTtl({ ttl, steps }: { readonly ttl: number; readonly steps: read
   return Math.max(ttl, ...steps.flatMap((step) => of(step)));
 }
 
-/** One that a transaction keeps may be lost when the caller has its answer, and has not read it yet. */
+/** One that a transaction keeps may be lost when the caller has its answer, and has not read it yet: also while another call is inside. */
 function isLostInside(lease: { readonly lost: boolean; readonly lostKept?: boolean } | undefined): boolean {
   return lease?.lost === true && lease.lostKept !== true;
 }
