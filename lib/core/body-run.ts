@@ -25,7 +25,6 @@ export class BodyRun<T> implements EntryListener, LossListener {
   readonly #body: Body<T>;
   #resolve!: (result: T) => void;
   #reject!: (error: unknown) => void;
-  #hasEnded = false;
   #grace: NodeJS.Timeout | undefined;
   #gaveUp = false;
   #notified: LockLostError | undefined;
@@ -83,9 +82,6 @@ export class BodyRun<T> implements EntryListener, LossListener {
   /** Limits the time that the caller waits for the body. */
   notified(loss: LockLostError): void {
     this.#notified = loss;
-    if (this.#hasEnded) {
-      return;
-    }
     const { frame } = this.#acquisition;
     const graceMs = Math.max(LEAST_GRACE_MS, ...frame.taken.map((lease) => lease.ttlMs));
     const stopWaiting = (): void => {
@@ -133,9 +129,10 @@ export class BodyRun<T> implements EntryListener, LossListener {
   }
 
   #bodyEnded(thrown: unknown): void {
+    const { frame } = this.#acquisition;
     clearTimeout(this.#grace);
-    this.#hasEnded = true;
-    const lost = this.#gaveUp ? this.#acquisition.frame.taken.find((lease) => lease.loss) : undefined;
+    frame.runsBody(undefined);
+    const lost = this.#gaveUp ? frame.taken.find((lease) => lease.loss) : undefined;
     if (lost) {
       this.#leases.endedLate(lost, thrown === lost.loss || thrown === this.#notified ? undefined : thrown);
     }

@@ -221,8 +221,11 @@ export class Frame extends CallNode {
     this.#running--;
   }
 
-  /** The run of the body, which limits its caller's wait after a loss. */
-  runsBody(bodyRun: LossListener): void {
+  /**
+   * The run of the body, which limits its caller's wait after a loss; undefined once the body has ended. The run has a promise, and Node keeps
+   * with it the context in which it was made: each frame would keep the one that its call was made inside of.
+   */
+  runsBody(bodyRun: LossListener | undefined): void {
     this.#bodyRun = bodyRun;
   }
 

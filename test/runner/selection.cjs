@@ -10,7 +10,6 @@ const LONG = [
   'test/quorum/defects.spec.ts',
   'test/postgres/defects.spec.ts',
   'test/mysql/idle-transaction.spec.ts',
-  'test/redis/restarting-methods.spec.ts',
   'test/quorum/first-use.spec.ts',
   // The runner of the tests, and whole programs.
   'test/runner/',
