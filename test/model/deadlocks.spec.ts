@@ -2,11 +2,11 @@
 // Its clock is its own, and what it finds counts on every machine.
 import { stop } from 'esbuild';
 import type { Edit } from '../support/defective.js';
-import { isLong, Random, seedsOf } from '../support/random.js';
+import { Random, seedsOf } from '../support/random.js';
 import { Processes, World, type Conditions } from './deadlocks/world.js';
 import { buildLibrary } from './properties/library.js';
 
-const RUNS = isLong ? 5_000 : 300;
+const RUNS = 2_000;
 const MOST_PROCESSES = 4;
 
 /** Any conditions; in some, waits end while probes are on their way. */

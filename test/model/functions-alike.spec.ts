@@ -2,12 +2,12 @@ import { Client } from 'pg';
 import { schemaSql } from '../../lib/stores/postgres/index';
 import { PostgresKeys } from '../../lib/stores/postgres/postgres-keys.js';
 import { PostgresServer } from '../support/postgres-server';
-import { isLong, seedsOf } from '../support/random.js';
+import { seedsOf } from '../support/random.js';
 import { differenceIn, type AlikeServer } from './alike.js';
 import { PostgresTable } from './postgres-table.js';
 import { HEARING, KEY } from './steps.js';
 
-const SEEDS = seedsOf(isLong ? 200 : 60);
+const SEEDS = seedsOf(100);
 const DEFECTS: readonly (readonly [string, string, string])[] = [
   ['gives an expired reservation to the same process again', `l := SCHEMA.off_queue(l, place);`, ''],
   ['never goes before the queue', 'outcome.is_last AND _may_overtake', 'false'],

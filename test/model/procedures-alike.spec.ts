@@ -4,12 +4,12 @@ import { presenceName } from '../../lib/stores/mysql/presence.js';
 import { schemaSql } from '../../lib/stores/mysql/index';
 import { NOW } from '../../lib/stores/mysql/procedures/time.js';
 import { DATABASE, MySqlServer } from '../support/mysql-server';
-import { isLong, seedsOf } from '../support/random.js';
+import { seedsOf } from '../support/random.js';
 import { differenceIn, type AlikeServer } from './alike.js';
 import { MySqlTable, wokenPlace } from './mysql-table.js';
 import { HEARING, KEY } from './steps.js';
 
-const SEEDS = seedsOf(isLong ? 200 : 60);
+const SEEDS = seedsOf(100);
 
 const DEFECTS: readonly (readonly [string, string, string])[] = [
   ['gives an expired reservation to the same process again', 'SET l_turn = first_place, ', `SET l_queue = concat(';', entry, coalesce(l_queue, ';')), l_turn = first_place, `], // prettier-ignore

@@ -3,12 +3,12 @@ import { systemClock } from '../../lib/core/clock.js';
 import { MOST_HOLDS } from '../../lib/stores/kit/protocol.js';
 import { LockTable } from '../../lib/stores/kit/lock-table.js';
 import { RedisServer } from '../support/redis-server';
-import { isLong, seedsOf } from '../support/random.js';
+import { seedsOf } from '../support/random.js';
 import { differenceIn, type AlikeServer } from './alike.js';
 import { BatchedTable, BROKEN, ScriptedTable } from './scripted-table.js';
 import { HEARING, KEY } from './steps.js';
 
-const SEEDS = seedsOf(isLong ? 300 : 80);
+const SEEDS = seedsOf(300);
 const DEFECTS: readonly (readonly [string, string, string])[] = [
   ['gives an expired reservation to the same process again', `redis.call('ZREM', queue, place)`, ''],
   ['never goes before the queue', 'overtakes == 1', 'false'],

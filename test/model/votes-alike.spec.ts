@@ -1,11 +1,11 @@
 import { Redis } from 'ioredis';
 import type { RedisServer } from '../support/redis-server';
-import { isLong, seedsOf } from '../support/random.js';
+import { seedsOf } from '../support/random.js';
 import { ServerClock } from '../support/server-clock.js';
 import { ScriptedServer } from './quorum/scripted-server.js';
 import { differenceIn, type Received } from './quorum/votes-alike.js';
 
-const SEEDS = seedsOf(isLong ? 400 : 50);
+const SEEDS = seedsOf(400);
 /** As many sequences find each of the defects. */
 const MOST_SEEDS = 200;
 const DEFECTS: readonly (readonly [string, string, string])[] = [

@@ -30,10 +30,6 @@ export class Random {
   }
 }
 
-/** Whether the tests of random runs are to take their time: `npm run test:long`. */
-const { TEST_LONG } = process.env;
-export const isLong = TEST_LONG !== undefined;
-
 const { MODEL_SEED = '1' } = process.env;
 /**
  * What all random choices of the tests begin with: 1 in each run of `npm test`, and another number in each run of `npm run test:long`, which
