@@ -1,4 +1,4 @@
-import { warnOfSecondCopy } from './core/copies.js';
+import { warnOfSecondCopy } from './copies.js';
 
 warnOfSecondCopy();
 
@@ -23,14 +23,14 @@ export type { HealthIndication, HealthSession } from './nest/health-session.js';
 export { LockExceptionFilter } from './nest/lock-exception.filter.js';
 export { assertLocked, currentLock } from './nest/current-lock.js';
 export { currentTickets, enterTickets, type EnterTicketsOptions } from './nest/current-tickets.js';
-export { outsideLocks } from './core/call-tree.js';
-export { lockKey } from './core/lock-key.js';
-export { TransactionScope } from './core/transaction-scope.js';
-export type { TransactionEnd } from './core/transactions.js';
-export type { LockOptions, OnUnavailable } from './core/call.js';
-export type { Duration } from './core/duration.js';
-export type { Lock } from './core/lock.js';
-export type { Candidate, LeadOptions } from './core/candidate.js';
+export { outsideLocks } from './core/calls/call-tree.js';
+export { lockKey } from './core/words/lock-key.js';
+export { TransactionScope } from './core/transactions/transaction-scope.js';
+export type { TransactionEnd } from './core/transactions/transactions.js';
+export type { LockOptions, OnUnavailable } from './core/words/call.js';
+export type { Duration } from './core/words/duration.js';
+export type { Lock } from './core/words/lock.js';
+export type { Candidate, LeadOptions } from './leader/candidate.js';
 export {
   isLockError,
   LockConfigurationError,
@@ -44,16 +44,16 @@ export {
   type LockHolder,
   type LostReason,
   type NotAcquiredReason,
-} from './core/errors.js';
-export type { HealthReason, HealthStatus, LockHealth } from './core/lock-health.js';
-export type { MemberHealth, StoreHealth } from './core/store-health.js';
-export type { LockedSection, LockSource, LockTelemetry, MeasuredOperation, StoreOperation } from './core/telemetry.js';
-export type { TracedLock } from './core/traced-hold.js';
-export type { Cycle, CycleCall } from './core/cycle-call.js';
-export type { LeftOut, ListedLock, LockList } from './core/peers/lock-list.js';
-export type { LockProcess } from './core/peers/survey.js';
-export type { LeaderChange } from './core/leader-event.js';
-export { LOCK_CHANNEL, type LockEvent, type RefusedReason } from './core/lock-event.js';
+} from './core/words/errors.js';
+export type { HealthReason, HealthStatus, LockHealth } from './core/words/lock-health.js';
+export type { MemberHealth, StoreHealth } from './core/words/lock-health.js';
+export type { LockedSection, LockSource, LockTelemetry, MeasuredOperation, StoreOperation } from './core/words/lock-telemetry.js';
+export type { TracedLock } from './core/entering/traces.js';
+export type { Cycle, CycleCall } from './core/words/cycle-call.js';
+export type { LeftOut, ListedLock, LockList } from './peers/lock-list.js';
+export type { LockProcess } from './peers/survey.js';
+export type { LeaderChange } from './core/words/lock-event.js';
+export { LOCK_CHANNEL, type LockEvent, type RefusedReason } from './core/words/lock-event.js';
 export type {
   AcquireReply,
   Busy,
@@ -69,7 +69,7 @@ export type {
   Tickets,
   TurnListener,
   Turns,
-} from './core/lock-store.js';
+} from './core/seam/lock-store.js';
 export { MemoryLockStore, type MemoryLockStoreOptions } from './stores/memory/memory-lock-store.js';
 export { RedisLockStore } from './stores/redis/redis-lock-store.js';
 export type { RedisLockStoreOptions } from './stores/redis/redis-lock-store.options.js';

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { isLockError } from '../core/errors.js';
-import type { Messages } from '../core/lock-store.js';
+import { isLockError } from '../core/words/errors.js';
+import type { Messages } from '../core/seam/lock-store.js';
 
 /** For how long messages to this process may not arrive before it goes on without them, in milliseconds. */
 const MOST_MS = 1_000;

@@ -1,5 +1,5 @@
-import { LockConfigurationError } from '../core/errors.js';
-import type { LockStore } from '../core/lock-store.js';
+import { LockConfigurationError } from '../core/words/errors.js';
+import type { LockStore } from '../core/seam/lock-store.js';
 import { PostgresLockStore } from '../stores/postgres/postgres-lock-store.js';
 import type { PostgresPool } from '../stores/postgres/postgres-pool.js';
 import { QuorumLockStore } from '../stores/quorum/quorum-lock-store.js';

@@ -1,4 +1,4 @@
-import { printable } from '../core/printable.js';
+import { printable } from '../core/words/shown.js';
 
 /** Prints lines, as they are. */
 export function print(...lines: readonly string[]): void {

@@ -1,6 +1,6 @@
-import { checkKey } from '../core/lock-key.js';
-import { isLockError } from '../core/errors.js';
-import { VERSION } from '../core/version.js';
+import { checkKey } from '../core/words/lock-key.js';
+import { isLockError } from '../core/words/errors.js';
+import { VERSION } from '../core/words/version.js';
 import { doctor } from './commands/doctor.js';
 import { inspect } from './commands/inspect.js';
 import { list } from './commands/list.js';

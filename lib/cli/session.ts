@@ -1,8 +1,8 @@
-import { LockConfigurationError, LockStoreError } from '../core/errors.js';
-import { isAnswered } from '../core/lock-health.js';
-import type { LockStore } from '../core/lock-store.js';
-import { Locks } from '../core/locks.js';
-import { checkPrefix } from '../core/prefix.js';
+import { LockConfigurationError, LockStoreError } from '../core/words/errors.js';
+import { isAnswered } from '../core/words/lock-health.js';
+import type { LockStore } from '../core/seam/lock-store.js';
+import { Locks } from '../locks.js';
+import { checkPrefix } from '../core/words/lock-key.js';
 import type { CommandLine } from './command-line.js';
 import { hears } from './hearing.js';
 import { newStore, type NewStore } from './new-store.js';

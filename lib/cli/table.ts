@@ -1,4 +1,4 @@
-import { printable } from '../core/printable.js';
+import { printable } from '../core/words/shown.js';
 
 /** A column of a table. */
 export interface Column<Row> {

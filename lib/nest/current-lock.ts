@@ -1,7 +1,7 @@
-import { currentCall } from '../core/call-tree.js';
-import { LockConfigurationError } from '../core/errors.js';
-import { checkKey } from '../core/lock-key.js';
-import type { Lock } from '../core/lock.js';
+import { currentCall } from '../core/calls/call-tree.js';
+import { LockConfigurationError } from '../core/words/errors.js';
+import { checkKey } from '../core/words/lock-key.js';
+import type { Lock } from '../core/words/lock.js';
 
 /** The innermost lock that the running code is inside of, or the innermost on `key`; undefined outside of any. */
 export function currentLock(key?: string): Lock | undefined {

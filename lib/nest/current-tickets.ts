@@ -1,11 +1,11 @@
 import { Observable } from 'rxjs';
-import { currentCall } from '../core/call-tree.js';
-import { checkOptions } from '../core/check-options.js';
-import { EnteredTickets, MOST_TICKET_CHARACTERS } from '../core/entered-tickets.js';
-import { LockConfigurationError } from '../core/errors.js';
-import { Frame } from '../core/frame.js';
-import { shown } from '../core/shown.js';
-import { writeTicket, type TicketEntry } from '../core/ticket.js';
+import { currentCall } from '../core/calls/call-tree.js';
+import { checkOptions } from '../core/words/check-options.js';
+import { EnteredTickets, MOST_TICKET_CHARACTERS } from '../core/entering/entered-tickets.js';
+import { LockConfigurationError } from '../core/words/errors.js';
+import { Frame } from '../core/entering/frame.js';
+import { shown } from '../core/words/shown.js';
+import { writeTicket, type TicketEntry } from '../core/leases/ticket.js';
 import { isObservable } from './return-kind.js';
 
 /** The options of `enterTickets`. */

@@ -1,9 +1,9 @@
-import { checkOptions, type OptionNames } from '../core/check-options.js';
-import { LockConfigurationError } from '../core/errors.js';
-import { checkKeys } from '../core/lock-key.js';
+import { checkOptions, type OptionNames } from '../core/words/check-options.js';
+import { LockConfigurationError } from '../core/words/errors.js';
+import { checkKeys } from '../core/words/lock-key.js';
 import { compileKeyTemplate } from './key-template.js';
 import { ParameterNames } from './parameter-names.js';
-import { isClass, shown } from '../core/shown.js';
+import { isClass, shown } from '../core/words/shown.js';
 import { decoratedMethod, imitate, oneArgument } from './decorated-method.js';
 import type { DistributedLockOptions, Given, LockDecorator, Uninferred } from './distributed-lock.options.js';
 import { lockKeyNames } from './lock-key.decorator.js';

@@ -1,6 +1,6 @@
-import { LockConfigurationError } from '../core/errors.js';
-import type { HealthStatus, LockHealth } from '../core/lock-health.js';
-import { shown } from '../core/shown.js';
+import { LockConfigurationError } from '../core/words/errors.js';
+import type { HealthStatus, LockHealth } from '../core/words/lock-health.js';
+import { shown } from '../core/words/shown.js';
 
 /**
  * What is used of the session of a health indicator of `@nestjs/terminus`, 11 or 12. The results have a status by the name of the

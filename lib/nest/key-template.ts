@@ -1,5 +1,5 @@
-import { LockConfigurationError } from '../core/errors.js';
-import { checkKey, formatValue } from '../core/lock-key.js';
+import { LockConfigurationError } from '../core/words/errors.js';
+import { checkKey, formatValue } from '../core/words/lock-key.js';
 import type { ParameterNames } from './parameter-names.js';
 
 /** Where a placeholder finds its value: an argument, and a path into it. */

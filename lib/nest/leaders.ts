@@ -1,8 +1,8 @@
 import type { OnModuleDestroy } from '@nestjs/common';
 import type { ModulesContainer } from '@nestjs/core';
-import type { Candidate } from '../core/candidate.js';
-import { LockConfigurationError } from '../core/errors.js';
-import type { Lock } from '../core/lock.js';
+import type { Candidate } from '../leader/candidate.js';
+import { LockConfigurationError } from '../core/words/errors.js';
+import type { Lock } from '../core/words/lock.js';
 import { leaderMarksOf, type LeaderMark, type LeaderMethod } from './leader.decorator.js';
 import { lockServiceOf, serviceOfStore } from './locked-instance.js';
 import type { LockService } from './lock.service.js';

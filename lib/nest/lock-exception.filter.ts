@@ -1,6 +1,6 @@
 import { Catch, Logger, type ArgumentsHost, type ExceptionFilter } from '@nestjs/common';
 import { throwError } from 'rxjs';
-import { LockError, LockNotAcquiredError, type LockErrorBody } from '../core/errors.js';
+import { LockError, LockNotAcquiredError, type LockErrorBody } from '../core/words/errors.js';
 
 interface WebSocketClient {
   readonly nsp?: unknown;

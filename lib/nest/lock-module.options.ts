@@ -1,12 +1,12 @@
-import type { OnUnavailable } from '../core/call.js';
-import { checkOptions, type OptionNames } from '../core/check-options.js';
-import { parseDuration, type Duration } from '../core/duration.js';
-import { LockConfigurationError } from '../core/errors.js';
-import type { MaxWaiters } from '../core/locks.js';
-import type { LockStore } from '../core/lock-store.js';
-import { shown } from '../core/shown.js';
-import type { LockTelemetry } from '../core/telemetry.js';
-import type { TransactionEnd } from '../core/transactions.js';
+import type { OnUnavailable } from '../core/words/call.js';
+import { checkOptions, type OptionNames } from '../core/words/check-options.js';
+import { parseDuration, type Duration } from '../core/words/duration.js';
+import { LockConfigurationError } from '../core/words/errors.js';
+import type { MaxWaiters } from '../locks.js';
+import type { LockStore } from '../core/seam/lock-store.js';
+import { shown } from '../core/words/shown.js';
+import type { LockTelemetry } from '../core/words/lock-telemetry.js';
+import type { TransactionEnd } from '../core/transactions/transactions.js';
 
 /** The options of `LockModule`: a store, or several with names, and the defaults of every call. */
 export interface LockModuleOptions {

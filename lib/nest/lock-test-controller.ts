@@ -1,5 +1,5 @@
-import type { LockStore } from '../core/lock-store.js';
-import type { LockTelemetry } from '../core/telemetry.js';
+import type { LockStore } from '../core/seam/lock-store.js';
+import type { LockTelemetry } from '../core/words/lock-telemetry.js';
 
 /** What `LockModule.forTesting()` takes its stores from: a `LockTesting` of `nestjs-distributed-lock/testing`. */
 export interface LockTestController {

@@ -1,6 +1,6 @@
 import { ConfigurableModuleBuilder, Inject, type Type } from '@nestjs/common';
-import { LockConfigurationError } from '../core/errors.js';
-import { shown } from '../core/shown.js';
+import { LockConfigurationError } from '../core/words/errors.js';
+import { shown } from '../core/words/shown.js';
 import { injectionToken } from './injection-token.js';
 import type { LockModuleOptions } from './lock-module.options.js';
 import { LockService } from './lock.service.js';

@@ -9,11 +9,11 @@ import {
   type Type,
 } from '@nestjs/common';
 import { ModulesContainer } from '@nestjs/core';
-import type { Candidate } from '../core/candidate.js';
+import type { Candidate } from '../leader/candidate.js';
 import { bootFailure } from './boot-failure.js';
-import { printable } from '../core/printable.js';
-import { checkMethods, checkOptions, type OptionNames } from '../core/check-options.js';
-import { checkPrefix } from '../core/prefix.js';
+import { printable } from '../core/words/shown.js';
+import { checkMethods, checkOptions, type OptionNames } from '../core/words/check-options.js';
+import { checkPrefix } from '../core/words/lock-key.js';
 import { startLeaders } from './leaders.js';
 import { LockService } from './lock.service.js';
 import {
@@ -33,7 +33,7 @@ import {
   type ASYNC_OPTIONS_TYPE,
   type OPTIONS_TYPE,
 } from './lock.module-definition.js';
-import { LockConfigurationError } from '../core/errors.js';
+import { LockConfigurationError } from '../core/words/errors.js';
 import type { LockTestOptions } from './lock-test-controller.js';
 import { LOCK_SERVICE_TOKEN } from './locked-instance.js';
 import { logTrouble } from './log-trouble.js';

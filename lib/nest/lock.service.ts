@@ -8,20 +8,20 @@ import {
   type CallDefaults,
   type LockOptions,
   type OnUnavailable,
-} from '../core/call.js';
-import type { Candidate, LeadOptions } from '../core/candidate.js';
-import { checkOptions, type OptionNames } from '../core/check-options.js';
-import { parseDuration, type Duration } from '../core/duration.js';
-import { LockConfigurationError, LockNotAcquiredError } from '../core/errors.js';
-import type { Lock } from '../core/lock.js';
-import { checkKey, checkLiteralKeys, refusePlaceholder } from '../core/lock-key.js';
-import type { HealthStatus, LockHealth } from '../core/lock-health.js';
-import type { LockStore, OpenOptions, StoredLock } from '../core/lock-store.js';
-import { Locks, type LocksSettings } from '../core/locks.js';
-import type { LockList } from '../core/peers/lock-list.js';
-import type { SurveyOptions } from '../core/peers/roll-call.js';
-import type { LockProcess, Survey } from '../core/peers/survey.js';
-import { shown } from '../core/shown.js';
+} from '../core/words/call.js';
+import type { Candidate, LeadOptions } from '../leader/candidate.js';
+import { checkOptions, type OptionNames } from '../core/words/check-options.js';
+import { parseDuration, type Duration } from '../core/words/duration.js';
+import { LockConfigurationError, LockNotAcquiredError } from '../core/words/errors.js';
+import type { Lock } from '../core/words/lock.js';
+import { checkKey, checkLiteralKeys, refusePlaceholder } from '../core/words/lock-key.js';
+import type { HealthStatus, LockHealth } from '../core/words/lock-health.js';
+import type { LockStore, OpenOptions, StoredLock } from '../core/seam/lock-store.js';
+import { Locks, type LocksSettings } from '../locks.js';
+import type { LockList } from '../peers/lock-list.js';
+import type { SurveyOptions } from '../peers/roll-call.js';
+import type { LockProcess, Survey } from '../peers/survey.js';
+import { shown } from '../core/words/shown.js';
 import { checkSession, indicationBy, type HealthIndication, type HealthSession } from './health-session.js';
 import { giveLockService } from './locked-instance.js';
 import { closeStore, openStore } from './open-stores.js';

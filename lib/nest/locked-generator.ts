@@ -1,4 +1,4 @@
-import type { Lock } from '../core/lock.js';
+import type { Lock } from '../core/words/lock.js';
 import { runLocked, type LockedCall } from './locked-method.js';
 import { isAsyncIterable, wrongReturn } from './return-kind.js';
 

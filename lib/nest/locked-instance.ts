@@ -1,5 +1,5 @@
 import { Inject } from '@nestjs/common';
-import { LockConfigurationError } from '../core/errors.js';
+import { LockConfigurationError } from '../core/words/errors.js';
 import { injectionToken } from './injection-token.js';
 
 /** The token under which decorated classes ask for their application's service; Nest shows it where it is missing. */

@@ -1,5 +1,5 @@
-import { LockConfigurationError } from '../core/errors.js';
-import type { Lock } from '../core/lock.js';
+import { LockConfigurationError } from '../core/words/errors.js';
+import type { Lock } from '../core/words/lock.js';
 import { lockServiceOf, serviceOfStore, type StoreServices } from './locked-instance.js';
 import { LockService, type WithLockOptions } from './lock.service.js';
 import type { MethodOptions } from './method-options.js';

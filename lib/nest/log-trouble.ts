@@ -1,6 +1,6 @@
 import { Logger } from '@nestjs/common';
-import { printable } from '../core/printable.js';
-import type { LockTrouble } from '../core/reporter.js';
+import { printable } from '../core/words/shown.js';
+import type { LockTrouble } from '../core/watching/reporter.js';
 
 const logger = new Logger('LockModule');
 

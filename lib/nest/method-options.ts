@@ -1,4 +1,4 @@
-import { parseCall, type Call } from '../core/call.js';
+import { parseCall, type Call } from '../core/words/call.js';
 import type { DistributedLockOptions } from './distributed-lock.options.js';
 import { checkOnBusy, type LockService, type OnBusy, type WithLockOptions } from './lock.service.js';
 

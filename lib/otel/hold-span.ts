@@ -1,6 +1,6 @@
 import { SpanStatusCode, type Context, type Span } from '@opentelemetry/api';
-import type { LockLostError } from '../core/errors.js';
-import type { LockedSection } from '../core/telemetry.js';
+import type { LockLostError } from '../core/words/errors.js';
+import type { LockedSection } from '../core/words/lock-telemetry.js';
 import { ERROR_TYPE } from './attributes.js';
 
 /** The span of a call that has its locks. It ends with the code of the call, or before, when a lock is lost. */

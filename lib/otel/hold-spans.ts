@@ -1,6 +1,7 @@
 import { context, createContextKey, trace, type Attributes, type Tracer } from '@opentelemetry/api';
-import type { LockEvent } from '../core/lock-event.js';
-import { guarded, type LockedSection, type LockTelemetry } from '../core/telemetry.js';
+import type { LockEvent } from '../core/words/lock-event.js';
+import { guarded } from '../core/words/guarded.js';
+import type { LockedSection, LockTelemetry } from '../core/words/lock-telemetry.js';
 import { LOCK, PLACE } from './attributes.js';
 import { HoldSpan } from './hold-span.js';
 

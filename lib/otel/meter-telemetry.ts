@@ -1,6 +1,6 @@
 import { metrics, type MeterProvider } from '@opentelemetry/api';
-import type { LockEvent } from '../core/lock-event.js';
-import type { LockSource, LockTelemetry, MeasuredOperation } from '../core/telemetry.js';
+import type { LockEvent } from '../core/words/lock-event.js';
+import type { LockSource, LockTelemetry, MeasuredOperation } from '../core/words/lock-telemetry.js';
 import { Recorder } from '../telemetry/recorder.js';
 import { keepRecorder, recorderOf } from '../telemetry/shared-recorder.js';
 import { MeterInstruments } from './meter-instruments.js';

@@ -1,7 +1,7 @@
 import type { MeterProvider, TracerProvider } from '@opentelemetry/api';
-import { checkMethods, checkOptions, type OptionNames } from '../core/check-options.js';
-import { LockConfigurationError } from '../core/errors.js';
-import { shown } from '../core/shown.js';
+import { checkMethods, checkOptions, type OptionNames } from '../core/words/check-options.js';
+import { LockConfigurationError } from '../core/words/errors.js';
+import { shown } from '../core/words/shown.js';
 
 /** Which spans are made: of waiting calls, of calls that have their locks, of both, or none. */
 export type SpanChoice = 'both' | 'wait' | 'hold' | false;

@@ -1,4 +1,5 @@
-import { Telemetry, type LockTelemetry } from '../core/telemetry.js';
+import type { LockTelemetry } from '../core/words/lock-telemetry.js';
+import { Telemetry } from '../core/watching/telemetry.js';
 import { MeterTelemetry } from './meter-telemetry.js';
 import { checkTelemetryOptions, type OtelTelemetryOptions } from './otel-telemetry.options.js';
 import { traces } from './traces.js';

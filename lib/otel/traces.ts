@@ -1,5 +1,5 @@
 import { trace, type Tracer } from '@opentelemetry/api';
-import type { LockTelemetry } from '../core/telemetry.js';
+import type { LockTelemetry } from '../core/words/lock-telemetry.js';
 import { HoldSpans } from './hold-spans.js';
 import type { OtelTelemetryOptions } from './otel-telemetry.options.js';
 import { SCOPE } from './scope.js';

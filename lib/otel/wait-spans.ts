@@ -1,6 +1,6 @@
 import { SpanStatusCode, type Attributes, type Tracer } from '@opentelemetry/api';
-import type { LockEvent } from '../core/lock-event.js';
-import type { LockTelemetry } from '../core/telemetry.js';
+import type { LockEvent } from '../core/words/lock-event.js';
+import type { LockTelemetry } from '../core/words/lock-telemetry.js';
 import { ERROR_TYPE, LOCK, PLACE } from './attributes.js';
 
 /** A span for each call that waited or was refused, made when that has ended, in the context of its caller. */

@@ -1,4 +1,4 @@
-import { isLockError } from '../core/errors.js';
+import { isLockError } from '../core/words/errors.js';
 import type { LockService } from '../nest/lock.service.js';
 import { withKeys } from './hide-keys.js';
 import type { ShowKey } from './shown-key.js';

@@ -1,4 +1,4 @@
-import type { Survey } from '../core/peers/survey.js';
+import type { Survey } from '../peers/survey.js';
 import type { ShowKey } from './shown-key.js';
 
 /** A survey with every key as the page shows it. */

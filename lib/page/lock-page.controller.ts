@@ -18,7 +18,7 @@ import {
 } from '@nestjs/common';
 import { HttpAdapterHost } from '@nestjs/core';
 import { map, type Observable } from 'rxjs';
-import { isLockError } from '../core/errors.js';
+import { isLockError } from '../core/words/errors.js';
 import { LockPage } from './lock-page.js';
 import type { CheckedPageOptions } from './lock-page.options.js';
 import { pageFile, type PageFile } from './page-file.js';

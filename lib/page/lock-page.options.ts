@@ -1,7 +1,7 @@
 import type { CanActivate, ModuleMetadata, Type } from '@nestjs/common';
-import { checkOptions, type OptionNames } from '../core/check-options.js';
-import { LockConfigurationError } from '../core/errors.js';
-import { shown } from '../core/shown.js';
+import { checkOptions, type OptionNames } from '../core/words/check-options.js';
+import { LockConfigurationError } from '../core/words/errors.js';
+import { shown } from '../core/words/shown.js';
 
 /**
  * Decides for one request whether its user may release locks by force. A string is the name of the user, for the log. The request is that of

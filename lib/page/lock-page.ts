@@ -1,7 +1,7 @@
 import { Inject, Injectable, Logger, type OnModuleDestroy, type OnModuleInit } from '@nestjs/common';
 import { map, merge, Observable, Subject, takeUntil, timer } from 'rxjs';
-import { printable } from '../core/printable.js';
-import { VERSION } from '../core/version.js';
+import { printable } from '../core/words/shown.js';
+import { VERSION } from '../core/words/version.js';
 import { LockService } from '../nest/lock.service.js';
 import { LOCK_SERVICE_TOKEN } from '../nest/locked-instance.js';
 import { ApplicationStores } from './application-stores.js';

@@ -1,5 +1,5 @@
 import { Observable } from 'rxjs';
-import type { ListedLock } from '../core/peers/lock-list.js';
+import type { ListedLock } from '../peers/lock-list.js';
 import type { LockService } from '../nest/lock.service.js';
 import type { FoundOrphan, SearchEnd, SearchStep } from './snapshot.js';
 

@@ -1,4 +1,4 @@
-import type { Survey } from '../core/peers/survey.js';
+import type { Survey } from '../peers/survey.js';
 
 /** What the page may do, and what it runs on. */
 export interface PageInfo {

@@ -1,7 +1,7 @@
 import { register as globalRegister, type OpenMetricsContentType, type Registry } from 'prom-client';
-import { checkMethods, checkOptions } from '../core/check-options.js';
-import { LockConfigurationError } from '../core/errors.js';
-import type { LockTelemetry } from '../core/telemetry.js';
+import { checkMethods, checkOptions } from '../core/words/check-options.js';
+import { LockConfigurationError } from '../core/words/errors.js';
+import type { LockTelemetry } from '../core/words/lock-telemetry.js';
 import { COUNTERS, HISTOGRAMS, LEVELS, STATES, type Metric } from '../telemetry/metrics.js';
 import { Recorder } from '../telemetry/recorder.js';
 import { keepRecorder, recorderOf } from '../telemetry/shared-recorder.js';

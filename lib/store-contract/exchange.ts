@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import type { AcquireReply, HoldRecord, Place } from '../core/lock-store.js';
+import type { AcquireReply, HoldRecord, Place } from '../core/seam/lock-store.js';
 import { rule, type Need, type Rule } from './rule.js';
 import { changed, guestOf, newPlace, type Trial } from './trial.js';
 import { expectTurns, queued } from './turns.js';

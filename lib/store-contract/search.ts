@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
-import type { FoundLock } from '../core/lock-store.js';
+import type { FoundLock } from '../core/seam/lock-store.js';
 import { rule, type Need, type Rule } from './rule.js';
 import type { OfferedStore, Trial } from './trial.js';
 

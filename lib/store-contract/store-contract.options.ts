@@ -1,4 +1,4 @@
-import type { LockStore } from '../core/lock-store.js';
+import type { LockStore } from '../core/seam/lock-store.js';
 
 /**
  * What a store may offer beside acquire, renew, release and close: the names of the optional members of `LockStore`; and

@@ -1,5 +1,5 @@
 import { ACQUIRE_RULES } from './acquire.js';
-import { isLockError } from '../core/errors.js';
+import { isLockError } from '../core/words/errors.js';
 import { EXCHANGE_RULES } from './exchange.js';
 import { FENCE_RULES, RESTART_RULES } from './fences.js';
 import { HEALTH_RULES } from './health.js';

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { isLockError } from '../core/errors.js';
+import { isLockError } from '../core/words/errors.js';
 import { rule, type Rule } from './rule.js';
 import { guestOf, listOf, newOwner, type Trial } from './trial.js';
 

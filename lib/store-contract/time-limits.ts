@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { isLockError, type LockStoreError } from '../core/errors.js';
+import { isLockError, type LockStoreError } from '../core/words/errors.js';
 import { rule, type Rule } from './rule.js';
 import { changed, eventually, newPlace, type Trial } from './trial.js';
 

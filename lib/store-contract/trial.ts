@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { randomBytes, randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { Busy, HoldRecord, LockStore, Messages, Operator, Place, Tickets, Turns } from '../core/lock-store.js';
+import type { Busy, HoldRecord, LockStore, Messages, Operator, Place, Tickets, Turns } from '../core/seam/lock-store.js';
 import type { StoreContractOptions } from './store-contract.options.js';
 
 /** A store with whatever it may offer. Rules use what they say they need. */

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { HoldRecord, Place } from '../core/lock-store.js';
+import type { HoldRecord, Place } from '../core/seam/lock-store.js';
 import { rule, type Need, type Rule } from './rule.js';
 import { changed, eventually, guestOf, listOf, newPlace, type OfferedStore, type Trial } from './trial.js';
 

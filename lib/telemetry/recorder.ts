@@ -1,6 +1,6 @@
-import type { LockEvent } from '../core/lock-event.js';
-import type { LockHealth } from '../core/lock-health.js';
-import type { LockSource, LockTelemetry, MeasuredOperation } from '../core/telemetry.js';
+import type { LockEvent } from '../core/words/lock-event.js';
+import type { LockHealth } from '../core/words/lock-health.js';
+import type { LockSource, LockTelemetry, MeasuredOperation } from '../core/words/lock-telemetry.js';
 import type { Instruments, Labels, Measure, Reading } from './instruments.js';
 import { Level } from './level.js';
 import { COUNTERS, HISTOGRAMS, LEVELS, STATES, type Metric } from './metrics.js';

@@ -1,10 +1,10 @@
-import { checkOptions } from '../core/check-options.js';
-import { parseDuration, type Duration } from '../core/duration.js';
-import { LockConfigurationError, type LostReason } from '../core/errors.js';
-import { checkKey } from '../core/lock-key.js';
-import type { LockStore } from '../core/lock-store.js';
-import { shown } from '../core/shown.js';
-import type { LockTelemetry } from '../core/telemetry.js';
+import { checkOptions } from '../core/words/check-options.js';
+import { parseDuration, type Duration } from '../core/words/duration.js';
+import { LockConfigurationError, type LostReason } from '../core/words/errors.js';
+import { checkKey } from '../core/words/lock-key.js';
+import type { LockStore } from '../core/seam/lock-store.js';
+import { shown } from '../core/words/shown.js';
+import type { LockTelemetry } from '../core/words/lock-telemetry.js';
 import type { LockTestController } from '../nest/lock-test-controller.js';
 import { TakenLocks, type TakenLock } from './taken-locks.js';
 import { TestStore, type AwayAs } from './test-store.js';

@@ -1,6 +1,6 @@
-import { currentCall } from '../core/call-tree.js';
-import type { LockEvent } from '../core/lock-event.js';
-import type { LockEntry, LockTelemetry } from '../core/telemetry.js';
+import { currentCall } from '../core/calls/call-tree.js';
+import type { LockEvent } from '../core/words/lock-event.js';
+import type { LockEntry, LockTelemetry } from '../core/words/lock-telemetry.js';
 
 /** A lock that a call has entered. */
 export interface TakenLock {

@@ -1,9 +1,9 @@
 import { randomUUID } from 'node:crypto';
-import { LockConfigurationError, LockNotAcquiredError, LockStoreError, type LostReason } from '../core/errors.js';
-import { LONGEST_COMMAND_MS } from '../core/lease-time.js';
-import type { AcquireReply, ForcedListener, FoundLock, HoldRecord, Place, StoredLock, TurnListener } from '../core/lock-store.js';
-import { pause } from '../core/pause.js';
-import type { StoreHealth } from '../core/store-health.js';
+import { LockConfigurationError, LockNotAcquiredError, LockStoreError, type LostReason } from '../core/words/errors.js';
+import { LONGEST_COMMAND_MS } from '../core/seam/lease-time.js';
+import type { AcquireReply, ForcedListener, FoundLock, HoldRecord, Place, StoredLock, TurnListener } from '../core/seam/lock-store.js';
+import { pause } from '../core/seam/pause.js';
+import type { StoreHealth } from '../core/words/lock-health.js';
 import { MemoryLockStore } from '../stores/memory/memory-lock-store.js';
 
 /** What a store that is away does with a command: it fails at once, or answers nothing until the command's time is over. */

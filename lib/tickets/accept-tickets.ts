@@ -1,6 +1,6 @@
 import { BadRequestException } from '@nestjs/common';
-import { LockConfigurationError } from '../core/errors.js';
-import { EnteredTickets } from '../core/entered-tickets.js';
+import { LockConfigurationError } from '../core/words/errors.js';
+import { EnteredTickets } from '../core/entering/entered-tickets.js';
 import { checkMaxLength, type EnterTicketsOptions } from '../nest/current-tickets.js';
 import { TICKETS_HEADER } from './names.js';
 

@@ -1,5 +1,5 @@
-import { LockConfigurationError } from '../core/errors.js';
-import { shown } from '../core/shown.js';
+import { LockConfigurationError } from '../core/words/errors.js';
+import { shown } from '../core/words/shown.js';
 import { currentTickets, enterTickets, type EnterTicketsOptions } from '../nest/current-tickets.js';
 import { TICKETS_FIELD } from './names.js';
 

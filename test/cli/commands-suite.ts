@@ -1,5 +1,5 @@
 import 'reflect-metadata';
-import type { HoldRecord, LockStore } from '../../lib/core/lock-store';
+import type { HoldRecord, LockStore } from '../../lib/core/seam/lock-store';
 import { cli, type CliRun } from '../support/cli';
 import { makeLocks } from '../support/make-locks';
 import { newHold } from '../support/new-hold';

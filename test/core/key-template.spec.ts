@@ -1,6 +1,6 @@
 import { compileKeyTemplate } from '../../lib/nest/key-template';
-import { LockConfigurationError, LockKeyError, LockNotAcquiredError, type LockError } from '../../lib/core/errors';
-import { checkKey, lockKey } from '../../lib/core/lock-key';
+import { LockConfigurationError, LockKeyError, LockNotAcquiredError, type LockError } from '../../lib/core/words/errors';
+import { checkKey, lockKey } from '../../lib/core/words/lock-key';
 import { ParameterNames } from '../../lib/nest/parameter-names';
 import { saying } from '../support/saying';
 

@@ -1,11 +1,11 @@
 import { jest } from '@jest/globals';
 import { setImmediate as turn } from 'node:timers/promises';
-import type { Candidate } from '../../lib/core/candidate';
-import { Candidates } from '../../lib/core/candidates';
-import { systemClock } from '../../lib/core/clock';
-import type { LeaderChange } from '../../lib/core/leader-event';
-import type { LockTrouble } from '../../lib/core/reporter';
-import type { Lock } from '../../lib/core/lock';
+import type { Candidate } from '../../lib/leader/candidate';
+import { Candidates } from '../../lib/leader/candidates';
+import { systemClock } from '../../lib/core/seam/clock';
+import type { LeaderChange } from '../../lib/core/words/lock-event';
+import type { LockTrouble } from '../../lib/core/watching/reporter';
+import type { Lock } from '../../lib/core/words/lock';
 import { currentLock } from '../../lib/nest/current-lock';
 import type { LockService } from '../../lib/nest/lock.service';
 import { MemoryLockStore } from '../../lib/stores/memory/memory-lock-store';

@@ -1,5 +1,5 @@
-import type { AcquireReply, HoldRecord, Place } from '../../lib/core/lock-store';
-import type { LockSource } from '../../lib/core/telemetry';
+import type { AcquireReply, HoldRecord, Place } from '../../lib/core/seam/lock-store';
+import type { LockSource } from '../../lib/core/words/lock-telemetry';
 import { MemoryLockStore } from '../../lib/stores/memory/memory-lock-store';
 import { makeLocks } from '../support/make-locks';
 

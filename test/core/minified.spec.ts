@@ -3,7 +3,7 @@ import { buildSync, transformSync as esbuild, type TransformOptions } from 'esbu
 import * as fc from 'fast-check';
 import { runInThisContext } from 'node:vm';
 import { minify as terser } from 'terser';
-import { LockConfigurationError } from '../../lib/core/errors';
+import { LockConfigurationError } from '../../lib/core/words/errors';
 import { compileKeyTemplate } from '../../lib/nest/key-template';
 import { ParameterNames } from '../../lib/nest/parameter-names';
 import { SEED } from '../support/random';

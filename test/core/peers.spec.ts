@@ -1,8 +1,8 @@
-import type { LockNotAcquiredError } from '../../lib/core/errors';
-import type { LockEvent } from '../../lib/core/lock-event';
-import type { LockStore, Messages } from '../../lib/core/lock-store';
-import { FlightRecorder } from '../../lib/core/peers/flight-recorder';
-import { systemClock } from '../../lib/core/clock';
+import type { LockNotAcquiredError } from '../../lib/core/words/errors';
+import type { LockEvent } from '../../lib/core/words/lock-event';
+import type { LockStore, Messages } from '../../lib/core/seam/lock-store';
+import { FlightRecorder } from '../../lib/peers/flight-recorder';
+import { systemClock } from '../../lib/core/seam/clock';
 import { MemoryLockStore } from '../../lib/stores/memory/memory-lock-store';
 import { makeLocks } from '../support/make-locks';
 import { until } from '../support/until';

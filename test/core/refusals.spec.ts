@@ -1,4 +1,4 @@
-import type { LockNotAcquiredError } from '../../lib/core/errors';
+import type { LockNotAcquiredError } from '../../lib/core/words/errors';
 import { MemoryLockStore } from '../../lib/stores/memory/memory-lock-store';
 import { makeLocks } from '../support/make-locks';
 import { playTime } from '../support/virtual-time';

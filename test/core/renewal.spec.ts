@@ -1,9 +1,9 @@
 import { jest } from '@jest/globals';
-import type { Clock } from '../../lib/core/clock';
-import { LockStoreError } from '../../lib/core/errors';
-import type { Lock } from '../../lib/core/lock';
-import type { HoldRecord } from '../../lib/core/lock-store';
-import { leaseDeadline } from '../../lib/core/lease-time';
+import type { Clock } from '../../lib/core/seam/clock';
+import { LockStoreError } from '../../lib/core/words/errors';
+import type { Lock } from '../../lib/core/words/lock';
+import type { HoldRecord } from '../../lib/core/seam/lock-store';
+import { leaseDeadline } from '../../lib/core/seam/lease-time';
 import { MemoryLockStore } from '../../lib/stores/memory/memory-lock-store';
 import { saying } from '../support/saying';
 import { makeLocks } from '../support/make-locks';

@@ -1,6 +1,6 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
-import { LockLostError } from '../../lib/core/errors';
-import type { AcquireReply, HoldRecord, Place } from '../../lib/core/lock-store';
+import { LockLostError } from '../../lib/core/words/errors';
+import type { AcquireReply, HoldRecord, Place } from '../../lib/core/seam/lock-store';
 import type { LockService } from '../../lib/nest/lock.service';
 import { MemoryLockStore } from '../../lib/stores/memory/memory-lock-store';
 import { makeLocks } from '../support/make-locks';

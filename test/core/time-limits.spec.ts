@@ -1,7 +1,7 @@
 import { jest } from '@jest/globals';
-import { atMost } from '../../lib/core/at-most';
-import { LockStoreError } from '../../lib/core/errors';
-import type { HoldRecord } from '../../lib/core/lock-store';
+import { atMost } from '../../lib/core/seam/pause';
+import { LockStoreError } from '../../lib/core/words/errors';
+import type { HoldRecord } from '../../lib/core/seam/lock-store';
 import { MemoryLockStore } from '../../lib/stores/memory/memory-lock-store';
 import { makeLocks } from '../support/make-locks';
 import { watchRejections } from '../support/watch-rejections';

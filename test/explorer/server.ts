@@ -1,4 +1,4 @@
-import type { HoldRecord } from '../../lib/core/lock-store.js';
+import type { HoldRecord } from '../../lib/core/seam/lock-store.js';
 import type { QueuedPlace } from '../../lib/stores/kit/key-state.js';
 import type { JoinReply, TableReply } from '../../lib/stores/kit/lock-table.js';
 import type { Edit } from '../support/defective.js';

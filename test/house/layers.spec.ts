@@ -24,9 +24,9 @@ const foldersOf = (folder: string): string[] =>
     .filter((entry) => entry.isDirectory())
     .map(({ name }) => join(folder, name));
 const folders = [
-  ...foldersOf('.').filter((name) => name !== 'stores'),
+  ...foldersOf('.').filter((name) => name !== 'stores' && name !== 'core'),
+  ...foldersOf('core'),
   ...foldersOf('stores'),
-  'core/peers',
   'stores/postgres/functions',
   'stores/mysql/procedures',
 ];
@@ -68,8 +68,37 @@ test.each(folders.filter((folder) => folder.startsWith('stores/')))('the linter 
   expect(refused(folder, above).toSorted()).toEqual(above.toSorted());
 });
 
-test.each(['core', 'core/peers'])('the linter refuses in lib/%s what stands above core', (folder) => {
-  const up = '../'.repeat(folder.split('/').length);
-  const above = ['stores/kit/protocol.js', 'nest/lock.module.js'].map((file) => up + file);
-  expect(refused(folder, above).toSorted()).toEqual(above.toSorted());
+/** The storeys of core, and what each may import of the others. */
+const STOREYS: Readonly<Record<string, readonly string[]>> = {
+  words: [],
+  seam: ['words'],
+  calls: ['words'],
+  leases: ['words', 'seam', 'calls'],
+  transactions: ['words', 'calls', 'leases'],
+  entering: ['words', 'seam', 'calls', 'leases', 'transactions'],
+  watching: ['words', 'seam', 'calls', 'leases', 'transactions', 'entering'],
+};
+
+test('each folder of core is a storey', () => {
+  expect(foldersOf('core').toSorted()).toEqual(
+    Object.keys(STOREYS)
+      .map((name) => join('core', name))
+      .toSorted(),
+  );
+});
+
+test.each(Object.entries(STOREYS))('the linter refuses in lib/core/%s what stands above it', (storey, below) => {
+  const others = Object.keys(STOREYS).filter((name) => name !== storey && !below.includes(name));
+  const above = [
+    ...others.map((name) => `../${name}/probe.js`),
+    ...['stores/kit/protocol.js', 'nest/lock.module.js', 'peers/peers.js', 'leader/candidates.js', 'locks.js'].map(
+      (file) => `../../${file}`,
+    ),
+  ];
+  expect(refused(join('core', storey), [...above, ...below.map((name) => `../${name}/probe.js`)]).toSorted()).toEqual(above.toSorted());
+});
+
+test.each(['leader', 'peers'])('the linter refuses in lib/%s all but core', (folder) => {
+  const above = ['stores/kit/protocol.js', 'nest/lock.module.js', 'locks.js'].map((file) => `../${file}`);
+  expect(refused(folder, [...above, '../core/entering/frame.js']).toSorted()).toEqual(above.toSorted());
 });

@@ -2,8 +2,8 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import ts from 'typescript';
 
-const CORE = 'lib/core';
-const files = readdirSync(CORE, { recursive: true, withFileTypes: true })
+const files = ['lib/core', 'lib/leader', 'lib/peers']
+  .flatMap((folder) => readdirSync(folder, { recursive: true, withFileTypes: true }))
   .filter((entry) => entry.isFile())
   .map(({ parentPath, name }) => join(parentPath, name));
 

@@ -63,7 +63,7 @@ describe('the search of deadlocks', () => {
     expect(deadlocks).toBeGreaterThan(0);
   }, 1_200_000);
 
-  const FILE = 'lib/core/peers/deadlock-search.ts';
+  const FILE = 'lib/peers/deadlock-search.ts';
 
   test.each([
     {
@@ -98,12 +98,12 @@ describe('the search of deadlocks', () => {
     {
       defect: 'the call that got its lock first gives way',
       finding: /did not get its lock last/,
-      edits: [{ file: 'lib/core/peers/found-cycle.ts', from: 'step.fence > last.fence', to: 'step.fence < last.fence' }],
+      edits: [{ file: 'lib/peers/found-cycle.ts', from: 'step.fence > last.fence', to: 'step.fence < last.fence' }],
     },
     {
       defect: 'a call that is to give way while it asks the store waits on',
       finding: /ms to find the cycle|ended with 'busy'/,
-      edits: [{ file: 'lib/core/waiters.ts', from: 'if (acquisition.withdrawn) {', to: 'if (false) {' }],
+      edits: [{ file: 'lib/core/entering/waiters.ts', from: 'if (acquisition.withdrawn) {', to: 'if (false) {' }],
     },
   ])(
     'is not right where $defect',

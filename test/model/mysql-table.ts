@@ -1,5 +1,5 @@
 import type { Connection, ResultSetHeader, RowDataPacket } from 'mysql2/promise';
-import type { HoldRecord } from '../../lib/core/lock-store.js';
+import type { HoldRecord } from '../../lib/core/seam/lock-store.js';
 import type { QueuedPlace } from '../../lib/stores/kit/key-state.js';
 import type { JoinReply, TableReply } from '../../lib/stores/kit/lock-table.js';
 import { QUEUE_MS } from '../../lib/stores/kit/protocol.js';

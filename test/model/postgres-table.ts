@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import type { Client, QueryResult, QueryResultRow } from 'pg';
-import type { HoldRecord } from '../../lib/core/lock-store.js';
+import type { HoldRecord } from '../../lib/core/seam/lock-store.js';
 import type { QueuedPlace } from '../../lib/stores/kit/key-state.js';
 import type { JoinReply, TableReply } from '../../lib/stores/kit/lock-table.js';
 import { FUNCTIONS } from '../../lib/stores/postgres/functions.js';

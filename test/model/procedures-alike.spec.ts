@@ -1,5 +1,5 @@
 import { createConnection, type Connection, type RowDataPacket } from 'mysql2/promise';
-import { MOST_FENCES } from '../../lib/core/lock-store.js';
+import { MOST_FENCES } from '../../lib/core/seam/lock-store.js';
 import { presenceName } from '../../lib/stores/mysql/presence.js';
 import { schemaSql } from '../../lib/stores/mysql/index';
 import { NOW } from '../../lib/stores/mysql/procedures/time.js';

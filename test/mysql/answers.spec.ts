@@ -1,4 +1,4 @@
-import type { HoldRecord } from '../../lib/core/lock-store';
+import type { HoldRecord } from '../../lib/core/seam/lock-store';
 import { MySqlLockStore, schemaSql } from '../../lib/stores/mysql/index';
 import { MySqlServer } from '../support/mysql-server';
 import { newHold } from '../support/new-hold';

@@ -1,4 +1,4 @@
-import type { HoldRecord } from '../../lib/core/lock-store';
+import type { HoldRecord } from '../../lib/core/seam/lock-store';
 import { MySqlLockStore, schemaSql } from '../../lib/stores/mysql/index';
 import { TIDY } from '../../lib/stores/mysql/procedures/upkeep';
 import { withRowLock } from '../../lib/stores/mysql/row-lock';

@@ -5,7 +5,7 @@ import createKnex from 'knex';
 import { createPool, type Connection, type Pool } from 'mysql2';
 import { inspect } from 'node:util';
 import { DataSource } from 'typeorm';
-import { LockConfigurationError, LockKeyError, LockNotAcquiredError } from '../../lib/core/errors';
+import { LockConfigurationError, LockKeyError, LockNotAcquiredError } from '../../lib/core/words/errors';
 import { rowLockSql, withRowLock, type RowLockClient } from '../../lib/stores/mysql/index';
 import { DATABASE, MySqlServer } from '../support/mysql-server';
 import { saying } from '../support/saying';

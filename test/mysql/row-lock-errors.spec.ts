@@ -1,4 +1,4 @@
-import { LockConfigurationError, LockNotAcquiredError, LockStoreError } from '../../lib/core/errors';
+import { LockConfigurationError, LockNotAcquiredError, LockStoreError } from '../../lib/core/words/errors';
 import { withRowLock, type RowLockClient } from '../../lib/stores/mysql/index';
 import { saying } from '../support/saying';
 

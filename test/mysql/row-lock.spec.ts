@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Pool } from 'mysql2';
 import type { PoolConnection, RowDataPacket } from 'mysql2/promise';
-import { LockNotAcquiredError } from '../../lib/core/errors';
+import { LockNotAcquiredError } from '../../lib/core/words/errors';
 import { withRowLock, type RowLockClient, type RowLockOptions } from '../../lib/stores/mysql/row-lock';
 import { rowLockSql } from '../../lib/stores/mysql/row-lock-table';
 import { MySqlServer } from '../support/mysql-server';

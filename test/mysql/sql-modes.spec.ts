@@ -1,4 +1,4 @@
-import type { HoldRecord } from '../../lib/core/lock-store';
+import type { HoldRecord } from '../../lib/core/seam/lock-store';
 import { MySqlLockStore } from '../../lib/stores/mysql/index';
 import { makeLocks } from '../support/make-locks';
 import { MySqlServer } from '../support/mysql-server';

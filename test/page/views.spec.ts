@@ -1,7 +1,7 @@
 import { expect } from '@jest/globals';
 import { AxeBuilder } from '@axe-core/playwright';
 import type { Browser, Page } from 'playwright-core';
-import type { Survey } from '../../lib/core/peers/survey';
+import type { Survey } from '../../lib/peers/survey';
 import { openPage, startBrowser } from './support/browser';
 import { startApplication, type PageApplication } from './support/page-application';
 import { surveyOfShop } from './support/survey-of-shop';

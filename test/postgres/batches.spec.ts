@@ -1,6 +1,6 @@
 import type { PoolClient } from 'pg';
-import type { LockError } from '../../lib/core/errors';
-import type { AcquireReply, HoldRecord } from '../../lib/core/lock-store';
+import type { LockError } from '../../lib/core/words/errors';
+import type { AcquireReply, HoldRecord } from '../../lib/core/seam/lock-store';
 import { PostgresLockStore } from '../../lib/stores/postgres/index';
 import { PostgresKeys } from '../../lib/stores/postgres/postgres-keys.js';
 import { newHold } from '../support/new-hold';

@@ -1,4 +1,4 @@
-import type { HoldRecord } from '../../lib/core/lock-store';
+import type { HoldRecord } from '../../lib/core/seam/lock-store';
 import { PostgresLockStore, schemaSql } from '../../lib/stores/postgres/index';
 import { PostgresServer } from '../support/postgres-server';
 import { until } from '../support/until';

@@ -1,6 +1,6 @@
 import { once } from 'node:events';
 import { connect, createServer, type AddressInfo, type Socket } from 'node:net';
-import { LockStoreError } from '../../lib/core/errors';
+import { LockStoreError } from '../../lib/core/words/errors';
 import { PostgresLockStore } from '../../lib/stores/postgres/postgres-lock-store';
 import { patient } from '../support/patient';
 import { PostgresServer } from '../support/postgres-server';

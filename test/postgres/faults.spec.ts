@@ -1,8 +1,8 @@
 import 'reflect-metadata';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Pool, type PoolConfig } from 'pg';
-import { LockLostError, LockStoreError } from '../../lib/core/errors';
-import type { LockTrouble } from '../../lib/core/reporter';
+import { LockLostError, LockStoreError } from '../../lib/core/words/errors';
+import type { LockTrouble } from '../../lib/core/watching/reporter';
 import type { LockService } from '../../lib/nest/lock.service';
 import { PostgresLockStore } from '../../lib/stores/postgres/postgres-lock-store';
 import type { PostgresLockStoreOptions } from '../../lib/stores/postgres/postgres-lock-store.options';

@@ -4,7 +4,7 @@ import createKnex from 'knex';
 import { inspect } from 'node:util';
 import type { Pool } from 'pg';
 import { DataSource } from 'typeorm';
-import { LockConfigurationError, LockNotAcquiredError } from '../../lib/core/errors';
+import { LockConfigurationError, LockNotAcquiredError } from '../../lib/core/words/errors';
 import { PostgresLockStore, withRowLock, type RowLockClient } from '../../lib/stores/postgres/index';
 import { makeLocks } from '../support/make-locks';
 import { openPrisma } from '../support/prisma';

@@ -2,7 +2,7 @@ import { PGlite } from '@electric-sql/pglite';
 import { inspect } from 'node:util';
 import type { Pool } from 'pg';
 import { DataSource } from 'typeorm';
-import { LockConfigurationError, LockKeyError, LockNotAcquiredError, LockStoreError } from '../../lib/core/errors';
+import { LockConfigurationError, LockKeyError, LockNotAcquiredError, LockStoreError } from '../../lib/core/words/errors';
 import { PostgresLockStore } from '../../lib/stores/postgres/postgres-lock-store';
 import { withRowLock, type RowLockClient } from '../../lib/stores/postgres/row-lock';
 import { rowLockSql } from '../../lib/stores/postgres/row-lock-table';

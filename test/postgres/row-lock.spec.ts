@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Pool, PoolClient } from 'pg';
-import { LockNotAcquiredError } from '../../lib/core/errors';
+import { LockNotAcquiredError } from '../../lib/core/words/errors';
 import { withRowLock } from '../../lib/stores/postgres/row-lock';
 import { rowLockSql } from '../../lib/stores/postgres/row-lock-table';
 import { inTransaction } from '../support/in-transaction';

@@ -1,4 +1,4 @@
-import { LockConfigurationError } from '../../lib/core/errors';
+import { LockConfigurationError } from '../../lib/core/words/errors';
 import { PostgresLockStore, schemaSql } from '../../lib/stores/postgres/index';
 import { makeLocks } from '../support/make-locks';
 import { PostgresServer } from '../support/postgres-server';

@@ -2,7 +2,7 @@ import 'reflect-metadata';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { inspect } from 'node:util';
 import type { Pool, PoolClient } from 'pg';
-import { LockConfigurationError, type LockStoreError } from '../../lib/core/errors';
+import { LockConfigurationError, type LockStoreError } from '../../lib/core/words/errors';
 import type { LockService } from '../../lib/nest/lock.service';
 import { PostgresLockStore } from '../../lib/stores/postgres/postgres-lock-store';
 import type { PostgresLockStoreOptions } from '../../lib/stores/postgres/postgres-lock-store.options';

@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { LockStoreError } from '../../lib/core/errors';
+import { LockStoreError } from '../../lib/core/words/errors';
 import { Ballot, type Polling } from '../../lib/stores/quorum/ballot';
 import type { Quorum } from '../../lib/stores/quorum/quorum';
 import type { Answer, QuorumServer } from '../../lib/stores/quorum/quorum-server';

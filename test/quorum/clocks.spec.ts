@@ -1,6 +1,6 @@
 import { jest } from '@jest/globals';
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { HoldRecord } from '../../lib/core/lock-store';
+import type { HoldRecord } from '../../lib/core/seam/lock-store';
 import { QuorumLockStore } from '../../lib/stores/quorum/quorum-lock-store';
 import { RedisQuorum } from '../support/redis-quorum';
 import { TcpProxy } from '../support/tcp-proxy';

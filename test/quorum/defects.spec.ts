@@ -2,7 +2,7 @@ import 'reflect-metadata';
 import { stop } from 'esbuild';
 import { Redis } from 'ioredis';
 import { randomUUID } from 'node:crypto';
-import type { LockStore } from '../../lib/core/lock-store';
+import type { LockStore } from '../../lib/core/seam/lock-store';
 import type { Member } from '../../lib/stores/quorum/member';
 import type { QuorumCommands } from '../../lib/stores/quorum/quorum-commands';
 import type { QuorumLockStore } from '../../lib/stores/quorum/quorum-lock-store';

@@ -4,7 +4,7 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { HoldRecord } from '../../lib/core/lock-store';
+import type { HoldRecord } from '../../lib/core/seam/lock-store';
 import type { QuorumLockStore } from '../../lib/stores/quorum/quorum-lock-store';
 import { acquired, newHold, QuorumStores } from '../support/quorum-stores';
 import { RedisQuorum } from '../support/redis-quorum';

@@ -1,5 +1,5 @@
 import 'reflect-metadata';
-import { LockConfigurationError } from '../../lib/core/errors';
+import { LockConfigurationError } from '../../lib/core/words/errors';
 import { QuorumLockStore } from '../../lib/stores/quorum/quorum-lock-store';
 import { acquired, newHold } from '../support/quorum-stores';
 import { RedisServer } from '../support/redis-server';

@@ -3,7 +3,7 @@ import { jest } from '@jest/globals';
 import { Cluster, Redis } from 'ioredis';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { inspect, isDeepStrictEqual } from 'node:util';
-import { LockConfigurationError, type LockError } from '../../lib/core/errors';
+import { LockConfigurationError, type LockError } from '../../lib/core/words/errors';
 import { QuorumLockStore } from '../../lib/stores/quorum/quorum-lock-store';
 import type { QuorumLockStoreOptions } from '../../lib/stores/quorum/quorum-lock-store.options';
 import type { RedisSource } from '../../lib/stores/redis/redis-source';

@@ -1,7 +1,7 @@
 import 'reflect-metadata';
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { LockError } from '../../lib/core/errors';
-import type { HoldRecord } from '../../lib/core/lock-store';
+import type { LockError } from '../../lib/core/words/errors';
+import type { HoldRecord } from '../../lib/core/seam/lock-store';
 import type { QuorumLockStore } from '../../lib/stores/quorum/quorum-lock-store';
 import { acquired, newHold, QuorumStores } from '../support/quorum-stores';
 import { RedisQuorum } from '../support/redis-quorum';

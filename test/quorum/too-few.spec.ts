@@ -1,4 +1,4 @@
-import { LockConfigurationError, LockStoreError } from '../../lib/core/errors';
+import { LockConfigurationError, LockStoreError } from '../../lib/core/words/errors';
 import { isForbidden } from '../../lib/stores/redis/redis-errors';
 import type { QuorumServer } from '../../lib/stores/quorum/quorum-server';
 import { tooFew } from '../../lib/stores/quorum/too-few';

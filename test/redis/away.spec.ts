@@ -1,5 +1,5 @@
-import { LockStoreError } from '../../lib/core/errors';
-import type { LockTrouble } from '../../lib/core/reporter';
+import { LockStoreError } from '../../lib/core/words/errors';
+import type { LockTrouble } from '../../lib/core/watching/reporter';
 import { RedisLockStore } from '../../lib/stores/redis/redis-lock-store';
 import { makeLocks } from '../support/make-locks';
 import { RedisServer } from '../support/redis-server';

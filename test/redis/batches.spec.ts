@@ -1,8 +1,8 @@
 import { stop } from 'esbuild';
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { execFileSync } from 'node:child_process';
-import type { LockError } from '../../lib/core/errors';
-import type { AcquireReply, HoldRecord } from '../../lib/core/lock-store';
+import type { LockError } from '../../lib/core/words/errors';
+import type { AcquireReply, HoldRecord } from '../../lib/core/seam/lock-store';
 import { Batches } from '../../lib/stores/kit/batches';
 import { RedisLockStore } from '../../lib/stores/redis/redis-lock-store';
 import { BATCH } from '../../lib/stores/redis/scripts';

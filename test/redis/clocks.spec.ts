@@ -1,7 +1,7 @@
 import 'reflect-metadata';
 import { jest } from '@jest/globals';
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { HoldRecord } from '../../lib/core/lock-store';
+import type { HoldRecord } from '../../lib/core/seam/lock-store';
 import type { LockService } from '../../lib/nest/lock.service';
 import { RedisLockStore } from '../../lib/stores/redis/redis-lock-store';
 import { until } from '../support/until';

@@ -1,6 +1,6 @@
 import { Cluster } from 'ioredis';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { LockConfigurationError, type LockError } from '../../lib/core/errors';
+import { LockConfigurationError, type LockError } from '../../lib/core/words/errors';
 import { RedisLockStore } from '../../lib/stores/redis/redis-lock-store';
 import { makeLocks } from '../support/make-locks';
 import { RedisCluster } from '../support/redis-cluster';

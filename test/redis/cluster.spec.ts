@@ -1,8 +1,8 @@
 import type { Cluster } from 'ioredis';
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { LockHealth } from '../../lib/core/lock-health';
-import type { HoldRecord } from '../../lib/core/lock-store';
-import type { LockTrouble } from '../../lib/core/reporter';
+import type { LockHealth } from '../../lib/core/words/lock-health';
+import type { HoldRecord } from '../../lib/core/seam/lock-store';
+import type { LockTrouble } from '../../lib/core/watching/reporter';
 import type { LockService } from '../../lib/nest/lock.service';
 import { RedisLockStore } from '../../lib/stores/redis/redis-lock-store';
 import { slotTag } from '../../lib/stores/redis/slot-tags';

@@ -1,7 +1,7 @@
 import 'reflect-metadata';
 import { Redis } from 'ioredis';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { LockLostError, LockStoreError } from '../../lib/core/errors';
+import { LockLostError, LockStoreError } from '../../lib/core/words/errors';
 import { RedisLockStore } from '../../lib/stores/redis/redis-lock-store';
 import { makeLocks } from '../support/make-locks';
 import { timeOf } from '../support/quickest';

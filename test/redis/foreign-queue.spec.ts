@@ -1,8 +1,8 @@
 import 'reflect-metadata';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { outsideLocks } from '../../lib/core/call-tree';
-import { LockConfigurationError, type LockError } from '../../lib/core/errors';
-import type { LockTrouble } from '../../lib/core/reporter';
+import { outsideLocks } from '../../lib/core/calls/call-tree';
+import { LockConfigurationError, type LockError } from '../../lib/core/words/errors';
+import type { LockTrouble } from '../../lib/core/watching/reporter';
 import type { LockService } from '../../lib/nest/lock.service';
 import { RedisLockStore } from '../../lib/stores/redis/redis-lock-store';
 import { makeLocks } from '../support/make-locks';

@@ -1,6 +1,6 @@
 import { jest } from '@jest/globals';
 import { Redis } from 'ioredis';
-import type { LockHealth } from '../../lib/core/lock-health';
+import type { LockHealth } from '../../lib/core/words/lock-health';
 import type { LockService } from '../../lib/nest/lock.service';
 import type { RedisLockStoreOptions } from '../../lib/stores/redis/redis-lock-store.options';
 import { RedisLockStore } from '../../lib/stores/redis/redis-lock-store';

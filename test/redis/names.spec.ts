@@ -1,5 +1,5 @@
 import 'reflect-metadata';
-import { LockKeyError, type LockError } from '../../lib/core/errors';
+import { LockKeyError, type LockError } from '../../lib/core/words/errors';
 import type { LockService } from '../../lib/nest/lock.service';
 import { RedisLockStore } from '../../lib/stores/redis/redis-lock-store';
 import { until } from '../support/until';

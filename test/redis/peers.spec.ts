@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { ListedLock } from '../../lib/core/peers/lock-list';
-import { LockConfigurationError } from '../../lib/core/errors';
+import type { ListedLock } from '../../lib/peers/lock-list';
+import { LockConfigurationError } from '../../lib/core/words/errors';
 import type { LockService } from '../../lib/nest/lock.service';
 import { RedisLockStore } from '../../lib/stores/redis/redis-lock-store';
 import { makeLocks } from '../support/make-locks';

@@ -1,7 +1,7 @@
 import 'reflect-metadata';
 import { Redis } from 'ioredis';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { LockConfigurationError } from '../../lib/core/errors';
+import { LockConfigurationError } from '../../lib/core/words/errors';
 import type { LockService } from '../../lib/nest/lock.service';
 import { RedisLockStore } from '../../lib/stores/redis/redis-lock-store';
 import { RedisCommands } from '../../lib/stores/redis/redis-commands';

@@ -2,7 +2,7 @@ import 'reflect-metadata';
 import { jest } from '@jest/globals';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { inspect } from 'node:util';
-import { LockConfigurationError, LockStoreError, type LockError } from '../../lib/core/errors';
+import { LockConfigurationError, LockStoreError, type LockError } from '../../lib/core/words/errors';
 import { RedisLockStore } from '../../lib/stores/redis/redis-lock-store';
 import { makeLocks } from '../support/make-locks';
 import { freePort, RedisServer } from '../support/redis-server';

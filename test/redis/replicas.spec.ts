@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { LockConfigurationError, LockLostError, LockStoreError } from '../../lib/core/errors';
-import type { LockTrouble } from '../../lib/core/reporter';
+import { LockConfigurationError, LockLostError, LockStoreError } from '../../lib/core/words/errors';
+import type { LockTrouble } from '../../lib/core/watching/reporter';
 import type { LockService } from '../../lib/nest/lock.service';
 import { RedisLockStore } from '../../lib/stores/redis/redis-lock-store';
 import { RENEW } from '../../lib/stores/redis/scripts';

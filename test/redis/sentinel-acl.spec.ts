@@ -1,5 +1,5 @@
 import { Redis } from 'ioredis';
-import { LockConfigurationError, type LockError } from '../../lib/core/errors';
+import { LockConfigurationError, type LockError } from '../../lib/core/words/errors';
 import { RedisLockStore } from '../../lib/stores/redis/redis-lock-store';
 import { makeLocks } from '../support/make-locks';
 import { SentinelGroup } from '../support/redis-sentinel';

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
-import { readTicket, writeTicket } from '../../lib/core/ticket';
-import type { Lock } from '../../lib/core/lock';
+import { readTicket, writeTicket } from '../../lib/core/leases/ticket';
+import type { Lock } from '../../lib/core/words/lock';
 import type { LockService } from '../../lib/nest/lock.service';
 import { makeLocks } from '../support/make-locks';
 import { STORES, type StorePlace } from '../support/stores';

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { LockNotAcquiredError } from '../../lib/core/errors';
-import type { Lock } from '../../lib/core/lock';
+import { LockNotAcquiredError } from '../../lib/core/words/errors';
+import type { Lock } from '../../lib/core/words/lock';
 import type { LockService } from '../../lib/nest/lock.service';
 import { makeLocks } from '../support/make-locks';
 import { Random, seedsOf } from '../support/random';

@@ -1,6 +1,6 @@
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
-import type { HoldRecord } from '../../lib/core/lock-store';
+import type { HoldRecord } from '../../lib/core/seam/lock-store';
 import type { QueuedPlace } from '../../lib/stores/kit/key-state';
 import { LockTable, type TableReply } from '../../lib/stores/kit/lock-table';
 import { CLAIM_MS, DONE_MS, MOST_FENCE, MOST_HOLDS, MOST_SKIPPED, QUEUE_MS } from '../../lib/stores/kit/protocol';

@@ -1,6 +1,6 @@
 import { createPool } from 'mysql2/promise';
 import { Pool } from 'pg';
-import { LockConfigurationError } from '../../lib/core/errors';
+import { LockConfigurationError } from '../../lib/core/words/errors';
 import { MySqlLockStore } from '../../lib/stores/mysql/mysql-lock-store';
 import { PostgresLockStore } from '../../lib/stores/postgres/postgres-lock-store';
 import { QuorumServer } from '../../lib/stores/quorum/quorum-server';

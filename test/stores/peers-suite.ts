@@ -1,8 +1,8 @@
 import { randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { LockNotAcquiredError } from '../../lib/core/errors';
-import type { ListedLock } from '../../lib/core/peers/lock-list';
-import type { LockProcess } from '../../lib/core/peers/survey';
+import { LockNotAcquiredError } from '../../lib/core/words/errors';
+import type { ListedLock } from '../../lib/peers/lock-list';
+import type { LockProcess } from '../../lib/peers/survey';
 import type { LockService } from '../../lib/nest/lock.service';
 import { makeLocks } from '../support/make-locks';
 import { sideBySide } from '../support/side-by-side';

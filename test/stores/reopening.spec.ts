@@ -1,4 +1,4 @@
-import type { HoldRecord } from '../../lib/core/lock-store';
+import type { HoldRecord } from '../../lib/core/seam/lock-store';
 import { MemoryLockStore } from '../../lib/stores/memory/memory-lock-store';
 import { RedisLockStore } from '../../lib/stores/redis/redis-lock-store';
 import { RedisServer } from '../support/redis-server';

@@ -1,8 +1,8 @@
 import { randomUUID } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { LockNotAcquiredError } from '../../lib/core/errors';
-import type { AcquireReply, LockStore, Turns } from '../../lib/core/lock-store';
+import { LockNotAcquiredError } from '../../lib/core/words/errors';
+import type { AcquireReply, LockStore, Turns } from '../../lib/core/seam/lock-store';
 import type { LockService } from '../../lib/nest/lock.service';
 import { makeLocks } from '../support/make-locks';
 import { Random, SEED } from '../support/random';

@@ -1,4 +1,4 @@
-import type { HealthReason, LockHealth } from '../../lib/core/lock-health';
+import type { HealthReason, LockHealth } from '../../lib/core/words/lock-health';
 import type { LockService } from '../../lib/nest/lock.service';
 import { until } from './until';
 

@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { LockLostError } from '../../lib/core/errors';
-import type { Lock } from '../../lib/core/lock';
+import { LockLostError } from '../../lib/core/words/errors';
+import type { Lock } from '../../lib/core/words/lock';
 import type { LockService } from '../../lib/nest/lock.service';
 
 /** What a load saw of one key. */

@@ -1,8 +1,8 @@
-import type { Clock } from '../../lib/core/clock';
-import type { LockStore } from '../../lib/core/lock-store';
-import type { OnUnavailable } from '../../lib/core/call';
-import type { LockTrouble } from '../../lib/core/reporter';
-import type { LockTelemetry } from '../../lib/core/telemetry';
+import type { Clock } from '../../lib/core/seam/clock';
+import type { LockStore } from '../../lib/core/seam/lock-store';
+import type { OnUnavailable } from '../../lib/core/words/call';
+import type { LockTrouble } from '../../lib/core/watching/reporter';
+import type { LockTelemetry } from '../../lib/core/words/lock-telemetry';
 import { checkMaxWaiters, type LockModuleOptions } from '../../lib/nest/lock-module.options';
 import { LockService } from '../../lib/nest/lock.service';
 

@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import type { HoldRecord } from '../../lib/core/lock-store';
+import type { HoldRecord } from '../../lib/core/seam/lock-store';
 
 /** What core would ask a store for: a hold of a new owner, with what a test says of it. */
 export function newHold(key: string, changes: Partial<HoldRecord> = {}): HoldRecord {

@@ -1,5 +1,5 @@
-import { LockStoreError } from '../../lib/core/errors';
-import type { HoldRecord } from '../../lib/core/lock-store';
+import { LockStoreError } from '../../lib/core/words/errors';
+import type { HoldRecord } from '../../lib/core/seam/lock-store';
 
 /** How often an operation is sent that gets no reply. */
 const MOST_TRIES = 4;

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { LockStoreError } from '../../lib/core/errors';
-import type { HoldRecord } from '../../lib/core/lock-store';
+import { LockStoreError } from '../../lib/core/words/errors';
+import type { HoldRecord } from '../../lib/core/seam/lock-store';
 import { QuorumLockStore } from '../../lib/stores/quorum/quorum-lock-store';
 import type { QuorumLockStoreOptions } from '../../lib/stores/quorum/quorum-lock-store.options';
 import { newHold as newHoldWith } from './new-hold';

@@ -1,4 +1,4 @@
-import type { LockTrouble } from '../../lib/core/reporter';
+import type { LockTrouble } from '../../lib/core/watching/reporter';
 import type { LockService } from '../../lib/nest/lock.service';
 import { RedisLockStore } from '../../lib/stores/redis/redis-lock-store';
 import { makeLocks } from './make-locks';

@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { LockStore, Operator, Tickets } from '../../lib/core/lock-store';
+import type { LockStore, Operator, Tickets } from '../../lib/core/seam/lock-store';
 import type { StoreOffer } from '../../lib/store-contract/index';
 import { MemoryLockStore } from '../../lib/stores/memory/memory-lock-store';
 import { PostgresLockStore, type PostgresPool } from '../../lib/stores/postgres/index';

@@ -77,13 +77,13 @@ export const MUTANTS: Readonly<Record<string, Mutant>> = {
     caughtBy: ['no overlap'],
     edits: [
       {
-        file: 'lib/core/attempt.ts',
+        file: 'lib/core/leases/attempt.ts',
         from: `fence: reply.fence, sent }`,
         to: `fence: reply.fence, sent: momentOf(clock) }`,
       },
-      { file: 'lib/core/attempt.ts', from: `store.expires && isOver`, to: `false && isOver` },
+      { file: 'lib/core/leases/attempt.ts', from: `store.expires && isOver`, to: `false && isOver` },
       {
-        file: 'lib/core/renewer.ts',
+        file: 'lib/core/leases/renewer.ts',
         from: `records[index] as HoldRecord, sent)`,
         to: `records[index] as HoldRecord, momentOf(this.#clock))`,
       },
@@ -109,8 +109,8 @@ export const MUTANTS: Readonly<Record<string, Mutant>> = {
     nemesis: ['pause'],
     caughtBy: ['fences rise'],
     edits: [
-      { file: 'lib/core/lease.ts', from: `this.#fence + 1 < this.#storedFence + this.#fences &&`, to: `` },
-      { file: 'lib/core/lease.ts', from: `next.#fence = this.#fence + 1;`, to: `next.#fence = this.#fence + 1e9;` },
+      { file: 'lib/core/leases/lease.ts', from: `this.#fence + 1 < this.#storedFence + this.#fences &&`, to: `` },
+      { file: 'lib/core/leases/lease.ts', from: `next.#fence = this.#fence + 1;`, to: `next.#fence = this.#fence + 1e9;` },
     ],
   },
   'no-mark': {
@@ -139,14 +139,14 @@ export const MUTANTS: Readonly<Record<string, Mutant>> = {
     topology: 'single',
     nemesis: ['mute'],
     caughtBy: ['no turn is missed'],
-    edits: [{ file: 'lib/core/contender.ts', from: `return now + Math.min(`, to: `return busy ? Infinity : now + Math.min(` }],
+    edits: [{ file: 'lib/core/entering/contender.ts', from: `return now + Math.min(`, to: `return busy ? Infinity : now + Math.min(` }],
   },
   'wall-clock': {
     defect: 'deadlines are read from the wall clock',
     topology: 'single',
     nemesis: ['wall', 'blackhole', 'pause'],
     caughtBy: ['no overlap', 'losses are notified'],
-    edits: [{ file: 'lib/core/clock.ts', from: `performance.now()`, to: `Date.now()` }],
+    edits: [{ file: 'lib/core/seam/clock.ts', from: `performance.now()`, to: `Date.now()` }],
   },
   'deletes-anything': {
     defect: 'a release deletes the lock, whoever has it',
@@ -162,7 +162,7 @@ export const MUTANTS: Readonly<Record<string, Mutant>> = {
     caughtBy: ['no fenced update lost'],
     edits: [
       {
-        file: 'lib/core/call-stack.ts',
+        file: 'lib/core/calls/call-stack.ts',
         from: `return (top === undefined || call.isInside(top)) && !this.#isKeptFrom(call);`,
         to: `return true;`,
       },
@@ -175,12 +175,12 @@ export const MUTANTS: Readonly<Record<string, Mutant>> = {
     caughtBy: ['losses are notified'],
     edits: [
       {
-        file: 'lib/core/body-run.ts',
+        file: 'lib/core/entering/body-run.ts',
         from: `const { loss } = frame;`,
         to: `const loss = undefined as LockLostError | undefined;`,
       },
-      { file: 'lib/core/frame.ts', from: `this.#controller?.abort(loss)`, to: `undefined` },
-      { file: 'lib/core/frame.ts', from: `this.#controller.abort(this.#notified)`, to: `void 0` },
+      { file: 'lib/core/entering/frame.ts', from: `this.#controller?.abort(loss)`, to: `undefined` },
+      { file: 'lib/core/entering/frame.ts', from: `this.#controller.abort(this.#notified)`, to: `void 0` },
     ],
   },
   lifo: {
@@ -240,7 +240,11 @@ if not fence then`,
     nemesis: ['delete', 'force'],
     caughtBy: ['no turn is missed'],
     edits: [
-      { file: 'lib/core/leases.ts', from: `      lines.endTurn(lease.key);\n    }\n    return loss;`, to: `    }\n    return loss;` },
+      {
+        file: 'lib/core/leases/leases.ts',
+        from: `      lines.endTurn(lease.key);\n    }\n    return loss;`,
+        to: `    }\n    return loss;`,
+      },
     ],
   },
   'waits-on': {
@@ -248,7 +252,7 @@ if not fence then`,
     topology: 'single',
     nemesis: ['cut'],
     caughtBy: ['calls end as they may'],
-    edits: [{ file: 'lib/core/contender.ts', from: `clock.monotonic() >= giveUpAt`, to: `giveUpAt < 0` }],
+    edits: [{ file: 'lib/core/entering/contender.ts', from: `clock.monotonic() >= giveUpAt`, to: `giveUpAt < 0` }],
   },
   'enters-anywhere': {
     defect: 'whoever calls in the process of a holder enters its lock',
@@ -257,7 +261,7 @@ if not fence then`,
     caughtBy: ['fences rise'],
     edits: [
       {
-        file: 'lib/core/entrance.ts',
+        file: 'lib/core/entering/entrance.ts',
         from: `    return undefined;
   }
 
@@ -286,7 +290,7 @@ if not fence then`,
     topology: 'single',
     nemesis: ['pause', 'flush', 'force'],
     caughtBy: ['one leads'],
-    edits: [{ file: 'lib/core/leadership.ts', from: `    await this.#code;\n`, to: `` }],
+    edits: [{ file: 'lib/leader/leadership.ts', from: `    await this.#code;\n`, to: `` }],
   },
   'stays-away': {
     defect: 'a leader that lost its lease does not stand by again',
@@ -295,7 +299,7 @@ if not fence then`,
     caughtBy: ['one leads'],
     edits: [
       {
-        file: 'lib/core/candidacy.ts',
+        file: 'lib/leader/candidacy.ts',
         from: `reason !== 'returned') {\n      return 0;`,
         to: `reason !== 'returned') {\n      return 1e9;`,
       },

@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { LockStore } from '../../lib/core/lock-store';
+import type { LockStore } from '../../lib/core/seam/lock-store';
 import type { FaultName } from './faults';
 import type { Fleet } from './fleet';
 import { HistoryFile, readHistories } from './history';

@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { LockStore } from '../../lib/core/lock-store.js';
+import type { LockStore } from '../../lib/core/seam/lock-store.js';
 import type { TcpProxy } from '../support/tcp-proxy.js';
 import type { Fleet } from './fleet.js';
 import { now, type HistoryFile } from './history.js';

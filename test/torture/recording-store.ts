@@ -1,7 +1,7 @@
 import { closeSync, openSync, writeSync } from 'node:fs';
 import { join } from 'node:path';
-import type { LockStoreError } from '../../lib/core/errors.js';
-import type { AcquireReply, HoldRecord, LockStore, OpenOptions, Operator, Place, Tickets, Turns } from '../../lib/core/lock-store.js';
+import type { LockStoreError } from '../../lib/core/words/errors.js';
+import type { AcquireReply, HoldRecord, LockStore, OpenOptions, Operator, Place, Tickets, Turns } from '../../lib/core/seam/lock-store.js';
 import { now } from './history.js';
 import type { Asked, Operation } from './operation.js';
 

@@ -1,4 +1,4 @@
-import { MOST_FENCES } from '../../lib/core/lock-store.js';
+import { MOST_FENCES } from '../../lib/core/seam/lock-store.js';
 import { beyond, everAway, type Away } from './away.js';
 import type { HistoryEvent } from './event.js';
 import { lockedRowsOf, type FaultName } from './faults.js';

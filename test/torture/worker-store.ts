@@ -5,7 +5,7 @@ import { PostgresLockStore } from 'nestjs-distributed-lock/postgres';
 import { createPool, type PoolConnection } from 'mysql2/promise';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Pool } from 'pg';
-import type { LockStore } from '../../lib/core/lock-store.js';
+import type { LockStore } from '../../lib/core/seam/lock-store.js';
 import type { WorkerSource } from './worker-options.js';
 
 /** How long a connection may take, in milliseconds. Without a limit, one that was half open from the start keeps its place in the pool. */

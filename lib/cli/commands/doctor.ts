@@ -1,4 +1,4 @@
-import { printable } from '../../core/printable.js';
+import { printable } from '../../core/words/shown.js';
 import type { CommandLine } from '../command-line.js';
 import { failure, warning, type Finding } from '../doctor/finding.js';
 import { healthFindings } from '../doctor/health-findings.js';

@@ -1,6 +1,6 @@
-import type { StoredLock } from '../../core/lock-store.js';
-import type { WaitingCall } from '../../core/peers/survey.js';
-import { printable } from '../../core/printable.js';
+import type { StoredLock } from '../../core/seam/lock-store.js';
+import type { WaitingCall } from '../../peers/survey.js';
+import { printable } from '../../core/words/shown.js';
 import { ageOf, shownMs } from '../age.js';
 import type { CommandLine } from '../command-line.js';
 import { print, printJson } from '../output.js';

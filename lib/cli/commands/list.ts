@@ -1,5 +1,5 @@
-import { LockConfigurationError } from '../../core/errors.js';
-import type { LeftOut, ListedLock } from '../../core/peers/lock-list.js';
+import { LockConfigurationError } from '../../core/words/errors.js';
+import type { LeftOut, ListedLock } from '../../peers/lock-list.js';
 import { ageOf, shownMs } from '../age.js';
 import type { CommandLine } from '../command-line.js';
 import { columns, print, printJson, tell } from '../output.js';

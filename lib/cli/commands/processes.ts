@@ -1,4 +1,4 @@
-import type { LockProcess } from '../../core/peers/survey.js';
+import type { LockProcess } from '../../peers/survey.js';
 import { shownMs } from '../age.js';
 import type { CommandLine } from '../command-line.js';
 import { columns, print, printJson } from '../output.js';

@@ -1,5 +1,5 @@
 import { createInterface } from 'node:readline/promises';
-import { printable } from '../../core/printable.js';
+import { printable } from '../../core/words/shown.js';
 import { ageOf } from '../age.js';
 import type { CommandLine } from '../command-line.js';
 import { print, printJson, tell } from '../output.js';

@@ -1,4 +1,4 @@
-import type { HeldLock, Survey, WaitingCall } from '../../core/peers/survey.js';
+import type { HeldLock, Survey, WaitingCall } from '../../peers/survey.js';
 import { shownMs } from '../age.js';
 import { tableOf, type Column } from '../table.js';
 

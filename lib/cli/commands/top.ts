@@ -1,7 +1,7 @@
 import { once } from 'node:events';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { printable } from '../../core/printable.js';
-import type { Survey } from '../../core/peers/survey.js';
+import { printable } from '../../core/words/shown.js';
+import type { Survey } from '../../peers/survey.js';
 import type { CommandLine } from '../command-line.js';
 import { columns, print, printJson } from '../output.js';
 import { Screen } from '../screen.js';

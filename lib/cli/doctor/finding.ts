@@ -1,4 +1,4 @@
-import { isLockError } from '../../core/errors.js';
+import { isLockError } from '../../core/words/errors.js';
 
 /** What the doctor says of one thing. */
 export interface Finding {

@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { LockHealth } from '../../core/lock-health.js';
-import type { MemberHealth } from '../../core/store-health.js';
+import type { LockHealth } from '../../core/words/lock-health.js';
+import type { MemberHealth } from '../../core/words/lock-health.js';
 import { shownMs } from '../age.js';
 import { ok, warning, type Finding } from './finding.js';
 

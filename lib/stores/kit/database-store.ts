@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import { parseDuration, type Duration } from '../../core/duration.js';
+import { parseDuration, type Duration } from '../../core/words/duration.js';
 import type {
   AcquireReply,
   FoundLock,
@@ -10,8 +10,8 @@ import type {
   Tickets,
   TurnListener,
   Turns,
-} from '../../core/lock-store.js';
-import type { StoreHealth } from '../../core/store-health.js';
+} from '../../core/seam/lock-store.js';
+import type { StoreHealth } from '../../core/words/lock-health.js';
 import { throwIfAllFailed } from './all-failed.js';
 import { Listeners } from './listeners.js';
 import { worstOf, type Probe } from './probe.js';

@@ -1,5 +1,5 @@
-import type { Clock } from '../../core/clock.js';
-import type { Busy, HoldRecord } from '../../core/lock-store.js';
+import type { Clock } from '../../core/seam/clock.js';
+import type { Busy, HoldRecord } from '../../core/seam/lock-store.js';
 import { CLAIM_MS, QUEUE_MS } from './protocol.js';
 
 /** A process in the queue of a key. */

@@ -1,4 +1,4 @@
-import type { ForcedListener, TurnListener } from '../../core/lock-store.js';
+import type { ForcedListener, TurnListener } from '../../core/seam/lock-store.js';
 
 /** Is called with a message of another process, and with what its sender calls it: `-` where no copies of it arrive. */
 export type MessageListener = (text: string, id: string) => void;

@@ -1,5 +1,5 @@
-import type { Clock } from '../../core/clock.js';
-import type { FoundLock, HoldRecord, StoredLock } from '../../core/lock-store.js';
+import type { Clock } from '../../core/seam/clock.js';
+import type { FoundLock, HoldRecord, StoredLock } from '../../core/seam/lock-store.js';
 import { MOST_FENCE, MOST_HOLDS, MOST_SKIPPED } from './protocol.js';
 import { fenceTooHigh } from './refusals.js';
 import { DoneMarks } from './done-marks.js';

@@ -1,4 +1,4 @@
-import type { Place } from '../../core/lock-store.js';
+import type { Place } from '../../core/seam/lock-store.js';
 import { RECHECK_MS } from './protocol.js';
 
 /** The connection by which a process is notified. */

@@ -1,4 +1,4 @@
-import { LockConfigurationError } from '../../core/errors.js';
+import { LockConfigurationError } from '../../core/words/errors.js';
 import { MOST_FENCE, MOST_HOLDS } from './protocol.js';
 
 /** The error of a join that would be one hold too many. */

@@ -1,4 +1,4 @@
-import type { Busy, StoredLock } from '../../core/lock-store.js';
+import type { Busy, StoredLock } from '../../core/seam/lock-store.js';
 import { shownProcess } from './process-name.js';
 
 /** The reply to an attempt: the fence of the grant; or busy, with the rank in the queue (-1 outside it) and whether the place is new there. */

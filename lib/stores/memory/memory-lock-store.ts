@@ -1,5 +1,5 @@
-import { checkOptions } from '../../core/check-options.js';
-import { systemClock } from '../../core/clock.js';
+import { checkOptions } from '../../core/words/check-options.js';
+import { systemClock } from '../../core/seam/clock.js';
 import type {
   AcquireReply,
   ForcedListener,
@@ -13,7 +13,7 @@ import type {
   Tickets,
   TurnListener,
   Turns,
-} from '../../core/lock-store.js';
+} from '../../core/seam/lock-store.js';
 import { processName, shownProcess } from '../kit/process-name.js';
 import { RECHECK_MS } from '../kit/protocol.js';
 import { tooManyHolds } from '../kit/refusals.js';

@@ -1,5 +1,5 @@
-import type { LockError } from '../../core/errors.js';
-import { LockStoreError } from '../../core/errors.js';
+import type { LockError } from '../../core/words/errors.js';
+import { LockStoreError } from '../../core/words/errors.js';
 import { ServerClock } from '../kit/server-clock.js';
 import { isConflict, NotCommitted, toLockError } from './mysql-errors.js';
 import type { CallbackPool, Row } from './mysql-pool.js';

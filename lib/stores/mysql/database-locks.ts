@@ -1,4 +1,4 @@
-import type { AcquireReply, FoundLock, HoldRecord, Place, StoredLock } from '../../core/lock-store.js';
+import type { AcquireReply, FoundLock, HoldRecord, Place, StoredLock } from '../../core/seam/lock-store.js';
 import type { ExchangeReply, LocksOfDatabase } from '../kit/database-store.js';
 import { tooManyHolds } from '../kit/refusals.js';
 import type { Call, Change } from './calls.js';

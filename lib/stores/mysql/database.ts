@@ -1,4 +1,4 @@
-import { LockStoreError } from '../../core/errors.js';
+import { LockStoreError } from '../../core/words/errors.js';
 import type { Listeners } from '../kit/listeners.js';
 import { once } from '../kit/once.js';
 import { probe, PROBE_MS, type Probe } from '../kit/probe.js';

@@ -1,4 +1,4 @@
-import { isLockError, LockConfigurationError, LockStoreError, type LockError } from '../../core/errors.js';
+import { isLockError, LockConfigurationError, LockStoreError, type LockError } from '../../core/words/errors.js';
 import { fenceTooHigh } from '../kit/refusals.js';
 import { LEASE } from './tables.js';
 

@@ -1,7 +1,7 @@
-import { checkOptions } from '../../core/check-options.js';
-import { LockConfigurationError } from '../../core/errors.js';
-import { describe } from '../../core/lock-key.js';
-import { shown } from '../../core/shown.js';
+import { checkOptions } from '../../core/words/check-options.js';
+import { LockConfigurationError } from '../../core/words/errors.js';
+import { describe } from '../../core/words/lock-key.js';
+import { shown } from '../../core/words/shown.js';
 import { callbackPool, type CallbackPool } from './mysql-pool.js';
 
 /** Options of the MySQL store. */

@@ -1,8 +1,8 @@
 import { randomBytes } from 'node:crypto';
-import { checkOptions } from '../../core/check-options.js';
-import { parseDuration, type Duration } from '../../core/duration.js';
-import { LockConfigurationError } from '../../core/errors.js';
-import { checkLiteralKeys } from '../../core/lock-key.js';
+import { checkOptions } from '../../core/words/check-options.js';
+import { parseDuration, type Duration } from '../../core/words/duration.js';
+import { LockConfigurationError } from '../../core/words/errors.js';
+import { checkLiteralKeys } from '../../core/words/lock-key.js';
 import { staleSnapshot, toEndError, toRowLockError } from './row-lock-errors.js';
 import { RowLockSession, type RowLockClient } from './row-lock-session.js';
 import { CURRENT_TURN, CURRENT_TURN_NOWAIT, LOCK, SEEN_TURN, TAKE_TURN } from './row-lock-table.js';

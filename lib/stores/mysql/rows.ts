@@ -1,6 +1,6 @@
-import { LockStoreError } from '../../core/errors.js';
-import type { StoredLock } from '../../core/lock-store.js';
-import { shown } from '../../core/shown.js';
+import { LockStoreError } from '../../core/words/errors.js';
+import type { StoredLock } from '../../core/seam/lock-store.js';
+import { shown } from '../../core/words/shown.js';
 import { readAttempt, readStored, type AttemptReply } from '../kit/replies.js';
 import type { Row } from './mysql-pool.js';
 import { NOW } from './procedures/time.js';

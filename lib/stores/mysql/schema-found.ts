@@ -1,4 +1,4 @@
-import { LockConfigurationError } from '../../core/errors.js';
+import { LockConfigurationError } from '../../core/words/errors.js';
 import type { Row } from './mysql-pool.js';
 import { textOf } from './rows.js';
 import { PROCEDURES, procedureName, SQL_MODE } from './schema.js';

@@ -1,4 +1,4 @@
-import { LockConfigurationError } from '../../core/errors.js';
+import { LockConfigurationError } from '../../core/words/errors.js';
 import type { Row } from './mysql-pool.js';
 
 /** What a server is asked at the start. */

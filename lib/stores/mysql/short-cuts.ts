@@ -1,4 +1,4 @@
-import { MOST_FENCES, type HoldRecord } from '../../core/lock-store.js';
+import { MOST_FENCES, type HoldRecord } from '../../core/seam/lock-store.js';
 import { DONE_MS, MOST_FENCE } from '../kit/protocol.js';
 import { NOW } from './procedures/time.js';
 

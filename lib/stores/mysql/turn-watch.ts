@@ -1,5 +1,5 @@
 import { AsyncResource } from 'node:async_hooks';
-import type { Place } from '../../core/lock-store.js';
+import type { Place } from '../../core/seam/lock-store.js';
 import type { Listeners } from '../kit/listeners.js';
 import { CLAIM_MS } from '../kit/protocol.js';
 import type { MySqlKeys } from './mysql-keys.js';

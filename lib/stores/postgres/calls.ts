@@ -1,4 +1,4 @@
-import { LockStoreError } from '../../core/errors.js';
+import { LockStoreError } from '../../core/words/errors.js';
 import { BatchedCalls } from './batched-calls.js';
 import { valuesOf, type ArgumentsOf, type Operation, type Parameters } from './functions/sql-function.js';
 import { LATE } from './functions/sql-time.js';

@@ -1,4 +1,4 @@
-import type { AcquireReply, FoundLock, HoldRecord, Place, StoredLock } from '../../core/lock-store.js';
+import type { AcquireReply, FoundLock, HoldRecord, Place, StoredLock } from '../../core/seam/lock-store.js';
 import { Rechecks } from '../kit/rechecks.js';
 import { tooManyHolds } from '../kit/refusals.js';
 import { readAttempt, readStored } from '../kit/replies.js';

@@ -1,5 +1,5 @@
-import { LockError, LockStoreError } from '../../core/errors.js';
-import type { StoredLock } from '../../core/lock-store.js';
+import { LockError, LockStoreError } from '../../core/words/errors.js';
+import type { StoredLock } from '../../core/seam/lock-store.js';
 import { readStored } from '../kit/replies.js';
 import { probe, PROBE_MS, type Probe } from '../kit/probe.js';
 import type { Listeners } from '../kit/listeners.js';

@@ -1,5 +1,5 @@
 import { fenceTooHigh } from '../kit/refusals.js';
-import { LockConfigurationError, LockStoreError, type LockError } from '../../core/errors.js';
+import { LockConfigurationError, LockStoreError, type LockError } from '../../core/words/errors.js';
 
 /** The statement got no reply in time; whether it was carried out is unknown. */
 export class StatementTimeout extends Error {

@@ -1,6 +1,6 @@
-import { checkOptions } from '../../core/check-options.js';
-import { describe } from '../../core/lock-key.js';
-import { LockConfigurationError } from '../../core/errors.js';
+import { checkOptions } from '../../core/words/check-options.js';
+import { describe } from '../../core/words/lock-key.js';
+import { LockConfigurationError } from '../../core/words/errors.js';
 import { RECHECK_MS } from '../kit/protocol.js';
 import { isPool, type PostgresPool } from './postgres-pool.js';
 import { checkSchema, type SchemaOptions } from './schema-name.js';

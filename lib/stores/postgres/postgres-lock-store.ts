@@ -1,5 +1,5 @@
-import type { ForcedListener, LockStore, Messages, OpenOptions } from '../../core/lock-store.js';
-import { checkPrefix } from '../../core/prefix.js';
+import type { ForcedListener, LockStore, Messages, OpenOptions } from '../../core/seam/lock-store.js';
+import { checkPrefix } from '../../core/words/lock-key.js';
 import { DatabaseStore, type OneDatabase } from '../kit/database-store.js';
 import { Database } from './database.js';
 import { DatabaseLocks } from './database-locks.js';

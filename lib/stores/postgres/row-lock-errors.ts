@@ -1,4 +1,4 @@
-import { LockConfigurationError, LockNotAcquiredError, LockStoreError, type LockError } from '../../core/errors.js';
+import { LockConfigurationError, LockNotAcquiredError, LockStoreError, type LockError } from '../../core/words/errors.js';
 import { WRONG_ISOLATION } from './row-lock-table.js';
 
 /** What is known of an attempt that failed. */

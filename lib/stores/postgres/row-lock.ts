@@ -1,7 +1,7 @@
-import { checkOptions } from '../../core/check-options.js';
-import { parseDuration, type Duration } from '../../core/duration.js';
-import { LockConfigurationError } from '../../core/errors.js';
-import { checkLiteralKeys } from '../../core/lock-key.js';
+import { checkOptions } from '../../core/words/check-options.js';
+import { parseDuration, type Duration } from '../../core/words/duration.js';
+import { LockConfigurationError } from '../../core/words/errors.js';
+import { checkLiteralKeys } from '../../core/words/lock-key.js';
 import { NOT_IN_TRANSACTION, toRowLockError } from './row-lock-errors.js';
 import { storedText } from './postgres-keys.js';
 import { checkSchema, qualified } from './schema-name.js';

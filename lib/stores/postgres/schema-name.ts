@@ -1,4 +1,4 @@
-import { LockConfigurationError } from '../../core/errors.js';
+import { LockConfigurationError } from '../../core/words/errors.js';
 
 /** Where the locks are in a database. */
 export interface SchemaOptions {

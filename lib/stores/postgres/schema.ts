@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import { checkOptions } from '../../core/check-options.js';
+import { checkOptions } from '../../core/words/check-options.js';
 import { FORMER, FUNCTIONS } from './functions.js';
 import { ROW_LOCK } from './row-lock-table.js';
 import { checkSchema, qualified, type SchemaOptions } from './schema-name.js';

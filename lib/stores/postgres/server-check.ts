@@ -1,4 +1,4 @@
-import { LockConfigurationError } from '../../core/errors.js';
+import { LockConfigurationError } from '../../core/words/errors.js';
 import type { Row } from './postgres-pool.js';
 import { SCHEMA_VERSION } from './schema.js';
 

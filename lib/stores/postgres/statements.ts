@@ -1,4 +1,4 @@
-import type { LockError } from '../../core/errors.js';
+import type { LockError } from '../../core/words/errors.js';
 import { ServerClock } from '../kit/server-clock.js';
 import { callOf, type Operation } from './functions/sql-function.js';
 import { isConflict, toLockError } from './postgres-errors.js';

@@ -1,4 +1,4 @@
-import type { AcquireReply, HoldRecord } from '../../core/lock-store.js';
+import type { AcquireReply, HoldRecord } from '../../core/seam/lock-store.js';
 import { Ballot } from './ballot.js';
 import type { Fences } from './fences.js';
 import type { Quorum } from './quorum.js';

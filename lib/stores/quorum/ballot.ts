@@ -1,6 +1,6 @@
-import { asLockError } from '../../core/background-releases.js';
-import { LockStoreError } from '../../core/errors.js';
-import type { AcquireReply } from '../../core/lock-store.js';
+import { asLockError } from '../../core/leases/background-releases.js';
+import { LockStoreError } from '../../core/words/errors.js';
+import type { AcquireReply } from '../../core/seam/lock-store.js';
 import { busyReply, GONE } from './busy.js';
 import type { Quorum } from './quorum.js';
 import type { Answer, QuorumServer } from './quorum-server.js';

@@ -1,4 +1,4 @@
-import type { StoreHealth } from '../../core/store-health.js';
+import type { StoreHealth } from '../../core/words/lock-health.js';
 import { probe, PROBE_MS, worstOf } from '../kit/probe.js';
 import type { Member } from './member.js';
 import { majorityAmong } from './verdicts.js';

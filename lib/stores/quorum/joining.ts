@@ -1,5 +1,5 @@
-import { LockStoreError } from '../../core/errors.js';
-import type { HoldRecord } from '../../core/lock-store.js';
+import { LockStoreError } from '../../core/words/errors.js';
+import type { HoldRecord } from '../../core/seam/lock-store.js';
 import { DONE_MS, UNDONE_MS } from '../kit/protocol.js';
 import { tooManyHolds } from '../kit/refusals.js';
 import { isLate } from '../redis/replies.js';

@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { asLockError } from '../../core/background-releases.js';
-import { LockConfigurationError, type LockStoreError } from '../../core/errors.js';
-import type { StoreHealth } from '../../core/store-health.js';
+import { asLockError } from '../../core/leases/background-releases.js';
+import { LockConfigurationError, type LockStoreError } from '../../core/words/errors.js';
+import type { StoreHealth } from '../../core/words/lock-health.js';
 import type { Argument } from '../redis/script.js';
 import { healthOf } from './health.js';
 import { Member, type Members } from './member.js';

@@ -1,4 +1,4 @@
-import type { HoldRecord } from '../../core/lock-store.js';
+import type { HoldRecord } from '../../core/seam/lock-store.js';
 import { fieldOf, RedisCommands } from '../redis/redis-commands.js';
 import type { RedisKeys } from '../redis/redis-keys.js';
 import type { Argument, Command } from '../redis/script.js';

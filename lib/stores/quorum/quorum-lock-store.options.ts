@@ -1,6 +1,6 @@
-import { checkOptions } from '../../core/check-options.js';
-import { parseDuration, type Duration } from '../../core/duration.js';
-import { LockConfigurationError } from '../../core/errors.js';
+import { checkOptions } from '../../core/words/check-options.js';
+import { parseDuration, type Duration } from '../../core/words/duration.js';
+import { LockConfigurationError } from '../../core/words/errors.js';
 import { checkSource, type RedisSource } from '../redis/redis-source.js';
 
 /** Options of the quorum store. */

@@ -1,5 +1,5 @@
 import { AsyncResource } from 'node:async_hooks';
-import { LockConfigurationError } from '../../core/errors.js';
+import { LockConfigurationError } from '../../core/words/errors.js';
 import type {
   AcquireReply,
   ForcedListener,
@@ -11,10 +11,10 @@ import type {
   OpenOptions,
   StoredLock,
   Tickets,
-} from '../../core/lock-store.js';
-import { OncePerKey } from '../../core/once-per-key.js';
-import type { StoreHealth } from '../../core/store-health.js';
-import { checkPrefix } from '../../core/prefix.js';
+} from '../../core/seam/lock-store.js';
+import { OncePerKey } from '../../core/words/once-per-key.js';
+import type { StoreHealth } from '../../core/words/lock-health.js';
+import { checkPrefix } from '../../core/words/lock-key.js';
 import { Listeners } from '../kit/listeners.js';
 import { processName } from '../kit/process-name.js';
 import { readStored } from '../kit/replies.js';

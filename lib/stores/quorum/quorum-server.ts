@@ -1,4 +1,4 @@
-import { LONGEST_COMMAND_MS } from '../../core/lease-time.js';
+import { LONGEST_COMMAND_MS } from '../../core/seam/lease-time.js';
 import { ServerClock } from '../kit/server-clock.js';
 import type { RedisSource } from '../redis/redis-source.js';
 import { RedisConnection } from '../redis/redis-connection.js';

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
-import { asLockError } from '../../core/background-releases.js';
-import type { LockStoreError } from '../../core/errors.js';
-import type { StoreHealth } from '../../core/store-health.js';
+import { asLockError } from '../../core/leases/background-releases.js';
+import type { LockStoreError } from '../../core/words/errors.js';
+import type { StoreHealth } from '../../core/words/lock-health.js';
 import { throwIfAllFailed } from '../kit/all-failed.js';
 import { Withdrawals } from '../kit/withdrawals.js';
 import type { RedisSource } from '../redis/redis-source.js';

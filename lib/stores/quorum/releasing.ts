@@ -1,4 +1,4 @@
-import type { HoldRecord } from '../../core/lock-store.js';
+import type { HoldRecord } from '../../core/seam/lock-store.js';
 import { DONE_MS } from '../kit/protocol.js';
 import type { Quorum } from './quorum.js';
 import type { QuorumServer } from './quorum-server.js';

@@ -1,4 +1,4 @@
-import type { HoldRecord } from '../../core/lock-store.js';
+import type { HoldRecord } from '../../core/seam/lock-store.js';
 import { readAnswers } from '../redis/replies.js';
 import type { Grants } from './grants.js';
 import type { Quorum } from './quorum.js';

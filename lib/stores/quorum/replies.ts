@@ -1,4 +1,4 @@
-import type { Busy } from '../../core/lock-store.js';
+import type { Busy } from '../../core/seam/lock-store.js';
 import { isLate } from '../redis/replies.js';
 
 /** The refusal of a vote. */

@@ -1,4 +1,4 @@
-import type { FoundLock, StoredLock } from '../../core/lock-store.js';
+import type { FoundLock, StoredLock } from '../../core/seam/lock-store.js';
 import type { RedisKeys } from '../redis/redis-keys.js';
 import { RedisConnection } from '../redis/redis-connection.js';
 import type { RedisSource } from '../redis/redis-source.js';

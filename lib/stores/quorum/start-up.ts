@@ -1,5 +1,5 @@
-import { asLockError } from '../../core/background-releases.js';
-import { LockConfigurationError } from '../../core/errors.js';
+import { asLockError } from '../../core/leases/background-releases.js';
+import { LockConfigurationError } from '../../core/words/errors.js';
 import { patiently } from './patience.js';
 import type { Quorum } from './quorum.js';
 import type { QuorumServer } from './quorum-server.js';

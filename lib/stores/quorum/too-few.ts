@@ -1,4 +1,4 @@
-import { LockConfigurationError, LockStoreError, type LockError } from '../../core/errors.js';
+import { LockConfigurationError, LockStoreError, type LockError } from '../../core/words/errors.js';
 import { isForbidden, plainWords } from '../redis/redis-errors.js';
 import type { QuorumServer } from './quorum-server.js';
 

@@ -1,5 +1,5 @@
-import type { LockError } from '../../core/errors.js';
-import { LockConfigurationError } from '../../core/errors.js';
+import type { LockError } from '../../core/words/errors.js';
+import { LockConfigurationError } from '../../core/words/errors.js';
 import type { Connection } from './redis-client.js';
 import { isUnreachable, setupError, toLockError } from './redis-errors.js';
 import type { Script } from './script.js';

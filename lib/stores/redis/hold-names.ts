@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import type { HoldRecord } from '../../core/lock-store.js';
+import type { HoldRecord } from '../../core/seam/lock-store.js';
 
 /** How much longer than its lease the name of a hold is kept, in milliseconds: the hold may be released late. */
 const KEPT_MS = 60_000;

@@ -1,4 +1,4 @@
-import { LockConfigurationError } from '../../core/errors.js';
+import { LockConfigurationError } from '../../core/words/errors.js';
 import { isClient, type RedisClient, type RedisSource } from './redis-source.js';
 import type { Argument } from './script.js';
 

@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import type { HoldRecord, Place } from '../../core/lock-store.js';
+import type { HoldRecord, Place } from '../../core/seam/lock-store.js';
 import { DONE_MS } from '../kit/protocol.js';
 import { HOLD_FIELD } from './lua.js';
 import type { RedisKeys } from './redis-keys.js';

@@ -1,4 +1,4 @@
-import { LockConfigurationError, LockError, LockStoreError } from '../../core/errors.js';
+import { LockConfigurationError, LockError, LockStoreError } from '../../core/words/errors.js';
 import { fenceTooHigh } from '../kit/refusals.js';
 import type { Script } from './script.js';
 

@@ -1,6 +1,6 @@
-import { checkOptions } from '../../core/check-options.js';
-import { LockConfigurationError } from '../../core/errors.js';
-import { shown } from '../../core/shown.js';
+import { checkOptions } from '../../core/words/check-options.js';
+import { LockConfigurationError } from '../../core/words/errors.js';
+import { shown } from '../../core/words/shown.js';
 
 /** Options of the Redis store. */
 export interface RedisLockStoreOptions {

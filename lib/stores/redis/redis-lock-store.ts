@@ -1,4 +1,4 @@
-import { LockStoreError } from '../../core/errors.js';
+import { LockStoreError } from '../../core/words/errors.js';
 import type {
   AcquireReply,
   ForcedListener,
@@ -13,9 +13,9 @@ import type {
   Tickets,
   TurnListener,
   Turns,
-} from '../../core/lock-store.js';
-import type { StoreHealth } from '../../core/store-health.js';
-import { checkPrefix } from '../../core/prefix.js';
+} from '../../core/seam/lock-store.js';
+import type { StoreHealth } from '../../core/words/lock-health.js';
+import { checkPrefix } from '../../core/words/lock-key.js';
 import { RECHECK_MS } from '../kit/protocol.js';
 import { tooManyHolds } from '../kit/refusals.js';
 import { readAttempt, readStored } from '../kit/replies.js';

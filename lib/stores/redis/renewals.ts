@@ -1,4 +1,4 @@
-import type { HoldRecord } from '../../core/lock-store.js';
+import type { HoldRecord } from '../../core/seam/lock-store.js';
 import { throwIfAllFailed } from '../kit/all-failed.js';
 import { isForbidden } from './redis-errors.js';
 

@@ -1,6 +1,6 @@
 import { AsyncResource } from 'node:async_hooks';
-import { LockStoreError } from '../../core/errors.js';
-import type { HoldRecord } from '../../core/lock-store.js';
+import { LockStoreError } from '../../core/words/errors.js';
+import type { HoldRecord } from '../../core/seam/lock-store.js';
 import { Withdrawals } from '../kit/withdrawals.js';
 import { CommandTimeout, CommandTimeouts } from './command-timeouts.js';
 import { HoldNames } from './hold-names.js';

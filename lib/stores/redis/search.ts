@@ -1,5 +1,5 @@
-import { LockConfigurationError } from '../../core/errors.js';
-import type { FoundLock } from '../../core/lock-store.js';
+import { LockConfigurationError } from '../../core/words/errors.js';
+import type { FoundLock } from '../../core/seam/lock-store.js';
 import { readStored } from '../kit/replies.js';
 import type { Connection } from './redis-client.js';
 import type { RedisCommands } from './redis-commands.js';

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
-import { LockConfigurationError } from '../../core/errors.js';
-import type { HoldRecord, LockStore, Operator, Tickets, Turns } from '../../core/lock-store.js';
+import { LockConfigurationError } from '../../core/words/errors.js';
+import type { HoldRecord, LockStore, Operator, Tickets, Turns } from '../../core/seam/lock-store.js';
 import type { RedisConnection } from './redis-connection.js';
 
 /** The oldest version whose scripts may read the clock and then write. */

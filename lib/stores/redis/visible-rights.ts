@@ -1,4 +1,4 @@
-import { LockConfigurationError } from '../../core/errors.js';
+import { LockConfigurationError } from '../../core/words/errors.js';
 import type { RedisConnection } from './redis-connection.js';
 
 /** What locks run, with words of the right number after the key. */

@@ -1,5 +1,5 @@
-import type { LockError } from '../../core/errors.js';
-import type { ForcedListener, Place, TurnListener } from '../../core/lock-store.js';
+import type { LockError } from '../../core/words/errors.js';
+import type { ForcedListener, Place, TurnListener } from '../../core/seam/lock-store.js';
 import { Listeners, type MessageListener } from '../kit/listeners.js';
 import { Rechecks } from '../kit/rechecks.js';
 import type { RedisSource } from './redis-source.js';

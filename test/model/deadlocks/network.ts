@@ -8,7 +8,7 @@ import type {
   StoredLock,
   TurnListener,
   Turns,
-} from '../../../lib/core/lock-store.js';
+} from '../../../lib/core/seam/lock-store.js';
 import type { LockTable } from '../../../lib/stores/kit/lock-table.js';
 import type { Conditions, World } from './world.js';
 

@@ -9,7 +9,7 @@ export const DEFECTS_OF_CORE: readonly Defect[] = [
     finding: /for longer than the store has granted/,
     edits: [
       {
-        file: 'lib/core/attempt.ts',
+        file: 'lib/core/leases/attempt.ts',
         from: `fence: reply.fence, sent }`,
         to: `fence: reply.fence, sent: momentOf(clock) }`,
       },
@@ -21,7 +21,7 @@ export const DEFECTS_OF_CORE: readonly Defect[] = [
     seed: 2,
     edits: [
       {
-        file: 'lib/core/renewer.ts',
+        file: 'lib/core/leases/renewer.ts',
         from: 'records[index] as HoldRecord, sent)',
         to: 'records[index] as HoldRecord, momentOf(this.#clock))',
       },
@@ -32,12 +32,12 @@ export const DEFECTS_OF_CORE: readonly Defect[] = [
     finding: /though its lease is over|without a cause/,
     edits: [
       {
-        file: 'lib/core/lease.ts',
+        file: 'lib/core/leases/lease.ts',
         from: 'this.remainingMs > 0',
         to: 'this.#clock.wall() < this.deadline',
       },
       {
-        file: 'lib/core/lease-term.ts',
+        file: 'lib/core/leases/lease-term.ts',
         from: 'this.#clock.monotonic() >= this.#deadline',
         to: 'this.#clock.wall() >= this.#deadline',
       },
@@ -48,7 +48,7 @@ export const DEFECTS_OF_CORE: readonly Defect[] = [
     finding: /for longer than the store has granted/,
     edits: [
       {
-        file: 'lib/core/lease-time.ts',
+        file: 'lib/core/seam/lease-time.ts',
         from: 'sentAt + ttlMs * 0.99 - 2',
         to: 'sentAt + ttlMs',
       },
@@ -59,7 +59,7 @@ export const DEFECTS_OF_CORE: readonly Defect[] = [
     finding: /lost without a loss/,
     edits: [
       {
-        file: 'lib/core/attempt.ts',
+        file: 'lib/core/leases/attempt.ts',
         from: 'return store.expires && ',
         to: 'return false && ',
       },
@@ -70,7 +70,7 @@ export const DEFECTS_OF_CORE: readonly Defect[] = [
     finding: /has ended, and left/,
     edits: [
       {
-        file: 'lib/core/contender.ts',
+        file: 'lib/core/entering/contender.ts',
         from: 'if (isUnknown) {',
         to: 'if (false) {',
       },
@@ -81,7 +81,7 @@ export const DEFECTS_OF_CORE: readonly Defect[] = [
     finding: /has ended, and left/,
     edits: [
       {
-        file: 'lib/core/contender.ts',
+        file: 'lib/core/entering/contender.ts',
         from: `          releases.abandon(lease);
           lease.renewIdentity();`,
         to: '          lease.renewIdentity();',
@@ -93,7 +93,7 @@ export const DEFECTS_OF_CORE: readonly Defect[] = [
     finding: /was aborted, and goes on/,
     edits: [
       {
-        file: 'lib/core/locks.ts',
+        file: 'lib/locks.ts',
         from: 'signal ? new AbortableEntry(acquisition, signal, listener) : listener',
         to: 'listener',
       },
@@ -102,19 +102,23 @@ export const DEFECTS_OF_CORE: readonly Defect[] = [
   {
     defect: 'a call goes straight past those who wait for its key',
     finding: /free for .* though a live process waited/,
-    edits: [{ file: 'lib/core/entrance.ts', from: 'lines.lineOf(key) || ', to: '' }],
+    edits: [{ file: 'lib/core/entering/entrance.ts', from: 'lines.lineOf(key) || ', to: '' }],
   },
   {
     defect: 'a re-entry goes straight past a sibling that is inside',
     finding: /runs beside/,
-    edits: [{ file: 'lib/core/entrance.ts', from: ' || !inherited.calls.admits(frame)', to: '' }],
+    edits: [{ file: 'lib/core/entering/entrance.ts', from: ' || !inherited.calls.admits(frame)', to: '' }],
   },
   {
     defect: 'a call that was aborted while it asked for its key goes straight in',
     finding: /has ended, and left/,
     edits: [
-      { file: 'lib/core/entrance.ts', from: ' && !contender.gaveUp(acquisition)', to: '' },
-      { file: 'lib/core/entrance.ts', from: 'if (call.signal?.aborted) {\n      // Its caller', to: 'if (false) {\n      // Its caller' },
+      { file: 'lib/core/entering/entrance.ts', from: ' && !contender.gaveUp(acquisition)', to: '' },
+      {
+        file: 'lib/core/entering/entrance.ts',
+        from: 'if (call.signal?.aborted) {\n      // Its caller',
+        to: 'if (false) {\n      // Its caller',
+      },
     ],
   },
   {
@@ -123,7 +127,7 @@ export const DEFECTS_OF_CORE: readonly Defect[] = [
     finding: /runs without its lease/,
     edits: [
       {
-        file: 'lib/core/frame.ts',
+        file: 'lib/core/entering/frame.ts',
         from: 'this.assertHeld();\n    const ended = this.#endedBy();',
         to: 'const ended = undefined as Error | undefined;',
       },
@@ -132,14 +136,16 @@ export const DEFECTS_OF_CORE: readonly Defect[] = [
   {
     defect: 'an attempt that was not granted is forgotten, and another one sent',
     finding: /cannot be had at the end/,
-    edits: [{ file: 'lib/core/entrance.ts', from: 'this.#enterAll(acquisition, { lease, line })', to: 'this.#enterAll(acquisition)' }],
+    edits: [
+      { file: 'lib/core/entering/entrance.ts', from: 'this.#enterAll(acquisition, { lease, line })', to: 'this.#enterAll(acquisition)' },
+    ],
   },
   {
     defect: 'leases are not renewed',
     finding: /without a cause/,
     edits: [
       {
-        file: 'lib/core/lease.ts',
+        file: 'lib/core/leases/lease.ts',
         from: 'this.#renews && expires ? this.#nextRenewal(this.#acquiredAt) : Infinity',
         to: 'Infinity',
       },
@@ -150,7 +156,7 @@ export const DEFECTS_OF_CORE: readonly Defect[] = [
     finding: /without a cause/,
     edits: [
       {
-        file: 'lib/core/lease.ts',
+        file: 'lib/core/leases/lease.ts',
         from: 'held === false && !this.hasEnded',
         to: '!held && !this.hasEnded',
       },
@@ -161,7 +167,7 @@ export const DEFECTS_OF_CORE: readonly Defect[] = [
     finding: /though its lease is over/,
     edits: [
       {
-        file: 'lib/core/lease.ts',
+        file: 'lib/core/leases/lease.ts',
         from: 'held === false && !this.hasEnded',
         to: 'false',
       },
@@ -172,7 +178,7 @@ export const DEFECTS_OF_CORE: readonly Defect[] = [
     finding: /was not told/,
     edits: [
       {
-        file: 'lib/core/lease.ts',
+        file: 'lib/core/leases/lease.ts',
         from: 'Math.min(this.#term.deadline, this.#maxHoldAt) : this.#term.deadline',
         to: 'this.#maxHoldAt : Infinity',
       },
@@ -183,7 +189,7 @@ export const DEFECTS_OF_CORE: readonly Defect[] = [
     finding: /was not told/,
     edits: [
       {
-        file: 'lib/core/leases.ts',
+        file: 'lib/core/leases/leases.ts',
         from: 'lease.calls.notify(loss);',
         to: '',
       },
@@ -194,7 +200,7 @@ export const DEFECTS_OF_CORE: readonly Defect[] = [
     finding: /told twice/,
     edits: [
       {
-        file: 'lib/core/leases.ts',
+        file: 'lib/core/leases/leases.ts',
         from: `    if (lease.hasEnded) {
       return lease.loss;
     }
@@ -202,7 +208,7 @@ export const DEFECTS_OF_CORE: readonly Defect[] = [
         to: '    const { lines, releases }',
       },
       {
-        file: 'lib/core/leases.ts',
+        file: 'lib/core/leases/leases.ts',
         from: `    this.#forget(lease);
     lease.lose(loss);`,
         to: '    lease.lose(loss);',
@@ -214,7 +220,7 @@ export const DEFECTS_OF_CORE: readonly Defect[] = [
     finding: /gave up, though|cannot be had/,
     edits: [
       {
-        file: 'lib/core/leases.ts',
+        file: 'lib/core/leases/leases.ts',
         from: `      lines.endTurn(lease.key);
     }
     return loss;`,
@@ -228,7 +234,7 @@ export const DEFECTS_OF_CORE: readonly Defect[] = [
     finding: /was free for/,
     edits: [
       {
-        file: 'lib/core/contender.ts',
+        file: 'lib/core/entering/contender.ts',
         from: 'return now + Math.min(pauseMs, busy ? busy.remainingMs + 1 : pauseMs);',
         to: 'return Infinity;',
       },
@@ -239,7 +245,7 @@ export const DEFECTS_OF_CORE: readonly Defect[] = [
     finding: /runs without its lease/,
     edits: [
       {
-        file: 'lib/core/entrance.ts',
+        file: 'lib/core/entering/entrance.ts',
         from: 'at.assertHeld();',
         to: '',
       },
@@ -251,7 +257,7 @@ export const DEFECTS_OF_CORE: readonly Defect[] = [
     seed: 19,
     edits: [
       {
-        file: 'lib/core/call-tree.ts',
+        file: 'lib/core/calls/call-tree.ts',
         from: 'while (at?.hasLeft) {',
         to: 'while (false) {',
       },
@@ -262,7 +268,7 @@ export const DEFECTS_OF_CORE: readonly Defect[] = [
     finding: /runs beside/,
     edits: [
       {
-        file: 'lib/core/call-stack.ts',
+        file: 'lib/core/calls/call-stack.ts',
         from: 'return (top === undefined || call.isInside(top)) && !this.#isKeptFrom(call);',
         to: 'return true;',
       },
@@ -273,7 +279,7 @@ export const DEFECTS_OF_CORE: readonly Defect[] = [
     finding: /though its lease is over|runs without its lease|without a loss|returned, though|was not told/,
     edits: [
       {
-        file: 'lib/core/leases.ts',
+        file: 'lib/core/leases/leases.ts',
         from: ' || !lease.calls.isEmpty) {',
         to: ') {',
       },
@@ -284,7 +290,7 @@ export const DEFECTS_OF_CORE: readonly Defect[] = [
     finding: /lost without a loss/,
     edits: [
       {
-        file: 'lib/core/entrance.ts',
+        file: 'lib/core/entering/entrance.ts',
         from: 'const lost = at > 0 ?',
         to: 'const lost = false ?',
       },
@@ -294,72 +300,72 @@ export const DEFECTS_OF_CORE: readonly Defect[] = [
     defect: 'a lease is renewed only just before it ends',
     finding: /Two owners trust/,
     seed: 25,
-    edits: [{ file: 'lib/core/lease.ts', from: '(this.#term.grantedMs / 3)', to: '(this.#term.grantedMs / 12)' }],
+    edits: [{ file: 'lib/core/leases/lease.ts', from: '(this.#term.grantedMs / 3)', to: '(this.#term.grantedMs / 12)' }],
   },
   {
     defect: 'a call waits longer than it was asked to',
     finding: /waited for/,
-    edits: [{ file: 'lib/core/acquisition.ts', from: 'this.#startedAt + call.waitMs', to: 'this.#startedAt + 2 * call.waitMs' }],
+    edits: [{ file: 'lib/core/entering/acquisition.ts', from: 'this.#startedAt + call.waitMs', to: 'this.#startedAt + 2 * call.waitMs' }],
   },
   {
     defect: 'nobody catches a command that fails in the background',
     finding: /unhandled/i,
-    edits: [{ file: 'lib/core/background-releases.ts', from: '.catch(() => undefined)', to: '' }],
+    edits: [{ file: 'lib/core/leases/background-releases.ts', from: '.catch(() => undefined)', to: '' }],
   },
   {
     defect: 'a renewal that is on its way when maxHold is over renews for ever',
     finding: /though the maxHold of/,
     seed: 27,
-    edits: [{ file: 'lib/core/lease.ts', from: 'if (this.#renewAt < Infinity) {', to: 'if (true) {' }],
+    edits: [{ file: 'lib/core/leases/lease.ts', from: 'if (this.#renewAt < Infinity) {', to: 'if (true) {' }],
   },
   {
     defect: 'a turn that comes before a busy reply is dropped',
     finding: /was free for/,
     scenarios: crowds,
-    edits: [{ file: 'lib/core/line.ts', from: 'this.#isNotified = true;', to: '' }],
+    edits: [{ file: 'lib/core/leases/line.ts', from: 'this.#isNotified = true;', to: '' }],
   },
   {
     defect: 'one process may have the lock as often as it likes',
     finding: /unfair/,
     scenarios: crowds,
-    edits: [{ file: 'lib/core/line.ts', from: 'this.#burst < MOST_FENCES', to: 'true' }],
+    edits: [{ file: 'lib/core/leases/line.ts', from: 'this.#burst < MOST_FENCES', to: 'true' }],
   },
   {
     defect: 'the places of calls that gave up are kept',
     finding: /out of order|was free for/,
     scenarios: crowds,
     edits: [
-      { file: 'lib/core/lines.ts', from: 'this.#releases.leave(key, line.place);', to: '' },
-      { file: 'lib/core/lines.ts', from: 'this.#releases.leave(key, { name });', to: '' },
+      { file: 'lib/core/leases/lines.ts', from: 'this.#releases.leave(key, line.place);', to: '' },
+      { file: 'lib/core/leases/lines.ts', from: 'this.#releases.leave(key, { name });', to: '' },
     ],
   },
   {
     defect: 'core waits for ever for a store that does not answer',
     finding: /was free for|was not told|never ended/,
-    edits: [{ file: 'lib/core/time-limits.ts', from: 'if (now >= pending.endsAt) {', to: 'if (false) {' }],
+    edits: [{ file: 'lib/core/seam/time-limits.ts', from: 'if (now >= pending.endsAt) {', to: 'if (false) {' }],
   },
   {
     defect: 'a lease serves the next call though a ticket to it was made',
     finding: /Two owners trust/,
     scenarios: relays,
-    edits: [{ file: 'lib/core/lease.ts', from: '!this.#isShared &&', to: '' }],
+    edits: [{ file: 'lib/core/leases/lease.ts', from: '!this.#isShared &&', to: '' }],
   },
   {
     defect: 'a lease serves more calls than its block has fences',
     finding: /which the store did not grant/,
     scenarios: relays,
-    edits: [{ file: 'lib/core/lease.ts', from: 'this.#fence + 1 < this.#storedFence + this.#fences &&', to: '' }],
+    edits: [{ file: 'lib/core/leases/lease.ts', from: 'this.#fence + 1 < this.#storedFence + this.#fences &&', to: '' }],
   },
   {
     defect: 'a lease serves the next call with the fence of the one before',
     finding: /which is another call's/,
     scenarios: relays,
-    edits: [{ file: 'lib/core/lease.ts', from: 'next.#fence = this.#fence + 1;', to: 'next.#fence = this.#fence;' }],
+    edits: [{ file: 'lib/core/leases/lease.ts', from: 'next.#fence = this.#fence + 1;', to: 'next.#fence = this.#fence;' }],
   },
   {
     defect: 'the answer to a renewal is not passed on to the call that is served meanwhile',
     finding: /timers|though its lease is over|was not told|without a cause/,
     scenarios: relays,
-    edits: [{ file: 'lib/core/lease.ts', from: 'successor.renewalAnswered(held, record, sent);', to: 'this;' }],
+    edits: [{ file: 'lib/core/leases/lease.ts', from: 'successor.renewalAnswered(held, record, sent);', to: 'this;' }],
   },
 ];

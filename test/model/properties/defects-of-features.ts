@@ -9,7 +9,7 @@ const DEFECTS: readonly Omit<Defect, 'scenarios'>[] = [
     seed: 2,
     edits: [
       {
-        file: 'lib/core/transaction-scope.ts',
+        file: 'lib/core/transactions/transaction-scope.ts',
         from: 'const outer = unsettled(this.#runs.getStore());',
         to: 'const outer = this.#runs.getStore();',
       },
@@ -18,69 +18,83 @@ const DEFECTS: readonly Omit<Defect, 'scenarios'>[] = [
   {
     defect: 'a transaction ends before all that was begun inside it',
     finding: /before its transaction has ended/,
-    edits: [{ file: 'lib/core/transaction-scope.ts', from: 'if (--this.#running === 0) {', to: 'if (--this.#running >= 0) {' }],
+    edits: [
+      { file: 'lib/core/transactions/transaction-scope.ts', from: 'if (--this.#running === 0) {', to: 'if (--this.#running >= 0) {' },
+    ],
   },
   {
     defect: 'the ticket of a call that has ended enters the lock of whom its lease serves',
     finding: /Two owners trust/,
     seed: 5,
     edits: [
-      { file: 'lib/core/frame.ts', from: 'if (ended) {', to: 'if (false) {' },
-      { file: 'lib/core/frame.ts', from: 'hasEnded ? lease.ticketOfNone : lease.share()', to: 'lease.share()' },
+      { file: 'lib/core/entering/frame.ts', from: 'if (ended) {', to: 'if (false) {' },
+      { file: 'lib/core/entering/frame.ts', from: 'hasEnded ? lease.ticketOfNone : lease.share()', to: 'lease.share()' },
     ],
   },
   {
     defect: 'a lease serves although the store granted less than its ttl',
     finding: /for longer than the store/,
     seed: 7,
-    edits: [{ file: 'lib/core/lease.ts', from: 'this.#term.grantedMs >= this.#ttlMs &&', to: '' }],
+    edits: [{ file: 'lib/core/leases/lease.ts', from: 'this.#term.grantedMs >= this.#ttlMs &&', to: '' }],
   },
   {
     defect: 'a lease serves a call with a fixed lease',
     finding: /has a fixed lease/,
-    edits: [{ file: 'lib/core/lease.ts', from: 'next.#renews &&', to: '' }],
+    edits: [{ file: 'lib/core/leases/lease.ts', from: 'next.#renews &&', to: '' }],
   },
   {
     defect: 'a loss in a transaction aborts the signals of all its calls',
     finding: /has lost nothing/,
-    edits: [{ file: 'lib/core/transaction.ts', from: "if (lease?.loss === loss || lease?.state === 'overdue') {", to: 'if (true) {' }],
+    edits: [
+      {
+        file: 'lib/core/transactions/transaction.ts',
+        from: "if (lease?.loss === loss || lease?.state === 'overdue') {",
+        to: 'if (true) {',
+      },
+    ],
   },
   {
     defect: 'a call after a transaction belongs to it',
     finding: /lost without a loss/,
     seed: 2,
-    edits: [{ file: 'lib/core/transactions.ts', from: 'transaction.hasEnded ? undefined : transaction', to: 'transaction' }],
+    edits: [{ file: 'lib/core/transactions/transactions.ts', from: 'transaction.hasEnded ? undefined : transaction', to: 'transaction' }],
   },
   {
     defect: 'a refused guest is not forgotten',
     finding: /without a pause/,
     seed: 3,
-    edits: [{ file: 'lib/core/guests.ts', from: 'joined.catch(() => this.#refused(ticket, lease))', to: 'joined.catch(() => undefined)' }],
+    edits: [
+      { file: 'lib/core/leases/guests.ts', from: 'joined.catch(() => this.#refused(ticket, lease))', to: 'joined.catch(() => undefined)' },
+    ],
   },
   {
     defect: 'a transaction keeps no locks',
     finding: /before its transaction has ended/,
-    edits: [{ file: 'lib/core/frame.ts', from: 'this.transaction?.keep(this.#taken);', to: '' }],
+    edits: [{ file: 'lib/core/entering/frame.ts', from: 'this.transaction?.keep(this.#taken);', to: '' }],
   },
   {
     defect: 'a transaction keeps its locks from nobody inside them',
     finding: /which a transaction keeps/,
     seed: 1,
     edits: [
-      { file: 'lib/core/call-stack.ts', from: 'return this.#keeping((transaction) => !call.isWithin(transaction));', to: 'return false;' },
+      {
+        file: 'lib/core/calls/call-stack.ts',
+        from: 'return this.#keeping((transaction) => !call.isWithin(transaction));',
+        to: 'return false;',
+      },
     ],
   },
   {
     defect: 'work outside of locks is inside of them',
     finding: /which is another call's/,
-    edits: [{ file: 'lib/core/call-tree.ts', from: 'return callContext.run(undefined, fn);', to: 'return fn();' }],
+    edits: [{ file: 'lib/core/calls/call-tree.ts', from: 'return callContext.run(undefined, fn);', to: 'return fn();' }],
   },
   {
     defect: 'a call that is to acquire anew enters the lock around it',
     finding: /which is another call's/,
     edits: [
       {
-        file: 'lib/core/entrance.ts',
+        file: 'lib/core/entering/entrance.ts',
         from: "call.reentry === 'context' ? this.#inherited(frame, key) : undefined",
         to: 'this.#inherited(frame, key)',
       },
@@ -114,7 +128,7 @@ const DEFECTS: readonly Omit<Defect, 'scenarios'>[] = [
     finding: /without a cause/,
     edits: [
       {
-        file: 'lib/core/leadership.ts',
+        file: 'lib/leader/leadership.ts',
         from: 'this.#frame?.notify(revoked(this.#parts.key, reason));',
         to: 'this.#frame?.abandon(reason);',
       },
@@ -125,7 +139,7 @@ const DEFECTS: readonly Omit<Defect, 'scenarios'>[] = [
     finding: /has shut down, and left/,
     edits: [
       {
-        file: 'lib/core/leases.ts',
+        file: 'lib/core/leases/leases.ts',
         from: 'const ended = [...this.#running].map((lease) => this.#interrupt(lease));',
         to: 'const ended: unknown[] = [];',
       },
@@ -135,7 +149,7 @@ const DEFECTS: readonly Omit<Defect, 'scenarios'>[] = [
     defect: 'a forced release of a lease that serves is not heard',
     finding: /though its lease is over/,
     seed: 5,
-    edits: [{ file: 'lib/core/leases.ts', from: 'lease.storedFence === fence', to: 'lease.fence === fence' }],
+    edits: [{ file: 'lib/core/leases/leases.ts', from: 'lease.storedFence === fence', to: 'lease.fence === fence' }],
   },
 ];
 

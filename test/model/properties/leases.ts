@@ -1,7 +1,7 @@
-import { MOST_FENCES } from '../../../lib/core/lock-store.js';
-import { leaseDeadline } from '../../../lib/core/lease-time.js';
-import type { HoldRecord } from '../../../lib/core/lock-store.js';
-import type { LockTrouble } from '../../../lib/core/reporter.js';
+import { MOST_FENCES } from '../../../lib/core/seam/lock-store.js';
+import { leaseDeadline } from '../../../lib/core/seam/lease-time.js';
+import type { HoldRecord } from '../../../lib/core/seam/lock-store.js';
+import type { LockTrouble } from '../../../lib/core/watching/reporter.js';
 import type { LockedCall } from './locked-call.js';
 import type { Process } from './process.js';
 import { featuresOf } from './features.js';

@@ -1,5 +1,5 @@
-import type { LockError, LockLostError } from '../../../lib/core/errors.js';
-import type { Lock } from '../../../lib/core/lock.js';
+import type { LockError, LockLostError } from '../../../lib/core/words/errors.js';
+import type { Lock } from '../../../lib/core/words/lock.js';
 import { featuresOf } from './features.js';
 import { generate, observe } from './method-call.js';
 import { playStep, type Place } from './play-steps.js';

@@ -1,5 +1,5 @@
 import { Observable } from 'rxjs';
-import type { Lock } from '../../../lib/core/lock.js';
+import type { Lock } from '../../../lib/core/words/lock.js';
 import type { LockedMethod, LockedCall as MethodCall } from '../../../lib/nest/locked-method.js';
 import type { Process } from './process.js';
 import { minHoldOf, type Call } from './scenario.js';

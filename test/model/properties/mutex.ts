@@ -1,5 +1,5 @@
-import type { Clock } from '../../../lib/core/clock.js';
-import type { HoldRecord } from '../../../lib/core/lock-store.js';
+import type { Clock } from '../../../lib/core/seam/clock.js';
+import type { HoldRecord } from '../../../lib/core/seam/lock-store.js';
 import { DONE_MS } from '../../../lib/stores/kit/protocol.js';
 
 /**

@@ -1,5 +1,5 @@
-import type { Clock } from '../../../lib/core/clock.js';
-import type { HoldRecord, StoredLock } from '../../../lib/core/lock-store.js';
+import type { Clock } from '../../../lib/core/seam/clock.js';
+import type { HoldRecord, StoredLock } from '../../../lib/core/seam/lock-store.js';
 import type { QueuedPlace } from '../../../lib/stores/kit/key-state.js';
 import type { LockTable, Messages, TableReply } from '../../../lib/stores/kit/lock-table.js';
 import { Idleness } from './idleness.js';

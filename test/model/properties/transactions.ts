@@ -1,5 +1,5 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
-import type { TransactionEnd } from '../../../lib/core/transactions.js';
+import type { TransactionEnd } from '../../../lib/core/transactions/transactions.js';
 import type { LockedCall } from './locked-call.js';
 import type { Place } from './play-steps.js';
 import type { Process } from './process.js';

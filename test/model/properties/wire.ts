@@ -9,7 +9,7 @@ import type {
   Tickets,
   TurnListener,
   Turns,
-} from '../../../lib/core/lock-store.js';
+} from '../../../lib/core/seam/lock-store.js';
 import type { QueuedPlace } from '../../../lib/stores/kit/key-state.js';
 import type { TableReply } from '../../../lib/stores/kit/lock-table.js';
 import type { Rechecks } from '../../../lib/stores/kit/rechecks.js';

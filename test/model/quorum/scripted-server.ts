@@ -1,5 +1,5 @@
 import type { Redis } from 'ioredis';
-import type { HoldRecord } from '../../../lib/core/lock-store.js';
+import type { HoldRecord } from '../../../lib/core/seam/lock-store.js';
 import { RedisKeys } from '../../../lib/stores/redis/redis-keys.js';
 import type { Command } from '../../../lib/stores/redis/script.js';
 import { FORCE_RELEASE } from '../../../lib/stores/redis/scripts.js';

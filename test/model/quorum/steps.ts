@@ -1,4 +1,4 @@
-import { MOST_FENCES } from '../../../lib/core/lock-store.js';
+import { MOST_FENCES } from '../../../lib/core/seam/lock-store.js';
 import { DONE_MS, MOST_FENCE } from '../../../lib/stores/kit/protocol.js';
 import { ABOUT_MS, MOST_AHEAD_US, PRESENT_MS, SLICE_MS } from '../../../lib/stores/quorum/vote-rules.js';
 import type { Random } from '../../support/random.js';

@@ -1,4 +1,4 @@
-import type { EndedCall, HeldLock, LockProcess, Survey, WaitingCall } from '../../../lib/core/peers/survey';
+import type { EndedCall, HeldLock, LockProcess, Survey, WaitingCall } from '../../../lib/peers/survey';
 
 const PROCESSES = ['api-7f9c4-x2kqp', 'api-7f9c4-m8wdl', 'worker-5b6d8-tt4rn', 'worker-5b6d8-jq9vz'] as const;
 const WORK = [

@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { LockStoreError } from '../../../lib/core/errors';
-import type { HoldRecord } from '../../../lib/core/lock-store';
+import { LockStoreError } from '../../../lib/core/words/errors';
+import type { HoldRecord } from '../../../lib/core/seam/lock-store';
 import { isGrant, mapGrants, mapHolds, type Defect } from './defect';
 
 /** Defects of a store that the rules of this group notice. */

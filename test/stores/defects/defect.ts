@@ -1,4 +1,13 @@
-import type { AcquireReply, HoldRecord, LockStore, Messages, Operator, Tickets, TurnListener, Turns } from '../../../lib/core/lock-store';
+import type {
+  AcquireReply,
+  HoldRecord,
+  LockStore,
+  Messages,
+  Operator,
+  Tickets,
+  TurnListener,
+  Turns,
+} from '../../../lib/core/seam/lock-store';
 import type { MemoryLockStore } from '../../../lib/stores/memory/memory-lock-store';
 
 /** A store whose members a defect may replace. */

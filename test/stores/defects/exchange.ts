@@ -1,4 +1,4 @@
-import type { Turns } from '../../../lib/core/lock-store';
+import type { Turns } from '../../../lib/core/seam/lock-store';
 import { isGrant, type Defect, type Parts } from './defect';
 
 function mapExchange(store: Parts, exchange: (...args: Parameters<Turns['exchange']>) => ReturnType<Turns['exchange']>): Partial<Parts> {

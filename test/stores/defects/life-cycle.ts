@@ -1,5 +1,5 @@
-import { LockStoreError } from '../../../lib/core/errors';
-import type { ForcedListener, TurnListener } from '../../../lib/core/lock-store';
+import { LockStoreError } from '../../../lib/core/words/errors';
+import type { ForcedListener, TurnListener } from '../../../lib/core/seam/lock-store';
 import { mapTurns, type Defect } from './defect';
 
 /** Defects of a store that the rules of this group notice. */

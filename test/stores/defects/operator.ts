@@ -1,4 +1,4 @@
-import type { StoredLock } from '../../../lib/core/lock-store';
+import type { StoredLock } from '../../../lib/core/seam/lock-store';
 import { grantsOf, type Defect, type Parts } from './defect';
 
 function mapShown(store: Parts, map: (lock: StoredLock, key: string) => StoredLock | null): Partial<Parts> {

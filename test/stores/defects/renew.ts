@@ -1,4 +1,4 @@
-import type { HoldRecord } from '../../../lib/core/lock-store';
+import type { HoldRecord } from '../../../lib/core/seam/lock-store';
 import { grantsOf, type Defect, type Parts } from './defect';
 
 /** Defects of a store that the rules of this group notice. */

@@ -1,4 +1,4 @@
-import type { HoldRecord, TurnListener } from '../../../lib/core/lock-store';
+import type { HoldRecord, TurnListener } from '../../../lib/core/seam/lock-store';
 import { isGrant, mapGrants, mapTurns, type Defect } from './defect';
 
 /** Defects of a store that the rules of this group notice. */

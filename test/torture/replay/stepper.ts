@@ -1,4 +1,4 @@
-import type { HoldRecord } from '../../../lib/core/lock-store.js';
+import type { HoldRecord } from '../../../lib/core/seam/lock-store.js';
 import type { QueuedPlace } from '../../../lib/stores/kit/key-state.js';
 import type { TableReply } from '../../../lib/stores/kit/lock-table.js';
 import type { Library, OpenTable } from '../../support/open-table.js';

@@ -1,4 +1,4 @@
-import type { LockStore } from '../../../lib/core/lock-store.js';
+import type { LockStore } from '../../../lib/core/seam/lock-store.js';
 import type { TcpProxy } from '../../support/tcp-proxy.js';
 import type { FaultName } from '../faults.js';
 import type { HistoryFile } from '../history.js';

@@ -1,5 +1,5 @@
-import type { LockProcess } from '../../../core/peers/survey.js';
-import type { EndedCall, FoundDeadlock, HeldLock, WaitingCall } from '../../../core/peers/survey.js';
+import type { LockProcess } from '../../../peers/survey.js';
+import type { EndedCall, FoundDeadlock, HeldLock, WaitingCall } from '../../../peers/survey.js';
 import type { FoundOrphan, PageInfo, SearchEnd } from '../../snapshot.js';
 
 /** A lock that is held; times are those of this browser, in milliseconds. */

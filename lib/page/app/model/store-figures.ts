@@ -1,4 +1,4 @@
-import type { LockHealth } from '../../../core/lock-health.js';
+import type { LockHealth } from '../../../core/words/lock-health.js';
 import type { Tile } from '../parts/tiles.js';
 import type { StoreState } from './state.js';
 

@@ -1,5 +1,5 @@
 import type { VNode } from 'preact';
-import type { LockProcess } from '../../../core/peers/survey.js';
+import type { LockProcess } from '../../../peers/survey.js';
 import type { ViewProps } from '../app.js';
 import { span } from '../model/format.js';
 import { processName } from '../model/processes.js';

@@ -1,4 +1,4 @@
-import { MOST_FENCES } from '../../../core/lock-store.js';
+import { MOST_FENCES } from '../../../core/seam/lock-store.js';
 import { CLAIM_MS, MOST_FENCE } from '../../kit/protocol.js';
 import { isDone, isIn, KEEP_ROW, LENGTHEN, LOCK_ROW, QUEUE_ENDS, ROW_VARIABLES } from './lease-row.js';
 import { procedure } from './procedure.js';

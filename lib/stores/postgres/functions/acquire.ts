@@ -1,4 +1,4 @@
-import { MOST_FENCES } from '../../../core/lock-store.js';
+import { MOST_FENCES } from '../../../core/seam/lock-store.js';
 import { CLAIM_MS, QUEUE_MS } from '../../kit/protocol.js';
 import { batchable, operation, sqlFunction } from './sql-function.js';
 import { fromNow, interval, IS_LATE, LATE_REPLY } from './sql-time.js';

@@ -1,4 +1,4 @@
-import { MOST_FENCES } from '../../../core/lock-store.js';
+import { MOST_FENCES } from '../../../core/seam/lock-store.js';
 import { MOST_FENCE } from '../../kit/protocol.js';
 import { sqlFunction } from './sql-function.js';
 import { fromNow } from './sql-time.js';

@@ -1,0 +1,122 @@
+import type { CallNode } from './call-tree.js';
+import type { LockLostError } from '../words/errors.js';
+import type { Keeper } from './call-tree.js';
+import type { Waiter, WaitingLine } from './waiter.js';
+
+/**
+ * The locked calls inside a lease, outermost first, and the transactions that keep it. A call enters when the call on top
+ * is its ancestor, so that children that were started in parallel run one after the other; and when it belongs to each of
+ * the transactions, since no other code sees what they have written.
+ */
+export class CallStack {
+  readonly #calls: CallNode[] = [];
+  #entering: Map<Waiter, CallNode> | undefined;
+  #keepers: Set<Keeper> | undefined;
+
+  get top(): CallNode | undefined {
+    return this.#calls.at(-1);
+  }
+
+  /** Whether no call is inside, and no transaction keeps the lease. */
+  get isEmpty(): boolean {
+    return this.#calls.length === 0 && !this.#isKept;
+  }
+
+  /** Whether all its calls have ended, and a transaction keeps the lease. */
+  get isOnlyKept(): boolean {
+    return this.#calls.length === 0 && this.#isKept;
+  }
+
+  /** Whether the call may enter now. */
+  admits(call: CallNode): boolean {
+    const { top } = this;
+    return (top === undefined || call.isInside(top)) && !this.#isKeptFrom(call);
+  }
+
+  push(call: CallNode): void {
+    this.#calls.push(call);
+  }
+
+  /** Takes a call off, wherever it stands: a child may outlive its parent; or a transaction. False where it was not in. */
+  remove(leaving: CallNode | Keeper): boolean {
+    const at = this.#calls.lastIndexOf(leaving as CallNode);
+    if (at < 0) {
+      return this.#keepers?.delete(leaving as Keeper) ?? false;
+    }
+    this.#calls.splice(at, 1);
+    return true;
+  }
+
+  /** The transaction keeps the lease until it has ended. */
+  keepFor(transaction: Keeper): void {
+    (this.#keepers ??= new Set()).add(transaction);
+  }
+
+  /** Whether a call was made from inside one of them. */
+  encloses(call: CallNode): boolean {
+    return this.#calls.some((outer) => call.isInside(outer)) || this.#keeping((transaction) => call.isWithin(transaction));
+  }
+
+  /**
+   * Whether what wants the lease waits for a call that waits itself: neither the call on top nor a transaction can end
+   * while a call made from inside it waits. `wanting` is unknown where it is in another process.
+   */
+  isHeldUp(wanting: CallNode | undefined, waiting: CallNode): boolean {
+    const { top } = this;
+    if (top !== undefined && !wanting?.isInside(top) && (waiting === top || waiting.isInside(top))) {
+      return true;
+    }
+    return this.#keeping((transaction) => !wanting?.isWithin(transaction) && waiting.isWithin(transaction));
+  }
+
+  /** Where a call waits until the one on top has left. */
+  lineFor(call: CallNode): WaitingLine {
+    const entering = (this.#entering ??= new Map());
+    return { isInside: true, add: (waiter) => entering.set(waiter, call), delete: (waiter) => entering.delete(waiter) };
+  }
+
+  /** How many calls wait to enter. */
+  get waiting(): number {
+    return this.#entering?.size ?? 0;
+  }
+
+  /** Lets the first waiting call in that may enter; false where there is none. */
+  admitNext(): boolean {
+    for (const [waiter, call] of this.#entering ?? []) {
+      if (this.admits(call)) {
+        this.push(call);
+        waiter.admit();
+        return true;
+      }
+    }
+    return false;
+  }
+
+  /** Notifies every call inside. */
+  notify(loss: LockLostError): void {
+    for (const call of [...this.#calls]) {
+      call.notify(loss);
+    }
+    this.#keepers?.forEach((transaction) => transaction.notify(loss));
+  }
+
+  /** Ends the waits of the calls that wanted to enter. */
+  refuse(error: Error): void {
+    for (const waiter of [...(this.#entering?.keys() ?? [])]) {
+      waiter.refuse(error);
+    }
+  }
+
+  get #isKept(): boolean {
+    return this.#keepers !== undefined && this.#keepers.size > 0;
+  }
+
+  /** Whether a transaction that the call does not belong to keeps the lease. */
+  #isKeptFrom(call: CallNode): boolean {
+    return this.#keeping((transaction) => !call.isWithin(transaction));
+  }
+
+  #keeping(isSo: (transaction: Keeper) => boolean): boolean {
+    return this.#keepers !== undefined && [...this.#keepers].some(isSo);
+  }
+}

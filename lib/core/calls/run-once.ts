@@ -1,0 +1,23 @@
+import type { Lock } from '../words/lock.js';
+
+/** What a locked call runs. */
+export type Body<T> = (lock: Lock) => T | PromiseLike<T>;
+
+/**
+ * Runs a function. A lazy thenable that it returns, such as a query builder, runs each time its `then` is called: here
+ * once.
+ */
+export function runOnce<A, T>(fn: (argument: A) => T | PromiseLike<T>, argument: A): T | Promise<T> {
+  const result = fn(argument);
+  if (result instanceof Promise || !isThenable(result)) {
+    return result as T | Promise<T>;
+  }
+  return new Promise((resolve, reject) => {
+    result.then(resolve, reject);
+  });
+}
+
+/** A plain result may have a property of that name. */
+function isThenable<T>(result: T | PromiseLike<T>): result is PromiseLike<T> {
+  return typeof result === 'object' && result !== null && 'then' in result && typeof result.then === 'function';
+}

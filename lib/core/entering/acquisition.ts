@@ -1,0 +1,170 @@
+import { randomUUID } from 'node:crypto';
+import type { Call } from '../words/call.js';
+import type { Clock } from '../seam/clock.js';
+import type { LockHolder, LockNotAcquiredError, NotAcquiredReason } from '../words/errors.js';
+import type { CallNode } from '../calls/call-tree.js';
+import { THIS_PROCESS } from '../words/caller.js';
+import type { Cycle, CycleCall } from '../words/cycle-call.js';
+import type { Lease } from '../leases/lease.js';
+import { commandLimit } from '../seam/lease-time.js';
+import type { Busy } from '../seam/lock-store.js';
+import { namesHolder, notAcquired, seenHolder } from './not-acquired.js';
+import { Owner } from '../leases/owner.js';
+import { TracedWait } from './traces.js';
+import type { Waiter } from '../calls/waiter.js';
+
+/** A call on its way into its locks. */
+export class Acquisition<Frame extends CallNode = CallNode> {
+  /** The name under which the store is registered. */
+  readonly store: string;
+  readonly call: Call;
+  readonly frame: Frame;
+  readonly giveUpAt: number;
+  /** When the last attempt has to be answered, whichever of the keys it is for. */
+  readonly answerBy: number;
+  readonly #clock: Clock;
+  readonly #startedAt: number;
+  readonly #obtained: Lease[] = [];
+  #owner: Owner | undefined;
+  #waitedFor: string | undefined;
+  #waitedInside = false;
+  #hasEntered = false;
+  /** Names the wait for one lock: made when it is asked for. */
+  #waitId: string | undefined;
+  #waiter: Waiter | undefined;
+  #withdrawn: LockNotAcquiredError | undefined;
+  #seen: Lease | Busy | undefined;
+  #trace: TracedWait | undefined;
+  #cycle: Cycle | undefined;
+
+  constructor(store: string, call: Call, frame: Frame, clock: Clock) {
+    this.store = store;
+    this.call = call;
+    this.frame = frame;
+    this.#clock = clock;
+    this.#startedAt = clock.monotonic();
+    this.giveUpAt = this.#startedAt + call.waitMs;
+    this.answerBy = this.giveUpAt + commandLimit(call.ttlMs);
+  }
+
+  /** Made for the first key that is acquired anew; a re-entry needs none. */
+  newOwner(): Owner {
+    return (this.#owner ??= new Owner());
+  }
+
+  get waitedMs(): number {
+    return this.#clock.monotonic() - this.#startedAt;
+  }
+
+  /** The key that it last had to wait for. */
+  get waitedFor(): string | undefined {
+    return this.#waitedFor;
+  }
+
+  get hasWaited(): boolean {
+    return this.#waitedFor !== undefined;
+  }
+
+  /** Whether it waited there for another call inside the same lock. */
+  get waitedInside(): boolean {
+    return this.#waitedInside;
+  }
+
+  /**
+   * Whether it has a lock while it waits: its own, an enclosing call's or its transaction's. Only such a call can be waited
+   * for in a cycle.
+   */
+  get isNested(): boolean {
+    const { parent, transaction } = this.frame;
+    return parent !== undefined || this.#obtained.length > 0 || (transaction?.kept.size ?? 0) > 0;
+  }
+
+  /** Names its wait for one lock: the same from when it begins to wait for it until it has it, or gives up. */
+  get waitId(): string {
+    return (this.#waitId ??= randomUUID());
+  }
+
+  waitsFor(key: string, isInside: boolean, waiter: Waiter): void {
+    this.#waitedFor = key;
+    this.#waitedInside = isInside;
+    this.#waiter = waiter;
+    this.#trace ??= TracedWait.begin(this.store, key, this.call.caller);
+  }
+
+  /** It has the lock that it waited for. */
+  hasNext(): void {
+    this.#waitId = undefined;
+    this.#waiter = undefined;
+    this.#withdrawn = undefined;
+  }
+
+  /** Ends its wait with an error: at once, or where it asks the store just now, when the answer is no grant. */
+  withdraw(error: LockNotAcquiredError): void {
+    this.#withdrawn = error;
+    this.#waiter?.refuse(error);
+  }
+
+  /** The error that its wait ends with. */
+  get withdrawn(): LockNotAcquiredError | undefined {
+    return this.#withdrawn;
+  }
+
+  /** Who had the lock when it last saw one. */
+  get holder(): LockHolder | undefined {
+    return this.#seen && seenHolder(this.#seen, this.#clock.monotonic()).holder;
+  }
+
+  sees(holder: Lease | Busy | undefined): void {
+    if (holder && namesHolder(holder)) {
+      this.#seen = holder;
+    }
+  }
+
+  /** Whether it has all its locks. */
+  get hasEntered(): boolean {
+    return this.#hasEntered;
+  }
+
+  /** It has its locks, or `refusal` says why not. */
+  ended(refusal: unknown): void {
+    this.#hasEntered = refusal === undefined;
+    this.#trace?.end(refusal, this.#obtained[0]?.fence);
+  }
+
+  /** As one of the calls of a cycle: it is inside `lease`, and waits for another key. */
+  inCycle({ key, acquiredAt }: Lease, waitsFor: string): CycleCall {
+    const heldMs = Math.round(this.#clock.monotonic() - acquiredAt);
+    return { process: THIS_PROCESS, place: this.call.caller.site, holds: key, heldMs, waitsFor, waitedMs: Math.round(this.waitedMs) };
+  }
+
+  /** The cycle that it was part of, or would have closed. */
+  get cycle(): Cycle | undefined {
+    return this.#cycle;
+  }
+
+  /** What it acquired itself, and did not find held by an enclosing call. */
+  get obtained(): readonly Lease[] {
+    return this.#obtained;
+  }
+
+  obtain(lease: Lease): void {
+    this.#obtained.push(lease);
+  }
+
+  /**
+   * One of its leases was lost while it waited for the next: all are taken anew, by another owner. The others may serve
+   * further calls as the first one's, which must not enter them as its own.
+   */
+  startOver(): void {
+    this.#obtained.length = 0;
+    this.#owner = undefined;
+  }
+
+  /** The error of a call that gives up. */
+  refused(key: string, reason: NotAcquiredReason, holder?: Lease | Busy, cycle?: Cycle): LockNotAcquiredError {
+    const { call, frame, waitedMs } = this;
+    this.#cycle = cycle;
+    const cause: unknown = reason === 'aborted' ? call.signal?.reason : undefined;
+    return notAcquired({ key, reason, frame, waitMs: call.waitMs, waitedMs, now: this.#clock.monotonic(), holder, cycle, cause });
+  }
+}

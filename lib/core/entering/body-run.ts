@@ -1,0 +1,140 @@
+import type { Acquisition } from './acquisition.js';
+import { callContext } from '../calls/call-tree.js';
+import type { EntryListener } from './entrance.js';
+import type { LockLostError } from '../words/errors.js';
+import type { Frame, LossListener } from './frame.js';
+import type { Leases } from '../leases/leases.js';
+import { stillRunning } from '../leases/loss.js';
+import type { Body } from '../calls/run-once.js';
+import type { Sections } from './section.js';
+
+/** How long a caller waits at least for a body that was notified of a loss, in milliseconds. */
+const LEAST_GRACE_MS = 1_000;
+
+/**
+ * One run of a body inside its locks, and its caller's wait for it. Rejects with `LockLostError` if the lease ended before the body did;
+ * the body's own error goes first. A body that goes on for a `ttl` after its signal aborted, and a second at least, is not waited for any
+ * longer: the call rejects, and the body keeps what else it holds until it ends.
+ */
+export class BodyRun<T> implements EntryListener, LossListener {
+  /** What the caller waits for. */
+  readonly outcome: Promise<T>;
+  readonly #acquisition: Acquisition<Frame>;
+  readonly #leases: Leases;
+  readonly #sections: Sections;
+  readonly #body: Body<T>;
+  #resolve!: (result: T) => void;
+  #reject!: (error: unknown) => void;
+  #grace: NodeJS.Timeout | undefined;
+  #gaveUp = false;
+  #notified: LockLostError | undefined;
+
+  constructor(acquisition: Acquisition<Frame>, leases: Leases, sections: Sections, body: Body<T>) {
+    this.#acquisition = acquisition;
+    this.#leases = leases;
+    this.#sections = sections;
+    this.#body = body;
+    this.outcome = new Promise((resolve, reject) => {
+      this.#resolve = resolve;
+      this.#reject = reject;
+    });
+  }
+
+  /** Runs the body and leaves. */
+  entered(): void {
+    const { frame } = this.#acquisition;
+    frame.runsBody(this);
+    let result: T | Promise<T>;
+    try {
+      frame.begin();
+    } catch (error) {
+      this.#threw(error);
+      return;
+    }
+    try {
+      result = callContext.run(frame, BodyRun.#run<T>, this);
+      if (result instanceof Promise) {
+        result.then(
+          (value) => {
+            frame.end();
+            this.#returned(value);
+          },
+          (error: unknown) => {
+            frame.end();
+            this.#threw(error);
+          },
+        );
+        return;
+      }
+    } catch (error) {
+      frame.end();
+      this.#threw(error);
+      return;
+    }
+    frame.end();
+    this.#returned(result);
+  }
+
+  refused(error: unknown): void {
+    this.#reject(error);
+  }
+
+  /** Limits the time that the caller waits for the body. */
+  notified(loss: LockLostError): void {
+    this.#notified = loss;
+    const { frame } = this.#acquisition;
+    const graceMs = Math.max(LEAST_GRACE_MS, ...frame.taken.map((lease) => lease.ttlMs));
+    const stopWaiting = (): void => {
+      this.#gaveUp = true;
+      this.#reject(stillRunning(frame.expire() ?? loss, graceMs));
+    };
+    // Outside of any call, as the loss may be noticed in another one.
+    this.#grace = callContext.run(undefined, () => setTimeout(stopWaiting, graceMs).unref());
+  }
+
+  static #run<T>(this: void, run: BodyRun<T>): T | Promise<T> {
+    return run.#sections.run(run.#acquisition, run.#body);
+  }
+
+  #returned(result: T): void {
+    const { frame } = this.#acquisition;
+    // Where the event loop was blocked, no timer could notice a loss.
+    frame.expire();
+    this.#bodyEnded(undefined);
+    const left = (): void => {
+      const { loss } = frame;
+      if (loss) {
+        this.#reject(loss);
+      } else {
+        this.#resolve(result);
+      }
+    };
+    const leaving = frame.leave();
+    if (leaving) {
+      leaving.then(left, this.#reject);
+    } else {
+      left();
+    }
+  }
+
+  #threw(thrown: unknown): void {
+    this.#bodyEnded(thrown);
+    const left = (): void => this.#reject(thrown);
+    const leaving = this.#acquisition.frame.leave();
+    if (leaving) {
+      leaving.then(left, left);
+    } else {
+      left();
+    }
+  }
+
+  #bodyEnded(thrown: unknown): void {
+    const { frame } = this.#acquisition;
+    clearTimeout(this.#grace);
+    frame.runsBody(undefined);
+    const lost = this.#gaveUp ? frame.taken.find((lease) => lease.loss) : undefined;
+    if (lost) {
+      this.#leases.endedLate(lost, thrown === lost.loss || thrown === this.#notified ? undefined : thrown);
+    }
+  }
+}

@@ -1,0 +1,199 @@
+import type { Acquisition } from './acquisition.js';
+import type { EntryEvents } from './entry-events.js';
+import { attempt, type AttemptResult } from '../leases/attempt.js';
+import type { Availability } from '../seam/availability.js';
+import type { BackgroundReleases } from '../leases/background-releases.js';
+import type { Clock } from '../seam/clock.js';
+import { LockStoreError, type NotAcquiredReason } from '../words/errors.js';
+import type { Lease } from '../leases/lease.js';
+import type { Leases } from '../leases/leases.js';
+import type { Lifecycle } from '../seam/lifecycle.js';
+import type { Line } from '../leases/line.js';
+import type { Lines } from '../leases/lines.js';
+import type { Busy, LockStore } from '../seam/lock-store.js';
+import type { TimeLimits } from '../seam/time-limits.js';
+import type { Waiters } from './waiters.js';
+
+/** Between two polls of a store that keeps no order or does not answer, in milliseconds. */
+const POLL = { least: 50, most: 250 } as const;
+
+/** What a contender is made of. */
+export interface ContenderParts {
+  readonly store: LockStore;
+  readonly clock: Clock;
+  readonly limits: TimeLimits;
+  readonly lifecycle: Lifecycle;
+  readonly lines: Lines;
+  readonly leases: Leases;
+  readonly releases: BackgroundReleases;
+  readonly waiters: Waiters;
+  readonly events: EntryEvents;
+  readonly availability: Availability;
+}
+
+/** Contends for a lock in the store: one attempt after the other until one is granted or the caller gives up. */
+export class Contender {
+  readonly #parts: ContenderParts;
+
+  constructor(parts: ContenderParts) {
+    this.#parts = parts;
+  }
+
+  /**
+   * | attempt | what follows |
+   * |---|---|
+   * | granted | the lease starts; if the caller has given up, it is released |
+   * | late | it is released, and the next attempt is a new hold |
+   * | busy | the same hold tries again: when notified of the turn, or after a pause |
+   * | failed | the same hold tries again; if the outcome is unknown, it is released once the caller gives up |
+   */
+  async obtain(lease: Lease, acquisition: Acquisition, line?: Line, hasWaited = false): Promise<void> {
+    const { lifecycle, releases, leases, waiters } = this.#parts;
+    // Sticky: an earlier attempt may still be on its way after a busy reply.
+    let isUnknown = false;
+    let mayWait = hasWaited;
+    lifecycle.begin();
+    try {
+      for (;;) {
+        const reply = this.#nextResult(lease, acquisition, line);
+        const result = await (mayWait && reply instanceof Promise ? waiters.asking(acquisition, reply) : reply);
+        const gaveUp = this.gaveUp(acquisition);
+        if (result.outcome === 'granted' && !gaveUp) {
+          isUnknown = false;
+          leases.start(lease, result, acquisition, line);
+          return;
+        }
+        if (result.outcome === 'granted' || result.outcome === 'late') {
+          isUnknown = false;
+          releases.abandon(lease);
+          lease.renewIdentity();
+        } else {
+          isUnknown ||= result.outcome === 'failed' && result.error.unknown;
+        }
+        await this.#pause(result, lease, acquisition, line, gaveUp, mayWait);
+        // A call that waits already keeps its right to.
+        mayWait = true;
+      }
+    } finally {
+      if (isUnknown) {
+        releases.abandon(lease);
+      }
+      lifecycle.end();
+    }
+  }
+
+  /**
+   * The answer that still stands, that to the attempt which was sent along with a release, or that to an attempt which
+   * is sent now.
+   */
+  #nextResult(lease: Lease, acquisition: Acquisition, line: Line | undefined): AttemptResult | Promise<AttemptResult> {
+    const { clock, availability } = this.#parts;
+    const { call } = acquisition;
+    const sentAlong = line?.takeSentAlong();
+    if (sentAlong) {
+      return sentAlong;
+    }
+    if (call.onUnavailable === 'throw' && availability.isAway && !availability.takeProbe()) {
+      throw availability.refusal(lease.key);
+    }
+    const standing = line?.standingAnswer(clock.monotonic());
+    if (standing) {
+      return standing;
+    }
+    return this.ask(lease, acquisition, line);
+  }
+
+  /** Sends one attempt. */
+  ask(lease: Lease, { call, answerBy }: Acquisition, line: Line | undefined): Promise<AttemptResult> {
+    const { store, clock, limits, lines } = this.#parts;
+    // A call that does not wait does not queue, and takes no other process's turn.
+    const place = line && call.waitMs > 0 ? (line.place ?? lines.newPlace()) : undefined;
+    if (line) {
+      line.asks(place);
+      lines.askFor(lease, line.waiting);
+    }
+    return attempt(store, lease, clock, limits, answerBy, place);
+  }
+
+  /** Why the call takes no lock any more. */
+  gaveUp({ call }: Acquisition): NotAcquiredReason | undefined {
+    return this.#parts.lifecycle.isClosing ? 'shutdown' : call.signal?.aborted ? 'aborted' : undefined;
+  }
+
+  /** Waits until the next attempt; throws where the call gives up. */
+  async #pause(
+    result: AttemptResult,
+    lease: Lease,
+    acquisition: Acquisition,
+    line: Line | undefined,
+    gaveUp: NotAcquiredReason | undefined,
+    mayWait: boolean,
+  ): Promise<void> {
+    const { clock, waiters } = this.#parts;
+    const { call, giveUpAt } = acquisition;
+    const recheckAt = this.#noted(result, lease, acquisition, line, gaveUp);
+    const busy = result.outcome === 'busy' ? result.busy : undefined;
+    if (!mayWait && !gaveUp && call.waitMs > 0 && waiters.isFull) {
+      throw acquisition.refused(lease.key, 'tooManyWaiters', busy);
+    }
+    let reason: NotAcquiredReason | undefined = gaveUp ?? (clock.monotonic() >= giveUpAt ? 'busy' : undefined);
+    if (!reason && !line?.isNotified) {
+      const outcome = await waiters.wait(lease.key, acquisition, recheckAt, line);
+      // Time for the next attempt; the last one is made when the call's time is over.
+      reason = outcome === 'admitted' || outcome === 'busy' ? undefined : outcome;
+    }
+    if (reason) {
+      throw whyGaveUp(reason, result, lease) ?? acquisition.refused(lease.key, reason, busy);
+    }
+  }
+
+  /** Reports and remembers how an attempt ended; answers when the next one is due. */
+  #noted(
+    result: AttemptResult,
+    lease: Lease,
+    acquisition: Acquisition,
+    line: Line | undefined,
+    gaveUp: NotAcquiredReason | undefined,
+  ): number {
+    const { clock, events, availability } = this.#parts;
+    const { call } = acquisition;
+    if (result.outcome === 'busy') {
+      acquisition.sees(result.busy);
+    }
+    if (line?.isLastAnswer(result)) {
+      return line.recheckAt;
+    }
+    if (result.outcome === 'failed' && !result.isUnsent) {
+      events.attemptFailed(lease, result.error);
+    } else if (result.outcome === 'busy') {
+      events.busy(lease, result.busy, call.waitMs > 0);
+    }
+    const recheckAt = nextAttempt(clock.monotonic(), result.outcome === 'busy' ? result.busy : undefined);
+    line?.answered(result, recheckAt);
+    if (result.outcome === 'failed' && call.onUnavailable === 'throw' && !gaveUp && availability.isAway) {
+      throw result.error;
+    }
+    return recheckAt;
+  }
+}
+
+/** When to ask again: never past the end of the lease last seen. */
+function nextAttempt(now: number, busy: Busy | undefined): number {
+  const pauseMs = busy?.recheckMs ?? POLL.least + Math.random() * (POLL.most - POLL.least);
+  return now + Math.min(pauseMs, busy ? busy.remainingMs + 1 : pauseMs);
+}
+
+/** The store's error, where the call's time is over and the store is the reason. */
+function whyGaveUp(reason: NotAcquiredReason, result: AttemptResult, { key, ttlMs }: Lease): LockStoreError | undefined {
+  if (reason !== 'busy' || (result.outcome !== 'failed' && result.outcome !== 'late')) {
+    return undefined;
+  }
+  if (result.outcome === 'failed') {
+    return result.error;
+  }
+  return new LockStoreError(
+    `Lock "${key}": the grant came after its own lease of ${ttlMs} ms was over. Raise ttl, or find out what blocks.`,
+    key,
+    { unknown: false },
+  );
+}

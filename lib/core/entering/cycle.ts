@@ -1,0 +1,53 @@
+import type { Acquisition } from './acquisition.js';
+import type { Cycle, CycleCall } from '../words/cycle-call.js';
+import type { Lease } from '../leases/lease.js';
+
+/** What a call waits for: the lease that has the key at the moment; undefined while its caller still tries. */
+export interface Wanted {
+  readonly lease: Lease | undefined;
+}
+
+/**
+ * The cycle that would close if a call waited for `wanted`, by its key `key`: calls of this process that nest in opposite order, each
+ * waiting for what the other has. Undefined where there is none.
+ */
+export function findCycle(
+  acquisition: Acquisition,
+  key: string,
+  wanted: Wanted,
+  waiting: ReadonlyMap<Acquisition, Wanted>,
+): Cycle | undefined {
+  const calls = search({ closing: acquisition, key, waiting, seen: new Set() }, acquisition, wanted);
+  return calls && { scope: 'process', calls };
+}
+
+/** A search: for the call that would close the cycle by waiting for `key`. */
+interface Search {
+  readonly closing: Acquisition;
+  readonly key: string;
+  readonly waiting: ReadonlyMap<Acquisition, Wanted>;
+  readonly seen: Set<Lease>;
+}
+
+/** Follows the calls that hold up what `acquisition` wants. */
+function search(found: Search, acquisition: Acquisition, { lease }: Wanted): CycleCall[] | undefined {
+  const { closing, key, waiting, seen } = found;
+  if (!lease || seen.has(lease)) {
+    return undefined;
+  }
+  seen.add(lease);
+  for (const [blocked, next] of waiting) {
+    if (!lease.calls.isHeldUp(acquisition.frame, blocked.frame)) {
+      continue;
+    }
+    const { lease: its } = next;
+    if (its?.calls.isHeldUp(blocked.frame, closing.frame)) {
+      return [blocked.inCycle(lease, its.key), closing.inCycle(its, key)];
+    }
+    const further = search(found, blocked, next);
+    if (its && further) {
+      return [blocked.inCycle(lease, its.key), ...further];
+    }
+  }
+  return undefined;
+}

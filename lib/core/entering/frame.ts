@@ -1,0 +1,324 @@
+import { callContext, CallNode } from '../calls/call-tree.js';
+import { LockConfigurationError, LockLostError, type LostReason } from '../words/errors.js';
+import type { Lease } from '../leases/lease.js';
+import type { Leases } from '../leases/leases.js';
+import { LockHandle } from '../calls/lock-handle.js';
+import type { Lock } from '../words/lock.js';
+import { printable } from '../words/shown.js';
+import { runOnce } from '../calls/run-once.js';
+import type { Resume } from '../words/lock-telemetry.js';
+import { writeTicket, type TicketEntry } from '../leases/ticket.js';
+import type { Transaction } from '../transactions/transaction.js';
+
+/** Is notified, once, that a lease is lost or about to be. */
+export interface LossListener {
+  notified(loss: LockLostError): void;
+}
+
+const atOnce: Resume = (run) => run();
+
+/** One locked call: a node in the tree of calls, and the leases that it is in. Users never get it, but a handle. */
+export class Frame extends CallNode {
+  declare readonly transaction: Transaction | undefined;
+  readonly #leases: Leases;
+  /** One lease per key that was taken so far, in the order of the keys. */
+  readonly #taken: Lease[] = [];
+  #waitedMs = 0;
+  /** The handle of a body. The one that `acquire()` gave is not referred to, so that its loss is seen. */
+  #bodyHandle: Lock | undefined;
+  #givenHandle: WeakRef<Lock> | undefined;
+  #isReleased = false;
+  #running = 0;
+  #hasWarned = false;
+  #leaving: Promise<void> | undefined;
+  #controller: AbortController | undefined;
+  #notified: LockLostError | undefined;
+  #bodyRun: LossListener | undefined;
+  #resume: Resume = atOnce;
+
+  constructor(leases: Leases, keys: readonly string[], isHandle: boolean, transaction?: Transaction) {
+    super(keys, isHandle, transaction);
+    this.#leases = leases;
+  }
+
+  /** Whether it is a locked call of that store of that application. */
+  belongsTo(leases: Leases): boolean {
+    return this.#leases === leases;
+  }
+
+  override get hasLeft(): boolean {
+    return this.#isReleased && this.#running === 0;
+  }
+
+  override get lock(): Lock {
+    return this.#givenHandle?.deref() ?? (this.#bodyHandle ??= new LockHandle(this));
+  }
+
+  /** Makes the handle for a caller of `acquire()`. */
+  giveHandle(): LockHandle {
+    const handle = new LockHandle(this);
+    this.#givenHandle = new WeakRef(handle);
+    return handle;
+  }
+
+  /** The leases that it has taken so far. */
+  get taken(): readonly Lease[] {
+    return this.#taken;
+  }
+
+  leaseOn(key: string): Lease | undefined {
+    return this.#taken.find((lease) => lease.key === key);
+  }
+
+  take(lease: Lease): void {
+    this.#taken.push(lease);
+  }
+
+  /** No code has seen the lock yet, and its locks are taken anew: what was lost before is forgotten. */
+  async startOver(): Promise<void> {
+    await Promise.all(this.#taken.splice(0).map(async (lease) => this.#leases.leave(lease, this)));
+    this.#notified = undefined;
+    this.#controller = undefined;
+  }
+
+  /** The call has all its locks, which the transaction around it keeps from here on. */
+  entered(waitedMs: number): void {
+    this.#waitedMs = Math.round(waitedMs);
+    if (this.#isKept) {
+      this.transaction?.keep(this.#taken);
+    }
+  }
+
+  get waitedMs(): number {
+    return this.#waitedMs;
+  }
+
+  get fence(): number {
+    if (this.keys.length > 1) {
+      throw new LockConfigurationError(
+        `The lock on ${this.#names} has one fence per key. Use lock.fenceOf(key) with the key of the resource.`,
+        this.keys[0],
+      );
+    }
+    return (this.#taken[0] as Lease).fence;
+  }
+
+  fenceOf(key: string): number {
+    const lease = this.leaseOn(key);
+    if (!lease) {
+      throw new LockConfigurationError(`Key "${key}" is not part of this lock, which is on ${this.#names}. Pass one of its keys.`, key);
+    }
+    return lease.fence;
+  }
+
+  get signal(): AbortSignal {
+    if (!this.#controller) {
+      this.#controller = new AbortController();
+      this.transaction?.follow(this);
+      this.#notified ??= this.#isReleased ? this.loss : undefined;
+      if (this.#notified) {
+        this.#controller.abort(this.#notified);
+      }
+    }
+    return this.#controller.signal;
+  }
+
+  isHeld(): boolean {
+    return (!this.#isReleased || this.#isKept) && this.#taken.every((lease) => lease.isLive);
+  }
+
+  remainingMs(): number {
+    return this.isHeld() ? Math.min(...this.#taken.map((lease) => lease.remainingMs)) : 0;
+  }
+
+  /** Whether it is held, and its handle was not released. */
+  get isUnreleased(): boolean {
+    return !this.#isReleased && this.isHeld();
+  }
+
+  /** The loss of a lease, where one is known; after `leave()` that includes a lock that the release found gone. */
+  get loss(): LockLostError | undefined {
+    return this.#taken.find((lease) => lease.loss)?.loss;
+  }
+
+  /** What a log shows of it. */
+  get shown(): { keys: readonly string[]; fences: readonly number[]; isHeld: boolean } {
+    return { keys: this.keys, fences: this.#taken.map((lease) => lease.fence), isHeld: this.isHeld() };
+  }
+
+  /** Makes a ticket of all its locks. Throws where they were lost or released: the lease may serve another call by now. */
+  makeTicket(): string {
+    const ended = this.#endedBy();
+    if (ended) {
+      throw ended;
+    }
+    return writeTicket(this.share());
+  }
+
+  /** What a ticket of all its locks has: from now on others may be in them. That of locks which were lost or released lets nobody in. */
+  share(): TicketEntry[] {
+    const hasEnded = this.#endedBy() !== undefined;
+    return this.#taken.map((lease) => ({ store: this.#leases.store, ...(hasEnded ? lease.ticketOfNone : lease.share()) }));
+  }
+
+  /** Throws where the lock cannot be trusted. Ends leases whose time is over. */
+  assertHeld(): void {
+    const why = this.checkHeld();
+    if (why) {
+      throw why;
+    }
+  }
+
+  /** Why the lock cannot be trusted; undefined where it can. Ends leases whose time is over. */
+  checkHeld(): LockLostError | undefined {
+    return this.expire() ?? (this.#isKept ? undefined : this.#releasedBefore()) ?? this.#taken.find((lease) => lease.doubt)?.doubt;
+  }
+
+  /**
+   * Ends the leases whose time is over, also where a blocked event loop kept the timer from it; answers the first loss.
+   */
+  expire(): LockLostError | undefined {
+    for (const lease of this.#taken) {
+      const loss = this.#leases.expire(lease);
+      if (loss) {
+        return loss;
+      }
+    }
+    return undefined;
+  }
+
+  run<T>(fn: () => PromiseLike<T>): Promise<T>;
+  run<T>(fn: () => T): T;
+  run<T>(fn: () => T | PromiseLike<T>): T | Promise<T> {
+    this.begin();
+    let result: T | Promise<T>;
+    try {
+      result = callContext.run(this, this.#resume, () => runOnce(fn, undefined)) as T | Promise<T>;
+    } catch (error) {
+      this.end();
+      throw error;
+    }
+    if (result instanceof Promise) {
+      const end = (): void => this.end();
+      result.then(end, end);
+    } else {
+      this.end();
+    }
+    return result;
+  }
+
+  /** Code begins to run inside. Throws where the lock cannot be trusted. */
+  begin(): void {
+    this.assertHeld();
+    const ended = this.#endedBy();
+    if (ended) {
+      throw ended;
+    }
+    this.#running++;
+  }
+
+  end(): void {
+    this.#running--;
+  }
+
+  /**
+   * The run of the body, which limits its caller's wait after a loss; undefined once the body has ended. The run has a promise, and Node keeps
+   * with it the context in which it was made: each frame would keep the one that its call was made inside of.
+   */
+  runsBody(bodyRun: LossListener | undefined): void {
+    this.#bodyRun = bodyRun;
+  }
+
+  /** Telemetry follows the body, and what runs later. */
+  resumesBy(resume: Resume): void {
+    this.#resume = resume;
+  }
+
+  override notify(loss: LockLostError): void {
+    if (!this.#notified) {
+      this.#notified = loss;
+      // Listeners belong to this call: a timer that notifies of the loss may run in another call's context.
+      callContext.run(this, () => this.#controller?.abort(loss));
+      this.#bodyRun?.notified(loss);
+    }
+  }
+
+  /** Ends its leases although its code runs on. */
+  abandon(reason: LostReason): void {
+    for (const lease of this.#taken) {
+      this.#leases.lose(lease, reason);
+    }
+  }
+
+  /** Leaves every lock it is in, last taken first. A second call waits for the first; undefined where nothing is to be waited for. */
+  leave(): Promise<void> | undefined {
+    if (!this.#isReleased) {
+      this.#isReleased = true;
+      this.unlinkParents();
+      // Outside of any call: Node keeps with a promise the context in which it was made, so that each frame would keep
+      // the one before.
+      this.#leaving = callContext.run(undefined, Frame.#leaveAll, this);
+    }
+    return this.#leaving;
+  }
+
+  static #leaveAll(this: void, frame: Frame): Promise<void> | undefined {
+    const taken = frame.#taken;
+    if (taken.some((lease) => lease.doubt)) {
+      return frame.#leaveDoubted();
+    }
+    return taken.length === 1 ? frame.#leases.leave(taken[0] as Lease, frame) : frame.#leaveEach();
+  }
+
+  /** The code may have run past its lease while the machine slept: the store has to say. */
+  async #leaveDoubted(): Promise<void> {
+    for (const lease of this.#taken) {
+      await this.#leases.settleDoubt(lease);
+    }
+    await this.#leaveEach();
+  }
+
+  async #leaveEach(): Promise<void> {
+    await Promise.all(this.#taken.toReversed().map(async (lease) => this.#leases.leave(lease, this)));
+  }
+
+  /** Leaves on behalf of a handle; a second release does nothing but warn. */
+  release(isExplicit: boolean): Promise<void> {
+    if (isExplicit && this.#isReleased && !this.#hasWarned) {
+      this.#hasWarned = true;
+      process.emitWarning(
+        printable(`Lock ${this.#names} was released twice; the second release did nothing. Release it in one place, or use 'await using'.`),
+        'LockWarning',
+      );
+    }
+    if (!this.#isReleased) {
+      // A handle has no body at whose end the clock could say so, and the store may not answer the release.
+      this.expire();
+    }
+    return this.leave() ?? Promise.resolve();
+  }
+
+  /** Whether the transaction around the call has not ended: it keeps the locks, also once the call has left. */
+  get #isKept(): boolean {
+    return this.transaction?.hasEnded === false;
+  }
+
+  /** Why the call is not in its locks any more, also where a transaction keeps them; undefined where it is. */
+  #endedBy(): LockLostError | undefined {
+    return this.expire() ?? this.#releasedBefore();
+  }
+
+  #releasedBefore(): LockLostError | undefined {
+    return this.#isReleased
+      ? new LockLostError(
+          `Lock ${this.#names} was released before. Acquire it again, or release it after the last use.`,
+          this.keys[0] ?? '',
+          'released',
+        )
+      : undefined;
+  }
+
+  get #names(): string {
+    return this.keys.map((key) => `"${key}"`).join(', ');
+  }
+}

@@ -1,0 +1,40 @@
+import { AsyncResource } from 'node:async_hooks';
+import type { Clock } from '../seam/clock.js';
+import type { Lines } from '../leases/lines.js';
+import type { EntryEvents } from './entry-events.js';
+
+/** How often sections are checked that calls of this process wait for, in milliseconds. */
+const PAUSE_MS = 1_000;
+
+/** Checks, while calls wait for others of this process, whether what they wait for takes too long. */
+export class LongSections {
+  readonly #lines: Lines;
+  readonly #clock: Clock;
+  readonly #events: EntryEvents;
+  #timer: NodeJS.Timeout | undefined;
+
+  constructor(lines: Lines, clock: Clock, events: EntryEvents) {
+    this.#lines = lines;
+    this.#clock = clock;
+    this.#events = events;
+  }
+
+  /** A call begins to wait for another one of this process. */
+  watch(): void {
+    if (!this.#timer) {
+      this.#timer = setTimeout(this.#check, PAUSE_MS).unref();
+    }
+  }
+
+  /** Bound to where the store was opened: the timer must not keep the context of the call that armed it. */
+  readonly #check = AsyncResource.bind((): void => {
+    this.#timer = undefined;
+    const now = this.#clock.monotonic();
+    for (const { lease } of this.#lines.contended()) {
+      this.watch();
+      if (lease && !lease.hasEnded && lease.state !== 'lingering') {
+        this.#events.stillHeld(lease, lease.caller.by, now - lease.acquiredAt);
+      }
+    }
+  });
+}

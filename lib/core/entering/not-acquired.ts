@@ -1,0 +1,130 @@
+import type { CallNode } from '../calls/call-tree.js';
+import { keysOf, type Cycle } from '../words/cycle-call.js';
+import { LockNotAcquiredError, type LockHolder, type NotAcquiredReason } from '../words/errors.js';
+import { Lease } from '../leases/lease.js';
+import type { Busy } from '../seam/lock-store.js';
+
+/** What is known when a call gives up. */
+export interface GivingUp {
+  readonly key: string;
+  readonly reason: NotAcquiredReason;
+  readonly frame: CallNode;
+  readonly waitMs: number;
+  readonly waitedMs: number;
+  readonly now: number;
+  /** Who has the lock: a lease of this process, or what the store said. */
+  readonly holder?: Lease | Busy | undefined;
+  /** Calls that wait for each other, this one among them. */
+  readonly cycle?: Cycle | undefined;
+  readonly cause?: unknown;
+}
+
+export function notAcquired(givingUp: GivingUp): LockNotAcquiredError {
+  const { key, reason, waitedMs, now, holder, cycle, cause } = givingUp;
+  const seen = holder && seenHolder(holder, now);
+  return new LockNotAcquiredError(`Lock "${key}" was not acquired${explain(givingUp, seen?.holder)}`, key, {
+    reason,
+    waitedMs,
+    retryAfterMs: seen?.remainingMs ?? 0,
+    holder: seen?.holder,
+    cycle: cycle?.calls,
+    cause,
+  });
+}
+
+/** Whether it says who has the lock: a store that has only reserved it does not. */
+export function namesHolder(holder: Lease | Busy): boolean {
+  return holder instanceof Lease || holder.holder.by !== '';
+}
+
+/** Who has the lock: nobody where it is only reserved. */
+export function seenHolder(holder: Lease | Busy, now: number): { holder: LockHolder | undefined; remainingMs: number } {
+  if (!(holder instanceof Lease)) {
+    return { holder: namesHolder(holder) ? holder.holder : undefined, remainingMs: holder.remainingMs };
+  }
+  return {
+    holder: { by: holder.caller.by, heldMs: Math.round(now - holder.acquiredAt) },
+    remainingMs: holder.deadline - now,
+  };
+}
+
+function explain(givingUp: GivingUp, holder: LockHolder | undefined): string {
+  const { reason, waitMs, waitedMs } = givingUp;
+  switch (reason) {
+    case 'aborted':
+      return `: the call's signal aborted after ${Math.round(waitedMs)} ms of waiting.`;
+    case 'tooManyWaiters':
+      return ': too many calls of this process wait already. Shorten what runs inside the lock, or raise maxWaiters.';
+    case 'shutdown':
+      return ': the application is shutting down. Repeat the call after the restart.';
+    case 'cycle':
+      return explainCycle(givingUp.cycle as Cycle);
+    case 'busy': {
+      const limit = waitMs === 0 ? ' at once' : ` within ${waitMs} ms`;
+      const who = holder ? `it is held by ${holder.by} since ${seconds(holder.heldMs)}` : 'other calls are before this one';
+      return `${limit}: ${who}. ${ownHandle(givingUp) ?? kept(givingUp) ?? deadlock(givingUp) ?? 'Raise wait, or shorten what runs inside the lock.'}`;
+    }
+  }
+}
+
+function explainCycle(cycle: Cycle): string {
+  const { scope, calls } = cycle;
+  if (scope === 'process') {
+    return (
+      `: calls of this process wait for each other (${keysOf(cycle).join(' → ')}). ` +
+      'Take the locks in one order, or all at once with a list of keys.'
+    );
+  }
+  const all = calls.map(
+    ({ process, place, holds, heldMs, waitsFor }) =>
+      `${process} ${place} holds "${holds}" since ${seconds(heldMs)} and waits for "${waitsFor}"`,
+  );
+  const processes = new Set(calls.map(({ process }) => process)).size;
+  return (
+    `: ${calls.length} calls in ${processes} ${processes === 1 ? 'process' : 'processes'} wait for each other. ${all.join('; ')}. ` +
+    'This call got its lock last and gives way: repeat it. To end this for good, take the locks in one order, or all at once with a list of keys.'
+  );
+}
+
+/** A handle cannot mark the caller's later code, so a call made beside it waits for its own caller. */
+function ownHandle({ frame, holder }: GivingUp): string | undefined {
+  const top = holder instanceof Lease ? holder.calls.top : undefined;
+  return top?.isHandle && top.parent === frame.parent
+    ? 'The holder is a handle from acquire() in this process: if this call belongs to it, make the call inside lock.run(…).'
+    : undefined;
+}
+
+/** Only the calls of the transaction enter before its end. */
+function kept({ holder }: GivingUp): string | undefined {
+  return holder instanceof Lease && holder.calls.isOnlyKept
+    ? 'Its code has ended, and the transaction around it has not. Shorten the transaction, or raise wait. If this call belongs to it, make sure ' +
+        "that LockModule's option transaction returns the same promise for all calls of a transaction."
+    : undefined;
+}
+
+/**
+ * A call that waits while it holds another lock: where the holder waits for that one, a longer wait changes nothing.
+ */
+function deadlock({ key, frame, waitMs }: GivingUp): string | undefined {
+  const held = new Set<string>();
+  for (let at = frame.parent; at; at = at.parent) {
+    at.keys.forEach((other) => held.add(other));
+  }
+  frame.transaction?.kept.forEach((lease) => held.add(lease.key));
+  held.delete(key);
+  if (held.size === 0 || waitMs === 0) {
+    return undefined;
+  }
+  return (
+    `This call holds ${quote([...held])} while it waits: if another call takes these locks in the opposite order, the two wait for each other. ` +
+    `Take the keys in one call, withLock([${quote([...held, key].toSorted())}], …), or in the same order everywhere.`
+  );
+}
+
+function quote(keys: readonly string[]): string {
+  return keys.map((name) => `"${name}"`).join(', ');
+}
+
+function seconds(ms: number): string {
+  return ms < 1000 ? `${Math.round(ms)} ms` : `${ms < 10_000 ? Math.round(ms / 100) / 10 : Math.round(ms / 1000)} s`;
+}

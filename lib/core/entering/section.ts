@@ -1,0 +1,67 @@
+import type { Acquisition } from './acquisition.js';
+import type { Frame } from './frame.js';
+import type { Lock } from '../words/lock.js';
+import { runOnce, type Body } from '../calls/run-once.js';
+import type { LockedSection } from '../words/lock-telemetry.js';
+import { isHoldTraced, traceHold } from './traces.js';
+
+/** What telemetry learns of a call that has its locks. A class, since a getter in a literal is made anew for each call. */
+export class Section implements LockedSection {
+  readonly store: string;
+  readonly name: string;
+  readonly place: string;
+  readonly keys: readonly string[];
+  readonly fence: number;
+  readonly ttlMs: number;
+  readonly waitedMs: number;
+  readonly contended: boolean;
+  readonly #lock: Lock;
+
+  constructor({ store, call, frame, hasWaited }: Acquisition<Frame>, lock: Lock) {
+    this.store = store;
+    this.name = call.caller.name;
+    this.place = call.caller.site;
+    this.keys = frame.keys;
+    this.fence = frame.fenceOf(frame.keys[0] as string);
+    this.ttlMs = call.ttlMs;
+    this.waitedMs = frame.waitedMs;
+    this.contended = hasWaited;
+    this.#lock = lock;
+  }
+
+  get signal(): AbortSignal {
+    return this.#lock.signal;
+  }
+}
+
+/** Runs code around that of a section; both give what `body` returns or throws. */
+export interface SectionFollower {
+  section<T>(section: LockedSection, body: () => T): T;
+  resume<T>(section: LockedSection, body: () => T): T;
+}
+
+/** Runs bodies, as sections where telemetry or a tracer follows them. */
+export class Sections {
+  /** Undefined where nothing follows. */
+  readonly #telemetry: SectionFollower | undefined;
+
+  constructor(telemetry: SectionFollower | undefined) {
+    this.#telemetry = telemetry;
+  }
+
+  run<T>(acquisition: Acquisition<Frame>, body: Body<T>): T | Promise<T> {
+    const { lock } = acquisition.frame;
+    const telemetry = this.#telemetry;
+    // A re-entry is no section of its own, and a leader's would last for days.
+    if (!(telemetry || isHoldTraced()) || acquisition.obtained.length === 0 || acquisition.call.caller.leads) {
+      return runOnce(body, lock);
+    }
+    const section = new Section(acquisition, lock);
+    const run = (): T | Promise<T> => traceHold(section, () => runOnce(body, lock));
+    if (!telemetry) {
+      return run();
+    }
+    acquisition.frame.resumesBy((later) => telemetry.resume(section, later));
+    return telemetry.section(section, run);
+  }
+}

@@ -1,0 +1,133 @@
+import type { Clock } from '../seam/clock.js';
+import { findCycle, type Wanted } from './cycle.js';
+import { countByName } from '../words/caller.js';
+import type { Acquisition } from './acquisition.js';
+import type { Lifecycle } from '../seam/lifecycle.js';
+import { Waiter, type WaitingLine, type WaitOutcome } from '../calls/waiter.js';
+
+/** What calls that are inside a lock wait for. One map for the stores of all applications: a cycle may lead through several. */
+const WANTED = new Map<Acquisition, Wanted>();
+
+/** Follows waits that may be part of a deadlock. It may end one by `Acquisition.withdraw`. */
+export interface WaitWatcher {
+  watch(acquisition: Acquisition): void;
+  forget(acquisition: Acquisition): void;
+  stop(): void;
+}
+
+/** All calls of this process that wait for a lock of one store. */
+export class Waiters {
+  readonly #clock: Clock;
+  readonly #lifecycle: Lifecycle;
+  readonly #most: number;
+  /** Undefined where it is off. */
+  readonly #deadlocks: WaitWatcher | undefined;
+  readonly #waiting = new Map<Waiter, Acquisition>();
+  /** Those that are inside a lock already; `maxWaiters` does not count them. */
+  readonly #inside = new Set<Waiter>();
+  /** Those that ask the store again. They wait on, until it grants. */
+  readonly #asking = new Set<Acquisition>();
+
+  constructor(clock: Clock, lifecycle: Lifecycle, most: number, deadlocks: WaitWatcher | undefined) {
+    this.#clock = clock;
+    this.#lifecycle = lifecycle;
+    this.#most = most;
+    this.#deadlocks = deadlocks;
+  }
+
+  /** Whether as many calls wait, for whichever keys, as may. */
+  get isFull(): boolean {
+    return this.#waiting.size - this.#inside.size + this.#asking.size >= this.#most;
+  }
+
+  /** How many calls wait, for whichever keys. */
+  get count(): number {
+    return this.#waiting.size + this.#asking.size;
+  }
+
+  /** Waits until `until` at the latest, or the call's own limit. */
+  async wait(key: string, acquisition: Acquisition, until: number, line?: WaitingLine): Promise<WaitOutcome> {
+    const { call, giveUpAt } = acquisition;
+    const limitMs = Math.min(until, giveUpAt) - this.#clock.monotonic();
+    if (acquisition.withdrawn) {
+      throw acquisition.withdrawn;
+    }
+    if (this.#lifecycle.isClosing) {
+      return 'shutdown';
+    }
+    if (call.signal?.aborted) {
+      return 'aborted';
+    }
+    if (limitMs <= 0) {
+      return 'busy';
+    }
+    const waiter = new Waiter(limitMs, call.signal, (ended) => {
+      this.#waiting.delete(ended);
+      this.#inside.delete(ended);
+      line?.delete(ended);
+    });
+    acquisition.waitsFor(key, line?.isInside === true, waiter);
+    this.#waiting.set(waiter, acquisition);
+    if (line?.isInside) {
+      this.#inside.add(waiter);
+    }
+    line?.add(waiter);
+    if (this.#deadlocks && acquisition.isNested && call.ticket === undefined) {
+      this.#deadlocks.watch(acquisition);
+    }
+    return waiter.outcome;
+  }
+
+  /** A call has the lock that it waited for, or gave up. */
+  isOver(acquisition: Acquisition): void {
+    if (acquisition.hasWaited) {
+      acquisition.hasNext();
+      this.#deadlocks?.forget(acquisition);
+    }
+  }
+
+  /** The reply to a call that has waited, and counts as one that waits until it comes. */
+  async asking<T>(acquisition: Acquisition, reply: Promise<T>): Promise<T> {
+    this.#asking.add(acquisition);
+    try {
+      return await reply;
+    } finally {
+      this.#asking.delete(acquisition);
+    }
+  }
+
+  /**
+   * Waits in line for a lease that another call has. Throws `LockNotAcquiredError` where calls inside that lease wait
+   * for this one.
+   */
+  async waitFor(wanted: Wanted, key: string, acquisition: Acquisition, line: WaitingLine): Promise<WaitOutcome> {
+    const cycle = findCycle(acquisition, key, wanted, WANTED);
+    if (cycle) {
+      throw acquisition.refused(key, 'cycle', wanted.lease, cycle);
+    }
+    WANTED.set(acquisition, wanted);
+    try {
+      return await this.wait(key, acquisition, acquisition.giveUpAt, line);
+    } finally {
+      WANTED.delete(acquisition);
+    }
+  }
+
+  /** The calls that wait. */
+  get calls(): readonly Acquisition[] {
+    return [...this.#waiting.values(), ...this.#asking];
+  }
+
+  /** How many calls of each name wait. */
+  countByName(): ReadonlyMap<string, number> {
+    return countByName(this.calls.map(({ call }) => call.caller));
+  }
+
+  /** Ends every wait, at shutdown. */
+  endAll(): void {
+    for (const waiter of [...this.#waiting.keys()]) {
+      waiter.end('shutdown');
+    }
+    this.#deadlocks?.stop();
+  }
+}

@@ -1,0 +1,120 @@
+import type { Clock } from '../seam/clock.js';
+import { LockLostError, LockStoreError } from '../words/errors.js';
+import type { Lease } from './lease.js';
+import { commandLimit, leaseDeadline, momentOf, wallDeadline, type Moment } from '../seam/lease-time.js';
+import type { AcquireReply, Busy, HoldRecord, LockStore, Place, Tickets, Turns } from '../seam/lock-store.js';
+import type { TimeLimits } from '../seam/time-limits.js';
+
+/**
+ * How one attempt ended. A `late` grant came after its own deadline and is none; `failed` says whether it may have been
+ * carried out.
+ */
+export type AttemptResult =
+  | { readonly outcome: 'granted'; readonly fence: number; readonly sent: Moment }
+  | { readonly outcome: 'late' }
+  | { readonly outcome: 'busy'; readonly busy: Busy }
+  | { readonly outcome: 'failed'; readonly error: LockStoreError; readonly isUnsent?: true };
+
+/**
+ * Sends one acquire, or one join for a lease by a ticket, to be answered by `answerBy`. Rejects with what no retry
+ * mends.
+ */
+export function attempt(
+  store: LockStore,
+  lease: Lease,
+  clock: Clock,
+  limits: TimeLimits,
+  answerBy: number,
+  place?: Place,
+): Promise<AttemptResult> {
+  const sent = momentOf(clock);
+  const limitMs = Math.min(commandLimit(lease.ttlMs), Math.ceil(answerBy - sent.monotonic));
+  if (limitMs <= 0) {
+    return Promise.resolve({ outcome: 'failed', error: tooSlow(lease), isUnsent: true });
+  }
+  const record = lease.record(limitMs);
+  try {
+    const reply = lease.isJoined ? join(store.tickets as Tickets, record) : store.acquire(record, place);
+    return judged(limits.bound(reply, lease.key, limitMs), sent, store, lease, clock);
+  } catch (error) {
+    return Promise.reject(error as Error);
+  }
+}
+
+/** Releases a hold, and sends the acquire of the next caller of this process in the same command. */
+export function exchange(
+  store: LockStore,
+  hold: HoldRecord,
+  next: Lease,
+  place: Place,
+  mayOvertake: boolean,
+  clock: Clock,
+  limits: TimeLimits,
+): { released: Promise<boolean>; attempt: Promise<AttemptResult> } {
+  const sent = momentOf(clock);
+  const { key, limitMs } = hold;
+  const record = next.record();
+  const exchanged = (store.turns as Turns).exchange(hold, record, place, mayOvertake);
+  // Where the exchange was given up, nobody waits for the reply that is still to come, which may be a failure.
+  exchanged.then(ignoreFailure, () => undefined);
+  const answer = limits.bound(exchanged, key, limitMs);
+  const reply = answer.then((answered) => {
+    // It may come later than the release, and has the limit of the acquire: the store may be confirming the grant for as long.
+    return answered.reply instanceof Promise ? limits.bound(answered.reply, key, record.limitMs) : answered.reply;
+  });
+  return { released: answer.then(({ released }) => released), attempt: judged(reply, sent, store, next, clock) };
+}
+
+function ignoreFailure({ reply }: { readonly reply: AcquireReply | Promise<AcquireReply> }): void {
+  if (reply instanceof Promise) {
+    reply.catch(() => undefined);
+  }
+}
+
+function judged(answer: Promise<AcquireReply>, sent: Moment, store: LockStore, lease: Lease, clock: Clock): Promise<AttemptResult> {
+  return answer.then((reply) => judge(reply, sent, store, lease, clock), failed);
+}
+
+/** What a reply means to a lease that was asked for at `sent`. */
+export function judge(reply: AcquireReply, sent: Moment, store: LockStore, lease: Lease, clock: Clock): AttemptResult {
+  if (reply.fence === undefined) {
+    return { outcome: 'busy', busy: reply };
+  }
+  return store.expires && isOver(sent, lease.ttlMs, clock) ? { outcome: 'late' } : { outcome: 'granted', fence: reply.fence, sent };
+}
+
+/** The result of an attempt that the store failed; throws what no retry mends. */
+export function failed(error: unknown): AttemptResult {
+  if (error instanceof LockStoreError) {
+    return { outcome: 'failed', error };
+  }
+  throw error;
+}
+
+/**
+ * Whether a lease that was asked for at `sent` has ended, by either clock: the machine may have slept before the reply.
+ */
+function isOver(sent: Moment, ttlMs: number, clock: Clock): boolean {
+  const deadline = leaseDeadline(sent.monotonic, ttlMs);
+  return clock.monotonic() >= deadline || clock.wall() >= wallDeadline(sent, deadline);
+}
+
+async function join(tickets: Tickets, record: HoldRecord): Promise<AcquireReply> {
+  if (!(await tickets.join(record))) {
+    throw new LockLostError(
+      `Lock "${record.key}": the lock of this ticket has ended. A ticket enters a running lock only; make sure that its holder waits for this call.`,
+      record.key,
+      'released',
+    );
+  }
+  return record;
+}
+
+/** The store took so long for the keys before that nothing is left of the call's time. */
+function tooSlow({ key }: Lease): LockStoreError {
+  return new LockStoreError(
+    `Lock "${key}" was not asked for: the store took too long to answer for the keys before it. Raise wait, or find out what is slow.`,
+    key,
+    { unknown: false },
+  );
+}

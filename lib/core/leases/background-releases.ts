@@ -1,0 +1,82 @@
+import type { Clock } from '../seam/clock.js';
+import { isLockError, LockStoreError, type LockError } from '../words/errors.js';
+import type { Lease } from './lease.js';
+import { LONGEST_COMMAND_MS } from '../seam/lease-time.js';
+import type { Lifecycle } from '../seam/lifecycle.js';
+import type { HoldRecord, LockStore, Place } from '../seam/lock-store.js';
+import type { TimeLimits } from '../seam/time-limits.js';
+
+/**
+ * For how long at least a lock is released that others may be in by a ticket, whose leases are not known here, in
+ * milliseconds.
+ */
+const SHARED_MS = 60_000;
+/** For how long after its sender has given up a command may still be carried out that grants, in milliseconds: stores refuse it later. */
+const LATEST_MS = 1_000;
+
+/**
+ * Releases, without a caller who waits, what must not stay: a late grant, an attempt of unknown outcome, a lost lease,
+ * a place that no call needs.
+ */
+export class BackgroundReleases {
+  readonly #store: LockStore;
+  readonly #clock: Clock;
+  readonly #limits: TimeLimits;
+  readonly #lifecycle: Lifecycle;
+
+  constructor(store: LockStore, clock: Clock, limits: TimeLimits, lifecycle: Lifecycle) {
+    this.#store = store;
+    this.#clock = clock;
+    this.#limits = limits;
+    this.#lifecycle = lifecycle;
+  }
+
+  /**
+   * Repeats the release until the store answers, or the lease that it could have granted is over; longer where others
+   * may be in the lock.
+   */
+  abandon(lease: Lease): void {
+    const { ttlMs, isShared } = lease;
+    this.#lifecycle.inBackground(this.#release(lease.record(), LATEST_MS + (isShared ? Math.max(ttlMs, SHARED_MS) : ttlMs)));
+  }
+
+  /**
+   * Gives up a place. One that stays, since the store does not answer, comes to its turn later and is then given up.
+   */
+  leave(key: string, { name }: Place): void {
+    const { turns } = this.#store;
+    if (turns) {
+      this.#lifecycle.inBackground(this.#limits.bound(turns.leave(key, name), key).catch(() => undefined));
+    }
+  }
+
+  async #release(hold: HoldRecord, forMs: number): Promise<void> {
+    const startedAt = this.#clock.monotonic();
+    for (;;) {
+      try {
+        await this.#limits.bound(this.#store.release(hold), hold.key, hold.limitMs);
+        return;
+      } catch (error) {
+        const elapsedMs = this.#clock.monotonic() - startedAt;
+        const pauseMs = Math.min(Math.max(hold.ttlMs, elapsedMs) / 10, LONGEST_COMMAND_MS);
+        if (this.#lifecycle.isSettling || !(error instanceof LockStoreError) || elapsedMs + pauseMs >= forMs) {
+          return;
+        }
+        await this.#lifecycle.pause(pauseMs);
+      }
+    }
+  }
+}
+
+/**
+ * The error itself, where a store rejected with a lock error; anything else is a defect of the store, and reported as
+ * its failure.
+ */
+export function asLockError(error: unknown, key: string): LockError {
+  return isLockError(error)
+    ? error
+    : new LockStoreError(`Lock "${key}": the store failed. Make sure that it rejects with a LockStoreError.`, key, {
+        cause: error,
+        unknown: true,
+      });
+}

@@ -1,0 +1,36 @@
+import type { CallNode } from '../calls/call-tree.js';
+import type { Call } from '../words/call.js';
+import type { LockError, LockLostError, LostReason } from '../words/errors.js';
+import type { Lease } from './lease.js';
+
+/** A call on its way into its locks, as leases see it. */
+export interface Entrant {
+  readonly call: Call;
+  readonly frame: CallNode;
+  /** The leases that were granted to it. */
+  readonly obtained: readonly Lease[];
+  readonly waitedMs: number;
+  readonly hasWaited: boolean;
+  obtain(lease: Lease): void;
+}
+
+/** A transaction, as leases see it. */
+export interface LeaseKeeper {
+  readonly kept: ReadonlySet<Lease>;
+  /** A lease is lost, or about to be. */
+  notify(loss: LockLostError): void;
+  /** It has ended. Answers what it kept, the last first. */
+  end(): readonly Lease[];
+}
+
+/** Gets what happens to leases. It only looks: what it throws or returns changes nothing. */
+export interface LeaseEvents {
+  acquired(lease: Lease, entrant: Entrant): void;
+  renewed(lease: Lease, margin: number): void;
+  renewalAnswered(lease: Lease): void;
+  renewalFailed(lease: Lease, error: LockError): void;
+  released(lease: Lease, heldMs: number): void;
+  releaseFailed(lease: Lease, error: LockError): void;
+  lost(lease: Lease, heldMs: number, reason: LostReason, kept: boolean): void;
+  endedLate(lease: Lease, heldMs: number, thrown: unknown): void;
+}

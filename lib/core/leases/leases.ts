@@ -1,0 +1,307 @@
+import type { AttemptResult } from './attempt.js';
+import { asLockError, type BackgroundReleases } from './background-releases.js';
+import type { CallNode } from '../calls/call-tree.js';
+import { countByName } from '../words/caller.js';
+import type { Clock } from '../seam/clock.js';
+import type { LockLostError, LostReason } from '../words/errors.js';
+import type { Lease } from './lease.js';
+import type { Entrant, LeaseEvents, LeaseKeeper } from './lease-events.js';
+import { LONGEST_COMMAND_MS } from '../seam/lease-time.js';
+import type { Lifecycle } from '../seam/lifecycle.js';
+import type { Line } from './line.js';
+import type { Lines } from './lines.js';
+import type { HoldRecord, LockStore } from '../seam/lock-store.js';
+import { lossOf, type LossCause } from './loss.js';
+import { pause } from '../seam/pause.js';
+import { Renewer } from './renewer.js';
+import type { TimeLimits } from '../seam/time-limits.js';
+
+/** What the leases of a store need. */
+export interface LeasesParts {
+  /** The name under which the store is registered. */
+  readonly name: string;
+  readonly store: LockStore;
+  readonly clock: Clock;
+  readonly limits: TimeLimits;
+  readonly lifecycle: Lifecycle;
+  readonly lines: Lines;
+  readonly releases: BackgroundReleases;
+  readonly events: LeaseEvents;
+}
+
+/** The leases of this process in one store, from the grant to the end: the one place that ends a lease. */
+export class Leases {
+  readonly #parts: LeasesParts;
+  readonly #renewer: Renewer;
+  readonly #running = new Set<Lease>();
+  readonly #lingering = new Map<Lease, NodeJS.Timeout>();
+
+  constructor(parts: LeasesParts) {
+    const { store, clock, limits, lifecycle, events } = parts;
+    this.#parts = parts;
+    this.#renewer = new Renewer(store, clock, limits, {
+      isOver: (lease) => void this.lose(lease, 'expired'),
+      failed: (lease, error) => events.renewalFailed(lease, asLockError(error, lease.key)),
+      answered: (lease) => events.renewalAnswered(lease),
+      renewed: (lease, margin) => events.renewed(lease, margin),
+    });
+    store.operator?.onForced?.((key, fence, reason = 'forced') => this.#force(key, fence, reason), lifecycle.closed);
+  }
+
+  /** The name under which the store is registered. */
+  get store(): string {
+    return this.#parts.name;
+  }
+
+  /** A lease was granted to a call. */
+  start(lease: Lease, granted: AttemptResult & { outcome: 'granted' }, entrant: Entrant, line: Line | undefined): void {
+    const { store, events } = this.#parts;
+    const { maxHoldMs } = entrant.call;
+    lease.granted(granted.fence, granted.sent, store.expires);
+    lease.calls.push(entrant.frame);
+    entrant.obtain(lease);
+    this.#running.add(lease);
+    if (store.expires || maxHoldMs < Infinity) {
+      this.#renewer.add(lease);
+    }
+    line?.heldBy(lease);
+    events.acquired(lease, entrant);
+  }
+
+  /** The call has all its locks: from here on `maxHold` and `minHold` count. */
+  limit({ call, obtained }: Entrant): void {
+    if (call.maxHoldMs === Infinity && call.minHoldMs === 0) {
+      return;
+    }
+    for (const lease of obtained) {
+      lease.limit(call.maxHoldMs, call.minHoldMs);
+      if (call.maxHoldMs < Infinity) {
+        this.#renewer.hasten(lease);
+      }
+    }
+  }
+
+  /** Ends a lease whose time is over, and answers the loss of one that was lost. */
+  expire(lease: Lease): LockLostError | undefined {
+    return lease.isOver ? this.lose(lease, 'expired') : lease.loss;
+  }
+
+  /**
+   * Ends a lease that is not to be trusted any more: its code is notified before another call gets the line, and a
+   * release is sent in case the record lives. One that was released may serve another call: it stays as it is.
+   */
+  lose(lease: Lease, cause: LossCause): LockLostError | undefined {
+    if (lease.hasEnded) {
+      return lease.loss;
+    }
+    const { lines, releases } = this.#parts;
+    const loss = this.#end(lease, cause === 'expired' ? whyExpired(lease) : cause);
+    releases.abandon(lease);
+    if (!lease.isJoined) {
+      lines.endTurn(lease.key);
+    }
+    return loss;
+  }
+
+  /** Asks the store whether it still has a lock whose lease is doubted, until it answers or the lease is lost. */
+  async settleDoubt(lease: Lease): Promise<void> {
+    while (lease.doubt && (await this.#renewer.confirm(lease)) === undefined) {
+      await pause(Math.min(lease.grantedMs / 10, LONGEST_COMMAND_MS));
+    }
+  }
+
+  /**
+   * A call leaves, or a transaction that kept the lease has ended (`wasKept`). The last one releases the lock, or leaves it
+   * taken until `minHold` is over. Undefined where no answer of the store is to be waited for.
+   */
+  leave(lease: Lease, leaving: CallNode | LeaseKeeper, wasKept = false): Promise<void> | undefined {
+    if (!lease.calls.remove(leaving) || lease.loss || lease.calls.admitNext() || !lease.calls.isEmpty) {
+      return undefined;
+    }
+    const lingerMs = lease.minHoldAt > 0 ? lease.minHoldAt - this.#parts.clock.monotonic() : 0;
+    if (lingerMs <= 0) {
+      return this.#release(lease, leaving, wasKept);
+    }
+    this.#lingering.set(lease, setTimeout(() => void this.#release(lease, undefined), lingerMs).unref());
+    lease.linger();
+    this.#renewer.hasten(lease);
+    return undefined;
+  }
+
+  /** A transaction has ended: what it kept is released, unless calls are inside. Never rejects. */
+  async settle(transaction: LeaseKeeper): Promise<void> {
+    await Promise.all(transaction.end().map((lease) => this.#endKeeping(lease, transaction)));
+  }
+
+  async #endKeeping(lease: Lease, transaction: LeaseKeeper): Promise<void> {
+    // Where the event loop was blocked, or the machine slept, no timer could notice a loss.
+    this.expire(lease);
+    await this.settleDoubt(lease);
+    await this.leave(lease, transaction, true);
+    if (lease.loss) {
+      transaction.notify(lease.loss);
+    }
+  }
+
+  /** The code of a lost lease has ended after its caller had stopped waiting; `thrown` is its error. */
+  endedLate(lease: Lease, thrown: unknown): void {
+    this.#parts.events.endedLate(lease, this.heldMs(lease), thrown);
+  }
+
+  /** Those that run. */
+  get running(): Iterable<Lease> {
+    return this.#running;
+  }
+
+  /** How many locks this process holds. */
+  get count(): number {
+    return this.#running.size;
+  }
+
+  /** The shortest time for which a lease that is renewed can be trusted, in milliseconds; undefined where there is none. */
+  get leastMarginMs(): number | undefined {
+    let least: number | undefined;
+    for (const { marginMs } of this.#running) {
+      least = marginMs === undefined ? least : Math.min(marginMs, least ?? Infinity);
+    }
+    return least;
+  }
+
+  heldMs({ acquiredAt }: Lease): number {
+    return this.#parts.clock.monotonic() - acquiredAt;
+  }
+
+  /** How many leases the calls of each name have. */
+  countByName(): ReadonlyMap<string, number> {
+    return countByName([...this.#running].map(({ caller }) => caller));
+  }
+
+  /** Ends everything: running code is notified, its locks are released, and a `minHold` is left to run out. */
+  async shutdown(): Promise<void> {
+    const kept = [...this.#lingering.keys()].map((lease) => this.#keep(lease));
+    const ended = [...this.#running].map((lease) => this.#interrupt(lease));
+    await Promise.all([...kept, ...ended]);
+    this.#renewer.stop();
+  }
+
+  /** Never rejects. `leaving` is the last that left. */
+  #release(lease: Lease, leaving: CallNode | LeaseKeeper | undefined, wasKept = false): Promise<void> | undefined {
+    if (lease.loss || this.#relay(lease)) {
+      return undefined;
+    }
+    const { lifecycle, lines, releases, events } = this.#parts;
+    const isLingering = lease.state === 'lingering';
+    const record = lease.record();
+    this.#forget(lease);
+    lease.release();
+    lifecycle.begin();
+    const exchanged = lease.isJoined ? undefined : lines.exchange(record);
+    const end = (): void => {
+      if (!exchanged && !lease.isJoined) {
+        lines.endTurn(lease.key);
+      }
+      lifecycle.end();
+    };
+    return (exchanged ?? this.#send(record)).then(
+      (wasHeld) => {
+        // The lease of one that lingers ends with `minHold`, perhaps a moment before its release.
+        if (wasHeld || isLingering) {
+          events.released(lease, this.heldMs(lease));
+        } else {
+          this.#foundGone(lease, leaving, wasKept);
+        }
+        end();
+      },
+      (error: unknown) => {
+        events.releaseFailed(lease, asLockError(error, lease.key));
+        releases.abandon(lease);
+        end();
+      },
+    );
+  }
+
+  #send(record: HoldRecord): Promise<boolean> {
+    const { store, limits } = this.#parts;
+    try {
+      return limits.bound(store.release(record), record.key, record.limitMs);
+    } catch (error) {
+      return Promise.reject(error as Error);
+    }
+  }
+
+  /** Somebody deleted the lock, and the code ended before a renewal could find out. */
+  #foundGone(lease: Lease, leaving: CallNode | LeaseKeeper | undefined, wasKept: boolean): void {
+    const heldMs = this.heldMs(lease);
+    const loss = lossOf(lease, 'gone', heldMs);
+    lease.lose(loss);
+    this.#parts.events.lost(lease, heldMs, 'expired', wasKept);
+    leaving?.notify(loss);
+  }
+
+  /** Has the lease serve the next call of this process, where it can: no command is sent. */
+  #relay(lease: Lease): boolean {
+    const { lines, lifecycle, events } = this.#parts;
+    const next = lease.isJoined || lifecycle.isClosing ? undefined : lines.servedBy(lease);
+    if (!next) {
+      return false;
+    }
+    this.#forget(lease);
+    next.line.admitServed(next.waiter, { outcome: 'granted', ...lease.serve(next.lease) });
+    events.released(lease, this.heldMs(lease));
+    return true;
+  }
+
+  /** Leaves a lock taken for the rest of its `minHold`, without renewals. */
+  async #keep(lease: Lease): Promise<void> {
+    const { store, clock, limits, events } = this.#parts;
+    const record = lease.renewal(clock.monotonic());
+    this.#forget(lease);
+    lease.release();
+    try {
+      await limits.bound(store.renew([record]), lease.key, record.limitMs);
+    } catch (error) {
+      events.renewalFailed(lease, asLockError(error, lease.key));
+    }
+  }
+
+  async #interrupt(lease: Lease): Promise<void> {
+    const record = lease.record();
+    this.#end(lease, 'shutdown');
+    try {
+      await this.#send(record);
+    } catch (error) {
+      this.#parts.events.releaseFailed(lease, asLockError(error, lease.key));
+    }
+  }
+
+  #end(lease: Lease, cause: LossCause): LockLostError {
+    const heldMs = this.heldMs(lease);
+    const loss = lossOf(lease, cause, heldMs);
+    this.#forget(lease);
+    lease.lose(loss);
+    // The code first: listeners to events may be slow.
+    lease.calls.notify(loss);
+    this.#parts.events.lost(lease, heldMs, loss.reason, lease.calls.isOnlyKept);
+    lease.calls.refuse(loss);
+    return loss;
+  }
+
+  #force(key: string, fence: number, reason: LostReason): void {
+    for (const lease of this.#running) {
+      if (lease.key === key && lease.storedFence === fence) {
+        this.lose(lease, reason);
+      }
+    }
+  }
+
+  #forget(lease: Lease): void {
+    this.#running.delete(lease);
+    this.#renewer.delete(lease);
+    clearTimeout(this.#lingering.get(lease));
+    this.#lingering.delete(lease);
+  }
+}
+
+function whyExpired({ state }: Lease): LossCause {
+  return state === 'gone' ? 'gone' : state === 'overdue' ? 'maxHold' : 'expired';
+}

@@ -1,0 +1,174 @@
+import type { AttemptResult } from './attempt.js';
+import type { LockStoreError } from '../words/errors.js';
+import type { Lease } from './lease.js';
+import { MOST_FENCES, type Busy, type Place } from '../seam/lock-store.js';
+import type { Waiter, WaitingLine } from '../calls/waiter.js';
+
+/**
+ * The calls of this process that want one key: the contender or holder, and the waiters behind it, first come first
+ * served. Also the process's place in the store's queue, and what the store answered last.
+ */
+export class Line implements WaitingLine {
+  #lease: Lease | undefined;
+  /** The lease before it. */
+  #before: Lease | undefined;
+  #place: Place | undefined;
+  #last: AttemptResult | undefined;
+  #recheckAt = 0;
+  /** Whether the store notified the process of its turn, perhaps while an attempt is on its way. */
+  #isNotified = false;
+  /** Callers of this process that had the lock one after the other. */
+  #burst = 0;
+  /** The attempt that was sent for the next caller together with the release before it. */
+  #sentAlong: AttemptResult | Promise<AttemptResult> | undefined;
+  /** The contender, while it waits between two attempts. */
+  #paused: Waiter | undefined;
+  #waiting: Map<Waiter, Lease> | undefined;
+
+  /** The lease that has the lock; undefined while the contender still tries. */
+  get lease(): Lease | undefined {
+    return this.#lease;
+  }
+
+  /** The process's place, from the first attempt that may queue to the grant. It outlives a caller that gives up. */
+  get place(): Place | undefined {
+    return this.#place;
+  }
+
+  /** Who has the lock, as far as this process knows. */
+  get holder(): Lease | Busy | undefined {
+    return this.#lease ?? (this.#last?.outcome === 'busy' ? this.#last.busy : undefined);
+  }
+
+  /** The same, or who had it before. */
+  get lastHolder(): Lease | Busy | undefined {
+    return this.holder ?? this.#before;
+  }
+
+  /** Why the store failed the contender; undefined once it has answered. */
+  get failure(): LockStoreError | undefined {
+    return this.#last?.outcome === 'failed' ? this.#last.error : undefined;
+  }
+
+  get waiting(): number {
+    return this.#waiting?.size ?? 0;
+  }
+
+  /** When the store is to be asked again at the latest. */
+  get recheckAt(): number {
+    return this.#recheckAt;
+  }
+
+  get isNotified(): boolean {
+    return this.#isNotified;
+  }
+
+  /** Whether the next caller here may have the lock before the processes that queue. A candidate may not: one of theirs leads next. */
+  get mayOvertake(): boolean {
+    return this.#burst < MOST_FENCES && this.next()?.lease.caller.leads !== true;
+  }
+
+  /** Where a caller waits until it is the contender, which will hold `lease`. */
+  behind(lease: Lease): WaitingLine {
+    const waiting = (this.#waiting ??= new Map());
+    return { add: (waiter) => waiting.set(waiter, lease), delete: (waiter) => waiting.delete(waiter) };
+  }
+
+  /** The line itself is where the contender waits between two attempts. */
+  add(waiter: Waiter): void {
+    this.#paused = waiter;
+  }
+
+  delete(): void {
+    this.#paused = undefined;
+  }
+
+  /** The caller that has waited longest. */
+  next(): { readonly waiter: Waiter; readonly lease: Lease } | undefined {
+    for (const [waiter, lease] of this.#waiting ?? []) {
+      return { waiter, lease };
+    }
+    return undefined;
+  }
+
+  /** Makes a waiter the contender. */
+  admit(waiter: Waiter): void {
+    this.#before = this.#lease ?? this.#before;
+    this.#lease = undefined;
+    waiter.admit();
+  }
+
+  /** Makes a waiter the contender, with an attempt that is on its way for it, at a new place. */
+  admitWith(waiter: Waiter, place: Place, sentAlong: Promise<AttemptResult>, overtakes: boolean): void {
+    // One that does not overtake gets the lock at once only where no other process queues.
+    this.#burst = overtakes ? this.#burst + 1 : 1;
+    this.#place = place;
+    this.#last = undefined;
+    this.#isNotified = false;
+    this.#sentAlong = sentAlong;
+    this.admit(waiter);
+  }
+
+  /** Makes a waiter the contender, which the lease of the call before serves. */
+  admitServed(waiter: Waiter, granted: AttemptResult): void {
+    this.#burst++;
+    this.#sentAlong = granted;
+    this.admit(waiter);
+  }
+
+  /** The contender goes on with the answer to its first attempt, which was no grant. */
+  goesOnWith(result: AttemptResult): void {
+    this.#sentAlong = result;
+  }
+
+  /** The attempt that was sent along with a release, or the grant of a lease that serves one more call; once. */
+  takeSentAlong(): AttemptResult | Promise<AttemptResult> | undefined {
+    const sentAlong = this.#sentAlong;
+    this.#sentAlong = undefined;
+    return sentAlong;
+  }
+
+  /** The last answer, while it still holds: the caller before gave up, and the process keeps its place. */
+  standingAnswer(now: number): AttemptResult | undefined {
+    return this.#place && this.#last?.outcome === 'busy' && !this.#isNotified && now < this.#recheckAt ? this.#last : undefined;
+  }
+
+  /** Whether this is the answer that stands. */
+  isLastAnswer(result: AttemptResult): boolean {
+    return result === this.#last;
+  }
+
+  /** The contender asks the store itself, at `place` if it may queue. */
+  asks(place: Place | undefined): void {
+    this.#place ??= place;
+    this.#isNotified = false;
+    this.#burst = 1;
+  }
+
+  /**
+   * How the last attempt ended, and when to ask again unless notified before. A grant uses the place up, also one that
+   * is released at once.
+   */
+  answered(result: AttemptResult, recheckAt: number): void {
+    this.#last = result;
+    this.#recheckAt = recheckAt;
+    if (result.outcome === 'granted' || result.outcome === 'late') {
+      this.#place = undefined;
+      this.#isNotified = false;
+    }
+  }
+
+  /** The contender has the lock, and the place is used up. */
+  heldBy(lease: Lease): void {
+    this.#lease = lease;
+    this.#place = undefined;
+    this.#last = undefined;
+    this.#isNotified = false;
+  }
+
+  /** The turn may have come: the contender asks now, or again once its attempt is answered. */
+  recheck(): void {
+    this.#isNotified = true;
+    this.#paused?.admit();
+  }
+}

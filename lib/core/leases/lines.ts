@@ -1,0 +1,139 @@
+import { randomUUID } from 'node:crypto';
+import { exchange } from './attempt.js';
+import type { BackgroundReleases } from './background-releases.js';
+import type { Clock } from '../seam/clock.js';
+import { Line } from './line.js';
+import type { Lease } from './lease.js';
+import type { HoldRecord, LockStore, Place, TurnListener } from '../seam/lock-store.js';
+import type { TimeLimits } from '../seam/time-limits.js';
+import type { Waiter } from '../calls/waiter.js';
+
+/** For how long callers of one process may have a lock one after the other in a store without turns, in milliseconds. */
+const SLICE_MS = 50;
+
+/**
+ * One line per key that calls of this process want, so that the store sees one contender of each key; and the places of
+ * this process.
+ */
+export class Lines implements TurnListener {
+  readonly #store: LockStore;
+  readonly #clock: Clock;
+  readonly #limits: TimeLimits;
+  readonly #releases: BackgroundReleases;
+  readonly #lines = new Map<string, Line>();
+  /** What the names of its places start with: several applications may share one store in memory. */
+  readonly #id = randomUUID().slice(0, 8);
+  #places = 0;
+
+  constructor(store: LockStore, clock: Clock, limits: TimeLimits, releases: BackgroundReleases, closed: AbortSignal) {
+    this.#store = store;
+    this.#clock = clock;
+    this.#limits = limits;
+    this.#releases = releases;
+    store.turns?.onTurn(this, closed);
+  }
+
+  /** The line of a key; undefined where no call here wants the key. */
+  lineOf(key: string): Line | undefined {
+    return this.#lines.get(key);
+  }
+
+  /** Whether the store knows which processes wait. */
+  get keepQueues(): boolean {
+    return this.#store.turns !== undefined;
+  }
+
+  /** Whether a call of this process waits for a lease of it. */
+  isWantedHere({ key, calls }: Lease): boolean {
+    return calls.waiting > 0 || (this.#lines.get(key)?.waiting ?? 0) > 0;
+  }
+
+  /** The lines in which calls wait for another one of this process. */
+  *contended(): Iterable<Line> {
+    for (const line of this.#lines.values()) {
+      if (line.waiting > 0) {
+        yield line;
+      }
+    }
+  }
+
+  /** Begins the line of a key that no call here wants, for its contender. */
+  open(key: string): Line {
+    const line = new Line();
+    this.#lines.set(key, line);
+    return line;
+  }
+
+  /** A new place in the store's queue; undefined where the store keeps none. */
+  newPlace(): Place | undefined {
+    return this.#store.turns && { name: `${this.#id}${(this.#places++).toString(36)}` };
+  }
+
+  /** The next caller here, where the lease can serve that one too. */
+  servedBy(lease: Lease): { readonly line: Line; readonly waiter: Waiter; readonly lease: Lease } | undefined {
+    const line = this.#lines.get(lease.key);
+    const next = line?.next();
+    return line?.mayOvertake && next && lease.canServe(next.lease) && this.#mayGoOn(lease) ? { line, ...next } : undefined;
+  }
+
+  /**
+   * Gives a lock to the next caller here, with its release in one command. Answers whether the lock was still held;
+   * undefined where no caller waits, or the store cannot.
+   */
+  exchange(hold: HoldRecord): Promise<boolean> | undefined {
+    const line = this.#lines.get(hold.key);
+    const next = line?.next();
+    const place = next && this.newPlace();
+    if (!line || !next || !place) {
+      return undefined;
+    }
+    this.askFor(next.lease, line.waiting - 1);
+    const { released, attempt } = exchange(this.#store, hold, next.lease, place, line.mayOvertake, this.#clock, this.#limits);
+    line.admitWith(next.waiter, place, attempt, line.mayOvertake);
+    return released;
+  }
+
+  /** The contender or holder of a key is done: the next in line becomes the contender. */
+  endTurn(key: string): void {
+    const line = this.#lines.get(key);
+    const next = line?.next();
+    if (line && next) {
+      line.admit(next.waiter);
+      return;
+    }
+    this.#lines.delete(key);
+    if (line?.place) {
+      this.#releases.leave(key, line.place);
+    }
+  }
+
+  /** Has an acquire ask for the fences of the callers behind it as well. */
+  askFor(lease: Lease, waitingHere: number): void {
+    if (this.#store.reservesFences) {
+      lease.askFor(waitingHere);
+    }
+  }
+
+  turn(key: string, name: string): void {
+    const line = this.#lines.get(key);
+    if (line?.place?.name === name) {
+      line.recheck();
+    } else if (name.startsWith(this.#id)) {
+      // No call here wants it any more, and other processes wait for it.
+      this.#releases.leave(key, { name });
+    }
+  }
+
+  recheck(): void {
+    for (const line of this.#lines.values()) {
+      if (line.place) {
+        line.recheck();
+      }
+    }
+  }
+
+  /** Without turns nobody is known to wait in other processes, so a process goes on for a slice of time only. */
+  #mayGoOn({ servesSince }: Lease): boolean {
+    return this.keepQueues || this.#clock.monotonic() - servesSince < SLICE_MS;
+  }
+}

@@ -1,0 +1,38 @@
+import { LockLostError, type LostReason } from '../words/errors.js';
+import type { Lease } from './lease.js';
+
+/** Why a lease ended; `gone`: the store said so before its time was over. */
+export type LossCause = LostReason | 'gone';
+
+/** The error of a lease that ended before its code did. */
+export function lossOf({ key, calls }: Lease, cause: LossCause, heldMs: number): LockLostError {
+  const kept = calls.isOnlyKept ? ' Its code had ended, and the transaction around it had not: roll it back.' : '';
+  return new LockLostError(
+    `Lock "${key}" was lost after ${Math.round(heldMs)} ms: ${WHY[cause]}${kept}`,
+    key,
+    cause === 'gone' ? 'expired' : cause,
+  );
+}
+
+/**
+ * The error of a call whose lease was lost, and whose code did not end in the time that it had after it was notified.
+ */
+export function stillRunning(loss: LockLostError, graceMs: number): LockLostError {
+  return new LockLostError(
+    `${loss.detail} Its code still runs ${Math.round(graceMs)} ms after its signal aborted: ` +
+      'pass lock.signal to what it awaits, and repeat the call only where two may run at once.',
+    loss.key,
+    loss.reason,
+    true,
+  );
+}
+
+const WHY: Readonly<Record<LossCause, string>> = {
+  gone: 'the store no longer has it. It was deleted, flushed or evicted, or the store restarted without its data: find out by whom, and let the resource refuse the old fence.',
+  expired:
+    'its lease ended before the code did. Check lock.signal in long sections, raise ttl above the longest pause, and let the resource refuse the old fence.',
+  forced: 'an operator released it by force. Find out why before the call is repeated.',
+  released: 'it was released while code inside it still ran. Release it after the last use.',
+  maxHold: 'the code ran on after its maxHold. Stop when lock.signal aborts, or raise maxHold.',
+  shutdown: 'the application shut down. Let sections end before the server has drained, or repeat the call after the restart.',
+};

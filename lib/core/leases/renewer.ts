@@ -1,0 +1,252 @@
+import { AsyncResource } from 'node:async_hooks';
+import type { Clock } from '../seam/clock.js';
+import type { Lease } from './lease.js';
+import { momentOf, type Moment } from '../seam/lease-time.js';
+import type { HoldRecord, LockStore } from '../seam/lock-store.js';
+import type { TimeLimits } from '../seam/time-limits.js';
+
+/**
+ * Leases in one renewal command: 10,000 need fewer than one command per hundred, and none keeps the server for a
+ * millisecond.
+ */
+const BATCH = 128;
+/** The longest pause between two readings of the clocks while leases are held. */
+const LONGEST_PAUSE_MS = 1_000;
+/** How far the wall clock may run from the monotonic one before it counts as a jump. */
+const JUMP_MS = 500;
+/** For how long listeners may run in one go before the renewals that became due meanwhile are sent, in milliseconds. */
+const NOTIFYING_MS = 5;
+
+/** What a renewer finds out. */
+export interface RenewalListener {
+  /** A lease's time is over, or the store no longer has it. */
+  isOver(lease: Lease): void;
+  /** The store did not answer a renewal. */
+  failed(lease: Lease, error: unknown): void;
+  /** The store answered renewals, of this lease among others. */
+  answered(lease: Lease): void;
+  /** The store has renewed a lease, of which that much was left, as a part of 1. */
+  renewed(lease: Lease, margin: number): void;
+}
+
+/**
+ * Keeps the leases of one store: renews every third of a lease, notifies of `maxHold`, and reports those that ran out.
+ */
+export class Renewer {
+  readonly #store: LockStore;
+  readonly #clock: Clock;
+  readonly #limits: TimeLimits;
+  readonly #listener: RenewalListener;
+  readonly #leases = new Set<Lease>();
+  #timer: NodeJS.Timeout | undefined;
+  #wakesAt = Infinity;
+  #seen: Moment = { monotonic: 0, wall: 0 };
+
+  constructor(store: LockStore, clock: Clock, limits: TimeLimits, listener: RenewalListener) {
+    this.#store = store;
+    this.#clock = clock;
+    this.#limits = limits;
+    this.#listener = listener;
+  }
+
+  /** Starts to keep a lease that was just granted. */
+  add(lease: Lease): void {
+    this.#leases.add(lease);
+    this.#wakeBy(Math.min(lease.dueAt, lease.acquiredAt + LONGEST_PAUSE_MS));
+  }
+
+  /** Something about the lease is due earlier than it was. */
+  hasten(lease: Lease): void {
+    if (this.#leases.has(lease)) {
+      this.#wakeBy(lease.dueAt);
+    }
+  }
+
+  /** Asks the store once whether it has a lease; undefined where it does not answer. */
+  async confirm(lease: Lease): Promise<boolean | undefined> {
+    const sent = momentOf(this.#clock);
+    const record = lease.renewal(sent.monotonic);
+    let held: boolean | undefined;
+    try {
+      [held] = await this.#send([record], record.limitMs);
+    } catch (error) {
+      this.#listener.failed(lease, error);
+    }
+    if (held && !lease.hasEnded) {
+      const margin = lease.margin;
+      lease.confirmed(sent, record.ttlMs);
+      this.#listener.renewed(lease, margin);
+    } else if (held === false && !lease.hasEnded) {
+      lease.gone();
+      this.#listener.isOver(lease);
+    }
+    return held;
+  }
+
+  delete(lease: Lease): void {
+    this.#leases.delete(lease);
+  }
+
+  stop(): void {
+    clearTimeout(this.#timer);
+    this.#timer = undefined;
+    this.#wakesAt = Infinity;
+    this.#leases.clear();
+  }
+
+  #wakeBy(at: number): void {
+    if (at >= this.#wakesAt) {
+      return;
+    }
+    if (this.#wakesAt === Infinity && this.#timer === undefined) {
+      this.#seen = momentOf(this.#clock);
+    }
+    clearTimeout(this.#timer);
+    this.#wakesAt = at;
+    // The clock is read here: listeners may have run since the caller read it.
+    this.#timer = setTimeout(this.#wake, Math.max(1, at - this.#clock.monotonic()));
+    // A process that has nothing else to do may end; its leases then run out.
+    this.#timer.unref();
+  }
+
+  /**
+   * Renewals go first, and leave before any listener runs; the code is notified in the next turn of the event loop. So
+   * a listener of one lock, however slow, costs no other lock its lease.
+   *
+   * Bound to where the store was opened: the timer must not keep the context of the call that armed it.
+   */
+  readonly #wake = AsyncResource.bind((): void => {
+    this.#wakesAt = Infinity;
+    const sent = momentOf(this.#clock);
+    const hasJumped = this.#hasJumped(sent);
+    let renewing = 0;
+    for (const group of byLimit(this.#due(sent.monotonic, hasJumped))) {
+      renewing += this.#renewInBatches(group, hasJumped ? Infinity : sent.monotonic, sent);
+    }
+    if (renewing === 0) {
+      this.#notify(sent.monotonic);
+    }
+    this.#wakeForNext();
+    if (this.#wakesAt === Infinity) {
+      this.#timer = undefined;
+    }
+  });
+
+  #wakeForNext(): void {
+    if (this.#leases.size > 0) {
+      let next = this.#clock.monotonic() + LONGEST_PAUSE_MS;
+      for (const lease of this.#leases) {
+        next = Math.min(next, lease.dueAt);
+      }
+      this.#wakeBy(next);
+    }
+  }
+
+  /**
+   * The leases to renew now, or nearly. After a jump of the wall clock that is every one: fixed leases, too, have to be
+   * confirmed.
+   */
+  #due(now: number, hasJumped: boolean): Lease[] {
+    const due: Lease[] = [];
+    for (const lease of this.#leases) {
+      if (lease.state === 'lingering' && now >= lease.deadline) {
+        // Nothing is left to renew, and its code has ended; its own timer still releases it.
+        this.#leases.delete(lease);
+      } else if (lease.needsRenewal(now, hasJumped)) {
+        due.push(lease);
+      }
+    }
+    return due;
+  }
+
+  /**
+   * Notifies of leases that ended and of `maxHold`, and stops where that takes long: the rest follows in the next turn.
+   */
+  #notify(since: number): void {
+    let now = since;
+    for (const lease of this.#leases) {
+      if (now < lease.notifyAt) {
+        continue;
+      }
+      if (now >= lease.deadline) {
+        this.#listener.isOver(lease);
+      } else {
+        lease.overdue(now);
+      }
+      now = this.#clock.monotonic();
+      if (now - since > NOTIFYING_MS) {
+        return;
+      }
+    }
+  }
+
+  /**
+   * Renews what is due by `by`; how many. Leases that are nearly due fill the last batch up, so that many leases need
+   * few commands.
+   */
+  #renewInBatches(leases: Lease[], by: number, sent: Moment): number {
+    leases.sort((first, second) => first.renewAt - second.renewAt);
+    const notYet = leases.findIndex((lease) => lease.renewAt > by);
+    const end = notYet < 0 ? leases.length : Math.ceil(notYet / BATCH) * BATCH;
+    for (let from = 0; from < end; from += BATCH) {
+      void this.#renew(leases.slice(from, from + BATCH), sent);
+    }
+    return end;
+  }
+
+  /** A machine that slept stops the monotonic clock only; the leases on the server ran on. */
+  #hasJumped(now: Moment): boolean {
+    const drift = now.wall - this.#seen.wall - (now.monotonic - this.#seen.monotonic);
+    this.#seen = now;
+    return Math.abs(drift) > JUMP_MS;
+  }
+
+  async #renew(batch: readonly Lease[], sent: Moment): Promise<void> {
+    const records = batch.map((lease) => lease.renewal(sent.monotonic));
+    for (const lease of batch) {
+      lease.renewalSent();
+    }
+    let held: (boolean | undefined)[] | undefined;
+    try {
+      held = await this.#send(records, Math.max(...records.map(({ limitMs }) => limitMs)));
+    } catch (error) {
+      this.#listener.failed(batch[0] as Lease, error);
+    }
+    // What was answered counts before it is told: listeners may work for longer than what is left of a lease.
+    const margins = batch.map((lease, index) => {
+      const margin = held?.[index] && !lease.hasEnded ? lease.margin : undefined;
+      this.hasten(lease.renewalAnswered(held?.[index], records[index] as HoldRecord, sent));
+      return margin;
+    });
+    if (held?.some((one) => one !== undefined)) {
+      this.#listener.answered(batch[0] as Lease);
+    }
+    margins.forEach((margin, index) => {
+      if (margin !== undefined) {
+        this.#listener.renewed(batch[index] as Lease, margin);
+      }
+    });
+  }
+
+  #send(records: readonly HoldRecord[], limitMs: number): Promise<(boolean | undefined)[]> {
+    return this.#limits.bound(this.#store.renew(records), records[0]?.key ?? '', limitMs);
+  }
+}
+
+/**
+ * Leases of about the same length. A part of a store that is away keeps the answer for the others back for as long as
+ * the time limit of its own leases, which would be too long for much shorter ones.
+ */
+function byLimit(leases: readonly Lease[]): Iterable<Lease[]> {
+  const groups = new Map<number, Lease[]>();
+  for (const lease of leases) {
+    const length = Math.floor(Math.log2(lease.limitMs));
+    const group = groups.get(length);
+    if (group) {
+      group.push(lease);
+    } else {
+      groups.set(length, [lease]);
+    }
+  }
+  return groups.values();
+}

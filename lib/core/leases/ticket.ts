@@ -1,0 +1,100 @@
+import { LockConfigurationError } from '../words/errors.js';
+import { MOST_FENCES } from '../seam/lock-store.js';
+
+/** The store of an entry that names none. */
+const DEFAULT_STORE = 'default';
+
+/** What a ticket has for one key: the secret of the lock's owner, the fence of the call, and that by which the store knows the lock. */
+export interface TicketEntry {
+  /** The name under which the store is registered. */
+  readonly store: string;
+  readonly key: string;
+  readonly secret: string;
+  readonly fence: number;
+  readonly storedFence: number;
+}
+
+/** The ticket of a running lock: a capability. Every process that has it may enter, until the lock has ended. */
+export function writeTicket(entries: readonly TicketEntry[]): string {
+  return encode(
+    entries.map(({ store, key, secret, storedFence, fence }) => [
+      key,
+      secret,
+      storedFence,
+      fence - storedFence,
+      ...(store === DEFAULT_STORE ? [] : [store]),
+    ]),
+  );
+}
+
+function encode(entries: readonly unknown[]): string {
+  return Buffer.from(JSON.stringify(entries)).toString('base64url');
+}
+
+/**
+ * The entries of a text of at most `maxLength` characters. Throws `LockConfigurationError` for a longer one, and for one that is
+ * malformed; never repeats it.
+ */
+export function readTickets(text: unknown, maxLength: number): readonly TicketEntry[] {
+  if (typeof text === 'string' && text.length > maxLength) {
+    throw new LockConfigurationError(
+      `The text of the tickets has ${text.length} characters, and the limit is ${maxLength}. Make the call inside fewer locks, or raise maxLength.`,
+    );
+  }
+  const entries = typeof text === 'string' ? decode(text) : undefined;
+  if (!entries) {
+    throw new LockConfigurationError(
+      'The text of the tickets is malformed. Make sure that it is what currentTickets() returned, carried unchanged.',
+    );
+  }
+  return entries;
+}
+
+/** The ticket's entry for a key. Throws `LockConfigurationError` for a malformed ticket, and for one of other keys. */
+export function readTicket(ticket: string, key: string): TicketEntry {
+  const entries = decode(ticket);
+  if (!entries) {
+    throw new LockConfigurationError(
+      `Lock "${key}": the ticket is malformed. Make sure that it is the text of lock.ticket, carried unchanged.`,
+      key,
+    );
+  }
+  const entry = entries.find((candidate) => candidate.key === key);
+  if (!entry) {
+    throw new LockConfigurationError(
+      `Lock "${key}": the ticket is for ${entries.map((other) => `"${other.key}"`).join(', ')}. Pass the ticket of a lock on this key.`,
+      key,
+    );
+  }
+  return entry;
+}
+
+function decode(ticket: string): TicketEntry[] | undefined {
+  let parsed: unknown;
+  try {
+    parsed = JSON.parse(Buffer.from(ticket, 'base64url').toString());
+  } catch {
+    return undefined;
+  }
+  // Node passes over what is no base64, and JSON over white space.
+  if (!Array.isArray(parsed) || parsed.length === 0 || encode(parsed) !== ticket) {
+    return undefined;
+  }
+  const entries: TicketEntry[] = [];
+  for (const item of parsed as unknown[]) {
+    const [key, secret, storedFence, position, store = DEFAULT_STORE] = Array.isArray(item) ? (item as unknown[]) : [];
+    if (typeof key !== 'string' || typeof secret !== 'string' || !Number.isSafeInteger(storedFence) || !isPosition(position)) {
+      return undefined;
+    }
+    if (typeof store !== 'string') {
+      return undefined;
+    }
+    entries.push({ store, key, secret, storedFence: storedFence as number, fence: (storedFence as number) + position });
+  }
+  return entries;
+}
+
+/** Where the fence of a call may stand in the block of its lock. One that was tampered with is no other call's fence. */
+function isPosition(position: unknown): position is number {
+  return Number.isInteger(position) && (position as number) >= 0 && (position as number) < MOST_FENCES;
+}

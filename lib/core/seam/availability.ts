@@ -1,0 +1,98 @@
+import type { Clock } from './clock.js';
+import { LockStoreError, type LockError } from '../words/errors.js';
+
+/** For how long attempts fail, with no answer in between, until the store counts as away, in milliseconds. */
+const AWAY_AFTER_MS = 1_000;
+/** How often a call asks a store that is away, while the others fail at once, in milliseconds. */
+const PROBE_EVERY_MS = 500;
+/** How long it counts as away after the last failure, where no call has asked it since, in milliseconds. */
+const KNOWN_FOR_MS = 5_000;
+/** When an old failure says nothing of a new one any more, in milliseconds: longer than between two health checks. */
+const OUTDATED_AFTER_MS = 60_000;
+
+/**
+ * What is known of whether a store answers. A renewal that is answered ends an outage that renewals found; one that
+ * attempts to acquire found goes on until one is answered, since a full server, for one, renews and grants nothing.
+ */
+export class Availability {
+  readonly #clock: Clock;
+  /** When the first attempt failed that no answer has followed. */
+  #failingSince: number | undefined;
+  /** When the first command failed that no answer has followed, to whatever was asked. */
+  #silentSince: number | undefined;
+  #failedAt = 0;
+  #attemptsFail = false;
+  #failure: LockError | undefined;
+  #probedAt = -Infinity;
+
+  constructor(clock: Clock) {
+    this.#clock = clock;
+  }
+
+  /** The store failed an attempt to acquire, or something else; true for the first time since it last answered. */
+  failed(error: LockError, isAttempt: boolean): boolean {
+    const isFirst = this.#failingSince === undefined;
+    const now = this.#clock.monotonic();
+    if (this.#failingSince === undefined || now - this.#failedAt >= KNOWN_FOR_MS) {
+      this.#failingSince = now;
+    }
+    if (this.#silentSince === undefined || now - this.#failedAt >= OUTDATED_AFTER_MS) {
+      this.#silentSince = now;
+    }
+    this.#failedAt = now;
+    this.#failure = error;
+    this.#attemptsFail ||= isAttempt;
+    return isFirst;
+  }
+
+  /** The store answered; for how long it had not, in milliseconds, where that ends an outage. */
+  answered(isAttempt: boolean): number | undefined {
+    if (this.#failingSince === undefined) {
+      return undefined;
+    }
+    this.#silentSince = undefined;
+    if (this.#attemptsFail && !isAttempt) {
+      return undefined;
+    }
+    const awayMs = this.#clock.monotonic() - this.#failingSince;
+    this.#failingSince = undefined;
+    this.#attemptsFail = false;
+    this.#failure = undefined;
+    return awayMs;
+  }
+
+  /** Whether the last attempts failed: for a second at least, and not long ago. */
+  get isAway(): boolean {
+    return (
+      this.#failingSince !== undefined &&
+      this.#failedAt - this.#failingSince >= AWAY_AFTER_MS &&
+      this.#clock.monotonic() - this.#failedAt < KNOWN_FOR_MS
+    );
+  }
+
+  /** For how long nothing was answered, in milliseconds, as far as is known; undefined where the last answer is no failure. */
+  get silentMs(): number | undefined {
+    return this.#silentSince === undefined ? undefined : this.#clock.monotonic() - this.#silentSince;
+  }
+
+  /** Whether a call may ask a store that is away, so that it is noticed when it answers again. */
+  takeProbe(): boolean {
+    const now = this.#clock.monotonic();
+    const isDue = now - this.#probedAt >= PROBE_EVERY_MS;
+    if (isDue) {
+      this.#probedAt = now;
+    }
+    return isDue;
+  }
+
+  /** The error of a call that fails at once. */
+  refusal(key: string): LockStoreError {
+    const silentMs = Math.round(this.#clock.monotonic() - (this.#failingSince ?? 0));
+    return new LockStoreError(
+      `Lock "${key}": the store has not answered for ${silentMs} ms, and this call does not wait for it (onUnavailable: 'throw'). ` +
+        `It is asked every ${PROBE_EVERY_MS} ms; repeat the call later.`,
+      key,
+      { cause: this.#failure?.cause, unknown: false },
+    );
+  }
+}

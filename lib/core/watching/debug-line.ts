@@ -1,0 +1,29 @@
+import { isLockError, type LockHolder } from '../words/errors.js';
+import type { LockEvent, EventOfLock } from '../words/lock-event.js';
+
+/** What the debug log says besides the events. */
+export type DebugNote =
+  | LockEvent
+  | (EventOfLock & { readonly type: 'busy'; readonly heldBy: string; readonly heldMs: number; readonly remainingMs: number })
+  | (EventOfLock & { readonly type: 'queued'; readonly behind: number })
+  | (EventOfLock & { readonly type: 'reentered'; readonly fence: number })
+  | (EventOfLock & { readonly type: 'failedAgain'; readonly error: Error });
+
+/** One line: what happened to which key, the details, and by whom. `by` has the process and the place; the name is for counting only. */
+export function debugLine(note: DebugNote): string {
+  const { type, store, key, by, name: _name, process: _process, place: _place, ...details } = note;
+  const shown = Object.entries(details)
+    .filter(([, value]) => value !== undefined && value !== false)
+    .map(([field, value]) => ` ${field}=${show(field, value)}`);
+  return `${type} ${JSON.stringify(key)}${shown.join('')} by=${JSON.stringify(by)} store=${store}`;
+}
+
+function show(field: string, value: unknown): string {
+  if (typeof value === 'number') {
+    return field === 'margin' ? value.toFixed(2) : String(Math.round(value));
+  }
+  if (field === 'holder') {
+    return JSON.stringify((value as LockHolder).by);
+  }
+  return JSON.stringify(isLockError(value) ? value.detail : String(value));
+}

@@ -1,0 +1,84 @@
+import type { Availability } from '../seam/availability.js';
+import { asLockError } from '../leases/background-releases.js';
+import type { Leases } from '../leases/leases.js';
+import { isAnswered, reasonsOf, statusOf, type LockHealth } from '../words/lock-health.js';
+import type { LockStore } from '../seam/lock-store.js';
+import type { Reporter } from './reporter.js';
+import type { StoreHealth } from '../words/lock-health.js';
+import type { TimeLimits } from '../seam/time-limits.js';
+import type { Waiters } from '../entering/waiters.js';
+
+/** What a check of the health looks at. */
+export interface HealthCheckParts {
+  readonly store: LockStore;
+  readonly limits: TimeLimits;
+  readonly availability: Availability;
+  readonly reporter: Reporter;
+  readonly leases: Leases;
+  readonly waiters: Waiters;
+}
+
+/** Finds out about the health of the locks of one store, and only when it is asked: calls do nothing for it. */
+export class HealthCheck {
+  readonly #parts: HealthCheckParts;
+  #asking: Promise<StoreHealth> | undefined;
+
+  constructor(parts: HealthCheckParts) {
+    this.#parts = parts;
+  }
+
+  /** Never rejects. A store that does not answer is down after `downAfterMs`. */
+  async run(downAfterMs: number): Promise<LockHealth> {
+    // Checks that are made at the same time are one question to the store.
+    const said = await (this.#asking ??= this.#ask().finally(() => (this.#asking = undefined)));
+    const { store, availability, leases, waiters } = this.#parts;
+    // An old failure of a call says nothing of a store that cannot be asked.
+    const unreachableMs = store.health || availability.isAway ? availability.silentMs : undefined;
+    const reachable = unreachableMs === undefined && isAnswered(said);
+    const reasons = reasonsOf(said, reachable, availability.isAway);
+    const { latencyMs, hearsTurns, clockSkewMs, replicasConfirm, members, majority, evicts } = said;
+    return withoutUnknown({
+      status: statusOf(reasons, unreachableMs ?? 0, downAfterMs),
+      reasons,
+      reachable,
+      unreachableMs: rounded(unreachableMs),
+      latencyMs: rounded(latencyMs),
+      hearsTurns,
+      clockSkewMs: rounded(clockSkewMs),
+      replicasConfirm,
+      members: members?.map(({ reachable: isThere, voting }) => withoutUnknown({ reachable: isThere, voting })),
+      majority,
+      heldHere: leases.count,
+      waitingHere: waiters.count,
+      leastMarginMs: rounded(leases.leastMarginMs),
+      evicts,
+    });
+  }
+
+  async #ask(): Promise<StoreHealth> {
+    const { store, limits, reporter } = this.#parts;
+    if (!store.health) {
+      return {};
+    }
+    try {
+      const said = await limits.bound(store.health(), '');
+      if (isAnswered(said)) {
+        reporter.checkAnswered();
+      }
+      return said;
+    } catch (error) {
+      reporter.checkFailed(asLockError(error, ''));
+      return {};
+    }
+  }
+}
+
+/** Whole milliseconds, and tenths of short times. */
+function rounded(ms: number | undefined): number | undefined {
+  return ms === undefined ? undefined : Math.abs(ms) < 10 ? Math.round(ms * 10) / 10 : Math.round(ms);
+}
+
+/** Without the fields that nobody can tell, also for those who do not write JSON. */
+function withoutUnknown<T extends object>(known: T): T {
+  return Object.fromEntries(Object.entries(known).filter(([, value]) => value !== undefined)) as T;
+}

@@ -1,0 +1,278 @@
+import type { Availability } from '../seam/availability.js';
+import { debugLine, type DebugNote } from './debug-line.js';
+import type { Acquisition } from '../entering/acquisition.js';
+import type { EntryEvents } from '../entering/entry-events.js';
+import { keysOf } from '../words/cycle-call.js';
+import { callerOf, THIS_PROCESS, type Caller } from '../words/caller.js';
+import { LockNotAcquiredError, type LockError, type LostReason } from '../words/errors.js';
+import type { LeaderChange } from '../words/lock-event.js';
+import type { Lease } from '../leases/lease.js';
+import type { Entrant, LeaseEvents } from '../leases/lease-events.js';
+import { hasListeners, publish, type EventOfLock, type LockEvent, type RefusedReason } from '../words/lock-event.js';
+import type { Busy } from '../seam/lock-store.js';
+import { OncePerKey } from '../words/once-per-key.js';
+import type { LockEntry } from '../words/lock-telemetry.js';
+import type { Telemetry } from './telemetry.js';
+
+/** Events that an operator should see, also without a listener on the channel. */
+export type LockTrouble = Extract<
+  LockEvent,
+  { type: 'lost' | 'endedLate' | 'heldLong' | 'unreleased' | 'releaseFailed' | 'storeUnavailable' | 'storeAnswered' | 'leader' }
+>;
+
+/** Why a call was refused, by the code of its error. */
+const REASONS: ReadonlyMap<LockError['code'] | undefined, RefusedReason> = new Map<LockError['code'], RefusedReason>([
+  ['LOCK_STORE', 'store'],
+  ['LOCK_LOST', 'lost'],
+  ['LOCK_CONFIGURATION', 'configuration'],
+]);
+
+const FORCING = callerOf('', 'LockService.forceRelease', 'LockService.forceRelease');
+
+/** What an event is about. */
+interface Subject {
+  readonly key: string;
+  readonly caller: Caller;
+}
+
+/** A check of the health is about no key. */
+const CHECKING: Subject = { key: '', caller: callerOf('', 'LockService.health', 'LockService.health') };
+
+/** How many times a ttl a section may last while others wait, until that is worth a warning. */
+const LONG = 10;
+
+/** Keeps events, for surveys. */
+export interface EventRecorder {
+  record(event: LockEvent, lease: Lease | undefined): void;
+}
+
+/** What a reporter is made of. */
+export interface ReporterParts {
+  /** The name under which the store is registered. */
+  readonly store: string;
+  readonly onTrouble: (trouble: LockTrouble) => void;
+  readonly availability: Availability;
+  readonly telemetry?: Telemetry | undefined;
+  /** Writes a line of the debug log; undefined where that is off. */
+  readonly debug?: ((line: string) => void) | undefined;
+}
+
+/** Reports what happens to the locks of one store. Nothing it calls can stop a release. */
+export class Reporter implements LeaseEvents, EntryEvents {
+  readonly #store: string;
+  readonly #onTrouble: (trouble: LockTrouble) => void;
+  readonly #availability: Availability;
+  readonly #telemetry: Telemetry | undefined;
+  readonly #debug: ((line: string) => void) | undefined;
+  readonly #long = new OncePerKey();
+  #recorder: EventRecorder | undefined;
+
+  constructor({ store, onTrouble, availability, telemetry, debug }: ReporterParts) {
+    this.#store = store;
+    this.#onTrouble = onTrouble;
+    this.#availability = availability;
+    this.#telemetry = telemetry;
+    this.#debug = debug;
+  }
+
+  /** Has events recorded from now on. */
+  recordsBy(recorder: EventRecorder): void {
+    this.#recorder = recorder;
+  }
+
+  /** A call has the lock: the store granted it, or the lease of the call before serves this one. */
+  acquired(lease: Lease, entrant: Entrant): void {
+    if (!lease.isServed) {
+      this.#answered(lease, true);
+    }
+    if (this.#isRead) {
+      const { waitedMs, hasWaited } = entrant;
+      this.#publish({ type: 'acquired', ...this.#subject(lease), fence: lease.fence, waitedMs, contended: hasWaited }, lease);
+      this.#entered(lease, lease.isJoined ? 'joined' : 'acquired');
+    }
+  }
+
+  /** The store answered that another owner holds the lock; `waits` says whether the call may wait for it. */
+  busy(lease: Lease, { holder, remainingMs }: Busy, waits: boolean): void {
+    this.#answered(lease, true);
+    if (this.#debug) {
+      this.#log({ type: 'busy', ...this.#subject(lease), heldBy: holder.by, heldMs: holder.heldMs, remainingMs });
+    }
+    if (waits) {
+      this.stillHeld(lease, holder.by, holder.heldMs);
+    }
+  }
+
+  /** A call begins to wait for another one of this process. */
+  queued(lease: Lease, behind: number): void {
+    if (this.#debug) {
+      this.#log({ type: 'queued', ...this.#subject(lease), behind });
+    }
+  }
+
+  reentered({ key, fence }: Lease, caller: Caller): void {
+    if (this.#debug) {
+      this.#log({ type: 'reentered', ...this.#subject({ key, caller }), fence });
+    }
+    this.#entered({ key, fence, caller }, 'reentered');
+  }
+
+  /** A call has its locks, or `refusal` says why not. */
+  ended(acquisition: Acquisition, refusal: unknown): void {
+    const { waitedFor, waitedInside: inside } = acquisition;
+    if ((waitedFor === undefined && refusal === undefined) || !this.#isRead) {
+      return;
+    }
+    const { call, frame, waitedMs, cycle } = acquisition;
+    const { caller } = call;
+    const notAcquired = refusal instanceof LockNotAcquiredError ? refusal : undefined;
+    const reason = notAcquired?.reason ?? REASONS.get((refusal as Partial<LockError> | undefined)?.code);
+    const holder = notAcquired?.holder ?? acquisition.holder;
+    if (waitedFor !== undefined) {
+      this.#publish({ type: 'waited', ...this.#subject({ key: waitedFor, caller }), waitedMs, inside, gaveUp: reason, holder });
+    }
+    if (reason) {
+      const key = (refusal as LockError).key ?? (frame.keys[0] as string);
+      this.#publish({ type: 'refused', ...this.#subject({ key, caller }), waitedMs, inside, reason, holder });
+      if (reason === 'cycle' && cycle) {
+        this.#publish({ type: 'cycle', ...this.#subject({ key, caller }), keys: keysOf(cycle), ...cycle });
+      }
+    }
+  }
+
+  /**
+   * Others wait for a lock that `by` has held for so long. Reported once for each key. `lease` is that of the holder, or of
+   * the call that waits where another process is the holder.
+   */
+  stillHeld(lease: Lease, by: string, heldMs: number): void {
+    const { key, ttlMs, caller } = lease;
+    // A lock that is only reserved names no holder. Who leads does so for long.
+    if (!caller.leads && heldMs > LONG * ttlMs && by !== '' && this.#long.isNew(key)) {
+      this.#trouble({ type: 'heldLong', ...this.#subject(lease), by, heldMs, ttlMs });
+    }
+  }
+
+  released(lease: Lease, heldMs: number): void {
+    if (this.#isRead) {
+      this.#publish({ type: 'released', ...this.#subject(lease), fence: lease.fence, heldMs }, lease);
+    }
+  }
+
+  /** `kept` says that its code had ended, and a transaction kept the lock. */
+  lost(lease: Lease, heldMs: number, reason: LostReason, kept: boolean): void {
+    this.#trouble({ type: 'lost', ...this.#subject(lease), fence: lease.fence, heldMs, reason, kept }, lease);
+  }
+
+  endedLate(lease: Lease, heldMs: number, thrown: unknown): void {
+    this.#trouble({ type: 'endedLate', ...this.#subject(lease), fence: lease.fence, heldMs, thrown });
+  }
+
+  unreleased(lease: Lease, heldMs: number): void {
+    this.#trouble({ type: 'unreleased', ...this.#subject(lease), fence: lease.fence, heldMs });
+  }
+
+  releaseFailed(lease: Lease, error: LockError): void {
+    this.#trouble({ type: 'releaseFailed', ...this.#subject(lease), fence: lease.fence, error }, lease);
+  }
+
+  /** The store failed an attempt to acquire. */
+  attemptFailed(lease: Lease, error: LockError): void {
+    this.#failed(lease, error, true);
+  }
+
+  /** The store failed a renewal. */
+  renewalFailed(lease: Lease, error: LockError): void {
+    this.#failed(lease, error, false);
+  }
+
+  /** The store answered a renewal. */
+  renewalAnswered(lease: Lease): void {
+    this.#answered(lease, false);
+  }
+
+  /** A check of the health got no answer. */
+  checkFailed(error: LockError): void {
+    this.#failed(CHECKING, error, false);
+  }
+
+  /** The store answered a check of the health. */
+  checkAnswered(): void {
+    this.#answered(CHECKING, false);
+  }
+
+  /** The store has renewed a lease, of which that much was left, as a part of 1. */
+  renewed(lease: Lease, margin: number): void {
+    if (this.#isRead) {
+      this.#publish({ type: 'renewed', ...this.#subject(lease), fence: lease.fence, margin });
+    }
+  }
+
+  /** A candidate stands by, leads, or leads no more. */
+  leader(subject: Subject, change: LeaderChange): void {
+    this.#trouble({ type: 'leader', ...this.#subject(subject), ...change });
+  }
+
+  /** This process released a lock by force. */
+  forced(key: string, fence: number): void {
+    if (this.#isRead) {
+      this.#publish({ type: 'forced', ...this.#subject({ key, caller: FORCING }), fence });
+    }
+  }
+
+  #entered(subject: Subject & { readonly fence: number }, how: LockEntry['how']): void {
+    if (this.#telemetry?.followsEntries) {
+      this.#telemetry.entered({ ...this.#subject(subject), how, fence: subject.fence });
+    }
+  }
+
+  /** Reported once per outage: until the store has answered again, further failures are the same news. */
+  #failed(subject: Subject, error: LockError, isAttempt: boolean): void {
+    if (this.#availability.failed(error, isAttempt)) {
+      this.#trouble({ type: 'storeUnavailable', ...this.#subject(subject), error });
+    } else if (this.#debug) {
+      this.#log({ type: 'failedAgain', ...this.#subject(subject), error });
+    }
+  }
+
+  /** Reported once after an outage. */
+  #answered(subject: Subject, isAttempt: boolean): void {
+    const awayMs = this.#availability.answered(isAttempt);
+    if (awayMs !== undefined) {
+      this.#trouble({ type: 'storeAnswered', ...this.#subject(subject), awayMs });
+    }
+  }
+
+  /** Whether events are read: one without a reader is not made. */
+  get #isRead(): boolean {
+    return this.#telemetry !== undefined || this.#recorder !== undefined || this.#debug !== undefined || hasListeners();
+  }
+
+  #trouble(trouble: LockTrouble, lease?: Lease): void {
+    this.#publish(trouble, lease);
+    try {
+      this.#onTrouble(trouble);
+    } catch {
+      // A broken logger must not keep a lock taken.
+    }
+  }
+
+  #publish(event: LockEvent, lease?: Lease): void {
+    publish(event);
+    this.#telemetry?.event(event);
+    this.#recorder?.record(event, lease);
+    this.#log(event);
+  }
+
+  #log(note: DebugNote): void {
+    try {
+      this.#debug?.(debugLine(note));
+    } catch {
+      // The same.
+    }
+  }
+
+  #subject({ key, caller }: Subject): EventOfLock {
+    const { name, by, site } = caller;
+    return { store: this.#store, key, name, by, process: THIS_PROCESS, place: site };
+  }
+}

@@ -1,0 +1,64 @@
+import type { LockEvent } from '../words/lock-event.js';
+import { guarded, withOutcomeOf } from '../words/guarded.js';
+import type { LockedSection, LockEntry, LockSource, LockTelemetry, MeasuredOperation } from '../words/lock-telemetry.js';
+
+/** All telemetry of an application. What a part of it throws, or leaves out, changes nothing for the other parts and the locks. */
+export class Telemetry implements LockTelemetry {
+  readonly #parts: readonly LockTelemetry[];
+  /** Whether a part wants the operations of the store. */
+  readonly measures: boolean;
+  /** Whether a part wants the entries. */
+  readonly followsEntries: boolean;
+
+  constructor(parts: readonly LockTelemetry[]) {
+    this.#parts = parts.flatMap((part) => (part instanceof Telemetry ? part.#parts : [part]));
+    this.measures = this.#parts.some((part) => part.operation !== undefined);
+    this.followsEntries = this.#parts.some((part) => part.entered !== undefined);
+  }
+
+  /** What ends it. */
+  watch(source: LockSource): () => void {
+    const ends = this.#parts.map((part) => guarded(() => part.watch?.(source)));
+    return () => ends.forEach((end) => guarded(() => end?.()));
+  }
+
+  event(event: LockEvent): void {
+    for (const part of this.#parts) {
+      guarded(() => part.event?.(event));
+    }
+  }
+
+  /** @internal */
+  entered(entry: LockEntry): void {
+    for (const part of this.#parts) {
+      guarded(() => part.entered?.(entry));
+    }
+  }
+
+  operation(measured: MeasuredOperation): void {
+    for (const part of this.#parts) {
+      guarded(() => part.operation?.(measured));
+    }
+  }
+
+  /** What `body` returns or throws. */
+  section<T>(section: LockedSection, body: () => T): T {
+    return this.#around('section', section, body);
+  }
+
+  /** The same. */
+  resume<T>(section: LockedSection, body: () => T): T {
+    return this.#around('resume', section, body);
+  }
+
+  #around<T>(method: 'section' | 'resume', section: LockedSection, body: () => T): T {
+    let run = body;
+    for (const part of this.#parts) {
+      if (part[method]) {
+        const inner = run;
+        run = () => withOutcomeOf(inner, (once) => part[method]?.(section, once));
+      }
+    }
+    return run();
+  }
+}

@@ -1,0 +1,214 @@
+import type { CycleCall } from './cycle-call.js';
+import { STATUS_CODES } from 'node:http';
+import { printable } from './shown.js';
+
+/** What went wrong, for `switch` statements and API clients. */
+export type LockErrorCode = 'LOCK_NOT_ACQUIRED' | 'LOCK_LOST' | 'LOCK_KEY' | 'LOCK_STORE' | 'LOCK_CONFIGURATION';
+
+/** Why a lock was not acquired. */
+export type NotAcquiredReason = 'busy' | 'aborted' | 'tooManyWaiters' | 'cycle' | 'shutdown';
+
+/** Why a lease ended before the code did. */
+export type LostReason = 'expired' | 'forced' | 'released' | 'maxHold' | 'shutdown';
+
+/** Who holds a lock, as far as the store said. Never an owner id. */
+export interface LockHolder {
+  /** Host, process id and, where it is known, `Class.method`. */
+  readonly by: string;
+  /** Milliseconds since the holder acquired the lock. */
+  readonly heldMs: number;
+}
+
+const BRAND = Symbol.for('nestjs-distributed-lock:error');
+
+/** What clients see of an error: no key, host or driver text. */
+export interface LockErrorBody {
+  readonly statusCode: number;
+  readonly message: string;
+  readonly code: LockErrorCode;
+  readonly retryAfterMs?: number;
+}
+
+/**
+ * The base of everything this library throws.
+ *
+ * Transports show `message` to clients, so it names no key, holder, host or driver text. `detail` has all of that and
+ * the next step; the stack begins with it, and so does what loggers, the console and test runners print.
+ */
+export abstract class LockError extends Error {
+  abstract readonly code: LockErrorCode;
+  /** The name of the class, also where code is minified. */
+  abstract override readonly name: string;
+  /** The HTTP status with which Nest answers. */
+  abstract readonly status: number;
+  /** The key concerned; empty where the error is about none. */
+  readonly key: string;
+  /** What happened to which key, with numbers and the next step. For logs, not for clients. */
+  declare readonly detail: string;
+  /** Keeps the message from clients, as http-errors define it. */
+  readonly expose = false;
+  /** @internal */
+  readonly [BRAND] = true;
+
+  constructor(message: string, detail: string, key = '', options?: { readonly cause?: unknown }) {
+    super(printable(message), options);
+    this.key = key;
+    Object.defineProperty(this, 'detail', { value: printable(detail), writable: true, configurable: true });
+    beginStack(this, () => `${this.name}: ${this.detail}`, new.target);
+  }
+
+  /** The same as `status`, under the name that Fastify and http-errors read. */
+  get statusCode(): number {
+    return this.status;
+  }
+
+  /** What GraphQL servers add to their answer. */
+  get extensions(): Readonly<Record<string, unknown>> {
+    const { message: _message, ...others } = this.toJSON();
+    return others;
+  }
+
+  /** What clients may read, with the standard text of the status as `message`. */
+  toJSON(): LockErrorBody {
+    return { statusCode: this.status, message: STATUS_CODES[this.status] ?? 'Error', code: this.code };
+  }
+}
+
+/** Whether `error` comes from this library, from whichever copy of it. */
+export function isLockError(error: unknown): error is LockError {
+  return typeof error === 'object' && error !== null && BRAND in error;
+}
+
+const NOT_ACQUIRED: Readonly<Record<NotAcquiredReason, string>> = {
+  busy: 'other calls hold it or wait for it. Repeat the call later.',
+  aborted: 'the call was aborted.',
+  tooManyWaiters: 'too many calls wait already. Repeat the call later.',
+  cycle: 'calls wait for each other.',
+  shutdown: 'the application is shutting down. Repeat the call later.',
+};
+
+/** The lock was not acquired: busy for the whole `wait`, aborted, too many waiters, or shutting down. HTTP 423. */
+export class LockNotAcquiredError extends LockError {
+  override readonly name: string = 'LockNotAcquiredError';
+  readonly code = 'LOCK_NOT_ACQUIRED';
+  readonly status = 423;
+  readonly reason: NotAcquiredReason;
+  /** Milliseconds this call had waited. */
+  readonly waitedMs: number;
+  /** Milliseconds after which trying again makes sense: what was left of the lease last seen, at least 0. */
+  readonly retryAfterMs: number;
+  /** Who held the lock, where the store said. */
+  readonly holder: LockHolder | undefined;
+  /** The calls that wait for each other, this one among them, where `reason` is `'cycle'`. */
+  readonly cycle: readonly CycleCall[] | undefined;
+
+  constructor(
+    detail: string,
+    key: string,
+    details: {
+      reason: NotAcquiredReason;
+      waitedMs: number;
+      retryAfterMs?: number;
+      holder?: LockHolder | undefined;
+      cycle?: readonly CycleCall[] | undefined;
+      cause?: unknown;
+    },
+  ) {
+    super(
+      `The lock was not acquired: ${NOT_ACQUIRED[details.reason]}`,
+      detail,
+      key,
+      details.cause === undefined ? undefined : { cause: details.cause },
+    );
+    this.reason = details.reason;
+    this.waitedMs = Math.round(details.waitedMs);
+    const { retryAfterMs = 0 } = details;
+    this.retryAfterMs = Number.isFinite(retryAfterMs) ? Math.max(0, Math.ceil(retryAfterMs)) : 0;
+    this.holder = details.holder;
+    this.cycle = details.cycle;
+  }
+
+  override toJSON(): LockErrorBody {
+    return { ...super.toJSON(), retryAfterMs: this.retryAfterMs };
+  }
+}
+
+/** The lease ended before the code did; what the code wrote since may have met another owner's writes. HTTP 500. */
+export class LockLostError extends LockError {
+  override readonly name: string = 'LockLostError';
+  readonly code = 'LOCK_LOST';
+  readonly status = 500;
+  readonly reason: LostReason;
+  /**
+   * Whether the code of the call still runs: it did not end within a `ttl` (a second at least) after its signal
+   * aborted.
+   */
+  readonly bodyRuns: boolean;
+
+  constructor(detail: string, key: string, reason: LostReason, bodyRuns = false) {
+    super(`The lock was lost before the call ended (${reason}).`, detail, key);
+    this.reason = reason;
+    this.bodyRuns = bodyRuns;
+  }
+}
+
+/** A key could not be made: a placeholder has no usable value, or the key is empty or too long. HTTP 500. */
+export class LockKeyError extends LockError {
+  override readonly name: string = 'LockKeyError';
+  readonly code = 'LOCK_KEY';
+  readonly status = 500;
+
+  constructor(detail: string, key = '', options?: { readonly cause?: unknown }) {
+    super('A call has no usable key for its lock.', detail, key, options);
+  }
+}
+
+/** The store failed or did not answer; `cause` is the driver's error. HTTP 503. */
+export class LockStoreError extends LockError {
+  override readonly name: string = 'LockStoreError';
+  readonly code = 'LOCK_STORE';
+  readonly status = 503;
+  /** Whether the store may have carried out the command all the same: no reply came. */
+  readonly unknown: boolean;
+
+  constructor(detail: string, key: string, details: { cause?: unknown; unknown: boolean }) {
+    super('The lock store failed or did not answer. Repeat the call later.', detail, key, { cause: details.cause });
+    this.unknown = details.unknown;
+  }
+}
+
+/**
+ * Wrong options or wrong use, found at load, at bootstrap or at first use. No retry mends it. HTTP 500. Its `message`
+ * is its `detail`, unless that names a key or repeats a driver.
+ */
+export class LockConfigurationError extends LockError {
+  override readonly name: string = 'LockConfigurationError';
+  readonly code = 'LOCK_CONFIGURATION';
+  readonly status = 500;
+
+  constructor(detail: string, key = '', options?: { readonly cause?: unknown }) {
+    super(key === '' && options === undefined ? detail : 'A lock is configured or used wrongly.', detail, key, options);
+  }
+}
+
+/**
+ * Lets the stack of an error begin with another text than its message. It is put together when somebody reads it: the
+ * error of a busy lock is made often, and its stack rarely read.
+ */
+function beginStack(error: Error, text: () => string, made: Function): void {
+  const trace: { stack?: string } = {};
+  Error.captureStackTrace(trace, made);
+  const put = (value: unknown): void => {
+    Object.defineProperty(error, 'stack', { value, writable: true, configurable: true });
+  };
+  Object.defineProperty(error, 'stack', {
+    configurable: true,
+    get: () => {
+      const { stack = '' } = trace;
+      const frames = stack.indexOf('\n');
+      put(frames === -1 ? text() : `${text()}${stack.slice(frames)}`);
+      return error.stack;
+    },
+    set: put,
+  });
+}

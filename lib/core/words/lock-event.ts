@@ -1,0 +1,132 @@
+import { channel } from 'node:diagnostics_channel';
+import type { Cycle } from './cycle-call.js';
+import type { LockError, LockHolder, LostReason, NotAcquiredReason } from './errors.js';
+
+/** The name of the `node:diagnostics_channel` that every lock event is published on. */
+export const LOCK_CHANNEL = 'nestjs-distributed-lock';
+
+/** What every event has. Owners and tickets are in none. */
+export interface EventOfLock {
+  /** The name under which the store is registered: `'default'`, or its own. */
+  readonly store: string;
+  /** Empty where a health check found that the store does not answer, or answers again. */
+  readonly key: string;
+  /**
+   * What to count it as: the key template, `Class.method` where the key is a function, or the option `name` of a call of
+   * `LockService`. There are few names, where there may be any number of keys.
+   */
+  readonly name: string;
+  /** Host, process id and, where it is known, `Class.method` of the call. */
+  readonly by: string;
+  /** The process that publishes the event: its host and its process id. */
+  readonly process: string;
+  /** Where the call stands in the code: `Class.method`, its option `by`, or the method of `LockService`. */
+  readonly place: string;
+}
+
+/**
+ * Why a call has not got its locks: the reason of its `LockNotAcquiredError`; `store`: a `LockStoreError`; `lost`: a
+ * `LockLostError`, such as that of a ticket; `configuration`: a `LockConfigurationError`.
+ */
+export type RefusedReason = NotAcquiredReason | 'store' | 'lost' | 'configuration';
+
+/**
+ * What happened to a lock, as published on the channel `'nestjs-distributed-lock'`.
+ *
+ * | type | when |
+ * |---|---|
+ * | `acquired` | the store granted the lock; not for re-entries; `contended` says whether the call had to wait |
+ * | `waited` | a call that had to wait has its locks, or gave up for the reason in `gaveUp`; `holder` was seen last |
+ * | `refused` | a call has not got its locks, whether it waited or not; `reason` says why, and `holder` who has the lock |
+ * | `cycle` | a call was refused because calls of this process (`scope`), or of several, wait for each other; `keys` are those of the cycle |
+ * | `renewed` | the store renewed the lease; `margin` is the part of it that was left, from 1 down to 0 |
+ * | `released` | the last hold of this process has left |
+ * | `lost` | the lease ended before the code did |
+ * | `endedLate` | the code of a lost lock has ended, after its call had rejected; `thrown` is its error |
+ * | `forced` | this process released the lock by force |
+ * | `heldLong` | a section has lasted for ten times `ttlMs`, and others wait; once for each key. `by` is its holder |
+ * | `unreleased` | a handle of `acquire()` was garbage collected, and its lock was not released |
+ * | `releaseFailed` | the store did not answer a release; the lease runs out by itself |
+ * | `storeUnavailable` | the store failed for the first time since it last answered |
+ * | `storeAnswered` | the store answered again, after `awayMs` |
+ * | `leader` | a candidate of `lead()` stands by, leads, or leads no more: its `change` |
+ *
+ * `inside` says that the call waited for another one inside the same lock.
+ *
+ * `kept` of `lost` says that the code had ended, and the transaction around it had not: no call was left to reject.
+ *
+ * `ttlMs` of `heldLong` is that of the holder, or of the call that waits where another process is the holder.
+ */
+export type LockEvent =
+  | (EventOfLock & { readonly type: 'acquired'; readonly fence: number; readonly waitedMs: number; readonly contended: boolean })
+  | (EventOfLock & {
+      readonly type: 'waited';
+      readonly waitedMs: number;
+      readonly inside: boolean;
+      readonly gaveUp: RefusedReason | undefined;
+      readonly holder: LockHolder | undefined;
+    })
+  | (EventOfLock & {
+      readonly type: 'refused';
+      readonly waitedMs: number;
+      readonly inside: boolean;
+      readonly reason: RefusedReason;
+      readonly holder: LockHolder | undefined;
+    })
+  | (EventOfLock & { readonly type: 'cycle'; readonly keys: readonly string[] } & Cycle)
+  | (EventOfLock & { readonly type: 'renewed'; readonly fence: number; readonly margin: number })
+  | (EventOfLock & { readonly type: 'released'; readonly fence: number; readonly heldMs: number })
+  | (EventOfLock & {
+      readonly type: 'lost';
+      readonly fence: number;
+      readonly heldMs: number;
+      readonly reason: LostReason;
+      readonly kept: boolean;
+    })
+  | (EventOfLock & { readonly type: 'endedLate'; readonly fence: number; readonly heldMs: number; readonly thrown: unknown })
+  | (EventOfLock & { readonly type: 'forced'; readonly fence: number })
+  | (EventOfLock & { readonly type: 'heldLong'; readonly heldMs: number; readonly ttlMs: number })
+  | (EventOfLock & { readonly type: 'unreleased'; readonly fence: number; readonly heldMs: number })
+  | (EventOfLock & { readonly type: 'releaseFailed'; readonly fence: number; readonly error: LockError })
+  | (EventOfLock & { readonly type: 'storeUnavailable'; readonly error: LockError })
+  | (EventOfLock & { readonly type: 'storeAnswered'; readonly awayMs: number })
+  | (EventOfLock & { readonly type: 'leader' } & LeaderChange);
+
+const events = channel(LOCK_CHANNEL);
+
+/** Whether the channel has listeners: an event without a reader is not made. */
+export function hasListeners(): boolean {
+  return events.hasSubscribers;
+}
+
+/** Hands the event to the channel, which keeps a listener's error away from the lock. */
+export function publish(event: LockEvent): void {
+  events.publish(event);
+}
+
+/**
+ * What happened to a candidate of `lead()` or `@Leader`.
+ *
+ * | change | when |
+ * |---|---|
+ * | `standby` | it waits to lead, for the first time or again |
+ * | `elected` | it leads from now on, and its code begins |
+ * | `revoked` | its code was notified to stop: the lease was lost, or the candidacy ends (`released`, `shutdown`) |
+ * | `stillRuns` | its code did not stop in time, and goes on without the lock; it does not stand by before that has ended |
+ * | `ended` | it leads no more, and its code has ended; `reason` is that of `revoked`, or how the code ended by itself |
+ * | `failed` | it could not stand by, and tries again after a pause |
+ *
+ * `ledMs` counts from `elected`. `thrown` is what the code threw.
+ */
+export type LeaderChange =
+  | { readonly change: 'standby' }
+  | { readonly change: 'elected'; readonly fence: number; readonly waitedMs: number }
+  | { readonly change: 'revoked' | 'stillRuns'; readonly fence: number; readonly ledMs: number; readonly reason: LostReason }
+  | {
+      readonly change: 'ended';
+      readonly fence: number;
+      readonly ledMs: number;
+      readonly reason: LostReason | 'returned' | 'threw';
+      readonly thrown: unknown;
+    }
+  | { readonly change: 'failed'; readonly error: LockError };

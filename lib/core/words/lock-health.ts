@@ -1,0 +1,95 @@
+/** One of the servers of a store that has several. */
+export interface MemberHealth {
+  /** Whether it answered. */
+  readonly reachable: boolean;
+  /** Whether its votes count; undefined in a store whose servers do not vote. */
+  readonly voting?: boolean | undefined;
+}
+
+/** What a store finds out about itself. What it cannot tell it leaves out. Nothing here names a host, a key or an owner. */
+export interface StoreHealth {
+  /** How long the answer of the server took, in milliseconds; of several servers, the slowest answer. */
+  readonly latencyMs?: number | undefined;
+  /**
+   * How far the server's clock is ahead of the clock of this process, in milliseconds; negative where it is behind. It is
+   * known up to half of `latencyMs`. Of several servers, the clock that is furthest off.
+   */
+  readonly clockSkewMs?: number | undefined;
+  /** Whether messages of turns reach this process; undefined where it is not to receive any. */
+  readonly hearsTurns?: boolean | undefined;
+  /** Whether as many replicas confirm what is written as have to; undefined where none has to. */
+  readonly replicasConfirm?: boolean | undefined;
+  /** The servers, in the order in which they were given; undefined for a store of one server. */
+  readonly members?: readonly MemberHealth[] | undefined;
+  /** How many votes a grant needs; undefined in a store whose servers do not vote. */
+  readonly majority?: number | undefined;
+  /** Whether the server may evict locks where its memory is full; of several servers, whether any may. */
+  readonly evicts?: boolean | undefined;
+}
+
+/** Whether locks work (`up`), something is wrong that need not stop the process (`degraded`), or locks do not work (`down`). */
+export type HealthStatus = 'up' | 'degraded' | 'down';
+
+/**
+ * Why locks are not up.
+ *
+ * | reason | meaning | status |
+ * |---|---|---|
+ * | `unreachable` | the store does not answer | `degraded`, and `down` after `downAfter` |
+ * | `noMajority` | fewer servers have votes that count than a grant needs | `down` |
+ * | `failing` | the store answers, and has failed all attempts to acquire for a second or more | `degraded` |
+ * | `membersAway` | some of several servers do not answer, or their votes do not count | `degraded` |
+ * | `polls` | messages of turns do not arrive, so that waiting calls poll | `degraded` |
+ * | `tooFewReplicas` | fewer replicas confirm than `minReplicas`, so that nothing is granted | `degraded` |
+ * | `clockSkew` | the server's clock is off by more than a second, and replicas keep leases by their clocks | `degraded` |
+ */
+export type HealthReason = 'unreachable' | 'noMajority' | 'failing' | 'membersAway' | 'polls' | 'tooFewReplicas' | 'clockSkew';
+
+/** The health of the locks of one store, as this process sees it: plain data, without hosts, keys and owners. */
+export interface LockHealth extends StoreHealth {
+  readonly status: HealthStatus;
+  /** Why it is not `up`; empty where it is. */
+  readonly reasons: readonly HealthReason[];
+  /** Whether the store answers. */
+  readonly reachable: boolean;
+  /** For how long the store has answered nothing, in milliseconds; undefined where it answers, or where that is not known. */
+  readonly unreachableMs?: number | undefined;
+  /** The locks that this process holds. */
+  readonly heldHere: number;
+  /** The calls of this process that wait for a lock. */
+  readonly waitingHere: number;
+  /**
+   * For how long all locks that are renewed can be trusted without a further renewal, in milliseconds. It is about two thirds of
+   * the shortest `ttl`, or more, while renewals are answered in time. Undefined where no lock is renewed.
+   */
+  readonly leastMarginMs?: number | undefined;
+}
+
+/** How far the clock of a server may be off whose replicas keep absolute expiry times, in milliseconds. */
+const MOST_SKEW_MS = 1_000;
+
+/** Whether as many of the servers answered as the store needs. */
+export function isAnswered({ members, majority = 1 }: StoreHealth): boolean {
+  return !members || members.filter(({ reachable }) => reachable).length >= majority;
+}
+
+/** Why locks are not up, by what the store says, whether it answers, and whether it fails all attempts to acquire. */
+export function reasonsOf(store: StoreHealth, isReachable: boolean, isFailing: boolean): HealthReason[] {
+  const { members = [], majority = 0, hearsTurns, replicasConfirm, clockSkewMs = 0 } = store;
+  const found: Readonly<Record<HealthReason, boolean>> = {
+    unreachable: !isReachable,
+    noMajority: members.filter(({ voting }) => voting).length < majority,
+    failing: isReachable && isFailing,
+    membersAway: members.some(({ reachable, voting }) => !reachable || voting === false),
+    polls: hearsTurns === false,
+    tooFewReplicas: replicasConfirm === false,
+    clockSkew: replicasConfirm !== undefined && Math.abs(clockSkewMs) > MOST_SKEW_MS,
+  };
+  return (Object.keys(found) as HealthReason[]).filter((reason) => found[reason]);
+}
+
+/** The status that follows from the reasons. */
+export function statusOf(reasons: readonly HealthReason[], unreachableMs: number, downAfterMs: number): HealthStatus {
+  const isDown = reasons.includes('noMajority') || (reasons.includes('unreachable') && unreachableMs >= downAfterMs);
+  return isDown ? 'down' : reasons.length > 0 ? 'degraded' : 'up';
+}

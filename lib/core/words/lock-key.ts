@@ -1,0 +1,160 @@
+import { LockConfigurationError, LockKeyError } from './errors.js';
+import { shown } from './shown.js';
+
+/** The longest key, in bytes of UTF-8. */
+const LONGEST_KEY = 1024;
+
+const SPACE = 0x20;
+
+// eslint-disable-next-line no-control-regex -- control characters are what it finds
+const SPECIAL = /[%:{}<\u0000-\u001f\u007f]/g;
+
+/** What stands for a parameter in the key template of a decorator. */
+const PLACEHOLDER = /<[\p{ID_Continue}$]+(?:\.[\p{ID_Continue}$]+)*>/u;
+
+/** The key itself if a store can keep it; throws `LockKeyError` for an empty, over-long or malformed one. */
+export function checkKey(key: unknown, site: string): string {
+  if (typeof key !== 'string') {
+    throw new LockKeyError(`${site}: a key is ${describe(key)}, not a string. Make sure that the key is text.`);
+  }
+  if (key === '' || (key.charCodeAt(0) <= SPACE && key.trim() === '')) {
+    throw new LockKeyError(
+      `${site}: the key is empty${key === '' ? '' : ' but for white space'}. Name what is protected, such as 'balance:42'.`,
+    );
+  }
+  // A UTF-16 unit takes at most three bytes, so short keys need no count.
+  if (key.length * 3 > LONGEST_KEY && Buffer.byteLength(key) > LONGEST_KEY) {
+    throw new LockKeyError(
+      `${site}: the key "${key.slice(0, 40)}…" has ${Buffer.byteLength(key)} bytes; at most ${LONGEST_KEY} are allowed. ` +
+        'Use an identifier or a hash of the long value.',
+      key.slice(0, 40),
+    );
+  }
+  if (!key.isWellFormed()) {
+    throw new LockKeyError(
+      `${site}: the key ${JSON.stringify(key)} holds half a surrogate pair, which UTF-8 cannot store. Make sure that the text is whole.`,
+      key,
+    );
+  }
+  return key;
+}
+
+/**
+ * The keys that a caller named, checked and sorted by code units, each once: two calls that want the same keys take
+ * them in the same order. Throws `LockKeyError` as `checkKey` does, also where there is none.
+ */
+export function checkKeys(key: string | readonly string[], site: string): readonly string[] {
+  if (typeof key === 'string') {
+    return [checkKey(key, site)];
+  }
+  if (!Array.isArray(key) || key.length === 0) {
+    throw new LockKeyError(`${site}: the key is ${describe(key)}. Make sure that it is a string, or a list of at least one.`);
+  }
+  return [...new Set((key as readonly string[]).map((one) => checkKey(one, site)))].toSorted();
+}
+
+/**
+ * The text of a value inside a key; throws `LockKeyError` for what would make two different things share one key.
+ * `%`, `:`, `{`, `}`, `<` and control characters are percent-escaped, so that `('a:b', 'c')` and `('a', 'b:c')` stay apart.
+ */
+export function formatValue(value: unknown, placeholder: string, site: string): string {
+  switch (typeof value) {
+    case 'string':
+      if (value !== '') {
+        return value.replace(SPECIAL, percentEscape);
+      }
+      break;
+    case 'number':
+      if (Number.isFinite(value)) {
+        return String(value);
+      }
+      break;
+    case 'bigint':
+    case 'boolean':
+      return String(value);
+  }
+  throw new LockKeyError(
+    `${site}: ${placeholder} is ${describe(value)}, which cannot be part of a key. ` +
+      'Make sure that it is a non-empty string, a finite number, a bigint or a boolean.',
+  );
+}
+
+/**
+ * The keys that a caller named by hand: as `checkKeys` has them. Throws `LockKeyError` also for what would be a template of a
+ * decorator, and here would be one key for all callers. What `lockKey` makes has no `<`.
+ */
+export function checkLiteralKeys(key: string | readonly string[], site: string): readonly string[] {
+  const keys = checkKeys(key, site);
+  for (const one of keys) {
+    refusePlaceholder(one, site);
+  }
+  return keys;
+}
+
+/** Throws `LockKeyError` for a literal text that has `<name>`, as the template of a decorator. */
+export function refusePlaceholder(text: string, site: string): void {
+  const [found] = (text.includes('<') && PLACEHOLDER.exec(text)) || [];
+  if (found !== undefined) {
+    throw new LockKeyError(
+      `${site}: the key "${text}" has ${found}, which is a placeholder only in the template of @DistributedLock: every call would lock the ` +
+        'same key. Write lockKey`order:${id}`; where that very text is meant, make it a value of lockKey too.',
+      text,
+    );
+  }
+}
+
+/** A percent-escape per character, as in URLs; all that is escaped here is ASCII. */
+export function percentEscape(character: string): string {
+  return `%${character.charCodeAt(0).toString(16).toUpperCase().padStart(2, '0')}`;
+}
+
+/**
+ * A key with the checks and escapes of a template, for use with the service: a tag for template literals.
+ * Throws `LockKeyError` where a value is `undefined`, `null`, `NaN`, `''`, an object or an array, and where it is no tag.
+ */
+export function lockKey(strings: TemplateStringsArray, ...values: readonly unknown[]): string {
+  if (!Array.isArray((strings as TemplateStringsArray | undefined)?.raw)) {
+    throw new LockKeyError(
+      `lockKey() was called with ${describe(strings)}. Write it as a tag, without brackets, so that it can escape values: lockKey\`order:\${id}\`.`,
+    );
+  }
+  const site = 'lockKey`' + strings.join('${…}') + '`';
+  let key = literal(strings[0], site);
+  values.forEach((value, index) => {
+    key += formatValue(value, `value ${index + 1}`, site) + literal(strings[index + 1], site);
+  });
+  return checkKey(key, site);
+}
+
+/** A text between values, without `<`, so that nothing takes the key for a template. */
+function literal(text = '', site: string): string {
+  refusePlaceholder(text, site);
+  return text.replaceAll('<', percentEscape);
+}
+
+/** A value for a message, without its content where that may be large or private. */
+export function describe(value: unknown): string {
+  if (value === '') {
+    return 'an empty string';
+  }
+  if (Array.isArray(value)) {
+    return value.length === 0 ? 'an empty list' : 'an array';
+  }
+  if (typeof value === 'string') {
+    return 'a string';
+  }
+  if (typeof value === 'object' && value !== null) {
+    return value instanceof Promise ? 'a promise' : 'an object';
+  }
+  return typeof value === 'function' ? 'a function' : String(value);
+}
+
+/** Throws `LockConfigurationError` for a prefix that could not be told from the key after it, or would move Redis keys to other slots. */
+export function checkPrefix(prefix: unknown): string {
+  if (typeof prefix !== 'string' || !/^[^{}%\s]{1,200}$/.test(prefix)) {
+    throw new LockConfigurationError(
+      `LockModule: prefix is ${shown(prefix)}. Use 1 to 200 characters without braces, '%' and white space, such as 'lock'.`,
+    );
+  }
+  return prefix;
+}

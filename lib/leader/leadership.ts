@@ -1,0 +1,156 @@
+import { currentCall } from '../core/calls/call-tree.js';
+import type { Call } from '../core/words/call.js';
+import type { Clock } from '../core/seam/clock.js';
+import { LockLostError, type LockError, type LostReason } from '../core/words/errors.js';
+import type { Frame } from '../core/entering/frame.js';
+import type { LeaderChange } from '../core/words/lock-event.js';
+import type { Lock } from '../core/words/lock.js';
+import { runOnce } from '../core/calls/run-once.js';
+
+/** The code of a leader. */
+export type LeaderBody = (lock: Lock) => PromiseLike<unknown>;
+
+/** Runs a body inside the lock on a key. `began` gets the frame of the call, before it asks for the lock. */
+export type RunLocked = (
+  keys: readonly string[],
+  call: Call,
+  body: (lock: Lock) => Promise<void>,
+  began: (frame: Frame) => void,
+) => Promise<void>;
+
+/** What a candidate needs each time. */
+export interface LeadershipParts {
+  readonly key: string;
+  /** Its signal is that of the candidate. */
+  readonly call: Call & { readonly signal: AbortSignal };
+  readonly body: LeaderBody;
+  readonly run: RunLocked;
+  readonly clock: Clock;
+  readonly report: (change: LeaderChange) => void;
+}
+
+/** One time that a candidate stands by, leads, and does so no more. */
+export class Leadership {
+  readonly #parts: LeadershipParts;
+  #frame: Frame | undefined;
+  #lock: Lock | undefined;
+  #electedAt = 0;
+  #code: Promise<void> | undefined;
+  #hasThrown = false;
+  #thrown: unknown;
+  #refusal: unknown;
+  /** Resolves when the lock was given up, although its code may still run. */
+  readonly left: Promise<void>;
+
+  constructor(parts: LeadershipParts) {
+    this.#parts = parts;
+    this.left = this.#standBy();
+  }
+
+  isHeld(): boolean {
+    return this.#lock?.isHeld() ?? false;
+  }
+
+  /** Whether the code that asks was called by the leader's. */
+  get isAround(): boolean {
+    const call = currentCall();
+    return call !== undefined && this.#frame !== undefined && (call === this.#frame || call.isInside(this.#frame));
+  }
+
+  /** Notifies the code to end. It has the lock until it has ended, or has been waited for long enough. */
+  revoke(reason: 'released' | 'shutdown'): void {
+    if (this.#lock) {
+      this.#frame?.notify(revoked(this.#parts.key, reason));
+    }
+  }
+
+  /**
+   * Resolves when the lock was given up and the code has ended, with the reason why it leads no more; with the error of a call that
+   * never had the lock.
+   */
+  async end(): Promise<LockError | LostReason | 'returned' | 'threw'> {
+    await this.left;
+    await this.#code;
+    if (!this.#lock) {
+      return this.#refusal as LockError;
+    }
+    const reason = this.#lostReason ?? (this.#hasThrown ? 'threw' : 'returned');
+    const { fence } = this.#lock;
+    this.#parts.report({ change: 'ended', fence, ledMs: this.#ledMs, reason, thrown: this.#thrown });
+    return reason;
+  }
+
+  async #standBy(): Promise<void> {
+    const { key, call, run, report } = this.#parts;
+    report({ change: 'standby' });
+    try {
+      await run(
+        [key],
+        call,
+        (lock) => this.#begin(lock),
+        (frame) => {
+          this.#frame = frame;
+        },
+      );
+    } catch (error) {
+      this.#refusal = error;
+      const reason = this.#lostReason;
+      if (this.#lock && reason && error instanceof LockLostError && error.bodyRuns) {
+        report({ change: 'stillRuns', fence: this.#lock.fence, ledMs: this.#ledMs, reason });
+        // It may have been notified only: nobody else gets the lock as long as it is renewed.
+        this.#frame?.abandon(reason);
+      }
+    }
+  }
+
+  #begin(lock: Lock): Promise<void> {
+    const { call, clock, report } = this.#parts;
+    if (call.signal.aborted) {
+      return Promise.resolve();
+    }
+    this.#lock = lock;
+    this.#electedAt = clock.monotonic();
+    report({ change: 'elected', fence: lock.fence, waitedMs: lock.waitedMs });
+    lock.signal.addEventListener('abort', this.#reportRevoked, { once: true });
+    this.#code = this.#runCode(lock);
+    return this.#code;
+  }
+
+  /** What the code throws concerns the candidate, and no caller. */
+  async #runCode(lock: Lock): Promise<void> {
+    try {
+      await runOnce<Lock, unknown>(this.#parts.body, lock);
+    } catch (error) {
+      this.#hasThrown = true;
+      this.#thrown = error;
+    }
+  }
+
+  /** After the listeners of the code, which are more urgent than those to events. */
+  readonly #reportRevoked = async (): Promise<void> => {
+    // Not by queueMicrotask, which fake timers hold up.
+    await Promise.resolve();
+    const reason = this.#lostReason;
+    if (this.#lock && reason) {
+      this.#parts.report({ change: 'revoked', fence: this.#lock.fence, ledMs: this.#ledMs, reason });
+    }
+  };
+
+  get #ledMs(): number {
+    return this.#parts.clock.monotonic() - this.#electedAt;
+  }
+
+  /** Why its code was notified; undefined where it was not. */
+  get #lostReason(): LostReason | undefined {
+    return this.#lock?.signal.aborted ? (this.#lock.signal.reason as LockLostError).reason : undefined;
+  }
+}
+
+function revoked(key: string, reason: 'released' | 'shutdown'): LockLostError {
+  const why = reason === 'shutdown' ? 'the application shuts down' : 'its candidacy was ended';
+  return new LockLostError(
+    `The leader of "${key}" is to stop: ${why}. Its lock is released when its code has ended; return soon after lock.signal aborts.`,
+    key,
+    reason,
+  );
+}

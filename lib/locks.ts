@@ -1,0 +1,234 @@
+import { AbortableEntry } from './core/entering/abort.js';
+import { Acquisition } from './core/entering/acquisition.js';
+import { Availability } from './core/seam/availability.js';
+import { BackgroundReleases } from './core/leases/background-releases.js';
+import { BodyRun } from './core/entering/body-run.js';
+import type { Call } from './core/words/call.js';
+import { holderIn } from './core/words/caller.js';
+import type { Candidate } from './leader/candidate.js';
+import { Candidates } from './leader/candidates.js';
+import { systemClock, type Clock } from './core/seam/clock.js';
+import { Contender } from './core/entering/contender.js';
+import { Entrance, type EntryListener } from './core/entering/entrance.js';
+import { LockConfigurationError } from './core/words/errors.js';
+import { Frame } from './core/entering/frame.js';
+import { Handles } from './core/entering/handles.js';
+import { HealthCheck } from './core/watching/health-check.js';
+import type { LeaderBody } from './leader/leadership.js';
+import { Leases } from './core/leases/leases.js';
+import { Lifecycle } from './core/seam/lifecycle.js';
+import { Lines } from './core/leases/lines.js';
+import type { LockHealth } from './core/words/lock-health.js';
+import type { LockStore, Operator, StoredLock } from './core/seam/lock-store.js';
+import type { Lock } from './core/words/lock.js';
+import { Listing, type ListLimits, type LockList } from './peers/lock-list.js';
+import { DeadlockSearch } from './peers/deadlock-search.js';
+import { Messenger } from './peers/messenger.js';
+import { Peers } from './peers/peers.js';
+import type { SurveyOptions } from './peers/roll-call.js';
+import type { Survey } from './peers/survey.js';
+import { Reporter, type LockTrouble } from './core/watching/reporter.js';
+import type { Body } from './core/calls/run-once.js';
+import { Sections } from './core/entering/section.js';
+import type { LockTelemetry } from './core/words/lock-telemetry.js';
+import { Telemetry } from './core/watching/telemetry.js';
+import { TimedStore } from './core/watching/timed-store.js';
+import { TimeLimits } from './core/seam/time-limits.js';
+import { Transactions, type TransactionEnd } from './core/transactions/transactions.js';
+import { Waiters } from './core/entering/waiters.js';
+
+/** How many callers may wait: for one key, and for all keys together. */
+export interface MaxWaiters {
+  readonly perKey: number;
+  readonly perProcess: number;
+}
+
+/** What the locks of one store need to know of their application. */
+export interface LocksSettings {
+  readonly name: string;
+  readonly store: LockStore;
+  readonly maxWaiters: MaxWaiters;
+  readonly onTrouble: (trouble: LockTrouble) => void;
+  readonly clock?: Clock;
+  /** Writes a line of the debug log; undefined: there is none. */
+  readonly debug?: ((line: string) => void) | undefined;
+  /** What follows these locks; empty for nothing. */
+  readonly telemetry?: readonly LockTelemetry[];
+  /** For how long a call that is inside a lock waits for another one before it looks for a deadlock, in milliseconds; `Infinity`: never. */
+  readonly deadlocksAfterMs?: number;
+  /** The end of the transaction around the running code; undefined: locks know of none. */
+  readonly transaction?: TransactionEnd | undefined;
+}
+
+/** The locks of one store of one application. A call flows one way: the entrance, the body, the release, the next in line. */
+export class Locks {
+  readonly #name: string;
+  readonly #store: LockStore;
+  readonly #clock: Clock;
+  readonly #lifecycle = new Lifecycle();
+  readonly #limits: TimeLimits;
+  readonly #reporter: Reporter;
+  readonly #lines: Lines;
+  readonly #waiters: Waiters;
+  readonly #leases: Leases;
+  readonly #entrance: Entrance;
+  readonly #handles: Handles;
+  readonly #candidates: Candidates;
+  readonly #health: HealthCheck;
+  readonly #peers: Peers;
+  /** Undefined where locks know of none. */
+  readonly #transactions: Transactions | undefined;
+  readonly #sections: Sections;
+  /** Undefined where nothing follows these locks. */
+  readonly #endTelemetry: (() => void) | undefined;
+  #ending: Promise<void> | undefined;
+
+  constructor(settings: LocksSettings) {
+    const { name, maxWaiters, onTrouble, clock = systemClock, debug, deadlocksAfterMs = Infinity } = settings;
+    const telemetry = settings.telemetry?.length ? new Telemetry(settings.telemetry) : undefined;
+    const store = telemetry?.measures ? new TimedStore(settings.store, name, telemetry, clock) : settings.store;
+    const lifecycle = this.#lifecycle;
+    const limits = new TimeLimits(clock, store.expires && !store.keepsLimits);
+    const availability = new Availability(clock);
+    const reporter = new Reporter({ store: name, onTrouble, availability, telemetry, debug });
+    const releases = new BackgroundReleases(store, clock, limits, lifecycle);
+    const lines = new Lines(store, clock, limits, releases, lifecycle.closed);
+    const leases = new Leases({ name, store, clock, limits, lifecycle, lines, releases, events: reporter });
+    const messenger = new Messenger(settings.store, limits, lifecycle.closed);
+    const deadlocks =
+      deadlocksAfterMs < Infinity && settings.store.messages && settings.store.operator
+        ? new DeadlockSearch({ clock, leases, lines, messenger, afterMs: deadlocksAfterMs, inspect: (key) => this.#stored(key) })
+        : undefined;
+    const waiters = new Waiters(clock, lifecycle, maxWaiters.perProcess, deadlocks);
+    this.#name = name;
+    this.#store = store;
+    this.#clock = clock;
+    this.#limits = limits;
+    this.#reporter = reporter;
+    this.#lines = lines;
+    this.#waiters = waiters;
+    this.#leases = leases;
+    const shared = { store, clock, lifecycle, lines, leases, waiters, events: reporter, availability };
+    const contender = new Contender({ ...shared, limits, releases });
+    this.#entrance = new Entrance({ ...shared, name, contender, maxPerKey: maxWaiters.perKey });
+    this.#health = new HealthCheck({ store: settings.store, limits, availability, reporter, leases, waiters });
+    this.#peers = new Peers({ name, messenger, clock, expires: store.expires, leases, waiters, deadlocks, health: () => this.health(0) });
+    this.#transactions = settings.transaction && new Transactions(settings.transaction, (transaction) => leases.settle(transaction));
+    this.#handles = new Handles((frame) => this.#reportUnreleased(frame));
+    this.#candidates = new Candidates({ run: (...call) => this.run(...call), clock, reporter });
+    this.#sections = new Sections(telemetry);
+    this.#endTelemetry = telemetry?.watch({
+      store: name,
+      maxWaiters: maxWaiters.perProcess,
+      holds: () => leases.countByName(),
+      waiters: () => waiters.countByName(),
+      health: () => this.health(0),
+    });
+  }
+
+  /**
+   * Runs `body` inside the lock on `keys`, which are checked and sorted, each once. `began` gets the frame of a call that belongs to no
+   * transaction. Throws where the option `transaction` does.
+   */
+  run<T>(keys: readonly string[], call: Call, body: Body<T>, began?: (frame: Frame) => void): Promise<T> {
+    const frame = new Frame(this.#leases, keys, false, began ? undefined : this.#transactions?.current(call.caller.site));
+    const acquisition = new Acquisition(this.#name, call, frame, this.#clock);
+    began?.(frame);
+    const run = new BodyRun(acquisition, this.#leases, this.#sections, body);
+    this.#enter(acquisition, run);
+    return run.outcome;
+  }
+
+  /** Enters the lock on behalf of a caller who leaves it by a handle. */
+  acquire(keys: readonly string[], call: Call): Promise<Lock> {
+    const frame = new Frame(this.#leases, keys, true, this.#transactions?.current(call.caller.site));
+    const acquisition = new Acquisition(this.#name, call, frame, this.#clock);
+    return new Promise((resolve, reject) => {
+      this.#enter(acquisition, { entered: () => resolve(this.#handles.give(frame)), refused: reject });
+    });
+  }
+
+  /** Has `body` run by one process of all, with the lock on `key`, which is checked. */
+  lead(key: string, call: Call, pauseMs: number, body: LeaderBody): Candidate {
+    return this.#candidates.add(key, call, pauseMs, body);
+  }
+
+  /** Ends what leads or stands by, before the shutdown. */
+  async resign(): Promise<void> {
+    await this.#candidates.stop();
+  }
+
+  /** What is stored of a lock, and how many calls of this process wait for it. */
+  async inspect(key: string): Promise<(StoredLock & { readonly waitingHere: number }) | null> {
+    const stored = await this.#stored(key);
+    return stored && { ...stored, by: holderIn(stored.by, stored.processes), waitingHere: this.#lines.lineOf(key)?.waiting ?? 0 };
+  }
+
+  async forceRelease(key: string, fence: number): Promise<boolean> {
+    const isReleased = await this.#limits.bound(this.#operator('forceRelease').forceRelease(key, fence), key);
+    if (isReleased) {
+      this.#reporter.forced(key, fence);
+    }
+    return isReleased;
+  }
+
+  /** How the locks are now. A store that does not answer is down after `downAfterMs`. Never rejects. */
+  health(downAfterMs: number): Promise<LockHealth> {
+    return this.#health.run(downAfterMs);
+  }
+
+  /** What all processes say that use the store: what they hold, and what waits there. */
+  survey(options: SurveyOptions): Promise<Survey> {
+    return this.#peers.survey(options);
+  }
+
+  /** The locks of all processes. */
+  list(limits: ListLimits): LockList {
+    return new Listing(() => this.survey({}), this.#store.operator, this.#clock, limits);
+  }
+
+  /** Keeps the calls that end from now on, for surveys. */
+  record(): void {
+    this.#reporter.recordsBy(this.#peers.record());
+  }
+
+  /** Rejects waiters and new calls, and ends what runs. Leaders go first: their code may use locks until it has ended. */
+  shutdown(): Promise<void> {
+    const resigned = this.#candidates.stop();
+    return (this.#ending ??= resigned ? resigned.then(() => this.#close()) : this.#close());
+  }
+
+  #close(): Promise<void> {
+    return this.#lifecycle
+      .close(() => {
+        this.#waiters.endAll();
+        return this.#leases.shutdown();
+      })
+      .finally(this.#endTelemetry);
+  }
+
+  #enter(acquisition: Acquisition<Frame>, listener: EntryListener): void {
+    const { signal } = acquisition.call;
+    this.#entrance.enter(acquisition, signal ? new AbortableEntry(acquisition, signal, listener) : listener);
+  }
+
+  #stored(key: string): Promise<StoredLock | null> {
+    return this.#limits.bound(this.#operator('inspect').inspect(key), key);
+  }
+
+  #operator(method: string): Operator {
+    const { operator } = this.#store;
+    if (!operator) {
+      throw new LockConfigurationError(
+        `LockService.${method}() is not offered by the store '${this.#name}'. Use a store with the capability 'operator'.`,
+      );
+    }
+    return operator;
+  }
+
+  #reportUnreleased(frame: Frame): void {
+    for (const lease of frame.taken) {
+      this.#reporter.unreleased(lease, this.#leases.heldMs(lease));
+    }
+  }
+}

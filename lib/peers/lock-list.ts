@@ -1,0 +1,182 @@
+import { holderIn } from '../core/words/caller.js';
+import type { Clock } from '../core/seam/clock.js';
+import type { FoundLock, Operator, StoredLock } from '../core/seam/lock-store.js';
+import type { HeldAt, HeldLock, LockProcess, Survey, WaitingCall } from './survey.js';
+
+/** A lock in a list. */
+export interface ListedLock extends StoredLock {
+  readonly key: string;
+  /** Calls of this process that wait for it. */
+  readonly waitingHere: number;
+  /** Whether a process that holds it has answered. Where none has, it was stopped, cut off or ended, or has an older version. */
+  readonly answers: boolean;
+}
+
+/** What a list leaves out. */
+export interface LeftOut {
+  /** How many locks and calls processes have left out of their answers: each lists 1,000 of both. */
+  readonly rows: number;
+  /** Whether the list ended at its `limit`. */
+  readonly limited: boolean;
+  /** Whether the store was not searched to its end: not asked for, not offered, or out of time. */
+  readonly unsearched: boolean;
+}
+
+/** The locks of all processes, as they come. */
+export interface LockList extends AsyncIterable<ListedLock> {
+  /** What is left out of what was listed so far. */
+  readonly leftOut: LeftOut;
+}
+
+/** What is listed. */
+export interface ListLimits {
+  /** What keys begin with. */
+  readonly prefix: string;
+  /** The most locks. */
+  readonly limit: number;
+  /** For how long the store may be searched, in milliseconds; 0: it is not. */
+  readonly searchMs: number;
+}
+
+/**
+ * Lists locks once. First those that processes say they hold, the oldest first; then what a search of the store finds besides. Nothing is
+ * asked before the list is read.
+ */
+export class Listing implements LockList {
+  readonly #survey: () => Promise<Survey>;
+  readonly #operator: Operator | undefined;
+  readonly #clock: Clock;
+  readonly #limits: ListLimits;
+  #leftOut: LeftOut = { rows: 0, limited: false, unsearched: true };
+
+  constructor(survey: () => Promise<Survey>, operator: Operator | undefined, clock: Clock, limits: ListLimits) {
+    this.#survey = survey;
+    this.#operator = operator;
+    this.#clock = clock;
+    this.#limits = limits;
+  }
+
+  get leftOut(): LeftOut {
+    return this.#leftOut;
+  }
+
+  async *[Symbol.asyncIterator](): AsyncGenerator<ListedLock, void, undefined> {
+    const { prefix, limit } = this.#limits;
+    const survey = await this.#survey();
+    this.#leftOut = { rows: survey.leftOut, limited: false, unsearched: true };
+    const listed = new Set<string>();
+    for await (const lock of this.#all(survey)) {
+      const name = nameOf(lock);
+      if (!lock.key.startsWith(prefix) || listed.has(name)) {
+        continue;
+      }
+      if (listed.size >= limit) {
+        this.#leftOut = { ...this.#leftOut, limited: true };
+        return;
+      }
+      listed.add(name);
+      yield lock;
+    }
+  }
+
+  async *#all(survey: Survey): AsyncGenerator<ListedLock, void, undefined> {
+    const known = knownOf(survey);
+    yield* heldLocks(known, this.#clock.wall());
+    const { searchMs, prefix } = this.#limits;
+    const parts = searchMs > 0 ? this.#operator?.search?.(prefix) : undefined;
+    if (!parts) {
+      return;
+    }
+    const endsAt = this.#clock.monotonic() + searchMs;
+    for await (const part of parts) {
+      yield* part.map((lock) => foundLock(lock, known));
+      if (this.#clock.monotonic() >= endsAt) {
+        return;
+      }
+    }
+    this.#leftOut = { ...this.#leftOut, unsearched: false };
+  }
+}
+
+/** A survey, by what is looked for in it: a list may be long. */
+interface Known {
+  readonly survey: Survey;
+  readonly waiting: ReadonlyMap<string, readonly WaitingCall[]>;
+  /** By their ids. */
+  readonly processes: ReadonlyMap<string, LockProcess>;
+  /** The names of the processes that have answered, as the store knows them. */
+  readonly answering: ReadonlySet<string>;
+}
+
+function knownOf(survey: Survey): Known {
+  return {
+    survey,
+    waiting: groupedBy(survey.waiting, ({ key }) => key),
+    processes: new Map(survey.processes.map((process) => [process.id, process])),
+    answering: new Set(survey.processes.map(({ id }) => processOf(id))),
+  };
+}
+
+function groupedBy<T>(items: readonly T[], nameOfItem: (item: T) => string): Map<string, T[]> {
+  const groups = new Map<string, T[]>();
+  for (const item of items) {
+    const group = groups.get(nameOfItem(item));
+    if (group) {
+      group.push(item);
+    } else {
+      groups.set(nameOfItem(item), [item]);
+    }
+  }
+  return groups;
+}
+
+/** Names one grant of a lock. */
+function nameOf({ fence, key }: HeldAt): string {
+  return `${fence} ${key}`;
+}
+
+/** What processes hold: a lock that several are in is listed once. */
+function heldLocks(known: Known, now: number): ListedLock[] {
+  const byLock = groupedBy(known.survey.held, nameOf);
+  return [...byLock.values()]
+    .map((holds) => heldLock(holds, known, now))
+    .toSorted((one, other) => one.since.getTime() - other.since.getTime());
+}
+
+function heldLock(holds: readonly HeldLock[], known: Known, now: number): ListedLock {
+  const first = holds.reduce((longest, hold) => (hold.heldMs > longest.heldMs ? hold : longest));
+  const waitingFor = (known.waiting.get(first.key) ?? []).toSorted((one, other) => other.waitedMs - one.waitedMs);
+  return {
+    key: first.key,
+    fence: first.fence,
+    holds: holds.length,
+    remainingMs: Math.max(...holds.map(({ remainingMs = Infinity }) => remainingMs)),
+    since: new Date(now - first.heldMs),
+    by: `${shown(known, first.process)} ${first.place}`,
+    processes: [...new Set(holds.map(({ process }) => processOf(process)))],
+    waiters: [...new Set(waitingFor.map(({ process }) => shown(known, process)))],
+    waitingHere: waitingHere(waitingFor, known),
+    answers: true,
+  };
+}
+
+function foundLock(lock: FoundLock, known: Known): ListedLock {
+  const answers = lock.processes?.some((process) => known.answering.has(process)) === true;
+  return { ...lock, by: holderIn(lock.by, lock.processes), waitingHere: waitingHere(known.waiting.get(lock.key) ?? [], known), answers };
+}
+
+/** The first process of a survey is the one that asked. */
+function waitingHere(waiting: readonly WaitingCall[], { survey }: Known): number {
+  const [own] = survey.processes;
+  return waiting.filter(({ process }) => process === own?.id).length;
+}
+
+/** The name of a process in the store, without that of the application. */
+function processOf(id: string): string {
+  return id.slice(0, id.lastIndexOf('#'));
+}
+
+function shown({ processes }: Known, id: string): string {
+  const process = processes.get(id);
+  return process ? `${process.host} (pid ${process.pid})` : id;
+}

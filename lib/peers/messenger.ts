@@ -1,0 +1,51 @@
+import type { LockStore } from '../core/seam/lock-store.js';
+import type { TimeLimits } from '../core/seam/time-limits.js';
+
+/** The longest message that is read, in characters. */
+const LONGEST_MESSAGE = 262_144;
+
+/** Sends messages to the processes that use a store, and receives theirs. A message is a hint: where one is lost, it is asked for again. */
+export class Messenger {
+  readonly #store: LockStore;
+  readonly #limits: TimeLimits;
+  readonly #closed: AbortSignal;
+
+  /** It hears nothing any more once `closed` aborts. */
+  constructor(store: LockStore, limits: TimeLimits, closed: AbortSignal) {
+    this.#store = store;
+    this.#limits = limits;
+    this.#closed = closed;
+  }
+
+  /** This process in the store; undefined where the store carries no messages. */
+  get process(): string | undefined {
+    return this.#store.messages?.process;
+  }
+
+  /** Sends to all processes where `to` is not given. */
+  send(message: object, to?: string): void {
+    this.#limits.bound(this.#send(message, to), '').catch(() => undefined);
+  }
+
+  /** Registers a listener. It checks what it gets: a message may be a stranger's. */
+  onMessage(listener: (message: unknown) => void): void {
+    this.#store.messages?.onMessage((text) => {
+      if (text.length <= LONGEST_MESSAGE && !this.#closed.aborted) {
+        listener(parse(text));
+      }
+    }, this.#closed);
+  }
+
+  /** Rejects also where a store of somebody's throws. */
+  async #send(message: object, to?: string): Promise<void> {
+    await this.#store.messages?.send(JSON.stringify(message), to);
+  }
+}
+
+function parse(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}

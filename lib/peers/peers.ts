@@ -1,0 +1,124 @@
+import { randomUUID } from 'node:crypto';
+import { hostname } from 'node:os';
+import { atMost } from '../core/seam/pause.js';
+import type { Clock } from '../core/seam/clock.js';
+import type { Leases } from '../core/leases/leases.js';
+import type { LockHealth } from '../core/words/lock-health.js';
+import type { Waiters } from '../core/entering/waiters.js';
+import type { DeadlockSearch } from './deadlock-search.js';
+import { FlightRecorder } from './flight-recorder.js';
+import type { Messenger } from './messenger.js';
+import { ownAnswer } from './own-answer.js';
+import { isProbe } from './probe-message.js';
+import { RollCall, type SurveyOptions } from './roll-call.js';
+import { isAnswer, isRoll, type Roll, type RollAnswer } from './roll-message.js';
+import type { Survey } from './survey.js';
+
+/** How many rolls a process answers within a second at most. */
+const MOST_ANSWERS = 10;
+
+/** How long an answer waits for the health of the store, in milliseconds: shorter than answers are taken at least. */
+const HEALTH_MS = 200;
+
+/** What the peers of a process are told of. */
+export interface PeersParts {
+  /** The name under which the store is registered. */
+  readonly name: string;
+  readonly messenger: Messenger;
+  readonly clock: Clock;
+  /** Whether leases end by time. */
+  readonly expires: boolean;
+  readonly leases: Leases;
+  readonly waiters: Waiters;
+  readonly deadlocks: DeadlockSearch | undefined;
+  readonly health: () => Promise<LockHealth>;
+}
+
+/** What this process and the others that use the store tell each other. Nothing is sent unless somebody asks. */
+export class Peers {
+  readonly #parts: PeersParts;
+  readonly #startedAt: number;
+  /** This process in the store, and which of its applications. */
+  readonly #id: string;
+  readonly #roll: RollCall;
+  #recorder: FlightRecorder | undefined;
+  /** When it answered last, for as many answers as it may give within a second. */
+  readonly #answered: number[] = [];
+
+  constructor(parts: PeersParts) {
+    const { clock, name, messenger } = parts;
+    const process = messenger.process ?? `${hostname()}:${globalThis.process.pid}`;
+    this.#parts = parts;
+    this.#startedAt = clock.monotonic();
+    this.#id = `${process}#${randomUUID().slice(0, 4)}`;
+    this.#roll = new RollCall(clock, name, process, messenger);
+    messenger.onMessage((message) => this.#heard(message));
+  }
+
+  /** Keeps the calls that end from now on. */
+  record(): FlightRecorder {
+    return (this.#recorder ??= new FlightRecorder(this.#parts.clock));
+  }
+
+  /** What all processes say that answer. The first of them is this one. */
+  async survey(options: SurveyOptions): Promise<Survey> {
+    const health = options.health ? await this.#parts.health() : undefined;
+    return this.#roll.survey(options, this.#ownAnswer('', options, health));
+  }
+
+  #heard(message: unknown): void {
+    if (isProbe(message)) {
+      this.#parts.deadlocks?.heard(message);
+    } else if (isRoll(message)) {
+      void this.#answer(message);
+    } else if (isAnswer(message) && message.process.id !== this.#id) {
+      this.#roll.heard(message);
+    }
+  }
+
+  async #answer(roll: Roll): Promise<void> {
+    const { messenger, clock } = this.#parts;
+    // Its own survey has what it knows itself.
+    if (roll.from !== this.#id && this.#mayAnswer(clock.monotonic())) {
+      const health = roll.health ? await this.#healthSoon() : undefined;
+      for (const answer of this.#ownAnswer(roll.id, roll, health)) {
+        messenger.send(answer, roll.to);
+      }
+    }
+  }
+
+  /** A stranger who asks all the time must not keep a process busy. */
+  #mayAnswer(now: number): boolean {
+    const [oldest = -Infinity] = this.#answered;
+    if (this.#answered.length >= MOST_ANSWERS && now - oldest < 1_000) {
+      return false;
+    }
+    this.#answered.push(now);
+    this.#answered.splice(0, this.#answered.length - MOST_ANSWERS);
+    return true;
+  }
+
+  /** Undefined where the store takes its time: whoever asks waits for the answer no longer. */
+  async #healthSoon(): Promise<LockHealth | undefined> {
+    let health: LockHealth | undefined;
+    const asked = this.#parts.health().then((answer) => (health = answer));
+    await atMost(asked, HEALTH_MS);
+    return health;
+  }
+
+  #ownAnswer(id: string, { recent }: SurveyOptions, health: LockHealth | undefined): RollAnswer[] {
+    const { clock, leases, waiters, expires, deadlocks } = this.#parts;
+    const now = clock.monotonic();
+    return ownAnswer(id, {
+      id: this.#id,
+      upMs: now - this.#startedAt,
+      now,
+      expires,
+      leases: [...leases.running],
+      waiting: waiters.calls,
+      health,
+      ended: (recent && this.#recorder?.calls) || [],
+      deadlocks: deadlocks?.found ?? [],
+    });
+  }
+}

@@ -1,0 +1,61 @@
+import type { CycleCall } from '../core/words/cycle-call.js';
+import { fits, type Fields } from './shape.js';
+
+/** One call on the way of a probe. */
+export interface ProbeStep extends CycleCall {
+  /** Names its wait: `Acquisition.waitId`. */
+  readonly wait: string;
+  /** The fence of the call that has the lock it is inside of: with the key it names this one hold. */
+  readonly fence: number;
+}
+
+/**
+ * Goes from a call that waits to the holder of the lock that it waits for, from there to the calls that the holder waits for, and so on.
+ * It has found a deadlock where it comes back.
+ */
+export interface Probe {
+  readonly kind: 'probe';
+  readonly id: string;
+  /** 1: it looks for a cycle. 2: it goes along the cycle once more, to prove it. 3: it goes along it to the call that gives way. */
+  readonly lap: number;
+  /** The wait that it started from. */
+  readonly origin: string;
+  /** The lock whose holder is to look: its key, and its fence in the store. */
+  readonly key: string;
+  readonly fence: number;
+  /** The steps of this lap. */
+  readonly path: readonly ProbeStep[];
+  /** The steps of the lap before; empty in the first. */
+  readonly cycle: readonly ProbeStep[];
+}
+
+/** The most calls of a cycle that is found. */
+export const MOST_STEPS = 16;
+
+const STEPS = {
+  list: {
+    process: 'text',
+    place: 'text',
+    wait: 'text',
+    waitsFor: 'text',
+    waitedMs: 'number',
+    holds: 'text',
+    fence: 'number',
+    heldMs: 'number',
+  },
+} as const;
+
+const PROBE: Fields = {
+  kind: ['probe'],
+  id: 'text',
+  lap: 'number',
+  origin: 'text',
+  key: 'text',
+  fence: 'number',
+  path: STEPS,
+  cycle: STEPS,
+};
+
+export function isProbe(message: unknown): message is Probe {
+  return fits(message, PROBE) && (message as Probe).path.length <= MOST_STEPS && (message as Probe).cycle.length <= MOST_STEPS;
+}

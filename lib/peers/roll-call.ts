@@ -1,0 +1,129 @@
+import { randomUUID } from 'node:crypto';
+import type { Clock } from '../core/seam/clock.js';
+import type { Messenger } from './messenger.js';
+import type { Roll, RollAnswer } from './roll-message.js';
+import type { Survey } from './survey.js';
+
+/** For how long answers are waited for, in milliseconds: at least, after the last one, and at most. */
+const ANSWERS_MS = { least: 300, after: 100, most: 1_000 } as const;
+/** For how long a process is expected to answer that has answered once, in milliseconds. */
+const EXPECTED_MS = 60_000;
+/** The most messages of answers that are taken. */
+const MOST_PARTS = 2_000;
+
+/** What is asked for besides the locks and the calls that wait. */
+export interface SurveyOptions {
+  /** The calls that ended last, of processes that record them. Default: `false`. */
+  readonly recent?: boolean | undefined;
+  /** The health of each process's store. Default: `false`. */
+  readonly health?: boolean | undefined;
+}
+
+/** What one process has answered so far, by the number of the part. */
+type Heard = Map<number, RollAnswer>;
+
+/** Asks all processes that use a store what they hold, and collects what they answer. Nothing is kept between two calls but their names. */
+export class RollCall {
+  readonly #clock: Clock;
+  readonly #store: string;
+  readonly #to: string;
+  readonly #messenger: Messenger;
+  /** By the id of the roll. */
+  readonly #collecting = new Map<string, (answer: RollAnswer) => void>();
+  /** When each process answered last. */
+  readonly #answeredAt = new Map<string, number>();
+
+  /** `store` is the name under which the store is registered, and `to` that of this process in it. */
+  constructor(clock: Clock, store: string, to: string, messenger: Messenger) {
+    this.#clock = clock;
+    this.#store = store;
+    this.#to = to;
+    this.#messenger = messenger;
+  }
+
+  /** `own` is what this process itself says. */
+  async survey({ recent = false, health = false }: SurveyOptions, own: readonly RollAnswer[]): Promise<Survey> {
+    const id = randomUUID();
+    const heard = new Map<string, Heard>();
+    const take = (answer: RollAnswer): void => {
+      const { id: process } = answer.process;
+      heard.set(process, (heard.get(process) ?? new Map<number, RollAnswer>()).set(answer.part, answer));
+      this.#answeredAt.set(process, this.#clock.monotonic());
+    };
+    own.forEach(take);
+    const from = own[0]?.process.id ?? '';
+    if (this.#messenger.process !== undefined) {
+      await this.#collect({ kind: 'roll', id, from, to: this.#to, recent, health }, heard, take);
+    }
+    const answers = [...heard.values()].flatMap((parts) => Array.from(parts.values()));
+    return {
+      store: this.#store,
+      processes: [...new Map(answers.map(({ process }) => [process.id, process])).values()],
+      held: rowsOf(answers, ({ held }) => held),
+      waiting: rowsOf(answers, ({ waiting }) => waiting),
+      ended: rowsOf(answers, ({ ended }) => ended),
+      deadlocks: answers.flatMap(({ deadlocks }) => deadlocks),
+      leftOut: answers.reduce((sum, { leftOut }) => sum + leftOut, 0),
+      silent: this.#expected().filter((process) => !heard.has(process)),
+    };
+  }
+
+  /** A process has answered; one that nobody waits for is not listened to. */
+  heard(answer: RollAnswer): void {
+    this.#collecting.get(answer.id)?.(answer);
+  }
+
+  /** Sends the roll, and takes the answers for as long as some may still come. */
+  async #collect(roll: Roll, heard: ReadonlyMap<string, Heard>, take: (answer: RollAnswer) => void): Promise<void> {
+    const startedAt = this.#clock.monotonic();
+    const expected = this.#expected();
+    let lastAt = startedAt;
+    let parts = 0;
+    await new Promise<void>((resolve) => {
+      let timer: NodeJS.Timeout | undefined;
+      const look = (): void => {
+        const now = this.#clock.monotonic();
+        const isComplete = [...heard.values()].every(isWhole) && expected.every((process) => heard.has(process));
+        const until = isComplete ? Math.max(startedAt + ANSWERS_MS.least, lastAt + ANSWERS_MS.after) : startedAt + ANSWERS_MS.most;
+        const leftMs = Math.min(until, startedAt + ANSWERS_MS.most) - now;
+        clearTimeout(timer);
+        if (leftMs <= 0) {
+          resolve();
+        } else {
+          timer = setTimeout(look, leftMs);
+        }
+      };
+      this.#collecting.set(roll.id, (answer) => {
+        if (parts++ < MOST_PARTS) {
+          take(answer);
+          lastAt = this.#clock.monotonic();
+          look();
+        }
+      });
+      this.#messenger.send(roll);
+      look();
+    });
+    this.#collecting.delete(roll.id);
+  }
+
+  /** The processes that have answered in the last minute. */
+  #expected(): string[] {
+    const now = this.#clock.monotonic();
+    for (const [process, at] of this.#answeredAt) {
+      if (now - at > EXPECTED_MS) {
+        this.#answeredAt.delete(process);
+      }
+    }
+    return [...this.#answeredAt.keys()];
+  }
+}
+
+function isWhole(parts: Heard): boolean {
+  const [first] = parts.values();
+  return first !== undefined && parts.size >= first.parts;
+}
+
+/** The rows of all answers, each with its process. */
+function rowsOf<T extends object>(answers: readonly RollAnswer[], rows: (answer: RollAnswer) => readonly T[]): (T & { process: string })[] {
+  return answers.flatMap((answer) => rows(answer).map((row) => Object.assign(row, { process: answer.process.id })));
+}

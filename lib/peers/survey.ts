@@ -1,0 +1,98 @@
+import type { CycleCall } from '../core/words/cycle-call.js';
+import type { LostReason } from '../core/words/errors.js';
+import type { RefusedReason } from '../core/words/lock-event.js';
+import type { LockHealth } from '../core/words/lock-health.js';
+
+/** A lock by its key, and the grant that it is held by. */
+export interface HeldAt {
+  readonly key: string;
+  /** As `inspect` and `forceRelease` know it. */
+  readonly fence: number;
+}
+
+/** A call, as the process says in which it runs. */
+export interface PeerCall {
+  readonly key: string;
+  /** What it is counted as: `LockEvent.name`. */
+  readonly name: string;
+  /** Where it stands in the code: `LockEvent.place`. */
+  readonly place: string;
+  /** The process, as the store calls it: `LockProcess.id`. */
+  readonly process: string;
+}
+
+/** A lock that a process holds. */
+export interface HeldLock extends PeerCall, HeldAt {
+  /** The fence of the call that runs in it now: the same, or one of those that the grant reserved. */
+  readonly callFence: number;
+  /** For how long that call has had it, in milliseconds. */
+  readonly heldMs: number;
+  /** What is left of the lease, in milliseconds; undefined where leases do not end by time. */
+  readonly remainingMs: number | undefined;
+}
+
+/** A call that waits for a lock. */
+export interface WaitingCall extends PeerCall {
+  /** Names the wait: one for each lock that a call waits for. */
+  readonly id: string;
+  readonly waitedMs: number;
+  /** What is left of its `wait`, in milliseconds. */
+  readonly leftMs: number;
+  /** What it holds meanwhile: its own locks, and those of the calls around it. */
+  readonly holds: readonly HeldAt[];
+}
+
+/** A call that has ended: it released its lock, lost it, or did not get it. */
+export interface EndedCall extends PeerCall {
+  /** Names it, so that one that is told twice is known. */
+  readonly id: string;
+  /** The fence of the call; undefined where it did not get the lock. */
+  readonly fence: number | undefined;
+  readonly waitedMs: number;
+  readonly heldMs: number;
+  /** How long ago it ended, in milliseconds. */
+  readonly agoMs: number;
+  readonly outcome: 'released' | 'lost' | 'refused';
+  /** Why it was lost or refused. */
+  readonly reason: LostReason | RefusedReason | undefined;
+}
+
+/** A deadlock that was found, with the calls that waited for each other. */
+export interface FoundDeadlock {
+  readonly id: string;
+  readonly agoMs: number;
+  readonly calls: readonly CycleCall[];
+}
+
+/** A process that uses the store, or one of several applications in it. */
+export interface LockProcess {
+  /** The name of the process in the store, and after a `#` that of the application in it. */
+  readonly id: string;
+  readonly host: string;
+  readonly pid: number;
+  /** The version of this library there. */
+  readonly version: string;
+  /** For how long it has used the store, in milliseconds. */
+  readonly upMs: number;
+  /** How many locks it holds, and how many of its calls wait. */
+  readonly held: number;
+  readonly waiting: number;
+  /** What it says of the store; undefined where it was not asked for. */
+  readonly health: LockHealth | undefined;
+}
+
+/** What the processes of a store say, all at about the same time. */
+export interface Survey {
+  /** The name under which the store is registered here. */
+  readonly store: string;
+  readonly processes: readonly LockProcess[];
+  readonly held: readonly HeldLock[];
+  readonly waiting: readonly WaitingCall[];
+  /** Ended calls of processes that record them. */
+  readonly ended: readonly EndedCall[];
+  readonly deadlocks: readonly FoundDeadlock[];
+  /** How many locks and calls were left out, since a process lists 1,000 at most. */
+  readonly leftOut: number;
+  /** Processes that hold or wait, as others have seen, and have not answered: stopped, cut off, or of an older version. */
+  readonly silent: readonly string[];
+}
