@@ -22,7 +22,7 @@ export type { LockTestController, LockTestOptions } from './nest/lock-test-contr
 export type { HealthIndication, HealthSession } from './nest/health-session.js';
 export { LockExceptionFilter } from './nest/lock-exception.filter.js';
 export { assertLocked, currentLock } from './nest/current-lock.js';
-export { currentTickets, enterTickets, type EnterTicketsOptions } from './nest/current-tickets.js';
+export { makeTickets, enterTickets, type EnterTicketsOptions } from './nest/current-tickets.js';
 export { outsideLocks } from './core/calls/call-tree.js';
 export { lockKey } from './core/words/lock-key.js';
 export { TransactionScope } from './core/transactions/transaction-scope.js';

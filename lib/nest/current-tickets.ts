@@ -21,7 +21,7 @@ export interface EnterTicketsOptions {
  *
  * A lock of which a ticket was made goes back to its store when its call ends, also where the next call of this process waits for it.
  */
-export function currentTickets(): string | undefined {
+export function makeTickets(): string | undefined {
   const entries = new Map<string, TicketEntry>();
   for (let call = currentCall(); call; call = call.parent) {
     const own = call instanceof Frame ? call.share() : call instanceof EnteredTickets ? call.entries : [];

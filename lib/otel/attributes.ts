@@ -13,6 +13,6 @@ export const LOCK = {
 } as const;
 
 /** `Class.method` of the call. */
-export const PLACE = 'code.function.name';
+export const SITE = 'code.function.name';
 
 export const ERROR_TYPE = 'error.type';

@@ -2,7 +2,7 @@ import { context, createContextKey, trace, type Attributes, type Tracer } from '
 import type { LockEvent } from '../core/words/lock-event.js';
 import { guarded } from '../core/words/guarded.js';
 import type { LockedSection, LockTelemetry } from '../core/words/lock-telemetry.js';
-import { LOCK, PLACE } from './attributes.js';
+import { LOCK, SITE } from './attributes.js';
 import { HoldSpan } from './hold-span.js';
 
 /** In the context of what runs inside a lock: the span of that lock. */
@@ -62,7 +62,7 @@ export class HoldSpans implements LockTelemetry {
     }
   }
 
-  #attributesOf({ name, store, keys, fence, ttlMs, waitedMs, contended, place }: LockedSection): Attributes {
+  #attributesOf({ name, store, keys, fence, ttlMs, waitedMs, contended, site }: LockedSection): Attributes {
     const attributes: Attributes = {
       [LOCK.name]: name,
       [LOCK.store]: store,
@@ -70,7 +70,7 @@ export class HoldSpans implements LockTelemetry {
       [LOCK.ttlMs]: ttlMs,
       [LOCK.waitMs]: waitedMs,
       [LOCK.contended]: contended,
-      [PLACE]: place,
+      [SITE]: site,
     };
     return this.#showsKeys ? { ...attributes, ...(keys.length === 1 ? { [LOCK.key]: keys[0] } : { [LOCK.keys]: [...keys] }) } : attributes;
   }

@@ -1,7 +1,7 @@
 import { SpanStatusCode, type Attributes, type Tracer } from '@opentelemetry/api';
 import type { LockEvent } from '../core/words/lock-event.js';
 import type { LockTelemetry } from '../core/words/lock-telemetry.js';
-import { ERROR_TYPE, LOCK, PLACE } from './attributes.js';
+import { ERROR_TYPE, LOCK, SITE } from './attributes.js';
 
 /** A span for each call that waited or was refused, made when that has ended, in the context of its caller. */
 export class WaitSpans implements LockTelemetry {
@@ -21,12 +21,12 @@ export class WaitSpans implements LockTelemetry {
   }
 
   #trace(event: LockEvent & { type: 'waited' | 'refused' }, reason: string | undefined): void {
-    const { name, store, key, place, waitedMs, inside, holder } = event;
+    const { name, store, key, site, waitedMs, inside, holder } = event;
     const attributes: Attributes = {
       [LOCK.name]: name,
       [LOCK.store]: store,
       [LOCK.waitMs]: Math.round(waitedMs),
-      [PLACE]: place,
+      [SITE]: site,
       ...(inside && { [LOCK.inside]: true }),
       ...(this.#showsKeys && { [LOCK.key]: key }),
       ...(holder && { [LOCK.blockedBy]: holder.by }),

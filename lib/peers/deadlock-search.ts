@@ -95,7 +95,7 @@ export class DeadlockSearch {
   /** The probe is at a call of this search that waits inside `lease`, which the call before waits for. */
   step(probe: Probe, blocked: Acquisition, lease: Lease): void {
     const call = blocked.inCycle(lease, blocked.waitedFor as string);
-    const step = { ...call, place: brief(call.place), wait: blocked.waitId, fence: lease.fence };
+    const step = { ...call, site: brief(call.site), wait: blocked.waitId, fence: lease.fence };
     const { id, lap, origin, path, cycle } = probe;
     if (lap > 1 && !isSame(cycle[path.length], step)) {
       return;

@@ -76,6 +76,6 @@ export class FlightRecorder {
   }
 }
 
-function callOf({ key, name, place }: EventOfLock): Pick<EndedCall, 'key' | 'name' | 'place'> {
-  return { key, name: brief(name), place: brief(place) };
+function callOf({ key, name, site }: EventOfLock): Pick<EndedCall, 'key' | 'name' | 'site'> {
+  return { key, name: brief(name), site: brief(site) };
 }

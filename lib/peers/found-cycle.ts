@@ -7,6 +7,6 @@ export function yielding(cycle: readonly ProbeStep[]): ProbeStep {
 }
 
 /** A call of a cycle, as errors and operators show it. */
-export function cycleCallOf({ process, place, holds, heldMs, waitsFor, waitedMs }: ProbeStep): CycleCall {
-  return { process, place, holds, heldMs, waitsFor, waitedMs };
+export function cycleCallOf({ process, site, holds, heldMs, waitsFor, waitedMs }: ProbeStep): CycleCall {
+  return { process, site, holds, heldMs, waitsFor, waitedMs };
 }

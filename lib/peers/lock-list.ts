@@ -152,7 +152,7 @@ function heldLock(holds: readonly HeldLock[], known: Known, now: number): Listed
     holds: holds.length,
     remainingMs: Math.max(...holds.map(({ remainingMs = Infinity }) => remainingMs)),
     since: new Date(now - first.heldMs),
-    by: `${shown(known, first.process)} ${first.place}`,
+    by: `${shown(known, first.process)} ${first.site}`,
     processes: [...new Set(holds.map(({ process }) => processOf(process)))],
     waiters: [...new Set(waitingFor.map(({ process }) => shown(known, process)))],
     waitingHere: waitingHere(waitingFor, known),

@@ -70,7 +70,7 @@ function heldRow({ key, caller, storedFence, fence, acquiredAt, remainingMs }: L
   return {
     key,
     name: brief(caller.name),
-    place: brief(caller.site),
+    site: brief(caller.site),
     fence: storedFence,
     callFence: fence,
     heldMs: Math.round(now - acquiredAt),
@@ -83,7 +83,7 @@ function waitingRow(acquisition: Acquisition, now: number): Rows['waiting'][numb
   return {
     key: waitedFor ?? '',
     name: brief(call.caller.name),
-    place: brief(call.caller.site),
+    site: brief(call.caller.site),
     id: waitId,
     waitedMs: Math.round(waitedMs),
     leftMs: Math.max(0, Math.round(giveUpAt - now)),

@@ -35,7 +35,7 @@ export const MOST_STEPS = 16;
 const STEPS = {
   list: {
     process: 'text',
-    place: 'text',
+    site: 'text',
     wait: 'text',
     waitsFor: 'text',
     waitedMs: 'number',

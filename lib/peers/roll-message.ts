@@ -48,7 +48,7 @@ const HEALTH = {
   members: { maybe: { list: { reachable: 'boolean', voting: { maybe: 'boolean' } } } },
 } as const;
 
-const CALL = { key: 'text', name: 'text', place: 'text' } as const;
+const CALL = { key: 'text', name: 'text', site: 'text' } as const;
 
 const ROLL: Fields = { kind: ['roll'], id: 'text', from: 'text', to: 'text', recent: 'boolean', health: 'boolean' };
 
@@ -86,7 +86,7 @@ const ANSWER: Fields = {
     list: {
       id: 'text',
       agoMs: 'number',
-      calls: { list: { process: 'text', place: 'text', holds: 'text', heldMs: 'number', waitsFor: 'text', waitedMs: 'number' } },
+      calls: { list: { process: 'text', site: 'text', holds: 'text', heldMs: 'number', waitsFor: 'text', waitedMs: 'number' } },
     },
   },
 };

@@ -15,8 +15,8 @@ export interface PeerCall {
   readonly key: string;
   /** What it is counted as: `LockEvent.name`. */
   readonly name: string;
-  /** Where it stands in the code: `LockEvent.place`. */
-  readonly place: string;
+  /** Where it stands in the code: `LockEvent.site`. */
+  readonly site: string;
   /** The process, as the store calls it: `LockProcess.id`. */
   readonly process: string;
 }

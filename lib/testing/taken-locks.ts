@@ -13,7 +13,7 @@ export interface TakenLock {
   /** The keys that the calls around this one have, the outermost first, each once. Keys of one call are not inside each other. */
   readonly inside: readonly string[];
   /** Where the call stands in the code: `Class.method`, its option `by`, or the method of `LockService`. */
-  readonly place: string;
+  readonly site: string;
   /** The name under which the store is registered. */
   readonly store: string;
   readonly fence: number;
@@ -50,8 +50,8 @@ export class TakenLocks implements LockTelemetry {
   }
 
   /** @internal */
-  entered({ key, how, place, store, fence }: LockEntry): void {
-    this.#taken.push({ key, how, inside: keysAround(), place, store, fence, ended: undefined, endedAs: undefined });
+  entered({ key, how, site, store, fence }: LockEntry): void {
+    this.#taken.push({ key, how, inside: keysAround(), site, store, fence, ended: undefined, endedAs: undefined });
   }
 
   event(event: LockEvent): void {
@@ -59,14 +59,14 @@ export class TakenLocks implements LockTelemetry {
     if (!end) {
       return;
     }
-    const { store, key, place, fence } = event as LockEvent & { readonly fence: number };
+    const { store, key, site, fence } = event as LockEvent & { readonly fence: number };
     const ended = this.#taken.findLast(
       (taken) =>
         taken.how !== 'reentered' &&
         taken.ended === undefined &&
         taken.store === store &&
         taken.key === key &&
-        taken.place === place &&
+        taken.site === site &&
         taken.fence === fence,
     );
     if (ended) {

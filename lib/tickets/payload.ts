@@ -1,6 +1,6 @@
 import { LockConfigurationError } from '../core/words/errors.js';
 import { shown } from '../core/words/shown.js';
-import { currentTickets, enterTickets, type EnterTicketsOptions } from '../nest/current-tickets.js';
+import { makeTickets, enterTickets, type EnterTicketsOptions } from '../nest/current-tickets.js';
 import { TICKETS_FIELD } from './names.js';
 
 /** A payload that may carry tickets. */
@@ -17,7 +17,7 @@ export function withTickets<Payload extends object>(payload: Payload): WithTicke
       `withTickets: the payload is ${shown(payload)}, and tickets are a field of it. Pass an object, such as { id }.`,
     );
   }
-  const text = currentTickets();
+  const text = makeTickets();
   return text === undefined ? payload : { ...payload, [TICKETS_FIELD]: text };
 }
 

@@ -1,6 +1,6 @@
 import { LockConfigurationError } from '../core/words/errors.js';
 import { shown } from '../core/words/shown.js';
-import { currentTickets } from '../nest/current-tickets.js';
+import { makeTickets } from '../nest/current-tickets.js';
 import { TICKETS_HEADER } from './names.js';
 
 /** What is used of an instance of axios, of whichever version. */
@@ -34,7 +34,7 @@ export function sendTickets(instance: AxiosLike, to: string | readonly string[])
   const origins = new Set([to].flat().map(originOf));
   axios.interceptors.request.use((request) => {
     const uri = axios.getUri(request);
-    const text = URL.canParse(uri) && origins.has(new URL(uri).origin) ? currentTickets() : undefined;
+    const text = URL.canParse(uri) && origins.has(new URL(uri).origin) ? makeTickets() : undefined;
     if (text !== undefined) {
       addTickets(request, text);
     }

@@ -1,4 +1,4 @@
-import { currentTickets } from '../nest/current-tickets.js';
+import { makeTickets } from '../nest/current-tickets.js';
 import { TICKETS_HEADER } from './names.js';
 
 /**
@@ -6,6 +6,6 @@ import { TICKETS_HEADER } from './names.js';
  * `fetch(url, { redirect: 'error', headers: { ...ticketHeaders() } })`. A redirect would take the header to another host.
  */
 export function ticketHeaders(): Record<string, string> {
-  const text = currentTickets();
+  const text = makeTickets();
   return text === undefined ? {} : { [TICKETS_HEADER]: text };
 }

@@ -122,12 +122,12 @@ export function describeCommands(given: () => CliStore): void {
       );
       expect(JSON.parse(top)).toMatchObject({
         processes: expect.any(Number),
-        oldest: [{ key: 'held:by-application', place: 'Holder.run' }],
+        oldest: [{ key: 'held:by-application', site: 'Holder.run' }],
         queues: [{ key: 'held:by-application', waiting: 1 }],
         names: [{ waiting: 1 }],
       });
       expect(shown).toMatch(/^OLDEST LOCKS\nKEY .*\nheld:by-application +Holder\.run /m);
-      expect(JSON.parse(inspected)).toMatchObject({ fence, calls: [{ place: 'Waiter.run' }] });
+      expect(JSON.parse(inspected)).toMatchObject({ fence, calls: [{ site: 'Waiter.run' }] });
     } finally {
       waiter.abort();
       await waiting.catch(() => undefined);

@@ -17,7 +17,7 @@ test('a call whose ticket was refused before asks the store anew, without a busy
     },
   };
   const holder = await makeLocks(store).acquire('k');
-  const { ticket } = holder;
+  const ticket = holder.makeTicket();
   await holder.release();
   const locks = makeLocks(store, { clock });
   await enterTickets(ticket, async () => {

@@ -21,7 +21,7 @@ test('a ticket whose join came too late by the wall clock enters with the next a
   const holder = await makeLocks(store).acquire('k');
   const clock = { monotonic: () => performance.now(), wall: () => Date.now() + ahead };
   const others = makeLocks(store, { clock });
-  const fence = await others.withLock('k', { ticket: holder.ticket }, (lock) => lock.fence);
+  const fence = await others.withLock('k', { ticket: holder.makeTicket() }, (lock) => lock.fence);
   expect(fence).toBe(holder.fence);
   expect(joins).toHaveLength(2);
   expect(joins[1]?.id).not.toBe(joins[0]?.id);

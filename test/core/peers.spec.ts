@@ -19,7 +19,7 @@ beforeEach(() => {
 });
 
 const process = { id: 'other:2:00000000#1', host: 'other', pid: 2, version: '0', upMs: 1, held: 1, waiting: 0 };
-const held = { key: 'k', name: 'n', place: 'p', fence: 7, callFence: 7, heldMs: 1, remainingMs: 5 };
+const held = { key: 'k', name: 'n', site: 'p', fence: 7, callFence: 7, heldMs: 1, remainingMs: 5 };
 const answer = { kind: 'answer', process, part: 0, parts: 1, leftOut: 0, held: [held], waiting: [], ended: [], deadlocks: [] };
 
 /** Another process, which answers rolls with these. */
@@ -66,7 +66,7 @@ describe('a survey', () => {
   });
 
   test('takes no answer whose ended calls have another reason than a text', async () => {
-    const ended = { key: 'k', name: 'n', place: 'p', id: 'e', waitedMs: 1, heldMs: 1, agoMs: 1, outcome: 'lost', reason: { toString: 1 } };
+    const ended = { key: 'k', name: 'n', site: 'p', id: 'e', waitedMs: 1, heldMs: 1, agoMs: 1, outcome: 'lost', reason: { toString: 1 } };
     peer(() => [{ ...answer, ended: [ended] }]);
     expect((await makeLocks(store).survey({})).processes).toHaveLength(1);
   });
@@ -143,7 +143,7 @@ test('calls whose names are long are found in a deadlock, too', async () => {
 
 describe('the flight recorder', () => {
   const event = (changes: object): LockEvent =>
-    ({ store: 'default', key: 'k', name: 'n', by: 'b', process: 'p', place: 'x', fence: 1, ...changes }) as unknown as LockEvent;
+    ({ store: 'default', key: 'k', name: 'n', by: 'b', process: 'p', site: 'x', fence: 1, ...changes }) as unknown as LockEvent;
 
   test('tells calls apart: keys of different servers may have the same fence', () => {
     const recorder = new FlightRecorder(systemClock);
@@ -171,7 +171,7 @@ describe('the flight recorder', () => {
     const locks = makeLocks(store);
     locks.record();
     await locks.withLock('k', { name: 'host' }, (lock) =>
-      locks.withLock('k', { name: 'guest', ticket: lock.ticket, reentry: 'never' }, () => undefined),
+      locks.withLock('k', { name: 'guest', ticket: lock.makeTicket(), reentry: 'never' }, () => undefined),
     );
     const { ended } = await locks.survey({ recent: true });
     expect(ended.map(({ name, outcome }) => `${name} ${outcome}`)).toEqual(['guest released', 'host released']);

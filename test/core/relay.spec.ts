@@ -6,7 +6,7 @@ import type { Lock } from '../../lib/core/words/lock';
 import { Locks } from '../../lib/locks';
 import type { WaitingCall } from '../../lib/peers/survey';
 import { currentLock } from '../../lib/nest/current-lock';
-import { currentTickets, enterTickets } from '../../lib/nest/current-tickets';
+import { makeTickets, enterTickets } from '../../lib/nest/current-tickets';
 import type { LockService } from '../../lib/nest/lock.service';
 import { LOCK_CHANNEL, type LockEvent } from '../../lib/core/words/lock-event';
 import type { HoldRecord } from '../../lib/core/seam/lock-store';
@@ -119,7 +119,7 @@ describe('a lease', () => {
     const [, , , late] = await Promise.all([
       locks.withLock('k', () => sleep(5)),
       locks.withLock('k', () => undefined),
-      locks.withLock('k', (lock) => void (ticket = lock.ticket)),
+      locks.withLock('k', (lock) => void (ticket = lock.makeTicket())),
       locks.withLock('k', () => failureOf(locks.withLock('k', { ticket, reentry: 'never' }, () => undefined))),
     ]);
     expect(ticket).not.toBe('');
@@ -133,7 +133,7 @@ describe('a lease', () => {
     const [, , fences] = await Promise.all([
       locks.withLock('k', () => sleep(5)),
       locks.withLock('k', () => undefined),
-      locks.withLock('k', async (lock) => [lock.fence, await guests.withLock('k', { ticket: lock.ticket }, (guest) => guest.fence)]),
+      locks.withLock('k', async (lock) => [lock.fence, await guests.withLock('k', { ticket: lock.makeTicket() }, (guest) => guest.fence)]),
     ]);
     expect(fences?.[0]).toBe(fences?.[1]);
     expect(store.commands).toEqual(['acquire 1', 'exchange 2', 'release', 'release']);
@@ -304,7 +304,7 @@ describe('a call that has ended, whose lease serves the next one,', () => {
   ])('gives no ticket by a handle %s, which answers for its own call alone', async (_, call) => {
     await served(call, async (ended, _left, lock) => {
       expect([ended.isHeld(), ended.remainingMs(), ended.signal.aborted]).toEqual([false, 0, false]);
-      for (const use of [() => ended.ticket, () => ended.assertHeld(), () => ended.run(() => 1)]) {
+      for (const use of [() => ended.makeTicket(), () => ended.assertHeld(), () => ended.run(() => 1)]) {
         expect(use).toThrow(expect.objectContaining({ code: 'LOCK_LOST', reason: 'released' }) as Error);
       }
       await ended[Symbol.asyncDispose]();
@@ -343,7 +343,7 @@ describe('a call that has ended, whose lease serves the next one,', () => {
   test('and whose code goes on: its tickets enter that key nowhere, and calls on other keys as always', async () => {
     const { call, goOn } = leaving(async (handle) => {
       expect(currentLock('k')).toBe(handle);
-      const text = currentTickets();
+      const text = makeTickets();
       const enter = (key: string): Promise<unknown> =>
         outsideLocks(() => enterTickets(text, () => failureOf(elsewhere.withLock(key, { wait: 0 }, () => 1))));
       return [await enter('k'), await enter('j'), await failureOf(locks.withLock('k', () => 1)), await locks.withLock('j', () => 'j')];

@@ -385,7 +385,7 @@ test('a minHold does not shorten the lease of those who are in by a ticket', asy
   let ticket = '';
   let guest: Lock | undefined;
   await locks.withLock('k', { ttl: 60_000, minHold: 500 }, async (lock) => {
-    ticket = lock.ticket;
+    ticket = lock.makeTicket();
     guest = await other.acquire('k', { ttl: 60_000, ticket });
   });
   await jest.advanceTimersByTimeAsync(100);

@@ -112,7 +112,7 @@ describe('a lock that is taken inside a transaction', () => {
     handle.assertHeld();
     expect(() => handle.run(never)).toThrow(LockLostError);
     // Who came with it would be inside before the commit.
-    expect(() => handle.ticket).toThrow(LockLostError);
+    expect(() => handle.makeTicket()).toThrow(LockLostError);
     await end();
     expect([await isTaken('a'), await isTaken('b'), await isTaken('c')]).toEqual([false, false, false]);
     expect(handle.isHeld()).toBe(false);
@@ -186,7 +186,7 @@ describe('a lock that is taken inside a transaction', () => {
 
   test('by a ticket inside it is held until the end too, and so is the lock that the ticket is of', async () => {
     const { begun, end } = begin(() =>
-      locks.withLock('k', ({ ticket }) => locks.withLock('k', { ticket, reentry: 'never' }, ({ fence }) => fence)),
+      locks.withLock('k', (lock) => locks.withLock('k', { ticket: lock.makeTicket(), reentry: 'never' }, ({ fence }) => fence)),
     );
     await begun;
     expect(await others.inspect('k')).toMatchObject({ holds: 2 });
@@ -551,7 +551,7 @@ describe('a lock that is lost between the end of its method and the commit', () 
     const holder = await others.acquire('k');
     let own!: Lock;
     const { begun, end } = begin(async () => {
-      await locks.withLock('k', { ticket: holder.ticket }, nothing);
+      await locks.withLock('k', { ticket: holder.makeTicket() }, nothing);
       const waiting = locks.acquire('k', { reentry: 'never' });
       await lose();
       own = await waiting;

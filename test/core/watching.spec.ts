@@ -174,7 +174,7 @@ describe('the debug log', () => {
     const secrets: string[] = [];
     const elsewhere = await makeLocks(store).acquire('k', { by: 'Other.holds' });
     const first = locks.withLock('k', { by: 'Balances.credit' }, async (lock) => {
-      secrets.push(...(JSON.parse(Buffer.from(lock.ticket, 'base64url').toString()) as string[][]).flat(), lock.ticket);
+      secrets.push(...(JSON.parse(Buffer.from(lock.makeTicket(), 'base64url').toString()) as string[][]).flat(), lock.makeTicket());
       await locks.withLock('k', { by: 'Balances.nested' }, () => undefined);
     });
     const second = locks.withLock('k', { by: 'Balances.debit' }, () => undefined);

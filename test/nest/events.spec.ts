@@ -122,7 +122,7 @@ describe('in a process', () => {
     await locks.withLock('by hand', { by: 'Importer.run', name: 'import' }, () => undefined);
     await locks.tryAcquire('by hand').then((lock) => lock?.release());
     const named = ['acquired', 'released'].map((type) =>
-      events.filter((event) => event.type === type).map(({ name, place }) => [name, place]),
+      events.filter((event) => event.type === type).map(({ name, site }) => [name, site]),
     );
     const expected = [
       ['balance:<customerId>', 'Balances.credit'],
@@ -158,7 +158,7 @@ describe('in a process', () => {
     await failure(locks.acquire('balance:1', { signal: aborted }));
     const waiting = locks.acquire('balance:1', { wait: '1m' });
     await failure(locks.acquire('balance:1', { wait: '1m' }));
-    await failure(locks.acquire('balance:2', { ticket: held.ticket }));
+    await failure(locks.acquire('balance:2', { ticket: held.makeTicket() }));
     await held.release();
     await (await waiting).release();
     const holder = { by: `${PROCESS} Holder.run` };
@@ -228,7 +228,7 @@ describe('on a server', () => {
     expect(eventsOf('forced')).toEqual([]);
     expect(await locks.forceRelease('k', { fence })).toBe(true);
     expect(eventsOf('forced')).toEqual([
-      expect.objectContaining({ key: 'k', fence, by: PROCESS, name: 'LockService.forceRelease', place: 'LockService.forceRelease' }),
+      expect.objectContaining({ key: 'k', fence, by: PROCESS, name: 'LockService.forceRelease', site: 'LockService.forceRelease' }),
     ]);
     await held.release().catch(() => undefined);
   });

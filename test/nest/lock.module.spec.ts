@@ -275,7 +275,7 @@ describe('events and logs', () => {
     const secrets: string[] = [];
     await locks
       .withLock('k', async (lock) => {
-        secrets.push(lock.ticket, ...(await server.client.hmget('lock:lock:{k}', 'owner')).map(String));
+        secrets.push(lock.makeTicket(), ...(await server.client.hmget('lock:lock:{k}', 'owner')).map(String));
         await server.kill();
       })
       .catch(() => undefined);

@@ -80,7 +80,7 @@ test('telemetry is told of events and operations, and runs the code of a call', 
     expect.objectContaining({
       store: 'default',
       name: 'balance:<customerId>',
-      place: 'Balances.credit',
+      site: 'Balances.credit',
       keys: ['balance:42'],
       ttlMs: 10_000,
       contended: false,
@@ -142,7 +142,7 @@ describe('on a server', () => {
     const recorder = new Recorder();
     await start({ store: new RedisLockStore(server.url), telemetry: recorder });
     const held = await locks.acquire('k', { ttl: '3s' });
-    await locks.withLock('k', { ticket: held.ticket }, () => undefined);
+    await locks.withLock('k', { ticket: held.makeTicket() }, () => undefined);
     await until('a renewal', async () => recorder.operations.some(({ operation }) => operation === 'renew'), 10_000);
     expect(await locks.inspect('k')).toMatchObject({ fence: held.fence });
     const waiting = [1, 2].map((n) => locks.withLock('k', { minHold: 1 }, () => n));

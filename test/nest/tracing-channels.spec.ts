@@ -44,8 +44,8 @@ async function contend(): Promise<void> {
 const phases = ({ told }: ReturnType<typeof listen>): string[] => told.map(([phase]) => phase);
 
 test('a call that has its locks is told, with what it is about, but not what its code returns', async () => {
-  const returned = await locks.withLock(['b', 'a'], { name: 'both' }, async (lock) => [lock.ticket, lock.fenceOf('a')] as const);
-  const about = { name: 'both', store: 'default', place: 'LockService.withLock', key: 'a', fence: returned[1] };
+  const returned = await locks.withLock(['b', 'a'], { name: 'both' }, async (lock) => [lock.makeTicket(), lock.fenceOf('a')] as const);
+  const about = { name: 'both', store: 'default', site: 'LockService.withLock', key: 'a', fence: returned[1] };
   expect(holds.told).toEqual([
     ['start', about],
     ['end', about],
@@ -82,7 +82,7 @@ test('a query that is sent by its then is sent once', async () => {
 test('a wait is told from its start until the call has the lock', async () => {
   const fence = locks.withLock('k', async () => sleep(20)).then(() => undefined);
   const [next] = await Promise.all([locks.withLock('k', ({ fence: own }) => own), fence]);
-  const about = { name: 'LockService.withLock', store: 'default', place: 'LockService.withLock', key: 'k' };
+  const about = { name: 'LockService.withLock', store: 'default', site: 'LockService.withLock', key: 'k' };
   expect(waits.told).toEqual([
     ['start', { ...about, fence: undefined }],
     ['end', { ...about, fence: undefined }],

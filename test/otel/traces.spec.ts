@@ -284,7 +284,8 @@ test('the holder of a ticket has a span in its own trace', async () => {
   const { locks } = await onRedis();
   const other = await onRedis();
   await spans.inside('first', () =>
-    locks.withLock('k', { name: 'first' }, async ({ ticket }) => {
+    locks.withLock('k', { name: 'first' }, async (lock) => {
+      const ticket = lock.makeTicket();
       expect(ticket).toMatch(SECRET);
       expect(JSON.stringify(await server.client.hgetall(await lockKeyOf(server)))).toMatch(SECRET);
       await context.with(ROOT_CONTEXT, () =>

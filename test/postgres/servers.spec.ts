@@ -275,7 +275,7 @@ describe('a server that refuses', () => {
     await server.query('GRANT SELECT, INSERT, UPDATE, DELETE ON distributed_lock.lease, distributed_lock.done TO clerk');
     const locks = await openLocks(server.pool({ connectionString: server.urlFor('clerk') }));
     const call = locks.withLock('k', async (lock) => {
-      await locks.withLock('k', { ticket: lock.ticket }, () => undefined);
+      await locks.withLock('k', { ticket: lock.makeTicket() }, () => undefined);
       const queued = locks.withLock('k', { reentry: 'never', wait: 50 }, () => undefined);
       await expect(queued).rejects.toMatchObject({ reason: 'busy' });
       expect(await locks.inspect('k')).toMatchObject({ fence: lock.fence });

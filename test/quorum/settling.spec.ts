@@ -27,7 +27,7 @@ test('a vote that comes while another fence is being stored does not decide for 
       await Promise.all([1, 2, 3].map((at) => quorum.at(at).client.del('lock:fence:{0}')));
       const lock = await makeLocks(store as QuorumLockStore).acquire('k', { ttl: 10_000, wait: 5_000 });
       // The ticket has the fence of the lock, which a majority must have.
-      await makeLocks(other as QuorumLockStore).withLock('k', { ticket: lock.ticket, ttl: 10_000, wait: 5_000 }, ({ fence }) => {
+      await makeLocks(other as QuorumLockStore).withLock('k', { ticket: lock.makeTicket(), ttl: 10_000, wait: 5_000 }, ({ fence }) => {
         expect(fence).toBe(lock.fence);
       });
       await lock.release();

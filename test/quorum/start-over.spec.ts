@@ -26,7 +26,7 @@ test('a call that takes its keys anew does not enter a lock that its lease serve
   const served = await next;
   // The store knows the fence of the lease that serves it.
   expect((await other.inspect('b'))?.fence).toBe(served.fence - 1);
-  const guest = await other.acquire('b', { ticket: served.ticket });
+  const guest = await other.acquire('b', { ticket: served.makeTicket() });
   await served.release();
   await sleep(50);
   expect([isIn, guest.isHeld()]).toEqual([false, true]);

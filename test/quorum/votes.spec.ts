@@ -283,7 +283,7 @@ describe('a vote that comes late', () => {
 test('nothing is left behind but done marks, the fence and the run of each server', async () => {
   const locks = makeLocks(store, { ttl: 3_000 });
   await locks.withLock(['a', 'b'], async (lock) => {
-    await makeLocks(other).withLock('a', { ticket: lock.ticket }, () => sleep(1_100));
+    await makeLocks(other).withLock('a', { ticket: lock.makeTicket() }, () => sleep(1_100));
     await expect(makeLocks(other).acquire('b', { wait: 0 })).rejects.toMatchObject({ code: 'LOCK_NOT_ACQUIRED' });
   });
   await sleep(1_000);

@@ -100,6 +100,6 @@ export class Elections {
 subscribe(LOCK_CHANNEL, (message) => {
   const event = message as LockEvent;
   if (event.type === 'leader' && event.change === 'stillRuns') {
-    pager.page(`${event.process} still runs ${event.place}, ${event.ledMs} ms after it began to lead ${event.key}`);
+    pager.page(`${event.process} still runs ${event.site}, ${event.ledMs} ms after it began to lead ${event.key}`);
   }
 });

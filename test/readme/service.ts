@@ -43,7 +43,7 @@ export class Service {
   }
 
   async tickets(locks: LockService): Promise<void> {
-    await locks.withLock(key, (lock) => this.worker.send({ orderId, ticket: lock.ticket }));
+    await locks.withLock(key, (lock) => this.worker.send({ orderId, ticket: lock.makeTicket() }));
     await locks.withLock(key, { ticket: parcel.ticket }, () => this.ship(parcel.orderId));
   }
 

@@ -7,7 +7,7 @@ import { APP_INTERCEPTOR, NestFactory } from '@nestjs/core';
 import type { ClientProxy, MicroserviceOptions } from '@nestjs/microservices';
 import { Transport } from '@nestjs/microservices';
 import type { Job, Queue, QueueEvents } from 'bullmq';
-import { currentTickets, DistributedLock, enterTickets } from 'nestjs-distributed-lock';
+import { makeTickets, DistributedLock, enterTickets } from 'nestjs-distributed-lock';
 import {
   acceptTickets,
   enterTicketsOf,
@@ -75,7 +75,7 @@ export class PackingProcessor extends WorkerHost {
 }
 
 export async function byHand(socket: { send(text: string): void }, orderId: string): Promise<void> {
-  socket.send(JSON.stringify({ orderId, tickets: currentTickets() }));
+  socket.send(JSON.stringify({ orderId, tickets: makeTickets() }));
 }
 
 export async function onMessage(text: string): Promise<void> {

@@ -135,7 +135,7 @@ test('every script stays in one slot, whatever the key is called', async () => {
       locks.withLock(key, { ttl: 1_500 }, async (lock) => {
         await sleep(800);
         expect(lock.isHeld()).toBe(true);
-        await locks.withLock(key, { ticket: lock.ticket }, () => undefined);
+        await locks.withLock(key, { ticket: lock.makeTicket() }, () => undefined);
       }),
     ),
   );

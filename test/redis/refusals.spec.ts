@@ -177,7 +177,7 @@ describe('access control', () => {
     const own = await connectAs(world, ...PLACES, ...RIGHTS);
     const service = makeLocks(own);
     const call = service.withLock('k', { ttl: 60_000 }, async (lock) => {
-      await service.withLock('k', { ticket: lock.ticket }, () => undefined);
+      await service.withLock('k', { ticket: lock.makeTicket() }, () => undefined);
       await service.forceRelease('k', { fence: lock.fence });
       await until('the forced release', () => lock.signal.aborted);
       expect(lock.signal.reason).toMatchObject({ reason: 'forced' });

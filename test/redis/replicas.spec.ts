@@ -304,11 +304,11 @@ describe('a grant', () => {
       link.latencyMs = 100;
       const lock = await locks.acquire('k', { ttl: 20_000 });
       const guests = serviceOf(await openStore());
-      await guests.withLock('k', { ticket: lock.ticket, wait: 15_000 }, async () => {
+      await guests.withLock('k', { ticket: lock.makeTicket(), wait: 15_000 }, async () => {
         expect(await replica.client.hlen(lockOf('k'))).toBe(7);
       });
       breakLink();
-      const error = await failureOf(guests.acquire('k', { ticket: lock.ticket, wait: 0 }));
+      const error = await failureOf(guests.acquire('k', { ticket: lock.makeTicket(), wait: 0 }));
       expect(error).toBeInstanceOf(LockStoreError);
       expect(await locks.inspect('k')).toMatchObject({ holds: 1 });
       expect(lock.isHeld()).toBe(true);

@@ -110,7 +110,7 @@ for (const who of ['holder', 'joiner']) {
     const far = makeLocks(remote);
     const isHolder = who === 'holder';
     const first = await (isHolder ? far : locks).acquire(key, { ttl: isHolder ? SMALL_MS : 60_000 });
-    const { ticket } = first;
+    const ticket = first.makeTicket();
     const second = await (isHolder ? locks : far).acquire(key, { ticket, ttl: isHolder ? 60_000 : SMALL_MS });
     const [lost, other] = isHolder ? [first, second] : [second, first];
     proxy.mode = 'blackhole';

@@ -311,7 +311,7 @@ testInWorld('a re-entry and a ticket bypass the queue', async ({ locks, openStor
     const waiter = await startWaiter('k');
     const guests = makeLocks(await openStore());
     expect(await locks.withLock('k', { wait: 0 }, ({ fence }) => fence)).toBe(lock.fence);
-    expect(await guests.withLock('k', { ticket: lock.ticket, wait: 0 }, ({ fence }) => fence)).toBe(lock.fence);
+    expect(await guests.withLock('k', { ticket: lock.makeTicket(), wait: 0 }, ({ fence }) => fence)).toBe(lock.fence);
     void waiter.granted;
   });
 });

@@ -36,7 +36,7 @@ test.each<[string, (see: (lock: Lock | undefined) => void) => Promise<unknown>]>
 ])('nothing secret can be reached from a lock %s', async (_, take) => {
   let checked = 0;
   await take((lock) => {
-    const { ticket } = lock as Lock;
+    const ticket = (lock as Lock).makeTicket();
     const shown = [
       inspect(lock, { showHidden: true, depth: Infinity, getters: false }),
       inspect(lock, { showHidden: true, depth: Infinity, customInspect: false }),

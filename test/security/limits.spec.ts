@@ -46,15 +46,15 @@ test.each<[keyof LockOptions]>([['ttl'], ['wait'], ['maxHold'], ['minHold']])(
 
 test('a lock has at most 1000 holds: a ticket that is passed on to more is refused at once, and frees nothing', async () => {
   const held = await locks.acquire('k');
-  const guests = await Promise.all(Array.from({ length: 999 }, () => locks.acquire('k', { ticket: held.ticket })));
+  const guests = await Promise.all(Array.from({ length: 999 }, () => locks.acquire('k', { ticket: held.makeTicket() })));
   const startedAt = performance.now();
-  const call = locks.acquire('k', { ticket: held.ticket, wait: 60_000 });
+  const call = locks.acquire('k', { ticket: held.makeTicket(), wait: 60_000 });
   await expect(call).rejects.toBeInstanceOf(LockConfigurationError);
   await expect(call).rejects.toThrow(saying(/^Lock "k": 1000 holds are in it already, as many as a lock may have\. Let fewer calls enter/));
   expect(performance.now() - startedAt).toBeLessThan(15_000);
   expect(await locks.inspect('k')).toMatchObject({ holds: 1_000, fence: held.fence });
   await guests.pop()?.release();
-  expect(await locks.withLock('k', { ticket: held.ticket }, () => 'ran')).toBe('ran');
+  expect(await locks.withLock('k', { ticket: held.makeTicket() }, () => 'ran')).toBe('ran');
   await Promise.all([...guests, held].map((lock) => lock.release()));
   expect(await locks.inspect('k')).toBeNull();
   expect(troubles).toEqual([]);

@@ -46,7 +46,7 @@ test('a probe for a lock that is held, and a call that waits in it, makes nobody
     const waits = locks.withLock('inner', { reentry: 'never' }, () => 'done');
     const step = {
       process: 'p',
-      place: 'x',
+      site: 'x',
       wait: randomUUID(),
       waitsFor: 'inner',
       waitedMs: 1,
@@ -92,7 +92,7 @@ describe('a cycle that is none, told by a stranger who reads all messages', () =
         const waits = locks.withLock('inner', { wait: '1m' }, () => 'done');
         await until('a probe', () => probes.length > 0);
         const [{ origin, fence: holders }] = probes as [{ origin: string; fence: number }];
-        const call = { process: 'p', place: 'x', waitedMs: 1, heldMs: 1 };
+        const call = { process: 'p', site: 'x', waitedMs: 1, heldMs: 1 };
         const own = { ...call, wait: origin, waitsFor: 'inner', holds: 'outer', fence };
         const next = { ...call, wait: randomUUID(), waitsFor: 'outer', holds: 'inner', fence: isWanted ? 1 : holders };
         const forged = { kind: 'probe', origin, key: 'outer', fence, path: [], cycle: [own, next] };

@@ -90,7 +90,8 @@ async function look(): Promise<void> {
 }
 
 /** What is secret about a lock: the text of its ticket, and the secrets in it. */
-function secretsOf({ ticket }: Lock): string[] {
+function secretsOf(lock: Lock): string[] {
+  const ticket = lock.makeTicket();
   const entries = JSON.parse(Buffer.from(ticket, 'base64url').toString()) as [string, string, number][];
   return [ticket, ...entries.map(([, secret]) => secret)];
 }
@@ -104,7 +105,7 @@ test('neither a ticket nor its secret is sent to the server: not in parameters, 
   await one.get(Accounts).credit('1', async () => {
     const lock = await locks.acquire('account:1');
     secrets.push(...secretsOf(lock));
-    await others.withLock('account:1', { ticket: lock.ticket }, async (joined) => {
+    await others.withLock('account:1', { ticket: lock.makeTicket() }, async (joined) => {
       secrets.push(...secretsOf(joined));
       await look();
       await until('a renewal', () => server.log().includes('.renew($1'));
@@ -113,7 +114,7 @@ test('neither a ticket nor its secret is sent to the server: not in parameters, 
   });
   const held = await locks.acquire(['a', 'b']);
   secrets.push(...secretsOf(held));
-  const { ticket } = held;
+  const ticket = held.makeTicket();
   const next = [locks.acquire('a'), others.acquire('a')];
   await until('that another process waits', async () => ((await others.inspect('a'))?.waiters.length ?? 0) > 0);
   await look();
@@ -134,11 +135,11 @@ test('neither a ticket nor its secret is sent to the server: not in parameters, 
   const broken = await locks.acquire('broken');
   secrets.push(...secretsOf(broken));
   await server.query('ALTER TABLE distributed_lock.lease ADD CONSTRAINT refused CHECK (fence < 0) NOT VALID');
-  await expect(others.acquire('broken', { ticket: broken.ticket, wait: 0 })).rejects.toMatchObject({ code: 'LOCK_STORE' });
+  await expect(others.acquire('broken', { ticket: broken.makeTicket(), wait: 0 })).rejects.toMatchObject({ code: 'LOCK_STORE' });
   await server.query('ALTER TABLE distributed_lock.lease DROP CONSTRAINT refused');
   const blocker = await server.pool().connect();
   await blocker.query('BEGIN; SELECT FROM distributed_lock.lease FOR UPDATE');
-  const refused = expect(others.acquire('broken', { ticket: broken.ticket, wait: 0 })).rejects.toMatchObject({ code: 'LOCK_STORE' });
+  const refused = expect(others.acquire('broken', { ticket: broken.makeTicket(), wait: 0 })).rejects.toMatchObject({ code: 'LOCK_STORE' });
   await until('that it waits for the row', () => server.log().includes('still waiting for'));
   await look();
   await refused;

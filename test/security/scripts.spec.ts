@@ -87,7 +87,7 @@ async function useEverything(
       await server.client.script('FLUSH');
     }
     await locks.withLock(text, { by, ttl }, async (lock) => {
-      await others.withLock(text, { ticket: lock.ticket, by }, () => undefined);
+      await others.withLock(text, { ticket: lock.makeTicket(), by }, () => undefined);
       const forged = writeTicket([{ store: 'default', key: text, secret: text, fence: lock.fence, storedFence: lock.fence }]);
       await expect(others.acquire(text, { ticket: forged })).rejects.toMatchObject({ code: 'LOCK_LOST' });
       await expect(others.acquire(text, { wait: 30, by })).rejects.toMatchObject({ reason: 'busy' });

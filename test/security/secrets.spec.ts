@@ -103,7 +103,9 @@ describe('owners, holds and tickets', () => {
     const ids: string[] = [];
     const owners: string[] = [];
     for (let round = 0; round < 100; round++) {
-      await locks.withLock('k', async ({ ticket, fence }) => {
+      await locks.withLock('k', async (lock) => {
+        const { fence } = lock;
+        const ticket = lock.makeTicket();
         const { owner = '', ...others } = await server.client.hgetall('lock:lock:{k}');
         const [hold] = Object.keys(others).flatMap((field) => field.split('hold:').slice(1));
         const [[key, secret, number]] = JSON.parse(Buffer.from(ticket, 'base64url').toString()) as [[string, string, number]];
@@ -139,7 +141,7 @@ describe('owners, holds and tickets', () => {
 
     // Not acquired: busy, aborted, too many, a cycle.
     const taken = await locks.acquire('taken', { by: 'Balance.credit' });
-    const ticket = ticketOf(taken.ticket);
+    const ticket = ticketOf(taken.makeTicket());
     await fails(others.acquire('taken', { wait: 30 }));
     await fails(others.acquire('taken', { signal: AbortSignal.timeout(30) }));
     await fails(few.acquire('taken'));
@@ -162,7 +164,7 @@ describe('owners, holds and tickets', () => {
     await fails(Promise.resolve().then(() => released.assertHeld()));
 
     // Tickets: of another key, changed, of a lock that has ended, one too many.
-    const ended = ticketOf(await locks.withLock('ended', (lock) => lock.ticket));
+    const ended = ticketOf(await locks.withLock('ended', (lock) => lock.makeTicket()));
     await fails(others.acquire('k', { ticket }));
     await fails(others.acquire('taken', { ticket: ticket.slice(0, -9) }));
     await fails(others.acquire('ended', { ticket: ended }));
@@ -187,7 +189,7 @@ describe('owners, holds and tickets', () => {
 
     // A server that refuses, and one that is gone: ioredis puts the command and its arguments into its errors.
     const kept = await locks.acquire('kept', { ttl: 3_000 });
-    ticketOf(kept.ticket);
+    ticketOf(kept.makeTicket());
     await server.client.acl('SETUSER', 'default', '-evalsha', '-eval');
     await fails(locks.acquire('k', { wait: 0 }));
     // Its renewal is refused meanwhile.
@@ -230,7 +232,7 @@ describe('owners, holds and tickets', () => {
   test('are not shown by a lock that is logged, nor by what refers to it', async () => {
     const store = await openStore();
     await makeLocks(store).withLock(['a', 'b'], async (lock) => {
-      secrets.add(lock.ticket);
+      secrets.add(lock.makeTicket());
       show(lock);
       show({ request: { locks: [lock, currentLock()] } });
       // Node before 24 keeps the async context on timers and sockets, where inspecting them shows it.

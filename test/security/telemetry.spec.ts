@@ -55,9 +55,10 @@ async function remember(ticket: string): Promise<void> {
 /** A call that waits, one that is refused, one by a ticket, a loss, and a failure whose text names the key. */
 async function use(locks: LockService, other: LockService): Promise<void> {
   let waiting: Promise<void> | undefined;
-  await locks.withLock(KEY, { name: 'balance' }, async ({ ticket }) => {
+  await locks.withLock(KEY, { name: 'balance' }, async (lock) => {
+    const ticket = lock.makeTicket();
     await remember(ticket);
-    waiting = other.withLock(KEY, { name: 'balance' }, (lock) => remember(lock.ticket));
+    waiting = other.withLock(KEY, { name: 'balance' }, (waiter) => remember(waiter.makeTicket()));
     await other.withLock(KEY, { name: 'joins', ticket }, () => undefined);
     expect(await other.tryAcquire(KEY, { name: 'balance' })).toBeNull();
     await until('a waiter', async () => (await locks.inspect(KEY))?.waiters.length === 1);
@@ -66,7 +67,9 @@ async function use(locks: LockService, other: LockService): Promise<void> {
   await expect(locks.withLock(KEY, { name: 'balance' }, () => Promise.reject(new Error(`no account ${KEY}`)))).rejects.toThrow(
     'no account',
   );
-  const lost = locks.withLock(KEY, { name: 'balance' }, async ({ fence, signal, ticket }) => {
+  const lost = locks.withLock(KEY, { name: 'balance' }, async (lock) => {
+    const { fence, signal } = lock;
+    const ticket = lock.makeTicket();
     await remember(ticket);
     await other.forceRelease(KEY, { fence });
     await until('the loss', () => signal.aborted);

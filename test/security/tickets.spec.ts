@@ -32,7 +32,8 @@ describe.each(Object.entries(STORES))('a ticket of the %s store', (_name, { star
     // Of each length that a text in base64 may have at its end.
     const keys = ['k', 'k1', 'k12'];
     const all = await Promise.all(keys.map((key) => locks.acquire(key)));
-    for (const [which, { ticket }] of all.entries()) {
+    for (const [which, lock] of all.entries()) {
+      const ticket = lock.makeTicket();
       const key = keys[which] as string;
       const changed: string[] = [];
       for (let at = 0; at < ticket.length; at++) {
@@ -57,7 +58,7 @@ describe.each(Object.entries(STORES))('a ticket of the %s store', (_name, { star
 
   test('enters no other key, though its text says so', async () => {
     const [mine, other] = [await locks.acquire('mine'), await elsewhere.acquire('other')];
-    const { secret, fence } = readTicket(mine.ticket, 'mine');
+    const { secret, fence } = readTicket(mine.makeTicket(), 'mine');
     for (const key of ['other', 'free']) {
       for (const number of [fence, other.fence]) {
         expect(await enter(key, writeTicket([{ store: 'default', key, secret, fence: number, storedFence: number }]))).toBe('LOCK_LOST');
@@ -87,12 +88,12 @@ describe.each(Object.entries(STORES))('a ticket of the %s store', (_name, { star
   );
 
   test('is of no use to who has another one of the same key from before', async () => {
-    const before = await locks.withLock('k', ({ ticket }) => ticket);
+    const before = await locks.withLock('k', (lock) => lock.makeTicket());
     const held = await locks.acquire('k');
     expect(await enter('k', before)).toBe('LOCK_LOST');
     // Nor with the fence of now.
     expect(await enter('k', writeTicket([{ ...readTicket(before, 'k'), fence: held.fence, storedFence: held.fence }]))).toBe('LOCK_LOST');
-    expect(await enter('k', held.ticket)).toBe('entered');
+    expect(await enter('k', held.makeTicket())).toBe('entered');
     await held.release();
   });
 });

@@ -76,18 +76,18 @@ async function useTickets(makeStore: () => LockStore, key: string): Promise<void
       await Promise.all(servers.map(({ client }) => client.script('FLUSH')));
     }
     await locks.withLock([key, `${key} too`], { ttl: 2_000 }, async (lock) => {
-      tickets.push(lock.ticket);
-      await others.withLock(key, { ticket: lock.ticket }, async (joined) => {
-        tickets.push(joined.ticket);
+      tickets.push(lock.makeTicket());
+      await others.withLock(key, { ticket: lock.makeTicket() }, async (joined) => {
+        tickets.push(joined.makeTicket());
         // Renewals come meanwhile.
         await sleep(900);
       });
       await expect(others.acquire(key, { wait: 30 })).rejects.toMatchObject({ reason: 'busy' });
     });
     await expect(others.acquire(key, { ticket: tickets.at(-1) as string })).rejects.toMatchObject({ code: 'LOCK_LOST' });
-    await Promise.all([locks, locks, others].map((service) => service.withLock(key, ({ ticket }) => tickets.push(ticket))));
+    await Promise.all([locks, locks, others].map((service) => service.withLock(key, (lock) => tickets.push(lock.makeTicket()))));
     const held = await locks.acquire(key);
-    tickets.push(held.ticket);
+    tickets.push(held.makeTicket());
     expect(await outsideLocks(() => others.forceRelease(key, { fence: held.fence }))).toBe(true);
     await until('the loss', () => !held.isHeld());
   }

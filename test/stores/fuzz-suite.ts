@@ -107,8 +107,8 @@ async function several(service: LockService, guarded: readonly Protected[], ms: 
 
 /** The holder waits while another process works inside its lock. */
 async function joined(service: LockService, other: LockService, first: Protected, ms: number): Promise<void> {
-  await service.withLock(first.key, { wait: 30_000 }, ({ ticket }) =>
-    other.withLock(first.key, { ticket }, (lock) => first.enter(lock, ms)),
+  await service.withLock(first.key, { wait: 30_000 }, (holder) =>
+    other.withLock(first.key, { ticket: holder.makeTicket() }, (lock) => first.enter(lock, ms)),
   );
 }
 

@@ -538,7 +538,7 @@ export function lockingSuite(place: () => StorePlace, kind: StoreKind): void {
     let leave = (): void => undefined;
     const left = new Promise<void>((resolve) => (leave = resolve));
     await locks.withLock(key, async (lock) => {
-      const { ticket } = lock;
+      const ticket = lock.makeTicket();
       await outsideLocks(
         () =>
           new Promise<void>((entered) => {
@@ -558,7 +558,7 @@ export function lockingSuite(place: () => StorePlace, kind: StoreKind): void {
   });
 
   beside('a ticket of a lock that has ended is lost, also after the same context locked again', async ({ locks, key }) => {
-    const ticket = await locks.withLock(key, (lock) => lock.ticket);
+    const ticket = await locks.withLock(key, (lock) => lock.makeTicket());
     const error = await failureOf(locks.withLock(key, { ticket }, () => 1));
     expect(error).toMatchObject({ code: 'LOCK_LOST', key });
     expect((error as LockError).detail).toMatch(/the lock of this ticket has ended\. A ticket enters a running lock only/);
@@ -569,12 +569,12 @@ export function lockingSuite(place: () => StorePlace, kind: StoreKind): void {
   beside('a ticket that is none, or of another key, is refused with a clear error', async ({ locks, key }) => {
     await expect(locks.withLock(key, { ticket: 'nonsense' }, () => 1)).rejects.toThrow(saying(/the ticket is malformed/));
     await expect(locks.withLock(key, { ticket: Buffer.from('[[1]]').toString('base64url') }, () => 1)).rejects.toThrow(saying(/malformed/));
-    const ticket = await locks.withLock('another key', (lock) => lock.ticket);
+    const ticket = await locks.withLock('another key', (lock) => lock.makeTicket());
     await expect(locks.withLock(key, { ticket }, () => 1)).rejects.toThrow(saying(/the ticket is for "another key"/));
   });
 
   beside('a ticket works within its own process too, where its holder waits for it', async ({ locks, key }) => {
-    await locks.withLock(key, (lock) => outsideLocks(() => locks.withLock(key, { ticket: lock.ticket, wait: 0 }, () => 1)));
+    await locks.withLock(key, (lock) => outsideLocks(() => locks.withLock(key, { ticket: lock.makeTicket(), wait: 0 }, () => 1)));
     expect(await locks.inspect(key)).toBeNull();
   });
 

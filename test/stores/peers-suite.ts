@@ -96,7 +96,7 @@ export function peersSuite(place: () => StorePlace): void {
       const [error] = failed as [LockNotAcquiredError];
       expect(error).toBeInstanceOf(LockNotAcquiredError);
       expect(error.reason).toBe('cycle');
-      expect(new Set(error.cycle?.map(({ place: site }) => site))).toEqual(new Set(calls.map((_, at) => `Inner.call${at}`)));
+      expect(new Set(error.cycle?.map(({ site }) => site))).toEqual(new Set(calls.map((_, at) => `Inner.call${at}`)));
       expect(error.detail).toMatch(new RegExp(`wait for each other.* holds "${prefix}\\d".* and waits for "${prefix}\\d"`));
       // Long before the end of their wait.
       expect(tookMs).toBeLessThan(15_000);

@@ -6,7 +6,7 @@ import { outsideLocks } from '../../lib/core/calls/call-tree';
 import type { LockError } from '../../lib/core/words/errors';
 import { readTicket, writeTicket } from '../../lib/core/leases/ticket';
 import { assertLocked, currentLock } from '../../lib/nest/current-lock';
-import { currentTickets, enterTickets } from '../../lib/nest/current-tickets';
+import { makeTickets, enterTickets } from '../../lib/nest/current-tickets';
 import { makeLocks } from '../support/make-locks';
 import { saying } from '../support/saying';
 import { sideBySide } from '../support/side-by-side';
@@ -39,7 +39,7 @@ export function travelSuite(place: () => StorePlace): void {
     'a locked call that comes with tickets enters the lock, with its fence, and calls inside re-enter',
     async ({ here, there, key }) => {
       await here.withLock(key, async (lock) => {
-        await elsewhere(currentTickets(), () =>
+        await elsewhere(makeTickets(), () =>
           there.withLock(key, async (joined) => {
             expect(joined.fence).toBe(lock.fence);
             expect(await here.inspect(key)).toMatchObject({ holds: 2, fence: (await there.inspect(key))?.fence });
@@ -61,9 +61,9 @@ export function travelSuite(place: () => StorePlace): void {
     const left = new Promise<void>((resolve) => (leave = resolve));
     let guest!: Promise<void>;
     await here.withLock(key, { ttl, by: 'Caller.method' }, async () => {
-      await elsewhere(currentTickets(), () => there.withLock(key, { ttl, by: 'Guest.first' }, () => until('a renewal', named('first'))));
+      await elsewhere(makeTickets(), () => there.withLock(key, { ttl, by: 'Guest.first' }, () => until('a renewal', named('first'))));
       await until('a renewal after that', named('Caller.method'));
-      const joined = elsewhere(currentTickets(), () => there.acquire(key, { ttl, by: 'Guest.second' }));
+      const joined = elsewhere(makeTickets(), () => there.acquire(key, { ttl, by: 'Guest.second' }));
       guest = (await joined).run(() => left).finally(async () => (await joined).release());
     });
     await until('a renewal after its caller', named('second'));
@@ -78,7 +78,7 @@ export function travelSuite(place: () => StorePlace): void {
 
   beside('acquire() and tryAcquire() enter too', async ({ here, there, key }) => {
     await here.withLock(key, (lock) =>
-      elsewhere(currentTickets(), async () => {
+      elsewhere(makeTickets(), async () => {
         const handles = [await there.acquire(key)];
         await handles[0]?.run(async () => handles.push((await there.tryAcquire(key)) as (typeof handles)[0]));
         expect(handles.map(({ fence }) => fence)).toEqual([lock.fence, lock.fence]);
@@ -91,7 +91,7 @@ export function travelSuite(place: () => StorePlace): void {
   beside('a call on several keys enters those of the tickets, and acquires the others', async ({ here, there, key }) => {
     const [other, third] = [`${key} other`, `${key} third`];
     await here.withLock([key, other], async (lock) => {
-      const text = currentTickets();
+      const text = makeTickets();
       await elsewhere(text, () =>
         there.withLock([third, other, key], async (joined) => {
           expect([key, other].map((one) => joined.fenceOf(one))).toEqual([key, other].map((one) => lock.fenceOf(one)));
@@ -107,39 +107,39 @@ export function travelSuite(place: () => StorePlace): void {
   beside('a call on another key waits as always', async ({ here, there, key }) => {
     const other = await here.acquire(`${key} other`);
     await here.withLock(key, () =>
-      elsewhere(currentTickets(), () => expect(there.withLock(`${key} other`, AT_ONCE, () => 1)).rejects.toThrow(BUSY)),
+      elsewhere(makeTickets(), () => expect(there.withLock(`${key} other`, AT_ONCE, () => 1)).rejects.toThrow(BUSY)),
     );
     await other.release();
   });
 
   beside('the text has the locks of all enclosing calls, and is undefined outside of any', async ({ here, there, key }) => {
-    expect(currentTickets()).toBeUndefined();
+    expect(makeTickets()).toBeUndefined();
     const [inner, outer] = [`${key} inner`, key];
     await here.withLock(outer, () =>
       here.withLock(inner, async () => {
-        await elsewhere(currentTickets(), () => there.withLock(outer, () => there.withLock(inner, () => 1)));
-        expect(outsideLocks(currentTickets)).toBeUndefined();
+        await elsewhere(makeTickets(), () => there.withLock(outer, () => there.withLock(inner, () => 1)));
+        expect(outsideLocks(makeTickets)).toBeUndefined();
       }),
     );
-    expect(currentTickets()).toBeUndefined();
+    expect(makeTickets()).toBeUndefined();
   });
 
   beside('tickets go on to a third process, whether the second has entered the lock or not', async ({ here, there, key }) => {
     const third = makeLocks(await place().connect());
     await here.withLock(key, (lock) =>
-      elsewhere(currentTickets(), async () => {
-        const enter = (): Promise<number> => elsewhere(currentTickets(), () => third.withLock(key, ({ fence }) => fence));
+      elsewhere(makeTickets(), async () => {
+        const enter = (): Promise<number> => elsewhere(makeTickets(), () => third.withLock(key, ({ fence }) => fence));
         expect(await enter()).toBe(lock.fence);
         expect(await there.withLock(key, enter)).toBe(lock.fence);
       }),
     );
   });
 
-  beside('the text and lock.ticket are one: each goes where the other does', async ({ here, there, key }) => {
+  beside('the text and lock.makeTicket() are one: each goes where the other does', async ({ here, there, key }) => {
     await here.withLock(key, async (lock) => {
-      const ticket = currentTickets();
+      const ticket = makeTickets();
       expect(await outsideLocks(() => there.withLock(key, { ticket }, () => 'in'))).toBe('in');
-      expect(await elsewhere(lock.ticket, () => there.withLock(key, ({ fence }) => fence))).toBe(lock.fence);
+      expect(await elsewhere(lock.makeTicket(), () => there.withLock(key, ({ fence }) => fence))).toBe(lock.fence);
     });
   });
 
@@ -152,7 +152,7 @@ export function travelSuite(place: () => StorePlace): void {
       inside--;
     };
     await here.withLock(key, () =>
-      elsewhere(currentTickets(), async () => {
+      elsewhere(makeTickets(), async () => {
         await Promise.all(Array.from({ length: 5 }, () => there.withLock(key, section)));
         await there.withLock(key, section);
       }),
@@ -167,7 +167,7 @@ export function travelSuite(place: () => StorePlace): void {
       met = resolve;
     });
     await here.withLock(key, () => {
-      const text = currentTickets();
+      const text = makeTickets();
       return Promise.all([
         elsewhere(text, () => there.withLock(key, () => meeting)),
         elsewhere(text, () => there.withLock(key, () => met())),
@@ -176,7 +176,7 @@ export function travelSuite(place: () => StorePlace): void {
   });
 
   beside('a lock that has ended refuses, and a later call of the same request is refused as well', async ({ here, there, key }) => {
-    const text = await here.withLock(key, () => currentTickets());
+    const text = await here.withLock(key, () => makeTickets());
     await elsewhere(text, async () => {
       const calls = [1, 2, 3].map(() => there.withLock(key, () => 1));
       for (const call of [...calls, there.withLock(key, () => 1)]) {
@@ -189,7 +189,7 @@ export function travelSuite(place: () => StorePlace): void {
 
   beside('a ticket that was made up is refused, and holds nothing', async ({ here, there, key }) => {
     await here.withLock(key, async (lock) => {
-      const forged = writeTicket([{ ...readTicket(lock.ticket, key), secret: randomUUID() }]);
+      const forged = writeTicket([{ ...readTicket(lock.makeTicket(), key), secret: randomUUID() }]);
       const error: unknown = await elsewhere(forged, () => there.withLock(key, () => 1)).catch((thrown: unknown) => thrown);
       expect(error).toMatchObject({ code: 'LOCK_LOST', key });
       expect(`${(error as LockError).detail} ${(error as LockError).stack}`).not.toContain(forged.slice(0, 40));
@@ -224,7 +224,7 @@ export function travelSuite(place: () => StorePlace): void {
   beside('what goes on after the function has ended acquires anew', async ({ here, there, key }) => {
     let later: (() => Promise<number>) | undefined;
     await here.withLock(key, async (lock) => {
-      elsewhere(currentTickets(), () => {
+      elsewhere(makeTickets(), () => {
         later = AsyncResource.bind(() => there.withLock(key, ({ fence }) => fence));
       });
       await expect(AsyncResource.bind(() => there.withLock(key, AT_ONCE, () => 1))()).rejects.toThrow(BUSY);
@@ -235,7 +235,7 @@ export function travelSuite(place: () => StorePlace): void {
 
   beside("outsideLocks() leaves the tickets, and reentry: 'never' does not use them", async ({ here, there, key }) => {
     await here.withLock(key, () =>
-      elsewhere(currentTickets(), async () => {
+      elsewhere(makeTickets(), async () => {
         await expect(outsideLocks(() => there.withLock(key, AT_ONCE, () => 1))).rejects.toThrow(BUSY);
         await expect(there.withLock(key, { reentry: 'never', wait: 0 }, () => 1)).rejects.toThrow(BUSY);
       }),
@@ -244,7 +244,7 @@ export function travelSuite(place: () => StorePlace): void {
 
   beside('the tickets alone are no lock: currentLock() and assertLocked() see what was entered', async ({ here, there, key }) => {
     await here.withLock(key, (lock) =>
-      elsewhere(currentTickets(), async () => {
+      elsewhere(makeTickets(), async () => {
         expect(currentLock()).toBeUndefined();
         expect(() => assertLocked(key)).toThrow(saying(/is not held by the code that runs here/));
         await there.withLock(key, () => expect(assertLocked(key).fence).toBe(lock.fence));
@@ -259,7 +259,7 @@ export function travelSuite(place: () => StorePlace): void {
           const timer = setTimeout(() => void from(there.withLock(key, ({ fence }) => fence)).subscribe(subscriber), 10);
           return () => clearTimeout(timer);
         });
-      const entered = elsewhere(currentTickets(), lazily);
+      const entered = elsewhere(makeTickets(), lazily);
       expect(await Promise.all([firstValueFrom(entered), firstValueFrom(entered)])).toEqual([lock.fence, lock.fence]);
     });
   });
@@ -272,7 +272,7 @@ export function travelSuite(place: () => StorePlace): void {
       const options = { ttl: 3_000 };
       const holding = here.withLock(key, options, async (lock) => {
         lock.signal.addEventListener('abort', () => lost++);
-        const entered = elsewhere(currentTickets(), () =>
+        const entered = elsewhere(makeTickets(), () =>
           there.withLock(key, options, async (joined) => {
             joined.signal.addEventListener('abort', () => lost++);
             const { fence } = (await there.inspect(key)) ?? { fence: 0 };

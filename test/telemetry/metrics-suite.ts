@@ -243,7 +243,7 @@ export function metricsSuite(what: string, makeBackend: () => Backend): void {
         await locks.withLock(`${KEY}:${n}`, { name: 'balance', by: 'Somebody.else' }, () => undefined);
       }
       const held = await locks.acquire(KEY, { name: 'balance' });
-      await locks.withLock(KEY, { name: 'joins', ticket: held.ticket }, () => undefined);
+      await locks.withLock(KEY, { name: 'joins', ticket: held.makeTicket() }, () => undefined);
       await locks.tryAcquire(KEY, { name: 'balance' });
       await held.release();
       const all = [...(await backend.read())].flatMap(([, found]) => found.map(({ labels }) => labels));

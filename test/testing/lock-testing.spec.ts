@@ -61,7 +61,7 @@ describe('locksTaken()', () => {
     const app = await boot();
     await app.get(Transfers).transfer();
     const taken = app.get(LockTesting).locksTaken();
-    expect(taken.map(({ key, how, inside, place, store, endedAs }) => [key, how, inside, place, store, endedAs])).toEqual([
+    expect(taken.map(({ key, how, inside, site, store, endedAs }) => [key, how, inside, site, store, endedAs])).toEqual([
       ['balance:a', 'acquired', [], 'Transfers.transfer', 'default', expect.any(Number)],
       ['balance:b', 'acquired', [], 'Transfers.transfer', 'default', expect.any(Number)],
       ['balance:a', 'reentered', ['balance:a', 'balance:b'], 'Transfers.credit', 'default', undefined],
@@ -80,19 +80,19 @@ describe('locksTaken()', () => {
     const app = await boot();
     const locks = app.get(LockService);
     await locks.withLock('k', { by: 'holder' }, (lock) =>
-      locks.withLock('k', { by: 'joiner', ticket: lock.ticket, reentry: 'never' }, () => 'in'),
+      locks.withLock('k', { by: 'joiner', ticket: lock.makeTicket(), reentry: 'never' }, () => 'in'),
     );
     const taken = app.get(LockTesting).locksTaken();
-    expect(taken.map(({ how, place, ended, endedAs }) => [how, place, ended, endedAs])).toEqual([
+    expect(taken.map(({ how, site, ended, endedAs }) => [how, site, ended, endedAs])).toEqual([
       ['acquired', 'holder', 'released', 2],
       ['joined', 'joiner', 'released', 1],
     ]);
     app.get(LockTesting).forgetTaken();
     await Promise.all(['1', '2', '3'].map((by) => locks.withLock('k', { by }, async () => undefined)));
     expect(app.get(LockTesting).locksTaken()).toMatchObject([
-      { place: '1', endedAs: 1 },
-      { place: '2', endedAs: 2 },
-      { place: '3', endedAs: 3 },
+      { site: '1', endedAs: 1 },
+      { site: '2', endedAs: 2 },
+      { site: '3', endedAs: 3 },
     ]);
     await app.close();
   });

@@ -3,7 +3,7 @@ import { Inject, Injectable, Logger, type DynamicModule, type INestApplication, 
 import { ExpressAdapter } from '@nestjs/platform-express';
 import type { FastifyAdapter } from '@nestjs/platform-fastify';
 import { Test } from '@nestjs/testing';
-import { assertLocked, currentTickets, DistributedLock, LockModule, LockService, RedisLockStore } from 'nestjs-distributed-lock';
+import { assertLocked, makeTickets, DistributedLock, LockModule, LockService, RedisLockStore } from 'nestjs-distributed-lock';
 import { inspect } from 'node:util';
 import { concatMap, from, timer, type Observable } from 'rxjs';
 import { RedisServer } from '../support/redis-server';
@@ -125,13 +125,13 @@ export class Applications {
 export const WRONG_TEXTS: readonly [name: string, status: number, make: () => string][] = [
   ['is malformed', 400, () => 'nonsense'],
   ['is empty', 400, () => ''],
-  ['is too long', 400, () => (currentTickets() as string).repeat(40)],
+  ['is too long', 400, () => (makeTickets() as string).repeat(40)],
   ['was made up', 500, () => changed(([key, , fence, position]) => [key, 'e2a6bb5c-57e7-4be3-b1f5-7f0fa7d9ecb5', fence, position])],
   ['is of another key', 423, () => changed(([, ...rest]) => ['order:2', ...rest])],
   ['is of another store', 423, () => changed((entry) => [...entry, 'reports'])],
 ];
 
 function changed(change: (entry: unknown[]) => unknown[]): string {
-  const entries = JSON.parse(Buffer.from(currentTickets() as string, 'base64url').toString()) as unknown[][];
+  const entries = JSON.parse(Buffer.from(makeTickets() as string, 'base64url').toString()) as unknown[][];
   return Buffer.from(JSON.stringify(entries.map(change))).toString('base64url');
 }

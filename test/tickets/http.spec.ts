@@ -16,7 +16,7 @@ import {
 import { ExpressAdapter } from '@nestjs/platform-express';
 import { FastifyAdapter } from '@nestjs/platform-fastify';
 import { create } from 'axios';
-import { currentTickets } from 'nestjs-distributed-lock';
+import { makeTickets } from 'nestjs-distributed-lock';
 import { acceptTickets, sendTickets, ticketHeaders, TICKETS_HEADER } from 'nestjs-distributed-lock/tickets';
 import { firstValueFrom, take, type Observable } from 'rxjs';
 import { saying } from '../support/saying';
@@ -167,7 +167,7 @@ describe.each([
   test('a header that came twice is malformed', async () => {
     await shop.order('1', async () => {
       const headers = new Headers(ticketHeaders());
-      headers.append(TICKETS_HEADER, currentTickets() as string);
+      headers.append(TICKETS_HEADER, makeTickets() as string);
       expect((await fetch(`${url}/reserve/1`, { headers })).status).toBe(400);
     });
   });
@@ -185,7 +185,7 @@ describe.each([
       expect(names).not.toContain(TICKETS_HEADER);
       await ask(`${url}/reserve/1`);
       expect(applications.logged.join(' ')).toContain('order:1');
-      expect(applications.logged.join(' ')).not.toContain((currentTickets() as string).slice(0, 30));
+      expect(applications.logged.join(' ')).not.toContain((makeTickets() as string).slice(0, 30));
     });
   });
 

@@ -8,7 +8,7 @@ import {
   type ClientProxy,
   type MicroserviceOptions,
 } from '@nestjs/microservices';
-import { currentTickets, LockExceptionFilter } from 'nestjs-distributed-lock';
+import { makeTickets, LockExceptionFilter } from 'nestjs-distributed-lock';
 import { enterTicketsOf, TICKETS_FIELD, TicketsInterceptor, withTickets } from 'nestjs-distributed-lock/tickets';
 import { firstValueFrom, lastValueFrom, take, toArray, type Observable } from 'rxjs';
 import { NatsServer } from '../support/nats-server';
@@ -167,7 +167,7 @@ describe('a payload', () => {
       expect(() => withTickets(wrong)).toThrow(saying(/^withTickets: the payload is .* Pass an object, such as \{ id \}\.$/));
     }
     await shop.order('1', async () => {
-      expect(withTickets(payload)).toEqual({ id: '1', lockTickets: currentTickets() });
+      expect(withTickets(payload)).toEqual({ id: '1', lockTickets: makeTickets() });
       expect(payload).toEqual({ id: '1' });
     });
   });

@@ -144,7 +144,7 @@ export class AccountService {
   async lendTicket(key: string, attempt: Attempt): Promise<void> {
     await this.locks.withLock(key, (lock) =>
       attempt.inside(lock, async () => {
-        await this.lend(key, attempt.owner, lock.ticket);
+        await this.lend(key, attempt.owner, lock.makeTicket());
         await this.#work(lock, attempt);
       }),
     );

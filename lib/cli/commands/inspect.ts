@@ -32,7 +32,7 @@ function documentOf(
     holds,
     processes,
     waiters,
-    calls: calls.map(({ name, place, process, waitedMs, leftMs }) => ({ name, place, process, waitedMs, leftMs })),
+    calls: calls.map(({ name, site, process, waitedMs, leftMs }) => ({ name, site, process, waitedMs, leftMs })),
   };
 }
 
@@ -50,7 +50,7 @@ function linesOf(key: string, lock: StoredLock, calls: readonly WaitingCall[]): 
     ...waiters.map((waiter, at) => `  ${at + 1}. ${waiter}`),
     ...(calls.length > 0 ? ['Calls that wait, as their processes say:'] : []),
     ...calls.map(
-      ({ place, process, waitedMs, leftMs }) => `  ${place} in ${process}, for ${shownMs(waitedMs)}, at most ${shownMs(leftMs)} more`,
+      ({ site, process, waitedMs, leftMs }) => `  ${site} in ${process}, for ${shownMs(waitedMs)}, at most ${shownMs(leftMs)} more`,
     ),
   ];
 }

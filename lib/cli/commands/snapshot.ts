@@ -52,7 +52,7 @@ export function linesOf({ processes, oldest, queues, names }: Snapshot, width: n
 
 const OLDEST: readonly Column<HeldLock>[] = [
   { title: 'KEY', text: ({ key }) => key, kind: 'long' },
-  { title: 'HELD BY', text: ({ place }) => place, kind: 'long' },
+  { title: 'HELD BY', text: ({ site }) => site, kind: 'long' },
   { title: 'PROCESS', text: ({ process }) => process, kind: 'long' },
   { title: 'SINCE', text: ({ heldMs }) => shownMs(heldMs), kind: 'number' },
   { title: 'FENCE', text: ({ fence }) => String(fence), kind: 'number' },

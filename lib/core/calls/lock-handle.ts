@@ -2,9 +2,8 @@ import { inspect } from 'node:util';
 import type { Lock } from '../words/lock.js';
 
 /** What a handle needs of the call that it stands for. */
-export interface HandledCall extends Omit<Lock, 'ticket' | 'release' | typeof Symbol.asyncDispose> {
+export interface HandledCall extends Omit<Lock, 'release' | typeof Symbol.asyncDispose> {
   readonly shown: object;
-  makeTicket(): string;
   release(isExplicit: boolean): Promise<void>;
 }
 
@@ -28,16 +27,16 @@ export class LockHandle implements Lock {
     return this.#call.signal;
   }
 
-  get ticket(): string {
-    return this.#call.makeTicket();
-  }
-
   get waitedMs(): number {
     return this.#call.waitedMs;
   }
 
   fenceOf(key: string): number {
     return this.#call.fenceOf(key);
+  }
+
+  makeTicket(): string {
+    return this.#call.makeTicket();
   }
 
   isHeld(): boolean {

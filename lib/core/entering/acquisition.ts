@@ -134,7 +134,7 @@ export class Acquisition<Frame extends CallNode = CallNode> {
   /** As one of the calls of a cycle: it is inside `lease`, and waits for another key. */
   inCycle({ key, acquiredAt }: Lease, waitsFor: string): CycleCall {
     const heldMs = Math.round(this.#clock.monotonic() - acquiredAt);
-    return { process: THIS_PROCESS, place: this.call.caller.site, holds: key, heldMs, waitsFor, waitedMs: Math.round(this.waitedMs) };
+    return { process: THIS_PROCESS, site: this.call.caller.site, holds: key, heldMs, waitsFor, waitedMs: Math.round(this.waitedMs) };
   }
 
   /** The cycle that it was part of, or would have closed. */

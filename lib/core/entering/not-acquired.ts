@@ -76,8 +76,8 @@ function explainCycle(cycle: Cycle): string {
     );
   }
   const all = calls.map(
-    ({ process, place, holds, heldMs, waitsFor }) =>
-      `${process} ${place} holds "${holds}" since ${seconds(heldMs)} and waits for "${waitsFor}"`,
+    ({ process, site, holds, heldMs, waitsFor }) =>
+      `${process} ${site} holds "${holds}" since ${seconds(heldMs)} and waits for "${waitsFor}"`,
   );
   const processes = new Set(calls.map(({ process }) => process)).size;
   return (

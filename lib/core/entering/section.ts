@@ -9,7 +9,7 @@ import { isHoldTraced, traceHold } from './traces.js';
 export class Section implements LockedSection {
   readonly store: string;
   readonly name: string;
-  readonly place: string;
+  readonly site: string;
   readonly keys: readonly string[];
   readonly fence: number;
   readonly ttlMs: number;
@@ -20,7 +20,7 @@ export class Section implements LockedSection {
   constructor({ store, call, frame, hasWaited }: Acquisition<Frame>, lock: Lock) {
     this.store = store;
     this.name = call.caller.name;
-    this.place = call.caller.site;
+    this.site = call.caller.site;
     this.keys = frame.keys;
     this.fence = frame.fenceOf(frame.keys[0] as string);
     this.ttlMs = call.ttlMs;

@@ -11,7 +11,7 @@ export interface TracedLock {
   readonly name: string;
   /** The name under which the store is registered. */
   readonly store: string;
-  readonly place: string;
+  readonly site: string;
   /** The key that the call waits for, or the first of those that it has. */
   readonly key: string;
   /** Undefined as long as the call waits, and where it was refused. */
@@ -30,8 +30,8 @@ export function traceHold<T>(section: LockedSection, body: () => T): T {
   if (!holds.hasSubscribers) {
     return body();
   }
-  const { name, store, place, keys, fence } = section;
-  const context = { name, store, place, key: keys[0] as string, fence };
+  const { name, store, site, keys, fence } = section;
+  const context = { name, store, site, key: keys[0] as string, fence };
   return withOutcomeOf(body, (run) => {
     const settled = async (): Promise<void> => {
       await run();
@@ -57,7 +57,7 @@ export class TracedWait {
 
   /** Undefined where nobody has subscribed, and for a candidate, which may wait for days. */
   static begin(store: string, key: string, { name, site, leads }: Caller): TracedWait | undefined {
-    return waits.hasSubscribers && !leads ? new TracedWait({ name, store, place: site, key, fence: undefined }) : undefined;
+    return waits.hasSubscribers && !leads ? new TracedWait({ name, store, site, key, fence: undefined }) : undefined;
   }
 
   /** `fence` is that of the first key, where there is one. */

@@ -44,7 +44,7 @@ export function readTickets(text: unknown, maxLength: number): readonly TicketEn
   const entries = typeof text === 'string' ? decode(text) : undefined;
   if (!entries) {
     throw new LockConfigurationError(
-      'The text of the tickets is malformed. Make sure that it is what currentTickets() returned, carried unchanged.',
+      'The text of the tickets is malformed. Make sure that it is what makeTickets() returned, carried unchanged.',
     );
   }
   return entries;
@@ -55,7 +55,7 @@ export function readTicket(ticket: string, key: string): TicketEntry {
   const entries = decode(ticket);
   if (!entries) {
     throw new LockConfigurationError(
-      `Lock "${key}": the ticket is malformed. Make sure that it is the text of lock.ticket, carried unchanged.`,
+      `Lock "${key}": the ticket is malformed. Make sure that it is the text of lock.makeTicket(), carried unchanged.`,
       key,
     );
   }

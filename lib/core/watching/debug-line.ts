@@ -9,9 +9,9 @@ export type DebugNote =
   | (EventOfLock & { readonly type: 'reentered'; readonly fence: number })
   | (EventOfLock & { readonly type: 'failedAgain'; readonly error: Error });
 
-/** One line: what happened to which key, the details, and by whom. `by` has the process and the place; the name is for counting only. */
+/** One line: what happened to which key, the details, and by whom. `by` has the process and the site; the name is for counting only. */
 export function debugLine(note: DebugNote): string {
-  const { type, store, key, by, name: _name, process: _process, place: _place, ...details } = note;
+  const { type, store, key, by, name: _name, process: _process, site: _site, ...details } = note;
   const shown = Object.entries(details)
     .filter(([, value]) => value !== undefined && value !== false)
     .map(([field, value]) => ` ${field}=${show(field, value)}`);

@@ -273,6 +273,6 @@ export class Reporter implements LeaseEvents, EntryEvents {
 
   #subject({ key, caller }: Subject): EventOfLock {
     const { name, by, site } = caller;
-    return { store: this.#store, key, name, by, process: THIS_PROCESS, place: site };
+    return { store: this.#store, key, name, by, process: THIS_PROCESS, site: site };
   }
 }

@@ -2,8 +2,8 @@
 export interface CycleCall {
   /** Host and process id. */
   readonly process: string;
-  /** Where it stands in the code: `LockEvent.place`. */
-  readonly place: string;
+  /** Where it stands in the code: `LockEvent.site`. */
+  readonly site: string;
   /** The key of the lock that it is inside of. */
   readonly holds: string;
   /** For how long that lock has been held, in milliseconds. */

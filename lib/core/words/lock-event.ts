@@ -21,7 +21,7 @@ export interface EventOfLock {
   /** The process that publishes the event: its host and its process id. */
   readonly process: string;
   /** Where the call stands in the code: `Class.method`, its option `by`, or the method of `LockService`. */
-  readonly place: string;
+  readonly site: string;
 }
 
 /**

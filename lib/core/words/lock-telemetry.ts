@@ -21,8 +21,8 @@ export interface LockedSection {
   readonly store: string;
   /** What calls of this kind are counted as: `LockEvent.name`. */
   readonly name: string;
-  /** Where the call stands in the code: `LockEvent.place`. */
-  readonly place: string;
+  /** Where the call stands in the code: `LockEvent.site`. */
+  readonly site: string;
   /** Its keys, sorted, each once. */
   readonly keys: readonly string[];
   /** The fence of its first key. */

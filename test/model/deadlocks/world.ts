@@ -208,7 +208,7 @@ export class World implements Clock {
 
   /** There was a moment at which every call of the cycle had its lock and waited for the next one. */
   #check(cycle: readonly CycleCall[], refused: string, waitedMs: number): void {
-    const text = cycle.map(({ place, holds, waitsFor }) => `${place} ${holds}→${waitsFor}`).join(', ');
+    const text = cycle.map(({ site, holds, waitsFor }) => `${site} ${holds}→${waitsFor}`).join(', ');
     if (cycle.length < 2 || cycle.some(({ waitsFor }, at) => waitsFor !== cycle.at((at + 1) % cycle.length)?.holds)) {
       this.failures.push(`No cycle: ${text}`);
     }
@@ -232,7 +232,7 @@ export class World implements Clock {
 
   /** The call that got its lock last gives way; soon, where no message is late. */
   #checkSearch(cycle: readonly CycleCall[], refused: string, moment: number, text: string): void {
-    const fences = cycle.map(({ place, holds }) => this.#stays.findLast(({ call, key }) => call === place && key === holds)?.fence ?? 0);
+    const fences = cycle.map(({ site, holds }) => this.#stays.findLast(({ call, key }) => call === site && key === holds)?.fence ?? 0);
     const yielded = cycle.findIndex(({ waitsFor }) => waitsFor === refused);
     if (fences[yielded] !== Math.max(...fences)) {
       this.failures.push(`A call gave way that did not get its lock last: the one that waited for ${refused}, of ${text}`);
@@ -244,8 +244,8 @@ export class World implements Clock {
   }
 
   /** When a call was inside one lock and waited for the other. */
-  #blocked({ place, holds, waitsFor }: CycleCall): { readonly from: number; readonly to: number }[] {
-    const of = (wanted: string): Stay[] => this.#stays.filter(({ call, key }) => call === place && key === wanted);
+  #blocked({ site, holds, waitsFor }: CycleCall): { readonly from: number; readonly to: number }[] {
+    const of = (wanted: string): Stay[] => this.#stays.filter(({ call, key }) => call === site && key === wanted);
     return of(holds).flatMap((held) =>
       of(waitsFor).map((wanted) => ({
         from: Math.max(held.insideAt, wanted.wantsAt),

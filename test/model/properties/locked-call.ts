@@ -216,7 +216,7 @@ export class LockedCall {
   /** Its ticket, where it makes one. */
   get ticket(): Ticket | undefined {
     try {
-      return this.lock && { keys: this.call.keys, text: this.lock.ticket };
+      return this.lock && { keys: this.call.keys, text: this.lock.makeTicket() };
     } catch {
       return undefined;
     }

@@ -36,12 +36,12 @@ export function surveyOfShop(sinceMs = 0): Survey {
 
 function cycleCall(
   process: number,
-  place: string,
+  site: string,
   holds: string,
   waitsFor: string,
   heldMs: number,
 ): Survey['deadlocks'][number]['calls'][number] {
-  return { process: `${PROCESSES[process]} (pid ${pidOf(process)})`, place, holds, heldMs, waitsFor, waitedMs: heldMs - 300 };
+  return { process: `${PROCESSES[process]} (pid ${pidOf(process)})`, site, holds, heldMs, waitsFor, waitedMs: heldMs - 300 };
 }
 
 function pidOf(process: number): number {
@@ -80,7 +80,7 @@ function processRow(host: string, at: number): LockProcess {
 function held(key: string, work: number, place: number, process: number, heldMs: number, remainingMs: number): HeldLock {
   const { name, places } = WORK[work] as (typeof WORK)[number];
   const fence = GRANTED_AT - heldMs * 1_000;
-  return { key, name, place: places[place] as string, process: idOf(process), fence, callFence: fence, heldMs, remainingMs };
+  return { key, name, site: places[place] as string, process: idOf(process), fence, callFence: fence, heldMs, remainingMs };
 }
 
 const HELD: readonly HeldLock[] = [
@@ -99,7 +99,7 @@ function waiting(key: string, work: number, place: number, process: number, wait
   return {
     key,
     name,
-    place: places[place] as string,
+    site: places[place] as string,
     process: idOf(process),
     id: `w${key}${process}${waitedMs}`,
     waitedMs,
@@ -140,7 +140,7 @@ function endedCalls(): EndedCall[] {
         const call: EndedCall = {
           key,
           name,
-          place: places[next(places.length)] as string,
+          site: places[next(places.length)] as string,
           process: idOf(work > 1 ? 2 : next(3)),
           id: `${key}${agoMs}`,
           fence,
@@ -161,7 +161,7 @@ function endedCalls(): EndedCall[] {
 /** The lease of a process that stood still ran out; it heard of it 900 ms after the next holder had the lock. */
 function lostCall(): EndedCall[] {
   const process = idOf(3);
-  const common = { key: 'balance:42', name: 'balance:<id>', place: 'TransferService.run', waitedMs: 180 } as const;
+  const common = { key: 'balance:42', name: 'balance:<id>', site: 'TransferService.run', waitedMs: 180 } as const;
   const at = 31_000;
   return [
     {

@@ -7,7 +7,7 @@ export interface Bar {
   readonly kind: 'hold' | 'running' | 'lost' | 'wait' | 'waiting' | 'refused' | 'overlap';
   readonly from: number;
   readonly to: number;
-  readonly place: string;
+  readonly site: string;
   readonly fence: number | undefined;
   readonly reason: string | undefined;
 }
@@ -37,9 +37,9 @@ export function timeline(store: StoreState, key: string, from: number, now: numb
 
 type Owned = readonly [process: string, bar: Bar];
 
-function endedBars({ id, process, place, fence, reason, endedAt, heldMs, waitedMs, outcome }: Ended): Owned[] {
+function endedBars({ id, process, site, fence, reason, endedAt, heldMs, waitedMs, outcome }: Ended): Owned[] {
   const got = endedAt - heldMs;
-  const common = { place, fence, reason };
+  const common = { site, fence, reason };
   const wait: Bar = { ...common, id: `${id} wait`, kind: outcome === 'refused' ? 'refused' : 'wait', from: got - waitedMs, to: got };
   const hold: Bar = { ...common, id, kind: outcome === 'lost' ? 'lost' : 'hold', from: got, to: endedAt };
   return [
@@ -48,12 +48,12 @@ function endedBars({ id, process, place, fence, reason, endedAt, heldMs, waitedM
   ];
 }
 
-function runningBar({ process, place, callFence, since, fence }: Held, now: number): Bar {
-  return { id: `${process} ${fence}`, kind: 'running', from: since, to: now, place, fence: callFence, reason: undefined };
+function runningBar({ process, site, callFence, since, fence }: Held, now: number): Bar {
+  return { id: `${process} ${fence}`, kind: 'running', from: since, to: now, site, fence: callFence, reason: undefined };
 }
 
-function waitingBar({ id, place, since }: Waiting, now: number): Bar {
-  return { id, kind: 'waiting', from: since, to: now, place, fence: undefined, reason: undefined };
+function waitingBar({ id, site, since }: Waiting, now: number): Bar {
+  return { id, kind: 'waiting', from: since, to: now, site, fence: undefined, reason: undefined };
 }
 
 /**
@@ -65,12 +65,12 @@ function overlaps(ended: readonly Ended[], held: readonly Held[], now: number): 
     ...ended.flatMap(({ fence, heldMs }) => (fence === undefined ? [] : [{ fence, heldMs }])),
     ...held.map(({ callFence, since }) => ({ fence: callFence, heldMs: now - since })),
   ].toSorted((one, other) => one.fence - other.fence);
-  return ended.flatMap(({ id, process, place, fence = 0, outcome, heldMs, endedAt }): Owned[] => {
+  return ended.flatMap(({ id, process, site, fence = 0, outcome, heldMs, endedAt }): Owned[] => {
     const next = outcome === 'lost' ? grants.find((grant) => grant.fence > fence) : undefined;
     const togetherMs = next ? Math.min(heldMs - (next.fence - fence) / 1_000, next.heldMs) : 0;
     const from = endedAt - (heldMs - ((next?.fence ?? 0) - fence) / 1_000);
     return togetherMs > 0
-      ? [[process, { id: `${id} overlap`, kind: 'overlap', from, to: from + togetherMs, place, fence, reason: undefined }]]
+      ? [[process, { id: `${id} overlap`, kind: 'overlap', from, to: from + togetherMs, site, fence, reason: undefined }]]
       : [];
   });
 }

@@ -56,7 +56,7 @@ function CallRow({ store, call }: { readonly store: StoreState; readonly call: E
           {call.reason ? `: ${call.reason}` : ''}
         </Pill>
       </td>
-      <td class="place">{call.place}</td>
+      <td class="site">{call.site}</td>
       <td class="wide">{processName(store, call.process)}</td>
       <td class="number">{span(call.waitedMs)}</td>
       <td class="number">{call.outcome === 'refused' ? '–' : span(call.heldMs)}</td>

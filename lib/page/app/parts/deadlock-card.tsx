@@ -14,7 +14,7 @@ export function DeadlockCard({ deadlock: { calls, at }, now }: { readonly deadlo
       <ol>
         {calls.map((call) => (
           <li key={`${call.process} ${call.holds}`}>
-            <strong>{call.place}</strong> <span class="muted">({call.process})</span> held <code>{call.holds}</code> for {span(call.heldMs)}{' '}
+            <strong>{call.site}</strong> <span class="muted">({call.process})</span> held <code>{call.holds}</code> for {span(call.heldMs)}{' '}
             and waited for <code>{call.waitsFor}</code> since {span(call.waitedMs)}.
           </li>
         ))}

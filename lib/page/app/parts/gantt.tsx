@@ -77,7 +77,7 @@ function BarShape({ bar, from, to }: { readonly bar: Bar } & Pick<GanttProps, 'f
   const reason = bar.reason === undefined ? '' : ` (${bar.reason})`;
   return (
     <rect class={`b ${bar.kind}`} x={part(start - from)} y={y} width={part(Math.max(0, bar.to - start))} height={height} rx="2">
-      <title>{`${bar.place} ${WORDS[bar.kind]} for ${span(bar.to - bar.from)}${reason}${fence}`}</title>
+      <title>{`${bar.site} ${WORDS[bar.kind]} for ${span(bar.to - bar.from)}${reason}${fence}`}</title>
     </rect>
   );
 }

@@ -59,7 +59,7 @@ function Holder({ row: { store, holders, foundBy, fence, answers, until }, now }
   const leftMs = until === undefined ? undefined : until - now;
   return (
     <>
-      <span class="place">{holder?.place ?? foundBy ?? 'Holder unknown'}</span>
+      <span class="site">{holder?.site ?? foundBy ?? 'Holder unknown'}</span>
       <span class="under">
         {holder && processName(store, holder.process)}
         {holders.length > 1 && ` and ${holders.length - 1} more`}

@@ -5,9 +5,9 @@ import type { Ended } from '../model/state.js';
 export function Losses({ losses }: { readonly losses: readonly Ended[] }): VNode {
   return (
     <div class="hidden" aria-live="polite">
-      {losses.slice(0, 3).map(({ id, key, place, reason }) => (
+      {losses.slice(0, 3).map(({ id, key, site, reason }) => (
         <p key={id}>
-          Lock {key} was lost by {place}: {reason}.
+          Lock {key} was lost by {site}: {reason}.
         </p>
       ))}
       {losses.length > 3 && <p>{losses.length - 3} more locks were lost.</p>}

@@ -80,7 +80,7 @@ function LockFacts({ row, now }: { readonly row: LockRow; readonly now: number }
       <dt>Key</dt>
       <dd class="mono">{row.key}</dd>
       <dt>Holder</dt>
-      <dd>{holder ? `${holder.place} on ${processName(row.store, holder.process)}` : row.foundBy}</dd>
+      <dd>{holder ? `${holder.site} on ${processName(row.store, holder.process)}` : row.foundBy}</dd>
       <dt>Held for</dt>
       <dd>{span(now - (row.since ?? now))}</dd>
       <dt>Fence</dt>

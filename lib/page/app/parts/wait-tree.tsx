@@ -28,7 +28,7 @@ export function WaitTree({ store, lock, now }: WaitTreeProps): VNode {
         {!closesCycle && (
           <span class="muted">
             {holder
-              ? `${holder.place} on ${processName(store, holder.process)}, held for ${span(now - holder.since)}`
+              ? `${holder.site} on ${processName(store, holder.process)}, held for ${span(now - holder.since)}`
               : 'nobody says that it holds it'}
           </span>
         )}
@@ -50,7 +50,7 @@ function Waiter({ store, branch: { call, blocks }, now }: Omit<WaitTreeProps, 'l
   return (
     <li class="waiter">
       <p>
-        <span class="place">{call.place}</span>
+        <span class="site">{call.site}</span>
         <span class="muted">
           {processName(store, call.process)}, waits {span(now - call.since)}, gives up in {span(call.until - now)}
         </span>

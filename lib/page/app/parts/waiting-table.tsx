@@ -28,8 +28,8 @@ export function WaitingTable({ store, calls, now }: WaitingTableProps): VNode {
         <DataTable label="Waiting calls" heads={HEADS}>
           {calls.slice(0, MOST_ROWS).map((call) => (
             <tr key={call.id}>
-              <th scope="row" class="place">
-                {call.place}
+              <th scope="row" class="site">
+                {call.site}
               </th>
               <td>{processName(store, call.process)}</td>
               <td class="number">{span(now - call.since)}</td>
