@@ -8,7 +8,7 @@ export default {
     '^nestjs-distributed-lock$': '<rootDir>/lib/index.ts',
     '^nestjs-distributed-lock/mysql$': '<rootDir>/lib/stores/mysql/index.ts',
     '^nestjs-distributed-lock/otel$': '<rootDir>/lib/otel/index.ts',
-    '^nestjs-distributed-lock/page$': '<rootDir>/lib/page/index.ts',
+    '^nestjs-distributed-lock/page$': '<rootDir>/console/page/index.ts',
     '^nestjs-distributed-lock/postgres$': '<rootDir>/lib/stores/postgres/index.ts',
     '^nestjs-distributed-lock/prometheus$': '<rootDir>/lib/prometheus/index.ts',
     '^nestjs-distributed-lock/store-contract$': '<rootDir>/lib/store-contract/index.ts',

@@ -3,12 +3,14 @@
 // sources stays as it is: another run of the tests may be reading it.
 import { execFileSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
-import { chmodSync, copyFileSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { chmodSync, copyFileSync, existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname, join, posix } from 'node:path';
 import { build } from 'esbuild';
 import { minify } from 'terser';
 
 const FORMATS = ['esm', 'cjs'];
+/** The library, and the page and the command line beside it. In the package, what is in them stands side by side. */
+const SOURCES = ['lib', 'console'];
 const BUILT = '.cache/built';
 /** What the compiler makes, module by module, and what a bundler makes of that. */
 const COMPILED = '.cache/compiled';
@@ -26,18 +28,19 @@ const PAGE_FILES = ['app.js', 'app.css'];
 
 /** A digest of all that goes into the build. */
 function digestSources() {
-  const sources = readdirSync('lib', { recursive: true }).filter((name) => /\.(tsx?|css)$/.test(name));
+  const files = SOURCES.flatMap((folder) => readdirSync(folder, { recursive: true }).map((name) => join(folder, name)));
+  const sources = files.filter((name) => /\.(tsx?|css)$/.test(name));
   sources.sort((one, other) => one.localeCompare(other));
   const settings = [
     'package-lock.json',
     'tsconfig.json',
-    'lib/page/app/tsconfig.json',
+    'console/page/app/tsconfig.json',
     'tsconfig.build.json',
     'package.json',
     'scripts/build.mjs',
   ];
   const hash = createHash('sha256');
-  for (const file of [...settings, ...sources.map((name) => join('lib', name))]) {
+  for (const file of [...settings, ...sources]) {
     hash.update(`${file}\n`).update(readFileSync(file));
   }
   return hash.digest('hex');
@@ -47,8 +50,8 @@ function digestSources() {
 async function buildPage() {
   await build({
     entryPoints: [
-      { in: 'lib/page/app/main.tsx', out: 'app' },
-      { in: 'lib/page/app/styles/app.css', out: 'app' },
+      { in: 'console/page/app/main.tsx', out: 'app' },
+      { in: 'console/page/app/styles/app.css', out: 'app' },
     ],
     outdir: 'dist/page',
     bundle: true,
@@ -57,7 +60,7 @@ async function buildPage() {
     target: 'es2022',
     charset: 'utf8',
     // Calls of `h` are shorter than those of the automatic runtime.
-    inject: ['lib/page/app/jsx.ts'],
+    inject: ['console/page/app/jsx.ts'],
     tsconfigRaw: { compilerOptions: { target: 'es2022', jsx: 'react', jsxFactory: 'h', jsxFragmentFactory: 'Fragment' } },
     legalComments: 'none',
     logLevel: 'warning',
@@ -72,6 +75,19 @@ function embedPage() {
   const files = Object.fromEntries(PAGE_FILES.map((name) => [name, readFileSync(`dist/page/${name}`, 'utf8')]));
   writeFileSync('dist/cjs/page/app-files.js', `'use strict';\nexports.APP_FILES = ${JSON.stringify(files, undefined, 2)};\n`);
   writeFileSync('dist/esm/page/app-files.js', "export { APP_FILES } from '../../cjs/page/app-files.js';\n");
+}
+
+/** Compiles the folders of sources into one folder. */
+function compile() {
+  execFileSync(process.execPath, ['node_modules/typescript/bin/tsc', '-p', 'tsconfig.build.json'], { stdio: 'inherit' });
+  for (const file of readdirSync(`${COMPILED}/console`, { recursive: true }).filter((name) => /\.(js|d\.ts)$/.test(name))) {
+    const path = join(COMPILED, 'console', String(file));
+    // `../../lib/core/errors.js` is `../core/errors.js` there.
+    writeFileSync(path, readFileSync(path, 'utf8').replaceAll(/(['"](?:\.\.\/)+)\.\.\/lib\//g, '$1'));
+  }
+  for (const folder of SOURCES) {
+    readdirSync(`${COMPILED}/${folder}`).forEach((name) => renameSync(`${COMPILED}/${folder}/${name}`, `${COMPILED}/${name}`));
+  }
 }
 
 /** The modules that package.json names, without their endings. */
@@ -172,7 +188,7 @@ if (!process.argv.includes('--if-changed') || !isBuilt) {
   rmSync('dist', { recursive: true, force: true });
   [COMPILED, BUNDLED].forEach((folder) => rmSync(folder, { recursive: true, force: true }));
   await buildPage();
-  execFileSync(process.execPath, ['node_modules/typescript/bin/tsc', '-p', 'tsconfig.build.json'], { stdio: 'inherit' });
+  compile();
   const entries = entryPoints();
   const required = entries.filter((name) => !name.startsWith('cli/'));
   const files = await bundle(entries);

@@ -19,7 +19,7 @@ async function bundleDemo(): Promise<string> {
     tsconfig: 'sample-app/tsconfig.json',
     alias: {
       'nestjs-distributed-lock/mysql': './lib/stores/mysql/index.ts',
-      'nestjs-distributed-lock/page': './lib/page/index.ts',
+      'nestjs-distributed-lock/page': './console/page/index.ts',
       'nestjs-distributed-lock/postgres': './lib/stores/postgres/index.ts',
       'nestjs-distributed-lock': './lib/index.ts',
     },

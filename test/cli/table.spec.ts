@@ -1,5 +1,5 @@
-import { shownMs } from '../../lib/cli/age';
-import { shortened, tableOf, type Column } from '../../lib/cli/table';
+import { shownMs } from '../../console/cli/age';
+import { shortened, tableOf, type Column } from '../../console/cli/table';
 
 const COLUMNS: readonly Column<{ key: string; count: number }>[] = [
   { title: 'KEY', text: ({ key }) => key, kind: 'long' },

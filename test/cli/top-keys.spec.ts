@@ -1,4 +1,4 @@
-import { TopKeys } from '../../lib/cli/top-keys';
+import { TopKeys } from '../../console/cli/top-keys';
 
 let quits: number;
 let keys: TopKeys;

@@ -1,5 +1,5 @@
-import { parseCommandLine } from '../../lib/cli/command-line';
-import { WrongUse } from '../../lib/cli/wrong-use';
+import { parseCommandLine } from '../../console/cli/command-line';
+import { WrongUse } from '../../console/cli/wrong-use';
 import { cli } from '../support/cli';
 
 const REDIS = ['--redis', 'redis://localhost'];

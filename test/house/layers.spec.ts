@@ -10,25 +10,26 @@ const NEST = ['@nestjs/common', '@nestjs/core', 'rxjs'];
 
 /** What the code of a folder may import of the packages that a user may have. Most drivers are known by what they can do. */
 const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
-  nest: NEST,
-  page: NEST,
-  tickets: NEST,
-  otel: ['@opentelemetry/api'],
-  prometheus: ['prom-client'],
-  'stores/redis': ['ioredis'],
-  cli: ['pg'],
+  'lib/nest': NEST,
+  'console/page': NEST,
+  'console/cli': ['pg'],
+  'lib/tickets': NEST,
+  'lib/otel': ['@opentelemetry/api'],
+  'lib/prometheus': ['prom-client'],
+  'lib/stores/redis': ['ioredis'],
 };
 
 const foldersOf = (folder: string): string[] =>
-  readdirSync(join('lib', folder), { withFileTypes: true })
+  readdirSync(folder, { withFileTypes: true })
     .filter((entry) => entry.isDirectory())
     .map(({ name }) => join(folder, name));
 const folders = [
-  ...foldersOf('.').filter((name) => name !== 'stores' && name !== 'core'),
-  ...foldersOf('core'),
-  ...foldersOf('stores'),
-  'stores/postgres/functions',
-  'stores/mysql/procedures',
+  ...foldersOf('lib').filter((name) => name !== 'lib/stores' && name !== 'lib/core'),
+  ...foldersOf('lib/core'),
+  ...foldersOf('lib/stores'),
+  'lib/stores/postgres/functions',
+  'lib/stores/mysql/procedures',
+  ...foldersOf('console'),
 ];
 
 let root: string;
@@ -41,8 +42,8 @@ afterAll(() => rmSync(root, { recursive: true, force: true }));
 
 /** The imports that the linter refuses in a file of a folder. */
 function refused(folder: string, imports: readonly string[]): string[] {
-  mkdirSync(join(root, 'lib', folder), { recursive: true });
-  const file = join('lib', folder, 'probe.ts');
+  mkdirSync(join(root, folder), { recursive: true });
+  const file = join(folder, 'probe.ts');
   writeFileSync(join(root, file), imports.map((name, at) => `import { a${at} } from '${name}';\n`).join(''));
   const flags = ['--format=json', '--allow=all', '--deny=no-restricted-imports', file];
   let output: string;
@@ -57,14 +58,14 @@ function refused(folder: string, imports: readonly string[]): string[] {
     .map(({ labels }) => imports[(labels[0]?.span.line ?? 0) - 1] as string);
 }
 
-test.each(folders)('the linter refuses in lib/%s the packages that it must not know', (folder) => {
+test.each(folders)('the linter refuses in %s the packages that it must not know', (folder) => {
   const expected = PACKAGES.filter((name) => !(MAY_IMPORT[folder] ?? []).includes(name));
   expect(refused(folder, PACKAGES).toSorted()).toEqual(expected.toSorted());
 });
 
-test.each(folders.filter((folder) => folder.startsWith('stores/')))('the linter refuses in lib/%s what stands above stores', (folder) => {
-  const up = '../'.repeat(folder.split('/').length);
-  const above = ['nest/lock.module.js', 'page/index.js', 'cli/main.js', 'otel/index.js'].map((file) => up + file);
+test.each(folders.filter((folder) => folder.startsWith('lib/stores/')))('the linter refuses in %s what stands above stores', (folder) => {
+  const up = '../'.repeat(folder.split('/').length - 1);
+  const above = ['nest/lock.module.js', 'otel/index.js'].map((file) => up + file);
   expect(refused(folder, above).toSorted()).toEqual(above.toSorted());
 });
 
@@ -80,9 +81,9 @@ const STOREYS: Readonly<Record<string, readonly string[]>> = {
 };
 
 test('each folder of core is a storey', () => {
-  expect(foldersOf('core').toSorted()).toEqual(
+  expect(foldersOf('lib/core').toSorted()).toEqual(
     Object.keys(STOREYS)
-      .map((name) => join('core', name))
+      .map((name) => join('lib/core', name))
       .toSorted(),
   );
 });
@@ -95,10 +96,21 @@ test.each(Object.entries(STOREYS))('the linter refuses in lib/core/%s what stand
       (file) => `../../${file}`,
     ),
   ];
-  expect(refused(join('core', storey), [...above, ...below.map((name) => `../${name}/probe.js`)]).toSorted()).toEqual(above.toSorted());
+  expect(refused(join('lib/core', storey), [...above, ...below.map((name) => `../${name}/probe.js`)]).toSorted()).toEqual(above.toSorted());
 });
 
-test.each(['leader', 'peers'])('the linter refuses in lib/%s all but core', (folder) => {
+test.each(['lib/leader', 'lib/peers'])('the linter refuses in %s all but core', (folder) => {
   const above = ['stores/kit/protocol.js', 'nest/lock.module.js', 'locks.js'].map((file) => `../${file}`);
   expect(refused(folder, [...above, '../core/entering/frame.js']).toSorted()).toEqual(above.toSorted());
+});
+
+test.each(['lib', ...folders.filter((folder) => folder.startsWith('lib/'))])('the linter refuses the console in %s', (folder) => {
+  const console = ['page/index.js', 'cli/main.js'].map((file) => `${'../'.repeat(folder.split('/').length)}console/${file}`);
+  expect(refused(folder, console).toSorted()).toEqual(console.toSorted());
+});
+
+test('the linter refuses the stores and the command line in the server of the page, and takes core and Nest', () => {
+  const taken = ['../../lib/core/errors.js', '../../lib/nest/lock.service.js'];
+  const others = ['../../lib/stores/redis/redis-lock-store.js', '../../lib/otel/index.js', '../cli/main.js'];
+  expect(refused('console/page', [...taken, ...others]).toSorted()).toEqual(others.toSorted());
 });

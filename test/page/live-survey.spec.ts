@@ -1,6 +1,6 @@
 import { jest } from '@jest/globals';
-import { LiveSurvey } from '../../lib/page/live-survey';
-import type { Snapshot } from '../../lib/page/snapshot';
+import { LiveSurvey } from '../../console/page/live-survey';
+import type { Snapshot } from '../../console/page/snapshot';
 import { surveyOfShop } from './support/survey-of-shop';
 
 jest.useFakeTimers();

@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 import { filesBelow, readPage } from './pages';
 
 const { text } = readPage('docs/architecture.md');
-const sources = filesBelow('lib', '.ts').map((path) => readFileSync(path, 'utf8'));
+const sources = [...filesBelow('lib', '.ts'), ...filesBelow('console', '.ts')].map((path) => readFileSync(path, 'utf8'));
 
 test('every member that the page names is one of its class', () => {
   const members = [...text.matchAll(/`((?!Class)[A-Z]\w+)\.(#?\w+)/g)].map(

@@ -17,7 +17,7 @@ function lines(text: string): string {
 const RUN = ['test/readme/recipes.ts', 'test/readme/client-signal.ts', 'test/readme/transactions.ts', 'test/transaction/recipes.ts'];
 const PAGES_THAT_RUN = new Set(['README.md', 'docs/recipes.md', 'docs/transactions.md']);
 
-const compiled = ['lib', 'test', 'sample-app', 'examples']
+const compiled = ['lib', 'console', 'test', 'sample-app', 'examples']
   .filter((folder) => existsSync(folder))
   .flatMap((folder) => filesBelow(folder, '.ts'))
   .filter((path) => !path.endsWith('.d.ts') && !path.startsWith('test/package/fixtures/'))

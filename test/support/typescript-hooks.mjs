@@ -7,7 +7,7 @@ import { fileURLToPath } from 'node:url';
 const ENTRIES = {
   'nestjs-distributed-lock': 'lib/index.ts',
   'nestjs-distributed-lock/otel': 'lib/otel/index.ts',
-  'nestjs-distributed-lock/page': 'lib/page/index.ts',
+  'nestjs-distributed-lock/page': 'console/page/index.ts',
   'nestjs-distributed-lock/mysql': 'lib/stores/mysql/index.ts',
   'nestjs-distributed-lock/postgres': 'lib/stores/postgres/index.ts',
   'nestjs-distributed-lock/prometheus': 'lib/prometheus/index.ts',

@@ -1,0 +1,56 @@
+import type { StoredLock } from '../../../lib/core/seam/lock-store.js';
+import type { WaitingCall } from '../../../lib/peers/survey.js';
+import { printable } from '../../../lib/core/words/shown.js';
+import { ageOf, shownMs } from '../age.js';
+import type { CommandLine } from '../command-line.js';
+import { print, printJson } from '../output.js';
+import type { Session } from '../session.js';
+
+/** Shows one lock; 1 where nobody holds it. */
+export async function inspect({ locks }: Session, { argument: key, json }: CommandLine): Promise<number> {
+  const [lock, { waiting }] = await Promise.all([locks.inspect(key), locks.survey({})]);
+  const calls = waiting.filter((call) => call.key === key).toSorted((one, other) => other.waitedMs - one.waitedMs);
+  if (json) {
+    printJson(lock && documentOf(key, lock, calls));
+  } else {
+    print(...(lock ? linesOf(key, lock, calls) : [`Nobody holds "${key}".`]).map(printable));
+  }
+  return lock ? 0 : 1;
+}
+
+function documentOf(
+  key: string,
+  { by, since, fence, remainingMs, holds, processes, waiters }: StoredLock,
+  calls: readonly WaitingCall[],
+): object {
+  return {
+    key,
+    by,
+    since,
+    fence,
+    remainingMs,
+    holds,
+    processes,
+    waiters,
+    calls: calls.map(({ name, site, process, waitedMs, leftMs }) => ({ name, site, process, waitedMs, leftMs })),
+  };
+}
+
+function linesOf(key: string, lock: StoredLock, calls: readonly WaitingCall[]): string[] {
+  const { by, since, fence, remainingMs, holds, processes = [], waiters } = lock;
+  return [
+    `Key         ${key}`,
+    `Held by     ${by}`,
+    `Since       ${since.toISOString()} (${ageOf(since)})`,
+    `Fence       ${fence}`,
+    `Lease left  ${shownMs(remainingMs)}`,
+    `Holds       ${holds}`,
+    ...processes.map((process) => `Process     ${process}`),
+    waiters.length > 0 ? 'Queue, in order:' : 'Queue       nobody',
+    ...waiters.map((waiter, at) => `  ${at + 1}. ${waiter}`),
+    ...(calls.length > 0 ? ['Calls that wait, as their processes say:'] : []),
+    ...calls.map(
+      ({ site, process, waitedMs, leftMs }) => `  ${site} in ${process}, for ${shownMs(waitedMs)}, at most ${shownMs(leftMs)} more`,
+    ),
+  ];
+}

@@ -1,0 +1,68 @@
+import { LockConfigurationError } from '../../../lib/core/words/errors.js';
+import type { LeftOut, ListedLock } from '../../../lib/peers/lock-list.js';
+import { ageOf, shownMs } from '../age.js';
+import type { CommandLine } from '../command-line.js';
+import { columns, print, printJson, tell } from '../output.js';
+import type { Session } from '../session.js';
+import { tableOf, type Column } from '../table.js';
+
+/** For how long the store is searched, in milliseconds. */
+const SEARCH_MS = 10_000;
+
+const COLUMNS: readonly Column<ListedLock>[] = [
+  { title: 'KEY', text: ({ key }) => key, kind: 'long' },
+  { title: 'HELD BY', text: ({ by }) => by, kind: 'long' },
+  { title: 'SINCE', text: ({ since }) => ageOf(since), kind: 'number' },
+  { title: 'FENCE', text: ({ fence }) => String(fence), kind: 'number' },
+  { title: 'LEASE LEFT', text: ({ remainingMs }) => shownMs(remainingMs), kind: 'number' },
+  { title: 'WAITING', text: ({ waiters }) => String(waiters.length), kind: 'number' },
+  { title: 'ANSWERS', text: ({ answers }) => (answers ? 'yes' : 'no') },
+];
+
+/** Lists the locks that are held, the oldest first. */
+export async function list({ locks }: Session, { argument, limit, json }: CommandLine): Promise<number> {
+  const listing = locks.list({ prefix: argument, limit, searchMs: SEARCH_MS });
+  const found: ListedLock[] = [];
+  try {
+    for await (const lock of listing) {
+      found.push(lock);
+    }
+  } catch (error) {
+    // The user may not search the store; what processes say is worth showing all the same.
+    if (!(error instanceof LockConfigurationError)) {
+      throw error;
+    }
+    tell(error.detail);
+  }
+  found.sort((one, other) => one.since.getTime() - other.since.getTime());
+  const hint = hintOf(listing.leftOut, limit);
+  if (json) {
+    for (const { key, by, since, fence, remainingMs, holds, processes, waiters, answers } of found) {
+      printJson({ key, by, since, fence, remainingMs, holds, processes, waiters, answers });
+    }
+    if (hint) {
+      tell(hint);
+    }
+    return 0;
+  }
+  if (found.length === 0) {
+    print('No locks are held.');
+  } else {
+    print(...tableOf(COLUMNS, found, columns()));
+  }
+  if (hint) {
+    print(hint);
+  }
+  return 0;
+}
+
+/** What the list does not have, and how to get it; empty where it is whole. */
+function hintOf({ rows, limited, unsearched }: LeftOut, limit: number): string {
+  return [
+    rows > 0 ? `Processes left out ${rows} locks and calls of their own.` : '',
+    limited ? `The list ends at ${limit} locks: pass a higher --limit, or a longer PREFIX.` : '',
+    unsearched && !limited ? 'The store was not searched to its end: locks of processes that do not answer may be missing.' : '',
+  ]
+    .filter(Boolean)
+    .join(' ');
+}

@@ -1,0 +1,69 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { LockHealth } from '../../../lib/core/words/lock-health.js';
+import type { MemberHealth } from '../../../lib/core/words/lock-health.js';
+import { shownMs } from '../age.js';
+import { ok, warning, type Finding } from './finding.js';
+
+/** For how long a subscription that was just asked for may take, in milliseconds. */
+const SUBSCRIBING_MS = 2_000;
+const AGAIN_MS = 50;
+/** A clock that is so far off deserves a look, in milliseconds. */
+const MOST_SKEW_MS = 1_000;
+
+/** What the store says of its health, once it has had the time to subscribe. */
+export async function healthFindings(check: () => Promise<LockHealth>): Promise<Finding[]> {
+  const giveUpAt = performance.now() + SUBSCRIBING_MS;
+  let health = await check();
+  while (health.reachable && (health.hearsTurns === false || isJoining(health)) && performance.now() < giveUpAt) {
+    await sleep(AGAIN_MS);
+    health = await check();
+  }
+  const { members = [], hearsTurns } = health;
+  return [
+    reachFinding(health),
+    ...(health.clockSkewMs === undefined ? [] : [skewFinding(health.clockSkewMs)]),
+    ...(hearsTurns === undefined ? [] : [turnsFinding(hearsTurns)]),
+    ...members.map((member, at) => memberFinding(member, `member ${at + 1} of ${members.length}`)),
+  ];
+}
+
+/** Whether servers that answer are not known to vote yet. */
+function isJoining({ members = [] }: LockHealth): boolean {
+  return members.some(({ reachable, voting }) => reachable && voting === false);
+}
+
+function reachFinding({ reachable, reasons, latencyMs }: LockHealth): Finding {
+  const subject = 'store';
+  if (reachable && !reasons.includes('noMajority')) {
+    return ok(subject, `It answers${latencyMs === undefined ? '' : ` within ${shownMs(latencyMs)}`}.`);
+  }
+  const why = reachable ? 'Fewer servers vote than a majority' : 'It does not answer';
+  return { level: 'FAIL', subject, text: `${why}, so locked calls fail. Make sure that the servers run and can be reached from here.` };
+}
+
+function skewFinding(skewMs: number): Finding {
+  const subject = 'clock';
+  const text = `The server's clock is ${shownMs(Math.abs(skewMs))} ${skewMs < 0 ? 'behind' : 'ahead of'} that of this machine.`;
+  return Math.abs(skewMs) > MOST_SKEW_MS
+    ? warning(subject, `${text} Synchronize the clocks: ages in lists are off by that.`)
+    : ok(subject, text);
+}
+
+function turnsFinding(hears: boolean): Finding {
+  const subject = 'turns';
+  return hears
+    ? ok(subject, 'Messages arrive here.')
+    : warning(
+        subject,
+        'Messages do not arrive here, so waiting calls poll. Grant SUBSCRIBE and PUBLISH, or let the listener reach the server itself.',
+      );
+}
+
+function memberFinding({ reachable, voting }: MemberHealth, subject: string): Finding {
+  if (!reachable) {
+    return warning(subject, 'It does not answer. Make sure that it runs and can be reached from here.');
+  }
+  return voting === false
+    ? warning(subject, 'It answers, and its votes do not count yet. They do when the longest lease has passed since its restart.')
+    : ok(subject, voting ? 'It votes.' : 'It answers.');
+}

@@ -1,0 +1,61 @@
+import { LockConfigurationError, LockStoreError } from '../../lib/core/words/errors.js';
+import { isAnswered } from '../../lib/core/words/lock-health.js';
+import type { LockStore } from '../../lib/core/seam/lock-store.js';
+import { Locks } from '../../lib/locks.js';
+import { checkPrefix } from '../../lib/core/words/lock-key.js';
+import type { CommandLine } from './command-line.js';
+import { hears } from './hearing.js';
+import { newStore, type NewStore } from './new-store.js';
+import { WrongUse } from './wrong-use.js';
+
+/** The locks of a store, as a process that only looks. */
+export class Session {
+  readonly locks: Locks;
+  readonly store: LockStore;
+  readonly pools: NewStore['pools'];
+  readonly #prefix: string;
+
+  private constructor({ store, pools }: NewStore, prefix: string) {
+    this.store = store;
+    this.pools = pools;
+    this.#prefix = prefix;
+    this.locks = new Locks({ name: 'default', store, maxWaiters: { perKey: 0, perProcess: 0 }, onTrouble: () => undefined });
+  }
+
+  /** Without a connection. Throws `WrongUse` for an address or a name that cannot be. */
+  static async of({ address, prefix, schema }: CommandLine): Promise<Session> {
+    try {
+      return new Session(await newStore(address, schema), checkPrefix(prefix));
+    } catch (error) {
+      throw error instanceof LockConfigurationError ? new WrongUse(error.detail, { cause: error }) : error;
+    }
+  }
+
+  /** Opens the store without writing. */
+  async open(warn: (message: string) => void): Promise<void> {
+    await this.store.open?.({ prefix: this.#prefix, readOnly: true, warn });
+  }
+
+  /** Rejects with the reason where the store does not answer. */
+  async connect(): Promise<void> {
+    await this.open(() => undefined);
+    const said = await this.store.health?.();
+    if (said && !isAnswered(said)) {
+      const answered = said.members?.filter(({ reachable }) => reachable).length ?? 0;
+      throw new LockStoreError(
+        `Only ${answered} of ${said.members?.length} servers of the quorum answer, and ${said.majority} are needed. Find out which with: doctor.`,
+        '',
+        { unknown: false },
+      );
+    }
+    if (this.store.messages) {
+      await hears(this.store.messages);
+    }
+  }
+
+  async close(): Promise<void> {
+    await this.locks.shutdown();
+    await this.store.close();
+    await Promise.allSettled(this.pools.map((pool) => pool.end()));
+  }
+}

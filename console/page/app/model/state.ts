@@ -1,0 +1,62 @@
+import type { LockProcess } from '../../../../lib/peers/survey.js';
+import type { EndedCall, FoundDeadlock, HeldLock, WaitingCall } from '../../../../lib/peers/survey.js';
+import type { FoundOrphan, PageInfo, SearchEnd } from '../../snapshot.js';
+
+/** A lock that is held; times are those of this browser, in milliseconds. */
+export type Held = HeldLock & {
+  readonly since: number;
+  /** When the lease ends, unless it is renewed; undefined where leases do not end by time. */
+  readonly until: number | undefined;
+  /** Whether its process has answered the last survey. */
+  readonly answers: boolean;
+};
+
+export type Waiting = WaitingCall & { readonly since: number; readonly until: number };
+
+export type Ended = EndedCall & { readonly endedAt: number };
+
+export type Deadlock = FoundDeadlock & { readonly at: number };
+
+export type Orphan = FoundOrphan & { readonly until: number | undefined };
+
+/** What was found by a search of a store. */
+export interface Search {
+  readonly looked: number;
+  readonly found: readonly Orphan[];
+  readonly ended: SearchEnd | 'stopped' | undefined;
+}
+
+/** What is known of one store. */
+export interface StoreState {
+  readonly name: string;
+  /** When it was last asked. */
+  readonly at: number;
+  readonly failed: string | undefined;
+  readonly processes: ReadonlyMap<string, LockProcess>;
+  readonly silent: readonly string[];
+  readonly held: readonly Held[];
+  readonly waiting: readonly Waiting[];
+  /** The last ones first. */
+  readonly ended: readonly Ended[];
+  readonly deadlocks: readonly Deadlock[];
+  readonly leftOut: number;
+  readonly search: Search | undefined;
+  /** The longest lease seen of each name, in milliseconds: what the bars are drawn against. */
+  readonly leases: ReadonlyMap<string, number>;
+}
+
+/** `live`: streamed; `polling`: asked again and again; `broken`: the server does not answer; `expired`: the session has ended. */
+export type ConnectionStatus = 'connecting' | 'live' | 'polling' | 'paused' | 'broken' | 'expired';
+
+/** What the page shows. */
+export interface State {
+  readonly connection: ConnectionStatus;
+  readonly info: PageInfo | undefined;
+  readonly stores: readonly StoreState[];
+  /** When the last survey came. */
+  readonly at: number | undefined;
+  /** What was lost since the survey before. */
+  readonly losses: readonly Ended[];
+}
+
+export const NOTHING: State = { connection: 'connecting', info: undefined, stores: [], at: undefined, losses: [] };

@@ -1,0 +1,17 @@
+import type { Survey } from '../../lib/peers/survey.js';
+import type { ShowKey } from './shown-key.js';
+
+/** A survey with every key as the page shows it. */
+export function withKeys<S extends Survey>(survey: S, show: ShowKey): S {
+  const renamed = <T extends { readonly key: string }>(row: T): T => ({ ...row, key: show(row.key) });
+  return {
+    ...survey,
+    held: survey.held.map(renamed),
+    waiting: survey.waiting.map((call) => ({ ...renamed(call), holds: call.holds.map(renamed) })),
+    ended: survey.ended.map(renamed),
+    deadlocks: survey.deadlocks.map((deadlock) => ({
+      ...deadlock,
+      calls: deadlock.calls.map((call) => ({ ...call, holds: show(call.holds), waitsFor: show(call.waitsFor) })),
+    })),
+  };
+}

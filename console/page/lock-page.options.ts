@@ -1,0 +1,68 @@
+import type { CanActivate, ModuleMetadata, Type } from '@nestjs/common';
+import { checkOptions, type OptionNames } from '../../lib/core/words/check-options.js';
+import { LockConfigurationError } from '../../lib/core/words/errors.js';
+import { shown } from '../../lib/core/words/shown.js';
+
+/**
+ * Decides for one request whether its user may release locks by force. A string is the name of the user, for the log. The request is that of
+ * Express or Fastify.
+ */
+export type LockPageActions = (request: never) => boolean | string | Promise<boolean | string>;
+
+/** The options of `LockPageModule`. */
+export interface LockPageOptions {
+  /** Where the page is, below the global prefix. Default: `'locks'`. */
+  readonly path?: string | undefined;
+  /** The guards of the page and of all its data: classes or instances, as for `@UseGuards`. */
+  readonly guards?: readonly (Type<CanActivate> | CanActivate)[] | undefined;
+  /** Modules that export what the guards inject. */
+  readonly imports?: ModuleMetadata['imports'];
+  /** `'anybody'` instead of `guards`: everybody who can reach the application sees all keys. */
+  readonly access?: 'anybody' | undefined;
+  /** Whether the user of a request may release locks by force. Default: nobody may. */
+  readonly actions?: LockPageActions | undefined;
+  /** Whether the page shows a short hash instead of each key. Default: `false`. */
+  readonly hideKeys?: boolean | undefined;
+}
+
+/** The options, checked, with their defaults. */
+export interface CheckedPageOptions {
+  readonly path: string;
+  readonly guards: readonly (Type<CanActivate> | CanActivate)[];
+  readonly imports: NonNullable<ModuleMetadata['imports']>;
+  readonly actions: LockPageActions | undefined;
+  readonly hideKeys: boolean;
+}
+
+const OPTIONS: OptionNames<LockPageOptions> = {
+  path: true,
+  guards: true,
+  imports: true,
+  access: true,
+  actions: true,
+  hideKeys: true,
+};
+
+/** Throws `LockConfigurationError` for options that are wrong, and where nothing guards the page. */
+export function checkPageOptions(options: LockPageOptions = {}): CheckedPageOptions {
+  checkOptions('LockPageModule', options, OPTIONS);
+  const { path = 'locks', guards = [], imports = [], access, actions, hideKeys = false } = options;
+  if (typeof path !== 'string') {
+    throw new LockConfigurationError(`LockPageModule: path is ${shown(path)}. Pass a path such as 'ops/locks'.`);
+  }
+  if (access !== undefined && access !== 'anybody') {
+    throw new LockConfigurationError(`LockPageModule: access is ${shown(access)}. Use 'anybody', or leave it out and pass guards.`);
+  }
+  if (!Array.isArray(guards) || (guards.length === 0) === (access === undefined)) {
+    throw new LockConfigurationError(
+      'LockPageModule: the page shows the keys of all locks, and needs either guards or access. ' +
+        "Write LockPageModule.forRoot({ guards: [AdminGuard] }), or { access: 'anybody' } where the network keeps strangers out.",
+    );
+  }
+  if (actions !== undefined && typeof actions !== 'function') {
+    throw new LockConfigurationError(
+      `LockPageModule: actions is ${shown(actions)}. Pass a function of the request, which returns whether its user may release locks.`,
+    );
+  }
+  return { path, guards: guards as CheckedPageOptions['guards'], imports, actions, hideKeys };
+}

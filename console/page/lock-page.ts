@@ -1,0 +1,96 @@
+import { Inject, Injectable, Logger, type OnModuleDestroy, type OnModuleInit } from '@nestjs/common';
+import { map, merge, Observable, Subject, takeUntil, timer } from 'rxjs';
+import { printable } from '../../lib/core/words/shown.js';
+import { VERSION } from '../../lib/core/words/version.js';
+import { LockService } from '../../lib/nest/lock.service.js';
+import { LOCK_SERVICE_TOKEN } from '../../lib/nest/locked-instance.js';
+import { ApplicationStores } from './application-stores.js';
+import { LiveSurvey } from './live-survey.js';
+import type { CheckedPageOptions } from './lock-page.options.js';
+import { searchOrphans } from './orphan-search.js';
+import { PAGE_OPTIONS } from './page-options.token.js';
+import type { PageRequest } from './page-request.js';
+import { showHash, showWhole } from './shown-key.js';
+import type { PageInfo, ReleaseAnswer, ReleaseRequest, Snapshot } from './snapshot.js';
+
+/** For how long a stream lasts, in milliseconds: the browser opens the next one, and the guards see it. */
+const STREAM_MS = 5 * 60_000;
+
+const logger = new Logger('LockPage');
+
+/** What the page is served from. */
+@Injectable()
+export class LockPage implements OnModuleInit, OnModuleDestroy {
+  readonly #stores: ApplicationStores;
+  readonly #live: LiveSurvey;
+  readonly #options: CheckedPageOptions;
+  readonly #closing = new Subject<void>();
+  #isClosing = false;
+
+  constructor(@Inject(LOCK_SERVICE_TOKEN) service: LockService, @Inject(PAGE_OPTIONS) options: CheckedPageOptions) {
+    this.#stores = new ApplicationStores(service, options.hideKeys ? showHash : showWhole);
+    this.#live = new LiveSurvey(() => this.#stores.survey());
+    this.#options = options;
+  }
+
+  onModuleInit(): void {
+    this.#stores.record();
+  }
+
+  /** Streams end, so that the server can close. */
+  onModuleDestroy(): void {
+    this.#isClosing = true;
+    this.#closing.next();
+  }
+
+  /** The surveys, as texts; first what this user may do. */
+  async events(request: PageRequest): Promise<Observable<string>> {
+    const info = JSON.stringify(await this.#info(request));
+    return this.#bounded(
+      new Observable((viewer) => {
+        viewer.next(info);
+        return this.#live.watch((message) => viewer.next(message));
+      }),
+    );
+  }
+
+  async survey(request: PageRequest): Promise<readonly [PageInfo, Snapshot]> {
+    return [await this.#info(request), await this.#live.once()];
+  }
+
+  /** What a search finds, as texts; undefined where there is no such store. */
+  search(store: string): Observable<string> | undefined {
+    const service = this.#stores.serviceOf(store);
+    return service && this.#bounded(searchOrphans(service, (key) => this.#stores.show(key)).pipe(map((step) => JSON.stringify(step))));
+  }
+
+  /** The name of the user of a request, or true, where the user may release locks; false where not. */
+  async mayAct(request: PageRequest): Promise<boolean | string> {
+    // An empty name is nobody's.
+    return (await this.#options.actions?.(request as never)) || false;
+  }
+
+  /** Undefined where the page shows no such lock. Throws `LockStoreError`. */
+  async release(request: ReleaseRequest, user: string | true): Promise<ReleaseAnswer | undefined> {
+    const answer = await this.#stores.release(request);
+    if (!answer) {
+      return undefined;
+    }
+    const { key, outcome } = answer;
+    if (outcome === 'released') {
+      const who = user === true ? '' : ` by ${user}`;
+      logger.warn(printable(`Lock "${key}" (store '${request.store}', fence ${request.fence}) was released by force from the page${who}.`));
+    }
+    return { outcome };
+  }
+
+  async #info(request: PageRequest): Promise<PageInfo> {
+    const actions = (await this.mayAct(request)) !== false;
+    return { kind: 'page', actions, hideKeys: this.#options.hideKeys, version: VERSION };
+  }
+
+  #bounded(messages: Observable<string>): Observable<string> {
+    const ends = this.#isClosing ? timer(0) : merge(this.#closing, timer(STREAM_MS));
+    return messages.pipe(takeUntil(ends));
+  }
+}

@@ -1,4 +1,0 @@
-import { injectionToken } from '../nest/injection-token.js';
-
-/** The token of the checked options. */
-export const PAGE_OPTIONS = injectionToken('options of LockPageModule');
