@@ -32,8 +32,8 @@ import type { Body } from './core/calls/run-once.js';
 import { Sections } from './core/entering/section.js';
 import type { LockTelemetry } from './core/words/lock-telemetry.js';
 import { Telemetry } from './core/watching/telemetry.js';
-import { TimedStore } from './core/watching/timed-store.js';
 import { TimeLimits } from './core/seam/time-limits.js';
+import { WrappedStore } from './core/seam/wrapped-store.js';
 import { Transactions, type TransactionEnd } from './core/transactions/transactions.js';
 import { Waiters } from './core/entering/waiters.js';
 
@@ -66,7 +66,6 @@ export class Locks {
   readonly #store: LockStore;
   readonly #clock: Clock;
   readonly #lifecycle = new Lifecycle();
-  readonly #limits: TimeLimits;
   readonly #reporter: Reporter;
   readonly #lines: Lines;
   readonly #waiters: Waiters;
@@ -86,32 +85,32 @@ export class Locks {
   constructor(settings: LocksSettings) {
     const { name, maxWaiters, onTrouble, clock = systemClock, debug, deadlocksAfterMs = Infinity } = settings;
     const telemetry = settings.telemetry?.length ? new Telemetry(settings.telemetry) : undefined;
-    const store = telemetry?.measures ? new TimedStore(settings.store, name, telemetry, clock) : settings.store;
+    const timed = telemetry?.measures ? new WrappedStore(settings.store, telemetry.timing(name, clock)) : settings.store;
+    // A store that does not keep its limits, and whose leases end, is bounded.
+    const store = timed.expires && !timed.keepsLimits ? new WrappedStore(timed, new TimeLimits(clock).around) : timed;
     const lifecycle = this.#lifecycle;
-    const limits = new TimeLimits(clock, store.expires && !store.keepsLimits);
     const availability = new Availability(clock);
     const reporter = new Reporter({ store: name, onTrouble, availability, telemetry, debug });
-    const releases = new BackgroundReleases(store, clock, limits, lifecycle);
-    const lines = new Lines(store, clock, limits, releases, lifecycle.closed);
-    const leases = new Leases({ name, store, clock, limits, lifecycle, lines, releases, events: reporter });
-    const messenger = new Messenger(settings.store, limits, lifecycle.closed);
+    const releases = new BackgroundReleases(store, clock, lifecycle);
+    const lines = new Lines(store, clock, releases, lifecycle.closed);
+    const leases = new Leases({ name, store, clock, lifecycle, lines, releases, events: reporter });
+    const messenger = new Messenger(store, lifecycle.closed);
     const deadlocks =
-      deadlocksAfterMs < Infinity && settings.store.messages && settings.store.operator
+      deadlocksAfterMs < Infinity && store.messages && store.operator
         ? new DeadlockSearch({ clock, leases, lines, messenger, afterMs: deadlocksAfterMs, inspect: (key) => this.#stored(key) })
         : undefined;
     const waiters = new Waiters(clock, lifecycle, maxWaiters.perProcess, deadlocks);
     this.#name = name;
     this.#store = store;
     this.#clock = clock;
-    this.#limits = limits;
     this.#reporter = reporter;
     this.#lines = lines;
     this.#waiters = waiters;
     this.#leases = leases;
     const shared = { store, clock, lifecycle, lines, leases, waiters, events: reporter, availability };
-    const contender = new Contender({ ...shared, limits, releases });
+    const contender = new Contender({ ...shared, releases });
     this.#entrance = new Entrance({ ...shared, name, contender, maxPerKey: maxWaiters.perKey });
-    this.#health = new HealthCheck({ store: settings.store, limits, availability, reporter, leases, waiters });
+    this.#health = new HealthCheck({ store, availability, reporter, leases, waiters });
     this.#peers = new Peers({ name, messenger, clock, expires: store.expires, leases, waiters, deadlocks, health: () => this.health(0) });
     this.#transactions = settings.transaction && new Transactions(settings.transaction, (transaction) => leases.settle(transaction));
     this.#handles = new Handles((frame) => this.#reportUnreleased(frame));
@@ -165,7 +164,7 @@ export class Locks {
   }
 
   async forceRelease(key: string, fence: number): Promise<boolean> {
-    const isReleased = await this.#limits.bound(this.#operator('forceRelease').forceRelease(key, fence), key);
+    const isReleased = await this.#operator('forceRelease').forceRelease(key, fence);
     if (isReleased) {
       this.#reporter.forced(key, fence);
     }
@@ -213,7 +212,7 @@ export class Locks {
   }
 
   #stored(key: string): Promise<StoredLock | null> {
-    return this.#limits.bound(this.#operator('inspect').inspect(key), key);
+    return this.#operator('inspect').inspect(key);
   }
 
   #operator(method: string): Operator {

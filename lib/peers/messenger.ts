@@ -1,5 +1,4 @@
 import type { LockStore } from '../core/seam/lock-store.js';
-import type { TimeLimits } from '../core/seam/time-limits.js';
 
 /** The longest message that is read, in characters. */
 const LONGEST_MESSAGE = 262_144;
@@ -7,13 +6,11 @@ const LONGEST_MESSAGE = 262_144;
 /** Sends messages to the processes that use a store, and receives theirs. A message is a hint: where one is lost, it is asked for again. */
 export class Messenger {
   readonly #store: LockStore;
-  readonly #limits: TimeLimits;
   readonly #closed: AbortSignal;
 
   /** It hears nothing any more once `closed` aborts. */
-  constructor(store: LockStore, limits: TimeLimits, closed: AbortSignal) {
+  constructor(store: LockStore, closed: AbortSignal) {
     this.#store = store;
-    this.#limits = limits;
     this.#closed = closed;
   }
 
@@ -24,7 +21,7 @@ export class Messenger {
 
   /** Sends to all processes where `to` is not given. */
   send(message: object, to?: string): void {
-    this.#limits.bound(this.#send(message, to), '').catch(() => undefined);
+    this.#send(message, to).catch(() => undefined);
   }
 
   /** Registers a listener. It checks what it gets: a message may be a stranger's. */

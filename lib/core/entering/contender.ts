@@ -11,7 +11,6 @@ import type { Lifecycle } from '../seam/lifecycle.js';
 import type { Line } from '../leases/line.js';
 import type { Lines } from '../leases/lines.js';
 import type { Busy, LockStore } from '../seam/lock-store.js';
-import type { TimeLimits } from '../seam/time-limits.js';
 import type { Waiters } from './waiters.js';
 
 /** Between two polls of a store that keeps no order or does not answer, in milliseconds. */
@@ -21,7 +20,6 @@ const POLL = { least: 50, most: 250 } as const;
 export interface ContenderParts {
   readonly store: LockStore;
   readonly clock: Clock;
-  readonly limits: TimeLimits;
   readonly lifecycle: Lifecycle;
   readonly lines: Lines;
   readonly leases: Leases;
@@ -105,14 +103,14 @@ export class Contender {
 
   /** Sends one attempt. */
   ask(lease: Lease, { call, answerBy }: Acquisition, line: Line | undefined): Promise<AttemptResult> {
-    const { store, clock, limits, lines } = this.#parts;
+    const { store, clock, lines } = this.#parts;
     // A call that does not wait does not queue, and takes no other process's turn.
     const place = line && call.waitMs > 0 ? (line.place ?? lines.newPlace()) : undefined;
     if (line) {
       line.asks(place);
       lines.askFor(lease, line.waiting);
     }
-    return attempt(store, lease, clock, limits, answerBy, place);
+    return attempt(store, lease, clock, answerBy, place);
   }
 
   /** Why the call takes no lock any more. */

@@ -3,7 +3,6 @@ import { LockLostError, LockStoreError } from '../words/errors.js';
 import type { Lease } from './lease.js';
 import { commandLimit, leaseDeadline, momentOf, wallDeadline, type Moment } from '../seam/lease-time.js';
 import type { AcquireReply, Busy, HoldRecord, LockStore, Place, Tickets, Turns } from '../seam/lock-store.js';
-import type { TimeLimits } from '../seam/time-limits.js';
 
 /**
  * How one attempt ended. A `late` grant came after its own deadline and is none; `failed` says whether it may have been
@@ -19,14 +18,7 @@ export type AttemptResult =
  * Sends one acquire, or one join for a lease by a ticket, to be answered by `answerBy`. Rejects with what no retry
  * mends.
  */
-export function attempt(
-  store: LockStore,
-  lease: Lease,
-  clock: Clock,
-  limits: TimeLimits,
-  answerBy: number,
-  place?: Place,
-): Promise<AttemptResult> {
+export function attempt(store: LockStore, lease: Lease, clock: Clock, answerBy: number, place?: Place): Promise<AttemptResult> {
   const sent = momentOf(clock);
   const limitMs = Math.min(commandLimit(lease.ttlMs), Math.ceil(answerBy - sent.monotonic));
   if (limitMs <= 0) {
@@ -35,7 +27,7 @@ export function attempt(
   const record = lease.record(limitMs);
   try {
     const reply = lease.isJoined ? join(store.tickets as Tickets, record) : store.acquire(record, place);
-    return judged(limits.bound(reply, lease.key, limitMs), sent, store, lease, clock);
+    return judged(reply, sent, store, lease, clock);
   } catch (error) {
     return Promise.reject(error as Error);
   }
@@ -49,26 +41,11 @@ export function exchange(
   place: Place,
   mayOvertake: boolean,
   clock: Clock,
-  limits: TimeLimits,
 ): { released: Promise<boolean>; attempt: Promise<AttemptResult> } {
   const sent = momentOf(clock);
-  const { key, limitMs } = hold;
-  const record = next.record();
-  const exchanged = (store.turns as Turns).exchange(hold, record, place, mayOvertake);
-  // Where the exchange was given up, nobody waits for the reply that is still to come, which may be a failure.
-  exchanged.then(ignoreFailure, () => undefined);
-  const answer = limits.bound(exchanged, key, limitMs);
-  const reply = answer.then((answered) => {
-    // It may come later than the release, and has the limit of the acquire: the store may be confirming the grant for as long.
-    return answered.reply instanceof Promise ? limits.bound(answered.reply, key, record.limitMs) : answered.reply;
-  });
+  const answer = (store.turns as Turns).exchange(hold, next.record(), place, mayOvertake);
+  const reply = answer.then((answered) => answered.reply);
   return { released: answer.then(({ released }) => released), attempt: judged(reply, sent, store, next, clock) };
-}
-
-function ignoreFailure({ reply }: { readonly reply: AcquireReply | Promise<AcquireReply> }): void {
-  if (reply instanceof Promise) {
-    reply.catch(() => undefined);
-  }
 }
 
 function judged(answer: Promise<AcquireReply>, sent: Moment, store: LockStore, lease: Lease, clock: Clock): Promise<AttemptResult> {

@@ -4,7 +4,6 @@ import type { Lease } from './lease.js';
 import { LONGEST_COMMAND_MS } from '../seam/lease-time.js';
 import type { Lifecycle } from '../seam/lifecycle.js';
 import type { HoldRecord, LockStore, Place } from '../seam/lock-store.js';
-import type { TimeLimits } from '../seam/time-limits.js';
 
 /**
  * For how long at least a lock is released that others may be in by a ticket, whose leases are not known here, in
@@ -21,13 +20,11 @@ const LATEST_MS = 1_000;
 export class BackgroundReleases {
   readonly #store: LockStore;
   readonly #clock: Clock;
-  readonly #limits: TimeLimits;
   readonly #lifecycle: Lifecycle;
 
-  constructor(store: LockStore, clock: Clock, limits: TimeLimits, lifecycle: Lifecycle) {
+  constructor(store: LockStore, clock: Clock, lifecycle: Lifecycle) {
     this.#store = store;
     this.#clock = clock;
-    this.#limits = limits;
     this.#lifecycle = lifecycle;
   }
 
@@ -46,7 +43,7 @@ export class BackgroundReleases {
   leave(key: string, { name }: Place): void {
     const { turns } = this.#store;
     if (turns) {
-      this.#lifecycle.inBackground(this.#limits.bound(turns.leave(key, name), key).catch(() => undefined));
+      this.#lifecycle.inBackground(turns.leave(key, name).catch(() => undefined));
     }
   }
 
@@ -54,7 +51,7 @@ export class BackgroundReleases {
     const startedAt = this.#clock.monotonic();
     for (;;) {
       try {
-        await this.#limits.bound(this.#store.release(hold), hold.key, hold.limitMs);
+        await this.#store.release(hold);
         return;
       } catch (error) {
         const elapsedMs = this.#clock.monotonic() - startedAt;

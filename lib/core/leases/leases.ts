@@ -14,7 +14,6 @@ import type { HoldRecord, LockStore } from '../seam/lock-store.js';
 import { lossOf, type LossCause } from './loss.js';
 import { pause } from '../seam/pause.js';
 import { Renewer } from './renewer.js';
-import type { TimeLimits } from '../seam/time-limits.js';
 
 /** What the leases of a store need. */
 export interface LeasesParts {
@@ -22,7 +21,6 @@ export interface LeasesParts {
   readonly name: string;
   readonly store: LockStore;
   readonly clock: Clock;
-  readonly limits: TimeLimits;
   readonly lifecycle: Lifecycle;
   readonly lines: Lines;
   readonly releases: BackgroundReleases;
@@ -37,9 +35,9 @@ export class Leases {
   readonly #lingering = new Map<Lease, NodeJS.Timeout>();
 
   constructor(parts: LeasesParts) {
-    const { store, clock, limits, lifecycle, events } = parts;
+    const { store, clock, lifecycle, events } = parts;
     this.#parts = parts;
-    this.#renewer = new Renewer(store, clock, limits, {
+    this.#renewer = new Renewer(store, clock, {
       isOver: (lease) => void this.lose(lease, 'expired'),
       failed: (lease, error) => events.renewalFailed(lease, asLockError(error, lease.key)),
       answered: (lease) => events.renewalAnswered(lease),
@@ -221,9 +219,8 @@ export class Leases {
   }
 
   #send(record: HoldRecord): Promise<boolean> {
-    const { store, limits } = this.#parts;
     try {
-      return limits.bound(store.release(record), record.key, record.limitMs);
+      return this.#parts.store.release(record);
     } catch (error) {
       return Promise.reject(error as Error);
     }
@@ -253,12 +250,12 @@ export class Leases {
 
   /** Leaves a lock taken for the rest of its `minHold`, without renewals. */
   async #keep(lease: Lease): Promise<void> {
-    const { store, clock, limits, events } = this.#parts;
+    const { store, clock, events } = this.#parts;
     const record = lease.renewal(clock.monotonic());
     this.#forget(lease);
     lease.release();
     try {
-      await limits.bound(store.renew([record]), lease.key, record.limitMs);
+      await store.renew([record]);
     } catch (error) {
       events.renewalFailed(lease, asLockError(error, lease.key));
     }

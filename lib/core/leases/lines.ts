@@ -5,7 +5,6 @@ import type { Clock } from '../seam/clock.js';
 import { Line } from './line.js';
 import type { Lease } from './lease.js';
 import type { HoldRecord, LockStore, Place, TurnListener } from '../seam/lock-store.js';
-import type { TimeLimits } from '../seam/time-limits.js';
 import type { Waiter } from '../calls/waiter.js';
 
 /** For how long callers of one process may have a lock one after the other in a store without turns, in milliseconds. */
@@ -18,17 +17,15 @@ const SLICE_MS = 50;
 export class Lines implements TurnListener {
   readonly #store: LockStore;
   readonly #clock: Clock;
-  readonly #limits: TimeLimits;
   readonly #releases: BackgroundReleases;
   readonly #lines = new Map<string, Line>();
   /** What the names of its places start with: several applications may share one store in memory. */
   readonly #id = randomUUID().slice(0, 8);
   #places = 0;
 
-  constructor(store: LockStore, clock: Clock, limits: TimeLimits, releases: BackgroundReleases, closed: AbortSignal) {
+  constructor(store: LockStore, clock: Clock, releases: BackgroundReleases, closed: AbortSignal) {
     this.#store = store;
     this.#clock = clock;
-    this.#limits = limits;
     this.#releases = releases;
     store.turns?.onTurn(this, closed);
   }
@@ -88,7 +85,7 @@ export class Lines implements TurnListener {
       return undefined;
     }
     this.askFor(next.lease, line.waiting - 1);
-    const { released, attempt } = exchange(this.#store, hold, next.lease, place, line.mayOvertake, this.#clock, this.#limits);
+    const { released, attempt } = exchange(this.#store, hold, next.lease, place, line.mayOvertake, this.#clock);
     line.admitWith(next.waiter, place, attempt, line.mayOvertake);
     return released;
   }

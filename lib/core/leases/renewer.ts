@@ -3,7 +3,6 @@ import type { Clock } from '../seam/clock.js';
 import type { Lease } from './lease.js';
 import { momentOf, type Moment } from '../seam/lease-time.js';
 import type { HoldRecord, LockStore } from '../seam/lock-store.js';
-import type { TimeLimits } from '../seam/time-limits.js';
 
 /**
  * Leases in one renewal command: 10,000 need fewer than one command per hundred, and none keeps the server for a
@@ -35,17 +34,15 @@ export interface RenewalListener {
 export class Renewer {
   readonly #store: LockStore;
   readonly #clock: Clock;
-  readonly #limits: TimeLimits;
   readonly #listener: RenewalListener;
   readonly #leases = new Set<Lease>();
   #timer: NodeJS.Timeout | undefined;
   #wakesAt = Infinity;
   #seen: Moment = { monotonic: 0, wall: 0 };
 
-  constructor(store: LockStore, clock: Clock, limits: TimeLimits, listener: RenewalListener) {
+  constructor(store: LockStore, clock: Clock, listener: RenewalListener) {
     this.#store = store;
     this.#clock = clock;
-    this.#limits = limits;
     this.#listener = listener;
   }
 
@@ -68,7 +65,7 @@ export class Renewer {
     const record = lease.renewal(sent.monotonic);
     let held: boolean | undefined;
     try {
-      [held] = await this.#send([record], record.limitMs);
+      [held] = await this.#store.renew([record]);
     } catch (error) {
       this.#listener.failed(lease, error);
     }
@@ -208,7 +205,7 @@ export class Renewer {
     }
     let held: (boolean | undefined)[] | undefined;
     try {
-      held = await this.#send(records, Math.max(...records.map(({ limitMs }) => limitMs)));
+      held = await this.#store.renew(records);
     } catch (error) {
       this.#listener.failed(batch[0] as Lease, error);
     }
@@ -226,10 +223,6 @@ export class Renewer {
         this.#listener.renewed(batch[index] as Lease, margin);
       }
     });
-  }
-
-  #send(records: readonly HoldRecord[], limitMs: number): Promise<(boolean | undefined)[]> {
-    return this.#limits.bound(this.#store.renew(records), records[0]?.key ?? '', limitMs);
   }
 }
 

@@ -2,6 +2,7 @@ import { AsyncResource } from 'node:async_hooks';
 import type { Clock } from './clock.js';
 import { LockStoreError } from '../words/errors.js';
 import { LONGEST_COMMAND_MS } from './lease-time.js';
+import type { AroundCall } from './wrapped-store.js';
 
 /** How much longer than its limit a store may take until core stops waiting, in milliseconds. */
 const GRACE_MS = 100;
@@ -16,35 +17,30 @@ interface Pending {
 }
 
 /**
- * Bounds the time of every call to a store, with one timer for all of them. Off for a store that keeps its limits itself, and
- * for one whose leases do not end by time: it is taken to answer at once.
+ * Bounds the time of every call to a store that does not keep its limits itself, with one timer for all of them. A store whose leases
+ * do not end by time is taken to answer at once, and needs none.
  */
 export class TimeLimits {
   readonly #clock: Clock;
-  readonly #isOn: boolean;
   readonly #pending = new Set<Pending>();
   #timer: NodeJS.Timeout | undefined;
   #sweepsAt = 0;
   #wasLate = false;
 
-  constructor(clock: Clock, isOn: boolean) {
+  constructor(clock: Clock) {
     this.#clock = clock;
-    this.#isOn = isOn;
   }
 
   /**
    * The call's result; rejects with a `LockStoreError` of unknown outcome where the store takes much longer than
    * `limitMs`.
    */
-  bound<T>(call: Promise<T>, key: string, limitMs = LONGEST_COMMAND_MS): Promise<T> {
-    if (!this.#isOn) {
-      return call;
-    }
-    return new Promise((resolve, reject) => {
+  readonly around: AroundCall = (answer, _, key, limitMs = LONGEST_COMMAND_MS) =>
+    new Promise((resolve, reject) => {
       const pending = { key, limitMs, endsAt: this.#clock.monotonic() + limitMs + GRACE_MS, reject };
       this.#pending.add(pending);
       this.#arm();
-      call.then(
+      answer.then(
         (result) => {
           this.#pending.delete(pending);
           resolve(result);
@@ -55,7 +51,6 @@ export class TimeLimits {
         },
       );
     });
-  }
 
   #arm(): void {
     if (!this.#timer) {

@@ -5,13 +5,11 @@ import { isAnswered, reasonsOf, statusOf, type LockHealth } from '../words/lock-
 import type { LockStore } from '../seam/lock-store.js';
 import type { Reporter } from './reporter.js';
 import type { StoreHealth } from '../words/lock-health.js';
-import type { TimeLimits } from '../seam/time-limits.js';
 import type { Waiters } from '../entering/waiters.js';
 
 /** What a check of the health looks at. */
 export interface HealthCheckParts {
   readonly store: LockStore;
-  readonly limits: TimeLimits;
   readonly availability: Availability;
   readonly reporter: Reporter;
   readonly leases: Leases;
@@ -56,12 +54,12 @@ export class HealthCheck {
   }
 
   async #ask(): Promise<StoreHealth> {
-    const { store, limits, reporter } = this.#parts;
+    const { store, reporter } = this.#parts;
     if (!store.health) {
       return {};
     }
     try {
-      const said = await limits.bound(store.health(), '');
+      const said = await store.health();
       if (isAnswered(said)) {
         reporter.checkAnswered();
       }

@@ -1,3 +1,6 @@
+import type { Clock } from '../seam/clock.js';
+import type { AroundCall } from '../seam/wrapped-store.js';
+import type { LockError } from '../words/errors.js';
 import type { LockEvent } from '../words/lock-event.js';
 import { guarded, withOutcomeOf } from '../words/guarded.js';
 import type { LockedSection, LockEntry, LockSource, LockTelemetry, MeasuredOperation } from '../words/lock-telemetry.js';
@@ -33,6 +36,24 @@ export class Telemetry implements LockTelemetry {
     for (const part of this.#parts) {
       guarded(() => part.entered?.(entry));
     }
+  }
+
+  /** Measures the operations of the store that is registered under that name. */
+  timing(store: string, clock: Clock): AroundCall {
+    return async (answer, operation, _key) => {
+      const sentAt = clock.monotonic();
+      let error: LockError | undefined;
+      try {
+        return await answer;
+      } catch (failure) {
+        error = failure as LockError;
+        throw failure;
+      } finally {
+        if (operation) {
+          this.operation({ store, operation, durationMs: clock.monotonic() - sentAt, error });
+        }
+      }
+    };
   }
 
   operation(measured: MeasuredOperation): void {
