@@ -12,7 +12,7 @@ import { Contender } from './core/entering/contender.js';
 import { Entrance, type EntryListener } from './core/entering/entrance.js';
 import { LockConfigurationError } from './core/words/errors.js';
 import { Frame } from './core/entering/frame.js';
-import { Handles } from './core/entering/handles.js';
+import { Handles, type HandledCall } from './core/entering/lock-handle.js';
 import { HealthCheck } from './core/watching/health-check.js';
 import type { LeaderBody } from './leader/leadership.js';
 import { Leases } from './core/leases/leases.js';
@@ -225,8 +225,8 @@ export class Locks {
     return operator;
   }
 
-  #reportUnreleased(frame: Frame): void {
-    for (const lease of frame.taken) {
+  #reportUnreleased({ taken }: HandledCall): void {
+    for (const lease of taken) {
       this.#reporter.unreleased(lease, this.#leases.heldMs(lease));
     }
   }

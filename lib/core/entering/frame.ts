@@ -1,13 +1,11 @@
 import { callContext, CallNode } from '../calls/call-tree.js';
-import { LockConfigurationError, LockLostError, type LostReason } from '../words/errors.js';
+import { LockLostError, type LostReason } from '../words/errors.js';
 import type { Lease } from '../leases/lease.js';
 import type { Leases } from '../leases/leases.js';
-import { LockHandle } from '../calls/lock-handle.js';
+import { LockHandle, names, type HandledCall } from './lock-handle.js';
 import type { Lock } from '../words/lock.js';
-import { printable } from '../words/shown.js';
-import { runOnce } from '../calls/run-once.js';
 import type { Resume } from '../words/lock-telemetry.js';
-import { writeTicket, type TicketEntry } from '../leases/ticket.js';
+import type { TicketEntry } from '../leases/ticket.js';
 import type { Transaction } from '../transactions/transaction.js';
 
 /** Is notified, once, that a lease is lost or about to be. */
@@ -18,7 +16,7 @@ export interface LossListener {
 const atOnce: Resume = (run) => run();
 
 /** One locked call: a node in the tree of calls, and the leases that it is in. Users never get it, but a handle. */
-export class Frame extends CallNode {
+export class Frame extends CallNode implements HandledCall {
   declare readonly transaction: Transaction | undefined;
   readonly #leases: Leases;
   /** One lease per key that was taken so far, in the order of the keys. */
@@ -29,7 +27,6 @@ export class Frame extends CallNode {
   #givenHandle: WeakRef<Lock> | undefined;
   #isReleased = false;
   #running = 0;
-  #hasWarned = false;
   #leaving: Promise<void> | undefined;
   #controller: AbortController | undefined;
   #notified: LockLostError | undefined;
@@ -89,26 +86,13 @@ export class Frame extends CallNode {
     }
   }
 
+  /** Whether its handle was released, or its body has ended. */
+  get isReleased(): boolean {
+    return this.#isReleased;
+  }
+
   get waitedMs(): number {
     return this.#waitedMs;
-  }
-
-  get fence(): number {
-    if (this.keys.length > 1) {
-      throw new LockConfigurationError(
-        `The lock on ${this.#names} has one fence per key. Use lock.fenceOf(key) with the key of the resource.`,
-        this.keys[0],
-      );
-    }
-    return (this.#taken[0] as Lease).fence;
-  }
-
-  fenceOf(key: string): number {
-    const lease = this.leaseOn(key);
-    if (!lease) {
-      throw new LockConfigurationError(`Key "${key}" is not part of this lock, which is on ${this.#names}. Pass one of its keys.`, key);
-    }
-    return lease.fence;
   }
 
   get signal(): AbortSignal {
@@ -127,32 +111,17 @@ export class Frame extends CallNode {
     return (!this.#isReleased || this.#isKept) && this.#taken.every((lease) => lease.isLive);
   }
 
-  remainingMs(): number {
-    return this.isHeld() ? Math.min(...this.#taken.map((lease) => lease.remainingMs)) : 0;
-  }
-
-  /** Whether it is held, and its handle was not released. */
-  get isUnreleased(): boolean {
-    return !this.#isReleased && this.isHeld();
-  }
-
   /** The loss of a lease, where one is known; after `leave()` that includes a lock that the release found gone. */
   get loss(): LockLostError | undefined {
     return this.#taken.find((lease) => lease.loss)?.loss;
   }
 
-  /** What a log shows of it. */
-  get shown(): { keys: readonly string[]; fences: readonly number[]; isHeld: boolean } {
-    return { keys: this.keys, fences: this.#taken.map((lease) => lease.fence), isHeld: this.isHeld() };
-  }
-
-  /** Makes a ticket of all its locks. Throws where they were lost or released: the lease may serve another call by now. */
-  makeTicket(): string {
+  /** Throws where the call is not in its locks any more. */
+  assertInside(): void {
     const ended = this.#endedBy();
     if (ended) {
       throw ended;
     }
-    return writeTicket(this.share());
   }
 
   /** What a ticket of all its locks has: from now on others may be in them. That of locks which were lost or released lets nobody in. */
@@ -171,7 +140,7 @@ export class Frame extends CallNode {
 
   /** Why the lock cannot be trusted; undefined where it can. Ends leases whose time is over. */
   checkHeld(): LockLostError | undefined {
-    return this.expire() ?? (this.#isKept ? undefined : this.#releasedBefore()) ?? this.#taken.find((lease) => lease.doubt)?.doubt;
+    return this.expire() ?? (this.#isKept ? undefined : this.#releasedBefore()) ?? this.#doubt;
   }
 
   /**
@@ -187,32 +156,11 @@ export class Frame extends CallNode {
     return undefined;
   }
 
-  run<T>(fn: () => PromiseLike<T>): Promise<T>;
-  run<T>(fn: () => T): T;
-  run<T>(fn: () => T | PromiseLike<T>): T | Promise<T> {
-    this.begin();
-    let result: T | Promise<T>;
-    try {
-      result = callContext.run(this, this.#resume, () => runOnce(fn, undefined)) as T | Promise<T>;
-    } catch (error) {
-      this.end();
-      throw error;
-    }
-    if (result instanceof Promise) {
-      const end = (): void => this.end();
-      result.then(end, end);
-    } else {
-      this.end();
-    }
-    return result;
-  }
-
   /** Code begins to run inside. Throws where the lock cannot be trusted. */
   begin(): void {
-    this.assertHeld();
-    const ended = this.#endedBy();
-    if (ended) {
-      throw ended;
+    const why = this.#endedBy() ?? this.#doubt;
+    if (why) {
+      throw why;
     }
     this.#running++;
   }
@@ -227,6 +175,11 @@ export class Frame extends CallNode {
    */
   runsBody(bodyRun: LossListener | undefined): void {
     this.#bodyRun = bodyRun;
+  }
+
+  /** How code that runs later is run. */
+  get resume(): Resume {
+    return this.#resume;
   }
 
   /** Telemetry follows the body, and what runs later. */
@@ -282,20 +235,14 @@ export class Frame extends CallNode {
     await Promise.all(this.#taken.toReversed().map(async (lease) => this.#leases.leave(lease, this)));
   }
 
-  /** Leaves on behalf of a handle; a second release does nothing but warn. */
-  release(isExplicit: boolean): Promise<void> {
-    if (isExplicit && this.#isReleased && !this.#hasWarned) {
-      this.#hasWarned = true;
-      process.emitWarning(
-        printable(`Lock ${this.#names} was released twice; the second release did nothing. Release it in one place, or use 'await using'.`),
-        'LockWarning',
-      );
+  get #doubt(): LockLostError | undefined {
+    for (const lease of this.#taken) {
+      const { doubt } = lease;
+      if (doubt) {
+        return doubt;
+      }
     }
-    if (!this.#isReleased) {
-      // A handle has no body at whose end the clock could say so, and the store may not answer the release.
-      this.expire();
-    }
-    return this.leave() ?? Promise.resolve();
+    return undefined;
   }
 
   /** Whether the transaction around the call has not ended: it keeps the locks, also once the call has left. */
@@ -311,14 +258,10 @@ export class Frame extends CallNode {
   #releasedBefore(): LockLostError | undefined {
     return this.#isReleased
       ? new LockLostError(
-          `Lock ${this.#names} was released before. Acquire it again, or release it after the last use.`,
+          `Lock ${names(this.keys)} was released before. Acquire it again, or release it after the last use.`,
           this.keys[0] ?? '',
           'released',
         )
       : undefined;
-  }
-
-  get #names(): string {
-    return this.keys.map((key) => `"${key}"`).join(', ');
   }
 }

@@ -1,5 +1,6 @@
 import type { Acquisition } from './acquisition.js';
 import type { Frame } from './frame.js';
+import type { Lease } from '../leases/lease.js';
 import type { Lock } from '../words/lock.js';
 import { runOnce, type Body } from '../calls/run-once.js';
 import type { LockedSection } from '../words/lock-telemetry.js';
@@ -22,7 +23,7 @@ export class Section implements LockedSection {
     this.name = call.caller.name;
     this.site = call.caller.site;
     this.keys = frame.keys;
-    this.fence = frame.fenceOf(frame.keys[0] as string);
+    this.fence = (frame.taken[0] as Lease).fence;
     this.ttlMs = call.ttlMs;
     this.waitedMs = frame.waitedMs;
     this.contended = hasWaited;

@@ -128,8 +128,8 @@ export const DEFECTS_OF_CORE: readonly Defect[] = [
     edits: [
       {
         file: 'lib/core/entering/frame.ts',
-        from: 'this.assertHeld();\n    const ended = this.#endedBy();',
-        to: 'const ended = undefined as Error | undefined;',
+        from: 'const why = this.#endedBy() ?? this.#doubt;',
+        to: 'const why = undefined as Error | undefined;',
       },
     ],
   },

@@ -1,0 +1,174 @@
+import { inspect } from 'node:util';
+import { callContext, type CallNode } from '../calls/call-tree.js';
+import { runOnce } from '../calls/run-once.js';
+import type { Lease } from '../leases/lease.js';
+import { writeTicket, type TicketEntry } from '../leases/ticket.js';
+import { LockConfigurationError, type LockLostError } from '../words/errors.js';
+import type { Lock } from '../words/lock.js';
+import type { Resume } from '../words/lock-telemetry.js';
+import { printable } from '../words/shown.js';
+
+/** What a handle needs of the call that it stands for. */
+export interface HandledCall extends CallNode {
+  /** One lease per key, in the order of the keys. */
+  readonly taken: readonly Lease[];
+  readonly signal: AbortSignal;
+  readonly waitedMs: number;
+  readonly isReleased: boolean;
+  readonly resume: Resume;
+  isHeld(): boolean;
+  leaseOn(key: string): Lease | undefined;
+  /** Why the lock cannot be trusted; undefined where it can. */
+  checkHeld(): LockLostError | undefined;
+  /** Throws where the lock was lost or released. */
+  assertInside(): void;
+  /** What a ticket of all its locks has. */
+  share(): readonly TicketEntry[];
+  begin(): void;
+  end(): void;
+  expire(): LockLostError | undefined;
+  leave(): Promise<void> | undefined;
+  /** Makes the handle for a caller of `acquire()`. */
+  giveHandle(): LockHandle;
+}
+
+/** The lock that user code gets. Nothing of the library's own state can be reached from it. */
+export class LockHandle implements Lock {
+  readonly #call: HandledCall;
+  #hasWarned = false;
+
+  constructor(call: HandledCall) {
+    this.#call = call;
+  }
+
+  get keys(): readonly string[] {
+    return this.#call.keys;
+  }
+
+  get fence(): number {
+    const { keys } = this.#call;
+    if (keys.length > 1) {
+      throw new LockConfigurationError(
+        `The lock on ${names(keys)} has one fence per key. Use lock.fenceOf(key) with the key of the resource.`,
+        keys[0],
+      );
+    }
+    return this.fenceOf(keys[0] as string);
+  }
+
+  fenceOf(key: string): number {
+    const lease = this.#call.leaseOn(key);
+    if (!lease) {
+      throw new LockConfigurationError(
+        `Key "${key}" is not part of this lock, which is on ${names(this.keys)}. Pass one of its keys.`,
+        key,
+      );
+    }
+    return lease.fence;
+  }
+
+  get signal(): AbortSignal {
+    return this.#call.signal;
+  }
+
+  get waitedMs(): number {
+    return this.#call.waitedMs;
+  }
+
+  /** Throws where its locks were lost or released: the lease may serve another call by now. */
+  makeTicket(): string {
+    this.#call.assertInside();
+    return writeTicket(this.#call.share());
+  }
+
+  isHeld(): boolean {
+    return this.#call.isHeld();
+  }
+
+  assertHeld(): void {
+    const why = this.#call.checkHeld();
+    if (why) {
+      throw why;
+    }
+  }
+
+  remainingMs(): number {
+    return this.isHeld() ? Math.min(...this.#call.taken.map((lease) => lease.remainingMs)) : 0;
+  }
+
+  run<T>(fn: () => PromiseLike<T>): Promise<T>;
+  run<T>(fn: () => T): T;
+  run<T>(fn: () => T | PromiseLike<T>): T | Promise<T> {
+    const call = this.#call;
+    call.begin();
+    let result: T | Promise<T>;
+    try {
+      result = callContext.run(call, call.resume, () => runOnce(fn, undefined)) as T | Promise<T>;
+    } catch (error) {
+      call.end();
+      throw error;
+    }
+    if (result instanceof Promise) {
+      const end = (): void => call.end();
+      result.then(end, end);
+    } else {
+      call.end();
+    }
+    return result;
+  }
+
+  /** A second release does nothing but warn. */
+  release(): Promise<void> {
+    if (this.#call.isReleased && !this.#hasWarned) {
+      this.#hasWarned = true;
+      process.emitWarning(
+        printable(
+          `Lock ${names(this.keys)} was released twice; the second release did nothing. Release it in one place, or use 'await using'.`,
+        ),
+        'LockWarning',
+      );
+    }
+    return this[Symbol.asyncDispose]();
+  }
+
+  [Symbol.asyncDispose](): Promise<void> {
+    if (!this.#call.isReleased) {
+      // A handle has no body at whose end the clock could say so, and the store may not answer the release.
+      this.#call.expire();
+    }
+    return this.#call.leave() ?? Promise.resolve();
+  }
+
+  /** What a log shows of it: locks get logged, or whatever refers to them. */
+  toJSON(): object {
+    return { keys: this.keys, fences: this.#call.taken.map((lease) => lease.fence), isHeld: this.isHeld() };
+  }
+
+  [inspect.custom](): object {
+    return this.toJSON();
+  }
+}
+
+/** Makes handles, and reports those that were collected while their lock was held: no code can release it any more. */
+export class Handles {
+  readonly #collected: FinalizationRegistry<HandledCall>;
+
+  constructor(onCollected: (call: HandledCall) => void) {
+    this.#collected = new FinalizationRegistry((call) => {
+      if (!call.isReleased && call.isHeld()) {
+        onCollected(call);
+      }
+    });
+  }
+
+  give(call: HandledCall): LockHandle {
+    const handle = call.giveHandle();
+    this.#collected.register(handle, call);
+    return handle;
+  }
+}
+
+/** The keys of a lock, as messages name them. */
+export function names(keys: readonly string[]): string {
+  return keys.map((key) => `"${key}"`).join(', ');
+}
