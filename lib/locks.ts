@@ -227,7 +227,7 @@ export class Locks {
 
   #reportUnreleased({ taken }: HandledCall): void {
     for (const lease of taken) {
-      this.#reporter.unreleased(lease, this.#leases.heldMs(lease));
+      this.#reporter.unreleased(lease);
     }
   }
 }

@@ -26,8 +26,8 @@ function wanted(): Lease {
 /** One that was granted with fences for two calls. */
 function granted(): Lease {
   const lease = wanted();
-  lease.askFor(1);
-  lease.granted(7, momentOf(clock), true);
+  lease.askForBlock(1);
+  lease.start(7, momentOf(clock), true);
   return lease;
 }
 
@@ -39,25 +39,25 @@ describe('a lease that serves the next call while a renewal is on its way', () =
   test.each([false, true])('passes the answer on: held is %s before the call had it', (held) => {
     const [first, next] = [granted(), wanted()];
     const [record, sent] = [first.renewal(clock.now), momentOf(clock)];
-    first.renewalSent();
+    first.term.renewalSent();
     const { fence, sent: grantedAt } = first.serve(next);
     expect(first.renewalAnswered(held, record, sent)).toBe(next);
-    next.granted(fence, grantedAt, true);
+    next.start(fence, grantedAt, true);
     expect([next.state, next.isLive]).toEqual(held ? ['held', true] : ['gone', false]);
     // The code of the next call is to be notified at once.
-    expect(next.notifyAt <= clock.now).toBe(!held);
+    expect(next.term.notifyAt <= clock.now).toBe(!held);
   });
 
   test('is not asked for the renewal again by the call that has it now', () => {
     const [first, next] = [granted(), wanted()];
-    first.renewalSent();
+    first.term.renewalSent();
     const { fence, sent } = first.serve(next);
-    next.granted(fence, sent, true);
+    next.start(fence, sent, true);
     clock.now += TTL_MS / 2;
-    expect(next.needsRenewal(clock.now, false)).toBe(false);
+    expect(next.term.needsRenewal(clock.now, false)).toBe(false);
     expect(first.renewalAnswered(true, next.renewal(clock.now), momentOf(clock))).toBe(next);
     clock.now += TTL_MS / 2;
-    expect(next.needsRenewal(clock.now, false)).toBe(true);
+    expect(next.term.needsRenewal(clock.now, false)).toBe(true);
   });
 });
 
@@ -81,7 +81,7 @@ describe('what a sleeping machine missed of a lease', () => {
     const [first, next] = [granted(), wanted()];
     miss(first);
     const { fence, sent } = first.serve(next);
-    next.granted(fence, sent, true);
+    next.start(fence, sent, true);
     expect(next.remainingMs).toBe(first.remainingMs);
     clock.now += first.remainingMs;
     expect(next.doubt).toMatchObject({ code: 'LOCK_LOST', reason: 'expired' });

@@ -109,8 +109,8 @@ export const MUTANTS: Readonly<Record<string, Mutant>> = {
     nemesis: ['pause'],
     caughtBy: ['fences rise'],
     edits: [
-      { file: 'lib/core/leases/lease.ts', from: `this.#fence + 1 < this.#storedFence + this.#fences &&`, to: `` },
-      { file: 'lib/core/leases/lease.ts', from: `next.#fence = this.#fence + 1;`, to: `next.#fence = this.#fence + 1e9;` },
+      { file: 'lib/core/leases/hold.ts', from: `this.#fence + 1 < this.#storedFence + this.#fences`, to: `true` },
+      { file: 'lib/core/leases/hold.ts', from: `this.#fence = before.#fence + 1;`, to: `this.#fence = before.#fence + 1e9;` },
     ],
   },
   'no-mark': {
@@ -242,7 +242,7 @@ if not fence then`,
     edits: [
       {
         file: 'lib/core/leases/leases.ts',
-        from: `      lines.endTurn(lease.key);\n    }\n    return loss;`,
+        from: `      lines.endTurn(lines.lineOf(lease.key));\n    }\n    return loss;`,
         to: `    }\n    return loss;`,
       },
     ],

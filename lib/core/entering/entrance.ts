@@ -115,7 +115,7 @@ export class Entrance {
     contender.ask(lease, acquisition, line).then(
       (result) => this.#answered(result, lease, line, acquisition, listener),
       (error: unknown) => {
-        lines.endTurn(key);
+        lines.endTurn(line);
         lifecycle.end();
         this.#refuse(error, acquisition, listener);
       },
@@ -246,7 +246,7 @@ export class Entrance {
     try {
       await this.#parts.contender.obtain(lease, acquisition, line, hasWaited);
     } catch (error) {
-      this.#parts.lines.endTurn(lease.key);
+      this.#parts.lines.endTurn(line);
       throw error;
     }
     return lease;

@@ -44,7 +44,7 @@ export function seenHolder(holder: Lease | Busy, now: number): { holder: LockHol
   }
   return {
     holder: { by: holder.caller.by, heldMs: Math.round(now - holder.acquiredAt) },
-    remainingMs: holder.deadline - now,
+    remainingMs: holder.term.deadline - now,
   };
 }
 

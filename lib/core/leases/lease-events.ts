@@ -29,8 +29,8 @@ export interface LeaseEvents {
   renewed(lease: Lease, margin: number): void;
   renewalAnswered(lease: Lease): void;
   renewalFailed(lease: Lease, error: LockError): void;
-  released(lease: Lease, heldMs: number): void;
+  released(lease: Lease): void;
   releaseFailed(lease: Lease, error: LockError): void;
-  lost(lease: Lease, heldMs: number, reason: LostReason, kept: boolean): void;
-  endedLate(lease: Lease, heldMs: number, thrown: unknown): void;
+  lost(lease: Lease, reason: LostReason, kept: boolean): void;
+  endedLate(lease: Lease, thrown: unknown): void;
 }

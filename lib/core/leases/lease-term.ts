@@ -1,7 +1,7 @@
 import type { Clock } from '../seam/clock.js';
-import { leaseDeadline, wallDeadline, type Moment } from '../seam/lease-time.js';
+import { LONGEST_COMMAND_MS, leaseDeadline, type Moment, WALL_GRAIN_MS } from '../seam/lease-time.js';
 
-/** The time for which a store has granted a lease: until when it is trusted, by both clocks. */
+/** The time for which a store has granted a lease: until when it is trusted, by both clocks, and when it is renewed. */
 export class LeaseTerm {
   readonly #clock: Clock;
   #deadline = 0;
@@ -10,6 +10,13 @@ export class LeaseTerm {
   /** What the wall clock read more than the monotonic one then. */
   #wallAheadMs = 0;
   #grantedMs: number;
+  #maxHoldAt = Infinity;
+  #minHoldAt = 0;
+  /** Whether its code has ended, and `minHold` keeps it. */
+  #lingers = false;
+  /** When the next renewal is due; `Infinity` for a lease that is not renewed. */
+  #renewAt = Infinity;
+  #isRenewing = false;
 
   /** `ttlMs` counts as granted until something is. */
   constructor(clock: Clock, ttlMs: number) {
@@ -25,6 +32,22 @@ export class LeaseTerm {
   /** The moment from which it is not trusted any more. */
   get deadline(): number {
     return this.#deadline;
+  }
+
+  get minHoldAt(): number {
+    return this.#minHoldAt;
+  }
+
+  get renewAt(): number {
+    return this.#renewAt;
+  }
+
+  get isRenewed(): boolean {
+    return this.#renewAt < Infinity;
+  }
+
+  get isRenewing(): boolean {
+    return this.#isRenewing;
   }
 
   /** For how long it is trusted; negative where it is not. */
@@ -66,8 +89,92 @@ export class LeaseTerm {
     this.#deadline = Math.min(this.#deadline, moment);
   }
 
+  /** From `now` on `maxHold` and `minHold` count. */
+  limit(now: number, maxHoldMs: number, minHoldMs: number): void {
+    this.#maxHoldAt = now + maxHoldMs;
+    this.#minHoldAt = now + minHoldMs;
+  }
+
+  /** `maxHold` is over: it is renewed no more, and ends `ttlMs` later where leases do not end by time. */
+  overdue(now: number, ttlMs: number): void {
+    this.#maxHoldAt = Infinity;
+    this.#renewAt = Infinity;
+    this.endBy(now + ttlMs);
+  }
+
+  /** Its code has ended: one renewal makes it end with `minHold`. */
+  linger(): void {
+    this.#lingers = true;
+    this.#maxHoldAt = Infinity;
+    this.#renewAt = this.#clock.monotonic();
+  }
+
+  /** The store no longer has the lock. */
+  gone(): void {
+    this.#lingers = false;
+    this.endBy(-Infinity);
+  }
+
+  /** It is renewed, or not any more. */
+  renews(isRenewed: boolean, now: number): void {
+    this.#renewAt = isRenewed ? this.#nextRenewal(now) : Infinity;
+  }
+
+  /** When there is something to do: a renewal to send, or the code to notify. */
+  get dueAt(): number {
+    return Math.min(this.#isRenewing ? Infinity : this.#renewAt, this.notifyAt);
+  }
+
+  /**
+   * When the code is to be notified. Code that has ended loses nothing with the lease, unless the lock went before
+   * `minHold` was over.
+   */
+  get notifyAt(): number {
+    return this.#lingers ? Infinity : Math.min(this.#deadline, this.#maxHoldAt);
+  }
+
+  /** Whether to renew it now, or nearly; after a jump of the wall clock, whether there is a lease to confirm. */
+  needsRenewal(now: number, hasJumped: boolean): boolean {
+    // One whose maxHold is over is not renewed, also where its code could not be notified yet.
+    const isKept = now < this.#deadline && now < this.#maxHoldAt;
+    return isKept && !this.#isRenewing && (hasJumped ? this.#deadline < Infinity : this.#renewAt - this.#grantedMs / 30 <= now);
+  }
+
+  renewalSent(isSent = true): void {
+    this.#isRenewing = isSent;
+  }
+
+  /**
+   * A renewal that asked for `ttlMs` at `sent` was answered; `held` is false where the outcome is unknown. `knew` says whether the
+   * store has heard that the code has ended.
+   */
+  renewed(held: boolean, knew: boolean, sent: Moment, ttlMs: number): void {
+    const now = this.#clock.monotonic();
+    if (held) {
+      this.extend(sent, ttlMs);
+    }
+    if (this.#lingers && !knew) {
+      // Its code ended meanwhile, and the store does not know yet.
+      this.#renewAt = now;
+    } else if (this.#renewAt < Infinity) {
+      // An unknown outcome moves nothing: the old deadline stands, and the renewal is repeated before it.
+      this.#renewAt = held ? this.#nextRenewal(now) : now + Math.min(this.#grantedMs / 10, LONGEST_COMMAND_MS);
+    }
+  }
+
+  /**
+   * When two thirds of the lease that was granted are left, or a little more, so that processes that started together
+   * drift apart; at once where the grant took long. For `minHold`, once.
+   */
+  #nextRenewal(now: number): number {
+    if (this.#lingers) {
+      return this.#deadline < this.#minHoldAt ? now : Infinity;
+    }
+    return Math.max(now, this.#deadline - (this.#grantedMs / 3) * (2 + Math.random() / 10));
+  }
+
   /** Its deadline by the wall clock, which runs on while the machine sleeps. */
   get #wallDeadline(): number {
-    return wallDeadline(this.sent, this.#deadline);
+    return this.#deadline + this.#wallAheadMs + WALL_GRAIN_MS;
   }
 }

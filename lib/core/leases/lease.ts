@@ -1,11 +1,12 @@
-import { randomUUID } from 'node:crypto';
 import type { Caller } from '../words/caller.js';
 import { CallStack } from '../calls/call-stack.js';
 import type { Clock } from '../seam/clock.js';
-import { LockLostError } from '../words/errors.js';
+import type { LockLostError } from '../words/errors.js';
+import { Hold } from './hold.js';
 import { LeaseTerm } from './lease-term.js';
-import { commandLimit, LONGEST_COMMAND_MS, ttlUntil, type Moment } from '../seam/lease-time.js';
-import { MOST_FENCES, type HoldRecord } from '../seam/lock-store.js';
+import { commandLimit, ttlUntil, type Moment } from '../seam/lease-time.js';
+import { doubtOf, maxHoldOver } from './loss.js';
+import type { HoldRecord } from '../seam/lock-store.js';
 import type { Owner } from './owner.js';
 import type { TicketEntry } from './ticket.js';
 
@@ -32,58 +33,38 @@ export interface LeaseRequest {
   readonly ttlMs: number;
   /** Whether it is renewed while its code runs. */
   readonly renews: boolean;
-  /** The lock to enter by a ticket: its fence in the store, and that of the call there; undefined for one that is to be acquired. */
-  readonly joined?: { readonly storedFence: number; readonly fence: number };
+  /** The lock to enter by a ticket; undefined for one that is to be acquired. */
+  readonly joined?: TicketEntry;
 }
 
 /**
  * What a store grants to this process for a time: a hold in the lock of an owner, and the locked calls inside it.
  * Nothing else writes its state; `Leases` decides when it ends.
  */
-export class Lease {
-  readonly key: string;
+export class Lease extends Hold {
   readonly caller: Caller;
-  /** Whether it entered a running lock by a ticket, and so has no line in this process. */
-  readonly isJoined: boolean;
   readonly calls = new CallStack();
+  /** Until when it is trusted, and when it is renewed. */
+  readonly term: LeaseTerm;
   readonly #clock: Clock;
   readonly #renews: boolean;
-  readonly #term: LeaseTerm;
-  #owner: Owner;
   #state: LeaseState = 'wanted';
-  #id: string = randomUUID();
-  #fence: number;
-  /** The fence of its lock in the store: the first of the block, which other calls may have had before this one. */
-  #storedFence: number;
-  /** How many fences it asks the store for; 0 until the first attempt. Every attempt of one hold asks for as many. */
-  #fences = 0;
   /** The longest lease that its calls asked for; the next renewal asks for it. */
   #ttlMs: number;
-  #isShared: boolean;
   #acquiredAt = 0;
   /** Since when calls of this process, one after the other, have had the lock. */
   #servesSince = 0;
-  #maxHoldAt = Infinity;
-  #minHoldAt = 0;
-  /** When the next renewal is due; `Infinity` for a lease that is not renewed. */
-  #renewAt = Infinity;
-  #isRenewing = false;
   /** The lease that took over while a renewal was on its way; the answer is for that one. */
   #successor: Lease | undefined;
   #loss: LockLostError | undefined;
 
   constructor(clock: Clock, { key, owner, caller, ttlMs, renews, joined }: LeaseRequest) {
+    super(key, owner, joined);
     this.#clock = clock;
-    this.key = key;
-    this.#owner = owner;
     this.caller = caller;
     this.#renews = renews;
     this.#ttlMs = ttlMs;
-    this.#term = new LeaseTerm(clock, ttlMs);
-    this.isJoined = joined !== undefined;
-    this.#isShared = this.isJoined;
-    this.#fence = joined?.fence ?? 0;
-    this.#storedFence = joined?.storedFence ?? 0;
+    this.term = new LeaseTerm(clock, ttlMs);
   }
 
   get state(): LeaseState {
@@ -100,52 +81,21 @@ export class Lease {
     return this.#state === 'held' || this.#state === 'overdue';
   }
 
-  get owner(): Owner {
-    return this.#owner;
-  }
-
-  get fence(): number {
-    return this.#fence;
-  }
-
-  /** Whether the store granted it to a call before, whose lease serves this one. */
-  get isServed(): boolean {
-    return this.#fence !== this.#storedFence && !this.isJoined;
-  }
-
-  /** The fence by which the store knows its lock. */
-  get storedFence(): number {
-    return this.#storedFence;
-  }
-
   get ttlMs(): number {
     return this.#ttlMs;
-  }
-
-  get grantedMs(): number {
-    return this.#term.grantedMs;
   }
 
   get acquiredAt(): number {
     return this.#acquiredAt;
   }
 
+  /** For how long its call has had it, in milliseconds. */
+  get heldMs(): number {
+    return this.#clock.monotonic() - this.#acquiredAt;
+  }
+
   get servesSince(): number {
     return this.#servesSince;
-  }
-
-  get minHoldAt(): number {
-    return this.#minHoldAt;
-  }
-
-  /** The moment from which it is not trusted any more. */
-  get deadline(): number {
-    return this.#term.deadline;
-  }
-
-  /** Whether other processes may be in the lock: it may then live on by a longer lease than this one. */
-  get isShared(): boolean {
-    return this.#isShared;
   }
 
   /** The error of a lease that was lost. */
@@ -155,7 +105,7 @@ export class Lease {
 
   /** The time limit of its commands, in milliseconds. */
   get limitMs(): number {
-    return commandLimit(this.#term.grantedMs);
+    return commandLimit(this.term.grantedMs);
   }
 
   /** Whether it can be trusted at this moment. */
@@ -165,51 +115,34 @@ export class Lease {
 
   /** For how long it can be trusted; negative where it cannot. */
   get remainingMs(): number {
-    return this.#term.remainingMs;
+    return this.term.remainingMs;
   }
 
   /** How much of it is left, as a part of 1. */
   get margin(): number {
-    return Math.max(0, this.remainingMs) / this.grantedMs;
+    return Math.max(0, this.remainingMs) / this.term.grantedMs;
   }
 
   /** For how long code that runs can trust it, where it is renewed; undefined for others, which end as they are meant to. */
   get marginMs(): number | undefined {
-    return this.#state === 'held' && this.#renewAt < Infinity ? this.remainingMs : undefined;
+    return this.#state === 'held' && this.term.isRenewed ? this.remainingMs : undefined;
   }
 
   /** Whether its time is over, though it has not ended yet. */
   get isOver(): boolean {
-    return !this.hasEnded && this.#term.isOver;
+    return !this.hasEnded && this.term.isOver;
   }
 
   /**
    * Why a lease that is not lost cannot be trusted now: the wall clock is past its end, so the machine may have slept.
    */
   get doubt(): LockLostError | undefined {
-    return this.hasEnded || !this.#term.isInDoubt
-      ? undefined
-      : new LockLostError(
-          `Lock "${this.key}" cannot be trusted at this moment: the wall clock went past the end of its lease, so the machine slept, or its ` +
-            'clock was set. Repeat the call; lock.isHeld() is true again once the store has renewed the lease.',
-          this.key,
-          'expired',
-        );
+    return this.hasEnded || !this.term.isInDoubt ? undefined : doubtOf(this.key);
   }
 
   /** What a store is given to acquire, join or release it. */
   record(limitMs = this.limitMs): HoldRecord {
-    return Object.freeze({
-      key: this.key,
-      owner: this.#owner.id,
-      id: this.#id,
-      fence: this.#storedFence,
-      fences: Math.max(1, this.#fences),
-      ttlMs: this.#ttlMs,
-      limitMs,
-      lingering: this.#state === 'lingering',
-      by: this.caller.by,
-    });
+    return this.recordFor(this.#ttlMs, limitMs, this.#state === 'lingering', this.caller.by);
   }
 
   /**
@@ -218,43 +151,29 @@ export class Lease {
    */
   renewal(now: number): HoldRecord {
     const lingering = this.#state === 'lingering';
-    const ttlMs = lingering ? ttlUntil(Math.max(0, this.#minHoldAt - now)) : this.#renewAt === Infinity ? 1 : this.#ttlMs;
+    const ttlMs = lingering ? ttlUntil(Math.max(0, this.term.minHoldAt - now)) : this.term.isRenewed ? this.#ttlMs : 1;
     // The store knows who was granted the lock, and not whom it serves since, nor who is in it by a ticket.
-    const by = this.isServed || this.#isShared ? this.caller.by : '';
-    return Object.freeze({ ...this.record(), ttlMs, lingering, by });
-  }
-
-  /** A hold that was released never comes in again, so the next attempt is another hold. That of a ticket has its lock's fence. */
-  renewIdentity(): void {
-    this.#id = randomUUID();
-    if (!this.isJoined) {
-      this.#storedFence = 0;
-      this.#fences = 0;
-    }
+    return this.recordFor(ttlMs, this.limitMs, lingering, this.isServed || this.isShared ? this.caller.by : '');
   }
 
   /** Asks for a fence for itself and one for each of so many calls behind it, unless it has asked before. */
-  askFor(waitingHere: number): void {
-    if (this.#fences === 0) {
-      this.#fences = this.#renews ? Math.min(1 + waitingHere, MOST_FENCES) : 1;
-    }
+  askForBlock(waitingHere: number): void {
+    this.askFor(this.#renews ? 1 + waitingHere : 1);
   }
 
   /** The store granted it, on an attempt that was sent at `sent`. */
-  granted(fence: number, sent: Moment, expires: boolean): void {
+  start(fence: number, sent: Moment, expires: boolean): void {
     this.#acquiredAt = this.#clock.monotonic();
     if (this.#state === 'gone') {
       // It serves this call since a moment ago, and a renewal has found out meanwhile.
       return;
     }
     this.#state = 'held';
-    if (this.#storedFence === 0) {
-      this.#storedFence = fence;
-      this.#fence = fence;
+    if (this.granted(fence)) {
       this.#servesSince = this.#acquiredAt;
     }
-    this.#term.extend(sent, expires ? this.#ttlMs : Infinity);
-    this.#renewAt = this.#renews && expires ? this.#nextRenewal(this.#acquiredAt) : Infinity;
+    this.term.extend(sent, expires ? this.#ttlMs : Infinity);
+    this.term.renews(this.#renews && expires, this.#acquiredAt);
   }
 
   /**
@@ -264,54 +183,33 @@ export class Lease {
   canServe(next: Lease): boolean {
     return (
       this.#state === 'held' &&
-      !this.#isShared &&
       this.#renews &&
       next.#renews &&
       next.#ttlMs === this.#ttlMs &&
-      this.#term.grantedMs >= this.#ttlMs &&
-      this.#fence + 1 < this.#storedFence + this.#fences &&
+      this.term.grantedMs >= this.#ttlMs &&
+      this.hasNextFence &&
       this.remainingMs > this.#ttlMs / 2
     );
   }
 
-  /**
-   * Serves the next call of this process: `next` gets what the store has granted, with the next fence of the block. Answers
-   * when that was asked for.
-   */
+  /** Serves the next call of this process: `next` gets what the store has granted. Answers when that was asked for. */
   serve(next: Lease): { readonly fence: number; readonly sent: Moment } {
-    next.#owner = this.#owner;
-    next.#id = this.#id;
-    next.#storedFence = this.#storedFence;
-    next.#fences = this.#fences;
-    next.#fence = this.#fence + 1;
+    next.takeOver(this);
     next.#servesSince = this.#servesSince;
-    next.#isRenewing = this.#isRenewing;
-    this.#successor = this.#isRenewing ? next : undefined;
+    next.term.renewalSent(this.term.isRenewing);
+    this.#successor = this.term.isRenewing ? next : undefined;
     this.#state = 'released';
-    return { fence: next.#fence, sent: this.#term.sent };
+    return { fence: next.fence, sent: this.term.sent };
   }
 
   /** Its call has all its locks: from here on `maxHold` and `minHold` count. */
   limit(maxHoldMs: number, minHoldMs: number): void {
-    const now = this.#clock.monotonic();
-    this.#maxHoldAt = now + maxHoldMs;
-    this.#minHoldAt = now + minHoldMs;
+    this.term.limit(this.#clock.monotonic(), maxHoldMs, minHoldMs);
   }
 
   /** A nested call asks for more with the next renewal, and never for less. */
   raise(ttlMs: number): void {
     this.#ttlMs = Math.max(this.#ttlMs, ttlMs);
-  }
-
-  /** Makes its part of a ticket: from now on others may be in the lock. */
-  share(): Omit<TicketEntry, 'store'> {
-    this.#isShared = true;
-    return { key: this.key, secret: this.#owner.revealSecret(), fence: this.#fence, storedFence: this.#storedFence };
-  }
-
-  /** The part of a ticket by which nobody enters: the lock has ended, as far as its call goes, and may be another call's. */
-  get ticketOfNone(): Omit<TicketEntry, 'store'> {
-    return { key: this.key, secret: '', fence: this.#fence, storedFence: this.#storedFence };
   }
 
   /**
@@ -320,7 +218,7 @@ export class Lease {
    */
   linger(): void {
     this.#state = 'lingering';
-    this.#renewAt = this.#clock.monotonic();
+    this.term.linger();
   }
 
   /** The end of a lease whose code has ended. */
@@ -337,54 +235,14 @@ export class Lease {
   /** The store no longer has the lock: nothing is trusted from here on. */
   gone(): void {
     this.#state = 'gone';
-    this.#term.endBy(-Infinity);
+    this.term.gone();
   }
 
   /** Notifies the code that `maxHold` is over: the lease is not renewed any more. */
   overdue(now: number): void {
     this.#state = 'overdue';
-    this.#renewAt = Infinity;
-    // Where leases do not end by time, this one gets an end here.
-    this.#term.endBy(now + this.#ttlMs);
-    this.calls.notify(
-      new LockLostError(
-        `Lock "${this.key}" has been held for its maxHold. It is not renewed any more and ends in ` +
-          `${Math.ceil(this.#term.deadline - now)} ms. Make sure that the code stops when lock.signal aborts, or raise maxHold.`,
-        this.key,
-        'maxHold',
-      ),
-    );
-  }
-
-  /** When there is something to do: a renewal to send, or the code to notify. */
-  get dueAt(): number {
-    return Math.min(this.#isRenewing ? Infinity : this.#renewAt, this.notifyAt);
-  }
-
-  get renewAt(): number {
-    return this.#renewAt;
-  }
-
-  /**
-   * When the code is to be notified. Code that has ended loses nothing with the lease, unless the lock went before
-   * `minHold` was over.
-   */
-  get notifyAt(): number {
-    if (this.#state === 'lingering') {
-      return Infinity;
-    }
-    return this.#state === 'held' ? Math.min(this.#term.deadline, this.#maxHoldAt) : this.#term.deadline;
-  }
-
-  /** Whether to renew it now, or nearly; after a jump of the wall clock, whether there is a lease to confirm. */
-  needsRenewal(now: number, hasJumped: boolean): boolean {
-    // One whose maxHold is over is not renewed, also where its code could not be notified yet.
-    const isKept = now < this.#term.deadline && (now < this.#maxHoldAt || this.#state !== 'held');
-    return isKept && !this.#isRenewing && (hasJumped ? this.#term.deadline < Infinity : this.#renewAt - this.#term.grantedMs / 30 <= now);
-  }
-
-  renewalSent(): void {
-    this.#isRenewing = true;
+    this.term.overdue(now, this.#ttlMs);
+    this.calls.notify(maxHoldOver(this.key, this.term.deadline - now));
   }
 
   /**
@@ -392,7 +250,7 @@ export class Lease {
    * unknown. Gives the lease that the answer was for.
    */
   renewalAnswered(held: boolean | undefined, record: HoldRecord, sent: Moment): Lease {
-    this.#isRenewing = false;
+    this.term.renewalSent(false);
     const successor = this.#successor;
     if (successor) {
       this.#successor = undefined;
@@ -402,40 +260,15 @@ export class Lease {
       this.gone();
     } else if (!this.hasEnded) {
       // Its code may have seen that it was over. That is final, also where a blocked event loop has kept the answer back.
-      this.#renewed(held === true && !(this.hasCode && this.isOver), record, sent);
+      this.term.renewed(held === true && !(this.hasCode && this.isOver), record.lingering, sent, record.ttlMs);
     }
     return this;
-  }
-
-  #renewed(held: boolean, record: HoldRecord, sent: Moment): void {
-    const now = this.#clock.monotonic();
-    if (held) {
-      this.#term.extend(sent, record.ttlMs);
-    }
-    if (this.#state === 'lingering' && !record.lingering) {
-      // Its code ended meanwhile, and the store does not know yet.
-      this.#renewAt = now;
-    } else if (this.#renewAt < Infinity) {
-      // An unknown outcome moves nothing: the old deadline stands, and the renewal is repeated before it.
-      this.#renewAt = held ? this.#nextRenewal(now) : now + Math.min(this.#term.grantedMs / 10, LONGEST_COMMAND_MS);
-    }
   }
 
   /** The store confirmed a lease of `ttlMs` that was asked for at `sent`; a deadline never moves back, and not on once it is over. */
   confirmed(sent: Moment, ttlMs: number): void {
     if (!this.hasEnded && !this.isOver) {
-      this.#term.extend(sent, ttlMs);
+      this.term.extend(sent, ttlMs);
     }
-  }
-
-  /**
-   * When two thirds of the lease that was granted are left, or a little more, so that processes that started together
-   * drift apart; at once where the grant took long. For `minHold`, once.
-   */
-  #nextRenewal(now: number): number {
-    if (this.#state === 'lingering') {
-      return this.#term.deadline < this.#minHoldAt ? now : Infinity;
-    }
-    return Math.max(now, this.#term.deadline - (this.#term.grantedMs / 3) * (2 + Math.random() / 10));
   }
 }

@@ -30,14 +30,14 @@ export interface LeasesParts {
 /** The leases of this process in one store, from the grant to the end: the one place that ends a lease. */
 export class Leases {
   readonly #parts: LeasesParts;
-  readonly #renewer: Renewer;
   readonly #running = new Set<Lease>();
+  readonly #renewer: Renewer;
   readonly #lingering = new Map<Lease, NodeJS.Timeout>();
 
   constructor(parts: LeasesParts) {
     const { store, clock, lifecycle, events } = parts;
     this.#parts = parts;
-    this.#renewer = new Renewer(store, clock, {
+    this.#renewer = new Renewer(store, clock, this.#running, {
       isOver: (lease) => void this.lose(lease, 'expired'),
       failed: (lease, error) => events.renewalFailed(lease, asLockError(error, lease.key)),
       answered: (lease) => events.renewalAnswered(lease),
@@ -55,12 +55,12 @@ export class Leases {
   start(lease: Lease, granted: AttemptResult & { outcome: 'granted' }, entrant: Entrant, line: Line | undefined): void {
     const { store, events } = this.#parts;
     const { maxHoldMs } = entrant.call;
-    lease.granted(granted.fence, granted.sent, store.expires);
+    lease.start(granted.fence, granted.sent, store.expires);
     lease.calls.push(entrant.frame);
     entrant.obtain(lease);
     this.#running.add(lease);
     if (store.expires || maxHoldMs < Infinity) {
-      this.#renewer.add(lease);
+      this.#renewer.watch(lease);
     }
     line?.heldBy(lease);
     events.acquired(lease, entrant);
@@ -96,7 +96,7 @@ export class Leases {
     const loss = this.#end(lease, cause === 'expired' ? whyExpired(lease) : cause);
     releases.abandon(lease);
     if (!lease.isJoined) {
-      lines.endTurn(lease.key);
+      lines.endTurn(lines.lineOf(lease.key));
     }
     return loss;
   }
@@ -104,7 +104,7 @@ export class Leases {
   /** Asks the store whether it still has a lock whose lease is doubted, until it answers or the lease is lost. */
   async settleDoubt(lease: Lease): Promise<void> {
     while (lease.doubt && (await this.#renewer.confirm(lease)) === undefined) {
-      await pause(Math.min(lease.grantedMs / 10, LONGEST_COMMAND_MS));
+      await pause(Math.min(lease.term.grantedMs / 10, LONGEST_COMMAND_MS));
     }
   }
 
@@ -116,7 +116,7 @@ export class Leases {
     if (!lease.calls.remove(leaving) || lease.loss || lease.calls.admitNext() || !lease.calls.isEmpty) {
       return undefined;
     }
-    const lingerMs = lease.minHoldAt > 0 ? lease.minHoldAt - this.#parts.clock.monotonic() : 0;
+    const lingerMs = lease.term.minHoldAt > 0 ? lease.term.minHoldAt - this.#parts.clock.monotonic() : 0;
     if (lingerMs <= 0) {
       return this.#release(lease, leaving, wasKept);
     }
@@ -143,7 +143,7 @@ export class Leases {
 
   /** The code of a lost lease has ended after its caller had stopped waiting; `thrown` is its error. */
   endedLate(lease: Lease, thrown: unknown): void {
-    this.#parts.events.endedLate(lease, this.heldMs(lease), thrown);
+    this.#parts.events.endedLate(lease, thrown);
   }
 
   /** Those that run. */
@@ -165,10 +165,6 @@ export class Leases {
     return least;
   }
 
-  heldMs({ acquiredAt }: Lease): number {
-    return this.#parts.clock.monotonic() - acquiredAt;
-  }
-
   /** How many leases the calls of each name have. */
   countByName(): ReadonlyMap<string, number> {
     return countByName([...this.#running].map(({ caller }) => caller));
@@ -182,40 +178,51 @@ export class Leases {
     this.#renewer.stop();
   }
 
-  /** Never rejects. `leaving` is the last that left. */
+  /** Never rejects. `leaving` is the last that left. The lease serves the next call here, or is exchanged for its lease, or released. */
   #release(lease: Lease, leaving: CallNode | LeaseKeeper | undefined, wasKept = false): Promise<void> | undefined {
-    if (lease.loss || this.#relay(lease)) {
+    if (lease.loss) {
       return undefined;
     }
     const { lifecycle, lines, releases, events } = this.#parts;
+    const line = lease.isJoined ? undefined : lines.lineOf(lease.key);
+    const next = line?.next();
+    if (line && next && !lifecycle.isClosing && lines.mayServe(line, lease, next.lease)) {
+      this.#forget(lease);
+      line.admitServed(next.waiter, { outcome: 'granted', ...lease.serve(next.lease) });
+      events.released(lease);
+      return undefined;
+    }
     const isLingering = lease.state === 'lingering';
     const record = lease.record();
     this.#forget(lease);
     lease.release();
     lifecycle.begin();
-    const exchanged = lease.isJoined ? undefined : lines.exchange(record);
-    const end = (): void => {
-      if (!exchanged && !lease.isJoined) {
-        lines.endTurn(lease.key);
-      }
-      lifecycle.end();
-    };
+    const exchanged = line && next && lines.exchange(line, next, record);
     return (exchanged ?? this.#send(record)).then(
       (wasHeld) => {
         // The lease of one that lingers ends with `minHold`, perhaps a moment before its release.
         if (wasHeld || isLingering) {
-          events.released(lease, this.heldMs(lease));
+          events.released(lease);
         } else {
           this.#foundGone(lease, leaving, wasKept);
         }
-        end();
+        this.#released(exchanged ? undefined : line);
       },
       (error: unknown) => {
         events.releaseFailed(lease, asLockError(error, lease.key));
         releases.abandon(lease);
-        end();
+        this.#released(exchanged ? undefined : line);
       },
     );
+  }
+
+  /** The next in line contends, unless the release was exchanged for its acquire. */
+  #released(line: Line | undefined): void {
+    const { lines, lifecycle } = this.#parts;
+    if (line) {
+      lines.endTurn(line);
+    }
+    lifecycle.end();
   }
 
   #send(record: HoldRecord): Promise<boolean> {
@@ -228,24 +235,10 @@ export class Leases {
 
   /** Somebody deleted the lock, and the code ended before a renewal could find out. */
   #foundGone(lease: Lease, leaving: CallNode | LeaseKeeper | undefined, wasKept: boolean): void {
-    const heldMs = this.heldMs(lease);
-    const loss = lossOf(lease, 'gone', heldMs);
+    const loss = lossOf(lease, 'gone');
     lease.lose(loss);
-    this.#parts.events.lost(lease, heldMs, 'expired', wasKept);
+    this.#parts.events.lost(lease, 'expired', wasKept);
     leaving?.notify(loss);
-  }
-
-  /** Has the lease serve the next call of this process, where it can: no command is sent. */
-  #relay(lease: Lease): boolean {
-    const { lines, lifecycle, events } = this.#parts;
-    const next = lease.isJoined || lifecycle.isClosing ? undefined : lines.servedBy(lease);
-    if (!next) {
-      return false;
-    }
-    this.#forget(lease);
-    next.line.admitServed(next.waiter, { outcome: 'granted', ...lease.serve(next.lease) });
-    events.released(lease, this.heldMs(lease));
-    return true;
   }
 
   /** Leaves a lock taken for the rest of its `minHold`, without renewals. */
@@ -272,13 +265,12 @@ export class Leases {
   }
 
   #end(lease: Lease, cause: LossCause): LockLostError {
-    const heldMs = this.heldMs(lease);
-    const loss = lossOf(lease, cause, heldMs);
+    const loss = lossOf(lease, cause);
     this.#forget(lease);
     lease.lose(loss);
     // The code first: listeners to events may be slow.
     lease.calls.notify(loss);
-    this.#parts.events.lost(lease, heldMs, loss.reason, lease.calls.isOnlyKept);
+    this.#parts.events.lost(lease, loss.reason, lease.calls.isOnlyKept);
     lease.calls.refuse(loss);
     return loss;
   }
@@ -293,9 +285,10 @@ export class Leases {
 
   #forget(lease: Lease): void {
     this.#running.delete(lease);
-    this.#renewer.delete(lease);
-    clearTimeout(this.#lingering.get(lease));
-    this.#lingering.delete(lease);
+    if (this.#lingering.size > 0) {
+      clearTimeout(this.#lingering.get(lease));
+      this.#lingering.delete(lease);
+    }
   }
 }
 

@@ -4,11 +4,18 @@ import type { Lease } from './lease.js';
 import { MOST_FENCES, type Busy, type Place } from '../seam/lock-store.js';
 import type { Waiter, WaitingLine } from '../calls/waiter.js';
 
+/** A caller that waits in line, and the lease that it will hold. */
+export interface NextCaller {
+  readonly waiter: Waiter;
+  readonly lease: Lease;
+}
+
 /**
  * The calls of this process that want one key: the contender or holder, and the waiters behind it, first come first
  * served. Also the process's place in the store's queue, and what the store answered last.
  */
 export class Line implements WaitingLine {
+  readonly key: string;
   #lease: Lease | undefined;
   /** The lease before it. */
   #before: Lease | undefined;
@@ -24,6 +31,10 @@ export class Line implements WaitingLine {
   /** The contender, while it waits between two attempts. */
   #paused: Waiter | undefined;
   #waiting: Map<Waiter, Lease> | undefined;
+
+  constructor(key: string) {
+    this.key = key;
+  }
 
   /** The lease that has the lock; undefined while the contender still tries. */
   get lease(): Lease | undefined {
@@ -84,11 +95,9 @@ export class Line implements WaitingLine {
   }
 
   /** The caller that has waited longest. */
-  next(): { readonly waiter: Waiter; readonly lease: Lease } | undefined {
-    for (const [waiter, lease] of this.#waiting ?? []) {
-      return { waiter, lease };
-    }
-    return undefined;
+  next(): NextCaller | undefined {
+    const first = this.#waiting?.size ? this.#waiting.entries().next().value : undefined;
+    return first && { waiter: first[0], lease: first[1] };
   }
 
   /** Makes a waiter the contender. */

@@ -2,10 +2,9 @@ import { randomUUID } from 'node:crypto';
 import { exchange } from './attempt.js';
 import type { BackgroundReleases } from './background-releases.js';
 import type { Clock } from '../seam/clock.js';
-import { Line } from './line.js';
+import { Line, type NextCaller } from './line.js';
 import type { Lease } from './lease.js';
 import type { HoldRecord, LockStore, Place, TurnListener } from '../seam/lock-store.js';
-import type { Waiter } from '../calls/waiter.js';
 
 /** For how long callers of one process may have a lock one after the other in a store without turns, in milliseconds. */
 const SLICE_MS = 50;
@@ -56,7 +55,7 @@ export class Lines implements TurnListener {
 
   /** Begins the line of a key that no call here wants, for its contender. */
   open(key: string): Line {
-    const line = new Line();
+    const line = new Line(key);
     this.#lines.set(key, line);
     return line;
   }
@@ -66,22 +65,18 @@ export class Lines implements TurnListener {
     return this.#store.turns && { name: `${this.#id}${(this.#places++).toString(36)}` };
   }
 
-  /** The next caller here, where the lease can serve that one too. */
-  servedBy(lease: Lease): { readonly line: Line; readonly waiter: Waiter; readonly lease: Lease } | undefined {
-    const line = this.#lines.get(lease.key);
-    const next = line?.next();
-    return line?.mayOvertake && next && lease.canServe(next.lease) && this.#mayGoOn(lease) ? { line, ...next } : undefined;
+  /** Whether the lease of a line can serve the next caller here too. */
+  mayServe(line: Line, lease: Lease, next: Lease): boolean {
+    return line.mayOvertake && lease.canServe(next) && this.#mayGoOn(lease);
   }
 
   /**
    * Gives a lock to the next caller here, with its release in one command. Answers whether the lock was still held;
-   * undefined where no caller waits, or the store cannot.
+   * undefined where the store cannot.
    */
-  exchange(hold: HoldRecord): Promise<boolean> | undefined {
-    const line = this.#lines.get(hold.key);
-    const next = line?.next();
-    const place = next && this.newPlace();
-    if (!line || !next || !place) {
+  exchange(line: Line, next: NextCaller, hold: HoldRecord): Promise<boolean> | undefined {
+    const place = this.newPlace();
+    if (!place) {
       return undefined;
     }
     this.askFor(next.lease, line.waiting - 1);
@@ -91,23 +86,22 @@ export class Lines implements TurnListener {
   }
 
   /** The contender or holder of a key is done: the next in line becomes the contender. */
-  endTurn(key: string): void {
-    const line = this.#lines.get(key);
+  endTurn(line: Line | undefined): void {
     const next = line?.next();
     if (line && next) {
       line.admit(next.waiter);
-      return;
-    }
-    this.#lines.delete(key);
-    if (line?.place) {
-      this.#releases.leave(key, line.place);
+    } else if (line) {
+      this.#lines.delete(line.key);
+      if (line.place) {
+        this.#releases.leave(line.key, line.place);
+      }
     }
   }
 
   /** Has an acquire ask for the fences of the callers behind it as well. */
   askFor(lease: Lease, waitingHere: number): void {
     if (this.#store.reservesFences) {
-      lease.askFor(waitingHere);
+      lease.askForBlock(waitingHere);
     }
   }
 

@@ -1,11 +1,18 @@
 import { LockLostError, type LostReason } from '../words/errors.js';
-import type { Lease } from './lease.js';
+import type { CallStack } from '../calls/call-stack.js';
 
 /** Why a lease ended; `gone`: the store said so before its time was over. */
 export type LossCause = LostReason | 'gone';
 
+/** What an error says of a lease. */
+interface LostLease {
+  readonly key: string;
+  readonly calls: CallStack;
+  readonly heldMs: number;
+}
+
 /** The error of a lease that ended before its code did. */
-export function lossOf({ key, calls }: Lease, cause: LossCause, heldMs: number): LockLostError {
+export function lossOf({ key, calls, heldMs }: LostLease, cause: LossCause): LockLostError {
   const kept = calls.isOnlyKept ? ' Its code had ended, and the transaction around it had not: roll it back.' : '';
   return new LockLostError(
     `Lock "${key}" was lost after ${Math.round(heldMs)} ms: ${WHY[cause]}${kept}`,
@@ -24,6 +31,26 @@ export function stillRunning(loss: LockLostError, graceMs: number): LockLostErro
     loss.key,
     loss.reason,
     true,
+  );
+}
+
+/** Why a lease cannot be trusted at this moment, though it is not lost. */
+export function doubtOf(key: string): LockLostError {
+  return new LockLostError(
+    `Lock "${key}" cannot be trusted at this moment: the wall clock went past the end of its lease, so the machine slept, or its ` +
+      'clock was set. Repeat the call; lock.isHeld() is true again once the store has renewed the lease.',
+    key,
+    'expired',
+  );
+}
+
+/** What code is told whose `maxHold` is over. */
+export function maxHoldOver(key: string, endsInMs: number): LockLostError {
+  return new LockLostError(
+    `Lock "${key}" has been held for its maxHold. It is not renewed any more and ends in ${Math.ceil(endsInMs)} ms. ` +
+      'Make sure that the code stops when lock.signal aborts, or raise maxHold.',
+    key,
+    'maxHold',
   );
 }
 

@@ -35,27 +35,28 @@ export class Renewer {
   readonly #store: LockStore;
   readonly #clock: Clock;
   readonly #listener: RenewalListener;
-  readonly #leases = new Set<Lease>();
+  /** Those that run, whether they are renewed or not. */
+  readonly #leases: ReadonlySet<Lease>;
   #timer: NodeJS.Timeout | undefined;
   #wakesAt = Infinity;
   #seen: Moment = { monotonic: 0, wall: 0 };
 
-  constructor(store: LockStore, clock: Clock, listener: RenewalListener) {
+  constructor(store: LockStore, clock: Clock, leases: ReadonlySet<Lease>, listener: RenewalListener) {
     this.#store = store;
     this.#clock = clock;
+    this.#leases = leases;
     this.#listener = listener;
   }
 
-  /** Starts to keep a lease that was just granted. */
-  add(lease: Lease): void {
-    this.#leases.add(lease);
-    this.#wakeBy(Math.min(lease.dueAt, lease.acquiredAt + LONGEST_PAUSE_MS));
+  /** A lease was just granted. */
+  watch({ term, acquiredAt }: Lease): void {
+    this.#wakeBy(Math.min(term.dueAt, acquiredAt + LONGEST_PAUSE_MS));
   }
 
   /** Something about the lease is due earlier than it was. */
   hasten(lease: Lease): void {
     if (this.#leases.has(lease)) {
-      this.#wakeBy(lease.dueAt);
+      this.#wakeBy(lease.term.dueAt);
     }
   }
 
@@ -80,15 +81,10 @@ export class Renewer {
     return held;
   }
 
-  delete(lease: Lease): void {
-    this.#leases.delete(lease);
-  }
-
   stop(): void {
     clearTimeout(this.#timer);
     this.#timer = undefined;
     this.#wakesAt = Infinity;
-    this.#leases.clear();
   }
 
   #wakeBy(at: number): void {
@@ -130,13 +126,13 @@ export class Renewer {
   });
 
   #wakeForNext(): void {
-    if (this.#leases.size > 0) {
-      let next = this.#clock.monotonic() + LONGEST_PAUSE_MS;
-      for (const lease of this.#leases) {
-        next = Math.min(next, lease.dueAt);
-      }
-      this.#wakeBy(next);
+    const latest = this.#clock.monotonic() + LONGEST_PAUSE_MS;
+    let next = Infinity;
+    for (const { term } of this.#leases) {
+      // One that does not end by time has no clocks to watch.
+      next = Math.min(next, term.dueAt, term.deadline < Infinity ? latest : Infinity);
     }
+    this.#wakeBy(next);
   }
 
   /**
@@ -146,10 +142,10 @@ export class Renewer {
   #due(now: number, hasJumped: boolean): Lease[] {
     const due: Lease[] = [];
     for (const lease of this.#leases) {
-      if (lease.state === 'lingering' && now >= lease.deadline) {
+      if (lease.state === 'lingering' && now >= lease.term.deadline) {
         // Nothing is left to renew, and its code has ended; its own timer still releases it.
-        this.#leases.delete(lease);
-      } else if (lease.needsRenewal(now, hasJumped)) {
+        lease.term.renews(false, now);
+      } else if (lease.term.needsRenewal(now, hasJumped)) {
         due.push(lease);
       }
     }
@@ -162,10 +158,10 @@ export class Renewer {
   #notify(since: number): void {
     let now = since;
     for (const lease of this.#leases) {
-      if (now < lease.notifyAt) {
+      if (now < lease.term.notifyAt) {
         continue;
       }
-      if (now >= lease.deadline) {
+      if (now >= lease.term.deadline) {
         this.#listener.isOver(lease);
       } else {
         lease.overdue(now);
@@ -182,8 +178,8 @@ export class Renewer {
    * few commands.
    */
   #renewInBatches(leases: Lease[], by: number, sent: Moment): number {
-    leases.sort((first, second) => first.renewAt - second.renewAt);
-    const notYet = leases.findIndex((lease) => lease.renewAt > by);
+    leases.sort((first, second) => first.term.renewAt - second.term.renewAt);
+    const notYet = leases.findIndex((lease) => lease.term.renewAt > by);
     const end = notYet < 0 ? leases.length : Math.ceil(notYet / BATCH) * BATCH;
     for (let from = 0; from < end; from += BATCH) {
       void this.#renew(leases.slice(from, from + BATCH), sent);
@@ -201,7 +197,7 @@ export class Renewer {
   async #renew(batch: readonly Lease[], sent: Moment): Promise<void> {
     const records = batch.map((lease) => lease.renewal(sent.monotonic));
     for (const lease of batch) {
-      lease.renewalSent();
+      lease.term.renewalSent();
     }
     let held: (boolean | undefined)[] | undefined;
     try {

@@ -26,7 +26,7 @@ export function momentOf(clock: Clock): Moment {
 }
 
 /** The wall clock is read in whole milliseconds. */
-const WALL_GRAIN_MS = 1;
+export const WALL_GRAIN_MS = 1;
 
 /** A deadline by the wall clock, which runs on while the machine sleeps. */
 export function wallDeadline(sent: Moment, deadline: number): number {

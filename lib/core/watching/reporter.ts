@@ -152,23 +152,23 @@ export class Reporter implements LeaseEvents, EntryEvents {
     }
   }
 
-  released(lease: Lease, heldMs: number): void {
+  released(lease: Lease): void {
     if (this.#isRead) {
-      this.#publish({ type: 'released', ...this.#subject(lease), fence: lease.fence, heldMs }, lease);
+      this.#publish({ type: 'released', ...this.#subject(lease), fence: lease.fence, heldMs: lease.heldMs }, lease);
     }
   }
 
   /** `kept` says that its code had ended, and a transaction kept the lock. */
-  lost(lease: Lease, heldMs: number, reason: LostReason, kept: boolean): void {
-    this.#trouble({ type: 'lost', ...this.#subject(lease), fence: lease.fence, heldMs, reason, kept }, lease);
+  lost(lease: Lease, reason: LostReason, kept: boolean): void {
+    this.#trouble({ type: 'lost', ...this.#subject(lease), fence: lease.fence, heldMs: lease.heldMs, reason, kept }, lease);
   }
 
-  endedLate(lease: Lease, heldMs: number, thrown: unknown): void {
-    this.#trouble({ type: 'endedLate', ...this.#subject(lease), fence: lease.fence, heldMs, thrown });
+  endedLate(lease: Lease, thrown: unknown): void {
+    this.#trouble({ type: 'endedLate', ...this.#subject(lease), fence: lease.fence, heldMs: lease.heldMs, thrown });
   }
 
-  unreleased(lease: Lease, heldMs: number): void {
-    this.#trouble({ type: 'unreleased', ...this.#subject(lease), fence: lease.fence, heldMs });
+  unreleased(lease: Lease): void {
+    this.#trouble({ type: 'unreleased', ...this.#subject(lease), fence: lease.fence, heldMs: lease.heldMs });
   }
 
   releaseFailed(lease: Lease, error: LockError): void {

@@ -146,8 +146,8 @@ export const DEFECTS_OF_CORE: readonly Defect[] = [
     edits: [
       {
         file: 'lib/core/leases/lease.ts',
-        from: 'this.#renews && expires ? this.#nextRenewal(this.#acquiredAt) : Infinity',
-        to: 'Infinity',
+        from: 'this.#renews && expires, this.#acquiredAt',
+        to: 'false, this.#acquiredAt',
       },
     ],
   },
@@ -178,9 +178,9 @@ export const DEFECTS_OF_CORE: readonly Defect[] = [
     finding: /was not told/,
     edits: [
       {
-        file: 'lib/core/leases/lease.ts',
-        from: 'Math.min(this.#term.deadline, this.#maxHoldAt) : this.#term.deadline',
-        to: 'this.#maxHoldAt : Infinity',
+        file: 'lib/core/leases/lease-term.ts',
+        from: 'Math.min(this.#deadline, this.#maxHoldAt)',
+        to: 'this.#maxHoldAt',
       },
     ],
   },
@@ -221,7 +221,7 @@ export const DEFECTS_OF_CORE: readonly Defect[] = [
     edits: [
       {
         file: 'lib/core/leases/leases.ts',
-        from: `      lines.endTurn(lease.key);
+        from: `      lines.endTurn(lines.lineOf(lease.key));
     }
     return loss;`,
         to: `    }
@@ -300,7 +300,7 @@ export const DEFECTS_OF_CORE: readonly Defect[] = [
     defect: 'a lease is renewed only just before it ends',
     finding: /Two owners trust/,
     seed: 25,
-    edits: [{ file: 'lib/core/leases/lease.ts', from: '(this.#term.grantedMs / 3)', to: '(this.#term.grantedMs / 12)' }],
+    edits: [{ file: 'lib/core/leases/lease-term.ts', from: '(this.#grantedMs / 3)', to: '(this.#grantedMs / 12)' }],
   },
   {
     defect: 'a call waits longer than it was asked to',
@@ -316,7 +316,7 @@ export const DEFECTS_OF_CORE: readonly Defect[] = [
     defect: 'a renewal that is on its way when maxHold is over renews for ever',
     finding: /though the maxHold of/,
     seed: 27,
-    edits: [{ file: 'lib/core/leases/lease.ts', from: 'if (this.#renewAt < Infinity) {', to: 'if (true) {' }],
+    edits: [{ file: 'lib/core/leases/lease-term.ts', from: 'if (this.#renewAt < Infinity) {', to: 'if (true) {' }],
   },
   {
     defect: 'a turn that comes before a busy reply is dropped',
@@ -335,7 +335,7 @@ export const DEFECTS_OF_CORE: readonly Defect[] = [
     finding: /out of order|was free for/,
     scenarios: crowds,
     edits: [
-      { file: 'lib/core/leases/lines.ts', from: 'this.#releases.leave(key, line.place);', to: '' },
+      { file: 'lib/core/leases/lines.ts', from: 'this.#releases.leave(line.key, line.place);', to: '' },
       { file: 'lib/core/leases/lines.ts', from: 'this.#releases.leave(key, { name });', to: '' },
     ],
   },
@@ -348,19 +348,19 @@ export const DEFECTS_OF_CORE: readonly Defect[] = [
     defect: 'a lease serves the next call though a ticket to it was made',
     finding: /Two owners trust/,
     scenarios: relays,
-    edits: [{ file: 'lib/core/leases/lease.ts', from: '!this.#isShared &&', to: '' }],
+    edits: [{ file: 'lib/core/leases/hold.ts', from: '!this.#isShared &&', to: '' }],
   },
   {
     defect: 'a lease serves more calls than its block has fences',
     finding: /which the store did not grant/,
     scenarios: relays,
-    edits: [{ file: 'lib/core/leases/lease.ts', from: 'this.#fence + 1 < this.#storedFence + this.#fences &&', to: '' }],
+    edits: [{ file: 'lib/core/leases/hold.ts', from: 'this.#fence + 1 < this.#storedFence + this.#fences', to: 'true' }],
   },
   {
     defect: 'a lease serves the next call with the fence of the one before',
     finding: /which is another call's/,
     scenarios: relays,
-    edits: [{ file: 'lib/core/leases/lease.ts', from: 'next.#fence = this.#fence + 1;', to: 'next.#fence = this.#fence;' }],
+    edits: [{ file: 'lib/core/leases/hold.ts', from: 'this.#fence = before.#fence + 1;', to: 'this.#fence = before.#fence;' }],
   },
   {
     defect: 'the answer to a renewal is not passed on to the call that is served meanwhile',

@@ -35,7 +35,7 @@ const DEFECTS: readonly Omit<Defect, 'scenarios'>[] = [
     defect: 'a lease serves although the store granted less than its ttl',
     finding: /for longer than the store/,
     seed: 7,
-    edits: [{ file: 'lib/core/leases/lease.ts', from: 'this.#term.grantedMs >= this.#ttlMs &&', to: '' }],
+    edits: [{ file: 'lib/core/leases/lease.ts', from: 'this.term.grantedMs >= this.#ttlMs &&', to: '' }],
   },
   {
     defect: 'a lease serves a call with a fixed lease',

@@ -1,0 +1,130 @@
+import { randomBytes } from 'node:crypto';
+import { MOST_FENCES, type HoldRecord } from '../seam/lock-store.js';
+import type { Owner } from './owner.js';
+import type { TicketEntry } from './ticket.js';
+
+/** This process's entry into a lock by an owner: what the store knows it by, and the fences that it was granted. */
+export class Hold {
+  /** What the ids of this process's holds start with: no other process uses one of them. */
+  static readonly #process = randomBytes(12).toString('base64url');
+  static #count = 0;
+
+  readonly key: string;
+  /** Whether it entered a running lock by a ticket, and so has no line in this process. */
+  readonly isJoined: boolean;
+  #owner: Owner;
+  #id = Hold.#nextId();
+  #fence: number;
+  /** The fence of its lock in the store: the first of the block, which other calls may have had before this one. */
+  #storedFence: number;
+  /** How many fences it asks the store for; 0 until the first attempt. Every attempt of one hold asks for as many. */
+  #fences = 0;
+  #isShared: boolean;
+
+  /** `joined`: the lock to enter by a ticket; undefined for one that is to be acquired. */
+  constructor(key: string, owner: Owner, joined: TicketEntry | undefined) {
+    this.key = key;
+    this.#owner = owner;
+    this.isJoined = joined !== undefined;
+    this.#isShared = this.isJoined;
+    this.#fence = joined?.fence ?? 0;
+    this.#storedFence = joined?.storedFence ?? 0;
+  }
+
+  static #nextId(): string {
+    return Hold.#process + (Hold.#count++).toString(36);
+  }
+
+  get owner(): Owner {
+    return this.#owner;
+  }
+
+  get fence(): number {
+    return this.#fence;
+  }
+
+  /** The fence by which the store knows its lock. */
+  get storedFence(): number {
+    return this.#storedFence;
+  }
+
+  /** Whether the store granted it to a call before, whose lease serves this one. */
+  get isServed(): boolean {
+    return this.#fence !== this.#storedFence && !this.isJoined;
+  }
+
+  /** Whether other processes may be in the lock: it may then live on by a longer lease than this one. */
+  get isShared(): boolean {
+    return this.#isShared;
+  }
+
+  /** Whether its block has a fence for one call more, and nobody else is in the lock. */
+  get hasNextFence(): boolean {
+    return !this.#isShared && this.#fence + 1 < this.#storedFence + this.#fences;
+  }
+
+  /** A hold that was released never comes in again, so the next attempt is another hold. That of a ticket has its lock's fence. */
+  renewIdentity(): void {
+    this.#id = Hold.#nextId();
+    if (!this.isJoined) {
+      this.#storedFence = 0;
+      this.#fences = 0;
+    }
+  }
+
+  /** Asks for so many fences, unless it has asked before. */
+  askFor(fences: number): void {
+    if (this.#fences === 0) {
+      this.#fences = Math.min(fences, MOST_FENCES);
+    }
+  }
+
+  /** The store granted it; false where it was granted before, or to the call before. */
+  granted(fence: number): boolean {
+    const isNew = this.#storedFence === 0;
+    if (isNew) {
+      this.#storedFence = fence;
+      this.#fence = fence;
+    }
+    return isNew;
+  }
+
+  /** Becomes the entry that `before` is, for the next call of the process, with the next fence of the block. */
+  takeOver(before: Hold): void {
+    this.#owner = before.#owner;
+    this.#id = before.#id;
+    this.#storedFence = before.#storedFence;
+    this.#fences = before.#fences;
+    this.#fence = before.#fence + 1;
+  }
+
+  /** Makes its part of a ticket: from now on others may be in the lock. */
+  share(): Omit<TicketEntry, 'store'> {
+    this.#isShared = true;
+    return this.#ticket(this.#owner.revealSecret());
+  }
+
+  /** The part of a ticket by which nobody enters: the lock has ended, as far as its call goes, and may be another call's. */
+  get ticketOfNone(): Omit<TicketEntry, 'store'> {
+    return this.#ticket('');
+  }
+
+  /** What a store is given to acquire, join, renew or release it. */
+  protected recordFor(ttlMs: number, limitMs: number, lingering: boolean, by: string): HoldRecord {
+    return Object.freeze({
+      key: this.key,
+      owner: this.#owner.id,
+      id: this.#id,
+      fence: this.#storedFence,
+      fences: Math.max(1, this.#fences),
+      ttlMs,
+      limitMs,
+      lingering,
+      by,
+    });
+  }
+
+  #ticket(secret: string): Omit<TicketEntry, 'store'> {
+    return { key: this.key, secret, fence: this.#fence, storedFence: this.#storedFence };
+  }
+}
