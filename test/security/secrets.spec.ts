@@ -24,10 +24,13 @@ import { until } from '../support/until';
 import { RedisServer } from '../support/redis-server';
 
 const UUID = /[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}/g;
+/** The holds of this process are counted, behind a random name that no other process has. */
+let hold: RegExp;
+const SECRET = /^[\w-]{22}$/;
 
 let server: RedisServer;
 let monitor: Redis;
-/** Every hold that was ever sent to the server, and every ticket with the secrets in it. */
+/** Every hold and name of a store that was ever sent to the server, and every ticket with the secrets in it. */
 let secrets: Set<string>;
 /** Everything that others get to see. */
 let seen: string[];
@@ -46,8 +49,15 @@ beforeEach(async () => {
   [seen, errors, events] = [[], [], []];
   secrets = new Set();
   server = await RedisServer.start();
+  const store = await openStore();
+  const name = (await holdOf(makeLocks(store), 'first')).slice(0, 16);
+  await store.close();
+  expect(name).toMatch(/^[\w-]{16}$/);
+  hold = new RegExp(`${name}[0-9a-z]+`, 'g');
   monitor = await server.client.monitor();
-  monitor.on('monitor', (_time: string, args: string[]) => args.forEach((arg) => (arg.match(UUID) ?? []).forEach((id) => secrets.add(id))));
+  monitor.on('monitor', (_time: string, args: string[]) =>
+    args.forEach((arg) => [UUID, hold].flatMap((ids) => arg.match(ids) ?? []).forEach((id) => secrets.add(id))),
+  );
   Logger.overrideLogger(LOGGER);
   subscribe(LOCK_CHANNEL, onEvent);
   jest.spyOn(process, 'emitWarning').mockImplementation(show);
@@ -96,29 +106,40 @@ async function openStore(): Promise<RedisLockStore> {
   return store;
 }
 
+/** The id of the hold that a lock on a key has. */
+async function holdOf(locks: ReturnType<typeof makeLocks>, key: string): Promise<string> {
+  return locks.withLock(key, async () => {
+    const fields = Object.keys(await server.client.hgetall(`lock:lock:{${key}}`));
+    const [id] = fields.flatMap((field) => field.split('hold:').slice(1));
+    return id as string;
+  });
+}
+
 describe('owners, holds and tickets', () => {
-  test('are random, new for each acquisition, and the store has the digest of what a ticket has', async () => {
+  test('are new for each acquisition, secrets are random, and the store has the digest of what a ticket has', async () => {
     const store = await openStore();
     const locks = makeLocks(store);
-    const ids: string[] = [];
+    const holds: string[] = [];
+    const secretsOfTickets: string[] = [];
     const owners: string[] = [];
     for (let round = 0; round < 100; round++) {
       await locks.withLock('k', async (lock) => {
         const { fence } = lock;
         const ticket = lock.makeTicket();
         const { owner = '', ...others } = await server.client.hgetall('lock:lock:{k}');
-        const [hold] = Object.keys(others).flatMap((field) => field.split('hold:').slice(1));
+        const [id] = Object.keys(others).flatMap((field) => field.split('hold:').slice(1));
         const [[key, secret, number]] = JSON.parse(Buffer.from(ticket, 'base64url').toString()) as [[string, string, number]];
         expect([key, number]).toEqual(['k', fence]);
         // The store has no more of the secret than its digest.
         expect(owner).toBe(createHash('sha256').update(secret).digest('base64url').slice(0, 22));
-        ids.push(hold as string, secret);
+        holds.push(id as string);
+        secretsOfTickets.push(secret);
         owners.push(owner);
       });
     }
-    expect(new Set(ids).size).toBe(200);
-    expect(new Set(owners).size).toBe(100);
-    expect(ids.filter((id) => id.replace(UUID, '') !== '')).toEqual([]);
+    expect(new Set([...holds, ...secretsOfTickets, ...owners]).size).toBe(300);
+    expect(holds.filter((id) => id.replace(hold, '') !== '')).toEqual([]);
+    expect(secretsOfTickets.filter((secret) => !SECRET.test(secret))).toEqual([]);
     await store.close();
   });
 
@@ -134,8 +155,8 @@ describe('owners, holds and tickets', () => {
     const locks = module.get(LockService);
     const others = makeLocks(store);
     const ticketOf = (ticket: string): string => {
-      const text = Buffer.from(ticket, 'base64url').toString();
-      [ticket, ...(text.match(UUID) ?? [])].forEach((secret) => secrets.add(secret));
+      const entries = JSON.parse(Buffer.from(ticket, 'base64url').toString()) as [string, string][];
+      [ticket, ...entries.map(([, secret]) => secret)].forEach((secret) => secrets.add(secret));
       return ticket;
     };
 

@@ -261,17 +261,15 @@ if not fence then`,
     caughtBy: ['fences rise'],
     edits: [
       {
-        file: 'lib/core/entering/entrance.ts',
+        file: 'lib/core/entering/enclosing-locks.ts',
         from: `    return undefined;
   }
 
-  /**
-   * Waits while`,
-        to: `    return this.#parts.lines.lineOf(key)?.lease;
+  #leaseOf`,
+        to: `    return [...this.#leases.running].find((lease) => lease.key === key);
   }
 
-  /**
-   * Waits while`,
+  #leaseOf`,
       },
     ],
   },

@@ -1,6 +1,6 @@
 import type { Acquisition } from './acquisition.js';
 import type { EntryEvents } from './entry-events.js';
-import { attempt, type AttemptResult } from '../leases/attempt.js';
+import { attempt, failed, type AttemptResult } from '../leases/attempt.js';
 import type { Availability } from '../seam/availability.js';
 import type { BackgroundReleases } from '../leases/background-releases.js';
 import type { Clock } from '../seam/clock.js';
@@ -98,11 +98,17 @@ export class Contender {
     if (standing) {
       return standing;
     }
-    return this.ask(lease, acquisition, line);
+    return this.ask<AttemptResult>(lease, acquisition, line, (result) => result, failed);
   }
 
-  /** Sends one attempt. */
-  ask(lease: Lease, { call, answerBy }: Acquisition, line: Line | undefined): Promise<AttemptResult> {
+  /** Sends one attempt; `judged` gets its result, `refused` what no retry mends. */
+  ask<T>(
+    lease: Lease,
+    { call, answerBy }: Acquisition,
+    line: Line | undefined,
+    judged: (result: AttemptResult) => T,
+    refused: (error: unknown) => T,
+  ): Promise<T> {
     const { store, clock, lines } = this.#parts;
     // A call that does not wait does not queue, and takes no other process's turn.
     const place = line && call.waitMs > 0 ? (line.place ?? lines.newPlace()) : undefined;
@@ -110,7 +116,7 @@ export class Contender {
       line.asks(place);
       lines.askFor(lease, line.waiting);
     }
-    return attempt(store, lease, clock, answerBy, place);
+    return attempt(store, lease, clock, answerBy, place, judged, refused);
   }
 
   /** Why the call takes no lock any more. */

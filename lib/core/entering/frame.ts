@@ -210,7 +210,7 @@ export class Frame extends CallNode implements HandledCall {
       this.unlinkParents();
       // Outside of any call: Node keeps with a promise the context in which it was made, so that each frame would keep
       // the one before.
-      this.#leaving = callContext.run(undefined, Frame.#leaveAll, this);
+      this.#leaving = callContext.getStore() ? callContext.run(undefined, Frame.#leaveAll, this) : Frame.#leaveAll(this);
     }
     return this.#leaving;
   }

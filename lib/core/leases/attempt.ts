@@ -15,22 +15,34 @@ export type AttemptResult =
   | { readonly outcome: 'failed'; readonly error: LockStoreError; readonly isUnsent?: true };
 
 /**
- * Sends one acquire, or one join for a lease by a ticket, to be answered by `answerBy`. Rejects with what no retry
- * mends.
+ * Sends one acquire, or one join for a lease by a ticket, to be answered by `answerBy`, and gives its result to `judged`; to `refused`
+ * what no retry mends.
  */
-export function attempt(store: LockStore, lease: Lease, clock: Clock, answerBy: number, place?: Place): Promise<AttemptResult> {
+export function attempt<T>(
+  store: LockStore,
+  lease: Lease,
+  clock: Clock,
+  answerBy: number,
+  place: Place | undefined,
+  judged: (result: AttemptResult) => T,
+  refused: (error: unknown) => T,
+): Promise<T> {
   const sent = momentOf(clock);
   const limitMs = Math.min(commandLimit(lease.ttlMs), Math.ceil(answerBy - sent.monotonic));
   if (limitMs <= 0) {
-    return Promise.resolve({ outcome: 'failed', error: tooSlow(lease), isUnsent: true });
+    return Promise.resolve<AttemptResult>({ outcome: 'failed', error: tooSlow(lease), isUnsent: true }).then(judged);
   }
   const record = lease.record(limitMs);
+  let reply: Promise<AcquireReply>;
   try {
-    const reply = lease.isJoined ? join(store.tickets as Tickets, record) : store.acquire(record, place);
-    return judged(reply, sent, store, lease, clock);
+    reply = lease.isJoined ? join(store.tickets as Tickets, record) : store.acquire(record, place);
   } catch (error) {
-    return Promise.reject(error as Error);
+    reply = Promise.reject(error as Error);
   }
+  return reply.then(
+    (answer) => judged(judge(answer, sent, store, lease, clock)),
+    (error: unknown) => (error instanceof LockStoreError ? judged({ outcome: 'failed', error }) : refused(error)),
+  );
 }
 
 /** Releases a hold, and sends the acquire of the next caller of this process in the same command. */
@@ -45,11 +57,10 @@ export function exchange(
   const sent = momentOf(clock);
   const answer = (store.turns as Turns).exchange(hold, next.record(), place, mayOvertake);
   const reply = answer.then((answered) => answered.reply);
-  return { released: answer.then(({ released }) => released), attempt: judged(reply, sent, store, next, clock) };
-}
-
-function judged(answer: Promise<AcquireReply>, sent: Moment, store: LockStore, lease: Lease, clock: Clock): Promise<AttemptResult> {
-  return answer.then((reply) => judge(reply, sent, store, lease, clock), failed);
+  return {
+    released: answer.then(({ released }) => released),
+    attempt: reply.then((answered) => judge(answered, sent, store, next, clock), failed),
+  };
 }
 
 /** What a reply means to a lease that was asked for at `sent`. */

@@ -23,7 +23,7 @@ export interface HoldRecord {
    * sent and traced.
    */
   readonly owner: string;
-  /** A name for this entry, used once: a UUID. Commands are recognized by it when they arrive twice or late. */
+  /** A name for this entry, used once: up to 36 letters, digits, `-` and `_`. Commands are recognized by it when they arrive twice or late. */
   readonly id: string;
   /** The fencing token of the grant; 0 in an acquire, which asks for one. */
   readonly fence: number;

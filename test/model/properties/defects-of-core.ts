@@ -107,7 +107,7 @@ export const DEFECTS_OF_CORE: readonly Defect[] = [
   {
     defect: 'a re-entry goes straight past a sibling that is inside',
     finding: /runs beside/,
-    edits: [{ file: 'lib/core/entering/entrance.ts', from: ' || !inherited.calls.admits(frame)', to: '' }],
+    edits: [{ file: 'lib/core/entering/entrance.ts', from: 'if (!lease.calls.admits(frame)) {', to: 'if (false) {' }],
   },
   {
     defect: 'a call that was aborted while it asked for its key goes straight in',
@@ -137,7 +137,11 @@ export const DEFECTS_OF_CORE: readonly Defect[] = [
     defect: 'an attempt that was not granted is forgotten, and another one sent',
     finding: /cannot be had at the end/,
     edits: [
-      { file: 'lib/core/entering/entrance.ts', from: 'this.#enterAll(acquisition, { lease, line })', to: 'this.#enterAll(acquisition)' },
+      {
+        file: 'lib/core/entering/entrance.ts',
+        from: 'this.#keyByKey.enter(acquisition, { lease, line })',
+        to: 'this.#keyByKey.enter(acquisition)',
+      },
     ],
   },
   {
@@ -245,8 +249,8 @@ export const DEFECTS_OF_CORE: readonly Defect[] = [
     finding: /runs without its lease/,
     edits: [
       {
-        file: 'lib/core/entering/entrance.ts',
-        from: 'at.assertHeld();',
+        file: 'lib/core/entering/enclosing-locks.ts',
+        from: 'call.assertHeld();',
         to: '',
       },
     ],
@@ -290,7 +294,7 @@ export const DEFECTS_OF_CORE: readonly Defect[] = [
     finding: /lost without a loss/,
     edits: [
       {
-        file: 'lib/core/entering/entrance.ts',
+        file: 'lib/core/entering/key-by-key.ts',
         from: 'const lost = at > 0 ?',
         to: 'const lost = false ?',
       },

@@ -95,8 +95,13 @@ const DEFECTS: readonly Omit<Defect, 'scenarios'>[] = [
     edits: [
       {
         file: 'lib/core/entering/entrance.ts',
-        from: "call.reentry === 'context' ? this.#inherited(frame, key) : undefined",
-        to: 'this.#inherited(frame, key)',
+        from: "call.reentry === 'context' ? this.#enclosing.lockOn(key, frame) : undefined",
+        to: 'this.#enclosing.lockOn(key, frame)',
+      },
+      {
+        file: 'lib/core/entering/key-by-key.ts',
+        from: "call.reentry === 'context' ? this.#parts.enclosing.lockOn(key, frame) : undefined",
+        to: 'this.#parts.enclosing.lockOn(key, frame)',
       },
     ],
   },

@@ -1,0 +1,238 @@
+import type { Acquisition } from './acquisition.js';
+import type { Availability } from '../seam/availability.js';
+import type { Clock } from '../seam/clock.js';
+import type { Contender } from './contender.js';
+import type { EnclosingLocks } from './enclosing-locks.js';
+import type { EntryEvents } from './entry-events.js';
+import { LockConfigurationError } from '../words/errors.js';
+import type { Frame } from './frame.js';
+import { Guests } from '../leases/guests.js';
+import { Lease } from '../leases/lease.js';
+import type { Leases } from '../leases/leases.js';
+import type { Lifecycle } from '../seam/lifecycle.js';
+import type { Line } from '../leases/line.js';
+import type { Lines } from '../leases/lines.js';
+import type { LockStore } from '../seam/lock-store.js';
+import { LongSections } from './long-sections.js';
+import { Owner } from '../leases/owner.js';
+import { readTicket, type TicketEntry } from '../leases/ticket.js';
+import type { Transaction } from '../transactions/transaction.js';
+import type { WaitOutcome } from '../calls/waiter.js';
+import type { Waiters } from './waiters.js';
+
+/** What it takes to enter locks. */
+export interface KeyByKeyParts {
+  /** The name under which the store is registered. */
+  readonly name: string;
+  readonly store: LockStore;
+  readonly clock: Clock;
+  readonly lifecycle: Lifecycle;
+  readonly lines: Lines;
+  readonly waiters: Waiters;
+  readonly leases: Leases;
+  readonly contender: Contender;
+  readonly availability: Availability;
+  readonly events: EntryEvents;
+  readonly enclosing: EnclosingLocks;
+  /** How many calls may wait for one key. */
+  readonly maxPerKey: number;
+}
+
+/**
+ * How a call enters that does not go straight: one key after the other, each by an enclosing lease, by a ticket, or through the line of
+ * its key.
+ */
+export class KeyByKey {
+  readonly #parts: KeyByKeyParts;
+  readonly #guests = new Guests();
+  readonly #longSections: LongSections;
+
+  constructor(parts: KeyByKeyParts) {
+    this.#parts = parts;
+    this.#longSections = new LongSections(parts.lines, parts.clock, parts.events);
+  }
+
+  /** `first` is where the call has asked already for its first key. */
+  async enter(acquisition: Acquisition<Frame>, first?: { readonly lease: Lease; readonly line: Line }): Promise<void> {
+    const { frame } = acquisition;
+    let begun = first;
+    for (let at = 0; at < frame.keys.length; at++) {
+      frame.take(
+        begun
+          ? await this.#contend(begun.lease, acquisition, begun.line, false)
+          : await this.#enterOne(frame.keys[at] as string, acquisition),
+      );
+      begun = undefined;
+      this.#parts.waiters.isOver(acquisition);
+      const lost = at > 0 ? frame.taken.find((lease) => !lease.isLive) : undefined;
+      if (lost) {
+        await this.#startOver(lost, acquisition);
+        at = -1;
+      }
+    }
+  }
+
+  async #enterOne(key: string, acquisition: Acquisition<Frame>): Promise<Lease> {
+    const { clock, lifecycle, lines } = this.#parts;
+    const { call, frame } = acquisition;
+    const ticket = call.ticket === undefined ? undefined : readTicket(call.ticket, key);
+    let inherited = call.reentry === 'context' ? this.#parts.enclosing.lockOn(key, frame) : undefined;
+    if (!inherited && frame.transaction) {
+      inherited = await this.#besideOthers(frame.transaction, key, acquisition);
+    }
+    if (inherited instanceof Lease && (!ticket || isOf(ticket, inherited))) {
+      await this.#reenter(inherited, acquisition);
+      return inherited;
+    }
+    if (lifecycle.isClosing) {
+      throw acquisition.refused(key, 'shutdown');
+    }
+    if (ticket) {
+      const [joined, isIn] = this.#join(ticket, acquisition);
+      await isIn;
+      return joined;
+    }
+    if (inherited && !(inherited instanceof Lease)) {
+      return this.#guests.enter(inherited, {
+        leftMs: () => acquisition.giveUpAt - clock.monotonic(),
+        reenter: (joined) => this.#reenter(joined, acquisition),
+        join: () => this.#join(inherited, acquisition),
+      });
+    }
+    const lease = this.newLease(key, acquisition);
+    const taken = lines.lineOf(key);
+    const line = taken ?? lines.open(key);
+    if (taken) {
+      await this.#becomeContender(taken, lease, acquisition);
+    }
+    return this.#contend(lease, acquisition, line, taken !== undefined);
+  }
+
+  /** What the call wants to hold, with the owner of its other keys. */
+  newLease(key: string, acquisition: Acquisition): Lease {
+    const { ttlMs, renew: renews, caller } = acquisition.call;
+    return new Lease(this.#parts.clock, { key, owner: acquisition.newOwner(), caller, ttlMs, renews });
+  }
+
+  /** As the one call of this process that contends for the key. */
+  async #contend(lease: Lease, acquisition: Acquisition, line: Line, hasWaited: boolean): Promise<Lease> {
+    try {
+      await this.#parts.contender.obtain(lease, acquisition, line, hasWaited);
+    } catch (error) {
+      this.#parts.lines.endTurn(line);
+      throw error;
+    }
+    return lease;
+  }
+
+  /** Asks the store to let a call into the lock of a ticket. */
+  #join(ticket: TicketEntry, acquisition: Acquisition<Frame>): readonly [Lease, Promise<void>] {
+    const { ttlMs, renew: renews, caller } = acquisition.call;
+    const { key, secret } = ticket;
+    this.#refuseTickets(key);
+    const joined = new Lease(this.#parts.clock, { key, owner: new Owner(secret), caller, ttlMs, renews, joined: ticket });
+    return [joined, this.#parts.contender.obtain(joined, acquisition)];
+  }
+
+  /**
+   * Waits while other calls of the transaction acquire the key, so that they do not wait for each other's commit, and enters
+   * the lease of one that got it.
+   */
+  async #besideOthers(transaction: Transaction, key: string, acquisition: Acquisition<Frame>): Promise<Lease | TicketEntry | undefined> {
+    const { frame, giveUpAt, call } = acquisition;
+    if (call.reentry === 'never') {
+      return undefined;
+    }
+    for (let line = transaction.lineFor(key); line; line = transaction.lineFor(key)) {
+      const outcome = await this.#parts.waiters.wait(key, acquisition, giveUpAt, line);
+      if (outcome !== 'admitted') {
+        throw acquisition.refused(key, outcome, this.#parts.lines.lineOf(key)?.holder);
+      }
+    }
+    const inherited = this.#parts.enclosing.lockOn(key, frame);
+    if (!inherited) {
+      transaction.enters(key, frame);
+    }
+    return inherited;
+  }
+
+  async #reenter(lease: Lease, acquisition: Acquisition<Frame>): Promise<void> {
+    const { key, calls } = lease;
+    const { frame } = acquisition;
+    if (calls.admits(frame)) {
+      calls.push(frame);
+    } else {
+      acquisition.sees(lease);
+      const outcome = await this.#parts.waiters.waitFor({ lease }, key, acquisition, calls.lineFor(frame));
+      if (outcome !== 'admitted') {
+        throw acquisition.refused(key, outcome, lease);
+      }
+    }
+    this.reentered(lease, acquisition);
+  }
+
+  /** A call is inside a lease that an enclosing call has. */
+  reentered(lease: Lease, { call }: Acquisition): void {
+    lease.raise(call.ttlMs);
+    this.#parts.events.reentered(lease, call.caller);
+  }
+
+  /** Waits until the call is the one call of this process that contends for the key. */
+  async #becomeContender(line: Line, lease: Lease, acquisition: Acquisition): Promise<void> {
+    const outcome = await this.#waitInLine(line, lease, acquisition);
+    if (outcome === 'busy' && line.failure) {
+      // No holder is known: the store is away.
+      throw line.failure;
+    }
+    if (outcome !== 'admitted') {
+      throw acquisition.refused(lease.key, outcome, line.holder);
+    }
+  }
+
+  async #waitInLine(line: Line, lease: Lease, acquisition: Acquisition): Promise<WaitOutcome> {
+    const { availability, maxPerKey, events, waiters } = this.#parts;
+    const { call } = acquisition;
+    const { key } = lease;
+    if (call.onUnavailable === 'throw' && availability.isAway) {
+      throw availability.refusal(key);
+    }
+    if (call.waitMs > 0 && (line.waiting >= maxPerKey || waiters.isFull)) {
+      throw acquisition.refused(key, 'tooManyWaiters', line.holder);
+    }
+    if (call.waitMs > 0) {
+      events.queued(lease, line.waiting);
+    }
+    this.#longSections.watch();
+    // Only a call that has a lock, its own or an enclosing one, can be waited for by the one that it waits for.
+    const outcome = await (acquisition.isNested
+      ? waiters.waitFor(line, key, acquisition, line.behind(lease))
+      : waiters.wait(key, acquisition, acquisition.giveUpAt, line.behind(lease)));
+    acquisition.sees(line.lastHolder);
+    return outcome;
+  }
+
+  /** One lock cannot be trusted any more when the next was granted: all are held together, or none is. */
+  async #startOver(lost: Lease, acquisition: Acquisition<Frame>): Promise<void> {
+    if (!acquisition.obtained.includes(lost)) {
+      // It is an enclosing call's lock, and that call has to be notified.
+      throw this.#parts.leases.expire(lost) ?? lost.doubt;
+    }
+    acquisition.startOver();
+    // It may have been the one call of its transaction that acquires the key, and would wait for itself.
+    acquisition.frame.transaction?.hasEntered(acquisition.frame);
+    await acquisition.frame.startOver();
+  }
+
+  #refuseTickets(key: string): void {
+    if (!this.#parts.store.tickets) {
+      throw new LockConfigurationError(
+        `Lock "${key}": the store '${this.#parts.name}' does not let calls enter by a ticket. Use a store with the capability 'tickets', or leave the ticket out.`,
+        key,
+      );
+    }
+  }
+}
+
+function isOf({ secret }: TicketEntry, { owner }: Lease): boolean {
+  return new Owner(secret).id === owner.id;
+}
