@@ -8,7 +8,7 @@ export interface Asked {
 }
 
 /**
- * One operation of a store, as its caller saw it: one line of `operations.ndjson`. docs/guarantees.md says the form field by field. Times
+ * One operation of a store, as its caller saw it: one line of `operations.ndjson`. docs/guarantees.md says when a history is sound. Times
  * are milliseconds of `now()`.
  *
  * | op | what it tells |
