@@ -1,8 +1,7 @@
 import { Injectable } from '@nestjs/common';
 import { CronExpression } from '@nestjs/schedule';
 import { CronJob } from 'cron';
-import { Leader, LOCK_CHANNEL, LockService, type Candidate, type Lock, type LockEvent } from 'nestjs-distributed-lock';
-import { subscribe } from 'node:diagnostics_channel';
+import { Leader, LockService, type Candidate, type Lock } from 'nestjs-distributed-lock';
 import { once } from 'node:events';
 import { setTimeout as sleep } from 'node:timers/promises';
 
@@ -11,8 +10,6 @@ export interface Feed {
   apply(changes: readonly string[], fence: number): Promise<void>;
   subscribe(): { close(): void };
 }
-
-const pager = { page: (text: string): void => console.error(text) };
 
 @Injectable()
 export class FeedReader {
@@ -85,21 +82,9 @@ export class Elections {
     this.report(candidate.isLeader());
   }
 
-  async who(locks: LockService): Promise<void> {
-    const leader = await locks.inspect('feed-reader');
-    this.report(leader?.by, leader?.since, leader?.waiters);
-  }
-
   async sweep({ fence }: Lock): Promise<void> {
     await this.feed.apply([], fence);
   }
 
   private report(..._what: unknown[]): void {}
 }
-
-subscribe(LOCK_CHANNEL, (message) => {
-  const event = message as LockEvent;
-  if (event.type === 'leader' && event.change === 'stillRuns') {
-    pager.page(`${event.process} still runs ${event.site}, ${event.ledMs} ms after it began to lead ${event.key}`);
-  }
-});
