@@ -3,13 +3,16 @@ import type { LockLostError } from '../words/errors.js';
 import type { Keeper } from './call-tree.js';
 import type { Waiter, WaitingLine } from './waiter.js';
 
+const NOBODY: readonly CallNode[] = [];
+
 /**
  * The locked calls inside a lease, outermost first, and the transactions that keep it. A call enters when the call on top
  * is its ancestor, so that children that were started in parallel run one after the other; and when it belongs to each of
  * the transactions, since no other code sees what they have written.
  */
 export class CallStack {
-  readonly #calls: CallNode[] = [];
+  /** Made anew where it changes: nearly all have one call. */
+  #calls: readonly CallNode[] = NOBODY;
   #entering: Map<Waiter, CallNode> | undefined;
   #keepers: Set<Keeper> | undefined;
 
@@ -34,7 +37,7 @@ export class CallStack {
   }
 
   push(call: CallNode): void {
-    this.#calls.push(call);
+    this.#calls = [...this.#calls, call];
   }
 
   /** Takes a call off, wherever it stands: a child may outlive its parent; or a transaction. False where it was not in. */
@@ -43,7 +46,7 @@ export class CallStack {
     if (at < 0) {
       return this.#keepers?.delete(leaving as Keeper) ?? false;
     }
-    this.#calls.splice(at, 1);
+    this.#calls = this.#calls.length === 1 ? NOBODY : this.#calls.toSpliced(at, 1);
     return true;
   }
 
@@ -94,7 +97,7 @@ export class CallStack {
 
   /** Notifies every call inside. */
   notify(loss: LockLostError): void {
-    for (const call of [...this.#calls]) {
+    for (const call of this.#calls) {
       call.notify(loss);
     }
     this.#keepers?.forEach((transaction) => transaction.notify(loss));

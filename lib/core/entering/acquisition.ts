@@ -6,12 +6,14 @@ import type { CallNode } from '../calls/call-tree.js';
 import { THIS_PROCESS } from '../words/caller.js';
 import type { Cycle, CycleCall } from '../words/cycle-call.js';
 import type { Lease } from '../leases/lease.js';
-import { commandLimit } from '../seam/lease-time.js';
+import { commandLimit, momentOf, type Moment } from '../seam/lease-time.js';
 import type { Busy } from '../seam/lock-store.js';
 import { namesHolder, notAcquired, seenHolder } from './not-acquired.js';
 import { Owner } from '../leases/owner.js';
 import { TracedWait } from './traces.js';
 import type { Waiter } from '../calls/waiter.js';
+
+const NONE: readonly Lease[] = [];
 
 /** A call on its way into its locks. */
 export class Acquisition<Frame extends CallNode = CallNode> {
@@ -19,12 +21,13 @@ export class Acquisition<Frame extends CallNode = CallNode> {
   readonly store: string;
   readonly call: Call;
   readonly frame: Frame;
+  /** When it began, by both clocks. */
+  readonly started: Moment;
   readonly giveUpAt: number;
   /** When the last attempt has to be answered, whichever of the keys it is for. */
   readonly answerBy: number;
   readonly #clock: Clock;
-  readonly #startedAt: number;
-  readonly #obtained: Lease[] = [];
+  #obtained: readonly Lease[] = NONE;
   #owner: Owner | undefined;
   #waitedFor: string | undefined;
   #waitedInside = false;
@@ -42,8 +45,8 @@ export class Acquisition<Frame extends CallNode = CallNode> {
     this.call = call;
     this.frame = frame;
     this.#clock = clock;
-    this.#startedAt = clock.monotonic();
-    this.giveUpAt = this.#startedAt + call.waitMs;
+    this.started = momentOf(clock);
+    this.giveUpAt = this.started.monotonic + call.waitMs;
     this.answerBy = this.giveUpAt + commandLimit(call.ttlMs);
   }
 
@@ -53,7 +56,7 @@ export class Acquisition<Frame extends CallNode = CallNode> {
   }
 
   get waitedMs(): number {
-    return this.#clock.monotonic() - this.#startedAt;
+    return this.#clock.monotonic() - this.started.monotonic;
   }
 
   /** The key that it last had to wait for. */
@@ -148,7 +151,7 @@ export class Acquisition<Frame extends CallNode = CallNode> {
   }
 
   obtain(lease: Lease): void {
-    this.#obtained.push(lease);
+    this.#obtained = [...this.#obtained, lease];
   }
 
   /**
@@ -156,7 +159,7 @@ export class Acquisition<Frame extends CallNode = CallNode> {
    * further calls as the first one's, which must not enter them as its own.
    */
   startOver(): void {
-    this.#obtained.length = 0;
+    this.#obtained = NONE;
     this.#owner = undefined;
   }
 

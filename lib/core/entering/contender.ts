@@ -7,6 +7,7 @@ import type { Clock } from '../seam/clock.js';
 import { LockStoreError, type NotAcquiredReason } from '../words/errors.js';
 import type { Lease } from '../leases/lease.js';
 import type { Leases } from '../leases/leases.js';
+import { momentOf, type Moment } from '../seam/lease-time.js';
 import type { Lifecycle } from '../seam/lifecycle.js';
 import type { Line } from '../leases/line.js';
 import type { Lines } from '../leases/lines.js';
@@ -98,14 +99,15 @@ export class Contender {
     if (standing) {
       return standing;
     }
-    return this.ask<AttemptResult>(lease, acquisition, line, (result) => result, failed);
+    return this.ask<AttemptResult>(lease, acquisition, line, momentOf(clock), (result) => result, failed);
   }
 
-  /** Sends one attempt; `judged` gets its result, `refused` what no retry mends. */
+  /** Sends one attempt, at `sent`; `judged` gets its result, `refused` what no retry mends. */
   ask<T>(
     lease: Lease,
     { call, answerBy }: Acquisition,
     line: Line | undefined,
+    sent: Moment,
     judged: (result: AttemptResult) => T,
     refused: (error: unknown) => T,
   ): Promise<T> {
@@ -116,7 +118,7 @@ export class Contender {
       line.asks(place);
       lines.askFor(lease, line.waiting);
     }
-    return attempt(store, lease, clock, answerBy, place, judged, refused);
+    return attempt(store, lease, clock, sent, answerBy, place, judged, refused);
   }
 
   /** Why the call takes no lock any more. */

@@ -97,6 +97,7 @@ export class Entrance {
       lease,
       acquisition,
       line,
+      acquisition.started,
       (result) => this.#answered(result, lease, line, acquisition, listener),
       (error) => {
         lines.endTurn(line);
@@ -116,7 +117,7 @@ export class Entrance {
     lease.calls.push(frame);
     this.#keyByKey.reentered(lease, acquisition);
     frame.take(lease);
-    this.#complete(acquisition, listener);
+    this.#complete(acquisition, listener, acquisition.started.monotonic);
     return true;
   }
 
@@ -126,7 +127,7 @@ export class Entrance {
     if (result.outcome === 'granted' && !contender.gaveUp(acquisition)) {
       leases.start(lease, result, acquisition, line);
       acquisition.frame.take(lease);
-      this.#complete(acquisition, listener);
+      this.#complete(acquisition, listener, lease.acquiredAt);
     } else {
       line.goesOnWith(result);
       this.#goOn(this.#keyByKey.enter(acquisition, { lease, line }), acquisition, listener);
@@ -136,13 +137,13 @@ export class Entrance {
 
   #goOn(entering: Promise<void>, acquisition: Acquisition<Frame>, listener: EntryListener): void {
     entering.then(
-      () => this.#complete(acquisition, listener),
+      () => this.#complete(acquisition, listener, this.#parts.clock.monotonic()),
       (error: unknown) => this.#refuse(error, acquisition, listener),
     );
   }
 
-  /** The call has all its locks. */
-  #complete(acquisition: Acquisition<Frame>, listener: EntryListener): void {
+  /** The call has all its locks, since `now`. */
+  #complete(acquisition: Acquisition<Frame>, listener: EntryListener, now: number): void {
     const { frame, call } = acquisition;
     if (call.signal?.aborted) {
       // Its caller has its answer, and the transaction around it is not to keep what nobody has.
@@ -150,7 +151,7 @@ export class Entrance {
       return;
     }
     this.#parts.leases.limit(acquisition);
-    frame.entered(acquisition.waitedMs);
+    frame.entered(now - acquisition.started.monotonic);
     this.#ended(acquisition, undefined);
     listener.entered();
   }

@@ -13,6 +13,8 @@ export interface LossListener {
   notified(loss: LockLostError): void;
 }
 
+const NONE: readonly Lease[] = [];
+
 const atOnce: Resume = (run) => run();
 
 /** One locked call: a node in the tree of calls, and the leases that it is in. Users never get it, but a handle. */
@@ -20,7 +22,7 @@ export class Frame extends CallNode implements HandledCall {
   declare readonly transaction: Transaction | undefined;
   readonly #leases: Leases;
   /** One lease per key that was taken so far, in the order of the keys. */
-  readonly #taken: Lease[] = [];
+  #taken: readonly Lease[] = NONE;
   #waitedMs = 0;
   /** The handle of a body. The one that `acquire()` gave is not referred to, so that its loss is seen. */
   #bodyHandle: Lock | undefined;
@@ -68,12 +70,14 @@ export class Frame extends CallNode implements HandledCall {
   }
 
   take(lease: Lease): void {
-    this.#taken.push(lease);
+    this.#taken = [...this.#taken, lease];
   }
 
   /** No code has seen the lock yet, and its locks are taken anew: what was lost before is forgotten. */
   async startOver(): Promise<void> {
-    await Promise.all(this.#taken.splice(0).map(async (lease) => this.#leases.leave(lease, this)));
+    const taken = this.#taken;
+    this.#taken = NONE;
+    await Promise.all(taken.map(async (lease) => this.#leases.leave(lease, this)));
     this.#notified = undefined;
     this.#controller = undefined;
   }

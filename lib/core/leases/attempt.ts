@@ -15,19 +15,19 @@ export type AttemptResult =
   | { readonly outcome: 'failed'; readonly error: LockStoreError; readonly isUnsent?: true };
 
 /**
- * Sends one acquire, or one join for a lease by a ticket, to be answered by `answerBy`, and gives its result to `judged`; to `refused`
- * what no retry mends.
+ * Sends one acquire at `sent`, or one join for a lease by a ticket, to be answered by `answerBy`, and gives its result to `judged`; to
+ * `refused` what no retry mends.
  */
 export function attempt<T>(
   store: LockStore,
   lease: Lease,
   clock: Clock,
+  sent: Moment,
   answerBy: number,
   place: Place | undefined,
   judged: (result: AttemptResult) => T,
   refused: (error: unknown) => T,
 ): Promise<T> {
-  const sent = momentOf(clock);
   const limitMs = Math.min(commandLimit(lease.ttlMs), Math.ceil(answerBy - sent.monotonic));
   if (limitMs <= 0) {
     return Promise.resolve<AttemptResult>({ outcome: 'failed', error: tooSlow(lease), isUnsent: true }).then(judged);

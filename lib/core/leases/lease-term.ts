@@ -56,12 +56,12 @@ export class LeaseTerm {
   }
 
   get isOver(): boolean {
-    return this.#clock.monotonic() >= this.#deadline;
+    return this.#deadline < Infinity && this.#clock.monotonic() >= this.#deadline;
   }
 
   /** Whether the wall clock is past its end, so that the machine may have slept. */
   get isInDoubt(): boolean {
-    return this.#clock.wall() >= this.#wallDeadline;
+    return this.#deadline < Infinity && this.#clock.wall() >= this.#wallDeadline;
   }
 
   /** When what set the deadline was sent, by the wall clock as it is trusted since. */
