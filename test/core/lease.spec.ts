@@ -1,7 +1,7 @@
 import { callerOf } from '../../lib/core/words/caller';
 import { Lease } from '../../lib/core/leases/lease';
 import { momentOf } from '../../lib/core/seam/lease-time';
-import { Owner } from '../../lib/core/leases/owner';
+import { Owner } from '../../lib/core/leases/hold';
 
 const TTL_MS = 3_000;
 

@@ -19,12 +19,13 @@ import { subscribe, unsubscribe } from 'node:diagnostics_channel';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { inspect } from 'node:util';
 import request from 'supertest';
+import { holdIds } from '../support/hold-ids';
 import { makeLocks } from '../support/make-locks';
 import { until } from '../support/until';
 import { RedisServer } from '../support/redis-server';
 
 const UUID = /[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}/g;
-/** The holds of this process are counted, behind a random name that no other process has. */
+/** What holds are called. */
 let hold: RegExp;
 const SECRET = /^[\w-]{22}$/;
 
@@ -49,11 +50,7 @@ beforeEach(async () => {
   [seen, errors, events] = [[], [], []];
   secrets = new Set();
   server = await RedisServer.start();
-  const store = await openStore();
-  const name = (await holdOf(makeLocks(store), 'first')).slice(0, 16);
-  await store.close();
-  expect(name).toMatch(/^[\w-]{16}$/);
-  hold = new RegExp(`${name}[0-9a-z]+`, 'g');
+  hold = await holdIds(server);
   monitor = await server.client.monitor();
   monitor.on('monitor', (_time: string, args: string[]) =>
     args.forEach((arg) => [UUID, hold].flatMap((ids) => arg.match(ids) ?? []).forEach((id) => secrets.add(id))),
@@ -104,15 +101,6 @@ async function openStore(): Promise<RedisLockStore> {
   const store = new RedisLockStore(server.url);
   await store.open({ prefix: 'lock', warn: (message) => void seen.push(message) });
   return store;
-}
-
-/** The id of the hold that a lock on a key has. */
-async function holdOf(locks: ReturnType<typeof makeLocks>, key: string): Promise<string> {
-  return locks.withLock(key, async () => {
-    const fields = Object.keys(await server.client.hgetall(`lock:lock:{${key}}`));
-    const [id] = fields.flatMap((field) => field.split('hold:').slice(1));
-    return id as string;
-  });
 }
 
 describe('owners, holds and tickets', () => {

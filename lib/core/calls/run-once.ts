@@ -8,7 +8,11 @@ export type Body<T> = (lock: Lock) => T | PromiseLike<T>;
  * once.
  */
 export function runOnce<A, T>(fn: (argument: A) => T | PromiseLike<T>, argument: A): T | Promise<T> {
-  const result = fn(argument);
+  return onceOnly(fn(argument));
+}
+
+/** What a function returned, with a thenable as the promise of its one run. */
+export function onceOnly<T>(result: T | PromiseLike<T>): T | Promise<T> {
   if (result instanceof Promise || !isThenable(result)) {
     return result as T | Promise<T>;
   }

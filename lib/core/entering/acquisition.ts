@@ -5,11 +5,11 @@ import type { LockHolder, LockNotAcquiredError, NotAcquiredReason } from '../wor
 import type { CallNode } from '../calls/call-tree.js';
 import { THIS_PROCESS } from '../words/caller.js';
 import type { Cycle, CycleCall } from '../words/cycle-call.js';
-import type { Lease } from '../leases/lease.js';
+import { Lease } from '../leases/lease.js';
 import { commandLimit, momentOf, type Moment } from '../seam/lease-time.js';
 import type { Busy } from '../seam/lock-store.js';
 import { namesHolder, notAcquired, seenHolder } from './not-acquired.js';
-import { Owner } from '../leases/owner.js';
+import { Owner } from '../leases/hold.js';
 import { TracedWait } from './traces.js';
 import type { Waiter } from '../calls/waiter.js';
 
@@ -50,9 +50,10 @@ export class Acquisition<Frame extends CallNode = CallNode> {
     this.answerBy = this.giveUpAt + commandLimit(call.ttlMs);
   }
 
-  /** Made for the first key that is acquired anew; a re-entry needs none. */
-  newOwner(): Owner {
-    return (this.#owner ??= new Owner());
+  /** What it wants to hold on a key that it acquires anew: as the same owner as its other keys. */
+  newLease(key: string): Lease {
+    const { ttlMs, renew: renews, caller } = this.call;
+    return new Lease(this.#clock, { key, owner: (this.#owner ??= new Owner()), caller, ttlMs, renews });
   }
 
   get waitedMs(): number {
@@ -161,6 +162,11 @@ export class Acquisition<Frame extends CallNode = CallNode> {
   startOver(): void {
     this.#obtained = NONE;
     this.#owner = undefined;
+  }
+
+  /** Why it takes no lock any more, though it was granted: its application shuts down, or its signal has aborted. */
+  gaveUp(isClosing: boolean): NotAcquiredReason | undefined {
+    return isClosing ? 'shutdown' : this.call.signal?.aborted ? 'aborted' : undefined;
   }
 
   /** The error of a call that gives up. */

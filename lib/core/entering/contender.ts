@@ -7,7 +7,7 @@ import type { Clock } from '../seam/clock.js';
 import { LockStoreError, type NotAcquiredReason } from '../words/errors.js';
 import type { Lease } from '../leases/lease.js';
 import type { Leases } from '../leases/leases.js';
-import { momentOf, type Moment } from '../seam/lease-time.js';
+import { momentOf } from '../seam/lease-time.js';
 import type { Lifecycle } from '../seam/lifecycle.js';
 import type { Line } from '../leases/line.js';
 import type { Lines } from '../leases/lines.js';
@@ -56,7 +56,7 @@ export class Contender {
       for (;;) {
         const reply = this.#nextResult(lease, acquisition, line);
         const result = await (mayWait && reply instanceof Promise ? waiters.asking(acquisition, reply) : reply);
-        const gaveUp = this.gaveUp(acquisition);
+        const gaveUp = acquisition.gaveUp(lifecycle.isClosing);
         if (result.outcome === 'granted' && !gaveUp) {
           isUnknown = false;
           leases.start(lease, result, acquisition, line);
@@ -86,7 +86,7 @@ export class Contender {
    * is sent now.
    */
   #nextResult(lease: Lease, acquisition: Acquisition, line: Line | undefined): AttemptResult | Promise<AttemptResult> {
-    const { clock, availability } = this.#parts;
+    const { store, clock, lines, availability } = this.#parts;
     const { call } = acquisition;
     const sentAlong = line?.takeSentAlong();
     if (sentAlong) {
@@ -99,31 +99,9 @@ export class Contender {
     if (standing) {
       return standing;
     }
-    return this.ask<AttemptResult>(lease, acquisition, line, momentOf(clock), (result) => result, failed);
-  }
-
-  /** Sends one attempt, at `sent`; `judged` gets its result, `refused` what no retry mends. */
-  ask<T>(
-    lease: Lease,
-    { call, answerBy }: Acquisition,
-    line: Line | undefined,
-    sent: Moment,
-    judged: (result: AttemptResult) => T,
-    refused: (error: unknown) => T,
-  ): Promise<T> {
-    const { store, clock, lines } = this.#parts;
-    // A call that does not wait does not queue, and takes no other process's turn.
-    const place = line && call.waitMs > 0 ? (line.place ?? lines.newPlace()) : undefined;
-    if (line) {
-      line.asks(place);
-      lines.askFor(lease, line.waiting);
-    }
-    return attempt(store, lease, clock, sent, answerBy, place, judged, refused);
-  }
-
-  /** Why the call takes no lock any more. */
-  gaveUp({ call }: Acquisition): NotAcquiredReason | undefined {
-    return this.#parts.lifecycle.isClosing ? 'shutdown' : call.signal?.aborted ? 'aborted' : undefined;
+    const { answerBy } = acquisition;
+    const place = line && lines.ask(line, lease, call.waitMs > 0);
+    return attempt<AttemptResult>(store, lease, clock, momentOf(clock), answerBy, place, (result) => result, failed);
   }
 
   /** Waits until the next attempt; throws where the call gives up. */

@@ -1,5 +1,5 @@
 import type { Acquisition } from './acquisition.js';
-import type { AttemptResult } from '../leases/attempt.js';
+import { attempt, type AttemptResult } from '../leases/attempt.js';
 import { EnclosingLocks } from './enclosing-locks.js';
 import type { Frame } from './frame.js';
 import { KeyByKey, type KeyByKeyParts } from './key-by-key.js';
@@ -82,22 +82,24 @@ export class Entrance {
       return false;
     }
     const [key] = frame.keys as readonly [string];
-    const enclosing = call.reentry === 'context' ? this.#enclosing.lockOn(key, frame) : undefined;
+    const enclosing = call.reentry === 'context' && frame.parent ? this.#enclosing.lockOn(key, frame) : undefined;
     if (enclosing) {
       return enclosing instanceof Lease && this.#reenters(enclosing, acquisition, listener);
     }
-    const { availability, contender, lifecycle, lines } = this.#parts;
+    const { availability, clock, lifecycle, lines, store } = this.#parts;
     if (lifecycle.isClosing || lines.lineOf(key) || (call.onUnavailable === 'throw' && availability.isAway)) {
       return false;
     }
-    const lease = this.#keyByKey.newLease(key, acquisition);
+    const lease = acquisition.newLease(key);
     const line = lines.open(key);
     lifecycle.begin();
-    void contender.ask(
+    void attempt(
+      store,
       lease,
-      acquisition,
-      line,
+      clock,
       acquisition.started,
+      acquisition.answerBy,
+      lines.ask(line, lease, call.waitMs > 0),
       (result) => this.#answered(result, lease, line, acquisition, listener),
       (error) => {
         lines.endTurn(line);
@@ -110,12 +112,13 @@ export class Entrance {
 
   /** Whether nobody is in the lease whom the call would have to wait for. */
   #reenters(lease: Lease, acquisition: Acquisition<Frame>, listener: EntryListener): boolean {
-    const { frame } = acquisition;
+    const { frame, call } = acquisition;
     if (!lease.calls.admits(frame)) {
       return false;
     }
     lease.calls.push(frame);
-    this.#keyByKey.reentered(lease, acquisition);
+    lease.raise(call.ttlMs);
+    this.#parts.events.reentered(lease, call.caller);
     frame.take(lease);
     this.#complete(acquisition, listener, acquisition.started.monotonic);
     return true;
@@ -123,8 +126,8 @@ export class Entrance {
 
   /** What is not granted at once contends on, in the line that it opened. */
   #answered(result: AttemptResult, lease: Lease, line: Line, acquisition: Acquisition<Frame>, listener: EntryListener): void {
-    const { contender, leases, lifecycle } = this.#parts;
-    if (result.outcome === 'granted' && !contender.gaveUp(acquisition)) {
+    const { leases, lifecycle } = this.#parts;
+    if (result.outcome === 'granted' && !acquisition.gaveUp(lifecycle.isClosing)) {
       leases.start(lease, result, acquisition, line);
       acquisition.frame.take(lease);
       this.#complete(acquisition, listener, lease.acquiredAt);
@@ -172,7 +175,9 @@ export class Entrance {
 
   #ended(acquisition: Acquisition<Frame>, refusal: unknown): void {
     const { waiters, events } = this.#parts;
-    waiters.isOver(acquisition);
+    if (acquisition.hasWaited) {
+      waiters.isOver(acquisition);
+    }
     acquisition.frame.transaction?.hasEntered(acquisition.frame);
     acquisition.ended(refusal);
     events.ended(acquisition, refusal);

@@ -14,7 +14,7 @@ import type { Line } from '../leases/line.js';
 import type { Lines } from '../leases/lines.js';
 import type { LockStore } from '../seam/lock-store.js';
 import { LongSections } from './long-sections.js';
-import { Owner } from '../leases/owner.js';
+import { Owner } from '../leases/hold.js';
 import { readTicket, type TicketEntry } from '../leases/ticket.js';
 import type { Transaction } from '../transactions/transaction.js';
 import type { WaitOutcome } from '../calls/waiter.js';
@@ -99,19 +99,13 @@ export class KeyByKey {
         join: () => this.#join(inherited, acquisition),
       });
     }
-    const lease = this.newLease(key, acquisition);
+    const lease = acquisition.newLease(key);
     const taken = lines.lineOf(key);
     const line = taken ?? lines.open(key);
     if (taken) {
       await this.#becomeContender(taken, lease, acquisition);
     }
     return this.#contend(lease, acquisition, line, taken !== undefined);
-  }
-
-  /** What the call wants to hold, with the owner of its other keys. */
-  newLease(key: string, acquisition: Acquisition): Lease {
-    const { ttlMs, renew: renews, caller } = acquisition.call;
-    return new Lease(this.#parts.clock, { key, owner: acquisition.newOwner(), caller, ttlMs, renews });
   }
 
   /** As the one call of this process that contends for the key. */
@@ -168,13 +162,8 @@ export class KeyByKey {
         throw acquisition.refused(key, outcome, lease);
       }
     }
-    this.reentered(lease, acquisition);
-  }
-
-  /** A call is inside a lease that an enclosing call has. */
-  reentered(lease: Lease, { call }: Acquisition): void {
-    lease.raise(call.ttlMs);
-    this.#parts.events.reentered(lease, call.caller);
+    lease.raise(acquisition.call.ttlMs);
+    this.#parts.events.reentered(lease, acquisition.call.caller);
   }
 
   /** Waits until the call is the one call of this process that contends for the key. */

@@ -1,10 +1,12 @@
+import { tracingChannel } from 'node:diagnostics_channel';
 import type { Acquisition } from './acquisition.js';
+import { withOutcomeOf } from '../words/guarded.js';
 import type { Frame } from './frame.js';
 import type { Lease } from '../leases/lease.js';
 import type { Lock } from '../words/lock.js';
-import { runOnce, type Body } from '../calls/run-once.js';
+import { onceOnly, runOnce, type Body } from '../calls/run-once.js';
 import type { LockedSection } from '../words/lock-telemetry.js';
-import { isHoldTraced, traceHold } from './traces.js';
+import type { TracedLock } from './traces.js';
 
 /** What telemetry learns of a call that has its locks. A class, since a getter in a literal is made anew for each call. */
 export class Section implements LockedSection {
@@ -41,6 +43,8 @@ export interface SectionFollower {
   resume<T>(section: LockedSection, body: () => T): T;
 }
 
+const holds = tracingChannel<unknown, TracedLock>('nestjs-distributed-lock:hold');
+
 /** Runs bodies, as sections where telemetry or a tracer follows them. */
 export class Sections {
   /** Undefined where nothing follows. */
@@ -54,8 +58,9 @@ export class Sections {
     const { lock } = acquisition.frame;
     const telemetry = this.#telemetry;
     // A re-entry is no section of its own, and a leader's would last for days.
-    if (!(telemetry || isHoldTraced()) || acquisition.obtained.length === 0 || acquisition.call.caller.leads) {
-      return runOnce(body, lock);
+    if (!(telemetry || holds.hasSubscribers) || acquisition.obtained.length === 0 || acquisition.call.caller.leads) {
+      const result = body(lock);
+      return result instanceof Promise ? result : onceOnly(result);
     }
     const section = new Section(acquisition, lock);
     const run = (): T | Promise<T> => traceHold(section, () => runOnce(body, lock));
@@ -65,4 +70,19 @@ export class Sections {
     acquisition.frame.resumesBy((later) => telemetry.resume(section, later));
     return telemetry.section(section, run);
   }
+}
+
+/** What `body` returns or throws. It runs inside what subscribers bound to the channel; what it returns is not on it. */
+function traceHold<T>(section: LockedSection, body: () => T): T {
+  if (!holds.hasSubscribers) {
+    return body();
+  }
+  const { name, store, site, keys, fence } = section;
+  const context = { name, store, site, key: keys[0] as string, fence };
+  return withOutcomeOf(body, (run) => {
+    const settled = async (): Promise<void> => {
+      await run();
+    };
+    holds.tracePromise(settled, context).catch(() => undefined);
+  });
 }

@@ -1,7 +1,5 @@
 import { tracingChannel } from 'node:diagnostics_channel';
 import type { Caller } from '../words/caller.js';
-import { withOutcomeOf } from '../words/guarded.js';
-import type { LockedSection } from '../words/lock-telemetry.js';
 
 /**
  * What subscribers of the tracing channels `'nestjs-distributed-lock:wait'` and `'nestjs-distributed-lock:hold'` get.
@@ -16,28 +14,6 @@ export interface TracedLock {
   readonly key: string;
   /** Undefined as long as the call waits, and where it was refused. */
   fence: number | undefined;
-}
-
-const holds = tracingChannel<unknown, TracedLock>('nestjs-distributed-lock:hold');
-
-/** Whether anybody has subscribed: nothing is made for nobody. */
-export function isHoldTraced(): boolean {
-  return holds.hasSubscribers;
-}
-
-/** What `body` returns or throws. It runs inside what subscribers bound to the channel; what it returns is not on it. */
-export function traceHold<T>(section: LockedSection, body: () => T): T {
-  if (!holds.hasSubscribers) {
-    return body();
-  }
-  const { name, store, site, keys, fence } = section;
-  const context = { name, store, site, key: keys[0] as string, fence };
-  return withOutcomeOf(body, (run) => {
-    const settled = async (): Promise<void> => {
-      await run();
-    };
-    holds.tracePromise(settled, context).catch(() => undefined);
-  });
 }
 
 const waits = tracingChannel<unknown, TracedLock>('nestjs-distributed-lock:wait');

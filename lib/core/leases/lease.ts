@@ -7,7 +7,7 @@ import { LeaseTerm } from './lease-term.js';
 import { commandLimit, ttlUntil, type Moment } from '../seam/lease-time.js';
 import { doubtOf, maxHoldOver } from './loss.js';
 import type { HoldRecord } from '../seam/lock-store.js';
-import type { Owner } from './owner.js';
+import type { Owner } from './hold.js';
 import type { TicketEntry } from './ticket.js';
 
 /**

@@ -61,7 +61,7 @@ export class Lines implements TurnListener {
   }
 
   /** A new place in the store's queue; undefined where the store keeps none. */
-  newPlace(): Place | undefined {
+  #newPlace(): Place | undefined {
     return this.#store.turns && { name: `${this.#id}${(this.#places++).toString(36)}` };
   }
 
@@ -75,11 +75,11 @@ export class Lines implements TurnListener {
    * undefined where the store cannot.
    */
   exchange(line: Line, next: NextCaller, hold: HoldRecord): Promise<boolean> | undefined {
-    const place = this.newPlace();
+    const place = this.#newPlace();
     if (!place) {
       return undefined;
     }
-    this.askFor(next.lease, line.waiting - 1);
+    this.#askFor(next.lease, line.waiting - 1);
     const { released, attempt } = exchange(this.#store, hold, next.lease, place, line.mayOvertake, this.#clock);
     line.admitWith(next.waiter, place, attempt, line.mayOvertake);
     return released;
@@ -98,8 +98,19 @@ export class Lines implements TurnListener {
     }
   }
 
+  /**
+   * The contender is about to ask the store. Answers the place where it may queue: none for a call that does not wait, which takes no
+   * other process's turn.
+   */
+  ask(line: Line, lease: Lease, waits: boolean): Place | undefined {
+    const place = waits ? (line.place ?? this.#newPlace()) : undefined;
+    line.asks(place);
+    this.#askFor(lease, line.waiting);
+    return place;
+  }
+
   /** Has an acquire ask for the fences of the callers behind it as well. */
-  askFor(lease: Lease, waitingHere: number): void {
+  #askFor(lease: Lease, waitingHere: number): void {
     if (this.#store.reservesFences) {
       lease.askForBlock(waitingHere);
     }

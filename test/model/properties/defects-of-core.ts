@@ -113,7 +113,7 @@ export const DEFECTS_OF_CORE: readonly Defect[] = [
     defect: 'a call that was aborted while it asked for its key goes straight in',
     finding: /has ended, and left/,
     edits: [
-      { file: 'lib/core/entering/entrance.ts', from: ' && !contender.gaveUp(acquisition)', to: '' },
+      { file: 'lib/core/entering/entrance.ts', from: ' && !acquisition.gaveUp(lifecycle.isClosing)', to: '' },
       {
         file: 'lib/core/entering/entrance.ts',
         from: 'if (call.signal?.aborted) {\n      // Its caller',

@@ -95,8 +95,8 @@ const DEFECTS: readonly Omit<Defect, 'scenarios'>[] = [
     edits: [
       {
         file: 'lib/core/entering/entrance.ts',
-        from: "call.reentry === 'context' ? this.#enclosing.lockOn(key, frame) : undefined",
-        to: 'this.#enclosing.lockOn(key, frame)',
+        from: "call.reentry === 'context' && frame.parent ?",
+        to: 'frame.parent ?',
       },
       {
         file: 'lib/core/entering/key-by-key.ts',
