@@ -2,7 +2,7 @@ import { floor, PEERS, thisLibrary } from './subjects/index.mjs';
 import { short } from './table.mjs';
 
 const PANELS = [
-  { row: 'pair', title: 'pair: µs for an acquire and release' },
+  { row: 'pair', title: 'pair: µs for a locked call' },
   { row: 'pair +1 ms', title: 'pair, 1 ms away: µs' },
   { row: 'hot', title: 'hot: pairs/s of 64 callers that want one key' },
   { row: 'hot +1 ms', title: 'hot, 1 ms away: pairs/s' },

@@ -16,3 +16,20 @@ export class PlainBalance {
     return customerId;
   }
 }
+
+const plain = new PlainBalance();
+
+/** Adds the same method without a decorator, as a user of `acquire` and `release` writes it. */
+export function byHand(connection) {
+  return {
+    ...connection,
+    async call(customerId) {
+      const held = await connection.acquire(`balance:${customerId}`);
+      try {
+        return await plain.credit(customerId);
+      } finally {
+        await connection.release(held);
+      }
+    },
+  };
+}

@@ -1,5 +1,6 @@
 // Measures the library beside its peers and the least that a lock has to send: npm run bench.
 import { writeFileSync } from 'node:fs';
+import { makeCallers } from './calls.mjs';
 import { chart } from './chart.mjs';
 import { environment } from './environment.mjs';
 import { readOptions } from './options.mjs';
@@ -26,11 +27,13 @@ process.stderr.write(
   `a PING takes ${proxy.addedMs.toFixed(2)} ms more through the proxy${proxy.isAccurate ? '' : ', which is too far from 1'}\n`,
 );
 
-const context = { server, proxy, sizes: quick ? SIZES.quick : SIZES.full };
+const callers = makeCallers(server);
+const context = { server, proxy, callers, sizes: quick ? SIZES.quick : SIZES.full };
 const lines = [];
 for (const row of rows) {
   lines.push(...(await withProgress(row.name, () => row.run(context))));
 }
+callers.stop();
 proxy.stop();
 await server.stop();
 
@@ -46,5 +49,7 @@ if (json) {
   const judged = lines.filter(({ met }) => met !== null);
   const [ofStores, others] = [true, false].map((wanted) => lines.filter(({ row }) => row.startsWith('stores ') === wanted));
   console.log([others.length > 0 && table(others), ofStores.length > 0 && storesTable(ofStores)].filter(Boolean).join('\n\n'));
-  console.log(`\n${judged.filter(({ met }) => met).length} of ${judged.length} targets met, in ${seconds} s`);
+  console.log(
+    `\n${judged.filter(({ met }) => met).length} of ${judged.length} targets met on Node ${process.versions.node}, in ${seconds} s`,
+  );
 }

@@ -1,14 +1,17 @@
 /** How much each row does. The quick sizes say the same, with more noise. */
 export const SIZES = {
   full: {
-    pair: { repeats: 5, batches: 20, pairs: 500, warmUp: 5_000, farBatches: 6, farPairs: 100 },
-    parallel: { repeats: 7, callers: 64, pairs: 200, warmUp: 300 },
-    arrivals: { repeats: 3, seconds: 4, warmUp: 2_000 },
+    pair: {
+      near: { repeats: 60, warmUp: { calls: 5_000 }, leadIn: { calls: 50 }, task: { calls: 300 } },
+      far: { repeats: 24, warmUp: { calls: 300 }, leadIn: { calls: 10 }, task: { calls: 100 } },
+    },
+    manyCallers: { repeats: 15, ...callersOf(64, { warmUp: 500, leadIn: 20, task: 150 }) },
+    arrivals: { repeats: 7, ...arrivalsOf(5_000, { warmUp: 3, leadIn: 0.2, task: 2 }) },
     hot: { repeats: 3, callers: 64, bursts: 4, turns: 30, farBursts: 1, farTurns: 4 },
     fleet: { repeats: 3, processes: 4, callers: 50, sectionMs: 5 },
     handOver: { repeats: 3, lanes: 8, rounds: 12 },
     reentry: { batches: 20, calls: 20_000 },
-    decorator: { repeats: 9, calls: 20_000, peerCalls: 2_000 },
+    memory: { repeats: 40, calls: 2_000 },
     load: { repeats: 15 },
     telemetry: { rounds: 60, pairs: 300, calls: 2_000 },
     many: { leases: 10_000, ttlMs: 10_000, holdMs: 30_000 },
@@ -24,14 +27,17 @@ export const SIZES = {
     },
   },
   quick: {
-    pair: { repeats: 1, batches: 12, pairs: 250, warmUp: 4_000, farBatches: 6, farPairs: 60 },
-    parallel: { repeats: 3, callers: 64, pairs: 100, warmUp: 150 },
-    arrivals: { repeats: 1, seconds: 2, warmUp: 1_000 },
+    pair: {
+      near: { repeats: 10, warmUp: { calls: 2_000 }, leadIn: { calls: 20 }, task: { calls: 150 } },
+      far: { repeats: 5, warmUp: { calls: 50 }, leadIn: { calls: 5 }, task: { calls: 40 } },
+    },
+    manyCallers: { repeats: 3, ...callersOf(64, { warmUp: 150, leadIn: 10, task: 80 }) },
+    arrivals: { repeats: 1, ...arrivalsOf(5_000, { warmUp: 0.5, leadIn: 0.1, task: 1 }) },
     hot: { repeats: 1, callers: 64, bursts: 1, turns: 10, farBursts: 1, farTurns: 2 },
     fleet: { repeats: 1, processes: 4, callers: 20, sectionMs: 5 },
     handOver: { repeats: 1, lanes: 8, rounds: 4 },
     reentry: { batches: 10, calls: 5_000 },
-    decorator: { repeats: 5, calls: 5_000, peerCalls: 300 },
+    memory: { repeats: 12, calls: 2_000 },
     load: { repeats: 5 },
     telemetry: { rounds: 16, pairs: 150, calls: 1_000 },
     many: { leases: 10_000, ttlMs: 10_000, holdMs: 12_000 },
@@ -47,3 +53,17 @@ export const SIZES = {
     },
   },
 };
+
+/** So many calls of each caller. */
+function callersOf(callers, calls) {
+  return mapped(calls, (count) => ({ callers, calls: count }));
+}
+
+/** For so many seconds. */
+function arrivalsOf(rate, seconds) {
+  return mapped(seconds, (count) => ({ rate, seconds: count }));
+}
+
+function mapped(record, change) {
+  return Object.fromEntries(Object.entries(record).map(([name, value]) => [name, change(value)]));
+}

@@ -16,7 +16,7 @@ export function askAll(workers, question, data) {
 }
 
 /** A process that answers questions; see serve.mjs for its side. */
-function startWorker(name, execArgv) {
+export function startWorker(name, execArgv) {
   const child = fork(new URL(`workers/${name}.mjs`, import.meta.url), { execArgv });
   const open = new Map();
   let last = 0;

@@ -18,7 +18,7 @@ export const hot = {
       ...report('hot', await measure(server, { ...near, bursts, turns: 1 }), { rate: 3, spread: 3 }),
       ...report('hot +1 ms', await measure(server, { ...far, bursts: farBursts, turns: 1 })),
       // Whoever releases may ask again at once: a peer that polls then serves the same caller over and over.
-      ...report('hot loop', await measure(server, { ...near, bursts: 1, turns }), { rate: 10 }),
+      ...report('hot loop', await measure(server, { ...near, bursts: 1, turns }), { rate: 20 }),
       ...report('hot loop +1 ms', await measure(server, { ...far, bursts: 1, turns: farTurns }), { rate: 50 }),
     ];
   },

@@ -1,16 +1,16 @@
 import { arrivals } from './arrivals.mjs';
 import { cpu } from './cpu.mjs';
-import { decorator } from './decorator.mjs';
 import { endless } from './endless.mjs';
 import { fleet } from './fleet.mjs';
 import { handOver } from './hand-over.mjs';
 import { hot } from './hot.mjs';
 import { load } from './load.mjs';
 import { many } from './many.mjs';
+import { memory } from './memory.mjs';
 import { pair } from './pair.mjs';
 import { parallel } from './parallel.mjs';
 import { reentry } from './re-entry.mjs';
 import { stores } from './stores.mjs';
 import { telemetry } from './telemetry.mjs';
 
-export const ROWS = [pair, parallel, cpu, arrivals, hot, fleet, handOver, reentry, decorator, load, telemetry, many, endless, stores];
+export const ROWS = [pair, parallel, cpu, arrivals, hot, fleet, handOver, reentry, memory, load, telemetry, many, endless, stores];

@@ -1,5 +1,6 @@
 // The least that a safe lock has to send, written by hand: nothing waits, renews or retries.
 import { createHash, randomUUID } from 'node:crypto';
+import { byHand } from '../decorated.mjs';
 import { connectClient } from '../redis-client.mjs';
 
 export const TTL_MS = 10_000;
@@ -12,7 +13,7 @@ export const floor = {
   async connect(port) {
     const client = await connectClient(port);
     await client.script('LOAD', COMPARE_AND_DELETE);
-    return {
+    return byHand({
       async acquire(key) {
         const token = randomUUID();
         if ((await client.set(key, token, 'PX', TTL_MS, 'NX')) !== 'OK') {
@@ -22,6 +23,6 @@ export const floor = {
       },
       release: ({ key, token }) => client.evalsha(SHA, 1, key, token),
       close: () => client.disconnect(),
-    };
+    });
   },
 };

@@ -1,3 +1,4 @@
+import { PEER_DECORATORS } from './decorators.mjs';
 import { floor } from './floor.mjs';
 import { mysql, mysqlFloor, mysqlThatPolls } from './mysql.mjs';
 import { postgres, postgresFloor } from './postgres.mjs';
@@ -5,15 +6,19 @@ import { quorum, quorumFloor } from './quorum.mjs';
 import { redisSemaphore } from './redis-semaphore.mjs';
 import { redlock } from './redlock.mjs';
 import { leanRedlockUniversal, redlockUniversal } from './redlock-universal.mjs';
-import { thisLibrary } from './this-library.mjs';
+import { handles, thisLibrary, withLock } from './this-library.mjs';
 
 export { floor, mysql, mysqlFloor, mysqlThatPolls, postgres, postgresFloor, quorum, quorumFloor, thisLibrary };
 
+/** By hand: an acquire, the work and a release. */
 export const PEERS = [redisSemaphore, redlock, redlockUniversal, leanRedlockUniversal];
 
 /** Those that differ in how they wait. */
 export const WAITING_PEERS = [redisSemaphore, redlock, redlockUniversal];
 
+/** Those whose locked calls on Redis are measured. */
+export const CALLED = [thisLibrary, withLock, handles, floor, ...PEERS, ...PEER_DECORATORS];
+
 export function subjectNamed(name) {
-  return [thisLibrary, quorum, postgres, mysql, mysqlThatPolls, ...PEERS].find((subject) => subject.name === name);
+  return [...CALLED, quorum, postgres, mysql, mysqlThatPolls].find((subject) => subject.name === name);
 }

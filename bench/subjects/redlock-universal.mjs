@@ -1,4 +1,5 @@
 import { createLock, IoredisAdapter } from 'redlock-universal';
+import { byHand } from '../decorated.mjs';
 import { connectClient } from '../redis-client.mjs';
 
 function redlockUniversalWith(name, note, settings) {
@@ -9,14 +10,14 @@ function redlockUniversalWith(name, note, settings) {
     async connect(port, { patient = false } = {}) {
       const client = await connectClient(port);
       const config = { adapter: new IoredisAdapter(client), ...settings, ...(patient && { retryAttempts: 10_000 }) };
-      return {
+      return byHand({
         async acquire(key) {
           const lock = createLock({ ...config, key });
           return { lock, handle: await lock.acquire() };
         },
         release: ({ lock, handle }) => lock.release(handle),
         close: () => client.disconnect(),
-      };
+      });
     },
   };
 }

@@ -1,4 +1,5 @@
 import Redlock from 'redlock';
+import { byHand } from '../decorated.mjs';
 import { connectClient } from '../redis-client.mjs';
 
 const TTL_MS = 10_000;
@@ -9,10 +10,10 @@ export const redlock = {
   async connect(port, { patient = false } = {}) {
     const client = await connectClient(port);
     const locks = new Redlock([client], patient ? { retryCount: 10_000 } : {});
-    return {
+    return byHand({
       acquire: (key) => locks.acquire([key], TTL_MS),
       release: (lock) => lock.release(),
       close: () => client.disconnect(),
-    };
+    });
   },
 };
