@@ -14,7 +14,7 @@ import { SIZES } from './sizes.mjs';
 import { storesTable } from './stores-table.mjs';
 import { table } from './table.mjs';
 
-const { quick, json, selected, rows } = readOptions();
+const { quick, json, isWhole, rows } = readOptions();
 findRedis();
 const [postgres, mysql] = rows.includes(stores) ? [postgresVersion(), mysqlVersion()] : [];
 // The exit handlers stop the server.
@@ -39,7 +39,7 @@ await server.stop();
 
 const seconds = Math.round((performance.now() - start) / 1_000);
 const results = { ...environment(server.version, postgres, mysql), quick, seconds, proxyAddedMs: proxy.addedMs, rows: lines };
-if (!selected) {
+if (isWhole) {
   writeFileSync(new URL('results.json', import.meta.url), `${JSON.stringify(results, undefined, 2)}\n`);
   writeFileSync(new URL('results.svg', import.meta.url), chart(lines));
 }

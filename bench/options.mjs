@@ -1,5 +1,5 @@
 import { parseArgs } from 'node:util';
-import { ROWS } from './rows/index.mjs';
+import { QUICK_ROWS, ROWS } from './rows/index.mjs';
 
 const USAGE = `npm run bench -- [--quick] [--json] [--rows ${ROWS.map(({ name }) => name).join(',')}]`;
 
@@ -10,12 +10,8 @@ export function readOptions() {
       options: { quick: { type: 'boolean' }, json: { type: 'boolean' }, rows: { type: 'string' } },
     });
     const { quick = false, json = false } = values;
-    return {
-      quick,
-      json,
-      selected: values.rows !== undefined,
-      rows: values.rows === undefined ? ROWS : values.rows.split(',').map(rowNamed),
-    };
+    const selected = values.rows?.split(',').map(rowNamed);
+    return { quick, json, isWhole: !quick && !selected, rows: selected ?? (quick ? QUICK_ROWS : ROWS) };
   } catch (error) {
     console.error(`${error.message}\n${USAGE}`);
     process.exit(2);

@@ -1,7 +1,7 @@
 // What an application sees: locked calls that begin at a fixed rate, whether or not those before have ended.
 import { againstLowest, figuresOf, linesOf } from '../calls.mjs';
 import { atMost } from '../line.mjs';
-import { PEERS } from '../subjects/index.mjs';
+import { ALL_PEERS } from '../subjects/index.mjs';
 
 export const arrivals = {
   name: 'arrivals',
@@ -12,7 +12,7 @@ export const arrivals = {
     return [
       ...linesOf(`${row}: p50`, p50, 'ms'),
       ...linesOf(`${row}: p99`, p99, 'ms'),
-      againstLowest(`${row}: p99`, p99, 'ms', PEERS, (ratio) => atMost(ratio, 1.2)),
+      againstLowest(`${row}: p99`, p99, 'ms', ALL_PEERS, (ratio) => atMost(ratio, 1.2)),
     ];
   },
 };

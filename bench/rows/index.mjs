@@ -14,3 +14,6 @@ import { stores } from './stores.mjs';
 import { telemetry } from './telemetry.mjs';
 
 export const ROWS = [pair, parallel, cpu, arrivals, hot, fleet, handOver, reentry, memory, load, telemetry, many, endless, stores];
+
+/** A quick run leaves out what takes minutes or mostly waits, unless it is asked for. */
+export const QUICK_ROWS = ROWS.filter((row) => ![many, endless, stores].includes(row));

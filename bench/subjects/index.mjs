@@ -16,8 +16,11 @@ export const PEERS = [redisSemaphore, redlock, redlockUniversal, leanRedlockUniv
 /** Those that differ in how they wait. */
 export const WAITING_PEERS = [redisSemaphore, redlock, redlockUniversal];
 
+/** With those that have a decorator. */
+export const ALL_PEERS = [...PEERS, ...PEER_DECORATORS];
+
 /** Those whose locked calls on Redis are measured. */
-export const CALLED = [thisLibrary, withLock, handles, floor, ...PEERS, ...PEER_DECORATORS];
+export const CALLED = [thisLibrary, withLock, handles, floor, ...ALL_PEERS];
 
 export function subjectNamed(name) {
   return [...CALLED, quorum, postgres, mysql, mysqlThatPolls].find((subject) => subject.name === name);
