@@ -8,7 +8,6 @@ import { holderIn } from './core/words/caller.js';
 import type { Candidate } from './leader/candidate.js';
 import { Candidates } from './leader/candidates.js';
 import { systemClock, type Clock } from './core/seam/clock.js';
-import { Contender } from './core/entering/contender.js';
 import { Entrance, type EntryListener } from './core/entering/entrance.js';
 import { LockConfigurationError } from './core/words/errors.js';
 import { Frame } from './core/entering/frame.js';
@@ -107,9 +106,20 @@ export class Locks {
     this.#lines = lines;
     this.#waiters = waiters;
     this.#leases = leases;
-    const shared = { store, clock, lifecycle, lines, leases, waiters, events: reporter, availability };
-    const contender = new Contender({ ...shared, releases });
-    this.#entrance = new Entrance({ ...shared, name, contender, maxPerKey: maxWaiters.perKey });
+    const maxPerKey = maxWaiters.perKey;
+    this.#entrance = new Entrance({
+      name,
+      store,
+      clock,
+      lifecycle,
+      lines,
+      leases,
+      releases,
+      waiters,
+      availability,
+      events: reporter,
+      maxPerKey,
+    });
     this.#health = new HealthCheck({ store, availability, reporter, leases, waiters });
     this.#peers = new Peers({ name, messenger, clock, expires: store.expires, leases, waiters, deadlocks, health: () => this.health(0) });
     this.#transactions = settings.transaction && new Transactions(settings.transaction, (transaction) => leases.settle(transaction));

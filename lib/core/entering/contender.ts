@@ -1,40 +1,20 @@
 import type { Acquisition } from './acquisition.js';
-import type { EntryEvents } from './entry-events.js';
+import type { EnteringParts } from './entering-parts.js';
 import { attempt, failed, type AttemptResult } from '../leases/attempt.js';
-import type { Availability } from '../seam/availability.js';
-import type { BackgroundReleases } from '../leases/background-releases.js';
-import type { Clock } from '../seam/clock.js';
 import { LockStoreError, type NotAcquiredReason } from '../words/errors.js';
 import type { Lease } from '../leases/lease.js';
-import type { Leases } from '../leases/leases.js';
 import { momentOf } from '../seam/lease-time.js';
-import type { Lifecycle } from '../seam/lifecycle.js';
 import type { Line } from '../leases/line.js';
-import type { Lines } from '../leases/lines.js';
-import type { Busy, LockStore } from '../seam/lock-store.js';
-import type { Waiters } from './waiters.js';
+import type { Busy } from '../seam/lock-store.js';
 
 /** Between two polls of a store that keeps no order or does not answer, in milliseconds. */
 const POLL = { least: 50, most: 250 } as const;
 
-/** What a contender is made of. */
-export interface ContenderParts {
-  readonly store: LockStore;
-  readonly clock: Clock;
-  readonly lifecycle: Lifecycle;
-  readonly lines: Lines;
-  readonly leases: Leases;
-  readonly releases: BackgroundReleases;
-  readonly waiters: Waiters;
-  readonly events: EntryEvents;
-  readonly availability: Availability;
-}
-
 /** Contends for a lock in the store: one attempt after the other until one is granted or the caller gives up. */
 export class Contender {
-  readonly #parts: ContenderParts;
+  readonly #parts: EnteringParts;
 
-  constructor(parts: ContenderParts) {
+  constructor(parts: EnteringParts) {
     this.#parts = parts;
   }
 

@@ -2,16 +2,14 @@ import type { Acquisition } from './acquisition.js';
 import { attempt, type AttemptResult } from '../leases/attempt.js';
 import { EnclosingLocks } from './enclosing-locks.js';
 import type { Frame } from './frame.js';
-import { KeyByKey, type KeyByKeyParts } from './key-by-key.js';
+import type { EnteringParts } from './entering-parts.js';
+import { KeyByKey } from './key-by-key.js';
 import { Lease } from '../leases/lease.js';
 import type { Line } from '../leases/line.js';
 import { LockConfigurationError } from '../words/errors.js';
 import { atMost } from '../seam/pause.js';
 import { ttlUntil } from '../seam/lease-time.js';
 import type { Call } from '../words/call.js';
-
-/** What an entrance is made of. */
-export type EntranceParts = Omit<KeyByKeyParts, 'enclosing'>;
 
 /** Learns how a call's way into its locks has ended: one of the two is called, once. */
 export interface EntryListener {
@@ -21,14 +19,14 @@ export interface EntryListener {
 
 /** Where calls enter the locks of one store. A call that meets nobody goes straight; the others enter key by key. */
 export class Entrance {
-  readonly #parts: EntranceParts;
+  readonly #parts: EnteringParts;
   readonly #enclosing: EnclosingLocks;
   readonly #keyByKey: KeyByKey;
 
-  constructor(parts: EntranceParts) {
+  constructor(parts: EnteringParts) {
     this.#parts = parts;
     this.#enclosing = new EnclosingLocks(parts.name, parts.leases);
-    this.#keyByKey = new KeyByKey({ ...parts, enclosing: this.#enclosing });
+    this.#keyByKey = new KeyByKey(parts, this.#enclosing);
   }
 
   /**

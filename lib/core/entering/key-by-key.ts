@@ -1,54 +1,33 @@
 import type { Acquisition } from './acquisition.js';
-import type { Availability } from '../seam/availability.js';
-import type { Clock } from '../seam/clock.js';
-import type { Contender } from './contender.js';
+import { Contender } from './contender.js';
+import type { EnteringParts } from './entering-parts.js';
 import type { EnclosingLocks } from './enclosing-locks.js';
-import type { EntryEvents } from './entry-events.js';
 import { LockConfigurationError } from '../words/errors.js';
 import type { Frame } from './frame.js';
 import { Guests } from '../leases/guests.js';
 import { Lease } from '../leases/lease.js';
-import type { Leases } from '../leases/leases.js';
-import type { Lifecycle } from '../seam/lifecycle.js';
 import type { Line } from '../leases/line.js';
-import type { Lines } from '../leases/lines.js';
-import type { LockStore } from '../seam/lock-store.js';
 import { LongSections } from './long-sections.js';
 import { Owner } from '../leases/hold.js';
 import { readTicket, type TicketEntry } from '../leases/ticket.js';
 import type { Transaction } from '../transactions/transaction.js';
 import type { WaitOutcome } from '../calls/waiter.js';
-import type { Waiters } from './waiters.js';
-
-/** What it takes to enter locks. */
-export interface KeyByKeyParts {
-  /** The name under which the store is registered. */
-  readonly name: string;
-  readonly store: LockStore;
-  readonly clock: Clock;
-  readonly lifecycle: Lifecycle;
-  readonly lines: Lines;
-  readonly waiters: Waiters;
-  readonly leases: Leases;
-  readonly contender: Contender;
-  readonly availability: Availability;
-  readonly events: EntryEvents;
-  readonly enclosing: EnclosingLocks;
-  /** How many calls may wait for one key. */
-  readonly maxPerKey: number;
-}
 
 /**
  * How a call enters that does not go straight: one key after the other, each by an enclosing lease, by a ticket, or through the line of
  * its key.
  */
 export class KeyByKey {
-  readonly #parts: KeyByKeyParts;
+  readonly #parts: EnteringParts;
+  readonly #enclosing: EnclosingLocks;
+  readonly #contender: Contender;
   readonly #guests = new Guests();
   readonly #longSections: LongSections;
 
-  constructor(parts: KeyByKeyParts) {
+  constructor(parts: EnteringParts, enclosing: EnclosingLocks) {
     this.#parts = parts;
+    this.#enclosing = enclosing;
+    this.#contender = new Contender(parts);
     this.#longSections = new LongSections(parts.lines, parts.clock, parts.events);
   }
 
@@ -76,7 +55,7 @@ export class KeyByKey {
     const { clock, lifecycle, lines } = this.#parts;
     const { call, frame } = acquisition;
     const ticket = call.ticket === undefined ? undefined : readTicket(call.ticket, key);
-    let inherited = call.reentry === 'context' ? this.#parts.enclosing.lockOn(key, frame) : undefined;
+    let inherited = call.reentry === 'context' ? this.#enclosing.lockOn(key, frame) : undefined;
     if (!inherited && frame.transaction) {
       inherited = await this.#besideOthers(frame.transaction, key, acquisition);
     }
@@ -111,7 +90,7 @@ export class KeyByKey {
   /** As the one call of this process that contends for the key. */
   async #contend(lease: Lease, acquisition: Acquisition, line: Line, hasWaited: boolean): Promise<Lease> {
     try {
-      await this.#parts.contender.obtain(lease, acquisition, line, hasWaited);
+      await this.#contender.obtain(lease, acquisition, line, hasWaited);
     } catch (error) {
       this.#parts.lines.endTurn(line);
       throw error;
@@ -125,7 +104,7 @@ export class KeyByKey {
     const { key, secret } = ticket;
     this.#refuseTickets(key);
     const joined = new Lease(this.#parts.clock, { key, owner: new Owner(secret), caller, ttlMs, renews, joined: ticket });
-    return [joined, this.#parts.contender.obtain(joined, acquisition)];
+    return [joined, this.#contender.obtain(joined, acquisition)];
   }
 
   /**
@@ -143,7 +122,7 @@ export class KeyByKey {
         throw acquisition.refused(key, outcome, this.#parts.lines.lineOf(key)?.holder);
       }
     }
-    const inherited = this.#parts.enclosing.lockOn(key, frame);
+    const inherited = this.#enclosing.lockOn(key, frame);
     if (!inherited) {
       transaction.enters(key, frame);
     }

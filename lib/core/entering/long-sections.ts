@@ -1,7 +1,7 @@
 import { AsyncResource } from 'node:async_hooks';
 import type { Clock } from '../seam/clock.js';
 import type { Lines } from '../leases/lines.js';
-import type { EntryEvents } from './entry-events.js';
+import type { EntryEvents } from './entering-parts.js';
 
 /** How often sections are checked that calls of this process wait for, in milliseconds. */
 const PAUSE_MS = 1_000;

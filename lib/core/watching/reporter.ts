@@ -1,7 +1,7 @@
 import type { Availability } from '../seam/availability.js';
 import { debugLine, type DebugNote } from './debug-line.js';
 import type { Acquisition } from '../entering/acquisition.js';
-import type { EntryEvents } from '../entering/entry-events.js';
+import type { EntryEvents } from '../entering/entering-parts.js';
 import { keysOf } from '../words/cycle-call.js';
 import { callerOf, THIS_PROCESS, type Caller } from '../words/caller.js';
 import { LockNotAcquiredError, type LockError, type LostReason } from '../words/errors.js';

@@ -100,8 +100,8 @@ const DEFECTS: readonly Omit<Defect, 'scenarios'>[] = [
       },
       {
         file: 'lib/core/entering/key-by-key.ts',
-        from: "call.reentry === 'context' ? this.#parts.enclosing.lockOn(key, frame) : undefined",
-        to: 'this.#parts.enclosing.lockOn(key, frame)',
+        from: "call.reentry === 'context' ? this.#enclosing.lockOn(key, frame) : undefined",
+        to: 'this.#enclosing.lockOn(key, frame)',
       },
     ],
   },
