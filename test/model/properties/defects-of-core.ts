@@ -34,7 +34,7 @@ export const DEFECTS_OF_CORE: readonly Defect[] = [
       {
         file: 'lib/core/leases/lease.ts',
         from: 'this.remainingMs > 0',
-        to: 'this.#clock.wall() < this.deadline',
+        to: 'this.#clock.wall() < this.term.deadline',
       },
       {
         file: 'lib/core/leases/lease-term.ts',
