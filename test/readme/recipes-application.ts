@@ -106,6 +106,7 @@ const TASKS: Readonly<Record<string, () => Promise<unknown>>> = {
     const readme = application.get(Readme);
     await readme.recount('1');
     await readme.report();
+    await readme.close('1');
     return done.splice(0);
   },
 };

@@ -86,7 +86,7 @@ test.each(['WithCls', 'WithTypeOrmTransactional', 'WithTypeOrm', 'WithPrisma', '
 );
 
 test('the fragments of the README run as printed', async () => {
-  expect(await applications[1].run('readme')).toEqual(['recounts, aborted: false', 'report']);
+  expect(await applications[1].run('readme')).toEqual(['recounts, aborted: false', 'report', 'removes 1']);
 });
 
 test('a job that both replicas start runs once, as printed', async () => {

@@ -4,7 +4,7 @@ import { Processor, WorkerHost } from '@nestjs/bullmq';
 import { Inject, Injectable } from '@nestjs/common';
 import { Cron, CronExpression } from '@nestjs/schedule';
 import type { Job } from 'bullmq';
-import { assertLocked, currentLock, DistributedLock, LockKey, lockKey, outsideLocks } from 'nestjs-distributed-lock';
+import { assertLocked, currentLock, DistributedLock, LockKey, lockKey, LockService, outsideLocks } from 'nestjs-distributed-lock';
 import { AsyncResource } from 'node:async_hooks';
 import { setTimeout as sleep } from 'node:timers/promises';
 import PQueue from 'p-queue';
@@ -146,6 +146,16 @@ export class Requests {
 /** Of the README. */
 @Injectable()
 export class Readme {
+  constructor(@Inject(LockService) private readonly locks: LockService) {}
+
+  async close(customerId: string): Promise<void> {
+    await this.locks.withLock(lockKey`balance:${customerId}`, () => this.remove(customerId));
+  }
+
+  async remove(customerId: string): Promise<void> {
+    done.push(`removes ${customerId}`);
+  }
+
   @DistributedLock({ key: 'job:report', onBusy: 'skip' })
   async report(): Promise<void> {
     done.push('report');

@@ -193,7 +193,10 @@ export class LockTable {
     return latest > 0 && this.#clock.wall() > latest;
   }
 
-  /** Whether the free lock is reserved for this place, or for none. With another place first in the queue, it is handed over to that one. */
+  /**
+   * Whether the free lock is reserved for this place, or for none. If another place is first, the lock is handed to it,
+   * and the answer is false.
+   */
   #isTurnOf(place: QueuedPlace | undefined, state: KeyState, key: string): boolean {
     if (!state.turn && state.first && state.first.name !== place?.name && !this.#handOver(key, place?.name)) {
       return false;
