@@ -5,7 +5,7 @@ import type { QueuedPlace } from '../../lib/stores/kit/key-state.js';
 import type { JoinReply, TableReply } from '../../lib/stores/kit/lock-table.js';
 import { RedisCommands } from '../../lib/stores/redis/redis-commands.js';
 import { RedisKeys } from '../../lib/stores/redis/redis-keys.js';
-import { isLate } from '../../lib/stores/redis/replies.js';
+import { isLate } from '../../lib/stores/redis/redis-commands.js';
 import type { Command } from '../../lib/stores/redis/script.js';
 import { BATCH } from '../../lib/stores/redis/scripts.js';
 import { newHold } from '../support/new-hold.js';

@@ -1,15 +1,23 @@
 import type { Busy, StoredLock } from '../../core/seam/lock-store.js';
 import { shownProcess } from './process-name.js';
 
-/** The reply to an attempt: the fence of the grant; or busy, with the rank in the queue (-1 outside it) and whether the place is new there. */
-export type AttemptReply = { readonly fence: number } | (Busy & { readonly rank: number; readonly joined: boolean });
+/** Busy, with the rank in the queue (-1 outside it) and whether the place is new there. */
+interface BusyReply extends Busy {
+  readonly rank: number;
+  readonly joined: boolean;
+}
 
-/** Reads `fence`, or `[remaining ms, by, held ms, rank, 1 if it is new in the queue, place that the lock is reserved for or '']`. */
+/** The reply to an attempt: the fence of the grant, or busy. */
+export type AttemptReply = { readonly fence: number } | BusyReply;
+
+/** Reads `fence`, or what `readBusy` reads. */
 export function readAttempt(reply: unknown): AttemptReply {
-  if (!Array.isArray(reply)) {
-    return { fence: Number.parseInt(String(reply), 10) };
-  }
-  const [remainingMs, by, heldMs, rank, joined, turn] = reply as readonly unknown[];
+  return Array.isArray(reply) ? readBusy(reply) : { fence: Number.parseInt(String(reply), 10) };
+}
+
+/** Reads `[remaining ms, by, held ms, rank, 1 if it is new in the queue, place that the lock is reserved for or '']`. */
+export function readBusy(reply: readonly unknown[]): BusyReply {
+  const [remainingMs, by, heldMs, rank, joined, turn] = reply;
   const holder = { by: turn === '' ? String(by) : shownProcess(String(turn)), heldMs: Number(heldMs) };
   return { remainingMs: Number(remainingMs), holder, rank: Number(rank), joined: Number(joined) === 1 };
 }

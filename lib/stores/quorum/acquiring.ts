@@ -3,7 +3,7 @@ import { Ballot } from './ballot.js';
 import type { Fences } from './fences.js';
 import type { Quorum } from './quorum.js';
 import { voteOf } from './quorum-commands.js';
-import { isOne } from './replies.js';
+import { isOne } from '../redis/redis-commands.js';
 
 /**
  * For how long an attempt waits for the slow servers when another owner has got votes too, in milliseconds, and at most as a part of its

@@ -2,7 +2,7 @@ import { LockStoreError } from '../../core/words/errors.js';
 import type { HoldRecord } from '../../core/seam/lock-store.js';
 import { DONE_MS, UNDONE_MS } from '../kit/protocol.js';
 import { tooManyHolds } from '../kit/refusals.js';
-import { isLate } from '../redis/replies.js';
+import { isLate } from '../redis/redis-commands.js';
 import type { Quorum } from './quorum.js';
 import type { QuorumServer } from './quorum-server.js';
 import { majorityOf } from './verdicts.js';

@@ -30,7 +30,7 @@ import { checkSources, longestLeaseOf, type QuorumLockStoreOptions } from './quo
 import { Quorum } from './quorum.js';
 import { releaseAll } from './releasing.js';
 import { renewAll } from './renewing.js';
-import { isOne } from './replies.js';
+import { isOne } from '../redis/redis-commands.js';
 import { searchAll } from './searching.js';
 import { startUpAll } from './start-up.js';
 import { heldByMajority, majorityOf } from './verdicts.js';

@@ -2,7 +2,7 @@ import { LONGEST_COMMAND_MS } from '../../core/seam/lease-time.js';
 import { ServerClock } from '../kit/server-clock.js';
 import type { RedisSource } from '../redis/redis-source.js';
 import { RedisConnection } from '../redis/redis-connection.js';
-import { isLate } from '../redis/replies.js';
+import { isLate } from '../redis/redis-commands.js';
 import type { Command } from '../redis/script.js';
 import { Wakeups } from '../redis/wakeups.js';
 import { serverTimeIn } from './replies.js';
@@ -55,7 +55,7 @@ export class QuorumServer {
   /** Runs a script; rejects where there is no reply within `limitMs`, a second where there is none. */
   async ask(command: Command, limitMs = LONGEST_COMMAND_MS): Promise<Answer> {
     const session = this.#session;
-    const reply = await this.#connection.run(command, limitMs);
+    const reply = await this.#connection.run(command, limitMs, (answer) => answer);
     // A connection that was made anew meanwhile may have led to another run.
     return { reply, counts: session !== undefined && session.counts && session === this.#session };
   }

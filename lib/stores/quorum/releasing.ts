@@ -2,7 +2,7 @@ import type { HoldRecord } from '../../core/seam/lock-store.js';
 import { DONE_MS } from '../kit/protocol.js';
 import type { Quorum } from './quorum.js';
 import type { QuorumServer } from './quorum-server.js';
-import { isOne } from './replies.js';
+import { isOne } from '../redis/redis-commands.js';
 import { majorityOf } from './verdicts.js';
 
 /**

@@ -1,5 +1,5 @@
 import type { HoldRecord } from '../../core/seam/lock-store.js';
-import { readAnswers } from '../redis/replies.js';
+import { readAnswers } from '../redis/redis-commands.js';
 import type { Grants } from './grants.js';
 import type { Quorum } from './quorum.js';
 import type { QuorumServer } from './quorum-server.js';

@@ -1,5 +1,5 @@
 import type { Busy } from '../../core/seam/lock-store.js';
-import { isLate } from '../redis/replies.js';
+import { isLate } from '../redis/redis-commands.js';
 
 /** The refusal of a vote. */
 export interface Refusal extends Busy {
@@ -20,11 +20,6 @@ export function readVote(reply: unknown): VoteReply {
   }
   const [remainingMs, by, heldMs, rank] = reply as readonly unknown[];
   return { remainingMs: Number(remainingMs), holder: { by: String(by), heldMs: Number(heldMs) }, rank: Number(rank) };
-}
-
-/** Whether a server carried a command out: reads 1 or 0. */
-export function isOne(reply: unknown): boolean {
-  return Number(reply) === 1;
 }
 
 /** The server's time in ms since 1970 in the reply to VOTE, or in one that refuses a late command; undefined in others. */

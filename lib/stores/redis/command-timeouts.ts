@@ -22,6 +22,10 @@ const SLOWEST_MS = { least: LONGEST_COMMAND_MS / PATIENCE, most: 500 } as const;
 
 /** A command that is on its way: it is answered, fails, or is rejected with `CommandTimeout` at the end of its limit. */
 export class OpenCommand implements Asker {
+  /** Its place in the list of open commands, which `CommandTimeouts` alone changes. */
+  isOpen = true;
+  before: OpenCommand | undefined;
+  after: OpenCommand | undefined;
   readonly sentAt = performance.now();
   /** When its caller gives up. */
   readonly endsAt: number;
@@ -30,17 +34,10 @@ export class OpenCommand implements Asker {
   readonly #resolve: (reply: unknown) => void;
   readonly #reject: (error: unknown) => void;
 
-  /** The limit counts from `since`: at a repetition, from when the command was sent first. */
-  constructor(
-    timeouts: CommandTimeouts,
-    limitMs: number,
-    since: number | undefined,
-    resolve: (reply: unknown) => void,
-    reject: (error: unknown) => void,
-  ) {
+  constructor(timeouts: CommandTimeouts, limitMs: number, resolve: (reply: unknown) => void, reject: (error: unknown) => void) {
     this.#timeouts = timeouts;
     this.#limitMs = limitMs;
-    this.endsAt = (since ?? this.sentAt) + limitMs;
+    this.endsAt = this.sentAt + limitMs;
     this.#resolve = resolve;
     this.#reject = reject;
     timeouts.add(this);
@@ -61,14 +58,6 @@ export class OpenCommand implements Asker {
     this.#reject(error);
   }
 
-  /** Passes on how a promise of its reply settles. */
-  follow(reply: Promise<unknown>): void {
-    reply.then(
-      (answer) => this.answered(answer),
-      (error: unknown) => this.failed(error),
-    );
-  }
-
   timeOut(): void {
     this.#reject(new CommandTimeout(this.#limitMs));
   }
@@ -80,7 +69,12 @@ export class OpenCommand implements Asker {
 
 /** Bounds the time of commands, with one timer for all of them, and reports when nothing is answered at all. */
 export class CommandTimeouts {
-  readonly #pending = new Set<OpenCommand>();
+  /**
+   * The open commands are a list, from the first to the last. A `Set` that grows and shrinks leaves a chain of former tables behind: once
+   * the first of them is old, the garbage collector keeps all commands that have been in any.
+   */
+  #first: OpenCommand | undefined;
+  #last: OpenCommand | undefined;
   readonly #onSilence: () => void;
   #timer: NodeJS.Timeout | undefined;
   #sweepsAt = 0;
@@ -97,24 +91,34 @@ export class CommandTimeouts {
 
   /** Whether commands are on their way. */
   get busy(): boolean {
-    return this.#pending.size > 0;
+    return this.#first !== undefined;
   }
 
   /** Rejects with `CommandTimeout` where there is no answer within `limitMs`. */
   bound<T>(command: Promise<T>, limitMs: number): Promise<T> {
     return new Promise((resolve, reject) => {
-      new OpenCommand(this, limitMs, undefined, resolve as (reply: unknown) => void, reject).follow(command);
+      const open = new OpenCommand(this, limitMs, resolve as (reply: unknown) => void, reject);
+      command.then(
+        (reply) => open.answered(reply),
+        (error: unknown) => open.failed(error),
+      );
     });
   }
 
   add(command: OpenCommand): void {
-    this.#pending.add(command);
+    command.before = this.#last;
+    if (this.#last) {
+      this.#last.after = command;
+    } else {
+      this.#first = command;
+    }
+    this.#last = command;
     this.#arm(command.sentAt);
   }
 
   /** A late reply counts too: the connection is slow, and not dead. */
   answered(command: OpenCommand): void {
-    this.#pending.delete(command);
+    this.#remove(command);
     this.#lastReplyAt = performance.now();
     const replyMs = Math.min(this.#lastReplyAt - command.sentAt, SLOWEST_MS.most);
     this.#slowestMs = Math.max(replyMs, this.#slowestMs * 0.9, SLOWEST_MS.least);
@@ -123,7 +127,7 @@ export class CommandTimeouts {
 
   /** The connection broke. */
   broke(command: OpenCommand): void {
-    this.#pending.delete(command);
+    this.#remove(command);
     // The silence was that of a connection which has ended.
     this.#silentSince = undefined;
   }
@@ -133,10 +137,29 @@ export class CommandTimeouts {
     clearTimeout(this.#timer);
     this.#timer = undefined;
     this.#silentSince = undefined;
-    for (const command of this.#pending) {
-      command.stop();
+    while (this.#first) {
+      this.#first.stop();
+      this.#remove(this.#first);
     }
-    this.#pending.clear();
+  }
+
+  #remove(command: OpenCommand): void {
+    if (command.isOpen) {
+      const { before, after } = command;
+      if (before) {
+        before.after = after;
+      } else {
+        this.#first = after;
+      }
+      if (after) {
+        after.before = before;
+      } else {
+        this.#last = before;
+      }
+      // One that is done must not keep those that came after it.
+      command.isOpen = false;
+      command.before = command.after = undefined;
+    }
   }
 
   #arm(now: number): void {
@@ -161,9 +184,11 @@ export class CommandTimeouts {
 
   #judge(): void {
     const now = performance.now();
-    for (const pending of this.#pending) {
+    let next: OpenCommand | undefined;
+    for (let pending = this.#first; pending; pending = next) {
+      next = pending.after;
       if (now >= pending.endsAt) {
-        this.#pending.delete(pending);
+        this.#remove(pending);
         pending.timeOut();
         if (this.#lastReplyAt < pending.sentAt) {
           this.#silentSince ??= pending.sentAt;
@@ -174,7 +199,7 @@ export class CommandTimeouts {
       this.#silentSince = undefined;
       this.#onSilence();
     }
-    if (this.#pending.size > 0) {
+    if (this.busy) {
       this.#arm(now);
     }
   }

@@ -1,5 +1,4 @@
-import type { LockError } from '../../core/words/errors.js';
-import { LockConfigurationError } from '../../core/words/errors.js';
+import { LockConfigurationError, type LockError } from '../../core/words/errors.js';
 import type { Connection } from './redis-client.js';
 import { isUnreachable, setupError, toLockError } from './redis-errors.js';
 import type { Script } from './script.js';
@@ -41,11 +40,9 @@ export class ConnectionFailures {
     this.#last = error;
   }
 
-  /** Throws where the connection stands, and leads to another database or user than the one asked for. */
-  refuseSetup(): void {
-    if (this.#setupRefusal) {
-      throw setupError(this.#setupRefusal);
-    }
+  /** Set where the connection stands, and leads to another database or user than the one asked for. */
+  get setupRefusal(): LockConfigurationError | undefined {
+    return this.#setupRefusal && setupError(this.#setupRefusal);
   }
 
   /** The error of a command that failed. */

@@ -9,7 +9,7 @@ import { addressOf, keepConnected, makeConnection, reconnect, type Connection } 
 import type { RedisSource } from './redis-source.js';
 import { isDemoted, isForbidden, isUnknownScript, NO_CONNECTION } from './redis-errors.js';
 import type { Command } from './script.js';
-import { sendScript, type Confirmation } from './send-script.js';
+import { sendConfirmed, type Confirmation } from './send-confirmed.js';
 
 /**
  * With Sentinel, a deposed master answers until it learns of the failover, which may be long after it, so the sentinels are asked.
@@ -29,8 +29,8 @@ export interface Replicated {
   readonly withinMs: number;
 }
 
-/** A command that waits to be sent in a batch. */
-class Batched extends OpenCommand {
+/** A script that is to run, by itself or in a batch. */
+class Run extends OpenCommand {
   readonly command: Command;
 
   constructor(
@@ -40,7 +40,7 @@ class Batched extends OpenCommand {
     resolve: (reply: unknown) => void,
     reject: (error: unknown) => void,
   ) {
-    super(timeouts, limitMs, undefined, resolve, reject);
+    super(timeouts, limitMs, resolve, reject);
     this.command = command;
   }
 }
@@ -54,12 +54,13 @@ export class RedisConnection {
   readonly #batch: BatchScript | undefined;
   /** The class of the store that it belongs to, as messages name it. */
   readonly #store: string;
-  readonly #batches = new Batches<Batched>((requests) => this.#sendTogether(requests));
+  readonly #batches = new Batches<Run>((requests) => this.#sendTogether(requests));
   readonly #timeouts = new CommandTimeouts(() => this.#reconnect());
   readonly #failures = new ConnectionFailures();
   #opening: Promise<Connection> | undefined;
   #connection: Connection | undefined;
   #wasReady = false;
+  #setupRefusal: LockConfigurationError | undefined;
   #closed = false;
 
   constructor(source: RedisSource, batch?: BatchScript, onReady: (address: string) => void = () => undefined, store = 'RedisLockStore') {
@@ -73,56 +74,72 @@ export class RedisConnection {
     return this.#closed;
   }
 
-  /**
-   * Runs a script; rejects where there is no reply within `limitMs`. With a `confirmation` it waits for that too, and resolves with the
-   * reply and how many replicas confirmed.
-   */
-  run(command: Command, limitMs: number, confirmation?: Confirmation): Promise<unknown> {
+  /** Runs a script; resolves with what is read from the reply, and rejects where there is none within `limitMs`. */
+  run<T>(command: Command, limitMs: number, read: (reply: unknown) => T | Promise<T>, confirmation?: Confirmation): Promise<T> {
     const connection = this.#connection;
-    return connection ? this.#runOn(connection, command, limitMs, confirmation) : this.#runOnceOpen(command, limitMs, confirmation);
-  }
-
-  async #runOnceOpen(command: Command, limitMs: number, confirmation: Confirmation | undefined): Promise<unknown> {
-    let connection: Connection;
-    try {
-      this.#refuseClosed();
-      connection = await this.#timeouts.bound(this.open(), limitMs);
-    } catch (error) {
-      throw this.#explained(error, command);
+    if (!connection) {
+      return this.#runOnceOpen(command, limitMs, read, confirmation);
     }
-    return this.#runOn(connection, command, limitMs, confirmation);
-  }
-
-  #runOn(connection: Connection, command: Command, limitMs: number, confirmation: Confirmation | undefined): Promise<unknown> {
     return new Promise((resolve, reject) => {
+      const answer = (reply: unknown): void => {
+        try {
+          resolve(read(reply));
+        } catch (error) {
+          reject(error);
+        }
+      };
       const refuse = (error: unknown): void => reject(this.#explained(error, command));
       try {
-        this.#refuseClosed();
-        this.#failures.refuseSetup();
+        this.#refuseUnusable();
         if (this.#wasReady && connection.isCluster && connection.status !== 'ready') {
           throw new Error(NO_CONNECTION);
         }
+        const { busy } = this.#timeouts;
+        const run = new Run(command, this.#timeouts, limitMs, answer, refuse);
         // Where nothing is on its way, nothing is likely to come with it.
-        if (this.#timeouts.busy && !confirmation && this.#batch?.takes(command)) {
-          const batched = new Batched(command, this.#timeouts, limitMs, resolve, refuse);
-          this.#batches.add(batched, batched);
+        if (busy && !confirmation && this.#batch?.takes(command)) {
+          this.#batches.add(run, run);
           return;
         }
-        this.#batches.flush();
-        const open = new OpenCommand(this.#timeouts, limitMs, undefined, resolve, (error) => {
-          if (isUnknownScript(error)) {
-            // One limit for both: the caller asked once.
-            const again = new OpenCommand(this.#timeouts, limitMs, open.sentAt, resolve, refuse);
-            again.follow(sendScript(connection, 'eval', command, confirmation));
-          } else {
-            refuse(error);
-          }
-        });
-        open.follow(sendScript(connection, 'evalsha', command, confirmation));
+        if (busy) {
+          this.#batches.flush();
+        }
+        this.#sendAlone(connection, 'evalsha', run, confirmation);
       } catch (error) {
         refuse(error);
       }
     });
+  }
+
+  async #runOnceOpen<T>(
+    command: Command,
+    limitMs: number,
+    read: (reply: unknown) => T | Promise<T>,
+    confirmation: Confirmation | undefined,
+  ): Promise<T> {
+    try {
+      this.#refuseUnusable();
+      await this.#timeouts.bound(this.open(), limitMs);
+    } catch (error) {
+      throw this.#explained(error, command);
+    }
+    return this.run(command, limitMs, read, confirmation);
+  }
+
+  /** Sends a script by itself; once more, with its source, where the server does not know it and the caller still waits. */
+  #sendAlone(connection: Connection, how: 'evalsha' | 'eval', run: Run, confirmation: Confirmation | undefined): void {
+    const { command } = run;
+    const reply = confirmation ? sendConfirmed(connection, how, command, confirmation) : send(connection, how, command);
+    reply.then(
+      (answer) => run.answered(answer),
+      (error: unknown) => {
+        if (how === 'evalsha' && run.isOpen && isUnknownScript(error)) {
+          this.#sendAlone(connection, 'eval', run, confirmation);
+        } else {
+          run.failed(error);
+        }
+      },
+    );
   }
 
   #explained(error: unknown, { key, script }: Command): LockError {
@@ -138,11 +155,18 @@ export class RedisConnection {
    * Runs a script that writes, and waits until so many replicas have what it wrote, for half as long as `run` may take: the
    * answer still comes in time. Nothing else is answered on the connection meanwhile.
    */
-  async runOnReplicas(command: Command, limitMs: number, replicas: number): Promise<Replicated> {
+  runOnReplicas(command: Command, limitMs: number, replicas: number): Promise<Replicated> {
     // For WAIT, 0 is for ever.
     const withinMs = Math.max(1, Math.floor(limitMs / 2));
-    const [reply, confirmed] = (await this.run(command, limitMs, { replicas, withinMs })) as readonly unknown[];
-    return { reply, confirmed: Number(confirmed), withinMs };
+    return this.run(
+      command,
+      limitMs,
+      (replies) => {
+        const [reply, confirmed] = replies as readonly unknown[];
+        return { reply, confirmed: Number(confirmed), withinMs };
+      },
+      { replicas, withinMs },
+    );
   }
 
   /** The reply to INFO; empty where that is forbidden, which the store can do without. */
@@ -161,7 +185,7 @@ export class RedisConnection {
   async ask(...words: readonly [string, ...string[]]): Promise<unknown> {
     try {
       const connection = await this.open();
-      this.#failures.refuseSetup();
+      this.#refuseUnusable();
       return await this.#timeouts.bound(connection.call(...words), COMMAND_MS);
     } catch (error) {
       throw this.#failures.explain(error, '');
@@ -171,9 +195,9 @@ export class RedisConnection {
   /** What the server's clock reads, in ms since 1970; on a cluster, that of any node. */
   async time(limitMs: number): Promise<number> {
     try {
-      this.#refuseClosed();
+      this.#refuseUnusable();
       const connection = await this.open();
-      this.#failures.refuseSetup();
+      this.#refuseUnusable();
       const [seconds, micros] = (await this.#timeouts.bound(connection.time(), limitMs)) as readonly unknown[];
       return Number(seconds) * 1_000 + Number(micros) / 1_000;
     } catch (error) {
@@ -254,15 +278,15 @@ export class RedisConnection {
    * Sends requests as one script, each of which is bound by its own limit. A script that the server refused before it ran is sent once
    * more: whole where it was not known, and in parts where the keys of one request may be the reason.
    */
-  async #sendTogether(requests: readonly Batched[], how: 'evalsha' | 'eval' = 'evalsha'): Promise<readonly unknown[]> {
+  async #sendTogether(requests: readonly Run[], how: 'evalsha' | 'eval' = 'evalsha'): Promise<readonly unknown[]> {
     const connection = this.#connection ?? (await this.open());
     const commands = requests.map(({ command }) => command);
     const [first] = commands as [Command];
     try {
       if (commands.length === 1) {
-        return [await sendScript(connection, how, first, undefined)];
+        return [await send(connection, how, first)];
       }
-      return (await sendScript(connection, how, (this.#batch as BatchScript).command(commands), undefined)) as readonly unknown[];
+      return (await send(connection, how, (this.#batch as BatchScript).command(commands))) as readonly unknown[];
     } catch (error) {
       // Those whose callers have given up meanwhile are left out.
       const now = performance.now();
@@ -281,13 +305,14 @@ export class RedisConnection {
 
   async #open(): Promise<Connection> {
     const connection = await makeConnection(this.#source, { enableOfflineQueue: true, maxRetriesPerRequest: 0, ...SENTINEL_WATCH });
-    this.#refuseClosed();
+    this.#refuseUnusable();
     this.#connection = connection;
     this.#failures.watch(connection);
     connection.on('ready', () => {
       // Commands wait for the first connection only: later ones fail at once, and are sent again while the caller waits.
       // Not so for the nodes of a cluster, each of which is connected to when it is first needed.
       this.#wasReady = true;
+      this.#setupRefusal = this.#failures.setupRefusal;
       connection.options.enableOfflineQueue = connection.isCluster === true;
       this.#onReady(addressOf(connection));
     });
@@ -295,9 +320,13 @@ export class RedisConnection {
     return connection;
   }
 
-  #refuseClosed(): void {
+  /** Throws where the store was closed, or the connection leads to another database or user than the one asked for. */
+  #refuseUnusable(): void {
     if (this.#closed) {
       throw new LockConfigurationError(`${this.#store} was closed. Make a new one for new locks.`);
+    }
+    if (this.#setupRefusal) {
+      throw this.#setupRefusal;
     }
   }
 
@@ -307,4 +336,8 @@ export class RedisConnection {
       reconnect(this.#connection);
     }
   }
+}
+
+function send(connection: Connection, how: 'evalsha' | 'eval', { script, parameters }: Command): Promise<unknown> {
+  return connection[how](how === 'evalsha' ? script.sha : script.source, ...parameters);
 }

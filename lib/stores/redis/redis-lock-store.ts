@@ -18,19 +18,18 @@ import type { StoreHealth } from '../../core/words/lock-health.js';
 import { checkPrefix } from '../../core/words/lock-key.js';
 import { RECHECK_MS } from '../kit/protocol.js';
 import { tooManyHolds } from '../kit/refusals.js';
-import { readAttempt, readStored } from '../kit/replies.js';
+import { readBusy, readStored } from '../kit/replies.js';
 import { probe, PROBE_MS } from '../kit/probe.js';
 import { ServerClock } from '../kit/server-clock.js';
 import { processName } from '../kit/process-name.js';
 import { checkSource, isClient, type RedisSource } from './redis-source.js';
 import { COMMAND_MS, RedisConnection } from './redis-connection.js';
 import { checkMinReplicas, type RedisLockStoreOptions } from './redis-lock-store.options.js';
-import { RedisCommands } from './redis-commands.js';
+import { isLate, isOne, readAnswers, RedisCommands, timeIn } from './redis-commands.js';
 import { RedisKeys } from './redis-keys.js';
 import { leastLimitOf, Replication } from './replication.js';
 import { renewEach, renewTogether } from './renewals.js';
 import { toLockError } from './redis-errors.js';
-import { isLate, readAnswers, timeIn } from './replies.js';
 import type { Command } from './script.js';
 import { searchLocks } from './search.js';
 import { BATCH, EXCHANGE } from './scripts.js';
@@ -112,13 +111,13 @@ export class RedisLockStore implements LockStore, Turns, Tickets, Operator, Mess
     const sentAt = performance.now();
     const named = this.#named(hold);
     const command = this.#commands.acquire(named, place, polls, this.#clock.latest(sentAt, hold.limitMs));
-    return this.#connection.run(command, hold.limitMs).then((reply) => {
+    return this.#connection.run(command, hold.limitMs, (reply) => {
       this.#clock.read(timeIn(reply), sentAt);
       if (isLate(reply)) {
         const again = this.#again(hold, sentAt, (latest) => this.#commands.acquire(named, place, polls, latest));
-        return again.then((answer) => this.#confirmed(hold, this.#read(answer, place), place, sentAt));
+        return again.then((answer) => this.#read(answer, hold, place, sentAt));
       }
-      return this.#confirmed(hold, this.#read(reply, place), place, sentAt);
+      return this.#read(reply, hold, place, sentAt);
     });
   }
 
@@ -134,19 +133,18 @@ export class RedisLockStore implements LockStore, Turns, Tickets, Operator, Mess
     const latest = this.#clock.latest(sentAt, limitMs);
     const polls = !this.#wakeups.areCertain;
     const command = this.#commands.exchange(this.#named(hold), this.#named(next), place, polls, mayOvertake, latest);
-    const [answer, nextAnswer] = (await this.#connection.run(command, limitMs)) as readonly unknown[];
+    const [answer, nextAnswer] = await this.#connection.run(command, limitMs, (reply) => reply as readonly unknown[]);
     const answeredAt = performance.now();
-    const released = Number(answer) === 1;
+    const released = isOne(answer);
     if (nextAnswer instanceof Error) {
       return { released, reply: Promise.reject(toLockError(nextAnswer, key, undefined, EXCHANGE)) };
     }
     this.#clock.read(timeIn(nextAnswer), sentAt);
-    const reply = isLate(nextAnswer) ? this.acquire(next, place) : this.#confirmed(next, this.#read(nextAnswer, place), place, answeredAt);
-    return { released, reply };
+    return { released, reply: isLate(nextAnswer) ? this.acquire(next, place) : this.#read(nextAnswer, next, place, answeredAt) };
   }
 
-  async leave(key: string, name: string): Promise<void> {
-    await this.#connection.run(this.#commands.leave(key, name), COMMAND_MS);
+  leave(key: string, name: string): Promise<void> {
+    return this.#connection.run(this.#commands.leave(key, name), COMMAND_MS, () => undefined);
   }
 
   async join(hold: HoldRecord): Promise<boolean> {
@@ -155,7 +153,7 @@ export class RedisLockStore implements LockStore, Turns, Tickets, Operator, Mess
     const sentAt = performance.now();
     const named = this.#named(hold);
     const command = this.#commands.join(named, this.#clock.latest(sentAt, hold.limitMs));
-    let reply = await this.#connection.run(command, hold.limitMs);
+    let reply = await this.#connection.run(command, hold.limitMs, asItIs);
     if (isLate(reply)) {
       this.#clock.read(timeIn(reply), sentAt);
       reply = await this.#again(hold, sentAt, (latest) => this.#commands.join(named, latest));
@@ -163,7 +161,7 @@ export class RedisLockStore implements LockStore, Turns, Tickets, Operator, Mess
     if (Number(reply) === -1) {
       throw tooManyHolds(hold.key);
     }
-    const joined = Number(reply) === 1;
+    const joined = isOne(reply);
     if (joined) {
       await this.#replication?.confirm(hold, hold.fence, sentAt);
     }
@@ -177,15 +175,15 @@ export class RedisLockStore implements LockStore, Turns, Tickets, Operator, Mess
   }
 
   release(hold: HoldRecord): Promise<boolean> {
-    return this.#connection.run(this.#commands.release(this.#named(hold)), hold.limitMs).then(isOne);
+    return this.#connection.run(this.#commands.release(this.#named(hold)), hold.limitMs, isOne);
   }
 
-  async inspect(key: string): Promise<StoredLock | null> {
-    return readStored(await this.#connection.run(this.#commands.inspect(key), COMMAND_MS));
+  inspect(key: string): Promise<StoredLock | null> {
+    return this.#connection.run(this.#commands.inspect(key), COMMAND_MS, readStored);
   }
 
-  async forceRelease(key: string, fence: number): Promise<boolean> {
-    return Number(await this.#connection.run(this.#commands.forceRelease(key, fence), COMMAND_MS)) === 1;
+  forceRelease(key: string, fence: number): Promise<boolean> {
+    return this.#connection.run(this.#commands.forceRelease(key, fence), COMMAND_MS, isOne);
   }
 
   async health(): Promise<StoreHealth> {
@@ -243,7 +241,7 @@ export class RedisLockStore implements LockStore, Turns, Tickets, Operator, Mess
   async #again({ key, limitMs }: HoldRecord, sentAt: number, commandBy: (latest: number) => Command): Promise<unknown> {
     const againAt = performance.now();
     const leftMs = sentAt + limitMs - againAt;
-    const reply = await this.#connection.run(commandBy(this.#clock.latest(againAt, leftMs)), leftMs);
+    const reply = await this.#connection.run(commandBy(this.#clock.latest(againAt, leftMs)), leftMs, asItIs);
     if (isLate(reply)) {
       throw new LockStoreError(`Lock "${key}": the command reached Redis too late. The call may be repeated.`, key, { unknown: false });
     }
@@ -256,7 +254,7 @@ export class RedisLockStore implements LockStore, Turns, Tickets, Operator, Mess
     }
     const store = {
       renewalOf: (holds: readonly HoldRecord[]) => this.#commands.renew(holds),
-      withdraw: (hold: HoldRecord, limitMs: number) => this.#connection.run(this.#commands.release(hold), limitMs),
+      withdraw: (hold: HoldRecord, limitMs: number) => this.#connection.run(this.#commands.release(hold), limitMs, isOne),
     };
     return new Replication(store, this.#source, this.#minReplicas, this.#isCluster);
   }
@@ -266,31 +264,27 @@ export class RedisLockStore implements LockStore, Turns, Tickets, Operator, Mess
     return this.#replication?.named(hold) ?? hold;
   }
 
-  /** The reply to what was sent at `sentAt`, once replicas have confirmed the grant. */
-  #confirmed(hold: HoldRecord, reply: AcquireReply, place: Place | undefined, sentAt: number): AcquireReply | Promise<AcquireReply> {
-    if (!this.#replication || reply.fence === undefined) {
-      return reply;
+  /** The answer to what was sent at `sentAt`; a grant counts once replicas have confirmed it. */
+  #read(reply: unknown, hold: HoldRecord, place: Place | undefined, sentAt: number): AcquireReply | Promise<AcquireReply> {
+    if (!Array.isArray(reply)) {
+      const granted = { fence: Number.parseInt(String(reply), 10) };
+      if (!this.#replication) {
+        return granted;
+      }
+      if (place) {
+        this.#wakeups.granted(place);
+      }
+      return this.#replication.confirm(hold, granted.fence, sentAt).then(() => granted);
     }
-    if (place) {
-      this.#wakeups.granted(place);
-    }
-    return this.#replication.confirm(hold, reply.fence, sentAt).then(() => reply);
-  }
-
-  #read(reply: unknown, place: Place | undefined): AcquireReply {
-    const answer = readAttempt(reply);
-    if (answer.fence !== undefined) {
-      return answer;
-    }
-    const { remainingMs, holder, rank, joined } = answer;
+    const { remainingMs, holder, rank, joined } = readBusy(reply);
     const recheckMs = place && rank >= 0 ? this.#wakeups.recheckMs(place, rank, joined) : undefined;
     return { remainingMs, holder, recheckMs };
   }
 
-  async #renew(holds: readonly HoldRecord[]): Promise<(boolean | undefined)[]> {
+  #renew(holds: readonly HoldRecord[]): Promise<(boolean | undefined)[]> {
     return this.#replication
       ? this.#replication.renew(holds.map((hold) => this.#named(hold)))
-      : readAnswers(await this.#connection.run(this.#commands.renew(holds), leastLimitOf(holds)));
+      : this.#connection.run(this.#commands.renew(holds), leastLimitOf(holds), readAnswers);
   }
 
   #connect(): RedisConnection {
@@ -318,6 +312,6 @@ export class RedisLockStore implements LockStore, Turns, Tickets, Operator, Mess
   }
 }
 
-function isOne(reply: unknown): boolean {
-  return Number(reply) === 1;
+function asItIs(reply: unknown): unknown {
+  return reply;
 }

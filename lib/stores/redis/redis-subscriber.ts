@@ -7,7 +7,7 @@ const PING_MS = 5_000;
 export interface SubscriberListener {
   message(message: string): void;
   /** The subscription was acknowledged, or lost: messages may have been missed. */
-  changed(): void;
+  changed(acknowledged: boolean): void;
   refused(error: Error): void;
 }
 
@@ -88,7 +88,7 @@ export class RedisSubscriber {
     if (this.#acknowledged !== acknowledged && !this.#closed) {
       this.#acknowledged = acknowledged;
       this.#changedAt = performance.now();
-      this.#listener.changed();
+      this.#listener.changed(acknowledged);
     }
   }
 

@@ -6,7 +6,7 @@ import { CommandTimeout, CommandTimeouts } from './command-timeouts.js';
 import { HoldNames } from './hold-names.js';
 import type { RedisSource } from './redis-source.js';
 import { RedisConnection } from './redis-connection.js';
-import { readAnswers } from './replies.js';
+import { readAnswers } from './redis-commands.js';
 import type { Command } from './script.js';
 
 /** Grants that are confirmed in one command, as many as core renews in one. */

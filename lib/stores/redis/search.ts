@@ -52,7 +52,7 @@ async function* scan(connection: RedisConnection, node: Connection, pattern: str
 }
 
 async function inspectAll(connection: RedisConnection, commands: RedisCommands, keys: readonly string[]): Promise<FoundLock[]> {
-  const stored = await Promise.all(keys.map(async (key) => readStored(await connection.run(commands.inspect(key), COMMAND_MS))));
+  const stored = await Promise.all(keys.map((key) => connection.run(commands.inspect(key), COMMAND_MS, readStored)));
   // One that is free by now, or only reserved, is held by nobody.
   return stored.flatMap((lock, at) => (lock ? [{ ...lock, key: keys[at] as string }] : []));
 }

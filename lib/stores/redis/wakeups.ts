@@ -12,6 +12,7 @@ export class Wakeups {
   readonly #listeners = new Listeners();
   readonly #rechecks = new Rechecks();
   #subscriber: RedisSubscriber | undefined;
+  #arrive = false;
 
   constructor(source: RedisSource, isCluster: boolean) {
     this.#source = source;
@@ -25,12 +26,12 @@ export class Wakeups {
 
   /** Whether messages reach this process, as far as it knows. */
   get arrive(): boolean {
-    return this.#subscriber?.acknowledged === true;
+    return this.#arrive;
   }
 
   /** Whether a process that receives no message is known to be gone. On a cluster, PUBLISH does not count all receivers. */
   get areCertain(): boolean {
-    return !this.#isCluster && this.arrive;
+    return this.#arrive && !this.#isCluster;
   }
 
   onForced(listener: ForcedListener, until?: AbortSignal): void {
@@ -48,9 +49,13 @@ export class Wakeups {
   /** Subscribes. `refused` is called where the server refuses that, and `warn` where no connection can be made at all. */
   open(channels: readonly [string, ...string[]], refused: (error: Error) => void, warn: (message: string) => void): void {
     this.#subscriber?.close();
+    this.#arrive = false;
     this.#subscriber = new RedisSubscriber(channels, {
       message: (message) => this.#listeners.receive(message),
-      changed: () => this.#listeners.recheck(),
+      changed: (acknowledged) => {
+        this.#arrive = acknowledged;
+        this.#listeners.recheck();
+      },
       refused,
     });
     this.#subscriber.open(this.#source).catch((error: LockError) => warn(error.detail));
@@ -78,6 +83,7 @@ export class Wakeups {
   close(): void {
     this.#subscriber?.close();
     this.#subscriber = undefined;
+    this.#arrive = false;
     this.#listeners.clear();
   }
 }

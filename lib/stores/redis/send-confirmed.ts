@@ -7,20 +7,16 @@ export interface Confirmation {
   readonly withinMs: number;
 }
 
-/** Sends a script; where replicas have to confirm what it writes, with the WAIT that follows it. */
-export function sendScript(
+/** Sends a script, and the WAIT that follows it; resolves with both replies. */
+export function sendConfirmed(
   connection: Connection,
   how: 'evalsha' | 'eval',
   { script, parameters }: Command,
-  confirmation: Confirmation | undefined,
-): Promise<unknown> {
-  const code = how === 'evalsha' ? script.sha : script.source;
-  if (!confirmation) {
-    return connection[how](code, ...parameters);
-  }
+  { replicas, withinMs }: Confirmation,
+): Promise<readonly unknown[]> {
   const pipeline = connection.pipeline();
-  pipeline[how](code, ...parameters);
-  return both(connection, pipeline.wait(confirmation.replicas, confirmation.withinMs));
+  pipeline[how](how === 'evalsha' ? script.sha : script.source, ...parameters);
+  return both(connection, pipeline.wait(replicas, withinMs));
 }
 
 /** The two replies of a pipeline; rejects with the first error of either. */
