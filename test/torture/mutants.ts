@@ -118,7 +118,7 @@ export const MUTANTS: Readonly<Record<string, Mutant>> = {
     topology: 'cluster',
     nemesis: ['killOnRelease', 'cut'],
     caughtBy: ['losses are notified'],
-    edits: [{ file: LUA, from: `redis.call('SET', done, answer, 'PX', stays)`, to: `` }],
+    edits: [{ file: LUA, from: `redis.call('SET', done, answer == 1 and '1' or '0', 'PX', stays)`, to: `` }],
   },
   'wakes-nobody': {
     defect: 'a process queues to be notified before its subscription stands, and does not look for itself',

@@ -63,7 +63,7 @@ local function release(lock, done, hold, stays)
   if first then
     return tonumber(first), false
   end
-  redis.call('SET', done, answer, 'PX', stays)
+  redis.call('SET', done, answer == 1 and '1' or '0', 'PX', stays)
   return answer, answer == 1 and ${HOLDS} == 0
 end
 `;
@@ -137,8 +137,8 @@ end
 export const ATTEMPT = {
   shared: 'local clock\n',
   keys: ['lock', 'done', 'queue', 'counter'],
-  args: ['owner', 'hold', 'process', 'by', 'place', 'channel', 'key'],
-  numbers: ['ttl', 'polls', 'latest', 'fences'],
+  args: ['owner', 'hold', 'process', 'by', 'place', 'channel', 'key', 'ttl', 'polls'],
+  numbers: ['latest', 'fences'],
 } as const;
 
 /**
@@ -162,7 +162,7 @@ ${NOW}${HAND_OVER}${LEASE_FUNCTIONS}
     end
   end
   if held[1] == owner and held[6] then
-    lengthen(lock, ttl, held[3])
+    lengthen(lock, ttl + 0, held[3])
     return held[2] .. ' ' .. now()
   end
   if held[1] or turn and (turn ~= place or turn == '') then

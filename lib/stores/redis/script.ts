@@ -36,7 +36,10 @@ export interface BatchableScript extends Script {
   readonly lua: string;
 }
 
-/** The names of a script's KEYS, and of its ARGV: first those that are texts in Lua, then the numbers. */
+/**
+ * The names of a script's KEYS, and of its ARGV: first those that are texts in Lua, then the numbers. What a script only passes on is a text:
+ * Redis takes longer to write a number of Lua out than to carry a small command out.
+ */
 interface Names<K extends string, A extends string, N extends string> {
   /** Declares what the commands of a batch share. */
   readonly shared?: string;

@@ -53,8 +53,8 @@ export const EXCHANGE = script(
   {
     shared: ATTEMPT.shared,
     keys: [...ATTEMPT.keys, 'releasedDone'],
-    args: [...ATTEMPT.args, 'released'],
-    numbers: [...ATTEMPT.numbers, 'stays', 'overtakes'],
+    args: [...ATTEMPT.args, 'released', 'stays'],
+    numbers: [...ATTEMPT.numbers, 'overtakes'],
   },
   `${HAND_OVER}${RELEASE_HOLD}
 local function attempt(turn)
@@ -141,7 +141,7 @@ end
  */
 export const RELEASE = script(
   'release',
-  { keys: ['lock', 'done', 'queue'], args: ['hold', 'channel', 'key'], numbers: ['stays'] },
+  { keys: ['lock', 'done', 'queue'], args: ['hold', 'channel', 'key', 'stays'] },
   `${RELEASE_HOLD}
 local answer, last = release(lock, done, hold, stays)
 if last and redis.call('EXISTS', queue) == 0 then
