@@ -75,7 +75,7 @@ export class DeadlockSearch {
 
   /** A probe asks for a lock of this process. */
   heard(probe: Probe): void {
-    for (const lease of [...this.#parts.leases.running]) {
+    for (const lease of this.#parts.leases.running) {
       if (lease.key === probe.key && lease.storedFence === probe.fence) {
         reach(probe, lease, undefined);
       }
@@ -174,7 +174,7 @@ export class DeadlockSearch {
   /** The lease of this process that a call waits for. */
   #leaseFor({ frame, waitedInside }: Acquisition, key: string): Lease | undefined {
     const { leases, lines } = this.#parts;
-    return waitedInside ? [...leases.running].find((lease) => lease.key === key && lease.calls.encloses(frame)) : lines.lineOf(key)?.lease;
+    return waitedInside ? leases.running.find((lease) => lease.key === key && lease.calls.encloses(frame)) : lines.lineOf(key)?.lease;
   }
 
   #cameBack(probe: Probe, origin: Acquisition, lease: Lease): void {
@@ -211,7 +211,7 @@ export class DeadlockSearch {
     if (!wanted || next.holds !== key || next.fence < wanted.fence || next.fence >= wanted.fence + MOST_FENCES) {
       return false;
     }
-    const isHere = [...leases.running].includes(lease);
+    const isHere = leases.running.includes(lease);
     return !isHere || !lines.keepQueues || lines.isWantedHere(lease) || ((await inspect(lease.key))?.waiters.length ?? 0) > 0;
   }
 }

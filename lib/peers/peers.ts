@@ -114,7 +114,7 @@ export class Peers {
       upMs: now - this.#startedAt,
       now,
       expires,
-      leases: [...leases.running],
+      leases: leases.running,
       waiting: waiters.calls,
       health,
       ended: (recent && this.#recorder?.calls) || [],

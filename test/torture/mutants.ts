@@ -266,7 +266,7 @@ if not fence then`,
   }
 
   #leaseOf`,
-        to: `    return [...this.#leases.running].find((lease) => lease.key === key);
+        to: `    return this.#leases.running.find((lease) => lease.key === key);
   }
 
   #leaseOf`,

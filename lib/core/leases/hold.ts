@@ -1,4 +1,5 @@
 import { hash, randomBytes } from 'node:crypto';
+import { Link } from '../seam/link.js';
 import { MOST_FENCES, type HoldRecord } from '../seam/lock-store.js';
 import type { TicketEntry } from './ticket.js';
 
@@ -40,7 +41,7 @@ export class Owner {
 }
 
 /** This process's entry into a lock by an owner: what the store knows it by, and the fences that it was granted. */
-export class Hold {
+export class Hold extends Link {
   /** What the ids of this process's holds start with: no other process uses one of them. */
   static readonly #process = randomBytes(12).toString('base64url');
   static #count = 0;
@@ -59,6 +60,7 @@ export class Hold {
 
   /** `joined`: the lock to enter by a ticket; undefined for one that is to be acquired. */
   constructor(key: string, owner: Owner, joined: TicketEntry | undefined) {
+    super();
     this.key = key;
     this.#owner = owner;
     this.isJoined = joined !== undefined;

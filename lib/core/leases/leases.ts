@@ -7,6 +7,7 @@ import type { LockLostError, LostReason } from '../words/errors.js';
 import type { Lease } from './lease.js';
 import type { Entrant, LeaseEvents, LeaseKeeper } from './lease-events.js';
 import { LONGEST_COMMAND_MS } from '../seam/lease-time.js';
+import { Link } from '../seam/link.js';
 import type { Lifecycle } from '../seam/lifecycle.js';
 import type { Line } from './line.js';
 import type { Lines } from './lines.js';
@@ -30,14 +31,15 @@ export interface LeasesParts {
 /** The leases of this process in one store, from the grant to the end: the one place that ends a lease. */
 export class Leases {
   readonly #parts: LeasesParts;
-  readonly #running = new Set<Lease>();
+  /** Where the chain of those that run begins. */
+  readonly #running = new Link();
   readonly #renewer: Renewer;
   readonly #lingering = new Map<Lease, NodeJS.Timeout>();
 
   constructor(parts: LeasesParts) {
     const { store, clock, lifecycle, events } = parts;
     this.#parts = parts;
-    this.#renewer = new Renewer(store, clock, this.#running, {
+    this.#renewer = new Renewer(store, clock, () => this.running, {
       isOver: (lease) => void this.lose(lease, 'expired'),
       failed: (lease, error) => events.renewalFailed(lease, asLockError(error, lease.key)),
       answered: (lease) => events.renewalAnswered(lease),
@@ -58,7 +60,7 @@ export class Leases {
     lease.start(granted.fence, granted.sent, store.expires);
     lease.calls.push(entrant.frame);
     entrant.obtain(lease);
-    this.#running.add(lease);
+    lease.linkTo(this.#running);
     if (store.expires || maxHoldMs < Infinity) {
       this.#renewer.watch(lease);
     }
@@ -147,19 +149,19 @@ export class Leases {
   }
 
   /** Those that run. */
-  get running(): Iterable<Lease> {
-    return this.#running;
+  get running(): readonly Lease[] {
+    return this.#running.members as Lease[];
   }
 
   /** How many locks this process holds. */
   get count(): number {
-    return this.#running.size;
+    return this.running.length;
   }
 
   /** The shortest time for which a lease that is renewed can be trusted, in milliseconds; undefined where there is none. */
   get leastMarginMs(): number | undefined {
     let least: number | undefined;
-    for (const { marginMs } of this.#running) {
+    for (const { marginMs } of this.running) {
       least = marginMs === undefined ? least : Math.min(marginMs, least ?? Infinity);
     }
     return least;
@@ -167,13 +169,13 @@ export class Leases {
 
   /** How many leases the calls of each name have. */
   countByName(): ReadonlyMap<string, number> {
-    return countByName([...this.#running].map(({ caller }) => caller));
+    return countByName(this.running.map(({ caller }) => caller));
   }
 
   /** Ends everything: running code is notified, its locks are released, and a `minHold` is left to run out. */
   async shutdown(): Promise<void> {
     const kept = [...this.#lingering.keys()].map((lease) => this.#keep(lease));
-    const ended = [...this.#running].map((lease) => this.#interrupt(lease));
+    const ended = this.running.map((lease) => this.#interrupt(lease));
     await Promise.all([...kept, ...ended]);
     this.#renewer.stop();
   }
@@ -276,7 +278,7 @@ export class Leases {
   }
 
   #force(key: string, fence: number, reason: LostReason): void {
-    for (const lease of this.#running) {
+    for (const lease of this.running) {
       if (lease.key === key && lease.storedFence === fence) {
         this.lose(lease, reason);
       }
@@ -284,7 +286,7 @@ export class Leases {
   }
 
   #forget(lease: Lease): void {
-    this.#running.delete(lease);
+    lease.unlink();
     if (this.#lingering.size > 0) {
       clearTimeout(this.#lingering.get(lease));
       this.#lingering.delete(lease);

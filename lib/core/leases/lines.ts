@@ -17,7 +17,8 @@ export class Lines implements TurnListener {
   readonly #store: LockStore;
   readonly #clock: Clock;
   readonly #releases: BackgroundReleases;
-  readonly #lines = new Map<string, Line>();
+  /** By key. An object without a prototype: like a `Set` (`Link`), a `Map` would keep what has been in it. */
+  readonly #lines = Object.create(null) as Record<string, Line | undefined>;
   /** What the names of its places start with: several applications may share one store in memory. */
   readonly #id = randomUUID().slice(0, 8);
   #places = 0;
@@ -31,7 +32,7 @@ export class Lines implements TurnListener {
 
   /** The line of a key; undefined where no call here wants the key. */
   lineOf(key: string): Line | undefined {
-    return this.#lines.get(key);
+    return this.#lines[key];
   }
 
   /** Whether the store knows which processes wait. */
@@ -41,12 +42,12 @@ export class Lines implements TurnListener {
 
   /** Whether a call of this process waits for a lease of it. */
   isWantedHere({ key, calls }: Lease): boolean {
-    return calls.waiting > 0 || (this.#lines.get(key)?.waiting ?? 0) > 0;
+    return calls.waiting > 0 || (this.#lines[key]?.waiting ?? 0) > 0;
   }
 
   /** The lines in which calls wait for another one of this process. */
   *contended(): Iterable<Line> {
-    for (const line of this.#lines.values()) {
+    for (const line of this.#all) {
       if (line.waiting > 0) {
         yield line;
       }
@@ -56,7 +57,7 @@ export class Lines implements TurnListener {
   /** Begins the line of a key that no call here wants, for its contender. */
   open(key: string): Line {
     const line = new Line(key);
-    this.#lines.set(key, line);
+    this.#lines[key] = line;
     return line;
   }
 
@@ -91,7 +92,7 @@ export class Lines implements TurnListener {
     if (line && next) {
       line.admit(next.waiter);
     } else if (line) {
-      this.#lines.delete(line.key);
+      delete this.#lines[line.key];
       if (line.place) {
         this.#releases.leave(line.key, line.place);
       }
@@ -117,7 +118,7 @@ export class Lines implements TurnListener {
   }
 
   turn(key: string, name: string): void {
-    const line = this.#lines.get(key);
+    const line = this.#lines[key];
     if (line?.place?.name === name) {
       line.recheck();
     } else if (name.startsWith(this.#id)) {
@@ -127,11 +128,15 @@ export class Lines implements TurnListener {
   }
 
   recheck(): void {
-    for (const line of this.#lines.values()) {
+    for (const line of this.#all) {
       if (line.place) {
         line.recheck();
       }
     }
+  }
+
+  get #all(): readonly Line[] {
+    return Object.values(this.#lines) as Line[];
   }
 
   /** Without turns nobody is known to wait in other processes, so a process goes on for a slice of time only. */

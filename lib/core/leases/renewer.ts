@@ -36,15 +36,15 @@ export class Renewer {
   readonly #clock: Clock;
   readonly #listener: RenewalListener;
   /** Those that run, whether they are renewed or not. */
-  readonly #leases: ReadonlySet<Lease>;
+  readonly #running: () => readonly Lease[];
   #timer: NodeJS.Timeout | undefined;
   #wakesAt = Infinity;
   #seen: Moment = { monotonic: 0, wall: 0 };
 
-  constructor(store: LockStore, clock: Clock, leases: ReadonlySet<Lease>, listener: RenewalListener) {
+  constructor(store: LockStore, clock: Clock, running: () => readonly Lease[], listener: RenewalListener) {
     this.#store = store;
     this.#clock = clock;
-    this.#leases = leases;
+    this.#running = running;
     this.#listener = listener;
   }
 
@@ -55,7 +55,7 @@ export class Renewer {
 
   /** Something about the lease is due earlier than it was. */
   hasten(lease: Lease): void {
-    if (this.#leases.has(lease)) {
+    if (lease.isLinked) {
       this.#wakeBy(lease.term.dueAt);
     }
   }
@@ -128,7 +128,7 @@ export class Renewer {
   #wakeForNext(): void {
     const latest = this.#clock.monotonic() + LONGEST_PAUSE_MS;
     let next = Infinity;
-    for (const { term } of this.#leases) {
+    for (const { term } of this.#running()) {
       // One that does not end by time has no clocks to watch.
       next = Math.min(next, term.dueAt, term.deadline < Infinity ? latest : Infinity);
     }
@@ -141,7 +141,7 @@ export class Renewer {
    */
   #due(now: number, hasJumped: boolean): Lease[] {
     const due: Lease[] = [];
-    for (const lease of this.#leases) {
+    for (const lease of this.#running()) {
       if (lease.state === 'lingering' && now >= lease.term.deadline) {
         // Nothing is left to renew, and its code has ended; its own timer still releases it.
         lease.term.renews(false, now);
@@ -157,8 +157,9 @@ export class Renewer {
    */
   #notify(since: number): void {
     let now = since;
-    for (const lease of this.#leases) {
-      if (now < lease.term.notifyAt) {
+    for (const lease of this.#running()) {
+      // A listener may have ended it.
+      if (now < lease.term.notifyAt || !lease.isLinked) {
         continue;
       }
       if (now >= lease.term.deadline) {

@@ -145,7 +145,7 @@ const DEFECTS: readonly Omit<Defect, 'scenarios'>[] = [
     edits: [
       {
         file: 'lib/core/leases/leases.ts',
-        from: 'const ended = [...this.#running].map((lease) => this.#interrupt(lease));',
+        from: 'const ended = this.running.map((lease) => this.#interrupt(lease));',
         to: 'const ended: unknown[] = [];',
       },
     ],
