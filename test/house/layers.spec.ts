@@ -27,8 +27,8 @@ const folders = [
   ...foldersOf('lib').filter((name) => name !== 'lib/stores' && name !== 'lib/core'),
   ...foldersOf('lib/core'),
   ...foldersOf('lib/stores'),
-  'lib/stores/postgres/functions',
-  'lib/stores/mysql/procedures',
+  ...foldersOf('lib/stores/postgres'),
+  ...foldersOf('lib/stores/mysql'),
   ...foldersOf('console'),
 ];
 
@@ -67,6 +67,17 @@ test.each(folders.filter((folder) => folder.startsWith('lib/stores/')))('the lin
   const up = '../'.repeat(folder.split('/').length - 1);
   const above = ['nest/lock.module.js', 'otel/index.js'].map((file) => up + file);
   expect(refused(folder, above).toSorted()).toEqual(above.toSorted());
+});
+
+test('the linter refuses in what stores of SQL share each of these stores', () => {
+  const stores = ['../mysql/mysql-pool.js', '../postgres/postgres-pool.js', '../redis/redis-lock-store.js'];
+  expect(refused('lib/stores/sql', [...stores, '../kit/protocol.js', '../../core/words/errors.js']).toSorted()).toEqual(stores.toSorted());
+});
+
+test.each(['mysql', 'postgres'])('the linter refuses in lib/stores/%s the other stores, and takes what stores of SQL share', (folder) => {
+  const others = ['mysql', 'postgres', 'redis', 'memory'].filter((name) => name !== folder).map((name) => `../${name}/probe.js`);
+  const taken = ['../sql/calls.js', '../kit/protocol.js', '../../core/words/errors.js'];
+  expect(refused(`lib/stores/${folder}`, [...others, ...taken]).toSorted()).toEqual(others.toSorted());
 });
 
 /** The storeys of core, and what each may import of the others. */

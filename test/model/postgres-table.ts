@@ -11,10 +11,11 @@ import { FORCE_RELEASE } from '../../lib/stores/postgres/functions/operator.js';
 import { LEAVE } from '../../lib/stores/postgres/functions/queue.js';
 import { RELEASE } from '../../lib/stores/postgres/functions/release.js';
 import { RENEW } from '../../lib/stores/postgres/functions/renew.js';
-import { callOf, valuesOf, type ArgumentsOf, type Operation, type Parameters } from '../../lib/stores/postgres/functions/sql-function.js';
+import { callOf } from '../../lib/stores/postgres/functions/sql-function.js';
 import { LATE } from '../../lib/stores/postgres/functions/sql-time.js';
 import { PostgresKeys } from '../../lib/stores/postgres/postgres-keys.js';
 import { qualified } from '../../lib/stores/postgres/schema-name.js';
+import { valuesOf, type ArgumentsOf, type Operation, type Parameters } from '../../lib/stores/sql/operation.js';
 import type { OtherSide, Stored } from './steps.js';
 
 const KEYS = new PostgresKeys('lock');

@@ -1,8 +1,8 @@
 import { createConnection, type Connection, type RowDataPacket } from 'mysql2/promise';
 import { MOST_FENCES } from '../../lib/core/seam/lock-store.js';
-import { presenceName } from '../../lib/stores/mysql/presence.js';
+import { presenceName } from '../../lib/stores/mysql/waking/presence.js';
 import { schemaSql } from '../../lib/stores/mysql/index';
-import { NOW } from '../../lib/stores/mysql/procedures/time.js';
+import { NOW } from '../../lib/stores/mysql/time.js';
 import { DATABASE, MySqlServer } from '../support/mysql-server';
 import { seedsOf } from '../support/random.js';
 import { differenceIn, type AlikeServer } from './alike.js';

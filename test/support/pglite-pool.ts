@@ -1,6 +1,7 @@
 import { PGlite } from '@electric-sql/pglite';
-import type { ListeningClient } from '../../lib/stores/postgres/listen-connection';
-import type { PostgresClient, PostgresPool, Row } from '../../lib/stores/postgres/postgres-pool';
+import type { ListeningClient } from '../../lib/stores/postgres/listening/listen-connection';
+import type { PostgresClient, PostgresPool } from '../../lib/stores/postgres/postgres-pool';
+import type { Row } from '../../lib/stores/sql/dialect';
 
 /** PGlite, a PostgreSQL in this process with a single connection, with what the store uses of a pool. */
 export class PglitePool implements PostgresPool {

@@ -1,7 +1,9 @@
-import { Calls } from '../../../lib/stores/postgres/calls.js';
-import type { PostgresPool, Row } from '../../../lib/stores/postgres/postgres-pool.js';
+import { PostgresDialect } from '../../../lib/stores/postgres/postgres-dialect.js';
+import type { PostgresPool } from '../../../lib/stores/postgres/postgres-pool.js';
 import { checkSchema, qualified } from '../../../lib/stores/postgres/schema-name.js';
 import { CHECK, checkVersion, serverWarnings } from '../../../lib/stores/postgres/server-check.js';
+import { Calls } from '../../../lib/stores/sql/calls.js';
+import type { Row } from '../../../lib/stores/sql/dialect.js';
 import { failure, ok, warning, type Finding } from './finding.js';
 
 const LIMIT = { key: '', limitMs: 1_000 } as const;
@@ -9,14 +11,14 @@ const LIMIT = { key: '', limitMs: 1_000 } as const;
 /** What a database says of itself and of the locks in it, without writing. */
 export async function postgresFindings(pool: PostgresPool, given: string | undefined, name: string): Promise<Finding[]> {
   const schema = checkSchema(given);
-  const calls = new Calls(pool, schema);
+  const calls = new Calls(new PostgresDialect(pool, schema));
   const findings: Finding[] = [];
   try {
-    const [row = {}] = await calls.run(CHECK, [schema], LIMIT);
+    const [row = {}] = await calls.run({ sql: CHECK, values: [schema] }, LIMIT);
     findings.push(ok(`${name}: version`, `PostgreSQL ${shownVersion(row)}.`));
     findings.push(...serverWarnings(row, schema).map((text) => warning(`${name}: settings`, text)));
     findings.push(ok(`${name}: rights`, `The user may read and write the tables in "${schema}".`));
-    const [made] = await calls.run(qualified('SELECT SCHEMA.version() AS version', schema), [], LIMIT);
+    const [made] = await calls.run({ sql: qualified('SELECT SCHEMA.version() AS version', schema), values: [] }, LIMIT);
     checkVersion(Number(made?.['version']), schema);
     findings.push(ok(`${name}: schema`, `"${schema}" has version ${String(made?.['version'])}.`));
   } catch (error) {

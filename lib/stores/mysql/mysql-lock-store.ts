@@ -1,10 +1,10 @@
 import type { LockStore, OpenOptions } from '../../core/seam/lock-store.js';
 import { checkPrefix } from '../../core/words/lock-key.js';
-import { DatabaseStore, type OneDatabase } from '../kit/database-store.js';
-import { Database } from './database.js';
-import { DatabaseLocks } from './database-locks.js';
+import { DatabaseStore, type OneDatabase } from '../sql/database-store.js';
+import { MySqlDatabase } from './mysql-database.js';
 import { MySqlKeys } from './mysql-keys.js';
 import { checkMySqlOptions, checkPools, type MySqlLockStoreOptions } from './mysql-lock-store.options.js';
+import { MySqlLocks } from './mysql-locks.js';
 import type { MySqlPool } from './mysql-pool.js';
 
 /**
@@ -17,13 +17,13 @@ import type { MySqlPool } from './mysql-pool.js';
  * else than a pool with a database is passed.
  */
 export class MySqlLockStore extends DatabaseStore implements LockStore {
-  readonly #databases: readonly Database[];
+  readonly #databases: readonly MySqlDatabase[];
 
   constructor(source: MySqlPool | readonly MySqlPool[], options: MySqlLockStoreOptions = {}) {
     super('MySqlLockStore');
     const pools = checkPools(source);
     const { poll } = checkMySqlOptions(options);
-    this.#databases = pools.map((pool) => new Database(pool, poll));
+    this.#databases = pools.map((pool) => new MySqlDatabase(pool, poll));
     this.#nameRows('lock');
   }
 
@@ -50,7 +50,7 @@ export class MySqlLockStore extends DatabaseStore implements LockStore {
 
   #nameRows(prefix: string): MySqlKeys {
     const keys = new MySqlKeys(prefix);
-    this.locks = this.#databases.map((database) => new DatabaseLocks(database, keys, this.process));
+    this.locks = this.#databases.map((database) => new MySqlLocks(database, keys, this.process));
     return keys;
   }
 }

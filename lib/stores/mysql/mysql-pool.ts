@@ -1,6 +1,3 @@
-/** A row of a reply, by the names of its columns. */
-export type Row = Readonly<Record<string, unknown>>;
-
 /** What of the options of a pool changes how replies are read. */
 export interface StatementOptions {
   readonly sql: string;

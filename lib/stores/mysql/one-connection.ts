@@ -1,9 +1,11 @@
-import { NotSent, StatementTimeout } from './mysql-errors.js';
-import type { CallbackPool, MySqlConnection, Row } from './mysql-pool.js';
-import { ignore, sendTo, type SqlStatement } from './sql-statement.js';
+import type { Row, Sql } from '../sql/dialect.js';
+import { NotSent, StatementTimeout } from '../sql/errors.js';
+import { ignore } from '../sql/statement.js';
+import type { CallbackPool, MySqlConnection } from './mysql-pool.js';
+import { sendTo } from './sql-statement.js';
 
 /** Runs a statement on the connection, and resolves to its rows. */
-export type Run = (statement: SqlStatement) => Promise<readonly Row[]>;
+export type Run = (statement: Sql) => Promise<readonly Row[]>;
 
 /**
  * Runs statements on one connection of a pool, which ends with them: what they set in its session is for nobody else. Rejects with what
@@ -45,7 +47,7 @@ function connect(pool: CallbackPool, limitMs: number): Promise<MySqlConnection> 
   });
 }
 
-function run(connection: MySqlConnection, statement: SqlStatement): Promise<readonly Row[]> {
+function run(connection: MySqlConnection, statement: Sql): Promise<readonly Row[]> {
   return new Promise((resolve, reject) => {
     sendTo(connection, statement, (error, reply) => (error ? reject(error) : resolve(reply as readonly Row[])));
   });

@@ -2,8 +2,8 @@ import { LockStoreError } from '../../core/words/errors.js';
 import type { StoredLock } from '../../core/seam/lock-store.js';
 import { shown } from '../../core/words/shown.js';
 import { readAttempt, readStored, type AttemptReply } from '../kit/replies.js';
-import type { Row } from './mysql-pool.js';
-import { NOW } from './procedures/time.js';
+import type { Row } from '../sql/dialect.js';
+import { NOW } from './time.js';
 import { LEASE, qualified } from './tables.js';
 
 /** The columns that a lock is shown by. */

@@ -1,5 +1,5 @@
 import { LockConfigurationError } from '../../core/words/errors.js';
-import type { Row } from './mysql-pool.js';
+import type { Row } from '../sql/dialect.js';
 import { textOf } from './rows.js';
 import { PROCEDURES, procedureName, SQL_MODE } from './schema.js';
 import { TABLES } from './tables.js';

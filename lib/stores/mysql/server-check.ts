@@ -1,5 +1,5 @@
 import { LockConfigurationError } from '../../core/words/errors.js';
-import type { Row } from './mysql-pool.js';
+import type { Row } from '../sql/dialect.js';
 
 /** What a server is asked at the start. */
 export const CHECK = `SELECT version() AS version, @@innodb_flush_log_at_trx_commit AS flushes, @@read_only AS is_read_only`;
@@ -26,14 +26,4 @@ export function serverWarnings(row: Row): string[] {
     );
   }
   return warnings;
-}
-
-/** Throws `LockConfigurationError` where a database is `1 of 2` here, and another one elsewhere. */
-export function checkNumber(number: string, found: string | undefined, row: Buffer, table: string): void {
-  if (found !== undefined && found !== number) {
-    throw new LockConfigurationError(
-      `MySqlLockStore: pool ${number} leads to a database that other processes know as ${found}. Pass the same databases in the same order ` +
-        `everywhere. Where the list was changed, stop all processes first and then run DELETE FROM ${table} WHERE name = '${row.toString()}' in each of them.`,
-    );
-  }
 }

@@ -1,12 +1,92 @@
 import { MOST_FENCES, type HoldRecord } from '../../core/seam/lock-store.js';
 import { DONE_MS, MOST_FENCE } from '../kit/protocol.js';
-import { NOW } from './procedures/time.js';
+import type { Calls } from '../sql/calls.js';
+import type { Row } from '../sql/dialect.js';
+import type { Call } from '../sql/statements.js';
+import { isA, NotCommitted } from './mysql-errors.js';
+import type { MySqlKeys } from './mysql-keys.js';
+import { NOW } from './time.js';
+import { RefusedKeys } from './refused-keys.js';
 
-/*
+/** For how long no plain statement is sent where one did not commit by itself, in milliseconds: its connection was ended. */
+const UNCOMMITTED_MS = 60_000;
+
+/** What a plain statement did. */
+interface Change {
+  readonly affectedRows: number;
+  /** A text where the options of the pool say so. */
+  readonly insertId: number | string;
+}
+
+/**
  * The two operations of a lock that nobody else wants, each as one plain statement: they cost the server half of what the procedures do.
  * Where such a statement changes nothing, the procedure is called. They write what the procedures write, and have their times from the
  * beginning of the statement, which may wait for the row: a lease is never longer for that.
  */
+export class ShortCuts {
+  readonly #calls: Calls<Row>;
+  readonly #keys: MySqlKeys;
+  readonly #process: string;
+  readonly #granting: string;
+  readonly #releasing: string;
+  readonly #refused = new RefusedKeys();
+  /** Until when no plain statement is sent, since one did not commit by itself; 0 where none did not. */
+  #uncommittedUntil = 0;
+
+  constructor(calls: Calls<Row>, table: string, keys: MySqlKeys, process: string) {
+    this.#calls = calls;
+    this.#keys = keys;
+    this.#process = process;
+    this.#granting = grantingStatement(table);
+    this.#releasing = releasingStatement(table);
+  }
+
+  /** The fence; 0 where nothing was granted. */
+  async grant(hold: HoldRecord): Promise<number> {
+    const change = await this.#try(this.#granting, hold, (row, latest) => grantingValues(row, hold, this.#process, latest));
+    return Number(change?.insertId ?? 0);
+  }
+
+  /** Whether it was released. */
+  async release(hold: HoldRecord): Promise<boolean> {
+    return (await this.#try(this.#releasing, hold, (row) => releasingValues(row, hold, this.#process))) !== undefined;
+  }
+
+  /** What a statement did; undefined where it changed nothing, or is not worth a try. */
+  async #try(
+    sql: string,
+    { key, limitMs }: HoldRecord,
+    valuesFor: (row: Buffer, latest: number) => readonly unknown[],
+  ): Promise<Change | undefined> {
+    if (this.#refused.has(key)) {
+      return undefined;
+    }
+    const row = this.#keys.row(key);
+    const change = await this.#send(sql, (latest) => valuesFor(row, latest), { key, limitMs });
+    if (change && change.affectedRows > 0 && (sql === this.#releasing || Number(change.insertId) > 0)) {
+      return change;
+    }
+    this.#refused.add(key);
+    return undefined;
+  }
+
+  /** Undefined where it did nothing: the server refused it because of a concurrent one, or a session does not commit by itself. */
+  async #send(sql: string, valuesFor: (latest: number) => readonly unknown[], call: Call): Promise<Change | undefined> {
+    if (this.#uncommittedUntil > 0 && performance.now() < this.#uncommittedUntil) {
+      return undefined;
+    }
+    try {
+      return (await this.#calls.sendPlain((latest) => ({ sql, values: valuesFor(latest) }), call)) as Change;
+    } catch (error) {
+      if (error instanceof NotCommitted) {
+        this.#uncommittedUntil = performance.now() + UNCOMMITTED_MS;
+      } else if (!isA(error, 'conflict')) {
+        throw this.#calls.errorOf(error, call.key);
+      }
+      return undefined;
+    }
+  }
+}
 
 /** Grants a lock that is free, and that nobody waits for. The fence is what the server calls the inserted id; 0 where it granted nothing. */
 export function grantingStatement(table: string): string {

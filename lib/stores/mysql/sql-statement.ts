@@ -1,14 +1,8 @@
-import type { Answered, MySqlConnection, Row, StatementOptions } from './mysql-pool.js';
-
-/** A statement, and whether the server is to prepare it once for each connection. */
-export interface SqlStatement {
-  readonly sql: string;
-  /** Undefined where the statement is sent as text. */
-  readonly values?: readonly unknown[] | undefined;
-}
+import type { Row, Sql } from '../sql/dialect.js';
+import type { Answered, MySqlConnection, StatementOptions } from './mysql-pool.js';
 
 /** A statement as a connection takes it, whatever the options of its pool say of how replies are shown. */
-export function optionsOf({ sql, values }: SqlStatement): StatementOptions {
+export function optionsOf({ sql, values }: Sql): StatementOptions {
   return { sql, ...(values && { values }), rowsAsArray: false, nestTables: false, namedPlaceholders: false, typeCast: asItIs };
 }
 
@@ -17,7 +11,7 @@ function asItIs(_field: unknown, next: () => unknown): unknown {
 }
 
 /** Sends a statement on a connection. */
-export function sendTo(connection: MySqlConnection, statement: SqlStatement, answered: Answered): void {
+export function sendTo(connection: MySqlConnection, statement: Sql, answered: Answered): void {
   const options = optionsOf(statement);
   if (options.values) {
     connection.execute(options, answered);
@@ -45,6 +39,3 @@ export function ask(connection: MySqlConnection, sql: string, limitMs: number): 
     });
   });
 }
-
-/** For the error events of a connection: the statement fails as well, and reports it. */
-export function ignore(): void {}

@@ -8,7 +8,7 @@ import { FORCE_RELEASE, INSPECT } from './functions/operator.js';
 import { HAND_OVER, LEAVE, OFF_QUEUE } from './functions/queue.js';
 import { IS_DONE, RELEASE, TAKE_OUT } from './functions/release.js';
 import { AWAIT_ROW, RENEW } from './functions/renew.js';
-import type { Operation } from './functions/sql-function.js';
+import type { SqlFunction } from './functions/sql-function.js';
 import { NUMBERED, PURGE, TIDY } from './functions/upkeep.js';
 
 /** What operations are made of. Each function stands after those that it uses. */
@@ -37,7 +37,7 @@ const PARTS: readonly string[] = [
  * less, and the server refuses to write a row that has changed meanwhile. So each operation on a hold writes its row,
  * changed or not.
  */
-const OPERATIONS: readonly Operation[] = [ACQUIRE, EXCHANGE, JOIN, RENEW, RELEASE, LEAVE, INSPECT, FORCE_RELEASE, TIDY, PURGE, NUMBERED];
+const OPERATIONS: readonly SqlFunction[] = [ACQUIRE, EXCHANGE, JOIN, RENEW, RELEASE, LEAVE, INSPECT, FORCE_RELEASE, TIDY, PURGE, NUMBERED];
 
 /** The SQL of all functions. `SCHEMA` stands for the schema. */
 export const FUNCTIONS: readonly string[] = [

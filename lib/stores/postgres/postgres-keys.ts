@@ -8,9 +8,10 @@ export class PostgresKeys {
     this.prefix = `${prefix}:{`;
   }
 
-  /** What the rows of keys begin with that begin with `prefix`. */
-  rowsOf(prefix: string): string {
-    return `${this.prefix}${storedText(prefix)}`;
+  /** The rows of keys that begin with `prefix` come after the first name, and before the second one. */
+  rangeOf(prefix: string): readonly [after: string, before: string] {
+    const first = `${this.prefix}${storedText(prefix)}`;
+    return [first, `${first}\u{10FFFF}`];
   }
 
   /** The channel of all processes that keep locks of this prefix in a schema. */

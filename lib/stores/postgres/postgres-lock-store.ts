@@ -1,10 +1,10 @@
 import type { ForcedListener, LockStore, Messages, OpenOptions } from '../../core/seam/lock-store.js';
 import { checkPrefix } from '../../core/words/lock-key.js';
-import { DatabaseStore, type OneDatabase } from '../kit/database-store.js';
-import { Database } from './database.js';
-import { DatabaseLocks } from './database-locks.js';
+import { DatabaseStore, type OneDatabase } from '../sql/database-store.js';
+import { PostgresDatabase } from './postgres-database.js';
 import { PostgresKeys } from './postgres-keys.js';
 import { checkPostgresOptions, checkPools, type PostgresLockStoreOptions } from './postgres-lock-store.options.js';
+import { PostgresLocks } from './postgres-locks.js';
 import type { PostgresPool } from './postgres-pool.js';
 
 /**
@@ -19,14 +19,14 @@ import type { PostgresPool } from './postgres-pool.js';
 export class PostgresLockStore extends DatabaseStore implements LockStore, Messages {
   /** Undefined where no database is listened to. */
   readonly messages: Messages | undefined;
-  readonly #databases: readonly Database[];
-  #locks: readonly DatabaseLocks[] = [];
+  readonly #databases: readonly PostgresDatabase[];
+  #locks: readonly PostgresLocks[] = [];
 
   constructor(source: PostgresPool | readonly PostgresPool[], options: PostgresLockStoreOptions = {}) {
     super('PostgresLockStore');
     const pools = checkPools(source);
     const { schema, listen } = checkPostgresOptions(options, pools);
-    this.#databases = pools.map((pool, at) => new Database(pool, schema, listen[at]));
+    this.#databases = pools.map((pool, at) => new PostgresDatabase(pool, schema, listen[at]));
     this.#nameRows(new PostgresKeys('lock'));
     this.messages = listen.every((address) => address === false) && listen.length > 0 ? undefined : this;
   }
@@ -52,7 +52,7 @@ export class PostgresLockStore extends DatabaseStore implements LockStore, Messa
   /** By the first database whose messages arrive here: every process listens to all of them. */
   async send(text: string, process?: string): Promise<void> {
     const at = this.#databases.findIndex(({ hearsTurns }) => hearsTurns === true);
-    await (this.#locks[Math.max(0, at)] as DatabaseLocks).send(text, process);
+    await (this.#locks[Math.max(0, at)] as PostgresLocks).send(text, process);
   }
 
   onMessage(listener: (text: string) => void, until?: AbortSignal): void {
@@ -68,7 +68,7 @@ export class PostgresLockStore extends DatabaseStore implements LockStore, Messa
   }
 
   #nameRows(keys: PostgresKeys): void {
-    this.#locks = this.#databases.map((database) => new DatabaseLocks(database, keys, this.process));
+    this.#locks = this.#databases.map((database) => new PostgresLocks(database, keys, this.process));
     this.locks = this.#locks;
   }
 }

@@ -1,5 +1,4 @@
-/** A row of a reply, by the names of its columns. */
-export type Row = Readonly<Record<string, unknown>>;
+import type { Row } from '../sql/dialect.js';
 
 /** What the store uses of a connection of a pool. */
 export interface PostgresClient {

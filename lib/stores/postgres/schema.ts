@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto';
 import { checkOptions } from '../../core/words/check-options.js';
+import type { Sql } from '../sql/dialect.js';
 import { FORMER, FUNCTIONS } from './functions.js';
 import { ROW_LOCK } from './row-lock-table.js';
 import { checkSchema, qualified, type SchemaOptions } from './schema-name.js';
@@ -33,8 +34,8 @@ SELECT EXISTS (
 `;
 
 /** The statement that asks for it, and its values. */
-export function madeQuery(schema: string): { readonly text: string; readonly values: readonly unknown[] } {
-  return { text: MADE, values: [schema, FINGERPRINT, SCHEMA_REVISION] };
+export function madeQuery(schema: string): Sql {
+  return { sql: MADE, values: [schema, FINGERPRINT, SCHEMA_REVISION] };
 }
 
 /**

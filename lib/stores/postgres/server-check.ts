@@ -1,5 +1,5 @@
 import { LockConfigurationError } from '../../core/words/errors.js';
-import type { Row } from './postgres-pool.js';
+import type { Row } from '../sql/dialect.js';
 import { SCHEMA_VERSION } from './schema.js';
 
 /** The oldest version of PostgreSQL that has everything the functions use. */
@@ -73,16 +73,6 @@ export function checkVersion(version: number, schema: string): void {
         : 'Use the later version of nestjs-distributed-lock that made it.';
     throw new LockConfigurationError(
       `PostgresLockStore: the schema "${schema}" has version ${version}, and this library needs ${SCHEMA_VERSION}. ${cure}`,
-    );
-  }
-}
-
-/** Throws `LockConfigurationError` where a database is `1 of 2` here, and another one elsewhere. */
-export function checkNumber(number: string, found: string | null, row: string, schema: string): void {
-  if (found !== null && found !== number) {
-    throw new LockConfigurationError(
-      `PostgresLockStore: pool ${number} leads to a database that other processes know as ${found}. Pass the same databases in the same order ` +
-        `everywhere. Where the list was changed, stop all processes first and then run DELETE FROM "${schema}".lease WHERE key = '${row}' in each of them.`,
     );
   }
 }

@@ -3,7 +3,7 @@ import { CLAIM_MS, MOST_FENCE } from '../../kit/protocol.js';
 import { isDone, isIn, KEEP_ROW, LENGTHEN, LOCK_ROW, QUEUE_ENDS, ROW_VARIABLES } from './lease-row.js';
 import { procedure } from './procedure.js';
 import { handOver, isFirstAnother, isHere, isQueued, QUEUE_VARIABLES, takeOffQueue, WAKE } from './queue.js';
-import { fromNow, IS_LATE } from './time.js';
+import { fromNow, IS_LATE } from '../time.js';
 
 /**
  * What an attempt says of itself. `hold`: its id. `by`: who asks, for messages. `place`: where it queues, or NULL.

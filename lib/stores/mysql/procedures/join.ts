@@ -1,7 +1,7 @@
 import { MOST_HOLDS } from '../../kit/protocol.js';
 import { isDone, isIn, KEEP_ROW, LENGTHEN, LOCK_ROW, ROW_VARIABLES } from './lease-row.js';
 import { procedure } from './procedure.js';
-import { IS_LATE } from './time.js';
+import { IS_LATE } from '../time.js';
 
 /**
  * Adds a hold to the running lock of an owner at a fence; never creates a lock. `latest`: until when it may enter, in ms since 1970 by the

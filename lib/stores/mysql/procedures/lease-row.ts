@@ -1,6 +1,5 @@
-import { QUEUE_MS } from '../queue-time.js';
 import { DONE, LEASE } from '../tables.js';
-import { fromNow, NOW } from './time.js';
+import { fromNow, NOW, QUEUE_MS } from '../time.js';
 
 /** The row of a key as variables, and the time of the operation. */
 export const ROW_VARIABLES = `

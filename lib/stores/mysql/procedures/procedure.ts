@@ -1,23 +1,7 @@
-/** The SQL types of parameters, and what they take. Texts are bytes of UTF-8, which are compared byte by byte. */
-interface SqlTypes {
-  'VARBINARY(2048)': Buffer;
-  MEDIUMBLOB: Buffer | null;
-  /** That of the database could have two bytes for each letter. */
-  'LONGTEXT CHARACTER SET utf8mb4': string;
-  BIGINT: number;
-  BOOLEAN: boolean;
-}
-
-/** The parameters of an operation in their order, each with its SQL type. In SQL, `ttlMs` is called `_ttl_ms`. */
-export type Parameters = Readonly<Record<string, keyof SqlTypes>>;
-
-/** The arguments of one call of an operation. */
-export type ArgumentsOf<P extends Parameters> = { readonly [Name in keyof P]: SqlTypes[P[Name]] };
+import { sqlNameOf, type Operation, type Parameters } from '../../sql/operation.js';
 
 /** A stored procedure that the store calls. It answers one row. */
-export interface Procedure<P extends Parameters = Parameters> {
-  readonly name: string;
-  readonly parameters: P;
+export interface Procedure<P extends Parameters = Parameters> extends Operation<P> {
   /** What stands between BEGIN and END. */
   readonly body: string;
 }
@@ -55,13 +39,4 @@ export function creationOf({ parameters, body }: Procedure, name: string): strin
   return `CREATE PROCEDURE ${name}(${declared.join(', ')})
 SQL SECURITY INVOKER
 operation: BEGIN${body}END`;
-}
-
-/** The values of a call, in the order of the parameters. */
-export function valuesOf<P extends Parameters>({ parameters }: Procedure<P>, args: ArgumentsOf<P>): unknown[] {
-  return Object.keys(parameters).map((parameter) => args[parameter]);
-}
-
-function sqlNameOf(parameter: string): string {
-  return `_${parameter.replaceAll(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`)}`;
 }

@@ -2,7 +2,7 @@ import { CLAIM_MS, MOST_SKIPPED } from '../../kit/protocol.js';
 import { NAMES } from '../tables.js';
 import { KEEP_ROW, LOCK_ROW, ROW_VARIABLES } from './lease-row.js';
 import { procedure } from './procedure.js';
-import { fromNow } from './time.js';
+import { fromNow } from '../time.js';
 
 /** What a hand-over needs: whom it wakes, and the first of the queue. */
 export const QUEUE_VARIABLES = `

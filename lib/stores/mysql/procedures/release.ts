@@ -4,7 +4,7 @@ import { CONTEND, ATTEMPT, ATTEMPT_REPLY, ATTEMPT_VARIABLES, GRANT } from './acq
 import { isDone, KEEP_ROW, LOCK_ROW, ROW_VARIABLES } from './lease-row.js';
 import { procedure } from './procedure.js';
 import { handOver, QUEUE_VARIABLES, WAKE } from './queue.js';
-import { fromNow, IS_LATE } from './time.js';
+import { fromNow, IS_LATE } from '../time.js';
 
 const RELEASE_VARIABLES = `
   DECLARE answer TINYINT;

@@ -1,6 +1,6 @@
 import { LEASE } from '../tables.js';
 import { procedure } from './procedure.js';
-import { fromNow, NOW } from './time.js';
+import { fromNow, NOW } from '../time.js';
 
 const field = (name: string): string => `json_unquote(json_extract(_renewals, concat('$[', i, '].${name}')))`;
 

@@ -1,6 +1,6 @@
 import { DONE, LEASE } from '../tables.js';
 import { procedure } from './procedure.js';
-import { NOW } from './time.js';
+import { NOW } from '../time.js';
 
 /** Rows that one run of `purge` looks at, and done marks that one run of `tidy` deletes. */
 export const BATCH = 1_000;

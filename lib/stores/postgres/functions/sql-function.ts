@@ -1,33 +1,16 @@
+import { sqlNameOf, type Operation, type Parameters } from '../../sql/operation.js';
+
 /**
  * For how long an operation waits for a row that another transaction has locked, before the server refuses it. Without
  * a limit its backend would go on waiting after the process has given up.
  */
 const LOCK_WAIT = '800ms';
 
-/** What JavaScript passes for a parameter of each SQL type. */
-interface SqlTypes {
-  text: string | null;
-  bigint: number;
-  boolean: boolean;
-  'text[]': readonly (string | null)[];
-  'bigint[]': readonly number[];
-  'boolean[]': readonly boolean[];
-}
-
-/** The parameters of an operation in their order, each with its SQL type. In SQL, `ttlMs` is called `_ttl_ms`. */
-export type Parameters = Readonly<Record<string, keyof SqlTypes>>;
-
-/** The arguments of one call of an operation. */
-export type ArgumentsOf<P extends Parameters> = { readonly [Name in keyof P]: SqlTypes[P[Name]] };
-
 /** A function of the schema that the store calls. It replies with JSON. */
-export interface Operation<P extends Parameters = Parameters> {
-  readonly name: string;
-  readonly parameters: P;
+export interface SqlFunction<P extends Parameters = Parameters> extends Operation<P> {
   /** The SQL that makes it. */
   readonly source: string;
-  /** Carries out several calls; undefined where each is a statement of its own. */
-  readonly batch?: Operation;
+  readonly batch?: SqlFunction;
 }
 
 /** The SQL of a function in PL/pgSQL. `SCHEMA` stands for the schema. */
@@ -40,7 +23,7 @@ export function sqlFunction(declaration: string, returns: string, body: string, 
  * scans are off because a session keeps its plans: one that was made while a table was small would go on scanning it
  * when it has grown.
  */
-export function operation<const P extends Parameters>(name: string, parameters: P, body: string): Operation<P> {
+export function operation<const P extends Parameters>(name: string, parameters: P, body: string): SqlFunction<P> {
   const declared = Object.entries(parameters).map(([parameter, type]) => `${sqlNameOf(parameter)} ${type}`);
   const settings = `SET lock_timeout = '${LOCK_WAIT}' SET enable_seqscan = off `;
   return { name, parameters, source: sqlFunction(`${name}(${declared.join(', ')})`, 'text', body, settings) };
@@ -56,7 +39,7 @@ export function operation<const P extends Parameters>(name: string, parameters: 
  * Its parameters are those of the operation, each with a list of values. Reply: a list of replies, with `null` for a
  * call that was left out.
  */
-export function batchable<P extends Parameters & { readonly key: 'text' }>(single: Operation<P>): Operation<P> {
+export function batchable<P extends Parameters & { readonly key: 'text' }>(single: SqlFunction<P>): SqlFunction<P> {
   const lists = Object.entries(single.parameters).map(([parameter, type]) => [parameter, `${type}[]`] as const);
   const values = lists.map(([parameter]) => `${sqlNameOf(parameter)}[i]`);
   const batch = operation(
@@ -81,17 +64,8 @@ END
   return { ...single, batch };
 }
 
-/** The expression that calls an operation with the values of `valuesOf`. `SCHEMA` stands for the schema. */
+/** The expression that calls an operation with its values. `SCHEMA` stands for the schema. */
 export function callOf({ name, parameters }: Operation): string {
   const places = Object.keys(parameters).map((_, at) => `$${at + 1}`);
   return `SCHEMA.${name}(${places.join(', ')})`;
-}
-
-/** The values of a call, in the order of the parameters. */
-export function valuesOf<P extends Parameters>({ parameters }: Operation<P>, args: ArgumentsOf<P>): unknown[] {
-  return Object.keys(parameters).map((parameter) => args[parameter]);
-}
-
-function sqlNameOf(parameter: string): string {
-  return `_${parameter.replaceAll(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`)}`;
 }

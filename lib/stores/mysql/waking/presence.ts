@@ -1,4 +1,4 @@
-import { NAMES } from './tables.js';
+import { NAMES } from '../tables.js';
 
 /** The named lock that a process holds while it can be woken, as `presenceOf` has it in SQL: of its pid and digits, since such a name is short. */
 export function presenceName(process: string): string {

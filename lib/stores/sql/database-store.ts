@@ -12,10 +12,10 @@ import type {
   Turns,
 } from '../../core/seam/lock-store.js';
 import type { StoreHealth } from '../../core/words/lock-health.js';
-import { throwIfAllFailed } from './all-failed.js';
-import { Listeners } from './listeners.js';
-import { worstOf, type Probe } from './probe.js';
-import { processName } from './process-name.js';
+import { throwIfAllFailed } from '../kit/all-failed.js';
+import { Listeners } from '../kit/listeners.js';
+import { worstOf, type Probe } from '../kit/probe.js';
+import { processName } from '../kit/process-name.js';
 
 /** The age of the rows that `purge` deletes, in milliseconds: no timer waits for it, so it may be long. */
 const AGE_MS = { least: 60_000, most: 36_525 * 86_400_000 } as const;

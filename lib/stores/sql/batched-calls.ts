@@ -1,11 +1,10 @@
 import { Batches } from '../kit/batches.js';
-import type { Operation } from './functions/sql-function.js';
-import { isRefusal } from './postgres-errors.js';
+import type { Operation } from './operation.js';
 import type { Request, Statements } from './statements.js';
 
 /** The calls of one operation. Those of one turn of the event loop that have the same time limit are one statement. */
 export class BatchedCalls {
-  readonly #statements: Statements;
+  readonly #statements: Statements<unknown>;
   readonly #operation: Operation;
   readonly #batch: Operation;
   readonly #batches = new Batches<Request>((requests) => this.#send(requests));
@@ -13,7 +12,7 @@ export class BatchedCalls {
   #limitMs = 0;
 
   /** `batch` carries out several calls of `operation`. */
-  constructor(statements: Statements, operation: Operation, batch: Operation) {
+  constructor(statements: Statements<unknown>, operation: Operation, batch: Operation) {
     this.#statements = statements;
     this.#operation = operation;
     this.#batch = batch;
@@ -38,14 +37,12 @@ export class BatchedCalls {
     const giveUpAt = performance.now() + limitMs;
     const sendAlone = (request: Request): Promise<unknown> =>
       this.#statements.call(this.#operation, { ...request, limitMs: giveUpAt - performance.now() });
-    const lists = parameters.map((_, at) => requests.map(({ values }) => values[at]));
+    const values = parameters.map((_, at) => requests.map((request) => request.values[at]));
     try {
-      const replies = (await this.#statements.send(this.#batch, lists, limitMs)) as readonly unknown[];
+      const replies = (await this.#statements.send(this.#batch, { key: '', limitMs, values })) as readonly unknown[];
       return requests.map((request, at) => replies[at] ?? sendAlone(request));
     } catch (error) {
-      return error instanceof Error && isRefusal(error)
-        ? requests.map(sendAlone)
-        : requests.map(({ key }) => this.#statements.errorOf(error, key));
+      return this.#statements.isRefusal(error) ? requests.map(sendAlone) : requests.map(({ key }) => this.#statements.errorOf(error, key));
     }
   }
 }

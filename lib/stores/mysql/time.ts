@@ -11,3 +11,11 @@ export function fromNow(ms: string | number): string {
  * would hold the lock. `_latest` is 0 where the sender does not know that clock.
  */
 export const IS_LATE = '(_latest > 0 AND now_us > _latest * 1000)';
+
+/**
+ * How long a queue stays that no acquire refreshes, in milliseconds, and when a place refreshes it. Longer than on other stores: a process
+ * looks for its turns with one query for all of its keys, and asks for each of them only to refresh the queue. Processes that have
+ * ended are skipped at once, or after the time of a reservation.
+ */
+export const QUEUE_MS = 180_000;
+export const REFRESH_MS = 60_000;

@@ -1,13 +1,13 @@
 import { AsyncResource } from 'node:async_hooks';
-import type { Place } from '../../core/seam/lock-store.js';
-import type { Listeners } from '../kit/listeners.js';
-import { CLAIM_MS } from '../kit/protocol.js';
-import type { MySqlKeys } from './mysql-keys.js';
-import type { CallbackPool, Row } from './mysql-pool.js';
-import { NOW } from './procedures/time.js';
-import { textOf } from './rows.js';
+import type { Place } from '../../../core/seam/lock-store.js';
+import type { Listeners } from '../../kit/listeners.js';
+import { CLAIM_MS } from '../../kit/protocol.js';
+import type { MySqlKeys } from '../mysql-keys.js';
+import type { Row } from '../../sql/dialect.js';
+import type { CallbackPool } from '../mysql-pool.js';
+import { NOW } from '../time.js';
+import { textOf } from '../rows.js';
 import { Sleeper } from './sleeper.js';
-import { LEASE } from './tables.js';
 
 /** How often a process that nothing can wake looks for its turns, in milliseconds: first in a queue or second, or further behind. */
 const POLL_MS = { near: 50, far: 300 } as const;
@@ -211,9 +211,4 @@ WHERE name IN (${this.#names()}) AND (ends <= ${NOW} OR locate(${mine}, turn) = 
 
 function hex(text: string | Buffer): string {
   return `X'${Buffer.from(text).toString('hex')}'`;
-}
-
-/** The table of locks in a database. */
-export function leaseTable(database: string): string {
-  return `\`${database.replaceAll('`', '``')}\`.${LEASE}`;
 }

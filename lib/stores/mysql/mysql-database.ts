@@ -1,0 +1,147 @@
+import { START_MS, Database, type DatabaseOptions, type HeldRow } from '../sql/database.js';
+import type { Row } from '../sql/dialect.js';
+import { toLockError } from '../sql/errors.js';
+import type { Call } from '../sql/statements.js';
+import { MySqlDialect } from './mysql-dialect.js';
+import type { MySqlKeys } from './mysql-keys.js';
+import type { CheckedPool } from './mysql-lock-store.options.js';
+import type { CallbackPool } from './mysql-pool.js';
+import { onOneConnection, type Run } from './one-connection.js';
+import { NOW } from './time.js';
+import { BATCH, NUMBERED, TIDY } from './procedures/upkeep.js';
+import { numberOf, readShown, showing, textOf } from './rows.js';
+import { creations, setMode, SQL_MODE } from './schema.js';
+import { checkSchema, COLUMNS_FOUND, PROCEDURES_FOUND, readSchema, strangeMode, type FoundSchema } from './schema-found.js';
+import { CHECK, serverWarnings } from './server-check.js';
+import { LEASE, NAMES, qualified } from './tables.js';
+import { TurnWatch } from './waking/turn-watch.js';
+
+/** How long one waits who creates the schema, for others who do, and for calls of what is to be dropped, in seconds. */
+const LOCK_WAIT_S = 10;
+/** What the server answers where a procedure is there already. */
+const ALREADY_THERE = 'ER_SP_ALREADY_EXISTS';
+
+/** One database with locks: its tables, the calls of its procedures, and the watch for turns. */
+export class MySqlDatabase extends Database<Buffer, MySqlKeys, Row> {
+  /** The table of locks. */
+  readonly table: string;
+  readonly #pool: CallbackPool;
+  readonly #name: string;
+  readonly #polls: boolean;
+  #watch: TurnWatch | undefined;
+  /** The done marks before this time are deleted, in µs since 1970. */
+  #tidiedUntil = 0;
+
+  constructor({ pool, database }: CheckedPool, polls: boolean) {
+    super(new MySqlDialect(pool, database));
+    this.#pool = pool;
+    this.#name = database;
+    this.table = qualified(LEASE, database);
+    this.#polls = polls;
+  }
+
+  /** Undefined before it is opened. */
+  get watch(): TurnWatch | undefined {
+    return this.#watch;
+  }
+
+  get isNotified(): boolean {
+    return this.#watch?.acknowledged === true;
+  }
+
+  /** A process listens while it waits, and not otherwise. */
+  get hearsTurns(): undefined {
+    return undefined;
+  }
+
+  /** The rows of locks that are held, for a condition on their names: 1,000 at most, in their order. */
+  shown(condition: string, values: readonly Buffer[], call: Call): Promise<readonly Row[]> {
+    return this.calls.run({ sql: showing(condition, this.#name), values }, call);
+  }
+
+  async heldRows(after: Buffer, before: Buffer, call: Call): Promise<readonly HeldRow<Buffer>[]> {
+    const rows = await this.shown('name > ? AND name < ?', [after, before], call);
+    return rows.map((row) => ({ row: row['name'] as Buffer, stored: readShown(row) }));
+  }
+
+  async ensureSchema(): Promise<void> {
+    const { isWhole } = await this.#found((statement) => this.calls.run(statement, { key: '', limitMs: START_MS.schema }));
+    if (!isWhole) {
+      await onOneConnection(this.#pool, START_MS.schema, (run) => this.#create(run)).catch((error: unknown) => {
+        throw toLockError(error, '', this.dialect);
+      });
+    }
+  }
+
+  protected async askTime(call: Call): Promise<number> {
+    const [row] = await this.calls.run({ sql: `SELECT ${NOW} AS now_us` }, call);
+    return Number(row?.['now_us']) / 1_000;
+  }
+
+  protected async checkServer(warn: (message: string) => void, call: () => Call): Promise<void> {
+    const [row = {}] = await this.calls.run({ sql: CHECK }, call());
+    serverWarnings(row).forEach(warn);
+    checkSchema(await this.#found((statement) => this.calls.run(statement, call())), this.#name);
+  }
+
+  protected async numbered(row: Buffer, number: string, call: Call): Promise<string | undefined> {
+    const { known } = await this.calls.callUnchecked(NUMBERED, { key: row, number }, call);
+    return known === null ? undefined : textOf(known);
+  }
+
+  protected forgetting(row: Buffer): string {
+    return `DELETE FROM ${this.table} WHERE name = '${row.toString()}'`;
+  }
+
+  protected async tidySome(): Promise<boolean> {
+    const row = await this.calls.call(TIDY, { after: this.#tidiedUntil }, { key: '', limitMs: Infinity });
+    this.#tidiedUntil = row['last_us'] === null ? this.#tidiedUntil : numberOf(row, 'last_us', '');
+    return numberOf(row, 'removed', '') >= BATCH;
+  }
+
+  protected listen({ process, keys, listeners, warn }: DatabaseOptions<MySqlKeys>): void {
+    this.#watch = new TurnWatch({
+      pool: this.#pool,
+      table: this.table,
+      process,
+      keys,
+      listeners,
+      polls: this.#polls,
+      run: (sql) => this.calls.run({ sql }, { key: '', limitMs: START_MS.query }),
+      warn,
+    });
+  }
+
+  protected stopListening(): void {
+    this.#watch?.close();
+    this.#watch = undefined;
+  }
+
+  async #found(run: Run): Promise<FoundSchema> {
+    const values = [this.#name];
+    return readSchema(await run({ sql: PROCEDURES_FOUND, values }), await run({ sql: COLUMNS_FOUND, values }), this.#name);
+  }
+
+  /** Creates what is missing, one process after the other: what one has created must not be dropped by the next one. */
+  async #create(run: Run): Promise<void> {
+    // The last user of the connection may have left a transaction open. A server without named locks does without.
+    await run({ sql: 'ROLLBACK' });
+    await run({ sql: setMode(`'${SQL_MODE}'`) });
+    await run({ sql: `SET SESSION lock_wait_timeout = ${LOCK_WAIT_S}` });
+    await run({ sql: `SELECT get_lock('${NAMES}schema', ${LOCK_WAIT_S})` }).catch(() => undefined);
+    const { isWhole, strange, mode } = await this.#found(run);
+    for (const name of strange) {
+      await run({ sql: `DROP PROCEDURE ${qualified(name, this.#name)}` }).catch((error: unknown) => {
+        throw strangeMode(mode, this.#name, toLockError(error, '', this.dialect));
+      });
+    }
+    for (const sql of isWhole ? [] : creations(this.#name)) {
+      await run({ sql }).catch((error: unknown) => {
+        // Somebody makes them by hand at the same time.
+        if ((error as { code?: unknown }).code !== ALREADY_THERE) {
+          throw error;
+        }
+      });
+    }
+  }
+}

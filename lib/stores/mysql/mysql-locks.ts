@@ -1,0 +1,142 @@
+import type { AcquireReply, HoldRecord, Place, StoredLock } from '../../core/seam/lock-store.js';
+import type { AttemptReply } from '../kit/replies.js';
+import { DatabaseLocks, MOST_WAIT_MS } from '../sql/database-locks.js';
+import type { Row } from '../sql/dialect.js';
+import type { MySqlDatabase } from './mysql-database.js';
+import type { MySqlKeys } from './mysql-keys.js';
+import { ACQUIRE } from './procedures/acquire.js';
+import { JOIN } from './procedures/join.js';
+import { FORCE_RELEASE } from './procedures/operator.js';
+import { LEAVE } from './procedures/queue.js';
+import { EXCHANGE, RELEASE } from './procedures/release.js';
+import { RENEW } from './procedures/renew.js';
+import { REFRESH_MS } from './time.js';
+import { PURGE } from './procedures/upkeep.js';
+import { flagOf, numberOf, oneOf, readOutcome, readShown, strangeAnswer, textOf } from './rows.js';
+import { ShortCuts } from './short-cuts.js';
+
+const OPERATIONS = {
+  acquire: ACQUIRE,
+  exchange: EXCHANGE,
+  leave: LEAVE,
+  join: JOIN,
+  release: RELEASE,
+  forceRelease: FORCE_RELEASE,
+  purge: PURGE,
+} as const;
+
+/** How many holds one statement renews: MariaDB goes through the whole list for each of them. */
+const MOST_RENEWED = 50;
+/** How long it may take to show a lock, in milliseconds. */
+const SHOW_MS = 1_000;
+
+/** The locks of one database, operation by operation. */
+export class MySqlLocks extends DatabaseLocks<Buffer, MySqlKeys, Row> {
+  readonly #database: MySqlDatabase;
+  readonly #shortCuts: ShortCuts;
+
+  constructor(database: MySqlDatabase, keys: MySqlKeys, process: string) {
+    super(database, keys, process, OPERATIONS);
+    this.#database = database;
+    this.#shortCuts = new ShortCuts(database.calls, database.table, keys, process);
+  }
+
+  override async acquire(hold: HoldRecord, place?: Place): Promise<AcquireReply> {
+    const giveUpAt = performance.now() + hold.limitMs;
+    const fence = await this.#shortCuts.grant(hold);
+    return fence > 0 ? { fence } : super.acquire({ ...hold, limitMs: giveUpAt - performance.now() }, place);
+  }
+
+  override async leave(key: string, name: string): Promise<void> {
+    this.#database.watch?.remove(key, name);
+    await super.leave(key, name);
+  }
+
+  /** A hold whose row is locked is renewed by itself, so that the others do not wait for that row. What there is no time for stays unanswered. */
+  async renew(holds: readonly HoldRecord[]): Promise<(boolean | undefined)[]> {
+    const giveUpAt = performance.now() + Math.min(...holds.map(({ limitMs }) => limitMs));
+    const answers = new Map<HoldRecord, boolean | undefined>();
+    const sorted = holds.toSorted((one, other) => Buffer.compare(this.keys.row(one.key), this.keys.row(other.key)));
+    for (let at = 0; at < sorted.length && performance.now() < giveUpAt; at += MOST_RENEWED) {
+      const some = sorted.slice(at, at + MOST_RENEWED);
+      const renewed = await this.#renew(some, false, giveUpAt);
+      some.forEach((hold, index) => answers.set(hold, renewed[index]));
+    }
+    const locked = performance.now() < giveUpAt ? holds.filter((hold) => answers.get(hold) === undefined) : [];
+    const waitUntil = Math.min(giveUpAt, performance.now() + MOST_WAIT_MS);
+    const alone = await Promise.allSettled(locked.map((hold) => this.#renew([hold], true, waitUntil)));
+    alone.forEach((result, at) => {
+      if (result.status === 'fulfilled') {
+        answers.set(locked[at] as HoldRecord, result.value[0]);
+      }
+    });
+    return holds.map((hold) => answers.get(hold));
+  }
+
+  override async release(hold: HoldRecord): Promise<boolean> {
+    const giveUpAt = performance.now() + hold.limitMs;
+    return (await this.#shortCuts.release(hold)) || super.release({ ...hold, limitMs: giveUpAt - performance.now() });
+  }
+
+  async inspect(key: string): Promise<StoredLock | null> {
+    const [row] = await this.#database.shown('name = ?', [this.keys.row(key)], { key, limitMs: SHOW_MS });
+    return row ? readShown(row) : null;
+  }
+
+  protected override attemptOf(hold: HoldRecord, place: Place | undefined) {
+    return { ...super.attemptOf(hold, place), holder: hold.by };
+  }
+
+  protected readFlag(row: Row, key: string): boolean {
+    return flagOf(row, 'answer', key);
+  }
+
+  protected readJoin(row: Row, key: string): 'joined' | 'ended' | 'full' {
+    return oneOf(row, 'outcome', ['joined', 'ended', 'full'], key);
+  }
+
+  protected readAttempt(row: Row, key: string): AttemptReply {
+    return readOutcome(row, key);
+  }
+
+  protected readExchange(row: Row, key: string): { readonly released: boolean; readonly attempt: Row } {
+    return { released: flagOf(row, 'answer', key), attempt: row };
+  }
+
+  protected readPurge(row: Row): { readonly removed: number; readonly last: Buffer | null } {
+    return { removed: numberOf(row, 'removed', ''), last: row['last_name'] as Buffer | null };
+  }
+
+  protected override granted(key: string, place: Place): void {
+    this.#database.watch?.remove(key, place.name);
+  }
+
+  protected recheckMs(key: string, place: Place): number {
+    this.#database.watch?.add(key, place);
+    return REFRESH_MS;
+  }
+
+  /** In the order of the names. */
+  async #renew(holds: readonly HoldRecord[], waits: boolean, giveUpAt: number): Promise<(boolean | undefined)[]> {
+    const renewals = holds.map(({ key, owner, fence, id, ttlMs, by, lingering }) => ({
+      name: hex(this.keys.row(key)),
+      owner: hex(owner),
+      hold: hex(id),
+      by: hex(by),
+      fence,
+      ttlMs: Math.ceil(ttlMs),
+      lingering: Number(lingering),
+    }));
+    const call = { key: holds[0]?.key ?? '', limitMs: giveUpAt - performance.now() };
+    const row = await this.#database.calls.call(RENEW, { renewals: JSON.stringify(renewals), waits }, call);
+    const answers = textOf(row['answers']);
+    if (!/^[01-]*$/.test(answers) || answers.length !== holds.length) {
+      throw strangeAnswer(row, 'answers', call.key);
+    }
+    return Array.from(answers, (answer) => (answer === '-' ? undefined : answer === '1'));
+  }
+}
+
+function hex(text: string | Buffer): string {
+  return Buffer.from(text as string).toString('hex');
+}

@@ -1,0 +1,153 @@
+import type { Answered, Dialect, Sql } from '../sql/dialect.js';
+import { NotReplicated, REPEAT } from '../sql/errors.js';
+import type { Operation } from '../sql/operation.js';
+import { ignore } from '../sql/statement.js';
+import { cancelStatement } from './cancel.js';
+import { callOf } from './functions/sql-function.js';
+import { LATE } from './functions/sql-time.js';
+import type { PoolState, PostgresClient, PostgresPool } from './postgres-pool.js';
+import { qualified } from './schema-name.js';
+
+/** The server's time in ms since 1970. */
+export const NOW = '(extract(epoch FROM clock_timestamp()) * 1000)::bigint';
+
+/** SQLSTATE codes that no repetition changes: https://www.postgresql.org/docs/current/errcodes-appendix.html. */
+const HOPELESS = /^(22|28|3D|3F|42|P0001)/;
+/** Two transactions conflicted: nothing was done, and the statement may be sent again at once. */
+const CONFLICT = /^40(001|P01)$/;
+/** Another transaction has locked a row or a table. Nothing was done. */
+const LOCKED = '55P03';
+/** The connection was ended: the last statement may have been committed before. */
+const ENDED = /^(08|57P|XX)/;
+
+class OpenTransaction extends Error {}
+
+/** PostgreSQL by a pool of `pg`, with the locks in a schema. */
+export class PostgresDialect implements Dialect<PostgresClient> {
+  readonly name = 'PostgreSQL';
+  readonly store = 'PostgresLockStore';
+  readonly table: string;
+  readonly #pool: PostgresPool & PoolState;
+  readonly #schema: string;
+
+  constructor(pool: PostgresPool & PoolState, schema: string) {
+    this.#pool = pool;
+    this.#schema = schema;
+    this.table = `${schema}.lease`;
+  }
+
+  connect(connected: (error: Error | undefined, client: PostgresClient | undefined) => void): void {
+    this.#pool.connect(connected);
+  }
+
+  whyNone(limitMs: number): string {
+    const { options, totalCount = 0, idleCount = 0 } = this.#pool;
+    const { max = Infinity } = options;
+    const ms = Math.round(limitMs);
+    return totalCount >= max && idleCount === 0
+      ? `all ${max} of the pool have been in use for ${ms} ms; raise its max, or give the locks a pool of their own`
+      : `none could be made within ${ms} ms`;
+  }
+
+  /**
+   * Not at once: the pool hands it to the next statement, which may be late too, and thousands of them would overflow the stack. The pool
+   * listens to its errors only from then on, and the end of the connection may arrive together with its beginning.
+   */
+  giveBack(client: PostgresClient): void {
+    client.on('error', ignore);
+    queueMicrotask(() => this.release(client, false));
+  }
+
+  send(client: PostgresClient, { sql, values }: Sql, answered: Answered): void {
+    if ((client.getTransactionStatus?.() ?? 'I') !== 'I') {
+      answered(new OpenTransaction());
+      return;
+    }
+    // Its commit did not wait for a standby, because an administrator cancelled that wait.
+    let isLocal = false;
+    const noticed = (notice: Error): void => {
+      isLocal ||= isLocalOnly(notice);
+    };
+    client.on('error', ignore);
+    client.on('notice', noticed);
+    client.query(sql, values, (error, result) => {
+      client.removeListener('notice', noticed);
+      answered(error ?? (isLocal ? new NotReplicated() : undefined), error ? undefined : result.rows);
+    });
+  }
+
+  release(client: PostgresClient, end: Error | boolean): void {
+    client.removeListener('error', ignore);
+    client.release(end);
+  }
+
+  cancel(client: PostgresClient, isAnswered: () => boolean): Promise<void> {
+    return cancelStatement(this.#pool, client, isAnswered);
+  }
+
+  isInTransaction(error: Error): boolean {
+    return error instanceof OpenTransaction;
+  }
+
+  /** A script that failed leaves its transaction open. */
+  mayStay(error: Error, { values }: Sql): boolean {
+    return error instanceof NotReplicated || (values !== undefined && this.isRefusal(error));
+  }
+
+  isRefusal(error: Error): boolean {
+    const state = stateOf(error);
+    return state !== undefined && !ENDED.test(state);
+  }
+
+  isConflict(error: unknown): boolean {
+    return error instanceof Error && CONFLICT.test(stateOf(error) ?? '');
+  }
+
+  cureOf(error: Error): string | undefined {
+    const state = stateOf(error) ?? '';
+    if (!HOPELESS.test(state)) {
+      return undefined;
+    }
+    if (state.startsWith('28') || state.startsWith('3D')) {
+      return 'Correct the user, password and database of the pool given to PostgresLockStore.';
+    }
+    if (state === '42501') {
+      return `Grant the user USAGE on the schema "${this.#schema}", and SELECT, INSERT, UPDATE and DELETE on its tables; or CREATE on the database, to make it.`;
+    }
+    if (state === 'P0001') {
+      return 'Let the processes with the later version of nestjs-distributed-lock call ensureSchema().';
+    }
+    return state.startsWith('22')
+      ? 'The database of the locks needs the encoding UTF8.'
+      : `Call ensureSchema() of the store, or run what schemaSql() returns, to create the schema "${this.#schema}" in its present version.`;
+  }
+
+  nextStep(error: Error): string {
+    return `${stateOf(error) === LOCKED ? ` (${WHO_LOCKS})` : ''}. ${REPEAT}`;
+  }
+
+  callOf(operation: Operation): string {
+    return qualified(`SELECT ${callOf(operation)} AS reply, ${NOW} AS now`, this.#schema);
+  }
+
+  read(answer: unknown): { readonly reply: unknown; readonly serverMs: number } {
+    const [row] = answer as readonly { readonly reply?: string | null; readonly now?: unknown }[];
+    return { reply: JSON.parse(row?.reply ?? 'null'), serverMs: Number(row?.now) };
+  }
+
+  isLate(reply: unknown): boolean {
+    return reply === LATE;
+  }
+}
+
+const WHO_LOCKS = 'another transaction has locked the row or the table, or its commit waits for a standby';
+
+/** The SQLSTATE of an error that the server answered. */
+function stateOf(error: Error): string | undefined {
+  return 'code' in error && 'severity' in error && typeof error.code === 'string' ? error.code : undefined;
+}
+
+/** Whether a notice says that a commit did not wait for its standbys. Its text is in the server's language. */
+function isLocalOnly(notice: Error): boolean {
+  return 'routine' in notice && notice.routine === 'SyncRepWaitForLSN';
+}

@@ -1,0 +1,55 @@
+import type { Operation } from './operation.js';
+
+/** A row of a reply, by the names of its columns. */
+export type Row = Readonly<Record<string, unknown>>;
+
+/** A statement. On PostgreSQL it may be a script where it has no values; on MySQL it is prepared where it has some. */
+export interface Sql {
+  readonly sql: string;
+  readonly values?: readonly unknown[] | undefined;
+}
+
+/** Is given the reply to a statement as its driver has it, or its error. */
+export type Answered = (error: Error | null | undefined, reply?: unknown) => void;
+
+/** What a database does otherwise than another one: how its driver sends a statement, and what its errors and replies mean. */
+export interface Dialect<Connection = unknown, Reply = unknown> {
+  /** What messages call it. */
+  readonly name: string;
+  /** The class of the store, as messages name it. */
+  readonly store: string;
+  /** The table of locks, as messages name it. */
+  readonly table: string;
+
+  /** Asks the pool for a connection. */
+  connect(connected: (error: Error | null | undefined, connection: Connection | undefined) => void): void;
+  /** Why the pool gave none within the limit. */
+  whyNone(limitMs: number): string;
+  /** Gives back a connection that came too late for its statement. */
+  giveBack(connection: Connection): void;
+  send(connection: Connection, statement: Sql, answered: Answered): void;
+  /** Gives a connection back on which something was sent, or ends it. */
+  release(connection: Connection, end: Error | boolean): void;
+  /** Asks the server to end the statement of a connection: one that is only closed would live on in the server. */
+  cancel(connection: Connection, isAnswered: () => boolean): Promise<void> | void;
+
+  /** Whether nothing was done because the last user of the connection left a transaction open. */
+  isInTransaction(error: Error): boolean;
+  /** Whether the connection is in order after the error of a statement. */
+  mayStay(error: Error, statement: Sql): boolean;
+  /** Whether the server answered with an error, and did nothing. */
+  isRefusal(error: Error): boolean;
+  /** Whether nothing was done because of a concurrent statement, and it may be sent again at once. */
+  isConflict(error: unknown): boolean;
+  /** How to mend what no repetition changes. */
+  cureOf(error: Error): string | undefined;
+  /** What to do about any other error that the server answered: the end of a message. */
+  nextStep(error: Error): string;
+
+  /** The SQL that calls an operation. */
+  callOf(operation: Operation): string;
+  /** The reply to it, and the time of the server's clock, in ms since 1970. */
+  read(answer: unknown, key: string): { readonly reply: Reply; readonly serverMs: number };
+  /** Whether an operation would have granted a lock later than its sender waits for it. */
+  isLate(reply: Reply): boolean;
+}

@@ -1,0 +1,77 @@
+import { isLockError, LockConfigurationError, LockStoreError, type LockError } from '../../core/words/errors.js';
+import { fenceTooHigh } from '../kit/refusals.js';
+import type { Dialect } from './dialect.js';
+
+/** The statement got no reply in time; whether it was carried out is unknown. */
+export class StatementTimeout extends Error {
+  constructor(limitMs: number) {
+    super(`no reply within ${Math.round(limitMs)} ms`);
+  }
+}
+
+/** The statement was not sent, because there was no connection for it. */
+export class NotSent extends Error {
+  constructor(cause: Error | string = 'the pool gave none') {
+    super(typeof cause === 'string' ? cause : cause.message, { cause });
+  }
+}
+
+/** The statement was committed here, and its wait for a synchronous standby was cancelled: a failover may lose it. */
+export class NotReplicated extends Error {
+  constructor() {
+    super('the wait for a synchronous standby was cancelled');
+  }
+}
+
+/**
+ * The error of a failed statement. An error that the server answered is a known failure, except one that ended the statement or its
+ * connection; a timeout or a broken connection leaves it unknown whether the statement was carried out.
+ */
+export function toLockError(error: unknown, key: string, dialect: Dialect): LockError {
+  if (isLockError(error)) {
+    return error;
+  }
+  const { name, table } = dialect;
+  const failure = error instanceof Error ? error : new Error(String(error));
+  const notSent = failure instanceof NotSent;
+  const source = notSent && failure.cause instanceof Error ? failure.cause : failure;
+  const cause = copyOf(source);
+  const counter = /^FENCE (\d+)$/.exec(source.message)?.[1];
+  if (counter !== undefined) {
+    return fenceTooHigh(key, counter, `delete the row of the key from ${table}`);
+  }
+  const subject = key === '' ? '' : `Lock "${key}": `;
+  const cure = dialect.cureOf(source);
+  if (cure !== undefined) {
+    return new LockConfigurationError(`${subject}${name} refused: ${cause.message}. ${cure}`, key, { cause });
+  }
+  if (!notSent && !dialect.isRefusal(source)) {
+    const reach = failure instanceof NotReplicated ? 'the standby is there' : 'it runs and can be reached from here';
+    return new LockStoreError(`${subject}${name} did not answer: ${cause.message}. Make sure that ${reach}.`, key, {
+      cause,
+      unknown: true,
+    });
+  }
+  const message = `${notSent ? 'there is no connection: ' : ''}${cause.message}${dialect.nextStep(source)}`;
+  return new LockStoreError(`${subject}${name} failed: ${message}`, key, { cause, unknown: false });
+}
+
+export const REPEAT = 'The call may be repeated once that is over.';
+
+/** The error of a command that twice in a row reached the server after its sender had stopped waiting. */
+export function tooLate(key: string, { name }: Dialect): LockStoreError {
+  return new LockStoreError(
+    `Lock "${key}": ${name} was reached too late, and granted nothing. Find out what holds up the network, or raise ttl.`,
+    key,
+    { unknown: false },
+  );
+}
+
+/** The error without what the server or the driver adds to it, such as values of the statement, which must not reach a log. */
+function copyOf(error: Error): Error {
+  // Where a host has several addresses, Node gives an error for each, and none for all of them.
+  const [first] = error instanceof AggregateError ? (error.errors as Error[]) : [];
+  const copy = new Error((error.message || first?.message || error.name).replace(/\.$/, ''));
+  copy.name = error.name;
+  return 'code' in error ? Object.assign(copy, { code: error.code }) : copy;
+}

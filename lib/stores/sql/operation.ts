@@ -1,0 +1,45 @@
+/** What JavaScript passes for a parameter of each SQL type: first those of PostgreSQL, then those of MySQL. */
+interface SqlTypes {
+  text: string | null;
+  bigint: number;
+  boolean: boolean;
+  'text[]': readonly (string | null)[];
+  'bigint[]': readonly number[];
+  'boolean[]': readonly boolean[];
+  /** Texts are bytes of UTF-8, which are compared byte by byte. */
+  'VARBINARY(2048)': string | Buffer;
+  MEDIUMBLOB: string | Buffer | null;
+  /** That of the database could have two bytes for each letter. */
+  'LONGTEXT CHARACTER SET utf8mb4': string;
+  BIGINT: number;
+  BOOLEAN: boolean;
+}
+
+/** The parameters of an operation in their order, each with its SQL type. In SQL, `ttlMs` is called `_ttl_ms`. */
+export type Parameters<Name extends string = string> = Readonly<Record<Name, keyof SqlTypes>>;
+
+/** The arguments of one call of an operation. */
+export type ArgumentsOf<P extends Parameters> = { readonly [Name in keyof P]: SqlTypes[P[Name]] };
+
+/** A function or procedure that the store calls. */
+export interface Operation<P extends Parameters = Parameters> {
+  readonly name: string;
+  readonly parameters: P;
+  /** Carries out several calls; undefined where each is a statement of its own. */
+  readonly batch?: Operation;
+}
+
+/** Bytes go to the server unchanged, whatever character set its session has. */
+const BYTES: ReadonlySet<string> = new Set<keyof SqlTypes>(['VARBINARY(2048)', 'MEDIUMBLOB']);
+
+/** The values of a call, in the order of the parameters. */
+export function valuesOf<P extends Parameters>({ parameters }: Operation<P>, args: ArgumentsOf<P>): unknown[] {
+  return Object.entries(parameters).map(([parameter, type]) => {
+    const value: unknown = args[parameter];
+    return typeof value === 'string' && BYTES.has(type) ? Buffer.from(value) : value;
+  });
+}
+
+export function sqlNameOf(parameter: string): string {
+  return `_${parameter.replaceAll(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`)}`;
+}

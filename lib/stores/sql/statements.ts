@@ -1,0 +1,103 @@
+import type { LockError } from '../../core/words/errors.js';
+import { ServerClock } from '../kit/server-clock.js';
+import type { Dialect, Row, Sql } from './dialect.js';
+import { toLockError } from './errors.js';
+import type { Operation } from './operation.js';
+import { runStatement } from './statement.js';
+
+/** How often a statement is sent that the server refuses because of a concurrent one. */
+const MOST_TRIES = 10;
+
+/** Which call a time limit and an error belong to. */
+export interface Call {
+  /** The key that it is about; '' for none. */
+  readonly key: string;
+  readonly limitMs: number;
+}
+
+/** A call of an operation, with its values in the order of the parameters. */
+export interface Request extends Call {
+  readonly values: readonly unknown[];
+}
+
+/** Sends statements to one database, and reads the server's clock from their replies. */
+export class Statements<Reply> {
+  readonly clock = new ServerClock();
+  readonly #dialect: Dialect<unknown, Reply>;
+  readonly #texts = new Map<Operation, string>();
+
+  constructor(dialect: Dialect<unknown, Reply>) {
+    this.#dialect = dialect;
+  }
+
+  /** Calls an operation, and resolves to its reply. Rejects with a lock error. */
+  async call(operation: Operation, request: Request): Promise<Reply> {
+    try {
+      return await this.send(operation, request);
+    } catch (error) {
+      throw this.errorOf(error, request.key);
+    }
+  }
+
+  /** The same. Rejects with what went wrong. */
+  async send(operation: Operation, { key, values, limitMs }: Request): Promise<Reply> {
+    const { answer, sentAt } = await this.#try({ sql: this.#textOf(operation), values }, limitMs);
+    const { reply, serverMs } = this.#dialect.read(answer, key);
+    this.clock.read(serverMs, sentAt);
+    return reply;
+  }
+
+  /** Runs a statement, and resolves to its rows. Rejects with a lock error. */
+  async run(statement: Sql, { key, limitMs }: Call): Promise<readonly Row[]> {
+    try {
+      return (await this.#try(statement, limitMs)).answer as readonly Row[];
+    } catch (error) {
+      throw this.errorOf(error, key);
+    }
+  }
+
+  /** Runs a statement, and resolves to the reply as the driver has it. Sent once; rejects with what went wrong. */
+  once(statement: Sql, limitMs: number): Promise<unknown> {
+    return runStatement(this.#dialect, statement, limitMs);
+  }
+
+  /** Whether a reply says that its command arrived too late to be carried out. */
+  isLate(reply: Reply): boolean {
+    return this.#dialect.isLate(reply);
+  }
+
+  /** Whether the server did nothing, so that what it refused together may go alone. */
+  isRefusal(error: unknown): boolean {
+    return error instanceof Error && this.#dialect.isRefusal(error);
+  }
+
+  /** The lock error for what went wrong in a call about a key. */
+  errorOf(error: unknown, key: string): LockError {
+    return toLockError(error, key, this.#dialect);
+  }
+
+  /** Sends it again where the server refused it because of a concurrent one. */
+  async #try(statement: Sql, limitMs: number): Promise<{ readonly answer: unknown; readonly sentAt: number }> {
+    const giveUpAt = performance.now() + limitMs;
+    for (let tries = 1; ; tries++) {
+      const sentAt = performance.now();
+      try {
+        return { answer: await this.once(statement, giveUpAt - sentAt), sentAt };
+      } catch (error) {
+        if (!this.#dialect.isConflict(error) || tries >= MOST_TRIES || performance.now() >= giveUpAt) {
+          throw error;
+        }
+      }
+    }
+  }
+
+  /** Kept, since it costs more to make than to send. */
+  #textOf(operation: Operation): string {
+    let text = this.#texts.get(operation);
+    if (text === undefined) {
+      text = this.#dialect.callOf(operation);
+      this.#texts.set(operation, text);
+    }
+    return text;
+  }
+}
