@@ -12,10 +12,9 @@ import { LEAVE } from '../../lib/stores/postgres/functions/queue.js';
 import { RELEASE } from '../../lib/stores/postgres/functions/release.js';
 import { RENEW } from '../../lib/stores/postgres/functions/renew.js';
 import { callOf } from '../../lib/stores/postgres/functions/sql-function.js';
-import { LATE } from '../../lib/stores/postgres/functions/sql-time.js';
 import { PostgresKeys } from '../../lib/stores/postgres/postgres-keys.js';
 import { qualified } from '../../lib/stores/postgres/schema-name.js';
-import { valuesOf, type ArgumentsOf, type Operation, type Parameters } from '../../lib/stores/sql/operation.js';
+import { LATE, valuesOf, type ArgumentsOf, type Operation, type Parameters } from '../../lib/stores/sql/operation.js';
 import type { OtherSide, Stored } from './steps.js';
 
 const KEYS = new PostgresKeys('lock');

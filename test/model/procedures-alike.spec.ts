@@ -1,6 +1,6 @@
 import { createConnection, type Connection, type RowDataPacket } from 'mysql2/promise';
 import { MOST_FENCES } from '../../lib/core/seam/lock-store.js';
-import { presenceName } from '../../lib/stores/mysql/waking/presence.js';
+import { presenceName } from '../../lib/stores/mysql/connections/sleeper.js';
 import { schemaSql } from '../../lib/stores/mysql/index';
 import { NOW } from '../../lib/stores/mysql/time.js';
 import { DATABASE, MySqlServer } from '../support/mysql-server';

@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { LockService } from '../../lib/nest/lock.service';
 import { MySqlLockStore, type MySqlLockStoreOptions } from '../../lib/stores/mysql/index';
-import { presenceName } from '../../lib/stores/mysql/waking/presence';
+import { presenceName } from '../../lib/stores/mysql/connections/sleeper';
 import { makeLocks } from '../support/make-locks';
 import { DATABASE, MySqlServer } from '../support/mysql-server';
 import { until } from '../support/until';

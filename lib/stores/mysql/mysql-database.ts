@@ -1,4 +1,5 @@
-import { START_MS, Database, type DatabaseOptions, type HeldRow } from '../sql/database.js';
+import type { StoredLock } from '../../core/seam/lock-store.js';
+import { Database, START_MS, type DatabaseOptions } from '../sql/database.js';
 import type { Row } from '../sql/dialect.js';
 import { toLockError } from '../sql/errors.js';
 import type { Call } from '../sql/statements.js';
@@ -6,15 +7,15 @@ import { MySqlDialect } from './mysql-dialect.js';
 import type { MySqlKeys } from './mysql-keys.js';
 import type { CheckedPool } from './mysql-lock-store.options.js';
 import type { CallbackPool } from './mysql-pool.js';
-import { onOneConnection, type Run } from './one-connection.js';
+import { onOneConnection, type Run } from './connections/one-connection.js';
 import { NOW } from './time.js';
 import { BATCH, NUMBERED, TIDY } from './procedures/upkeep.js';
-import { numberOf, readShown, showing, textOf } from './rows.js';
+import { readShown, showing } from './rows.js';
 import { creations, setMode, SQL_MODE } from './schema.js';
 import { checkSchema, COLUMNS_FOUND, PROCEDURES_FOUND, readSchema, strangeMode, type FoundSchema } from './schema-found.js';
 import { CHECK, serverWarnings } from './server-check.js';
 import { LEASE, NAMES, qualified } from './tables.js';
-import { TurnWatch } from './waking/turn-watch.js';
+import { TurnWatch } from './connections/turn-watch.js';
 
 /** How long one waits who creates the schema, for others who do, and for calls of what is to be dropped, in seconds. */
 const LOCK_WAIT_S = 10;
@@ -22,31 +23,21 @@ const LOCK_WAIT_S = 10;
 const ALREADY_THERE = 'ER_SP_ALREADY_EXISTS';
 
 /** One database with locks: its tables, the calls of its procedures, and the watch for turns. */
-export class MySqlDatabase extends Database<Buffer, MySqlKeys, Row> {
+export class MySqlDatabase extends Database<MySqlKeys, TurnWatch> {
   /** The table of locks. */
   readonly table: string;
   readonly #pool: CallbackPool;
   readonly #name: string;
   readonly #polls: boolean;
-  #watch: TurnWatch | undefined;
   /** The done marks before this time are deleted, in µs since 1970. */
   #tidiedUntil = 0;
 
   constructor({ pool, database }: CheckedPool, polls: boolean) {
-    super(new MySqlDialect(pool, database));
+    super(new MySqlDialect(pool, database), NUMBERED);
     this.#pool = pool;
     this.#name = database;
     this.table = qualified(LEASE, database);
     this.#polls = polls;
-  }
-
-  /** Undefined before it is opened. */
-  get watch(): TurnWatch | undefined {
-    return this.#watch;
-  }
-
-  get isNotified(): boolean {
-    return this.#watch?.acknowledged === true;
   }
 
   /** A process listens while it waits, and not otherwise. */
@@ -59,7 +50,7 @@ export class MySqlDatabase extends Database<Buffer, MySqlKeys, Row> {
     return this.calls.run({ sql: showing(condition, this.#name), values }, call);
   }
 
-  async heldRows(after: Buffer, before: Buffer, call: Call): Promise<readonly HeldRow<Buffer>[]> {
+  async heldRows(after: Buffer, before: Buffer, call: Call): Promise<readonly { readonly row: Buffer; readonly stored: StoredLock }[]> {
     const rows = await this.shown('name > ? AND name < ?', [after, before], call);
     return rows.map((row) => ({ row: row['name'] as Buffer, stored: readShown(row) }));
   }
@@ -84,37 +75,19 @@ export class MySqlDatabase extends Database<Buffer, MySqlKeys, Row> {
     checkSchema(await this.#found((statement) => this.calls.run(statement, call())), this.#name);
   }
 
-  protected async numbered(row: Buffer, number: string, call: Call): Promise<string | undefined> {
-    const { known } = await this.calls.callUnchecked(NUMBERED, { key: row, number }, call);
-    return known === null ? undefined : textOf(known);
-  }
-
   protected forgetting(row: Buffer): string {
     return `DELETE FROM ${this.table} WHERE name = '${row.toString()}'`;
   }
 
   protected async tidySome(): Promise<boolean> {
-    const row = await this.calls.call(TIDY, { after: this.#tidiedUntil }, { key: '', limitMs: Infinity });
-    this.#tidiedUntil = row['last_us'] === null ? this.#tidiedUntil : numberOf(row, 'last_us', '');
-    return numberOf(row, 'removed', '') >= BATCH;
+    const { removed, last } = await this.calls.call(TIDY, { after: this.#tidiedUntil }, { key: '', limitMs: Infinity });
+    this.#tidiedUntil = last ?? this.#tidiedUntil;
+    return removed >= BATCH;
   }
 
-  protected listen({ process, keys, listeners, warn }: DatabaseOptions<MySqlKeys>): void {
-    this.#watch = new TurnWatch({
-      pool: this.#pool,
-      table: this.table,
-      process,
-      keys,
-      listeners,
-      polls: this.#polls,
-      run: (sql) => this.calls.run({ sql }, { key: '', limitMs: START_MS.query }),
-      warn,
-    });
-  }
-
-  protected stopListening(): void {
-    this.#watch?.close();
-    this.#watch = undefined;
+  protected newNotifier(options: DatabaseOptions<MySqlKeys>): TurnWatch {
+    const run = (sql: string): Promise<readonly Row[]> => this.calls.run({ sql }, { key: '', limitMs: START_MS.query });
+    return new TurnWatch({ ...options, pool: this.#pool, table: this.table, polls: this.#polls, run });
   }
 
   async #found(run: Run): Promise<FoundSchema> {

@@ -1,16 +1,17 @@
 import type { Answered, Dialect, Row, Sql } from '../sql/dialect.js';
 import type { Operation } from '../sql/operation.js';
 import { ignore } from '../sql/statement.js';
-import { cureOf, isA, isRefusal, nextStep, NotCommitted } from './mysql-errors.js';
+import { REPEAT } from '../sql/errors.js';
+import { isA, isRefusal, NotCommitted } from './mysql-errors.js';
 import type { CallbackPool, MySqlConnection } from './mysql-pool.js';
 import { numberOf } from './rows.js';
 import { procedureName } from './schema.js';
-import { endStatement, identify } from './session.js';
-import { sendTo } from './sql-statement.js';
+import { endStatement, identify } from './connections/session.js';
+import { sendTo } from './connections/sql-statement.js';
 import { LEASE } from './tables.js';
 
 /** MySQL or MariaDB by a pool of `mysql2`, with the locks in a database. */
-export class MySqlDialect implements Dialect<MySqlConnection, Row> {
+export class MySqlDialect implements Dialect<MySqlConnection> {
   readonly name = 'MySQL';
   readonly store = 'MySqlLockStore';
   readonly table = LEASE;
@@ -72,11 +73,17 @@ export class MySqlDialect implements Dialect<MySqlConnection, Row> {
   }
 
   cureOf(error: Error): string | undefined {
-    return cureOf(error);
+    const kind = (Object.keys(CURES) as (keyof typeof CURES)[]).find((each) => isA(error, each));
+    return kind && CURES[kind];
   }
 
+  /** None of these is a `LockConfigurationError`: it may be over soon, and a release is sent again until then. */
   nextStep(error: Error): string {
-    return nextStep(error);
+    if (isA(error, 'prepared')) {
+      return '. Raise max_prepared_stmt_count of the server: the locks prepare about 15 statements on each connection of the pool.';
+    }
+    const readOnly = isA(error, 'readOnly') ? ' (the server is read-only, as a replica is)' : '';
+    return `${isA(error, 'conflict') ? ' (another transaction has locked the row)' : readOnly}. ${REPEAT}`;
   }
 
   callOf(operation: Operation): string {
@@ -84,15 +91,23 @@ export class MySqlDialect implements Dialect<MySqlConnection, Row> {
     return `CALL ${procedureName(operation, this.#database)}(${places.join(', ')})`;
   }
 
-  read(answer: unknown, key: string): { readonly reply: Row; readonly serverMs: number } {
-    const [[row]] = answer as [[Row?], unknown];
-    return { reply: row as Row, serverMs: numberOf(row, 'now_us', key) / 1_000 };
-  }
-
-  isLate(reply: Row): boolean {
-    return reply['outcome'] === 'late';
+  answerIn(reply: unknown, key: string): { readonly answer: unknown; readonly serverMs: number } {
+    const [[answer]] = reply as [[Row?], unknown];
+    return { answer, serverMs: numberOf(answer, 'now_us', key) / 1_000 };
   }
 }
+
+/** How to mend what no repetition changes, by the kind of the error. */
+const CURES = {
+  access: 'Correct the user, password and database of the pool given to MySqlLockStore.',
+  right:
+    'Grant the user SELECT, INSERT, UPDATE and DELETE on the tables distributed_lock_*, and EXECUTE on the procedures, of that database; ' +
+    'and CREATE, CREATE ROUTINE and ALTER ROUTINE, to make them by ensureSchema().',
+  missing:
+    'Call ensureSchema() of the store, or run what schemaSql() returns, to create the tables and procedures in their present version.',
+  pageSize: 'The tables of the locks need a server with an innodb_page_size of 16k or more. Keep the locks on another one.',
+  binlog: 'Set binlog_format to ROW or MIXED.',
+} as const;
 
 /** The flag of a reply that says that a transaction is open. */
 const IN_TRANSACTION = 1;

@@ -1,5 +1,3 @@
-import { REPEAT } from '../sql/errors.js';
-
 /** The statement would be committed with others that somebody else began: it was undone with the connection. */
 export class NotCommitted extends Error {
   constructor() {
@@ -33,17 +31,6 @@ const ERRORS = {
 
 type Kind = keyof typeof ERRORS;
 
-const CURES = {
-  access: 'Correct the user, password and database of the pool given to MySqlLockStore.',
-  right:
-    'Grant the user SELECT, INSERT, UPDATE and DELETE on the tables distributed_lock_*, and EXECUTE on the procedures, of that database; ' +
-    'and CREATE, CREATE ROUTINE and ALTER ROUTINE, to make them by ensureSchema().',
-  missing:
-    'Call ensureSchema() of the store, or run what schemaSql() returns, to create the tables and procedures in their present version.',
-  pageSize: 'The tables of the locks need a server with an innodb_page_size of 16k or more. Keep the locks on another one.',
-  binlog: 'Set binlog_format to ROW or MIXED.',
-} as const satisfies Partial<Record<Kind, string>>;
-
 export function isA(error: unknown, kind: Kind): boolean {
   const code = error instanceof Error && 'errno' in error ? error.errno : undefined;
   return (ERRORS[kind] as readonly unknown[]).includes(code);
@@ -52,19 +39,4 @@ export function isA(error: unknown, kind: Kind): boolean {
 /** Whether the server answered with an error, and did nothing. */
 export function isRefusal(error: unknown): boolean {
   return error instanceof Error && 'sqlState' in error && !('fatal' in error && error.fatal === true) && !isA(error, 'ended');
-}
-
-/** How to mend what no repetition changes. */
-export function cureOf(error: Error): string | undefined {
-  const kind = (Object.keys(CURES) as (keyof typeof CURES)[]).find((each) => isA(error, each));
-  return kind && CURES[kind];
-}
-
-/** What to do where nothing was done. Not a `LockConfigurationError`: it may be over soon, and a release is sent again until then. */
-export function nextStep(error: Error): string {
-  if (isA(error, 'prepared')) {
-    return '. Raise max_prepared_stmt_count of the server: the locks prepare about 15 statements on each connection of the pool.';
-  }
-  const reason = isA(error, 'conflict') ? 'another transaction has locked the row' : 'the server is read-only, as a replica is';
-  return `${isA(error, 'conflict') || isA(error, 'readOnly') ? ` (${reason})` : ''}. ${REPEAT}`;
 }

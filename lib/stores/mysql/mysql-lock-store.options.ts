@@ -1,7 +1,7 @@
 import { checkOptions } from '../../core/words/check-options.js';
 import { LockConfigurationError } from '../../core/words/errors.js';
-import { describe } from '../../core/words/lock-key.js';
 import { shown } from '../../core/words/shown.js';
+import { checkPools, whichPool } from '../sql/check-pools.js';
 import { callbackPool, type CallbackPool } from './mysql-pool.js';
 
 /** Options of the MySQL store. */
@@ -20,30 +20,16 @@ export interface CheckedPool {
   readonly database: string;
 }
 
-/** The pools as a list. Throws `LockConfigurationError` where something is not a pool, names no database, or is in the list twice. */
-export function checkPools(source: unknown): readonly CheckedPool[] {
-  const given: unknown[] = Array.isArray(source) ? source : [source];
-  if (given.length === 0) {
-    throw new LockConfigurationError(`MySqlLockStore: the pool is missing. ${PASS}`);
-  }
-  const checked = given.map((value, at) => {
-    const which = given.length > 1 ? `pool ${at + 1} of ${given.length}` : 'the pool';
-    const pool = callbackPool(value);
-    if (!pool) {
-      throw new LockConfigurationError(`MySqlLockStore: ${which} is ${describe(value)}. ${PASS}`);
-    }
+/** The pools as a list, with the databases that they lead to. Throws `LockConfigurationError` where that is not known. */
+export function checkMySqlPools(source: unknown): readonly CheckedPool[] {
+  return checkPools(source, callbackPool, 'MySqlLockStore', PASS).map((pool, at, { length }) => {
     const { database } = pool.config.connectionConfig;
     if (!database) {
+      const which = whichPool(at, length);
       throw new LockConfigurationError(`MySqlLockStore: ${which} names no database. Pass it with the option database of the pool.`);
     }
     return { pool, database };
   });
-  if (new Set(checked.map(({ pool }) => pool)).size < checked.length) {
-    throw new LockConfigurationError(
-      'MySqlLockStore: a pool is in the list twice. Pass each database once; the position of a pool in the list decides which keys live there.',
-    );
-  }
-  return checked;
 }
 
 export function checkMySqlOptions(options: MySqlLockStoreOptions): { readonly poll: boolean } {

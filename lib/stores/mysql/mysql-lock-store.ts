@@ -3,7 +3,7 @@ import { checkPrefix } from '../../core/words/lock-key.js';
 import { DatabaseStore, type OneDatabase } from '../sql/database-store.js';
 import { MySqlDatabase } from './mysql-database.js';
 import { MySqlKeys } from './mysql-keys.js';
-import { checkMySqlOptions, checkPools, type MySqlLockStoreOptions } from './mysql-lock-store.options.js';
+import { checkMySqlOptions, checkMySqlPools, type MySqlLockStoreOptions } from './mysql-lock-store.options.js';
 import { MySqlLocks } from './mysql-locks.js';
 import type { MySqlPool } from './mysql-pool.js';
 
@@ -21,7 +21,7 @@ export class MySqlLockStore extends DatabaseStore implements LockStore {
 
   constructor(source: MySqlPool | readonly MySqlPool[], options: MySqlLockStoreOptions = {}) {
     super('MySqlLockStore');
-    const pools = checkPools(source);
+    const pools = checkMySqlPools(source);
     const { poll } = checkMySqlOptions(options);
     this.#databases = pools.map((pool) => new MySqlDatabase(pool, poll));
     this.#nameRows('lock');

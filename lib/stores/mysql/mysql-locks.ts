@@ -1,29 +1,11 @@
 import type { AcquireReply, HoldRecord, Place, StoredLock } from '../../core/seam/lock-store.js';
-import type { AttemptReply } from '../kit/replies.js';
-import { DatabaseLocks, MOST_WAIT_MS } from '../sql/database-locks.js';
-import type { Row } from '../sql/dialect.js';
+import { DatabaseLocks, MOST_WAIT_MS, type Attempt } from '../sql/database-locks.js';
 import type { MySqlDatabase } from './mysql-database.js';
 import type { MySqlKeys } from './mysql-keys.js';
-import { ACQUIRE } from './procedures/acquire.js';
-import { JOIN } from './procedures/join.js';
-import { FORCE_RELEASE } from './procedures/operator.js';
-import { LEAVE } from './procedures/queue.js';
-import { EXCHANGE, RELEASE } from './procedures/release.js';
-import { RENEW } from './procedures/renew.js';
-import { REFRESH_MS } from './time.js';
-import { PURGE } from './procedures/upkeep.js';
-import { flagOf, numberOf, oneOf, readOutcome, readShown, strangeAnswer, textOf } from './rows.js';
+import { readShown, strangeAnswer, textOf } from './rows.js';
+import { OPERATIONS } from './schema.js';
 import { ShortCuts } from './short-cuts.js';
-
-const OPERATIONS = {
-  acquire: ACQUIRE,
-  exchange: EXCHANGE,
-  leave: LEAVE,
-  join: JOIN,
-  release: RELEASE,
-  forceRelease: FORCE_RELEASE,
-  purge: PURGE,
-} as const;
+import { REFRESH_MS } from './time.js';
 
 /** How many holds one statement renews: MariaDB goes through the whole list for each of them. */
 const MOST_RENEWED = 50;
@@ -31,14 +13,14 @@ const MOST_RENEWED = 50;
 const SHOW_MS = 1_000;
 
 /** The locks of one database, operation by operation. */
-export class MySqlLocks extends DatabaseLocks<Buffer, MySqlKeys, Row> {
+export class MySqlLocks extends DatabaseLocks<MySqlKeys> {
   readonly #database: MySqlDatabase;
   readonly #shortCuts: ShortCuts;
 
   constructor(database: MySqlDatabase, keys: MySqlKeys, process: string) {
-    super(database, keys, process, OPERATIONS);
+    super(database, OPERATIONS, keys, process);
     this.#database = database;
-    this.#shortCuts = new ShortCuts(database.calls, database.table, keys, process);
+    this.#shortCuts = new ShortCuts(database, keys, process);
   }
 
   override async acquire(hold: HoldRecord, place?: Place): Promise<AcquireReply> {
@@ -48,7 +30,7 @@ export class MySqlLocks extends DatabaseLocks<Buffer, MySqlKeys, Row> {
   }
 
   override async leave(key: string, name: string): Promise<void> {
-    this.#database.watch?.remove(key, name);
+    this.#database.notifier?.remove(key, name);
     await super.leave(key, name);
   }
 
@@ -87,32 +69,17 @@ export class MySqlLocks extends DatabaseLocks<Buffer, MySqlKeys, Row> {
     return { ...super.attemptOf(hold, place), holder: hold.by };
   }
 
-  protected readFlag(row: Row, key: string): boolean {
-    return flagOf(row, 'answer', key);
-  }
-
-  protected readJoin(row: Row, key: string): 'joined' | 'ended' | 'full' {
-    return oneOf(row, 'outcome', ['joined', 'ended', 'full'], key);
-  }
-
-  protected readAttempt(row: Row, key: string): AttemptReply {
-    return readOutcome(row, key);
-  }
-
-  protected readExchange(row: Row, key: string): { readonly released: boolean; readonly attempt: Row } {
-    return { released: flagOf(row, 'answer', key), attempt: row };
-  }
-
-  protected readPurge(row: Row): { readonly removed: number; readonly last: Buffer | null } {
-    return { removed: numberOf(row, 'removed', ''), last: row['last_name'] as Buffer | null };
-  }
-
-  protected override granted(key: string, place: Place): void {
-    this.#database.watch?.remove(key, place.name);
+  /** A place that was granted the lock is in no queue any more. */
+  protected override read(answer: Attempt, place: Place | undefined, key: string): AcquireReply {
+    const reply = super.read(answer, place, key);
+    if (place && reply.fence !== undefined) {
+      this.#database.notifier?.remove(key, place.name);
+    }
+    return reply;
   }
 
   protected recheckMs(key: string, place: Place): number {
-    this.#database.watch?.add(key, place);
+    this.#database.notifier?.add(key, place);
     return REFRESH_MS;
   }
 
@@ -128,7 +95,7 @@ export class MySqlLocks extends DatabaseLocks<Buffer, MySqlKeys, Row> {
       lingering: Number(lingering),
     }));
     const call = { key: holds[0]?.key ?? '', limitMs: giveUpAt - performance.now() };
-    const row = await this.#database.calls.call(RENEW, { renewals: JSON.stringify(renewals), waits }, call);
+    const row = await this.#database.calls.call(OPERATIONS.RENEW, { renewals: JSON.stringify(renewals), waits }, call);
     const answers = textOf(row['answers']);
     if (!/^[01-]*$/.test(answers) || answers.length !== holds.length) {
       throw strangeAnswer(row, 'answers', call.key);

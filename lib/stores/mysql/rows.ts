@@ -3,6 +3,7 @@ import type { StoredLock } from '../../core/seam/lock-store.js';
 import { shown } from '../../core/words/shown.js';
 import { readAttempt, readStored, type AttemptReply } from '../kit/replies.js';
 import type { Row } from '../sql/dialect.js';
+import { LATE } from '../sql/operation.js';
 import { NOW } from './time.js';
 import { LEASE, qualified } from './tables.js';
 
@@ -29,9 +30,9 @@ export function oneOf<const Answer extends string>(row: Row | undefined, column:
   return found;
 }
 
-/** A column that is 1 or 0. Throws likewise. */
-export function flagOf(row: Row, column: string, key: string): boolean {
-  return oneOf(row, column, ['0', '1'], key) === '1';
+/** Reads the answer of an operation that did something or not. Throws likewise. */
+export function readFlag(row: Row, key: string): boolean {
+  return oneOf(row, 'answer', ['0', '1'], key) === '1';
 }
 
 /** A column that is a whole number. Throws likewise. */
@@ -53,9 +54,13 @@ export function strangeAnswer(row: Row | undefined, column: string, key: string)
   );
 }
 
-/** Reads the row of an attempt that is not late. */
-export function readOutcome(row: Row, key: string): AttemptReply {
-  return oneOf(row, 'outcome', ['fence', 'busy'], key) === 'fence'
+/** Reads the row of an attempt. */
+export function readOutcome(row: Row, key: string): AttemptReply | typeof LATE {
+  const outcome = oneOf(row, 'outcome', ['fence', 'busy', LATE], key);
+  if (outcome === LATE) {
+    return LATE;
+  }
+  return outcome === 'fence'
     ? { fence: numberOf(row, 'fence', key) }
     : readAttempt([
         numberOf(row, 'remaining_ms', key),

@@ -13,9 +13,9 @@ import { NAMES, qualified, TABLES } from './tables.js';
  * The operations of the store: what the scripts are to the Redis store. Each may run twice, and all but `force_release`, which nothing
  * repeats, answer the second time as they did the first time.
  */
-export const PROCEDURES: readonly Procedure[] = [
-  ACQUIRE, EXCHANGE, JOIN, RENEW, RELEASE, LEAVE, FORCE_RELEASE, TIDY, PURGE, NUMBERED,
-] as unknown as readonly Procedure[]; // prettier-ignore
+export const OPERATIONS = { ACQUIRE, EXCHANGE, JOIN, RENEW, RELEASE, LEAVE, FORCE_RELEASE, TIDY, PURGE, NUMBERED } as const;
+
+export const PROCEDURES: readonly Procedure[] = Object.values(OPERATIONS);
 
 /**
  * What the procedures mean. A procedure keeps the sql_mode of the session that creates it: with another one it compares otherwise, takes

@@ -1,13 +1,16 @@
 import { MOST_FENCES, type HoldRecord } from '../../core/seam/lock-store.js';
 import { DONE_MS, MOST_FENCE } from '../kit/protocol.js';
-import type { Calls } from '../sql/calls.js';
-import type { Row } from '../sql/dialect.js';
+import { toLockError } from '../sql/errors.js';
 import type { Call } from '../sql/statements.js';
+import type { MySqlDatabase } from './mysql-database.js';
 import { isA, NotCommitted } from './mysql-errors.js';
 import type { MySqlKeys } from './mysql-keys.js';
 import { NOW } from './time.js';
-import { RefusedKeys } from './refused-keys.js';
 
+/** For how long no plain statement is tried on a key where one changed nothing, in milliseconds. */
+const PAUSE_MS = 2_000;
+/** How many such keys are remembered: others try in vain, which costs one statement. */
+const MOST_REFUSED = 1_000;
 /** For how long no plain statement is sent where one did not commit by itself, in milliseconds: its connection was ended. */
 const UNCOMMITTED_MS = 60_000;
 
@@ -24,21 +27,22 @@ interface Change {
  * beginning of the statement, which may wait for the row: a lease is never longer for that.
  */
 export class ShortCuts {
-  readonly #calls: Calls<Row>;
+  readonly #database: MySqlDatabase;
   readonly #keys: MySqlKeys;
   readonly #process: string;
   readonly #granting: string;
   readonly #releasing: string;
-  readonly #refused = new RefusedKeys();
+  /** Until when none is tried on a key where one changed nothing: somebody else wants it, or it is used all the time. */
+  readonly #refusedUntil = new Map<string, number>();
   /** Until when no plain statement is sent, since one did not commit by itself; 0 where none did not. */
   #uncommittedUntil = 0;
 
-  constructor(calls: Calls<Row>, table: string, keys: MySqlKeys, process: string) {
-    this.#calls = calls;
+  constructor(database: MySqlDatabase, keys: MySqlKeys, process: string) {
+    this.#database = database;
     this.#keys = keys;
     this.#process = process;
-    this.#granting = grantingStatement(table);
-    this.#releasing = releasingStatement(table);
+    this.#granting = grantingStatement(database.table);
+    this.#releasing = releasingStatement(database.table);
   }
 
   /** The fence; 0 where nothing was granted. */
@@ -58,7 +62,7 @@ export class ShortCuts {
     { key, limitMs }: HoldRecord,
     valuesFor: (row: Buffer, latest: number) => readonly unknown[],
   ): Promise<Change | undefined> {
-    if (this.#refused.has(key)) {
+    if (this.#isRefused(key) || performance.now() < this.#uncommittedUntil) {
       return undefined;
     }
     const row = this.#keys.row(key);
@@ -66,22 +70,35 @@ export class ShortCuts {
     if (change && change.affectedRows > 0 && (sql === this.#releasing || Number(change.insertId) > 0)) {
       return change;
     }
-    this.#refused.add(key);
+    this.#refuse(key);
     return undefined;
+  }
+
+  #isRefused(key: string): boolean {
+    const until = this.#refusedUntil.get(key);
+    if (until !== undefined && until <= performance.now()) {
+      this.#refusedUntil.delete(key);
+      return false;
+    }
+    return until !== undefined;
+  }
+
+  #refuse(key: string): void {
+    if (this.#refusedUntil.size >= MOST_REFUSED) {
+      this.#refusedUntil.clear();
+    }
+    this.#refusedUntil.set(key, performance.now() + PAUSE_MS);
   }
 
   /** Undefined where it did nothing: the server refused it because of a concurrent one, or a session does not commit by itself. */
   async #send(sql: string, valuesFor: (latest: number) => readonly unknown[], call: Call): Promise<Change | undefined> {
-    if (this.#uncommittedUntil > 0 && performance.now() < this.#uncommittedUntil) {
-      return undefined;
-    }
     try {
-      return (await this.#calls.sendPlain((latest) => ({ sql, values: valuesFor(latest) }), call)) as Change;
+      return (await this.#database.calls.sendPlain((latest) => ({ sql, values: valuesFor(latest) }), call)) as Change;
     } catch (error) {
       if (error instanceof NotCommitted) {
         this.#uncommittedUntil = performance.now() + UNCOMMITTED_MS;
       } else if (!isA(error, 'conflict')) {
-        throw this.#calls.errorOf(error, call.key);
+        throw toLockError(error, call.key, this.#database.dialect);
       }
       return undefined;
     }

@@ -37,12 +37,12 @@ const PARTS: readonly string[] = [
  * less, and the server refuses to write a row that has changed meanwhile. So each operation on a hold writes its row,
  * changed or not.
  */
-const OPERATIONS: readonly SqlFunction[] = [ACQUIRE, EXCHANGE, JOIN, RENEW, RELEASE, LEAVE, INSPECT, FORCE_RELEASE, TIDY, PURGE, NUMBERED];
+export const OPERATIONS = { ACQUIRE, EXCHANGE, JOIN, RENEW, RELEASE, LEAVE, INSPECT, FORCE_RELEASE, TIDY, PURGE, NUMBERED } as const;
 
 /** The SQL of all functions. `SCHEMA` stands for the schema. */
 export const FUNCTIONS: readonly string[] = [
   ...PARTS,
-  ...OPERATIONS.flatMap(({ source, batch }) => (batch ? [source, batch.source] : [source])),
+  ...Object.values<SqlFunction>(OPERATIONS).flatMap(({ source, batch }) => (batch ? [source, batch.source] : [source])),
 ];
 
 /**

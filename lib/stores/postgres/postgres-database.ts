@@ -1,8 +1,9 @@
+import type { StoredLock } from '../../core/seam/lock-store.js';
 import { LockError } from '../../core/words/errors.js';
 import type { Listeners } from '../kit/listeners.js';
 import { RECHECK_MS } from '../kit/protocol.js';
 import { readStored } from '../kit/replies.js';
-import { Database, START_MS, type DatabaseOptions, type HeldRow } from '../sql/database.js';
+import { Database, START_MS, type DatabaseOptions } from '../sql/database.js';
 import { ignore } from '../sql/statement.js';
 import type { Call } from '../sql/statements.js';
 import { BATCH, NUMBERED, TIDY } from './functions/upkeep.js';
@@ -18,33 +19,23 @@ import { qualified } from './schema-name.js';
 import { CHECK, checkVersion, serverWarnings } from './server-check.js';
 
 /** One database with locks: its schema, its listener, and the calls of its functions. */
-export class PostgresDatabase extends Database<string, PostgresKeys, unknown> {
+export class PostgresDatabase extends Database<PostgresKeys, Listener> {
   readonly #pool: PostgresPool & PoolState;
   readonly #schema: string;
   readonly #address: ListenAddress | false | undefined;
-  #listener: Listener | undefined;
   readonly #parts = new MessageParts();
 
   /** `listen` is where to listen; undefined for where the pool leads, false for nowhere. */
   constructor(pool: PostgresPool, schema: string, listen: ListenAddress | false | undefined) {
-    super(new PostgresDialect(pool, schema));
+    super(new PostgresDialect(pool, schema), NUMBERED);
     this.#pool = pool;
     this.#schema = schema;
     this.#address = listen;
   }
 
-  /** Undefined where it does not listen. */
-  get listener(): Listener | undefined {
-    return this.#listener;
-  }
-
-  get isNotified(): boolean {
-    return this.#listener?.acknowledged === true;
-  }
-
   /** Undefined where the store was told not to listen. */
   get hearsTurns(): boolean | undefined {
-    return this.#address === false ? undefined : this.isNotified;
+    return this.#address === false ? undefined : this.notifier?.acknowledged === true;
   }
 
   /** Sends a text to a process, or to all where there is none. */
@@ -54,7 +45,7 @@ export class PostgresDatabase extends Database<string, PostgresKeys, unknown> {
     await this.calls.run({ sql, values: [channel, partsOf(text)] }, { key: '', limitMs: START_MS.query });
   }
 
-  async heldRows(after: string, before: string, call: Call): Promise<readonly HeldRow<string>[]> {
+  async heldRows(after: string, before: string, call: Call): Promise<readonly { readonly row: string; readonly stored: StoredLock }[]> {
     const rows = await this.calls.run({ sql: qualified(HELD_ROWS, this.#schema), values: [after, before] }, call);
     return rows.flatMap(({ key, stored }) => {
       const lock = readStored(typeof stored === 'string' ? JSON.parse(stored) : stored);
@@ -68,6 +59,11 @@ export class PostgresDatabase extends Database<string, PostgresKeys, unknown> {
     if (row?.['is_made'] !== true) {
       await this.calls.run({ sql: schemaSql({ schema: this.#schema }) }, call);
     }
+  }
+
+  override close(): void {
+    this.#pool.removeListener('error', ignore);
+    super.close();
   }
 
   protected async askTime(call: Call): Promise<number> {
@@ -85,10 +81,6 @@ export class PostgresDatabase extends Database<string, PostgresKeys, unknown> {
     checkVersion(Number(made?.['version']), this.#schema);
   }
 
-  protected async numbered(row: string, number: string, call: Call): Promise<string | undefined> {
-    return ((await this.calls.callUnchecked(NUMBERED, { key: row, number }, call)) as string | null) ?? undefined;
-  }
-
   protected forgetting(row: string): string {
     return `DELETE FROM "${this.#schema}".lease WHERE key = '${row}'`;
   }
@@ -97,13 +89,12 @@ export class PostgresDatabase extends Database<string, PostgresKeys, unknown> {
     return (await this.calls.call(TIDY, {}, { key: '', limitMs: Infinity })) === BATCH;
   }
 
-  /** Resolves when messages arrive, or are known not to. */
-  protected async listen({ process, keys, listeners, warn }: DatabaseOptions<PostgresKeys>): Promise<void> {
+  protected newNotifier({ process, keys, listeners, warn }: DatabaseOptions<PostgresKeys>): Listener | undefined {
     this.#pool.on('error', ignore);
     if (this.#address === false) {
-      return;
+      return undefined;
     }
-    this.#listener = new Listener(process, keys.everybody(this.#schema), qualified('SCHEMA.presence($1)', this.#schema), {
+    return new Listener(process, keys.everybody(this.#schema), qualified('SCHEMA.presence($1)', this.#schema), {
       connect: () => this.#newClient(),
       notify: (...message) => this.calls.run({ sql: 'SELECT pg_notify($1, $2)', values: message }, { key: '', limitMs: START_MS.query }),
       received: (message) => this.#received(message, keys, listeners),
@@ -112,13 +103,6 @@ export class PostgresDatabase extends Database<string, PostgresKeys, unknown> {
       // Where the pool leads, the statements fail as well, and report it.
       failed: (error) => this.#address && warn(`${UNREACHED} ${error instanceof LockError ? error.detail : error.message}`),
     });
-    await this.#listener.open();
-  }
-
-  protected stopListening(): void {
-    this.#pool.removeListener('error', ignore);
-    this.#listener?.close();
-    this.#listener = undefined;
   }
 
   #received(message: string, keys: PostgresKeys, listeners: Listeners): void {

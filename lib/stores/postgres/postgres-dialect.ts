@@ -4,7 +4,6 @@ import type { Operation } from '../sql/operation.js';
 import { ignore } from '../sql/statement.js';
 import { cancelStatement } from './cancel.js';
 import { callOf } from './functions/sql-function.js';
-import { LATE } from './functions/sql-time.js';
 import type { PoolState, PostgresClient, PostgresPool } from './postgres-pool.js';
 import { qualified } from './schema-name.js';
 
@@ -130,13 +129,9 @@ export class PostgresDialect implements Dialect<PostgresClient> {
     return qualified(`SELECT ${callOf(operation)} AS reply, ${NOW} AS now`, this.#schema);
   }
 
-  read(answer: unknown): { readonly reply: unknown; readonly serverMs: number } {
-    const [row] = answer as readonly { readonly reply?: string | null; readonly now?: unknown }[];
-    return { reply: JSON.parse(row?.reply ?? 'null'), serverMs: Number(row?.now) };
-  }
-
-  isLate(reply: unknown): boolean {
-    return reply === LATE;
+  answerIn(reply: unknown): { readonly answer: unknown; readonly serverMs: number } {
+    const [row] = reply as readonly { readonly reply?: string | null; readonly now?: unknown }[];
+    return { answer: JSON.parse(row?.reply ?? 'null'), serverMs: Number(row?.now) };
   }
 }
 

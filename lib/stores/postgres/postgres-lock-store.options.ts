@@ -2,7 +2,7 @@ import { checkOptions } from '../../core/words/check-options.js';
 import { describe } from '../../core/words/lock-key.js';
 import { LockConfigurationError } from '../../core/words/errors.js';
 import { RECHECK_MS } from '../kit/protocol.js';
-import { isPool, type PostgresPool } from './postgres-pool.js';
+import type { PostgresPool } from './postgres-pool.js';
 import { checkSchema, type SchemaOptions } from './schema-name.js';
 
 /** Where to listen: an address such as `'postgres://…'`, or the options of a `pg.Client`. */
@@ -16,24 +16,6 @@ export interface PostgresLockStoreOptions extends SchemaOptions {
    * with an address for each. Default: a connection made with the options of the pool.
    */
   listen?: false | ListenAddress | readonly ListenAddress[] | undefined;
-}
-
-/** The pools as a list. Throws `LockConfigurationError` where something is not a pool, or in the list twice. */
-export function checkPools(source: unknown): readonly PostgresPool[] {
-  const pools: unknown[] = Array.isArray(source) ? source : [source];
-  const wrong = pools.findIndex((pool) => !isPool(pool));
-  if (pools.length === 0 || wrong >= 0) {
-    const which = pools.length > 1 ? `pool ${wrong + 1} of ${pools.length}` : 'the pool';
-    throw new LockConfigurationError(
-      `PostgresLockStore: ${which} is ${pools.length === 0 ? 'missing' : describe(pools[wrong])}. Pass a Pool of pg, such as new Pool({ connectionString }), or a list of them.`,
-    );
-  }
-  if (new Set(pools).size < pools.length) {
-    throw new LockConfigurationError(
-      'PostgresLockStore: a pool is in the list twice. Pass each database once; the position of a pool in the list decides which keys live there.',
-    );
-  }
-  return pools as PostgresPool[];
 }
 
 /** Where to listen for each pool: an address, undefined for the pool's own, or false for nowhere. */

@@ -1,11 +1,12 @@
 import type { ForcedListener, LockStore, Messages, OpenOptions } from '../../core/seam/lock-store.js';
 import { checkPrefix } from '../../core/words/lock-key.js';
+import { checkPools } from '../sql/check-pools.js';
 import { DatabaseStore, type OneDatabase } from '../sql/database-store.js';
 import { PostgresDatabase } from './postgres-database.js';
 import { PostgresKeys } from './postgres-keys.js';
-import { checkPostgresOptions, checkPools, type PostgresLockStoreOptions } from './postgres-lock-store.options.js';
+import { checkPostgresOptions, type PostgresLockStoreOptions } from './postgres-lock-store.options.js';
 import { PostgresLocks } from './postgres-locks.js';
-import type { PostgresPool } from './postgres-pool.js';
+import { poolOf, type PostgresPool } from './postgres-pool.js';
 
 /**
  * Locks in a PostgreSQL database, or in several: a key lives in one of them, chosen by a hash of its name and the order
@@ -24,7 +25,7 @@ export class PostgresLockStore extends DatabaseStore implements LockStore, Messa
 
   constructor(source: PostgresPool | readonly PostgresPool[], options: PostgresLockStoreOptions = {}) {
     super('PostgresLockStore');
-    const pools = checkPools(source);
+    const pools = checkPools(source, poolOf, 'PostgresLockStore', PASS);
     const { schema, listen } = checkPostgresOptions(options, pools);
     this.#databases = pools.map((pool, at) => new PostgresDatabase(pool, schema, listen[at]));
     this.#nameRows(new PostgresKeys('lock'));
@@ -72,3 +73,5 @@ export class PostgresLockStore extends DatabaseStore implements LockStore, Messa
     this.locks = this.#locks;
   }
 }
+
+const PASS = 'Pass a Pool of pg, such as new Pool({ connectionString }), or a list of them.';

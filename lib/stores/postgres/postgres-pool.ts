@@ -35,13 +35,10 @@ export interface PoolState {
   readonly Client?: unknown;
 }
 
-export function isPool(value: unknown): value is PostgresPool {
+/** What a user passed, where it is a pool. */
+export function poolOf(value: unknown): PostgresPool | undefined {
   const pool = value as Partial<PostgresPool> | null | undefined;
-  return (
-    typeof pool?.connect === 'function' &&
-    typeof pool.query === 'function' &&
-    typeof pool.on === 'function' &&
-    typeof pool.options === 'object' &&
-    pool.options !== null
-  );
+  const methods = [pool?.connect, pool?.query, pool?.on];
+  const isPool = methods.every((method) => typeof method === 'function') && typeof pool?.options === 'object' && pool.options !== null;
+  return isPool ? (pool as PostgresPool) : undefined;
 }

@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import { checkOptions } from '../../core/words/check-options.js';
 import type { Sql } from '../sql/dialect.js';
 import { FORMER, FUNCTIONS } from './functions.js';
-import { ROW_LOCK } from './row-lock-table.js';
+import { ROW_LOCK } from './row-lock/row-lock-table.js';
 import { checkSchema, qualified, type SchemaOptions } from './schema-name.js';
 import { TABLES } from './tables.js';
 

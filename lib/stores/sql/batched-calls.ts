@@ -1,10 +1,12 @@
 import { Batches } from '../kit/batches.js';
+import type { Dialect } from './dialect.js';
 import type { Operation } from './operation.js';
 import type { Request, Statements } from './statements.js';
 
 /** The calls of one operation. Those of one turn of the event loop that have the same time limit are one statement. */
 export class BatchedCalls {
-  readonly #statements: Statements<unknown>;
+  readonly #statements: Statements;
+  readonly #dialect: Dialect;
   readonly #operation: Operation;
   readonly #batch: Operation;
   readonly #batches = new Batches<Request>((requests) => this.#send(requests));
@@ -12,13 +14,14 @@ export class BatchedCalls {
   #limitMs = 0;
 
   /** `batch` carries out several calls of `operation`. */
-  constructor(statements: Statements<unknown>, operation: Operation, batch: Operation) {
+  constructor(statements: Statements, dialect: Dialect, operation: Operation, batch: Operation) {
     this.#statements = statements;
+    this.#dialect = dialect;
     this.#operation = operation;
     this.#batch = batch;
   }
 
-  /** The reply to a call. Rejects with a lock error. */
+  /** The answer to a call. Rejects with a lock error. */
   ask(request: Request): Promise<unknown> {
     if (request.limitMs !== this.#limitMs) {
       this.#batches.flush();
@@ -42,7 +45,9 @@ export class BatchedCalls {
       const replies = (await this.#statements.send(this.#batch, { key: '', limitMs, values })) as readonly unknown[];
       return requests.map((request, at) => replies[at] ?? sendAlone(request));
     } catch (error) {
-      return this.#statements.isRefusal(error) ? requests.map(sendAlone) : requests.map(({ key }) => this.#statements.errorOf(error, key));
+      return error instanceof Error && this.#dialect.isRefusal(error)
+        ? requests.map(sendAlone)
+        : requests.map(({ key }) => this.#statements.errorOf(error, key));
     }
   }
 }

@@ -1,7 +1,8 @@
 import { LockStoreError } from '../../core/words/errors.js';
 import { BatchedCalls } from './batched-calls.js';
 import type { Dialect, Row, Sql } from './dialect.js';
-import { valuesOf, type ArgumentsOf, type Operation, type Parameters } from './operation.js';
+import { LATE, valuesOf, type ArgumentsOf, type Operation, type Parameters } from './operation.js';
+import { runStatement } from './statement.js';
 import { Statements, type Call } from './statements.js';
 
 /** The time limit of one operation, in milliseconds: the longest, and the shortest, which is what a new connection takes. */
@@ -10,52 +11,52 @@ const LIMIT_MS = { longest: 1_000, shortest: 75 } as const;
 /** What an operation on a key has to pass within a limit, in milliseconds; undefined where nothing is to be checked. */
 export type Check = (key: string, limitMs: number) => Promise<void> | undefined;
 
-/** The parameters of an operation that refuses to grant later than `latest`. */
-type GrantingParameters = Parameters & Parameters<'latest'>;
+/** The parameters of an operation that refuses to grant later than `latest`, and its arguments. */
+type Granting = Parameters & Parameters<'latest'>;
+type GrantArguments<P extends Granting> = Omit<ArgumentsOf<P>, 'latest'>;
 
 /**
  * Calls operations in one database, within a time limit. Those calls of one turn of the event loop that can be in a batch, and have the
  * same limit, are one statement. Rejects with a lock error.
  */
-export class Calls<Reply> {
-  readonly #statements: Statements<Reply>;
+export class Calls {
+  readonly #dialect: Dialect;
+  readonly #statements: Statements;
   readonly #check: Check;
   readonly #batched = new Map<Operation, BatchedCalls>();
 
   /** `check` is passed before each operation. */
-  constructor(dialect: Dialect<unknown, Reply>, check: Check = () => undefined) {
+  constructor(dialect: Dialect, check: Check = () => undefined) {
+    this.#dialect = dialect;
     this.#statements = new Statements(dialect);
     this.#check = check;
   }
 
   /** Calls an operation, and resolves to its reply. */
-  async call<P extends Parameters>(operation: Operation<P>, args: ArgumentsOf<P>, { key, limitMs }: Call): Promise<Reply> {
-    return this.#call(operation, args, key, bounded(limitMs));
+  async call<P extends Parameters, Reply>(operation: Operation<P, Reply>, args: ArgumentsOf<P>, call: Call): Promise<Reply> {
+    return this.#call(operation, args, bounded(call));
   }
 
-  /** The same, before the check is passed. */
-  callUnchecked<P extends Parameters>(operation: Operation<P>, args: ArgumentsOf<P>, { key, limitMs }: Call): Promise<Reply> {
-    return this.#statements.call(operation, { key, limitMs: bounded(limitMs), values: valuesOf(operation, args) });
+  /** The same without the check: what that itself calls. */
+  async callUnchecked<P extends Parameters, Reply>(operation: Operation<P, Reply>, args: ArgumentsOf<P>, call: Call): Promise<Reply> {
+    const request = { ...bounded(call), values: valuesOf(operation, args) };
+    return operation.read(await this.#statements.call(operation, request), call.key);
   }
 
   /**
-   * Calls an operation that grants. Its reply is late where it would grant later than this process waits for the reply. Where that reply
-   * arrives in time, it was judged by an outdated estimate of the server's clock, and the operation is sent once more.
+   * Calls an operation that grants. It replies `LATE` instead where it would grant later than this process waits for the reply. Where that
+   * reply arrives in time, it was judged by an outdated estimate of the server's clock, and the operation is sent once more.
    */
-  async grant<P extends GrantingParameters>(operation: Operation<P>, args: Omit<ArgumentsOf<P>, 'latest'>, call: Call): Promise<Reply> {
-    const limitMs = bounded(call.limitMs);
+  async grant<P extends Granting, Reply>(operation: Operation<P, Reply>, args: GrantArguments<P>, call: Call): Promise<Reply> {
+    const { key, limitMs } = bounded(call);
     const sentAt = performance.now();
-    const reply = await this.#grant(operation, args, call.key, limitMs);
-    return this.isLate(reply) ? this.#grant(operation, args, call.key, sentAt + limitMs - performance.now()) : reply;
+    const reply = await this.#grant(operation, args, { key, limitMs });
+    return reply === LATE ? this.#grant(operation, args, { key, limitMs: sentAt + limitMs - performance.now() }) : reply;
   }
 
   /** The same, sent once. */
-  async grantOnce<P extends GrantingParameters>(operation: Operation<P>, args: Omit<ArgumentsOf<P>, 'latest'>, call: Call): Promise<Reply> {
-    return this.#grant(operation, args, call.key, bounded(call.limitMs));
-  }
-
-  isLate(reply: Reply): boolean {
-    return this.#statements.isLate(reply);
+  async grantOnce<P extends Granting, Reply>(operation: Operation<P, Reply>, args: GrantArguments<P>, call: Call): Promise<Reply> {
+    return this.#grant(operation, args, bounded(call));
   }
 
   /** Runs a statement that is no operation, and resolves to its rows. */
@@ -67,48 +68,38 @@ export class Calls<Reply> {
    * Sends a plain statement that does what an operation does, once, and resolves to the reply as the driver has it. `statementFor` gets
    * the latest time at which it may be carried out. Rejects with what went wrong.
    */
-  async sendPlain(statementFor: (latest: number) => Sql, { key, limitMs: given }: Call): Promise<unknown> {
-    const limitMs = bounded(given);
+  async sendPlain(statementFor: (latest: number) => Sql, call: Call): Promise<unknown> {
+    const { key, limitMs } = bounded(call);
     const check = this.#check(key, limitMs);
     const leftMs = check ? await leftAfter(check, key, limitMs) : limitMs;
-    return this.#statements.once(statementFor(this.#statements.clock.latest(performance.now(), leftMs)), leftMs);
+    return runStatement(this.#dialect, statementFor(this.#statements.clock.latest(performance.now(), leftMs)), leftMs);
   }
 
-  /** The lock error for what went wrong in a call about a key. */
-  errorOf(error: unknown, key: string): Error {
-    return this.#statements.errorOf(error, key);
+  #grant<P extends Granting, Reply>(operation: Operation<P, Reply>, args: GrantArguments<P>, call: Call): Promise<Reply> {
+    const latest = this.#statements.clock.latest(performance.now(), call.limitMs);
+    return this.#call(operation, { ...args, latest } as unknown as ArgumentsOf<P>, call);
   }
 
-  #grant<P extends GrantingParameters>(
-    operation: Operation<P>,
-    args: Omit<ArgumentsOf<P>, 'latest'>,
-    key: string,
-    limitMs: number,
-  ): Promise<Reply> {
-    const latest = this.#statements.clock.latest(performance.now(), limitMs);
-    return this.#call(operation, { ...args, latest } as unknown as ArgumentsOf<P>, key, limitMs);
-  }
-
-  async #call<P extends Parameters>(operation: Operation<P>, args: ArgumentsOf<P>, key: string, limitMs: number): Promise<Reply> {
+  async #call<P extends Parameters, Reply>(operation: Operation<P, Reply>, args: ArgumentsOf<P>, { key, limitMs }: Call): Promise<Reply> {
     const check = this.#check(key, limitMs);
     const leftMs = check ? await leftAfter(check, key, limitMs) : limitMs;
     const request = { key, limitMs: leftMs, values: valuesOf(operation, args) };
-    const { batch } = operation;
-    return batch ? (this.#batchedOf(operation, batch).ask(request) as Promise<Reply>) : this.#statements.call(operation, request);
+    const answer = operation.batch ? this.#batchedOf(operation, operation.batch).ask(request) : this.#statements.call(operation, request);
+    return operation.read(await answer, key);
   }
 
   #batchedOf(operation: Operation, batch: Operation): BatchedCalls {
     let batched = this.#batched.get(operation);
     if (batched === undefined) {
-      batched = new BatchedCalls(this.#statements, operation, batch);
+      batched = new BatchedCalls(this.#statements, this.#dialect, operation, batch);
       this.#batched.set(operation, batched);
     }
     return batched;
   }
 }
 
-function bounded(limitMs: number): number {
-  return Math.min(Math.max(limitMs, LIMIT_MS.shortest), LIMIT_MS.longest);
+function bounded({ key, limitMs }: Call): Call {
+  return { key, limitMs: Math.min(Math.max(limitMs, LIMIT_MS.shortest), LIMIT_MS.longest) };
 }
 
 /** What a check leaves of the limit, in milliseconds. An operation whose check failed was not sent. */

@@ -16,26 +16,10 @@ import { throwIfAllFailed } from '../kit/all-failed.js';
 import { Listeners } from '../kit/listeners.js';
 import { worstOf, type Probe } from '../kit/probe.js';
 import { processName } from '../kit/process-name.js';
+import type { DatabaseLocks, ExchangeReply } from './database-locks.js';
 
 /** The age of the rows that `purge` deletes, in milliseconds: no timer waits for it, so it may be long. */
 const AGE_MS = { least: 60_000, most: 36_525 * 86_400_000 } as const;
-
-/** The answer to an exchange. */
-export type ExchangeReply = { readonly released: boolean; readonly reply: AcquireReply | Promise<AcquireReply> };
-
-/** The locks of one database, operation by operation. */
-export interface LocksOfDatabase {
-  acquire(hold: HoldRecord, place?: Place): Promise<AcquireReply>;
-  exchange(hold: HoldRecord, next: HoldRecord, place: Place, mayOvertake: boolean): Promise<ExchangeReply>;
-  leave(key: string, name: string): Promise<void>;
-  join(hold: HoldRecord): Promise<boolean>;
-  renew(holds: readonly HoldRecord[]): Promise<(boolean | undefined)[]>;
-  release(hold: HoldRecord): Promise<boolean>;
-  inspect(key: string): Promise<StoredLock | null>;
-  search(prefix: string): AsyncIterable<readonly FoundLock[]>;
-  forceRelease(key: string, fence: number): Promise<boolean>;
-  purge(olderMs: number): Promise<number>;
-}
 
 /** What a store knows of one of its databases. */
 export interface OneDatabase {
@@ -60,7 +44,7 @@ export abstract class DatabaseStore implements Turns, Tickets, Operator {
   readonly process: string = processName();
   protected readonly listeners: Listeners = new Listeners();
   /** In the order of the databases. */
-  protected locks: readonly LocksOfDatabase[] = [];
+  protected locks: readonly DatabaseLocks[] = [];
   protected abstract get databases(): readonly OneDatabase[];
   /** The class of the store, as messages name it: code may be minified. */
   readonly #name: string;
@@ -88,7 +72,7 @@ export abstract class DatabaseStore implements Turns, Tickets, Operator {
   /** A database that is away fails only the renewals of its own locks. */
   async renew(holds: readonly HoldRecord[]): Promise<(boolean | undefined)[]> {
     const answers: (boolean | undefined)[] = holds.map(() => undefined);
-    const groups = new Map<LocksOfDatabase, number[]>(this.locks.map((locks) => [locks, []]));
+    const groups = new Map<DatabaseLocks, number[]>(this.locks.map((locks) => [locks, []]));
     holds.forEach(({ key }, at) => groups.get(this.#of(key))?.push(at));
     const renewals = await Promise.allSettled(
       [...groups]
@@ -162,8 +146,8 @@ export abstract class DatabaseStore implements Turns, Tickets, Operator {
     }
   }
 
-  #of(key: string): LocksOfDatabase {
-    return this.locks[databaseOf(key, this.locks.length)] as LocksOfDatabase;
+  #of(key: string): DatabaseLocks {
+    return this.locks[databaseOf(key, this.locks.length)] as DatabaseLocks;
   }
 }
 

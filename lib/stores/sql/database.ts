@@ -1,33 +1,44 @@
-import { LockConfigurationError, LockStoreError } from '../../core/words/errors.js';
 import type { StoredLock } from '../../core/seam/lock-store.js';
+import { LockConfigurationError, LockStoreError } from '../../core/words/errors.js';
 import type { Listeners } from '../kit/listeners.js';
 import { probe, PROBE_MS, type Probe } from '../kit/probe.js';
 import { Calls } from './calls.js';
-import type { OneDatabase } from './database-store.js';
 import type { Dialect } from './dialect.js';
-import { once } from './once.js';
+import type { Operation, Parameters } from './operation.js';
 import type { Call } from './statements.js';
 import { Tidying } from './tidying.js';
 
 /** The limits of what is run at the start, in milliseconds: of a query, of the check, and of making the tables. */
 export const START_MS = { query: 1_000, check: 3_000, schema: 30_000 } as const;
 
-/** What the rows of the table of locks are called. */
-export interface RowNames<Name> {
-  row(key: string): Name;
+/** The name of a row of the table of locks. */
+export type RowName = string | Buffer;
+
+/** What the rows of a prefix are called. Keys are framed, so that no two pairs of prefix and key share a row. */
+export interface RowNames {
+  row(key: string): RowName;
   /** The key that a row is for. */
-  key(row: Name): string;
+  key(row: RowName): string;
   /** The rows of keys that begin with `prefix` come after the first name, and before the second one. */
-  rangeOf(prefix: string): readonly [after: Name, before: Name];
+  rangeOf(prefix: string): readonly [after: RowName, before: RowName];
   /** The row that says which of several databases this is. It is no key's row. */
-  readonly numberRow: Name;
+  readonly numberRow: RowName;
+}
+
+/** What notifies a process of its turns. */
+export interface Notifier {
+  /** Whether it does, as far as it knows. */
+  readonly acknowledged: boolean;
+  /** Resolves when it does, or is known not to. */
+  open?(): Promise<void>;
+  close(): void;
 }
 
 /** What a database is opened with. */
-export interface DatabaseOptions<Keys> {
-  /** The name of the store instance, which is notified of turns. */
+export interface DatabaseOptions<Names> {
+  /** The name of the store instance. */
   readonly process: string;
-  readonly keys: Keys;
+  readonly keys: Names;
   /** Which of several databases this is, such as `1 of 2`. */
   readonly number: string;
   /** Who is notified. */
@@ -37,51 +48,54 @@ export interface DatabaseOptions<Keys> {
   readonly readOnly: boolean;
 }
 
-/** A lock that is held, and the name of its row. */
-export interface HeldRow<Name> {
-  readonly row: Name;
-  readonly stored: StoredLock;
-}
-
 /** One database with locks: its tables, the calls of its operations, and what notifies a process of its turns. */
-export abstract class Database<Name, Keys extends RowNames<Name>, Reply> implements OneDatabase {
-  readonly dialect: Dialect<unknown, Reply>;
-  readonly calls: Calls<Reply>;
+export abstract class Database<Names extends RowNames = RowNames, N extends Notifier = Notifier> {
+  readonly dialect: Dialect;
+  readonly calls: Calls;
   readonly tidying: Tidying = new Tidying(() => this.tidySome());
   /** What operations have to pass first, because the database was away when it was opened. */
   #check: ((key: string, limitMs: number) => Promise<void>) | undefined;
+  #notifier: N | undefined;
+  readonly #numbered: Operation<Parameters<'key' | 'number'>, string | undefined>;
 
-  constructor(dialect: Dialect<unknown, Reply>) {
+  /** `numbered` records which of several databases this is, unless that is recorded; it replies what is recorded then, if anything. */
+  constructor(dialect: Dialect, numbered: Operation<Parameters<'key' | 'number'>, string | undefined>) {
     this.dialect = dialect;
     this.calls = new Calls(dialect, (key, limitMs) => this.#check?.(key, limitMs));
+    this.#numbered = numbered;
   }
 
-  /** Whether this process is notified of its turns, as far as it knows. */
-  abstract readonly isNotified: boolean;
   abstract readonly hearsTurns: boolean | undefined;
   /** Leaves alone what is there already: that needs no right to make it, and no operation waits. */
   abstract ensureSchema(): Promise<void>;
-  /** The rows of locks that are held, after one row and before another: 1,000 at most, in their order. */
-  abstract heldRows(after: Name, before: Name, call: Call): Promise<readonly HeldRow<Name>[]>;
+  /** The locks that are held, with their rows, after one row and before another: 1,000 at most, in their order. */
+  abstract heldRows(
+    after: RowName,
+    before: RowName,
+    call: Call,
+  ): Promise<readonly { readonly row: RowName; readonly stored: StoredLock }[]>;
 
   /** What the server's clock reads, in ms since 1970. */
   protected abstract askTime(call: Call): Promise<number>;
   /** Throws `LockConfigurationError` for a server, or tables, that cannot have locks. */
   protected abstract checkServer(warn: (message: string) => void, call: () => Call): Promise<void>;
-  /** Records which of several databases this is, unless that is recorded; what is recorded then, if anything. */
-  protected abstract numbered(row: Name, number: string, call: Call): Promise<string | undefined>;
   /** The statement that lets a database forget its number. */
-  protected abstract forgetting(row: Name): string;
+  protected abstract forgetting(row: RowName): string;
   /** Deletes some expired done marks; whether there may be more. */
   protected abstract tidySome(): Promise<boolean>;
-  protected abstract listen(options: DatabaseOptions<Keys>): Promise<void> | void;
-  protected abstract stopListening(): void;
+  /** Undefined where nothing is to notify this process. */
+  protected abstract newNotifier(options: DatabaseOptions<Names>): N | undefined;
+
+  /** Undefined before it is opened, and where the store was told to do without. */
+  get notifier(): N | undefined {
+    return this.#notifier;
+  }
 
   /**
    * Checks what no retry mends, and begins to listen for turns. Rejects with `LockConfigurationError`. A database that is away is worth a
    * warning, and is checked by the first operation that reaches it.
    */
-  async open(given: DatabaseOptions<Keys>): Promise<void> {
+  async open(given: DatabaseOptions<Names>): Promise<void> {
     this.close();
     const options = { ...given, warn: once(given.warn) };
     this.#check = (key, limitMs) => this.#pass(options, key, limitMs);
@@ -93,7 +107,8 @@ export abstract class Database<Name, Keys extends RowNames<Name>, Reply> impleme
       }
       options.warn(`${error.detail} Locked calls fail until then.`);
     }
-    await this.listen(options);
+    this.#notifier = this.newNotifier(options);
+    await this.#notifier?.open?.();
   }
 
   probe(): Promise<Probe> {
@@ -102,21 +117,34 @@ export abstract class Database<Name, Keys extends RowNames<Name>, Reply> impleme
 
   close(): void {
     this.tidying.stop();
-    this.stopListening();
+    this.#notifier?.close();
+    this.#notifier = undefined;
   }
 
   /** Checks the server, the tables and the number of the database. Operations do without from then on. */
-  async #pass({ keys, number, readOnly, warn }: DatabaseOptions<Keys>, key: string, limitMs: number): Promise<void> {
+  async #pass({ keys, number, readOnly, warn }: DatabaseOptions<Names>, key: string, limitMs: number): Promise<void> {
     const giveUpAt = performance.now() + limitMs;
     const call = (): Call => ({ key, limitMs: Math.min(START_MS.query, Math.max(0, giveUpAt - performance.now())) });
     await this.checkServer(warn, call);
-    const known = readOnly ? undefined : await this.numbered(keys.numberRow, number, call());
+    const row = keys.numberRow;
+    const known = readOnly ? undefined : await this.calls.callUnchecked(this.#numbered, { key: row, number }, call());
     if (known !== undefined && known !== number) {
       throw new LockConfigurationError(
         `${this.dialect.store}: pool ${number} leads to a database that other processes know as ${known}. Pass the same databases in the same order ` +
-          `everywhere. Where the list was changed, stop all processes first and then run ${this.forgetting(keys.numberRow)} in each of them.`,
+          `everywhere. Where the list was changed, stop all processes first and then run ${this.forgetting(row)} in each of them.`,
       );
     }
     this.#check = undefined;
   }
+}
+
+/** Warns of each thing once. */
+function once(warn: (message: string) => void): (message: string) => void {
+  const warned = new Set<string>();
+  return (message) => {
+    if (!warned.has(message)) {
+      warned.add(message);
+      warn(message);
+    }
+  };
 }

@@ -13,7 +13,7 @@ export interface Sql {
 export type Answered = (error: Error | null | undefined, reply?: unknown) => void;
 
 /** What a database does otherwise than another one: how its driver sends a statement, and what its errors and replies mean. */
-export interface Dialect<Connection = unknown, Reply = unknown> {
+export interface Dialect<Connection = unknown> {
   /** What messages call it. */
   readonly name: string;
   /** The class of the store, as messages name it. */
@@ -48,8 +48,6 @@ export interface Dialect<Connection = unknown, Reply = unknown> {
 
   /** The SQL that calls an operation. */
   callOf(operation: Operation): string;
-  /** The reply to it, and the time of the server's clock, in ms since 1970. */
-  read(answer: unknown, key: string): { readonly reply: Reply; readonly serverMs: number };
-  /** Whether an operation would have granted a lock later than its sender waits for it. */
-  isLate(reply: Reply): boolean;
+  /** What it answered in a reply, and the time of the server's clock, in ms since 1970. */
+  answerIn(reply: unknown, key: string): { readonly answer: unknown; readonly serverMs: number };
 }

@@ -21,10 +21,15 @@ export type Parameters<Name extends string = string> = Readonly<Record<Name, key
 /** The arguments of one call of an operation. */
 export type ArgumentsOf<P extends Parameters> = { readonly [Name in keyof P]: SqlTypes[P[Name]] };
 
+/** What an operation answers that would grant a lock later than its sender waits for the reply. */
+export const LATE = 'late';
+
 /** A function or procedure that the store calls. */
-export interface Operation<P extends Parameters = Parameters> {
+export interface Operation<P extends Parameters = Parameters, Reply = unknown> {
   readonly name: string;
   readonly parameters: P;
+  /** Reads an answer about a key. */
+  read(answer: unknown, key: string): Reply;
   /** Carries out several calls; undefined where each is a statement of its own. */
   readonly batch?: Operation;
 }

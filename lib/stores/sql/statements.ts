@@ -21,17 +21,17 @@ export interface Request extends Call {
 }
 
 /** Sends statements to one database, and reads the server's clock from their replies. */
-export class Statements<Reply> {
+export class Statements {
   readonly clock = new ServerClock();
-  readonly #dialect: Dialect<unknown, Reply>;
+  readonly #dialect: Dialect;
   readonly #texts = new Map<Operation, string>();
 
-  constructor(dialect: Dialect<unknown, Reply>) {
+  constructor(dialect: Dialect) {
     this.#dialect = dialect;
   }
 
-  /** Calls an operation, and resolves to its reply. Rejects with a lock error. */
-  async call(operation: Operation, request: Request): Promise<Reply> {
+  /** Calls an operation, and resolves to its answer. Rejects with a lock error. */
+  async call(operation: Operation, request: Request): Promise<unknown> {
     try {
       return await this.send(operation, request);
     } catch (error) {
@@ -40,35 +40,20 @@ export class Statements<Reply> {
   }
 
   /** The same. Rejects with what went wrong. */
-  async send(operation: Operation, { key, values, limitMs }: Request): Promise<Reply> {
-    const { answer, sentAt } = await this.#try({ sql: this.#textOf(operation), values }, limitMs);
-    const { reply, serverMs } = this.#dialect.read(answer, key);
+  async send(operation: Operation, { key, values, limitMs }: Request): Promise<unknown> {
+    const { reply, sentAt } = await this.#try({ sql: this.#textOf(operation), values }, limitMs);
+    const { answer, serverMs } = this.#dialect.answerIn(reply, key);
     this.clock.read(serverMs, sentAt);
-    return reply;
+    return answer;
   }
 
-  /** Runs a statement, and resolves to its rows. Rejects with a lock error. */
+  /** Runs a statement that is no operation, and resolves to its rows. Rejects with a lock error. */
   async run(statement: Sql, { key, limitMs }: Call): Promise<readonly Row[]> {
     try {
-      return (await this.#try(statement, limitMs)).answer as readonly Row[];
+      return (await this.#try(statement, limitMs)).reply as readonly Row[];
     } catch (error) {
       throw this.errorOf(error, key);
     }
-  }
-
-  /** Runs a statement, and resolves to the reply as the driver has it. Sent once; rejects with what went wrong. */
-  once(statement: Sql, limitMs: number): Promise<unknown> {
-    return runStatement(this.#dialect, statement, limitMs);
-  }
-
-  /** Whether a reply says that its command arrived too late to be carried out. */
-  isLate(reply: Reply): boolean {
-    return this.#dialect.isLate(reply);
-  }
-
-  /** Whether the server did nothing, so that what it refused together may go alone. */
-  isRefusal(error: unknown): boolean {
-    return error instanceof Error && this.#dialect.isRefusal(error);
   }
 
   /** The lock error for what went wrong in a call about a key. */
@@ -77,12 +62,12 @@ export class Statements<Reply> {
   }
 
   /** Sends it again where the server refused it because of a concurrent one. */
-  async #try(statement: Sql, limitMs: number): Promise<{ readonly answer: unknown; readonly sentAt: number }> {
+  async #try(statement: Sql, limitMs: number): Promise<{ readonly reply: unknown; readonly sentAt: number }> {
     const giveUpAt = performance.now() + limitMs;
     for (let tries = 1; ; tries++) {
       const sentAt = performance.now();
       try {
-        return { answer: await this.once(statement, giveUpAt - sentAt), sentAt };
+        return { reply: await runStatement(this.#dialect, statement, giveUpAt - sentAt), sentAt };
       } catch (error) {
         if (!this.#dialect.isConflict(error) || tries >= MOST_TRIES || performance.now() >= giveUpAt) {
           throw error;

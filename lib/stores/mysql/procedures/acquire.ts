@@ -1,6 +1,7 @@
 import { MOST_FENCES } from '../../../core/seam/lock-store.js';
 import { CLAIM_MS, MOST_FENCE } from '../../kit/protocol.js';
 import { isDone, isIn, KEEP_ROW, LENGTHEN, LOCK_ROW, QUEUE_ENDS, ROW_VARIABLES } from './lease-row.js';
+import { readOutcome } from '../rows.js';
 import { procedure } from './procedure.js';
 import { handOver, isFirstAnother, isHere, isQueued, QUEUE_VARIABLES, takeOffQueue, WAKE } from './queue.js';
 import { fromNow, IS_LATE } from '../time.js';
@@ -102,4 +103,5 @@ export const ACQUIRE = procedure(
   `${LOCK_ROW}${CONTEND}`,
   `${WAKE}
   SELECT ${ATTEMPT_REPLY};`,
+  readOutcome,
 );

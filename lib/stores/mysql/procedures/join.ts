@@ -1,5 +1,6 @@
 import { MOST_HOLDS } from '../../kit/protocol.js';
 import { isDone, isIn, KEEP_ROW, LENGTHEN, LOCK_ROW, ROW_VARIABLES } from './lease-row.js';
+import { oneOf } from '../rows.js';
 import { procedure } from './procedure.js';
 import { IS_LATE } from '../time.js';
 
@@ -39,4 +40,5 @@ export const JOIN = procedure(
     ${KEEP_ROW}
   END IF;`,
   `SELECT outcome, now_us;`,
+  (row, key) => oneOf(row, 'outcome', ['joined', 'ended', 'full', 'late'], key),
 );

@@ -1,4 +1,5 @@
 import { KEEP_ROW, LOCK_ROW, ROW_VARIABLES } from './lease-row.js';
+import { readFlag } from '../rows.js';
 import { procedure } from './procedure.js';
 import { handOver, QUEUE_VARIABLES, WAKE } from './queue.js';
 
@@ -16,4 +17,5 @@ export const FORCE_RELEASE = procedure(
   END IF;`,
   `${WAKE}
   SELECT answer, now_us;`,
+  readFlag,
 );

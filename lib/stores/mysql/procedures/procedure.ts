@@ -1,20 +1,22 @@
+import type { Row } from '../../sql/dialect.js';
 import { sqlNameOf, type Operation, type Parameters } from '../../sql/operation.js';
 
 /** A stored procedure that the store calls. It answers one row. */
-export interface Procedure<P extends Parameters = Parameters> extends Operation<P> {
+export interface Procedure<P extends Parameters = Parameters, Reply = unknown> extends Operation<P, Reply> {
   /** What stands between BEGIN and END. */
   readonly body: string;
 }
 
-/** Declares an operation that commits by itself, and reads what is committed at each of its statements. */
-export function procedure<const P extends Parameters>(
+/** Declares an operation that commits by itself, and reads what is committed at each of its statements. `read` reads the row. */
+export function procedure<const P extends Parameters, Reply>(
   name: string,
   parameters: P,
   variables: string,
   body: string,
   reply: string,
-): Procedure<P> {
-  return { name, parameters, body: transaction(variables, body, reply) };
+  read: (row: Row, key: string) => Reply,
+): Procedure<P, Reply> {
+  return { name, parameters, body: transaction(variables, body, reply), read: (row, key) => read(row as Row, key) };
 }
 
 /**

@@ -80,4 +80,5 @@ export const LEAVE = procedure(
   ${KEEP_ROW}`,
   `${WAKE}
   SELECT 1 AS answer, now_us;`,
+  () => undefined,
 );

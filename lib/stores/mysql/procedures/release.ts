@@ -2,6 +2,7 @@ import { DONE_MS } from '../../kit/protocol.js';
 import { DONE } from '../tables.js';
 import { CONTEND, ATTEMPT, ATTEMPT_REPLY, ATTEMPT_VARIABLES, GRANT } from './acquire.js';
 import { isDone, KEEP_ROW, LOCK_ROW, ROW_VARIABLES } from './lease-row.js';
+import { readFlag, readOutcome } from '../rows.js';
 import { procedure } from './procedure.js';
 import { handOver, QUEUE_VARIABLES, WAKE } from './queue.js';
 import { fromNow, IS_LATE } from '../time.js';
@@ -55,6 +56,7 @@ export const RELEASE = procedure(
   ${KEEP_ROW}`,
   `${WAKE}
   SELECT answer, now_us;`,
+  readFlag,
 );
 
 /**
@@ -89,4 +91,5 @@ export const EXCHANGE = procedure(
   END IF;`,
   `${WAKE}
   SELECT answer, ${ATTEMPT_REPLY};`,
+  (row, key) => ({ released: readFlag(row, key), attempt: readOutcome(row, key) }),
 );

@@ -48,4 +48,5 @@ export const RENEW = procedure(
     SET answers = concat(answers, CASE WHEN owns THEN '1' WHEN owns IS NULL AND is_there > 0 THEN '-' ELSE '0' END), i = i + 1;
   END WHILE;`,
   `SELECT answers, now_us;`,
+  (row) => row,
 );

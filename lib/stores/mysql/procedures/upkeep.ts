@@ -1,4 +1,5 @@
 import { DONE, LEASE } from '../tables.js';
+import { numberOf, textOf } from '../rows.js';
 import { procedure } from './procedure.js';
 import { NOW } from '../time.js';
 
@@ -21,6 +22,7 @@ export const TIDY = procedure(
   DELETE FROM ${DONE} WHERE ends >= _after AND ends <= last_us;
   SET removed = row_count();`,
   `SELECT removed, last_us, now_us;`,
+  (row) => ({ removed: numberOf(row, 'removed', ''), last: row['last_us'] === null ? undefined : numberOf(row, 'last_us', '') }),
 );
 
 /**
@@ -56,6 +58,7 @@ export const PURGE = procedure(
   END WHILE;
   CLOSE names;`,
   `SELECT removed, last_name, now_us;`,
+  (row) => ({ removed: numberOf(row, 'removed', ''), last: row['last_name'] as Buffer | null }),
 );
 
 /**
@@ -73,4 +76,5 @@ export const NUMBERED = procedure(
   END IF;
   SELECT max(holder) INTO known FROM ${LEASE} WHERE name = _key;`,
   `SELECT known, now_us;`,
+  ({ known }) => (known === null ? undefined : textOf(known)),
 );

@@ -1,5 +1,7 @@
 import { MOST_FENCES } from '../../../core/seam/lock-store.js';
 import { CLAIM_MS, QUEUE_MS } from '../../kit/protocol.js';
+import { readAttempt, type AttemptReply } from '../../kit/replies.js';
+import { LATE } from '../../sql/operation.js';
 import { batchable, operation, sqlFunction } from './sql-function.js';
 import { fromNow, interval, IS_LATE, LATE_REPLY } from './sql-time.js';
 import { CLOCK } from './grant.js';
@@ -78,6 +80,11 @@ END
 `,
 );
 
+/** Reads the reply to an attempt, which may be late. */
+export function readAnyAttempt(reply: unknown): AttemptReply | typeof LATE {
+  return reply === LATE ? LATE : readAttempt(reply);
+}
+
 /**
  * Grants a lock that is free and reserved for no other place, or confirms the grant to a hold that is in; otherwise
  * queues at the place, if there is one. `latest`: until when it may grant, in ms since 1970 by the server's clock; 0 if
@@ -121,5 +128,6 @@ BEGIN
   RETURN to_json(SCHEMA.countable(granted));
 END
 `,
+    readAnyAttempt,
   ),
 );

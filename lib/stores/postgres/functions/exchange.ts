@@ -1,6 +1,6 @@
-import { operation } from './sql-function.js';
+import { isOne, operation } from './sql-function.js';
 import { IS_LATE, LATE_REPLY } from './sql-time.js';
-import { ATTEMPT } from './acquire.js';
+import { ATTEMPT, readAnyAttempt } from './acquire.js';
 
 /**
  * Releases a hold, and acquires for the next caller of the same process. `released`: the hold to release,
@@ -43,4 +43,8 @@ BEGIN
   RETURN json_build_array(outcome.answer, reply);
 END
 `,
+  (reply) => {
+    const [released, attempt] = reply as readonly unknown[];
+    return { released: isOne(released), attempt: readAnyAttempt(attempt) };
+  },
 );

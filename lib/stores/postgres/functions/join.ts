@@ -1,5 +1,6 @@
 import { MOST_HOLDS } from '../../kit/protocol.js';
-import { operation } from './sql-function.js';
+import { LATE } from '../../sql/operation.js';
+import { isOne, operation } from './sql-function.js';
 import { fromNow, IS_LATE, LATE_REPLY } from './sql-time.js';
 
 /**
@@ -36,4 +37,5 @@ BEGIN
   RETURN 1;
 END
 `,
+  (reply) => (reply === LATE ? LATE : reply === -1 ? 'full' : isOne(reply) ? 'joined' : 'ended'),
 );

@@ -1,4 +1,5 @@
-import { operation } from './sql-function.js';
+import { readStored } from '../../kit/replies.js';
+import { isOne, operation } from './sql-function.js';
 
 /**
  * Shows what is stored of a lock.
@@ -24,6 +25,7 @@ BEGIN
   );
 END
 `,
+  readStored,
 );
 
 /**
@@ -47,4 +49,5 @@ BEGIN
   RETURN 1;
 END
 `,
+  isOne,
 );

@@ -74,4 +74,5 @@ BEGIN
   RETURN 1;
 END
 `,
+  () => undefined,
 );

@@ -1,5 +1,5 @@
 import { DONE_MS } from '../../kit/protocol.js';
-import { batchable, operation, sqlFunction } from './sql-function.js';
+import { batchable, isOne, operation, sqlFunction } from './sql-function.js';
 import { interval } from './sql-time.js';
 
 /** Whether a hold was released a short while ago. */
@@ -77,5 +77,6 @@ BEGIN
   RETURN outcome.answer;
 END
 `,
+    isOne,
   ),
 );

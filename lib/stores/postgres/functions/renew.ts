@@ -1,4 +1,4 @@
-import { operation, sqlFunction } from './sql-function.js';
+import { isOne, operation, sqlFunction } from './sql-function.js';
 import { fromNow } from './sql-time.js';
 
 /**
@@ -69,4 +69,5 @@ BEGIN
   RETURN to_json(answers);
 END
 `,
+  (replies) => (replies as readonly unknown[]).map((reply) => (reply === -1 ? undefined : isOne(reply))),
 );

@@ -7,7 +7,7 @@ import { sqlNameOf, type Operation, type Parameters } from '../../sql/operation.
 const LOCK_WAIT = '800ms';
 
 /** A function of the schema that the store calls. It replies with JSON. */
-export interface SqlFunction<P extends Parameters = Parameters> extends Operation<P> {
+export interface SqlFunction<P extends Parameters = Parameters, Reply = unknown> extends Operation<P, Reply> {
   /** The SQL that makes it. */
   readonly source: string;
   readonly batch?: SqlFunction;
@@ -21,12 +21,17 @@ export function sqlFunction(declaration: string, returns: string, body: string, 
 /**
  * Declares an operation. Its settings last as long as the call, and apply to the functions that it calls. Sequential
  * scans are off because a session keeps its plans: one that was made while a table was small would go on scanning it
- * when it has grown.
+ * when it has grown. `read` reads its reply.
  */
-export function operation<const P extends Parameters>(name: string, parameters: P, body: string): SqlFunction<P> {
+export function operation<const P extends Parameters, Reply = unknown>(
+  name: string,
+  parameters: P,
+  body: string,
+  read: (reply: unknown) => Reply,
+): SqlFunction<P, Reply> {
   const declared = Object.entries(parameters).map(([parameter, type]) => `${sqlNameOf(parameter)} ${type}`);
   const settings = `SET lock_timeout = '${LOCK_WAIT}' SET enable_seqscan = off `;
-  return { name, parameters, source: sqlFunction(`${name}(${declared.join(', ')})`, 'text', body, settings) };
+  return { name, parameters, read, source: sqlFunction(`${name}(${declared.join(', ')})`, 'text', body, settings) };
 }
 
 /**
@@ -39,7 +44,7 @@ export function operation<const P extends Parameters>(name: string, parameters: 
  * Its parameters are those of the operation, each with a list of values. Reply: a list of replies, with `null` for a
  * call that was left out.
  */
-export function batchable<P extends Parameters & { readonly key: 'text' }>(single: SqlFunction<P>): SqlFunction<P> {
+export function batchable<P extends Parameters & { readonly key: 'text' }, Reply>(single: SqlFunction<P, Reply>): SqlFunction<P, Reply> {
   const lists = Object.entries(single.parameters).map(([parameter, type]) => [parameter, `${type}[]`] as const);
   const values = lists.map(([parameter]) => `${sqlNameOf(parameter)}[i]`);
   const batch = operation(
@@ -60,8 +65,14 @@ BEGIN
   RETURN '[' || array_to_string(replies, ',', 'null') || ']';
 END
 `,
+    (replies) => replies,
   );
   return { ...single, batch };
+}
+
+/** Reads 1 or 0. */
+export function isOne(reply: unknown): boolean {
+  return reply === 1;
 }
 
 /** The expression that calls an operation with its values. `SCHEMA` stands for the schema. */

@@ -1,3 +1,5 @@
+import { LATE } from '../../sql/operation.js';
+
 /** The SQL of a duration. */
 export function interval(ms: number): string {
   return `interval '${ms} milliseconds'`;
@@ -14,8 +16,5 @@ export function fromNow(ms: string): string {
  */
 export const IS_LATE = '(_latest > 0 AND extract(epoch FROM clock_timestamp()) * 1000 > _latest)';
 
-/** The reply to an attempt that arrived late and would have been granted. */
-export const LATE = 'late';
-
-/** The same as an SQL expression. */
+/** The SQL of the reply to an attempt that arrived late and would have been granted. */
 export const LATE_REPLY = `to_json('${LATE}'::text)`;

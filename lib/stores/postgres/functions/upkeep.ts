@@ -18,6 +18,7 @@ BEGIN
   RETURN to_json(removed);
 END
 `,
+  Number,
 );
 
 /**
@@ -48,6 +49,10 @@ BEGIN
   RETURN json_build_array(removed, keys[cardinality(keys)]);
 END
 `,
+  (reply) => {
+    const [removed, last] = reply as readonly [number, string | null];
+    return { removed, last };
+  },
 );
 
 /**
@@ -68,4 +73,5 @@ BEGIN
   RETURN (SELECT to_json(holder) FROM SCHEMA.lease WHERE key = _key);
 END
 `,
+  (reply) => (reply as string | null) ?? undefined,
 );

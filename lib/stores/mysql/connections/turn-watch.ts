@@ -1,8 +1,8 @@
 import { AsyncResource } from 'node:async_hooks';
 import type { Place } from '../../../core/seam/lock-store.js';
-import type { Listeners } from '../../kit/listeners.js';
 import { CLAIM_MS } from '../../kit/protocol.js';
 import type { MySqlKeys } from '../mysql-keys.js';
+import type { DatabaseOptions } from '../../sql/database.js';
 import type { Row } from '../../sql/dialect.js';
 import type { CallbackPool } from '../mysql-pool.js';
 import { NOW } from '../time.js';
@@ -19,18 +19,13 @@ const MISSED_MS = 200;
 const PAUSE_MS = 250;
 
 /** What the watch needs of its database. */
-export interface WatchContext {
+export interface WatchContext extends DatabaseOptions<MySqlKeys> {
   readonly pool: CallbackPool;
   readonly table: string;
-  /** The name of the store instance. */
-  readonly process: string;
-  readonly keys: MySqlKeys;
-  readonly listeners: Listeners;
   /** Whether it never tries to be woken. */
   readonly polls: boolean;
   /** Runs a statement; rejects where it fails. */
   run(sql: string): Promise<readonly Row[]>;
-  readonly warn: (message: string) => void;
 }
 
 /** A place, and whether it was notified since it asked last. */

@@ -1,4 +1,4 @@
-import { checkSchema, qualified } from './schema-name.js';
+import { checkSchema, qualified } from '../schema-name.js';
 
 /** The SQLSTATE with which `lock_rows` refuses an isolation level. PostgreSQL leaves its class to users. */
 export const WRONG_ISOLATION = 'LK001';

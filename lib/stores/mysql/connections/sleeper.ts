@@ -1,7 +1,8 @@
 import { ignore } from '../../sql/statement.js';
 import type { CallbackPool, MySqlConnection } from '../mysql-pool.js';
-import { gateName, presenceName } from './presence.js';
-import { ask } from '../sql-statement.js';
+import { NAMES } from '../tables.js';
+import { connectionOf } from './one-connection.js';
+import { ask } from './sql-statement.js';
 
 /** For how long no connection is asked for after one was not to be had, or after a wake-up did not arrive, in milliseconds. */
 const PAUSE_MS = { failed: 1_000, unwoken: 60_000 } as const;
@@ -148,7 +149,11 @@ export class Sleeper {
 
   /** A connection that holds a named lock; undefined where that is not to be had. */
   async #connect(name: string): Promise<MySqlConnection | undefined> {
-    const connection = await this.#given();
+    const connection = await connectionOf(this.#context.pool, SILENCE_MS).catch(() => undefined);
+    if (!this.#isWanted) {
+      connection?.release();
+      return undefined;
+    }
     connection?.on('error', ignore);
     const asked = connection && ask(connection, `SELECT get_lock('${name}', ${GET_S}) AS got`, GET_S * 1_000 + SILENCE_MS);
     const [row] = (await asked?.catch(() => [])) ?? [];
@@ -157,26 +162,6 @@ export class Sleeper {
     }
     connection?.destroy();
     return undefined;
-  }
-
-  /** A connection of the pool, if there is one in time and it is wanted still. */
-  #given(): Promise<MySqlConnection | undefined> {
-    return new Promise((resolve) => {
-      let isLate = false;
-      const timer = setTimeout(() => {
-        isLate = true;
-        resolve(undefined);
-      }, SILENCE_MS);
-      this.#context.pool.getConnection((_error, connection) => {
-        clearTimeout(timer);
-        if (isLate || !this.#isWanted) {
-          connection?.release();
-          resolve(undefined);
-        } else {
-          resolve(connection);
-        }
-      });
-    });
   }
 
   #lose(pair: Pair): void {
@@ -193,6 +178,16 @@ export class Sleeper {
     keeper.destroy();
     sleeper.destroy();
   }
+}
+
+/** The named lock that a process holds while it can be woken, as `presenceOf` has it in SQL: of its pid and digits, since such a name is short. */
+export function presenceName(process: string): string {
+  return `${NAMES}${process.split(':').slice(1, 3).join(':')}`;
+}
+
+/** The named lock that a process waits for while it sleeps. */
+function gateName(process: string): string {
+  return `${presenceName(process)}:gate`;
 }
 
 /** What a sleep answers: that the condition was true, or that the gate was open; 0 after the whole time, and nothing where it was ended. */

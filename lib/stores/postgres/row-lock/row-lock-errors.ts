@@ -1,65 +1,43 @@
-import { LockConfigurationError, LockNotAcquiredError, LockStoreError, type LockError } from '../../core/words/errors.js';
+import type { LockError } from '../../../core/words/errors.js';
+import { field, rowLockError, type Diagnosis, type FailedRowLock } from '../../sql/row-lock.js';
 import { WRONG_ISOLATION } from './row-lock-table.js';
-
-/** What is known of an attempt that failed. */
-export interface FailedRowLock {
-  readonly keys: readonly string[];
-  readonly schema: string;
-  readonly waitMs: number;
-  readonly waitedMs: number;
-}
 
 const ABORTED = 'The transaction is aborted: roll it back';
 
 export const NOT_IN_TRANSACTION =
   'the client is not inside a transaction, so that the lock would end at once. Pass the client on which BEGIN was called, not a pool.';
 
-const MISSING = ({ schema }: FailedRowLock): string =>
+const MISSING = (schema: string): string =>
   `the table of row locks is missing in the schema "${schema}". Call ensureSchema() of PostgresLockStore, or run what rowLockSql() returns.`;
 
 /** What is wrong with the use of the function, and how to mend it, by the SQLSTATE of the database's error. */
-const MISUSE: Readonly<Record<string, (failed: FailedRowLock) => string>> = {
+const MISUSE: Readonly<Record<string, (schema: string) => string>> = {
   '25P01': () => NOT_IN_TRANSACTION,
   [WRONG_ISOLATION]: () =>
     'the transaction would not see what the last holder wrote, because it reads a snapshot that is older than the lock. ' +
     'Use READ COMMITTED; serializable transactions find conflicts by themselves.',
   '25006': () => 'the transaction is read-only. Use one that may write, on the primary server.',
-  '42501': ({ schema }) =>
+  '42501': (schema) =>
     `the user lacks a right. Grant USAGE on the schema "${schema}", and SELECT, INSERT and UPDATE on its table row_lock.`,
   '3F000': MISSING,
   '42P01': MISSING,
   '42883': MISSING,
 };
 
+/** Why a lock was not acquired, by the SQLSTATE. */
+const REFUSALS: Readonly<Record<string, Diagnosis['refusal']>> = {
+  '55P03': { reason: 'busy', advice: `${ABORTED}, and raise wait or shorten the others.` },
+  '40P01': {
+    reason: 'cycle',
+    advice: `${ABORTED} and repeat it; it does not happen again where all keys are locked at once with a list.`,
+  },
+};
+
 /** The error of an attempt; `error` is what the client threw, whichever driver or ORM it belongs to. */
-export function toRowLockError(error: unknown, failed: FailedRowLock): LockError {
+export function toRowLockError(error: unknown, failed: FailedRowLock, schema: string): LockError {
   const { cause, state } = plainCause(error);
-  const { keys, waitMs, waitedMs } = failed;
-  const key = keys.join(', ');
-  const subject = `Row lock "${key}"`;
-  const misuse = MISUSE[state];
-  if (misuse) {
-    return new LockConfigurationError(`${subject}: ${misuse(failed)}`, key, { cause });
-  }
-  if (state === '55P03') {
-    const limit = waitMs === 0 ? 'at once' : `within ${waitMs} ms`;
-    const message = `${subject} was not acquired ${limit}: another transaction holds it. ${ABORTED}, and raise wait or shorten the others.`;
-    return new LockNotAcquiredError(message, key, { reason: 'busy', waitedMs, cause });
-  }
-  if (state === '40P01') {
-    const message =
-      `${subject} was not acquired: transactions wait for each other (a deadlock). ${ABORTED} and repeat it; ` +
-      'it does not happen again where all keys are locked at once with a list.';
-    return new LockNotAcquiredError(message, key, { reason: 'cycle', waitedMs, cause });
-  }
-  return new LockStoreError(
-    `${subject}: PostgreSQL ${state === '' ? 'did not answer' : 'failed'}: ${cause.message}. Roll the transaction back.`,
-    key,
-    {
-      cause,
-      unknown: state === '',
-    },
-  );
+  const diagnosis = { cause, misuse: MISUSE[state]?.(schema), refusal: REFUSALS[state], isKnown: state !== '' };
+  return rowLockError(failed, diagnosis, 'PostgreSQL');
 }
 
 /** The codes of PostgreSQL's errors; Node's are such as EPIPE. */
@@ -83,8 +61,4 @@ function plainCause(error: unknown): { cause: Error; state: string } {
 
 function codeOf(error: unknown): unknown {
   return field(error, 'originalCode') ?? field(error, 'code');
-}
-
-function field(value: unknown, name: string): unknown {
-  return typeof value === 'object' && value !== null ? (value as Record<string, unknown>)[name] : undefined;
 }

@@ -1,10 +1,8 @@
-import { checkOptions } from '../../core/words/check-options.js';
-import { parseDuration, type Duration } from '../../core/words/duration.js';
-import { LockConfigurationError } from '../../core/words/errors.js';
-import { checkLiteralKeys } from '../../core/words/lock-key.js';
+import type { Duration } from '../../../core/words/duration.js';
+import { checkRowLock, misused, PLACE } from '../../sql/row-lock.js';
+import { storedText } from '../postgres-keys.js';
+import { checkSchema, qualified } from '../schema-name.js';
 import { NOT_IN_TRANSACTION, toRowLockError } from './row-lock-errors.js';
-import { storedText } from './postgres-keys.js';
-import { checkSchema, qualified } from './schema-name.js';
 
 /**
  * A client inside a transaction: one of `pg` after `BEGIN`, the `EntityManager` of a TypeORM transaction, or an object
@@ -23,8 +21,6 @@ export interface RowLockOptions {
   /** How long the call waits before it gives up with `LockNotAcquiredError`; 0: not at all. Default: `'5s'`. */
   wait?: Duration | undefined;
 }
-
-const PLACE = 'withRowLock';
 
 /**
  * Runs `body` while this transaction alone holds the key, or all of the keys: rows that are locked `FOR UPDATE` until
@@ -51,16 +47,8 @@ export async function withRowLock<T>(
   body: () => T | PromiseLike<T>,
   options: RowLockOptions = {},
 ): Promise<T> {
-  if (typeof (client as RowLockClient | undefined)?.query !== 'function') {
-    throw new LockConfigurationError(`${PLACE}: the client has no query(text, values). Pass the client on which BEGIN was called.`);
-  }
-  if (typeof body !== 'function') {
-    throw new LockConfigurationError(`${PLACE}: there is no function to run inside the lock. Pass it after the key.`);
-  }
-  checkOptions(PLACE, options, { schema: true, wait: true });
-  const { schema, wait = '5s' } = options;
-  const keys = checkLiteralKeys(key, PLACE);
-  await lockRows(client, keys, checkSchema(schema, PLACE), parseDuration(wait, 'wait', 0, PLACE));
+  const { keys, waitMs } = checkRowLock(client, key, body, options, { schema: true, wait: true }, 'client');
+  await lockRows(client, keys, checkSchema(options.schema, PLACE), waitMs);
   return body();
 }
 
@@ -78,7 +66,7 @@ async function lockRows(client: RowLockClient, keys: readonly string[], schema: 
       return;
     }
   } catch (error) {
-    throw toRowLockError(error, { keys, schema, waitMs, waitedMs: performance.now() - startedAt });
+    throw toRowLockError(error, { keys, waitMs, waitedMs: performance.now() - startedAt }, schema);
   }
-  throw new LockConfigurationError(`Row lock "${keys.join(', ')}": ${NOT_IN_TRANSACTION}`, keys.join(', '));
+  throw misused(keys, NOT_IN_TRANSACTION);
 }

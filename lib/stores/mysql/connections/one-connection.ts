@@ -1,7 +1,7 @@
-import type { Row, Sql } from '../sql/dialect.js';
-import { NotSent, StatementTimeout } from '../sql/errors.js';
-import { ignore } from '../sql/statement.js';
-import type { CallbackPool, MySqlConnection } from './mysql-pool.js';
+import type { Row, Sql } from '../../sql/dialect.js';
+import { NotSent, StatementTimeout } from '../../sql/errors.js';
+import { ignore } from '../../sql/statement.js';
+import type { CallbackPool, MySqlConnection } from '../mysql-pool.js';
 import { sendTo } from './sql-statement.js';
 
 /** Runs a statement on the connection, and resolves to its rows. */
@@ -13,7 +13,7 @@ export type Run = (statement: Sql) => Promise<readonly Row[]>;
  */
 export async function onOneConnection(pool: CallbackPool, limitMs: number, body: (run: Run) => Promise<void>): Promise<void> {
   const giveUpAt = performance.now() + limitMs;
-  const connection = await connect(pool, limitMs);
+  const connection = await connectionOf(pool, limitMs);
   connection.on('error', ignore);
   let timer: NodeJS.Timeout | undefined;
   const late = new Promise<never>((_resolve, reject) => {
@@ -27,7 +27,8 @@ export async function onOneConnection(pool: CallbackPool, limitMs: number, body:
   }
 }
 
-function connect(pool: CallbackPool, limitMs: number): Promise<MySqlConnection> {
+/** A connection of a pool. Rejects where there is none in time. */
+export function connectionOf(pool: CallbackPool, limitMs: number): Promise<MySqlConnection> {
   return new Promise((resolve, reject) => {
     let isLate = false;
     const timer = setTimeout(() => {

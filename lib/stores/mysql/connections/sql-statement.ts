@@ -1,5 +1,5 @@
-import type { Row, Sql } from '../sql/dialect.js';
-import type { Answered, MySqlConnection, StatementOptions } from './mysql-pool.js';
+import type { Row, Sql } from '../../sql/dialect.js';
+import type { Answered, MySqlConnection, StatementOptions } from '../mysql-pool.js';
 
 /** A statement as a connection takes it, whatever the options of its pool say of how replies are shown. */
 export function optionsOf({ sql, values }: Sql): StatementOptions {

@@ -1,9 +1,7 @@
 import { randomBytes } from 'node:crypto';
-import { checkOptions } from '../../core/words/check-options.js';
-import { parseDuration, type Duration } from '../../core/words/duration.js';
-import { LockConfigurationError } from '../../core/words/errors.js';
-import { checkLiteralKeys } from '../../core/words/lock-key.js';
-import { staleSnapshot, toEndError, toRowLockError } from './row-lock-errors.js';
+import type { Duration } from '../../../core/words/duration.js';
+import { checkRowLock, misused, type FailedRowLock } from '../../sql/row-lock.js';
+import { STALE, toEndError, toRowLockError } from './row-lock-errors.js';
 import { RowLockSession, type RowLockClient } from './row-lock-session.js';
 import { CURRENT_TURN, CURRENT_TURN_NOWAIT, LOCK, SEEN_TURN, TAKE_TURN } from './row-lock-table.js';
 
@@ -17,8 +15,6 @@ export interface RowLockOptions {
    */
   wait?: Duration | undefined;
 }
-
-const PLACE = 'withRowLock';
 
 /**
  * Runs `body` while this transaction alone holds the key, or all of the keys: rows that are locked until the
@@ -43,21 +39,11 @@ export async function withRowLock<T>(
   body: () => T | PromiseLike<T>,
   options: RowLockOptions = {},
 ): Promise<T> {
-  if (typeof (client as RowLockClient | undefined)?.query !== 'function') {
-    throw new LockConfigurationError(`${PLACE}: the connection has no query(text, values). Pass the connection on which BEGIN was called.`);
-  }
-  if (typeof body !== 'function') {
-    throw new LockConfigurationError(`${PLACE}: there is no function to run inside the lock. Pass it after the key.`);
-  }
-  checkOptions(PLACE, options, { wait: true });
-  const keys = checkLiteralKeys(key, PLACE);
-  const waitMs = parseDuration(options.wait ?? '5s', 'wait', 0, PLACE);
+  const { keys, waitMs } = checkRowLock(client, key, body, options, { wait: true }, 'connection');
   const session = new RowLockSession(client);
   const savepoint = `distributed_lock_${randomBytes(8).toString('hex')}`;
   const startedAt = performance.now();
-  const failed = (): { keys: readonly string[]; waitMs: number; waitedMs: number } => {
-    return { keys, waitMs, waitedMs: performance.now() - startedAt };
-  };
+  const failed = (): FailedRowLock => ({ keys, waitMs, waitedMs: performance.now() - startedAt });
 
   let isCurrent: boolean;
   try {
@@ -66,7 +52,7 @@ export async function withRowLock<T>(
     throw toRowLockError(error, failed());
   }
   if (!isCurrent) {
-    throw staleSnapshot(keys);
+    throw misused(keys, STALE);
   }
   const result = await body();
   try {
