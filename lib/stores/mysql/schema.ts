@@ -1,10 +1,9 @@
 import { createHash } from 'node:crypto';
 import { ACQUIRE } from './procedures/acquire.js';
 import { JOIN } from './procedures/join.js';
-import { FORCE_RELEASE } from './procedures/operator.js';
 import { creationOf, type Procedure } from './procedures/procedure.js';
 import { LEAVE } from './procedures/queue.js';
-import { EXCHANGE, RELEASE } from './procedures/release.js';
+import { EXCHANGE, FORCE_RELEASE, RELEASE } from './procedures/release.js';
 import { RENEW } from './procedures/renew.js';
 import { NUMBERED, PURGE, TIDY } from './procedures/upkeep.js';
 import { NAMES, qualified, TABLES } from './tables.js';

@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Pool } from 'pg';
 import { DONE_MS, QUEUE_MS } from '../../../lib/stores/kit/protocol.js';
-import { interval } from '../../../lib/stores/postgres/functions/sql-time.js';
+import { interval } from '../../../lib/stores/postgres/functions/sql-function.js';
 import { PostgresLockStore } from '../../../lib/stores/postgres/index.js';
 import { PostgresKeys } from '../../../lib/stores/postgres/postgres-keys.js';
 import { PostgresServer } from '../../support/postgres-server.js';

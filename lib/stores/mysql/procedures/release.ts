@@ -93,3 +93,20 @@ export const EXCHANGE = procedure(
   SELECT answer, ${ATTEMPT_REPLY};`,
   (row, key) => ({ released: readFlag(row, key), attempt: readOutcome(row, key) }),
 );
+
+/** Frees the lock if it is held at that fence, and hands it over. Answer: 1, or 0 where it is not held at that fence. */
+export const FORCE_RELEASE = procedure(
+  'force_release',
+  { key: 'VARBINARY(2048)', fence: 'BIGINT' },
+  `${ROW_VARIABLES}${QUEUE_VARIABLES}
+  DECLARE answer TINYINT DEFAULT 0;`,
+  `${LOCK_ROW}
+  IF l_owner IS NOT NULL AND l_fence = _fence THEN
+    ${handOver('NULL')}
+    SET answer = 1;
+    ${KEEP_ROW}
+  END IF;`,
+  `${WAKE}
+  SELECT answer, now_us;`,
+  readFlag,
+);

@@ -2,8 +2,7 @@ import { MOST_FENCES } from '../../../core/seam/lock-store.js';
 import { CLAIM_MS, QUEUE_MS } from '../../kit/protocol.js';
 import { readAttempt, type AttemptReply } from '../../kit/replies.js';
 import { LATE } from '../../sql/operation.js';
-import { batchable, operation, sqlFunction } from './sql-function.js';
-import { fromNow, interval, IS_LATE, LATE_REPLY } from './sql-time.js';
+import { batchable, fromNow, interval, IS_LATE, LATE_REPLY, operation, sqlFunction } from './sql-function.js';
 import { CLOCK } from './grant.js';
 
 /**

@@ -1,5 +1,4 @@
-import { isOne, operation } from './sql-function.js';
-import { IS_LATE, LATE_REPLY } from './sql-time.js';
+import { IS_LATE, isOne, LATE_REPLY, operation } from './sql-function.js';
 import { ATTEMPT, readAnyAttempt } from './acquire.js';
 
 /**

@@ -1,7 +1,6 @@
 import { MOST_FENCES } from '../../../core/seam/lock-store.js';
 import { MOST_FENCE } from '../../kit/protocol.js';
-import { sqlFunction } from './sql-function.js';
-import { fromNow } from './sql-time.js';
+import { fromNow, sqlFunction } from './sql-function.js';
 
 /**
  * The server's clock in µs. A fence is never below it, and above all that the grant before could have reserved: each key

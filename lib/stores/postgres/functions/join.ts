@@ -1,7 +1,6 @@
 import { MOST_HOLDS } from '../../kit/protocol.js';
 import { LATE } from '../../sql/operation.js';
-import { isOne, operation } from './sql-function.js';
-import { fromNow, IS_LATE, LATE_REPLY } from './sql-time.js';
+import { fromNow, IS_LATE, isOne, LATE_REPLY, operation } from './sql-function.js';
 
 /**
  * Adds a hold to the running lock of an owner at a fence; never creates a lock. `latest`: until when it may enter, in

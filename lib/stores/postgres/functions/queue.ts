@@ -1,6 +1,5 @@
 import { CLAIM_MS, MOST_SKIPPED } from '../../kit/protocol.js';
-import { operation, sqlFunction } from './sql-function.js';
-import { interval } from './sql-time.js';
+import { interval, operation, sqlFunction } from './sql-function.js';
 
 /** Takes a place off the queue. Reply: the row. */
 export const OFF_QUEUE = sqlFunction(

@@ -1,6 +1,5 @@
 import { DONE_MS } from '../../kit/protocol.js';
-import { batchable, isOne, operation, sqlFunction } from './sql-function.js';
-import { interval } from './sql-time.js';
+import { batchable, interval, isOne, operation, sqlFunction } from './sql-function.js';
 
 /** Whether a hold was released a short while ago. */
 export const IS_DONE = sqlFunction(

@@ -1,5 +1,4 @@
-import { isOne, operation, sqlFunction } from './sql-function.js';
-import { fromNow } from './sql-time.js';
+import { fromNow, isOne, operation, sqlFunction } from './sql-function.js';
 
 /**
  * Waits at most twice `_wait` for a row that another transaction has locked: once for a transaction that waits for the
