@@ -27,8 +27,8 @@ export const DEFECTS: readonly PlantedDefect[] = [
     edits: [
       {
         file: FILE,
-        from: '      state.unreserve();\n      this.#handOver(key);\n    }\n    this.#stateOf(key);',
-        to: '      state.unreserve();\n    }',
+        from: '      state.unreserve();\n      this.#handOver(key);',
+        to: '      state.unreserve();',
       },
     ],
   },

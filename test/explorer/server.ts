@@ -164,8 +164,7 @@ export class Server {
     for (const { key, queue, queueEndsAt, holds, grant, turn } of stored.keys) {
       const state = new KeyState(this.#clock);
       queue.forEach((place) => state.$queue.set(place.name, place));
-      holds.forEach(([hold, process]) => state.$holds.set(hold, process));
-      state.$grant = grant && { ...grant, by: '', holds: state.$holds };
+      state.$grant = grant && { ...grant, by: '', holds: new Map(holds) };
       state.$turn = turn;
       state.$queueEndsAt = queueEndsAt;
       table.$keys.set(key, state);
@@ -185,7 +184,7 @@ export class Server {
           key,
           queue: [...state.$queue.values()],
           queueEndsAt: state.$queueEndsAt,
-          holds: [...state.$holds],
+          holds: [...(grant?.holds ?? [])],
           ...(grant && { grant: { owner: grant.owner, fence: grant.fence, since: grant.since, ttlMs: grant.ttlMs, endsAt: grant.endsAt } }),
           ...(turn && { turn }),
         });

@@ -13,7 +13,6 @@ export interface OpenTable extends LockTable {
 
 export interface OpenKey extends KeyState {
   $queue: Map<string, QueuedPlace>;
-  $holds: Map<string, string>;
   $grant: KeyState['grant'];
   $turn: KeyState['turn'];
   $queueEndsAt: number;

@@ -35,8 +35,7 @@ export class KeyState {
   readonly #clock: Clock;
   readonly #expires: boolean;
   readonly #queue = new Map<string, QueuedPlace>();
-  readonly #holds = new Map<string, string>();
-  #grant: Grant | undefined;
+  #grant: (Grant & { readonly holds: Map<string, string> }) | undefined;
   #turn: Reservation | undefined;
   #queueEndsAt = Infinity;
 
@@ -59,8 +58,7 @@ export class KeyState {
   }
 
   get first(): QueuedPlace | undefined {
-    const [first] = this.#queue.values();
-    return first;
+    return this.#queue.size > 0 ? this.#queue.values().next().value : undefined;
   }
 
   /** Forgets what has expired; whether anything is left. */
@@ -80,9 +78,8 @@ export class KeyState {
 
   /** Grants the free lock to the owner of a hold. Its reservation is claimed, and its place leaves the queue. */
   grantTo({ owner, id, by, ttlMs }: HoldRecord, fence: number, since: number, process: string, place: QueuedPlace | undefined): void {
-    this.#grant = { owner, fence, since, by, holds: this.#holds, ttlMs, endsAt: 0 };
-    this.addHold(id, process);
-    this.lengthen(ttlMs);
+    const endsAt = this.#expires ? this.#clock.monotonic() + ttlMs : Infinity;
+    this.#grant = { owner, fence, since, by, holds: new Map([[id, process]]), ttlMs, endsAt };
     this.#turn = undefined;
     if (place) {
       this.#queue.delete(place.name);
@@ -91,16 +88,16 @@ export class KeyState {
 
   /** Whether this very hold of this owner is in. */
   holds(hold: HoldRecord): boolean {
-    return this.#grant?.owner === hold.owner && this.#holds.has(hold.id);
+    return this.#grant?.owner === hold.owner && this.#grant.holds.has(hold.id);
   }
 
   addHold(id: string, process: string): void {
-    this.#holds.set(id, process);
+    this.#grant?.holds.set(id, process);
   }
 
   /** Whether the hold was in. */
   removeHold(id: string): boolean {
-    return this.#holds.delete(id);
+    return this.#grant?.holds.delete(id) === true;
   }
 
   /** The lease ends `ttlMs` from now, or later. */
@@ -127,7 +124,6 @@ export class KeyState {
 
   free(): void {
     this.#grant = undefined;
-    this.#holds.clear();
   }
 
   /** Takes a place off the queue and reserves the lock for it: an expired reservation is never renewed. */

@@ -19,6 +19,9 @@ export type TableReply = AttemptReply & { readonly late?: true };
 /** The answer to a join; `full`: the lock has as many holds as it may. */
 export type JoinReply = 'joined' | 'ended' | 'full' | 'late';
 
+/** Up to how many keys of which nothing is left are kept: one that is locked again needs no new state. */
+const FEW_KEYS = 256;
+
 /** The answer to an attempt that comes later than its sender waits for it: the lock is free, and is not granted. */
 const LATE = { remainingMs: 0, holder: { by: '', heldMs: 0 }, rank: -1, joined: false, late: true } as const;
 
@@ -31,7 +34,9 @@ export class LockTable {
   readonly #clock: Clock;
   readonly #messages: Messages;
   readonly #expires: boolean;
-  readonly #keys = new Map<string, KeyState>();
+  /** Also those of which nothing is left, until there are `#mostKeys`. */
+  #keys = new Map<string, KeyState>();
+  #mostKeys = FEW_KEYS;
   readonly #done: DoneMarks;
   #fence = 0;
 
@@ -88,7 +93,6 @@ export class LockTable {
     const { answer, last } = this.#release(hold);
     if (last) {
       this.#handOver(hold.key);
-      this.#stateOf(hold.key);
     }
     return answer;
   }
@@ -111,9 +115,7 @@ export class LockTable {
     if (last) {
       this.#handOver(hold.key);
     }
-    const reply = mayGrant ? LATE : this.acquire(next, process, place, latest);
-    this.#stateOf(hold.key);
-    return { released: answer, reply };
+    return { released: answer, reply: mayGrant ? LATE : this.acquire(next, process, place, latest) };
   }
 
   /** Gives up a place or the turn it came to, and no later one. */
@@ -123,7 +125,6 @@ export class LockTable {
       state.unreserve();
       this.#handOver(key);
     }
-    this.#stateOf(key);
   }
 
   inspect(key: string): StoredLock | null {
@@ -153,7 +154,6 @@ export class LockTable {
     const processes = new Set(state.grant.holds.values());
     state.free();
     this.#handOver(key);
-    this.#stateOf(key);
     for (const process of processes) {
       this.#messages.forced(process, key, fence);
     }
@@ -256,20 +256,29 @@ export class LockTable {
   /** What is left of a key; undefined where that is nothing. */
   #stateOf(key: string): KeyState | undefined {
     const state = this.#keys.get(key);
-    if (state && !state.tidy()) {
-      this.#keys.delete(key);
-      return undefined;
-    }
-    return state;
+    return state?.tidy() ? state : undefined;
   }
 
   #open(key: string): KeyState {
-    const existing = this.#stateOf(key);
+    const existing = this.#keys.get(key);
     if (existing) {
+      existing.tidy();
       return existing;
+    }
+    if (this.#keys.size >= this.#mostKeys) {
+      this.#forget();
     }
     const state = new KeyState(this.#clock, this.#expires);
     this.#keys.set(key, state);
     return state;
+  }
+
+  /**
+   * Forgets the keys of which nothing is left, all at once. A `Map` from which each is deleted by itself leaves a chain of former tables
+   * behind: once the first of them is old, the garbage collector keeps all that has been in any.
+   */
+  #forget(): void {
+    this.#keys = new Map([...this.#keys].filter(([, state]) => state.tidy()));
+    this.#mostKeys = Math.max(FEW_KEYS, 2 * this.#keys.size);
   }
 }

@@ -130,9 +130,9 @@ export const DEFECTS_OF_TABLE: readonly Defect[] = [
         file: 'lib/stores/kit/lock-table.ts',
         from: `    if (last) {
       this.#handOver(hold.key);
-      this.#stateOf(hold.key);`,
-        to: `    if (last) {
-      this.#stateOf(hold.key);`,
+    }
+    return answer;`,
+        to: `    return answer;`,
       },
     ],
   },

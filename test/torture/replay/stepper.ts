@@ -257,8 +257,7 @@ export class Stepper {
     key.$queueEndsAt = state.queue.length > 0 ? later(state.queueEnds) : Infinity;
     if (state.grant) {
       const { owner, fence, ttl, ends, holds } = state.grant;
-      holds.forEach(([hold, process]) => key.$holds.set(hold, process));
-      key.$grant = { owner, fence, since: 0, by: '', holds: key.$holds, ttlMs: ttl, endsAt: later(ends) };
+      key.$grant = { owner, fence, since: 0, by: '', holds: new Map(holds), ttlMs: ttl, endsAt: later(ends) };
     }
     if (state.turn) {
       key.$turn = { place: placeOf(state.turn.place), endsAt: later(state.turn.ends) };
@@ -382,7 +381,7 @@ export class Stepper {
           span((key) => key?.$grant?.endsAt),
           command,
         ),
-        holds: [...(low?.$holds ?? [])],
+        holds: [...grant.holds],
       },
       turn: turn && !isVague ? { place: turn.place.name, ends: span((key) => key?.$turn?.endsAt) } : undefined,
       queue: isVague ? [] : queue,
