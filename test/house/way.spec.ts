@@ -20,7 +20,9 @@ test('the way of a warm uncontended call is as long as the map says, and no long
   const server = await RedisServer.start();
   try {
     const [redis, memory, reentry] = [await measure('redis', server.url), await measure('memory'), await measure('re-entry')];
-    expect(redis.files).toEqual(expect.arrayContaining(['nest/locked-method.ts', 'core/entering/entrance.ts', 'stores/redis/script.ts']));
+    expect(redis.files).toEqual(
+      expect.arrayContaining(['nest/locked-method.ts', 'core/entering/entrance.ts', 'stores/redis/scripts/script.ts']),
+    );
     expect(reentry.files).toEqual(expect.arrayContaining(['nest/locked-method.ts', 'core/calls/call-stack.ts']));
     expect(redis.promises).toBeGreaterThan(memory.promises);
     expect(memory.promises).toBeGreaterThan(reentry.promises);

@@ -3,11 +3,11 @@ import { randomUUID } from 'node:crypto';
 import type { HoldRecord } from '../../lib/core/seam/lock-store.js';
 import type { QueuedPlace } from '../../lib/stores/kit/key-state.js';
 import type { JoinReply, TableReply } from '../../lib/stores/kit/lock-table.js';
-import { RedisCommands } from '../../lib/stores/redis/redis-commands.js';
-import { RedisKeys } from '../../lib/stores/redis/redis-keys.js';
-import { isLate } from '../../lib/stores/redis/redis-commands.js';
-import type { Command } from '../../lib/stores/redis/script.js';
-import { BATCH } from '../../lib/stores/redis/scripts.js';
+import { RedisCommands } from '../../lib/stores/redis/scripts/redis-commands.js';
+import { RedisKeys } from '../../lib/stores/redis/scripts/redis-keys.js';
+import { isLate } from '../../lib/stores/redis/scripts/redis-commands.js';
+import type { Command } from '../../lib/stores/redis/scripts/script.js';
+import { BATCH } from '../../lib/stores/redis/scripts/scripts.js';
 import { newHold } from '../support/new-hold.js';
 import type { OtherSide, Stored } from './steps.js';
 

@@ -1,8 +1,8 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { LockStoreError } from '../../lib/core/words/errors';
-import { Ballot, type Polling } from '../../lib/stores/quorum/ballot';
+import { Ballot, type Polling } from '../../lib/stores/quorum/votes/ballot';
 import type { Quorum } from '../../lib/stores/quorum/quorum';
-import type { Answer, QuorumServer } from '../../lib/stores/quorum/quorum-server';
+import type { Answer, QuorumServer } from '../../lib/stores/quorum/members/quorum-server';
 import { until } from '../support/until';
 
 interface Asked<T> {

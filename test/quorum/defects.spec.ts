@@ -3,12 +3,12 @@ import { stop } from 'esbuild';
 import { Redis } from 'ioredis';
 import { randomUUID } from 'node:crypto';
 import type { LockStore } from '../../lib/core/seam/lock-store';
-import type { Member } from '../../lib/stores/quorum/member';
-import type { QuorumCommands } from '../../lib/stores/quorum/quorum-commands';
+import type { Member } from '../../lib/stores/quorum/members/member';
+import type { QuorumCommands } from '../../lib/stores/quorum/votes/quorum-commands';
 import type { QuorumLockStore } from '../../lib/stores/quorum/quorum-lock-store';
-import type { Answer, QuorumServer } from '../../lib/stores/quorum/quorum-server';
-import type { Standing, verdictOf } from '../../lib/stores/quorum/standing';
-import type { RedisKeys } from '../../lib/stores/redis/redis-keys';
+import type { Answer, QuorumServer } from '../../lib/stores/quorum/members/quorum-server';
+import type { Standing, verdictOf } from '../../lib/stores/quorum/members/standing';
+import type { RedisKeys } from '../../lib/stores/redis/scripts/redis-keys';
 import { loadWith, type Edit } from '../support/defective';
 import { acquired } from '../support/quorum-stores';
 import { RedisQuorum } from '../support/redis-quorum';
@@ -16,11 +16,11 @@ import { until } from '../support/until';
 
 const ENTRY = `
 export { QuorumLockStore } from './stores/quorum/quorum-lock-store.js';
-export { Member } from './stores/quorum/member.js';
-export { QuorumCommands } from './stores/quorum/quorum-commands.js';
-export { QuorumServer } from './stores/quorum/quorum-server.js';
-export { verdictOf } from './stores/quorum/standing.js';
-export { RedisKeys } from './stores/redis/redis-keys.js';
+export { Member } from './stores/quorum/members/member.js';
+export { QuorumCommands } from './stores/quorum/votes/quorum-commands.js';
+export { QuorumServer } from './stores/quorum/members/quorum-server.js';
+export { verdictOf } from './stores/quorum/members/standing.js';
+export { RedisKeys } from './stores/redis/scripts/redis-keys.js';
 `;
 const LOCK = 'lock:lock:{k}';
 /** Far longer than any test. */
@@ -80,7 +80,7 @@ const RULES: readonly Rule[] = [
     defects: {
       'the first use is judged by one new server': [
         {
-          file: 'lib/stores/quorum/standing.ts',
+          file: 'lib/stores/quorum/members/standing.ts',
           from: 'there.some((other) => other.counts || other.restarted)',
           to: 'standing.counts || standing.restarted',
         },
@@ -135,7 +135,9 @@ const RULES: readonly Rule[] = [
     // ioredis sends commands from the moment at which its status is ready, and emits the event a little later.
     rule: 'a vote that is sent on a new connection before that was checked does not count',
     defects: {
-      "an old session's votes count": [{ file: 'lib/stores/quorum/quorum-server.ts', from: ' && session === this.#session };', to: ' };' }],
+      "an old session's votes count": [
+        { file: 'lib/stores/quorum/members/quorum-server.ts', from: ' && session === this.#session };', to: ' };' },
+      ],
     },
     check: async (library) => {
       const client = clientOf(quorum.proxied[0] as string);

@@ -6,7 +6,7 @@ import { inspect, isDeepStrictEqual } from 'node:util';
 import { LockConfigurationError, type LockError } from '../../lib/core/words/errors';
 import { QuorumLockStore } from '../../lib/stores/quorum/quorum-lock-store';
 import type { QuorumLockStoreOptions } from '../../lib/stores/quorum/quorum-lock-store.options';
-import type { RedisSource } from '../../lib/stores/redis/redis-source';
+import type { RedisSource } from '../../lib/stores/redis/connection/redis-source';
 import { makeLocks } from '../support/make-locks';
 import { acquired, newHold, QuorumStores } from '../support/quorum-stores';
 import { RedisQuorum } from '../support/redis-quorum';

@@ -1,6 +1,6 @@
 import { LockConfigurationError, LockStoreError } from '../../lib/core/words/errors';
-import { isForbidden } from '../../lib/stores/redis/redis-errors';
-import type { QuorumServer } from '../../lib/stores/quorum/quorum-server';
+import { isForbidden } from '../../lib/stores/redis/connection/redis-errors';
+import type { QuorumServer } from '../../lib/stores/quorum/members/quorum-server';
 import { tooFew } from '../../lib/stores/quorum/too-few';
 
 test('a right that is missing at one server is seen also where another one is away', () => {

@@ -3,7 +3,7 @@ import { randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { HoldRecord } from '../../lib/core/seam/lock-store';
 import type { QuorumLockStore } from '../../lib/stores/quorum/quorum-lock-store';
-import { SETTLE, VOTE } from '../../lib/stores/quorum/scripts';
+import { SETTLE, VOTE } from '../../lib/stores/quorum/votes/scripts';
 import { makeLocks } from '../support/make-locks';
 import { acquired, newHold, QuorumStores } from '../support/quorum-stores';
 import { RedisQuorum } from '../support/redis-quorum';

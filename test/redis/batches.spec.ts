@@ -5,7 +5,7 @@ import type { LockError } from '../../lib/core/words/errors';
 import type { AcquireReply, HoldRecord } from '../../lib/core/seam/lock-store';
 import { Batches } from '../../lib/stores/kit/batches';
 import { RedisLockStore } from '../../lib/stores/redis/redis-lock-store';
-import { BATCH } from '../../lib/stores/redis/scripts';
+import { BATCH } from '../../lib/stores/redis/scripts/scripts';
 import { loadWith } from '../support/defective';
 import { newHold } from '../support/new-hold';
 import { RedisServer } from '../support/redis-server';
@@ -208,7 +208,7 @@ describe('a batch that the server does not know', () => {
   test('is not repeated for callers that have given up, and gives each of the others its own reply', giveUpInFront);
 
   test('is seen to give replies by their position, where it does', async () => {
-    const file = 'lib/stores/redis/redis-connection.ts';
+    const file = 'lib/stores/redis/connection/redis-connection.ts';
     const edits = [{ file, from: 'replies[waiting.indexOf(request)]', to: 'replies[requests.indexOf(request)]' }];
     const defective = await loadWith<{ RedisLockStore: typeof RedisLockStore }>(ENTRY, edits);
     await store.close();

@@ -6,7 +6,7 @@ import { Cluster as ValkeyCluster, Redis as Valkey } from 'iovalkey';
 import { createClient, createClientPool, createCluster } from 'redis';
 import { QuorumLockStore } from '../../lib/stores/quorum/quorum-lock-store';
 import { RedisLockStore } from '../../lib/stores/redis/redis-lock-store';
-import type { RedisClient } from '../../lib/stores/redis/redis-source';
+import type { RedisClient } from '../../lib/stores/redis/connection/redis-source';
 import { makeLocks } from '../support/make-locks';
 import { RedisCluster } from '../support/redis-cluster';
 import { RedisServer } from '../support/redis-server';

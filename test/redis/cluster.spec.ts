@@ -5,7 +5,7 @@ import type { HoldRecord } from '../../lib/core/seam/lock-store';
 import type { LockTrouble } from '../../lib/core/watching/reporter';
 import type { LockService } from '../../lib/nest/lock.service';
 import { RedisLockStore } from '../../lib/stores/redis/redis-lock-store';
-import { slotTag } from '../../lib/stores/redis/slot-tags';
+import { slotTag } from '../../lib/stores/redis/scripts/slot-tags';
 import { handOver, untilWaiting } from '../support/hand-over';
 import { Load } from '../support/load';
 import { makeLocks } from '../support/make-locks';

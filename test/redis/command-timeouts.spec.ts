@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { CommandTimeout, CommandTimeouts } from '../../lib/stores/redis/command-timeouts';
+import { CommandTimeout, CommandTimeouts } from '../../lib/stores/redis/connection/command-timeouts';
 
 test('the silence of a connection ends with it, and does not cost the one after it', async () => {
   let silences = 0;

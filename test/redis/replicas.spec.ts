@@ -3,7 +3,7 @@ import { LockConfigurationError, LockLostError, LockStoreError } from '../../lib
 import type { LockTrouble } from '../../lib/core/watching/reporter';
 import type { LockService } from '../../lib/nest/lock.service';
 import { RedisLockStore } from '../../lib/stores/redis/redis-lock-store';
-import { RENEW } from '../../lib/stores/redis/scripts';
+import { RENEW } from '../../lib/stores/redis/scripts/scripts';
 import { untilWaiting } from '../support/hand-over';
 import { makeLocks } from '../support/make-locks';
 import { newHold } from '../support/new-hold';

@@ -6,9 +6,9 @@ import { outsideLocks } from '../../lib/core/calls/call-tree';
 import { writeTicket } from '../../lib/core/leases/ticket';
 import type { LockStore } from '../../lib/core/seam/lock-store';
 import { QuorumLockStore } from '../../lib/stores/quorum/quorum-lock-store';
-import * as quorumScripts from '../../lib/stores/quorum/scripts';
+import * as quorumScripts from '../../lib/stores/quorum/votes/scripts';
 import { RedisLockStore } from '../../lib/stores/redis/redis-lock-store';
-import * as scripts from '../../lib/stores/redis/scripts';
+import * as scripts from '../../lib/stores/redis/scripts/scripts';
 import { makeLocks } from '../support/make-locks';
 import { RedisServer } from '../support/redis-server';
 

@@ -3,7 +3,7 @@ import { Pool } from 'pg';
 import { LockConfigurationError } from '../../lib/core/words/errors';
 import { MySqlLockStore } from '../../lib/stores/mysql/mysql-lock-store';
 import { PostgresLockStore } from '../../lib/stores/postgres/postgres-lock-store';
-import { QuorumServer } from '../../lib/stores/quorum/quorum-server';
+import { QuorumServer } from '../../lib/stores/quorum/members/quorum-server';
 
 class a extends PostgresLockStore {}
 class b extends MySqlLockStore {}

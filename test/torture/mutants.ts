@@ -16,9 +16,9 @@ export interface Mutant {
   readonly isSeenByNoOther?: boolean;
 }
 
-const SCRIPTS = 'lib/stores/redis/scripts.ts';
-const LUA = 'lib/stores/redis/lua.ts';
-const COMMANDS = 'lib/stores/redis/redis-commands.ts';
+const SCRIPTS = 'lib/stores/redis/scripts/scripts.ts';
+const LUA = 'lib/stores/redis/scripts/lua.ts';
+const COMMANDS = 'lib/stores/redis/scripts/redis-commands.ts';
 const FUNCTIONS = 'lib/stores/postgres/functions';
 const PROCEDURES = 'lib/stores/mysql/procedures';
 const SHORT_CUTS = 'lib/stores/mysql/short-cuts.ts';
@@ -317,7 +317,7 @@ if not fence then`,
     caughtBy: ['fences rise', 'losses are notified', 'tickets enter running locks'],
     edits: [
       {
-        file: 'lib/stores/quorum/ballot.ts',
+        file: 'lib/stores/quorum/votes/ballot.ts',
         from: `      this.#settle();
     } else if`,
         to: `      this.#outcome = 'granted';

@@ -1,4 +1,4 @@
-import { RedisConnection } from '../../../lib/stores/redis/redis-connection.js';
+import { RedisConnection } from '../../../lib/stores/redis/connection/redis-connection.js';
 import { evictsBy, serverWarnings, valueOf } from '../../../lib/stores/redis/server-check.js';
 import { missingRights } from '../../../lib/stores/redis/visible-rights.js';
 import { failure, ok, warning, type Finding } from './finding.js';

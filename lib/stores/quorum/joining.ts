@@ -2,10 +2,10 @@ import { LockStoreError } from '../../core/words/errors.js';
 import type { HoldRecord } from '../../core/seam/lock-store.js';
 import { DONE_MS, UNDONE_MS } from '../kit/protocol.js';
 import { tooManyHolds } from '../kit/refusals.js';
-import { isLate } from '../redis/redis-commands.js';
+import { isLate } from '../redis/scripts/redis-commands.js';
 import type { Quorum } from './quorum.js';
-import type { QuorumServer } from './quorum-server.js';
-import { majorityOf } from './verdicts.js';
+import type { QuorumServer } from './members/quorum-server.js';
+import { majorityOf } from './votes/verdicts.js';
 
 /**
  * Adds a hold in all servers; false where a majority says that the lock has ended. A hold that only a minority has let in is taken out

@@ -1,7 +1,7 @@
 import { checkOptions } from '../../core/words/check-options.js';
 import { parseDuration, type Duration } from '../../core/words/duration.js';
 import { LockConfigurationError } from '../../core/words/errors.js';
-import { checkSource, type RedisSource } from '../redis/redis-source.js';
+import { checkSource, type RedisSource } from '../redis/connection/redis-source.js';
 
 /** Options of the quorum store. */
 export interface QuorumLockStoreOptions {

@@ -18,23 +18,23 @@ import { checkPrefix } from '../../core/words/lock-key.js';
 import { Listeners } from '../kit/listeners.js';
 import { processName } from '../kit/process-name.js';
 import { readStored } from '../kit/replies.js';
-import type { RedisSource } from '../redis/redis-source.js';
-import { RedisKeys } from '../redis/redis-keys.js';
+import type { RedisSource } from '../redis/connection/redis-source.js';
+import { RedisKeys } from '../redis/scripts/redis-keys.js';
 import { renewTogether } from '../redis/renewals.js';
-import { acquireAll } from './acquiring.js';
-import { Fences } from './fences.js';
-import { Grants } from './grants.js';
+import { acquireAll } from './votes/acquiring.js';
+import { Fences } from './votes/fences.js';
+import { Grants } from './votes/grants.js';
 import { joinAll } from './joining.js';
-import { QuorumCommands, voteOf } from './quorum-commands.js';
+import { QuorumCommands, voteOf } from './votes/quorum-commands.js';
 import { checkSources, longestLeaseOf, type QuorumLockStoreOptions } from './quorum-lock-store.options.js';
 import { Quorum } from './quorum.js';
 import { releaseAll } from './releasing.js';
 import { renewAll } from './renewing.js';
-import { isOne } from '../redis/redis-commands.js';
+import { isOne } from '../redis/scripts/redis-commands.js';
 import { searchAll } from './searching.js';
-import { startUpAll } from './start-up.js';
-import { heldByMajority, majorityOf } from './verdicts.js';
-import { Waits } from './waits.js';
+import { startUpAll } from './members/start-up.js';
+import { heldByMajority, majorityOf } from './votes/verdicts.js';
+import { Waits } from './votes/waits.js';
 
 /**
  * Locks in a majority of independent Redis servers: the algorithm Redlock

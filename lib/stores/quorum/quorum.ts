@@ -4,12 +4,12 @@ import type { LockStoreError } from '../../core/words/errors.js';
 import type { StoreHealth } from '../../core/words/lock-health.js';
 import { throwIfAllFailed } from '../kit/all-failed.js';
 import { Withdrawals } from '../kit/withdrawals.js';
-import type { RedisSource } from '../redis/redis-source.js';
-import { clockOf, Membership } from './membership.js';
-import type { QuorumCommands } from './quorum-commands.js';
-import { QuorumServer } from './quorum-server.js';
+import type { RedisSource } from '../redis/connection/redis-source.js';
+import { clockOf, Membership } from './members/membership.js';
+import type { QuorumCommands } from './votes/quorum-commands.js';
+import { QuorumServer } from './members/quorum-server.js';
 import { tooFew, type Failure } from './too-few.js';
-import { majorityAmong } from './verdicts.js';
+import { majorityAmong } from './votes/verdicts.js';
 
 /** The servers of a quorum, which are asked all at once. */
 export class Quorum {

@@ -1,9 +1,9 @@
 import type { HoldRecord } from '../../core/seam/lock-store.js';
 import { DONE_MS } from '../kit/protocol.js';
 import type { Quorum } from './quorum.js';
-import type { QuorumServer } from './quorum-server.js';
-import { isOne } from '../redis/redis-commands.js';
-import { majorityOf } from './verdicts.js';
+import type { QuorumServer } from './members/quorum-server.js';
+import { isOne } from '../redis/scripts/redis-commands.js';
+import { majorityOf } from './votes/verdicts.js';
 
 /**
  * Takes a hold out of all servers; what a majority says of it. `vote` is the name that it has there. Once a majority has answered, the

@@ -1,9 +1,9 @@
 import type { HoldRecord } from '../../core/seam/lock-store.js';
-import { readAnswers } from '../redis/redis-commands.js';
-import type { Grants } from './grants.js';
+import { readAnswers } from '../redis/scripts/redis-commands.js';
+import type { Grants } from './votes/grants.js';
 import type { Quorum } from './quorum.js';
-import type { QuorumServer } from './quorum-server.js';
-import { majorityOfEach } from './verdicts.js';
+import type { QuorumServer } from './members/quorum-server.js';
+import { majorityOfEach } from './votes/verdicts.js';
 
 /** Renews in all servers, with one command for each; what a majority says of each hold, and undefined where there is none. */
 export async function renewAll(quorum: Quorum, grants: Grants, holds: readonly HoldRecord[]): Promise<(boolean | undefined)[]> {

@@ -1,9 +1,9 @@
 import type { FoundLock, StoredLock } from '../../core/seam/lock-store.js';
-import type { RedisKeys } from '../redis/redis-keys.js';
-import { RedisConnection } from '../redis/redis-connection.js';
-import type { RedisSource } from '../redis/redis-source.js';
+import type { RedisKeys } from '../redis/scripts/redis-keys.js';
+import { RedisConnection } from '../redis/connection/redis-connection.js';
+import type { RedisSource } from '../redis/connection/redis-source.js';
 import { searchKeys } from '../redis/search.js';
-import { majorityAmong } from './verdicts.js';
+import { majorityAmong } from './votes/verdicts.js';
 
 /**
  * Searches so many servers, one after the other, that any majority is met; each key that is found there is looked up on all of them. Throws

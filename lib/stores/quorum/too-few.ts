@@ -1,6 +1,6 @@
 import { LockConfigurationError, LockStoreError, type LockError } from '../../core/words/errors.js';
-import { isForbidden, plainWords } from '../redis/redis-errors.js';
-import type { QuorumServer } from './quorum-server.js';
+import { isForbidden, plainWords } from '../redis/connection/redis-errors.js';
+import type { QuorumServer } from './members/quorum-server.js';
 
 /** A server that gave no answer that counts, and why. */
 export interface Failure {

@@ -1,6 +1,6 @@
 import type { HoldRecord } from '../../core/seam/lock-store.js';
 import { throwIfAllFailed } from '../kit/all-failed.js';
-import { isForbidden } from './redis-errors.js';
+import { isForbidden } from './connection/redis-errors.js';
 
 /** Renews holds; what it answers has an element for each. */
 export type Renew = (holds: readonly HoldRecord[]) => Promise<(boolean | undefined)[]>;

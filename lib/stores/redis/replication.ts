@@ -2,12 +2,12 @@ import { AsyncResource } from 'node:async_hooks';
 import { LockStoreError } from '../../core/words/errors.js';
 import type { HoldRecord } from '../../core/seam/lock-store.js';
 import { Withdrawals } from '../kit/withdrawals.js';
-import { CommandTimeout, CommandTimeouts } from './command-timeouts.js';
+import { CommandTimeout, CommandTimeouts } from './connection/command-timeouts.js';
 import { HoldNames } from './hold-names.js';
-import type { RedisSource } from './redis-source.js';
-import { RedisConnection } from './redis-connection.js';
-import { readAnswers } from './redis-commands.js';
-import type { Command } from './script.js';
+import type { RedisSource } from './connection/redis-source.js';
+import { RedisConnection } from './connection/redis-connection.js';
+import { readAnswers } from './scripts/redis-commands.js';
+import type { Command } from './scripts/script.js';
 
 /** Grants that are confirmed in one command, as many as core renews in one. */
 const BATCH = 128;

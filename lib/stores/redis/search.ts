@@ -1,10 +1,10 @@
 import { LockConfigurationError } from '../../core/words/errors.js';
 import type { FoundLock } from '../../core/seam/lock-store.js';
 import { readStored } from '../kit/replies.js';
-import type { Connection } from './redis-client.js';
-import type { RedisCommands } from './redis-commands.js';
-import { COMMAND_MS, type RedisConnection } from './redis-connection.js';
-import type { RedisKeys } from './redis-keys.js';
+import type { Connection } from './connection/redis-client.js';
+import type { RedisCommands } from './scripts/redis-commands.js';
+import { COMMAND_MS, type RedisConnection } from './connection/redis-connection.js';
+import type { RedisKeys } from './scripts/redis-keys.js';
 
 /** How many locks are looked at in one turn. */
 const MOST_AT_ONCE = 100;

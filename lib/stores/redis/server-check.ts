@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { LockConfigurationError } from '../../core/words/errors.js';
 import type { HoldRecord, LockStore, Operator, Tickets, Turns } from '../../core/seam/lock-store.js';
-import type { RedisConnection } from './redis-connection.js';
+import type { RedisConnection } from './connection/redis-connection.js';
 
 /** The oldest version whose scripts may read the clock and then write. */
 const OLDEST = 6;

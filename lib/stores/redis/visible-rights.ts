@@ -1,5 +1,5 @@
 import { LockConfigurationError } from '../../core/words/errors.js';
-import type { RedisConnection } from './redis-connection.js';
+import type { RedisConnection } from './connection/redis-connection.js';
 
 /** What locks run, with words of the right number after the key. */
 const ON_A_KEY: Readonly<Record<string, readonly string[]>> = {

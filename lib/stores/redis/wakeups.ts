@@ -2,8 +2,8 @@ import type { LockError } from '../../core/words/errors.js';
 import type { ForcedListener, Place, TurnListener } from '../../core/seam/lock-store.js';
 import { Listeners, type MessageListener } from '../kit/listeners.js';
 import { Rechecks } from '../kit/rechecks.js';
-import type { RedisSource } from './redis-source.js';
-import { RedisSubscriber } from './redis-subscriber.js';
+import type { RedisSource } from './connection/redis-source.js';
+import { RedisSubscriber } from './connection/redis-subscriber.js';
 
 /** The messages of other processes to this one, and when to ask again where they may not arrive. */
 export class Wakeups {

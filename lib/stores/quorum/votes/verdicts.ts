@@ -1,4 +1,4 @@
-import type { StoredLock } from '../../core/seam/lock-store.js';
+import type { StoredLock } from '../../../core/seam/lock-store.js';
 
 /** How many of an odd number of servers are a majority. */
 export function majorityAmong(servers: number): number {

@@ -1,6 +1,6 @@
 import { AsyncResource } from 'node:async_hooks';
-import { LONGEST_COMMAND_MS } from '../../core/seam/lease-time.js';
-import type { Asker } from '../kit/batches.js';
+import { LONGEST_COMMAND_MS } from '../../../core/seam/lease-time.js';
+import type { Asker } from '../../kit/batches.js';
 
 /** The error of a command that got no reply in time; whether it was carried out is unknown. */
 export class CommandTimeout extends Error {

@@ -1,4 +1,4 @@
-import type { HoldRecord } from '../../core/seam/lock-store.js';
+import type { HoldRecord } from '../../../core/seam/lock-store.js';
 
 /** After how many milliseconds without an attempt a caller is taken to have given up. */
 const GIVEN_UP_MS = 10_000;

@@ -1,4 +1,4 @@
-import type { Busy } from '../../core/seam/lock-store.js';
+import type { Busy } from '../../../core/seam/lock-store.js';
 import type { Refusal } from './replies.js';
 
 /** How soon the process asks again that has waited longest, and the next one, and how seldom at most, in milliseconds. */

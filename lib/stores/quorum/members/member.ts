@@ -1,8 +1,8 @@
-import { LockConfigurationError, LockStoreError, type LockError } from '../../core/words/errors.js';
-import { LONGEST_COMMAND_MS } from '../../core/seam/lease-time.js';
-import type { Argument } from '../redis/script.js';
-import { evictsBy, serverWarnings } from '../redis/server-check.js';
-import type { QuorumCommands } from './quorum-commands.js';
+import { LockConfigurationError, LockStoreError, type LockError } from '../../../core/words/errors.js';
+import { LONGEST_COMMAND_MS } from '../../../core/seam/lease-time.js';
+import type { Argument } from '../../redis/scripts/script.js';
+import { evictsBy, serverWarnings } from '../../redis/server-check.js';
+import type { QuorumCommands } from '../votes/quorum-commands.js';
 import type { QuorumServer } from './quorum-server.js';
 import { notCounted, warningOf } from './member-messages.js';
 import { runOf } from './server-run.js';

@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { LockStoreError } from '../../core/words/errors.js';
+import { LockStoreError } from '../../../core/words/errors.js';
 
 /** For how long a start tries again, in milliseconds: the process, or a server, may stall for a second on a busy machine. */
 const PATIENCE_MS = 2_500;

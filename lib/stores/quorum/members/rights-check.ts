@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
-import type { Command } from '../redis/script.js';
-import { startUpHold } from '../redis/server-check.js';
-import { voteOf, type QuorumCommands } from './quorum-commands.js';
+import type { Command } from '../../redis/scripts/script.js';
+import { startUpHold } from '../../redis/server-check.js';
+import { voteOf, type QuorumCommands } from '../votes/quorum-commands.js';
 import type { QuorumServer } from './quorum-server.js';
 
 /** Runs each script at a server, so that a right that is missing shows at start-up and not in the middle of a section. */

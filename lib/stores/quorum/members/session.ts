@@ -1,4 +1,4 @@
-import type { ServerClock } from '../kit/server-clock.js';
+import type { ServerClock } from '../../kit/server-clock.js';
 import type { Standing } from './standing.js';
 
 /** One connection to a server that is ready. What is answered on it comes from one run of the server. */

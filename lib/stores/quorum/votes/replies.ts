@@ -1,5 +1,5 @@
-import type { Busy } from '../../core/seam/lock-store.js';
-import { isLate } from '../redis/redis-commands.js';
+import type { Busy } from '../../../core/seam/lock-store.js';
+import { isLate } from '../../redis/scripts/redis-commands.js';
 
 /** The refusal of a vote. */
 export interface Refusal extends Busy {

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
-import type { HoldRecord, Place } from '../../core/seam/lock-store.js';
-import { DONE_MS } from '../kit/protocol.js';
+import type { HoldRecord, Place } from '../../../core/seam/lock-store.js';
+import { DONE_MS } from '../../kit/protocol.js';
 import { HOLD_FIELD } from './lua.js';
 import type { RedisKeys } from './redis-keys.js';
 import type { Command } from './script.js';

@@ -1,4 +1,4 @@
-import { MOST_HOLDS } from '../kit/protocol.js';
+import { MOST_HOLDS } from '../../kit/protocol.js';
 import { BatchScript } from './batch-script.js';
 import { ATTEMPT, ATTEMPT_BODY, HAND_OVER, HOLD_FIELD, HOLDS, LEASE_FUNCTIONS, NOW, RELEASE_HOLD } from './lua.js';
 import { script, scriptForEach } from './script.js';

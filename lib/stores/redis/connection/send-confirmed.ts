@@ -1,5 +1,5 @@
 import type { Connection, Pipeline } from './redis-client.js';
-import type { Command } from './script.js';
+import type { Command } from '../scripts/script.js';
 
 /** How many replicas are to confirm a write, and within how many milliseconds. */
 export interface Confirmation {

@@ -1,10 +1,10 @@
-import { asLockError } from '../../core/leases/background-releases.js';
-import { LockConfigurationError } from '../../core/words/errors.js';
+import { asLockError } from '../../../core/leases/background-releases.js';
+import { LockConfigurationError } from '../../../core/words/errors.js';
 import { patiently } from './patience.js';
-import type { Quorum } from './quorum.js';
+import type { Quorum } from '../quorum.js';
 import type { QuorumServer } from './quorum-server.js';
 import { tryRights } from './rights-check.js';
-import { atServer, type Failure } from './too-few.js';
+import { atServer, type Failure } from '../too-few.js';
 
 /** What the start needs besides the servers. */
 export interface StartUp {

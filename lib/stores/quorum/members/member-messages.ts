@@ -1,4 +1,4 @@
-import { LockStoreError, type LockConfigurationError } from '../../core/words/errors.js';
+import { LockStoreError, type LockConfigurationError } from '../../../core/words/errors.js';
 import type { Verdict } from './standing.js';
 
 /** The error for a vote that does not count. `refusal` is what no retry mends, where the server was checked last. */

@@ -1,7 +1,7 @@
-import { BatchScript } from '../redis/batch-script.js';
-import { GIVE_FENCE, HOLD_FIELD, LEASE_FUNCTIONS, STORE_GRANT } from '../redis/lua.js';
-import { script } from '../redis/script.js';
-import { RELEASE } from '../redis/scripts.js';
+import { BatchScript } from '../../redis/scripts/batch-script.js';
+import { GIVE_FENCE, HOLD_FIELD, LEASE_FUNCTIONS, STORE_GRANT } from '../../redis/scripts/lua.js';
+import { script } from '../../redis/scripts/script.js';
+import { RELEASE } from '../../redis/scripts/scripts.js';
 import { ABOUT_MS, MOST_AHEAD_US, PRESENT_MS, SLICE_MS } from './vote-rules.js';
 
 /**

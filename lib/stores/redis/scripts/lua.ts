@@ -1,4 +1,4 @@
-import { CLAIM_MS, MOST_FENCE, MOST_SKIPPED, QUEUE_MS } from '../kit/protocol.js';
+import { CLAIM_MS, MOST_FENCE, MOST_SKIPPED, QUEUE_MS } from '../../kit/protocol.js';
 
 /** Lua that several scripts have in common. */
 

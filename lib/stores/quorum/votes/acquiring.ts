@@ -1,9 +1,9 @@
-import type { AcquireReply, HoldRecord } from '../../core/seam/lock-store.js';
+import type { AcquireReply, HoldRecord } from '../../../core/seam/lock-store.js';
 import { Ballot } from './ballot.js';
 import type { Fences } from './fences.js';
-import type { Quorum } from './quorum.js';
+import type { Quorum } from '../quorum.js';
 import { voteOf } from './quorum-commands.js';
-import { isOne } from '../redis/redis-commands.js';
+import { isOne } from '../../redis/scripts/redis-commands.js';
 
 /**
  * For how long an attempt waits for the slow servers when another owner has got votes too, in milliseconds, and at most as a part of its

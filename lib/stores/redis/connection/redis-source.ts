@@ -1,5 +1,5 @@
-import { LockConfigurationError } from '../../core/words/errors.js';
-import { shown } from '../../core/words/shown.js';
+import { LockConfigurationError } from '../../../core/words/errors.js';
+import { shown } from '../../../core/words/shown.js';
 
 /**
  * An ioredis client, of version 5 or 6, or an iovalkey client: `Redis` or `Cluster`. Recognised by what it can do, so that clients of

@@ -1,6 +1,6 @@
-import { LockConfigurationError, LockError, LockStoreError } from '../../core/words/errors.js';
-import { fenceTooHigh } from '../kit/refusals.js';
-import type { Script } from './script.js';
+import { LockConfigurationError, LockError, LockStoreError } from '../../../core/words/errors.js';
+import { fenceTooHigh } from '../../kit/refusals.js';
+import type { Script } from '../scripts/script.js';
 
 /** Error replies that stay the same however often the command is repeated. */
 const HOPELESS =

@@ -1,6 +1,6 @@
-import { LockConfigurationError } from '../../core/words/errors.js';
+import { LockConfigurationError } from '../../../core/words/errors.js';
 import { isClient, type RedisClient, type RedisSource } from './redis-source.js';
-import type { Argument } from './script.js';
+import type { Argument } from '../scripts/script.js';
 
 /** What the store uses of a connection's socket. */
 export interface Socket {

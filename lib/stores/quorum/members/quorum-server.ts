@@ -1,12 +1,12 @@
-import { LONGEST_COMMAND_MS } from '../../core/seam/lease-time.js';
-import { ServerClock } from '../kit/server-clock.js';
-import type { RedisSource } from '../redis/redis-source.js';
-import { RedisConnection } from '../redis/redis-connection.js';
-import { isLate } from '../redis/redis-commands.js';
-import type { Command } from '../redis/script.js';
-import { Wakeups } from '../redis/wakeups.js';
-import { serverTimeIn } from './replies.js';
-import { BATCH } from './scripts.js';
+import { LONGEST_COMMAND_MS } from '../../../core/seam/lease-time.js';
+import { ServerClock } from '../../kit/server-clock.js';
+import type { RedisSource } from '../../redis/connection/redis-source.js';
+import { RedisConnection } from '../../redis/connection/redis-connection.js';
+import { isLate } from '../../redis/scripts/redis-commands.js';
+import type { Command } from '../../redis/scripts/script.js';
+import { Wakeups } from '../../redis/wakeups.js';
+import { serverTimeIn } from '../votes/replies.js';
+import { BATCH } from '../votes/scripts.js';
 import { Session } from './session.js';
 
 /** A reply, and whether a vote counts that was given with it. */

@@ -1,18 +1,18 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { asLockError } from '../../core/leases/background-releases.js';
-import { LockConfigurationError, type LockStoreError } from '../../core/words/errors.js';
-import type { StoreHealth } from '../../core/words/lock-health.js';
-import type { Argument } from '../redis/script.js';
+import { asLockError } from '../../../core/leases/background-releases.js';
+import { LockConfigurationError, type LockStoreError } from '../../../core/words/errors.js';
+import type { StoreHealth } from '../../../core/words/lock-health.js';
+import type { Argument } from '../../redis/scripts/script.js';
 import { healthOf } from './health.js';
 import { Member, type Members } from './member.js';
 import { patiently } from './patience.js';
-import type { QuorumCommands } from './quorum-commands.js';
+import type { QuorumCommands } from '../votes/quorum-commands.js';
 import type { QuorumServer } from './quorum-server.js';
 import type { Session } from './session.js';
 import { longestOf, numbersReported, verdictOf, type Standing, type Verdict } from './standing.js';
-import type { Failure } from './too-few.js';
-import { majorityAmong } from './verdicts.js';
-import { MOST_AHEAD_US } from './vote-rules.js';
+import type { Failure } from '../too-few.js';
+import { majorityAmong } from '../votes/verdicts.js';
+import { MOST_AHEAD_US } from '../votes/vote-rules.js';
 
 /** For how long a start waits for the votes of servers that may be new, and how often it checks, in milliseconds. */
 const START_MS = 7_000;

@@ -1,4 +1,4 @@
-import { percentEscape } from '../../core/words/lock-key.js';
+import { percentEscape } from '../../../core/words/lock-key.js';
 import { slotTag } from './slot-tags.js';
 
 // eslint-disable-next-line no-control-regex -- it is there to find control characters

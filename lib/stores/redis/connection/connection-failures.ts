@@ -1,7 +1,7 @@
-import { LockConfigurationError, type LockError } from '../../core/words/errors.js';
+import { LockConfigurationError, type LockError } from '../../../core/words/errors.js';
 import type { Connection } from './redis-client.js';
 import { isUnreachable, setupError, toLockError } from './redis-errors.js';
-import type { Script } from './script.js';
+import type { Script } from '../scripts/script.js';
 
 /** For how long an error of a node explains why commands are not answered, in milliseconds: later attempts have errors of their own. */
 const NODE_ERROR_MS = 2_000;

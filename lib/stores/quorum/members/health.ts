@@ -1,7 +1,7 @@
-import type { StoreHealth } from '../../core/words/lock-health.js';
-import { probe, PROBE_MS, worstOf } from '../kit/probe.js';
+import type { StoreHealth } from '../../../core/words/lock-health.js';
+import { probe, PROBE_MS, worstOf } from '../../kit/probe.js';
 import type { Member } from './member.js';
-import { majorityAmong } from './verdicts.js';
+import { majorityAmong } from '../votes/verdicts.js';
 
 /** Asks each server by itself. Those that do not answer have no vote; it is for core to say how many may be missing. */
 export async function healthOf(members: readonly Member[]): Promise<StoreHealth> {

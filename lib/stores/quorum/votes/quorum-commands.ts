@@ -1,7 +1,7 @@
-import type { HoldRecord } from '../../core/seam/lock-store.js';
-import { fieldOf, RedisCommands } from '../redis/redis-commands.js';
-import type { RedisKeys } from '../redis/redis-keys.js';
-import type { Argument, Command } from '../redis/script.js';
+import type { HoldRecord } from '../../../core/seam/lock-store.js';
+import { fieldOf, RedisCommands } from '../../redis/scripts/redis-commands.js';
+import type { RedisKeys } from '../../redis/scripts/redis-keys.js';
+import type { Argument, Command } from '../../redis/scripts/script.js';
 import { REPORT, SETTLE, VOTE } from './scripts.js';
 
 /** What a hold asks the servers to vote for. */

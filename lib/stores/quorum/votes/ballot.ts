@@ -1,11 +1,11 @@
-import { asLockError } from '../../core/leases/background-releases.js';
-import { LockStoreError } from '../../core/words/errors.js';
-import type { AcquireReply } from '../../core/seam/lock-store.js';
+import { asLockError } from '../../../core/leases/background-releases.js';
+import { LockStoreError } from '../../../core/words/errors.js';
+import type { AcquireReply } from '../../../core/seam/lock-store.js';
 import { busyReply, GONE } from './busy.js';
-import type { Quorum } from './quorum.js';
-import type { Answer, QuorumServer } from './quorum-server.js';
+import type { Quorum } from '../quorum.js';
+import type { Answer, QuorumServer } from '../members/quorum-server.js';
 import { readVote, type Refusal } from './replies.js';
-import { tooFew, type Failure } from './too-few.js';
+import { tooFew, type Failure } from '../too-few.js';
 
 /** What a ballot does at a server. */
 export interface Polling {

@@ -1,14 +1,14 @@
-import { LockConfigurationError, type LockError } from '../../core/words/errors.js';
-import { LONGEST_COMMAND_MS } from '../../core/seam/lease-time.js';
-import { Batches } from '../kit/batches.js';
-import { PROBE_MS } from '../kit/probe.js';
-import type { BatchScript } from './batch-script.js';
+import { LockConfigurationError, type LockError } from '../../../core/words/errors.js';
+import { LONGEST_COMMAND_MS } from '../../../core/seam/lease-time.js';
+import { Batches } from '../../kit/batches.js';
+import { PROBE_MS } from '../../kit/probe.js';
+import type { BatchScript } from '../scripts/batch-script.js';
 import { CommandTimeouts, OpenCommand } from './command-timeouts.js';
 import { ConnectionFailures } from './connection-failures.js';
 import { addressOf, keepConnected, makeConnection, reconnect, type Connection } from './redis-client.js';
 import type { RedisSource } from './redis-source.js';
 import { isDemoted, isForbidden, isUnknownScript, NO_CONNECTION } from './redis-errors.js';
-import type { Command } from './script.js';
+import type { Command } from '../scripts/script.js';
 import { sendConfirmed, type Confirmation } from './send-confirmed.js';
 
 /**
