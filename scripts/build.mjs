@@ -15,7 +15,7 @@ const BUILT = '.cache/built';
 /** What the compiler makes, module by module, and what a bundler makes of that. */
 const COMPILED = '.cache/compiled';
 const BUNDLED = '.cache/bundled';
-/** In place of lib/nest/acorn.ts: acorn is loaded when it is first needed. Bundlers take the one with an import, which they see. */
+/** In place of lib/nest/keys/acorn.ts: acorn is loaded when it is first needed. Bundlers take the one with an import, which they see. */
 const ACORN = {
   'esm/acorn.js':
     "import { createRequire } from 'node:module';\n\nconst require = createRequire(import.meta.url);\nexport const parser = () => require('acorn').parse;\n",

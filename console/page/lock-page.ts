@@ -3,7 +3,7 @@ import { map, merge, Observable, Subject, takeUntil, timer } from 'rxjs';
 import { printable } from '../../lib/core/words/shown.js';
 import { VERSION } from '../../lib/core/words/version.js';
 import { LockService } from '../../lib/nest/lock.service.js';
-import { LOCK_SERVICE_TOKEN } from '../../lib/nest/locked-instance.js';
+import { LOCK_SERVICE_TOKEN } from '../../lib/nest/methods/locked-instance.js';
 import { ApplicationStores } from './application-stores.js';
 import { LiveSurvey } from './live-survey.js';
 import type { CheckedPageOptions } from './lock-page.options.js';

@@ -6,7 +6,7 @@ import { LockConfigurationError } from '../core/words/errors.js';
 import { Frame } from '../core/entering/frame.js';
 import { shown } from '../core/words/shown.js';
 import { writeTicket, type TicketEntry } from '../core/leases/ticket.js';
-import { isObservable } from './return-kind.js';
+import { isObservable } from './methods/return-kind.js';
 
 /** The options of `enterTickets`. */
 export interface EnterTicketsOptions {

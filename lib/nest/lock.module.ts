@@ -14,7 +14,7 @@ import { bootFailure } from './boot-failure.js';
 import { printable } from '../core/words/shown.js';
 import { checkMethods, checkOptions, type OptionNames } from '../core/words/check-options.js';
 import { checkPrefix } from '../core/words/lock-key.js';
-import { startLeaders } from './leaders.js';
+import { startLeaders } from './methods/leaders.js';
 import { LockService } from './lock.service.js';
 import {
   checkDeadlocks,
@@ -35,7 +35,7 @@ import {
 } from './lock.module-definition.js';
 import { LockConfigurationError } from '../core/words/errors.js';
 import type { LockTestOptions } from './lock-test-controller.js';
-import { LOCK_SERVICE_TOKEN } from './locked-instance.js';
+import { LOCK_SERVICE_TOKEN } from './methods/locked-instance.js';
 import { logTrouble } from './log-trouble.js';
 import { MemoryLockStore } from '../stores/memory/memory-lock-store.js';
 

@@ -23,9 +23,9 @@ import type { SurveyOptions } from '../peers/roll-call.js';
 import type { LockProcess, Survey } from '../peers/survey.js';
 import { shown } from '../core/words/shown.js';
 import { checkSession, indicationBy, type HealthIndication, type HealthSession } from './health-session.js';
-import { giveLockService } from './locked-instance.js';
+import { giveLockService } from './methods/locked-instance.js';
 import { closeStore, openStore } from './open-stores.js';
-import { transactionProviders } from './open-transaction.js';
+import { transactionProviders } from './methods/open-transaction.js';
 
 /**
  * What a call does instead of throwing `LockNotAcquiredError`, unless it was aborted or closes a cycle. Does not catch

@@ -1,7 +1,7 @@
-import { compileKeyTemplate } from '../../lib/nest/key-template';
+import { compileKeyTemplate } from '../../lib/nest/keys/key-template';
 import { LockConfigurationError, LockKeyError, LockNotAcquiredError, type LockError } from '../../lib/core/words/errors';
 import { checkKey, lockKey } from '../../lib/core/words/lock-key';
-import { ParameterNames } from '../../lib/nest/parameter-names';
+import { ParameterNames } from '../../lib/nest/keys/parameter-names';
 import { saying } from '../support/saying';
 
 const GIVEN = new Map<number, string>();

@@ -4,8 +4,8 @@ import * as fc from 'fast-check';
 import { runInThisContext } from 'node:vm';
 import { minify as terser } from 'terser';
 import { LockConfigurationError } from '../../lib/core/words/errors';
-import { compileKeyTemplate } from '../../lib/nest/key-template';
-import { ParameterNames } from '../../lib/nest/parameter-names';
+import { compileKeyTemplate } from '../../lib/nest/keys/key-template';
+import { ParameterNames } from '../../lib/nest/keys/parameter-names';
 import { SEED } from '../support/random';
 
 const { MODEL_RUNS = '40' } = process.env;

@@ -1,5 +1,5 @@
 import { runInThisContext } from 'node:vm';
-import { ParameterNames } from '../../lib/nest/parameter-names';
+import { ParameterNames } from '../../lib/nest/keys/parameter-names';
 
 type Method = (...args: never[]) => unknown;
 

@@ -21,9 +21,9 @@ test('the way of a warm uncontended call is as long as the map says, and no long
   try {
     const [redis, memory, reentry] = [await measure('redis', server.url), await measure('memory'), await measure('re-entry')];
     expect(redis.files).toEqual(
-      expect.arrayContaining(['nest/locked-method.ts', 'core/entering/entrance.ts', 'stores/redis/scripts/script.ts']),
+      expect.arrayContaining(['nest/methods/locked-method.ts', 'core/entering/entrance.ts', 'stores/redis/scripts/script.ts']),
     );
-    expect(reentry.files).toEqual(expect.arrayContaining(['nest/locked-method.ts', 'core/calls/call-stack.ts']));
+    expect(reentry.files).toEqual(expect.arrayContaining(['nest/methods/locked-method.ts', 'core/calls/call-stack.ts']));
     expect(redis.promises).toBeGreaterThan(memory.promises);
     expect(memory.promises).toBeGreaterThan(reentry.promises);
     const map = await readFile('docs/architecture.md', 'utf8');

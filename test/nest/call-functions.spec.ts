@@ -15,7 +15,7 @@ import {
 } from 'nestjs-distributed-lock';
 import { once } from 'node:events';
 import { firstValueFrom, Observable, of } from 'rxjs';
-import { MethodOptions } from '../../lib/nest/method-options';
+import { MethodOptions } from '../../lib/nest/methods/method-options';
 import { saying } from '../support/saying';
 import { playTime } from '../support/virtual-time';
 

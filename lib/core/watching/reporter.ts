@@ -8,7 +8,7 @@ import { LockNotAcquiredError, type LockError, type LostReason } from '../words/
 import type { LeaderChange } from '../words/lock-event.js';
 import type { Lease } from '../leases/lease.js';
 import type { Entrant, LeaseEvents } from '../leases/lease-events.js';
-import { hasListeners, publish, type EventOfLock, type LockEvent, type RefusedReason } from '../words/lock-event.js';
+import { lockChannel, type EventOfLock, type LockEvent, type RefusedReason } from '../words/lock-event.js';
 import type { Busy } from '../seam/lock-store.js';
 import { OncePerKey } from '../words/once-per-key.js';
 import type { LockEntry } from '../words/lock-telemetry.js';
@@ -59,12 +59,18 @@ export interface ReporterParts {
 
 /** Reports what happens to the locks of one store. Nothing it calls can stop a release. */
 export class Reporter implements LeaseEvents, EntryEvents {
+  /**
+   * What wants to learn of calls: what follows them, and the availability of the store as long as it is in doubt. Where this is empty and
+   * `lockChannel` has no subscribers, what went well need not be reported.
+   */
+  readonly watchers: readonly unknown[];
   readonly #store: string;
   readonly #onTrouble: (trouble: LockTrouble) => void;
   readonly #availability: Availability;
   readonly #telemetry: Telemetry | undefined;
   readonly #debug: ((line: string) => void) | undefined;
   readonly #long = new OncePerKey();
+  readonly #watchers: unknown[];
   #recorder: EventRecorder | undefined;
 
   constructor({ store, onTrouble, availability, telemetry, debug }: ReporterParts) {
@@ -73,11 +79,14 @@ export class Reporter implements LeaseEvents, EntryEvents {
     this.#availability = availability;
     this.#telemetry = telemetry;
     this.#debug = debug;
+    this.#watchers = [telemetry, debug].filter((watcher) => watcher !== undefined);
+    this.watchers = this.#watchers;
   }
 
   /** Has events recorded from now on. */
   recordsBy(recorder: EventRecorder): void {
     this.#recorder = recorder;
+    this.#watchers.push(recorder);
   }
 
   /** A call has the lock: the store granted it, or the lease of the call before serves this one. */
@@ -228,6 +237,7 @@ export class Reporter implements LeaseEvents, EntryEvents {
   /** Reported once per outage: until the store has answered again, further failures are the same news. */
   #failed(subject: Subject, error: LockError, isAttempt: boolean): void {
     if (this.#availability.failed(error, isAttempt)) {
+      this.#watchers.push(this.#availability);
       this.#trouble({ type: 'storeUnavailable', ...this.#subject(subject), error });
     } else if (this.#debug) {
       this.#log({ type: 'failedAgain', ...this.#subject(subject), error });
@@ -238,13 +248,14 @@ export class Reporter implements LeaseEvents, EntryEvents {
   #answered(subject: Subject, isAttempt: boolean): void {
     const awayMs = this.#availability.answered(isAttempt);
     if (awayMs !== undefined) {
+      this.#watchers.splice(this.#watchers.indexOf(this.#availability), 1);
       this.#trouble({ type: 'storeAnswered', ...this.#subject(subject), awayMs });
     }
   }
 
   /** Whether events are read: one without a reader is not made. */
   get #isRead(): boolean {
-    return this.#telemetry !== undefined || this.#recorder !== undefined || this.#debug !== undefined || hasListeners();
+    return this.#watchers.length > 0 || lockChannel.hasSubscribers;
   }
 
   #trouble(trouble: LockTrouble, lease?: Lease): void {
@@ -257,7 +268,7 @@ export class Reporter implements LeaseEvents, EntryEvents {
   }
 
   #publish(event: LockEvent, lease?: Lease): void {
-    publish(event);
+    lockChannel.publish(event);
     this.#telemetry?.event(event);
     this.#recorder?.record(event, lease);
     this.#log(event);
@@ -273,6 +284,6 @@ export class Reporter implements LeaseEvents, EntryEvents {
 
   #subject({ key, caller }: Subject): EventOfLock {
     const { name, by, site } = caller;
-    return { store: this.#store, key, name, by, process: THIS_PROCESS, site: site };
+    return { store: this.#store, key, name, by, process: THIS_PROCESS, site };
   }
 }

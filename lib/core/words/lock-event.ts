@@ -92,17 +92,8 @@ export type LockEvent =
   | (EventOfLock & { readonly type: 'storeAnswered'; readonly awayMs: number })
   | (EventOfLock & { readonly type: 'leader' } & LeaderChange);
 
-const events = channel(LOCK_CHANNEL);
-
-/** Whether the channel has listeners: an event without a reader is not made. */
-export function hasListeners(): boolean {
-  return events.hasSubscribers;
-}
-
-/** Hands the event to the channel, which keeps a listener's error away from the lock. */
-export function publish(event: LockEvent): void {
-  events.publish(event);
-}
+/** Every event is published on it; Node keeps a listener's error away from the lock. */
+export const lockChannel = channel(LOCK_CHANNEL);
 
 /**
  * What happened to a candidate of `lead()` or `@Leader`.

@@ -110,7 +110,7 @@ const DEFECTS: readonly Omit<Defect, 'scenarios'>[] = [
     finding: /again inside/,
     edits: [
       {
-        file: 'lib/nest/locked-generator.ts',
+        file: 'lib/nest/methods/locked-generator.ts',
         from: 'lock.isHeld() ? lock.run(() => inner.next(value))',
         to: 'lock.isHeld() ? inner.next(value)',
       },
@@ -121,7 +121,7 @@ const DEFECTS: readonly Omit<Defect, 'scenarios'>[] = [
     finding: /has ended, and left|never ended|timers/,
     edits: [
       {
-        file: 'lib/nest/locked-observable.ts',
+        file: 'lib/nest/methods/locked-observable.ts',
         from: `      unsubscribed.abort();
       stop.next();`,
         to: '      unsubscribed.abort();',

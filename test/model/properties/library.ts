@@ -11,10 +11,11 @@ import type { TransactionScope } from '../../../lib/core/transactions/transactio
 import type { currentLock } from '../../../lib/nest/current-lock.js';
 import type { enterTickets } from '../../../lib/nest/current-tickets.js';
 import type { LockService } from '../../../lib/nest/lock.service.js';
-import type { lockedGenerator } from '../../../lib/nest/locked-generator.js';
-import type { lockedObservable } from '../../../lib/nest/locked-observable.js';
-import type { MethodOptions } from '../../../lib/nest/method-options.js';
-import type { TransactionWarning } from '../../../lib/nest/transaction-warning.js';
+import type { lockedGenerator } from '../../../lib/nest/methods/locked-generator.js';
+import type { LockedMethod } from '../../../lib/nest/methods/locked-method.js';
+import type { lockedObservable } from '../../../lib/nest/methods/locked-observable.js';
+import type { MethodOptions } from '../../../lib/nest/methods/method-options.js';
+import type { TransactionWarning } from '../../../lib/nest/methods/transaction-warning.js';
 import type { Batches } from '../../../lib/stores/kit/batches.js';
 import type { LockTable } from '../../../lib/stores/kit/lock-table.js';
 import type { Rechecks } from '../../../lib/stores/kit/rechecks.js';
@@ -30,10 +31,11 @@ export { outsideLocks } from './core/calls/call-tree.js';
 export { TransactionScope } from './core/transactions/transaction-scope.js';
 export { currentLock } from './nest/current-lock.js';
 export { enterTickets } from './nest/current-tickets.js';
-export { lockedGenerator } from './nest/locked-generator.js';
-export { lockedObservable } from './nest/locked-observable.js';
-export { MethodOptions } from './nest/method-options.js';
-export { TransactionWarning } from './nest/transaction-warning.js';
+export { lockedGenerator } from './nest/methods/locked-generator.js';
+export { LockedMethod } from './nest/methods/locked-method.js';
+export { lockedObservable } from './nest/methods/locked-observable.js';
+export { MethodOptions } from './nest/methods/method-options.js';
+export { TransactionWarning } from './nest/methods/transaction-warning.js';
 `;
 const MODULES: Readonly<Record<string, unknown>> = {
   '@nestjs/common': common,
@@ -66,6 +68,7 @@ export interface Library {
   readonly currentLock: typeof currentLock;
   readonly enterTickets: typeof enterTickets;
   readonly lockedGenerator: typeof lockedGenerator;
+  readonly LockedMethod: typeof LockedMethod;
   readonly lockedObservable: typeof lockedObservable;
   readonly MethodOptions: typeof MethodOptions;
   readonly TransactionWarning: typeof TransactionWarning;

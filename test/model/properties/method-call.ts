@@ -1,6 +1,6 @@
 import { Observable } from 'rxjs';
 import type { Lock } from '../../../lib/core/words/lock.js';
-import type { LockedMethod, LockedCall as MethodCall } from '../../../lib/nest/locked-method.js';
+import type { LockedMethod, MethodParts as Parts } from '../../../lib/nest/methods/locked-method.js';
 import type { Process } from './process.js';
 import { minHoldOf, type Call } from './scenario.js';
 
@@ -18,7 +18,7 @@ export interface MethodParts {
 /** Consumes an async generator; `items` are what its body does, each until the next one is asked for. */
 export async function generate(parts: MethodParts, items: (lock: Lock) => AsyncGenerator): Promise<void> {
   const { process, call } = parts;
-  const generator = process.library.lockedGenerator(methodCall(parts, 'generator', () => items(lockOf(process, call))));
+  const generator = process.library.lockedGenerator(...methodCall(parts, 'generator', () => items(lockOf(process, call))));
   for (let next = await generator.next(); !next.done; next = await generator.next()) {
     await process.sleep(ITEM_MS);
   }
@@ -38,7 +38,7 @@ export function observe(parts: MethodParts, run: (lock: Lock) => Promise<void>, 
       );
       return ended;
     });
-  const observable = process.library.lockedObservable(methodCall({ ...parts, signal: undefined }, 'observable', source));
+  const observable = process.library.lockedObservable(...methodCall({ ...parts, signal: undefined }, 'observable', source));
   return new Promise((resolve, reject) => {
     const subscription = observable.subscribe({ error: reject, complete: () => resolve(false) });
     signal?.addEventListener('abort', () => {
@@ -52,11 +52,15 @@ function lockOf(process: Process, { keys }: Call): Lock {
   return process.library.currentLock(keys[0]) as Lock;
 }
 
-function methodCall({ process, call, by, signal }: MethodParts, returns: LockedMethod['returns'], body: () => unknown): MethodCall {
+function methodCall(
+  { process, call, by, signal }: MethodParts,
+  returns: Parts['returns'],
+  body: () => unknown,
+): [LockedMethod, object, unknown[]] {
   const { library, service } = process;
   const { keys, ttl, wait, renew, reentry, maxHold } = call;
   const minHold = minHoldOf(call);
-  const method: LockedMethod = {
+  const method = new library.LockedMethod({
     site: by,
     store: 'default',
     returns,
@@ -65,7 +69,7 @@ function methodCall({ process, call, by, signal }: MethodParts, returns: LockedM
     source: body,
     keysOf: () => keys,
     options: new library.MethodOptions({ key: 'model', ttl, wait, renew, reentry, maxHold, minHold, signal }, by),
-    transactionWarning: new library.TransactionWarning(by),
-  };
-  return { method, self: service.attach({}), args: [] };
+    warning: new library.TransactionWarning(by),
+  });
+  return [method, service.attach({}), []];
 }

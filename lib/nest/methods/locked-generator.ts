@@ -1,5 +1,5 @@
-import type { Lock } from '../core/words/lock.js';
-import { runLocked, type LockedCall } from './locked-method.js';
+import type { Lock } from '../../core/words/lock.js';
+import type { LockedMethod } from './locked-method.js';
 import { isAsyncIterable, wrongReturn } from './return-kind.js';
 
 /**
@@ -7,21 +7,21 @@ import { isAsyncIterable, wrongReturn } from './return-kind.js';
  * the lock each time it goes on; once the lease is lost it is ended with a `LockLostError`. What `onBusy` answers is
  * the value it returns.
  */
-export async function* lockedGenerator(call: LockedCall): AsyncGenerator {
-  const { method, self, args } = call;
+export async function* lockedGenerator(method: LockedMethod, self: unknown, args: unknown[]): AsyncGenerator {
+  const { parts } = method;
   let leave!: () => void;
   const left = new Promise<void>((resolve) => {
     leave = resolve;
   });
-  const [lock, held] = await enter(call, left);
+  const [lock, held] = await enter(method, self, args, left);
   if (!lock) {
     return await held;
   }
   let failed = true;
   try {
-    const inner = lock.run(() => method.body.apply(self, args)) as AsyncGenerator;
+    const inner = lock.run(() => parts.body.apply(self, args)) as AsyncGenerator;
     if (!isAsyncIterable(inner)) {
-      throw wrongReturn(inner, method);
+      throw wrongReturn(inner, parts);
     }
     const result: unknown = yield* inLock(inner, lock);
     failed = false;
@@ -34,9 +34,14 @@ export async function* lockedGenerator(call: LockedCall): AsyncGenerator {
 }
 
 /** Resolves once inside, with the call that lasts until `left`; without a lock where `onBusy` answered instead. */
-function enter(call: LockedCall, left: Promise<void>): Promise<[Lock | undefined, Promise<unknown>]> {
+function enter(
+  method: LockedMethod,
+  self: unknown,
+  args: readonly unknown[],
+  left: Promise<void>,
+): Promise<[Lock | undefined, Promise<unknown>]> {
   return new Promise((resolve, reject) => {
-    const held = runLocked(call, undefined, (lock) => {
+    const held = method.run(self, args, undefined, (lock) => {
       // The call is known only when this body has returned. Not by queueMicrotask, which fake timers hold up.
       void Promise.resolve().then(() => resolve([lock, held]));
       return left;

@@ -1,5 +1,5 @@
-import { currentLock } from './current-lock.js';
-import type { LockService } from './lock.service.js';
+import { currentLock } from '../current-lock.js';
+import type { LockService } from '../lock.service.js';
 import { givenTransaction, transactionInContext } from './open-transaction.js';
 
 /** How many calls of a method are looked at. */
@@ -17,20 +17,15 @@ export class TransactionWarning {
     this.#site = site;
   }
 
-  /** Whether calls are still looked at. */
-  get isDue(): boolean {
-    return this.#left > 0;
-  }
-
-  look(service: LockService, keys: readonly string[], args: readonly unknown[]): void {
+  /** Looks at a call. Whether further ones are to be looked at. */
+  look(service: LockService, keys: readonly string[], args: readonly unknown[]): boolean {
     this.#left--;
     const given = givenTransaction(args);
     const shows = given ?? transactionInContext(service.transactionProviders);
     // A call that re-enters leaves the lock to the call around it, perhaps above the transaction.
     if (shows === undefined || service.isInTransaction || keys.every((key) => currentLock(key))) {
-      return;
+      return this.#left > 0;
     }
-    this.#left = 0;
     const cure = service.knowsTransactions
       ? 'let the option transaction of LockModule follow this one'
       : 'set the option transaction of LockModule';
@@ -40,5 +35,6 @@ export class TransactionWarning {
         `open that inside the lock (@DistributedLock() stands above a decorator that opens one), or ${cure} (docs/transactions.md). ` +
         'This is said once for each method.',
     );
+    return false;
   }
 }

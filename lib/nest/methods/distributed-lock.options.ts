@@ -1,7 +1,7 @@
 import type { Observable } from 'rxjs';
-import type { LockOptions } from '../core/words/call.js';
-import type { Duration } from '../core/words/duration.js';
-import type { LockNotAcquiredError } from '../core/words/errors.js';
+import type { LockOptions } from '../../core/words/call.js';
+import type { Duration } from '../../core/words/duration.js';
+import type { LockNotAcquiredError } from '../../core/words/errors.js';
 import type { ReturnKind } from './return-kind.js';
 
 /** A method that can be locked: it returns a promise, an Observable or an async generator. */

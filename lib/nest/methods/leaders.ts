@@ -1,11 +1,11 @@
 import type { OnModuleDestroy } from '@nestjs/common';
 import type { ModulesContainer } from '@nestjs/core';
-import type { Candidate } from '../leader/candidate.js';
-import { LockConfigurationError } from '../core/words/errors.js';
-import type { Lock } from '../core/words/lock.js';
+import type { Candidate } from '../../leader/candidate.js';
+import { LockConfigurationError } from '../../core/words/errors.js';
+import type { Lock } from '../../core/words/lock.js';
 import { leaderMarksOf, type LeaderMark, type LeaderMethod } from './leader.decorator.js';
 import { lockServiceOf, serviceOfStore } from './locked-instance.js';
-import type { LockService } from './lock.service.js';
+import type { LockService } from '../lock.service.js';
 
 /** What Nest knows of a provider or controller. */
 interface Provider {

@@ -1,4 +1,4 @@
-import { LockConfigurationError } from '../core/words/errors.js';
+import { LockConfigurationError } from '../../core/words/errors.js';
 
 /** What a locked method returns, and so how long its lock is held. */
 export type ReturnKind = (typeof RETURN_KINDS)[number];

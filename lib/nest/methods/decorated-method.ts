@@ -1,4 +1,4 @@
-import { LockConfigurationError } from '../core/words/errors.js';
+import { LockConfigurationError } from '../../core/words/errors.js';
 
 /** A method of a class that a decorator stands on. */
 export interface DecoratedMethod {

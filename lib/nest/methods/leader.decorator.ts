@@ -1,10 +1,10 @@
-import { parseCall } from '../core/words/call.js';
-import type { LeadOptions } from '../leader/candidate.js';
-import { checkOptions, type OptionNames } from '../core/words/check-options.js';
-import { parseDuration } from '../core/words/duration.js';
-import { LockConfigurationError } from '../core/words/errors.js';
-import { checkKey, refusePlaceholder } from '../core/words/lock-key.js';
-import type { Lock } from '../core/words/lock.js';
+import { parseCall } from '../../core/words/call.js';
+import type { LeadOptions } from '../../leader/candidate.js';
+import { checkOptions, type OptionNames } from '../../core/words/check-options.js';
+import { parseDuration } from '../../core/words/duration.js';
+import { LockConfigurationError } from '../../core/words/errors.js';
+import { checkKey, refusePlaceholder } from '../../core/words/lock-key.js';
+import type { Lock } from '../../core/words/lock.js';
 import { decoratedMethod, imitate, oneArgument } from './decorated-method.js';
 import { requestLockService } from './locked-instance.js';
 

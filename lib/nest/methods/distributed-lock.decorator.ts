@@ -1,15 +1,15 @@
-import { checkOptions, type OptionNames } from '../core/words/check-options.js';
-import { LockConfigurationError } from '../core/words/errors.js';
-import { checkKeys } from '../core/words/lock-key.js';
-import { compileKeyTemplate } from './key-template.js';
-import { ParameterNames } from './parameter-names.js';
-import { isClass, shown } from '../core/words/shown.js';
+import { checkOptions, type OptionNames } from '../../core/words/check-options.js';
+import { LockConfigurationError } from '../../core/words/errors.js';
+import { checkKeys } from '../../core/words/lock-key.js';
+import { compileKeyTemplate } from '../keys/key-template.js';
+import { ParameterNames } from '../keys/parameter-names.js';
+import { isClass, shown } from '../../core/words/shown.js';
 import { decoratedMethod, imitate, oneArgument } from './decorated-method.js';
 import type { DistributedLockOptions, Given, LockDecorator, Uninferred } from './distributed-lock.options.js';
-import { lockKeyNames } from './lock-key.decorator.js';
+import { lockKeyNames } from '../keys/lock-key.decorator.js';
 import { requestLockService } from './locked-instance.js';
 import { lockedGenerator } from './locked-generator.js';
-import { lockedPromise, type LockedCall, type LockedMethod } from './locked-method.js';
+import { LockedMethod, lockedPromise, type MethodParts } from './locked-method.js';
 import { MethodOptions } from './method-options.js';
 import { lockedObservable } from './locked-observable.js';
 import { TransactionWarning } from './transaction-warning.js';
@@ -48,14 +48,11 @@ export function DistributedLock(
   oneArgument('@DistributedLock()', more, "@DistributedLock({ key: 'balance:<customerId>', ttl: '30s' })");
   return (target, name, descriptor) => {
     const { site, body } = decoratedMethod('@DistributedLock()', target, name, descriptor, 'LockService.withLock()');
-    const method = describeMethod(optionsOf(given, site), body, target as object, name, site);
-    const run = RUN[method.returns];
-    const wrapper = function (this: unknown, ...args: unknown[]): unknown {
-      return run({ method, self: this, args });
-    };
+    const parts = partsOf(optionsOf(given, site), body, target as object, name, site);
+    const wrapper = new LockedMethod(parts).wrapper(RUN[parts.returns]);
     imitate(wrapper, body);
-    Object.defineProperty(wrapper, LOCKED, { value: method });
-    requestLockService(target as object, method);
+    Object.defineProperty(wrapper, LOCKED, { value: parts });
+    requestLockService(target as object, parts);
     (descriptor as PropertyDescriptor).value = wrapper;
   };
 }
@@ -97,7 +94,7 @@ function noKey(site: string, what: string): LockConfigurationError {
 }
 
 /** How a call of each kind of method is run. */
-const RUN: Readonly<Record<ReturnKind, (call: LockedCall) => unknown>> = {
+const RUN: Readonly<Record<ReturnKind, Parameters<LockedMethod['wrapper']>[0]>> = {
   promise: lockedPromise,
   observable: lockedObservable,
   generator: lockedGenerator,
@@ -106,15 +103,9 @@ const RUN: Readonly<Record<ReturnKind, (call: LockedCall) => unknown>> = {
 /** What a wrapper of ours was made for: another decorator above it sees the method through it. */
 const LOCKED = Symbol('locked method');
 
-type WrappedMethod = LockedMethod['body'] & { readonly [LOCKED]?: LockedMethod };
+type WrappedMethod = MethodParts['body'] & { readonly [LOCKED]?: MethodParts };
 
-function describeMethod(
-  options: DistributedLockOptions,
-  body: WrappedMethod,
-  target: object,
-  name: string | symbol,
-  site: string,
-): LockedMethod {
+function partsOf(options: DistributedLockOptions, body: WrappedMethod, target: object, name: string | symbol, site: string): MethodParts {
   if (options.returns !== undefined && !RETURN_KINDS.includes(options.returns)) {
     throw new LockConfigurationError(`${site}: returns is ${shown(options.returns)}. Use one of '${RETURN_KINDS.join("', '")}'.`);
   }
@@ -129,11 +120,11 @@ function describeMethod(
     undeclared: options.returns === undefined && (below ? below.undeclared : isUndeclared(body, declared)),
     keysOf: keysFunction(options.key, below?.source ?? body, target, name, site),
     options: new MethodOptions(options, site),
-    transactionWarning: new TransactionWarning(site),
+    warning: new TransactionWarning(site),
   };
 }
 
-function keysFunction(key: unknown, source: Function, target: object, name: string | symbol, site: string): LockedMethod['keysOf'] {
+function keysFunction(key: unknown, source: Function, target: object, name: string | symbol, site: string): MethodParts['keysOf'] {
   if (typeof key === 'string') {
     const declared = Reflect.getOwnMetadata('design:paramtypes', target, name) as readonly unknown[] | undefined;
     let names: ParameterNames | undefined;
@@ -143,11 +134,10 @@ function keysFunction(key: unknown, source: Function, target: object, name: stri
         return (names ??= new ParameterNames(source, target.constructor, declared?.length));
       },
     };
-    const keyOf = compileKeyTemplate(key, parameters, site);
-    return (_self, args) => [keyOf(args)];
+    return compileKeyTemplate(key, parameters, site);
   }
   if (typeof key === 'function' && !isClass(key)) {
-    return (self, args) => checkKeys(Reflect.apply(key, self, args) as string | readonly string[], site);
+    return (args, self) => checkKeys(Reflect.apply(key, self, args) as string | readonly string[], site);
   }
   throw noKey(site, `the option key is ${shown(key)}`);
 }

@@ -1,4 +1,4 @@
-import { LockConfigurationError } from '../core/words/errors.js';
+import { LockConfigurationError } from '../../core/words/errors.js';
 
 const NAMES = Symbol('names of lock key parameters');
 

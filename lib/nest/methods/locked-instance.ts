@@ -1,12 +1,12 @@
 import { Inject } from '@nestjs/common';
-import { LockConfigurationError } from '../core/words/errors.js';
-import { injectionToken } from './injection-token.js';
+import { LockConfigurationError } from '../../core/words/errors.js';
+import { injectionToken } from '../injection-token.js';
 
 /** The token under which decorated classes ask for their application's service; Nest shows it where it is missing. */
 export const LOCK_SERVICE_TOKEN = injectionToken('LockService of LockModule.forRoot() or .forRootAsync(): import it in the root module');
 
-/** Where an instance keeps its service; private to this module and not enumerable. */
-const LOCK_SERVICE = Symbol('LockService');
+/** Where an instance keeps its service; not enumerable. */
+export const LOCK_SERVICE = Symbol('LockService');
 /** Which stores the locked methods of a class need. */
 const STORES = Symbol('stores of locked methods');
 

@@ -1,10 +1,11 @@
-import { LockConfigurationError } from '../core/words/errors.js';
-import { checkKey, formatValue } from '../core/words/lock-key.js';
+import { LockConfigurationError } from '../../core/words/errors.js';
+import { checkKey, formatValue } from '../../core/words/lock-key.js';
 import type { ParameterNames } from './parameter-names.js';
 
 /** Where a placeholder finds its value: an argument, and a path into it. */
 interface Placeholder {
-  readonly text: string;
+  /** The placeholder itself, for messages. */
+  readonly shown: string;
   readonly index: number;
   readonly path: readonly string[];
 }
@@ -40,7 +41,8 @@ export function compileKeyTemplate(template: string, parameters: Parameters, sit
     let key = literals[0] as string;
     for (let at = 0; at < placeholders.length; at++) {
       const placeholder = placeholders[at] as Placeholder;
-      key += formatValue(valueOf(placeholder, args), `<${placeholder.text}>`, inKey) + literals[at + 1];
+      const { index, path, shown } = placeholder;
+      key += formatValue(path.length === 0 ? args[index] : valueOf(placeholder, args), shown, inKey) + literals[at + 1];
     }
     return checkKey(key, inKey);
   };
@@ -119,18 +121,18 @@ function resolve(text: string, parameters: Parameters, template: string, site: s
         `${inTemplate} names <${text}>, but the method has ${parameters.source.count} parameters, and positions start at 0. Correct the position.`,
       );
     }
-    return { text, index: Number(head), path };
+    return { shown: `<${text}>`, index: Number(head), path };
   }
   for (const [index, name] of given) {
     if (name === head) {
-      return { text, index, path };
+      return { shown: `<${text}>`, index, path };
     }
   }
   const { source } = parameters;
   const index = source.names.indexOf(head);
   const doubt = index < 0 ? undefined : source.doubt(index);
   if (index >= 0 && doubt === undefined) {
-    return { text, index, path };
+    return { shown: `<${text}>`, index, path };
   }
   const cure = 'Use @LockKey() on the parameter, a position such as <0>, or a function of the arguments.';
   if (doubt !== undefined) {

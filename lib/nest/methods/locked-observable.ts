@@ -1,23 +1,23 @@
 import { Observable, ReplaySubject, takeUntil } from 'rxjs';
-import { runLocked, type LockedCall } from './locked-method.js';
+import type { LockedMethod } from './locked-method.js';
 import { isObservable, wrongReturn } from './return-kind.js';
 
 /**
  * A method that returns an Observable: each subscription is a call of its own, acquired on subscribe and released when
  * it completes, fails or is unsubscribed. What `onBusy` answers is emitted, or subscribed to where it is an Observable.
  */
-export function lockedObservable(call: LockedCall): Observable<unknown> {
-  const { method, self, args } = call;
+export function lockedObservable(method: LockedMethod, self: unknown, args: unknown[]): Observable<unknown> {
+  const { parts } = method;
   return new Observable((subscriber) => {
     const unsubscribed = new AbortController();
     // Replays, since it may fire before the source is subscribed to.
     const stop = new ReplaySubject<void>(1);
     let entered = false;
-    runLocked(call, unsubscribed.signal, (lock) => {
+    const answered = method.run(self, args, unsubscribed.signal, (lock) => {
       entered = true;
-      const source = method.body.apply(self, args);
+      const source = parts.body.apply(self, args);
       if (!isObservable(source)) {
-        throw wrongReturn(source, method);
+        throw wrongReturn(source, parts);
       }
       return new Promise<void>((resolve, reject) => {
         const { signal } = lock;
@@ -37,7 +37,8 @@ export function lockedObservable(call: LockedCall): Observable<unknown> {
           complete: resolve,
         });
       });
-    }).then(
+    });
+    answered.then(
       (answer) => {
         if (!entered && isObservable(answer)) {
           (answer as Observable<unknown>).pipe(takeUntil(stop)).subscribe(subscriber);

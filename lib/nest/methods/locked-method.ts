@@ -1,0 +1,118 @@
+import type { Call } from '../../core/words/call.js';
+import { LockConfigurationError } from '../../core/words/errors.js';
+import type { Lock } from '../../core/words/lock.js';
+import { LockService } from '../lock.service.js';
+import { LOCK_SERVICE, serviceOfStore, type StoreServices } from './locked-instance.js';
+import type { MethodOptions } from './method-options.js';
+import { runReplaced } from './replaced-service.js';
+import { isPromise, refuseSubscribers, wrongReturn, type ReturnKind } from './return-kind.js';
+import type { TransactionWarning } from './transaction-warning.js';
+
+/** What a decorator finds out about a method while its class is loaded. */
+export interface MethodParts {
+  /** `Class.method`, for messages. */
+  readonly site: string;
+  readonly store: string;
+  readonly returns: ReturnKind;
+  /** Whether `returns` is a guess. */
+  readonly undeclared: boolean;
+  readonly body: (this: unknown, ...args: unknown[]) => unknown;
+  /** The method itself, where `body` is that of a `@DistributedLock` below this one. */
+  readonly source: Function;
+  /** The key of a call, or its keys, checked and sorted, each once. */
+  readonly keysOf: (args: readonly unknown[], self: unknown) => string | readonly string[];
+  readonly options: MethodOptions;
+  readonly warning: TransactionWarning;
+}
+
+/** What is known of a method in one application: the service of its store, and its options, unless one is a function of the call. */
+type InApplication =
+  | { readonly isOurs: true; readonly service: LockService; readonly call: Call | undefined }
+  | { readonly isOurs: false; readonly service: Partial<LockService> };
+
+/** A method that is locked. What is the same for all its calls is made once for each application. */
+export class LockedMethod {
+  readonly parts: MethodParts;
+  readonly #applications = new WeakMap<StoreServices, InApplication>();
+  /** Undefined once enough calls were looked at. */
+  #warning: TransactionWarning | undefined;
+
+  constructor(parts: MethodParts) {
+    this.parts = parts;
+    this.#warning = parts.warning;
+  }
+
+  /** What takes the place of the method. */
+  wrapper(run: (method: LockedMethod, self: unknown, args: unknown[]) => unknown): MethodParts['body'] {
+    // oxlint-disable-next-line unicorn/no-this-assignment, typescript/no-this-alias -- `this` is the instance inside
+    const method = this;
+    return function (this: unknown, ...args: unknown[]): unknown {
+      return run(method, this, args);
+    };
+  }
+
+  /** Runs `body` inside the lock of a call; `unsubscribed` ends the wait as the call's own signal does. Never throws. */
+  run(self: unknown, args: readonly unknown[], unsubscribed: AbortSignal | undefined, body: (lock: Lock) => unknown): Promise<unknown> {
+    try {
+      const { keysOf, options } = this.parts;
+      const given = (self as { [LOCK_SERVICE]?: StoreServices } | null | undefined)?.[LOCK_SERVICE] as StoreServices;
+      const known = this.#applications.get(given) ?? this.#inApplicationOf(given);
+      const keys = keysOf(args, self);
+      if (!known.isOurs) {
+        return runReplaced(known.service, this.parts, keys, withSignal(options.of(self, args), unsubscribed), body);
+      }
+      const { service } = known;
+      const list = typeof keys === 'string' ? [keys] : keys;
+      if (this.#warning && !this.#warning.look(service, list, args)) {
+        this.#warning = undefined;
+      }
+      const call = known.call ?? service.parse(options.of(self, args), this.parts.site);
+      const onBusy = typeof options.onBusy === 'function' ? options.onBusyOf(self, args) : options.onBusy;
+      return service.runCall(list, unsubscribed ? withSignal(call, unsubscribed) : call, onBusy, body);
+    } catch (error) {
+      return Promise.reject(error as Error);
+    }
+  }
+
+  /** Throws `LockConfigurationError` where the instance has no service, and for options that are wrong. What replaces our service is asked anew. */
+  #inApplicationOf(given: StoreServices | undefined): InApplication {
+    const { site, options } = this.parts;
+    if (!given) {
+      throw new LockConfigurationError(
+        `${site} is locked, but this instance was not made by Nest, so it has no LockService. ` +
+          'Make sure that the class itself is a provider (useFactory and useValue do not count) and the method is called on its instance, ' +
+          'or call lockService.attach(instance).',
+      );
+    }
+    const service = serviceOfStore(given, this.parts);
+    if (!LockService.isGenuine(service)) {
+      return { isOurs: false, service: service as Partial<LockService> };
+    }
+    const known: InApplication = { isOurs: true, service, call: options.isFixed ? service.parse(options.fixed, site) : undefined };
+    this.#applications.set(given, known);
+    return known;
+  }
+}
+
+/** A method that returns a promise: held until it settles. */
+export function lockedPromise(method: LockedMethod, self: unknown, args: unknown[]): Promise<unknown> {
+  const { parts } = method;
+  const settled = method.run(self, args, undefined, () => {
+    const result = parts.body.apply(self, args);
+    if (!(result instanceof Promise) && !isPromise(result)) {
+      throw wrongReturn(result, parts);
+    }
+    return result;
+  });
+  return parts.undeclared ? refuseSubscribers(settled, parts.site) : settled;
+}
+
+function withSignal<Options extends { readonly signal?: AbortSignal | undefined }>(
+  options: Options,
+  unsubscribed: AbortSignal | undefined,
+): Options {
+  if (!unsubscribed) {
+    return options;
+  }
+  return { ...options, signal: options.signal ? AbortSignal.any([options.signal, unsubscribed]) : unsubscribed };
+}
