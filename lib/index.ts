@@ -18,7 +18,7 @@ export {
   type OnBusy,
   type WithLockOptions,
 } from './nest/lock.service.js';
-export type { LockTestController, LockTestOptions } from './nest/lock-test-controller.js';
+export type { LockTestController, LockTestOptions } from './nest/lock-module.options.js';
 export type { HealthIndication, HealthSession } from './nest/health-session.js';
 export { LockExceptionFilter } from './nest/lock-exception.filter.js';
 export { assertLocked, currentLock } from './nest/current-lock.js';

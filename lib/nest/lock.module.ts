@@ -25,6 +25,7 @@ import {
   checkTransaction,
   storesOf,
   type LockModuleOptions,
+  type LockTestOptions,
 } from './lock-module.options.js';
 import {
   checkStoreNames,
@@ -34,7 +35,6 @@ import {
   type OPTIONS_TYPE,
 } from './lock.module-definition.js';
 import { LockConfigurationError } from '../core/words/errors.js';
-import type { LockTestOptions } from './lock-test-controller.js';
 import { LOCK_SERVICE_TOKEN } from './methods/locked-instance.js';
 import { logTrouble } from './log-trouble.js';
 import { MemoryLockStore } from '../stores/memory/memory-lock-store.js';

@@ -16,7 +16,7 @@ import { LockConfigurationError, LockNotAcquiredError } from '../core/words/erro
 import type { Lock } from '../core/words/lock.js';
 import { checkKey, checkLiteralKeys, refusePlaceholder } from '../core/words/lock-key.js';
 import type { HealthStatus, LockHealth } from '../core/words/lock-health.js';
-import type { LockStore, OpenOptions, StoredLock } from '../core/seam/lock-store.js';
+import type { OpenOptions, StoredLock } from '../core/seam/lock-store.js';
 import { Locks, type LocksSettings } from '../locks.js';
 import type { LockList } from '../peers/lock-list.js';
 import type { SurveyOptions } from '../peers/roll-call.js';
@@ -87,16 +87,14 @@ const LIST_OPTIONS: OptionNames<ListOptions> = { prefix: true, limit: true, scan
 /** Locks by hand, and what the decorator is made of. Injectable wherever `LockModule` is imported. */
 export class LockService {
   readonly #locks: Locks;
-  readonly #store: LockStore;
-  readonly #open: LockServiceSettings['open'];
+  readonly #settings: LockServiceSettings;
   readonly #defaults: CallDefaults;
-  readonly #siblings: ReadonlyMap<string, LockService>;
-  readonly #name: string;
-  readonly #transaction: LockServiceSettings['transaction'];
-  readonly #modules: ModulesContainer | undefined;
   #transactionProviders: readonly unknown[] | undefined;
   #opening: Promise<void> | undefined;
   #closing: Promise<void> | undefined;
+
+  /** @internal The services of all stores of the application, by name. */
+  readonly siblings: ReadonlyMap<string, LockService>;
 
   /** @internal */
   constructor(settings: LockServiceSettings, siblings: ReadonlyMap<string, LockService>) {
@@ -107,12 +105,8 @@ export class LockService {
       maxHoldMs: settings.maxHold === undefined ? Infinity : parseDuration(settings.maxHold, 'maxHold', 1, 'LockModule'),
     };
     this.#locks = new Locks(settings);
-    this.#store = settings.store;
-    this.#open = settings.open;
-    this.#siblings = siblings;
-    this.#name = settings.name;
-    this.#transaction = settings.transaction;
-    this.#modules = settings.modules;
+    this.#settings = settings;
+    this.siblings = siblings;
   }
 
   /** @internal Whether this is a service of this library, and no mock of one. */
@@ -305,13 +299,13 @@ export class LockService {
 
   /** @internal Whether the option `transaction` is set. */
   get knowsTransactions(): boolean {
-    return this.#transaction !== undefined;
+    return this.#settings.transaction !== undefined;
   }
 
   /** @internal Whether the option `transaction` follows the transaction around the running code. */
   get isInTransaction(): boolean {
     try {
-      return this.#transaction?.() !== undefined;
+      return this.#settings.transaction?.() !== undefined;
     } catch {
       // The call itself says so.
       return true;
@@ -320,17 +314,12 @@ export class LockService {
 
   /** @internal The providers that show whether the running code is inside a transaction. */
   get transactionProviders(): readonly unknown[] {
-    return (this.#transactionProviders ??= this.#modules ? transactionProviders(this.#modules) : []);
+    return (this.#transactionProviders ??= this.#settings.modules ? transactionProviders(this.#settings.modules) : []);
   }
 
   /** @internal Says something to the operator. */
   warn(message: string): void {
-    this.#open.warn(message);
-  }
-
-  /** @internal The services of all stores of the application, by name. */
-  get siblings(): ReadonlyMap<string, LockService> {
-    return this.#siblings;
+    this.#settings.open.warn(message);
   }
 
   /**
@@ -373,17 +362,17 @@ export class LockService {
 
   /** @internal Connects the store and checks it. */
   open(): Promise<void> {
-    return (this.#opening = openStore(this.#store, this.#name, this.#open));
+    return (this.#opening = openStore(this.#settings.store, this.#settings.name, this.#settings.open));
   }
 
   /**
    * @internal The service of another store of the same application; throws `LockConfigurationError` for an unknown one.
    */
   sibling(store: string, site: string): LockService {
-    const found = this.#siblings.get(store);
+    const found = this.siblings.get(store);
     if (!found) {
       throw new LockConfigurationError(
-        `${site}: there is no store '${store}'. The stores are: ${[...this.#siblings.keys()].join(', ')}. Correct the name, or add the store to LockModule.`,
+        `${site}: there is no store '${store}'. The stores are: ${[...this.siblings.keys()].join(', ')}. Correct the name, or add the store to LockModule.`,
       );
     }
     return found;
@@ -391,7 +380,7 @@ export class LockService {
 
   /** @internal Whether its locks stay taken when this process ends without releasing them. */
   get outlivesProcess(): boolean {
-    return this.#store.open !== undefined;
+    return this.#settings.store.open !== undefined;
   }
 
   /** @internal Ends what leads or stands by: its code is waited for, for a while. */
@@ -401,7 +390,7 @@ export class LockService {
 
   /** @internal Refuses new calls, rejects waiters, releases what is held and closes the store's own connections. */
   shutdown(): Promise<void> {
-    return (this.#closing ??= this.#locks.shutdown().then(() => closeStore(this.#store, this.#opening)));
+    return (this.#closing ??= this.#locks.shutdown().then(() => closeStore(this.#settings.store, this.#opening)));
   }
 }
 

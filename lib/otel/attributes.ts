@@ -1,3 +1,6 @@
+/** Under this name OpenTelemetry knows the library. */
+export const SCOPE = 'nestjs-distributed-lock';
+
 /** The attributes of spans that are the library's own: OpenTelemetry has none for locks. */
 export const LOCK = {
   name: 'distributed_lock.name',

@@ -1,9 +1,54 @@
-import { context, createContextKey, trace, type Attributes, type Tracer } from '@opentelemetry/api';
+import {
+  context,
+  createContextKey,
+  trace,
+  type Attributes,
+  type Tracer,
+  SpanStatusCode,
+  type Context,
+  type Span,
+} from '@opentelemetry/api';
 import type { LockEvent } from '../core/words/lock-event.js';
 import { guarded } from '../core/words/guarded.js';
 import type { LockedSection, LockTelemetry } from '../core/words/lock-telemetry.js';
-import { LOCK, SITE } from './attributes.js';
-import { HoldSpan } from './hold-span.js';
+import { LOCK, SITE, ERROR_TYPE } from './attributes.js';
+import type { LockLostError } from '../core/words/errors.js';
+
+/** The span of a call that has its locks. It ends with the code of the call, or before, when a lock is lost. */
+export class HoldSpan {
+  /** That of what runs inside it. */
+  readonly context: Context;
+  readonly #span: Span;
+  readonly #section: LockedSection;
+  #hasEnded = false;
+
+  constructor(span: Span, inside: Context, section: LockedSection) {
+    this.#span = span;
+    this.context = inside;
+    this.#section = section;
+  }
+
+  /** A lock of that store was lost, perhaps this one. */
+  seesLoss(store: string): void {
+    // The signal is made when it is read, so not for each call.
+    if (store === this.#section.store && this.#section.signal.aborted) {
+      this.end((this.#section.signal.reason as LockLostError).reason);
+    }
+  }
+
+  /** `errorType` says why it is an error. */
+  end(errorType: string | undefined): void {
+    if (this.#hasEnded) {
+      return;
+    }
+    this.#hasEnded = true;
+    if (errorType !== undefined) {
+      this.#span.setAttribute(ERROR_TYPE, errorType);
+      this.#span.setStatus({ code: SpanStatusCode.ERROR });
+    }
+    this.#span.end();
+  }
+}
 
 /** In the context of what runs inside a lock: the span of that lock. */
 const HOLD = createContextKey('nestjs-distributed-lock hold');

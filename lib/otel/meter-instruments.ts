@@ -1,6 +1,5 @@
 import type { Meter, ObservableResult } from '@opentelemetry/api';
-import type { Instruments, Measure, Reading } from '../telemetry/instruments.js';
-import type { HistogramMetric, Metric } from '../telemetry/metrics.js';
+import type { Instruments, Measure, Reading, HistogramMetric, Metric } from '../telemetry/metrics.js';
 
 /** The instruments of an OpenTelemetry meter. */
 export class MeterInstruments implements Instruments {

@@ -1,10 +1,9 @@
 import { metrics, type MeterProvider } from '@opentelemetry/api';
 import type { LockEvent } from '../core/words/lock-event.js';
 import type { LockSource, LockTelemetry, MeasuredOperation } from '../core/words/lock-telemetry.js';
-import { Recorder } from '../telemetry/recorder.js';
-import { keepRecorder, recorderOf } from '../telemetry/shared-recorder.js';
+import { Recorder, keepRecorder, recorderOf } from '../telemetry/recorder.js';
 import { MeterInstruments } from './meter-instruments.js';
-import { SCOPE } from './scope.js';
+import { SCOPE } from './attributes.js';
 
 /** The metrics, on a meter of OpenTelemetry. */
 export class MeterTelemetry implements LockTelemetry {

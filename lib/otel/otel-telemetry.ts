@@ -2,7 +2,10 @@ import type { LockTelemetry } from '../core/words/lock-telemetry.js';
 import { Telemetry } from '../core/watching/telemetry.js';
 import { MeterTelemetry } from './meter-telemetry.js';
 import { checkTelemetryOptions, type OtelTelemetryOptions } from './otel-telemetry.options.js';
-import { traces } from './traces.js';
+import { trace, type Tracer } from '@opentelemetry/api';
+import { HoldSpans } from './hold-spans.js';
+import { SCOPE } from './attributes.js';
+import { WaitSpans } from './wait-spans.js';
 
 /**
  * Traces and metrics for OpenTelemetry: `LockModule.forRoot({ store, telemetry: otelTelemetry() })`. Start the SDK before
@@ -13,4 +16,15 @@ export function otelTelemetry(options: OtelTelemetryOptions = {}): LockTelemetry
   checkTelemetryOptions(options);
   const { metrics = true, meterProvider } = options;
   return new Telemetry([...traces(options), ...(metrics ? [new MeterTelemetry(meterProvider)] : [])]);
+}
+
+/** What makes the spans that the options ask for. */
+export function traces({ spans = 'both', keys = false, tracerProvider = trace }: OtelTelemetryOptions): readonly LockTelemetry[] {
+  let tracer: Tracer | undefined;
+  // Not before a span is to be made: a provider that throws must not keep the application from starting.
+  const source = (): Tracer => (tracer ??= tracerProvider.getTracer(SCOPE));
+  return [
+    ...(spans === 'both' || spans === 'wait' ? [new WaitSpans(source, keys)] : []),
+    ...(spans === 'both' || spans === 'hold' ? [new HoldSpans(source, keys)] : []),
+  ];
 }

@@ -8,8 +8,7 @@ import type { Lines } from '../core/leases/lines.js';
 import { MOST_FENCES, type StoredLock } from '../core/seam/lock-store.js';
 import { OncePerKey } from '../core/words/once-per-key.js';
 import type { Messenger } from './messenger.js';
-import { cycleCallOf, yielding } from './found-cycle.js';
-import { MOST_STEPS, type Probe, type ProbeStep } from './probe-message.js';
+import { cycleCallOf, yielding, MOST_STEPS, type Probe, type ProbeStep } from './probe-message.js';
 import { brief } from './shape.js';
 import type { FoundDeadlock } from './survey.js';
 

@@ -3,10 +3,8 @@ import { checkMethods, checkOptions } from '../core/words/check-options.js';
 import { LockConfigurationError } from '../core/words/errors.js';
 import type { LockTelemetry } from '../core/words/lock-telemetry.js';
 import { COUNTERS, HISTOGRAMS, LEVELS, STATES, type Metric } from '../telemetry/metrics.js';
-import { Recorder } from '../telemetry/recorder.js';
-import { keepRecorder, recorderOf } from '../telemetry/shared-recorder.js';
-import { counterName, prometheusName } from './prometheus-name.js';
-import { RegistryInstruments } from './registry-instruments.js';
+import { Recorder, keepRecorder, recorderOf } from '../telemetry/recorder.js';
+import { counterName, prometheusName, RegistryInstruments } from './registry-instruments.js';
 
 /** Options of `prometheusTelemetry`. */
 export interface PrometheusOptions {

@@ -1,7 +1,5 @@
 import { Counter, Gauge, Histogram, type Registry } from 'prom-client';
-import type { Instruments, Labels, Measure, Reading } from '../telemetry/instruments.js';
-import type { HistogramMetric, Metric } from '../telemetry/metrics.js';
-import { counterName, prometheusLabel, prometheusName } from './prometheus-name.js';
+import type { Instruments, Labels, Measure, Reading, HistogramMetric, Metric } from '../telemetry/metrics.js';
 
 /** Metrics of prom-client in a registry. */
 export class RegistryInstruments implements Instruments {
@@ -55,4 +53,19 @@ export class RegistryInstruments implements Instruments {
         Object.fromEntries(Object.entries(given).map(([label, value]) => [words.get(label) as string, String(value)])),
     };
   }
+}
+
+/** The name of a label of OpenTelemetry in Prometheus. */
+export function prometheusLabel(label: string): string {
+  return label.replaceAll('.', '_');
+}
+
+/** The name of a histogram or gauge of OpenTelemetry in Prometheus. */
+export function prometheusName({ name, unit }: Metric): string {
+  return `${name.replaceAll('.', '_')}${unit === 's' ? '_seconds' : ''}`;
+}
+
+/** That of a counter. */
+export function counterName(metric: Metric): string {
+  return `${prometheusName(metric)}_total`;
 }

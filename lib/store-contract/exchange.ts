@@ -1,12 +1,10 @@
 import assert from 'node:assert/strict';
 import type { AcquireReply, HoldRecord, Place } from '../core/seam/lock-store.js';
-import { rule, type Need, type Rule } from './rule.js';
+import { rulesWith, type Rule } from './rule.js';
 import { changed, guestOf, newPlace, type Trial } from './trial.js';
 import { expectTurns, queued } from './turns.js';
 
-function exchangeRule(name: string, check: (trial: Trial) => Promise<void>, ...needs: readonly Need[]): Rule {
-  return rule(name, check, { needs: ['turns', ...needs], withinMs: 1_000 });
-}
+const exchangeRule = rulesWith({ needs: ['turns'], withinMs: 1_000 });
 
 /** Releases for `hold` and acquires for `next` in this process. */
 async function exchange(
@@ -85,6 +83,7 @@ export const EXCHANGE_RULES: readonly Rule[] = [
 
   exchangeRule(
     'an exchange of a lock that is gone says so, and acquires only if the lock is free',
+    { needs: ['expiry'] },
     async (trial) => {
       const first = await trial.acquired({ ttlMs: trial.ttl(100) });
       await trial.pass(130);
@@ -95,27 +94,22 @@ export const EXCHANGE_RULES: readonly Rule[] = [
       assert.equal(reply.holder.by, 'other');
       assert.equal(await trial.other.release(other), true);
     },
-    'expiry',
   ),
 
-  exchangeRule(
-    'an exchange beside a further hold of the same lock queues',
-    async (trial) => {
-      const notices = trial.turnsOf(trial.store);
-      const first = await trial.acquired();
-      const guest = guestOf(first);
-      assert.equal(await trial.other.tickets.join(guest), true);
-      const next = trial.hold();
-      const place = newPlace();
-      const { released, reply } = await exchange(trial, first, next, place, true);
-      assert.deepEqual([released, reply.fence], [true, undefined]);
-      await trial.expectHeld(guest, trial.other);
-      await trial.other.release(guest);
-      await expectTurns(notices, place);
-      await trial.granted(next, trial.store, place);
-    },
-    'tickets',
-  ),
+  exchangeRule('an exchange beside a further hold of the same lock queues', { needs: ['tickets'] }, async (trial) => {
+    const notices = trial.turnsOf(trial.store);
+    const first = await trial.acquired();
+    const guest = guestOf(first);
+    assert.equal(await trial.other.tickets.join(guest), true);
+    const next = trial.hold();
+    const place = newPlace();
+    const { released, reply } = await exchange(trial, first, next, place, true);
+    assert.deepEqual([released, reply.fence], [true, undefined]);
+    await trial.expectHeld(guest, trial.other);
+    await trial.other.release(guest);
+    await expectTurns(notices, place);
+    await trial.granted(next, trial.store, place);
+  }),
 ];
 
 /** A holder in this process, and a place behind it in the other. */

@@ -20,59 +20,47 @@ export const FENCE_RULES: readonly Rule[] = [
     }
   }),
 
-  rule(
-    'fences rise over the end of a lease',
-    async (trial) => {
-      const first = await trial.acquired({ ttlMs: trial.ttl(100) });
-      await trial.pass(130);
-      await nextFence(trial, trial.other, first.fence);
-      // The lock of this very attempt has ended, so that a repetition is a new grant.
-      const reply = await trial.store.acquire(changed(first, { fence: 0 }));
-      assert.ok(reply.fence === undefined || reply.fence > first.fence, `the fence ${reply.fence} was granted again`);
-    },
-    { needs: ['expiry'] },
-  ),
+  rule('fences rise over the end of a lease', { needs: ['expiry'] }, async (trial) => {
+    const first = await trial.acquired({ ttlMs: trial.ttl(100) });
+    await trial.pass(130);
+    await nextFence(trial, trial.other, first.fence);
+    // The lock of this very attempt has ended, so that a repetition is a new grant.
+    const reply = await trial.store.acquire(changed(first, { fence: 0 }));
+    assert.ok(reply.fence === undefined || reply.fence > first.fence, `the fence ${reply.fence} was granted again`);
+  }),
 
   rule('fences rise over a store that is closed and opened again', async (trial) => {
     const last = await nextFence(trial, trial.store, 0);
     await nextFence(trial, await trial.reopen(trial.store), last);
   }),
 
-  rule(
-    'a grant reserves as many fences as it is asked for',
-    async (trial) => {
-      let next = 0;
-      for (let round = 0; round < 50; round++) {
-        const fences = round % 3 === 0 ? 1 : 16;
-        const held = await trial.acquired({ fences });
-        assert.ok(held.fence >= next, `the fence ${held.fence} was reserved by the grant before: the next one is ${next}`);
-        next = held.fence + fences;
-        await trial.store.release(held);
-      }
-    },
-    { needs: ['reservesFences'] },
-  ),
+  rule('a grant reserves as many fences as it is asked for', { needs: ['reservesFences'] }, async (trial) => {
+    let next = 0;
+    for (let round = 0; round < 50; round++) {
+      const fences = round % 3 === 0 ? 1 : 16;
+      const held = await trial.acquired({ fences });
+      assert.ok(held.fence >= next, `the fence ${held.fence} was reserved by the grant before: the next one is ${next}`);
+      next = held.fence + fences;
+      await trial.store.release(held);
+    }
+  }),
 
-  rule(
-    'fences rise over a forced release',
-    async (trial) => {
-      const { fence } = await trial.acquired();
-      assert.equal(await trial.store.operator.forceRelease(trial.key, fence), true);
-      await nextFence(trial, trial.other, fence);
-    },
-    { needs: ['operator'] },
-  ),
+  rule('fences rise over a forced release', { needs: ['operator'] }, async (trial) => {
+    const { fence } = await trial.acquired();
+    assert.equal(await trial.store.operator.forceRelease(trial.key, fence), true);
+    await nextFence(trial, trial.other, fence);
+  }),
 ];
 
 /** What a restart of the database must not undo. Tested last: the database may need a while to be as it was. */
 export const RESTART_RULES: readonly Rule[] = [
   rule(
     'fences rise over a restart of the database, after which the store works again by itself',
+    { needs: ['restart'], withinMs: Infinity },
     async (trial) => {
       const last = await nextFence(trial, trial.store, 0);
       await trial.options.restart?.();
       await eventually(async () => void (await nextFence(trial, trial.store, last)), 10_000);
     },
-    { needs: ['restart'], withinMs: Infinity },
   ),
 ];

@@ -1,3 +1,3 @@
 export { storeContract } from './store-contract.js';
 export type { StoreContractOptions, StoreOffer } from './store-contract.options.js';
-export type { TestRunner } from './test-runner.js';
+export type { TestRunner } from './store-contract.options.js';

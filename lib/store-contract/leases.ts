@@ -1,11 +1,9 @@
 import assert from 'node:assert/strict';
-import { rule, type Need, type Rule } from './rule.js';
+import { rule, rulesWith, type Rule } from './rule.js';
 import { changed, eventually, guestOf, listOf, newOwner, type Trial } from './trial.js';
 
 /** A rule about leases that end by time. */
-function leaseRule(name: string, withinMs: number, check: (trial: Trial) => Promise<void>, ...needs: readonly Need[]): Rule {
-  return rule(name, check, { needs: ['expiry', ...needs], withinMs });
-}
+const leaseRule = rulesWith({ needs: ['expiry'] });
 
 /** By how much less may be left than the time that has passed would leave, in milliseconds, before the suite stretches it. */
 const SLACK_MS = 250;
@@ -24,7 +22,7 @@ async function expectLeft(trial: Trial, ttlMs: number, given: () => Promise<void
 
 /** How long a lock stays taken without its holder. */
 export const LEASE_RULES: readonly Rule[] = [
-  leaseRule('a busy answer says what is left of the lease', 2_000, async (trial) => {
+  leaseRule('a busy answer says what is left of the lease', { withinMs: 2_000 }, async (trial) => {
     await expectLeft(trial, 3_000, async () => void (await trial.acquired({ ttlMs: trial.ttl(3_000) })));
     // The servers of a quorum may grant one after the other.
     await eventually(async () => {
@@ -33,7 +31,7 @@ export const LEASE_RULES: readonly Rule[] = [
     });
   }),
 
-  leaseRule('a lock stays taken until its lease ends', 4_000, async (trial) => {
+  leaseRule('a lock stays taken until its lease ends', async (trial) => {
     const startedAt = performance.now();
     await trial.acquired({ ttlMs: trial.ttl(300) });
     for (let isTaken = true; isTaken;) {
@@ -44,14 +42,14 @@ export const LEASE_RULES: readonly Rule[] = [
     assert.ok(tookMs >= trial.ttl(300) - AHEAD_MS, `it was free after ${tookMs} ms`);
   }),
 
-  leaseRule('a lease ends by itself, and the lock is free in every process', 4_000, async (trial) => {
+  leaseRule('a lease ends by itself, and the lock is free in every process', async (trial) => {
     const held = await trial.acquired({ ttlMs: trial.ttl(100) });
     await trial.pass(130);
     await trial.expectFree(trial.other);
     assert.deepEqual(await trial.store.renew(listOf(held)), [false]);
   }),
 
-  leaseRule('a lock whose lease has ended belongs to the next owner: the one before renews and releases nothing', 4_000, async (trial) => {
+  leaseRule('a lock whose lease has ended belongs to the next owner: the one before renews and releases nothing', async (trial) => {
     const first = await trial.acquired({ ttlMs: trial.ttl(100) });
     await trial.pass(130);
     const next = await trial.acquired({}, trial.other);
@@ -61,7 +59,7 @@ export const LEASE_RULES: readonly Rule[] = [
     await trial.expectHeld(next, trial.other);
   }),
 
-  leaseRule('an acquire that is sent again has a whole lease from then on, and never a shorter one', 2_500, async (trial) => {
+  leaseRule('an acquire that is sent again has a whole lease from then on, and never a shorter one', { withinMs: 2_500 }, async (trial) => {
     const first = await trial.acquired({ ttlMs: trial.ttl(3_000) });
     await trial.pass(550);
     await expectLeft(trial, 3_000, async () => {
@@ -70,7 +68,7 @@ export const LEASE_RULES: readonly Rule[] = [
     });
   }),
 
-  leaseRule('a renewal makes the lease longer, and never shorter', 1_500, async (trial) => {
+  leaseRule('a renewal makes the lease longer, and never shorter', { withinMs: 1_500 }, async (trial) => {
     const held = await trial.acquired({ ttlMs: trial.ttl(2_000) });
     await expectLeft(trial, 5_000, async () => {
       assert.deepEqual(await trial.store.renew(listOf(changed(held, { ttlMs: trial.ttl(5_000) }))), [true]);
@@ -78,7 +76,7 @@ export const LEASE_RULES: readonly Rule[] = [
     });
   }),
 
-  leaseRule('a renewal that is refused does not make the lease longer', 2_500, async (trial) => {
+  leaseRule('a renewal that is refused does not make the lease longer', { withinMs: 2_500 }, async (trial) => {
     await expectLeft(trial, 3_000, async () => {
       const held = await trial.acquired({ ttlMs: trial.ttl(3_000) });
       const long = changed(held, { ttlMs: trial.ttl(10_000) });
@@ -87,7 +85,7 @@ export const LEASE_RULES: readonly Rule[] = [
     });
   }),
 
-  leaseRule('a lease that was made longer stays so, whoever finds it busy', 1_500, async (trial) => {
+  leaseRule('a lease that was made longer stays so, whoever finds it busy', { withinMs: 1_500 }, async (trial) => {
     const held = await trial.acquired({ ttlMs: trial.ttl(2_000) });
     await expectLeft(trial, 9_000, async () => {
       await trial.store.renew(listOf(changed(held, { ttlMs: trial.ttl(9_000) })));
@@ -95,7 +93,7 @@ export const LEASE_RULES: readonly Rule[] = [
     });
   }),
 
-  leaseRule('the renewal of a hold that lingers makes the lease end after exactly its time', 2_500, async (trial) => {
+  leaseRule('the renewal of a hold that lingers makes the lease end after exactly its time', { withinMs: 2_500 }, async (trial) => {
     const held = await trial.acquired({ ttlMs: trial.ttl(9_000) });
     const lingering = changed(held, { ttlMs: trial.ttl(3_000), lingering: true });
     await expectLeft(trial, 3_000, async () => assert.deepEqual(await trial.store.renew(listOf(lingering)), [true]));
@@ -105,7 +103,7 @@ export const LEASE_RULES: readonly Rule[] = [
 
   leaseRule(
     'the renewal of a hold that lingers leaves the lease as it is while other holds are in the lock',
-    2_500,
+    { needs: ['tickets'], withinMs: 2_500 },
     async (trial) => {
       let lingering = trial.hold();
       let guest = lingering;
@@ -119,46 +117,31 @@ export const LEASE_RULES: readonly Rule[] = [
       assert.equal(await trial.store.release(guest), true);
       await expectLeft(trial, 3_000, async () => assert.deepEqual(await trial.store.renew(listOf(lingering)), [true]));
     },
-    'tickets',
   ),
 
-  leaseRule(
-    'a join never makes the lease shorter, and may make it longer',
-    2_500,
-    async (trial) => {
-      let held = trial.hold();
-      await expectLeft(trial, 3_000, async () => {
-        held = await trial.acquired({ ttlMs: trial.ttl(3_000) });
-        await trial.store.tickets.join(guestOf(held, { ttlMs: trial.ttl(100) }));
-      });
-      await expectLeft(trial, 9_000, async () => void (await trial.other.tickets.join(guestOf(held, { ttlMs: trial.ttl(9_000) }))));
-    },
-    'tickets',
-  ),
+  leaseRule('a join never makes the lease shorter, and may make it longer', { needs: ['tickets'], withinMs: 2_500 }, async (trial) => {
+    let held = trial.hold();
+    await expectLeft(trial, 3_000, async () => {
+      held = await trial.acquired({ ttlMs: trial.ttl(3_000) });
+      await trial.store.tickets.join(guestOf(held, { ttlMs: trial.ttl(100) }));
+    });
+    await expectLeft(trial, 9_000, async () => void (await trial.other.tickets.join(guestOf(held, { ttlMs: trial.ttl(9_000) }))));
+  }),
 
-  leaseRule(
-    'the end of a guest leaves the lease as it is',
-    2_500,
-    async (trial) => {
-      const held = await trial.acquired({ ttlMs: trial.ttl(3_000) });
-      const guest = guestOf(held, { ttlMs: trial.ttl(9_000) });
-      await expectLeft(trial, 9_000, async () => {
-        assert.equal(await trial.other.tickets.join(guest), true);
-        assert.equal(await trial.other.release(guest), true);
-      });
-    },
-    'tickets',
-  ),
+  leaseRule('the end of a guest leaves the lease as it is', { needs: ['tickets'], withinMs: 2_500 }, async (trial) => {
+    const held = await trial.acquired({ ttlMs: trial.ttl(3_000) });
+    const guest = guestOf(held, { ttlMs: trial.ttl(9_000) });
+    await expectLeft(trial, 9_000, async () => {
+      assert.equal(await trial.other.tickets.join(guest), true);
+      assert.equal(await trial.other.release(guest), true);
+    });
+  }),
 
-  rule(
-    'a lock stays taken past its lease, until it is released',
-    async (trial) => {
-      const held = await trial.acquired({ ttlMs: trial.ttl(50) });
-      await trial.pass(150);
-      await trial.refused(trial.hold(), trial.other);
-      assert.equal(await trial.store.release(held), true);
-      await trial.expectFree();
-    },
-    { needs: ['no expiry'] },
-  ),
+  rule('a lock stays taken past its lease, until it is released', { needs: ['no expiry'] }, async (trial) => {
+    const held = await trial.acquired({ ttlMs: trial.ttl(50) });
+    await trial.pass(150);
+    await trial.refused(trial.hold(), trial.other);
+    assert.equal(await trial.store.release(held), true);
+    await trial.expectFree();
+  }),
 ];

@@ -46,25 +46,22 @@ export const LIFE_CYCLE_RULES: readonly Rule[] = [
     }
   }),
 
-  rule(
-    'stores with different prefixes know nothing of the locks of each other',
-    async (trial) => {
-      const elsewhere = await trial.connect(`contract-${randomUUID()}`);
-      // Where all are one object, there is one prefix.
-      if (elsewhere === trial.store) {
-        return;
-      }
-      const held = await trial.acquired();
-      const other = await trial.acquired({}, elsewhere);
-      assert.equal(await elsewhere.release(other), true);
-      await trial.expectHeld(held);
-      assert.deepEqual(await elsewhere.renew([held]), [false]);
-    },
-    { needs: ['open'] },
-  ),
+  rule('stores with different prefixes know nothing of the locks of each other', { needs: ['open'] }, async (trial) => {
+    const elsewhere = await trial.connect(`contract-${randomUUID()}`);
+    // Where all are one object, there is one prefix.
+    if (elsewhere === trial.store) {
+      return;
+    }
+    const held = await trial.acquired();
+    const other = await trial.acquired({}, elsewhere);
+    assert.equal(await elsewhere.release(other), true);
+    await trial.expectHeld(held);
+    assert.deepEqual(await elsewhere.renew([held]), [false]);
+  }),
 
   rule(
     'a listener of turns may be registered before the store is opened, and stays until the store is closed',
+    { needs: ['turns'] },
     async (trial) => {
       const notices: string[] = [];
       const waiting = await trial.connect(undefined, (store) =>
@@ -85,11 +82,11 @@ export const LIFE_CYCLE_RULES: readonly Rule[] = [
       await eventually(() => assert.deepEqual(trial.turnsOf(reopened), [second.name]));
       assert.deepEqual(notices, [first.name]);
     },
-    { needs: ['turns'] },
   ),
 
   rule(
     'a listener of forced releases may be registered before the store is opened, and stays until the store is closed',
+    { needs: ['operator', 'forced'] },
     async (trial) => {
       const notices: string[] = [];
       const holding = await trial.connect(undefined, (store) => store.operator.onForced((key) => key === trial.key && notices.push(key)));
@@ -105,6 +102,5 @@ export const LIFE_CYCLE_RULES: readonly Rule[] = [
       await eventually(() => assert.equal(later.length, 1));
       assert.equal(notices.length, 1);
     },
-    { needs: ['operator', 'forced'] },
   ),
 ];

@@ -1,11 +1,9 @@
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
-import { rule, type Need, type Rule } from './rule.js';
-import { eventually, type OfferedStore, type Trial } from './trial.js';
+import { rulesWith, type Rule } from './rule.js';
+import { eventually, type OfferedStore } from './trial.js';
 
-function messageRule(name: string, check: (trial: Trial) => Promise<void>, ...needs: readonly Need[]): Rule {
-  return rule(name, check, { needs: ['messages', ...needs] });
-}
+const messageRule = rulesWith({ needs: ['messages'] });
 
 /** The messages that a store gets, as they come. */
 function heardBy({ messages }: OfferedStore): readonly string[] {
@@ -43,15 +41,11 @@ export const MESSAGE_RULES: readonly Rule[] = [
     await trial.store.messages.send('nobody hears it', 'host:1:00000000');
   }),
 
-  messageRule(
-    'inspect shows the processes whose holds are in the lock',
-    async (trial) => {
-      await trial.acquired();
-      const { processes } = (await trial.other.operator.inspect(trial.key)) ?? {};
-      assert.deepEqual(processes, [trial.store.messages.process]);
-    },
-    'operator',
-  ),
+  messageRule('inspect shows the processes whose holds are in the lock', { needs: ['operator'] }, async (trial) => {
+    await trial.acquired();
+    const { processes } = (await trial.other.operator.inspect(trial.key)) ?? {};
+    assert.deepEqual(processes, [trial.store.messages.process]);
+  }),
 ];
 
 async function arrives(heard: readonly string[], text: string, send: () => Promise<void>): Promise<void> {

@@ -1,11 +1,9 @@
 import assert from 'node:assert/strict';
 import { inspect } from 'node:util';
-import { rule, type Need, type Rule } from './rule.js';
+import { rulesWith, type Rule } from './rule.js';
 import { changed, eventually, guestOf, listOf, newPlace, type OfferedStore, type Trial } from './trial.js';
 
-function operatorRule(name: string, check: (trial: Trial) => Promise<void>, ...needs: readonly Need[]): Rule {
-  return rule(name, check, { needs: ['operator', ...needs] });
-}
+const operatorRule = rulesWith({ needs: ['operator'] });
 
 /** The messages of forced releases of this key that a store gets, as they come. */
 function forcedOf(trial: Trial, store: OfferedStore): readonly (readonly [string, number])[] {
@@ -27,17 +25,13 @@ export const OPERATOR_RULES: readonly Rule[] = [
     }
   }),
 
-  operatorRule(
-    'inspect shows what is left of the lease',
-    async (trial) => {
-      const startedAt = performance.now();
-      await trial.acquired({ ttlMs: trial.ttl(5_000) });
-      const { remainingMs = 0 } = (await trial.store.operator.inspect(trial.key)) ?? {};
-      const least = trial.ttl(5_000) - (performance.now() - startedAt) - trial.ms(500);
-      assert.ok(remainingMs > least && remainingMs <= trial.ttl(5_000) + 1, `${remainingMs} ms`);
-    },
-    'expiry',
-  ),
+  operatorRule('inspect shows what is left of the lease', { needs: ['expiry'] }, async (trial) => {
+    const startedAt = performance.now();
+    await trial.acquired({ ttlMs: trial.ttl(5_000) });
+    const { remainingMs = 0 } = (await trial.store.operator.inspect(trial.key)) ?? {};
+    const least = trial.ttl(5_000) - (performance.now() - startedAt) - trial.ms(500);
+    assert.ok(remainingMs > least && remainingMs <= trial.ttl(5_000) + 1, `${remainingMs} ms`);
+  }),
 
   operatorRule('inspect shows no owner and no hold', async (trial) => {
     const held = await trial.acquired();
@@ -52,53 +46,37 @@ export const OPERATOR_RULES: readonly Rule[] = [
     assert.equal(await trial.other.operator.inspect(trial.key), null);
   }),
 
-  operatorRule(
-    'inspect shows nothing of a lock whose lease has ended',
-    async (trial) => {
-      await trial.acquired({ ttlMs: trial.ttl(100) });
-      await trial.pass(130);
-      assert.equal(await trial.store.operator.inspect(trial.key), null);
-    },
-    'expiry',
-  ),
+  operatorRule('inspect shows nothing of a lock whose lease has ended', { needs: ['expiry'] }, async (trial) => {
+    await trial.acquired({ ttlMs: trial.ttl(100) });
+    await trial.pass(130);
+    assert.equal(await trial.store.operator.inspect(trial.key), null);
+  }),
 
-  operatorRule(
-    'inspect counts the holds',
-    async (trial) => {
-      const held = await trial.acquired();
-      const guest = guestOf(held);
-      await trial.other.tickets.join(guest);
-      await trial.other.tickets.join(guest);
-      assert.equal((await trial.store.operator.inspect(trial.key))?.holds, 2);
-      await trial.store.release(held);
-      assert.equal((await trial.store.operator.inspect(trial.key))?.holds, 1);
-    },
-    'tickets',
-  ),
+  operatorRule('inspect counts the holds', { needs: ['tickets'] }, async (trial) => {
+    const held = await trial.acquired();
+    const guest = guestOf(held);
+    await trial.other.tickets.join(guest);
+    await trial.other.tickets.join(guest);
+    assert.equal((await trial.store.operator.inspect(trial.key))?.holds, 2);
+    await trial.store.release(held);
+    assert.equal((await trial.store.operator.inspect(trial.key))?.holds, 1);
+  }),
 
-  operatorRule(
-    'a renewal may say that another call runs in the lock now',
-    async (trial) => {
-      const held = await trial.acquired();
-      await trial.store.renew(listOf(changed(held, { by: 'another' })));
-      assert.equal((await trial.store.operator.inspect(trial.key))?.by, 'another');
-      await trial.store.renew(listOf(changed(held, { by: '' })));
-      assert.equal((await trial.store.operator.inspect(trial.key))?.by, 'another');
-    },
-    'reservesFences',
-  ),
+  operatorRule('a renewal may say that another call runs in the lock now', { needs: ['reservesFences'] }, async (trial) => {
+    const held = await trial.acquired();
+    await trial.store.renew(listOf(changed(held, { by: 'another' })));
+    assert.equal((await trial.store.operator.inspect(trial.key))?.by, 'another');
+    await trial.store.renew(listOf(changed(held, { by: '' })));
+    assert.equal((await trial.store.operator.inspect(trial.key))?.by, 'another');
+  }),
 
-  operatorRule(
-    'inspect shows who waits, each by host and process id',
-    async (trial) => {
-      await trial.acquired();
-      await trial.refused(trial.hold(), trial.other, newPlace());
-      const { waiters = [] } = (await trial.store.operator.inspect(trial.key)) ?? {};
-      assert.equal(waiters.length, 1);
-      assert.match(waiters[0] ?? '', new RegExp(`\\b${process.pid}\\b`));
-    },
-    'turns',
-  ),
+  operatorRule('inspect shows who waits, each by host and process id', { needs: ['turns'] }, async (trial) => {
+    await trial.acquired();
+    await trial.refused(trial.hold(), trial.other, newPlace());
+    const { waiters = [] } = (await trial.store.operator.inspect(trial.key)) ?? {};
+    assert.equal(waiters.length, 1);
+    assert.match(waiters[0] ?? '', new RegExp(`\\b${process.pid}\\b`));
+  }),
 
   operatorRule('a forced release needs the fence, and frees the lock', async (trial) => {
     const held = await trial.acquired();
@@ -109,16 +87,12 @@ export const OPERATOR_RULES: readonly Rule[] = [
     assert.equal(await trial.other.operator.inspect(trial.key), null);
   }),
 
-  operatorRule(
-    'a forced release notifies the process that holds the lock',
-    async (trial) => {
-      const notices = forcedOf(trial, trial.store);
-      const held = await trial.acquired();
-      await trial.other.operator.forceRelease(trial.key, held.fence);
-      await eventually(() => assert.deepEqual(notices, [[trial.key, held.fence]]));
-    },
-    'forced',
-  ),
+  operatorRule('a forced release notifies the process that holds the lock', { needs: ['forced'] }, async (trial) => {
+    const notices = forcedOf(trial, trial.store);
+    const held = await trial.acquired();
+    await trial.other.operator.forceRelease(trial.key, held.fence);
+    await eventually(() => assert.deepEqual(notices, [[trial.key, held.fence]]));
+  }),
 
   operatorRule('a forced release ends the hold: it neither renews nor releases the next lock', async (trial) => {
     const held = await trial.acquired();
@@ -130,19 +104,14 @@ export const OPERATOR_RULES: readonly Rule[] = [
     await trial.expectHeld(next, trial.other);
   }),
 
-  operatorRule(
-    'a forced release notifies every process that has a hold in the lock',
-    async (trial) => {
-      const notices = forcedOf(trial, trial.store);
-      const noticesElsewhere = forcedOf(trial, trial.other);
-      const held = await trial.acquired();
-      await trial.other.tickets.join(guestOf(held));
-      assert.equal(await trial.store.operator.forceRelease(trial.key, held.fence), true);
-      await eventually(() => assert.deepEqual([notices, noticesElsewhere], [[[trial.key, held.fence]], [[trial.key, held.fence]]]));
-    },
-    'forced',
-    'tickets',
-  ),
+  operatorRule('a forced release notifies every process that has a hold in the lock', { needs: ['forced', 'tickets'] }, async (trial) => {
+    const notices = forcedOf(trial, trial.store);
+    const noticesElsewhere = forcedOf(trial, trial.other);
+    const held = await trial.acquired();
+    await trial.other.tickets.join(guestOf(held));
+    assert.equal(await trial.store.operator.forceRelease(trial.key, held.fence), true);
+    await eventually(() => assert.deepEqual([notices, noticesElsewhere], [[[trial.key, held.fence]], [[trial.key, held.fence]]]));
+  }),
 
   operatorRule('a forced release of a free lock answers false', async (trial) => {
     assert.equal(await trial.store.operator.forceRelease(trial.key, 1), false);

@@ -19,14 +19,28 @@ export interface Rule {
   readonly check: (trial: Trial) => Promise<void>;
 }
 
-/** A rule for every store that has what it needs. */
-export function rule(
-  name: string,
-  check: (trial: Trial) => Promise<void>,
-  { needs = [], withinMs = 4_000 }: { readonly needs?: readonly Need[]; readonly withinMs?: number } = {},
-): Rule {
-  return { name, needs, withinMs, check };
+/** What a rule asks for. */
+interface Conditions {
+  readonly needs?: readonly Need[];
+  readonly withinMs?: number;
 }
+
+/** Makes a rule for every store that has what it needs. */
+interface MakeRule {
+  (name: string, check: Rule['check']): Rule;
+  (name: string, conditions: Conditions, check: Rule['check']): Rule;
+}
+
+/** Makes rules that share conditions; each may have further ones. */
+export function rulesWith(shared: Conditions): MakeRule {
+  return (name: string, ...rest: [Rule['check']] | [Conditions, Rule['check']]): Rule => {
+    const [own, check] = rest.length === 1 ? [{} as Conditions, rest[0]] : rest;
+    const { withinMs = 4_000 } = { ...shared, ...own };
+    return { name, needs: [...(shared.needs ?? []), ...(own.needs ?? [])], withinMs, check };
+  };
+}
+
+export const rule = rulesWith({});
 
 const REASONS: Readonly<Record<Need, string>> = {
   open: 'the store does not offer open',

@@ -1,12 +1,10 @@
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import type { FoundLock } from '../core/seam/lock-store.js';
-import { rule, type Need, type Rule } from './rule.js';
-import type { OfferedStore, Trial } from './trial.js';
+import { rulesWith, type Rule } from './rule.js';
+import type { OfferedStore } from './trial.js';
 
-function searchRule(name: string, check: (trial: Trial) => Promise<void>, ...needs: readonly Need[]): Rule {
-  return rule(name, check, { needs: ['search', 'operator', ...needs] });
-}
+const searchRule = rulesWith({ needs: ['search', 'operator'] });
 
 async function found({ operator }: OfferedStore, prefix: string): Promise<FoundLock[]> {
   const locks: FoundLock[] = [];
@@ -49,13 +47,9 @@ export const SEARCH_RULES: readonly Rule[] = [
     assert.deepEqual(await found(trial.other, trial.key), []);
   }),
 
-  searchRule(
-    'a search finds no lock whose lease has ended',
-    async (trial) => {
-      await trial.acquired({ ttlMs: trial.ttl(100) });
-      await trial.pass(130);
-      assert.deepEqual(await found(trial.other, trial.key), []);
-    },
-    'expiry',
-  ),
+  searchRule('a search finds no lock whose lease has ended', { needs: ['expiry'] }, async (trial) => {
+    await trial.acquired({ ttlMs: trial.ttl(100) });
+    await trial.pass(130);
+    assert.deepEqual(await found(trial.other, trial.key), []);
+  }),
 ];

@@ -1,14 +1,12 @@
 import assert from 'node:assert/strict';
 import { isLockError } from '../core/words/errors.js';
-import { rule, type Rule } from './rule.js';
-import { guestOf, listOf, newOwner, type Trial } from './trial.js';
+import { rulesWith, type Rule } from './rule.js';
+import { guestOf, listOf, newOwner } from './trial.js';
 
 /** The most holds in one lock. */
 const MOST_HOLDS = 1_000;
 
-function ticketRule(name: string, check: (trial: Trial) => Promise<void>): Rule {
-  return rule(name, check, { needs: ['tickets'] });
-}
+const ticketRule = rulesWith({ needs: ['tickets'] });
 
 /** Whether an error says that no more holds fit into the lock. */
 function isFull(error: unknown): boolean {

@@ -86,6 +86,7 @@ function isStoreError(error: unknown): error is LockStoreError {
 export const TIME_LIMIT_RULES: readonly Rule[] = [
   rule(
     'acquire, renew and release settle within their limit while the database stands still, and work again after it',
+    { needs: ['stall'], withinMs: 1_000 },
     async (trial) => {
       const long = { ttlMs: trial.ttl(10_000) };
       const held = await trial.acquired(long);
@@ -102,11 +103,11 @@ export const TIME_LIMIT_RULES: readonly Rule[] = [
         await trial.expectFree();
       }, RECOVERY_MS);
     },
-    { needs: ['stall'], withinMs: 1_000 },
   ),
 
   rule(
     'an acquire that was not answered is answered when it is repeated, and a release ends it',
+    { needs: ['stall'], withinMs: 1_000 },
     async (trial) => {
       const attempt = trial.hold({ ttlMs: trial.ttl(10_000), limitMs: LIMIT_MS });
       await expectInTime(trial, { acquire: { limitMs: LIMIT_MS, call: () => trial.store.acquire(attempt) } });
@@ -116,21 +117,17 @@ export const TIME_LIMIT_RULES: readonly Rule[] = [
         await trial.expectFree(trial.other);
       }, RECOVERY_MS);
     },
-    { needs: ['stall'], withinMs: 1_000 },
   ),
 
-  rule(
-    'join settles within its limit while the database stands still',
-    async (trial) => {
-      const held = await trial.acquired({ ttlMs: trial.ttl(10_000) });
-      const limit = { limitMs: LIMIT_MS };
-      await expectInTime(trial, { join: { ...limit, call: () => trial.store.tickets.join(changed(held, { id: 'guest', ...limit })) } });
-    },
-    { needs: ['tickets', 'stall'], withinMs: 1_000 },
-  ),
+  rule('join settles within its limit while the database stands still', { needs: ['tickets', 'stall'], withinMs: 1_000 }, async (trial) => {
+    const held = await trial.acquired({ ttlMs: trial.ttl(10_000) });
+    const limit = { limitMs: LIMIT_MS };
+    await expectInTime(trial, { join: { ...limit, call: () => trial.store.tickets.join(changed(held, { id: 'guest', ...limit })) } });
+  }),
 
   rule(
     'inspect and forceRelease settle within a second while the database stands still',
+    { needs: ['operator', 'stall'], withinMs: 1_800 },
     async (trial) => {
       const { fence } = await trial.acquired({ ttlMs: trial.ttl(10_000) });
       await expectInTime(trial, {
@@ -138,17 +135,15 @@ export const TIME_LIMIT_RULES: readonly Rule[] = [
         forceRelease: { limitMs: 1_000, call: () => trial.store.operator.forceRelease(`${trial.key} of nobody`, fence) },
       });
     },
-    { needs: ['operator', 'stall'], withinMs: 1_800 },
   ),
 
-  rule(
-    'health settles within a second while the database stands still',
-    async (trial) => expectInTime(trial, { health: { limitMs: 1_000, call: () => trial.store.health() } }),
-    { needs: ['health', 'stall'], withinMs: 1_800 },
+  rule('health settles within a second while the database stands still', { needs: ['health', 'stall'], withinMs: 1_800 }, async (trial) =>
+    expectInTime(trial, { health: { limitMs: 1_000, call: () => trial.store.health() } }),
   ),
 
   rule(
     'leave and exchange settle in their time while the database stands still',
+    { needs: ['turns', 'stall'], withinMs: 1_800 },
     async (trial) => {
       const held = await trial.acquired({ ttlMs: trial.ttl(10_000) });
       const next = trial.hold({ limitMs: LIMIT_MS });
@@ -163,6 +158,5 @@ export const TIME_LIMIT_RULES: readonly Rule[] = [
         leave: { limitMs: 1_000, call: () => trial.store.turns.leave(trial.key, newPlace().name) },
       });
     },
-    { needs: ['turns', 'stall'], withinMs: 1_800 },
   ),
 ];

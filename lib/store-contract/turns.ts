@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { HoldRecord, Place } from '../core/seam/lock-store.js';
-import { rule, type Need, type Rule } from './rule.js';
+import { rule, rulesWith, type Rule } from './rule.js';
 import { changed, eventually, guestOf, listOf, newPlace, type OfferedStore, type Trial } from './trial.js';
 
 /**
@@ -12,9 +12,7 @@ import { changed, eventually, guestOf, listOf, newPlace, type OfferedStore, type
 const CLAIM_MS = 1_000;
 
 /** A rule whose claims hold as long as the lock stays reserved. */
-function turnRule(name: string, check: (trial: Trial) => Promise<void>, ...needs: readonly Need[]): Rule {
-  return rule(name, check, { needs: ['turns', ...needs], withinMs: CLAIM_MS });
-}
+const turnRule = rulesWith({ needs: ['turns'], withinMs: CLAIM_MS });
 
 /** Queues behind the holder. */
 export async function queued(trial: Trial, store: OfferedStore = trial.other): Promise<{ hold: HoldRecord; place: Place }> {
@@ -69,6 +67,7 @@ export const TURN_RULES: readonly Rule[] = [
 
   rule(
     'a newcomer that finds the lock free while others queue hands it to the first of them',
+    { needs: ['turns', 'expiry'], withinMs: CLAIM_MS },
     async (trial) => {
       const notices = trial.turnsOf(trial.other);
       const first = await queuedUntilTheLeaseEnds(trial);
@@ -76,22 +75,18 @@ export const TURN_RULES: readonly Rule[] = [
       await expectTurns(notices, first.place);
       await trial.granted(first.hold, trial.other, first.place);
     },
-    { needs: ['turns', 'expiry'], withinMs: CLAIM_MS },
   ),
 
-  rule(
-    'the first in the queue takes a lock whose lease has ended',
-    async (trial) => {
-      const first = await queuedUntilTheLeaseEnds(trial);
-      const second = await queued(trial);
-      await trial.refused(second.hold, trial.other, second.place);
-      await trial.granted(first.hold, trial.other, first.place);
-    },
-    { needs: ['turns', 'expiry'], withinMs: CLAIM_MS },
-  ),
+  rule('the first in the queue takes a lock whose lease has ended', { needs: ['turns', 'expiry'], withinMs: CLAIM_MS }, async (trial) => {
+    const first = await queuedUntilTheLeaseEnds(trial);
+    const second = await queued(trial);
+    await trial.refused(second.hold, trial.other, second.place);
+    await trial.granted(first.hold, trial.other, first.place);
+  }),
 
   rule(
     'a turn that nobody claims for a second goes to the next in the queue',
+    { needs: ['turns'], withinMs: 2 * CLAIM_MS },
     async (trial) => {
       const holder = await trial.acquired();
       const first = await queued(trial);
@@ -101,7 +96,6 @@ export const TURN_RULES: readonly Rule[] = [
       await trial.refused(first.hold, trial.other, first.place);
       await trial.granted(second.hold, trial.other, second.place);
     },
-    { needs: ['turns'], withinMs: 2 * CLAIM_MS },
   ),
 
   turnRule('an attempt that is sent twice keeps its place', async (trial) => {
@@ -194,25 +188,17 @@ export const TURN_RULES: readonly Rule[] = [
     await eventually(() => assert.deepEqual(contexts, [undefined]));
   }),
 
-  turnRule(
-    'a join enters before the queue',
-    async (trial) => {
-      const holder = await trial.acquired();
-      await queued(trial);
-      assert.equal(await trial.other.tickets.join(guestOf(holder)), true);
-    },
-    'tickets',
-  ),
+  turnRule('a join enters before the queue', { needs: ['tickets'] }, async (trial) => {
+    const holder = await trial.acquired();
+    await queued(trial);
+    assert.equal(await trial.other.tickets.join(guestOf(holder)), true);
+  }),
 
-  turnRule(
-    'a forced release hands over',
-    async (trial) => {
-      const { fence } = await trial.acquired();
-      const first = await queued(trial);
-      assert.equal(await trial.store.operator.forceRelease(trial.key, fence), true);
-      await trial.refused(trial.hold(), trial.store);
-      await trial.granted(first.hold, trial.other, first.place);
-    },
-    'operator',
-  ),
+  turnRule('a forced release hands over', { needs: ['operator'] }, async (trial) => {
+    const { fence } = await trial.acquired();
+    const first = await queued(trial);
+    assert.equal(await trial.store.operator.forceRelease(trial.key, fence), true);
+    await trial.refused(trial.hold(), trial.store);
+    await trial.granted(first.hold, trial.other, first.place);
+  }),
 ];

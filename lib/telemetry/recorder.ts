@@ -1,10 +1,7 @@
 import type { LockEvent } from '../core/words/lock-event.js';
 import type { LockHealth } from '../core/words/lock-health.js';
 import type { LockSource, LockTelemetry, MeasuredOperation } from '../core/words/lock-telemetry.js';
-import type { Instruments, Labels, Measure, Reading } from './instruments.js';
-import { Level } from './level.js';
-import { COUNTERS, HISTOGRAMS, LEVELS, STATES, type Metric } from './metrics.js';
-import { Names } from './names.js';
+import { type Instruments, type Labels, type Measure, type Reading, COUNTERS, HISTOGRAMS, LEVELS, STATES, type Metric } from './metrics.js';
 
 /** What an operation failed with, by the code of its error. */
 const FAILURES: ReadonlyMap<string, string> = new Map([
@@ -113,4 +110,57 @@ function made<Key extends string, Listed, Made>(
   make: (metric: Listed) => Made,
 ): { readonly [key in Key]: Made } {
   return Object.fromEntries(Object.entries<Listed>(metrics).map(([key, metric]) => [key, make(metric)])) as { [key in Key]: Made };
+}
+
+/** How many names there may be; more would fill the memory of what counts. */
+const MOST = 200;
+const OTHER = '_other';
+
+/** The names that are counted. The first ones keep theirs, and later ones are counted together. */
+export class Names {
+  readonly #known = new Set<string>();
+
+  of(name: string): string {
+    if (this.#known.has(name)) {
+      return name;
+    }
+    if (this.#known.size >= MOST) {
+      return OTHER;
+    }
+    this.#known.add(name);
+    return name;
+  }
+}
+
+/** The series of one gauge. A series that was read once is 0 where nothing counts for it now: backends keep the last value. */
+export class Level {
+  readonly #series = new Map<string, Labels>();
+
+  /** One reading for each series: the sum of those with its labels. */
+  sum(readings: Iterable<Reading>): readonly Reading[] {
+    const sums = new Map([...this.#series.keys()].map((series) => [series, 0]));
+    for (const { labels, value } of readings) {
+      const series = JSON.stringify(labels);
+      this.#series.set(series, labels);
+      sums.set(series, (sums.get(series) ?? 0) + value);
+    }
+    return [...sums].map(([series, value]) => ({ labels: this.#series.get(series) as Labels, value }));
+  }
+}
+
+/** The same in a second copy of this package, which may be in the process too. */
+const RECORDER = Symbol.for('nestjs-distributed-lock.recorder');
+
+/**
+ * The recorder that was kept with an object of a backend. All applications of a process share it: their gauges are one
+ * sum, and nothing is registered twice. It is kept there since it has to live as long as the metrics do.
+ */
+export function recorderOf(owner: object | undefined): Recorder | undefined {
+  return (owner as { readonly [RECORDER]?: Recorder } | undefined)?.[RECORDER];
+}
+
+/** Keeps the recorder with that object, and gives it. */
+export function keepRecorder(owner: object, recorder: Recorder): Recorder {
+  Reflect.defineProperty(owner, RECORDER, { value: recorder, configurable: true });
+  return recorder;
 }

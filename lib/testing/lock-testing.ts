@@ -5,7 +5,7 @@ import { checkKey } from '../core/words/lock-key.js';
 import type { LockStore } from '../core/seam/lock-store.js';
 import { shown } from '../core/words/shown.js';
 import type { LockTelemetry } from '../core/words/lock-telemetry.js';
-import type { LockTestController } from '../nest/lock-test-controller.js';
+import type { LockTestController } from '../nest/lock-module.options.js';
 import { TakenLocks, type TakenLock } from './taken-locks.js';
 import { TestStore, type AwayAs } from './test-store.js';
 

@@ -1,7 +1,5 @@
 import { LockConfigurationError } from './errors.js';
 import { describe } from './lock-key.js';
-import { nearest } from './option-places.js';
-import { placesOf, synonymOf } from './option-places.js';
 import { shown } from './shown.js';
 
 /** The names of all options of something; the compiler misses one that is not here. */
@@ -49,4 +47,73 @@ export function checkMethods(option: string, given: unknown, methods: readonly s
   if (given !== undefined && (typeof given !== 'object' || given === null || !methods.every(has))) {
     throw new LockConfigurationError(`${option} is ${shown(given)}. ${cure}`);
   }
+}
+
+const CALLS = 'calls such as withLock()';
+const MODULE = 'LockModule.forRoot()';
+const METHODS_AND_CALLS = `@DistributedLock() and of ${CALLS}`;
+
+/** Where options belong, for messages to those who pass them elsewhere. What is an option of any such place is said once. */
+const PLACES: readonly (readonly [place: string, ...options: string[]])[] = [
+  [`${MODULE}, of ${METHODS_AND_CALLS}`, 'ttl', 'wait', 'maxHold', 'onUnavailable'],
+  [METHODS_AND_CALLS, 'minHold', 'renew', 'reentry', 'signal', 'name'],
+  ['@DistributedLock() and of withLock()', 'onBusy'],
+  [`${CALLS}; a method enters by what tickets it was called with`, 'ticket'],
+  [`${CALLS}; a method is called Class.method`, 'by'],
+  [`${MODULE}, @DistributedLock() and @Leader(); a service has one store, and @InjectLocks(name) injects that of another`, 'store'],
+  ['@DistributedLock() and of @Leader()', 'key'],
+  ['@DistributedLock()', 'returns'],
+  ['@Leader() and of LockService.lead()', 'pause'],
+  [MODULE, 'stores', 'prefix', 'debug', 'maxWaiters', 'deadlocks', 'telemetry', 'transaction', 'isGlobal'],
+  ['LockModule.forRootAsync()', 'useFactory', 'useClass', 'useExisting', 'inject', 'imports'],
+  ['LockModule.forRootAsync() and of LockModule.forTesting()', 'storeNames'],
+  ['LockModule.forTesting()', 'controller'],
+  ['MemoryLockStore and of LockTesting', 'expires'],
+  ['RedisLockStore', 'minReplicas'],
+  ['QuorumLockStore', 'longestLease'],
+  ['MySqlLockStore', 'poll'],
+  ['PostgresLockStore', 'listen'],
+  ['PostgresLockStore and of what runs in its database', 'schema'],
+];
+
+/** What other libraries call an option. */
+const SYNONYMS: Readonly<Record<string, string>> = {
+  timeout: 'wait',
+  retries: 'wait',
+  retryCount: 'wait',
+  duration: 'ttl',
+  expire: 'ttl',
+};
+
+/** The places of an option, in words; undefined where there is no such option. */
+export function placesOf(option: string): string | undefined {
+  return PLACES.find(([, ...options]) => options.includes(option))?.[0];
+}
+
+/** What an option of other libraries is called here; undefined where it is none. */
+export function synonymOf(option: string): string | undefined {
+  return Object.hasOwn(SYNONYMS, option) ? SYNONYMS[option] : undefined;
+}
+
+/** Which of the names is most like one that was mistyped; undefined where none is. */
+export function nearest(mistyped: string, names: readonly string[]): string | undefined {
+  const [best] = names
+    .map((name) => ({ name, edits: editsBetween(mistyped.toLowerCase(), name.toLowerCase()) }))
+    .filter(({ name, edits }) => edits <= Math.ceil(name.length / 3))
+    .toSorted((a, b) => a.edits - b.edits);
+  return best?.name;
+}
+
+/** How many letters have to be put in, taken away or changed (Levenshtein). */
+function editsBetween(from: string, to: string): number {
+  let above = Array.from({ length: to.length + 1 }, (_, column) => column);
+  for (const letter of from) {
+    const row = [(above[0] as number) + 1];
+    for (let column = 1; column <= to.length; column++) {
+      const changed = (above[column - 1] as number) + (letter === to[column - 1] ? 0 : 1);
+      row.push(Math.min(changed, (above[column] as number) + 1, (row[column - 1] as number) + 1));
+    }
+    above = row;
+  }
+  return above[to.length] as number;
 }

@@ -1,3 +1,4 @@
+import { LOCK_OPTIONS } from '../../core/words/call.js';
 import { checkOptions, type OptionNames } from '../../core/words/check-options.js';
 import { LockConfigurationError } from '../../core/words/errors.js';
 import { checkKeys } from '../../core/words/lock-key.js';
@@ -57,21 +58,9 @@ export function DistributedLock(
   };
 }
 
-const OPTIONS: OptionNames<DistributedLockOptions> = {
-  key: true,
-  ttl: true,
-  wait: true,
-  signal: true,
-  renew: true,
-  maxHold: true,
-  minHold: true,
-  onBusy: true,
-  onUnavailable: true,
-  reentry: true,
-  name: true,
-  store: true,
-  returns: true,
-};
+// A method enters by the tickets that it was called with, and is called `Class.method`.
+const { ticket: _ticket, by: _by, ...OF_CALLS } = LOCK_OPTIONS;
+const OPTIONS: OptionNames<DistributedLockOptions> = { key: true, ...OF_CALLS, onBusy: true, store: true, returns: true };
 
 /** The options, of which the key may stand alone. */
 function optionsOf(given: unknown, site: string): DistributedLockOptions {

@@ -5,6 +5,9 @@ import { checkOnBusy, type OnBusy, type WithLockOptions } from '../lock.service.
 /** The defaults while a class is loaded, when no application is known yet. */
 const NO_DEFAULTS = { ttlMs: 0, waitMs: 0, maxHoldMs: Infinity };
 
+/** What may be a function of the call, beside `key` and `onBusy`. */
+const MAY_BE_FUNCTIONS: ReadonlySet<string> = new Set(['ttl', 'wait', 'signal']);
+
 /**
  * The options of a locked method, checked when the class is loaded. What is a function of the call is called and checked with each call.
  */
@@ -14,23 +17,15 @@ export class MethodOptions {
   readonly onBusy: DistributedLockOptions['onBusy'];
   readonly #functions: readonly (readonly [string, Function])[];
 
-  constructor(options: DistributedLockOptions, site: string) {
-    const { key, name, ttl, wait, signal, maxHold, minHold, renew, onUnavailable, reentry, onBusy } = options;
-    this.#functions = Object.entries({ ttl, wait, signal }).filter(
-      (entry): entry is [string, (...args: unknown[]) => never] => typeof entry[1] === 'function',
-    );
+  constructor(given: DistributedLockOptions, site: string) {
+    const { key, onBusy, store: _store, returns: _returns, ...options } = given;
+    const entries = Object.entries(options);
+    this.#functions = entries.filter(isFunction) as [string, Function][];
     this.onBusy = onBusy;
     this.fixed = {
+      ...Object.fromEntries(entries.filter((entry) => !isFunction(entry))),
       by: site,
-      name: name ?? (typeof key === 'string' ? key : site),
-      ttl: typeof ttl === 'function' ? undefined : ttl,
-      wait: typeof wait === 'function' ? undefined : wait,
-      signal: typeof signal === 'function' ? undefined : signal,
-      maxHold,
-      minHold,
-      renew,
-      onUnavailable,
-      reentry,
+      name: options.name ?? (typeof key === 'string' ? key : site),
       onBusy: typeof onBusy === 'function' ? undefined : onBusy,
     };
     checkOnBusy(onBusy, site);
@@ -52,4 +47,8 @@ export class MethodOptions {
     const { onBusy } = this;
     return typeof onBusy === 'function' ? (error) => onBusy.call(self, error, ...args) : onBusy;
   }
+}
+
+function isFunction([name, option]: [string, unknown]): boolean {
+  return MAY_BE_FUNCTIONS.has(name) && typeof option === 'function';
 }

@@ -1,2 +1,0 @@
-/** Under this name OpenTelemetry knows the library. */
-export const SCOPE = 'nestjs-distributed-lock';
