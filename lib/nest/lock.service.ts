@@ -133,19 +133,23 @@ export class LockService {
     options: WithLockOptions<T> | undefined,
     body: (lock: Lock) => T | PromiseLike<T>,
   ): Promise<T>;
-  async withLock<T>(
+  withLock<T>(
     key: string | readonly string[],
     ...rest: [(lock: Lock) => T | PromiseLike<T>] | [WithLockOptions<T> | undefined, (lock: Lock) => T | PromiseLike<T>]
   ): Promise<T | undefined> {
-    const [given, body] = rest.length === 1 ? [undefined, rest[0]] : rest;
-    const options: WithLockOptions<T> = given ?? DEFAULT_OPTIONS;
-    const site = siteOf(options, 'withLock');
-    checkOptions(site, options, WITH_LOCK_OPTIONS);
-    if (typeof body !== 'function') {
-      throw new LockConfigurationError(`${site}: there is no function to run inside the lock. Pass it as the last argument.`);
+    try {
+      const [given, body] = rest.length === 1 ? [undefined, rest[0]] : rest;
+      const options: WithLockOptions<T> = given ?? DEFAULT_OPTIONS;
+      const site = siteOf(options, 'withLock');
+      checkOptions(site, options, WITH_LOCK_OPTIONS);
+      if (typeof body !== 'function') {
+        throw new LockConfigurationError(`${site}: there is no function to run inside the lock. Pass it as the last argument.`);
+      }
+      const call = this.parse(options, site);
+      return this.runCall(checkLiteralKeys(key, site), call, options.onBusy, body);
+    } catch (error) {
+      return Promise.reject(error as Error);
     }
-    const call = this.parse(options, site);
-    return this.runCall(checkLiteralKeys(key, site), call, options.onBusy, body);
   }
 
   /** @internal The options of a call, checked, with the defaults of the application. */
