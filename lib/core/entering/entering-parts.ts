@@ -30,6 +30,8 @@ export interface EnteringParts {
 
 /** Gets what happens to calls on their way into their locks. It only looks. */
 export interface EntryEvents {
+  /** What wants to learn of what went well: nobody where this is empty, and `lockChannel` has no subscribers. */
+  readonly watchers: readonly unknown[];
   queued(lease: Lease, behind: number): void;
   busy(lease: Lease, busy: Busy, waits: boolean): void;
   stillHeld(lease: Lease, by: string, heldMs: number): void;

@@ -7,6 +7,7 @@ import { KeyByKey } from './key-by-key.js';
 import { Lease } from '../leases/lease.js';
 import type { Line } from '../leases/line.js';
 import { LockConfigurationError } from '../words/errors.js';
+import { lockChannel } from '../words/lock-event.js';
 import { atMost } from '../seam/pause.js';
 import { ttlUntil } from '../seam/lease-time.js';
 import type { Call } from '../words/call.js';
@@ -116,7 +117,9 @@ export class Entrance {
     }
     lease.calls.push(frame);
     lease.raise(call.ttlMs);
-    this.#parts.events.reentered(lease, call.caller);
+    if (this.#isWatched) {
+      this.#parts.events.reentered(lease, call.caller);
+    }
     frame.take(lease);
     this.#complete(acquisition, listener, acquisition.started.monotonic);
     return true;
@@ -171,6 +174,11 @@ export class Entrance {
     }
   }
 
+  /** Whether anybody learns of what went well: nothing is made for nobody. */
+  get #isWatched(): boolean {
+    return this.#parts.events.watchers.length > 0 || lockChannel.hasSubscribers;
+  }
+
   #ended(acquisition: Acquisition<Frame>, refusal: unknown): void {
     const { waiters, events } = this.#parts;
     if (acquisition.hasWaited) {
@@ -178,6 +186,8 @@ export class Entrance {
     }
     acquisition.frame.transaction?.hasEntered(acquisition.frame);
     acquisition.ended(refusal);
-    events.ended(acquisition, refusal);
+    if (this.#isWatched) {
+      events.ended(acquisition, refusal);
+    }
   }
 }

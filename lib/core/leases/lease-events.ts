@@ -25,6 +25,8 @@ export interface LeaseKeeper {
 
 /** Gets what happens to leases. It only looks: what it throws or returns changes nothing. */
 export interface LeaseEvents {
+  /** What wants to learn of what went well: nobody where this is empty, and `lockChannel` has no subscribers. */
+  readonly watchers: readonly unknown[];
   acquired(lease: Lease, entrant: Entrant): void;
   renewed(lease: Lease, margin: number): void;
   renewalAnswered(lease: Lease): void;

@@ -4,6 +4,7 @@ import type { CallNode } from '../calls/call-tree.js';
 import { countByName } from '../words/caller.js';
 import type { Clock } from '../seam/clock.js';
 import type { LockLostError, LostReason } from '../words/errors.js';
+import { lockChannel } from '../words/lock-event.js';
 import type { Lease } from './lease.js';
 import type { Entrant, LeaseEvents, LeaseKeeper } from './lease-events.js';
 import { LONGEST_COMMAND_MS } from '../seam/lease-time.js';
@@ -65,7 +66,9 @@ export class Leases {
       this.#renewer.watch(lease);
     }
     line?.heldBy(lease);
-    events.acquired(lease, entrant);
+    if (this.#isWatched) {
+      events.acquired(lease, entrant);
+    }
   }
 
   /** The call has all its locks: from here on `maxHold` and `minHold` count. */
@@ -180,6 +183,11 @@ export class Leases {
     this.#renewer.stop();
   }
 
+  /** Whether anybody learns of what went well: nothing is made for nobody. */
+  get #isWatched(): boolean {
+    return this.#parts.events.watchers.length > 0 || lockChannel.hasSubscribers;
+  }
+
   /** Never rejects. `leaving` is the last that left. The lease serves the next call here, or is exchanged for its lease, or released. */
   #release(lease: Lease, leaving: CallNode | LeaseKeeper | undefined, wasKept = false): Promise<void> | undefined {
     if (lease.loss) {
@@ -191,7 +199,9 @@ export class Leases {
     if (line && next && !lifecycle.isClosing && lines.mayServe(line, lease, next.lease)) {
       this.#forget(lease);
       line.admitServed(next.waiter, { outcome: 'granted', ...lease.serve(next.lease) });
-      events.released(lease);
+      if (this.#isWatched) {
+        events.released(lease);
+      }
       return undefined;
     }
     const isLingering = lease.state === 'lingering';
@@ -203,10 +213,10 @@ export class Leases {
     return (exchanged ?? this.#send(record)).then(
       (wasHeld) => {
         // The lease of one that lingers ends with `minHold`, perhaps a moment before its release.
-        if (wasHeld || isLingering) {
-          events.released(lease);
-        } else {
+        if (!wasHeld && !isLingering) {
           this.#foundGone(lease, leaving, wasKept);
+        } else if (this.#isWatched) {
+          events.released(lease);
         }
         this.#released(exchanged ? undefined : line);
       },
