@@ -7,7 +7,7 @@ import type { Call } from './core/words/call.js';
 import { holderIn } from './core/words/caller.js';
 import type { Candidate } from './leader/candidate.js';
 import { Candidates } from './leader/candidates.js';
-import { systemClock, type Clock } from './core/seam/clock.js';
+import { type Clock, systemClock } from './core/seam/time.js';
 import { Entrance, type EntryListener } from './core/entering/entrance.js';
 import { LockConfigurationError } from './core/words/errors.js';
 import { Frame } from './core/entering/frame.js';

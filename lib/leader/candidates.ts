@@ -2,7 +2,7 @@ import type { Call } from '../core/words/call.js';
 import { callerOf } from '../core/words/caller.js';
 import type { Candidate } from './candidate.js';
 import { Candidacy } from './candidacy.js';
-import type { Clock } from '../core/seam/clock.js';
+import type { Clock } from '../core/seam/time.js';
 import { LockNotAcquiredError } from '../core/words/errors.js';
 import type { LeaderBody, RunLocked } from './leadership.js';
 import type { Reporter } from '../core/watching/reporter.js';

@@ -1,6 +1,6 @@
 import { currentCall } from '../core/calls/call-tree.js';
 import type { Call } from '../core/words/call.js';
-import type { Clock } from '../core/seam/clock.js';
+import type { Clock } from '../core/seam/time.js';
 import { LockLostError, type LockError, type LostReason } from '../core/words/errors.js';
 import type { Frame } from '../core/entering/frame.js';
 import type { LeaderChange } from '../core/words/lock-event.js';

@@ -1,7 +1,7 @@
 import { AsyncResource } from 'node:async_hooks';
 import { randomUUID } from 'node:crypto';
 import type { Acquisition } from '../core/entering/acquisition.js';
-import type { Clock } from '../core/seam/clock.js';
+import type { Clock } from '../core/seam/time.js';
 import type { Lease } from '../core/leases/lease.js';
 import type { Leases } from '../core/leases/leases.js';
 import type { Lines } from '../core/leases/lines.js';

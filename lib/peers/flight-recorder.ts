@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import type { Clock } from '../core/seam/clock.js';
+import type { Clock } from '../core/seam/time.js';
 import type { EventOfLock, LockEvent } from '../core/words/lock-event.js';
 import { brief } from './shape.js';
 import type { EndedCall } from './survey.js';

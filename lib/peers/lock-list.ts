@@ -1,5 +1,5 @@
 import { holderIn } from '../core/words/caller.js';
-import type { Clock } from '../core/seam/clock.js';
+import type { Clock } from '../core/seam/time.js';
 import type { FoundLock, Operator, StoredLock } from '../core/seam/lock-store.js';
 import type { HeldAt, HeldLock, LockProcess, Survey, WaitingCall } from './survey.js';
 

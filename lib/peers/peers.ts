@@ -1,7 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { hostname } from 'node:os';
-import { atMost } from '../core/seam/pause.js';
-import type { Clock } from '../core/seam/clock.js';
+import { atMost, type Clock } from '../core/seam/time.js';
 import type { Leases } from '../core/leases/leases.js';
 import type { LockHealth } from '../core/words/lock-health.js';
 import type { Waiters } from '../core/entering/waiters.js';

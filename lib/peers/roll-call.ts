@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import type { Clock } from '../core/seam/clock.js';
+import type { Clock } from '../core/seam/time.js';
 import type { Messenger } from './messenger.js';
 import type { Roll, RollAnswer } from './roll-message.js';
 import type { Survey } from './survey.js';

@@ -1,8 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { LockConfigurationError, LockNotAcquiredError, LockStoreError, type LostReason } from '../core/words/errors.js';
-import { LONGEST_COMMAND_MS } from '../core/seam/lease-time.js';
+import { LONGEST_COMMAND_MS, pause } from '../core/seam/time.js';
 import type { AcquireReply, ForcedListener, FoundLock, HoldRecord, Place, StoredLock, TurnListener } from '../core/seam/lock-store.js';
-import { pause } from '../core/seam/pause.js';
 import type { StoreHealth } from '../core/words/lock-health.js';
 import { MemoryLockStore } from '../stores/memory/memory-lock-store.js';
 

@@ -1,4 +1,4 @@
-import { systemClock, type Clock } from '../../lib/core/seam/clock';
+import { type Clock, systemClock } from '../../lib/core/seam/time';
 import { enterTickets } from '../../lib/nest/current-tickets';
 import { MemoryLockStore } from '../../lib/stores/memory/memory-lock-store';
 import { makeLocks } from '../support/make-locks';

@@ -2,7 +2,7 @@ import { jest } from '@jest/globals';
 import { setImmediate as turn } from 'node:timers/promises';
 import type { Candidate } from '../../lib/leader/candidate';
 import { Candidates } from '../../lib/leader/candidates';
-import { systemClock } from '../../lib/core/seam/clock';
+import { systemClock } from '../../lib/core/seam/time';
 import type { LeaderChange } from '../../lib/core/words/lock-event';
 import type { LockTrouble } from '../../lib/core/watching/reporter';
 import type { Lock } from '../../lib/core/words/lock';

@@ -1,6 +1,6 @@
 import { callerOf } from '../../lib/core/words/caller';
 import { Lease } from '../../lib/core/leases/lease';
-import { momentOf } from '../../lib/core/seam/lease-time';
+import { momentOf } from '../../lib/core/seam/time';
 import { Owner } from '../../lib/core/leases/hold';
 
 const TTL_MS = 3_000;

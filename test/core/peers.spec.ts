@@ -2,7 +2,7 @@ import type { LockNotAcquiredError } from '../../lib/core/words/errors';
 import type { LockEvent } from '../../lib/core/words/lock-event';
 import type { LockStore, Messages } from '../../lib/core/seam/lock-store';
 import { FlightRecorder } from '../../lib/peers/flight-recorder';
-import { systemClock } from '../../lib/core/seam/clock';
+import { systemClock } from '../../lib/core/seam/time';
 import { MemoryLockStore } from '../../lib/stores/memory/memory-lock-store';
 import { makeLocks } from '../support/make-locks';
 import { until } from '../support/until';

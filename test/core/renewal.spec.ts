@@ -1,9 +1,8 @@
 import { jest } from '@jest/globals';
-import type { Clock } from '../../lib/core/seam/clock';
+import { type Clock, leaseDeadline } from '../../lib/core/seam/time';
 import { LockStoreError } from '../../lib/core/words/errors';
 import type { Lock } from '../../lib/core/words/lock';
 import type { HoldRecord } from '../../lib/core/seam/lock-store';
-import { leaseDeadline } from '../../lib/core/seam/lease-time';
 import { MemoryLockStore } from '../../lib/stores/memory/memory-lock-store';
 import { saying } from '../support/saying';
 import { makeLocks } from '../support/make-locks';

@@ -1,5 +1,5 @@
 import { jest } from '@jest/globals';
-import { atMost } from '../../lib/core/seam/pause';
+import { atMost } from '../../lib/core/seam/time';
 import { LockStoreError } from '../../lib/core/words/errors';
 import type { HoldRecord } from '../../lib/core/seam/lock-store';
 import { MemoryLockStore } from '../../lib/stores/memory/memory-lock-store';

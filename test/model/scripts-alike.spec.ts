@@ -1,5 +1,5 @@
 import { Redis } from 'ioredis';
-import { systemClock } from '../../lib/core/seam/clock.js';
+import { systemClock } from '../../lib/core/seam/time.js';
 import { MOST_HOLDS } from '../../lib/stores/kit/protocol.js';
 import { LockTable } from '../../lib/stores/kit/lock-table.js';
 import { RedisServer } from '../support/redis-server';

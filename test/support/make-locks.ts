@@ -1,4 +1,4 @@
-import type { Clock } from '../../lib/core/seam/clock';
+import type { Clock } from '../../lib/core/seam/time';
 import type { LockStore } from '../../lib/core/seam/lock-store';
 import type { OnUnavailable } from '../../lib/core/words/call';
 import type { LockTrouble } from '../../lib/core/watching/reporter';

@@ -146,7 +146,7 @@ export const MUTANTS: Readonly<Record<string, Mutant>> = {
     topology: 'single',
     nemesis: ['wall', 'blackhole', 'pause'],
     caughtBy: ['no overlap', 'losses are notified'],
-    edits: [{ file: 'lib/core/seam/clock.ts', from: `performance.now()`, to: `Date.now()` }],
+    edits: [{ file: 'lib/core/seam/time.ts', from: `performance.now()`, to: `Date.now()` }],
   },
   'deletes-anything': {
     defect: 'a release deletes the lock, whoever has it',

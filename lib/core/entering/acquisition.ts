@@ -1,12 +1,11 @@
 import { randomUUID } from 'node:crypto';
 import type { Call } from '../words/call.js';
-import type { Clock } from '../seam/clock.js';
+import { type Clock, commandLimit, type Moment, momentOf } from '../seam/time.js';
 import type { LockHolder, LockNotAcquiredError, NotAcquiredReason } from '../words/errors.js';
 import type { CallNode } from '../calls/call-tree.js';
 import { THIS_PROCESS } from '../words/caller.js';
 import type { Cycle, CycleCall } from '../words/cycle-call.js';
 import { Lease } from '../leases/lease.js';
-import { commandLimit, momentOf, type Moment } from '../seam/lease-time.js';
 import type { Busy } from '../seam/lock-store.js';
 import { namesHolder, notAcquired, seenHolder } from './not-acquired.js';
 import { Owner } from '../leases/hold.js';

@@ -3,7 +3,7 @@ import type { EnteringParts } from './entering-parts.js';
 import { attempt, failed, type AttemptResult } from '../leases/attempt.js';
 import { LockStoreError, type NotAcquiredReason } from '../words/errors.js';
 import type { Lease } from '../leases/lease.js';
-import { momentOf } from '../seam/lease-time.js';
+import { momentOf } from '../seam/time.js';
 import type { Line } from '../leases/line.js';
 import type { Busy } from '../seam/lock-store.js';
 

@@ -1,6 +1,6 @@
 import type { Availability } from '../seam/availability.js';
 import type { BackgroundReleases } from '../leases/background-releases.js';
-import type { Clock } from '../seam/clock.js';
+import type { Clock } from '../seam/time.js';
 import type { Lease } from '../leases/lease.js';
 import type { Leases } from '../leases/leases.js';
 import type { Lifecycle } from '../seam/lifecycle.js';

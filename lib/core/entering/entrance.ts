@@ -8,8 +8,7 @@ import { Lease } from '../leases/lease.js';
 import type { Line } from '../leases/line.js';
 import { LockConfigurationError } from '../words/errors.js';
 import { lockChannel } from '../words/lock-event.js';
-import { atMost } from '../seam/pause.js';
-import { ttlUntil } from '../seam/lease-time.js';
+import { atMost, ttlUntil } from '../seam/time.js';
 import type { Call } from '../words/call.js';
 
 /** Learns how a call's way into its locks has ended: one of the two is called, once. */

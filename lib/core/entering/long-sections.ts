@@ -1,5 +1,5 @@
 import { AsyncResource } from 'node:async_hooks';
-import type { Clock } from '../seam/clock.js';
+import type { Clock } from '../seam/time.js';
 import type { Lines } from '../leases/lines.js';
 import type { EntryEvents } from './entering-parts.js';
 

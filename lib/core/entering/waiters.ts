@@ -1,4 +1,4 @@
-import type { Clock } from '../seam/clock.js';
+import type { Clock } from '../seam/time.js';
 import { findCycle, type Wanted } from './cycle.js';
 import { countByName } from '../words/caller.js';
 import type { Acquisition } from './acquisition.js';

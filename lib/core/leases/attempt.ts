@@ -1,7 +1,6 @@
-import type { Clock } from '../seam/clock.js';
+import { type Clock, commandLimit, leaseDeadline, type Moment, momentOf, wallDeadline } from '../seam/time.js';
 import { LockLostError, LockStoreError } from '../words/errors.js';
 import type { Lease } from './lease.js';
-import { commandLimit, leaseDeadline, momentOf, wallDeadline, type Moment } from '../seam/lease-time.js';
 import type { AcquireReply, Busy, HoldRecord, LockStore, Place, Tickets, Turns } from '../seam/lock-store.js';
 
 /**

@@ -1,7 +1,6 @@
-import type { Clock } from '../seam/clock.js';
+import { type Clock, LONGEST_COMMAND_MS } from '../seam/time.js';
 import { isLockError, LockStoreError, type LockError } from '../words/errors.js';
 import type { Lease } from './lease.js';
-import { LONGEST_COMMAND_MS } from '../seam/lease-time.js';
 import type { Lifecycle } from '../seam/lifecycle.js';
 import type { HoldRecord, LockStore, Place } from '../seam/lock-store.js';
 

@@ -1,4 +1,4 @@
-import { atMost } from '../seam/pause.js';
+import { atMost } from '../seam/time.js';
 import type { Lease } from './lease.js';
 import type { TicketEntry } from './ticket.js';
 

@@ -1,5 +1,4 @@
-import type { Clock } from '../seam/clock.js';
-import { LONGEST_COMMAND_MS, leaseDeadline, type Moment, WALL_GRAIN_MS } from '../seam/lease-time.js';
+import { type Clock, leaseDeadline, LONGEST_COMMAND_MS, type Moment, WALL_GRAIN_MS } from '../seam/time.js';
 
 /** The time for which a store has granted a lease: until when it is trusted, by both clocks, and when it is renewed. */
 export class LeaseTerm {

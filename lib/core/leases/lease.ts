@@ -1,10 +1,9 @@
 import type { Caller } from '../words/caller.js';
 import { CallStack } from '../calls/call-stack.js';
-import type { Clock } from '../seam/clock.js';
+import { type Clock, commandLimit, type Moment, ttlUntil } from '../seam/time.js';
 import type { LockLostError } from '../words/errors.js';
 import { Hold } from './hold.js';
 import { LeaseTerm } from './lease-term.js';
-import { commandLimit, ttlUntil, type Moment } from '../seam/lease-time.js';
 import { doubtOf, maxHoldOver } from './loss.js';
 import type { HoldRecord } from '../seam/lock-store.js';
 import type { Owner } from './hold.js';

@@ -2,19 +2,17 @@ import type { AttemptResult } from './attempt.js';
 import { asLockError, type BackgroundReleases } from './background-releases.js';
 import type { CallNode } from '../calls/call-tree.js';
 import { countByName } from '../words/caller.js';
-import type { Clock } from '../seam/clock.js';
+import { type Clock, LONGEST_COMMAND_MS, pause } from '../seam/time.js';
 import type { LockLostError, LostReason } from '../words/errors.js';
 import { lockChannel } from '../words/lock-event.js';
 import type { Lease } from './lease.js';
 import type { Entrant, LeaseEvents, LeaseKeeper } from './lease-events.js';
-import { LONGEST_COMMAND_MS } from '../seam/lease-time.js';
 import { Link } from '../seam/link.js';
 import type { Lifecycle } from '../seam/lifecycle.js';
 import type { Line } from './line.js';
 import type { Lines } from './lines.js';
 import type { HoldRecord, LockStore } from '../seam/lock-store.js';
 import { lossOf, type LossCause } from './loss.js';
-import { pause } from '../seam/pause.js';
 import { Renewer } from './renewer.js';
 
 /** What the leases of a store need. */

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { exchange } from './attempt.js';
 import type { BackgroundReleases } from './background-releases.js';
-import type { Clock } from '../seam/clock.js';
+import type { Clock } from '../seam/time.js';
 import { Line, type NextCaller } from './line.js';
 import type { Lease } from './lease.js';
 import type { HoldRecord, LockStore, Place, TurnListener } from '../seam/lock-store.js';

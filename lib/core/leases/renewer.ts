@@ -1,7 +1,6 @@
 import { AsyncResource } from 'node:async_hooks';
-import type { Clock } from '../seam/clock.js';
+import { type Clock, type Moment, momentOf } from '../seam/time.js';
 import type { Lease } from './lease.js';
-import { momentOf, type Moment } from '../seam/lease-time.js';
 import type { HoldRecord, LockStore } from '../seam/lock-store.js';
 
 /**

@@ -1,4 +1,4 @@
-import type { Clock } from './clock.js';
+import type { Clock } from './time.js';
 import { LockStoreError, type LockError } from '../words/errors.js';
 
 /** For how long attempts fail, with no answer in between, until the store counts as away, in milliseconds. */

@@ -1,7 +1,6 @@
 import { AsyncResource } from 'node:async_hooks';
-import type { Clock } from './clock.js';
+import { type Clock, LONGEST_COMMAND_MS } from './time.js';
 import { LockStoreError } from '../words/errors.js';
-import { LONGEST_COMMAND_MS } from './lease-time.js';
 import type { AroundCall } from './wrapped-store.js';
 
 /** How much longer than its limit a store may take until core stops waiting, in milliseconds. */

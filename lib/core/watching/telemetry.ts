@@ -1,4 +1,4 @@
-import type { Clock } from '../seam/clock.js';
+import type { Clock } from '../seam/time.js';
 import type { AroundCall } from '../seam/wrapped-store.js';
 import type { LockError } from '../words/errors.js';
 import type { LockEvent } from '../words/lock-event.js';

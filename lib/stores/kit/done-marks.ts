@@ -1,4 +1,4 @@
-import type { Clock } from '../../core/seam/clock.js';
+import type { Clock } from '../../core/seam/time.js';
 import { DONE_MS } from './protocol.js';
 
 interface DoneMark {

@@ -1,4 +1,4 @@
-import type { Clock } from '../../core/seam/clock.js';
+import type { Clock } from '../../core/seam/time.js';
 import type { Busy, HoldRecord } from '../../core/seam/lock-store.js';
 import { CLAIM_MS, QUEUE_MS } from './protocol.js';
 

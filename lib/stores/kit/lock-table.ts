@@ -1,4 +1,4 @@
-import type { Clock } from '../../core/seam/clock.js';
+import type { Clock } from '../../core/seam/time.js';
 import type { FoundLock, HoldRecord, StoredLock } from '../../core/seam/lock-store.js';
 import { MOST_FENCE, MOST_HOLDS, MOST_SKIPPED } from './protocol.js';
 import { fenceTooHigh } from './refusals.js';

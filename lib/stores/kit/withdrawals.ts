@@ -1,6 +1,6 @@
 import { AsyncResource } from 'node:async_hooks';
 import { LockStoreError } from '../../core/words/errors.js';
-import { pause } from '../../core/seam/pause.js';
+import { pause } from '../../core/seam/time.js';
 
 /** The longest pause before a server is asked again, in milliseconds. */
 const LONGEST_PAUSE_MS = 1_000;

@@ -1,5 +1,5 @@
 import { checkOptions } from '../../core/words/check-options.js';
-import { systemClock } from '../../core/seam/clock.js';
+import { systemClock } from '../../core/seam/time.js';
 import type {
   AcquireReply,
   ForcedListener,

@@ -1,7 +1,7 @@
 import { setImmediate } from 'node:timers/promises';
 import type { CycleCall } from '../../../lib/core/words/cycle-call.js';
 import { LockNotAcquiredError } from '../../../lib/core/words/errors.js';
-import type { Clock } from '../../../lib/core/seam/clock.js';
+import type { Clock } from '../../../lib/core/seam/time.js';
 import type { LockService } from '../../../lib/nest/lock.service.js';
 import { Random } from '../../support/random.js';
 import { Timeline, type Event } from '../properties/timeline.js';

@@ -48,7 +48,7 @@ export const DEFECTS_OF_CORE: readonly Defect[] = [
     finding: /for longer than the store has granted/,
     edits: [
       {
-        file: 'lib/core/seam/lease-time.ts',
+        file: 'lib/core/seam/time.ts',
         from: 'sentAt + ttlMs * 0.99 - 2',
         to: 'sentAt + ttlMs',
       },
@@ -309,7 +309,13 @@ export const DEFECTS_OF_CORE: readonly Defect[] = [
   {
     defect: 'a call waits longer than it was asked to',
     finding: /waited for/,
-    edits: [{ file: 'lib/core/entering/acquisition.ts', from: 'this.started.monotonic + call.waitMs', to: 'this.started.monotonic + 2 * call.waitMs' }],
+    edits: [
+      {
+        file: 'lib/core/entering/acquisition.ts',
+        from: 'this.started.monotonic + call.waitMs',
+        to: 'this.started.monotonic + 2 * call.waitMs',
+      },
+    ],
   },
   {
     defect: 'nobody catches a command that fails in the background',

@@ -1,5 +1,5 @@
 import { MOST_FENCES } from '../../../lib/core/seam/lock-store.js';
-import { leaseDeadline } from '../../../lib/core/seam/lease-time.js';
+import { leaseDeadline } from '../../../lib/core/seam/time.js';
 import type { HoldRecord } from '../../../lib/core/seam/lock-store.js';
 import type { LockTrouble } from '../../../lib/core/watching/reporter.js';
 import type { LockedCall } from './locked-call.js';

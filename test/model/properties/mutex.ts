@@ -1,4 +1,4 @@
-import type { Clock } from '../../../lib/core/seam/clock.js';
+import type { Clock } from '../../../lib/core/seam/time.js';
 import type { HoldRecord } from '../../../lib/core/seam/lock-store.js';
 import { DONE_MS } from '../../../lib/stores/kit/protocol.js';
 

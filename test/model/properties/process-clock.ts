@@ -1,4 +1,4 @@
-import type { Clock } from '../../../lib/core/seam/clock.js';
+import type { Clock } from '../../../lib/core/seam/time.js';
 
 /** How often a clock is read in one instant of the world at most, where nobody waits without a pause. */
 const MOST_READS = 10_000;

@@ -1,4 +1,4 @@
-import type { Clock } from '../../../lib/core/seam/clock.js';
+import type { Clock } from '../../../lib/core/seam/time.js';
 import type { HoldRecord, StoredLock } from '../../../lib/core/seam/lock-store.js';
 import type { QueuedPlace } from '../../../lib/stores/kit/key-state.js';
 import type { LockTable, Messages, TableReply } from '../../../lib/stores/kit/lock-table.js';

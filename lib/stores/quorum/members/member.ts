@@ -1,5 +1,5 @@
 import { LockConfigurationError, LockStoreError, type LockError } from '../../../core/words/errors.js';
-import { LONGEST_COMMAND_MS } from '../../../core/seam/lease-time.js';
+import { LONGEST_COMMAND_MS } from '../../../core/seam/time.js';
 import type { Argument } from '../../redis/scripts/script.js';
 import { evictsBy, serverWarnings } from '../../redis/server-check.js';
 import type { QuorumCommands } from '../votes/quorum-commands.js';

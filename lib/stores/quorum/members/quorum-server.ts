@@ -1,4 +1,4 @@
-import { LONGEST_COMMAND_MS } from '../../../core/seam/lease-time.js';
+import { LONGEST_COMMAND_MS } from '../../../core/seam/time.js';
 import { ServerClock } from '../../kit/server-clock.js';
 import type { RedisSource } from '../../redis/connection/redis-source.js';
 import { RedisConnection } from '../../redis/connection/redis-connection.js';

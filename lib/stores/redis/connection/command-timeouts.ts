@@ -1,5 +1,5 @@
 import { AsyncResource } from 'node:async_hooks';
-import { LONGEST_COMMAND_MS } from '../../../core/seam/lease-time.js';
+import { LONGEST_COMMAND_MS } from '../../../core/seam/time.js';
 import type { Asker } from '../../kit/batches.js';
 
 /** The error of a command that got no reply in time; whether it was carried out is unknown. */

@@ -1,5 +1,5 @@
 import { LockConfigurationError, type LockError } from '../../../core/words/errors.js';
-import { LONGEST_COMMAND_MS } from '../../../core/seam/lease-time.js';
+import { LONGEST_COMMAND_MS } from '../../../core/seam/time.js';
 import { Batches } from '../../kit/batches.js';
 import { PROBE_MS } from '../../kit/probe.js';
 import type { BatchScript } from '../scripts/batch-script.js';

@@ -1,4 +1,20 @@
-import type { Clock } from './clock.js';
+import { LONGEST_TIMER_MS } from '../words/duration.js';
+
+/** The two clocks core reads; tests pass their own. */
+export interface Clock {
+  /** Milliseconds that only grow; stands still while the machine is suspended. Decides about leases. */
+  monotonic(): number;
+  /**
+   * Milliseconds since 1970; may jump, and runs on while the machine is suspended. Past the end of a lease it casts
+   * doubt on it.
+   */
+  wall(): number;
+}
+
+export const systemClock: Clock = {
+  monotonic: () => performance.now(),
+  wall: () => Date.now(),
+};
 
 /**
  * When a lease that was asked for at `sentAt` must no longer be trusted: counted from the sending, never from the
@@ -41,4 +57,25 @@ export const LONGEST_COMMAND_MS = 1_000;
  */
 export function commandLimit(leaseMs: number): number {
   return Math.min(leaseMs / 4, LONGEST_COMMAND_MS);
+}
+
+/**
+ * Resolves after so many milliseconds, and does not keep the process running. By the global timer, which fake timers
+ * replace: those that a file imports from `node:timers/promises` they miss.
+ */
+export function pause(ms: number): Promise<void> {
+  return new Promise((resolve) => {
+    setTimeout(resolve, ms).unref();
+  });
+}
+
+/** Resolves when `work` has, or after `ms` at the latest; `work` then goes on by itself, and must not reject. */
+export function atMost(work: Promise<unknown>, ms: number): Promise<void> {
+  return new Promise((resolve) => {
+    const timer = setTimeout(resolve, Math.min(Math.max(0, ms), LONGEST_TIMER_MS)).unref();
+    void work.then(() => {
+      clearTimeout(timer);
+      resolve();
+    });
+  });
 }
