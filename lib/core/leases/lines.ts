@@ -8,6 +8,8 @@ import type { HoldRecord, LockStore, Place, TurnListener } from '../seam/lock-st
 
 /** For how long callers of one process may have a lock one after the other in a store without turns, in milliseconds. */
 const SLICE_MS = 50;
+/** How many keys are remembered at least. */
+const FEW_KEYS = 256;
 
 /**
  * One line per key that calls of this process want, so that the store sees one contender of each key; and the places of
@@ -17,8 +19,9 @@ export class Lines implements TurnListener {
   readonly #store: LockStore;
   readonly #clock: Clock;
   readonly #releases: BackgroundReleases;
-  /** By key. An object without a prototype: like a `Set` (`Link`), a `Map` would keep what has been in it. */
-  readonly #lines = Object.create(null) as Record<string, Line | undefined>;
+  /** By key; undefined for one that no call here wants any more. */
+  #lines = new Map<string, Line | undefined>();
+  #mostKeys = FEW_KEYS;
   /** What the names of its places start with: several applications may share one store in memory. */
   readonly #id = randomUUID().slice(0, 8);
   #places = 0;
@@ -32,7 +35,7 @@ export class Lines implements TurnListener {
 
   /** The line of a key; undefined where no call here wants the key. */
   lineOf(key: string): Line | undefined {
-    return this.#lines[key];
+    return this.#lines.get(key);
   }
 
   /** Whether the store knows which processes wait. */
@@ -42,7 +45,7 @@ export class Lines implements TurnListener {
 
   /** Whether a call of this process waits for a lease of it. */
   isWantedHere({ key, calls }: Lease): boolean {
-    return calls.waiting > 0 || (this.#lines[key]?.waiting ?? 0) > 0;
+    return calls.waiting > 0 || (this.#lines.get(key)?.waiting ?? 0) > 0;
   }
 
   /** The lines in which calls wait for another one of this process. */
@@ -56,8 +59,11 @@ export class Lines implements TurnListener {
 
   /** Begins the line of a key that no call here wants, for its contender. */
   open(key: string): Line {
+    if (this.#lines.size >= this.#mostKeys) {
+      this.#forget();
+    }
     const line = new Line(key);
-    this.#lines[key] = line;
+    this.#lines.set(key, line);
     return line;
   }
 
@@ -92,7 +98,7 @@ export class Lines implements TurnListener {
     if (line && next) {
       line.admit(next.waiter);
     } else if (line) {
-      delete this.#lines[line.key];
+      this.#lines.set(line.key, undefined);
       if (line.place) {
         this.#releases.leave(line.key, line.place);
       }
@@ -118,7 +124,7 @@ export class Lines implements TurnListener {
   }
 
   turn(key: string, name: string): void {
-    const line = this.#lines[key];
+    const line = this.#lines.get(key);
     if (line?.place?.name === name) {
       line.recheck();
     } else if (name.startsWith(this.#id)) {
@@ -135,8 +141,14 @@ export class Lines implements TurnListener {
     }
   }
 
+  /** Forgets the keys that no call here wants, all at once: a `Map` from which each is deleted by itself keeps them for long (`Link`). */
+  #forget(): void {
+    this.#lines = new Map([...this.#lines].filter(([, line]) => line));
+    this.#mostKeys = Math.max(FEW_KEYS, 2 * this.#lines.size);
+  }
+
   get #all(): readonly Line[] {
-    return Object.values(this.#lines) as Line[];
+    return [...this.#lines.values()].filter((line) => line !== undefined);
   }
 
   /** Without turns nobody is known to wait in other processes, so a process goes on for a slice of time only. */
