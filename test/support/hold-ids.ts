@@ -9,9 +9,9 @@ export async function holdIds(server: RedisServer): Promise<RegExp> {
   const fields = await makeLocks(store).withLock('k', async () => Object.keys(await server.client.hgetall('hold-ids:lock:{k}')));
   const [id = ''] = fields.flatMap((field) => field.split('hold:').slice(1));
   await store.close();
-  const name = /^[\w-]{16}(?=[0-9a-z]+$)/.exec(id);
+  const name = /^[\w-]{16}(?=[0-9a-z]+-[\w-]{6}$)/.exec(id);
   if (!name) {
     throw new Error(`the hold is called "${id}"`);
   }
-  return new RegExp(`${name[0]}[0-9a-z]+`, 'g');
+  return new RegExp(`${name[0]}[0-9a-z]+-[\\w-]{6}`, 'g');
 }

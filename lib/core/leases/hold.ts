@@ -50,7 +50,7 @@ export class Hold extends Link {
   /** Whether it entered a running lock by a ticket, and so has no line in this process. */
   readonly isJoined: boolean;
   #owner: Owner;
-  #id = Hold.#nextId();
+  #id: string;
   #fence: number;
   /** The fence of its lock in the store: the first of the block, which other calls may have had before this one. */
   #storedFence: number;
@@ -63,14 +63,16 @@ export class Hold extends Link {
     super();
     this.key = key;
     this.#owner = owner;
+    this.#id = Hold.#nextId(owner);
     this.isJoined = joined !== undefined;
     this.#isShared = this.isJoined;
     this.#fence = joined?.fence ?? 0;
     this.#storedFence = joined?.storedFence ?? 0;
   }
 
-  static #nextId(): string {
-    return Hold.#process + (Hold.#count++).toString(36);
+  /** Two processes that were made of one memory image count alike, but soon have other owners. */
+  static #nextId({ id }: Owner): string {
+    return `${Hold.#process}${(Hold.#count++).toString(36)}-${id.slice(0, 6)}`;
   }
 
   get owner(): Owner {
@@ -103,7 +105,7 @@ export class Hold extends Link {
 
   /** A hold that was released never comes in again, so the next attempt is another hold. That of a ticket has its lock's fence. */
   renewIdentity(): void {
-    this.#id = Hold.#nextId();
+    this.#id = Hold.#nextId(this.#owner);
     if (!this.isJoined) {
       this.#storedFence = 0;
       this.#fences = 0;
