@@ -154,20 +154,6 @@ export class Leases {
     return this.#running.members as Lease[];
   }
 
-  /** How many locks this process holds. */
-  get count(): number {
-    return this.running.length;
-  }
-
-  /** The shortest time for which a lease that is renewed can be trusted, in milliseconds; undefined where there is none. */
-  get leastMarginMs(): number | undefined {
-    let least: number | undefined;
-    for (const { marginMs } of this.running) {
-      least = marginMs === undefined ? least : Math.min(marginMs, least ?? Infinity);
-    }
-    return least;
-  }
-
   /** How many leases the calls of each name have. */
   countByName(): ReadonlyMap<string, number> {
     return countByName(this.running.map(({ caller }) => caller));

@@ -34,6 +34,8 @@ export class HealthCheck {
     const unreachableMs = store.health || availability.isAway ? availability.silentMs : undefined;
     const reachable = unreachableMs === undefined && isAnswered(said);
     const reasons = reasonsOf(said, reachable, availability.isAway);
+    const { running } = leases;
+    const margins = running.map((lease) => lease.marginMs).filter((ms) => ms !== undefined);
     const { latencyMs, hearsTurns, clockSkewMs, replicasConfirm, members, majority, evicts } = said;
     return withoutUnknown({
       status: statusOf(reasons, unreachableMs ?? 0, downAfterMs),
@@ -46,9 +48,9 @@ export class HealthCheck {
       replicasConfirm,
       members: members?.map(({ reachable: isThere, voting }) => withoutUnknown({ reachable: isThere, voting })),
       majority,
-      heldHere: leases.count,
+      heldHere: running.length,
       waitingHere: waiters.count,
-      leastMarginMs: rounded(leases.leastMarginMs),
+      leastMarginMs: margins.length > 0 ? rounded(margins.reduce((least, ms) => Math.min(least, ms))) : undefined,
       evicts,
     });
   }
