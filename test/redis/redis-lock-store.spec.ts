@@ -47,7 +47,7 @@ describe('what is stored', () => {
       expect(await server.client.pttl('lock:lock:{balance:42}')).toBeGreaterThan(6_000);
     });
     const left = await storedKeys();
-    expect(left).toEqual([expect.stringMatching(/^lock:done:[0-9a-f-]{36}:\{balance:42\}$/), 'lock:fence:{0}']);
+    expect(left).toEqual([expect.stringMatching(/^lock:done:[\w-]{16}[0-9a-z]+-[\w-]{6}:\{balance:42\}$/), 'lock:fence:{0}']);
     const ttl = await server.client.pttl(left[0] as string);
     expect(ttl).toBeGreaterThan(8_000);
     expect(ttl).toBeLessThanOrEqual(10_000);

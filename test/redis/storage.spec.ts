@@ -12,7 +12,7 @@ const KEY = 'balance:42';
 const TTL_MS = 20_000;
 const PATTERNS: Readonly<Record<string, string>> = {
   key: 'balance:42',
-  hold: '[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}',
+  hold: '[\\w-]{16}[0-9a-z]+-[\\w-]{6}',
   process: '[\\w.-]+:\\d+:[0-9a-f]{8}',
   name: '[^:]+',
   host: '[\\w.-]+',
