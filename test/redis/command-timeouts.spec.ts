@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { CommandTimeout, CommandTimeouts } from '../../lib/stores/redis/connection/command-timeouts';
+import { CommandTimeout, CommandTimeouts, OpenCommand } from '../../lib/stores/redis/connection/command-timeouts';
 
 test('the silence of a connection ends with it, and does not cost the one after it', async () => {
   let silences = 0;
@@ -13,4 +13,17 @@ test('the silence of a connection ends with it, and does not cost the one after 
   await sleep(1_500);
   await timeouts.bound(sleep(300), 5_000);
   expect(silences).toBe(0);
+});
+
+test('a reply that comes after the limit is not read', async () => {
+  const timeouts = new CommandTimeouts(() => undefined);
+  const read: unknown[] = [];
+  const failed = new Promise((_, reject) => {
+    const command = new OpenCommand(timeouts, 100, (reply) => read.push(reply), reject);
+    setTimeout(() => command.answered('late'), 600);
+  });
+  await expect(failed).rejects.toThrow(CommandTimeout);
+  await sleep(900);
+  expect(read).toEqual([]);
+  expect(timeouts.busy).toBe(false);
 });

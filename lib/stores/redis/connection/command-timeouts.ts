@@ -43,9 +43,13 @@ export class OpenCommand implements Asker {
     timeouts.add(this);
   }
 
+  /** A reply that comes after the limit is not read: reading may ask replicas, and nobody waits for what they say. */
   answered(reply: unknown): void {
+    const { isOpen } = this;
     this.#timeouts.answered(this);
-    this.#resolve(reply);
+    if (isOpen) {
+      this.#resolve(reply);
+    }
   }
 
   failed(error: unknown): void {
