@@ -219,3 +219,25 @@ describe('lock.run()', () => {
     await lock.release();
   });
 });
+
+test('a body that throws past its lease has lost it, also where its minHold is not over', async () => {
+  let blockedMs = 0;
+  const clock = { monotonic: () => performance.now() + blockedMs, wall: () => Date.now() + blockedMs };
+  const troubles: LockTrouble[] = [];
+  const locks = makeLocks(new MemoryLockStore(), { clock, onTrouble: (trouble) => troubles.push(trouble) });
+  const failing = locks.withLock('k', { ttl: 1_000, minHold: 10_000 }, () => {
+    blockedMs = 3_000;
+    throw new Error('the body');
+  });
+  await expect(failing).rejects.toThrow('the body');
+  expect(troubles).toEqual([expect.objectContaining({ type: 'lost', key: 'k', reason: 'expired' })]);
+});
+
+test('a shutdown does not lose what a listener of another loss has released', async () => {
+  const troubles: LockTrouble[] = [];
+  const locks = makeLocks(new MemoryLockStore(), { onTrouble: (trouble) => troubles.push(trouble) });
+  const lock = await locks.acquire(['a', 'b']);
+  lock.signal.addEventListener('abort', () => void lock.release());
+  await locks.shutdown();
+  expect(troubles).toEqual([expect.objectContaining({ type: 'lost', key: 'a', reason: 'shutdown' })]);
+});

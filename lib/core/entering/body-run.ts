@@ -118,6 +118,8 @@ export class BodyRun<T> implements EntryListener, LossListener {
   }
 
   #threw(thrown: unknown): void {
+    // The same, and a lease that is over is not to be kept for its `minHold`.
+    this.#acquisition.frame.expire();
     this.#bodyEnded(thrown);
     const left = (): void => this.#reject(thrown);
     const leaving = this.#acquisition.frame.leave();

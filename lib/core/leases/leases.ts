@@ -251,6 +251,10 @@ export class Leases {
   }
 
   async #interrupt(lease: Lease): Promise<void> {
+    if (lease.hasEnded) {
+      // A listener of the one before has released it.
+      return;
+    }
     const record = lease.record();
     this.#end(lease, 'shutdown');
     try {
