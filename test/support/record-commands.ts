@@ -1,3 +1,6 @@
+import { once } from 'node:events';
+import { connect } from 'node:net';
+import { createInterface } from 'node:readline';
 import type { RedisServer } from './redis-server';
 
 /** A command that a server ran; its source is 'lua' within a script. */
@@ -6,12 +9,23 @@ export interface RecordedCommand {
   readonly args: readonly string[];
 }
 
-/** Records what a server runs from now on, until `stop()`. */
-export async function recordCommands({ client }: RedisServer): Promise<{ commands: readonly RecordedCommand[]; stop: () => void }> {
-  const monitor = await client.monitor();
+/**
+ * Records what a server runs from now on, until `stop()`, by a socket of its own: a client of ioredis fails where a command is run between
+ * its MONITOR and the answer.
+ */
+export async function recordCommands({ port }: RedisServer): Promise<{ commands: readonly RecordedCommand[]; stop: () => void }> {
+  const socket = connect(port, '127.0.0.1').on('error', () => socket.destroy());
   const commands: RecordedCommand[] = [];
-  monitor.on('monitor', (_time: string, args: string[], source: string) => commands.push({ source, args }));
-  return { commands, stop: () => monitor.disconnect() };
+  const lines = createInterface(socket);
+  socket.write('MONITOR\r\n');
+  await once(lines, 'line');
+  // +1339518083.107412 [0 127.0.0.1:60866] "keys" "*"
+  lines.on('line', (line) => {
+    const [, source = ''] = /^\+\S+ \[\d+ (\S+)\]/.exec(line) ?? [];
+    const args = [...line.matchAll(/"((?:[^"\\]|\\.)*)"/g)].map(([, text = '']) => text.replaceAll(/\\(["\\])/g, '$1'));
+    commands.push({ source, args });
+  });
+  return { commands, stop: () => socket.destroy() };
 }
 
 /** Where in the record a process was notified; -1 where it was not. */

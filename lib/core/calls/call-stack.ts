@@ -61,8 +61,8 @@ export class CallStack {
   }
 
   /**
-   * Whether what wants the lease waits for a call that waits itself: neither the call on top nor a transaction can end
-   * while a call made from inside it waits. `wanting` is unknown where it is in another process.
+   * Whether `waiting` blocks the lease: it runs inside the innermost call, or inside a transaction that keeps the lease, and
+   * `wanting` does not. `wanting` is undefined where it is in another process.
    */
   isHeldUp(wanting: CallNode | undefined, waiting: CallNode): boolean {
     const { top } = this;

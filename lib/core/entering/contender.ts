@@ -50,7 +50,7 @@ export class Contender {
           isUnknown ||= result.outcome === 'failed' && result.error.unknown;
         }
         await this.#pause(result, lease, acquisition, line, gaveUp, mayWait);
-        // A call that waits already keeps its right to.
+        // `maxWaiters` does not refuse a call that already waits.
         mayWait = true;
       }
     } finally {

@@ -29,7 +29,7 @@ export class Guests {
   /** Enters the lease that is in the lock of the ticket, or a new one. */
   async enter(ticket: TicketEntry, { leftMs, reenter, join }: GuestEntry): Promise<Lease> {
     let guest = this.#guests.get(ticket);
-    // Between a look at the guest and its entry, or its successor's, nothing else may run.
+    // No `await` between reading `#guests` and entering: two callers would both join.
     while (guest?.lease.state === 'wanted' && leftMs() > 0) {
       await atMost(guest.joining, leftMs());
       guest = this.#guests.get(ticket);

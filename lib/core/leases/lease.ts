@@ -14,11 +14,11 @@ import type { TicketEntry } from './ticket.js';
  *
  * | state | meaning | next |
  * |---|---|---|
- * | `wanted` | it is asked for | `held` |
+ * | `wanted` | it is asked for | `held`; `gone`, where it serves a call and a renewal finds out before it starts |
  * | `held` | it was granted, and its code runs | any of those below |
- * | `overdue` | `maxHold` is over: the code was notified, and the lease is not renewed | `gone`, `lost`, `released` |
+ * | `overdue` | `maxHold` is over: the code was notified, and the lease is not renewed | `lingering`, `gone`, `lost`, `released` |
  * | `lingering` | its code has ended, and `minHold` keeps the lock | `gone`, `lost`, `released` |
- * | `gone` | the store no longer has the lock, and the code is to be notified | `lost` |
+ * | `gone` | the store no longer has the lock, and the code is to be notified | `lost`, `released` |
  * | `lost` | it ended before its code did; the code was notified | |
  * | `released` | its code ended first; its release was sent, or it serves the next call | `lost`, where the release found it gone |
  */

@@ -23,7 +23,7 @@ export interface RenewalListener {
   failed(lease: Lease, error: unknown): void;
   /** The store answered renewals, of this lease among others. */
   answered(lease: Lease): void;
-  /** The store has renewed a lease, of which that much was left, as a part of 1. */
+  /** The store has renewed a lease. `margin` is the part of the lease, from 0 to 1, that was left before. */
   renewed(lease: Lease, margin: number): void;
 }
 
@@ -174,8 +174,8 @@ export class Renewer {
   }
 
   /**
-   * Renews what is due by `by`; how many. Leases that are nearly due fill the last batch up, so that many leases need
-   * few commands.
+   * Renews what is due by `by`, and answers how many leases it renews. Leases that are nearly due fill the last batch up, so
+   * that many leases need few commands.
    */
   #renewInBatches(leases: Lease[], by: number, sent: Moment): number {
     leases.sort((first, second) => first.term.renewAt - second.term.renewAt);
