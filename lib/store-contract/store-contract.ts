@@ -1,22 +1,22 @@
-import { ACQUIRE_RULES } from './acquire.js';
+import { ACQUIRE_RULES } from './rules/acquire.js';
 import { isLockError } from '../core/words/errors.js';
-import { EXCHANGE_RULES } from './exchange.js';
-import { FENCE_RULES, RESTART_RULES } from './fences.js';
-import { HEALTH_RULES } from './health.js';
-import { KEY_RULES } from './keys.js';
-import { LEASE_RULES } from './leases.js';
-import { LIFE_CYCLE_RULES } from './life-cycle.js';
-import { MESSAGE_RULES } from './messages.js';
-import { OPERATOR_RULES } from './operator.js';
-import { RELEASE_RULES } from './release.js';
-import { RENEW_RULES } from './renew.js';
-import { SEARCH_RULES } from './search.js';
+import { EXCHANGE_RULES } from './rules/exchange.js';
+import { FENCE_RULES, RESTART_RULES } from './rules/fences.js';
+import { HEALTH_RULES } from './rules/health.js';
+import { KEY_RULES } from './rules/keys.js';
+import { LEASE_RULES } from './rules/leases.js';
+import { LIFE_CYCLE_RULES } from './rules/life-cycle.js';
+import { MESSAGE_RULES } from './rules/messages.js';
+import { OPERATOR_RULES } from './rules/operator.js';
+import { RELEASE_RULES } from './rules/release.js';
+import { RENEW_RULES } from './rules/renew.js';
+import { SEARCH_RULES } from './rules/search.js';
 import { skipReason, type Rule } from './rule.js';
 import type { StoreContractOptions, TestRunner } from './store-contract.options.js';
-import { TICKET_RULES } from './tickets.js';
-import { TIME_LIMIT_RULES } from './time-limits.js';
+import { TICKET_RULES } from './rules/tickets.js';
+import { TIME_LIMIT_RULES } from './rules/time-limits.js';
 import { Trial, WaitedInVain } from './trial.js';
-import { TURN_RULES } from './turns.js';
+import { TURN_RULES } from './rules/turns.js';
 
 const GROUPS: Readonly<Record<string, readonly Rule[]>> = {
   acquire: ACQUIRE_RULES,

@@ -1,7 +1,7 @@
-import { execFileSync } from 'node:child_process';
+import { spawnSync } from 'node:child_process';
 import { copyFileSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { join, resolve } from 'node:path';
+import { dirname, join, resolve } from 'node:path';
 
 const { peerDependencies } = JSON.parse(readFileSync('package.json', 'utf8')) as { peerDependencies: Record<string, string> };
 // Every part may need what decorators need.
@@ -32,56 +32,95 @@ const folders = [
   ...foldersOf('lib/stores/postgres'),
   ...foldersOf('lib/stores/mysql'),
   ...foldersOf('lib/nest'),
+  ...foldersOf('lib/store-contract'),
   ...foldersOf('console'),
 ];
 
-let root: string;
+/** A file of a folder, with imports of which the linter refuses some. */
+interface Probe {
+  readonly file: string;
+  readonly imports: readonly string[];
+}
+const probes: Probe[] = [];
+const refused = new Map<string, string[]>();
 
-beforeAll(() => {
-  root = mkdtempSync(join(tmpdir(), 'layers-'));
-  copyFileSync('.oxlintrc.json', join(root, '.oxlintrc.json'));
-});
-afterAll(() => rmSync(root, { recursive: true, force: true }));
-
-/** The imports that the linter refuses in a file of a folder. */
-function refused(folder: string, imports: readonly string[]): string[] {
-  mkdirSync(join(root, folder), { recursive: true });
-  const file = join(folder, 'probe.ts');
-  writeFileSync(join(root, file), imports.map((name, at) => `import { a${at} } from '${name}';\n`).join(''));
-  const flags = ['--format=json', '--allow=all', '--deny=no-restricted-imports', file];
-  let output: string;
-  try {
-    output = execFileSync(resolve('node_modules/.bin/oxlint'), flags, { cwd: root, encoding: 'utf8', stdio: 'pipe' });
-  } catch (error) {
-    output = (error as { stdout: string }).stdout;
-  }
-  const { diagnostics } = JSON.parse(output) as { diagnostics: { code: string; labels: { span: { line: number } }[] }[] };
-  return diagnostics
-    .filter(({ code }) => code.includes('no-restricted-imports'))
-    .map(({ labels }) => imports[(labels[0]?.span.line ?? 0) - 1] as string);
+/** Declares that the linter refuses, in a file of the folder, these imports, and none of those that are `taken`. */
+function linterRefuses(what: string, folder: string, expected: readonly string[], taken: readonly string[] = []): void {
+  const file = join(folder, `probe-${probes.length}.ts`);
+  probes.push({ file, imports: [...expected, ...taken] });
+  test(`the linter refuses in ${folder} ${what}`, () => {
+    expect((refused.get(file) ?? []).toSorted()).toEqual(expected.toSorted());
+  });
 }
 
-test.each(folders)('the linter refuses in %s the packages that it must not know', (folder) => {
-  const expected = PACKAGES.filter((name) => !(MAY_IMPORT[folder] ?? []).includes(name));
-  expect(refused(folder, PACKAGES).toSorted()).toEqual(expected.toSorted());
+beforeAll(() => {
+  const root = mkdtempSync(join(tmpdir(), 'layers-'));
+  try {
+    lintProbes(root);
+  } finally {
+    rmSync(root, { recursive: true, force: true });
+  }
 });
 
-test.each(folders.filter((folder) => folder.startsWith('lib/stores/')))('the linter refuses in %s what stands above stores', (folder) => {
+/** Lints all probes at once: a process for each takes as long as all of them. */
+function lintProbes(root: string): void {
+  copyFileSync('.oxlintrc.json', join(root, '.oxlintrc.json'));
+  for (const { file, imports } of probes) {
+    mkdirSync(join(root, dirname(file)), { recursive: true });
+    writeFileSync(join(root, file), imports.map((name, at) => `import { a${at} } from '${name}';\n`).join(''));
+  }
+  const flags = ['--format=json', '--allow=all', '--deny=no-restricted-imports', ...probes.map(({ file }) => file)];
+  const { stdout } = spawnSync(resolve('node_modules/.bin/oxlint'), flags, { cwd: root, encoding: 'utf8', maxBuffer: 2 ** 26 });
+  const { diagnostics } = JSON.parse(stdout) as { diagnostics: Diagnostic[] };
+  for (const { code, filename, labels } of diagnostics) {
+    if (code.includes('no-restricted-imports')) {
+      const { imports } = probes.find(({ file }) => file === filename) as Probe;
+      refused.set(filename, [...(refused.get(filename) ?? []), imports[(labels[0]?.span.line ?? 0) - 1] as string]);
+    }
+  }
+}
+
+interface Diagnostic {
+  readonly code: string;
+  readonly filename: string;
+  readonly labels: readonly { readonly span: { readonly line: number } }[];
+}
+
+for (const folder of folders) {
+  const may = MAY_IMPORT[folder] ?? [];
+  linterRefuses(
+    'the packages that it must not know',
+    folder,
+    PACKAGES.filter((name) => !may.includes(name)),
+    PACKAGES.filter((name) => may.includes(name)),
+  );
+}
+
+for (const folder of folders.filter((name) => name.startsWith('lib/stores/'))) {
   const up = '../'.repeat(folder.split('/').length - 1);
-  const above = ['nest/lock.module.js', 'otel/index.js'].map((file) => up + file);
-  expect(refused(folder, above).toSorted()).toEqual(above.toSorted());
-});
+  linterRefuses(
+    'what stands above stores',
+    folder,
+    ['nest/lock.module.js', 'otel/index.js'].map((file) => up + file),
+  );
+}
 
-test('the linter refuses in what stores of SQL share each of these stores', () => {
-  const stores = ['../mysql/mysql-pool.js', '../postgres/postgres-pool.js', '../redis/redis-lock-store.js'];
-  expect(refused('lib/stores/sql', [...stores, '../kit/protocol.js', '../../core/words/errors.js']).toSorted()).toEqual(stores.toSorted());
-});
-
-test.each(['mysql', 'postgres'])('the linter refuses in lib/stores/%s the other stores, and takes what stores of SQL share', (folder) => {
-  const others = ['mysql', 'postgres', 'redis', 'memory'].filter((name) => name !== folder).map((name) => `../${name}/probe.js`);
-  const taken = ['../sql/calls.js', '../kit/protocol.js', '../../core/words/errors.js'];
-  expect(refused(`lib/stores/${folder}`, [...others, ...taken]).toSorted()).toEqual(others.toSorted());
-});
+const SHARED = ['../kit/protocol.js', '../../core/words/errors.js'];
+linterRefuses(
+  'each of the stores',
+  'lib/stores/sql',
+  ['../mysql/mysql-pool.js', '../postgres/postgres-pool.js', '../redis/redis-lock-store.js'],
+  SHARED,
+);
+for (const store of ['mysql', 'postgres']) {
+  const others = ['mysql', 'postgres', 'redis', 'memory'].filter((name) => name !== store);
+  linterRefuses(
+    'the other stores',
+    `lib/stores/${store}`,
+    others.map((name) => `../${name}/probe.js`),
+    ['../sql/calls.js', ...SHARED],
+  );
+}
 
 /** The storeys of core, and what each may import of the others. */
 const STOREYS: Readonly<Record<string, readonly string[]>> = {
@@ -102,29 +141,38 @@ test('each folder of core is a storey', () => {
   );
 });
 
-test.each(Object.entries(STOREYS))('the linter refuses in lib/core/%s what stands above it', (storey, below) => {
-  const others = Object.keys(STOREYS).filter((name) => name !== storey && !below.includes(name));
-  const above = [
-    ...others.map((name) => `../${name}/probe.js`),
-    ...['stores/kit/protocol.js', 'nest/lock.module.js', 'peers/peers.js', 'leader/candidates.js', 'locks.js'].map(
-      (file) => `../../${file}`,
-    ),
-  ];
-  expect(refused(join('lib/core', storey), [...above, ...below.map((name) => `../${name}/probe.js`)]).toSorted()).toEqual(above.toSorted());
-});
+const ABOVE_CORE = ['stores/kit/protocol.js', 'nest/lock.module.js', 'peers/peers.js', 'leader/candidates.js', 'locks.js'];
+for (const [storey, below] of Object.entries(STOREYS)) {
+  const above = Object.keys(STOREYS).filter((name) => name !== storey && !below.includes(name));
+  linterRefuses(
+    'what stands above it',
+    join('lib/core', storey),
+    [...above.map((name) => `../${name}/probe.js`), ...ABOVE_CORE.map((file) => `../../${file}`)],
+    below.map((name) => `../${name}/probe.js`),
+  );
+}
 
-test.each(['lib/leader', 'lib/peers'])('the linter refuses in %s all but core', (folder) => {
-  const above = ['stores/kit/protocol.js', 'nest/lock.module.js', 'locks.js'].map((file) => `../${file}`);
-  expect(refused(folder, [...above, '../core/entering/frame.js']).toSorted()).toEqual(above.toSorted());
-});
+for (const folder of ['lib/leader', 'lib/peers']) {
+  linterRefuses(
+    'all but core',
+    folder,
+    ['stores/kit/protocol.js', 'nest/lock.module.js', 'locks.js'].map((file) => `../${file}`),
+    ['../core/entering/frame.js'],
+  );
+}
 
-test.each(['lib', ...folders.filter((folder) => folder.startsWith('lib/'))])('the linter refuses the console in %s', (folder) => {
-  const console = ['page/index.js', 'cli/main.js'].map((file) => `${'../'.repeat(folder.split('/').length)}console/${file}`);
-  expect(refused(folder, console).toSorted()).toEqual(console.toSorted());
-});
+for (const folder of ['lib', ...folders.filter((name) => name.startsWith('lib/'))]) {
+  const up = '../'.repeat(folder.split('/').length);
+  linterRefuses(
+    'the console',
+    folder,
+    ['page/index.js', 'cli/main.js'].map((file) => `${up}console/${file}`),
+  );
+}
 
-test('the linter refuses the stores and the command line in the server of the page, and takes core and Nest', () => {
-  const taken = ['../../lib/core/errors.js', '../../lib/nest/lock.service.js'];
-  const others = ['../../lib/stores/redis/redis-lock-store.js', '../../lib/otel/index.js', '../cli/main.js'];
-  expect(refused('console/page', [...taken, ...others]).toSorted()).toEqual(others.toSorted());
-});
+linterRefuses(
+  'the stores and the command line',
+  'console/page',
+  ['../../lib/stores/redis/redis-lock-store.js', '../../lib/otel/index.js', '../cli/main.js'],
+  ['../../lib/core/errors.js', '../../lib/nest/lock.service.js'],
+);

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
-import { isLockError, type LockStoreError } from '../core/words/errors.js';
-import { rule, type Rule } from './rule.js';
-import { changed, eventually, newPlace, type Trial } from './trial.js';
+import { isLockError, type LockStoreError } from '../../core/words/errors.js';
+import { rule, type Rule } from '../rule.js';
+import { changed, eventually, newPlace, type Trial } from '../trial.js';
 
 /** How long commands may take while the database stands still, in milliseconds. */
 const LIMIT_MS = 200;

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { rule, type Rule } from './rule.js';
-import { changed, eventually, type OfferedStore, type Trial } from './trial.js';
+import { rule, type Rule } from '../rule.js';
+import { changed, eventually, type OfferedStore, type Trial } from '../trial.js';
 
 /** Who holds a lock may be called anything. */
 const ODD_NAME = 'wörker-3 (pid 7) {a} "b" \'c\' %d \\ 🔑\tBalance.credit';

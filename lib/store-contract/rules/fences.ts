@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
-import { rule, type Rule } from './rule.js';
-import { changed, eventually, type OfferedStore, type Trial } from './trial.js';
+import { rule, type Rule } from '../rule.js';
+import { changed, eventually, type OfferedStore, type Trial } from '../trial.js';
 
 /** Acquires and releases, and expects a fence above the one before. */
 async function nextFence(trial: Trial, store: OfferedStore, last: number): Promise<number> {

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
-import { rule, type Rule } from './rule.js';
-import type { StoreOffer } from './store-contract.options.js';
-import { eventually, newPlace } from './trial.js';
+import { rule, type Rule } from '../rule.js';
+import type { StoreOffer } from '../store-contract.options.js';
+import { eventually, newPlace } from '../trial.js';
 
 const OFFERS: readonly StoreOffer[] = ['open', 'turns', 'tickets', 'operator', 'messages', 'search', 'forced', 'health', 'reservesFences'];
 

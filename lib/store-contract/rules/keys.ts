@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
-import { rule, type Rule } from './rule.js';
+import { rule, type Rule } from '../rule.js';
 
 /** What a key may look like: anything of 1 to 1,024 bytes. */
 const ODD_KEYS = [

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
-import { isLockError } from '../core/words/errors.js';
-import { rulesWith, type Rule } from './rule.js';
-import { guestOf, listOf, newOwner } from './trial.js';
+import { isLockError } from '../../core/words/errors.js';
+import { rulesWith, type Rule } from '../rule.js';
+import { guestOf, listOf, newOwner } from '../trial.js';
 
 /** The most holds in one lock. */
 const MOST_HOLDS = 1_000;

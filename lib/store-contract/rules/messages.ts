@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
-import { rulesWith, type Rule } from './rule.js';
-import { eventually, type OfferedStore } from './trial.js';
+import { rulesWith, type Rule } from '../rule.js';
+import { eventually, type OfferedStore } from '../trial.js';
 
 const messageRule = rulesWith({ needs: ['messages'] });
 

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
-import { rule, rulesWith, type Rule } from './rule.js';
-import { changed, eventually, guestOf, listOf, newOwner, type Trial } from './trial.js';
+import { rule, rulesWith, type Rule } from '../rule.js';
+import { changed, eventually, guestOf, listOf, newOwner, type Trial } from '../trial.js';
 
 /** A rule about leases that end by time. */
 const leaseRule = rulesWith({ needs: ['expiry'] });

@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict';
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { HoldRecord, Place } from '../core/seam/lock-store.js';
-import { rule, rulesWith, type Rule } from './rule.js';
-import { changed, eventually, guestOf, listOf, newPlace, type OfferedStore, type Trial } from './trial.js';
+import type { HoldRecord, Place } from '../../core/seam/lock-store.js';
+import { rule, rulesWith, type Rule } from '../rule.js';
+import { changed, eventually, guestOf, listOf, newPlace, type OfferedStore, type Trial } from '../trial.js';
 
 /**
  * For how long a lock is reserved for a place, in milliseconds: a rule of the contract, which the suite does not

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
-import { rule, type Rule } from './rule.js';
-import { changed, guestOf, listOf, newOwner } from './trial.js';
+import { rule, type Rule } from '../rule.js';
+import { changed, guestOf, listOf, newOwner } from '../trial.js';
 
 /** As many holds as core may send at once. */
 const MANY = 200;

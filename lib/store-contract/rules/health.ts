@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { inspect } from 'node:util';
-import { rule, type Rule } from './rule.js';
+import { rule, type Rule } from '../rule.js';
 
 /** What a store says of itself. */
 export const HEALTH_RULES: readonly Rule[] = [

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
-import type { AcquireReply, HoldRecord, Place } from '../core/seam/lock-store.js';
-import { rulesWith, type Rule } from './rule.js';
-import { changed, guestOf, newPlace, type Trial } from './trial.js';
+import type { AcquireReply, HoldRecord, Place } from '../../core/seam/lock-store.js';
+import { rulesWith, type Rule } from '../rule.js';
+import { changed, guestOf, newPlace, type Trial } from '../trial.js';
 import { expectTurns, queued } from './turns.js';
 
 const exchangeRule = rulesWith({ needs: ['turns'], withinMs: 1_000 });

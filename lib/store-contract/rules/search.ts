@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
-import type { FoundLock } from '../core/seam/lock-store.js';
-import { rulesWith, type Rule } from './rule.js';
-import type { OfferedStore } from './trial.js';
+import type { FoundLock } from '../../core/seam/lock-store.js';
+import { rulesWith, type Rule } from '../rule.js';
+import type { OfferedStore } from '../trial.js';
 
 const searchRule = rulesWith({ needs: ['search', 'operator'] });
 

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { inspect } from 'node:util';
-import { rulesWith, type Rule } from './rule.js';
-import { changed, eventually, guestOf, listOf, newPlace, type OfferedStore, type Trial } from './trial.js';
+import { rulesWith, type Rule } from '../rule.js';
+import { changed, eventually, guestOf, listOf, newPlace, type OfferedStore, type Trial } from '../trial.js';
 
 const operatorRule = rulesWith({ needs: ['operator'] });
 

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
-import { rule, type Rule } from './rule.js';
-import { changed, guestOf, newOwner } from './trial.js';
+import { rule, type Rule } from '../rule.js';
+import { changed, guestOf, newOwner } from '../trial.js';
 
 /** Releases, and commands of holds that were released. */
 export const RELEASE_RULES: readonly Rule[] = [
