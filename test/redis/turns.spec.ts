@@ -232,21 +232,26 @@ describe('a subscription', () => {
     const { server, proxy, locks, waiting, openStore } = world;
     // One that is new is trusted for 5 s; its next ping but one, which would find out as well, is sent after 15 s.
     await sleep(5_300);
-    const held = await locks.acquire('k');
-    const others = await Promise.all([openStore(), openStore(), openStore()]);
-    const queue = others.map((store) => makeLocks(store).withLock('k', { wait: 10_000 }, () => sleep(20)));
-    await untilWaiting(locks, 'k', 3);
-    queue.push(waiting.withLock('k', { wait: 20_000 }, () => undefined));
-    await untilWaiting(locks, 'k', 4);
-    queue.push(makeLocks(await openStore()).withLock('k', { wait: 20_000 }, () => undefined));
-    await untilWaiting(locks, 'k', 5);
+    const stores = await Promise.all([openStore(), openStore(), openStore(), openStore()]);
+    const [last, ...others] = stores.map((store) => makeLocks(store, PATIENT)) as [LockService, ...LockService[]];
     const before = await subscribedIds(server);
-    proxy.mode = 'muteSubscribers';
-    await held.release();
-    await sleep(500);
-    proxy.mode = 'pass';
-    await Promise.all(queue);
-    await until('another subscription', async () => (await subscribedIds(server)).some((id) => !before.includes(id)), 5_000);
+    const isAnew = async (): Promise<boolean> => (await subscribedIds(server)).some((id) => !before.includes(id));
+    // On a machine that stands still at the wrong time, the process asks by itself before it is passed over.
+    for (let round = 0; round < 2 && !(await isAnew()); round++) {
+      const held = await locks.acquire('k');
+      const queue = others.map((other) => other.withLock('k', { wait: 10_000 }, () => sleep(20)));
+      await untilWaiting(locks, 'k', 3);
+      queue.push(waiting.withLock('k', { wait: 20_000 }, () => undefined));
+      await untilWaiting(locks, 'k', 4);
+      queue.push(last.withLock('k', { wait: 20_000 }, () => undefined));
+      await untilWaiting(locks, 'k', 5);
+      proxy.mode = 'muteSubscribers';
+      await held.release();
+      await sleep(500);
+      proxy.mode = 'pass';
+      await Promise.all(queue);
+    }
+    await until('another subscription', isAnew, 1_000);
   });
 
   testInWorld('a turn that comes after its waiter gave up is passed on at once', async ({ proxy, locks, waiting, openStore }) => {
