@@ -1,4 +1,4 @@
-import { type Clock, leaseDeadline, LONGEST_COMMAND_MS, type Moment, wallDeadline } from '../seam/time.js';
+import { type Clock, leaseDeadline, LONGEST_COMMAND_MS, type Moment, WALL_GRAIN_MS } from '../seam/time.js';
 
 /** The time for which a store has granted a lease: until when it is trusted, by both clocks, and when it is renewed. */
 export class LeaseTerm {
@@ -172,7 +172,8 @@ export class LeaseTerm {
     return Math.max(now, this.#deadline - (this.#grantedMs / 3) * (2 + Math.random() / 10));
   }
 
+  /** Its deadline by the wall clock, which runs on while the machine sleeps. */
   get #wallDeadline(): number {
-    return wallDeadline(this.#deadline, this.#wallAheadMs);
+    return this.#deadline + this.#wallAheadMs + WALL_GRAIN_MS;
   }
 }

@@ -42,11 +42,11 @@ export function momentOf(clock: Clock): Moment {
 }
 
 /** The wall clock is read in whole milliseconds. */
-const WALL_GRAIN_MS = 1;
+export const WALL_GRAIN_MS = 1;
 
-/** A deadline by the wall clock, which runs on while the machine sleeps. `wallAheadMs` is what it read more than the monotonic one. */
-export function wallDeadline(deadline: number, wallAheadMs: number): number {
-  return deadline + wallAheadMs + WALL_GRAIN_MS;
+/** A deadline by the wall clock, which runs on while the machine sleeps. */
+export function wallDeadline(sent: Moment, deadline: number): number {
+  return sent.wall + deadline - sent.monotonic + WALL_GRAIN_MS;
 }
 
 /** The longest time limit of one command, in milliseconds. */
