@@ -5,10 +5,7 @@ import type { LockService } from '../../lib/nest/lock.service';
 import { makeLocks } from '../support/make-locks';
 import { STORES, type StorePlace } from '../support/stores';
 
-/** A ticket is checked before the store is asked, and by the store: those that are left out ask as another one does. */
-const KINDS = Object.entries(STORES).filter(([, { isBrief }]) => !isBrief);
-
-describe.each(KINDS)('a ticket of the %s store', (_name, { start }) => {
+describe.each(Object.entries(STORES))('a ticket of the %s store', (_name, { start }) => {
   let place: StorePlace;
   let locks: LockService;
   let elsewhere: LockService;

@@ -188,7 +188,7 @@ export function waitingSuite(place: () => StorePlace, { hasServers }: StoreKind)
 
   test('no wake-up is lost in thousands of hand-overs with random aborts', async () => {
     const services = [await notified(), await notified(), await notified()];
-    const { handOvers = 4_000 } = place();
+    const { handOvers = 10_000 } = place();
     const run = { handOvers, entered: 0 };
     const random = new Random(SEED);
     let slow = 0;

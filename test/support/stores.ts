@@ -40,7 +40,7 @@ export interface StorePlace {
    * 300 ms.
    */
   readonly manyKeys?: number;
-  /** How often callers hand a lock over in the test of lost wake-ups, where that is not 4,000 times. */
+  /** How often callers hand a lock over in the test of lost wake-ups, where that is not 10,000 times. */
   readonly handOvers?: number;
   /** Undefined for a store that lives in this process. */
   readonly servers?: StoreServers;
