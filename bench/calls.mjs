@@ -29,7 +29,11 @@ export function makeCallers(server) {
         return turn(() => worker.ask(question, { ...task, port }));
       });
     },
-    stop: () => workers?.forEach((worker) => worker.stop()),
+    /** Ends their processes; the next question starts others. */
+    stop() {
+      workers?.forEach((worker) => worker.stop());
+      workers = undefined;
+    },
   };
 }
 

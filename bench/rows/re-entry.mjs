@@ -9,7 +9,9 @@ const NOTE = 'the peers have no re-entry';
 
 export const reentry = {
   name: 're-entry',
-  async run({ server, sizes }) {
+  async run({ server, callers, sizes }) {
+    // The pings of their idle connections would count.
+    callers.stop();
     const { batches, calls } = sizes.reentry;
     return connected([thisLibrary], server.port, {}, async (connections) => {
       const { locks } = connections.get(thisLibrary);

@@ -1,7 +1,6 @@
-import { transform, version } from '@swc/core';
-import { createHash } from 'node:crypto';
-import { existsSync, mkdirSync, readFileSync } from 'node:fs';
-import { readFile, rename, writeFile } from 'node:fs/promises';
+import { transform } from '@swc/core';
+import { existsSync } from 'node:fs';
+import { readFile } from 'node:fs/promises';
 import { relative } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
@@ -17,10 +16,6 @@ const ENTRIES = {
   'nestjs-distributed-lock/tickets': 'lib/tickets/index.ts',
 };
 const ROOT = new URL('../../', import.meta.url);
-/** What files became, by all that it depends on: suites start hundreds of processes that run the same files. */
-const CACHE = new URL('.cache/typescript/', ROOT);
-const SETTINGS = version + readFileSync(new URL('.swcrc', ROOT), 'utf8');
-mkdirSync(CACHE, { recursive: true });
 /** Deliberate defects, as a list of `{ file, from, to }`: for the tests that have to notice them. */
 const edits = JSON.parse(process.env.TYPESCRIPT_EDITS ?? '[]');
 
@@ -43,22 +38,8 @@ export async function load(url, context, next) {
   }
   const filename = fileURLToPath(url);
   const source = infect(await readFile(filename, 'utf8'), relative(fileURLToPath(ROOT), filename));
-  return { format: 'module', source: await compile(source, filename), shortCircuit: true };
-}
-
-async function compile(source, filename) {
-  const name = createHash('sha1').update([SETTINGS, filename, source].join('\0')).digest('hex');
-  const cached = new URL(`${name}.js`, CACHE);
-  try {
-    return await readFile(cached, 'utf8');
-  } catch {
-    const { code } = await transform(source, { filename });
-    // Another process that reads the file finds all of it, or none.
-    const own = new URL(`${name}.${process.pid}`, CACHE);
-    await writeFile(own, code);
-    await rename(own, cached);
-    return code;
-  }
+  const { code } = await transform(source, { filename });
+  return { format: 'module', source: code, shortCircuit: true };
 }
 
 function infect(source, file) {

@@ -118,7 +118,7 @@ export class BodyRun<T> implements EntryListener, LossListener {
   }
 
   #threw(thrown: unknown): void {
-    // The same, and a lease that is over is not to be kept for its `minHold`.
+    // Where the event loop was blocked, no timer could notice a loss, and a lease that is over is not kept for its `minHold`.
     this.#acquisition.frame.expire();
     this.#bodyEnded(thrown);
     const left = (): void => this.#reject(thrown);
