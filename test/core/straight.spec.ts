@@ -114,6 +114,33 @@ test('a store that throws at once leaves the key to the next call', async () => 
   expect(ran).toEqual(['next']);
 });
 
+test('a store whose exchange throws at once fails the call that it was to serve, and leaves the key to the one after it', async () => {
+  store.answer();
+  // Leases that are not renewed do not serve each other: each is exchanged for the next.
+  const take = (name: string): Promise<unknown> => locks.withLock('k', { renew: false, ttl: '1s' }, () => ran.push(name));
+  const exchange = store.exchange.bind(store);
+  store.exchange = () => {
+    store.exchange = exchange;
+    throw new TypeError('no exchange');
+  };
+  const calls = ['first', 'second', 'third'].map((name) => take(name));
+  await calls[0];
+  await expect(calls[1]).rejects.toThrow('no exchange');
+  await calls[2];
+  expect(ran).toEqual(['first', 'third']);
+});
+
+test('a store whose leave throws at once fails no call', async () => {
+  const foreign = makeLocks(store);
+  store.answer();
+  const held = await foreign.acquire('k');
+  store.leave = () => {
+    throw new TypeError('no leave');
+  };
+  expect(await locks.withLock('k', { wait: '300ms' }, () => undefined).catch((error: unknown) => error)).toMatchObject({ reason: 'busy' });
+  await held.release();
+});
+
 test('a re-entry on a lock that was lost does not run', async () => {
   const outer = locks.withLock('k', async () => {
     await store.forceRelease('k', (await store.inspect('k'))?.fence ?? 0);

@@ -54,7 +54,11 @@ export function exchange(
   clock: Clock,
 ): { released: Promise<boolean>; attempt: Promise<AttemptResult> } {
   const sent = momentOf(clock);
-  const answer = (store.turns as Turns).exchange(hold, next.record(), place, mayOvertake);
+  const turns = store.turns as Turns;
+  // In an executor, so that a store which throws at once fails the exchange, and leaves no line waiting.
+  const answer = new Promise<Awaited<ReturnType<Turns['exchange']>>>((resolve) =>
+    resolve(turns.exchange(hold, next.record(), place, mayOvertake)),
+  );
   const reply = answer.then((answered) => answered.reply);
   return {
     released: answer.then(({ released }) => released),

@@ -42,7 +42,8 @@ export class BackgroundReleases {
   leave(key: string, { name }: Place): void {
     const { turns } = this.#store;
     if (turns) {
-      this.#lifecycle.inBackground(turns.leave(key, name).catch(() => undefined));
+      const leaving = new Promise<void>((resolve) => resolve(turns.leave(key, name)));
+      this.#lifecycle.inBackground(leaving.catch(() => undefined));
     }
   }
 
