@@ -17,13 +17,12 @@ afterAll(async () => {
   await server.stop();
 });
 
-/** Makes the procedure say something else of what it did, until the result is called. */
-async function answering(procedure: string, column: string, value: string): Promise<() => Promise<void>> {
+/** Gives a procedure another end, which begins with the last SELECT, until the result is called. */
+async function ending(procedure: string, change: (reply: string) => string): Promise<() => Promise<void>> {
   const right = schemaSql().find((sql) => sql.startsWith(`CREATE PROCEDURE distributed_lock_${procedure}_`)) ?? '';
   const at = right.lastIndexOf('SELECT');
-  const reply = right.slice(at);
-  const wrong = reply.replace(new RegExp(`\\b${column}\\b|[^,]* AS ${column}\\b`), ` ${value} AS ${column}`);
-  expect(wrong).not.toBe(reply);
+  const wrong = change(right.slice(at));
+  expect(wrong).not.toBe(right.slice(at));
   const make = async (sql: string): Promise<void> => {
     const connection = await server.pool().promise().getConnection();
     await connection.query(`DROP PROCEDURE ${/distributed_lock_\w+/.exec(right)?.[0]}`);
@@ -33,6 +32,10 @@ async function answering(procedure: string, column: string, value: string): Prom
   await make(right.slice(0, at) + wrong);
   return () => make(right);
 }
+
+/** Makes the procedure say something else of what it did, until the result is called. */
+const answering = (procedure: string, column: string, value: string): Promise<() => Promise<void>> =>
+  ending(procedure, (reply) => reply.replace(new RegExp(`\\b${column}\\b|[^,]* AS ${column}\\b`), ` ${value} AS ${column}`));
 
 type Ask = (held: HoldRecord) => Promise<unknown>;
 const acquire: Ask = ({ key }) => store.acquire(newHold(key));
@@ -69,6 +72,22 @@ test.each<[procedure: string, column: string, value: string, ask: Ask]>([
       unknown: true,
       detail: expect.stringMatching(new RegExp(`^Lock "${key}": MySQL answered what the operation never does: ${column} is `)),
     });
+  } finally {
+    await putBack();
+  }
+});
+
+test('a renewal of many holds answers for those whose statement did not fail, and rejects where all failed', async () => {
+  const holds = Array.from({ length: 120 }, (_, at) => newHold(`renewed ${String(at).padStart(3, '0')}`));
+  const held = await Promise.all(holds.map(async (hold) => ({ ...hold, fence: (await store.acquire(hold)).fence ?? 0 })));
+  const [first] = held as [HoldRecord];
+  const named = Buffer.from(first.id).toString('hex');
+  const putBack = await ending('renew', (reply) => `IF locate('${named}', _renewals) > 0 THEN SIGNAL SQLSTATE '45000'; END IF; ${reply}`);
+  try {
+    const answers = await store.renew(held);
+    // Fifty go in one statement.
+    expect(answers).toEqual([...Array<undefined>(50), ...Array<true>(70).fill(true)]);
+    await expect(store.renew([first])).rejects.toMatchObject({ code: 'LOCK_STORE' });
   } finally {
     await putBack();
   }

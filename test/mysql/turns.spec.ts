@@ -1,9 +1,11 @@
+import { jest } from '@jest/globals';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { LockService } from '../../lib/nest/lock.service';
 import { MySqlLockStore, type MySqlLockStoreOptions } from '../../lib/stores/mysql/index';
 import { presenceName } from '../../lib/stores/mysql/connections/sleeper';
 import { makeLocks } from '../support/make-locks';
 import { DATABASE, MySqlServer } from '../support/mysql-server';
+import { newHold } from '../support/new-hold';
 import { until } from '../support/until';
 
 let server: MySqlServer;
@@ -89,6 +91,46 @@ test('nothing is asked while nobody waits', async () => {
   const held = await locks.acquire('k', { ttl: '60s' });
   expect(await askedWhile(() => sleep(1_000))).toBe(0);
   await held.release();
+});
+
+test('a place whose turn has passed, and which the free lock is then granted to, is looked for no more', async () => {
+  await Promise.all([open(), open()]);
+  const [one, other] = opened as [MySqlLockStore, MySqlLockStore];
+  const [held, wanted] = [newHold('passed', { ttlMs: 60_000 }), newHold('passed')];
+  const { fence = 0 } = await one.acquire(held);
+  expect(await other.acquire(wanted, { name: 'place' })).toMatchObject({ holder: { by: 'tester' } });
+  // For two seconds after a refusal, no plain statement is tried; the turn passes after one.
+  await sleep(2_100);
+  await one.release({ ...held, fence });
+  await sleep(1_100);
+  expect(await other.acquire(wanted, { name: 'place' })).toMatchObject({ fence: expect.any(Number) as number });
+  await until('that nothing is asked', async () => (await askedWhile(() => sleep(700))) === 0, 10_000);
+});
+
+test('a plain statement grants only while the clock of the server is known from the last ten seconds', async () => {
+  const locks = await open();
+  const called = async (): Promise<number> => {
+    const [row] = await server.query<{ Value: string }>(`SHOW GLOBAL STATUS LIKE 'Com_call_procedure'`);
+    return Number(row?.Value);
+  };
+  const calledBy = async (work: () => Promise<unknown>): Promise<number> => {
+    const before = await called();
+    await work();
+    return (await called()) - before;
+  };
+  let pairs = 0;
+  // A key whose last release was less than ten seconds ago is released by the procedure.
+  const pair = (): Promise<unknown> => locks.withLock(`clock ${pairs++}`, () => undefined);
+  await pair();
+  expect(await calledBy(pair)).toBe(0);
+  const now = performance.now.bind(performance);
+  const later = jest.spyOn(performance, 'now').mockImplementation(() => now() + 11_000);
+  try {
+    expect(await calledBy(pair)).toBe(1);
+    expect(await calledBy(pair)).toBe(0);
+  } finally {
+    later.mockRestore();
+  }
 });
 
 test.each([

@@ -59,6 +59,11 @@ export function commandLimit(leaseMs: number): number {
   return Math.min(leaseMs / 4, LONGEST_COMMAND_MS);
 }
 
+/** The time limit of one command for several holds, in milliseconds: the shortest of theirs. */
+export function leastLimitOf(holds: readonly { readonly limitMs: number }[]): number {
+  return Math.min(...holds.map(({ limitMs }) => limitMs));
+}
+
 /**
  * Resolves after so many milliseconds, and does not keep the process running. By the global timer, which fake timers
  * replace: those that a file imports from `node:timers/promises` they miss.

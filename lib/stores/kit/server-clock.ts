@@ -7,16 +7,23 @@ const SLACK_MS = 1_000;
  */
 export class ServerClock {
   #ahead: number | undefined;
+  #sentAt = -Infinity;
 
   /** Takes the time that a reply names; its command was sent at `sentAt`, by the monotonic clock. */
   read(serverMs: number, sentAt: number): void {
     // The server read its clock after `sentAt`: the estimate is too high by the time of travel, and never refuses a command in time.
     this.#ahead = serverMs - sentAt;
+    this.#sentAt = sentAt;
   }
 
   /** What the server's clock reads now, in ms since 1970; undefined before the first reply. */
   now(): number | undefined {
     return this.#ahead === undefined ? undefined : this.#ahead + performance.now();
+  }
+
+  /** Whether no reply has named a time for so long, in milliseconds: the server's clock may have been set back since. */
+  isOlderThan(ms: number): boolean {
+    return performance.now() - this.#sentAt > ms;
   }
 
   /** The latest time of the server's clock, in ms since 1970, for a command that waits `limitMs` for its reply; 0 where that is unknown. */

@@ -1,5 +1,6 @@
 import type { AcquireReply, HoldRecord, Place, StoredLock } from '../../core/seam/lock-store.js';
 import { DatabaseLocks, MOST_WAIT_MS, type Attempt } from '../sql/database-locks.js';
+import { leastLimitOf } from '../../core/seam/time.js';
 import type { MySqlDatabase } from './mysql-database.js';
 import type { MySqlKeys } from './mysql-keys.js';
 import { readShown, strangeAnswer, textOf } from './rows.js';
@@ -26,7 +27,11 @@ export class MySqlLocks extends DatabaseLocks<MySqlKeys> {
   override async acquire(hold: HoldRecord, place?: Place): Promise<AcquireReply> {
     const giveUpAt = performance.now() + hold.limitMs;
     const fence = await this.#shortCuts.grant(hold);
-    return fence > 0 ? { fence } : super.acquire({ ...hold, limitMs: giveUpAt - performance.now() }, place);
+    if (fence > 0) {
+      this.#forget(hold.key, place);
+      return { fence };
+    }
+    return super.acquire({ ...hold, limitMs: giveUpAt - performance.now() }, place);
   }
 
   override async leave(key: string, name: string): Promise<void> {
@@ -34,17 +39,28 @@ export class MySqlLocks extends DatabaseLocks<MySqlKeys> {
     await super.leave(key, name);
   }
 
-  /** A hold whose row is locked is renewed by itself, so that the others do not wait for that row. What there is no time for stays unanswered. */
+  /**
+   * A hold whose row is locked is renewed by itself, so that the others do not wait for that row. What there is no time for stays unanswered,
+   * and what was in a statement that failed. Rejects where all statements failed.
+   */
   async renew(holds: readonly HoldRecord[]): Promise<(boolean | undefined)[]> {
-    const giveUpAt = performance.now() + Math.min(...holds.map(({ limitMs }) => limitMs));
+    const giveUpAt = performance.now() + leastLimitOf(holds);
     const answers = new Map<HoldRecord, boolean | undefined>();
+    let failure: unknown;
     const sorted = holds.toSorted((one, other) => Buffer.compare(this.keys.row(one.key), this.keys.row(other.key)));
     for (let at = 0; at < sorted.length && performance.now() < giveUpAt; at += MOST_RENEWED) {
       const some = sorted.slice(at, at + MOST_RENEWED);
-      const renewed = await this.#renew(some, false, giveUpAt);
-      some.forEach((hold, index) => answers.set(hold, renewed[index]));
+      try {
+        const renewed = await this.#renew(some, false, giveUpAt);
+        some.forEach((hold, index) => answers.set(hold, renewed[index]));
+      } catch (error) {
+        failure = error;
+      }
     }
-    const locked = performance.now() < giveUpAt ? holds.filter((hold) => answers.get(hold) === undefined) : [];
+    if (failure !== undefined && answers.size === 0) {
+      throw failure;
+    }
+    const locked = performance.now() < giveUpAt ? holds.filter((hold) => answers.has(hold) && answers.get(hold) === undefined) : [];
     const waitUntil = Math.min(giveUpAt, performance.now() + MOST_WAIT_MS);
     const alone = await Promise.allSettled(locked.map((hold) => this.#renew([hold], true, waitUntil)));
     alone.forEach((result, at) => {
@@ -69,11 +85,10 @@ export class MySqlLocks extends DatabaseLocks<MySqlKeys> {
     return { ...super.attemptOf(hold, place), holder: hold.by };
   }
 
-  /** A place that was granted the lock is in no queue any more. */
   protected override read(answer: Attempt, place: Place | undefined, key: string): AcquireReply {
     const reply = super.read(answer, place, key);
-    if (place && reply.fence !== undefined) {
-      this.#database.notifier?.remove(key, place.name);
+    if (reply.fence !== undefined) {
+      this.#forget(key, place);
     }
     return reply;
   }
@@ -81,6 +96,13 @@ export class MySqlLocks extends DatabaseLocks<MySqlKeys> {
   protected recheckMs(key: string, place: Place): number {
     this.#database.notifier?.add(key, place);
     return REFRESH_MS;
+  }
+
+  /** A place that was granted the lock is in no queue any more. */
+  #forget(key: string, place: Place | undefined): void {
+    if (place) {
+      this.#database.notifier?.remove(key, place.name);
+    }
   }
 
   /** In the order of the names. */

@@ -1,4 +1,5 @@
 import { LockStoreError } from '../../core/words/errors.js';
+import type { ServerClock } from '../kit/server-clock.js';
 import { BatchedCalls } from './batched-calls.js';
 import type { Dialect, Row, Sql } from './dialect.js';
 import { LATE, valuesOf, type ArgumentsOf, type Operation, type Parameters } from './operation.js';
@@ -62,6 +63,11 @@ export class Calls {
   /** Runs a statement that is no operation, and resolves to its rows. */
   run(statement: Sql, call: Call): Promise<readonly Row[]> {
     return this.#statements.run(statement, call);
+  }
+
+  /** The estimate of the server's clock. Replies to operations correct it, and those to plain statements name no time. */
+  get clock(): ServerClock {
+    return this.#statements.clock;
   }
 
   /**
