@@ -1,5 +1,5 @@
 import { holderIn } from '../core/words/caller.js';
-import type { Clock } from '../core/seam/time.js';
+import { pause, type Clock } from '../core/seam/time.js';
 import type { FoundLock, Operator, StoredLock } from '../core/seam/lock-store.js';
 import type { HeldAt, HeldLock, LockProcess, Survey, WaitingCall } from './survey.js';
 
@@ -87,14 +87,25 @@ export class Listing implements LockList {
     if (!parts) {
       return;
     }
-    const endsAt = this.#clock.monotonic() + searchMs;
-    for await (const part of parts) {
-      yield* part.map((lock) => foundLock(lock, known));
-      if (this.#clock.monotonic() >= endsAt) {
-        return;
+    const steps = parts[Symbol.asyncIterator]();
+    // A step that does not end keeps the list no longer than the others.
+    const isOver = pause(searchMs);
+    const next = (): Promise<IteratorResult<readonly FoundLock[]> | void> => Promise.race([steps.next(), isOver]);
+    let step: IteratorResult<readonly FoundLock[]> | void = undefined;
+    try {
+      for (step = await next(); step && !step.done; step = await next()) {
+        yield* step.value.map((lock) => foundLock(lock, known));
+      }
+      this.#leftOut = { ...this.#leftOut, unsearched: !step };
+    } finally {
+      const ended = steps.return?.();
+      if (step) {
+        await ended;
+      } else {
+        // It hangs, and may fail later.
+        ended?.catch(() => undefined);
       }
     }
-    this.#leftOut = { ...this.#leftOut, unsearched: false };
   }
 }
 

@@ -1,6 +1,6 @@
 import type { LockNotAcquiredError } from '../../lib/core/words/errors';
 import type { LockEvent } from '../../lib/core/words/lock-event';
-import type { LockStore, Messages } from '../../lib/core/seam/lock-store';
+import type { FoundLock, LockStore, Messages } from '../../lib/core/seam/lock-store';
 import { FlightRecorder } from '../../lib/peers/flight-recorder';
 import { systemClock } from '../../lib/core/seam/time';
 import { MemoryLockStore } from '../../lib/stores/memory/memory-lock-store';
@@ -123,6 +123,28 @@ test('a store whose send throws at once fails no survey', async () => {
     },
   });
   expect((await makeLocks(broken).survey({})).processes).toHaveLength(1);
+});
+
+test('a list ends at its timeout where a step of the search does not end', async () => {
+  let hasEnded = false;
+  const never: AsyncIterableIterator<readonly FoundLock[]> = {
+    [Symbol.asyncIterator]: () => never,
+    next: () => new Promise(() => undefined),
+    return: async () => {
+      hasEnded = true;
+      throw new Error('it hangs');
+    },
+  };
+  const locks = makeLocks(Object.assign(store, { search: () => never }));
+  await locks.acquire('k');
+  const list = locks.list({ timeout: '2s' });
+  const keys: string[] = [];
+  for await (const { key } of list) {
+    keys.push(key);
+  }
+  expect(keys).toEqual(['k']);
+  expect(list.leftOut.unsearched).toBe(true);
+  expect(hasEnded).toBe(true);
 });
 
 test('calls whose names are long are found in a deadlock, too', async () => {
