@@ -6,7 +6,7 @@ import { until } from '../support/until';
 import { MUTANTS } from './mutants';
 
 /** `npm run torture` runs for as long as it is told to. */
-const RUNS = ['single', 'sentinel', 'cluster', 'quorum', 'new-quorum', 'postgres', 'mysql'].map((topology) => [topology, 20] as const);
+const RUNS = ['single', 'sentinel', 'cluster', 'quorum', 'new-quorum', 'postgres', 'mysql'].map((topology) => [topology, 12] as const);
 const run = promisify(execFile);
 const COMMAND = ['--import', './test/support/typescript.mjs', '--enable-source-maps', 'test/torture/main.ts'];
 

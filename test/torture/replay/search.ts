@@ -30,6 +30,8 @@ const MOST_STEPS = 3_000;
 const MOST_BACK = Math.max(...RETRIES.map(({ back }) => back));
 /** How many of the last returns can be tried again. */
 const KEPT = 400;
+/** A key is not judged any further: to find that nothing explains a return takes as long as to explain thousands. */
+const MOST_VIOLATIONS = 10;
 
 export interface KeySearch {
   /** What no run of the table explains: the operations at whose return no candidate was left. */
@@ -96,6 +98,9 @@ export class Search {
     let replayed = 0;
     let candidates: readonly Candidate[] = [{ state: EMPTY, ahead: new Set() }];
     for (const [at, task] of this.#returns.entries()) {
+      if (violations.length === MOST_VIOLATIONS) {
+        break;
+      }
       while (blanks[0] && blanks[0].from <= task.to) {
         candidates = this.#forget(candidates, (blanks.shift() as { to: number }).to, at);
       }
