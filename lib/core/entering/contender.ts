@@ -68,9 +68,9 @@ export class Contender {
   #nextResult(lease: Lease, acquisition: Acquisition, line: Line | undefined): AttemptResult | Promise<AttemptResult> {
     const { store, clock, lines, availability } = this.#parts;
     const { call } = acquisition;
-    const sentAlong = line?.takeSentAlong();
-    if (sentAlong) {
-      return sentAlong;
+    const begun = line?.takeResult();
+    if (begun) {
+      return begun;
     }
     if (call.onUnavailable === 'throw' && availability.isAway && !availability.takeProbe()) {
       throw availability.refusal(lease.key);

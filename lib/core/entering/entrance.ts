@@ -73,7 +73,10 @@ export class Entrance {
     }
   }
 
-  /** Whether the call needs no line: it enters the lock of an enclosing call, or a key that no other call here wants. */
+  /**
+   * Enters the lease of an enclosing call, where nobody is in it whom the call would have to wait for; or opens the line of a key that no
+   * other call here wants, and sends the first attempt. False, with nothing done, where the call has to go key by key.
+   */
   #goesStraight(acquisition: Acquisition<Frame>, listener: EntryListener): boolean {
     const { frame, call } = acquisition;
     if (frame.keys.length > 1 || call.ticket !== undefined || frame.transaction) {

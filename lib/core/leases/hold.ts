@@ -9,9 +9,9 @@ const ID_LENGTH = 22;
 const SECRET_BYTES = 16;
 
 /**
- * Who holds locks: one for each acquisition that acquires a key anew, the same for all such keys. Whoever knows the
- * secret may enter the owner's locks, so it leaves the process in tickets only; stores, and all that traces their
- * commands, see the id, which is the secret's SHA-256.
+ * Under whom an acquisition holds all the keys that it acquires itself. Whoever knows the secret may enter the owner's
+ * locks, so it leaves the process in tickets only; stores, and all that traces their commands, see the id, which is the
+ * secret's SHA-256.
  */
 export class Owner {
   /** Random bytes for the next secrets: it costs little more to make many. */
@@ -40,7 +40,7 @@ export class Owner {
   }
 }
 
-/** This process's entry into a lock by an owner: what the store knows it by, and the fences that it was granted. */
+/** An entry of this process into a lock: what the store knows it by, and the fences that it was granted. */
 export class Hold extends Link {
   /** What the ids of this process's holds start with: no other process uses one of them. */
   static readonly #process = randomBytes(12).toString('base64url');

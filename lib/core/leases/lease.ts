@@ -75,7 +75,7 @@ export class Lease extends Hold {
     return this.#state === 'lost' || this.#state === 'released';
   }
 
-  /** Whether it was granted, and its code has not ended. */
+  /** Whether it is `held` or `overdue`. */
   get hasCode(): boolean {
     return this.#state === 'held' || this.#state === 'overdue';
   }

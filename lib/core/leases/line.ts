@@ -26,8 +26,8 @@ export class Line implements WaitingLine {
   #isNotified = false;
   /** Callers of this process that had the lock one after the other. */
   #burst = 0;
-  /** The attempt that was sent for the next caller together with the release before it. */
-  #sentAlong: AttemptResult | Promise<AttemptResult> | undefined;
+  /** The result that the contender begins with: of an exchange, of a lease that serves it, or of the attempt that went straight. */
+  #result: AttemptResult | Promise<AttemptResult> | undefined;
   /** The contender, while it waits between two attempts. */
   #paused: Waiter | undefined;
   #waiting: Map<Waiter, Lease> | undefined;
@@ -108,33 +108,33 @@ export class Line implements WaitingLine {
   }
 
   /** Makes a waiter the contender, with an attempt that is on its way for it, at a new place. */
-  admitWith(waiter: Waiter, place: Place, sentAlong: Promise<AttemptResult>, overtakes: boolean): void {
+  admitWith(waiter: Waiter, place: Place, result: Promise<AttemptResult>, overtakes: boolean): void {
     // One that does not overtake gets the lock at once only where no other process queues.
     this.#burst = overtakes ? this.#burst + 1 : 1;
     this.#place = place;
     this.#last = undefined;
     this.#isNotified = false;
-    this.#sentAlong = sentAlong;
+    this.#result = result;
     this.admit(waiter);
   }
 
   /** Makes a waiter the contender, which the lease of the call before serves. */
   admitServed(waiter: Waiter, granted: AttemptResult): void {
     this.#burst++;
-    this.#sentAlong = granted;
+    this.#result = granted;
     this.admit(waiter);
   }
 
   /** The contender goes on with the answer to its first attempt, which was no grant. */
   goesOnWith(result: AttemptResult): void {
-    this.#sentAlong = result;
+    this.#result = result;
   }
 
   /** The attempt that was sent along with a release, or the grant of a lease that serves one more call; once. */
-  takeSentAlong(): AttemptResult | Promise<AttemptResult> | undefined {
-    const sentAlong = this.#sentAlong;
-    this.#sentAlong = undefined;
-    return sentAlong;
+  takeResult(): AttemptResult | Promise<AttemptResult> | undefined {
+    const result = this.#result;
+    this.#result = undefined;
+    return result;
   }
 
   /** The last answer, while it still holds: the caller before gave up, and the process keeps its place. */

@@ -43,7 +43,7 @@ export class Lines implements TurnListener {
     return this.#store.turns !== undefined;
   }
 
-  /** Whether a call of this process waits for a lease of it. */
+  /** Whether a call here waits to enter the lease, or for its key. */
   isWantedHere({ key, calls }: Lease): boolean {
     return calls.waiting > 0 || (this.#lines.get(key)?.waiting ?? 0) > 0;
   }

@@ -210,7 +210,7 @@ export interface OpenOptions {
  * - *Answers.* Busy is a value. A rejection is a `LockStoreError` (the store failed or did not answer; `unknown` says
  *   whether the command may have been carried out) or a `LockConfigurationError` (no retry mends it).
  * - *Time.* An operation settles within `limitMs`, the shortest one where there are several holds, or a second where
- *   there is none. Core stops waiting 100 ms later, and takes the outcome for unknown.
+ *   there is none. Core gives up a store that does not `keepsLimits` 100 to 150 ms later, and takes the outcome for unknown.
  * - *Twice.* Acquire, join, renew and release may arrive twice and answer the second time as the first time.
  * - *Late.* A hold that was released does not come in again: for ten seconds after its release, an acquire or a join of
  *   the same `id` is refused as busy or ended.

@@ -1,5 +1,6 @@
 import type { StoreHealth } from '../words/lock-health.js';
 import type { StoreOperation } from '../words/lock-telemetry.js';
+import { leastLimitOf } from './time.js';
 import type { AcquireReply, HoldRecord, LockStore, Messages, Operator, Place, Tickets, Turns } from './lock-store.js';
 
 /**
@@ -8,7 +9,7 @@ import type { AcquireReply, HoldRecord, LockStore, Messages, Operator, Place, Ti
  */
 export type AroundCall = <T>(answer: Promise<T>, operation: StoreOperation | undefined, key: string, limitMs?: number) => Promise<T>;
 
-/** A store of which every call goes through a function. It is opened and closed by those who have the store itself. */
+/** A store whose commands go through a function, all but `search`. It is opened and closed by those who have the store itself. */
 export class WrappedStore implements LockStore {
   readonly turns: Turns | undefined;
   readonly tickets: Tickets | undefined;
@@ -68,8 +69,7 @@ export class WrappedStore implements LockStore {
   }
 
   renew(holds: readonly HoldRecord[]): Promise<(boolean | undefined)[]> {
-    const limitMs = Math.max(...holds.map((hold) => hold.limitMs));
-    return this.#around(this.#store.renew(holds), 'renew', holds[0]?.key ?? '', limitMs);
+    return this.#around(this.#store.renew(holds), 'renew', holds[0]?.key ?? '', leastLimitOf(holds));
   }
 
   release(hold: HoldRecord): Promise<boolean> {

@@ -7,7 +7,7 @@ import { KeyState, type QueuedPlace } from './key-state.js';
 import type { AttemptReply } from './replies.js';
 
 /** Where the messages of a lock table go. */
-export interface Messages {
+export interface TableMessages {
   /** Notifies a process of its turn; answers how many received the message. */
   turn(place: QueuedPlace, key: string): number;
   forced(process: string, key: string, fence: number): void;
@@ -32,7 +32,7 @@ const LATE = { remainingMs: 0, holder: { by: '', heldMs: 0 }, rank: -1, joined: 
  */
 export class LockTable {
   readonly #clock: Clock;
-  readonly #messages: Messages;
+  readonly #messages: TableMessages;
   readonly #expires: boolean;
   /** Also those of which nothing is left, until there are `#mostKeys`. */
   #keys = new Map<string, KeyState>();
@@ -41,7 +41,7 @@ export class LockTable {
   #fence = 0;
 
   /** Keeps twice as many done marks as `mostMarks`, where that is given. */
-  constructor(clock: Clock, messages: Messages, expires = true, mostMarks?: number) {
+  constructor(clock: Clock, messages: TableMessages, expires = true, mostMarks?: number) {
     this.#clock = clock;
     this.#messages = messages;
     this.#expires = expires;

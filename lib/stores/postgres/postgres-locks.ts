@@ -1,4 +1,5 @@
 import type { HoldRecord, Place, StoredLock } from '../../core/seam/lock-store.js';
+import { leastLimitOf } from '../../core/seam/time.js';
 import { Rechecks } from '../kit/rechecks.js';
 import { DatabaseLocks, MOST_WAIT_MS, untimed } from '../sql/database-locks.js';
 import { OPERATIONS } from './functions.js';
@@ -16,7 +17,7 @@ export class PostgresLocks extends DatabaseLocks<PostgresKeys> {
   }
 
   async renew(holds: readonly HoldRecord[]): Promise<(boolean | undefined)[]> {
-    const limitMs = Math.min(...holds.map((hold) => hold.limitMs));
+    const limitMs = leastLimitOf(holds);
     const args = {
       keys: holds.map(({ key }) => this.keys.row(key)),
       owners: holds.map(({ owner }) => owner),

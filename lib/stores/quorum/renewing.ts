@@ -1,4 +1,5 @@
 import type { HoldRecord } from '../../core/seam/lock-store.js';
+import { leastLimitOf } from '../../core/seam/time.js';
 import { readAnswers } from '../redis/scripts/redis-commands.js';
 import type { Grants } from './votes/grants.js';
 import type { Quorum } from './quorum.js';
@@ -9,7 +10,7 @@ import { majorityOfEach } from './votes/verdicts.js';
 export async function renewAll(quorum: Quorum, grants: Grants, holds: readonly HoldRecord[]): Promise<(boolean | undefined)[]> {
   const key = holds[0]?.key ?? '';
   const command = quorum.commands.renew(holds.map((hold) => ({ ...hold, id: grants.voteOf(hold.id) })));
-  const limitMs = Math.min(...holds.map((hold) => hold.limitMs));
+  const limitMs = leastLimitOf(holds);
   const denied: (() => void)[] = [];
   let verdicts: (boolean | undefined)[] | undefined;
   const send = async (server: QuorumServer): Promise<boolean[]> => {

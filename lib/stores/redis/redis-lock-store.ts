@@ -15,6 +15,7 @@ import type {
   Turns,
 } from '../../core/seam/lock-store.js';
 import type { StoreHealth } from '../../core/words/lock-health.js';
+import { leastLimitOf } from '../../core/seam/time.js';
 import { checkPrefix } from '../../core/words/lock-key.js';
 import { RECHECK_MS } from '../kit/protocol.js';
 import { tooManyHolds } from '../kit/refusals.js';
@@ -27,7 +28,7 @@ import { COMMAND_MS, RedisConnection } from './connection/redis-connection.js';
 import { checkMinReplicas, type RedisLockStoreOptions } from './redis-lock-store.options.js';
 import { isLate, isOne, readAnswers, RedisCommands, timeIn } from './scripts/redis-commands.js';
 import { RedisKeys } from './scripts/redis-keys.js';
-import { leastLimitOf, Replication } from './replication.js';
+import { Replication } from './replication.js';
 import { renewEach, renewTogether } from './renewals.js';
 import { toLockError } from './connection/redis-errors.js';
 import type { Command } from './scripts/script.js';

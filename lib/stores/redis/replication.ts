@@ -1,6 +1,7 @@
 import { AsyncResource } from 'node:async_hooks';
 import { LockStoreError } from '../../core/words/errors.js';
 import type { HoldRecord } from '../../core/seam/lock-store.js';
+import { leastLimitOf } from '../../core/seam/time.js';
 import { Withdrawals } from '../kit/withdrawals.js';
 import { CommandTimeout, CommandTimeouts } from './connection/command-timeouts.js';
 import { HoldNames } from './hold-names.js';
@@ -192,11 +193,6 @@ export class Replication {
       missed: confirmed >= this.#minReplicas ? undefined : tooFew(what, confirmed, this.#minReplicas, withinMs),
     };
   }
-}
-
-/** The shortest of the holds' time limits, in milliseconds. */
-export function leastLimitOf(holds: readonly HoldRecord[]): number {
-  return Math.min(...holds.map((hold) => hold.limitMs));
 }
 
 function tooFew(what: string, confirmed: number, wanted: number, withinMs: number): LockStoreError {

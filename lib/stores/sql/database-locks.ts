@@ -116,7 +116,7 @@ export abstract class DatabaseLocks<Names extends RowNames = RowNames> {
     return count;
   }
 
-  /** Without who holds the lock, which the dialects call otherwise. */
+  /** Without `by`, which the procedures of MySQL call `holder`. */
   protected attemptOf({ key, owner, id, ttlMs }: HoldRecord, place: Place | undefined) {
     return {
       key: this.keys.row(key),

@@ -137,7 +137,7 @@ export abstract class DatabaseStore implements Turns, Tickets, Operator {
     }
   }
 
-  /** Opens all databases. All of them: one that is still on its way would begin to listen after the close. */
+  /** Waits for all, also where one failed: a later one would begin to listen after the close. */
   protected async openAll(opening: readonly Promise<void>[]): Promise<void> {
     const failed = (await Promise.allSettled(opening)).find((result) => result.status === 'rejected');
     if (failed) {

@@ -1,7 +1,7 @@
 import type { Clock } from '../../../lib/core/seam/time.js';
 import type { HoldRecord, StoredLock } from '../../../lib/core/seam/lock-store.js';
 import type { QueuedPlace } from '../../../lib/stores/kit/key-state.js';
-import type { LockTable, Messages, TableReply } from '../../../lib/stores/kit/lock-table.js';
+import type { LockTable, TableMessages, TableReply } from '../../../lib/stores/kit/lock-table.js';
 import { Idleness } from './idleness.js';
 import { Mutex } from './mutex.js';
 import { Order } from './order.js';
@@ -17,7 +17,7 @@ interface Watched {
 }
 
 /** The store's end of the wires: a lock table with a clock of its own, each answer of which is shown to the model. */
-export class Server implements Clock, Messages {
+export class Server implements Clock, TableMessages {
   /** The subscriber connections that it believes in. */
   readonly listeners = new Set<Listener>();
   readonly #world: World;

@@ -40,5 +40,5 @@ export function creationOf({ parameters, body }: Procedure, name: string): strin
   const declared = Object.entries(parameters).map(([parameter, type]) => `IN ${sqlNameOf(parameter)} ${type}`);
   return `CREATE PROCEDURE ${name}(${declared.join(', ')})
 SQL SECURITY INVOKER
-operation: BEGIN${body}END`;
+BEGIN${body}END`;
 }

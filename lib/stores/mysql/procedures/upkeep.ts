@@ -26,7 +26,7 @@ export const TIDY = procedure(
 );
 
 /**
- * Deletes the rows of locks that have been free and without a queue since `freeSince`, in µs, among the next ones after `after` and before
+ * Deletes the rows of locks that have been free and without a queue for `olderMs`, among the next ones after `after` and before
  * `before`. Rows that another transaction has locked are left.
  *
  * Reply: how many, and the last name that was looked at, or NULL where there are no more.

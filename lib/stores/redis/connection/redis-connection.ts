@@ -117,13 +117,14 @@ export class RedisConnection {
     read: (reply: unknown) => T | Promise<T>,
     confirmation: Confirmation | undefined,
   ): Promise<T> {
+    const startedAt = performance.now();
     try {
       this.#refuseUnusable();
       await this.#timeouts.bound(this.open(), limitMs);
     } catch (error) {
       throw this.#explained(error, command);
     }
-    return this.run(command, limitMs, read, confirmation);
+    return this.run(command, limitMs - (performance.now() - startedAt), read, confirmation);
   }
 
   /** Sends a script by itself; once more, with its source, where the server does not know it and the caller still waits. */

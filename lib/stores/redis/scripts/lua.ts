@@ -69,9 +69,8 @@ end
 `;
 
 /**
- * Sets `given` to a fence that is above the last one, and reserves it and those after it, `fences` in all: `wanted`, unless the counter is
- * as high, or there is none and `least` is higher. Where the last of them would be higher than JavaScript can count, returns an error. The
- * counter has the last one that is reserved.
+ * Sets `given` to the highest of `wanted` and the counter + 1, or of `wanted` and `least` where there is no counter. It and those after it,
+ * `fences` in all, are reserved: the counter then has the last of them. Returns an error where that would be higher than JavaScript can count.
  */
 export const GIVE_FENCE = `
 local more = fences - 1
@@ -142,8 +141,8 @@ export const ATTEMPT = {
 } as const;
 
 /**
- * An attempt; returns its reply. `turn` is the place that the lock is reserved for, or nil where the lock and its queue are to be looked
- * at. A grant is refused where the server's time is after `latest`, and where the fence would be higher than JavaScript can count.
+ * An attempt; returns its reply. `turn` is set where the caller has just emptied the lock, and takes it before the queue; where it is nil,
+ * lock and queue are looked at. A grant is refused where the server's time is after `latest`, and where the fence would be higher than JavaScript can count.
  *
  * What nobody contends for comes first, and defines no function.
  */
