@@ -39,6 +39,7 @@ export class Leadership {
   #hasThrown = false;
   #thrown: unknown;
   #refusal: unknown;
+  #hasLeft = false;
   /** Resolves when the lock was given up, although its code may still run. */
   readonly left: Promise<void>;
 
@@ -59,7 +60,7 @@ export class Leadership {
 
   /** Notifies the code to end. It has the lock until it has ended, or has been waited for long enough. */
   revoke(reason: 'released' | 'shutdown'): void {
-    if (this.#lock) {
+    if (this.#lock && !this.#hasLeft) {
       this.#frame?.notify(revoked(this.#parts.key, reason));
     }
   }
@@ -101,6 +102,7 @@ export class Leadership {
         this.#frame?.abandon(reason);
       }
     }
+    this.#hasLeft = true;
   }
 
   #begin(lock: Lock): Promise<void> {

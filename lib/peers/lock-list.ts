@@ -60,12 +60,25 @@ export class Listing implements LockList {
     return this.#leftOut;
   }
 
-  async *[Symbol.asyncIterator](): AsyncGenerator<ListedLock, void, undefined> {
+  /** Its `return` ends it at once, also in the middle of a step of the search. */
+  [Symbol.asyncIterator](): AsyncIterator<ListedLock, void, undefined> {
+    const stop = new AbortController();
+    const locks = this.#locks(stop.signal);
+    return {
+      next: () => locks.next(),
+      return: () => {
+        stop.abort();
+        return locks.return();
+      },
+    };
+  }
+
+  async *#locks(stopped: AbortSignal): AsyncGenerator<ListedLock, void, undefined> {
     const { prefix, limit } = this.#limits;
     const survey = await this.#survey();
     this.#leftOut = { rows: survey.leftOut, limited: false, unsearched: true };
     const listed = new Set<string>();
-    for await (const lock of this.#all(survey)) {
+    for await (const lock of this.#all(survey, stopped)) {
       const name = nameOf(lock);
       if (!lock.key.startsWith(prefix) || listed.has(name)) {
         continue;
@@ -79,17 +92,17 @@ export class Listing implements LockList {
     }
   }
 
-  async *#all(survey: Survey): AsyncGenerator<ListedLock, void, undefined> {
+  async *#all(survey: Survey, stopped: AbortSignal): AsyncGenerator<ListedLock, void, undefined> {
     const known = knownOf(survey);
     yield* heldLocks(known, this.#clock.wall());
     const { searchMs, prefix } = this.#limits;
-    const parts = searchMs > 0 ? this.#operator?.search?.(prefix) : undefined;
+    const parts = searchMs > 0 && !stopped.aborted ? this.#operator?.search?.(prefix) : undefined;
     if (!parts) {
       return;
     }
     const steps = parts[Symbol.asyncIterator]();
     // A step that does not end keeps the list no longer than the others.
-    const isOver = pause(searchMs);
+    const isOver = Promise.race([pause(searchMs), new Promise<void>((resolve) => stopped.addEventListener('abort', () => resolve()))]);
     const next = (): Promise<IteratorResult<readonly FoundLock[]> | void> => Promise.race([steps.next(), isOver]);
     let step: IteratorResult<readonly FoundLock[]> | void = undefined;
     try {

@@ -147,6 +147,31 @@ test('a list ends at its timeout where a step of the search does not end', async
   expect(hasEnded).toBe(true);
 });
 
+test('a list that is left in the middle of a step of the search asks for no further one', async () => {
+  let steps = 0;
+  const endless: AsyncIterableIterator<readonly FoundLock[]> = {
+    [Symbol.asyncIterator]: () => endless,
+    next: async () => {
+      steps++;
+      await sleep(100);
+      return { value: [], done: false };
+    },
+  };
+  const service = makeLocks(Object.assign(store, { search: () => endless }));
+  const unread = service.list({ timeout: '60s' })[Symbol.asyncIterator]();
+  const first = unread.next();
+  await unread.return?.();
+  expect(await first).toEqual({ value: undefined, done: true });
+  expect(steps).toBe(0);
+  const locks = service.list({ timeout: '60s' })[Symbol.asyncIterator]();
+  const next = locks.next();
+  await until('that it searches', () => steps === 3);
+  await locks.return?.();
+  expect(await next).toEqual({ value: undefined, done: true });
+  await sleep(1_000);
+  expect(steps).toBe(3);
+});
+
 test('calls whose names are long are found in a deadlock, too', async () => {
   const by = 'x'.repeat(5_000);
   const services = [0, 1].map(() => makeLocks(store, { deadlocksAfterMs: 100, wait: 15_000 }));

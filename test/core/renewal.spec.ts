@@ -533,3 +533,41 @@ test.each(['release', Symbol.asyncDispose] as const)(
     await given;
   },
 );
+
+test('a renewal that was on its way as the wall clock jumped is repeated at once, since its answer tells nothing of now', async () => {
+  let answer: (() => void) | undefined;
+  const renew = store.renew.bind(store);
+  const lock = await makeLocks(store, { clock }).acquire('k', { ttl: 60_000 });
+  store.renew = async (holds) => {
+    const answers = await renew(holds);
+    if (store.batches.length === 1) {
+      await new Promise<void>((resolve) => {
+        answer = resolve;
+      });
+    }
+    return answers;
+  };
+  await jest.advanceTimersByTimeAsync(20_100);
+  expect(store.batches).toEqual([1]);
+  clock.jump = 120_000;
+  await jest.advanceTimersByTimeAsync(1_000);
+  answer?.();
+  await jest.advanceTimersByTimeAsync(100);
+  expect(store.batches).toEqual([1, 1]);
+  expect(lock.isHeld()).toBe(true);
+  await lock.release();
+});
+
+test('a call whose process was busy as its wait ended is busy, and not the store away', async () => {
+  const holder = await makeLocks(store, { clock }).acquire('k', { ttl: 60_000 });
+  const waiting = makeLocks(store, { clock }).withLock('k', { ttl: 1_000, wait: 2_000, onBusy: 'skip' }, () => 'ran');
+  const failing = makeLocks(store, { clock })
+    .withLock('k', { ttl: 1_000, wait: 2_000 }, () => 'ran')
+    .catch((error: unknown) => error);
+  await jest.advanceTimersByTimeAsync(1_900);
+  clock.worked += 900;
+  await jest.advanceTimersByTimeAsync(1_000);
+  expect(await waiting).toBeUndefined();
+  expect(await failing).toMatchObject({ reason: 'busy' });
+  await holder.release();
+});

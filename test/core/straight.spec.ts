@@ -114,6 +114,24 @@ test('a store that throws at once leaves the key to the next call', async () => 
   expect(ran).toEqual(['next']);
 });
 
+test.each([
+  ['no promise', () => undefined],
+  ['nothing', async () => undefined],
+  ['null', async () => null],
+])('a store that answers an acquire with %s is named, and leaves the key to the next call', async (_, answer) => {
+  const acquire = store.acquire.bind(store);
+  store.acquire = answer as never;
+  expect(await run('failed')).toMatchObject({
+    code: 'LOCK_CONFIGURATION',
+    detail: expect.stringMatching(/the store answered an acquire with /),
+  });
+  store.acquire = acquire;
+  store.answer();
+  await run('next');
+  expect(ran).toEqual(['next']);
+  await locks.shutdown();
+});
+
 test('a store whose exchange throws at once fails the call that it was to serve, and leaves the key to the one after it', async () => {
   store.answer();
   // Leases that are not renewed do not serve each other: each is exchanged for the next.
@@ -166,4 +184,13 @@ test('each body runs in the context of its own caller', async () => {
   request.run('another', () => store.answer());
   await Promise.all(calls);
   expect(seen).toEqual(expect.arrayContaining(['one', 'two', 'three'].map((name) => [name, name, name])));
+});
+
+test('a shutdown within minHold frees the lock where no lease ends by time: nothing else would', async () => {
+  const shared = Object.assign(new MemoryLockStore({ expires: false }), { close: async () => undefined });
+  const first = makeLocks(shared);
+  await first.withLock('k', { minHold: '30s' }, () => undefined);
+  expect(await shared.inspect('k')).not.toBeNull();
+  await first.shutdown();
+  expect(await shared.inspect('k')).toBeNull();
 });

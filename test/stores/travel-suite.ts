@@ -3,7 +3,7 @@ import { randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { firstValueFrom, from, Observable } from 'rxjs';
 import { outsideLocks } from '../../lib/core/calls/call-tree';
-import type { LockError } from '../../lib/core/words/errors';
+import type { LockError, LockNotAcquiredError } from '../../lib/core/words/errors';
 import { readTicket, writeTicket } from '../../lib/core/leases/ticket';
 import { assertLocked, currentLock } from '../../lib/nest/current-lock';
 import { makeTickets, enterTickets } from '../../lib/nest/current-tickets';
@@ -159,6 +159,26 @@ export function travelSuite(place: () => StorePlace): void {
     );
     expect(most).toBe(1);
     expect(await here.inspect(key)).toBeNull();
+  });
+
+  beside('of calls inside that may not wait, one runs and the others are busy', async ({ here, there, key }) => {
+    let inside = 0;
+    let most = 0;
+    const section = async (): Promise<string> => {
+      most = Math.max(most, ++inside);
+      await sleep(10);
+      inside--;
+      return 'ran';
+    };
+    const ends = await here.withLock(key, () =>
+      elsewhere(makeTickets(), () =>
+        Promise.all(
+          Array.from({ length: 3 }, () => there.withLock(key, { wait: 0 }, section).catch(({ reason }: LockNotAcquiredError) => reason)),
+        ),
+      ),
+    );
+    expect(ends).toEqual(['ran', 'busy', 'busy']);
+    expect(most).toBe(1);
   });
 
   beside('two calls that came with the same tickets run beside each other', async ({ here, there, key }) => {

@@ -22,6 +22,6 @@ export function onceOnly<T>(result: T | PromiseLike<T>): T | Promise<T> {
 }
 
 /** A plain result may have a property of that name. */
-function isThenable<T>(result: T | PromiseLike<T>): result is PromiseLike<T> {
+export function isThenable<T>(result: T | PromiseLike<T>): result is PromiseLike<T> {
   return typeof result === 'object' && result !== null && 'then' in result && typeof result.then === 'function';
 }

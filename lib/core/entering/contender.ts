@@ -31,6 +31,8 @@ export class Contender {
     // Sticky: an earlier attempt may still be on its way after a busy reply.
     let isUnknown = false;
     let mayWait = hasWaited;
+    /** The last result that the store gave: one that was not sent any more says nothing. */
+    let told: AttemptResult | undefined;
     lifecycle.begin();
     try {
       for (;;) {
@@ -49,7 +51,8 @@ export class Contender {
         } else {
           isUnknown ||= result.outcome === 'failed' && result.error.unknown;
         }
-        await this.#pause(result, lease, acquisition, line, gaveUp, mayWait);
+        told = isUnsent(result) ? (told ?? result) : result;
+        await this.#pause(told, lease, acquisition, line, gaveUp, mayWait);
         // `maxWaiters` does not refuse a call that already waits.
         mayWait = true;
       }
@@ -107,7 +110,7 @@ export class Contender {
       reason = outcome === 'admitted' || outcome === 'busy' ? undefined : outcome;
     }
     if (reason) {
-      throw whyGaveUp(reason, result, lease) ?? acquisition.refused(lease.key, reason, busy);
+      throw whyGaveUp(reason, result, lease, acquisition) ?? acquisition.refused(lease.key, reason, busy);
     }
   }
 
@@ -127,18 +130,25 @@ export class Contender {
     if (line?.isLastAnswer(result)) {
       return line.recheckAt;
     }
-    if (result.outcome === 'failed' && !result.isUnsent) {
+    if (result.outcome === 'failed' && !isUnsent(result)) {
       events.attemptFailed(lease, result.error);
     } else if (result.outcome === 'busy') {
       events.busy(lease, result.busy, call.waitMs > 0);
     }
     const recheckAt = nextAttempt(clock.monotonic(), result.outcome === 'busy' ? result.busy : undefined);
-    line?.answered(result, recheckAt);
+    if (!isUnsent(result)) {
+      line?.answered(result, recheckAt);
+    }
     if (result.outcome === 'failed' && call.onUnavailable === 'throw' && !gaveUp && availability.isAway) {
       throw result.error;
     }
     return recheckAt;
   }
+}
+
+/** Whether the call's time was over before the attempt was sent. */
+function isUnsent(result: AttemptResult): boolean {
+  return result.outcome === 'failed' && result.isUnsent === true;
 }
 
 /** When to ask again: never past the end of the lease last seen. */
@@ -147,9 +157,14 @@ function nextAttempt(now: number, busy: Busy | undefined): number {
   return now + Math.min(pauseMs, busy ? busy.remainingMs + 1 : pauseMs);
 }
 
-/** The store's error, where the call's time is over and the store is the reason. */
-function whyGaveUp(reason: NotAcquiredReason, result: AttemptResult, { key, ttlMs }: Lease): LockStoreError | undefined {
-  if (reason !== 'busy' || (result.outcome !== 'failed' && result.outcome !== 'late')) {
+/** The store's error, where the call's time is over and the store is the reason: not where the call waited for others until then. */
+function whyGaveUp(
+  reason: NotAcquiredReason,
+  result: AttemptResult,
+  { key, ttlMs }: Lease,
+  { waitedFor }: Acquisition,
+): LockStoreError | undefined {
+  if (reason !== 'busy' || (result.outcome !== 'failed' && result.outcome !== 'late') || (isUnsent(result) && waitedFor === key)) {
     return undefined;
   }
   if (result.outcome === 'failed') {

@@ -74,6 +74,7 @@ export class KeyByKey {
     if (inherited && !(inherited instanceof Lease)) {
       return this.#guests.enter(inherited, {
         leftMs: () => acquisition.giveUpAt - clock.monotonic(),
+        busy: () => acquisition.refused(key, 'busy'),
         reenter: (joined) => this.#reenter(joined, acquisition),
         join: () => this.#join(inherited, acquisition),
       });

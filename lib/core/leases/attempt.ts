@@ -1,5 +1,6 @@
 import { type Clock, commandLimit, leaseDeadline, type Moment, momentOf, wallDeadline } from '../seam/time.js';
-import { LockLostError, LockStoreError } from '../words/errors.js';
+import { LockConfigurationError, LockLostError, LockStoreError } from '../words/errors.js';
+import { shown } from '../words/shown.js';
 import type { Lease } from './lease.js';
 import type { AcquireReply, Busy, HoldRecord, LockStore, Place, Tickets, Turns } from '../seam/lock-store.js';
 
@@ -34,12 +35,15 @@ export function attempt<T>(
   const record = lease.record(limitMs);
   let reply: Promise<AcquireReply>;
   try {
-    reply = lease.isJoined ? join(store.tickets as Tickets, record) : store.acquire(record, place);
+    const answer = lease.isJoined ? join(store.tickets as Tickets, record) : store.acquire(record, place);
+    reply = answer instanceof Promise ? answer : Promise.resolve(answer);
   } catch (error) {
     reply = Promise.reject(error as Error);
   }
   return reply.then(
-    (answer) => judged(judge(answer, sent, store, lease, clock)),
+    // A store of somebody's own may answer anything.
+    (answer: AcquireReply | null | undefined) =>
+      answer ? judged(judge(answer, sent, store, lease, clock)) : refused(noAnswer(answer, lease)),
     (error: unknown) => (error instanceof LockStoreError ? judged({ outcome: 'failed', error }) : refused(error)),
   );
 }
@@ -99,6 +103,13 @@ async function join(tickets: Tickets, record: HoldRecord): Promise<AcquireReply>
     );
   }
   return record;
+}
+
+function noAnswer(answer: unknown, { key }: Lease): LockConfigurationError {
+  return new LockConfigurationError(
+    `Lock "${key}": the store answered an acquire with ${shown(answer)}. It has to answer { fence }, or who holds the lock; see docs/writing-a-store.md.`,
+    key,
+  );
 }
 
 /** The store took so long for the keys before that nothing is left of the call's time. */

@@ -13,6 +13,8 @@ interface Guest {
 export interface GuestEntry {
   /** For how long it may still wait, in milliseconds. */
   readonly leftMs: () => number;
+  /** The error of a call that may not wait for another one that asks to be let in. */
+  readonly busy: () => Error;
   /** Enters a lease of this process that is in the lock. */
   readonly reenter: (lease: Lease) => Promise<void>;
   /** Makes a lease, and asks the store to let it in. */
@@ -27,12 +29,19 @@ export class Guests {
   readonly #guests = new WeakMap<TicketEntry, Guest>();
 
   /** Enters the lease that is in the lock of the ticket, or a new one. */
-  async enter(ticket: TicketEntry, { leftMs, reenter, join }: GuestEntry): Promise<Lease> {
+  async enter(ticket: TicketEntry, { leftMs, busy, reenter, join }: GuestEntry): Promise<Lease> {
     let guest = this.#guests.get(ticket);
     // No `await` between reading `#guests` and entering: two callers would both join.
-    while (guest?.lease.state === 'wanted' && leftMs() > 0) {
+    while (guest?.lease.state === 'wanted') {
+      if (leftMs() <= 0) {
+        throw busy();
+      }
       await atMost(guest.joining, leftMs());
       guest = this.#guests.get(ticket);
+    }
+    if (guest?.lease.hasCode && guest.lease.doubt) {
+      // Its code runs, and may still have the lock.
+      throw guest.lease.doubt;
     }
     if (guest?.lease.isLive && guest.lease.hasCode) {
       await reenter(guest.lease);

@@ -157,7 +157,9 @@ export class LeaseTerm {
       this.#renewAt = now;
     } else if (this.#renewAt < Infinity) {
       // An unknown outcome moves nothing: the old deadline stands, and the renewal is repeated before it.
-      this.#renewAt = held ? this.#nextRenewal(now) : now + Math.min(this.#grantedMs / 10, LONGEST_COMMAND_MS);
+      // One that is still in doubt was sent before the wall clock jumped: the store has to say it again.
+      const next = held ? (this.isInDoubt ? now : this.#nextRenewal(now)) : now + Math.min(this.#grantedMs / 10, LONGEST_COMMAND_MS);
+      this.#renewAt = next;
     }
   }
 

@@ -161,7 +161,8 @@ export class Leases {
 
   /** Ends everything: running code is notified, its locks are released, and a `minHold` is left to run out. */
   async shutdown(): Promise<void> {
-    const kept = [...this.#lingering.keys()].map((lease) => this.#keep(lease));
+    const { expires } = this.#parts.store;
+    const kept = [...this.#lingering.keys()].map((lease) => (expires ? this.#keep(lease) : this.#release(lease, undefined)));
     const ended = this.running.map((lease) => this.#interrupt(lease));
     await Promise.all([...kept, ...ended]);
     this.#renewer.stop();

@@ -1,4 +1,5 @@
 import { callContext } from '../calls/call-tree.js';
+import { isThenable } from '../calls/run-once.js';
 import { LockConfigurationError } from '../words/errors.js';
 import { shown } from '../words/shown.js';
 import { Transaction } from './transaction.js';
@@ -78,8 +79,4 @@ export class Transactions {
 
 function threw(what: string, cause: unknown): LockConfigurationError {
   return new LockConfigurationError(`LockModule: ${what} threw an error. ${ADVICE}`, '', { cause });
-}
-
-function isThenable(value: unknown): value is PromiseLike<unknown> {
-  return typeof value === 'object' && value !== null && typeof (value as Partial<PromiseLike<unknown>>).then === 'function';
 }
