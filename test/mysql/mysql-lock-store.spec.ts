@@ -234,6 +234,21 @@ describe('statements', () => {
     }
   });
 
+  test('a connection whose server became read-only is not used again: another one may lead to the new primary', async () => {
+    await server.query(`CREATE USER clerk`);
+    await server.query(`GRANT SELECT, INSERT, UPDATE, DELETE, EXECUTE ON ${DATABASE}.* TO clerk`);
+    const store = await open(server.pool({ connectionLimit: 1, user: 'clerk' }));
+    const connected = async (): Promise<number[]> =>
+      (await server.query<{ id: number }>(`SELECT id FROM information_schema.processlist WHERE user = 'clerk'`)).map(({ id }) => id);
+    await store.acquire(newHold('before'));
+    const [first] = await connected();
+    await server.query('SET GLOBAL read_only = 1');
+    await expect(store.acquire(newHold('demoted'))).rejects.toThrow(saying(/the server is read-only, as a replica is/));
+    await server.query('SET GLOBAL read_only = 0');
+    expect((await store.acquire(newHold('after'))).fence).toBeGreaterThan(0);
+    expect(await connected()).not.toContain(first);
+  });
+
   test('sessions that do not commit by themselves make no difference', async () => {
     const own = server.pool();
     own.on('connection', (connection) => connection.query('SET autocommit = 0'));

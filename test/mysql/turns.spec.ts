@@ -169,6 +169,21 @@ test('a pool of three serves a thousand waiters', async () => {
   expect(served).toBe(1_000);
 }, 60_000);
 
+test('stores that share a pool leave a connection to the locks, however many of them wait', async () => {
+  const shared = server.pool({ connectionLimit: 4 });
+  const [holder, one, other] = [await open(), await open({}, shared), await open({}, shared)];
+  const held = await Promise.all(['first', 'second'].map((key) => holder.acquire(key, { ttl: '60s' })));
+  const own = await Promise.all([one.acquire('of one', { ttl: '2s' }), other.acquire('of other', { ttl: '2s' })]);
+  const waiting = [one.withLock('first', { wait: 60_000 }, () => 1), other.withLock('second', { wait: 60_000 }, () => 2)];
+  await until('that one sleeps', async () => (await sleepers()).length === 1);
+  await sleep(4_000);
+  expect((await sleepers()).length).toBe(1);
+  expect(own.map((lock) => lock.isHeld())).toEqual([true, true]);
+  await Promise.all(held.map((lock) => lock.release()));
+  expect(await Promise.all(waiting)).toEqual([1, 2]);
+  await Promise.all(own.map((lock) => lock.release()));
+}, 60_000);
+
 test.each([1, 2])('a pool with a connectionLimit of %s polls, since the locks need a connection', async (connectionLimit) => {
   await until('that those of other tests are gone', async () => (await sleepers()).length === 0);
   const [holder, waiter] = [await open(), await open({}, server.pool({ connectionLimit }))];

@@ -339,3 +339,20 @@ test('idle connections of a pool that nobody listens to end without an uncaught 
   pool.on('error', () => undefined);
   await pool.end();
 });
+
+test('so they do where another store that used the pool was closed, also twice', async () => {
+  const pool = new Pool({ connectionString: server.url, application_name: 'shared' });
+  const service = await openLocks(pool, { listen: false });
+  await openLocks(pool, { listen: false });
+  const other = stores.at(-1);
+  await other?.close();
+  await other?.close();
+  await service.withLock('k', () => undefined);
+  expect(pool.listenerCount('error')).toBe(1);
+  expect(await server.terminateBackends("application_name = 'shared'")).toBe(1);
+  await until('that the pool noticed', () => pool.idleCount === 0);
+  expect(await service.withLock('k', () => 'again')).toBe('again');
+  await stores.at(-2)?.close();
+  pool.on('error', () => undefined);
+  await pool.end();
+});

@@ -76,6 +76,18 @@ describe('what is stored', () => {
     expect(await locks.withLock('balance:42', (lock) => lock.fence)).toBe(fence + 1_000_000_000_000 + MOST_FENCES);
   });
 
+  test('who holds a lock may have any name, also in a renewal, beside others', async () => {
+    const store = await open();
+    const holds = await Promise.all(
+      ['a\0b', 'another'].map(async (by) => {
+        const hold = newHold(`by ${by.length}`, { by });
+        return { ...hold, fence: (await store.acquire(hold)).fence ?? 0 };
+      }),
+    );
+    expect(await store.renew(holds)).toEqual([true, true]);
+    expect((await store.inspect('by 3'))?.by).toBe('ab');
+  });
+
   test('a key may hold any character, and no two keys share a row', async () => {
     const store = patient(await open());
     const keys = ['\0', '%00', '%', '%25', '%2500', 'a\0b', 'a%00b', `}'{"\\`, '%\0'.repeat(512)];

@@ -60,8 +60,9 @@ export class MySqlDialect implements Dialect<MySqlConnection> {
     return isA(error, 'inTransaction');
   }
 
+  /** A connection to a server that was demoted would be the next one that the pool gives: another one may lead to the new primary. */
   mayStay(error: Error): boolean {
-    return isRefusal(error);
+    return isRefusal(error) && !isA(error, 'readOnly');
   }
 
   isRefusal(error: Error): boolean {

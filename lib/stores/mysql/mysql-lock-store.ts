@@ -1,5 +1,4 @@
-import type { LockStore, OpenOptions } from '../../core/seam/lock-store.js';
-import { checkPrefix } from '../../core/words/lock-key.js';
+import type { LockStore } from '../../core/seam/lock-store.js';
 import { DatabaseStore, type OneDatabase } from '../sql/database-store.js';
 import { MySqlDatabase } from './mysql-database.js';
 import { MySqlKeys } from './mysql-keys.js';
@@ -16,7 +15,7 @@ import type { MySqlPool } from './mysql-pool.js';
  * tables and procedures are made by `ensureSchema()`, or by hand with what `schemaSql()` returns. Throws `LockConfigurationError` where something
  * else than a pool with a database is passed.
  */
-export class MySqlLockStore extends DatabaseStore implements LockStore {
+export class MySqlLockStore extends DatabaseStore<MySqlKeys> implements LockStore {
   readonly #databases: readonly MySqlDatabase[];
 
   constructor(source: MySqlPool | readonly MySqlPool[], options: MySqlLockStoreOptions = {}) {
@@ -24,14 +23,7 @@ export class MySqlLockStore extends DatabaseStore implements LockStore {
     const pools = checkMySqlPools(source);
     const { poll } = checkMySqlOptions(options);
     this.#databases = pools.map((pool) => new MySqlDatabase(pool, poll));
-    this.#nameRows('lock');
-  }
-
-  async open({ prefix, warn, readOnly = false }: OpenOptions): Promise<void> {
-    const keys = this.#nameRows(checkPrefix(prefix));
-    const options = { process: this.process, keys, listeners: this.listeners, warn, readOnly };
-    const count = this.#databases.length;
-    await this.openAll(this.#databases.map((database, at) => database.open({ ...options, number: `${at + 1} of ${count}` })));
+    this.nameRows('lock');
   }
 
   /**
@@ -44,11 +36,11 @@ export class MySqlLockStore extends DatabaseStore implements LockStore {
     await Promise.all(this.#databases.map((database) => database.ensureSchema()));
   }
 
-  protected get databases(): readonly OneDatabase[] {
+  protected get databases(): readonly OneDatabase<MySqlKeys>[] {
     return this.#databases;
   }
 
-  #nameRows(prefix: string): MySqlKeys {
+  protected nameRows(prefix: string): MySqlKeys {
     const keys = new MySqlKeys(prefix);
     this.locks = this.#databases.map((database) => new MySqlLocks(database, keys, this.process));
     return keys;

@@ -10,6 +10,8 @@ import { REFRESH_MS } from './time.js';
 
 /** How many holds one statement renews: MariaDB goes through the whole list for each of them. */
 const MOST_RENEWED = 50;
+/** How many holds whose rows are locked are renewed by themselves at a time: each may wait on a connection of the pool. */
+const MOST_ALONE = 2;
 /** How long it may take to show a lock, in milliseconds. */
 const SHOW_MS = 1_000;
 
@@ -60,14 +62,15 @@ export class MySqlLocks extends DatabaseLocks<MySqlKeys> {
     if (failure !== undefined && answers.size === 0) {
       throw failure;
     }
-    const locked = performance.now() < giveUpAt ? holds.filter((hold) => answers.has(hold) && answers.get(hold) === undefined) : [];
     const waitUntil = Math.min(giveUpAt, performance.now() + MOST_WAIT_MS);
-    const alone = await Promise.allSettled(locked.map((hold) => this.#renew([hold], true, waitUntil)));
-    alone.forEach((result, at) => {
-      if (result.status === 'fulfilled') {
-        answers.set(locked[at] as HoldRecord, result.value[0]);
+    const locked = holds.filter((hold) => answers.has(hold) && answers.get(hold) === undefined);
+    const renewLocked = async (): Promise<void> => {
+      for (let hold = locked.shift(); hold && performance.now() < waitUntil; hold = locked.shift()) {
+        const [answer] = await this.#renew([hold], true, waitUntil).catch(() => []);
+        answers.set(hold, answer);
       }
-    });
+    };
+    await Promise.all(Array.from({ length: MOST_ALONE }, renewLocked));
     return holds.map((hold) => answers.get(hold));
   }
 

@@ -4,7 +4,6 @@ import type { Listeners } from '../kit/listeners.js';
 import { RECHECK_MS } from '../kit/protocol.js';
 import { readStored } from '../kit/replies.js';
 import { Database, START_MS, type DatabaseOptions } from '../sql/database.js';
-import { ignore } from '../sql/statement.js';
 import type { Call } from '../sql/statements.js';
 import { BATCH, NUMBERED, TIDY } from './functions/upkeep.js';
 import type { ListeningClient } from './listening/listen-connection.js';
@@ -24,6 +23,8 @@ export class PostgresDatabase extends Database<PostgresKeys, Listener> {
   readonly #schema: string;
   readonly #address: ListenAddress | false | undefined;
   readonly #parts = new MessageParts();
+  /** Of its own: other stores may listen to the same pool. */
+  readonly #ignore = (): void => undefined;
 
   /** `listen` is where to listen; undefined for where the pool leads, false for nowhere. */
   constructor(pool: PostgresPool, schema: string, listen: ListenAddress | false | undefined) {
@@ -62,7 +63,7 @@ export class PostgresDatabase extends Database<PostgresKeys, Listener> {
   }
 
   override close(): void {
-    this.#pool.removeListener('error', ignore);
+    this.#pool.removeListener('error', this.#ignore);
     super.close();
   }
 
@@ -90,7 +91,7 @@ export class PostgresDatabase extends Database<PostgresKeys, Listener> {
   }
 
   protected newNotifier({ process, keys, listeners, warn }: DatabaseOptions<PostgresKeys>): Listener | undefined {
-    this.#pool.on('error', ignore);
+    this.#pool.on('error', this.#ignore);
     if (this.#address === false) {
       return undefined;
     }

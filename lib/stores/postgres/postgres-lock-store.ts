@@ -1,5 +1,4 @@
-import type { ForcedListener, LockStore, Messages, OpenOptions } from '../../core/seam/lock-store.js';
-import { checkPrefix } from '../../core/words/lock-key.js';
+import type { ForcedListener, LockStore, Messages } from '../../core/seam/lock-store.js';
 import { checkPools } from '../sql/check-pools.js';
 import { DatabaseStore, type OneDatabase } from '../sql/database-store.js';
 import { PostgresDatabase } from './postgres-database.js';
@@ -17,27 +16,19 @@ import { poolOf, type PostgresPool } from './postgres-pool.js';
  * are made by `ensureSchema()`, or by hand with what `schemaSql()` returns. Throws `LockConfigurationError` where
  * something else than a pool is passed.
  */
-export class PostgresLockStore extends DatabaseStore implements LockStore, Messages {
+export class PostgresLockStore extends DatabaseStore<PostgresKeys> implements LockStore, Messages {
   /** Undefined where no database is listened to. */
   readonly messages: Messages | undefined;
   readonly #databases: readonly PostgresDatabase[];
-  #locks: readonly PostgresLocks[] = [];
+  declare protected locks: readonly PostgresLocks[];
 
   constructor(source: PostgresPool | readonly PostgresPool[], options: PostgresLockStoreOptions = {}) {
     super('PostgresLockStore');
     const pools = checkPools(source, poolOf, 'PostgresLockStore', PASS);
     const { schema, listen } = checkPostgresOptions(options, pools);
     this.#databases = pools.map((pool, at) => new PostgresDatabase(pool, schema, listen[at]));
-    this.#nameRows(new PostgresKeys('lock'));
+    this.nameRows('lock');
     this.messages = listen.every((address) => address === false) && listen.length > 0 ? undefined : this;
-  }
-
-  async open({ prefix, warn, readOnly = false }: OpenOptions): Promise<void> {
-    const keys = new PostgresKeys(checkPrefix(prefix));
-    this.#nameRows(keys);
-    const options = { process: this.process, keys, listeners: this.listeners, warn, readOnly };
-    const count = this.#databases.length;
-    await this.openAll(this.#databases.map((database, at) => database.open({ ...options, number: `${at + 1} of ${count}` })));
   }
 
   /**
@@ -53,7 +44,7 @@ export class PostgresLockStore extends DatabaseStore implements LockStore, Messa
   /** By the first database whose messages arrive here: every process listens to all of them. */
   async send(text: string, process?: string): Promise<void> {
     const at = this.#databases.findIndex(({ hearsTurns }) => hearsTurns === true);
-    await (this.#locks[Math.max(0, at)] as PostgresLocks).send(text, process);
+    await (this.locks[Math.max(0, at)] as PostgresLocks).send(text, process);
   }
 
   onMessage(listener: (text: string) => void, until?: AbortSignal): void {
@@ -64,13 +55,14 @@ export class PostgresLockStore extends DatabaseStore implements LockStore, Messa
     this.listeners.onForced(listener, until);
   }
 
-  protected get databases(): readonly OneDatabase[] {
+  protected get databases(): readonly OneDatabase<PostgresKeys>[] {
     return this.#databases;
   }
 
-  #nameRows(keys: PostgresKeys): void {
-    this.#locks = this.#databases.map((database) => new PostgresLocks(database, keys, this.process));
-    this.locks = this.#locks;
+  protected nameRows(prefix: string): PostgresKeys {
+    const keys = new PostgresKeys(prefix);
+    this.locks = this.#databases.map((database) => new PostgresLocks(database, keys, this.process));
+    return keys;
   }
 }
 

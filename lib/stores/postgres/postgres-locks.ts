@@ -24,7 +24,7 @@ export class PostgresLocks extends DatabaseLocks<PostgresKeys> {
       fences: holds.map(({ fence }) => fence),
       holds: holds.map(({ id }) => id),
       ttlsMs: holds.map(({ ttlMs }) => Math.ceil(ttlMs)),
-      bys: holds.map(({ by }) => by),
+      bys: holds.map(({ by }) => storedBy(by)),
       lingering: holds.map(({ lingering }) => lingering),
       // Half of what the process waits: its answer for the others has to come in time.
       waitMs: Math.floor(Math.min(limitMs / 2, MOST_WAIT_MS)),
@@ -41,10 +41,15 @@ export class PostgresLocks extends DatabaseLocks<PostgresKeys> {
   }
 
   protected override attemptOf(hold: HoldRecord, place: Place | undefined) {
-    return { ...super.attemptOf(hold, place), by: hold.by.replaceAll('\0', '') };
+    return { ...super.attemptOf(hold, place), by: storedBy(hold.by) };
   }
 
   protected recheckMs(_key: string, place: Place, rank: number, joined: boolean): number {
     return this.#rechecks.recheckMs(place, rank, joined, this.#database.notifier);
   }
+}
+
+/** PostgreSQL stores every character but NUL. */
+function storedBy(by: string): string {
+  return by.replaceAll('\0', '');
 }

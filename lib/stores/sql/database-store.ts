@@ -4,6 +4,7 @@ import type {
   AcquireReply,
   FoundLock,
   HoldRecord,
+  OpenOptions,
   Operator,
   Place,
   StoredLock,
@@ -11,18 +12,22 @@ import type {
   TurnListener,
   Turns,
 } from '../../core/seam/lock-store.js';
+import { checkPrefix } from '../../core/words/lock-key.js';
 import type { StoreHealth } from '../../core/words/lock-health.js';
 import { throwIfAllFailed } from '../kit/all-failed.js';
 import { Listeners } from '../kit/listeners.js';
 import { worstOf, type Probe } from '../kit/probe.js';
 import { processName } from '../kit/process-name.js';
+import type { DatabaseOptions, RowNames } from './database.js';
 import type { DatabaseLocks, ExchangeReply } from './database-locks.js';
 
 /** The age of the rows that `purge` deletes, in milliseconds: no timer waits for it, so it may be long. */
 const AGE_MS = { least: 60_000, most: 36_525 * 86_400_000 } as const;
 
 /** What a store knows of one of its databases. */
-export interface OneDatabase {
+export interface OneDatabase<Names> {
+  /** Checks it, and begins to listen for turns. Rejects where no retry mends what is wrong. */
+  open(options: DatabaseOptions<Names>): Promise<void>;
   /** Asks what the server's clock reads. */
   probe(): Promise<Probe>;
   /** Whether it is notified of turns; undefined where it was told not to be. */
@@ -34,7 +39,7 @@ export interface OneDatabase {
  * Locks in a database, or in several: a key lives in one of them, chosen by a hash of its name and the order of the databases. So every
  * process has to name the same databases in the same order.
  */
-export abstract class DatabaseStore implements Turns, Tickets, Operator {
+export abstract class DatabaseStore<Names extends RowNames> implements Turns, Tickets, Operator {
   readonly expires = true;
   readonly reservesFences = true;
   readonly turns: Turns = this;
@@ -45,12 +50,27 @@ export abstract class DatabaseStore implements Turns, Tickets, Operator {
   protected readonly listeners: Listeners = new Listeners();
   /** In the order of the databases. */
   protected locks: readonly DatabaseLocks[] = [];
-  protected abstract get databases(): readonly OneDatabase[];
+  protected abstract get databases(): readonly OneDatabase<Names>[];
+  /** Makes the locks of all databases, with names of this prefix. */
+  protected abstract nameRows(prefix: string): Names;
   /** The class of the store, as messages name it: code may be minified. */
   readonly #name: string;
 
   constructor(name: string) {
     this.#name = name;
+  }
+
+  async open({ prefix, warn, readOnly = false }: OpenOptions): Promise<void> {
+    const keys = this.nameRows(checkPrefix(prefix));
+    const options = { process: this.process, keys, listeners: this.listeners, warn, readOnly };
+    const count = this.databases.length;
+    const opening = this.databases.map((database, at) => database.open({ ...options, number: `${at + 1} of ${count}` }));
+    // Waits for all, also where one failed: a later one would begin to listen after the close.
+    const failed = (await Promise.allSettled(opening)).find((result) => result.status === 'rejected');
+    if (failed) {
+      await this.close();
+      throw failed.reason;
+    }
   }
 
   acquire(hold: HoldRecord, place?: Place): Promise<AcquireReply> {
@@ -134,15 +154,6 @@ export abstract class DatabaseStore implements Turns, Tickets, Operator {
     this.listeners.clear();
     for (const database of this.databases) {
       database.close();
-    }
-  }
-
-  /** Waits for all, also where one failed: a later one would begin to listen after the close. */
-  protected async openAll(opening: readonly Promise<void>[]): Promise<void> {
-    const failed = (await Promise.allSettled(opening)).find((result) => result.status === 'rejected');
-    if (failed) {
-      await this.close();
-      throw failed.reason;
     }
   }
 

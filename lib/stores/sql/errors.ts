@@ -2,13 +2,6 @@ import { isLockError, LockConfigurationError, LockStoreError, type LockError } f
 import { fenceTooHigh } from '../kit/refusals.js';
 import type { Dialect } from './dialect.js';
 
-/** The statement got no reply in time; whether it was carried out is unknown. */
-export class StatementTimeout extends Error {
-  constructor(limitMs: number) {
-    super(`no reply within ${Math.round(limitMs)} ms`);
-  }
-}
-
 /** The statement was not sent, because there was no connection for it. */
 export class NotSent extends Error {
   constructor(cause: Error | string = 'the pool gave none') {

@@ -1,5 +1,6 @@
 import type { Dialect, Sql } from './dialect.js';
-import { NotSent, StatementTimeout } from './errors.js';
+import { NoReply } from '../kit/no-reply.js';
+import { NotSent } from './errors.js';
 
 /** How long a connection waits for a reply in all, also after its caller has given up, in milliseconds. */
 const PATIENCE_MS = 1_000;
@@ -90,7 +91,7 @@ class Statement<Connection> {
     this.#isLate = true;
     const connection = this.#connection;
     if (connection !== undefined) {
-      this.#reject(new StatementTimeout(this.#limitMs));
+      this.#reject(new NoReply(this.#limitMs));
       this.#timer = this.#after(PATIENCE_MS - this.#limitMs, () => void this.#cancel(connection)).unref();
     } else {
       this.#isOver = true;

@@ -1,5 +1,6 @@
 import type { Row, Sql } from '../../sql/dialect.js';
-import { NotSent, StatementTimeout } from '../../sql/errors.js';
+import { NoReply } from '../../kit/no-reply.js';
+import { NotSent } from '../../sql/errors.js';
 import { ignore } from '../../sql/statement.js';
 import type { CallbackPool, MySqlConnection } from '../mysql-pool.js';
 import { sendTo } from './sql-statement.js';
@@ -17,7 +18,7 @@ export async function onOneConnection(pool: CallbackPool, limitMs: number, body:
   connection.on('error', ignore);
   let timer: NodeJS.Timeout | undefined;
   const late = new Promise<never>((_resolve, reject) => {
-    timer = setTimeout(() => reject(new StatementTimeout(limitMs)), giveUpAt - performance.now());
+    timer = setTimeout(() => reject(new NoReply(limitMs)), giveUpAt - performance.now());
   });
   try {
     await Promise.race([body((statement) => run(connection, statement)), late]);

@@ -13,6 +13,9 @@ const GET_S = 1;
 /** The longest sleep, in seconds. MySQL knows whole seconds only. */
 const SLEEP_S = 2;
 
+/** How many pairs of connections are kept of a pool, by all stores that use it. */
+const pairsOf = new WeakMap<CallbackPool, number>();
+
 /** What a sleeper needs of its database. */
 export interface SleeperContext {
   readonly pool: CallbackPool;
@@ -128,6 +131,7 @@ export class Sleeper {
 
   async #prepare(): Promise<void> {
     this.#isPreparing = true;
+    this.#count(1);
     this.#notBefore = performance.now() + PAUSE_MS.failed;
     const { process } = this.#context;
     const keeper = await this.#connect(gateName(process));
@@ -138,13 +142,20 @@ export class Sleeper {
     } else {
       keeper?.destroy();
       sleeper?.destroy();
+      this.#count(-1);
     }
     this.#isPreparing = false;
   }
 
-  /** Two connections of several: the locks need another one. */
+  /** Two connections of several: the locks need another one, however many stores use the pool. */
   #mayKeepTwo(): boolean {
-    return (this.#context.pool.config.connectionLimit ?? Infinity) > 2;
+    const { pool } = this.#context;
+    return (pool.config.connectionLimit ?? Infinity) > 2 * ((pairsOf.get(pool) ?? 0) + 1);
+  }
+
+  #count(change: number): void {
+    const { pool } = this.#context;
+    pairsOf.set(pool, (pairsOf.get(pool) ?? 0) + change);
   }
 
   /** A connection that holds a named lock; undefined where that is not to be had. */
@@ -175,6 +186,7 @@ export class Sleeper {
   #drop({ keeper, sleeper }: Pair): void {
     this.#pair = undefined;
     this.#asleep = undefined;
+    this.#count(-1);
     keeper.destroy();
     sleeper.destroy();
   }
