@@ -23,8 +23,9 @@ export async function* searchAll(
     try {
       for await (const keys of searchKeys(connection, names, prefix)) {
         const fresh = keys.filter((key) => !seen.has(key));
-        fresh.forEach((key) => seen.add(key));
         const stored = await Promise.all(fresh.map(inspect));
+        // Those that could not be looked up are found again on the next server.
+        fresh.forEach((key) => seen.add(key));
         yield stored.flatMap((lock, at) => (lock ? [{ ...lock, key: fresh[at] as string }] : []));
       }
       left--;

@@ -3,7 +3,8 @@ import { LockStoreError } from '../../core/words/errors.js';
 import type { HoldRecord } from '../../core/seam/lock-store.js';
 import { leastLimitOf } from '../../core/seam/time.js';
 import { Withdrawals } from '../kit/withdrawals.js';
-import { CommandTimeout, CommandTimeouts } from './connection/command-timeouts.js';
+import { NoReply } from '../kit/no-reply.js';
+import { CommandTimeouts } from './connection/command-timeouts.js';
 import { HoldNames } from './hold-names.js';
 import type { RedisSource } from './connection/redis-source.js';
 import { RedisConnection } from './connection/redis-connection.js';
@@ -210,7 +211,7 @@ function errorOf({ key }: HoldRecord, error: unknown, unknown: boolean): Error {
   if (error instanceof LockStoreError) {
     return new LockStoreError(`Lock "${key}": ${error.detail}`, key, { cause: error.cause, unknown });
   }
-  return error instanceof CommandTimeout
+  return error instanceof NoReply
     ? new LockStoreError(`Lock "${key}": too few replicas confirmed the grant: ${error.message}. ${CURE}`, key, { cause: error, unknown })
     : (error as Error);
 }

@@ -1,13 +1,7 @@
 import { AsyncResource } from 'node:async_hooks';
 import { LONGEST_COMMAND_MS } from '../../../core/seam/time.js';
 import type { Asker } from '../../kit/batches.js';
-
-/** The error of a command that got no reply in time; whether it was carried out is unknown. */
-export class CommandTimeout extends Error {
-  constructor(limitMs: number) {
-    super(`no reply within ${Math.round(limitMs)} ms`);
-  }
-}
+import { NoReply } from '../../kit/no-reply.js';
 
 /** How often open commands are checked, in milliseconds: a timeout is late by at most that. */
 const SWEEP_MS = 20;
@@ -20,7 +14,7 @@ const SWEEP_MS = 20;
 const PATIENCE = 4;
 const SLOWEST_MS = { least: LONGEST_COMMAND_MS / PATIENCE, most: 500 } as const;
 
-/** A command that is on its way: it is answered, fails, or is rejected with `CommandTimeout` at the end of its limit. */
+/** A command that is on its way: it is answered, fails, or is rejected with `NoReply` at the end of its limit. */
 export class OpenCommand implements Asker {
   /** Its place in the list of open commands, which `CommandTimeouts` alone changes. */
   isOpen = true;
@@ -63,7 +57,7 @@ export class OpenCommand implements Asker {
   }
 
   timeOut(): void {
-    this.#reject(new CommandTimeout(this.#limitMs));
+    this.#reject(new NoReply(this.#limitMs));
   }
 
   stop(): void {
@@ -98,7 +92,7 @@ export class CommandTimeouts {
     return this.#first !== undefined;
   }
 
-  /** Rejects with `CommandTimeout` where there is no answer within `limitMs`. */
+  /** Rejects with `NoReply` where there is no answer within `limitMs`. */
   bound<T>(command: Promise<T>, limitMs: number): Promise<T> {
     return new Promise((resolve, reject) => {
       const open = new OpenCommand(this, limitMs, resolve as (reply: unknown) => void, reject);

@@ -25,7 +25,12 @@ export interface Pipeline {
 export interface Connection {
   readonly isCluster?: boolean;
   readonly status: string;
-  readonly options: { enableOfflineQueue?: boolean; readonly keyPrefix?: string; readonly redisOptions?: { readonly keyPrefix?: string } };
+  readonly options: {
+    enableOfflineQueue?: boolean;
+    readonly keyPrefix?: string;
+    readonly redisOptions?: { readonly keyPrefix?: string };
+    readonly sentinels?: unknown;
+  };
   /** The socket of a single connection; a cluster has one per node, and none here. */
   readonly stream?: Socket | null;
   evalsha(sha: string, ...parameters: readonly Argument[]): Promise<unknown>;
@@ -128,6 +133,8 @@ async function makeClient(source: RedisSource, options: Readonly<Record<string, 
     // ioredis would reconnect once for each reply of a socket, and add a listener each time.
     reconnectOnError: null,
     commandTimeout: undefined,
+    // A pipeline is answered as a whole: one command that a moved slot refuses would take the others along.
+    enableAutoPipelining: false,
     // ioredis keeps a timer of this length after it was told to disconnect, which would keep the process.
     disconnectTimeout: 200,
     // Without it, a sentinel that is stopped would keep ioredis from asking the next one.
@@ -142,8 +149,9 @@ async function makeClient(source: RedisSource, options: Readonly<Record<string, 
           // It needs one more right, and a missing right would not be reported. The nodes themselves answer that a cluster is down.
           enableReadyCheck: false,
           clusterRetryStrategy: backOff,
+          enableAutoPipelining: false,
           ...CLUSTER_RETRIES,
-          redisOptions: { ...redisOptionsOf(source), ...options, socketTimeout: CLUSTER_SILENCE_MS },
+          redisOptions: { ...redisOptionsOf(source), enableAutoPipelining: false, ...options, socketTimeout: CLUSTER_SILENCE_MS },
         })
       : duplicate(own);
   }

@@ -1,6 +1,7 @@
 import { LockConfigurationError, type LockError } from '../../../core/words/errors.js';
 import { LONGEST_COMMAND_MS } from '../../../core/seam/time.js';
 import { Batches } from '../../kit/batches.js';
+import { NoReply } from '../../kit/no-reply.js';
 import { PROBE_MS } from '../../kit/probe.js';
 import type { BatchScript } from '../scripts/batch-script.js';
 import { CommandTimeouts, OpenCommand } from './command-timeouts.js';
@@ -60,6 +61,7 @@ export class RedisConnection {
   #opening: Promise<Connection> | undefined;
   #connection: Connection | undefined;
   #wasReady = false;
+  #firstReady: Promise<void> | undefined;
   #setupRefusal: LockConfigurationError | undefined;
   #closed = false;
 
@@ -77,7 +79,7 @@ export class RedisConnection {
   /** Runs a script; resolves with what is read from the reply, and rejects where there is none within `limitMs`. */
   run<T>(command: Command, limitMs: number, read: (reply: unknown) => T | Promise<T>, confirmation?: Confirmation): Promise<T> {
     const connection = this.#connection;
-    if (!connection) {
+    if (!connection || (!this.#wasReady && queuesForEver(connection))) {
       return this.#runOnceOpen(command, limitMs, read, confirmation);
     }
     return new Promise((resolve, reject) => {
@@ -120,11 +122,19 @@ export class RedisConnection {
     const startedAt = performance.now();
     try {
       this.#refuseUnusable();
-      await this.#timeouts.bound(this.open(), limitMs);
+      await this.#timeouts.bound(this.#toSend(), limitMs);
     } catch (error) {
-      throw this.#explained(error, command);
+      throw this.#explained(error instanceof NoReply ? new Error(NO_CONNECTION) : error, command);
     }
     return this.run(command, limitMs - (performance.now() - startedAt), read, confirmation);
+  }
+
+  /** Resolves when commands that are given to the client are sent, or fail at once. */
+  async #toSend(): Promise<void> {
+    const connection = await this.open();
+    if (!this.#wasReady && queuesForEver(connection)) {
+      await this.#firstReady;
+    }
   }
 
   /** Sends a script by itself; once more, with its source, where the server does not know it and the caller still waits. */
@@ -309,7 +319,12 @@ export class RedisConnection {
     this.#refuseUnusable();
     this.#connection = connection;
     this.#failures.watch(connection);
+    this.#firstReady = new Promise((resolve) => connection.on('ready', () => resolve()));
     connection.on('ready', () => {
+      if (this.#closed) {
+        // The answer to its handshake was on its way.
+        return;
+      }
       // Commands wait for the first connection only: later ones fail at once, and are sent again while the caller waits.
       // Not so for the nodes of a cluster, each of which is connected to when it is first needed.
       this.#wasReady = true;
@@ -337,6 +352,14 @@ export class RedisConnection {
       reconnect(this.#connection);
     }
   }
+}
+
+/**
+ * Whether ioredis keeps commands until it is connected for the first time, however long that takes: those of callers who have given up would
+ * fill its memory, and be carried out then.
+ */
+function queuesForEver({ isCluster, options }: Connection): boolean {
+  return isCluster === true || options.sentinels != null;
 }
 
 function send(connection: Connection, how: 'evalsha' | 'eval', { script, parameters }: Command): Promise<unknown> {

@@ -31,7 +31,7 @@ export function isClient(source: unknown): source is RedisClient {
 
 /** Throws `LockConfigurationError` for what no connection can be made from. */
 export function checkSource(source: unknown, store = 'RedisLockStore'): RedisSource {
-  if (isClient(source) || (typeof source === 'string' && /^rediss?:\/\//.test(source))) {
+  if (isClient(source) || (typeof source === 'string' && /^rediss?:\/\//.test(source) && isWellFormed(source))) {
     return source;
   }
   const prototype: unknown = typeof source === 'object' && source !== null ? Object.getPrototypeOf(source) : undefined;
@@ -44,6 +44,16 @@ export function checkSource(source: unknown, store = 'RedisLockStore'): RedisSou
   );
 }
 
+/** Whether it can be taken apart as a URL, and user name and password decoded. */
+function isWellFormed(url: string): boolean {
+  try {
+    const { username, password } = new URL(url);
+    return [username, password].map(decodeURIComponent).length > 0;
+  } catch {
+    return false;
+  }
+}
+
 /** The package that a client is of, where it is none of ioredis: by what it can do, since its class may have any name. */
 function foreignClient({ evalSha, sendCommand, invokeScript, customCommand }: Readonly<Record<string, unknown>>): string | undefined {
   if (typeof evalSha === 'function' && typeof sendCommand === 'function') {
@@ -54,7 +64,9 @@ function foreignClient({ evalSha, sendCommand, invokeScript, customCommand }: Re
 
 function describeSource(source: unknown): string {
   if (typeof source === 'string') {
-    return 'a text that is no redis:// or rediss:// URL';
+    return /^rediss?:\/\//.test(source)
+      ? 'a URL that cannot be read: user name and password have to be written with encodeURIComponent()'
+      : 'a text that is no redis:// or rediss:// URL';
   }
   if (typeof source !== 'object' || source === null) {
     return shown(source);

@@ -19,6 +19,8 @@ export class RedisSubscriber {
   #pings: NodeJS.Timeout | undefined;
   #answered = true;
   #acknowledged = false;
+  /** Whether the server refused the subscription, as the user may not subscribe. */
+  #isRefused = false;
   /** When the subscription last changed its state. */
   #changedAt = 0;
   #closed = false;
@@ -44,8 +46,11 @@ export class RedisSubscriber {
     connection.on('ready', () => {
       this.#answered = true;
       connection.subscribe(...this.#channels).then(
-        () => this.#change(true),
-        (error: Error) => this.#listener.refused(error),
+        () => {
+          this.#isRefused = false;
+          this.#change(true);
+        },
+        (error: Error) => this.#refused(error),
       );
     });
     connection.on('close', () => this.#change(false));
@@ -84,6 +89,14 @@ export class RedisSubscriber {
     this.#connection?.disconnect();
   }
 
+  /** Reported once, until it is granted: each new connection is refused again. */
+  #refused(error: Error): void {
+    if (!this.#isRefused) {
+      this.#isRefused = error.name === 'ReplyError';
+      this.#listener.refused(error);
+    }
+  }
+
   #change(acknowledged: boolean): void {
     if (this.#acknowledged !== acknowledged && !this.#closed) {
       this.#acknowledged = acknowledged;
@@ -99,7 +112,10 @@ export class RedisSubscriber {
       return;
     }
     this.#answered = false;
-    if (connection.isCluster) {
+    if (connection.isCluster && this.#isRefused) {
+      // No message can arrive.
+      this.#answered = true;
+    } else if (connection.isCluster) {
       // ioredis sends PING to any node, and does not watch the one where it subscribed. So a message to itself has to arrive.
       connection.publish(this.#channels[0], 'ping').catch(() => {
         this.#answered = true;
@@ -118,10 +134,15 @@ export class RedisSubscriber {
   }
 }
 
-/** A cluster client does not show which of its connections has subscribed, so all of them are made anew. */
+/**
+ * A cluster client does not show which of its connections has subscribed, so all of them are made anew. Not while it connects by itself: one
+ * that is told to disconnect while it looks up a name would never connect again.
+ */
 function resubscribe(connection: Connection): void {
   if (connection.isCluster) {
-    connection.disconnect(true);
+    if (connection.status === 'ready') {
+      connection.disconnect(true);
+    }
   } else {
     reconnect(connection);
   }
