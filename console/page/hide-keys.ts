@@ -3,7 +3,12 @@ import type { ShowKey } from './shown-key.js';
 
 /** A survey with every key as the page shows it. */
 export function withKeys<S extends Survey>(survey: S, show: ShowKey): S {
-  const renamed = <T extends { readonly key: string }>(row: T): T => ({ ...row, key: show(row.key) });
+  // A leader without a name is called by its key.
+  const renamed = <T extends { readonly key: string; readonly name?: string }>(row: T): T => ({
+    ...row,
+    key: show(row.key),
+    ...(row.name === row.key && { name: show(row.key) }),
+  });
   return {
     ...survey,
     held: survey.held.map(renamed),

@@ -22,14 +22,13 @@ export function searchOrphans(service: LockService, show: (key: string) => strin
     };
     const search = async (): Promise<void> => {
       const list = service.list({ limit: MOST.locks, timeout: MOST.time });
+      const locks = list[Symbol.asyncIterator]();
+      viewer.add(() => void locks.return?.().catch(() => undefined));
       let toldAt = performance.now();
-      for await (const lock of list) {
-        if (viewer.closed) {
-          return;
-        }
+      for (let step = await locks.next(); !step.done; step = await locks.next()) {
         looked++;
-        if (!lock.answers) {
-          found.push(orphanOf(lock, show));
+        if (!step.value.answers) {
+          found.push(orphanOf(step.value, show));
         }
         if (performance.now() - toldAt >= STEP_MS) {
           tell();

@@ -10,14 +10,20 @@ export interface PageRequest {
 }
 
 /**
- * Refuses what a page of another site has a browser ask. Plain HTTP hosts have no `Sec-Fetch-Site`; the data cannot be read there either,
- * since the answers allow no other origin.
+ * Refuses what a page of another site has a browser ask. Browsers send no `Sec-Fetch-Site` to plain HTTP hosts, but an `Origin` with all that
+ * a script of another site could read, where the application allows that (CORS).
  */
 export function refuseOtherSites({ headers }: PageRequest): void {
-  const site = headers['sec-fetch-site'];
-  if (site !== undefined && site !== 'same-origin' && site !== 'none') {
+  const { 'sec-fetch-site': site, origin, host } = headers;
+  const isOwn = site === undefined ? origin === undefined || hostOf(origin) === host : site === 'same-origin' || site === 'none';
+  if (!isOwn) {
     throw new ForbiddenException('The request comes from another site.');
   }
+}
+
+/** The host of an origin; undefined for `null`, which is what a page without an origin sends. */
+function hostOf(origin: string | string[]): string | undefined {
+  return URL.canParse(String(origin)) ? new URL(String(origin)).host : undefined;
 }
 
 /** Refuses what a form or a script of another site can send: those can set neither this header nor this type without asking first. */

@@ -17,17 +17,22 @@ interface WebSocketClient {
 export class LockExceptionFilter implements ExceptionFilter<LockError> {
   readonly #logger = new Logger(LockExceptionFilter.name);
 
+  /** Throws the error again where it came by a transport of somebody else's. */
   catch(error: LockError, host: ArgumentsHost): unknown {
+    const type = host.getType<'http' | 'rpc' | 'ws' | 'graphql'>();
+    if (!['http', 'rpc', 'ws', 'graphql'].includes(type)) {
+      throw error;
+    }
     this.#log(error);
     const body = error.toJSON();
-    switch (host.getType<'http' | 'rpc' | 'ws' | 'graphql'>()) {
+    switch (type) {
       case 'rpc':
         return throwError(() => ({ status: 'error', ...body }));
       case 'ws':
         return sendToSocket(host.switchToWs().getClient(), { status: 'error', ...body });
       case 'graphql':
         return graphqlError(error);
-      default:
+      case 'http':
         return reply(host.switchToHttp().getResponse(), body);
     }
   }
@@ -41,16 +46,29 @@ export class LockExceptionFilter implements ExceptionFilter<LockError> {
   }
 }
 
-/** What Express and Fastify have in common. */
-interface HttpResponse {
+/** What Node has of a response. */
+interface RawResponse {
   readonly headersSent?: boolean;
+  readonly writableEnded?: boolean;
+  end?(): unknown;
+}
+
+/** What Express and Fastify have in common. */
+interface HttpResponse extends RawResponse {
+  /** Fastify's. */
   readonly sent?: boolean;
+  readonly raw?: RawResponse;
   header(name: string, value: string): unknown;
   status(code: number): { send(body: unknown): unknown };
 }
 
 function reply(response: HttpResponse, body: LockErrorBody): void {
-  if (response.headersSent || response.sent) {
+  const raw = response.raw ?? response;
+  if (raw.headersSent && !raw.writableEnded) {
+    // A handler has begun to answer: nothing can be said any more, and the client must not wait.
+    raw.end?.();
+  }
+  if (raw.headersSent || response.sent) {
     return;
   }
   if (body.retryAfterMs !== undefined) {

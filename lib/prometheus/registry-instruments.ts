@@ -22,17 +22,19 @@ export class RegistryInstruments implements Instruments {
   }
 
   level(metric: Metric, read: () => Iterable<Reading>): void {
-    this.#gauge(metric, read);
+    this.#gauge(metric, read, 'sum');
   }
 
+  /** Of the workers of a cluster, the one that is worst off counts. */
   state(metric: Metric, read: () => Promise<Iterable<Reading>>): void {
-    this.#gauge(metric, read);
+    this.#gauge(metric, read, 'min');
   }
 
-  #gauge(metric: Metric, read: () => Iterable<Reading> | Promise<Iterable<Reading>>): void {
+  #gauge(metric: Metric, read: () => Iterable<Reading> | Promise<Iterable<Reading>>, aggregator: 'sum' | 'min'): void {
     const { settings, labelled } = this.#settingsOf(metric);
     const gauge: Gauge = new Gauge({
       name: prometheusName(metric),
+      aggregator,
       ...settings,
       async collect() {
         const readings = await read();

@@ -12,9 +12,10 @@ export type WithTickets<Payload extends object> = Payload & { readonly [TICKETS_
  * are trusted, and where the lock's holder waits for the answer. Throws `LockConfigurationError` for a payload that is no plain object.
  */
 export function withTickets<Payload extends object>(payload: Payload): WithTickets<Payload> {
-  if (!isFields(payload)) {
+  if (!isPlain(payload)) {
     throw new LockConfigurationError(
-      `withTickets: the payload is ${shown(payload)}, and tickets are a field of it. Pass an object, such as { id }.`,
+      `withTickets: the payload is ${shown(payload)}, and tickets are a field of a plain object. Pass one, such as { id } or { ...payload }; ` +
+        'for a record of Nest its data: new NatsRecordBuilder(withTickets(data)).',
     );
   }
   const text = makeTickets();
@@ -36,6 +37,11 @@ function takeTickets(payload: unknown): string | undefined {
   const { [TICKETS_FIELD]: text } = payload;
   delete payload[TICKETS_FIELD];
   return text as string | undefined;
+}
+
+/** A copy of anything else would not be sent as what it is: a date, a record with headers, an object with `toJSON`. */
+function isPlain(payload: object): boolean {
+  return isFields(payload) && [Object.prototype, null].includes(Object.getPrototypeOf(payload) as object | null);
 }
 
 function isFields(payload: unknown): payload is { [name: string]: unknown } {

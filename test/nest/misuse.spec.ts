@@ -126,6 +126,15 @@ test.each([
   expect(messageOf(() => new RedisLockStore(source as never))).toMatch(message);
 });
 
+test.each(['redis://:se#cret@host:6379', 'redis://:se/cret@host', 'redis://:se?cret@host', 'redis://:se%cret@host', 'redis://[secret'])(
+  'the URL %s, which cannot be read, is refused at once, and not repeated',
+  (url) => {
+    const refusal = messageOf(() => new RedisLockStore(url));
+    expect(refusal).toMatch(/^RedisLockStore was given a URL that cannot be read: user name and password .* encodeURIComponent\(\)/);
+    expect(refusal).not.toMatch(/cret/);
+  },
+);
+
 describe('at bootstrap', () => {
   test.each([
     ['no options', undefined, /the store 'default' is undefined, not a lock store\. Pass new RedisLockStore/],

@@ -10,6 +10,7 @@ import {
   Injectable,
   Logger,
   Param,
+  Res,
   Sse,
   UseFilters,
   type ArgumentsHost,
@@ -31,6 +32,7 @@ import { SubscribeMessage, WebSocketGateway } from '@nestjs/websockets';
 import {
   assertLocked,
   DistributedLock,
+  LockConfigurationError,
   LockError,
   LockExceptionFilter,
   LockModule,
@@ -118,12 +120,20 @@ class Vault {
   }
 }
 
+/** That of Express, or that of Fastify around it. */
+type BegunResponse = { write(text: string): void } & { readonly raw?: { write(text: string): void } };
+
 @Controller()
 class Requests {
   constructor(@Inject(Vault) private readonly vault: Vault) {}
   @Get('fail/:kind')
   fail(@Param('kind') kind: Kind): Promise<string> {
     return this.vault.fail(kind);
+  }
+  @Get('begun')
+  async begun(@Res() response: BegunResponse): Promise<void> {
+    (response.raw ?? response).write('[');
+    await this.vault.busy('1');
   }
   @Sse('watch')
   watch(): Observable<MessageEvent> {
@@ -260,6 +270,13 @@ describe.each([
         expectFullLog(kind);
       }
     });
+  });
+
+  test('a response that has begun ends where its call gets no lock', async () => {
+    const { text } = await request((await start(adapter(), { filtered: true })).getHttpServer())
+      .get('/begun')
+      .timeout(5_000);
+    expect(text).toBe('[');
   });
 
   test('an event stream that loses its lock names neither key nor host', async () => {
@@ -470,4 +487,10 @@ test.each([
   await app.close();
   // Also when the connections have ended: these clients had their answers.
   expect(orders.signals.map(({ aborted }) => aborted)).toEqual([false, false]);
+});
+
+test('an error of a transport that the filter does not know goes to the caller as it is', () => {
+  const error = new LockConfigurationError('wrong');
+  const host = { getType: () => 'rmq' } as unknown as ArgumentsHost;
+  expect(() => new LockExceptionFilter().catch(error, host)).toThrow(error);
 });

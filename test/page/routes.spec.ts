@@ -1,9 +1,11 @@
 import type { INestApplication } from '@nestjs/common';
 import { VersioningType } from '@nestjs/common';
+import { once } from 'node:events';
 import request from 'supertest';
 import { LockConfigurationError } from 'nestjs-distributed-lock';
 import { LockPageModule, type LockPageOptions } from 'nestjs-distributed-lock/page';
 import { saying } from '../support/saying';
+import { until } from '../support/until';
 import { DoorGuard, PLATFORMS, startApplication, type PageApplication } from './support/page-application';
 
 const IN = { authorization: 'let-me-in' };
@@ -82,6 +84,24 @@ describe.each(Object.keys(PLATFORMS) as (keyof typeof PLATFORMS)[])('on %s', (pl
     }
   });
 
+  test('on plain HTTP, where browsers say no more, a script of another origin is refused, also where CORS lets it in', async () => {
+    const { host } = new URL(running.url);
+    for (const path of ['/survey', '/events', '/search?store=default']) {
+      for (const origin of ['http://evil.example', 'null']) {
+        await get(path)
+          .set({ ...IN, origin })
+          .expect(403);
+      }
+    }
+    await get('/survey')
+      .set({ ...IN, origin: `http://${host}` })
+      .expect(200);
+    const body = { store: 'default', key: 'balance:42', fence: 1 };
+    await release(body, { origin: 'http://evil.example' }).expect(403);
+    await release(body, { origin: 'http://evil.example', 'x-forwarded-host': 'evil.example' }).expect(403);
+    await release(body, { origin: `http://${host}` }).expect(200);
+  });
+
   test('a lock is released at its fence, and a later one is not', async () => {
     const first = await running.locks.acquire('balance:42');
     const released = release({ store: 'default', key: 'balance:42', fence: first.fence }, { 'sec-fetch-site': 'same-origin' });
@@ -129,10 +149,13 @@ test('nobody may release where there are no actions', async () => {
 test('hidden keys are in no answer, and a lock is released by its hash', async () => {
   const { app, locks, url } = await startApplication({ page: { hideKeys: true, actions: () => true } });
   const lock = await locks.acquire('customer:4711');
+  const candidate = locks.lead('leader:4711', ({ signal }) => once(signal, 'abort'));
+  await until('that it leads', () => candidate.isLeader());
   const { body, text } = await request(url).get('/locks/survey').expect(200);
   expect(text).not.toContain('4711');
   const [, { stores }] = body as [unknown, { stores: [{ held: [{ key: string }] }] }];
   const [{ key }] = stores[0].held;
+  await candidate.stop();
   expect(key).toMatch(/^#[0-9a-f]{12}$/);
   const answer = await request(url).post('/locks/release').set('x-lock-page', '1').send({ store: 'default', key, fence: lock.fence });
   expect(answer.body).toEqual({ outcome: 'released' });

@@ -1,7 +1,7 @@
 import { Test, type TestingModule } from '@nestjs/testing';
 import { LockModule, LockService, MemoryLockStore } from 'nestjs-distributed-lock';
 import { prometheusTelemetry, type PrometheusOptions } from 'nestjs-distributed-lock/prometheus';
-import { Counter, register as globalRegister, Registry, type OpenMetricsContentType } from 'prom-client';
+import { AggregatorRegistry, Counter, register as globalRegister, Registry, type OpenMetricsContentType } from 'prom-client';
 import { saying } from '../support/saying';
 import { metricsSuite } from './metrics-suite';
 import { LABELS, NAMES, PrometheusBackend } from './prometheus-backend';
@@ -109,3 +109,14 @@ test.each([
 function fail(): never {
   throw new Error('a broken backend');
 }
+
+test('of the workers of a cluster, a store that one cannot reach is away', async () => {
+  await start();
+  const up = await register.getMetricsAsJSON();
+  const away = up.map((metric) =>
+    metric.name === 'distributed_lock_store_up' ? { ...metric, values: metric.values.map((one) => ({ ...one, value: 0 })) } : metric,
+  );
+  const all = await AggregatorRegistry.aggregate([up, away, up]).metrics();
+  expect(all).toMatch(/^distributed_lock_store_up\{.*\} 0$/m);
+  expect(all).not.toMatch(/^distributed_lock_store_up\{.*\} [1-9]/m);
+});

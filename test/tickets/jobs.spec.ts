@@ -90,6 +90,15 @@ test('so it does in a plain Worker', async () => {
   }
 });
 
+test('a method that says not what it returns is a promise inside, too', async () => {
+  const shop = await applications.shop();
+  const stock = (await applications.start({})).get(Stock);
+  await shop.order('1', async (fence) => {
+    const payload = withTickets({ id: '1' });
+    expect(await outsideLocks(() => enterTicketsOf(payload, () => stock.reserveUndeclared('1')))).toBe(fence);
+  });
+});
+
 test('in a worker without the opt-in it waits for the one that added it, and fails', async () => {
   const [shop, queue] = await startShop();
   await applications.start({ wait: 300, imports: queues(), providers: [ClosedReservations] });

@@ -3,6 +3,7 @@ import {
   ClientProxyFactory,
   EventPattern,
   MessagePattern,
+  NatsRecordBuilder,
   Payload,
   Transport,
   type ClientProxy,
@@ -164,8 +165,15 @@ describe('a payload', () => {
     const payload = { id: '1' };
     expect(withTickets(payload)).toBe(payload);
     for (const wrong of [[1], 'text' as unknown as object, undefined as unknown as object]) {
-      expect(() => withTickets(wrong)).toThrow(saying(/^withTickets: the payload is .* Pass an object, such as \{ id \}\.$/));
+      expect(() => withTickets(wrong)).toThrow(saying(/^withTickets: the payload is .* Pass one, such as \{ id \}/));
     }
+    // A copy of these would be sent as something else.
+    for (const wrong of [new Date(), new Map(), new NatsRecordBuilder({ id: '1' }).build()]) {
+      expect(() => withTickets(wrong)).toThrow(
+        saying(/^withTickets: the payload is an object of class \w+, .* NatsRecordBuilder\(withTickets/),
+      );
+    }
+    expect(withTickets(Object.assign(Object.create(null) as object, payload))).toEqual(payload);
     await shop.order('1', async () => {
       expect(withTickets(payload)).toEqual({ id: '1', lockTickets: makeTickets() });
       expect(payload).toEqual({ id: '1' });

@@ -30,9 +30,12 @@ export function isUndeclared(method: Function, declared: unknown): boolean {
   return tagOf(method) === '[object Function]' && (declared === undefined || declared === Object);
 }
 
-/** By what it can do, not by its class: an application may have two copies of rxjs. */
+/**
+ * By what it can do, not by its class: an application may have two copies of rxjs. The promise of an undeclared method has these methods
+ * too (`refuseSubscribers`).
+ */
 export function isObservable(value: unknown): boolean {
-  return hasMethod(value, 'subscribe') && hasMethod(value, 'pipe');
+  return hasMethod(value, 'subscribe') && hasMethod(value, 'pipe') && !isPromise(value);
 }
 
 export function isPromise(value: unknown): boolean {

@@ -17,7 +17,7 @@ export function searched(state: State, news: SearchNews): State {
 
 function after(search: Search, news: SearchNews): Search {
   if (news.type !== 'step') {
-    return news.type === 'started' ? BEGINNING : { ...search, ended: 'stopped' };
+    return news.type === 'started' ? BEGINNING : { ...search, ended: search.ended ?? 'stopped' };
   }
   const { step, at } = news;
   const found = step.found.map((orphan) => ({

@@ -21,14 +21,13 @@ export function SearchPanel({ store, isNamed, change }: SearchPanelProps): VNode
   const isRunning = store.search !== undefined && store.search.ended === undefined;
   const start = (): void => {
     change({ type: 'search', news: { store: store.name, type: 'started' } });
-    stop.current = search(store.name, (step) =>
-      change({ type: 'search', news: { store: store.name, type: 'step', step, at: Date.now() } }),
-    );
+    const close = search(store.name, (step) => change({ type: 'search', news: { store: store.name, type: 'step', step, at: Date.now() } }));
+    stop.current = () => {
+      close();
+      change({ type: 'search', news: { store: store.name, type: 'stopped' } });
+    };
   };
-  const end = (): void => {
-    stop.current?.();
-    change({ type: 'search', news: { store: store.name, type: 'stopped' } });
-  };
+  const end = (): void => stop.current?.();
   return (
     <div class="search">
       <button type="button" onClick={isRunning ? end : start} title="Looks at every key of the server">
