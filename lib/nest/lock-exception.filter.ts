@@ -19,22 +19,9 @@ export class LockExceptionFilter implements ExceptionFilter<LockError> {
 
   /** Throws the error again where it came by a transport of somebody else's. */
   catch(error: LockError, host: ArgumentsHost): unknown {
-    const type = host.getType<'http' | 'rpc' | 'ws' | 'graphql'>();
-    if (!['http', 'rpc', 'ws', 'graphql'].includes(type)) {
-      throw error;
-    }
+    const answer = answerTo(error, host);
     this.#log(error);
-    const body = error.toJSON();
-    switch (type) {
-      case 'rpc':
-        return throwError(() => ({ status: 'error', ...body }));
-      case 'ws':
-        return sendToSocket(host.switchToWs().getClient(), { status: 'error', ...body });
-      case 'graphql':
-        return graphqlError(error);
-      case 'http':
-        return reply(host.switchToHttp().getResponse(), body);
-    }
+    return answer;
   }
 
   #log(error: LockError): void {
@@ -43,6 +30,22 @@ export class LockExceptionFilter implements ExceptionFilter<LockError> {
     } else {
       this.#logger.error(error.detail, error.stack);
     }
+  }
+}
+
+function answerTo(error: LockError, host: ArgumentsHost): unknown {
+  const body = error.toJSON();
+  switch (host.getType<'http' | 'rpc' | 'ws' | 'graphql'>()) {
+    case 'http':
+      return reply(host.switchToHttp().getResponse(), body);
+    case 'rpc':
+      return throwError(() => ({ status: 'error', ...body }));
+    case 'ws':
+      return sendToSocket(host.switchToWs().getClient(), { status: 'error', ...body });
+    case 'graphql':
+      return graphqlError(error);
+    default:
+      throw error;
   }
 }
 

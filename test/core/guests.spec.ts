@@ -2,6 +2,7 @@ import { type Clock, systemClock } from '../../lib/core/seam/time';
 import { enterTickets } from '../../lib/nest/current-tickets';
 import { MemoryLockStore } from '../../lib/stores/memory/memory-lock-store';
 import { makeLocks } from '../support/make-locks';
+import { until } from '../support/until';
 import { playTime } from '../support/virtual-time';
 
 playTime();
@@ -25,4 +26,24 @@ test('a call whose ticket was refused before asks the store anew, without a busy
       await expect(locks.withLock('k', () => undefined)).rejects.toMatchObject({ code: 'LOCK_LOST' });
     }
   });
+});
+
+test('a call inside waits for no lease in doubt, and does not join beside its code', async () => {
+  const store = new MemoryLockStore();
+  let jump = 0;
+  const clock: Clock = { wall: () => systemClock.wall() + jump, monotonic: () => systemClock.monotonic() };
+  const holder = await makeLocks(store).acquire('k', { ttl: '60s' });
+  const locks = makeLocks(store, { clock });
+  await enterTickets(holder.makeTicket(), async () => {
+    let end!: () => void;
+    const first = locks.withLock('k', { ttl: '60s' }, () => new Promise<void>((resolve) => (end = resolve)));
+    await until('that it is inside', () => end !== undefined);
+    jump = 61_000;
+    let ran = false;
+    await expect(locks.withLock('k', () => (ran = true))).rejects.toMatchObject({ code: 'LOCK_LOST' });
+    expect(ran).toBe(false);
+    end();
+    await first;
+  });
+  await holder.release();
 });

@@ -1,5 +1,5 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
-import { LockLostError } from '../../lib/core/words/errors';
+import { LockConfigurationError, LockLostError } from '../../lib/core/words/errors';
 import type { AcquireReply, HoldRecord, Place } from '../../lib/core/seam/lock-store';
 import type { LockService } from '../../lib/nest/lock.service';
 import { MemoryLockStore } from '../../lib/stores/memory/memory-lock-store';
@@ -130,6 +130,12 @@ test.each([
   await run('next');
   expect(ran).toEqual(['next']);
   await locks.shutdown();
+});
+
+test('so it is where core bounds the calls of the store', async () => {
+  const bounded = makeLocks(Object.assign(new MemoryLockStore(), { keepsLimits: false, acquire: () => undefined }) as never);
+  await expect(bounded.withLock('k', () => undefined)).rejects.toThrow(LockConfigurationError);
+  await bounded.shutdown();
 });
 
 test('a store whose exchange throws at once fails the call that it was to serve, and leaves the key to the one after it', async () => {

@@ -323,6 +323,28 @@ describe('statements', () => {
     });
   });
 
+  test('renewals of locks whose rows are locked leave connections of the pool to the others', async () => {
+    const own = server.pool({ connectionLimit: 5 });
+    const store = await open(own);
+    const held = await Promise.all(
+      Array.from({ length: 10 }, async (_, at) => {
+        const hold = newHold(`k${at}`, { ttlMs: 60_000 });
+        return { ...hold, fence: (await store.acquire(hold)).fence ?? 0 };
+      }),
+    );
+    const connection = await server.pool().promise().getConnection();
+    await connection.query('START TRANSACTION');
+    await connection.query(`SELECT 1 FROM ${LEASE} FOR UPDATE`);
+    const renewing = store.renew(held);
+    await sleep(100);
+    // Each that waits keeps its connection for a second.
+    const asked = Promise.all(Array.from({ length: 3 }, () => own.promise().query('SELECT 1')));
+    expect(await Promise.race([asked, sleep(700, 'no connection')])).toHaveLength(3);
+    expect(await renewing).toEqual(held.map(() => undefined));
+    await connection.query('COMMIT');
+    connection.release();
+  });
+
   test('renewals of many locks on a slow server end with their time limit, and leave the rest unanswered', async () => {
     const own = server.pool();
     let asked = 0;

@@ -173,10 +173,10 @@ test('stores that share a pool leave a connection to the locks, however many of 
   const shared = server.pool({ connectionLimit: 4 });
   const [holder, one, other] = [await open(), await open({}, shared), await open({}, shared)];
   const held = await Promise.all(['first', 'second'].map((key) => holder.acquire(key, { ttl: '60s' })));
-  const own = await Promise.all([one.acquire('of one', { ttl: '2s' }), other.acquire('of other', { ttl: '2s' })]);
+  const own = await Promise.all([one.acquire('of one', { ttl: '4s' }), other.acquire('of other', { ttl: '4s' })]);
   const waiting = [one.withLock('first', { wait: 60_000 }, () => 1), other.withLock('second', { wait: 60_000 }, () => 2)];
   await until('that one sleeps', async () => (await sleepers()).length === 1);
-  await sleep(4_000);
+  await sleep(6_000);
   expect((await sleepers()).length).toBe(1);
   expect(own.map((lock) => lock.isHeld())).toEqual([true, true]);
   await Promise.all(held.map((lock) => lock.release()));

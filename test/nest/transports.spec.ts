@@ -46,7 +46,7 @@ import { createRequire } from 'node:module';
 import type { AddressInfo } from 'node:net';
 import { hostname } from 'node:os';
 import { inspect } from 'node:util';
-import { firstValueFrom, Observable } from 'rxjs';
+import { defaultIfEmpty, firstValueFrom, Observable, of } from 'rxjs';
 import request from 'supertest';
 import { Orders } from '../readme/client-signal';
 import { until } from '../support/until';
@@ -105,6 +105,11 @@ class Vault {
     return id;
   }
 
+  @DistributedLock({ key: 'secret-key:<id>', onBusy: 'skip' })
+  skipped(id: string): Observable<string> {
+    return of(id);
+  }
+
   @DistributedLock('secret-key:<id>')
   async lost(id: string): Promise<string> {
     await this.locks.forceRelease(`secret-key:${id}`, { fence: assertLocked(`secret-key:${id}`).fence });
@@ -134,6 +139,14 @@ class Requests {
   async begun(@Res() response: BegunResponse): Promise<void> {
     (response.raw ?? response).write('[');
     await this.vault.busy('1');
+  }
+  @Get('skipped')
+  skipped(): Observable<string> {
+    return this.vault.skipped('1');
+  }
+  @Get('answered')
+  answered(): Observable<string | undefined> {
+    return this.vault.skipped('1').pipe(defaultIfEmpty(undefined));
   }
   @Sse('watch')
   watch(): Observable<MessageEvent> {
@@ -270,6 +283,12 @@ describe.each([
         expectFullLog(kind);
       }
     });
+  });
+
+  test('an Observable that is skipped is 500, unless its handler says what it answers then', async () => {
+    const http = request((await start(adapter())).getHttpServer());
+    await http.get('/skipped').expect(500);
+    await http.get('/answered').expect(200);
   });
 
   test('a response that has begun ends where its call gets no lock', async () => {

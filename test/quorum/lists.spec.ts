@@ -1,6 +1,9 @@
 import 'reflect-metadata';
-import { LockConfigurationError } from '../../lib/core/words/errors';
+import type { StoredLock } from '../../lib/core/seam/lock-store';
+import { LockConfigurationError, LockStoreError } from '../../lib/core/words/errors';
 import { QuorumLockStore } from '../../lib/stores/quorum/quorum-lock-store';
+import { searchAll } from '../../lib/stores/quorum/searching';
+import { RedisKeys } from '../../lib/stores/redis/scripts/redis-keys';
 import { acquired, newHold } from '../support/quorum-stores';
 import { RedisServer } from '../support/redis-server';
 import { RedisQuorum } from '../support/redis-quorum';
@@ -131,3 +134,22 @@ test('processes that have different servers in their lists never have a lock at 
   await holder.close();
   await until('votes of the new list', () => reaches(other));
 }, 30_000);
+
+test('a search looks up again, by way of the next server, what could not be looked up', async () => {
+  const store = await open(quorum.urls);
+  const keys = ['a', 'b', 'c'];
+  await Promise.all(keys.map((key) => acquired(store, key)));
+  let fails = true;
+  const inspect = async (key: string): Promise<StoredLock | null> => {
+    if (key === 'b' && fails) {
+      fails = false;
+      throw new LockStoreError('too few servers answered', key, { unknown: false });
+    }
+    return store.inspect(key);
+  };
+  const found: string[] = [];
+  for await (const part of searchAll(quorum.urls, new RedisKeys('lock', false), '', inspect)) {
+    found.push(...part.map(({ key }) => key));
+  }
+  expect(found.toSorted()).toEqual(keys);
+});

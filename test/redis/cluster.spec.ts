@@ -1,4 +1,4 @@
-import type { Cluster } from 'ioredis';
+import { Cluster } from 'ioredis';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { LockHealth } from '../../lib/core/words/lock-health';
 import type { HoldRecord } from '../../lib/core/seam/lock-store';
@@ -462,3 +462,18 @@ describe('a subscription', () => {
     expect(await handOver(holder, waiter)).toBeLessThan(RECHECK_MS / 2);
   }, 30_000);
 });
+
+test('a process whose subscriber looks a name up for long hears of turns then', async () => {
+  const { port } = cluster.nodes[0] as RedisServer;
+  // Longer than it takes until a subscriber counts as half open.
+  const dnsLookup = (_name: string, found: (error: null, address: string) => void): void =>
+    void setTimeout(found, 12_000, null, '127.0.0.1');
+  const client = new Cluster([{ host: 'localhost', port }], { lazyConnect: true, dnsLookup });
+  client.on('error', () => undefined);
+  const store = new RedisLockStore(client);
+  stores.push(store);
+  await store.open({ prefix: 'lock', warn: () => undefined });
+  const hears = (): Promise<boolean> => store.health().then(({ hearsTurns }) => hearsTurns === true).catch(() => false); // prettier-ignore
+  await until('that it hears', hears, 40_000);
+  client.disconnect();
+}, 60_000);

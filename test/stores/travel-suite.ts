@@ -144,32 +144,19 @@ export function travelSuite(place: () => StorePlace): void {
   });
 
   beside('calls that run in parallel inside take turns, as children of one lock do', async ({ here, there, key }) => {
-    let inside = 0;
-    let most = 0;
-    const section = async (): Promise<void> => {
-      most = Math.max(most, ++inside);
-      await sleep(10);
-      inside--;
-    };
+    const { section, most } = countedSection();
     await here.withLock(key, () =>
       elsewhere(makeTickets(), async () => {
         await Promise.all(Array.from({ length: 5 }, () => there.withLock(key, section)));
         await there.withLock(key, section);
       }),
     );
-    expect(most).toBe(1);
+    expect(most()).toBe(1);
     expect(await here.inspect(key)).toBeNull();
   });
 
   beside('of calls inside that may not wait, one runs and the others are busy', async ({ here, there, key }) => {
-    let inside = 0;
-    let most = 0;
-    const section = async (): Promise<string> => {
-      most = Math.max(most, ++inside);
-      await sleep(10);
-      inside--;
-      return 'ran';
-    };
+    const { section, most } = countedSection();
     const ends = await here.withLock(key, () =>
       elsewhere(makeTickets(), () =>
         Promise.all(
@@ -178,7 +165,7 @@ export function travelSuite(place: () => StorePlace): void {
       ),
     );
     expect(ends).toEqual(['ran', 'busy', 'busy']);
-    expect(most).toBe(1);
+    expect(most()).toBe(1);
   });
 
   beside('two calls that came with the same tickets run beside each other', async ({ here, there, key }) => {
@@ -305,4 +292,17 @@ export function travelSuite(place: () => StorePlace): void {
       await expect(holding).rejects.toThrow(LOST);
     },
   );
+}
+
+/** A section, and how many were in it at once. */
+function countedSection(): { readonly section: () => Promise<string>; readonly most: () => number } {
+  let inside = 0;
+  let most = 0;
+  const section = async (): Promise<string> => {
+    most = Math.max(most, ++inside);
+    await sleep(10);
+    inside--;
+    return 'ran';
+  };
+  return { section, most: () => most };
 }

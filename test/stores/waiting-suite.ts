@@ -297,9 +297,11 @@ export function waitingSuite(place: () => StorePlace, { hasServers }: StoreKind)
 
 /**
  * For how long this thread has been on a processor, in milliseconds. The time of the clock is longer where the process is stopped, and that of the
- * whole process where its collector of garbage waits for a processor.
+ * whole process where its collector of garbage waits for a processor. The kernel counts up to the last time that the thread left its processor, so it
+ * leaves it first: otherwise a few milliseconds may be missing.
  */
 function processorMs(): number {
+  Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 1);
   return Number(readFileSync(`/proc/self/task/${process.pid}/schedstat`, 'latin1').split(' ')[0]) / 1e6;
 }
 

@@ -35,8 +35,7 @@ export function attempt<T>(
   const record = lease.record(limitMs);
   let reply: Promise<AcquireReply>;
   try {
-    const answer = lease.isJoined ? join(store.tickets as Tickets, record) : store.acquire(record, place);
-    reply = answer instanceof Promise ? answer : Promise.resolve(answer);
+    reply = Promise.resolve(lease.isJoined ? join(store.tickets as Tickets, record) : store.acquire(record, place));
   } catch (error) {
     reply = Promise.reject(error as Error);
   }

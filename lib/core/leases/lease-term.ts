@@ -157,9 +157,11 @@ export class LeaseTerm {
       this.#renewAt = now;
     } else if (this.#renewAt < Infinity) {
       // An unknown outcome moves nothing: the old deadline stands, and the renewal is repeated before it.
-      // One that is still in doubt was sent before the wall clock jumped: the store has to say it again.
-      const next = held ? (this.isInDoubt ? now : this.#nextRenewal(now)) : now + Math.min(this.#grantedMs / 10, LONGEST_COMMAND_MS);
-      this.#renewAt = next;
+      this.#renewAt = held ? this.#nextRenewal(now) : now + Math.min(this.#grantedMs / 10, LONGEST_COMMAND_MS);
+    }
+    if (held && this.isRenewed && this.isInDoubt) {
+      // It was sent before the wall clock jumped: the store has to say it again.
+      this.#renewAt = now;
     }
   }
 

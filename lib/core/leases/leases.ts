@@ -159,7 +159,7 @@ export class Leases {
     return countByName(this.running.map(({ caller }) => caller));
   }
 
-  /** Ends everything: running code is notified, its locks are released, and a `minHold` is left to run out. */
+  /** Ends everything: running code is notified, its locks are released, and a `minHold` is left to run out where leases end by time. */
   async shutdown(): Promise<void> {
     const { expires } = this.#parts.store;
     const kept = [...this.#lingering.keys()].map((lease) => (expires ? this.#keep(lease) : this.#release(lease, undefined)));

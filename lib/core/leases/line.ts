@@ -130,7 +130,7 @@ export class Line implements WaitingLine {
     this.#result = result;
   }
 
-  /** The attempt that was sent along with a release, or the grant of a lease that serves one more call; once. */
+  /** What the contender begins with, once; undefined where it asks the store itself. */
   takeResult(): AttemptResult | Promise<AttemptResult> | undefined {
     const result = this.#result;
     this.#result = undefined;

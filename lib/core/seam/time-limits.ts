@@ -39,7 +39,8 @@ export class TimeLimits {
       const pending = { key, limitMs, endsAt: this.#clock.monotonic() + limitMs + GRACE_MS, reject };
       this.#pending.add(pending);
       this.#arm();
-      answer.then(
+      // A store of somebody's own may answer with no promise.
+      Promise.resolve(answer).then(
         (result) => {
           this.#pending.delete(pending);
           resolve(result);

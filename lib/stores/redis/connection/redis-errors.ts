@@ -88,9 +88,9 @@ function ofNode(error: Error): Error {
   return 'lastNodeError' in error && error.lastNodeError instanceof Error ? error.lastNodeError : error;
 }
 
-/** ioredis adds the command to its errors, and Node the URL, and with them passwords, which must not reach a log. */
+/** ioredis adds the command to its errors, and with it passwords, which must not reach a log. */
 function withoutCommand(error: Error): Error {
-  if (!('command' in error) && !('input' in error)) {
+  if (!('command' in error)) {
     return error;
   }
   const clean = new Error(error.message);

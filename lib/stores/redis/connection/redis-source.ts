@@ -24,6 +24,8 @@ export interface RedisConnectionOptions {
 /** Where a store's connections come from: a client to duplicate, a `redis://` or `rediss://` URL, or options for ioredis. */
 export type RedisSource = RedisClient | string | RedisConnectionOptions;
 
+const URL_OF_REDIS = /^rediss?:\/\//;
+
 export function isClient(source: unknown): source is RedisClient {
   const client = source as Partial<RedisClient> | null | undefined;
   return typeof client?.duplicate === 'function' && typeof client.evalsha === 'function';
@@ -31,7 +33,7 @@ export function isClient(source: unknown): source is RedisClient {
 
 /** Throws `LockConfigurationError` for what no connection can be made from. */
 export function checkSource(source: unknown, store = 'RedisLockStore'): RedisSource {
-  if (isClient(source) || (typeof source === 'string' && /^rediss?:\/\//.test(source) && isWellFormed(source))) {
+  if (isClient(source) || (typeof source === 'string' && URL_OF_REDIS.test(source) && isWellFormed(source))) {
     return source;
   }
   const prototype: unknown = typeof source === 'object' && source !== null ? Object.getPrototypeOf(source) : undefined;
@@ -48,7 +50,8 @@ export function checkSource(source: unknown, store = 'RedisLockStore'): RedisSou
 function isWellFormed(url: string): boolean {
   try {
     const { username, password } = new URL(url);
-    return [username, password].map(decodeURIComponent).length > 0;
+    decodeURIComponent(`${username}:${password}`);
+    return true;
   } catch {
     return false;
   }
@@ -64,7 +67,7 @@ function foreignClient({ evalSha, sendCommand, invokeScript, customCommand }: Re
 
 function describeSource(source: unknown): string {
   if (typeof source === 'string') {
-    return /^rediss?:\/\//.test(source)
+    return URL_OF_REDIS.test(source)
       ? 'a URL that cannot be read: user name and password have to be written with encodeURIComponent()'
       : 'a text that is no redis:// or rediss:// URL';
   }
