@@ -45,3 +45,9 @@ describe('nested locks in opposite order in two processes', () => {
     await lock.release();
   });
 });
+
+test('a wait of a part of a millisecond more ends where time is played, whose timers count whole ones', async () => {
+  const store = new MemoryLockStore();
+  await makeLocks(store).acquire('k');
+  expect(await messageOf(makeLocks(store).withLock('k', { wait: 20.5 }, () => 1))).toContain('busy');
+});

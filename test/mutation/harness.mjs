@@ -1,27 +1,39 @@
 // What the suites use of jest, in the process of the mutants: a module is loaded once for thousands of runs.
 import { ModernFakeTimers } from '@jest/fake-timers';
 import { expect } from 'expect';
-import { fn, spyOn } from 'jest-mock';
+import { fn, ModuleMocker, spyOn } from 'jest-mock';
 import { format } from 'node:util';
+import { startTime, stopTime } from '../support/virtual-time.ts';
+import { IN_PLAYED_TIME } from './suites.mjs';
 
-/** A test that takes longer is stuck. */
-const LONGEST_MS = 10_000;
+/** A test that takes longer is stuck: in real time, and in time that is played, which passes at once where nothing else happens. */
+const [LONGEST_MS, LONGEST_PLAYED_MS] = [3_000, 300_000];
+/** How long it may still wait for what is no timer. */
+const GRACE_MS = 150;
 
 const clock = new ModernFakeTimers({ config: { rootDir: process.cwd(), fakeTimers: {} }, global: globalThis });
 const { setTimeout, clearTimeout } = globalThis;
+const now = performance.now.bind(performance);
+const mocker = new ModuleMocker(globalThis);
 const spies = new Set();
 
 export const jest = {
   fn,
   spyOn: (...parameters) => {
     const spy = spyOn(...parameters);
-    spies.add(spy);
+    // Whoever plays time ends it, which may be after the test.
+    if (parameters[0] !== AbortSignal) {
+      spies.add(spy);
+    }
     return spy;
   },
+  mocked: (source) => source,
+  isMockFunction: (value) => mocker.isMockFunction(value),
   useFakeTimers: (options) => clock.useFakeTimers(options),
   useRealTimers: () => clock.useRealTimers(),
   advanceTimersByTime: (ms) => clock.advanceTimersByTime(ms),
   advanceTimersByTimeAsync: (ms) => clock.advanceTimersByTimeAsync(ms),
+  setTimerTickMode: (mode) => clock.setTimerTickMode(mode),
   getTimerCount: () => clock.getTimerCount(),
   setSystemTime: (now) => clock.setSystemTime(now),
   now: () => clock.now(),
@@ -100,15 +112,19 @@ export async function runAll(chosen, { started = () => undefined, ended, goesOn 
     while (entered.length > least) {
       await within(runSteps(entered.pop().hooks.afterAll.toReversed())).catch(() => undefined);
     }
+    if (least === 0) {
+      stopTime();
+      isPlayed = false;
+    }
   };
   for (const one of chosen) {
     const blocks = around(one.block);
     const shared = blocks.findIndex((outer, index) => entered[index] !== outer);
     await leave(shared < 0 ? blocks.length : shared);
     started(one);
-    const startedAt = performance.now();
+    const startedAt = now();
     const failure = await failureOf(one, blocks, entered);
-    ended(one, performance.now() - startedAt, failure);
+    ended(one, now() - startedAt, failure);
     if (failure !== undefined && !goesOn) {
       break;
     }
@@ -126,6 +142,10 @@ async function failureOf(one, blocks, entered) {
     }
   };
   strayed = undefined;
+  if (entered.length === 0 && IN_PLAYED_TIME.includes(one.file)) {
+    startTime();
+    isPlayed = true;
+  }
   for (const outer of blocks.slice(entered.length)) {
     entered.push(outer);
     await step(outer.hooks.beforeAll);
@@ -137,7 +157,9 @@ async function failureOf(one, blocks, entered) {
     await step([one.run]);
   }
   await step(blocks.toReversed().flatMap(({ hooks }) => hooks.afterEach.toReversed()));
-  clock.useRealTimers();
+  if (!IN_PLAYED_TIME.includes(one.file)) {
+    clock.useRealTimers();
+  }
   for (const spy of spies) {
     spy.mockRestore();
   }
@@ -151,12 +173,21 @@ async function runSteps(steps) {
   }
 }
 
+/** Whether the harness plays time, for a whole file. */
+let isPlayed = false;
+
 async function within(work) {
   let timer;
+  let playedTimer;
   const tooLong = new Promise((_, reject) => {
-    timer = setTimeout(() => reject(new Error(`It did not end within ${LONGEST_MS} ms.`)), LONGEST_MS);
+    const end = () => reject(new Error('It did not end.'));
+    timer = setTimeout(end, LONGEST_MS);
+    playedTimer = isPlayed && globalThis.setTimeout(() => setTimeout(end, GRACE_MS), LONGEST_PLAYED_MS);
   });
-  await Promise.race([work, tooLong]).finally(() => clearTimeout(timer));
+  await Promise.race([work, tooLong]).finally(() => {
+    clearTimeout(timer);
+    globalThis.clearTimeout(playedTimer);
+  });
 }
 
 /** An error that no test awaited is the failure of the test that runs. */

@@ -3,6 +3,7 @@ import type { HoldRecord } from '../../lib/core/seam/lock-store';
 import { MySqlLockStore, schemaSql } from '../../lib/stores/mysql/index';
 import { DATABASE, MySqlServer } from '../support/mysql-server';
 import { newHold } from '../support/new-hold';
+import { patient } from '../support/patient';
 import { until } from '../support/until';
 
 const DONE = `${DATABASE}.distributed_lock_done`;
@@ -83,7 +84,11 @@ test.each<[procedure: string, column: string, value: string, ask: Ask]>([
 
 test('a renewal of many holds answers for those whose statement did not fail, and rejects where all failed', async () => {
   const holds = Array.from({ length: 120 }, (_, at) => newHold(`renewed ${String(at).padStart(3, '0')}`));
-  const held = await Promise.all(holds.map(async (hold) => ({ ...hold, fence: (await store.acquire(hold)).fence ?? 0 })));
+  const held: HoldRecord[] = [];
+  // Beside each other they need more than the second of one, where the machine is busy.
+  for (const hold of holds) {
+    held.push({ ...hold, fence: (await patient(store).acquire(hold)).fence ?? 0 });
+  }
   const [first] = held as [HoldRecord];
   const named = Buffer.from(first.id).toString('hex');
   const putBack = await ending('renew', (reply) => `IF locate('${named}', _renewals) > 0 THEN SIGNAL SQLSTATE '45000'; END IF; ${reply}`);

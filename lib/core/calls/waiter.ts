@@ -36,7 +36,8 @@ export class Waiter {
     });
     this.#onEnd = onEnd;
     this.#signal = signal;
-    this.#timer = setTimeout(() => this.end('busy'), limitMs);
+    // Fake timers count whole milliseconds: one that is shorter would end before its time, again and again.
+    this.#timer = setTimeout(() => this.end('busy'), Math.ceil(limitMs));
     signal?.addEventListener('abort', this.#abort);
   }
 
