@@ -90,6 +90,27 @@ describe('a body that goes on after its lease is lost', () => {
     expect(seen.outcome).toMatchObject({ reason: 'maxHold', bodyRuns: true });
   });
 
+  test('past its maxHold: a call that enters it later is told as well, and is waited for no longer', async () => {
+    const told: unknown[] = [];
+    let inner: { outcome: unknown } | undefined;
+    const locks = locksOf();
+    const seen = watch(
+      locks.withLock('k', { ttl, maxHold: 1_000 }, async () => {
+        await new Promise((resolve) => setTimeout(resolve, 2_000));
+        const call = locks.withLock('k', (lock) => {
+          told.push(lock.signal.reason);
+          return forever();
+        });
+        inner = watch(call);
+        return forever();
+      }),
+    );
+    await jest.advanceTimersByTimeAsync(2_010);
+    expect(told).toMatchObject([{ reason: 'maxHold' }]);
+    await jest.advanceTimersByTimeAsync(ttl);
+    expect([seen.outcome, inner?.outcome]).toMatchObject([{ reason: 'maxHold' }, { reason: 'maxHold', bodyRuns: true }]);
+  });
+
   test('past its maxHold, and ends before the lease has run out, succeeds', async () => {
     const call = locksOf().withLock('k', { ttl, maxHold: 1_000 }, async () => {
       await new Promise((resolve) => setTimeout(resolve, 2_000));

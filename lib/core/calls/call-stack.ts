@@ -15,6 +15,8 @@ export class CallStack {
   #calls: readonly CallNode[] = NOBODY;
   #entering: Map<Waiter, CallNode> | undefined;
   #keepers: Set<Keeper> | undefined;
+  /** What the calls were notified of, and each that enters later is. */
+  #notified: LockLostError | undefined;
 
   get top(): CallNode | undefined {
     return this.#calls.at(-1);
@@ -38,6 +40,9 @@ export class CallStack {
 
   push(call: CallNode): void {
     this.#calls = [...this.#calls, call];
+    if (this.#notified) {
+      call.notify(this.#notified);
+    }
   }
 
   /** Takes a call off, wherever it stands: a child may outlive its parent; or a transaction. False where it was not in. */
@@ -95,8 +100,9 @@ export class CallStack {
     return false;
   }
 
-  /** Notifies every call inside. */
+  /** Notifies every call inside, and each that enters from now on: a lease whose `maxHold` is over still lets calls in. */
   notify(loss: LockLostError): void {
+    this.#notified = loss;
     for (const call of this.#calls) {
       call.notify(loss);
     }

@@ -179,6 +179,9 @@ export class Frame extends CallNode implements HandledCall {
    */
   runsBody(bodyRun: LossListener | undefined): void {
     this.#bodyRun = bodyRun;
+    if (this.#notified) {
+      bodyRun?.notified(this.#notified);
+    }
   }
 
   /** How code that runs later is run. */
