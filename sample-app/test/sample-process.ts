@@ -5,7 +5,7 @@ import { until } from '../../test/support/until';
 /** Embedded defaults on a free port, whatever the tests' own environment says. */
 const DEFAULTS = { PORT: '0', LOCK_STORE: '', REDIS_URL: '', REDIS_URLS: '', DATABASE_URL: '', OTEL: '' };
 
-/** The program that `npm start` builds and starts, here from its sources. */
+/** The program that `npm start` builds and starts, here from its sources, with the library as it was built. */
 export class SampleProcess {
   readonly #child;
   /** Resolves to the exit code when it has ended and all is read that it printed. */
@@ -15,7 +15,7 @@ export class SampleProcess {
 
   constructor(environment: NodeJS.ProcessEnv) {
     this.#child = spawn(process.execPath, ['--import', './test/support/typescript.mjs', 'sample-app/src/main.ts'], {
-      env: { ...process.env, ...DEFAULTS, ...environment },
+      env: { ...process.env, ...DEFAULTS, LIBRARY: 'built', ...environment },
       stdio: ['ignore', 'pipe', 'pipe'],
     });
     this.exitCode = once(this.#child, 'close').then(([code]) => code as number | null);

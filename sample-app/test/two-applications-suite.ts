@@ -2,11 +2,10 @@ import { afterAll, beforeAll, beforeEach, describe, expect, it } from '@jest/glo
 import type { NestExpressApplication } from '@nestjs/platform-express';
 import request from 'supertest';
 import type { Database } from '../src/database/database.js';
+import { PostgresServer } from '../../test/support/postgres-server';
 import { PostgresDatabase } from '../src/database/postgres.database.js';
 import { createSchema } from '../src/database/schema.js';
-import { initializedPglite } from './initialized-pglite.js';
 import { SHARED_PLACES, type TestPlace } from './lock-places.js';
-import { RemoteDatabase } from './remote-database.js';
 import { startApplication, type Choices } from './sample-application.js';
 import { withoutLock } from './unlocked-balances.js';
 
@@ -20,15 +19,22 @@ function creditAHundredTimes(apps: readonly NestExpressApplication[]): Promise<n
   return Promise.all(Array.from({ length: 100 }, (_, index) => post(apps, index, '/customers/1/credit', { amount: '1.00' })));
 }
 
-describe.each(Object.entries(SHARED_PLACES))('two applications on one database, with locks in %s', (_store, start) => {
+/** What two applications on one database are to do, with their locks in each of these places. */
+export function twoApplications(places: readonly (keyof typeof SHARED_PLACES)[]): void {
+  describe.each(places)('two applications on one database, with locks in %s', twoApplicationsIn);
+}
+
+function twoApplicationsIn(name: string): void {
   const places: TestPlace[] = [];
+  /** Where the balances are, if not beside the locks. */
+  let server: PostgresServer | undefined;
   let database: Database;
   let locked: readonly NestExpressApplication[];
   let unlocked: readonly NestExpressApplication[];
   const apps: NestExpressApplication[] = [];
 
   const startPlace = async () => {
-    const place = await start();
+    const place = await (SHARED_PLACES[name] as () => Promise<TestPlace>)();
     places.push(place);
     return place;
   };
@@ -45,7 +51,10 @@ describe.each(Object.entries(SHARED_PLACES))('two applications on one database, 
 
   beforeAll(async () => {
     const { locks } = await startPlace();
-    database = locks.store === 'postgres' ? new PostgresDatabase(locks.url) : new RemoteDatabase(await initializedPglite());
+    if (locks.store !== 'postgres') {
+      server = await PostgresServer.start();
+    }
+    database = new PostgresDatabase(locks.store === 'postgres' ? locks.url : (server as PostgresServer).url);
     await createSchema(database);
     // The last of a hundred waits for all others, on a machine that stands still at times.
     const lockWait = '2m';
@@ -58,6 +67,7 @@ describe.each(Object.entries(SHARED_PLACES))('two applications on one database, 
   afterAll(async () => {
     await Promise.all(apps.map((app) => app.close()));
     await Promise.all(places.map((place) => place.stop()));
+    await server?.stop();
   }, 60_000);
 
   it('a hundred parallel credits give the exact sum', async () => {
@@ -90,4 +100,4 @@ describe.each(Object.entries(SHARED_PLACES))('two applications on one database, 
     expect(await post([app], 0, '/customers/1/credit', { amount: '1.00' })).toBe(503);
     await request(app.getHttpServer()).get('/customers/1/balance').expect(200);
   }, 60_000);
-});
+}

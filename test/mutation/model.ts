@@ -10,8 +10,8 @@ import { together } from '../model/properties/together.js';
 import { makeSlots, World, type Slot } from '../model/properties/world.js';
 
 /** Scenarios of each piece. */
-const RUNS = 6;
-const MOST_STATES = 800;
+const RUNS = 4;
+const MOST_STATES = 200;
 
 describe('the model', () => {
   let slots: Slot[];
@@ -26,10 +26,9 @@ describe('the model', () => {
     ['calls', callsOf(false)],
     ['calls among faults', callsOf(true)],
   ] as const;
-  const pieces = [1, 2].flatMap((seed) => kinds.map(([name, scenarios]) => [name, seed, scenarios] as const));
-  test.each(pieces)('%s, seed %i', async (_, seed, scenarios) => {
+  test.each(kinds)('%s', async (_, scenarios) => {
     const property = fc.asyncProperty(scenarios, (scenario) => new World(slots, scenario).run());
-    await fc.assert(property, { seed, numRuns: RUNS, endOnFailure: true });
+    await fc.assert(property, { seed: 1, numRuns: RUNS, endOnFailure: true });
   });
 });
 

@@ -4,6 +4,7 @@ import { DryRunStatus, TestStatus, determineHitLimitReached, toMutantRunResult }
 import { register } from 'node:module';
 import { resolve } from 'node:path';
 import { pathToFileURL } from 'node:url';
+import { watch } from './watchdog.mjs';
 
 const urlOf = (file) => pathToFileURL(resolve(file)).href;
 
@@ -22,6 +23,7 @@ class Runner {
   }
 
   async init() {
+    watch();
     // The working directory is the copy of the project that has the mutants.
     register(urlOf('test/mutation/hooks.mjs'));
     this.#harness = await import(urlOf('test/mutation/harness.mjs'));

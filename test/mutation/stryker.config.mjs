@@ -7,8 +7,10 @@ export default {
   // What a module does as it is loaded needs a process of its own for each mutant, and all tests.
   ignoreStatic: true,
   concurrency: 2,
-  timeoutMS: 5_000,
-  timeoutFactor: 1.5,
+  // Code that the watchdog ends leaves hooks behind.
+  testRunnerNodeArgs: ['--no-force-async-hooks-checks'],
+  timeoutMS: 3_000,
+  timeoutFactor: 1.2,
   dryRunTimeoutMinutes: 15,
   ignorePatterns: ['/.cache', '/dist', '/bench', '/docs', '/examples', '/sample-app', '/etc'],
   tempDirName: '.cache/mutation/sandboxes',

@@ -58,5 +58,8 @@ export const LEFT_OUT = [
   'a handle that nobody released is not one that was released',
   'answers that nobody asked for, and names that come only once, are not kept',
   'a lock has at most 1000 holds',
+  'many keys with one waiter each are all served',
+  'compiles without experimentalDecorators',
+  'a cycle that is none, told by a stranger who reads all messages',
   'maxHold of the module ends a lock that names none of its own',
 ];

@@ -20,9 +20,9 @@ beforeAll(async () => {
 afterAll(() => server.stop());
 afterEach(() => child.kill('SIGKILL'));
 
-// The memory store keeps a done mark of 600 bytes for 10 s; a call that is not forgotten takes 550 bytes or more.
+// A call that is not forgotten takes 550 bytes or more.
 test.each([
-  ['memory', 'left', 1_000],
+  ['memory', 'left', 250],
   ['memory', 'inside', 250],
   ['redis', 'left', 250],
   ['redis', 'inside', 250],

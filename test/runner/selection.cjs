@@ -1,26 +1,36 @@
 /**
  * The suites that take long. Some need groups of servers that fail over; the others prove again what others prove by example: on random runs, with
- * planted defects, with other versions and libraries, or for a store that differs from another in one thing. `npm test` leaves them out;
- * `npm run test:long` runs them, and `.ci/run` runs both.
+ * planted defects, with other versions and libraries, or for a store that differs from another in one thing. Of a quorum and of MySQL `npm test`
+ * plays the contract of stores only. It leaves these out; `npm run test:long` runs them, and `.ci/run` runs both.
  */
 const LONG = [
   'test/model/',
   'test/explorer/',
   'test/torture/torture.spec.ts',
-  'test/quorum/defects.spec.ts',
+  'test/quorum/',
+  'test/stores/quorum.spec.ts',
+  'test/mysql/',
+  'test/stores/mysql.spec.ts',
   'test/postgres/defects.spec.ts',
-  'test/mysql/idle-transaction.spec.ts',
-  'test/quorum/first-use.spec.ts',
   // The runner of the tests, and whole programs.
   'test/runner/',
+  'test/postgres/processes.spec.ts',
+  'test/postgres/strict.spec.ts',
+  'sample-app/test/operations.e2e.spec.ts',
   'test/examples/sqlite.spec.ts',
   'test/readme/quick-start.spec.ts',
   'sample-app/test/demo.e2e.spec.ts',
+  'sample-app/test/two-applications-elsewhere.e2e.spec.ts',
   // Groups of servers that fail over.
   'test/redis/cluster',
   'test/redis/sentinel',
   'test/redis/replicas-cluster.spec.ts',
-  // With other libraries.
+  // An hour of calls.
+  'test/redis/restarting-methods.spec.ts',
+  // With other libraries, versions and modes.
+  'test/core/minified.spec.ts',
+  'test/package/loading.spec.ts',
+  'test/package/older-lib.spec.ts',
   'test/long-jobs/',
   'test/readme/recipes.spec.ts',
   'test/redis/clients.spec.ts',

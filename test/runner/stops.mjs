@@ -1,3 +1,4 @@
+import { once } from 'node:events';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Worker } from 'node:worker_threads';
 
@@ -9,8 +10,10 @@ const [NOTHING, START, LOOK] = [0, 1, 2];
 /** For how many milliseconds of one second each failed test was stopped, by its full name, where it was more than is allowed. */
 export const stopped = new Map();
 
-export function watchStops() {
-  new Worker(new URL('stops-thread.mjs', import.meta.url), { workerData: cells }).unref();
+export async function watchStops() {
+  const watcher = new Worker(new URL('stops-thread.mjs', import.meta.url), { workerData: cells });
+  watcher.unref();
+  await once(watcher, 'online');
 }
 
 /** From now on, stops count for the test that begins. */

@@ -1,4 +1,5 @@
-// Runs one suite, sends what came of it to the process of jest, and waits to be killed.
+// Runs suites, one after the other, and sends what came of each to the process of jest. Waits to be killed.
+import { leftNothing, noteRests } from './rests.mjs';
 import { stopped, watchStops } from './stops.mjs';
 
 const { default: testWorker } = await import(new URL('testWorker.js', import.meta.resolve('jest-runner')));
@@ -6,11 +7,19 @@ const { default: testWorker } = await import(new URL('testWorker.js', import.met
 // The parent was killed: nobody else ends this process, and what it has started.
 process.once('disconnect', () => process.kill(-process.pid, 'SIGKILL'));
 
-process.once('message', async ({ setup, suite }) => {
-  watchStops();
+let isNew = true;
+
+process.on('message', async ({ setup, suite }) => {
   try {
-    await testWorker.setup(setup);
-    process.send({ result: await testWorker.worker(suite), stopped: Object.fromEntries(stopped) });
+    if (isNew) {
+      isNew = false;
+      await watchStops();
+      await testWorker.setup(setup);
+      noteRests();
+    }
+    stopped.clear();
+    const result = await testWorker.worker(suite);
+    process.send({ result, stopped: Object.fromEntries(stopped), mayGoOn: await leftNothing() });
   } catch (error) {
     process.send({ error });
   }

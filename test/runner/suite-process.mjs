@@ -1,6 +1,6 @@
 import { fork } from 'node:child_process';
 import { once } from 'node:events';
-import { chmodSync, mkdtempSync, rmSync } from 'node:fs';
+import { chmodSync, mkdtempSync, readdirSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join, relative } from 'node:path';
 
@@ -18,8 +18,8 @@ for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP']) {
 }
 
 /**
- * The process in which a suite runs. It leads a process group, and what the suite starts belongs to the group; temporary files go to a folder of
- * its own. Both are gone when `run` settles.
+ * A process in which suites run, one after the other, as long as none leaves anything behind. It leads a process group, and what a suite starts
+ * belongs to the group; temporary files go to a folder of its own. Both are gone when `end` resolves.
  */
 export class SuiteProcess {
   #folder = mkdtempSync(join(tmpdir(), 'suite-'));
@@ -29,6 +29,11 @@ export class SuiteProcess {
   #child;
   #output = [];
   #current = new Set();
+  #path = '';
+  #answered;
+  #closed;
+  /** Whether another suite may run in it. */
+  mayGoOn = false;
 
   constructor({ slot, stdio, limitMs, onEvent }) {
     // Servers run as another user.
@@ -44,45 +49,55 @@ export class SuiteProcess {
     });
     this.#child.stdout?.on('data', (text) => this.#output.push(text));
     this.#child.stderr?.on('data', (text) => this.#output.push(text));
+    this.#child.on('message', (message) =>
+      Array.isArray(message) && message[0] === EVENT ? this.#note(...message[1]) : this.#answered?.(message),
+    );
+    this.#child.once('error', (error) => this.#answered?.({ error }));
+    this.#child.once('exit', (code, signal) => {
+      this.mayGoOn = false;
+      this.#answered?.({ error: new Error(`The process of ${this.#path} ended before its suite: ${signal ?? `code ${code}`}.`) });
+    });
+    this.#closed = once(this.#child, 'close');
     running.add(this);
   }
 
-  /** The result of the suite, and the tests of it that were stopped. Rejects where the suite crashes or hangs. */
+  /** The result of a suite, and the tests of it that were stopped. Rejects where the suite crashes or hangs. */
   async run(task) {
-    const path = relative(process.cwd(), task.suite.path);
-    const closed = once(this.#child, 'close');
-    try {
-      return await new Promise((resolve, reject) => {
-        const timer = setTimeout(() => reject(new Error(this.#hanging(path))), this.#limitMs);
-        const end = (settle, value) => {
-          clearTimeout(timer);
-          settle(value);
-        };
-        this.#child.on('message', (message) => {
-          if (Array.isArray(message) && message[0] === EVENT) {
-            this.#note(...message[1]);
-          } else if (message.error) {
-            end(reject, message.error);
-          } else {
-            end(resolve, message);
-          }
-        });
-        this.#child.once('error', (error) => end(reject, error));
-        this.#child.once('exit', (code, signal) =>
-          end(reject, new Error(`The process of ${path} ended before its suite: ${signal ?? `code ${code}`}.`)),
-        );
-        this.#child.send(task);
-      });
-    } finally {
-      this.kill();
-      await closed;
-      running.delete(this);
-      process.stdout.write(Buffer.concat(this.#output));
-      rmSync(this.#folder, { recursive: true, force: true });
+    this.#path = relative(process.cwd(), task.suite.path);
+    this.#current.clear();
+    let timer;
+    const answer = await new Promise((resolve) => {
+      this.#answered = resolve;
+      timer = setTimeout(() => resolve({ error: new Error(this.#hanging()) }), this.#limitMs);
+      this.#child.send(task);
+    });
+    clearTimeout(timer);
+    this.mayGoOn = answer.mayGoOn === true;
+    await (this.mayGoOn ? this.#tidy() : this.end());
+    if (answer.error) {
+      throw answer.error;
     }
+    return answer;
   }
 
-  /** Ends the suite and all that it has started. */
+  /** Ends the process and all that its suites have started. */
+  async end() {
+    if (!running.has(this)) {
+      return;
+    }
+    this.kill();
+    await this.#closed;
+    running.delete(this);
+    this.#tidy();
+    rmSync(this.#folder, { recursive: true, force: true });
+  }
+
+  /** Says what the suite said, and removes its files. */
+  #tidy() {
+    process.stdout.write(Buffer.concat(this.#output.splice(0)));
+    readdirSync(this.#folder).forEach((name) => rmSync(join(this.#folder, name), { recursive: true, force: true }));
+  }
+
   kill() {
     try {
       process.kill(-Number(this.#child.pid), 'SIGKILL');
@@ -102,8 +117,8 @@ export class SuiteProcess {
     this.#onEvent(event, args);
   }
 
-  #hanging(path) {
+  #hanging() {
     const where = this.#current.size > 0 ? `in ${[...this.#current].join(', ')}` : 'outside of its tests';
-    return `${path} did not end within ${this.#limitMs / 1_000} s. It hangs ${where}. Its process and all that it had started were killed.`;
+    return `${this.#path} did not end within ${this.#limitMs / 1_000} s. It hangs ${where}. Its process and all that it had started were killed.`;
   }
 }

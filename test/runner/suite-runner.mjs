@@ -13,7 +13,8 @@ const escape = (text) => text.replaceAll(/[$()*+./?[\\\]^{|}-]/g, String.raw`\$&
 const patternOf = (names) => `^(${names.map(escape).join('|')})$`;
 
 /**
- * Runs each suite in a process of its own, so many at a time as jest has workers, and kills what a suite has started when it ends. A test that
+ * Runs each suite in a process of its own, so many at a time as jest has workers, and kills what a suite has started when it ends. Where a suite
+ * leaves nothing behind, the next one runs in its process: to start one and load jest takes half a second of a processor. A test that
  * failed while its processes were stopped for longer than is allowed runs again, alone, when all suites have run; a test that failed otherwise
  * does not.
  */
@@ -39,11 +40,13 @@ export default class SuiteRunner extends EmittingTestRunner {
     // One suite says what it has to say at once; the words of several are kept apart.
     const stdio = tests.length === 1 ? 'inherit' : 'pipe';
     const work = async (slot) => {
+      let suiteProcess;
       for (let test = left.shift(); test !== undefined && !watcher.isInterrupted(); test = left.shift()) {
         await this.#emit('test-file-start', [test]);
         const options = { slot, stdio };
         await this.#report(test, async () => {
-          const { result, stopped } = await this.#start(test, options);
+          suiteProcess = suiteProcess?.mayGoOn ? suiteProcess : this.#newProcess(options);
+          const { result, stopped } = await suiteProcess.run(this.#task(test));
           if (runsOnce || voidTests(result, stopped).length === 0) {
             return result;
           }
@@ -51,6 +54,7 @@ export default class SuiteRunner extends EmittingTestRunner {
           return undefined;
         });
       }
+      await suiteProcess?.end();
     };
     await Promise.all(Array.from({ length: this.#globalConfig.maxWorkers }, (_, slot) => work(slot + 1)));
     // One after the other, when no other suite needs a processor.
@@ -79,7 +83,9 @@ export default class SuiteRunner extends EmittingTestRunner {
         console.log(`ran again: stopped for ${stopped[fullName]} ms in one second: ${fullName}`);
       }
       const testNamePattern = patternOf(again.map(({ fullName }) => fullName));
-      const next = await this.#start(test, options, testNamePattern);
+      const suiteProcess = this.#newProcess(options);
+      const next = await suiteProcess.run(this.#task(test, testNamePattern));
+      await suiteProcess.end();
       replace(result, next.result, again, run);
       Object.assign(stopped, next.stopped);
       again = voidTests(next.result, next.stopped);
@@ -89,16 +95,18 @@ export default class SuiteRunner extends EmittingTestRunner {
     return result.testExecError ? result : { ...result, failureMessage };
   }
 
-  #start(test, options, testNamePattern = this.#globalConfig.testNamePattern) {
+  #newProcess(options) {
+    return new SuiteProcess({ ...options, limitMs: this.#limitMs, onEvent: (event, args) => this.#emit(event, args) });
+  }
+
+  #task(test, testNamePattern = this.#globalConfig.testNamePattern) {
     const suite = {
       path: test.path,
       config: test.context.config,
       globalConfig: { ...this.#globalConfig, testNamePattern },
       context: { changedFiles: undefined, sourcesRelatedToTestsInChangedFiles: undefined },
     };
-    const setup = { serializableResolvers: [{ config: suite.config, serializableModuleMap: test.context.moduleMap.toJSON() }] };
-    const onEvent = (event, args) => this.#emit(event, args);
-    return new SuiteProcess({ ...options, limitMs: this.#limitMs, onEvent }).run({ setup, suite });
+    return { setup: { serializableResolvers: [{ config: suite.config, serializableModuleMap: test.context.moduleMap.toJSON() }] }, suite };
   }
 
   async #emit(event, args) {

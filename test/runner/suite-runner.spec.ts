@@ -11,7 +11,7 @@ interface Outcome {
 }
 
 /** Runs jest on some of the fixtures, as `npm test` runs it on the suites. */
-function runFixtures(names: string[], limitMs?: number, env?: Readonly<Record<string, string>>): Promise<Outcome> {
+function runFixtures(names: string[], limitMs?: number, env?: Readonly<Record<string, string>>, maxWorkers = 2): Promise<Outcome> {
   const notes = mkdtempSync(join(tmpdir(), 'notes-'));
   const config = {
     rootDir: process.cwd(),
@@ -19,7 +19,7 @@ function runFixtures(names: string[], limitMs?: number, env?: Readonly<Record<st
     transform: { '^.+\\.ts$': '@swc/jest' },
     testMatch: names.map((name) => `<rootDir>/test/runner/fixtures/${name}.fixture.ts`),
     testTimeout: 2_000,
-    maxWorkers: 2,
+    maxWorkers,
     runner: ['<rootDir>/test/runner/suite-runner.mjs', { ...(limitMs && { limitMs }) }],
     testEnvironment: '<rootDir>/test/runner/suite-environment.mjs',
     testEnvironmentOptions: { globalsCleanup: 'off' },
@@ -55,6 +55,22 @@ describe('a suite', () => {
       expect(isRunning(pid)).toBe(false);
     }
   });
+
+  // Elsewhere it cannot be seen whether a process is left.
+  (existsSync('/proc/self/stat') ? test : test.skip)(
+    'runs in the process of the last one, where that has left nothing behind',
+    async () => {
+      const pidsOf = async (...names: string[]): Promise<string[]> => {
+        const { output, notes } = await runFixtures(names, undefined, undefined, 1);
+        expect(output).toMatch(/^2 passed, 0 failed$/m);
+        return readFileSync(join(notes, 'suites'), 'utf8').trim().split('\n'); // prettier-ignore
+      };
+      const tidy = await pidsOf('tidy', 'tidy-too');
+      expect(tidy[1]).toBe(tidy[0]);
+      const untidy = await pidsOf('untidy', 'untidy-too');
+      expect(untidy[1]).not.toBe(untidy[0]);
+    },
+  );
 
   test('that hangs is named with the test that it hangs in, and fails the run, which ends', async () => {
     const { code, output } = await runFixtures(['hangs', 'passes'], 8_000);

@@ -16,11 +16,13 @@ const ENTRIES = {
   'nestjs-distributed-lock/tickets': 'lib/tickets/index.ts',
 };
 const ROOT = new URL('../../', import.meta.url);
+/** Whether the program takes the library as it was built, as a user does, and not its sources: it starts sooner. */
+const usesBuild = process.env.LIBRARY === 'built';
 /** Deliberate defects, as a list of `{ file, from, to }`: for the tests that have to notice them. */
 const edits = JSON.parse(process.env.TYPESCRIPT_EDITS ?? '[]');
 
 export async function resolve(specifier, context, next) {
-  if (Object.hasOwn(ENTRIES, specifier)) {
+  if (Object.hasOwn(ENTRIES, specifier) && !usesBuild) {
     return next(new URL(ENTRIES[specifier], ROOT).href, context);
   }
   if (/^\.{1,2}\//.test(specifier) && context.parentURL?.endsWith('.ts')) {

@@ -1,0 +1,3 @@
+import { twoApplications } from './two-applications-suite.js';
+
+twoApplications(['redis']);
