@@ -10,6 +10,8 @@ export const SUITES = [
   'test/core/straight.spec.ts',
   'test/core/max-waiters.spec.ts',
   'test/core/late-join.spec.ts',
+  'test/core/losses.spec.ts',
+  'test/core/ticket.spec.ts',
   'test/core/time-limits.spec.ts',
   'test/core/endings.spec.ts',
   'test/core/relay.spec.ts',
