@@ -1,6 +1,12 @@
 /** The suites that mutants meet, in this order: all of them in one process, without a server. What finds most in the least time comes first. */
 export const SUITES = [
   'test/stores/lock-table.spec.ts',
+  'test/stores/kit/withdrawals.spec.ts',
+  'test/stores/kit/clocks.spec.ts',
+  'test/stores/kit/notifications.spec.ts',
+  'test/stores/kit/batches.spec.ts',
+  'test/stores/kit/answers.spec.ts',
+  'test/stores/kit/tables.spec.ts',
   'test/core/lease.spec.ts',
   'test/stores/memory.spec.ts',
   'test/stores/memory-contract.spec.ts',
