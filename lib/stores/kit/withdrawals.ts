@@ -31,14 +31,13 @@ export class Withdrawals {
   /** Bound to where the store was made: it must not keep the context of the call that it cleans up after. */
   readonly #repeat = AsyncResource.bind(async (command: () => Promise<unknown>, forMs: number): Promise<void> => {
     const startedAt = performance.now();
+    const pauseMs = Math.min(forMs / 10, LONGEST_PAUSE_MS);
     this.#running++;
-    for (;;) {
-      const elapsedMs = performance.now() - startedAt;
-      const pauseMs = Math.min(Math.max(forMs, elapsedMs) / 10, LONGEST_PAUSE_MS);
-      if (this.#closed || elapsedMs + pauseMs >= forMs) {
+    while (performance.now() - startedAt + pauseMs < forMs) {
+      await pause(pauseMs);
+      if (this.#closed) {
         break;
       }
-      await pause(pauseMs);
       try {
         await command();
         break;

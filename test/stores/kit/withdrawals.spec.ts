@@ -119,6 +119,14 @@ describe('a store that closes', () => {
     expect(sentAt).toEqual([0, 500, 1_000]);
   });
 
+  test('sends no command again whose pause ends afterwards', async () => {
+    withdrawals.repeat(commandThat(Infinity), LEASE_MS, noAnswer());
+    await sleep(100);
+    withdrawals.close();
+    await sleep(2 * LEASE_MS);
+    expect(sentAt).toEqual([]);
+  });
+
   test('sends what it withdraws afterwards once', async () => {
     withdrawals.close();
     withdrawals.add(commandThat(Infinity), LEASE_MS);
