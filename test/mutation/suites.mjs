@@ -14,6 +14,8 @@ export const SUITES = [
   'test/stores/polled-memory-contract.spec.ts',
   'test/core/guests.spec.ts',
   'test/core/straight.spec.ts',
+  'test/core/lines.spec.ts',
+  'test/core/renewer.spec.ts',
   'test/core/max-waiters.spec.ts',
   'test/core/late-join.spec.ts',
   'test/core/losses.spec.ts',
