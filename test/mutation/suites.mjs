@@ -13,6 +13,8 @@ export const SUITES = [
   'test/stores/polled-memory.spec.ts',
   'test/stores/polled-memory-contract.spec.ts',
   'test/core/guests.spec.ts',
+  'test/core/releases.spec.ts',
+  'test/core/asking.spec.ts',
   'test/core/straight.spec.ts',
   'test/core/lines.spec.ts',
   'test/core/renewer.spec.ts',
