@@ -55,12 +55,11 @@ export class Leases {
   /** A lease was granted to a call. */
   start(lease: Lease, granted: AttemptResult & { outcome: 'granted' }, entrant: Entrant, line: Line | undefined): void {
     const { store, events } = this.#parts;
-    const { maxHoldMs } = entrant.call;
     lease.start(granted.fence, granted.sent, store.expires);
     lease.calls.push(entrant.frame);
     entrant.obtain(lease);
     lease.linkTo(this.#running);
-    if (store.expires || maxHoldMs < Infinity) {
+    if (store.expires) {
       this.#renewer.watch(lease);
     }
     line?.heldBy(lease);

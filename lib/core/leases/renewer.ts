@@ -90,7 +90,7 @@ export class Renewer {
     if (at >= this.#wakesAt) {
       return;
     }
-    if (this.#wakesAt === Infinity && this.#timer === undefined) {
+    if (this.#timer === undefined) {
       this.#seen = momentOf(this.#clock);
     }
     clearTimeout(this.#timer);
