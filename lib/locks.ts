@@ -4,7 +4,7 @@ import { Availability } from './core/seam/availability.js';
 import { BackgroundReleases } from './core/leases/background-releases.js';
 import { BodyRun } from './core/entering/body-run.js';
 import type { Call } from './core/words/call.js';
-import { holderIn } from './core/words/caller.js';
+import { countByName, holderIn } from './core/words/caller.js';
 import type { Candidate } from './leader/candidate.js';
 import { Candidates } from './leader/candidates.js';
 import { type Clock, systemClock } from './core/seam/time.js';
@@ -129,7 +129,7 @@ export class Locks {
     this.#endTelemetry = telemetry?.watch({
       store: name,
       maxWaiters: maxWaiters.perProcess,
-      holds: () => leases.countByName(),
+      holds: () => countByName(leases.running.map(({ caller }) => caller)),
       waiters: () => waiters.countByName(),
       health: () => this.health(0),
     });

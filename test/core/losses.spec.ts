@@ -1,3 +1,4 @@
+import { jest } from '@jest/globals';
 import { MemoryLockStore } from '../../lib/stores/memory/memory-lock-store';
 import type { Lock } from '../../lib/core/words/lock';
 import type { LockService } from '../../lib/nest/lock.service';
@@ -101,5 +102,54 @@ test('a lock whose wall clock went past the end of its lease cannot be trusted u
     );
     await sleep(TTL_MS / 2);
     expect(lock.isHeld()).toBe(true);
+  });
+});
+
+describe('a forced release whose message comes before the reply that grants the lock', () => {
+  test('is a loss: the code runs in a lock that is there, or not at all', async () => {
+    const acquire = store.acquire.bind(store);
+    store.acquire = async (...asked) => {
+      const reply = await acquire(...asked);
+      await force();
+      return reply;
+    };
+    const run = jest.fn();
+    await expect(locks.withLock('k', run)).rejects.toMatchObject({ code: 'LOCK_LOST', reason: 'forced' });
+    expect(run).not.toHaveBeenCalled();
+  });
+
+  test('is a loss for a guest too, and later locks on the key are none of its concern', async () => {
+    const other = makeLocks(store);
+    const join = store.join.bind(store);
+    store.join = async (hold) => {
+      const joined = await join(hold);
+      await force();
+      return joined;
+    };
+    const run = jest.fn();
+    const outer = locks.withLock('k', (lock) => other.withLock('k', { ticket: lock.makeTicket() }, run));
+    await expect(outer).rejects.toMatchObject({ code: 'LOCK_LOST', reason: 'forced' });
+    expect(run).not.toHaveBeenCalled();
+    expect(await other.withLock('k', { wait: 0 }, (lock) => lock.isHeld())).toBe(true);
+  });
+
+  test('is remembered for the last hundred keys', async () => {
+    const replies: (() => void)[] = [];
+    const acquire = store.acquire.bind(store);
+    store.acquire = async (...asked) => {
+      const reply = await acquire(...asked);
+      await new Promise<void>((resolve) => replies.push(resolve));
+      return reply;
+    };
+    const keys = Array.from({ length: 102 }, (_, at) => `k${at}`);
+    const calls = keys.map((key) => locks.withLock(key, () => 'entered').catch(({ reason }: { reason: string }) => reason));
+    await sleep(1);
+    for (const key of keys) {
+      await store.forceRelease(key, (await store.inspect(key))?.fence ?? 0);
+    }
+    store.acquire = acquire;
+    replies.forEach((answer) => answer());
+    const ended = await Promise.all(calls);
+    expect(ended.slice(2)).toEqual(keys.slice(2).map(() => 'forced'));
   });
 });

@@ -1,10 +1,10 @@
 import type { AttemptResult } from './attempt.js';
 import { asLockError, type BackgroundReleases } from './background-releases.js';
 import type { CallNode } from '../calls/call-tree.js';
-import { countByName } from '../words/caller.js';
 import { type Clock, LONGEST_COMMAND_MS, pause } from '../seam/time.js';
 import type { LockLostError, LostReason } from '../words/errors.js';
 import { lockChannel } from '../words/lock-event.js';
+import { ForcedReleases } from './forced-releases.js';
 import type { Lease } from './lease.js';
 import type { Entrant, LeaseEvents, LeaseKeeper } from './lease-events.js';
 import { Link } from '../seam/link.js';
@@ -34,6 +34,7 @@ export class Leases {
   readonly #running = new Link();
   readonly #renewer: Renewer;
   readonly #lingering = new Map<Lease, NodeJS.Timeout>();
+  readonly #forced = new ForcedReleases();
 
   constructor(parts: LeasesParts) {
     const { store, clock, lifecycle, events } = parts;
@@ -65,6 +66,10 @@ export class Leases {
     line?.heldBy(lease);
     if (this.#isWatched) {
       events.acquired(lease, entrant);
+    }
+    const forced = this.#forced.size > 0 ? this.#forced.get(lease.key) : undefined;
+    if (forced && forced.fence === lease.storedFence) {
+      this.lose(lease, forced.reason);
     }
   }
 
@@ -151,11 +156,6 @@ export class Leases {
   /** Those that run. */
   get running(): readonly Lease[] {
     return this.#running.members as Lease[];
-  }
-
-  /** How many leases the calls of each name have. */
-  countByName(): ReadonlyMap<string, number> {
-    return countByName(this.running.map(({ caller }) => caller));
   }
 
   /** Ends everything: running code is notified, its locks are released, and a `minHold` is left to run out where leases end by time. */
@@ -276,6 +276,7 @@ export class Leases {
   }
 
   #force(key: string, fence: number, reason: LostReason): void {
+    this.#forced.note(key, { fence, reason });
     for (const lease of this.running) {
       if (lease.key === key && lease.storedFence === fence) {
         this.lose(lease, reason);
