@@ -59,6 +59,8 @@ export class Leases {
   readonly #beliefs = new Map<string, Belief>();
   readonly #leases = new Map<string, Lease>();
   readonly #grantedAt = new Map<string, number>();
+  /** What processes were told of forced releases, also before they knew of the grant. */
+  readonly #forced = new Set<string>();
   /** Flushes, operators and clocks that jumped ahead: what was granted before may overlap with what comes after. */
   readonly #pardons: { readonly key: string; readonly at: number }[] = [];
 
@@ -86,6 +88,11 @@ export class Leases {
     return [...this.#leases.values()].some((lease) => lease.call === call && lease.lost);
   }
 
+  /** Whether one of them was forced, as its process knows. */
+  wasForced(call: LockedCall): boolean {
+    return [...this.#leases.values()].some((lease) => lease.call === call && lease.lost && lease.belief.forced);
+  }
+
   /** The store granted a fence, though perhaps nobody will hear of it. */
   granted(key: string, fence: number): void {
     const name = `${key} ${fence}`;
@@ -111,7 +118,7 @@ export class Leases {
       ttlMs: 0,
       confirmedAt: 0,
       refuted: 'no',
-      forced: false,
+      forced: this.#forced.has(nameOf(process.id, key, storedFence)),
     };
     this.#beliefs.set(name, belief);
     const deadline = leaseDeadline(process.clock.at(sentAt), ttlMs);
@@ -160,6 +167,7 @@ export class Leases {
   }
 
   forced(process: Process, key: string, fence: number): void {
+    this.#forced.add(nameOf(process.id, key, fence));
     for (const belief of this.#beliefs.values()) {
       if (belief.process === process && belief.key === key && belief.storedFence === fence) {
         belief.forced = true;

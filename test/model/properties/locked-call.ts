@@ -456,9 +456,12 @@ export class LockedCall {
     const wasDoubted = enclosing.length > 0 && this.call.keys.length > 1 && clock.isAhead;
     const isToldAtOnce = this.call.how === 'observable' && enclosing.some(({ signal }) => signal?.aborted);
     const mayBe = isToldAtOnce || this.isGuest || this.#isUnsure || stoodStill || wasDoubted;
-    // A shutdown may end its own lease between its grant and its code, and that of a call of its transaction which never ran.
-    // Without one, what is lost while a second key is waited for is taken anew.
-    const wasTold = this.process.isClosing && [this, ...this.#ofTransactions()].some((call) => this.#world.leases.wasLost(call));
+    // A shutdown may end its own lease between its grant and its code, and that of a call of its transaction which never ran. So may a
+    // forced release, whose message may come before the grant. Otherwise what is lost while a second key is waited for is taken anew.
+    const { leases } = this.#world;
+    const wasTold = [this, ...this.#ofTransactions()].some((call) =>
+      this.process.isClosing ? leases.wasLost(call) : leases.wasForced(call),
+    );
     return mayBe || wasTold || enclosing.some(({ isReleased, lock }) => isReleased || !lock?.isHeld());
   }
 
