@@ -77,7 +77,7 @@ describe('the sum of parallel credits', () => {
 
   @Injectable()
   class Locked {
-    @DistributedLock({ key: 'balance:<customerId>', ttl: '5s', wait: '15s' })
+    @DistributedLock({ key: 'balance:<customerId>', ttl: '30s', wait: '60s' })
     async credit(customerId: string, amount: number): Promise<void> {
       await add(customerId, amount);
     }
@@ -92,14 +92,18 @@ describe('the sum of parallel credits', () => {
   test.each([
     ['is exact over two applications and a real Redis', Locked, (sum: number) => expect(sum).toBe(100)],
     ['is not with the decorator removed', Unlocked, (sum: number) => expect(sum).toBeLessThan(100)],
-  ])('%s', async (name, type, check) => {
-    const services = [
-      (await makeModule({ providers: [type] }, server.url)).get<Locked>(type),
-      (await makeModule({ providers: [type] }, server.url)).get<Locked>(type),
-    ];
-    await Promise.all(Array.from({ length: 100 }, (_, index) => services[index % 2]?.credit(name, 1)));
-    check(balances.get(name) ?? 0);
-  });
+  ])(
+    '%s',
+    async (name, type, check) => {
+      const services = [
+        (await makeModule({ providers: [type] }, server.url)).get<Locked>(type),
+        (await makeModule({ providers: [type] }, server.url)).get<Locked>(type),
+      ];
+      await Promise.all(Array.from({ length: 100 }, (_, index) => services[index % 2]?.credit(name, 1)));
+      check(balances.get(name) ?? 0);
+    },
+    90_000,
+  );
 });
 
 describe('where the decorator works', () => {
