@@ -11,6 +11,7 @@ const LONG = [
   'test/stores/quorum.spec.ts',
   'test/mysql/',
   'test/stores/mysql.spec.ts',
+  'test/security/tickets-elsewhere.spec.ts',
   'test/postgres/defects.spec.ts',
   // The runner of the tests, and whole programs.
   'test/runner/',

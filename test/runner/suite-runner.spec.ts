@@ -27,9 +27,14 @@ function runFixtures(names: string[], limitMs?: number, env?: Readonly<Record<st
   };
   const args = ['--experimental-vm-modules', 'node_modules/jest/bin/jest.js', '--config', JSON.stringify(config)];
   return new Promise((resolve) => {
-    execFile(process.execPath, args, { env: { ...process.env, NOTES: notes, FORCE_COLOR: '0', ...env } }, (error, stdout, stderr) => {
-      resolve({ code: error ? Number(error.code) : 0, output: stdout + stderr, notes });
-    });
+    execFile(
+      process.execPath,
+      args,
+      { env: { ...process.env, TEST_ONCE: undefined, NOTES: notes, FORCE_COLOR: '0', ...env } },
+      (error, stdout, stderr) => {
+        resolve({ code: error ? Number(error.code) : 0, output: stdout + stderr, notes });
+      },
+    );
   });
 }
 

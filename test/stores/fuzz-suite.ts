@@ -4,6 +4,7 @@ import { LockNotAcquiredError } from '../../lib/core/words/errors';
 import type { Lock } from '../../lib/core/words/lock';
 import type { LockService } from '../../lib/nest/lock.service';
 import { makeLocks } from '../support/make-locks';
+import { gotNoReply } from '../support/patient';
 import { Random, seedsOf } from '../support/random';
 import { until } from '../support/until';
 import type { StorePlace } from '../support/stores';
@@ -79,12 +80,13 @@ async function call(services: readonly LockService[], guarded: readonly Protecte
   }
 }
 
-/** A call that may be refused, and fails in no other way. */
-async function refusable(called: Promise<unknown>): Promise<void> {
-  await called.catch((error: unknown) => {
-    if (!(error instanceof LockNotAcquiredError)) {
+/** A call that may be refused, and fails in no other way; but a brief one has no time to ask again where a server stands still for a second. */
+async function refusable<T>(called: Promise<T>): Promise<T | undefined> {
+  return called.catch((error: unknown) => {
+    if (!(error instanceof LockNotAcquiredError) && !gotNoReply(error)) {
       throw error;
     }
+    return undefined;
   });
 }
 
@@ -113,7 +115,7 @@ async function joined(service: LockService, other: LockService, first: Protected
 }
 
 async function byHand(service: LockService, first: Protected, ms: number): Promise<void> {
-  const lock = await service.tryAcquire(first.key);
+  const lock = await refusable(service.tryAcquire(first.key));
   await lock?.run(() => first.enter(lock, ms));
   await lock?.release();
 }

@@ -56,10 +56,14 @@ async function repeating(call: (tries: number) => Promise<unknown>): Promise<unk
     try {
       return await call(tries);
     } catch (error) {
-      const isSlow = error instanceof LockStoreError && SLOW.test(error.detail);
-      if (!isSlow || tries === MOST_TRIES) {
+      if (!gotNoReply(error) || tries === MOST_TRIES) {
         throw error;
       }
     }
   }
+}
+
+/** Whether a store failed since nobody answered in the second that an operation has: a process of the server may have stood still. */
+export function gotNoReply(error: unknown): boolean {
+  return error instanceof LockStoreError && SLOW.test(error.detail);
 }

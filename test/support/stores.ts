@@ -231,7 +231,7 @@ function redisPlace(server: RedisServer, minReplicas: number, ...replicas: Redis
   };
   return {
     ...storesOf(make, undefined, server, ...replicas),
-    handOvers: 3_000,
+    ...(replicas.length === 0 && { handOvers: 3_000 }),
     servers: redisServers([server, ...replicas]),
   };
 }

@@ -80,9 +80,7 @@ export class Leases {
     }
     for (const lease of obtained) {
       lease.limit(call.maxHoldMs, call.minHoldMs);
-      if (call.maxHoldMs < Infinity) {
-        this.#renewer.hasten(lease);
-      }
+      this.#renewer.hasten(lease);
     }
   }
 
