@@ -115,8 +115,8 @@ export class Leases {
       fences: fence === 0 ? fences : MOST_FENCES,
       deadline: 0,
       knownDeadline: 0,
-      ttlMs: 0,
-      confirmedAt: 0,
+      ttlMs,
+      confirmedAt: sentAt,
       refuted: 'no',
       forced: this.#forced.has(nameOf(process.id, key, storedFence)),
     };
@@ -149,6 +149,8 @@ export class Leases {
       return;
     }
     this.#leases.set(nameOf(by, key, fence), { belief, call: call as LockedCall, fence, lost: false });
+    // Core did wait for a grant that came late.
+    belief.knownDeadline ||= belief.deadline;
     if (fence !== belief.storedFence && !belief.isJoined) {
       call?.uses(featuresOf('relay'));
       if (!call?.call.renew) {
