@@ -44,6 +44,8 @@ export const SUITES = [
   'test/nest/call-functions.spec.ts',
   'test/testing/lock-testing.spec.ts',
   'test/nest/watching.spec.ts',
+  'test/nest/events.spec.ts',
+  'test/nest/telemetry.spec.ts',
   'test/nest/tracing-channels.spec.ts',
   'test/core/watching.spec.ts',
   'test/core/peers.spec.ts',
@@ -58,8 +60,13 @@ export const IN_PLAYED_TIME = [
   'test/stores/polled-memory-contract.spec.ts',
 ];
 
-/** Tests, by a part of their names, that block the thread, or compute for longer than others: a mutant that survives meets each that covers it. */
+/**
+ * Tests, by a part of their names, that need a server, block the thread, or compute for longer than others: a mutant that survives meets each
+ * that covers it.
+ */
 export const LEFT_OUT = [
+  'test/nest/events.spec.ts: on a server',
+  'test/nest/telemetry.spec.ts: on a server',
   'a blocked event loop',
   'no wake-up is lost in thousands of hand-overs',
   '5,000 callers of one process',

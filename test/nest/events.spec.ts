@@ -183,6 +183,33 @@ describe('in a process', () => {
     await held.release();
   });
 
+  test('a forced release is told by the process that forced it', async () => {
+    const held = await locks.acquire('k');
+    const { fence } = held;
+    expect(await locks.forceRelease('k', { fence: fence - 1 })).toBe(false);
+    expect(eventsOf('forced')).toEqual([]);
+    expect(await locks.forceRelease('k', { fence })).toBe(true);
+    expect(eventsOf('forced')).toEqual([
+      expect.objectContaining({ key: 'k', fence, by: PROCESS, name: 'LockService.forceRelease', site: 'LockService.forceRelease' }),
+    ]);
+    await held.release().catch(() => undefined);
+  });
+
+  test('a call for several keys is refused with the key that was busy', async () => {
+    const held = await locks.acquire('b');
+    expect(await locks.tryAcquire(['a', 'b', 'c'])).toBeNull();
+    expect(eventsOf('refused')).toEqual([expect.objectContaining({ reason: 'busy', key: 'b' })]);
+    await held.release();
+  });
+
+  test('a ticket whose lock was released is refused as lost', async () => {
+    const held = await locks.acquire('k');
+    const ticket = held.makeTicket();
+    await held.release();
+    await failure(locks.acquire('k', { ticket }));
+    expect(eventsOf('refused')).toEqual([expect.objectContaining({ reason: 'lost', key: 'k' })]);
+  });
+
   test('calls that would wait for each other through two stores are a cycle, which is told', async () => {
     const inside: (() => void)[] = [];
     const both = new Promise<void>((resolve) => inside.push(resolve));
@@ -219,18 +246,6 @@ describe('on a server', () => {
   beforeEach(async () => {
     await server.client.flushall();
     await start(new RedisLockStore(server.url));
-  });
-
-  test('a forced release is told by the process that forced it', async () => {
-    const held = await locks.acquire('k');
-    const { fence } = held;
-    expect(await locks.forceRelease('k', { fence: fence - 1 })).toBe(false);
-    expect(eventsOf('forced')).toEqual([]);
-    expect(await locks.forceRelease('k', { fence })).toBe(true);
-    expect(eventsOf('forced')).toEqual([
-      expect.objectContaining({ key: 'k', fence, by: PROCESS, name: 'LockService.forceRelease', site: 'LockService.forceRelease' }),
-    ]);
-    await held.release().catch(() => undefined);
   });
 
   test('a call that the server refuses is refused too', async () => {
