@@ -5,8 +5,10 @@ import {
   DistributedLock,
   LockModule,
   LockService,
+  LockStoreError,
   MemoryLockStore,
   RedisLockStore,
+  type HoldRecord,
   type LockedSection,
   type LockEvent,
   type LockModuleOptions,
@@ -17,6 +19,7 @@ import {
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { RedisServer } from '../support/redis-server';
 import { until } from '../support/until';
+import { playTime, sleep } from '../support/virtual-time';
 
 @Injectable()
 class Balances {
@@ -31,6 +34,7 @@ class Recorder implements LockTelemetry {
   readonly events: LockEvent[] = [];
   readonly operations: MeasuredOperation[] = [];
   readonly sections: LockedSection[] = [];
+  readonly resumed: LockedSection[] = [];
   readonly context = new AsyncLocalStorage<string>();
   source!: LockSource;
   hasEnded = false;
@@ -51,6 +55,11 @@ class Recorder implements LockTelemetry {
   section(section: LockedSection, run: () => unknown): void {
     this.sections.push(section);
     this.context.run(section.name, run);
+  }
+
+  resume(section: LockedSection, run: () => unknown): void {
+    this.resumed.push(section);
+    this.context.run(`${section.name} goes on`, run);
   }
 }
 
@@ -73,6 +82,7 @@ test('telemetry is told of events and operations, and runs the code of a call', 
   await start({ store: new MemoryLockStore(), telemetry: recorder });
   const seen = await balances.credit('42', async () => {
     await balances.credit('42');
+    await locks.inspect('balance:42');
     return [recorder.context.getStore(), Object.fromEntries(recorder.source.holds())];
   });
   expect(seen).toEqual(['balance:<customerId>', { 'balance:<customerId>': 1 }]);
@@ -107,10 +117,61 @@ test('calls that hold and calls that wait are counted by name', async () => {
   expect(Object.fromEntries(recorder.source.waiters())).toEqual({ 'balance:<customerId>': 2, 'LockService.withLock': 1 });
   expect(Object.fromEntries(recorder.source.holds())).toEqual({ 'by hand': 1 });
   expect(recorder.source.maxWaiters).toBe(7);
+  expect(await recorder.source.health()).toMatchObject({ status: 'up', heldHere: 1, waitingHere: 3 });
   await held.release();
   await Promise.all(waiting);
   expect([recorder.source.waiters().size, recorder.source.holds().size]).toEqual([0, 0]);
   expect(recorder.sections.map(({ contended }) => contended)).toEqual([true, true, true]);
+});
+
+test('what a lock runs later is run by telemetry too, with the section of its call', async () => {
+  const recorder = new Recorder();
+  await start({ store: new MemoryLockStore(), telemetry: [{}, recorder, { section: (_, run) => void run() }] });
+  const seen = await locks.withLock('k', { name: 'long' }, (lock) => {
+    expect(recorder.resumed).toEqual([]);
+    return lock.run(async () => [recorder.context.getStore(), lock.isHeld()]);
+  });
+  expect(seen).toEqual(['long goes on', true]);
+  expect(recorder.sections).toHaveLength(1);
+  expect(recorder.resumed).toEqual(recorder.sections);
+});
+
+test('a part that follows entries is told of each, a re-entry too, also where other parts follow none', async () => {
+  const entries: string[] = [];
+  const followsEntries: LockTelemetry = { entered: ({ how, key, site }) => entries.push(`${site} ${how} ${key}`) };
+  await start({ store: new MemoryLockStore(), telemetry: [new Recorder(), followsEntries, {}] });
+  await locks.withLock('k', async () => {
+    await locks.withLock('k', { by: 'Nested.call' }, () => undefined);
+    await balances.credit('1');
+  });
+  expect(entries).toEqual(['LockService.withLock acquired k', 'Nested.call reentered k', 'Balances.credit acquired balance:1']);
+});
+
+describe('in played time', () => {
+  playTime();
+
+  test('an operation lasts until the store has answered, or has failed, and then has its error', async () => {
+    class SlowStore extends MemoryLockStore {
+      override async acquire(...args: [HoldRecord, ...[]]): ReturnType<MemoryLockStore['acquire']> {
+        const [{ key }] = args;
+        await sleep(key === 'slow' ? 300 : 450);
+        if (key === 'fails') {
+          throw new LockStoreError('no answer', key, { unknown: false });
+        }
+        return super.acquire(...args);
+      }
+    }
+    const recorder = new Recorder();
+    await start({ store: new SlowStore(), telemetry: recorder });
+    module?.useLogger(false);
+    expect(await locks.withLock('slow', () => 'done')).toBe('done');
+    await expect(locks.withLock('fails', { wait: 0 }, () => 'done')).rejects.toMatchObject({ code: 'LOCK_STORE', key: 'fails' });
+    expect(recorder.operations).toEqual([
+      expect.objectContaining({ store: 'default', operation: 'acquire', durationMs: 300, error: undefined }),
+      expect.objectContaining({ operation: 'release', error: undefined }),
+      expect.objectContaining({ operation: 'acquire', durationMs: 450, error: expect.objectContaining({ key: 'fails' }) as object }),
+    ]);
+  });
 });
 
 describe('on a server', () => {
