@@ -238,3 +238,30 @@ test('a store that fails renewals and then answers one is told too', async () =>
   expect(troubles.map(({ type }) => type)).toEqual(['storeUnavailable', 'storeAnswered']);
   await lock.release();
 });
+
+test('a store that says that a lock is busy has answered', async () => {
+  const locks = serviceOf();
+  const held = await makeLocks(store).acquire('k');
+  store.isAway = true;
+  expect(await ended(timed(locks.withLock('k', { wait: 0 }, () => 1)), 1_000)).toMatchObject({ outcome: { code: 'LOCK_STORE' } });
+  store.isAway = false;
+  expect(await locks.tryAcquire('k')).toBeNull();
+  expect(troubles.map(({ type }) => type)).toEqual(['storeUnavailable', 'storeAnswered']);
+  await held.release();
+});
+
+test('a call that has the lock from the call before it, without the store, is no answer of the store', async () => {
+  const locks = serviceOf();
+  const first = await locks.acquire('k', { ttl: 30_000 });
+  const [waiting, next] = [locks.acquire('k', { ttl: 30_000 }), locks.acquire('k', { ttl: 30_000 })];
+  await first.release();
+  const second = await waiting;
+  store.isAway = true;
+  expect(await ended(timed(locks.withLock('other', { wait: 0 }, () => 1)), 1_000)).toMatchObject({ outcome: { code: 'LOCK_STORE' } });
+  void second.release();
+  const third = await ended(next, FAILS_AFTER_MS / 2);
+  expect(third.isHeld()).toBe(true);
+  expect(troubles.map(({ type }) => type)).toEqual(['storeUnavailable']);
+  store.isAway = false;
+  await third.release();
+});

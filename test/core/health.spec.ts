@@ -134,6 +134,29 @@ test('a store that does not answer is degraded at first, and down after five sec
   expect(typesOf()).toEqual(['storeUnavailable', 'storeAnswered']);
 });
 
+test('the answers of a minority of its servers are no answer of a store', async () => {
+  const store = new AskedStore();
+  const locks = locksOn(store);
+  store.said = undefined;
+  await locks.health();
+  store.said = { members: [vote, gone, gone], majority: 2 };
+  await pass(4_000);
+  expect(await locks.health()).toMatchObject({ status: 'down', reachable: false, unreachableMs: 4_000 });
+  expect(typesOf()).toEqual(['storeUnavailable']);
+  store.said = { members: [vote, vote, gone], majority: 2 };
+  expect(await locks.health()).toMatchObject({ status: 'degraded', reachable: true });
+  expect(typesOf()).toEqual(['storeUnavailable', 'storeAnswered']);
+});
+
+test('times are whole milliseconds, and tenths below ten of them', async () => {
+  const store = new AskedStore();
+  const locks = locksOn(store);
+  store.said = { latencyMs: 9.87, clockSkewMs: -12.34 };
+  expect(await locks.health()).toMatchObject({ latencyMs: 9.9, clockSkewMs: -12 });
+  store.said = { latencyMs: 123.4, clockSkewMs: -0.06 };
+  expect(await locks.health()).toMatchObject({ latencyMs: 123, clockSkewMs: -0.1 });
+});
+
 test.each<[string, (locks: LockService, store: AskedStore) => Promise<unknown>]>([
   ['a call', (locks) => locks.withLock('k', () => undefined)],
   [
@@ -210,6 +233,8 @@ test('a store that throws, as none should, does not answer', async () => {
     throw new TypeError('a defect');
   };
   expect(await locksOn(store).health()).toMatchObject({ status: 'degraded', reachable: false });
+  // It is about no key.
+  expect(troubles).toEqual([expect.objectContaining({ key: '', error: expect.objectContaining({ key: '' }) as object })]);
 });
 
 test('checks that are made at the same time ask the store once, and calls never', async () => {

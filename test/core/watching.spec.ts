@@ -2,12 +2,14 @@ import { jest } from '@jest/globals';
 import { setImmediate as turn } from 'node:timers/promises';
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
+import { LockStoreError } from '../../lib/core/words/errors';
 import type { Lock } from '../../lib/core/words/lock';
 import type { LockTrouble } from '../../lib/core/watching/reporter';
 import { currentLock } from '../../lib/nest/current-lock';
 import type { LockService } from '../../lib/nest/lock.service';
 import { MemoryLockStore } from '../../lib/stores/memory/memory-lock-store';
 import { makeLocks, type TestSettings } from '../support/make-locks';
+import { saying } from '../support/saying';
 
 let store: MemoryLockStore;
 let troubles: LockTrouble[];
@@ -185,10 +187,37 @@ describe('the debug log', () => {
     expect(lines.map((line) => line.split(' ')[0])).toEqual(
       expect.arrayContaining(['busy', 'queued', 'acquired', 'waited', 'reentered', 'released']),
     );
-    expect(lines[0]).toMatch(/^queued "k" behind=0 by=".*Balances.debit" store=default$|^busy "k" heldBy=".*Other.holds" heldMs=\d+/);
-    expect(lines.join()).toMatch(/reentered "k" fence=\d+ by=".*Balances.nested"/);
+    const waiter = 'by=".*Balances.(credit|debit)" store=default';
+    for (const line of [
+      'queued "k" behind=\\d+ by=".*Balances.debit" store=default',
+      `busy "k" heldBy=".*Other.holds" heldMs=\\d+ remainingMs=\\d+ ${waiter}`,
+      `waited "k" waitedMs=\\d+ holder=".*Other.holds" ${waiter}`,
+      'reentered "k" fence=\\d+ by=".*Balances.nested" store=default',
+    ]) {
+      expect(lines).toContainEqual(expect.stringMatching(new RegExp(`^${line}$`)));
+    }
     const told = lines.join('\n');
     expect(secrets.filter((secret) => typeof secret === 'string' && secret !== 'k' && told.includes(secret))).toEqual([]);
+  });
+
+  test('says how much of a lease was left when it was renewed, to a hundredth', async () => {
+    useFakeTimers();
+    const lines: string[] = [];
+    const held = serviceOf({ debug: (line) => lines.push(line) }).withLock('k', { ttl: 3_000 }, () => sleepFaked(2_000));
+    await jest.advanceTimersByTimeAsync(2_000);
+    await held;
+    expect(lines).toContainEqual(expect.stringMatching(/^renewed "k" fence=\d+ margin=0\.[67]\d by=/));
+  });
+
+  test('says that a store fails again, which is told only once', async () => {
+    const lines: string[] = [];
+    const locks = serviceOf({ debug: (line) => lines.push(line) });
+    store.acquire = ({ key }) => Promise.reject(new LockStoreError(`Lock "${key}": no answer`, key, { unknown: false }));
+    for (const key of ['a', 'b']) {
+      await expect(locks.withLock(key, { wait: 0, by: 'Jobs.run' }, () => undefined)).rejects.toThrow(saying(/no answer/));
+    }
+    expect(lines).toContainEqual(expect.stringMatching(/^failedAgain "b" error="Lock \\"b\\": no answer" by=".*Jobs\.run" store=default$/));
+    expect(troubles).toEqual([expect.objectContaining({ type: 'storeUnavailable', key: 'a' })]);
   });
 
   test('does not say that a call queues which does not wait', async () => {
