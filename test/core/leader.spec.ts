@@ -351,6 +351,22 @@ describe('a candidacy that ends', () => {
     await pass(0);
     expect(two.isLeader()).toBe(true);
     expect(() => first.locks.lead('role', first.obedient)).toThrow(saying(/shutting down/));
+    await expect(first.locks.withLock('after it', () => 'done')).rejects.toMatchObject({ reason: 'shutdown' });
+  });
+
+  test('before a shutdown leaders resign, and other locks still work when they have', async () => {
+    const [, two] = await elect('deaf');
+    let hasResigned = false;
+    const resigned = first.locks.resign().then(() => (hasResigned = true));
+    await pass(0);
+    expect([first.runs[0]?.signal.reason, hasResigned]).toEqual([expect.objectContaining({ reason: 'shutdown' }), false]);
+    first.end();
+    await resigned;
+    await pass(0);
+    expect(two.isLeader()).toBe(true);
+    expect(await first.locks.withLock('k', () => 'done')).toBe('done');
+    expect(() => first.locks.lead('role', first.obedient)).toThrow(saying(/shutting down/));
+    await two.stop();
   });
 });
 

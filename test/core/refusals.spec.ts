@@ -1,6 +1,8 @@
-import type { LockNotAcquiredError } from '../../lib/core/words/errors';
+import { LockConfigurationError, type LockNotAcquiredError } from '../../lib/core/words/errors';
+import type { LockService } from '../../lib/nest/lock.service';
 import { MemoryLockStore } from '../../lib/stores/memory/memory-lock-store';
 import { makeLocks } from '../support/make-locks';
+import { saying } from '../support/saying';
 import { playTime } from '../support/virtual-time';
 
 playTime();
@@ -50,4 +52,16 @@ test('a wait of a part of a millisecond more ends where time is played, whose ti
   const store = new MemoryLockStore();
   await makeLocks(store).acquire('k');
   expect(await messageOf(makeLocks(store).withLock('k', { wait: 20.5 }, () => 1))).toContain('busy');
+});
+
+test.each<[string, (locks: LockService) => Promise<unknown>]>([
+  ['inspect', (locks) => locks.inspect('k')],
+  ['forceRelease', (locks) => locks.forceRelease('k', { fence: 1 })],
+])('%s is refused by its name where the store does not offer it', async (method, call) => {
+  const store = Object.assign(new MemoryLockStore(), { operator: undefined });
+  const refused = call(makeLocks(store as never));
+  await expect(refused).rejects.toBeInstanceOf(LockConfigurationError);
+  await expect(refused).rejects.toThrow(
+    saying(new RegExp(`^LockService\\.${method}\\(\\) is not offered by the store 'default'\\. Use a store`)),
+  );
 });
