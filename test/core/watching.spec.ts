@@ -101,6 +101,15 @@ describe('a section that outlives ten times its ttl', () => {
     expect(long()).toEqual([]);
   });
 
+  test('is not told where the store knows nobody who holds the lock', async () => {
+    const locks = serviceOf({ ttl: 1_000 });
+    store.acquire = () => Promise.resolve({ remainingMs: 100, holder: { by: '', heldMs: 60_000 } });
+    const refused = expect(locks.withLock('k', { wait: 500 }, () => undefined)).rejects.toMatchObject({ holder: undefined });
+    await jest.advanceTimersByTimeAsync(1_000);
+    await refused;
+    expect(long()).toEqual([]);
+  });
+
   test('is remembered for a thousand keys, and not for all', async () => {
     const locks = serviceOf({ wait: 600_000 });
     const onKey = async (key: string): Promise<void> => {
