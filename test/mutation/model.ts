@@ -7,18 +7,16 @@ import { callsOf } from '../model/properties/calls.js';
 import { crowds, relays } from '../model/properties/crowds.js';
 import { buildLibrary } from '../model/properties/library.js';
 import { together } from '../model/properties/together.js';
-import { makeSlots, World, type Slot } from '../model/properties/world.js';
+import { makeSlots, World } from '../model/properties/world.js';
 
 /** Scenarios of each piece. */
 const RUNS = 4;
 const MOST_STATES = 200;
 
-describe('the model', () => {
-  let slots: Slot[];
-  beforeAll(async () => {
-    slots = makeSlots(await buildLibrary());
-  });
+/** Made before any test: what a module does as it is loaded is not what a test covers. */
+const slots = makeSlots(await buildLibrary());
 
+describe('the model', () => {
   const kinds = [
     ['crowds', crowds],
     ['relays', relays],
