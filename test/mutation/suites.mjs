@@ -8,6 +8,7 @@ export const SUITES = [
   'test/stores/kit/answers.spec.ts',
   'test/stores/kit/tables.spec.ts',
   'test/core/lease.spec.ts',
+  'test/core/wrapped-store.spec.ts',
   'test/stores/memory.spec.ts',
   'test/stores/memory-contract.spec.ts',
   'test/stores/polled-memory.spec.ts',
