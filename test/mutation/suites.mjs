@@ -8,6 +8,8 @@ export const SUITES = [
   'test/stores/kit/answers.spec.ts',
   'test/stores/kit/tables.spec.ts',
   'test/core/lease.spec.ts',
+  'test/core/call-stack.spec.ts',
+  'test/core/waiter.spec.ts',
   'test/core/wrapped-store.spec.ts',
   'test/stores/memory.spec.ts',
   'test/stores/memory-contract.spec.ts',
