@@ -583,6 +583,18 @@ describe('a lock that is lost between the end of its method and the commit', () 
     await end();
   });
 
+  test('by its maxHold aborts its signal before the lock can be taken', async () => {
+    const { begun, end } = begin(() => locks.withLock('k', { ttl: 60_000, maxHold: 1_000 }, (lock) => [lock, lock.signal] as const));
+    const [lock, signal] = await begun;
+    await sleep(500);
+    expect(signal.aborted).toBe(false);
+    await sleep(1_000);
+    expect([signal.aborted, lock.isHeld(), await isTaken()]).toEqual([true, true, true]);
+    expect(signal.reason).toMatchObject({ reason: 'maxHold' });
+    await end();
+    expect(await isTaken()).toBe(false);
+  });
+
   test('by the shutdown, which does not wait for a promise that never settles, and says what it released', async () => {
     const { begun } = begin(() => locks.withLock('k', nothing));
     await begun;
@@ -605,30 +617,33 @@ describe('the function that names the end', () => {
     await expect(locks.withLock('k', never)).rejects.toBeInstanceOf(LockConfigurationError);
     await expect(locks.acquire('k')).rejects.toMatchObject({
       cause,
-      detail: expect.stringContaining('the option transaction threw') as string,
+      key: '',
+      detail: expect.stringMatching(/the option transaction threw .* Return the promise of the end of the transaction/) as string,
     });
     expect(await isTaken()).toBe(false);
   });
 
-  test('that returns no promise refuses the call', async () => {
-    start({ transaction: (() => true) as never });
+  test.each([true, null])('that returns no promise but %s refuses the call', async (returned) => {
+    start({ transaction: (() => returned) as never });
     await expect(locks.withLock('k', never)).rejects.toMatchObject({
-      detail: expect.stringContaining('transaction returned true') as string,
+      code: 'LOCK_CONFIGURATION',
+      detail: expect.stringMatching(new RegExp(`transaction returned ${returned}\\. Return the promise of the end`)) as string,
     });
   });
 
   test.each([
     // oxlint-disable-next-line no-thenable -- what is tested
-    ['then throws', () => ({ then: refuse })],
+    ['then throws', () => ({ then: refuse }), 'the method then'],
     // oxlint-disable-next-line no-thenable
-    ['then cannot be read', () => Object.defineProperty({}, 'then', { get: refuse })],
-  ])('that returns an object whose %s refuses each call, and keeps no lock', async (_, make) => {
+    ['then cannot be read', () => Object.defineProperty({}, 'then', { get: refuse }), 'the function of the option transaction'],
+  ])('that returns an object whose %s refuses each call, says so, and keeps no lock', async (_, make, thrower) => {
     const end = make();
     start({ transaction: () => end as never });
     for (let call = 0; call < 2; call++) {
       await expect(locks.withLock('k', never)).rejects.toMatchObject({
         code: 'LOCK_CONFIGURATION',
         cause: expect.objectContaining({ message: 'refused' }) as Error,
+        detail: expect.stringContaining(thrower) as string,
       });
     }
     expect(await isTaken()).toBe(false);
@@ -645,7 +660,12 @@ describe('the function that names the end', () => {
       expect(await isTaken()).toBe(false);
     }
     expect(warn.mock.calls).toEqual([
-      [expect.stringMatching(/withLock.* a transaction that has ended.*undefined/) as string, 'LockWarning'],
+      [
+        expect.stringMatching(
+          /withLock.* a transaction that has ended.* before the commit\. Make sure that .* undefined once that has ended.*TransactionScope.*docs\/transactions\.md/,
+        ) as string,
+        'LockWarning',
+      ],
     ]);
     warn.mockRestore();
   });

@@ -10,6 +10,7 @@ export const SUITES = [
   'test/core/lease.spec.ts',
   'test/core/call-stack.spec.ts',
   'test/core/waiter.spec.ts',
+  'test/core/transaction.spec.ts',
   'test/core/wrapped-store.spec.ts',
   'test/stores/memory.spec.ts',
   'test/stores/memory-contract.spec.ts',
