@@ -1,3 +1,6 @@
+import { setImmediate as turn } from 'node:timers/promises';
+import { setFlagsFromString } from 'node:v8';
+import { runInNewContext } from 'node:vm';
 import { callerOf } from '../../lib/core/words/caller';
 import { Lease } from '../../lib/core/leases/lease';
 import { LockLostError } from '../../lib/core/words/errors';
@@ -75,3 +78,31 @@ describe('a TransactionScope that is given no function', () => {
     );
   });
 });
+
+test('runs of one transaction, each begun inside the one before, which ends a moment later, do not grow in memory', async () => {
+  setFlagsFromString('--expose-gc');
+  const collect = runInNewContext('gc') as () => void;
+  const scope = new TransactionScope();
+  const heap: number[] = [];
+  await new Promise<void>((done) => {
+    const step = (runs: number): unknown =>
+      scope.run(async () => {
+        if (runs % 20_000 === 0) {
+          // Those before have ended.
+          await turn();
+          await turn();
+          collect();
+          heap.push(process.memoryUsage().heapUsed);
+        }
+        if (runs === 60_000) {
+          done();
+          return;
+        }
+        setImmediate(() => step(runs + 1));
+        await turn();
+      });
+    step(1);
+  });
+  // Not even 25 bytes of each.
+  expect((heap[2] as number) - (heap[0] as number)).toBeLessThan(1_000_000);
+}, 30_000);

@@ -83,6 +83,7 @@ export const LEFT_OUT = [
   '5,000 callers of one process',
   'aborting a waiter costs the same however many wait',
   'each of which begins in the context that the last one left behind are not kept in memory',
+  'which ends a moment later, do not grow in memory',
   'a section that outlives ten times its ttl is remembered for a thousand keys',
   'once it is garbage collected',
   'a handle that nobody released is not one that was released',
