@@ -1,5 +1,6 @@
 import { jest } from '@jest/globals';
 import { atMost } from '../../lib/core/seam/time';
+import { TimeLimits } from '../../lib/core/seam/time-limits';
 import { LockStoreError } from '../../lib/core/words/errors';
 import type { HoldRecord } from '../../lib/core/seam/lock-store';
 import { MemoryLockStore } from '../../lib/stores/memory/memory-lock-store';
@@ -80,7 +81,7 @@ class ConfirmingStore extends MemoryLockStore {
 }
 
 test('the reply to the next caller of an exchange has the limit of that caller, not that of the lease before it', async () => {
-  const store = new ConfirmingStore();
+  const store = Object.assign(new ConfirmingStore(), { keepsLimits: false });
   const locks = makeLocks(store);
   const first = await locks.acquire('k', { ttl: 400 });
   const next = locks.acquire('k', { ttl: 10_000, reentry: 'never' });
@@ -108,7 +109,7 @@ class TooLateStore extends MemoryLockStore {
 test('a failure of the next caller that comes when the exchange was given up ends no process', async () => {
   const reasons: unknown[] = [];
   const unwatch = watchRejections((reason) => reasons.push(reason));
-  const store = new TooLateStore();
+  const store = Object.assign(new TooLateStore(), { keepsLimits: false });
   const locks = makeLocks(store);
   const first = await locks.acquire('k', { ttl: 400 });
   const next = locks.acquire('k', { ttl: 400, reentry: 'never' });
@@ -127,4 +128,86 @@ test('a limit that is longer than a timer can keep is as long as a timer can kee
   await jest.advanceTimersByTimeAsync(100);
   await waited;
   expect(order).toEqual(['the work is done', 'the wait is over']);
+});
+
+describe('core stops waiting for a store', () => {
+  /** A clock that tests set. */
+  const clock = { now: 0, monotonic: () => clock.now, wall: () => clock.now };
+  let limits: TimeLimits;
+
+  beforeEach(() => {
+    clock.now = 1_000_000;
+    limits = new TimeLimits(clock);
+  });
+
+  /** Time in which timers run. */
+  async function pass(ms: number): Promise<void> {
+    for (let passed = 0; passed < ms; passed++) {
+      clock.now++;
+      await jest.advanceTimersByTimeAsync(1);
+    }
+  }
+
+  /** A call that may take so many milliseconds, the function that has the store answer it, and how it ended so far. */
+  function call(limitMs: number): { answer: () => void; ended: () => string } {
+    let answer!: () => void;
+    let ended = 'not yet';
+    limits.around(new Promise<void>((resolve) => (answer = resolve)), 'acquire', 'k', limitMs).then(
+      () => (ended = 'answered'),
+      (error: unknown) => (ended = error instanceof LockStoreError && error.unknown ? 'given up' : String(error)),
+    );
+    return { answer, ended: () => ended };
+  }
+
+  test.each([150, 200])('100 ms after its limit of %d ms', async (limitMs) => {
+    const { ended } = call(limitMs);
+    await pass(limitMs + 99);
+    expect(ended()).toBe('not yet');
+    await pass(1);
+    expect(ended()).toBe('given up');
+  });
+
+  test('and takes what comes until then', async () => {
+    const { answer, ended } = call(150);
+    await pass(200);
+    answer();
+    await pass(100);
+    expect(ended()).toBe('answered');
+  });
+
+  test('after a blocked event loop only when it has read what was answered meanwhile', async () => {
+    const [read, never] = [call(150), call(150)];
+    clock.now += 3_000;
+    await pass(50);
+    expect([read.ended(), never.ended()]).toEqual(['not yet', 'not yet']);
+    read.answer();
+    await pass(50);
+    expect([read.ended(), never.ended()]).toEqual(['answered', 'given up']);
+  });
+
+  test('in an event loop that is blocked again and again', async () => {
+    const { ended } = call(150);
+    for (let blocked = 0; blocked < 2; blocked++) {
+      expect(ended()).toBe('not yet');
+      clock.now += 3_000;
+      await pass(50);
+    }
+    expect(ended()).toBe('given up');
+  });
+
+  test('at once where the event loop is but a little late', async () => {
+    const { ended } = call(0);
+    await pass(50);
+    clock.now += 50;
+    await pass(50);
+    expect(ended()).toBe('given up');
+  });
+
+  test('with one timer for all calls', async () => {
+    const calls = Array.from({ length: 20 }, () => call(150));
+    expect(jest.getTimerCount()).toBe(1);
+    await pass(250);
+    expect(calls.map(({ ended }) => ended())).toEqual(calls.map(() => 'given up'));
+    expect(jest.getTimerCount()).toBe(0);
+  });
 });

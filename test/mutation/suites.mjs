@@ -12,6 +12,8 @@ export const SUITES = [
   'test/core/waiter.spec.ts',
   'test/core/transaction.spec.ts',
   'test/core/wrapped-store.spec.ts',
+  'test/core/availability.spec.ts',
+  'test/core/lifecycle.spec.ts',
   'test/stores/memory.spec.ts',
   'test/stores/memory-contract.spec.ts',
   'test/stores/polled-memory.spec.ts',
