@@ -45,6 +45,7 @@ export const SUITES = [
   'test/core/caller.spec.ts',
   'test/core/call-options.spec.ts',
   'test/core/once-per-key.spec.ts',
+  'test/core/shown.spec.ts',
   'test/security/handles.spec.ts',
   'test/security/limits.spec.ts',
   'test/security/messages.spec.ts',
