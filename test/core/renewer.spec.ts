@@ -282,6 +282,15 @@ describe('code whose time is over', () => {
     expect(order).toEqual(['slow', 'renewal of k', 'next']);
   });
 
+  test('is not notified where a listener has just released its lock, which is not lost later either', async () => {
+    const [first, second] = await Promise.all(['a', 'b'].map((key) => locks.acquire(key, { ttl: 3_000, maxHold: 1_000 })));
+    first?.signal.addEventListener('abort', () => void second?.release());
+    await pass(4_500);
+    expect(() => second?.assertHeld()).toThrow(expect.objectContaining({ reason: 'released' }));
+    expect(second?.signal.aborted).toBe(false);
+    expect(troubles).toEqual([expect.objectContaining({ type: 'lost', key: 'a' })]);
+  });
+
   test('past its maxHold is told in how many milliseconds the lock ends', async () => {
     const lock = await locks.acquire('k', { ttl: 3_000, maxHold: 500 });
     await pass(500);
