@@ -175,7 +175,7 @@ describe('core stops waiting for a store', () => {
     expect(ended()).toBe('answered');
   });
 
-  test('after a blocked event loop only when it has read what was answered meanwhile', async () => {
+  test('once an event loop that was blocked has read what was answered meanwhile, and no sooner', async () => {
     const [read, never] = [call(150), call(150)];
     clock.now += 3_000;
     await pass(50);
