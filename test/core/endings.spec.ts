@@ -182,6 +182,22 @@ describe('a body that goes on after its lease is lost', () => {
     });
   });
 
+  test.each<[string, (lock: Lock) => void]>([
+    ['the reason of its signal', (lock) => lock.signal.throwIfAborted()],
+    ['what assertHeld() throws', (lock) => lock.assertHeld()],
+  ])('past its maxHold, and throws %s after its call has rejected: it ended late, with no error of its own', async (_, end) => {
+    const seen = watch(
+      locksOf().withLock('k', { ttl, maxHold: 1_000 }, async (lock) => {
+        expect(lock.signal.aborted).toBe(false);
+        await new Promise((resolve) => setTimeout(resolve, 10 * ttl));
+        end(lock);
+      }),
+    );
+    await jest.advanceTimersByTimeAsync(11 * ttl);
+    expect(seen.outcome).toMatchObject({ reason: 'maxHold', bodyRuns: true });
+    expect(troubles.at(-1)).toMatchObject({ type: 'endedLate', key: 'k', thrown: undefined });
+  });
+
   test('at shutdown rejects its call as any other', async () => {
     const locks = locksOf();
     const seen = watch(locks.withLock('k', { ttl }, forever));
@@ -261,4 +277,20 @@ test('a shutdown does not lose what a listener of another loss has released', as
   lock.signal.addEventListener('abort', () => void lock.release());
   await locks.shutdown();
   expect(troubles).toEqual([expect.objectContaining({ type: 'lost', key: 'a', reason: 'shutdown' })]);
+});
+
+test('a call whose body throws rejects once its lock is released', async () => {
+  const store = new MemoryLockStore();
+  let isReleased = false;
+  store.release = async (hold) => {
+    await new Promise((resolve) => setTimeout(resolve, 500));
+    isReleased = await MemoryLockStore.prototype.release.call(store, hold);
+    return isReleased;
+  };
+  const own = new Error('its own');
+  const seen = watch(makeLocks(store).withLock('k', () => Promise.reject(own)));
+  await jest.advanceTimersByTimeAsync(400);
+  expect(seen.outcome).toBe('pending');
+  await jest.advanceTimersByTimeAsync(200);
+  expect([seen.outcome, isReleased]).toEqual([own, true]);
 });

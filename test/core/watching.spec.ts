@@ -64,6 +64,7 @@ describe('a section that outlives ten times its ttl', () => {
 
   test('while a call of its process waits is told once for its key, with its holder', async () => {
     const locks = serviceOf({ wait: 600_000 });
+    await jest.advanceTimersByTimeAsync(60_000);
     const held = locks.withLock('k', { ttl: 1_000, by: 'Reports.make' }, () => sleepFaked(30_000));
     const waiting = locks.withLock('k', () => undefined);
     await jest.advanceTimersByTimeAsync(9_900);
@@ -88,6 +89,29 @@ describe('a section that outlives ten times its ttl', () => {
     await jest.advanceTimersByTimeAsync(40_000);
     await Promise.all([held, waiting]);
     expect(long()).toEqual([expect.objectContaining({ key: 'k', by: expect.stringContaining('Reports.make') as string })]);
+  });
+
+  test('is looked for by one timer, however many calls wait', async () => {
+    const locks = serviceOf({ wait: 600_000 });
+    const held = locks.withLock('k', () => sleepFaked(5_000));
+    const waiting = [locks.withLock('k', () => undefined)];
+    await jest.advanceTimersByTimeAsync(100);
+    const before = jest.getTimerCount();
+    waiting.push(...Array.from({ length: 10 }, () => locks.withLock('k', () => undefined)));
+    // Each has one for its own wait.
+    expect(jest.getTimerCount()).toBe(before + 10);
+    await jest.advanceTimersByTimeAsync(6_000);
+    await Promise.all([held, ...waiting]);
+  });
+
+  test('and has ended, of which minHold keeps the lock, is nobody’s business', async () => {
+    const locks = serviceOf({ wait: 600_000 });
+    const held = locks.withLock('k', { ttl: 1_000, minHold: 30_000 }, () => undefined);
+    const waiting = locks.withLock('k', () => 'entered');
+    await jest.advanceTimersByTimeAsync(35_000);
+    expect(await waiting).toBe('entered');
+    await held;
+    expect(long()).toEqual([]);
   });
 
   test('while nobody waits is nobody’s business', async () => {
