@@ -63,6 +63,15 @@ export const SUITES = [
   'test/nest/tracing-channels.spec.ts',
   'test/core/watching.spec.ts',
   'test/core/peers.spec.ts',
+  'test/core/refused-calls.spec.ts',
+  'test/core/longest-lease.spec.ts',
+  'test/core/lock-handle.spec.ts',
+  'test/core/cycles.spec.ts',
+  'test/core/waits.spec.ts',
+  'test/core/aborts.spec.ts',
+  'test/core/contending.spec.ts',
+  'test/core/key-by-key.spec.ts',
+  'test/core/sections.spec.ts',
   'test/mutation/model.ts',
 ];
 

@@ -1,0 +1,144 @@
+import type { Clock } from '../../lib/core/seam/time';
+import { systemClock } from '../../lib/core/seam/time';
+import type { AcquireReply, HoldRecord, Place } from '../../lib/core/seam/lock-store';
+import { LockStoreError } from '../../lib/core/words/errors';
+import type { LockSource } from '../../lib/core/words/lock-telemetry';
+import { MemoryLockStore } from '../../lib/stores/memory/memory-lock-store';
+import { makeLocks } from '../support/make-locks';
+import { playTime, sleep } from '../support/virtual-time';
+
+playTime();
+
+/** Keeps when it was asked, and at which places. */
+class AskedStore extends MemoryLockStore {
+  readonly askedAt: number[] = [];
+  readonly places: (Place | undefined)[] = [];
+  answer: (hold: HoldRecord, reply: Promise<AcquireReply>) => Promise<AcquireReply> = async (_, reply) => reply;
+
+  override async acquire(hold: HoldRecord, place?: Place): Promise<AcquireReply> {
+    this.askedAt.push(performance.now());
+    this.places.push(place);
+    return this.answer(hold, super.acquire(hold, place));
+  }
+}
+
+let store: AskedStore;
+beforeEach(() => {
+  store = new AskedStore();
+});
+
+const never = (): never => {
+  throw new Error('The body ran.');
+};
+const away = async ({ key }: HoldRecord): Promise<never> => Promise.reject(new LockStoreError('away', key, { unknown: false }));
+
+test('a store that keeps no order is asked again after 50 to 250 ms, each time after another pause', async () => {
+  Object.defineProperty(store, 'turns', { value: undefined });
+  store.answer = async (_, reply) => ({ ...(await reply), recheckMs: undefined }) as AcquireReply;
+  const held = await makeLocks(store, { ttl: 600_000 }).acquire('k');
+  const polls = makeLocks(store).withLock('k', { wait: 60_000 }, never);
+  await expect(polls).rejects.toMatchObject({ reason: 'busy' });
+  const pauses = store.askedAt.slice(2, -1).map((at, index) => at - (store.askedAt[index + 1] as number));
+  expect(pauses.length).toBeGreaterThan(250);
+  expect(Math.min(...pauses)).toBeGreaterThanOrEqual(50);
+  expect(Math.min(...pauses)).toBeLessThan(100);
+  expect(Math.max(...pauses)).toBeGreaterThan(200);
+  expect(Math.max(...pauses)).toBeLessThanOrEqual(252);
+  await held.release();
+});
+
+test('a call that does not wait has no place in the queue, whichever of its keys is busy', async () => {
+  const held = await makeLocks(store).acquire('b');
+  expect(await makeLocks(store).tryAcquire(['a', 'b'])).toBeNull();
+  expect(store.places).toHaveLength(3);
+  expect(store.places.slice(1)).toEqual([undefined, undefined]);
+  await held.release();
+});
+
+test('a call that asks to enter by a ticket does not wait for others meanwhile', async () => {
+  let source: LockSource | undefined;
+  const locks = makeLocks(store, { telemetry: [{ watch: (watched): undefined => void (source = watched) }] });
+  const held = await makeLocks(store).acquire('k');
+  store.join = async (hold: HoldRecord) => {
+    await sleep(100);
+    return MemoryLockStore.prototype.join.call(store, hold);
+  };
+  const joins = locks.withLock('k', { ticket: held.makeTicket() }, () => 'joined');
+  await sleep(50);
+  expect(source?.waiters().size).toBe(0);
+  expect(await joins).toBe('joined');
+  await held.release();
+});
+
+test('a call that waits is never refused for a newcomer, in whichever moment that comes', async () => {
+  const others = makeLocks(store);
+  for (let hops = 0; hops < 25; hops++) {
+    const locks = makeLocks(store, { maxWaiters: { perProcess: 1 } });
+    const key = `k${hops}`;
+    const held = [await others.acquire(key), await others.acquire('busy', { reentry: 'never' })];
+    let wakes!: () => void;
+    const woken = new Promise<void>((resolve) => (wakes = resolve));
+    let isNext = false;
+    store.answer = async (hold, reply) => {
+      const answer = await reply;
+      if (hold.key === 'busy') {
+        await woken;
+        for (let hop = 0; hop < hops; hop++) {
+          await undefined;
+        }
+      } else if (hold.key === key) {
+        if (isNext) {
+          wakes();
+        }
+        isNext = true;
+        return answer.fence === undefined ? { ...answer, recheckMs: 20 } : answer;
+      }
+      return answer;
+    };
+    const waits = locks.withLock(key, () => 'entered');
+    const newcomer = locks.withLock('busy', () => 'entered').catch((error: unknown) => error);
+    await sleep(100);
+    store.answer = async (_, reply) => reply;
+    await Promise.all(held.map((lock) => lock.release()));
+    expect(await waits).toBe('entered');
+    expect(['entered', expect.objectContaining({ reason: 'tooManyWaiters' })]).toContainEqual(await newcomer);
+    await locks.shutdown();
+  }
+});
+
+describe('a call whose time is over', () => {
+  test('at a shutdown, says so also where the store is away', async () => {
+    const locks = makeLocks(store);
+    store.answer = away;
+    const call = locks.withLock('k', never);
+    call.catch(() => undefined);
+    await sleep(200);
+    await locks.shutdown();
+    await expect(call).rejects.toMatchObject({ code: 'LOCK_NOT_ACQUIRED', reason: 'shutdown' });
+  });
+
+  test('since the store granted too late is told that it has nothing', async () => {
+    let ahead = 0;
+    const clock: Clock = { monotonic: () => systemClock.monotonic() + ahead, wall: () => systemClock.wall() + ahead };
+    store.answer = async (_, reply) => {
+      ahead += 10_000;
+      return reply;
+    };
+    const call = makeLocks(store, { clock }).withLock('k', { ttl: 1_000, wait: 500 }, never);
+    await expect(call).rejects.toMatchObject({ code: 'LOCK_STORE', unknown: false });
+  });
+
+  test('since another call of its process blocked the thread is told that the lock was busy', async () => {
+    Object.defineProperty(store, 'turns', { value: undefined });
+    let ahead = 0;
+    const clock: Clock = { monotonic: () => systemClock.monotonic() + ahead, wall: () => systemClock.wall() };
+    const locks = makeLocks(store, { clock });
+    const first = locks.withLock('k', { ttl: 60_000 }, async () => {
+      await sleep(100);
+      ahead += 20_000;
+    });
+    const call = locks.withLock('k', { wait: 1_000 }, never);
+    await expect(call).rejects.toMatchObject({ code: 'LOCK_NOT_ACQUIRED', reason: 'busy' });
+    await first;
+  });
+});
