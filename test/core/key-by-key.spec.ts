@@ -121,6 +121,22 @@ describe('a ticket', () => {
     });
   });
 
+  test('lets a call in by the lease of the call before it, and the call is told where that ends while it waits for its next key', async () => {
+    const [outer, held] = [await others.acquire('a', { ttl: 60_000 }), await others.acquire('b')];
+    let ran = false;
+    await enterTickets(outer.makeTicket(), async () => {
+      const first = locks.withLock('a', { ttl: 1_000, renew: false }, () => sleep(100));
+      const second = locks.withLock(['a', 'b'], { wait: 10_000 }, () => (ran = true));
+      second.catch(nothing);
+      await first;
+      await sleep(2_000);
+      await held.release();
+      await expect(second).rejects.toMatchObject({ code: 'LOCK_LOST', key: 'a', reason: 'expired' });
+    });
+    expect([ran, outer.isHeld(), await isTaken('b')]).toEqual([false, true, false]);
+    await outer.release();
+  });
+
   test('of the lock that its call is inside of re-enters it', async () => {
     await locks.withLock('k', async (lock) => {
       const ticket = lock.makeTicket();

@@ -1,6 +1,8 @@
 import { jest } from '@jest/globals';
 import { inspect } from 'node:util';
 import type { Lock } from '../../lib/core/words/lock';
+import { type Clock, systemClock } from '../../lib/core/seam/time';
+import type { LockTrouble } from '../../lib/core/watching/reporter';
 import type { LockService } from '../../lib/nest/lock.service';
 import { MemoryLockStore } from '../../lib/stores/memory/memory-lock-store';
 import { enterTickets } from '../../lib/nest/current-tickets';
@@ -40,6 +42,19 @@ test('a handle that is released again and again is a warning, once', async () =>
   await lock.release();
   expect(warnings.mock.calls).toEqual([[expect.stringMatching(/^Lock "a", "b" was released twice.*await using/), 'LockWarning']]);
   warnings.mockRestore();
+});
+
+test('a handle that is released again after its minHold has lost nothing, where the thread stood still meanwhile', async () => {
+  let ahead = 0;
+  const clock: Clock = { monotonic: () => systemClock.monotonic() + ahead, wall: () => systemClock.wall() + ahead };
+  const troubles: LockTrouble[] = [];
+  const own = makeLocks(new MemoryLockStore(), { clock, onTrouble: (trouble) => troubles.push(trouble) });
+  const lock = await own.acquire('k', { ttl: 5_000, minHold: 2_000 });
+  await lock.release();
+  ahead = 60_000;
+  await lock[Symbol.asyncDispose]();
+  expect(troubles).toEqual([]);
+  await own.shutdown();
 });
 
 test.each<[string, (lock: Lock, fn: () => never) => unknown]>([
