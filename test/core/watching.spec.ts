@@ -64,7 +64,6 @@ describe('a section that outlives ten times its ttl', () => {
 
   test('while a call of its process waits is told once for its key, with its holder', async () => {
     const locks = serviceOf({ wait: 600_000 });
-    await jest.advanceTimersByTimeAsync(60_000);
     const held = locks.withLock('k', { ttl: 1_000, by: 'Reports.make' }, () => sleepFaked(30_000));
     const waiting = locks.withLock('k', () => undefined);
     await jest.advanceTimersByTimeAsync(9_900);
@@ -89,6 +88,17 @@ describe('a section that outlives ten times its ttl', () => {
     await jest.advanceTimersByTimeAsync(40_000);
     await Promise.all([held, waiting]);
     expect(long()).toEqual([expect.objectContaining({ key: 'k', by: expect.stringContaining('Reports.make') as string })]);
+  });
+
+  test('counts from when its lock was acquired, however old the process is', async () => {
+    const locks = serviceOf({ wait: 600_000 });
+    await jest.advanceTimersByTimeAsync(60_000);
+    const calls = [locks.withLock('k', { ttl: 1_000 }, () => sleepFaked(15_000)), locks.withLock('k', () => undefined)];
+    await jest.advanceTimersByTimeAsync(9_900);
+    expect(long()).toEqual([]);
+    await jest.advanceTimersByTimeAsync(6_000);
+    await Promise.all(calls);
+    expect(long()).toMatchObject([{ key: 'k' }]);
   });
 
   test('is looked for by one timer, however many calls wait', async () => {
