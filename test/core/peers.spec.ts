@@ -2,7 +2,9 @@ import type { LockNotAcquiredError } from '../../lib/core/words/errors';
 import type { LockEvent } from '../../lib/core/words/lock-event';
 import type { FoundLock, LockStore, Messages } from '../../lib/core/seam/lock-store';
 import { FlightRecorder } from '../../lib/peers/flight-recorder';
+import type { LockService } from '../../lib/nest/lock.service';
 import { systemClock } from '../../lib/core/seam/time';
+import { TransactionScope } from '../../lib/core/transactions/transaction-scope';
 import { MemoryLockStore } from '../../lib/stores/memory/memory-lock-store';
 import { makeLocks } from '../support/make-locks';
 import { until } from '../support/until';
@@ -186,6 +188,54 @@ test('calls whose names are long are found in a deadlock, too', async () => {
   const ends = await Promise.allSettled(calls);
   const reasons = ends.flatMap((end) => (end.status === 'rejected' ? [(end.reason as LockNotAcquiredError).reason] : []));
   expect(reasons).toEqual(['cycle']);
+});
+
+describe('a call that waits inside a lock for longer than a search for deadlocks takes is part of none', () => {
+  const scope = new TransactionScope();
+  const long = (): Promise<void> => sleep(3_000);
+  let locks: LockService;
+
+  beforeEach(() => {
+    locks = makeLocks(store, { deadlocksAfterMs: 100, wait: 15_000, transaction: scope.current });
+  });
+
+  test('where a transaction inside the same call keeps the lock until its commit', async () => {
+    const order: string[] = [];
+    const credit = (name: string): Promise<void> =>
+      scope.run(async () => {
+        await locks.withLock('k', () => order.push(name));
+        await long();
+        order.push(`${name} commits`);
+      });
+    await locks.withLock('k', () => Promise.all(['one', 'two'].map(credit)));
+    expect(order).toEqual(['one', 'one commits', 'two', 'two commits']);
+  });
+
+  test('where another call of its own transaction is inside', async () => {
+    const order: number[] = [];
+    await scope.run(async () => {
+      await locks.withLock('k', () => undefined);
+      await Promise.all([1, 2].map((each) => locks.withLock('k', () => long().then(() => order.push(each)))));
+    });
+    expect(order).toEqual([1, 2]);
+  });
+
+  test('where it came in by a ticket, and waits neither for the holder nor for its transaction', async () => {
+    let ticket!: string;
+    let transaction!: Promise<unknown>;
+    await new Promise<void>((isKept) => {
+      transaction = scope.run(async () => {
+        await locks.withLock('k', (lock) => (ticket = lock.makeTicket()));
+        isKept();
+        await sleep(100);
+        return locks.withLock('x', () => 'after the guest');
+      });
+    });
+    const guest = locks.withLock('k', { ticket }, () =>
+      Promise.all([locks.withLock('k', long), locks.withLock('x', () => locks.withLock('k', () => 'guest'))]),
+    );
+    expect(await Promise.all([guest, transaction])).toEqual([[undefined, 'guest'], 'after the guest']);
+  });
 });
 
 describe('the flight recorder', () => {
