@@ -1,16 +1,6 @@
 import { Availability } from '../../lib/core/seam/availability';
 import { LockStoreError } from '../../lib/core/words/errors';
-
-/** A clock that tests set. It has run for long, as that of a machine has. */
-class ManualClock {
-  now = 1_000_000;
-  monotonic(): number {
-    return this.now;
-  }
-  wall(): number {
-    return this.now;
-  }
-}
+import { ManualClock } from '../support/manual-clock';
 
 const noAnswer = new LockStoreError('no answer', 'k', { unknown: true });
 

@@ -107,22 +107,3 @@ describe('an object that needs methods', () => {
     expect(register(undefined)).not.toThrow();
   });
 });
-
-test('calls of one process that wait for each other are told as a ring of their keys', async () => {
-  let bothAreIn!: () => void;
-  const both = new Promise<void>((resolve) => (bothAreIn = resolve));
-  let entered = 0;
-  const nest = (outer: string, inner: string): Promise<unknown> =>
-    locks.withLock(outer, async () => {
-      entered++;
-      if (entered === 2) {
-        bothAreIn();
-      }
-      await both;
-      return locks.withLock(inner, () => 'ran');
-    });
-  const [one, other] = await Promise.allSettled([nest('a', 'b'), nest('b', 'a')]);
-  const { detail } =
-    [one, other].flatMap((outcome) => (outcome.status === 'rejected' ? [outcome.reason as LockConfigurationError] : []))[0] ?? {};
-  expect(detail).toMatch(/wait for each other \((a → b → a|b → a → b)\)\. Take the locks in one order/);
-});

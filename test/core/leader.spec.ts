@@ -17,7 +17,12 @@ const TTL = 5_000;
 beforeEach(() => {
   jest.useFakeTimers({ doNotFake: ['nextTick', 'queueMicrotask', 'setImmediate'] });
 });
-afterEach(() => {
+/** Suites share a process, so none may leave a leader behind that goes on to renew its lock. */
+afterEach(async () => {
+  [first, second].forEach(({ end }) => end());
+  const shutdown = Promise.all([first, second].map(({ locks }) => locks.shutdown()));
+  await jest.advanceTimersByTimeAsync(60_000);
+  await shutdown;
   jest.useRealTimers();
 });
 

@@ -2,20 +2,9 @@ import { callerOf } from '../../lib/core/words/caller';
 import { Lease } from '../../lib/core/leases/lease';
 import { momentOf } from '../../lib/core/seam/time';
 import { Owner } from '../../lib/core/leases/hold';
+import { ManualClock } from '../support/manual-clock';
 
 const TTL_MS = 3_000;
-
-/** A clock that tests set. */
-class ManualClock {
-  now = 1_000;
-  wallAheadMs = 1e12;
-  monotonic(): number {
-    return this.now;
-  }
-  wall(): number {
-    return this.now + this.wallAheadMs;
-  }
-}
 
 let clock: ManualClock;
 

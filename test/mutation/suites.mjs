@@ -71,7 +71,6 @@ export const SUITES = [
   'test/core/aborts.spec.ts',
   'test/core/contending.spec.ts',
   'test/core/key-by-key.spec.ts',
-  'test/core/sections.spec.ts',
   'test/mutation/model.ts',
 ];
 

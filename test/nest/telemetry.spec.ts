@@ -129,6 +129,7 @@ test('what a lock runs later is run by telemetry too, with the section of its ca
   await start({ store: new MemoryLockStore(), telemetry: [{}, recorder, { section: (_, run) => void run() }] });
   const seen = await locks.withLock('k', { name: 'long' }, (lock) => {
     expect(recorder.resumed).toEqual([]);
+    expect(recorder.sections[0]?.signal).toBe(lock.signal);
     return lock.run(async () => [recorder.context.getStore(), lock.isHeld()]);
   });
   expect(seen).toEqual(['long goes on', true]);
