@@ -35,7 +35,7 @@ afterAll(() => server.stop());
 
 async function open(config?: PoolConfig | Pool, options?: PostgresLockStoreOptions): Promise<PostgresLockStore> {
   const store = new PostgresLockStore(config && 'connect' in config ? config : server.pool(config), options);
-  await store.open({ prefix: 'lock', warn: (message) => expect(message).toContain('fsync is off') });
+  await store.open({ prefix: 'lock', warn: (message) => expect(message).toMatch(/fsync is off|no reply within 1000 ms/) });
   opened.push(store);
   return store;
 }
@@ -242,7 +242,12 @@ describe('statements', () => {
     await makeLocks(store).withLock('k', () => undefined);
     const unlock = await blockRow('k');
     const late = newHold('k', { limitMs: 500 });
-    await expect(store.acquire(late)).rejects.toMatchObject({ code: 'LOCK_STORE', unknown: true });
+    // A busy machine may have no connection for it in time.
+    await until('that it was sent', async () => {
+      const error: unknown = await store.acquire(late).catch((thrown: unknown) => thrown);
+      expect(error).toMatchObject({ code: 'LOCK_STORE' });
+      return (error as LockStoreError).unknown;
+    });
     const released = store.release(late).catch(() => undefined);
     await sleep(100);
     await unlock();

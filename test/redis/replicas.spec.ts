@@ -564,7 +564,7 @@ describe('the cost', () => {
     stores.push(store);
     await store.open({ prefix: 'lock', warn: (message) => expect(message).toBe('') });
     const service = serviceOf(store);
-    const opened = (await connections()) - before;
+    const opened = await connections();
     const costs: { evalsha: number; wait: number }[] = [];
     for (let round = 0; round < 20; round++) {
       const first = await master.commandCounts();
@@ -575,7 +575,8 @@ describe('the cost', () => {
     }
     // Most of them: one that a stall made late is repeated.
     const { evalsha, wait } = costs.toSorted((one, other) => one.evalsha - other.evalsha)[10] as { evalsha: number; wait: number };
-    return { connections: opened, evalsha, wait };
+    // One that a stall made late was given up for another, and has gone by now.
+    return { connections: Math.min(opened, await connections()) - before, evalsha, wait };
   }
 
   testInWorld('of a confirmed acquire and its release is three scripts and one WAIT, and two connections more', async (world) => {
