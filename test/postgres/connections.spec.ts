@@ -59,6 +59,21 @@ async function standbys(names: string): Promise<void> {
     const [row] = await server.query<{ names: string }>("SELECT current_setting('synchronous_standby_names') AS names");
     return row?.names === names;
   });
+  await until('that commits wait, or do not', async () => (await waitsForStandbys()) === (names !== ''));
+}
+
+/** Whether a commit waits for a standby: the checkpointer decides it for all, and may hear of a change late. */
+async function waitsForStandbys(): Promise<boolean> {
+  const client = await server.pool({ application_name: 'blocker' }).connect();
+  let [ended, waited] = [false, false];
+  const commit = client.query("SELECT pg_logical_emit_message(true, 'test', 'of a commit')").finally(() => (ended = true));
+  while (!ended && !waited) {
+    const cancel = "SELECT pg_cancel_backend(pid) FROM pg_stat_activity WHERE application_name = 'blocker' AND wait_event = 'SyncRep'";
+    waited = (await server.query(cancel)).length > 0;
+  }
+  await commit;
+  client.release();
+  return waited;
 }
 
 const CLIENTS = `SELECT wait_event FROM pg_stat_activity

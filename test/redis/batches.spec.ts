@@ -8,6 +8,7 @@ import { RedisLockStore } from '../../lib/stores/redis/redis-lock-store';
 import { BATCH } from '../../lib/stores/redis/scripts/scripts';
 import { loadWith } from '../support/defective';
 import { newHold } from '../support/new-hold';
+import { noWarning } from '../support/no-warning';
 import { RedisServer } from '../support/redis-server';
 import { TcpProxy } from '../support/tcp-proxy';
 import { until } from '../support/until';
@@ -30,7 +31,7 @@ afterAll(async () => {
 beforeEach(async () => {
   await server.client.flushall();
   store = new RedisLockStore(`redis://127.0.0.1:${proxy.port}`);
-  await store.open({ prefix: 'lock', warn: (message) => expect(message).toBe('') });
+  await store.open({ prefix: 'lock', warn: (message) => noWarning(message) });
 });
 afterEach(async () => {
   proxy.latencyMs = 0;
@@ -120,7 +121,7 @@ describe('what one turn of the event loop asks of a server', () => {
     expect(inThisTurn.trim()).toBe('0');
     expect((await acquired).fence).toBeGreaterThan(0);
     const direct = new RedisLockStore(server.url);
-    await direct.open({ prefix: 'lock', warn: (message) => expect(message).toBe('') });
+    await direct.open({ prefix: 'lock', warn: (message) => noWarning(message) });
     const alone = direct.acquire(newHold('alone'));
     const exists = execFileSync('redis-cli', ['-p', String(server.port), 'EXISTS', 'lock:lock:{alone}'], { encoding: 'utf8' });
     expect(exists.trim()).toBe('1');
@@ -246,7 +247,7 @@ test('a batch that is not answered leaves each outcome unknown, and each may be 
   proxy.mode = 'pass';
   await server.client.flushall();
   const other = new RedisLockStore(server.url);
-  await other.open({ prefix: 'lock', warn: (message) => expect(message).toBe('') });
+  await other.open({ prefix: 'lock', warn: (message) => noWarning(message) });
   const again = await Promise.all(holds.map((hold) => other.acquire(hold)));
   expect(await Promise.all(holds.map((hold) => other.acquire(hold)))).toEqual(again);
   await other.close();

@@ -221,7 +221,8 @@ describe('a slow connection', () => {
     await sleep(30);
     await locks.shutdown();
     expect(await call).toMatchObject({ reason: 'shutdown' });
-    expect(await server.client.exists(lockOf('k'))).toBe(0);
+    // On a busy machine the release may still be on its way.
+    await until('that nothing is left', async () => (await server.client.exists(lockOf('k'))) === 0);
   });
 
   test('is not made anew where it was the event loop that was blocked', () =>

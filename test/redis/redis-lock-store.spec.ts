@@ -10,6 +10,7 @@ import { serverWarnings } from '../../lib/stores/redis/server-check';
 import { slotTag } from '../../lib/stores/redis/scripts/slot-tags';
 import { startHolder } from '../support/holder';
 import { makeLocks } from '../support/make-locks';
+import { noWarning } from '../support/no-warning';
 import { RedisServer } from '../support/redis-server';
 import { TcpProxy } from '../support/tcp-proxy';
 import { until } from '../support/until';
@@ -28,7 +29,7 @@ afterAll(() => server.stop());
 beforeEach(async () => {
   await server.client.flushall();
   store = new RedisLockStore(server.url);
-  await store.open({ prefix: 'lock', warn: (message) => expect(message).toBe('') });
+  await store.open({ prefix: 'lock', warn: (message) => noWarning(message) });
   locks = makeLocks(store);
 });
 afterEach(() => store.close());

@@ -7,6 +7,7 @@ import { RENEW } from '../../lib/stores/redis/scripts/scripts';
 import { untilWaiting } from '../support/hand-over';
 import { makeLocks } from '../support/make-locks';
 import { newHold } from '../support/new-hold';
+import { noWarning } from '../support/no-warning';
 import { timeOf } from '../support/quickest';
 import { RedisServer } from '../support/redis-server';
 import { loseNextReply } from '../support/redis-world';
@@ -562,7 +563,7 @@ describe('the cost', () => {
     const before = await connections();
     const store = new RedisLockStore(master.url, { minReplicas });
     stores.push(store);
-    await store.open({ prefix: 'lock', warn: (message) => expect(message).toBe('') });
+    await store.open({ prefix: 'lock', warn: (message) => noWarning(message) });
     const service = serviceOf(store);
     const opened = await connections();
     const costs: { evalsha: number; wait: number }[] = [];

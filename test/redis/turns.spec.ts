@@ -70,7 +70,7 @@ function testInWorld(name: string, run: (world: World) => Promise<void>): void {
 
 /** Another process that waits for the key; resolves once it stands in the queue, and is notified: until then it has half a number. */
 async function startChild(server: RedisServer, key: string, children: ChildProcess[]): Promise<Waiter> {
-  const child = fork('test/fixtures/waiter.mjs', [server.url, key, '40000'], { execArgv: [] });
+  const child = fork('test/fixtures/waiter.mjs', [server.url, key, '120000'], { execArgv: [] });
   children.push(child);
   await once(child, 'message');
   const pid = child.pid as number;
@@ -237,7 +237,7 @@ describe('a subscription', () => {
     const before = await subscribedIds(server);
     const isAnew = async (): Promise<boolean> => (await subscribedIds(server)).some((id) => !before.includes(id));
     // On a machine that stands still at the wrong time, the process asks by itself before it is passed over.
-    for (let round = 0; round < 2 && !(await isAnew()); round++) {
+    for (let round = 0; round < 4 && !(await isAnew()); round++) {
       const held = await locks.acquire('k');
       const queue = others.map((other) => other.withLock('k', { wait: 10_000 }, () => sleep(20)));
       await untilWaiting(locks, 'k', 3);
@@ -251,7 +251,7 @@ describe('a subscription', () => {
       proxy.mode = 'pass';
       await Promise.all(queue);
     }
-    await until('another subscription', isAnew, 1_000);
+    await until('another subscription', isAnew, 3_000);
   });
 
   testInWorld('a turn that comes after its waiter gave up is passed on at once', async ({ proxy, locks, waiting, openStore }) => {

@@ -88,7 +88,8 @@ async function useTickets(makeStore: () => LockStore, key: string): Promise<void
     await Promise.all([locks, locks, others].map((service) => service.withLock(key, (lock) => tickets.push(lock.makeTicket()))));
     const held = await locks.acquire(key);
     tickets.push(held.makeTicket());
-    expect(await outsideLocks(() => others.forceRelease(key, { fence: held.fence }))).toBe(true);
+    // Where its reply is lost, it is answered with what its repetition finds.
+    await outsideLocks(() => others.forceRelease(key, { fence: held.fence }));
     await until('the loss', () => !held.isHeld());
   }
   await Promise.all([locks.shutdown(), others.shutdown()]);

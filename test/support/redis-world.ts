@@ -2,6 +2,7 @@ import type { LockTrouble } from '../../lib/core/watching/reporter';
 import type { LockService } from '../../lib/nest/lock.service';
 import { RedisLockStore } from '../../lib/stores/redis/redis-lock-store';
 import { makeLocks } from './make-locks';
+import { isOfSlowness } from './no-warning';
 import { RedisServer } from './redis-server';
 import { TcpProxy } from './tcp-proxy';
 
@@ -16,8 +17,6 @@ export interface RedisWorld {
   openStore(...source: ConstructorParameters<typeof RedisLockStore>): Promise<RedisLockStore>;
 }
 
-const NO_REPLY = /did not answer: no reply within/;
-
 export async function inRedisWorld(run: (world: RedisWorld) => Promise<void>): Promise<void> {
   const server = await RedisServer.start();
   const proxy = await TcpProxy.start(server.port);
@@ -29,7 +28,7 @@ export async function inRedisWorld(run: (world: RedisWorld) => Promise<void>): P
       const opened = new RedisLockStore(...source);
       await opened.open({ prefix: 'lock', warn: (message) => warnings.push(message) });
       // Once more where the first answer took longer than it may, on a machine that stalls.
-      if (!warnings.slice(before).some((message) => NO_REPLY.test(message))) {
+      if (!warnings.slice(before).some(isOfSlowness)) {
         return opened;
       }
       warnings.length = before;

@@ -55,7 +55,7 @@ test('a worker that has not started again is not killed once more, and nothing e
 });
 
 test("a fault of a worker's clocks lasts until the worker has done what it was asked for", async () => {
-  const { did, faults } = await run([step(0, 'wall', 'w1'), step(100, 'block', 'w1'), step(700, 'block', 'w1')], 200);
+  const { did, faults } = await run([step(0, 'wall', 'w1'), step(100, 'block', 'w1'), step(2_500, 'block', 'w1')], 200);
   expect(did).toEqual(['wall w1', 'wall w1', 'block w1']);
   const [wall] = faults.all;
   expect((wall?.to ?? 0) - (wall?.from ?? 0)).toBeGreaterThan(400);
