@@ -67,7 +67,7 @@ async function measure() {
 /** A timer, a wake-up or a renewal that falls into one measurement does not fall into all. */
 async function measureOften() {
   const ways = [];
-  for (let round = 0; round < 40; round++) {
+  for (let round = 0; round < 20; round++) {
     ways.push(await measure());
   }
   const least = (of) => Math.min(...ways.map(of));

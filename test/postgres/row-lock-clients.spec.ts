@@ -154,7 +154,7 @@ describe('what the database says', () => {
   test('a connection that the server ends while it waits is an error of the store', async () => {
     await inTransaction(pool, (holder) =>
       withRowLock(holder, 'k', async () => {
-        const call = inTransaction(pool, (client) => withRowLock(client, 'k', never, { wait: '15s' }));
+        const call = inTransaction(pool, (client) => withRowLock(client, 'k', never, { wait: '60s' }));
         const refused = expect(call).rejects.toThrow(LockStoreError);
         await until('a connection that waits', async () => (await server.terminateBackends("wait_event_type = 'Lock'")) === 1);
         await refused;
