@@ -19,7 +19,7 @@ export default {
   testMatch: ['<rootDir>/test/**/*.spec.ts', '<rootDir>/examples/**/*.spec.ts', '<rootDir>/sample-app/**/*.spec.ts'],
   testPathIgnorePatterns: ['/node_modules/', '/dist/'],
   modulePathIgnorePatterns: ['/dist/'],
-  testTimeout: 20_000,
+  testTimeout: 60_000,
   // Most suites wait for leases most of the time; the long ones play scenarios.
   maxWorkers: (process.env.TEST_LONG === undefined ? 3 : 2) * availableParallelism(),
   globalSetup: '<rootDir>/test/runner/seed.mjs',

@@ -64,7 +64,7 @@ describe('npm run demo', () => {
 
   beforeAll(async () => {
     folder = await bundleDemo();
-  }, 60_000);
+  });
   afterAll(() => rm(folder, { recursive: true }));
 
   const expectToShowTheLock = (output: string) => {
@@ -142,13 +142,13 @@ describe('npm run demo', () => {
     const alone = await run({ PATH: '/nowhere' });
     expect(alone).toMatch(/^There is no redis-server on the PATH and no REDIS_URL: the demo runs in one process/);
     expect(alone).toContain('The balance is 200.00, as it should be: no update was lost.');
-  }, 60_000);
+  });
 
   it('with LOCK_STORE=memory it says that it runs in one process, also where there is Redis', async () => {
     const alone = await run({ LOCK_STORE: 'memory' });
     expect(alone).toMatch(/^LOCK_STORE is "memory": the demo runs in one process/);
     expect(alone).toContain('The balance is 200.00, as it should be: no update was lost.');
-  }, 60_000);
+  });
 
   it.each<[Choices, string]>([
     [{ REDIS_URL: 'redis://127.0.0.1:1' }, 'Redis at 127.0.0.1:1: connect ECONNREFUSED 127.0.0.1:1. Check REDIS_URL, or leave it out.'],

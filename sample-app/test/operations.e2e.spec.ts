@@ -35,7 +35,7 @@ describe('the sample application in operation', () => {
   afterAll(async () => {
     await app.close();
     await server.stop();
-  }, 60_000);
+  });
 
   const metricsOf = async (url: string) => {
     const answer = await request(url).get('/metrics').expect(200);
@@ -67,7 +67,7 @@ describe('the sample application in operation', () => {
     expect(valueOf(text, 'distributed_lock_acquire_duration_seconds_count', labels)).toBe(2);
     expect(text).not.toContain(KEY);
     expect([...text.matchAll(/="([^"]*)"/g)].filter(([, value]) => OWNER.test(value as string))).toEqual([]);
-  }, 60_000);
+  });
 
   it('with OTEL=console, an update that waited prints its wait and its lock below its request, without keys and owners', async () => {
     const sample = new SampleProcess({ OTEL: 'console', LOCK_STORE: 'redis', REDIS_URL: server.url });
@@ -107,11 +107,11 @@ describe('the sample application in operation', () => {
       status: 'error',
       error: { locks: { status: 'down', reachable: false, reasons: ['unreachable'] } },
     });
-  }, 90_000);
+  }, 120_000);
 });
 
 it('another value of OTEL stops the start with one line', async () => {
   const sample = new SampleProcess({ OTEL: 'jaeger' });
   expect(await sample.exitCode).toBe(1);
   expect(sample.output).toBe('OTEL is "jaeger". Set it to console for traces on the console, or leave it out for none.\n');
-}, 60_000);
+});

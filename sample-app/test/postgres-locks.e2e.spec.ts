@@ -20,7 +20,7 @@ describe('an application with balances and locks in one PostgreSQL', () => {
   beforeAll(async () => {
     server = await PostgresServer.start();
     settings = new Settings({ LOCK_STORE: 'postgres', DATABASE_URL: server.url });
-  }, 60_000);
+  });
   afterAll(() => server.stop());
 
   it('leaves no connection when it is closed', async () => {

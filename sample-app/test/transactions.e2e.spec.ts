@@ -66,7 +66,7 @@ describe('two applications that open a transaction above a locked method, on one
     expect(await totals()).toEqual({ total: REWARDS, rewarded: REWARDS });
     const [app] = followed as [NestExpressApplication];
     expect((await request(app.getHttpServer()).get('/customers/1/points')).body).toEqual({ points: REWARDS });
-  }, 60_000);
+  });
 
   it('without the option, lose updates', async () => {
     const answers = await rewardAll(unfollowed);
@@ -74,5 +74,5 @@ describe('two applications that open a transaction above a locked method, on one
     const { total, rewarded } = (await totals()) as { total: number; rewarded: number };
     expect(rewarded).toBe(REWARDS);
     expect(total).toBeLessThan(REWARDS);
-  }, 60_000);
+  });
 });

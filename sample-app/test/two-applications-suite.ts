@@ -68,7 +68,7 @@ function twoApplicationsIn(name: string): void {
     await Promise.all(apps.map((app) => app.close()));
     await Promise.all(places.map((place) => place.stop()));
     await server?.stop();
-  }, 60_000);
+  });
 
   it('a hundred parallel credits give the exact sum', async () => {
     const answers = await creditAHundredTimes(locked);
@@ -99,5 +99,5 @@ function twoApplicationsIn(name: string): void {
     await other.fail();
     expect(await post([app], 0, '/customers/1/credit', { amount: '1.00' })).toBe(503);
     await request(app.getHttpServer()).get('/customers/1/balance').expect(200);
-  }, 60_000);
+  });
 }

@@ -135,7 +135,7 @@ export function describeCommands(given: () => CliStore): void {
       await locks.shutdown();
       await other.close();
     }
-  }, 90_000);
+  }, 120_000);
 
   test('the doctor finds nothing wrong', async () => {
     const { code, out, err } = await run('doctor', '--json');

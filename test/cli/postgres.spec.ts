@@ -13,7 +13,7 @@ beforeAll(async () => {
   await store.ensureSchema();
   await store.open({ prefix: 'lock', warn: () => undefined });
   env = { LOCKS_POSTGRES: server.url };
-}, 60_000);
+});
 afterAll(async () => {
   await store.close();
   await server.stop();

@@ -105,4 +105,4 @@ test('runs of one transaction, each begun inside the one before, which ends a mo
   });
   // Not even 25 bytes of each.
   expect((heap[2] as number) - (heap[0] as number)).toBeLessThan(1_000_000);
-}, 30_000);
+});

@@ -97,7 +97,7 @@ describe('a lock that is taken inside a transaction', () => {
     await end();
     expect(await isTaken()).toBe(false);
     expect(troubles).toEqual([]);
-  }, 30_000);
+  });
 
   test('of several keys, or by a handle, is held likewise, and the handle is held until then', async () => {
     const { begun, end } = begin(async () => {

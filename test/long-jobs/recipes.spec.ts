@@ -93,7 +93,7 @@ test('pg: PostgreSQL runs the query no more, and its connection is not used agai
   } finally {
     await server.stop();
   }
-}, 60_000);
+});
 
 test('mysql2: the server runs the query no more, and its connection is not used again', async () => {
   const server = await MySqlServer.start();
@@ -113,7 +113,7 @@ test('mysql2: the server runs the query no more, and its connection is not used 
   } finally {
     await server.stop();
   }
-}, 90_000);
+}, 120_000);
 
 test('streams: the source is closed, and the file grows no more', async () => {
   const path = join(folder, 'rows');
@@ -191,7 +191,7 @@ describe('BullMQ', () => {
       await worker.close(true);
       await queue.close();
     }
-  }, 60_000);
+  });
 });
 
 test('a loop: no batch is written after the loss', async () => {

@@ -23,7 +23,7 @@ beforeAll(async () => {
   const url = `mysql://root@127.0.0.1:${server.port}/${DATABASE}`;
   children = Array.from({ length: PROCESSES }, () => fork('test/fixtures/contenders.mjs', [url], { execArgv: [] }));
   await Promise.all(children.map((child) => answerOf(child)));
-}, 60_000);
+});
 afterAll(async () => {
   children.forEach((child) => child.kill('SIGKILL'));
   await server.stop();
@@ -71,7 +71,7 @@ test('and end by themselves', async () => {
   const ended = children.map((child) => once(child, 'exit'));
   children.forEach((child) => child.send({ keys: 0 }));
   expect(await Promise.all(ended)).toEqual(children.map(() => [0, null]));
-}, 60_000);
+});
 
 /** The pauses in which no process was granted any key, in milliseconds. */
 function pausesOf(all: readonly Told[]): number[] {

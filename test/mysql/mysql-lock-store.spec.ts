@@ -199,7 +199,7 @@ describe('statements', () => {
     expect(inVain.every(({ status }) => status === 'rejected')).toBe(true);
     connection.release();
     await until('that one is answered', () => store.inspect('k').then((found) => found === null).catch(() => false)); // prettier-ignore
-  }, 60_000);
+  });
 
   test('a connection that was given back within a transaction is not used, since nobody would see what is granted there', async () => {
     const own = server.pool({ connectionLimit: 1 });

@@ -21,7 +21,7 @@ beforeAll(async () => {
   server = await MySqlServer.start();
   pool = server.pool();
   await pool.promise().query(rowLockSql());
-}, 60_000);
+});
 afterAll(() => server.stop());
 
 const never = (): never => {

@@ -20,7 +20,7 @@ beforeAll(async () => {
   await pool.promise().query(rowLockSql());
   await pool.promise().query(rowLockSql());
   await pool.promise().query('CREATE TABLE counter (name VARCHAR(100) PRIMARY KEY, value INTEGER NOT NULL) ENGINE=InnoDB');
-}, 60_000);
+});
 afterAll(() => server.stop());
 
 /** A key of the test's own. */
@@ -148,7 +148,7 @@ describe('exclusion', () => {
       }
     }
     expect(most).toBe(1);
-  }, 60_000);
+  });
 
   test.each(['COMMIT', 'ROLLBACK'] as const)('the lock outlives the body, and ends with the %s', async (end) => {
     const release = await holdKey(key, end);
@@ -173,7 +173,7 @@ describe('exclusion', () => {
       }
     };
     await Promise.all([...lists, ...lists].map(run));
-  }, 60_000);
+  });
 
   test('neighbours of a key do not wait for it', async () => {
     const release = await holdKey(`${key} b`);

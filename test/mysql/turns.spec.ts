@@ -167,7 +167,7 @@ test('a pool of three serves a thousand waiters', async () => {
   await other.release();
   await waiting;
   expect(served).toBe(1_000);
-}, 60_000);
+});
 
 test('stores that share a pool leave a connection to the locks, however many of them wait', async () => {
   const shared = server.pool({ connectionLimit: 4 });
@@ -182,7 +182,7 @@ test('stores that share a pool leave a connection to the locks, however many of 
   await Promise.all(held.map((lock) => lock.release()));
   expect(await Promise.all(waiting)).toEqual([1, 2]);
   await Promise.all(own.map((lock) => lock.release()));
-}, 60_000);
+});
 
 test.each([1, 2])('a pool with a connectionLimit of %s polls, since the locks need a connection', async (connectionLimit) => {
   await until('that those of other tests are gone', async () => (await sleepers()).length === 0);
@@ -246,7 +246,7 @@ test('a process that sleeps is woken also for a place that it queued while it po
   await held.release();
   await sleeping;
   connection.destroy();
-}, 30_000);
+});
 
 test('a process that is handed turns by another database user finds them all the same, warns and polls from then on', async () => {
   for (const user of ['one', 'two']) {
@@ -271,4 +271,4 @@ test('a process that is handed turns by another database user finds them all the
   ]);
   await handOver(0);
   expect(await sleepers()).toEqual([]);
-}, 60_000);
+});

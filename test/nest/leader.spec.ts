@@ -85,7 +85,7 @@ describe.each(['memory', 'redis', 'postgres', 'mysql'])('three applications on t
 
   beforeAll(async () => {
     place = await kind.start();
-  }, 60_000);
+  });
   afterAll(() => place.stop());
 
   const start = async (ttl: number): Promise<void> => {

@@ -48,7 +48,7 @@ describe('locks in Redis and locks in PostgreSQL, in one application', () => {
 
   beforeAll(async () => {
     [redis, postgres] = await Promise.all([RedisServer.start(), PostgresServer.start()]);
-  }, 60_000);
+  });
   afterAll(async () => {
     await Promise.all(modules.map((module) => module.close()));
     await Promise.all([redis.stop(), postgres.stop()]);

@@ -160,7 +160,7 @@ async function start(options: LockModuleOptions = {}, provider: object = {}): Pr
 
 beforeAll(async () => {
   server = await PostgresServer.start();
-}, 60_000);
+});
 beforeEach(() => {
   warnings = [];
   jest.spyOn(Logger.prototype, 'warn').mockImplementation((message: unknown) => void warnings.push(String(message)));

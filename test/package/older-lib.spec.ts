@@ -5,4 +5,4 @@ test('the types compile with lib ES2021 and skipLibCheck: false', async () => {
     cwd: '.',
   });
   expect(stdout).toBe('');
-}, 60_000);
+});

@@ -69,5 +69,5 @@ test.each([
       await server.stop();
     }
   },
-  30_000,
+  60_000,
 );

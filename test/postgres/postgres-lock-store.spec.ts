@@ -296,7 +296,7 @@ describe('statements', () => {
     expect(inVain.every(({ status }) => status === 'rejected')).toBe(true);
     client.release();
     await until('that one is answered', () => store.inspect('k').then((found) => found === null).catch(() => false)); // prettier-ignore
-  }, 60_000);
+  });
 
   test('a connection that was given back within a transaction is not used, since nobody would see what is granted there', async () => {
     const own = server.pool({ max: 1 });

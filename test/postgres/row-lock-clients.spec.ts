@@ -276,5 +276,5 @@ describe('other libraries', () => {
     await expect(withRowLock(database, 'k', never)).rejects.toThrow(saying('not inside a transaction'));
     await database.close();
     // A server made of WebAssembly takes a while on a machine that is busy.
-  }, 60_000);
+  });
 });

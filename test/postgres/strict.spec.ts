@@ -109,4 +109,4 @@ test('a process that dies of any unhandled rejection outlives a mix of all fault
   expect({ ended, said }).toEqual({ ended: 'SIGTERM', said: '' });
   const left = "SELECT key FROM distributed_lock.lease WHERE ends > clock_timestamp() AND key NOT LIKE 'lock:{left%'";
   await until('that the leases of 400 ms at most have ended', async () => (await server.query(left)).length === 0);
-}, 90_000);
+}, 120_000);

@@ -155,7 +155,7 @@ describe('a listener', () => {
       failures: [],
     });
     expect(load.longestMs).toBeLessThan(RECHECK_MS.late + CLAIM_MS + 2 * RECHECK_MS.soon + SLACK_MS);
-  }, 60_000);
+  });
 
   test('that hears nothing although its connection stands: a turn costs a claim window, and the process polls often from then on', async () => {
     const deaf = await listensThroughProxy();
@@ -168,7 +168,7 @@ describe('a listener', () => {
     await load.stop();
     expect(load.failures).toEqual([]);
     expect(load.longestMs).toBeLessThan(RECHECK_MS.late + CLAIM_MS + 2 * RECHECK_MS.soon + SLACK_MS);
-  }, 60_000);
+  });
 
   test('that is half open is noticed by its pings and made anew', async () => {
     const holder = await listensThroughProxy();
@@ -208,7 +208,7 @@ describe('behind pgbouncer in transaction mode', () => {
       failures: [],
     });
     expect(warnings).toEqual([]);
-  }, 60_000);
+  });
 
   test('with a listener straight to the server, turns are notified', async () => {
     const waiter = await openLocks(bouncer.pool(), { listen: server.url });

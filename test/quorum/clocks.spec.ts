@@ -51,4 +51,4 @@ test('fences rise though a process whose clock was ahead had one that only a ser
     await Promise.all([ahead, right].map((store) => store?.close()));
     await Promise.all([...(links ?? []), ...(others ?? []), quorum].map((each) => each.stop()));
   }
-}, 30_000);
+});

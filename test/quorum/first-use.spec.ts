@@ -34,7 +34,7 @@ describe('a quorum that was never used', () => {
       await makeLocks(store).withLock('k', { wait: 30_000 }, () => undefined);
     }
     expect(stores.warnings).toEqual([]);
-  }, 60_000);
+  });
 
   test.each([
     ['one server stands', [1]],
@@ -56,7 +56,7 @@ describe('a quorum that was never used', () => {
     const store = await stores.open(stores.quorum.urls);
     const hold = await granted(store, 'k', LONGEST_MS / 4);
     expect(await store.release(hold)).toBe(true);
-  }, 60_000);
+  });
 
   test('has locks at once where the first process ended in the midst of reporting to the servers', async () => {
     await setUp();
@@ -66,7 +66,7 @@ describe('a quorum that was never used', () => {
     // As if it had reported to the first of them only.
     await Promise.all([1, 2, 3, 4].map((at) => stores.quorum.at(at).client.hdel(RECORD, 'counts', 'first')));
     await granted(await stores.open(), 'k', 15_000);
-  }, 30_000);
+  });
 });
 
 describe('servers that are all empty', () => {
@@ -83,7 +83,7 @@ describe('servers that are all empty', () => {
       expect(reply?.fence).toBeUndefined();
     }
     await expect(newcomer.acquire(newHold('k'))).rejects.toThrow(saying(/it restarted not long ago/));
-  }, 40_000);
+  });
 
   test('are not new where an earlier snapshot shows that there was an earlier run', async () => {
     await setUp(3);
@@ -94,5 +94,5 @@ describe('servers that are all empty', () => {
       await client.hset(RECORD, 'run', 'an earlier one');
     }
     await expect((await stores.open()).acquire(newHold('j'))).rejects.toThrow(saying(/it restarted not long ago/));
-  }, 30_000);
+  });
 });

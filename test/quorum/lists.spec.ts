@@ -82,7 +82,7 @@ test('a process with another longest lease waits for the longer one, and warns o
   await quorum.at(1).kill();
   await quorum.at(1).start();
   expect(await gets(hasty, 'k', sentAt + LONGEST_MS * 0.99 - 50, 200)).toBe(false);
-}, 30_000);
+});
 
 test('a list with more servers, or with fewer, is refused while processes have the other one', async () => {
   const more = await Promise.all([RedisServer.start(), RedisServer.start()]);
@@ -99,7 +99,7 @@ test('a list with more servers, or with fewer, is refused while processes have t
       () => false,
     ),
   );
-}, 30_000);
+});
 
 test('a server in whose place another one came is left out for the longest lease, however long that one has run', async () => {
   const [spare, link] = [await takeSpare(), await TcpProxy.start(quorum.at(1).port)];
@@ -115,7 +115,7 @@ test('a server in whose place another one came is left out for the longest lease
   const other = await open([a, link.url, c]);
   expect(await gets(other, 'k', sentAt + LONGEST_MS * 0.99 - 50)).toBe(false);
   await until('the grant', () => gets(other, 'k', performance.now() + 5_000));
-}, 30_000);
+});
 
 test('processes that have different servers in their lists never have a lock at once, and warn of it', async () => {
   const spare = await takeSpare();
@@ -133,7 +133,7 @@ test('processes that have different servers in their lists never have a lock at 
   // The new list counts when no process has the old one any more.
   await holder.close();
   await until('votes of the new list', () => reaches(other));
-}, 30_000);
+});
 
 test('a search looks up again, by way of the next server, what could not be looked up', async () => {
   const store = await open(quorum.urls);

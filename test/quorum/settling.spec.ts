@@ -36,4 +36,4 @@ test('a vote that comes while another fence is being stored does not decide for 
     await Promise.all([store, other].map((each) => each?.close()));
     await Promise.all([...proxies, quorum].map((each) => each.stop()));
   }
-}, 30_000);
+});

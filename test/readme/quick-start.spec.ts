@@ -64,7 +64,7 @@ function start(path: string, env: NodeJS.ProcessEnv = {}): { readonly child: Chi
 beforeAll(async () => {
   folder = mkdtempSync(join(tmpdir(), 'quick-start-'));
   redis = await RedisServer.start();
-}, 60_000);
+});
 afterAll(async () => {
   await redis.stop();
   rmSync(folder, { recursive: true, force: true });

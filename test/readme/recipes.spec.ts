@@ -110,4 +110,4 @@ test('with the decorators of nestjs-cls swapped, the first call warns, and says 
     ).toHaveLength(1);
     expect(logged).toContain('@DistributedLock() stands above a decorator that opens one');
   }
-}, 60_000);
+});

@@ -24,7 +24,7 @@ let cluster: RedisCluster;
 
 beforeAll(async () => {
   [server, cluster] = await Promise.all([RedisServer.start(), RedisCluster.start()]);
-}, 60_000);
+});
 afterAll(async () => {
   await Promise.all([server?.stop(), cluster?.stop()]);
 });
@@ -93,7 +93,7 @@ describe.each(CLIENTS)('with %s', (name, make) => {
     expect(warnings).toEqual([]);
     client.disconnect();
     other.disconnect();
-  }, 90_000);
+  }, 120_000);
 });
 
 describe('a client of another package is refused, by name, with what to pass instead', () => {

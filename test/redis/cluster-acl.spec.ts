@@ -24,7 +24,7 @@ let warnings: string[];
 
 beforeAll(async () => {
   cluster = await RedisCluster.start('--repl-diskless-load', 'swapdb');
-}, 40_000);
+});
 afterAll(() => cluster.stop());
 beforeEach(() => {
   clients = [];
@@ -87,7 +87,7 @@ test('the rights of a single server, CLUSTER SLOTS and ASKING are enough on ever
   // ioredis asks for these as well, and does without.
   expect(refused.flat().filter((entry) => !/client\|setname|readonly|readwrite/.test(String(entry)))).toEqual([]);
   expect(warnings).toEqual([]);
-}, 40_000);
+});
 
 test.each(CLUSTER_RIGHTS)('without %s the start fails with an error that names it', async (right) => {
   const error = (await connectAs(without(right)).catch((failure: unknown) => failure)) as Error;
@@ -141,5 +141,5 @@ test.each([
     await sleep(12_000);
     expect(warnings).toHaveLength(2);
   },
-  40_000,
+  60_000,
 );

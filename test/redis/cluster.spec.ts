@@ -27,7 +27,7 @@ let troubles: LockTrouble[];
 
 beforeAll(async () => {
   cluster = await RedisCluster.start();
-}, 40_000);
+});
 afterAll(() => cluster.stop());
 
 beforeEach(() => {
@@ -47,7 +47,7 @@ afterEach(async () => {
   }
   await Promise.all(proxies.map((proxy) => proxy.stop()));
   expect(warnings).toEqual([]);
-}, 30_000);
+});
 
 async function openLocks(options?: Parameters<RedisCluster['connect']>[0]): Promise<LockService> {
   const client = cluster.connect(options);
@@ -333,7 +333,7 @@ describe('a failover', () => {
     expect(rest).toMatchObject({ overlaps: 0, disorders: 0, losses: 0 });
     expect(load.longestMs).toBeGreaterThan(1_000);
     expect(rest.longestMs).toBeLessThan(1_000);
-  }, 40_000);
+  });
 });
 
 describe('a shard that is gone', () => {
@@ -363,7 +363,7 @@ describe('a shard that is gone', () => {
     const waiting = locks.withLock(its, { wait: 15_000 }, () => 'served');
     await gone.start();
     expect(await waiting).toBe('served');
-  }, 40_000);
+  });
 
   test('is named as such where no node claims its slot', async () => {
     const locks = await openLocks();
@@ -427,7 +427,7 @@ describe('a connection to a node', () => {
     }
     expect(await waiting).toBe('served');
     await until('the client of the test', () => clients[0]?.status === 'ready');
-  }, 40_000);
+  });
 });
 
 describe('a subscription', () => {
@@ -439,7 +439,7 @@ describe('a subscription', () => {
     await until('another subscription', async () => (await subscriptions()).has(channel));
     // Real time: the shortest of three hand-overs; without messages each of them takes the whole pause.
     expect(await handOver(holder, waiter)).toBeLessThan(RECHECK_MS / 2);
-  }, 40_000);
+  });
 
   test('that is half open costs a re-check, and is made anew by its pings', async () => {
     const natMap = await proxied();
@@ -460,7 +460,7 @@ describe('a subscription', () => {
     await sleep(11_000);
     // Real time: the shortest of three hand-overs; without messages each of them takes the whole pause.
     expect(await handOver(holder, waiter)).toBeLessThan(RECHECK_MS / 2);
-  }, 30_000);
+  });
 });
 
 test('a process whose subscriber looks a name up for long hears of turns then', async () => {
@@ -476,4 +476,4 @@ test('a process whose subscriber looks a name up for long hears of turns then', 
   const hears = (): Promise<boolean> => store.health().then(({ hearsTurns }) => hearsTurns === true).catch(() => false); // prettier-ignore
   await until('that it hears', hears, 40_000);
   client.disconnect();
-}, 60_000);
+});

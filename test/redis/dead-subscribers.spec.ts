@@ -90,18 +90,18 @@ describe('a live process is not starved by others where its own subscription', (
     const locks = await openLocks(proxy.url);
     proxy.mode = 'muteSubscribers';
     await expectTurns(locks, 4);
-  }, 60_000);
+  });
 
   test('is forbidden', async () => {
     await server.client.acl('SETUSER', 'deaf', 'reset', 'on', '>secret', '~lock:*', '&*', '+@all', '-subscribe');
     await expectTurns(await openLocks(server.url.replace('//', '//deaf:secret@')), 8);
-  }, 60_000);
+  });
 
   test('is killed over and over', async () => {
     const locks = await openLocks(proxy.url);
     const killing = setInterval(() => proxy.cutSubscribers(), 30);
     await expectTurns(locks, 8).finally(() => clearInterval(killing));
-  }, 60_000);
+  });
 });
 
 test('a place that was skipped asks often from then on, also where its subscription is too new to distrust', async () => {

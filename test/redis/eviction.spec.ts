@@ -50,4 +50,4 @@ test('a server that evicts is warned of at start; the loss of a lock is notified
   await expect(call).rejects.toMatchObject({ code: 'LOCK_LOST', reason: 'expired', detail: expect.stringMatching(/flushed or evicted/) });
   await fillUntilGone(FENCE);
   expect(await locks.withLock('k', { wait: 0 }, ({ fence }) => fence)).toBeGreaterThan(before);
-}, 60_000);
+});

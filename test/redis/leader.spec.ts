@@ -17,7 +17,7 @@ let changes: string[];
 
 beforeAll(async () => {
   group = await SentinelGroup.start();
-}, 40_000);
+});
 afterAll(() => group.stop());
 
 beforeEach(() => {
@@ -29,7 +29,7 @@ afterEach(async () => {
   await Promise.all(stores.map((store) => store.close()));
   await group.recover();
   clients.forEach((client) => client.disconnect());
-}, 30_000);
+});
 
 /** A candidate of another process, as far as its locks know. */
 async function stand(name: string, minReplicas: number): Promise<Candidate> {
@@ -102,4 +102,4 @@ test('a failover that loses the lock is told to the leader at its next renewal, 
   expect(changes.indexOf('first revoked')).toBeLessThan(changes.indexOf('first ended'));
   await Promise.all([first.stop(), second.stop()]);
   most();
-}, 60_000);
+});

@@ -25,7 +25,7 @@ beforeAll(async () => {
   for (const server of group.servers) {
     await server.client.acl('SETUSER', 'locker', 'reset', 'on', '>secret', '~lock:*', '&lock:wake:*', ...RIGHTS);
   }
-}, 40_000);
+});
 afterAll(async () => {
   for (const sentinel of sentinels) {
     sentinel.disconnect();
@@ -76,4 +76,4 @@ test('the smallest ACL of servers and sentinels is enough, also to leave a depos
   // Sentinel notifies the deposed master after 4 s; until then only a client that watches the sentinels leaves it.
   expect(performance.now() - startedAt).toBeLessThan(2_000);
   expect(warnings).toEqual([]);
-}, 40_000);
+});

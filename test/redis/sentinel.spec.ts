@@ -26,7 +26,7 @@ let troubles: LockTrouble[];
 
 beforeAll(async () => {
   group = await SentinelGroup.start();
-}, 40_000);
+});
 afterAll(() => group.stop());
 
 beforeEach(() => {
@@ -44,7 +44,7 @@ afterEach(async () => {
     client.disconnect();
   }
   expect(warnings).toEqual([]);
-}, 30_000);
+});
 
 async function openLocks(options?: Parameters<SentinelGroup['connect']>[0]): Promise<LockService> {
   const client = group.connect(options);
@@ -122,7 +122,7 @@ describe('a failover', () => {
     expect(load.longestMs).toBeGreaterThan(900);
     expect(load.failures).toEqual([]);
     expect(load.disorders).toBe(0);
-  }, 40_000);
+  });
 
   test('takes the store along at once, commands and subscription, though the deposed master still answers', async () => {
     const [holder, waiter] = [await openLocks(), await openLocks()];
@@ -138,7 +138,7 @@ describe('a failover', () => {
     expect(await handOver(holder, waiter)).toBeLessThan(RECHECK_MS / 2);
     // Sentinel has not notified it yet.
     expect(await deposed.client.info('replication')).toContain('role:master');
-  }, 40_000);
+  });
 
   test('from a master that is stopped leaves no two that trust a lease; what it answers later is no grant', async () => {
     const [holder, waiter] = [await openLocks(), await openLocks()];
@@ -163,14 +163,14 @@ describe('a failover', () => {
     expect(await master.client.exists(lockOf('late'))).toBe(0);
     expect(await holder.withLock('late', () => 'had')).toBe('had');
     await held.release();
-  }, 40_000);
+  });
 
   test('is found although the sentinel that is asked first is stopped', async () => {
     const locks = await openLocks();
     group.pauseSentinel();
     await group.failover('kill');
     expect(await locks.withLock('k', { wait: 10_000 }, () => 'served')).toBe('served');
-  }, 40_000);
+  });
 
   test('of which the news comes while the store asks for the master does not end its connection', async () => {
     const way = await TcpProxy.start(group.sentinelPorts[0] as number);
@@ -181,7 +181,7 @@ describe('a failover', () => {
     way.latencyMs = 0;
     expect(await locks.withLock('k', { wait: 10_000 }, () => 'served')).toBe('served');
     await way.stop();
-  }, 40_000);
+  });
 });
 
 test('no sentinel that answers, and no retry in the options of the client, end neither commands nor subscription for good', async () => {
@@ -201,7 +201,7 @@ test('no sentinel that answers, and no retry in the options of the client, end n
   // Real time: the shortest of three hand-overs; without messages each of them takes the whole pause.
   expect(await handOver(holder, waiter)).toBeLessThan(RECHECK_MS / 2);
   await way.stop();
-}, 40_000);
+});
 
 describe('a server that refuses', () => {
   const folder = mkdtempSync(join(tmpdir(), 'lock-loading-'));
@@ -253,5 +253,5 @@ describe('a server that refuses', () => {
     await expectRefusal('is loading its data');
     expect(await locks.withLock('k', { wait: 15_000 }, () => 'served')).toBe('served');
     await started;
-  }, 40_000);
+  });
 });

@@ -173,4 +173,4 @@ test('docs/stores/redis.md names all that redis-cli shows, and nothing else', as
   expect(await Promise.all(marks.map((mark) => cli('GET', mark)))).toEqual([['1'], ['1']]);
   const rows = NAMES.filter(([, type]) => type !== 'channel').map(([, , , what]) => what as string);
   expect(seen).toEqual(new Set(rows));
-}, 60_000);
+});

@@ -94,4 +94,4 @@ test('a process that dies of any unhandled rejection outlives a mix of all fault
   expect({ ended, said }).toEqual({ ended: 'SIGTERM', said: '' });
   await sleep(400);
   expect((await server.client.keys('lock:*')).filter((name) => !/^lock:(done|fence):|lock:\{left/.test(name))).toEqual([]);
-}, 60_000);
+});

@@ -44,7 +44,7 @@ beforeEach(async () => {
   } as typeof Client.prototype.query;
   server = await PostgresServer.start(...TALKATIVE);
   await new PostgresLockStore(server.pool()).ensureSchema();
-}, 60_000);
+});
 afterEach(async () => {
   await Promise.all(modules.map((module) => module.close()));
   Client.prototype.query = query as typeof Client.prototype.query;

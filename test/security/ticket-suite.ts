@@ -19,7 +19,7 @@ function ticketsOf(store: string): void {
     place = await start();
     locks = makeLocks(await place.connect());
     elsewhere = makeLocks(await place.connect());
-  }, 60_000);
+  });
   afterAll(() => place.stop());
 
   /** The code of the error with which the ticket is refused; `entered` where it is not. */

@@ -209,7 +209,7 @@ test('the contract notices a store whose fences start anew with a restart', asyn
   }));
   const { tested, failures } = await runContract(begin, 'fences rise over a restart', { restart });
   expect([...failures.keys()]).toEqual(tested);
-}, 30_000);
+});
 
 test('every rule has a defect that breaks it', async () => {
   const options = { stall: sleep, restart: async () => undefined, offers: ['open', ...OFFERS] as const };
@@ -224,7 +224,7 @@ test('every rule has a defect that breaks it', async () => {
   ).tested;
   const broken = [...Object.values(DEFECTS), ...Object.values(DEFECTS_OF_PLACES)].map(({ rule }) => rule);
   expect(rules.filter((name) => !broken.some((rule) => name.includes(rule)))).toEqual([expect.stringContaining('over a restart')]);
-}, 30_000);
+});
 
 test('what a store does not offer is skipped, and the name of the test says why', async () => {
   const whole = await runContract(one());

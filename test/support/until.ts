@@ -2,7 +2,7 @@
  * Waits until a condition holds; throws, naming what was waited for, where it does not within `timeoutMs`. Its timers are the global ones,
  * so that it waits in the time that a test plays.
  */
-export async function until(what: string, holds: () => boolean | Promise<boolean>, timeoutMs = 15_000): Promise<void> {
+export async function until(what: string, holds: () => boolean | Promise<boolean>, timeoutMs = 45_000): Promise<void> {
   const startedAt = performance.now();
   const leftMs = (): number => timeoutMs - (performance.now() - startedAt);
   for (;;) {

@@ -19,7 +19,7 @@ beforeAll(async () => {
   await store.open({ prefix: 'lock', warn: () => undefined });
   locks = makeLocks(store, { ttl: 60_000 });
   [accepting, other] = await Promise.all([startStock('accepts'), startStock('')]);
-}, 60_000);
+});
 afterAll(async () => {
   for (const child of children) {
     child.kill('SIGKILL');

@@ -24,7 +24,7 @@ beforeAll(async () => {
   server = await PostgresServer.start();
   await server.query('CREATE TABLE balance (id int PRIMARY KEY, amount int NOT NULL)');
   await server.query('INSERT INTO balance VALUES (1, 0)');
-}, 60_000);
+});
 afterAll(() => server.stop());
 
 function expectHeldToTheCommit(findings: Findings): void {
@@ -58,7 +58,7 @@ test('a lock inside a transaction of @nestjs-cls/transactional is held until it 
   const args = ['--import', './test/support/typescript.mjs', 'test/transaction/nestjs-cls.ts', server.url];
   const { stdout } = await run(process.execPath, args, { timeout: 50_000 });
   expectHeldToTheCommit(JSON.parse(stdout) as Findings);
-}, 60_000);
+});
 
 test('a transaction of Prisma that waits for a lock past its timeout is rolled back; one whose timeout is longer goes on', async () => {
   const pool = server.pool();
@@ -91,7 +91,7 @@ test('a transaction of Prisma that waits for a lock past its timeout is rolled b
   expect(await locks.inspect('balance:1')).toBeNull();
   await prisma.$disconnect();
   await locks.shutdown();
-}, 60_000);
+});
 
 test('a lock inside an unmanaged transaction of Sequelize is held until the commit inside run(), and not by following the function', async () => {
   const sequelize = new Sequelize(server.url, { logging: false });
@@ -135,4 +135,4 @@ test('the lock of the example of the page is held until its transaction has comm
   expect(await server.query('SELECT customer_id FROM rewards')).toEqual([{ customer_id: '42' }]);
   await application.close();
   await dataSource.destroy();
-}, 60_000);
+});
