@@ -17,6 +17,7 @@ import { subscribe, unsubscribe } from 'node:diagnostics_channel';
 import { once } from 'node:events';
 import { hostname } from 'node:os';
 import { defer, lastValueFrom, Observable } from 'rxjs';
+import { healthWith } from '../support/health-with';
 import { startHolder } from '../support/holder';
 import { holdIds } from '../support/hold-ids';
 import { RedisServer } from '../support/redis-server';
@@ -349,10 +350,15 @@ test('lock.run keeps the span that it is called in, and has that of the lock whe
 test('commands that are sent in the background are under nobody, those of a call under its caller', async () => {
   const parents = new Map<string, Set<string | undefined>>();
   let phase = 'start';
-  const onCommand = (): void => {
-    parents.set(phase, (parents.get(phase) ?? new Set()).add(activeSpan()));
+  const onCommand = (message: unknown): void => {
+    // All that is about a lock. Subscriptions and pings may come at any time.
+    if (/^eval/.test((message as { readonly command: string }).command)) {
+      parents.set(phase, (parents.get(phase) ?? new Set()).add(activeSpan()));
+    }
   };
   const { locks } = await onRedis();
+  // A store that opened without an answer has no connection yet: ioredis keeps the command, and sends it under nobody as soon as it has one.
+  await healthWith(locks);
   subscribe('tracing:ioredis:command:start', onCommand);
   try {
     phase = 'acquire';

@@ -1,4 +1,5 @@
 // Runs suites, one after the other, and sends what came of each to the process of jest. Waits to be killed.
+import { inspect } from 'node:util';
 import { leftNothing, noteRests } from './rests.mjs';
 import { stopped, watchStops } from './stops.mjs';
 
@@ -6,6 +7,22 @@ const { default: testWorker } = await import(new URL('testWorker.js', import.met
 
 // The parent was killed: nobody else ends this process, and what it has started.
 process.once('disconnect', () => process.kill(-process.pid, 'SIGKILL'));
+
+/** How long a suite may go on in which something was thrown outside of its tests. */
+const GRACE_MS = 10_000;
+
+/** What was thrown outside of the tests of the suite, as text. */
+let stray;
+
+// jest would end the process at once, and with it what is known of the tests: one that fails may leave a promise that is rejected later.
+process.removeAllListeners('uncaughtException');
+process.on('uncaughtException', (error) => {
+  if (stray === undefined) {
+    setTimeout(() => process.exit(1), GRACE_MS);
+  }
+  stray ??= inspect(error);
+  console.error(error);
+});
 
 let isNew = true;
 
@@ -19,7 +36,8 @@ process.on('message', async ({ setup, suite }) => {
     }
     stopped.clear();
     const result = await testWorker.worker(suite);
-    process.send({ result, stopped: Object.fromEntries(stopped), mayGoOn: await leftNothing() });
+    const isTidy = await leftNothing();
+    process.send({ result, stray, stopped: Object.fromEntries(stopped), mayGoOn: isTidy && stray === undefined });
   } catch (error) {
     process.send({ error });
   }

@@ -61,7 +61,10 @@ export class SuiteProcess {
     running.add(this);
   }
 
-  /** The result of a suite, and the tests of it that were stopped. Rejects where the suite crashes or hangs. */
+  /**
+   * The result of a suite, and the tests of it that were stopped. Rejects where the suite crashes or hangs, and where something was thrown outside of
+   * tests that have all passed: what a failed test has left must not hide its failure.
+   */
   async run(task) {
     this.#path = relative(process.cwd(), task.suite.path);
     this.#current.clear();
@@ -73,28 +76,32 @@ export class SuiteProcess {
     });
     clearTimeout(timer);
     this.mayGoOn = answer.mayGoOn === true;
-    await (this.mayGoOn ? this.#tidy() : this.end());
-    if (answer.error) {
-      throw answer.error;
+    const { result, stray, error } = answer;
+    await (this.mayGoOn ? this.#tidy() : this.end(error || stray ? process.stderr : process.stdout));
+    if (error) {
+      throw error;
+    }
+    if (stray && !result.numFailingTests) {
+      throw new Error(`Outside of the tests of ${this.#path} was thrown: ${stray}`);
     }
     return answer;
   }
 
-  /** Ends the process and all that its suites have started. */
-  async end() {
+  /** Ends the process and all that its suites have started. What they said goes to `output`. */
+  async end(output = process.stdout) {
     if (!running.has(this)) {
       return;
     }
     this.kill();
     await this.#closed;
     running.delete(this);
-    this.#tidy();
+    this.#tidy(output);
     rmSync(this.#folder, { recursive: true, force: true });
   }
 
   /** Says what the suite said, and removes its files. */
-  #tidy() {
-    process.stdout.write(Buffer.concat(this.#output.splice(0)));
+  #tidy(output = process.stdout) {
+    output.write(Buffer.concat(this.#output.splice(0)));
     readdirSync(this.#folder).forEach((name) => rmSync(join(this.#folder, name), { recursive: true, force: true }));
   }
 

@@ -6,6 +6,8 @@ import { join } from 'node:path';
 interface Outcome {
   readonly code: number;
   readonly output: string;
+  /** The part of it that goes to standard error. */
+  readonly errors: string;
   /** What the suites wrote down: a folder. */
   readonly notes: string;
 }
@@ -32,7 +34,7 @@ function runFixtures(names: string[], limitMs?: number, env?: Readonly<Record<st
       args,
       { env: { ...process.env, TEST_ONCE: undefined, NOTES: notes, FORCE_COLOR: '0', ...env } },
       (error, stdout, stderr) => {
-        resolve({ code: error ? Number(error.code) : 0, output: stdout + stderr, notes });
+        resolve({ code: error ? Number(error.code) : 0, output: stdout + stderr, errors: stderr, notes });
       },
     );
   });
@@ -89,6 +91,24 @@ describe('a suite', () => {
   test('whose process ends before it fails the run', async () => {
     const { code, output } = await runFixtures(['crashes', 'passes']);
     expect(output).toContain('The process of test/runner/fixtures/crashes.fixture.ts ended before its suite: SIGKILL.');
+    expect(output).toMatch(/^1 passed, 1 failed$/m);
+    expect(code).toBe(1);
+  });
+
+  test('in which something is thrown when its tests have passed fails the run, and standard error has what it said', async () => {
+    const { code, output, errors } = await runFixtures(['passes-and-rejects', 'passes']);
+    expect(output).toContain(
+      'Outside of the tests of test/runner/fixtures/passes-and-rejects.fixture.ts was thrown: Error: a late rejection',
+    );
+    expect(errors).toContain('what the suite says');
+    expect(output).toMatch(/^1 passed, 1 failed$/m);
+    expect(code).toBe(1);
+  });
+
+  test('in which something is thrown when one of its tests has failed shows that failure', async () => {
+    const { code, output, errors } = await runFixtures(['fails-and-rejects', 'passes']);
+    expect(output).toContain('● fails, and leaves a promise that is rejected when the suite has ended');
+    expect(errors).toContain('Error: a late rejection');
     expect(output).toMatch(/^1 passed, 1 failed$/m);
     expect(code).toBe(1);
   });
