@@ -75,7 +75,8 @@ async function measureOften() {
   return { files, functions: least(({ functions }) => functions), promises: least(({ promises }) => promises) };
 }
 
-const way = what === 're-entry' ? await application.get(LockService).withLock('balance:42', measureOften) : await measureOften();
+const way =
+  what === 're-entry' ? await application.get(LockService).withLock('balance:42', { ttl: '5m' }, measureOften) : await measureOften();
 console.log(JSON.stringify(way));
 await application.close();
 process.exit();

@@ -65,9 +65,10 @@ async function standbys(names: string): Promise<void> {
 /** Whether a commit waits for a standby: the checkpointer decides it for all, and may hear of a change late. */
 async function waitsForStandbys(): Promise<boolean> {
   const client = await server.pool({ application_name: 'blocker' }).connect();
-  let [ended, waited] = [false, false];
-  const commit = client.query("SELECT pg_logical_emit_message(true, 'test', 'of a commit')").finally(() => (ended = true));
-  while (!ended && !waited) {
+  const state = { ended: false };
+  let waited = false;
+  const commit = client.query("SELECT pg_logical_emit_message(true, 'test', 'of a commit')").finally(() => (state.ended = true));
+  while (!state.ended && !waited) {
     const cancel = "SELECT pg_cancel_backend(pid) FROM pg_stat_activity WHERE application_name = 'blocker' AND wait_event = 'SyncRep'";
     waited = (await server.query(cancel)).length > 0;
   }
@@ -274,7 +275,7 @@ test('a table that grows under a session is not scanned', async () => {
   const store = await open(pool, { schema, listen: false });
   const use = async (): Promise<void> => {
     for (let round = 0; round < 12; round++) {
-      await useAll(store, `key ${round}`);
+      await useAll(patient(store), `key ${round}`);
     }
   };
   await use();

@@ -2,6 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { Pool, PoolClient } from 'pg';
 import { PostgresLockStore } from '../../lib/stores/postgres/postgres-lock-store';
 import { PostgresServer } from '../support/postgres-server';
+import { noWarning } from '../support/no-warning';
 import { until } from '../support/until';
 import { newHold } from '../support/new-hold';
 
@@ -63,7 +64,8 @@ test('a connection that ends before its first message is made anew at once, and 
     }),
   );
   await until('that it listens', async () => (await listeners()) === 1);
-  expect({ messages, warnings }).toEqual({ messages: 2, warnings: [] });
+  expect(messages).toBe(2);
+  warnings.forEach((message) => noWarning(message));
 });
 
 test('a store that is closed before its first message warns of nothing', async () => {
@@ -72,8 +74,8 @@ test('a store that is closed before its first message warns of nothing', async (
       void store.close().then(send);
     }),
   );
-  expect(warnings).toEqual([]);
-  expect(await listeners()).toBe(0);
+  warnings.forEach((message) => noWarning(message));
+  await until('that nobody listens', async () => (await listeners()) === 0);
 });
 
 test('a first message that lies unread while the process is blocked is received', async () => {

@@ -358,7 +358,8 @@ describe('statements', () => {
     await Promise.all(guests.map((guest) => two.join(guest)));
     for (let round = 0; round < 10; round++) {
       const renewed = await Promise.all([one.renew(holds), two.renew(guests.toReversed())]);
-      expect(renewed.flat().every((answer) => answer === true)).toBe(true);
+      // Of a row that was locked for long, it is unknown.
+      expect(renewed.flat()).not.toContain(false);
     }
     const [{ deadlocks } = { deadlocks: '' }] = await server.query<{ deadlocks: string }>(
       'SELECT sum(deadlocks)::text AS deadlocks FROM pg_stat_database',

@@ -156,7 +156,13 @@ describe('what the database says', () => {
       withRowLock(holder, 'k', async () => {
         const call = inTransaction(pool, (client) => withRowLock(client, 'k', never, { wait: '60s' }));
         const refused = expect(call).rejects.toThrow(LockStoreError);
-        await until('a connection that waits', async () => (await server.terminateBackends("wait_event_type = 'Lock'")) === 1);
+        let isRefused: boolean = false;
+        void call.catch(() => (isRefused = true));
+        // That of the test before may still wait, too.
+        await until('that it is refused', async () => {
+          await server.terminateBackends("wait_event_type = 'Lock'");
+          return isRefused;
+        });
         await refused;
       }),
     );

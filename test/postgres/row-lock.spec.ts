@@ -142,14 +142,16 @@ describe('exclusion', () => {
 
   test('rows that are deleted while somebody holds or awaits them exclude all the same', async () => {
     await server.query('INSERT INTO counter VALUES ($1, 0)', [key]);
+    const state = { running: 6 };
     const run = async () => {
       for (let round = 0; round < 10; round++) {
         await inTransaction(pool, (client) => withRowLock(client, key, () => increment(client, key), { wait: '15s' }));
       }
+      state.running--;
     };
     let deleted = 0;
     const cleanUp = async () => {
-      for (let round = 0; round < 60; round++) {
+      for (let round = 0; round < 60 || (deleted === 0 && state.running > 0); round++) {
         deleted += (await server.query('DELETE FROM distributed_lock.row_lock WHERE key = $1 RETURNING 1', [key])).length;
       }
     };

@@ -123,7 +123,7 @@ describe("a server's clock that is set back", () => {
     clock.set(-HOUR_MS);
     const startedAt = performance.now();
     expect(await next).toBeGreaterThan(holder.fence);
-    expect(performance.now() - startedAt).toBeLessThan(1_500 + RECHECK_MS + SLACK_MS);
+    expect(performance.now() - startedAt).toBeLessThan(1_500 + RECHECK_MS + 10 * SLACK_MS);
   });
 
   test('ends the turn of a process that does not take it within the claim window of the next attempt', async () => {

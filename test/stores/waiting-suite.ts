@@ -225,7 +225,7 @@ export function waitingSuite(place: () => StorePlace, { hasServers }: StoreKind)
     await held.release();
     await Promise.all(calls);
     expect(order).toEqual(Array.from({ length: 5_000 }, (_, at) => String(at)));
-  }, 120_000);
+  }, 240_000);
 
   test('where too many wait, newcomers are refused, and nobody who waits already', async () => {
     const few = makeLocks(await place().connect(), { maxWaiters: { perProcess: 20 } });
@@ -256,13 +256,13 @@ export function waitingSuite(place: () => StorePlace, { hasServers }: StoreKind)
   test('many keys with one waiter each are all served', async () => {
     const { manyKeys = 1_000 } = place();
     const keys = Array.from({ length: manyKeys }, (_, at) => `${key} ${at}`);
-    const held = await Promise.all(keys.map((each) => locks.acquire(each, { wait: 20_000 })));
-    const calls = keys.map((each) => other.withLock(each, { wait: 30_000 }, () => order.push(each)));
+    const held = await Promise.all(keys.map((each) => locks.acquire(each, { ttl: 60_000, wait: 100_000 })));
+    const calls = keys.map((each) => other.withLock(each, { wait: 100_000 }, () => order.push(each)));
     await sleep(500);
     await Promise.all(held.map((lock) => lock.release()));
     await Promise.all(calls);
     expect(order).toHaveLength(manyKeys);
-  }, 120_000);
+  }, 240_000);
 
   // The line of one process is the same on every store.
   if (!hasServers) {

@@ -5,7 +5,8 @@ import type { HoldRecord } from '../../lib/core/seam/lock-store';
 const MOST_TRIES = 4;
 
 /** No reply in a second, no connection in what a second left for one, and a row that was locked for as long. */
-const SLOW = /no reply within 1000 ms|none could be made within (9\d\d|1000) ms|of the pool have been in use for 1000 ms|lock timeout/;
+const SLOW =
+  /no reply within (9\d\d|1000) ms|none could be made within (9\d\d|1000) ms|of the pool have been in use for 1000 ms|lock timeout/;
 
 /** What of a store can be repeated, and answers the same. */
 interface Repeatable {

@@ -113,10 +113,20 @@ export class RedisServer {
  */
 const PORTS = { from: 10_000, to: 22_000 };
 
-/** A port that nobody listens on, chosen at random, so that suites that run at the same time choose others. */
+/** Of each suite that runs at the same time: it may be long before a server listens on the port that it was given. */
+const MOST_SUITES = 12;
+const GIVEN = new Set<number>();
+
+/** A port that nobody listens on, chosen at random among those of this suite, and given once. */
 export async function freePort(): Promise<number> {
+  const each = (PORTS.to - PORTS.from) / MOST_SUITES;
+  const from = PORTS.from + (Number(process.env['JEST_WORKER_ID'] ?? randomInt(MOST_SUITES)) % MOST_SUITES) * each;
   for (;;) {
-    const port = randomInt(PORTS.from, PORTS.to);
+    const port = randomInt(from, from + each);
+    if (GIVEN.has(port)) {
+      continue;
+    }
+    GIVEN.add(port);
     const probe = createServer().listen(port, '127.0.0.1');
     try {
       await once(probe, 'listening');

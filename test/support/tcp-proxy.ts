@@ -110,15 +110,21 @@ export class TcpProxy {
     }
   }
 
+  /** Whether a request was withheld. */
+  get withholds(): boolean {
+    return this.#withheld !== undefined;
+  }
+
   /** The first request that was withheld reaches the server, whoever still waits for its reply. */
   async deliverFirst(): Promise<void> {
     const { upstream, data } = this.#withheld ?? {};
     if (!upstream || !data) {
       throw new Error('Nothing was withheld.');
     }
-    this.#withheld = undefined;
     upstream.write(data);
     await once(upstream, 'data');
+    // Not before: the end of its client, which may come late, would end it too.
+    this.#withheld = undefined;
     upstream.destroy();
   }
 

@@ -23,7 +23,8 @@ export const FENCE_RULES: readonly Rule[] = [
   rule('fences rise over the end of a lease', { needs: ['expiry'] }, async (trial) => {
     const first = await trial.acquired({ ttlMs: trial.ttl(100) });
     await trial.pass(130);
-    await nextFence(trial, trial.other, first.fence);
+    // On a quorum, a grant that came late is taken back first.
+    await eventually(() => nextFence(trial, trial.other, first.fence).then(() => undefined));
     // The lock of this very attempt has ended, so that a repetition is a new grant.
     const reply = await trial.store.acquire(changed(first, { fence: 0 }));
     assert.ok(reply.fence === undefined || reply.fence > first.fence, `the fence ${reply.fence} was granted again`);
