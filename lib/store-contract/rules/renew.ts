@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import type { HoldRecord } from '../../core/seam/lock-store.js';
 import { rule, type Rule } from '../rule.js';
-import { changed, guestOf, listOf, newOwner } from '../trial.js';
+import { changed, eventually, guestOf, listOf, newOwner } from '../trial.js';
 
 /** As many holds as core may send at once. */
 const MANY = 200;
@@ -59,6 +59,7 @@ export const RENEW_RULES: readonly Rule[] = [
     }
     assert.equal(await trial.store.release(held[MANY / 2]!), true);
     const expected = held.map((_, at) => at !== MANY / 2);
-    assert.deepEqual(await trial.store.renew(listOf(...held)), expected);
+    // What a busy server did not come to in time is unknown, and asked for once more.
+    await eventually(async () => assert.deepEqual(await trial.store.renew(listOf(...held)), expected));
   }),
 ];
