@@ -1,3 +1,6 @@
+import type { Cycle } from '../core/words/cycle-call.js';
+import type { LostReason } from '../core/words/errors.js';
+
 /** One metric, in the words of OpenTelemetry. */
 export interface Metric {
   readonly name: string;
@@ -11,6 +14,12 @@ export interface Metric {
 export interface HistogramMetric extends Metric {
   /** The upper bounds of its buckets. */
   readonly buckets: readonly number[];
+}
+
+/** One that only rises. Where something is new that may be counted, its series begin at 0: what comes first is an increase then. */
+export interface CounterMetric extends Metric {
+  /** What else a series has than the name and the store. */
+  readonly each: readonly Labels[];
 }
 
 export type Label =
@@ -68,26 +77,30 @@ export const COUNTERS = {
     unit: '{loss}',
     description: 'Leases that ended before the code did.',
     labels: [NAME, STORE, 'error.type'],
+    each: (['expired', 'forced', 'maxHold', 'shutdown'] satisfies LostReason[]).map((reason) => ({ 'error.type': reason })),
   },
   releaseFailures: {
     name: 'distributed_lock.release.failures',
     unit: '{release}',
     description: 'Releases that the store did not answer.',
     labels: [NAME, STORE],
+    each: [{}],
   },
   deadlocks: {
     name: 'distributed_lock.deadlocks',
     unit: '{deadlock}',
     description: 'Calls that were refused since they would have waited for each other.',
     labels: [NAME, STORE, 'distributed_lock.scope'],
+    each: (['process', 'fleet'] satisfies Cycle['scope'][]).map((scope) => ({ 'distributed_lock.scope': scope })),
   },
   forceReleases: {
     name: 'distributed_lock.force_releases',
     unit: '{release}',
     description: 'Locks that this process released by force.',
     labels: [NAME, STORE],
+    each: [{}],
   },
-} as const satisfies Record<string, Metric>;
+} as const satisfies Record<string, CounterMetric>;
 
 /** How many there are now. Read when metrics are collected. The sum over processes is that of the application. */
 export const LEVELS = {
@@ -148,7 +161,7 @@ export type Measure = (value: number, labels: Labels) => void;
 /** What makes the metrics of a backend. */
 export interface Instruments {
   histogram(metric: HistogramMetric): Measure;
-  counter(metric: Metric): Measure;
+  counter(metric: CounterMetric): Measure;
   /** A figure that is summed over processes. `read` is called whenever metrics are collected. */
   level(metric: Metric, read: () => Iterable<Reading>): void;
   /** One that is not. `read` never rejects. */

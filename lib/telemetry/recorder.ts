@@ -1,7 +1,18 @@
 import type { LockEvent } from '../core/words/lock-event.js';
 import type { LockHealth } from '../core/words/lock-health.js';
 import type { LockSource, LockTelemetry, MeasuredOperation } from '../core/words/lock-telemetry.js';
-import { type Instruments, type Labels, type Measure, type Reading, COUNTERS, HISTOGRAMS, LEVELS, STATES, type Metric } from './metrics.js';
+import {
+  COUNTERS,
+  type CounterMetric,
+  HISTOGRAMS,
+  type Instruments,
+  type Labels,
+  LEVELS,
+  type Measure,
+  type Metric,
+  type Reading,
+  STATES,
+} from './metrics.js';
 
 /** What an operation failed with, by the code of its error. */
 const FAILURES: ReadonlyMap<string, string> = new Map([
@@ -13,6 +24,8 @@ const FAILURES: ReadonlyMap<string, string> = new Map([
 export class Recorder implements LockTelemetry {
   readonly #names = new Names();
   readonly #sources = new Set<LockSource>();
+  /** By store and name. */
+  readonly #series = new Map<string, Map<string, Labels>>();
   readonly #histograms: { readonly [key in keyof typeof HISTOGRAMS]: Measure };
   readonly #counters: { readonly [key in keyof typeof COUNTERS]: Measure };
 
@@ -67,7 +80,24 @@ export class Recorder implements LockTelemetry {
   }
 
   #labels({ name, store }: { readonly name: string; readonly store: string }): Labels {
-    return { 'distributed_lock.name': this.#names.of(name), 'distributed_lock.store': store };
+    const known = this.#names.of(name);
+    let series = this.#series.get(store);
+    if (!series) {
+      this.#series.set(store, (series = new Map()));
+    }
+    let labels = series.get(known);
+    if (!labels) {
+      series.set(known, (labels = { 'distributed_lock.name': known, 'distributed_lock.store': store }));
+      this.#begin(labels);
+    }
+    return labels;
+  }
+
+  /** The counters begin at 0: the first loss of a name is an increase, and not only a series that is new. */
+  #begin(labels: Labels): void {
+    for (const [counter, { each }] of Object.entries(COUNTERS) as [keyof typeof COUNTERS, CounterMetric][]) {
+      each.forEach((more) => this.#counters[counter](0, { ...labels, ...more }));
+    }
   }
 
   *#counted(countsOf: (source: LockSource) => ReadonlyMap<string, number>): Iterable<Reading> {

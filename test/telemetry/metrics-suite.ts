@@ -10,6 +10,8 @@ import { until } from '../support/until';
 import { playTime, sleep } from '../support/virtual-time';
 import type { Backend, Series } from './backend';
 
+/** Why a lock may be lost. */
+const REASONS = ['expired', 'forced', 'maxHold', 'shutdown'];
 /** A key, which may name a person. */
 const KEY = 'balance:ann@example.org';
 
@@ -54,6 +56,11 @@ export function metricsSuite(what: string, makeBackend: () => Backend): void {
           ([label, value]) => one.labels[label === 'error' ? 'error.type' : `distributed_lock.${label}`] === value,
         ),
       );
+    }
+
+    /** Those that have counted anything. */
+    async function counted(metric: string): Promise<readonly Series[]> {
+      return (await series(metric)).filter(({ value }) => value > 0);
     }
 
     async function total(metric: string, labels: Readonly<Record<string, string>> = {}): Promise<number> {
@@ -128,12 +135,26 @@ export function metricsSuite(what: string, makeBackend: () => Backend): void {
       });
     });
 
+    test('the counters of a name begin at 0 with its first call, so that its first loss is an increase', async () => {
+      const locks = await start({ store: new MemoryLockStore() });
+      expect(await series('losses')).toEqual([]);
+      await locks.withLock(KEY, { name: 'first' }, () => undefined);
+      const zeros = async (metric: string): Promise<readonly [number, Series['labels']][]> =>
+        (await series(metric)).map(({ value, labels }) => [value, labels]);
+      expect(await zeros('losses')).toEqual(REASONS.map((reason) => [0, { ...named('first'), 'error.type': reason }]));
+      expect(await zeros('deadlocks')).toEqual(
+        ['process', 'fleet'].map((scope) => [0, { ...named('first'), 'distributed_lock.scope': scope }]),
+      );
+      expect(await zeros('release.failures')).toEqual([[0, named('first')]]);
+      expect(await zeros('force_releases')).toEqual([[0, named('first')]]);
+    });
+
     test('a lock that was deleted is a loss', async () => {
       const locks = await start();
       const held = await locks.acquire(KEY, { ttl: '3s', name: 'deleted' });
       await server.client.flushall();
       await until('the loss', () => held.signal.aborted);
-      expect(await series('losses')).toEqual([
+      expect(await counted('losses')).toEqual([
         expect.objectContaining({ value: 1, labels: { ...named('deleted'), 'error.type': held.signal.reason.reason } }),
       ]);
       expect((await series('hold.duration')).map(({ labels, value: count }) => [labels, count])).toEqual([
@@ -146,7 +167,7 @@ export function metricsSuite(what: string, makeBackend: () => Backend): void {
       const held = await holder.acquire(KEY, { name: 'holder' });
       expect(await operator.forceRelease(KEY, { fence: held.fence })).toBe(true);
       await until('the loss', () => held.signal.aborted);
-      expect(await series('force_releases')).toEqual([expect.objectContaining({ value: 1, labels: named('LockService.forceRelease') })]);
+      expect(await counted('force_releases')).toEqual([expect.objectContaining({ value: 1, labels: named('LockService.forceRelease') })]);
       expect(await total('losses', { name: 'holder', error: 'forced' })).toBe(1);
     });
 
@@ -160,7 +181,7 @@ export function metricsSuite(what: string, makeBackend: () => Backend): void {
       expect(await total('acquire.duration', { name: 'caller', error: 'store' })).toBe(1);
       expect(await total('store.operation.duration', { operation: 'acquire', error: 'store' })).toBeGreaterThan(0);
       await held.release();
-      expect(await series('release.failures')).toEqual([expect.objectContaining({ value: 1, labels: named('holder') })]);
+      expect(await counted('release.failures')).toEqual([expect.objectContaining({ value: 1, labels: named('holder') })]);
       proxy.mode = 'pass';
     });
 
@@ -212,7 +233,7 @@ export function metricsSuite(what: string, makeBackend: () => Backend): void {
         });
       const outcomes = await Promise.allSettled([nested('a', 'b'), nested('b', 'a')]);
       expect(outcomes.map(({ status }) => status).toSorted()).toEqual(['fulfilled', 'rejected']);
-      expect(await series('deadlocks')).toEqual([
+      expect(await counted('deadlocks')).toEqual([
         expect.objectContaining({ value: 1, labels: { ...named('inner'), 'distributed_lock.scope': 'process' } }),
       ]);
       expect(await total('acquire.duration', { name: 'inner', error: 'cycle' })).toBe(1);
@@ -248,7 +269,9 @@ export function metricsSuite(what: string, makeBackend: () => Backend): void {
       await held.release();
       const all = [...(await backend.read())].flatMap(([, found]) => found.map(({ labels }) => labels));
       const values = new Set(all.flatMap((labels) => Object.values(labels)));
-      expect(values).toEqual(new Set(['balance', 'joins', 'default', 'false', 'busy', 'acquire', 'join', 'release']));
+      expect(values).toEqual(
+        new Set(['balance', 'joins', 'default', 'false', 'busy', 'acquire', 'join', 'release', ...REASONS, 'process', 'fleet']),
+      );
     });
 
     test('there are no metrics but those of the list', async () => {
