@@ -17,6 +17,8 @@ export class Settings {
 
   /** What operators log in with: another one at each start, unless it is set. */
   readonly operatorToken: string;
+  /** Whether it is known already, and need not be printed. */
+  readonly isTokenSet: boolean;
 
   /** Throws `StartUpError` for a value of no use. */
   constructor(environment: NodeJS.ProcessEnv) {
@@ -24,6 +26,7 @@ export class Settings {
     this.databaseUrl = readPostgresUrl('DATABASE_URL', environment['DATABASE_URL']);
     this.locks = readLockPlace(environment);
     this.traces = readTraces(environment['OTEL']);
+    this.isTokenSet = Boolean(environment['OPERATOR_TOKEN']);
     this.operatorToken = environment['OPERATOR_TOKEN'] || randomBytes(9).toString('base64url');
   }
 }

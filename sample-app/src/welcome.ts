@@ -3,7 +3,7 @@ import { OPERATOR } from './operations/operator.guard.js';
 import type { Settings } from './settings.js';
 
 /** What a newcomer is told after the start: what is in use, and what to try next. */
-export function welcome(url: string, { locks, databaseUrl, operatorToken }: Settings, database: string): string {
+export function welcome(url: string, { locks, databaseUrl, operatorToken, isTokenSet }: Settings, database: string): string {
   const curl = `curl -w '\\n'`;
   const json = `-H 'content-type: application/json'`;
   return `
@@ -32,7 +32,7 @@ The health and the metrics of the locks:
   ${curl} ${url}/health/ready
   ${curl} ${url}/metrics
 
-Who holds what, live, in a browser: ${url}/locks (user ${OPERATOR}, password ${operatorToken})
+Who holds what, live, in a browser: ${url}/locks (user ${OPERATOR}, password ${isTokenSet ? 'from OPERATOR_TOKEN' : operatorToken})
 
 Traces: OTEL=console npm start. What happens without the lock: npm run demo
 `;

@@ -12,6 +12,7 @@ describe('the settings', () => {
       port: 3000,
       databaseUrl: undefined,
       operatorToken: expect.stringMatching(/^[\w-]{12}$/),
+      isTokenSet: false,
       locks: { store: 'memory' },
       lockWait: '5s',
       traces: undefined,
@@ -67,6 +68,14 @@ describe('the settings', () => {
     expect(welcome('http://localhost:3000', new Settings({ REDIS_URL: 'redis://:secret@cache:6379' }), 'PGlite')).toContain(
       'Locks:    Redis at cache:6379.',
     );
+  });
+
+  it('the welcome shows a password that was made for this start, and none that was set', () => {
+    const made = new Settings({});
+    expect(welcome('http://localhost:3000', made, 'PGlite')).toContain(`password ${made.operatorToken})`);
+    const text = welcome('http://localhost:3000', new Settings({ OPERATOR_TOKEN: 'secret' }), 'PGlite');
+    expect(text).toContain('password from OPERATOR_TOKEN)');
+    expect(text).not.toContain('secret');
   });
 
   it.each([
