@@ -129,7 +129,7 @@ export const STATES = {
   up: {
     name: 'distributed_lock.store.up',
     unit: '1',
-    description: 'Whether the store answers.',
+    description: 'Whether the store answers, and grants locks.',
     labels: [STORE],
   },
   hearing: {

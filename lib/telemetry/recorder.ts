@@ -37,7 +37,7 @@ export class Recorder implements LockTelemetry {
     instruments.level(LEVELS.waiters, () => levels.waiters.sum(this.#counted((source) => source.waiters())));
     instruments.level(LEVELS.waiterLimit, () => levels.waiterLimit.sum(this.#limits()));
     const state = (metric: Metric, statesOf: StatesOf): void => instruments.state(metric, () => this.#worst(statesOf));
-    state(STATES.up, ({ reachable }) => [{ isSo: reachable }]);
+    state(STATES.up, ({ reachable, status }) => [{ isSo: reachable && status !== 'down' }]);
     state(STATES.hearing, ({ hearsTurns }) => [{ isSo: hearsTurns }]);
     state(STATES.memberVoting, ({ members = [] }) =>
       members.map(({ voting }, at) => ({ isSo: voting, labels: { 'distributed_lock.member': String(at + 1) } })),

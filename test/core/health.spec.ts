@@ -188,18 +188,46 @@ test('an old failure, after which nothing was asked, does not make a new one an 
   expect(await locks.health()).toMatchObject({ status: 'degraded', reasons: ['unreachable'], unreachableMs: 0 });
 });
 
-test('a store that answers and fails every attempt to acquire is degraded', async () => {
+test('a store that answers and fails every attempt to acquire is degraded, and down after five seconds', async () => {
   const store = new AskedStore();
   const locks = locksOn(store);
   store.isAway = true;
   const call = locks.acquire('k', { wait: 60_000 });
   await pass(2_000);
   expect(await locks.health()).toMatchObject({ status: 'degraded', reasons: ['failing'], reachable: true });
+  await pass(5_000);
+  expect(await locks.health()).toMatchObject({ status: 'down', reasons: ['failing'], reachable: true });
+  expect(await locks.health({ downAfter: '20s' })).toMatchObject({ status: 'degraded' });
   store.isAway = false;
   await pass(1_000);
   await call;
   expect(await locks.health()).toMatchObject({ status: 'up', reasons: [] });
 });
+
+test.each<[string, StoreHealth]>([
+  ['readOnly', { refuses: 'readOnly' }],
+  ['full', { refuses: 'full' }],
+  ['tooFewReplicas', { replicasConfirm: false }],
+])(
+  'a store that says that it grants nothing (%s) is down after five seconds without a call, and up at once after it',
+  async (reason, said) => {
+    const store = new AskedStore();
+    const locks = locksOn(store);
+    store.said = said;
+    expect(await locks.health()).toMatchObject({ status: 'degraded', reasons: [reason], reachable: true });
+    await pass(4_999);
+    expect(await locks.health()).toMatchObject({ status: 'degraded' });
+    await pass(1);
+    expect(await locks.health()).toMatchObject({ status: 'down', reasons: [reason], reachable: true });
+    store.said = {};
+    expect(await locks.health()).toMatchObject({ status: 'up', reasons: [] });
+    // The time before does not count once more, and neither does that of a check long ago.
+    store.said = said;
+    expect(await locks.health()).toMatchObject({ status: 'degraded' });
+    await pass(60_000);
+    expect(await locks.health()).toMatchObject({ status: 'degraded' });
+  },
+);
 
 test('a store that cannot be asked is down once calls have failed for as long, and up where nobody calls any more', async () => {
   const store = new AwayStore();

@@ -77,6 +77,21 @@ test('a process that hears no turns is degraded', async () => {
   expect(await healthWith(locks, 'polls')).toMatchObject({ status: 'degraded', reachable: true, hearsTurns: false });
 });
 
+test('a database that is read-only is down without a call, and up again with its next answer', async () => {
+  const locks = await openLocks(otherDatabase());
+  await healthWith(locks);
+  // It counts for connections from now on.
+  const setReadOnly = async (to: 'on' | 'off'): Promise<void> => {
+    await server.query(`ALTER DATABASE other SET default_transaction_read_only = ${to}`);
+    await server.query("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = 'other'");
+  };
+  await setReadOnly('on');
+  expect(await healthWith(locks, 'readOnly')).toMatchObject({ status: 'degraded', reachable: true, refuses: 'readOnly' });
+  await until('down', async () => (await locks.health({ downAfter: 300 })).status === 'down');
+  await setReadOnly('off');
+  expect(await healthWith(locks)).toMatchObject({ status: 'up' });
+});
+
 test('a process that was told to poll is up, and nothing is said of turns', async () => {
   const health = await healthWith(await openLocks(server.pool(), { listen: false }));
   expect(health.status).toBe('up');

@@ -59,7 +59,7 @@ test('a server that is there answers all that is known of it', async () => {
   });
 });
 
-test('a check costs one TIME and stores nothing, and calls cost none', async () => {
+test('a check costs one TIME and one INFO, and stores nothing, and calls cost none', async () => {
   const locks = await openLocks(server.url);
   await healthWith(locks);
   await server.client.config('RESETSTAT');
@@ -126,6 +126,23 @@ test('a process that hears no turns is degraded', async () => {
   proxy.mode = 'pass';
   expect(await healthWith(locks)).toMatchObject({ hearsTurns: true });
 });
+
+test.each([
+  ['full', ['CONFIG', 'SET', 'maxmemory', '1'], ['CONFIG', 'SET', 'maxmemory', '0']],
+  ['readOnly', ['REPLICAOF', '127.0.0.1', '1'], ['REPLICAOF', 'NO', 'ONE']],
+] as const)(
+  'a server that answers and is %s is down without a call, and up again with its next answer',
+  async (reason, [begin, ...before], [end, ...after]) => {
+    const locks = await openLocks();
+    await healthWith(locks);
+    await server.client.call(begin, ...before);
+    expect(await healthWith(locks, reason)).toMatchObject({ status: 'degraded', reachable: true, refuses: reason });
+    await until('down', async () => (await locks.health({ downAfter: 300 })).status === 'down');
+    await expect(locks.acquire('k', { wait: 0 })).rejects.toMatchObject({ code: 'LOCK_STORE' });
+    await server.client.call(end, ...after);
+    expect(await healthWith(locks)).toMatchObject({ status: 'up', reachable: true });
+  },
+);
 
 test('that the server evicts is shown', async () => {
   await server.client.config('SET', 'maxmemory-policy', 'allkeys-lru');

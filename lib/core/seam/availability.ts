@@ -8,7 +8,7 @@ const PROBE_EVERY_MS = 500;
 /** How long it counts as away after the last failure, where no call has asked it since, in milliseconds. */
 const KNOWN_FOR_MS = 5_000;
 /** When an old failure says nothing of a new one any more, in milliseconds: longer than between two health checks. */
-const OUTDATED_AFTER_MS = 60_000;
+export const OUTDATED_AFTER_MS = 60_000;
 
 /**
  * What is known of whether a store answers. A renewal that is answered ends an outage that renewals found; one that
@@ -68,6 +68,11 @@ export class Availability {
       this.#failedAt - this.#failingSince >= AWAY_AFTER_MS &&
       this.#clock.monotonic() - this.#failedAt < KNOWN_FOR_MS
     );
+  }
+
+  /** For how long attempts have failed, in milliseconds; undefined where the store is not away. */
+  get failingMs(): number | undefined {
+    return this.isAway ? this.#clock.monotonic() - (this.#failingSince as number) : undefined;
   }
 
   /** For how long nothing was answered, in milliseconds, as far as is known; undefined where the last answer is no failure. */

@@ -23,6 +23,8 @@ export interface StoreHealth {
   readonly members?: readonly MemberHealth[] | undefined;
   /** How many votes a grant needs; undefined in a store whose servers do not vote. */
   readonly majority?: number | undefined;
+  /** Why the server answers and takes no locks: it is read-only, or its memory is full; of several servers, where none takes any. */
+  readonly refuses?: 'readOnly' | 'full' | undefined;
   /** Whether the server may evict locks where its memory is full; of several servers, whether any may. */
   readonly evicts?: boolean | undefined;
 }
@@ -37,13 +39,16 @@ export type HealthStatus = 'up' | 'degraded' | 'down';
  * |---|---|---|
  * | `unreachable` | the store does not answer | `degraded`, and `down` after `downAfter` |
  * | `noMajority` | fewer servers have votes that count than a grant needs | `down` |
- * | `failing` | the store answers, and has failed all attempts to acquire for a second or more | `degraded` |
+ * | `failing` | the store answers, and has failed all attempts to acquire for a second or more | `degraded`, and `down` after `downAfter` |
+ * | `readOnly` | the server takes no writes, such as a replica, or the server before a failover | `degraded`, and `down` after `downAfter` |
+ * | `full` | the memory of the server is full, and it evicts nothing | `degraded`, and `down` after `downAfter` |
  * | `membersAway` | some of several servers do not answer, or their votes do not count | `degraded` |
  * | `polls` | messages of turns do not arrive, so that waiting calls poll | `degraded` |
- * | `tooFewReplicas` | fewer replicas confirm than `minReplicas`, so that nothing is granted | `degraded` |
+ * | `tooFewReplicas` | fewer replicas confirm than `minReplicas`, so that nothing is granted | `degraded`, and `down` after `downAfter` |
  * | `clockSkew` | the server's clock is off by more than a second, and replicas keep leases by their clocks | `degraded` |
  */
-export type HealthReason = 'unreachable' | 'noMajority' | 'failing' | 'membersAway' | 'polls' | 'tooFewReplicas' | 'clockSkew';
+export type HealthReason =
+  'unreachable' | 'noMajority' | 'failing' | 'readOnly' | 'full' | 'membersAway' | 'polls' | 'tooFewReplicas' | 'clockSkew';
 
 /** The health of the locks of one store, as this process sees it: plain data, without hosts, keys and owners. */
 export interface LockHealth extends StoreHealth {
@@ -75,11 +80,13 @@ export function isAnswered({ members, majority = 1 }: StoreHealth): boolean {
 
 /** Why locks are not up, by what the store says, whether it answers, and whether it fails all attempts to acquire. */
 export function reasonsOf(store: StoreHealth, isReachable: boolean, isFailing: boolean): HealthReason[] {
-  const { members = [], majority = 0, hearsTurns, replicasConfirm, clockSkewMs = 0 } = store;
+  const { members = [], majority = 0, hearsTurns, replicasConfirm, refuses, clockSkewMs = 0 } = store;
   const found: Readonly<Record<HealthReason, boolean>> = {
     unreachable: !isReachable,
     noMajority: members.filter(({ voting }) => voting).length < majority,
     failing: isReachable && isFailing,
+    readOnly: refuses === 'readOnly',
+    full: refuses === 'full',
     membersAway: members.some(({ reachable, voting }) => !reachable || voting === false),
     polls: hearsTurns === false,
     tooFewReplicas: replicasConfirm === false,
@@ -88,8 +95,13 @@ export function reasonsOf(store: StoreHealth, isReachable: boolean, isFailing: b
   return (Object.keys(found) as HealthReason[]).filter((reason) => found[reason]);
 }
 
-/** The status that follows from the reasons. */
-export function statusOf(reasons: readonly HealthReason[], unreachableMs: number, downAfterMs: number): HealthStatus {
-  const isDown = reasons.includes('noMajority') || (reasons.includes('unreachable') && unreachableMs >= downAfterMs);
+/** Whether a store that answers grants nothing, by what it says of itself. */
+export function isRefusing({ refuses, replicasConfirm }: StoreHealth): boolean {
+  return refuses !== undefined || replicasConfirm === false;
+}
+
+/** The status that follows from the reasons, where no lock could be had for `unusableMs`, as far as is known. */
+export function statusOf(reasons: readonly HealthReason[], unusableMs: number | undefined, downAfterMs: number): HealthStatus {
+  const isDown = reasons.includes('noMajority') || (unusableMs !== undefined && unusableMs >= downAfterMs);
   return isDown ? 'down' : reasons.length > 0 ? 'degraded' : 'up';
 }

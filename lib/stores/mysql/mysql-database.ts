@@ -2,6 +2,7 @@ import type { StoredLock } from '../../core/seam/lock-store.js';
 import { Database, START_MS, type DatabaseOptions } from '../sql/database.js';
 import type { Row } from '../sql/dialect.js';
 import { toLockError } from '../sql/errors.js';
+import type { Said } from '../kit/probe.js';
 import type { Call } from '../sql/statements.js';
 import { MySqlDialect } from './mysql-dialect.js';
 import type { MySqlKeys } from './mysql-keys.js';
@@ -13,7 +14,7 @@ import { BATCH, NUMBERED, TIDY } from './procedures/upkeep.js';
 import { readShown, showing } from './rows.js';
 import { creations, setMode, SQL_MODE } from './schema.js';
 import { checkSchema, COLUMNS_FOUND, PROCEDURES_FOUND, readSchema, strangeMode, type FoundSchema } from './schema-found.js';
-import { CHECK, serverWarnings } from './server-check.js';
+import { CHECK, IS_READ_ONLY, serverWarnings } from './server-check.js';
 import { LEASE, NAMES, qualified } from './tables.js';
 import { TurnWatch } from './connections/turn-watch.js';
 
@@ -64,9 +65,9 @@ export class MySqlDatabase extends Database<MySqlKeys, TurnWatch> {
     }
   }
 
-  protected async askTime(call: Call): Promise<number> {
-    const [row] = await this.calls.run({ sql: `SELECT ${NOW} AS now_us` }, call);
-    return Number(row?.['now_us']) / 1_000;
+  protected async ask(call: Call): Promise<Said> {
+    const [row] = await this.calls.run({ sql: `SELECT ${NOW} AS now_us, ${IS_READ_ONLY} AS read_only` }, call);
+    return { serverMs: Number(row?.['now_us']) / 1_000, refuses: Number(row?.['read_only']) === 1 ? 'readOnly' : undefined };
   }
 
   protected async checkServer(warn: (message: string) => void, call: () => Call): Promise<void> {

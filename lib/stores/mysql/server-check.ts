@@ -4,6 +4,13 @@ import type { Row } from '../sql/dialect.js';
 /** What a server is asked at the start. */
 export const CHECK = `SELECT version() AS version, @@innodb_flush_log_at_trx_commit AS flushes, @@read_only AS is_read_only`;
 
+/** Whether it takes no writes of this user, as an expression: some may write to a server that is read-only. */
+export const IS_READ_ONLY = `@@global.read_only NOT IN ('0', 'OFF') AND NOT EXISTS (
+  SELECT * FROM information_schema.user_privileges
+  WHERE grantee = concat('''', replace(current_user(), '@', '''@'''), '''')
+    AND privilege_type IN ('SUPER', 'READ_ONLY ADMIN', 'READ ONLY ADMIN', 'CONNECTION_ADMIN')
+)`;
+
 /** The warnings that the reply to CHECK gives rise to. Throws `LockConfigurationError` for a server that is too old. */
 export function serverWarnings(row: Row): string[] {
   const version = String(row['version']);

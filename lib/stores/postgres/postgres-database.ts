@@ -1,6 +1,7 @@
 import type { StoredLock } from '../../core/seam/lock-store.js';
 import { LockError } from '../../core/words/errors.js';
 import type { Listeners } from '../kit/listeners.js';
+import type { Said } from '../kit/probe.js';
 import { RECHECK_MS } from '../kit/protocol.js';
 import { readStored } from '../kit/replies.js';
 import { Database, START_MS, type DatabaseOptions } from '../sql/database.js';
@@ -67,9 +68,12 @@ export class PostgresDatabase extends Database<PostgresKeys, Listener> {
     super.close();
   }
 
-  protected async askTime(call: Call): Promise<number> {
-    const [row] = await this.calls.run({ sql: `SELECT ${NOW} AS now`, values: [] }, call);
-    return Number(row?.['now']);
+  protected async ask(call: Call): Promise<Said> {
+    const [row] = await this.calls.run(
+      { sql: `SELECT ${NOW} AS now, current_setting('transaction_read_only') AS read_only`, values: [] },
+      call,
+    );
+    return { serverMs: Number(row?.['now']), refuses: row?.['read_only'] === 'on' ? 'readOnly' : undefined };
   }
 
   protected async checkServer(warn: (message: string) => void, call: () => Call): Promise<void> {

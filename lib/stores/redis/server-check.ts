@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { LockConfigurationError } from '../../core/words/errors.js';
+import type { StoreHealth } from '../../core/words/lock-health.js';
 import type { HoldRecord, LockStore, Operator, Tickets, Turns } from '../../core/seam/lock-store.js';
 import type { RedisConnection } from './connection/redis-connection.js';
 
@@ -10,6 +11,15 @@ const OLDEST = 6;
 export function evictsBy(info: string): boolean | undefined {
   const policy = valueOf(info, 'maxmemory_policy');
   return policy === undefined ? undefined : policy !== 'noeviction';
+}
+
+/** Why a server takes no locks, by its reply to INFO; undefined where it does, or where that does not say. */
+export function refusesBy(info: string): StoreHealth['refuses'] {
+  if (valueOf(info, 'role') === 'slave' && valueOf(info, 'slave_read_only') === '1') {
+    return 'readOnly';
+  }
+  const [most, used] = ['maxmemory', 'used_memory'].map((field) => Number(valueOf(info, field) ?? 0)) as [number, number];
+  return most > 0 && used >= most && evictsBy(info) === false ? 'full' : undefined;
 }
 
 /** The warnings that follow from the reply to INFO; throws `LockConfigurationError` for a server that is too old. */

@@ -77,7 +77,7 @@ describe('a probe', () => {
       await sleep(20);
       const serverMs = Date.now() + skewMs;
       await sleep(20);
-      return serverMs;
+      return { serverMs };
     });
     await jest.advanceTimersByTimeAsync(40);
     expect(await probed).toEqual({ latencyMs: 40, clockSkewMs: skewMs });
@@ -96,6 +96,15 @@ describe('a probe', () => {
     expect(worstOf([slow, behind, good])).toEqual({ latencyMs: 30, clockSkewMs: -50 });
     expect(worstOf([behind, good, slow])).toEqual({ latencyMs: 30, clockSkewMs: -50 });
     expect(worstOf([good])).toEqual(good);
+  });
+
+  test('of several servers says why they take no locks only where none does', () => {
+    const [full, readOnly] = [
+      { latencyMs: 1, clockSkewMs: 0, refuses: 'full' },
+      { latencyMs: 1, clockSkewMs: 0, refuses: 'readOnly' },
+    ] as const;
+    expect(worstOf([full, readOnly]).refuses).toBe('full');
+    expect(worstOf([full, { latencyMs: 1, clockSkewMs: 0 }]).refuses).toBeUndefined();
   });
 
   test('that nobody answered shows nothing', () => {

@@ -5,7 +5,7 @@ import { majorityAmong } from '../votes/verdicts.js';
 
 /** Asks each server by itself. Those that do not answer have no vote; it is for core to say how many may be missing. */
 export async function healthOf(members: readonly Member[]): Promise<StoreHealth> {
-  const answers = await Promise.allSettled(members.map(({ server }) => probe(() => server.time(PROBE_MS))));
+  const answers = await Promise.allSettled(members.map(({ server }) => probe(async () => ({ serverMs: await server.time(PROBE_MS) }))));
   const evicts = members.flatMap((member) => member.evicts ?? []);
   return {
     ...worstOf(answers.flatMap((answer) => (answer.status === 'fulfilled' ? answer.value : []))),
