@@ -120,7 +120,7 @@ export class Locks {
       events: reporter,
       maxPerKey,
     });
-    this.#health = new HealthCheck({ store, clock, availability, reporter, leases, waiters });
+    this.#health = new HealthCheck({ store, availability, reporter, leases, waiters });
     this.#peers = new Peers({ name, messenger, clock, expires: store.expires, leases, waiters, deadlocks, health: () => this.health(0) });
     this.#transactions = settings.transaction && new Transactions(settings.transaction, (transaction) => leases.settle(transaction));
     this.#handles = new Handles((frame) => this.#reportUnreleased(frame));
@@ -181,7 +181,7 @@ export class Locks {
     return isReleased;
   }
 
-  /** How the locks are now. A store that does not answer is down after `downAfterMs`. Never rejects. */
+  /** How the locks are now. A store that does not answer, or grants nothing, is down after `downAfterMs`. Never rejects. */
   health(downAfterMs: number): Promise<LockHealth> {
     return this.#health.run(downAfterMs);
   }

@@ -15,7 +15,7 @@ import { skipReason, type Rule } from './rule.js';
 import type { StoreContractOptions, TestRunner } from './store-contract.options.js';
 import { TICKET_RULES } from './rules/tickets.js';
 import { TIME_LIMIT_RULES } from './rules/time-limits.js';
-import { Trial, WaitedInVain } from './trial.js';
+import { TooSlow, Trial, WaitedInVain } from './trial.js';
 import { TURN_RULES } from './rules/turns.js';
 
 const GROUPS: Readonly<Record<string, readonly Rule[]>> = {
@@ -90,6 +90,9 @@ async function check(rule: Rule, options: StoreContractOptions): Promise<void> {
 function whyVoid(error: unknown, tookMs: number, withinMs: number): string | undefined {
   if (tookMs > withinMs) {
     return `it took ${Math.round(tookMs)} ms, and what it claims holds within ${withinMs} ms`;
+  }
+  if (error instanceof TooSlow) {
+    return error.message;
   }
   return isLockError(error) && error.code === 'LOCK_STORE' ? `the database did not answer: ${error.detail}` : undefined;
 }

@@ -186,6 +186,9 @@ export function listOf(...holds: readonly HoldRecord[]): readonly HoldRecord[] {
   return Object.freeze(holds);
 }
 
+/** The machine was too slow for what was to be checked. */
+export class TooSlow extends Error {}
+
 /** What `eventually` throws: the last failure of a check that had enough time. */
 export class WaitedInVain extends Error {
   /** When the check began, as `performance.now()` says it. */

@@ -16,9 +16,9 @@ export interface HistogramMetric extends Metric {
   readonly buckets: readonly number[];
 }
 
-/** One that only rises. Where something is new that may be counted, its series begin at 0: what comes first is an increase then. */
+/** A counter. Its series begin at 0 with the first event of a name, so that its first count is an increase. */
 export interface CounterMetric extends Metric {
-  /** What else a series has than the name and the store. */
+  /** The labels of each series besides the name and the store. */
   readonly each: readonly Labels[];
 }
 
@@ -161,7 +161,7 @@ export type Measure = (value: number, labels: Labels) => void;
 /** What makes the metrics of a backend. */
 export interface Instruments {
   histogram(metric: HistogramMetric): Measure;
-  counter(metric: CounterMetric): Measure;
+  counter(metric: Metric): Measure;
   /** A figure that is summed over processes. `read` is called whenever metrics are collected. */
   level(metric: Metric, read: () => Iterable<Reading>): void;
   /** One that is not. `read` never rejects. */

@@ -24,7 +24,7 @@ const FAILURES: ReadonlyMap<string, string> = new Map([
 export class Recorder implements LockTelemetry {
   readonly #names = new Names();
   readonly #sources = new Set<LockSource>();
-  /** By store and name. */
+  /** The labels of what has been counted, by store and name. */
   readonly #series = new Map<string, Map<string, Labels>>();
   readonly #histograms: { readonly [key in keyof typeof HISTOGRAMS]: Measure };
   readonly #counters: { readonly [key in keyof typeof COUNTERS]: Measure };
@@ -37,7 +37,7 @@ export class Recorder implements LockTelemetry {
     instruments.level(LEVELS.waiters, () => levels.waiters.sum(this.#counted((source) => source.waiters())));
     instruments.level(LEVELS.waiterLimit, () => levels.waiterLimit.sum(this.#limits()));
     const state = (metric: Metric, statesOf: StatesOf): void => instruments.state(metric, () => this.#worst(statesOf));
-    state(STATES.up, ({ reachable, status }) => [{ isSo: reachable && status !== 'down' }]);
+    state(STATES.up, ({ status }) => [{ isSo: status !== 'down' }]);
     state(STATES.hearing, ({ hearsTurns }) => [{ isSo: hearsTurns }]);
     state(STATES.memberVoting, ({ members = [] }) =>
       members.map(({ voting }, at) => ({ isSo: voting, labels: { 'distributed_lock.member': String(at + 1) } })),
@@ -93,7 +93,7 @@ export class Recorder implements LockTelemetry {
     return labels;
   }
 
-  /** The counters begin at 0: the first loss of a name is an increase, and not only a series that is new. */
+  /** `increase()` sees nothing of a series that begins with its first count. */
   #begin(labels: Labels): void {
     for (const [counter, { each }] of Object.entries(COUNTERS) as [keyof typeof COUNTERS, CounterMetric][]) {
       each.forEach((more) => this.#counters[counter](0, { ...labels, ...more }));

@@ -4,6 +4,7 @@ import type { LockHealth } from '../../lib/core/words/lock-health';
 import type { LockService } from '../../lib/nest/lock.service';
 import type { RedisLockStoreOptions } from '../../lib/stores/redis/redis-lock-store.options';
 import { RedisLockStore } from '../../lib/stores/redis/redis-lock-store';
+import { refusesBy } from '../../lib/stores/redis/server-check';
 import { healthWith } from '../support/health-with';
 import { makeLocks } from '../support/make-locks';
 import { RedisServer } from '../support/redis-server';
@@ -136,13 +137,29 @@ test.each([
     const locks = await openLocks();
     await healthWith(locks);
     await server.client.call(begin, ...before);
-    expect(await healthWith(locks, reason)).toMatchObject({ status: 'degraded', reachable: true, refuses: reason });
+    expect(await healthWith(locks, reason)).toMatchObject({ reachable: true, refuses: reason });
+    expect(await locks.health({ downAfter: '10m' })).toMatchObject({ status: 'degraded' });
     await until('down', async () => (await locks.health({ downAfter: 300 })).status === 'down');
     await expect(locks.acquire('k', { wait: 0 })).rejects.toMatchObject({ code: 'LOCK_STORE' });
     await server.client.call(end, ...after);
     expect(await healthWith(locks)).toMatchObject({ status: 'up', reachable: true });
   },
 );
+
+test.each([
+  [['maxmemory:100', 'used_memory:101', 'maxmemory_policy:noeviction'], 'full'],
+  [['maxmemory:100', 'used_memory:100', 'maxmemory_policy:noeviction'], undefined],
+  // Buffers do not count, as the server counts itself.
+  [['maxmemory:100', 'used_memory:150', 'mem_not_counted_for_evict:50', 'maxmemory_policy:noeviction'], undefined],
+  [['maxmemory:100', 'used_memory:101', 'maxmemory_policy:allkeys-lru'], undefined],
+  [['maxmemory:0', 'used_memory:101', 'maxmemory_policy:noeviction'], undefined],
+  [['role:slave', 'slave_read_only:1'], 'readOnly'],
+  [['role:slave', 'slave_read_only:0'], undefined],
+  [['role:master'], undefined],
+  [[], undefined],
+])('a server with %j takes no locks for the reason %s', (lines, reason) => {
+  expect(refusesBy(lines.join('\r\n'))).toBe(reason);
+});
 
 test('that the server evicts is shown', async () => {
   await server.client.config('SET', 'maxmemory-policy', 'allkeys-lru');

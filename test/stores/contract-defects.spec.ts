@@ -262,6 +262,21 @@ test('a check that fails because the machine was busy is repeated, with a warnin
   warn.mockRestore();
 });
 
+test('a check whose calls came when its stall was over is repeated, with a warning', async () => {
+  const warn = jest.spyOn(process, 'emitWarning').mockReturnValue();
+  let stalls = 0;
+  const stall = async (ms: number): Promise<void> => {
+    stalls++;
+    const endsAt = performance.now() + (stalls === 1 ? 0.7 * ms : 0);
+    while (performance.now() < endsAt);
+  };
+  const { failures } = await runContract(one(), 'join settles', { stall });
+  expect(stalls).toBe(2);
+  expect(warn).toHaveBeenCalledWith(expect.stringMatching(/is repeated: (the calls came \d+ ms after|it took)/));
+  expect(String([...failures.values()])).toContain('`stall` stopped nothing');
+  warn.mockRestore();
+});
+
 test('a check to which the database did not answer is repeated, with a warning', async () => {
   const warn = jest.spyOn(process, 'emitWarning').mockReturnValue();
   let calls = 0;

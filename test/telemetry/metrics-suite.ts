@@ -2,6 +2,7 @@ import 'reflect-metadata';
 import { Test, type TestingModule } from '@nestjs/testing';
 import { LockModule, LockService, MemoryLockStore, QuorumLockStore, RedisLockStore, type LockModuleOptions } from 'nestjs-distributed-lock';
 import { isDeepStrictEqual } from 'node:util';
+import type { StoreHealth } from '../../lib/core/words/lock-health';
 import { COUNTERS, HISTOGRAMS, LEVELS, STATES } from '../../lib/telemetry/metrics';
 import { RedisQuorum } from '../support/redis-quorum';
 import { RedisServer } from '../support/redis-server';
@@ -195,6 +196,16 @@ export function metricsSuite(what: string, makeBackend: () => Backend): void {
       await until('that it is away', async () => (await states('store.up'))['default'] === 0);
       proxy.mode = 'pass';
       await until('that it is there', async () => (await states('store.up'))['default'] === 1);
+    });
+
+    test('a store that answers and grants nothing is not up', async () => {
+      let said: StoreHealth = {};
+      await start({ store: Object.assign(new MemoryLockStore(), { health: async () => said }) });
+      expect(await states('store.up')).toEqual({ default: 1 });
+      said = { refuses: 'full' };
+      expect(await states('store.up')).toEqual({ default: 0 });
+      said = {};
+      expect(await states('store.up')).toEqual({ default: 1 });
     });
 
     test('a process that gets no messages of turns does not hear the store', async () => {

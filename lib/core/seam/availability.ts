@@ -8,7 +8,7 @@ const PROBE_EVERY_MS = 500;
 /** How long it counts as away after the last failure, where no call has asked it since, in milliseconds. */
 const KNOWN_FOR_MS = 5_000;
 /** When an old failure says nothing of a new one any more, in milliseconds: longer than between two health checks. */
-export const OUTDATED_AFTER_MS = 60_000;
+const OUTDATED_AFTER_MS = 60_000;
 
 /**
  * What is known of whether a store answers. A renewal that is answered ends an outage that renewals found; one that
@@ -21,6 +21,9 @@ export class Availability {
   /** When the first command failed that no answer has followed, to whatever was asked. */
   #silentSince: number | undefined;
   #failedAt = 0;
+  /** Since when the store has said, whenever it was asked, that it grants nothing. */
+  #refusingSince: number | undefined;
+  #refusedAt = 0;
   #attemptsFail = false;
   #failure: LockError | undefined;
   #probedAt = -Infinity;
@@ -70,9 +73,21 @@ export class Availability {
     );
   }
 
-  /** For how long attempts have failed, in milliseconds; undefined where the store is not away. */
-  get failingMs(): number | undefined {
-    return this.isAway ? this.#clock.monotonic() - (this.#failingSince as number) : undefined;
+  /** The store was asked, and said whether it grants nothing. */
+  said(isRefusing: boolean): void {
+    const now = this.#clock.monotonic();
+    if (!isRefusing) {
+      this.#refusingSince = undefined;
+    } else if (this.#refusingSince === undefined || now - this.#refusedAt >= OUTDATED_AFTER_MS) {
+      this.#refusingSince = now;
+    }
+    this.#refusedAt = now;
+  }
+
+  /** For how long a store that answers has granted nothing, by its own words or by attempts that failed; undefined where it may grant. */
+  get refusingMs(): number | undefined {
+    const since = Math.min(this.#refusingSince ?? Infinity, this.isAway ? (this.#failingSince ?? Infinity) : Infinity);
+    return since < Infinity ? this.#clock.monotonic() - since : undefined;
   }
 
   /** For how long nothing was answered, in milliseconds, as far as is known; undefined where the last answer is no failure. */

@@ -1,11 +1,10 @@
-import { OUTDATED_AFTER_MS, type Availability } from '../seam/availability.js';
+import type { Availability } from '../seam/availability.js';
 import { asLockError } from '../leases/background-releases.js';
 import type { Leases } from '../leases/leases.js';
 import { isAnswered, isRefusing, reasonsOf, statusOf, type LockHealth } from '../words/lock-health.js';
 import type { LockStore } from '../seam/lock-store.js';
 import type { Reporter } from './reporter.js';
 import type { StoreHealth } from '../words/lock-health.js';
-import type { Clock } from '../seam/time.js';
 import type { Waiters } from '../entering/waiters.js';
 
 /** What a check of the health looks at. */
@@ -15,15 +14,11 @@ export interface HealthCheckParts {
   readonly reporter: Reporter;
   readonly leases: Leases;
   readonly waiters: Waiters;
-  readonly clock: Clock;
 }
 
 /** Finds out about the health of the locks of one store, and only when it is asked: calls do nothing for it. */
 export class HealthCheck {
   readonly #parts: HealthCheckParts;
-  /** Since when each check was told that nothing is granted, and when the last one was. */
-  #refusingSince: number | undefined;
-  #refusedAt = 0;
   #asking: Promise<StoreHealth> | undefined;
 
   constructor(parts: HealthCheckParts) {
@@ -39,14 +34,11 @@ export class HealthCheck {
     const unreachableMs = store.health || availability.isAway ? availability.silentMs : undefined;
     const reachable = unreachableMs === undefined && isAnswered(said);
     const reasons = reasonsOf(said, reachable, availability.isAway);
-    // Whichever is known for longer: calls fail, or the server said that it grants nothing.
-    const refusingMs = Math.max(this.#refusingMs(said), availability.failingMs ?? -1);
-    const unusableMs = unreachableMs ?? (refusingMs < 0 ? undefined : refusingMs);
     const { running } = leases;
     const margins = running.map((lease) => lease.marginMs).filter((ms) => ms !== undefined);
     const { latencyMs, hearsTurns, clockSkewMs, replicasConfirm, members, majority, refuses, evicts } = said;
     return withoutUnknown({
-      status: statusOf(reasons, unusableMs, downAfterMs),
+      status: statusOf(reasons, unreachableMs ?? availability.refusingMs, downAfterMs),
       reasons,
       reachable,
       unreachableMs: rounded(unreachableMs),
@@ -64,22 +56,8 @@ export class HealthCheck {
     });
   }
 
-  /** For how long checks were told that nothing is granted, in milliseconds; -1 where this one was not. */
-  #refusingMs(said: StoreHealth): number {
-    if (!isRefusing(said)) {
-      this.#refusingSince = undefined;
-      return -1;
-    }
-    const now = this.#parts.clock.monotonic();
-    if (this.#refusingSince === undefined || now - this.#refusedAt >= OUTDATED_AFTER_MS) {
-      this.#refusingSince = now;
-    }
-    this.#refusedAt = now;
-    return now - this.#refusingSince;
-  }
-
   async #ask(): Promise<StoreHealth> {
-    const { store, reporter } = this.#parts;
+    const { store, availability, reporter } = this.#parts;
     if (!store.health) {
       return {};
     }
@@ -87,6 +65,7 @@ export class HealthCheck {
       const said = await store.health();
       if (isAnswered(said)) {
         reporter.checkAnswered();
+        availability.said(isRefusing(said));
       }
       return said;
     } catch (error) {

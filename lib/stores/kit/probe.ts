@@ -4,7 +4,7 @@ import type { StoreHealth } from '../../core/words/lock-health.js';
 export const PROBE_MS = 750;
 
 /** What a server says: what its clock reads, in ms since 1970, and why it takes no locks, if it does not. */
-export interface Said {
+export interface ProbeAnswer {
   readonly serverMs: number;
   readonly refuses?: StoreHealth['refuses'];
 }
@@ -17,7 +17,7 @@ export interface Probe {
 }
 
 /** Asks a server, and compares its clock with the clock here. */
-export async function probe(ask: () => Promise<Said>): Promise<Probe> {
+export async function probe(ask: () => Promise<ProbeAnswer>): Promise<Probe> {
   const [wallAt, sentAt] = [Date.now(), performance.now()];
   const { serverMs, refuses } = await ask();
   const latencyMs = performance.now() - sentAt;

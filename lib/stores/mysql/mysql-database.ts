@@ -2,7 +2,7 @@ import type { StoredLock } from '../../core/seam/lock-store.js';
 import { Database, START_MS, type DatabaseOptions } from '../sql/database.js';
 import type { Row } from '../sql/dialect.js';
 import { toLockError } from '../sql/errors.js';
-import type { Said } from '../kit/probe.js';
+import type { ProbeAnswer } from '../kit/probe.js';
 import type { Call } from '../sql/statements.js';
 import { MySqlDialect } from './mysql-dialect.js';
 import type { MySqlKeys } from './mysql-keys.js';
@@ -65,7 +65,7 @@ export class MySqlDatabase extends Database<MySqlKeys, TurnWatch> {
     }
   }
 
-  protected async ask(call: Call): Promise<Said> {
+  protected async askState(call: Call): Promise<ProbeAnswer> {
     const [row] = await this.calls.run({ sql: `SELECT ${NOW} AS now_us, ${IS_READ_ONLY} AS read_only` }, call);
     return { serverMs: Number(row?.['now_us']) / 1_000, refuses: Number(row?.['read_only']) === 1 ? 'readOnly' : undefined };
   }

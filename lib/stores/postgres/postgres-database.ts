@@ -1,7 +1,7 @@
 import type { StoredLock } from '../../core/seam/lock-store.js';
 import { LockError } from '../../core/words/errors.js';
 import type { Listeners } from '../kit/listeners.js';
-import type { Said } from '../kit/probe.js';
+import type { ProbeAnswer } from '../kit/probe.js';
 import { RECHECK_MS } from '../kit/protocol.js';
 import { readStored } from '../kit/replies.js';
 import { Database, START_MS, type DatabaseOptions } from '../sql/database.js';
@@ -68,9 +68,9 @@ export class PostgresDatabase extends Database<PostgresKeys, Listener> {
     super.close();
   }
 
-  protected async ask(call: Call): Promise<Said> {
+  protected async askState(call: Call): Promise<ProbeAnswer> {
     const [row] = await this.calls.run(
-      { sql: `SELECT ${NOW} AS now, current_setting('transaction_read_only') AS read_only`, values: [] },
+      { sql: `SELECT ${NOW} AS now, current_setting('transaction_read_only', true) AS read_only`, values: [] },
       call,
     );
     return { serverMs: Number(row?.['now']), refuses: row?.['read_only'] === 'on' ? 'readOnly' : undefined };

@@ -20,7 +20,7 @@ import { checkPrefix } from '../../core/words/lock-key.js';
 import { RECHECK_MS } from '../kit/protocol.js';
 import { tooManyHolds } from '../kit/refusals.js';
 import { readBusy, readStored } from '../kit/replies.js';
-import { probe, PROBE_MS, type Said } from '../kit/probe.js';
+import { probe, PROBE_MS } from '../kit/probe.js';
 import { ServerClock } from '../kit/server-clock.js';
 import { processName } from '../kit/process-name.js';
 import { checkSource, isClient, type RedisSource } from './connection/redis-source.js';
@@ -190,14 +190,13 @@ export class RedisLockStore implements LockStore, Turns, Tickets, Operator, Mess
   async health(): Promise<StoreHealth> {
     // WAIT answers for one server, and on a cluster each slot has another.
     const replication = this.#isCluster ? undefined : this.#replication;
-    const [clock, replicasConfirm] = await Promise.all([probe(() => this.#ask()), replication?.isConfirmed(this.#keys.wake(this.process))]);
-    return { ...clock, hearsTurns: this.#wakeups.arrive, replicasConfirm, evicts: this.#evicts };
-  }
-
-  /** On a cluster each node has its own answer, and what one says of itself is not true of the others. */
-  async #ask(): Promise<Said> {
-    const [serverMs, info] = await Promise.all([this.#connection.time(PROBE_MS), this.#isCluster ? '' : this.#connection.info()]);
-    return { serverMs, refuses: refusesBy(info) };
+    const [clock, info, replicasConfirm] = await Promise.all([
+      probe(async () => ({ serverMs: await this.#connection.time(PROBE_MS) })),
+      // On a cluster, what one node says of itself is not true of the others.
+      this.#isCluster ? '' : this.#connection.info(PROBE_MS),
+      replication?.isConfirmed(this.#keys.wake(this.process)),
+    ]);
+    return { ...clock, refuses: refusesBy(info), hearsTurns: this.#wakeups.arrive, replicasConfirm, evicts: this.#evicts };
   }
 
   search(prefix: string): AsyncIterable<readonly FoundLock[]> {

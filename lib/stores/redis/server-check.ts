@@ -18,8 +18,10 @@ export function refusesBy(info: string): StoreHealth['refuses'] {
   if (valueOf(info, 'role') === 'slave' && valueOf(info, 'slave_read_only') === '1') {
     return 'readOnly';
   }
-  const [most, used] = ['maxmemory', 'used_memory'].map((field) => Number(valueOf(info, field) ?? 0)) as [number, number];
-  return most > 0 && used >= most && evictsBy(info) === false ? 'full' : undefined;
+  const [most = 0, used = 0, buffers = 0] = ['maxmemory', 'used_memory', 'mem_not_counted_for_evict'].map((field) =>
+    Number(valueOf(info, field) ?? 0),
+  );
+  return most > 0 && used - buffers > most && evictsBy(info) === false ? 'full' : undefined;
 }
 
 /** The warnings that follow from the reply to INFO; throws `LockConfigurationError` for a server that is too old. */

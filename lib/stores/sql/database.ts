@@ -1,7 +1,7 @@
 import type { StoredLock } from '../../core/seam/lock-store.js';
 import { LockConfigurationError, LockStoreError } from '../../core/words/errors.js';
 import type { Listeners } from '../kit/listeners.js';
-import { probe, PROBE_MS, type Probe, type Said } from '../kit/probe.js';
+import { probe, PROBE_MS, type Probe, type ProbeAnswer } from '../kit/probe.js';
 import { Calls } from './calls.js';
 import type { Dialect } from './dialect.js';
 import type { Operation, Parameters } from './operation.js';
@@ -75,8 +75,8 @@ export abstract class Database<Names extends RowNames = RowNames, N extends Noti
     call: Call,
   ): Promise<readonly { readonly row: RowName; readonly stored: StoredLock }[]>;
 
-  /** What the server's clock reads, in ms since 1970. */
-  protected abstract ask(call: Call): Promise<Said>;
+  /** What the server's clock reads, and whether it takes writes. */
+  protected abstract askState(call: Call): Promise<ProbeAnswer>;
   /** Throws `LockConfigurationError` for a server, or tables, that cannot have locks. */
   protected abstract checkServer(warn: (message: string) => void, call: () => Call): Promise<void>;
   /** The statement that lets a database forget its number. */
@@ -112,7 +112,7 @@ export abstract class Database<Names extends RowNames = RowNames, N extends Noti
   }
 
   probe(): Promise<Probe> {
-    return probe(() => this.ask({ key: '', limitMs: PROBE_MS }));
+    return probe(() => this.askState({ key: '', limitMs: PROBE_MS }));
   }
 
   close(): void {

@@ -181,9 +181,9 @@ export class RedisConnection {
   }
 
   /** The reply to INFO; empty where that is forbidden, which the store can do without. */
-  async info(): Promise<string> {
+  async info(limitMs = COMMAND_MS): Promise<string> {
     try {
-      return await this.#timeouts.bound((await this.open()).info(), COMMAND_MS);
+      return await this.#timeouts.bound((await this.open()).info(), limitMs);
     } catch (error) {
       if (error instanceof Error && error.message.startsWith('NOPERM')) {
         return '';
