@@ -120,7 +120,7 @@ export class Locks {
       events: reporter,
       maxPerKey,
     });
-    this.#health = new HealthCheck({ store, availability, reporter, leases, waiters });
+    this.#health = new HealthCheck({ store, lifecycle, availability, reporter, leases, waiters });
     this.#peers = new Peers({ name, messenger, clock, expires: store.expires, leases, waiters, deadlocks, health: () => this.health(0) });
     this.#transactions = settings.transaction && new Transactions(settings.transaction, (transaction) => leases.settle(transaction));
     this.#handles = new Handles((frame) => this.#reportUnreleased(frame));

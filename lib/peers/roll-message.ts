@@ -41,6 +41,7 @@ const HEALTH = {
   reasons: { list: 'text' },
   reachable: 'boolean',
   unreachableMs: NUMBER,
+  refusingMs: NUMBER,
   latencyMs: NUMBER,
   clockSkewMs: NUMBER,
   leastMarginMs: NUMBER,

@@ -36,6 +36,14 @@ test('the doctor tells the versions, and fails where a schema has no locks', asy
   expect(other.out).toMatch(/^FAIL {2}server: .*has no locks in the schema "other"\. Call ensureSchema\(\)/m);
 });
 
+test('the doctor fails where a database is read-only', async () => {
+  await server.query('ALTER DATABASE postgres SET default_transaction_read_only = on');
+  const readOnly = await cli(env, ['doctor']);
+  await server.query('ALTER DATABASE postgres RESET default_transaction_read_only');
+  expect(readOnly.code).toBe(1);
+  expect(readOnly.out).toMatch(/^FAIL {2}server: .*because default_transaction_read_only is on/m);
+});
+
 test('a schema without locks, or a server that is away, ends with 3', async () => {
   expect(await cli(env, ['list', '--schema', 'other'])).toMatchObject({ code: 3, out: '', err: expect.stringContaining('ensureSchema()') });
   const away = await cli({ LOCKS_POSTGRES: 'postgres://user:not-to-be-printed@127.0.0.1:1/db' }, ['list']);

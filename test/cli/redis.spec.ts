@@ -1,7 +1,13 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { RedisLockStore } from '../../lib/stores/redis/redis-lock-store';
 import { cli } from '../support/cli';
 import { newHold } from '../support/new-hold';
-import { RedisServer } from '../support/redis-server';
+import { freePort, RedisServer } from '../support/redis-server';
+import { until } from '../support/until';
 import { describeCommands } from './commands-suite';
 
 const PASSWORD = 'not-to-be-printed';
@@ -52,6 +58,46 @@ test('the doctor warns of eviction, and names rights that are missing', async ()
   const poor = await cli({ LOCKS_REDIS: `redis://poor:poor@127.0.0.1:${server.port}` }, ['doctor']);
   expect(poor.code).toBe(1);
   expect(poor.out).toMatch(/^FAIL {2}server: rights: The user lacks \+evalsha, \+zadd\. Grant/m);
+});
+
+test('the doctor fails where memory is full, and warns before that', async () => {
+  const used = Number(/^used_memory:(\d+)/m.exec(await server.client.info('memory'))?.[1]);
+  const withMost = async (most: number): Promise<{ code: number; out: string }> => {
+    await server.client.config('SET', 'maxmemory', most);
+    return cli(env, ['doctor']);
+  };
+  const [roomy, nearly, full] = [await withMost(used * 100), await withMost(Math.round(used * 1.05)), await withMost(1)];
+  await server.client.config('SET', 'maxmemory', 0);
+  expect(roomy.out).toMatch(/^ok {4}server: memory: \d % of maxmemory is in use\.$/m);
+  expect(nearly.code).toBe(0);
+  expect(nearly.out).toMatch(/^warn {2}server: memory: 9\d % of maxmemory is in use\. .*raise maxmemory/m);
+  expect(full.code).toBe(1);
+  expect(full.out).toMatch(/^FAIL {2}server: memory: It is full/m);
+  expect(full.out).toMatch(/^FAIL {2}store: Its memory is full/m);
+  expect((await cli(env, ['doctor'])).out).toMatch(/^ok {4}server: memory: maxmemory is not set\.$/m);
+});
+
+test('the doctor names a replica, a node of a Cluster and a Sentinel', async () => {
+  const folder = mkdtempSync(join(tmpdir(), 'lock-doctor-'));
+  const [replica, node] = await Promise.all([
+    RedisServer.startReplica(server.port),
+    RedisServer.start('--cluster-enabled', 'yes', '--dir', folder),
+  ]);
+  const file = join(folder, 'sentinel.conf');
+  writeFileSync(file, '');
+  const port = await freePort();
+  const sentinel = spawn('redis-server', [file, '--sentinel', '--port', String(port)], { stdio: 'ignore' });
+  const doctor = (at: number) => cli({ LOCKS_REDIS: `redis://127.0.0.1:${at}` }, ['doctor']);
+  await until('the sentinel answers', async () => !(await doctor(port)).out.includes('did not answer'));
+  const [ofReplica, ofNode, ofSentinel] = await Promise.all([replica.port, node.port, port].map(doctor));
+  expect(ofReplica?.out).toMatch(/^FAIL {2}server: replicas: The server is a replica/m);
+  expect(ofReplica?.out).toMatch(/^FAIL {2}store: It takes no writes/m);
+  expect(ofNode?.out).toMatch(/^FAIL {2}server: mode: The server is a node of a Cluster/m);
+  expect(ofSentinel?.out).toMatch(/^FAIL {2}server: mode: The server is a Sentinel.* Pass the URL of the master/m);
+  sentinel.kill('SIGKILL');
+  await once(sentinel, 'exit');
+  await Promise.all([replica.stop(), node.stop()]);
+  rmSync(folder, { recursive: true });
 });
 
 test('the doctor says that a user may not ask for its rights', async () => {

@@ -218,9 +218,11 @@ test.each<[string, StoreHealth]>([
     await pass(4_999);
     expect(await locks.health()).toMatchObject({ status: 'degraded' });
     await pass(1);
-    expect(await locks.health()).toMatchObject({ status: 'down', reasons: [reason], reachable: true });
+    expect(await locks.health()).toMatchObject({ status: 'down', reasons: [reason], reachable: true, refusingMs: 5_000 });
     store.said = {};
-    expect(await locks.health()).toMatchObject({ status: 'up', reasons: [] });
+    const after = await locks.health();
+    expect(after).toMatchObject({ status: 'up', reasons: [] });
+    expect(after).not.toHaveProperty('refusingMs');
     // The time before does not count once more, and neither does that of a check long ago.
     store.said = said;
     expect(await locks.health()).toMatchObject({ status: 'degraded' });
@@ -263,6 +265,21 @@ test('a store that throws, as none should, does not answer', async () => {
   expect(await locksOn(store).health()).toMatchObject({ status: 'degraded', reachable: false });
   // It is about no key.
   expect(troubles).toEqual([expect.objectContaining({ key: '', error: expect.objectContaining({ key: '' }) as object })]);
+});
+
+test('an application that closes does not ask the store, and its closed store is no outage', async () => {
+  const store = new AskedStore();
+  store.said = undefined;
+  const locks = locksOn(store);
+  // The check is on its way as the application closes, and fails with the store.
+  const begun = locks.health();
+  await locks.shutdown();
+  expect(await begun).toMatchObject({ status: 'degraded', reasons: ['closing'], reachable: true });
+  expect(store.asked).toBe(1);
+  await pass(60_000);
+  expect(await locks.health()).toMatchObject({ status: 'degraded', reasons: ['closing'] });
+  expect(store.asked).toBe(1);
+  expect(troubles).toEqual([]);
 });
 
 test('checks that are made at the same time ask the store once, and calls never', async () => {

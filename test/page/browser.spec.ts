@@ -107,7 +107,7 @@ describe('with a lock on a real server', () => {
       await page.getByRole('link', { name: MARKUP }).click();
       await page.getByRole('heading', { name: MARKUP }).waitFor();
       expect(await page.locator('img').count()).toBe(0);
-      expect(await page.title()).toBe('Locks');
+      expect(await page.title()).toBe(`${MARKUP} · Locks`);
       await page.getByRole('link', { name: 'Now' }).first().click();
     },
     PATIENCE_MS,

@@ -1,6 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { LockHealth } from '../../../lib/core/words/lock-health.js';
-import type { MemberHealth } from '../../../lib/core/words/lock-health.js';
+import type { HealthReason, LockHealth, MemberHealth } from '../../../lib/core/words/lock-health.js';
 import { shownMs } from '../age.js';
 import { ok, warning, type Finding } from './finding.js';
 
@@ -32,13 +31,20 @@ function isJoining({ members = [] }: LockHealth): boolean {
   return members.some(({ reachable, voting }) => reachable && voting === false);
 }
 
-function reachFinding({ reachable, reasons, latencyMs }: LockHealth): Finding {
+/** Why locked calls fail, and what to do, by the reason in the health. */
+const FAILURES: Readonly<Partial<Record<HealthReason, string>>> = {
+  unreachable: 'It does not answer, so locked calls fail. Make sure that the servers run and can be reached from here.',
+  noMajority: 'Fewer servers vote than a majority, so locked calls fail. Make sure that the servers run and can be reached from here.',
+  readOnly: 'It takes no writes, so locked calls fail. Pass the URL of the server that does: the primary, not a replica or a standby.',
+  full: 'Its memory is full and it evicts nothing, so locked calls fail. Raise maxmemory, or delete what needs no place there.',
+};
+
+function reachFinding({ reasons, latencyMs }: LockHealth): Finding {
   const subject = 'store';
-  if (reachable && !reasons.includes('noMajority')) {
-    return ok(subject, `It answers${latencyMs === undefined ? '' : ` within ${shownMs(latencyMs)}`}.`);
-  }
-  const why = reachable ? 'Fewer servers vote than a majority' : 'It does not answer';
-  return { level: 'FAIL', subject, text: `${why}, so locked calls fail. Make sure that the servers run and can be reached from here.` };
+  const failing = reasons.map((reason) => FAILURES[reason]).find((text) => text !== undefined);
+  return failing === undefined
+    ? ok(subject, `It answers${latencyMs === undefined ? '' : ` within ${shownMs(latencyMs)}`}.`)
+    : { level: 'FAIL', subject, text: failing };
 }
 
 function skewFinding(skewMs: number): Finding {

@@ -1,14 +1,18 @@
 import { RedisConnection } from '../../../lib/stores/redis/connection/redis-connection.js';
-import { evictsBy, serverWarnings, valueOf } from '../../../lib/stores/redis/server-check.js';
+import { evictsBy, refusesBy, serverWarnings, valueOf } from '../../../lib/stores/redis/server-check.js';
 import { missingRights } from '../../../lib/stores/redis/visible-rights.js';
 import { failure, ok, warning, type Finding } from './finding.js';
+
+/** From which part of maxmemory on a server is worth a warning. */
+const NEARLY_FULL = 0.9;
 
 /** What a server of Redis says of itself, without writing. */
 export async function redisFindings(url: string, prefix: string, name: string): Promise<Finding[]> {
   const connection = new RedisConnection(url);
   try {
     const info = await connection.info();
-    return [...settings(info, name), rightsFinding(await missingRights(connection, prefix), name)];
+    const [wrong] = modeFindings(info, `${name}: mode`);
+    return wrong ? [wrong] : [...settings(info, name), rightsFinding(await missingRights(connection, prefix), name)];
   } catch (error) {
     return [failure(name, error)];
   } finally {
@@ -20,7 +24,44 @@ function settings(info: string, name: string): Finding[] {
   if (info === '') {
     return [warning(`${name}: INFO`, 'The user may not ask for version, eviction and replicas. Grant +info.')];
   }
-  return [versionFinding(info, `${name}: version`), evictionFinding(info, `${name}: eviction`), replicasFinding(info, `${name}: replicas`)];
+  return [
+    versionFinding(info, `${name}: version`),
+    evictionFinding(info, `${name}: eviction`),
+    memoryFinding(info, `${name}: memory`),
+    replicasFinding(info, `${name}: replicas`),
+  ];
+}
+
+/** Servers that keep no locks, or only a part of them. */
+function modeFindings(info: string, subject: string): Finding[] {
+  switch (valueOf(info, 'redis_mode')) {
+    case 'cluster':
+      return [
+        { level: 'FAIL', subject, text: 'The server is a node of a Cluster, which has a part of the locks. Ask the application instead.' },
+      ];
+    case 'sentinel':
+      return [
+        { level: 'FAIL', subject, text: 'The server is a Sentinel, which keeps no locks. Pass the URL of the master that it watches.' },
+      ];
+    default:
+      return [];
+  }
+}
+
+function memoryFinding(info: string, subject: string): Finding {
+  const [most, used] = [valueOf(info, 'maxmemory'), valueOf(info, 'used_memory')].map((value) => Number(value ?? 0)) as [number, number];
+  if (refusesBy(info) === 'full') {
+    return {
+      level: 'FAIL',
+      subject,
+      text: 'It is full, so the server takes no locks. Raise maxmemory, or delete what needs no place there.',
+    };
+  }
+  const part = most > 0 ? used / most : 0;
+  const text = most > 0 ? `${Math.round(part * 100)} % of maxmemory is in use.` : 'maxmemory is not set.';
+  return part < NEARLY_FULL || evictsBy(info) === true
+    ? ok(subject, text)
+    : warning(subject, `${text} A server that is full takes no locks: raise maxmemory.`);
 }
 
 function versionFinding(info: string, subject: string): Finding {

@@ -1,4 +1,4 @@
-import { useState } from 'preact/hooks';
+import { useEffect, useState } from 'preact/hooks';
 import type { VNode } from 'preact';
 import { useNow } from './clock.js';
 import { useLiveState, type Change } from './live-state.js';
@@ -8,8 +8,9 @@ import { ConnectionNotice } from './parts/connection-notice.js';
 import { Empty } from './parts/empty.js';
 import { Header } from './parts/header.js';
 import { Losses } from './parts/losses.js';
+import { StoreNotices } from './parts/store-notices.js';
 import { ReleaseDialog } from './parts/release-dialog.js';
-import { useRoute, type Route } from './route.js';
+import { titleOf, useRoute, type Route } from './route.js';
 import { HotView } from './views/hot-view.js';
 import { KeyView } from './views/key-view.js';
 import { NowView } from './views/now-view.js';
@@ -29,6 +30,7 @@ export function App(): VNode {
   const [state, change] = useLiveState();
   const route = useRoute();
   const now = useNow(state.connection !== 'paused');
+  useEffect(() => void (document.title = titleOf(route)), [route]);
   const [toRelease, setToRelease] = useState<LockRow>();
   const askRelease = state.info?.actions ? setToRelease : undefined;
   return (
@@ -38,7 +40,8 @@ export function App(): VNode {
       </button>
       <Header state={state} route={route} now={now} />
       <main id="content" tabIndex={-1}>
-        <ConnectionNotice state={state} />
+        <ConnectionNotice state={state} now={now} />
+        <StoreNotices state={state} now={now} />
         {state.at === undefined ? (
           <Empty title={state.connection === 'broken' ? 'No answer yet' : 'Asking the processes …'}>
             Every process that uses the store is asked what it holds.

@@ -5,7 +5,9 @@ export type View = 'now' | 'hot' | 'waits' | 'processes';
 /** Where the page is: a view, or the key of a store. */
 export type Route = { readonly view: View } | { readonly view: 'key'; readonly store: string; readonly key: string };
 
-const VIEWS: readonly View[] = ['now', 'hot', 'waits', 'processes'];
+export const TITLES: Readonly<Record<View, string>> = { now: 'Now', hot: 'Hot', waits: 'Waits', processes: 'Processes' };
+
+const VIEWS = Object.keys(TITLES) as View[];
 
 export function linkTo(view: View): string {
   return `#/${view}`;
@@ -13,6 +15,11 @@ export function linkTo(view: View): string {
 
 export function linkToKey(store: string, key: string): string {
   return `#/key/${encodeURIComponent(store)}/${encodeURIComponent(key)}`;
+}
+
+/** The title of the document: what tabs and bookmarks are told apart by. */
+export function titleOf(route: Route): string {
+  return `${route.view === 'key' ? route.key : TITLES[route.view]} · Locks`;
 }
 
 function routeIn(hash: string): Route {

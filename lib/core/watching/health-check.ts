@@ -2,6 +2,7 @@ import type { Availability } from '../seam/availability.js';
 import { asLockError } from '../leases/background-releases.js';
 import type { Leases } from '../leases/leases.js';
 import { isAnswered, isRefusing, reasonsOf, statusOf, type LockHealth } from '../words/lock-health.js';
+import type { Lifecycle } from '../seam/lifecycle.js';
 import type { LockStore } from '../seam/lock-store.js';
 import type { Reporter } from './reporter.js';
 import type { StoreHealth } from '../words/lock-health.js';
@@ -10,6 +11,7 @@ import type { Waiters } from '../entering/waiters.js';
 /** What a check of the health looks at. */
 export interface HealthCheckParts {
   readonly store: LockStore;
+  readonly lifecycle: Lifecycle;
   readonly availability: Availability;
   readonly reporter: Reporter;
   readonly leases: Leases;
@@ -29,19 +31,21 @@ export class HealthCheck {
   async run(downAfterMs: number): Promise<LockHealth> {
     // Checks that are made at the same time are one question to the store.
     const said = await (this.#asking ??= this.#ask().finally(() => (this.#asking = undefined)));
-    const { store, availability, leases, waiters } = this.#parts;
+    const { store, lifecycle, availability, leases, waiters } = this.#parts;
     // An old failure of a call says nothing of a store that cannot be asked.
     const unreachableMs = store.health || availability.isAway ? availability.silentMs : undefined;
     const reachable = unreachableMs === undefined && isAnswered(said);
-    const reasons = reasonsOf(said, reachable, availability.isAway);
+    const refusingMs = reachable ? availability.refusingMs : undefined;
+    const reasons = reasonsOf(said, { isReachable: reachable, isFailing: availability.isAway, isClosing: lifecycle.isClosing });
     const { running } = leases;
     const margins = running.map((lease) => lease.marginMs).filter((ms) => ms !== undefined);
     const { latencyMs, hearsTurns, clockSkewMs, replicasConfirm, members, majority, refuses, evicts } = said;
     return withoutUnknown({
-      status: statusOf(reasons, unreachableMs ?? availability.refusingMs, downAfterMs),
+      status: statusOf(reasons, unreachableMs ?? refusingMs, downAfterMs),
       reasons,
       reachable,
       unreachableMs: rounded(unreachableMs),
+      refusingMs: rounded(refusingMs),
       latencyMs: rounded(latencyMs),
       hearsTurns,
       clockSkewMs: rounded(clockSkewMs),
@@ -57,8 +61,8 @@ export class HealthCheck {
   }
 
   async #ask(): Promise<StoreHealth> {
-    const { store, availability, reporter } = this.#parts;
-    if (!store.health) {
+    const { store, lifecycle, availability, reporter } = this.#parts;
+    if (!store.health || lifecycle.isClosing) {
       return {};
     }
     try {
@@ -69,7 +73,10 @@ export class HealthCheck {
       }
       return said;
     } catch (error) {
-      reporter.checkFailed(asLockError(error, ''));
+      // A store that this application closes meanwhile is no outage.
+      if (!lifecycle.isClosing) {
+        reporter.checkFailed(asLockError(error, ''));
+      }
       return {};
     }
   }

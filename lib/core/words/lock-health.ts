@@ -46,9 +46,10 @@ export type HealthStatus = 'up' | 'degraded' | 'down';
  * | `polls` | messages of turns do not arrive, so that waiting calls poll | `degraded` |
  * | `tooFewReplicas` | fewer replicas confirm than `minReplicas`, so that nothing is granted | `degraded`, and `down` after `downAfter` |
  * | `clockSkew` | the server's clock is off by more than a second, and replicas keep leases by their clocks | `degraded` |
+ * | `closing` | this application is shutting down: it takes no locks, and does not ask the store | `degraded` |
  */
 export type HealthReason =
-  'unreachable' | 'noMajority' | 'failing' | 'readOnly' | 'full' | 'membersAway' | 'polls' | 'tooFewReplicas' | 'clockSkew';
+  'unreachable' | 'noMajority' | 'failing' | 'readOnly' | 'full' | 'membersAway' | 'polls' | 'tooFewReplicas' | 'clockSkew' | 'closing';
 
 /** The health of the locks of one store, as this process sees it: plain data, without hosts, keys and owners. */
 export interface LockHealth extends StoreHealth {
@@ -59,6 +60,8 @@ export interface LockHealth extends StoreHealth {
   readonly reachable: boolean;
   /** For how long the store has answered nothing, in milliseconds; undefined where it answers, or where that is not known. */
   readonly unreachableMs?: number | undefined;
+  /** For how long a store that answers has granted nothing, in milliseconds, as far as is known; undefined where it may grant. */
+  readonly refusingMs?: number | undefined;
   /** The locks that this process holds. */
   readonly heldHere: number;
   /** The calls of this process that wait for a lock. */
@@ -78,8 +81,15 @@ export function isAnswered({ members, majority = 1 }: StoreHealth): boolean {
   return !members || members.filter(({ reachable }) => reachable).length >= majority;
 }
 
-/** Why locks are not up, by what the store says, whether it answers, and whether it fails all attempts to acquire. */
-export function reasonsOf(store: StoreHealth, isReachable: boolean, isFailing: boolean): HealthReason[] {
+/** What this process knows of a store by itself: whether it answers, whether it fails all attempts to acquire, and whether it is closed here. */
+export interface Knowledge {
+  readonly isReachable: boolean;
+  readonly isFailing: boolean;
+  readonly isClosing: boolean;
+}
+
+/** Why locks are not up, by what the store says, and what this process knows of it. */
+export function reasonsOf(store: StoreHealth, { isReachable, isFailing, isClosing }: Knowledge): HealthReason[] {
   const { members = [], majority = 0, hearsTurns, replicasConfirm, refuses, clockSkewMs = 0 } = store;
   const found: Readonly<Record<HealthReason, boolean>> = {
     unreachable: !isReachable,
@@ -91,6 +101,7 @@ export function reasonsOf(store: StoreHealth, isReachable: boolean, isFailing: b
     polls: hearsTurns === false,
     tooFewReplicas: replicasConfirm === false,
     clockSkew: replicasConfirm !== undefined && Math.abs(clockSkewMs) > MOST_SKEW_MS,
+    closing: isClosing,
   };
   return (Object.keys(found) as HealthReason[]).filter((reason) => found[reason]);
 }

@@ -1,4 +1,5 @@
 import type { Snapshot, StoreSnapshot } from '../../snapshot.js';
+import { conditionOf } from './condition.js';
 import type { Ended, Held, State, StoreState } from './state.js';
 
 /** For how long ended calls are shown, in milliseconds, and how many at most. */
@@ -13,8 +14,9 @@ export function merge(state: State, snapshot: Snapshot, at: number): State {
 }
 
 function mergeStore(before: StoreState | undefined, survey: StoreSnapshot, at: number): StoreState {
+  const condition = conditionOf(survey, before?.troubles ?? [], at);
   if (survey.failed !== undefined && before) {
-    return { ...before, at, failed: survey.failed };
+    return { ...before, ...condition, failed: survey.failed };
   }
   const held = survey.held.map((lock) => ({
     ...lock,
@@ -23,6 +25,7 @@ function mergeStore(before: StoreState | undefined, survey: StoreSnapshot, at: n
     answers: true,
   }));
   return {
+    ...condition,
     name: survey.store,
     at,
     failed: survey.failed,

@@ -1,5 +1,6 @@
 import type { LockProcess } from '../../../../lib/peers/survey.js';
 import type { EndedCall, FoundDeadlock, HeldLock, WaitingCall } from '../../../../lib/peers/survey.js';
+import type { StoreCondition } from './condition.js';
 import type { FoundOrphan, PageInfo, SearchEnd } from '../../snapshot.js';
 
 /** A lock that is held; times are those of this browser, in milliseconds. */
@@ -27,7 +28,7 @@ export interface Search {
 }
 
 /** What is known of one store. */
-export interface StoreState {
+export interface StoreState extends StoreCondition {
   readonly name: string;
   /** When it was last asked. */
   readonly at: number;

@@ -1,8 +1,10 @@
 import type { VNode } from 'preact';
+import { pageStatus } from '../model/page-status.js';
 import type { State } from '../model/state.js';
 
 /** Says what keeps the page from showing what is now. */
-export function ConnectionNotice({ state: { connection, stores } }: { readonly state: State }): VNode {
+export function ConnectionNotice({ state, now }: { readonly state: State; readonly now: number }): VNode {
+  const { connection } = state;
   return (
     <>
       {connection === 'expired' && (
@@ -22,20 +24,18 @@ export function ConnectionNotice({ state: { connection, stores } }: { readonly s
           </p>
         </div>
       )}
+      {pageStatus(state, now) === 'stale' && (
+        <div class="notice warn" role="status">
+          <p>
+            <strong>The application sends no news.</strong> What you see is old.
+          </p>
+        </div>
+      )}
       {connection === 'polling' && (
         <div class="notice" role="status">
           <p>The live stream is broken, so the page asks every two seconds.</p>
         </div>
       )}
-      {stores
-        .filter(({ failed }) => failed !== undefined)
-        .map(({ name, failed }) => (
-          <div class="notice bad" role="status" key={name}>
-            <p>
-              <strong>The store “{name}” could not be asked</strong> ({failed}). What you see of it is old.
-            </p>
-          </div>
-        ))}
     </>
   );
 }

@@ -1,24 +1,26 @@
 import type { VNode } from 'preact';
-import type { ConnectionStatus, State } from '../model/state.js';
-import { linkTo, type Route, type View } from '../route.js';
+import { span } from '../model/format.js';
+import { pageStatus, type PageStatus } from '../model/page-status.js';
+import type { State } from '../model/state.js';
+import { linkTo, TITLES, type Route, type View } from '../route.js';
 
-const TABS: readonly (readonly [View, string])[] = [
-  ['now', 'Now'],
-  ['hot', 'Hot'],
-  ['waits', 'Waits'],
-  ['processes', 'Processes'],
-];
-
-const STATUS: Readonly<Record<ConnectionStatus, string>> = {
+const STATUS: Readonly<Record<PageStatus, string>> = {
   connecting: 'Connecting',
   live: 'Live',
   polling: 'Polling',
   paused: 'Paused',
   broken: 'No connection',
   expired: 'Signed out',
+  stale: 'No news',
+  degraded: 'Store degraded',
+  down: 'Store down',
+  unknown: 'Store not known',
 };
 
-/** The title, the views, and whether what is shown is of now. */
+/** Older news have their age beside the status, in milliseconds. */
+const AGE_MS = 4_000;
+
+/** The title, the views, and how far what is shown can be trusted. */
 export function Header({ state, route, now }: { readonly state: State; readonly route: Route; readonly now: number }): VNode {
   const active = route.view === 'key' ? 'now' : route.view;
   const deadlocks = state.stores.reduce((sum, store) => sum + store.deadlocks.length, 0);
@@ -32,7 +34,7 @@ export function Header({ state, route, now }: { readonly state: State; readonly 
         Locks
       </h1>
       <nav aria-label="Views">
-        {TABS.map(([view, label]) => (
+        {(Object.entries(TITLES) as [View, string][]).map(([view, label]) => (
           <a key={view} href={linkTo(view)} aria-current={view === active ? 'page' : undefined}>
             {label}
             {view === 'waits' && deadlocks > 0 && (
@@ -49,13 +51,14 @@ export function Header({ state, route, now }: { readonly state: State; readonly 
   );
 }
 
-function Status({ state: { connection, at }, now }: { readonly state: State; readonly now: number }): VNode {
-  const seconds = at === undefined ? 0 : Math.max(0, Math.round((now - at) / 1_000));
+function Status({ state, now }: { readonly state: State; readonly now: number }): VNode {
+  const status = pageStatus(state, now);
+  const ageMs = state.at === undefined ? 0 : now - state.at;
   return (
-    <p class={`status ${connection}`}>
+    <p class={`status ${status}`}>
       <span class="dot" aria-hidden="true" />
-      {STATUS[connection]}
-      {at !== undefined && seconds > 4 && <span class="muted"> · {seconds} s old</span>}
+      {STATUS[status]}
+      {ageMs > AGE_MS && <span class="muted"> · {status === 'stale' ? `for ${span(ageMs)}` : `${span(ageMs)} old`}</span>}
     </p>
   );
 }

@@ -8,6 +8,7 @@ import { timeline } from '../model/timeline.js';
 import { CallTable } from '../parts/call-table.js';
 import { Empty } from '../parts/empty.js';
 import { Gantt } from '../parts/gantt.js';
+import { Nothing } from '../parts/nothing.js';
 import { Section } from '../parts/section.js';
 import { Tiles } from '../parts/tiles.js';
 import { WaitingTable } from '../parts/waiting-table.js';
@@ -62,7 +63,9 @@ export function KeyView({
         {lanes.length > 0 ? (
           <Gantt store={store} lanes={lanes} from={from} to={now} />
         ) : (
-          <Empty title="Nothing happened">Nobody held this key, or waited for it, in the time shown.</Empty>
+          <Nothing state={state} title="Nothing happened">
+            Nobody held this key, or waited for it, in the time shown.
+          </Nothing>
         )}
       </Section>
       <WaitingTable store={store} calls={row?.waiting ?? []} now={now} />

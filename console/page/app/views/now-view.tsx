@@ -8,6 +8,7 @@ import type { State } from '../model/state.js';
 import { DataTable, type Head } from '../parts/data-table.js';
 import { Empty } from '../parts/empty.js';
 import { LockTableRow } from '../parts/lock-table-row.js';
+import { Nothing } from '../parts/nothing.js';
 import { Pager } from '../parts/pager.js';
 import { SearchPanel } from '../parts/search-panel.js';
 import type { Sorting } from '../parts/sort-header.js';
@@ -57,7 +58,7 @@ export function NowView({ state, now, change, askRelease }: ViewProps): VNode {
         </div>
       </div>
       {rows.length === 0 ? (
-        <NoRows isFiltered={all.length > 0} />
+        <NoRows state={state} isFiltered={all.length > 0} />
       ) : (
         <DataTable label="Locks" heads={askRelease ? [...HEADS, ['Action', 'action']] : HEADS} sorting={sorting} sort={setSorting}>
           {rows.slice(shownPage * PAGE_SIZE, (shownPage + 1) * PAGE_SIZE).map((row) => (
@@ -86,16 +87,18 @@ function Summary({ state, rows, now }: { readonly state: State; readonly rows: r
   const lost = state.stores.reduce((sum, { ended }) => sum + ended.filter(({ outcome }) => outcome === 'lost').length, 0);
   const silent = state.stores.reduce((sum, store) => sum + store.silent.length, 0);
   const processes = state.stores.reduce((sum, store) => sum + store.processes.size, 0);
+  const isHeard = state.stores.every((store) => store.isHeard);
+  const known = (count: number): string => (isHeard || count > 0 ? count.toLocaleString('en') : '–');
   const unanswered = rows.filter((row) => row.fence !== undefined && !row.answers).length;
   return (
     <Tiles
       tiles={[
         {
           label: 'Held',
-          value: rows.filter(({ fence }) => fence !== undefined).length.toLocaleString('en'),
+          value: known(rows.filter(({ fence }) => fence !== undefined).length),
           note: unanswered > 0 ? `${unanswered} unanswered` : undefined,
         },
-        { label: 'Waiting', value: waiting.length.toLocaleString('en') },
+        { label: 'Waiting', value: known(waiting.length) },
         { label: 'Longest wait', value: waiting.length > 0 ? span(longest) : '–', tone: longest > 10_000 ? 'warn' : undefined },
         { label: 'Lost lately', value: String(lost), tone: lost > 0 ? 'bad' : undefined },
         {
@@ -109,11 +112,13 @@ function Summary({ state, rows, now }: { readonly state: State; readonly rows: r
   );
 }
 
-function NoRows({ isFiltered }: { readonly isFiltered: boolean }): VNode {
+function NoRows({ state, isFiltered }: { readonly state: State; readonly isFiltered: boolean }): VNode {
   return isFiltered ? (
     <Empty title="No lock matches">Clear the filter to see all locks.</Empty>
   ) : (
-    <Empty title="Nothing is locked">No process holds a lock, and no call waits for one. Locks appear here as they are taken.</Empty>
+    <Nothing state={state} title="Nothing is locked">
+      No process holds a lock, and no call waits for one. Locks appear here as they are taken.
+    </Nothing>
   );
 }
 

@@ -2,7 +2,7 @@ import type { VNode } from 'preact';
 import type { ViewProps } from '../app.js';
 import { waitForest } from '../model/wait-forest.js';
 import { DeadlockCard } from '../parts/deadlock-card.js';
-import { Empty } from '../parts/empty.js';
+import { Nothing } from '../parts/nothing.js';
 import { Section } from '../parts/section.js';
 import { WaitTree } from '../parts/wait-tree.js';
 
@@ -27,7 +27,9 @@ export function WaitsView({ state, now }: ViewProps): VNode {
         note={<span class="muted">{trees.length > MOST_TREES ? `${MOST_TREES} of ${trees.length} locks` : ''}</span>}
       >
         {trees.length === 0 ? (
-          <Empty title="Nobody waits">Every call has its lock. Waiting calls appear below the lock that they wait for.</Empty>
+          <Nothing state={state} title="Nobody waits">
+            Every call has its lock. Waiting calls appear below the lock that they wait for.
+          </Nothing>
         ) : (
           <ul class="forest">
             {trees.slice(0, MOST_TREES).map(({ store, lock }) => (

@@ -1,0 +1,53 @@
+import type { HealthReason, HealthStatus, LockHealth } from '../../../../lib/core/words/lock-health.js';
+import type { StoreSnapshot } from '../../snapshot.js';
+
+/** How a store is; `unknown`: no process could tell in time. */
+export type Condition = HealthStatus | 'unknown';
+
+/** Something that is wrong with a store; `unknown`: no process could tell how it is. */
+export interface Trouble {
+  readonly reason: HealthReason | 'unknown';
+  /** Since when, by the clock of this browser, in milliseconds: as the processes say, or since it was first seen here. */
+  readonly since: number;
+  /** The processes that say so, by their ids. */
+  readonly saidBy: readonly string[];
+  /** What the first of them says. */
+  readonly health: LockHealth | undefined;
+}
+
+/** The condition of a store, and what is wrong with it. */
+export interface StoreCondition {
+  readonly condition: Condition;
+  readonly troubles: readonly Trouble[];
+  /** Whether the store answered, and carried the messages that the survey consists of. */
+  readonly isHeard: boolean;
+}
+
+/** Reasons whose age the processes know themselves. */
+const REFUSING: ReadonlySet<Trouble['reason']> = new Set(['failing', 'readOnly', 'full', 'tooFewReplicas']);
+
+/** What the processes that answered at `at` say of a store, taken together: the worst of each. `before` says since when. */
+export function conditionOf({ processes, failed }: StoreSnapshot, before: readonly Trouble[], at: number): StoreCondition {
+  const said = processes.flatMap(({ id, health }) => (health ? [{ id, health }] : []));
+  const since = new Map(before.map((trouble) => [trouble.reason, trouble.since]));
+  if (failed !== undefined || said.length === 0) {
+    const trouble: Trouble = { reason: 'unknown', since: since.get('unknown') ?? at, saidBy: [], health: undefined };
+    return { condition: 'unknown', troubles: [trouble], isHeard: false };
+  }
+  const reasons = new Set(said.flatMap(({ health }) => health.reasons));
+  return {
+    condition: (['down', 'degraded'] as const).find((status) => said.some(({ health }) => health.status === status)) ?? 'up',
+    troubles: [...reasons].map((reason) => {
+      const saying = said.filter(({ health }) => health.reasons.includes(reason));
+      const knownMs = Math.max(...saying.map(({ health }) => knownMsOf(reason, health)));
+      const seenAt = since.get(reason) ?? at;
+      return { reason, since: Math.min(seenAt, at - knownMs), saidBy: saying.map(({ id }) => id), health: saying[0]?.health };
+    }),
+    // The survey is that of the process which serves the page: it is the first.
+    isHeard: said[0]?.health.reachable === true && said[0].health.hearsTurns !== false && said[0].id === processes[0]?.id,
+  };
+}
+
+function knownMsOf(reason: Trouble['reason'], { unreachableMs = 0, refusingMs = 0 }: LockHealth): number {
+  return reason === 'unreachable' ? unreachableMs : REFUSING.has(reason) ? refusingMs : 0;
+}

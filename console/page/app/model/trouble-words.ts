@@ -1,0 +1,49 @@
+import type { LockHealth } from '../../../../lib/core/words/lock-health.js';
+import type { Trouble } from './condition.js';
+
+/** What is wrong, after the name of the store, and what follows from it. */
+type Words = readonly [what: string, consequence: string];
+
+const NO_GRANT = 'No call gets a lock.';
+
+/** A trouble of a store in words. */
+export function troubleWords({ reason, health }: Trouble): Words {
+  switch (reason) {
+    case 'unknown':
+      return ['could not be asked', 'What you see of it is old.'];
+    case 'unreachable':
+      return ['does not answer', `${NO_GRANT} Locks that are held end with their leases, and those of other processes are not seen here.`];
+    case 'noMajority':
+      return [`has too few servers: ${votes(health)}`, NO_GRANT];
+    case 'failing':
+      return ['answers, and has failed every attempt to acquire', `${NO_GRANT} The error is in the log of the application.`];
+    case 'readOnly':
+      return ['takes no writes: it is a replica, or read-only', `${NO_GRANT} Locks that are held cannot be renewed.`];
+    case 'full':
+      return ['has no memory left', NO_GRANT];
+    case 'membersAway':
+      return [`misses ${missing(health)}`, 'Locks work while enough of the others answer.'];
+    case 'polls':
+      return ['delivers no messages', 'Waiting calls poll, and locks of other processes may be missing here.'];
+    case 'tooFewReplicas':
+      return ['has fewer replicas that confirm than it needs', NO_GRANT];
+    case 'clockSkew':
+      return [`has a clock that is off by ${skew(health)}`, 'A failover may end leases too early or too late.'];
+    case 'closing':
+      return ['is being closed: the application shuts down', 'It takes no more locks.'];
+  }
+}
+
+function votes({ members = [], majority }: Partial<LockHealth> = {}): string {
+  return `${members.filter(({ voting }) => voting).length} of ${members.length} count, and a grant needs ${majority ?? 'more'}`;
+}
+
+/** The servers that do not answer, by their numbers. */
+function missing({ members = [] }: Partial<LockHealth> = {}): string {
+  const numbers = members.flatMap(({ reachable, voting }, at) => (!reachable || voting === false ? [at + 1] : []));
+  return `server ${numbers.join(' and ')} of ${members.length}`;
+}
+
+function skew({ clockSkewMs = 0 }: Partial<LockHealth> = {}): string {
+  return `${(Math.abs(clockSkewMs) / 1_000).toFixed(1)} s`;
+}
