@@ -43,7 +43,7 @@ export function patient<Store extends Repeatable>(store: Store): Store {
       }
       const call = (found as (...args: unknown[]) => Promise<unknown>).bind(target);
       const again = name === 'forceRelease' ? (...args: unknown[]) => isFree(target, args) : call;
-      return REPEATABLE.has(name) ? (...args: unknown[]) => repeating((tries) => (tries === 1 ? call : again)(...args)) : call;
+      return REPEATABLE.has(name) ? (...args: unknown[]) => answered((tries) => (tries === 1 ? call : again)(...args)) : call;
     },
   });
 }
@@ -52,7 +52,8 @@ async function isFree(store: Repeatable, [key, fence]: unknown[]): Promise<boole
   return (await store.forceRelease(key as string, fence as number)) || (await store.inspect(key as string)) === null;
 }
 
-async function repeating(call: (tries: number) => Promise<unknown>): Promise<unknown> {
+/** The answer to what can be repeated, such as a call of a `LockService`, sent again where nobody answered in the second that it has. */
+export async function answered<T>(call: (tries: number) => Promise<T>): Promise<T> {
   for (let tries = 1; ; tries++) {
     try {
       return await call(tries);
