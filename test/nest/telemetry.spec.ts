@@ -17,6 +17,7 @@ import {
   type MeasuredOperation,
 } from 'nestjs-distributed-lock';
 import { AsyncLocalStorage } from 'node:async_hooks';
+import { healthWith } from '../support/health-with';
 import { RedisServer } from '../support/redis-server';
 import { until } from '../support/until';
 import { playTime, sleep } from '../support/virtual-time';
@@ -186,6 +187,8 @@ describe('on a server', () => {
   test('an operation that failed has its error, and a section the signal of its lock', async () => {
     const recorder = new Recorder();
     await start({ store: new RedisLockStore(server.url), telemetry: recorder });
+    // It is told of a forced release once it has subscribed.
+    await healthWith(locks);
     const lost = balances.credit('1', async () => {
       const [section] = recorder.sections as [LockedSection];
       await locks.forceRelease('balance:1', { fence: section.fence });
