@@ -286,12 +286,12 @@ describe('events and logs', () => {
     unsubscribe(LOCK_CHANNEL, listener);
     logs.forEach((log) => log.mockRestore());
 
-    // A server that is slow once answers again before it is gone.
     const types = new Set(events.map(({ type }) => type));
+    // A server that is slow once answers again before it is gone, and a section that takes long is renewed.
     types.delete('storeAnswered');
+    types.delete('renewed');
     expect(types).toEqual(new Set(['acquired', 'waited', 'refused', 'released', 'lost', 'releaseFailed', 'storeUnavailable']));
-    expect(events[0]).toMatchObject({
-      type: 'acquired',
+    expect(events.find(({ type }) => type === 'acquired')).toMatchObject({
       store: 'default',
       key: 'k',
       by: expect.stringMatching(/\(pid \d+\) Balance\.credit$/) as unknown,
@@ -368,7 +368,8 @@ describe('shutdown', () => {
     expect(await inFlight).toBe('drained');
     expect(phases).toEqual(['init', 'request', 'destroy', 'before shutdown', 'shutdown']);
     await expect(module.get(LockService).acquire('k')).rejects.toMatchObject({ reason: 'shutdown' });
-    expect(await server.client.keys('lock:lock:*')).toEqual([]);
+    // That of a check which a slow server cut short ends by itself.
+    expect((await server.client.keys('lock:lock:*')).filter((key) => !key.includes('start-up check'))).toEqual([]);
     expect(await client.ping()).toBe('PONG');
     client.disconnect();
   });
@@ -559,9 +560,9 @@ describe('a boot that fails', () => {
         console.log(error.message);
         await store.close();
       }`;
-    const { stdout } = await run('node', ['--input-type=module', '--eval', code], { cwd: '.', timeout: 60_000 });
+    const { stdout } = await run('node', ['--input-type=module', '--eval', code], { cwd: '.', timeout: 120_000 });
     expect(stdout).toBe('in onModuleInit\n');
-  }, 70_000);
+  }, 130_000);
 });
 
 test('a store that is still opening when another one fails is closed as soon as it is open', async () => {
