@@ -103,7 +103,10 @@ const GENERATED = {
   },
 } as unknown as runtime.GetPrismaClientConfig;
 
+/** A machine that stands still may take longer than two seconds to begin a transaction, and five to end it. */
+const PATIENCE = { maxWait: 20_000, timeout: 50_000 };
+
 export function openPrisma(pool: Pool): PrismaClient {
   const Client = runtime.getPrismaClient(GENERATED);
-  return new Client({ adapter: new PrismaPg(pool) }) as unknown as PrismaClient;
+  return new Client({ adapter: new PrismaPg(pool), transactionOptions: PATIENCE }) as unknown as PrismaClient;
 }
