@@ -10,18 +10,22 @@ export interface CliRun {
 
 const PROGRAM = 'dist/esm/cli/main.js';
 
-/** What the program says on a machine that was too busy for it, and did nothing. */
-const SLOW = /there is no connection|no reply within 1000 ms/;
+/** What the program says on a machine that was too busy for it. */
+const SLOW = /there is no connection|(no reply|not ready|could be made) within \d+ ms/;
+/** How it begins where no server was reached, so that nothing was carried out: what is said of a lock names the lock first. */
+const UNREACHED = /^\w+ did not answer/;
 const MOST_TRIES = 3;
 
 /**
  * Runs the program as it is built, with the URL of the store in the environment, and `input` typed. It runs again where the machine was too busy for
- * it, except for a release, which may have been carried out.
+ * it, except for a release that may have been carried out.
  */
 export async function cli(env: NodeJS.ProcessEnv, words: readonly string[], input = ''): Promise<CliRun> {
   for (let tries = 1; ; tries++) {
     const ran = await runOnce(env, words, input);
-    if (words[0] === 'release' || !SLOW.test(ran.code === 0 ? '' : ran.err + ran.out) || tries === MOST_TRIES) {
+    const wasSlow = ran.code !== 0 && SLOW.test(ran.err + ran.out);
+    const mayRepeat = words[0] !== 'release' || UNREACHED.test(ran.err);
+    if (!wasSlow || !mayRepeat || tries === MOST_TRIES) {
       return ran;
     }
   }
