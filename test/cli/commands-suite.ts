@@ -15,6 +15,17 @@ export interface CliStore {
 
 const LEASE_MS = 60_000;
 
+/** Longer than the tests: several programs start, one after the other, while a call waits. */
+const WAIT_MS = 300_000;
+
+/** What `processes --json` has of this one. */
+interface Listed {
+  readonly pid: number;
+  readonly held: number;
+  readonly waiting: number;
+  readonly health?: { readonly status: string };
+}
+
 /** What the commands do, whichever store has the locks. */
 export function describeCommands(given: () => CliStore): void {
   async function held(key: string): Promise<HoldRecord> {
@@ -104,11 +115,11 @@ export function describeCommands(given: () => CliStore): void {
     const locks = makeLocks(other);
     const waiter = new AbortController();
     const lock = await locks.acquire('held:by-application', { by: 'Holder.run', ttl: LEASE_MS });
-    const waiting = locks.acquire('held:by-application', { by: 'Waiter.run', wait: LEASE_MS, signal: waiter.signal });
+    const waiting = locks.acquire('held:by-application', { by: 'Waiter.run', wait: WAIT_MS, signal: waiter.signal });
     try {
       const runs = await Promise.all([
         runUntil((out) => out.includes('"answers":true') && !out.includes('"waiters":[]'), 'list', 'held:', '--json'),
-        runUntil((out) => out.includes('"status":"up"') && out.includes('"waiting":1'), 'processes', '--json'),
+        runUntil((out) => ownIn(out)?.health?.status === 'up' && ownIn(out)?.waiting === 1, 'processes', '--json'),
         runUntil((out) => out.includes('Holder.run') && out.includes('"waiting":1'), 'top', '--json'),
         runUntil((out) => out.includes('held:by-application'), 'top'),
         runUntil((out) => out.includes('Waiter.run'), 'inspect', 'held:by-application', '--json'),
@@ -144,4 +155,9 @@ export function describeCommands(given: () => CliStore): void {
     expect(findings).toContainEqual({ level: 'ok', subject: 'store', text: expect.any(String) });
     expect({ code, err }).toEqual({ code: 0, err: '' });
   });
+}
+
+/** This process in a list; a program that runs meanwhile is in it too. */
+function ownIn(list: string): Listed | undefined {
+  return list === '' ? undefined : (JSON.parse(list) as Listed[]).find(({ pid }) => pid === process.pid);
 }

@@ -22,6 +22,13 @@ beforeAll(async () => {
   env = { LOCKS_REDIS: `redis://locker:${PASSWORD}@127.0.0.1:${server.port}` };
   store = new RedisLockStore(server.url);
   await store.open({ prefix: 'lock', warn: () => undefined });
+  // One that opened without an answer has no connection yet, and nothing here repeats what it refuses.
+  await until('that the store answers', () =>
+    store.health().then(
+      () => true,
+      () => false,
+    ),
+  );
 });
 afterAll(async () => {
   await store.close();
