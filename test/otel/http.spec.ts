@@ -8,6 +8,7 @@ import { DistributedLock, LockModule, LockService, RedisLockStore } from 'nestjs
 import { otelTelemetry } from 'nestjs-distributed-lock/otel';
 import type { ReadableSpan } from '@opentelemetry/sdk-trace-base';
 import type { IncomingMessage, ServerResponse } from 'node:http';
+import { healthWith } from '../support/health-with';
 import { RedisServer } from '../support/redis-server';
 import { idOf, parentOf, Spans } from '../support/spans';
 import { until } from '../support/until';
@@ -87,6 +88,8 @@ describe.each([
     applications.push(application);
     application.use(traceRequest);
     await application.listen(0, '127.0.0.1');
+    // A store that opened without an answer has no connection yet: the first call would wait for it.
+    await healthWith(module.get(LockService));
     return application;
   }
 

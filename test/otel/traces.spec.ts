@@ -68,14 +68,21 @@ interface Application {
 async function start(store: LockStore, options?: OtelTelemetryOptions): Promise<Application> {
   const telemetry = otelTelemetry({ tracerProvider: spans.provider, ...options });
   const module = await Test.createTestingModule({
-    imports: [LockModule.forRoot({ store, telemetry })],
+    imports: [LockModule.forRoot({ store, telemetry, wait: '1m' })],
     providers: [Balances],
   }).compile();
   modules.push(module);
   return { balances: module.get(Balances), locks: module.get(LockService) };
 }
 
-const onRedis = (options?: OtelTelemetryOptions): Promise<Application> => start(new RedisLockStore(server.url), options);
+async function onRedis(options?: OtelTelemetryOptions): Promise<Application> {
+  const application = await start(new RedisLockStore(server.url), options);
+  // A store that opened without an answer has no connection yet: ioredis keeps the command, and sends it under nobody as soon as it has one, and the
+  // call has the span of a wait.
+  await healthWith(application.locks);
+  return application;
+}
+
 const inMemory = (options?: OtelTelemetryOptions): Promise<Application> => start(new MemoryLockStore(), options);
 
 /** Where the one lock is stored. */
@@ -357,8 +364,6 @@ test('commands that are sent in the background are under nobody, those of a call
     }
   };
   const { locks } = await onRedis();
-  // A store that opened without an answer has no connection yet: ioredis keeps the command, and sends it under nobody as soon as it has one.
-  await healthWith(locks);
   subscribe('tracing:ioredis:command:start', onCommand);
   try {
     phase = 'acquire';
