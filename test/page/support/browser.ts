@@ -1,7 +1,14 @@
 import { chromium, type Browser, type BrowserContextOptions, type Page } from 'playwright-core';
 
+/** Its processes are many, and each may be slow. */
+const START_MS = 100_000;
+
 export async function startBrowser(): Promise<Browser> {
-  return chromium.launch({ executablePath: '/usr/bin/chromium', args: ['--no-sandbox', '--disable-gpu', '--disable-dev-shm-usage'] });
+  return chromium.launch({
+    executablePath: '/usr/bin/chromium',
+    args: ['--no-sandbox', '--disable-gpu', '--disable-dev-shm-usage'],
+    timeout: START_MS,
+  });
 }
 
 /** A page of the browser, with what it complained of. */
