@@ -65,7 +65,7 @@ describe('batches over HTTP', () => {
     const answers = await Promise.all([...batches, ...credits]);
     expect(answers.map((answer) => answer.status)).toEqual(answers.map(() => 200));
     await request(app.getHttpServer()).get('/customers/4/balance').expect(200, { customerId: '4', balance: '265.00' });
-  });
+  }, 180_000);
 
   it.each([
     [{}, 'account must be an object'],

@@ -1,12 +1,14 @@
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import { LockService } from 'nestjs-distributed-lock';
-import { setTimeout as sleep } from 'node:timers/promises';
 import request from 'supertest';
 import { PostgresServer } from '../../test/support/postgres-server';
 import { until } from '../../test/support/until';
 import { openDatabase } from '../src/database/open-database.js';
 import { Settings } from '../src/settings.js';
 import { startApplication } from './sample-application.js';
+
+/** A third of it passes until the first renewal, and two thirds are left for a machine that stands still. */
+const TTL_MS = 6_000;
 
 describe('an application with balances and locks in one PostgreSQL', () => {
   let server: PostgresServer;
@@ -37,13 +39,22 @@ describe('an application with balances and locks in one PostgreSQL', () => {
     const app = await startApplication(database, { locks: settings.locks });
     let resolve!: () => void;
     const promise = new Promise<void>((done) => (resolve = done));
-    const transactions = Array.from({ length: 10 }, () => database.transaction(() => promise));
-    await app.get(LockService).withLock('balance:1', { ttl: 2_000 }, async (lock) => {
-      await sleep(2_700);
+    let begun = 0;
+    const begin = async () => {
+      begun++;
+      await promise;
+    };
+    const transactions = Promise.all(Array.from({ length: 10 }, () => database.transaction(begin)));
+    await until('that they have all connections', () => begun === 10);
+    await app.get(LockService).withLock('balance:1', { ttl: TTL_MS }, async (lock) => {
+      const startedAt = performance.now();
+      // It lasts longer than it was granted for.
+      const isRenewed = () => lock.remainingMs() + performance.now() - startedAt > TTL_MS;
+      await until('a renewal, or the loss', () => isRenewed() || lock.signal.aborted);
       expect(lock.isHeld()).toBe(true);
     });
     resolve();
-    await Promise.all(transactions);
+    await transactions;
     await app.close();
   });
 });

@@ -15,7 +15,8 @@ export interface Choices {
 
 /** The sample application on a free port, with a database that other ones of the same test may share. */
 export async function startApplication(database: Database, choices: Choices = {}): Promise<NestExpressApplication> {
-  const { locks = { store: 'memory' }, lockWait = '10s', change = (builder) => builder } = choices;
+  // What a test claims of waits, it says itself.
+  const { locks = { store: 'memory' }, lockWait = '2m', change = (builder) => builder } = choices;
   const builder = Test.createTestingModule({ imports: [AppModule] })
     .overrideProvider(Settings)
     .useValue(Object.assign(new Settings({}), { locks, lockWait }))

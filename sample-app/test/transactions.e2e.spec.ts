@@ -25,7 +25,7 @@ describe('two applications that open a transaction above a locked method, on one
     const database = new Database(server.url);
     await createSchema(database);
     const locks = { store: 'postgres', url: server.url } as const;
-    return [await startApplication(database, { locks, lockWait: '30s' }), await startApplication(database, { locks, lockWait: '30s' })];
+    return [await startApplication(database, { locks }), await startApplication(database, { locks })];
   };
   const rewardSome = (apps: readonly NestExpressApplication[]): Promise<number[]> =>
     Promise.all(
@@ -66,7 +66,7 @@ describe('two applications that open a transaction above a locked method, on one
     expect(await totals()).toEqual({ total: REWARDS, rewarded: REWARDS });
     const [app] = followed as [NestExpressApplication];
     expect((await request(app.getHttpServer()).get('/customers/1/points')).body).toEqual({ points: REWARDS });
-  });
+  }, 180_000);
 
   it('without the option, lose updates', async () => {
     const answers = await rewardAll(unfollowed);
@@ -74,5 +74,5 @@ describe('two applications that open a transaction above a locked method, on one
     const { total, rewarded } = (await totals()) as { total: number; rewarded: number };
     expect(rewarded).toBe(REWARDS);
     expect(total).toBeLessThan(REWARDS);
-  });
+  }, 180_000);
 });
