@@ -4,7 +4,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { HoldRecord } from '../../lib/core/seam/lock-store';
 import { PostgresLockStore } from '../../lib/stores/postgres/index';
 import { patient } from '../support/patient';
-import { PostgresServer } from '../support/postgres-server';
+import { connected, PostgresServer } from '../support/postgres-server';
 import { until } from '../support/until';
 import { newHold } from '../support/new-hold';
 import { goOn, stopProcess } from '../support/stopping';
@@ -26,7 +26,7 @@ afterEach(async () => {
 afterAll(() => server.stop());
 
 async function open(name: string): Promise<PostgresLockStore> {
-  const store = new PostgresLockStore(server.pool({ max: 2, application_name: name }), { listen: false });
+  const store = new PostgresLockStore(await connected(server.pool({ max: 2, application_name: name })), { listen: false });
   opened.push(store);
   await store.open({ prefix: 'lock', warn: () => undefined });
   return store;
@@ -58,7 +58,7 @@ test('an acquire that the network kept for longer than its done mark takes no lo
   const sentAt = performance.now();
   const wanted = hold('k');
   await expect(late.acquire(wanted)).rejects.toMatchObject({ code: 'LOCK_STORE', unknown: true });
-  await late.release(wanted);
+  await patient(late).release(wanted);
   // As ten seconds later.
   await server.query('DELETE FROM distributed_lock.done');
   // A second of its own, and one for clocks that differ.

@@ -1,7 +1,8 @@
 import { LockConfigurationError } from '../../lib/core/words/errors';
 import { PostgresLockStore, schemaSql } from '../../lib/stores/postgres/index';
 import { makeLocks } from '../support/make-locks';
-import { PostgresServer } from '../support/postgres-server';
+import { patient } from '../support/patient';
+import { connected, PostgresServer } from '../support/postgres-server';
 import { saying } from '../support/saying';
 
 let server: PostgresServer;
@@ -18,7 +19,7 @@ afterAll(() => server.stop());
 
 async function open(user = 'postgres', schema?: string): Promise<string[]> {
   const warnings: string[] = [];
-  const store = new PostgresLockStore(server.pool({ connectionString: server.urlFor(user) }), { schema });
+  const store = new PostgresLockStore(await connected(server.pool({ connectionString: server.urlFor(user) })), { schema });
   opened.push(store);
   await store.open({ prefix: 'lock', warn: (message) => warnings.push(message) });
   return warnings;
@@ -29,9 +30,9 @@ test('ten processes may make the tables at once, again and again, and no lock is
   opened.push(...stores);
   await Promise.all(stores.map((store) => store.ensureSchema()));
   await stores[0]?.open({ prefix: 'lock', warn: () => undefined });
-  const lock = await makeLocks(stores[0] as PostgresLockStore).acquire('k');
+  const lock = await makeLocks(stores[0] as PostgresLockStore).acquire('k', { ttl: 60_000 });
   await Promise.all(stores.map((store) => store.ensureSchema()));
-  expect((await stores[1]?.inspect('k'))?.fence).toBe(lock.fence);
+  expect((await patient(stores[1] as PostgresLockStore).inspect('k'))?.fence).toBe(lock.fence);
   await lock.release();
 });
 
@@ -119,7 +120,7 @@ test('functions of the same version that have another name now are dropped, and 
 
 test('sessions that are read-only by default fail the start', async () => {
   await server.query(schemaSql());
-  const store = new PostgresLockStore(server.pool({ options: '-c default_transaction_read_only=on' }));
+  const store = new PostgresLockStore(await connected(server.pool({ options: '-c default_transaction_read_only=on' })));
   const opening = store.open({ prefix: 'lock', warn: () => undefined });
   await expect(opening).rejects.toThrow('default_transaction_read_only is on. Set it to off for the user, the database or the pool');
   await expect(opening).rejects.toBeInstanceOf(LockConfigurationError);
@@ -188,7 +189,7 @@ test('a standby, and settings that may lose a lock, are worth a warning', async 
   await server.query(schemaSql());
   expect(await open()).toEqual([expect.stringContaining('may lose locks in a crash: fsync is off')]);
   const standby = await server.startStandby();
-  const store = new PostgresLockStore(standby.pool({ options: '-c synchronous_commit=off' }));
+  const store = new PostgresLockStore(await connected(standby.pool({ options: '-c synchronous_commit=off' })));
   const warnings: string[] = [];
   await store.open({ prefix: 'lock', warn: (message) => warnings.push(message) });
   expect(warnings).toEqual([expect.stringContaining('read-only standby'), expect.stringContaining('fsync and synchronous_commit is off')]);

@@ -21,10 +21,10 @@ afterAll(async () => {
 
 test('the query for operators shows who holds a lock, how many are in and who waits, and a lock that is free leaves its fence', async () => {
   const locks = makeLocks(store);
-  const lock = await locks.acquire('balance:42', { ttl: 5_000, by: 'worker-3' });
+  const lock = await locks.acquire('balance:42', { ttl: 60_000, by: 'worker-3' });
   const other = new PostgresLockStore(server.pool());
   await other.open({ prefix: 'lock', warn: () => undefined });
-  const waiting = makeLocks(other).acquire('balance:42');
+  const waiting = makeLocks(other).acquire('balance:42', { wait: 30_000 });
   let rows: Record<string, unknown>[];
   do {
     rows = await server.query(QUERY);

@@ -142,8 +142,22 @@ export class PostgresServer {
       pool.end().catch(() => undefined);
     }
     await this.kill();
-    rmSync(this.#folder, { recursive: true });
+    // One of its processes may have been making a file.
+    rmSync(this.#folder, { recursive: true, maxRetries: 5 });
   }
+}
+
+/**
+ * The pool, with a connection. To make one takes several processes, which may stand still one after the other, and a store that is opened
+ * waits no longer for it than a statement may take.
+ */
+export async function connected(pool: Pool): Promise<Pool> {
+  await until('a connection', async () => {
+    const client = await pool.connect().catch(() => undefined);
+    client?.release();
+    return client !== undefined;
+  });
+  return pool;
 }
 
 /** Makes the files of a new server: once for each version, and then as copies, which take a tenth of the time. */
