@@ -34,7 +34,8 @@ const LIBRARIES: Readonly<Record<string, () => Promise<Library>>> = {
   Prisma: async () => {
     const client = openPrisma(pool);
     return {
-      transaction: (body) => client.$transaction((tx) => body(prismaRows(tx))),
+      // Its own limits are for servers that are not busy.
+      transaction: (body) => client.$transaction((tx) => body(prismaRows(tx)), { maxWait: 30_000, timeout: 30_000 }),
       outside: prismaRows(client),
       end: () => client.$disconnect(),
     };
