@@ -8,14 +8,17 @@ import type { PostgresLockStoreOptions } from '../../lib/stores/postgres/postgre
 import { healthWith } from '../support/health-with';
 import { Load } from '../support/load';
 import { makeLocks } from '../support/make-locks';
+import { isOfSlowness } from '../support/no-warning';
 import { PgBouncer } from '../support/pgbouncer';
-import { PostgresServer } from '../support/postgres-server';
+import { patient } from '../support/patient';
+import { connected, PostgresServer } from '../support/postgres-server';
+import { quickest } from '../support/quickest';
 import { TcpProxy } from '../support/tcp-proxy';
 import { until } from '../support/until';
 import { newHold } from '../support/new-hold';
 
-/** For a machine that stands still for a second or two. A process that starves waits for 20 s. */
-const SLACK_MS = 2_500;
+/** For a machine whose processes stand still one after the other. A process that starves waits for 20 s. */
+const SLACK_MS = 5_000;
 
 let server: PostgresServer;
 let proxy: TcpProxy;
@@ -42,9 +45,12 @@ afterEach(async () => {
 });
 
 async function openLocks(pool: Pool = server.pool(), options: PostgresLockStoreOptions = {}): Promise<LockService> {
-  const store = new PostgresLockStore(pool, options);
+  const store = new PostgresLockStore(await connected(pool), options);
   stores.push(store);
-  await store.open({ prefix: 'lock', warn: (message) => message.includes('fsync') || warnings.push(message) });
+  await store.open({
+    prefix: 'lock',
+    warn: (message) => message.includes('fsync') || isOfSlowness(message) || warnings.push(message),
+  });
   return makeLocks(store);
 }
 
@@ -54,12 +60,15 @@ function listensThroughProxy(): Promise<LockService> {
 }
 
 async function queued(count: number): Promise<void> {
-  await until(`a queue of ${count}`, async () => ((await locks.inspect('k'))?.waiters.length ?? 0) === count);
+  await until(
+    `a queue of ${count}`,
+    async () => ((await patient(stores[0] as PostgresLockStore).inspect('k'))?.waiters.length ?? 0) === count,
+  );
 }
 
 /** Places before all others, of processes that do not claim their turn. */
 async function queueAbsent(...names: string[]): Promise<void> {
-  const store = stores[0] as PostgresLockStore;
+  const store = patient(stores[0] as PostgresLockStore);
   for (const name of names) {
     await store.acquire(newHold('k', { owner: name, id: name, by: 'absent' }), { name });
   }
@@ -91,7 +100,9 @@ async function listeners(): Promise<number[]> {
 }
 
 function endListeners(): Promise<number> {
-  return server.terminateBackends("query LIKE '%presence%' OR query LIKE 'LISTEN%'");
+  return server.terminateBackends(
+    "query LIKE '%presence%' OR query LIKE 'LISTEN%' OR pid IN (SELECT pid FROM pg_locks WHERE locktype = 'advisory' AND mode = 'ShareLock')",
+  );
 }
 
 /**
@@ -101,8 +112,7 @@ function endListeners(): Promise<number> {
 async function expectNotified(waiter: LockService): Promise<void> {
   expect(await healthWith(waiter)).toMatchObject({ hearsTurns: true });
   const first = await openLocks();
-  const times: number[] = [];
-  for (let round = 0; round < 3; round++) {
+  const round = async (): Promise<number> => {
     const held = await locks.acquire('k', { ttl: '1m' });
     const before = first.acquire('k', { wait: 20_000 });
     await queued(1);
@@ -112,10 +122,10 @@ async function expectNotified(waiter: LockService): Promise<void> {
     const other = await before;
     const releasedAt = performance.now();
     await other.release();
-    times.push((await next) - releasedAt);
-  }
-  // A process may stand still once.
-  expect(Math.min(...times)).toBeLessThan(RECHECK_MS.late / 2);
+    return (await next) - releasedAt;
+  };
+  const soonMs = RECHECK_MS.late / 2;
+  expect(await quickest(soonMs, round)).toBeLessThan(soonMs);
 }
 
 describe('a listener', () => {
@@ -123,7 +133,7 @@ describe('a listener', () => {
     const waiter = await openLocks();
     const before = await listeners();
     await endListeners();
-    await until('new listeners', async () => (await listeners()).filter((pid) => !before.includes(pid)).length === before.length);
+    await until('new listeners', async () => (await listeners()).filter((pid) => !before.includes(pid)).length >= before.length);
     await expectNotified(waiter);
   });
 
@@ -176,11 +186,11 @@ describe('a listener', () => {
     const before = await listeners();
     proxy.mode = 'blackhole';
     // Long enough to swallow a ping, whose reply is then missed.
-    await sleep(5_500);
+    await sleep(6_000);
     proxy.mode = 'pass';
     await until('a new listener', async () => (await listeners()).some((pid) => !before.includes(pid)));
     const call = holder.withLock('k', { ttl: 60_000 }, async (lock) => {
-      await locks.forceRelease('k', { fence: lock.fence });
+      await patient(stores[0] as PostgresLockStore).forceRelease('k', lock.fence);
       await until('that it was notified', () => !lock.isHeld());
     });
     await expect(call).rejects.toMatchObject({ reason: 'forced' });
