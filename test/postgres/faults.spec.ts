@@ -173,7 +173,7 @@ describe('connections that the server ends', () => {
       losses: 0,
       failures: [],
     });
-  });
+  }, 180_000);
 
   test('in the middle of a statement that waits for the row: the grant is held by us or by nobody', async () => {
     for (let round = 0; round < 3; round++) {
@@ -335,7 +335,7 @@ describe('a server that is killed', () => {
       losses: 0,
       failures: [],
     });
-  });
+  }, 180_000);
 });
 
 /** Its idle connections end, and the process goes on. */

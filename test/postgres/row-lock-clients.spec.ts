@@ -281,6 +281,6 @@ describe('other libraries', () => {
     expect(await database.transaction((transaction) => withRowLock(transaction, ['a', 'b'], () => 'inside'))).toBe('inside');
     await expect(withRowLock(database, 'k', never)).rejects.toThrow(saying('not inside a transaction'));
     await database.close();
-    // A server made of WebAssembly takes a while on a machine that is busy.
-  });
+    // A server made of WebAssembly takes most of a minute on a machine that is busy.
+  }, 180_000);
 });
