@@ -12,7 +12,9 @@ export { InjectLocks } from './nest/lock.module-definition.js';
 export type { LockModuleOptions, LockOptionsFactory } from './nest/lock-module.options.js';
 export {
   LockService,
+  type ForceReleaseOptions,
   type HealthOptions,
+  type IncidentOptions,
   type ListOptions,
   type LockInspection,
   type OnBusy,
@@ -51,9 +53,9 @@ export type { LockedSection, LockSource, LockTelemetry, MeasuredOperation, Store
 export type { TracedLock } from './core/entering/traces.js';
 export type { Cycle, CycleCall } from './core/words/cycle-call.js';
 export type { LeftOut, ListedLock, LockList } from './peers/lock-list.js';
-export type { LockProcess } from './peers/survey.js';
+export type { Incident, IncidentType, LockIncident, LockProcess } from './peers/survey.js';
 export type { LeaderChange } from './core/words/lock-event.js';
-export { LOCK_CHANNEL, type LockEvent, type RefusedReason } from './core/words/lock-event.js';
+export { LOCK_CHANNEL, type ForcedBy, type LockEvent, type RefusedReason } from './core/words/lock-event.js';
 export type {
   AcquireReply,
   Busy,

@@ -4,7 +4,7 @@ import { Availability } from './core/seam/availability.js';
 import { BackgroundReleases } from './core/leases/background-releases.js';
 import { BodyRun } from './core/entering/body-run.js';
 import type { Call } from './core/words/call.js';
-import { countByName, holderIn } from './core/words/caller.js';
+import { countByName, holderIn, THIS_PROCESS } from './core/words/caller.js';
 import type { Candidate } from './leader/candidate.js';
 import { Candidates } from './leader/candidates.js';
 import { type Clock, systemClock } from './core/seam/time.js';
@@ -17,11 +17,13 @@ import type { LeaderBody } from './leader/leadership.js';
 import { Leases } from './core/leases/leases.js';
 import { Lifecycle } from './core/seam/lifecycle.js';
 import { Lines } from './core/leases/lines.js';
+import type { ForcedBy } from './core/words/lock-event.js';
 import type { LockHealth } from './core/words/lock-health.js';
 import type { LockStore, Operator, StoredLock } from './core/seam/lock-store.js';
 import type { Lock } from './core/words/lock.js';
 import { Listing, type ListLimits, type LockList } from './peers/lock-list.js';
 import { DeadlockSearch } from './peers/deadlock-search.js';
+import { IncidentLog } from './peers/incident-log.js';
 import { Messenger } from './peers/messenger.js';
 import { Peers } from './peers/peers.js';
 import type { SurveyOptions } from './peers/roll-call.js';
@@ -89,7 +91,10 @@ export class Locks {
     const store = timed.expires && !timed.keepsLimits ? new WrappedStore(timed, new TimeLimits(clock).around) : timed;
     const lifecycle = this.#lifecycle;
     const availability = new Availability(clock);
-    const reporter = new Reporter({ store: name, onTrouble, availability, telemetry, debug });
+    const incidents = new IncidentLog(clock, ({ reason: _lost, heldMs: _heldMs, kept: _kept, ...lost }, { by, reason, process }) =>
+      reporter.explained({ ...lost, type: 'forced', forcedBy: { by, reason, process } }),
+    );
+    const reporter = new Reporter({ store: name, onTrouble, availability, telemetry, incidents, debug });
     const releases = new BackgroundReleases(store, clock, lifecycle);
     const lines = new Lines(store, clock, releases, lifecycle.closed);
     const leases = new Leases({ name, store, clock, lifecycle, lines, releases, events: reporter });
@@ -121,7 +126,8 @@ export class Locks {
       maxPerKey,
     });
     this.#health = new HealthCheck({ store, lifecycle, availability, reporter, leases, waiters });
-    this.#peers = new Peers({ name, messenger, clock, expires: store.expires, leases, waiters, deadlocks, health: () => this.health(0) });
+    const { expires } = store;
+    this.#peers = new Peers({ name, messenger, clock, expires, leases, waiters, deadlocks, incidents, health: () => this.health(0) });
     this.#transactions = settings.transaction && new Transactions(settings.transaction, (transaction) => leases.settle(transaction));
     this.#handles = new Handles((frame) => this.#reportUnreleased(frame));
     this.#candidates = new Candidates({ run: (...call) => this.run(...call), clock, reporter });
@@ -173,10 +179,13 @@ export class Locks {
     return stored && { ...stored, by: holderIn(stored.by, stored.processes), waitingHere: this.#lines.lineOf(key)?.waiting ?? 0 };
   }
 
-  async forceRelease(key: string, fence: number): Promise<boolean> {
+  /** `by` and `reason` are for the trail: events, logs and incidents. */
+  async forceRelease(key: string, fence: number, { by, reason }: Pick<ForcedBy, 'by' | 'reason'> = {}): Promise<boolean> {
     const isReleased = await this.#operator('forceRelease').forceRelease(key, fence);
     if (isReleased) {
-      this.#reporter.forced(key, fence);
+      const forcedBy = { by, reason, process: THIS_PROCESS };
+      this.#reporter.forced(key, fence, forcedBy);
+      this.#peers.tellForced({ key, fence, ...forcedBy });
     }
     return isReleased;
   }

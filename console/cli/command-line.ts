@@ -3,7 +3,15 @@ import { addressOf, type Address } from './address.js';
 import { WrongUse } from './wrong-use.js';
 
 /** What each command takes after its name. */
-export const ARGUMENTS = { list: '[PREFIX]', inspect: 'KEY', top: '', release: 'KEY', processes: '', doctor: '' } as const;
+export const ARGUMENTS = {
+  list: '[PREFIX]',
+  inspect: 'KEY',
+  top: '',
+  incidents: '[PREFIX]',
+  release: 'KEY',
+  processes: '',
+  doctor: '',
+} as const;
 
 export type CommandName = keyof typeof ARGUMENTS;
 
@@ -17,8 +25,13 @@ export interface CommandLine {
   readonly schema: string | undefined;
   readonly json: boolean;
   readonly limit: number;
+  /** A duration, as it was given. */
+  readonly since: string;
   readonly yes: boolean;
   readonly fence: number | undefined;
+  /** Who releases by force, and why. */
+  readonly by: string | undefined;
+  readonly reason: string | undefined;
 }
 
 const OPTIONS = {
@@ -29,7 +42,10 @@ const OPTIONS = {
   schema: { type: 'string' },
   json: { type: 'boolean', default: false },
   limit: { type: 'string', default: '1000' },
+  since: { type: 'string', default: '24h' },
   fence: { type: 'string' },
+  by: { type: 'string' },
+  reason: { type: 'string' },
   yes: { type: 'boolean', default: false },
   help: { type: 'boolean', default: false },
   version: { type: 'boolean', default: false },
@@ -60,8 +76,11 @@ export function parseCommandLine(words: readonly string[], env: NodeJS.ProcessEn
     schema: values.schema,
     json: values.json,
     limit: wholeNumber('limit', values.limit),
+    since: values.since,
     yes: values.yes,
     fence: fenceOf(command, values.fence),
+    by: shortText('by', values.by),
+    reason: shortText('reason', values.reason),
   };
 }
 
@@ -100,4 +119,11 @@ function wholeNumber(option: string, given: string): number {
     throw new WrongUse(`--${option} takes a whole number, 1 or more.`);
   }
   return number;
+}
+
+function shortText(option: string, given: string | undefined): string | undefined {
+  if (given !== undefined && given.length > 200) {
+    throw new WrongUse(`--${option} takes 200 characters at most.`);
+  }
+  return given;
 }

@@ -7,6 +7,7 @@ Commands:
   list [PREFIX]          the locks that are held, the oldest first
   inspect KEY            one lock: who holds it, and who waits in which order
   top                    the oldest locks and the longest queues, each second; q quits, / filters
+  incidents [PREFIX]     what went wrong lately: losses, forced releases, deadlocks, refusals, outages
   release KEY --fence N  releases a lock by force, if it is held at that fence
   processes              the processes that answer
   doctor                 checks the servers of the locks
@@ -20,7 +21,10 @@ Options:
   --prefix NAME          the prefix of LockModule (default: lock)
   --schema NAME          the schema in PostgreSQL (default: distributed_lock)
   --limit N              the most locks that are listed (default: 1000)
+  --since TIME           how far back incidents are listed, such as 90s or 1h (default: 24h)
   --json                 prints JSON
+  --reason TEXT          why a lock is released, for the logs; asked for unless --yes is given
+  --by NAME              who releases it (default: the user of this machine)
   --yes                  releases without asking
   --help, --version
 

@@ -2,6 +2,7 @@ import { checkKey } from '../../lib/core/words/lock-key.js';
 import { isLockError } from '../../lib/core/words/errors.js';
 import { VERSION } from '../../lib/core/words/version.js';
 import { doctor } from './commands/doctor.js';
+import { incidents } from './commands/incidents.js';
 import { inspect } from './commands/inspect.js';
 import { list } from './commands/list.js';
 import { processes } from './commands/processes.js';
@@ -15,7 +16,7 @@ import { WrongUse } from './wrong-use.js';
 
 type Command = (session: Session, line: CommandLine) => Promise<number>;
 
-const COMMANDS: Readonly<Record<CommandName, Command>> = { list, inspect, top, release, processes, doctor };
+const COMMANDS: Readonly<Record<CommandName, Command>> = { list, inspect, top, incidents, release, processes, doctor };
 
 /** Runs a command, and resolves to the exit code of the process. */
 export async function run(words: readonly string[], env: NodeJS.ProcessEnv): Promise<number> {

@@ -32,29 +32,29 @@ export class ApplicationStores {
   }
 
   /** What the processes of all stores say now. Never rejects: a store that cannot be asked says so. */
-  async survey(): Promise<Snapshot> {
-    const stores = await Promise.all([...this.#services].map(([name, service]) => this.#surveyOf(name, service)));
+  async survey(incidentsMs: number): Promise<Snapshot> {
+    const stores = await Promise.all([...this.#services].map(([name, service]) => this.#surveyOf(name, service, incidentsMs)));
     return { kind: 'survey', stores };
   }
 
   /** Throws `LockStoreError`; undefined where there is no such store, or no lock that is shown by that name. */
-  async release({ store, key: named, fence }: ReleaseRequest): Promise<(ReleaseAnswer & { readonly key: string }) | undefined> {
+  async release({ store, key: named, fence, reason }: ReleaseRequest, by: string): Promise<ReleaseAnswer | undefined> {
     const service = this.#services.get(store);
     const key = service && (await this.#keyOf(service, named));
     if (key === undefined) {
       return undefined;
     }
-    if (await service?.forceRelease(key, { fence })) {
-      return { key, outcome: 'released' };
+    if (await service?.forceRelease(key, { fence, by, reason })) {
+      return { outcome: 'released' };
     }
-    return { key, outcome: (await service?.inspect(key)) ? 'later' : 'free' };
+    return { outcome: (await service?.inspect(key)) ? 'later' : 'free' };
   }
 
-  async #surveyOf(name: string, service: LockService): Promise<StoreSnapshot> {
+  async #surveyOf(name: string, service: LockService, incidentsMs: number): Promise<StoreSnapshot> {
     try {
-      return withKeys({ ...(await service.survey({ recent: true, health: true })), failed: undefined }, this.#show);
+      return withKeys({ ...(await service.survey({ recent: true, health: true, incidentsMs })), failed: undefined }, this.#show);
     } catch (error) {
-      const nothing = { processes: [], held: [], waiting: [], ended: [], deadlocks: [], leftOut: 0, silent: [] };
+      const nothing = { processes: [], held: [], waiting: [], ended: [], incidents: [], leftOut: 0, silent: [] };
       return { store: name, ...nothing, failed: isLockError(error) ? error.code : 'The survey failed.' };
     }
   }

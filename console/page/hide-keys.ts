@@ -14,9 +14,11 @@ export function withKeys<S extends Survey>(survey: S, show: ShowKey): S {
     held: survey.held.map(renamed),
     waiting: survey.waiting.map((call) => ({ ...renamed(call), holds: call.holds.map(renamed) })),
     ended: survey.ended.map(renamed),
-    deadlocks: survey.deadlocks.map((deadlock) => ({
-      ...deadlock,
-      calls: deadlock.calls.map((call) => ({ ...call, holds: show(call.holds), waitsFor: show(call.waitsFor) })),
+    incidents: survey.incidents.map((incident) => ({
+      ...renamed(incident),
+      // An outage is about no key.
+      key: incident.key && show(incident.key),
+      calls: incident.calls?.map((call) => ({ ...call, holds: show(call.holds), waitsFor: show(call.waitsFor) })),
     })),
   };
 }

@@ -1,3 +1,4 @@
+import { KnownIncidents } from './known-incidents.js';
 import type { Snapshot } from './snapshot.js';
 
 /** From the end of a survey to the next one, in milliseconds. */
@@ -10,18 +11,20 @@ export type Viewer = (message: string) => void;
 
 /**
  * Surveys the stores while somebody looks: all viewers share one survey, and nothing is asked where there are none. The first survey of a viewer
- * has all ended calls, the next ones those that are new.
+ * has all ended calls and incidents, the next ones those that are new.
  */
 export class LiveSurvey {
-  readonly #survey: () => Promise<Snapshot>;
-  /** Whether each viewer has had all ended calls. */
+  readonly #survey: (incidentsMs: number) => Promise<Snapshot>;
+  readonly #incidents = new KnownIncidents();
+  /** Whether each viewer has had all that was there before. */
   readonly #viewers = new Map<Viewer, boolean>();
   #told: ReadonlySet<string> = new Set();
   #asking: Promise<Snapshot> | undefined;
   #latest: { readonly snapshot: Snapshot; readonly at: number } | undefined;
   #timer: NodeJS.Timeout | undefined;
 
-  constructor(survey: () => Promise<Snapshot>) {
+  /** `survey` asks the stores, for the incidents of so many milliseconds. */
+  constructor(survey: (incidentsMs: number) => Promise<Snapshot>) {
     this.#survey = survey;
   }
 
@@ -36,6 +39,7 @@ export class LiveSurvey {
       if (this.#viewers.size === 0) {
         clearTimeout(this.#timer);
         this.#told = new Set();
+        this.#incidents.forget();
       }
     };
   }
@@ -58,14 +62,16 @@ export class LiveSurvey {
       viewer(hasAll ? news() : whole());
       this.#viewers.set(viewer, true);
     }
-    this.#told = idsOf(snapshot);
+    this.#told = namesOf(snapshot);
     this.#timer = setTimeout(() => void this.#round(), PAUSE_MS).unref();
   }
 
   #ask(): Promise<Snapshot> {
-    this.#asking ??= this.#survey().then((snapshot) => {
+    this.#asking ??= this.#survey(this.#incidents.askFor(performance.now())).then((answer) => {
+      const at = performance.now();
+      const snapshot = this.#incidents.completed(answer, at);
       this.#asking = undefined;
-      this.#latest = { snapshot, at: performance.now() };
+      this.#latest = { snapshot, at };
       return snapshot;
     });
     return this.#asking;
@@ -73,11 +79,25 @@ export class LiveSurvey {
 }
 
 function newsOf(snapshot: Snapshot, told: ReadonlySet<string>): Snapshot {
-  return { ...snapshot, stores: snapshot.stores.map((store) => ({ ...store, ended: store.ended.filter(({ id }) => !told.has(id)) })) };
+  const isNew = (row: Told): boolean => !told.has(nameOf(row));
+  return {
+    ...snapshot,
+    stores: snapshot.stores.map((store) => ({ ...store, ended: store.ended.filter(isNew), incidents: store.incidents.filter(isNew) })),
+  };
 }
 
-function idsOf({ stores }: Snapshot): Set<string> {
-  return new Set(stores.flatMap(({ ended }) => ended.map(({ id }) => id)));
+interface Told {
+  readonly id: string;
+  readonly count?: number;
+}
+
+/** An incident that happened again is told again. */
+function nameOf({ id, count = 1 }: Told): string {
+  return `${id} ${count}`;
+}
+
+function namesOf({ stores }: Snapshot): Set<string> {
+  return new Set(stores.flatMap(({ ended, incidents }) => [...ended, ...incidents].map(nameOf)));
 }
 
 function lazily(make: () => string): () => string {

@@ -1,6 +1,5 @@
-import { Inject, Injectable, Logger, type OnModuleDestroy, type OnModuleInit } from '@nestjs/common';
+import { Inject, Injectable, type OnModuleDestroy, type OnModuleInit } from '@nestjs/common';
 import { map, merge, Observable, Subject, takeUntil, timer } from 'rxjs';
-import { printable } from '../../lib/core/words/shown.js';
 import { VERSION } from '../../lib/core/words/version.js';
 import { LockService } from '../../lib/nest/lock.service.js';
 import { LOCK_SERVICE_TOKEN } from '../../lib/nest/methods/locked-instance.js';
@@ -16,7 +15,8 @@ import type { PageInfo, ReleaseAnswer, ReleaseRequest, Snapshot } from './snapsh
 /** For how long a stream lasts, in milliseconds: the browser opens the next one, and the guards see it. */
 const STREAM_MS = 5 * 60_000;
 
-const logger = new Logger('LockPage');
+/** How much of the name of a user is told, in characters. */
+const MOST_NAME = 150;
 
 /** What the page is served from. */
 @Injectable()
@@ -29,7 +29,7 @@ export class LockPage implements OnModuleInit, OnModuleDestroy {
 
   constructor(@Inject(LOCK_SERVICE_TOKEN) service: LockService, @Inject(PAGE_OPTIONS) options: CheckedPageOptions) {
     this.#stores = new ApplicationStores(service, options.hideKeys ? showHash : showWhole);
-    this.#live = new LiveSurvey(() => this.#stores.survey());
+    this.#live = new LiveSurvey((incidentsMs) => this.#stores.survey(incidentsMs));
     this.#options = options;
   }
 
@@ -71,17 +71,8 @@ export class LockPage implements OnModuleInit, OnModuleDestroy {
   }
 
   /** Undefined where the page shows no such lock. Throws `LockStoreError`. */
-  async release(request: ReleaseRequest, user: string | true): Promise<ReleaseAnswer | undefined> {
-    const answer = await this.#stores.release(request);
-    if (!answer) {
-      return undefined;
-    }
-    const { key, outcome } = answer;
-    if (outcome === 'released') {
-      const who = user === true ? '' : ` by ${user}`;
-      logger.warn(printable(`Lock "${key}" (store '${request.store}', fence ${request.fence}) was released by force from the page${who}.`));
-    }
-    return { outcome };
+  release(request: ReleaseRequest, user: string | true): Promise<ReleaseAnswer | undefined> {
+    return this.#stores.release(request, user === true ? 'the page' : `${user.slice(0, MOST_NAME)} (page)`);
   }
 
   async #info(request: PageRequest): Promise<PageInfo> {

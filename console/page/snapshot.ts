@@ -17,7 +17,7 @@ export interface Snapshot {
   readonly stores: readonly StoreSnapshot[];
 }
 
-/** What the processes of one store say; calls that ended are told once to each viewer. */
+/** What the processes of one store say; calls that ended, and incidents, are told once to each viewer. */
 export interface StoreSnapshot extends Survey {
   /** Why nothing could be asked; undefined where it could. */
   readonly failed: string | undefined;
@@ -54,6 +54,8 @@ export interface ReleaseRequest {
   /** As the page shows it. */
   readonly key: string;
   readonly fence: number;
+  /** Why, for the trail. */
+  readonly reason: string;
 }
 
 /** What became of it: `later` says that the lock is held at another fence by now, `free` that nobody holds it. */

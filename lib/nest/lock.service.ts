@@ -20,7 +20,7 @@ import type { OpenOptions, StoredLock } from '../core/seam/lock-store.js';
 import { Locks, type LocksSettings } from '../locks.js';
 import type { LockList } from '../peers/lock-list.js';
 import type { SurveyOptions } from '../peers/roll-call.js';
-import type { LockProcess, Survey } from '../peers/survey.js';
+import type { LockIncident, LockProcess, Survey } from '../peers/survey.js';
 import { shown } from '../core/words/shown.js';
 import { checkSession, indicationBy, type HealthIndication, type HealthSession } from './health-session.js';
 import { giveLockService } from './methods/locked-instance.js';
@@ -46,6 +46,22 @@ export interface WithLockOptions<T = unknown> extends LockOptions {
 export interface HealthOptions {
   /** How long a store may answer nothing until it counts as down: a failover takes a few seconds. Default: `'5s'`. */
   downAfter?: Duration | undefined;
+}
+
+/** Which lock to release by force, and what is told of it. */
+export interface ForceReleaseOptions {
+  /** The fence that `inspect` showed: a later holder keeps its lock. */
+  fence: number;
+  /** Who does it: the name of a user, or of a program. At most 200 characters. */
+  by?: string | undefined;
+  /** Why. At most 200 characters. */
+  reason?: string | undefined;
+}
+
+/** The options of a list of incidents. */
+export interface IncidentOptions {
+  /** How far back. Default: `'24h'`, which is as long as they are kept. */
+  since?: Duration | undefined;
 }
 
 /** The options of a list of locks. */
@@ -82,7 +98,20 @@ const DEFAULT_OPTIONS: LockOptions = {};
 const { wait: _never, ...TRY_OPTIONS } = LOCK_OPTIONS;
 const WITH_LOCK_OPTIONS: OptionNames<WithLockOptions> = { ...LOCK_OPTIONS, onBusy: true };
 const LEAD_OPTIONS: OptionNames<LeadOptions> = { ttl: true, pause: true, signal: true, by: true, name: true };
+const FORCE_RELEASE_OPTIONS: OptionNames<ForceReleaseOptions> = { fence: true, by: true, reason: true };
+const INCIDENT_OPTIONS: OptionNames<IncidentOptions> = { since: true };
 const LIST_OPTIONS: OptionNames<ListOptions> = { prefix: true, limit: true, scan: true, timeout: true };
+
+/** A text of an operator, for the trail. */
+function checkWords(value: unknown, option: string, site: string): string | undefined {
+  if (value !== undefined && (typeof value !== 'string' || value.length > MOST_WORDS)) {
+    throw new LockConfigurationError(`${site}: ${option} is ${shown(value)}. Pass a text of ${MOST_WORDS} characters at most.`);
+  }
+  return value;
+}
+
+/** How long what an operator says may be, in characters. */
+const MOST_WORDS = 200;
 
 /** Locks by hand, and what the decorator is made of. Injectable wherever `LockModule` is imported. */
 export class LockService {
@@ -248,18 +277,21 @@ export class LockService {
 
   /**
    * Releases the lock by force, if it is held at the fence that `inspect` showed; false where it is not held at that
-   * fence. For operators: its holders are notified, but until then their code runs beside the next owner's.
+   * fence. For operators: its holders are notified, but until then their code runs beside the next owner's. `by` and `reason` are
+   * told in the event `forced`, in the logs of this process and of the holder's, and in `incidents()`.
    */
-  async forceRelease(key: string, options: { fence: number }): Promise<boolean> {
-    checkKey(key, 'LockService.forceRelease');
-    const fence: unknown = (options as { fence: number } | undefined)?.fence;
+  async forceRelease(key: string, options: ForceReleaseOptions): Promise<boolean> {
+    const site = 'LockService.forceRelease';
+    checkKey(key, site);
+    const { fence, by, reason } = (options ?? {}) as { readonly [Name in keyof ForceReleaseOptions]: unknown };
+    checkOptions(site, options ?? {}, FORCE_RELEASE_OPTIONS);
     if (typeof fence !== 'number' || !Number.isSafeInteger(fence)) {
       throw new LockConfigurationError(
         `LockService.forceRelease("${key}"): fence is ${shown(fence)}. Pass the fence that inspect("${key}") showed.`,
         key,
       );
     }
-    return this.#locks.forceRelease(key, fence);
+    return this.#locks.forceRelease(key, fence, { by: checkWords(by, 'by', site), reason: checkWords(reason, 'reason', site) });
   }
 
   /**
@@ -289,6 +321,22 @@ export class LockService {
    */
   async processes(): Promise<readonly LockProcess[]> {
     return (await this.#locks.survey({ health: true })).processes;
+  }
+
+  /**
+   * What went wrong within the last 24 hours, or since `since` ago, in all processes that answer within a second: losses, forced releases,
+   * deadlocks, refusals, failed releases, and outages of the store. The last one comes first; each process keeps 500 at most, and those of a
+   * process that has ended are gone with it. Throws `LockConfigurationError` for options that are wrong.
+   */
+  async incidents(options: IncidentOptions = {}): Promise<readonly LockIncident[]> {
+    const site = 'LockService.incidents';
+    checkOptions(site, options, INCIDENT_OPTIONS);
+    const incidentsMs = parseDuration(options.since ?? '24h', 'since', 1, site);
+    const now = Date.now();
+    const { incidents } = await this.#locks.survey({ incidentsMs });
+    return incidents
+      .map(({ agoMs, ...incident }) => ({ ...incident, at: new Date(now - agoMs) }))
+      .toSorted((one, other) => other.at.getTime() - one.at.getTime());
   }
 
   /** @internal What all processes say that use the store. */

@@ -1,5 +1,6 @@
 import { Logger } from '@nestjs/common';
 import { printable } from '../core/words/shown.js';
+import type { ForcedBy } from '../core/words/lock-event.js';
 import type { LockTrouble } from '../core/watching/reporter.js';
 
 const logger = new Logger('LockModule');
@@ -15,6 +16,9 @@ export function logTrouble(trouble: LockTrouble): void {
             ? ' Its code had ended, and the transaction around it had not: what that commits may overwrite what the next owner wrote.'
             : ''),
       );
+      break;
+    case 'forced':
+      logger.warn(printable(`${where} was released by force at fence ${trouble.fence}${forcedWords(trouble.forcedBy)}.`));
       break;
     case 'endedLate':
       logger.error(
@@ -76,4 +80,9 @@ function logLeader(event: Extract<LockTrouble, { type: 'leader' }>, who: string)
       logger.error(`This process cannot stand by to lead ${who}, and tries again. ${event.error.detail}`);
       break;
   }
+}
+
+/** Who released a lock by force, from where, and why. */
+function forcedWords({ by, reason, process }: ForcedBy): string {
+  return `${by ? ` by ${by}` : ''} from ${process}${reason ? `: ${reason}` : ''}`;
 }

@@ -10,10 +10,7 @@ import { OncePerKey } from '../core/words/once-per-key.js';
 import type { Messenger } from './messenger.js';
 import { cycleCallOf, yielding, MOST_STEPS, type Probe, type ProbeStep } from './probe-message.js';
 import { brief } from './shape.js';
-import type { FoundDeadlock } from './survey.js';
 
-/** How many deadlocks are remembered for operators. */
-const MOST_FOUND = 20;
 /** How many probes of a process wait for an answer of the store at most: the others are dropped, and sent anew later. */
 const MOST_CHASES = 64;
 /** How many probes are sent each time that calls are looked at. */
@@ -48,7 +45,6 @@ export class DeadlockSearch {
   /** When each of the calls looks next. */
   readonly #due = new Map<Acquisition, number>();
   readonly #seen = new OncePerKey();
-  readonly #found: (Omit<FoundDeadlock, 'agoMs'> & { readonly at: number })[] = [];
   #chases = 0;
   #timer: NodeJS.Timeout | undefined;
 
@@ -79,12 +75,6 @@ export class DeadlockSearch {
         reach(probe, lease, undefined);
       }
     }
-  }
-
-  /** The deadlocks in which a call of this process gave way; the last one last. */
-  get found(): FoundDeadlock[] {
-    const now = this.#parts.clock.monotonic();
-    return this.#found.map(({ at, ...deadlock }) => ({ ...deadlock, agoMs: Math.round(now - at) }));
   }
 
   stop(): void {
@@ -187,7 +177,7 @@ export class DeadlockSearch {
     }
   }
 
-  async #giveWay(acquisition: Acquisition, lease: Lease, { id, cycle }: Probe): Promise<void> {
+  async #giveWay(acquisition: Acquisition, lease: Lease, { cycle }: Probe): Promise<void> {
     const { waitId } = acquisition;
     const next = cycle[(cycle.findIndex(({ wait }) => wait === waitId) + 1) % cycle.length] as ProbeStep;
     const isReal = await this.#agrees(acquisition.waitedFor as string, lease, next).catch(() => false);
@@ -195,8 +185,6 @@ export class DeadlockSearch {
       return;
     }
     const calls = cycle.map(cycleCallOf);
-    this.#found.push({ id, at: this.#parts.clock.monotonic(), calls });
-    this.#found.splice(0, this.#found.length - MOST_FOUND);
     acquisition.withdraw(acquisition.refused(acquisition.waitedFor as string, 'cycle', undefined, { scope: 'fleet', calls }));
   }
 

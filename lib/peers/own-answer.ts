@@ -7,7 +7,7 @@ import type { LockHealth } from '../core/words/lock-health.js';
 import { VERSION } from '../core/words/version.js';
 import type { RollAnswer } from './roll-message.js';
 import { brief } from './shape.js';
-import type { FoundDeadlock, HeldAt } from './survey.js';
+import type { HeldAt } from './survey.js';
 
 /** How many locks, and how many calls that wait, a process lists at most. */
 const MOST_ROWS = 1_000;
@@ -27,19 +27,20 @@ export interface OwnState {
   readonly health: LockHealth | undefined;
   /** Recorded calls, where they are asked for. */
   readonly ended: Rows['ended'];
-  readonly deadlocks: readonly FoundDeadlock[];
+  /** Those that are asked for. */
+  readonly incidents: Rows['incidents'];
 }
 
-type Rows = Pick<RollAnswer, 'held' | 'waiting' | 'ended' | 'deadlocks'>;
+type Rows = Required<Pick<RollAnswer, 'held' | 'waiting' | 'ended'>> & { readonly incidents: NonNullable<RollAnswer['incidents']> };
 
 /** What this process answers to a roll, in as many messages as it takes. */
 export function ownAnswer(id: string, state: OwnState): RollAnswer[] {
-  const { leases, waiting, now, ended, deadlocks } = state;
+  const { leases, waiting, now, ended, incidents } = state;
   const parts = split({
     held: leases.slice(0, MOST_ROWS).map((lease) => heldRow(lease, state)),
     waiting: waiting.slice(0, MOST_ROWS).map((acquisition) => waitingRow(acquisition, now)),
     ended,
-    deadlocks,
+    incidents,
   });
   const process = {
     id: state.id,
@@ -52,7 +53,7 @@ export function ownAnswer(id: string, state: OwnState): RollAnswer[] {
     health: state.health,
   };
   const leftOut = Math.max(0, leases.length - MOST_ROWS) + Math.max(0, waiting.length - MOST_ROWS);
-  return parts.map(({ held, waiting: calls, ended: recorded, deadlocks: found }, at) => ({
+  return parts.map(({ held, waiting: calls, ended: recorded, incidents: found }, at) => ({
     kind: 'answer',
     id,
     process,
@@ -62,7 +63,7 @@ export function ownAnswer(id: string, state: OwnState): RollAnswer[] {
     held,
     waiting: calls,
     ended: recorded,
-    deadlocks: found,
+    incidents: found,
   }));
 }
 
@@ -102,13 +103,13 @@ function heldBy({ frame }: Acquisition): HeldAt[] {
   return [...holds].slice(0, MOST_HOLDS).map(({ key, storedFence: fence }) => ({ key, fence }));
 }
 
-const empty = (): { [Kind in keyof Rows]: Rows[Kind][number][] } => ({ held: [], waiting: [], ended: [], deadlocks: [] });
+const empty = (): { [Kind in keyof Rows]: Rows[Kind][number][] } => ({ held: [], waiting: [], ended: [], incidents: [] });
 
 /** The rows in as many parts as their length asks for; at least one. */
 function split(rows: Rows): Rows[] {
   const parts = [empty()];
   let characters = 0;
-  for (const kind of ['held', 'waiting', 'deadlocks', 'ended'] as const) {
+  for (const kind of ['held', 'waiting', 'incidents', 'ended'] as const) {
     for (const row of rows[kind]) {
       const { length } = JSON.stringify(row);
       if (characters + length > MOST_CHARACTERS && characters > 0) {

@@ -6,11 +6,12 @@ import type { LockHealth } from '../core/words/lock-health.js';
 import type { Waiters } from '../core/entering/waiters.js';
 import type { DeadlockSearch } from './deadlock-search.js';
 import { FlightRecorder } from './flight-recorder.js';
+import type { ForcedNotice, IncidentLog } from './incident-log.js';
 import type { Messenger } from './messenger.js';
 import { ownAnswer } from './own-answer.js';
 import { isProbe } from './probe-message.js';
 import { RollCall, type SurveyOptions } from './roll-call.js';
-import { isAnswer, isRoll, type Roll, type RollAnswer } from './roll-message.js';
+import { isAnswer, isForced, isRoll, type ForcedMessage, type Roll, type RollAnswer } from './roll-message.js';
 import type { Survey } from './survey.js';
 
 /** How many rolls a process answers within a second at most. */
@@ -30,6 +31,7 @@ export interface PeersParts {
   readonly leases: Leases;
   readonly waiters: Waiters;
   readonly deadlocks: DeadlockSearch | undefined;
+  readonly incidents: IncidentLog;
   readonly health: () => Promise<LockHealth>;
 }
 
@@ -65,11 +67,19 @@ export class Peers {
     return this.#roll.survey(options, this.#ownAnswer('', options, health));
   }
 
+  /** This process released a lock by force: its holder wants to know who did, and why. */
+  tellForced(notice: ForcedNotice): void {
+    const message: ForcedMessage = { ...notice, kind: 'forced', from: this.#id };
+    this.#parts.messenger.send(message);
+  }
+
   #heard(message: unknown): void {
     if (isProbe(message)) {
       this.#parts.deadlocks?.heard(message);
     } else if (isRoll(message)) {
       void this.#answer(message);
+    } else if (isForced(message)) {
+      this.#parts.incidents.heard(message);
     } else if (isAnswer(message) && message.process.id !== this.#id) {
       this.#roll.heard(message);
     }
@@ -105,8 +115,8 @@ export class Peers {
     return health;
   }
 
-  #ownAnswer(id: string, { recent }: SurveyOptions, health: LockHealth | undefined): RollAnswer[] {
-    const { clock, leases, waiters, expires, deadlocks } = this.#parts;
+  #ownAnswer(id: string, { recent, incidentsMs }: SurveyOptions, health: LockHealth | undefined): RollAnswer[] {
+    const { clock, leases, waiters, expires, incidents } = this.#parts;
     const now = clock.monotonic();
     return ownAnswer(id, {
       id: this.#id,
@@ -117,7 +127,7 @@ export class Peers {
       waiting: waiters.calls,
       health,
       ended: (recent && this.#recorder?.calls) || [],
-      deadlocks: deadlocks?.found ?? [],
+      incidents: incidentsMs === undefined ? [] : incidents.lately(incidentsMs),
     });
   }
 }

@@ -17,6 +17,8 @@ export interface SurveyOptions {
   readonly recent?: boolean | undefined;
   /** The health of each process's store. Default: `false`. */
   readonly health?: boolean | undefined;
+  /** How far back incidents are asked for, in milliseconds. Default: none are. */
+  readonly incidentsMs?: number | undefined;
 }
 
 /** What one process has answered so far, by the number of the part. */
@@ -42,7 +44,7 @@ export class RollCall {
   }
 
   /** `own` is what this process itself says. */
-  async survey({ recent = false, health = false }: SurveyOptions, own: readonly RollAnswer[]): Promise<Survey> {
+  async survey({ recent = false, health = false, incidentsMs }: SurveyOptions, own: readonly RollAnswer[]): Promise<Survey> {
     const id = randomUUID();
     const heard = new Map<string, Heard>();
     const take = (answer: RollAnswer): void => {
@@ -53,7 +55,7 @@ export class RollCall {
     own.forEach(take);
     const from = own[0]?.process.id ?? '';
     if (this.#messenger.process !== undefined) {
-      await this.#collect({ kind: 'roll', id, from, to: this.#to, recent, health }, heard, take);
+      await this.#collect({ kind: 'roll', id, from, to: this.#to, recent, health, incidentsMs }, heard, take);
     }
     const answers = [...heard.values()].flatMap((parts) => Array.from(parts.values()));
     return {
@@ -62,7 +64,7 @@ export class RollCall {
       held: rowsOf(answers, ({ held }) => held),
       waiting: rowsOf(answers, ({ waiting }) => waiting),
       ended: rowsOf(answers, ({ ended }) => ended),
-      deadlocks: answers.flatMap(({ deadlocks }) => deadlocks),
+      incidents: rowsOf(answers, ({ incidents = [] }) => incidents),
       leftOut: answers.reduce((sum, { leftOut }) => sum + leftOut, 0),
       silent: this.#expected().filter((process) => !heard.has(process)),
     };

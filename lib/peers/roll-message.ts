@@ -1,4 +1,5 @@
-import type { EndedCall, FoundDeadlock, HeldLock, LockProcess, WaitingCall } from './survey.js';
+import type { EndedCall, FoundIncident, HeldLock, LockProcess, WaitingCall } from './survey.js';
+import type { ForcedNotice } from './incident-log.js';
 import { fits, type Fields } from './shape.js';
 
 /** Asks all processes what they hold, and what waits there. */
@@ -14,6 +15,15 @@ export interface Roll {
   readonly recent: boolean;
   /** Whether the health is asked for. */
   readonly health: boolean;
+  /** How far back incidents are asked for, in milliseconds; undefined for none. */
+  readonly incidentsMs?: number | undefined;
+}
+
+/** Tells all processes who released a lock by force. */
+export interface ForcedMessage extends ForcedNotice {
+  readonly kind: 'forced';
+  /** Who did: `LockProcess.id`. */
+  readonly from: string;
 }
 
 /** A row of an answer; the process is that of the answer. */
@@ -31,10 +41,12 @@ export interface RollAnswer {
   readonly held: readonly Row<HeldLock>[];
   readonly waiting: readonly Row<WaitingCall>[];
   readonly ended: readonly Row<EndedCall>[];
-  readonly deadlocks: readonly FoundDeadlock[];
+  /** Undefined from older versions. */
+  readonly incidents?: readonly Row<FoundIncident>[] | undefined;
 }
 
 const NUMBER = { maybe: 'number' } as const;
+const TEXT = { maybe: 'text' } as const;
 
 const HEALTH = {
   status: ['up', 'degraded', 'down'],
@@ -51,7 +63,11 @@ const HEALTH = {
 
 const CALL = { key: 'text', name: 'text', site: 'text' } as const;
 
-const ROLL: Fields = { kind: ['roll'], id: 'text', from: 'text', to: 'text', recent: 'boolean', health: 'boolean' };
+const FORCED_BY = { by: TEXT, reason: TEXT, process: 'text' } as const;
+
+const FORCED: Fields = { kind: ['forced'], from: 'text', key: 'text', fence: 'number', ...FORCED_BY };
+
+const ROLL: Fields = { kind: ['roll'], id: 'text', from: 'text', to: 'text', recent: 'boolean', health: 'boolean', incidentsMs: NUMBER };
 
 const ANSWER: Fields = {
   kind: ['answer'],
@@ -80,20 +96,39 @@ const ANSWER: Fields = {
       heldMs: 'number',
       agoMs: 'number',
       outcome: ['released', 'lost', 'refused'],
-      reason: { maybe: 'text' },
+      reason: TEXT,
     },
   },
-  deadlocks: {
-    list: {
-      id: 'text',
-      agoMs: 'number',
-      calls: { list: { process: 'text', site: 'text', holds: 'text', heldMs: 'number', waitsFor: 'text', waitedMs: 'number' } },
+  incidents: {
+    maybe: {
+      list: {
+        ...CALL,
+        id: 'text',
+        type: ['lost', 'forced', 'cycle', 'refused', 'releaseFailed', 'storeUnavailable', 'storeAnswered'],
+        agoMs: 'number',
+        count: 'number',
+        fence: NUMBER,
+        reason: TEXT,
+        lastedMs: NUMBER,
+        holder: TEXT,
+        forcedBy: { maybe: FORCED_BY },
+        scope: { maybe: ['process', 'fleet'] },
+        calls: {
+          maybe: {
+            list: { process: 'text', site: 'text', holds: 'text', heldMs: 'number', waitsFor: 'text', waitedMs: 'number' },
+          },
+        },
+      },
     },
   },
 };
 
 export function isRoll(message: unknown): message is Roll {
   return fits(message, ROLL);
+}
+
+export function isForced(message: unknown): message is ForcedMessage {
+  return fits(message, FORCED);
 }
 
 export function isAnswer(message: unknown): message is RollAnswer {

@@ -1,6 +1,6 @@
-import type { CycleCall } from '../core/words/cycle-call.js';
-import type { LostReason } from '../core/words/errors.js';
-import type { RefusedReason } from '../core/words/lock-event.js';
+import type { Cycle, CycleCall } from '../core/words/cycle-call.js';
+import type { LockErrorCode, LostReason } from '../core/words/errors.js';
+import type { ForcedBy, RefusedReason } from '../core/words/lock-event.js';
 import type { LockHealth } from '../core/words/lock-health.js';
 
 /** A lock by its key, and the grant that it is held by. */
@@ -57,11 +57,52 @@ export interface EndedCall extends PeerCall {
   readonly reason: LostReason | RefusedReason | undefined;
 }
 
-/** A deadlock that was found, with the calls that waited for each other. */
-export interface FoundDeadlock {
+/**
+ * What went wrong: the type of the `LockEvent` that told it.
+ *
+ * | type | what |
+ * |---|---|
+ * | `lost` | a lease ended before its code did |
+ * | `forced` | somebody released a lock by force, in this process |
+ * | `cycle` | a call gave way, since calls waited for each other |
+ * | `refused` | calls gave up waiting (`busy`), or were refused; not those that did not wait for a busy lock, or were aborted |
+ * | `releaseFailed` | the store did not answer a release |
+ * | `storeUnavailable`, `storeAnswered` | an outage of the store, and its end |
+ */
+export type IncidentType = 'lost' | 'forced' | 'cycle' | 'refused' | 'releaseFailed' | 'storeUnavailable' | 'storeAnswered';
+
+/** What went wrong with a call or a store, as the process says in which it happened. The key is empty where it is about none. */
+export interface Incident extends PeerCall {
+  /** Names it, so that one that is told twice is known. */
   readonly id: string;
+  readonly type: IncidentType;
+  /** How often: refusals of one name for one reason that follow each other within a minute are one incident, with the last key. */
+  readonly count: number;
+  /** The fence of the call. */
+  readonly fence?: number | undefined;
+  /** Why the lock was lost or the call refused, or the code of the error. */
+  readonly reason?: LostReason | RefusedReason | LockErrorCode | undefined;
+  /** For how long the lock had been held, the call had waited (of several, the longest) or the store had been away, in milliseconds. */
+  readonly lastedMs?: number | undefined;
+  /** Who held the lock meanwhile. */
+  readonly holder?: string | undefined;
+  /** Who released the lock by force, where that was told. */
+  readonly forcedBy?: ForcedBy | undefined;
+  /** Whether the calls of a cycle were of one process or of several. */
+  readonly scope?: Cycle['scope'] | undefined;
+  /** The calls of a cycle; the one of `site` and `key` gave way. */
+  readonly calls?: readonly CycleCall[] | undefined;
+}
+
+/** An incident as a process tells it. */
+export interface FoundIncident extends Incident {
   readonly agoMs: number;
-  readonly calls: readonly CycleCall[];
+}
+
+/** An incident of the last 24 hours. */
+export interface LockIncident extends Incident {
+  /** When it happened, by the clock of the process that asks; of several refusals, the last. */
+  readonly at: Date;
 }
 
 /** A process that uses the store, or one of several applications in it. */
@@ -90,7 +131,8 @@ export interface Survey {
   readonly waiting: readonly WaitingCall[];
   /** Ended calls of processes that record them. */
   readonly ended: readonly EndedCall[];
-  readonly deadlocks: readonly FoundDeadlock[];
+  /** What went wrong lately. */
+  readonly incidents: readonly FoundIncident[];
   /** How many locks and calls were left out, since a process lists 1,000 at most. */
   readonly leftOut: number;
   /** Processes that hold or wait, as others have seen, and have not answered: stopped, cut off, or of an older version. */

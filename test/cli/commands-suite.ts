@@ -79,7 +79,9 @@ export function describeCommands(given: () => CliStore): void {
     expect(refused.err).toContain(`at fence ${fence}. Its code runs on until it hears of it.`);
     expect(await cli(given().env, words)).toMatchObject({ code: 1, out: '' });
     expect(await given().store.operator?.inspect('released')).toMatchObject({ fence });
-    expect(await cli(given().env, words, 'released\n')).toMatchObject({ code: 0, out: '"released" was released.\n' });
+    const released = await cli(given().env, words, 'released\nIt hangs.\n');
+    expect(released).toMatchObject({ code: 0, out: '"released" was released.\n' });
+    expect(released.err).toMatch(/Type the key to release it: Why\? $/);
     expect(await given().store.operator?.inspect('released')).toBeNull();
     expect(await run(...words, '--yes', '--json')).toEqual({
       code: 1,

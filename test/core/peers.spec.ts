@@ -22,7 +22,7 @@ beforeEach(() => {
 
 const process = { id: 'other:2:00000000#1', host: 'other', pid: 2, version: '0', upMs: 1, held: 1, waiting: 0 };
 const held = { key: 'k', name: 'n', site: 'p', fence: 7, callFence: 7, heldMs: 1, remainingMs: 5 };
-const answer = { kind: 'answer', process, part: 0, parts: 1, leftOut: 0, held: [held], waiting: [], ended: [], deadlocks: [] };
+const answer = { kind: 'answer', process, part: 0, parts: 1, leftOut: 0, held: [held], waiting: [], ended: [] };
 
 /** Another process, which answers rolls with these. */
 function peer(answers: () => readonly object[]): void {

@@ -81,7 +81,9 @@ describe('with a lock on a real server', () => {
       // Meanwhile another call gets the lock.
       await first.release();
       const later = await hold('balance:42');
-      await dialog.getByRole('textbox').fill('balance:42');
+      await dialog.getByLabel('Type the key').fill('balance:42');
+      expect(await confirm.isDisabled()).toBe(true);
+      await dialog.getByLabel('Why?').fill('Its process hangs.');
       await confirm.click();
       await dialog.getByText('another call has the lock now').waitFor();
       expect(later.isHeld()).toBe(true);
@@ -89,12 +91,17 @@ describe('with a lock on a real server', () => {
 
       await row('balance:42').getByText(String(later.fence)).waitFor();
       await page.getByRole('button', { name: 'Release balance:42 by force' }).click();
-      await dialog.getByRole('textbox').fill('balance:42');
+      await dialog.getByLabel('Type the key').fill('balance:42');
+      await dialog.getByLabel('Why?').fill('Its process hangs.');
       await confirm.click();
       await dialog.getByText('Released.').waitFor();
       await until('the holder is told', () => !later.isHeld());
       await dialog.getByRole('button', { name: 'Close' }).click();
       await row('balance:42').waitFor({ state: 'detached' });
+      await page.goto(`${running.url}/locks#/key/default/balance%3A42`);
+      const lost = page.getByRole('row').filter({ hasText: 'lost: forced' });
+      await lost.getByText(/^It had been held for .*\. Released by ada \(page\), from .* · \d+: Its process hangs\.\.$/).waitFor();
+      await page.goto(`${running.url}/locks#/now`);
     },
     PATIENCE_MS,
   );

@@ -1,6 +1,7 @@
 import { jest } from '@jest/globals';
 import { LiveSurvey } from '../../console/page/live-survey';
 import type { Snapshot } from '../../console/page/snapshot';
+import type { FoundIncident } from '../../lib/peers/survey';
 import { surveyOfShop } from './support/survey-of-shop';
 
 jest.useFakeTimers();
@@ -55,4 +56,66 @@ test('who polls gets a survey that is under way, or one that is a second old at 
   await jest.advanceTimersByTimeAsync(1_001);
   await live.once();
   expect(count()).toBe(2);
+});
+
+describe('incidents', () => {
+  const [pattern] = surveyOfShop().incidents;
+  const incident = (id: string, agoMs: number, count = 1) => ({ ...(pattern as FoundIncident), id, agoMs, count });
+  let asked: number[];
+  let answer: FoundIncident[];
+  let live: LiveSurvey;
+
+  beforeEach(() => {
+    asked = [];
+    answer = [];
+    live = new LiveSurvey(async (incidentsMs) => {
+      asked.push(incidentsMs);
+      return { kind: 'survey', stores: [{ ...surveyOfShop(), ended: [], incidents: answer, failed: undefined }] };
+    });
+  });
+
+  const toldTo = (messages: readonly string[]): string[][] =>
+    messages.map((message) =>
+      (JSON.parse(message) as Snapshot).stores.flatMap(({ incidents }) =>
+        incidents.map(({ id, agoMs, count }) => `${id} ${agoMs} ${count}`),
+      ),
+    );
+
+  test('are asked for a day back at first and from time to time, else for those that are new; each viewer is told all, and each once', async () => {
+    const [one, other]: [string[], string[]] = [[], []];
+    answer = [incident('a', 5_000)];
+    live.watch((message) => one.push(message));
+    await jest.advanceTimersByTimeAsync(0);
+    answer = [incident('b', 0)];
+    live.watch((message) => other.push(message));
+    await jest.advanceTimersByTimeAsync(2_000);
+    expect(asked).toEqual([86_400_000, 60_000]);
+    expect(toldTo(one)).toEqual([['a 5000 1'], ['b 0 1']]);
+    expect(toldTo(other)).toEqual([['a 7000 1', 'b 0 1']]);
+    // It happened again.
+    answer = [incident('b', 0, 2)];
+    await jest.advanceTimersByTimeAsync(2_000);
+    answer = [];
+    await jest.advanceTimersByTimeAsync(2_000);
+    expect(toldTo(one).slice(2)).toEqual([['b 0 2'], []]);
+    await jest.advanceTimersByTimeAsync(40_000);
+    expect(asked.filter((ms) => ms > 60_000)).toHaveLength(2);
+  });
+
+  test('are forgotten where nobody looks any more, and after a day', async () => {
+    const told: string[] = [];
+    answer = [incident('a', 86_399_000), incident('b', 0)];
+    const leave = live.watch((message) => told.push(message));
+    await jest.advanceTimersByTimeAsync(0);
+    leave();
+    answer = [incident('a', 86_399_000)];
+    live.watch((message) => told.push(message));
+    await jest.advanceTimersByTimeAsync(0);
+    answer = [];
+    await jest.advanceTimersByTimeAsync(2_000);
+    live.watch((message) => told.push(message));
+    await jest.advanceTimersByTimeAsync(2_000);
+    expect(toldTo(told)).toEqual([['a 86399000 1', 'b 0 1'], ['a 86399000 1'], [], [], []]);
+    expect(asked.slice(0, 2)).toEqual([86_400_000, 86_400_000]);
+  });
 });

@@ -96,7 +96,7 @@ describe.each(Object.keys(PLATFORMS) as (keyof typeof PLATFORMS)[])('on %s', (pl
     await get('/survey')
       .set({ ...IN, origin: `http://${host}` })
       .expect(200);
-    const body = { store: 'default', key: 'balance:42', fence: 1 };
+    const body = { store: 'default', key: 'balance:42', fence: 1, reason: 'It hangs.' };
     await release(body, { origin: 'http://evil.example' }).expect(403);
     await release(body, { origin: 'http://evil.example', 'x-forwarded-host': 'evil.example' }).expect(403);
     await release(body, { origin: `http://${host}` }).expect(200);
@@ -104,20 +104,30 @@ describe.each(Object.keys(PLATFORMS) as (keyof typeof PLATFORMS)[])('on %s', (pl
 
   test('a lock is released at its fence, and a later one is not', async () => {
     const first = await running.locks.acquire('balance:42');
-    const released = release({ store: 'default', key: 'balance:42', fence: first.fence }, { 'sec-fetch-site': 'same-origin' });
+    const released = release(
+      { store: 'default', key: 'balance:42', fence: first.fence, reason: 'It hangs.' },
+      { 'sec-fetch-site': 'same-origin' },
+    );
     expect((await released.expect(200)).body).toEqual({ outcome: 'released' });
+    await until('the loss is told with who caused it', async () =>
+      (await running.locks.incidents()).some(
+        ({ type, forcedBy }) => type === 'lost' && forcedBy?.by === 'ada (page)' && forcedBy.reason === 'It hangs.',
+      ),
+    );
     const later = await running.locks.acquire('balance:42');
-    const again = await release({ store: 'default', key: 'balance:42', fence: first.fence }).expect(200);
+    const again = await release({ store: 'default', key: 'balance:42', fence: first.fence, reason: 'It hangs.' }).expect(200);
     expect(again.body).toEqual({ outcome: 'later' });
     expect(later.isHeld()).toBe(true);
     await later.release();
-    expect((await release({ store: 'default', key: 'balance:42', fence: later.fence }).expect(200)).body).toEqual({ outcome: 'free' });
-    await release({ store: 'another', key: 'balance:42', fence: 1 }).expect(404);
+    expect((await release({ store: 'default', key: 'balance:42', fence: later.fence, reason: 'It hangs.' }).expect(200)).body).toEqual({
+      outcome: 'free',
+    });
+    await release({ store: 'another', key: 'balance:42', fence: 1, reason: 'It hangs.' }).expect(404);
   });
 
   test('a release is refused that another site could have sent, or that is none', async () => {
     const lock = await running.locks.acquire('balance:42');
-    const body = { store: 'default', key: 'balance:42', fence: lock.fence };
+    const body = { store: 'default', key: 'balance:42', fence: lock.fence, reason: 'It hangs.' };
     await release(body, { 'x-lock-page': '' }).expect(403);
     await release(body, { 'sec-fetch-site': 'cross-site' }).expect(403);
     await release(body, { 'sec-fetch-site': 'same-site' }).expect(403);
@@ -128,8 +138,18 @@ describe.each(Object.keys(PLATFORMS) as (keyof typeof PLATFORMS)[])('on %s', (pl
     for (const type of ['application/x-www-form-urlencoded', 'text/plain']) {
       await typed(type).send('store=default').expect(415);
     }
-    for (const wrong of [{}, { ...body, fence: '1' }, { ...body, key: '' }, { ...body, store: undefined }]) {
-      await release(wrong).expect(400);
+    for (const wrong of [
+      { fence: '1' },
+      { key: '' },
+      { store: undefined },
+      { reason: undefined },
+      { reason: ' ' },
+      { reason: 'x'.repeat(201) },
+    ]) {
+      await release({ ...body, ...wrong }).expect(400);
+    }
+    for (const none of [{}, []]) {
+      await release(none as object).expect(400);
     }
     allowed = false;
     await release(body).expect(403);
@@ -157,7 +177,10 @@ test('hidden keys are in no answer, and a lock is released by its hash', async (
   const [{ key }] = stores[0].held;
   await candidate.stop();
   expect(key).toMatch(/^#[0-9a-f]{12}$/);
-  const answer = await request(url).post('/locks/release').set('x-lock-page', '1').send({ store: 'default', key, fence: lock.fence });
+  const answer = await request(url)
+    .post('/locks/release')
+    .set('x-lock-page', '1')
+    .send({ store: 'default', key, fence: lock.fence, reason: 'It hangs.' });
   expect(answer.body).toEqual({ outcome: 'released' });
   await app.close();
 });

@@ -13,6 +13,7 @@ const VIEWS = {
   key: ['#/key/default/balance%3A42', 'Holds by process'],
   hot: ['#/hot', 'Hot names'],
   waits: ['#/waits', 'waited for each other'],
+  incidents: ['#/incidents', 'gave up × 212'],
   processes: ['#/processes', 'does not answer'],
 } as const;
 
@@ -44,6 +45,12 @@ afterAll(async () => {
   await browser.close();
   await running.app.close();
 });
+
+/** The shop, where nothing is wrong with the store. */
+function healthy(): Survey {
+  const whole = surveyOfShop();
+  return { ...whole, processes: whole.processes.filter(({ health }) => health?.status === 'up') };
+}
 
 async function findingsIn(page: Page): Promise<string[]> {
   const { violations } = await new AxeBuilder({ page }).analyze();
@@ -98,25 +105,66 @@ test(
 );
 
 test(
+  'incidents are counted beside their view until they are seen, and are linked from tiles and to their keys',
+  async () => {
+    const { page } = await openPage(browser, `${running.url}/locks`);
+    const badge = page.locator('nav .count');
+    // A loss, a deadlock and a forced release; calls that gave up and an outage are listed and not counted.
+    await badge.getByText('3 new', { exact: true }).waitFor();
+    await page.getByRole('link', { name: 'Lost in 1 h' }).click();
+    await page.getByText('Waited for 5.0 s; held by api-7f9c4-m8wdl (pid 17).').waitFor();
+    await page.getByText('2 calls of several processes waited for each other; this one gave way.').waitFor();
+    await page.getByText('It had not for 8.5 s.').waitFor();
+    await badge.waitFor({ state: 'detached' });
+    await page.reload();
+    await page.getByText('gave up × 212').waitFor();
+    expect(await badge.count()).toBe(0);
+    survey = () => {
+      const whole = surveyOfShop();
+      const [lost] = whole.incidents.filter(({ type }) => type === 'lost');
+      return { ...whole, incidents: [...whole.incidents, { ...(lost as Survey['incidents'][number]), id: 'new', agoMs: 0 }] };
+    };
+    await page.getByRole('link', { name: 'Waits' }).click();
+    await badge.getByText('1 new', { exact: true }).waitFor();
+    await page.getByRole('link', { name: 'Incidents' }).click();
+    await page.getByRole('row', { name: 'lost: expired' }).getByRole('link', { name: 'balance:42' }).first().click();
+    await page.getByRole('heading', { name: 'Incidents' }).waitFor();
+    expect(await page.getByRole('region', { name: 'Incidents' }).getByRole('row').count()).toBe(1 + 3);
+    await page.context().close();
+  },
+  PATIENCE_MS,
+);
+
+test(
+  'a deadlock says which call gave way, and names its processes as other views do',
+  async () => {
+    const { page } = await openPage(browser, `${running.url}/locks#/waits`);
+    const call = page.locator('.deadlock li').filter({ hasText: 'gave way' });
+    await call.getByText('RefundService.refund').waitFor();
+    await call.getByText('on api-7f9c4-m8wdl · 17').waitFor();
+    expect(await call.count()).toBe(1);
+    await call.getByRole('link', { name: 'balance:42' }).click();
+    await page.getByRole('heading', { name: 'balance:42' }).waitFor();
+    await page.context().close();
+  },
+  PATIENCE_MS,
+);
+
+test(
   'a process that does not answer any more keeps its locks in the list until their leases are over, and a loss is announced',
   async () => {
     const { page } = await openPage(browser, `${running.url}/locks`);
     await page.getByRole('link', { name: 'report:daily' }).waitFor();
     const whole = surveyOfShop();
     const [, , gone] = whole.processes;
-    const loss = {
-      ...(whole.ended[0] as Survey['ended'][number]),
-      id: 'new',
-      key: 'balance:7',
-      outcome: 'lost',
-      reason: 'expired',
-    } as const;
+    const [known] = whole.incidents.filter(({ type }) => type === 'lost');
+    const loss = { ...(known as Survey['incidents'][number]), id: 'new', key: 'balance:7', agoMs: 0 };
     survey = () => ({
       ...whole,
       held: whole.held.filter(({ process }) => process !== gone?.id),
       processes: whole.processes.filter((process) => process !== gone),
       silent: [...whole.silent, gone?.id as string],
-      ended: [...whole.ended, loss],
+      incidents: [...whole.incidents, loss],
     });
     await page
       .getByRole('row')
@@ -138,6 +186,7 @@ test(
     page.setDefaultTimeout(60_000);
     await page.route('**/locks/events', () => undefined);
     await page.goto(`${running.url}/locks`);
+    survey = healthy;
     await page.getByText('Polling', { exact: true }).waitFor();
     await page.getByRole('link', { name: 'balance:42' }).waitFor();
     await page.route('**/locks/survey', (route) => route.abort());
@@ -152,6 +201,7 @@ test(
 test(
   'a hidden page closes its stream, and a page that is seen again opens it',
   async () => {
+    survey = healthy;
     const { page } = await openPage(browser, `${running.url}/locks`);
     await page.getByText('Live', { exact: true }).waitFor();
     const setHidden = (isHidden: boolean): Promise<void> =>

@@ -1,6 +1,6 @@
 // The code of docs/operations/page.md.
 import { Module, type CanActivate } from '@nestjs/common';
-import { LockModule, RedisLockStore } from 'nestjs-distributed-lock';
+import { LockModule, RedisLockStore, type LockService } from 'nestjs-distributed-lock';
 import { LockPageModule } from 'nestjs-distributed-lock/page';
 
 declare class AdminGuard implements CanActivate {
@@ -23,3 +23,8 @@ export class AppModule {}
 export const withActions = [
   LockPageModule.forRoot({ guards: [AdminGuard], actions: ({ user }: { user: Operator }) => user.mayRelease && user.name }),
 ];
+
+export async function printLastIncident(locks: LockService): Promise<void> {
+  const [last] = await locks.incidents({ since: '1h' });
+  console.log(last?.at, last?.type, last?.key, last?.site, last?.reason);
+}

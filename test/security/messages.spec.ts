@@ -17,7 +17,7 @@ beforeEach(() => {
 /** A message of each kind, with whatever a stranger may put into it. */
 function hostile(): unknown[] {
   const values: unknown[] = [null, undefined, -1, 1e308, '', 'x'.repeat(3_000), [], {}, [[]], { toString: 1 }, '__proto__', true];
-  const fields = ['id', 'from', 'to', 'recent', 'health', 'process', 'parts', 'held', 'waiting', 'ended', 'deadlocks', 'leftOut', 'lap'];
+  const fields = ['id', 'from', 'to', 'recent', 'health', 'process', 'parts', 'held', 'waiting', 'ended', 'incidents', 'incidentsMs', 'leftOut', 'lap'];
   const more = ['origin', 'key', 'fence', 'path', 'cycle'];
   const whole = { id: 'i', from: 'f', to: 't', recent: true, health: true, lap: 1, origin: 'o', key: 'k', fence: 1, path: [], cycle: [] };
   return ['roll', 'answer', 'probe', 'other'].flatMap((kind) =>
@@ -125,7 +125,7 @@ test('a stranger who asks all the time is answered ten times a second at most', 
 });
 
 test('answers that nobody asked for, and names that come only once, are not kept', async () => {
-  const answer = { kind: 'answer', id: randomUUID(), parts: 1, leftOut: 0, held: [], waiting: [], ended: [], deadlocks: [] };
+  const answer = { kind: 'answer', id: randomUUID(), parts: 1, leftOut: 0, held: [], waiting: [], ended: [], incidents: [] };
   const process = { host: 'h', pid: 1, version: '0', upMs: 1, held: 0, waiting: 0 };
   for (let at = 0; at < 20_000; at++) {
     await store.send(JSON.stringify({ ...answer, process: { ...process, id: `p${at}#1` } }));

@@ -1,3 +1,4 @@
+import { userInfo } from 'node:os';
 import { createInterface } from 'node:readline/promises';
 import { printable } from '../../../lib/core/words/shown.js';
 import { ageOf } from '../age.js';
@@ -5,17 +6,21 @@ import type { CommandLine } from '../command-line.js';
 import { print, printJson, tell } from '../output.js';
 import type { Session } from '../session.js';
 
+/** How much is told of a name and of a reason, in characters. */
+const [MOST_NAME, MOST_REASON] = [100, 200];
+
 /** Releases a lock by force, if it is held at the fence that was given; 1 where it is not, or nobody confirmed. */
-export async function release({ locks }: Session, { argument: key, fence = 0, yes, json }: CommandLine): Promise<number> {
+export async function release({ locks }: Session, { argument: key, fence = 0, yes, json, by, reason }: CommandLine): Promise<number> {
   const lock = await locks.inspect(key);
   let released = false;
   if (lock?.fence === fence) {
     tell(`"${key}" is held by ${lock.by} since ${ageOf(lock.since)}, at fence ${fence}. Its code runs on until it hears of it.`);
-    if (!yes && !(await isConfirmed(key))) {
+    const answers = yes ? { isConfirmed: true, reason } : await confirm(key, reason);
+    if (!answers.isConfirmed) {
       tell('That is not the key. Nothing was released.');
       return 1;
     }
-    released = await locks.forceRelease(key, fence);
+    released = await locks.forceRelease(key, fence, { by: by ?? `${userName()} (command line)`, reason: answers.reason });
   }
   const heldAt = released ? undefined : (await locks.inspect(key))?.fence;
   if (json) {
@@ -34,14 +39,36 @@ function resultOf(released: boolean, fence: number, heldAt: number | undefined):
   return `was not released: it is not held at fence ${fence}; ${why}`;
 }
 
-/** Whether the operator types the key, as it is or as it was shown. The end of the input is no answer. */
-async function isConfirmed(key: string): Promise<boolean> {
-  const lines = createInterface({ input: process.stdin, output: process.stderr });
+interface Answers {
+  readonly isConfirmed: boolean;
+  readonly reason: string | undefined;
+}
+
+/** Whether the operator types the key, as it is or as it was shown, and why it is released. The end of the input is no answer. */
+async function confirm(key: string, given: string | undefined): Promise<Answers> {
+  const lines = createInterface({ input: process.stdin });
+  // Lines that come at once are kept for the next question.
+  const typed = lines[Symbol.asyncIterator]();
+  const ask = async (question: string): Promise<string | undefined> => {
+    process.stderr.write(question);
+    const { value, done } = await typed.next();
+    return done ? undefined : value;
+  };
   try {
-    const ended = new Promise<undefined>((resolve) => lines.once('close', () => resolve(undefined)));
-    const typed = await Promise.race([lines.question('Type the key to release it: '), ended]);
-    return typed === key || typed === printable(key);
+    const answer = await ask('Type the key to release it: ');
+    const isConfirmed = answer === key || answer === printable(key);
+    const reason = isConfirmed && given === undefined ? await ask('Why? ') : given;
+    return { isConfirmed, reason: reason?.slice(0, MOST_REASON) };
   } finally {
     lines.close();
+  }
+}
+
+/** The user of this machine; one that has no name, as in some containers, has a number. */
+function userName(): string {
+  try {
+    return userInfo().username.slice(0, MOST_NAME);
+  } catch {
+    return `user ${process.getuid?.()}`;
   }
 }

@@ -12,6 +12,7 @@ import { StoreNotices } from './parts/store-notices.js';
 import { ReleaseDialog } from './parts/release-dialog.js';
 import { titleOf, useRoute, type Route } from './route.js';
 import { HotView } from './views/hot-view.js';
+import { IncidentsView } from './views/incidents-view.js';
 import { KeyView } from './views/key-view.js';
 import { NowView } from './views/now-view.js';
 import { ProcessesView } from './views/processes-view.js';
@@ -64,6 +65,8 @@ function Current({ route, ...props }: ViewProps & { readonly route: Route }): VN
       return <HotView {...props} />;
     case 'waits':
       return <WaitsView {...props} />;
+    case 'incidents':
+      return <IncidentsView {...props} />;
     case 'processes':
       return <ProcessesView {...props} />;
     case 'now':

@@ -9,7 +9,8 @@ import { NOTHING, type ConnectionStatus, type State } from './model/state.js';
 export type Change =
   | { readonly type: 'message'; readonly message: Message; readonly at: number }
   | { readonly type: 'status'; readonly status: ConnectionStatus }
-  | { readonly type: 'search'; readonly news: SearchNews };
+  | { readonly type: 'search'; readonly news: SearchNews }
+  | { readonly type: 'seen'; readonly at: number };
 
 function changed(state: State, change: Change): State {
   switch (change.type) {
@@ -17,6 +18,8 @@ function changed(state: State, change: Change): State {
       return state.connection === change.status ? state : { ...state, connection: change.status };
     case 'search':
       return searched(state, change.news);
+    case 'seen':
+      return { ...state, seenAt: remember(change.at) };
     case 'message':
       return received(state, change.message, change.at);
   }
@@ -29,9 +32,29 @@ function received(state: State, message: Message, at: number): State {
   return message.kind === 'survey' ? merge(state, message, at) : state;
 }
 
+const SEEN_AT = 'locks: incidents seen at';
+
+/** Up to when incidents were shown, for other tabs and the next visit, where the browser keeps it. */
+function remember(seenAt: number): number {
+  try {
+    localStorage.setItem(SEEN_AT, String(seenAt));
+  } catch {
+    // It may not.
+  }
+  return seenAt;
+}
+
+function remembered(): State {
+  try {
+    return { ...NOTHING, seenAt: Number(localStorage.getItem(SEEN_AT)) };
+  } catch {
+    return NOTHING;
+  }
+}
+
 /** The state, kept by the server while the page is visible. */
 export function useLiveState(): readonly [State, (change: Change) => void] {
-  const [state, change] = useReducer(changed, NOTHING);
+  const [state, change] = useReducer(changed, undefined, remembered);
   useEffect(() => {
     new Live({
       message: (message) => change({ type: 'message', message, at: Date.now() }),

@@ -1,11 +1,17 @@
 import { useEffect, useState } from 'preact/hooks';
 
-export type View = 'now' | 'hot' | 'waits' | 'processes';
+export type View = 'now' | 'hot' | 'waits' | 'incidents' | 'processes';
 
 /** Where the page is: a view, or the key of a store. */
 export type Route = { readonly view: View } | { readonly view: 'key'; readonly store: string; readonly key: string };
 
-export const TITLES: Readonly<Record<View, string>> = { now: 'Now', hot: 'Hot', waits: 'Waits', processes: 'Processes' };
+export const TITLES: Readonly<Record<View, string>> = {
+  now: 'Now',
+  hot: 'Hot',
+  waits: 'Waits',
+  incidents: 'Incidents',
+  processes: 'Processes',
+};
 
 const VIEWS = Object.keys(TITLES) as View[];
 

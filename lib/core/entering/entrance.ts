@@ -188,7 +188,7 @@ export class Entrance {
     }
     acquisition.frame.transaction?.hasEntered(acquisition.frame);
     acquisition.ended(refusal);
-    if (this.#isWatched) {
+    if (refusal !== undefined || this.#isWatched) {
       events.ended(acquisition, refusal);
     }
   }

@@ -8,7 +8,7 @@ import { LockNotAcquiredError, type LockError, type LostReason } from '../words/
 import type { LeaderChange } from '../words/lock-event.js';
 import type { Lease } from '../leases/lease.js';
 import type { Entrant, LeaseEvents } from '../leases/lease-events.js';
-import { lockChannel, type EventOfLock, type LockEvent, type RefusedReason } from '../words/lock-event.js';
+import { lockChannel, type EventOfLock, type ForcedBy, type LockEvent, type RefusedReason } from '../words/lock-event.js';
 import type { Busy } from '../seam/lock-store.js';
 import { OncePerKey } from '../words/once-per-key.js';
 import type { LockEntry } from '../words/lock-telemetry.js';
@@ -17,7 +17,7 @@ import type { Telemetry } from './telemetry.js';
 /** Events that an operator should see, also without a listener on the channel. */
 export type LockTrouble = Extract<
   LockEvent,
-  { type: 'lost' | 'endedLate' | 'heldLong' | 'unreleased' | 'releaseFailed' | 'storeUnavailable' | 'storeAnswered' | 'leader' }
+  { type: 'lost' | 'forced' | 'endedLate' | 'heldLong' | 'unreleased' | 'releaseFailed' | 'storeUnavailable' | 'storeAnswered' | 'leader' }
 >;
 
 /** Why a call was refused, by the code of its error. */
@@ -53,6 +53,8 @@ export interface ReporterParts {
   readonly onTrouble: (trouble: LockTrouble) => void;
   readonly availability: Availability;
   readonly telemetry?: Telemetry | undefined;
+  /** Keeps what went wrong, whoever else reads events. */
+  readonly incidents: EventRecorder;
   /** Writes a line of the debug log; undefined where that is off. */
   readonly debug?: ((line: string) => void) | undefined;
 }
@@ -68,16 +70,18 @@ export class Reporter implements LeaseEvents, EntryEvents {
   readonly #onTrouble: (trouble: LockTrouble) => void;
   readonly #availability: Availability;
   readonly #telemetry: Telemetry | undefined;
+  readonly #incidents: EventRecorder;
   readonly #debug: ((line: string) => void) | undefined;
   readonly #long = new OncePerKey();
   readonly #watchers: unknown[];
   #recorder: EventRecorder | undefined;
 
-  constructor({ store, onTrouble, availability, telemetry, debug }: ReporterParts) {
+  constructor({ store, onTrouble, availability, telemetry, incidents, debug }: ReporterParts) {
     this.#store = store;
     this.#onTrouble = onTrouble;
     this.#availability = availability;
     this.#telemetry = telemetry;
+    this.#incidents = incidents;
     this.#debug = debug;
     this.#watchers = [telemetry, debug].filter((watcher) => watcher !== undefined);
     this.watchers = this.#watchers;
@@ -129,7 +133,8 @@ export class Reporter implements LeaseEvents, EntryEvents {
   /** A call has its locks, or `refusal` says why not. */
   ended(acquisition: Acquisition, refusal: unknown): void {
     const { waitedFor, waitedInside: inside } = acquisition;
-    if ((waitedFor === undefined && refusal === undefined) || !this.#isRead) {
+    // What went wrong is kept whoever reads.
+    if (refusal === undefined && (waitedFor === undefined || !this.#isRead)) {
       return;
     }
     const { call, frame, waitedMs, cycle } = acquisition;
@@ -222,10 +227,13 @@ export class Reporter implements LeaseEvents, EntryEvents {
   }
 
   /** This process released a lock by force. */
-  forced(key: string, fence: number): void {
-    if (this.#isRead) {
-      this.#publish({ type: 'forced', ...this.#subject({ key, caller: FORCING }), fence });
-    }
+  forced(key: string, fence: number, forcedBy: ForcedBy): void {
+    this.#trouble({ type: 'forced', ...this.#subject({ key, caller: FORCING }), fence, forcedBy });
+  }
+
+  /** A process has told who released a lock by force that was lost here: for the log alone, since that process has the event. */
+  explained(forced: Extract<LockEvent, { type: 'forced' }>): void {
+    this.#tell(forced);
   }
 
   #entered(subject: Subject & { readonly fence: number }, how: LockEntry['how']): void {
@@ -260,6 +268,10 @@ export class Reporter implements LeaseEvents, EntryEvents {
 
   #trouble(trouble: LockTrouble, lease?: Lease): void {
     this.#publish(trouble, lease);
+    this.#tell(trouble);
+  }
+
+  #tell(trouble: LockTrouble): void {
     try {
       this.#onTrouble(trouble);
     } catch {
@@ -270,6 +282,7 @@ export class Reporter implements LeaseEvents, EntryEvents {
   #publish(event: LockEvent, lease?: Lease): void {
     lockChannel.publish(event);
     this.#telemetry?.event(event);
+    this.#incidents.record(event, lease);
     this.#recorder?.record(event, lease);
     this.#log(event);
   }

@@ -30,6 +30,14 @@ export interface EventOfLock {
  */
 export type RefusedReason = NotAcquiredReason | 'store' | 'lost' | 'configuration';
 
+/** Who released a lock by force, as they said; the process says from where. */
+export interface ForcedBy {
+  readonly by?: string | undefined;
+  readonly reason?: string | undefined;
+  /** The process that released it: its host and its process id. */
+  readonly process: string;
+}
+
 /**
  * What happened to a lock, as published on the channel `'nestjs-distributed-lock'`.
  *
@@ -43,7 +51,7 @@ export type RefusedReason = NotAcquiredReason | 'store' | 'lost' | 'configuratio
  * | `released` | the last hold of this process has left |
  * | `lost` | the lease ended before the code did |
  * | `endedLate` | the code of a lost lock has ended, after its call had rejected; `thrown` is its error |
- * | `forced` | this process released the lock by force |
+ * | `forced` | this process released the lock by force; `forcedBy` has the name and the reason that were given |
  * | `heldLong` | a section has lasted for ten times `ttlMs`, and others wait; once for each key. `by` is its holder |
  * | `unreleased` | a handle of `acquire()` was garbage collected, and its lock was not released |
  * | `releaseFailed` | the store did not answer a release; the lease runs out by itself |
@@ -84,7 +92,7 @@ export type LockEvent =
       readonly kept: boolean;
     })
   | (EventOfLock & { readonly type: 'endedLate'; readonly fence: number; readonly heldMs: number; readonly thrown: unknown })
-  | (EventOfLock & { readonly type: 'forced'; readonly fence: number })
+  | (EventOfLock & { readonly type: 'forced'; readonly fence: number; readonly forcedBy: ForcedBy })
   | (EventOfLock & { readonly type: 'heldLong'; readonly heldMs: number; readonly ttlMs: number })
   | (EventOfLock & { readonly type: 'unreleased'; readonly fence: number; readonly heldMs: number })
   | (EventOfLock & { readonly type: 'releaseFailed'; readonly fence: number; readonly error: LockError })

@@ -1,4 +1,5 @@
-import type { EndedCall, HeldLock, LockProcess, Survey, WaitingCall } from '../../../lib/peers/survey';
+import type { CycleCall } from '../../../lib/core/words/cycle-call';
+import type { EndedCall, FoundIncident, HeldLock, LockProcess, Survey, WaitingCall } from '../../../lib/peers/survey';
 
 const PROCESSES = ['api-7f9c4-x2kqp', 'api-7f9c4-m8wdl', 'worker-5b6d8-tt4rn', 'worker-5b6d8-jq9vz'] as const;
 const WORK = [
@@ -19,28 +20,38 @@ export function surveyOfShop(sinceMs = 0): Survey {
     held: HELD.map((lock) => ({ ...lock, heldMs: lock.heldMs + sinceMs, remainingMs: (lock.remainingMs ?? 0) - (sinceMs % 2_500) })),
     waiting: WAITING.map((call) => ({ ...call, waitedMs: call.waitedMs + sinceMs, leftMs: Math.max(0, call.leftMs - sinceMs) })),
     ended: ENDED.map((call) => ({ ...call, agoMs: call.agoMs + sinceMs })),
-    deadlocks: [
-      {
-        id: 'd1',
-        agoMs: 48_000 + sinceMs,
-        calls: [
-          cycleCall(0, 'TransferService.run', 'balance:42', 'balance:7', 1_420),
-          cycleCall(1, 'RefundService.refund', 'balance:7', 'balance:42', 1_180),
-        ],
-      },
-    ],
+    incidents: INCIDENTS.map((incident) => ({ ...incident, agoMs: incident.agoMs + sinceMs })),
     leftOut: 0,
     silent: [idOf(3)],
   };
 }
 
-function cycleCall(
-  process: number,
-  site: string,
-  holds: string,
-  waitsFor: string,
-  heldMs: number,
-): Survey['deadlocks'][number]['calls'][number] {
+const INCIDENTS: readonly FoundIncident[] = [
+  incident('busy', 'refused', 1_380_000, {
+    key: 'balance:90210',
+    reason: 'busy',
+    count: 212,
+    lastedMs: 5_000,
+    holder: 'api-7f9c4-m8wdl (pid 17)',
+  }),
+  incident('away', 'storeUnavailable', 912_000, { key: '', name: 'LockService.health', site: 'LockService.health', reason: 'LOCK_STORE' }),
+  incident('back', 'storeAnswered', 903_500, { key: '', name: 'LockService.health', site: 'LockService.health', lastedMs: 8_500 }),
+  incident('forced', 'forced', 611_000, { key: 'import:acme-nordics', fence: GRANTED_AT - 700_000_000 }),
+  incident('deadlock', 'cycle', 48_000, {
+    scope: 'fleet',
+    calls: [
+      cycleCall(0, 'TransferService.run', 'balance:42', 'balance:7', 1_420),
+      cycleCall(1, 'RefundService.refund', 'balance:7', 'balance:42', 1_180),
+    ],
+  }),
+  incident('loss', 'lost', 31_000, { process: idOf(3), fence: GRANTED_AT - 35_800_000, reason: 'expired', lastedMs: 4_800 }),
+];
+
+function incident(id: string, type: FoundIncident['type'], agoMs: number, facts: Partial<FoundIncident>): FoundIncident {
+  return { key: 'balance:42', name: 'balance:<id>', site: 'RefundService.refund', process: idOf(1), id, type, agoMs, count: 1, ...facts };
+}
+
+function cycleCall(process: number, site: string, holds: string, waitsFor: string, heldMs: number): CycleCall {
   return { process: `${PROCESSES[process]} (pid ${pidOf(process)})`, site, holds, heldMs, waitsFor, waitedMs: heldMs - 300 };
 }
 

@@ -30,3 +30,15 @@ export function quantile(values: readonly number[], part: number): number | unde
 export function timeOfDay(at: number): string {
   return new Date(at).toTimeString().slice(0, 8);
 }
+
+/** The date, as ISO 8601 has it. */
+export function dateOf(at: number): string {
+  const date = new Date(at);
+  return [date.getFullYear(), date.getMonth() + 1, date.getDate()].map(two).join('-');
+}
+
+/** The zone of this browser at that time: `UTC+02:00`. */
+export function zoneOf(at: number): string {
+  const minutes = -new Date(at).getTimezoneOffset();
+  return `UTC${minutes < 0 ? '−' : '+'}${two(Math.abs(minutes) / 60)}:${two(Math.abs(minutes) % 60)}`;
+}

@@ -1,9 +1,11 @@
 import type { Snapshot, StoreSnapshot } from '../../snapshot.js';
 import { conditionOf } from './condition.js';
-import type { Ended, Held, State, StoreState } from './state.js';
+import type { Ended, Held, Incident, State, StoreState } from './state.js';
 
 /** For how long ended calls are shown, in milliseconds, and how many at most. */
 const KEPT = { ms: 15 * 60_000, calls: 20_000 } as const;
+/** The same of incidents. */
+const INCIDENTS_KEPT = { ms: 24 * 3_600_000, incidents: 5_000 } as const;
 
 /** The state after a survey that came at `at`. */
 export function merge(state: State, snapshot: Snapshot, at: number): State {
@@ -34,7 +36,7 @@ function mergeStore(before: StoreState | undefined, survey: StoreSnapshot, at: n
     held: [...held, ...unanswered(before, survey, at)],
     waiting: survey.waiting.map((call) => ({ ...call, since: at - call.waitedMs, until: at + call.leftMs })),
     ended: mergeEnded(before?.ended ?? [], survey, at),
-    deadlocks: survey.deadlocks.map((deadlock) => ({ ...deadlock, at: at - deadlock.agoMs })).toSorted((one, other) => other.at - one.at),
+    incidents: mergeIncidents(before?.incidents ?? [], survey, at),
     leftOut: survey.leftOut,
     search: before?.search,
     leases: mergeLeases(before?.leases, survey),
@@ -79,10 +81,22 @@ function mergeLeases(before: ReadonlyMap<string, number> | undefined, { held }: 
   return leases;
 }
 
-function newLosses(before: StoreState | undefined, { ended }: StoreState): readonly Ended[] {
-  if (before?.ended === ended) {
+/** One that happened again takes the place of what was known of it. */
+function mergeIncidents(before: readonly Incident[], { incidents }: StoreSnapshot, at: number): readonly Incident[] {
+  if (incidents.length === 0 && (before.at(-1)?.at ?? at) > at - INCIDENTS_KEPT.ms) {
+    return before;
+  }
+  const told = new Map(incidents.map((incident) => [incident.id, { ...incident, at: at - incident.agoMs }]));
+  return [...before.filter(({ id }) => !told.has(id)), ...told.values()]
+    .filter((incident) => incident.at > at - INCIDENTS_KEPT.ms)
+    .toSorted((one, other) => other.at - one.at)
+    .slice(0, INCIDENTS_KEPT.incidents);
+}
+
+function newLosses(before: StoreState | undefined, { incidents }: StoreState): readonly Incident[] {
+  if (before?.incidents === incidents) {
     return [];
   }
-  const known = new Set(before?.ended.map(({ id }) => id));
-  return ended.filter(({ id, outcome }) => outcome === 'lost' && !known.has(id));
+  const known = new Set(before?.incidents.map(({ id }) => id));
+  return incidents.filter(({ id, type }) => type === 'lost' && !known.has(id));
 }

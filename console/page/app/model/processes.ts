@@ -5,3 +5,8 @@ export function processName({ processes }: StoreState, id: string): string {
   const process = processes.get(id);
   return process ? `${process.host} · ${process.pid}` : id.replace(/:(\d+)[:#].*$/, ' · $1');
 }
+
+/** The same for a process that is named in words: `api-1 (pid 4242)`. */
+export function shownProcess(words: string): string {
+  return words.replace(/ \(pid (\d+)\)$/, ' · $1');
+}

@@ -1,5 +1,5 @@
 import type { LockProcess } from '../../../../lib/peers/survey.js';
-import type { EndedCall, FoundDeadlock, HeldLock, WaitingCall } from '../../../../lib/peers/survey.js';
+import type { EndedCall, FoundIncident, HeldLock, WaitingCall } from '../../../../lib/peers/survey.js';
 import type { StoreCondition } from './condition.js';
 import type { FoundOrphan, PageInfo, SearchEnd } from '../../snapshot.js';
 
@@ -16,7 +16,7 @@ export type Waiting = WaitingCall & { readonly since: number; readonly until: nu
 
 export type Ended = EndedCall & { readonly endedAt: number };
 
-export type Deadlock = FoundDeadlock & { readonly at: number };
+export type Incident = FoundIncident & { readonly at: number };
 
 export type Orphan = FoundOrphan & { readonly until: number | undefined };
 
@@ -39,7 +39,8 @@ export interface StoreState extends StoreCondition {
   readonly waiting: readonly Waiting[];
   /** The last ones first. */
   readonly ended: readonly Ended[];
-  readonly deadlocks: readonly Deadlock[];
+  /** The last ones first. */
+  readonly incidents: readonly Incident[];
   readonly leftOut: number;
   readonly search: Search | undefined;
   /** The longest lease seen of each name, in milliseconds: what the bars are drawn against. */
@@ -57,7 +58,9 @@ export interface State {
   /** When the last survey came. */
   readonly at: number | undefined;
   /** What was lost since the survey before. */
-  readonly losses: readonly Ended[];
+  readonly losses: readonly Incident[];
+  /** Up to when this browser has shown incidents. */
+  readonly seenAt: number;
 }
 
-export const NOTHING: State = { connection: 'connecting', info: undefined, stores: [], at: undefined, losses: [] };
+export const NOTHING: State = { connection: 'connecting', info: undefined, stores: [], at: undefined, losses: [], seenAt: 0 };

@@ -1,10 +1,19 @@
 import type { VNode } from 'preact';
 import { counted, span } from '../model/format.js';
-import type { Deadlock } from '../model/state.js';
+import { shownProcess } from '../model/processes.js';
+import { linkToKey } from '../route.js';
+import type { StoreIncident } from './incident-table.js';
+import { Pill } from './pill.js';
 
-/** A deadlock in words. */
-export function DeadlockCard({ deadlock: { calls, at }, now }: { readonly deadlock: Deadlock; readonly now: number }): VNode {
+/** A deadlock in words, with the call that gave way. */
+export function DeadlockCard({ store, incident, now }: StoreIncident & { readonly now: number }): VNode {
+  const { calls = [], at, site, key } = incident;
   const processes = new Set(calls.map(({ process }) => process)).size;
+  const linkOf = (lock: string): VNode => (
+    <a class="mono" href={linkToKey(store.name, lock)}>
+      {lock}
+    </a>
+  );
   return (
     <article class="deadlock">
       <h3>
@@ -14,14 +23,13 @@ export function DeadlockCard({ deadlock: { calls, at }, now }: { readonly deadlo
       <ol>
         {calls.map((call) => (
           <li key={`${call.process} ${call.holds}`}>
-            <strong>{call.site}</strong> <span class="muted">({call.process})</span> held <code>{call.holds}</code> for {span(call.heldMs)}{' '}
-            and waited for <code>{call.waitsFor}</code> since {span(call.waitedMs)}.
+            <strong>{call.site}</strong> <span class="muted">on {shownProcess(call.process)}</span> held {linkOf(call.holds)} for{' '}
+            {span(call.heldMs)} and waited for {linkOf(call.waitsFor)} since {span(call.waitedMs)}.{' '}
+            {call.site === site && call.waitsFor === key && <Pill tone="warn">gave way</Pill>}
           </li>
         ))}
       </ol>
-      <p class="muted">
-        The call that got its lock last gave way. To end this for good, take the locks in one order, or all at once with a list of keys.
-      </p>
+      <p class="muted">To end this for good, take the locks in one order, or all at once with a list of keys.</p>
     </article>
   );
 }

@@ -1,5 +1,6 @@
 import type { VNode } from 'preact';
 import { span } from '../model/format.js';
+import { unseenIncidents } from '../model/incidents.js';
 import { pageStatus, type PageStatus } from '../model/page-status.js';
 import type { State } from '../model/state.js';
 import { linkTo, TITLES, type Route, type View } from '../route.js';
@@ -23,7 +24,7 @@ const AGE_MS = 4_000;
 /** The title, the views, and how far what is shown can be trusted. */
 export function Header({ state, route, now }: { readonly state: State; readonly route: Route; readonly now: number }): VNode {
   const active = route.view === 'key' ? 'now' : route.view;
-  const deadlocks = state.stores.reduce((sum, store) => sum + store.deadlocks.length, 0);
+  const unseen = unseenIncidents(state, now);
   return (
     <header class="bar">
       <h1>
@@ -37,10 +38,10 @@ export function Header({ state, route, now }: { readonly state: State; readonly 
         {(Object.entries(TITLES) as [View, string][]).map(([view, label]) => (
           <a key={view} href={linkTo(view)} aria-current={view === active ? 'page' : undefined}>
             {label}
-            {view === 'waits' && deadlocks > 0 && (
+            {view === 'incidents' && unseen > 0 && (
               <span class="count bad">
-                {deadlocks}
-                <span class="hidden"> deadlocks</span>
+                {unseen}
+                <span class="hidden"> new</span>
               </span>
             )}
           </a>

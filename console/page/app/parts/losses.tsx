@@ -1,8 +1,8 @@
 import type { VNode } from 'preact';
-import type { Ended } from '../model/state.js';
+import type { Incident } from '../model/state.js';
 
 /** Tells screen readers of locks that were lost, and of nothing else. */
-export function Losses({ losses }: { readonly losses: readonly Ended[] }): VNode {
+export function Losses({ losses }: { readonly losses: readonly Incident[] }): VNode {
   return (
     <div class="hidden" aria-live="polite">
       {losses.slice(0, 3).map(({ id, key, site, reason }) => (

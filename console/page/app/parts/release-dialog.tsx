@@ -1,7 +1,8 @@
 import type { VNode } from 'preact';
 import { useEffect, useRef, useState } from 'preact/hooks';
 import { release, type ReleaseOutcome } from '../connection/release.js';
-import { span } from '../model/format.js';
+import { printable } from '../../../../lib/core/words/shown.js';
+import { counted, span } from '../model/format.js';
 import type { LockRow } from '../model/lock-rows.js';
 import { processName } from '../model/processes.js';
 
@@ -23,13 +24,16 @@ interface ReleaseDialogProps {
 export function ReleaseDialog({ row, now, close }: ReleaseDialogProps): VNode {
   const dialog = useRef<HTMLDialogElement>(null);
   const [typed, setTyped] = useState('');
+  const [reason, setReason] = useState('');
   const [outcome, setOutcome] = useState<ReleaseOutcome | 'sent'>();
   useEffect(() => dialog.current?.showModal(), []);
   const send = async (event: Event): Promise<void> => {
     event.preventDefault();
     setOutcome('sent');
-    setOutcome(await release({ store: row.store.name, key: row.key, fence: row.fence ?? 0 }));
+    setOutcome(await release({ store: row.store.name, key: row.key, fence: row.fence ?? 0, reason }));
   };
+  // What is shown escaped can be typed as it is shown.
+  const isConfirmed = (typed === row.key || typed === printable(row.key)) && reason.trim() !== '';
   const isAnswered = outcome !== undefined && outcome !== 'sent';
   return (
     <dialog ref={dialog} onClose={close} aria-labelledby="release-title">
@@ -43,6 +47,10 @@ export function ReleaseDialog({ row, now, close }: ReleaseDialogProps): VNode {
                 <strong>Its code runs on until it hears of it.</strong> Until then it runs beside the next holder.
               </span>
             </p>
+            <label>
+              Why? The log and the incidents have it
+              <input value={reason} maxLength={200} onInput={({ currentTarget }) => setReason(currentTarget.value)} autocomplete="off" />
+            </label>
             <label>
               Type the key to confirm
               <input
@@ -63,7 +71,7 @@ export function ReleaseDialog({ row, now, close }: ReleaseDialogProps): VNode {
             {isAnswered ? 'Close' : 'Cancel'}
           </button>
           {!isAnswered && (
-            <button type="submit" class="danger" disabled={typed !== row.key || outcome === 'sent'}>
+            <button type="submit" class="danger" disabled={!isConfirmed || outcome === 'sent'}>
               Release
             </button>
           )}
@@ -78,13 +86,15 @@ function LockFacts({ row, now }: { readonly row: LockRow; readonly now: number }
   return (
     <dl class="facts">
       <dt>Key</dt>
-      <dd class="mono">{row.key}</dd>
+      <dd class="mono">{printable(row.key)}</dd>
       <dt>Holder</dt>
       <dd>{holder ? `${holder.site} on ${processName(row.store, holder.process)}` : row.foundBy}</dd>
       <dt>Held for</dt>
       <dd>{span(now - (row.since ?? now))}</dd>
       <dt>Fence</dt>
       <dd class="mono">{row.fence}</dd>
+      <dt>Queue</dt>
+      <dd>{row.waiting.length === 0 ? 'nobody waits' : `${counted(row.waiting.length, 'call')} would go on`}</dd>
     </dl>
   );
 }

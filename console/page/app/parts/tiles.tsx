@@ -6,15 +6,17 @@ export interface Tile {
   readonly value: string;
   readonly note?: string | undefined;
   readonly tone?: 'bad' | 'warn' | undefined;
+  /** Where more is shown of it. */
+  readonly link?: string | undefined;
 }
 
 /** A row of figures. */
 export function Tiles({ tiles }: { readonly tiles: readonly Tile[] }): VNode {
   return (
     <dl class="tiles">
-      {tiles.map(({ label, value, note, tone }) => (
+      {tiles.map(({ label, value, note, tone, link }) => (
         <div key={label} class={tone ?? ''}>
-          <dt>{label}</dt>
+          <dt>{link ? <a href={link}>{label}</a> : label}</dt>
           <dd>
             {value}
             {note && <span class="note">{note}</span>}

@@ -2,17 +2,22 @@ import type { VNode } from 'preact';
 import { useState } from 'preact/hooks';
 import type { ViewProps } from '../app.js';
 import { quantile, span } from '../model/format.js';
+import { incidentsOf } from '../model/incidents.js';
 import { lockRows } from '../model/lock-rows.js';
 import type { StoreState } from '../model/state.js';
 import { timeline } from '../model/timeline.js';
 import { CallTable } from '../parts/call-table.js';
 import { Empty } from '../parts/empty.js';
 import { Gantt } from '../parts/gantt.js';
+import { IncidentTable } from '../parts/incident-table.js';
 import { Nothing } from '../parts/nothing.js';
 import { Section } from '../parts/section.js';
 import { Tiles } from '../parts/tiles.js';
 import { WaitingTable } from '../parts/waiting-table.js';
 import { linkTo } from '../route.js';
+
+/** How many incidents of a key are shown. */
+const MOST_INCIDENTS = 20;
 
 const WINDOWS = [1, 5, 15] as const;
 
@@ -31,6 +36,7 @@ export function KeyView({
   }
   const row = lockRows(store, now).find(({ key }) => key === lockKey);
   const from = now - minutes * 60_000;
+  const incidents = incidentsOf(store, lockKey);
   const lanes = timeline(store, lockKey, from, now);
   return (
     <>
@@ -68,6 +74,11 @@ export function KeyView({
           </Nothing>
         )}
       </Section>
+      {incidents.length > 0 && (
+        <Section title="Incidents" note={<span class="muted">of the last 24 hours</span>}>
+          <IncidentTable rows={incidents.slice(0, MOST_INCIDENTS).map((incident) => ({ store, incident }))} />
+        </Section>
+      )}
       <WaitingTable store={store} calls={row?.waiting ?? []} now={now} />
       <CallTable store={store} lockKey={lockKey} />
     </>

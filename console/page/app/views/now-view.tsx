@@ -2,6 +2,7 @@ import type { VNode } from 'preact';
 import { useState } from 'preact/hooks';
 import type { ViewProps } from '../app.js';
 import { counted, span } from '../model/format.js';
+import { FRESH_MS } from '../model/incidents.js';
 import { lockRows, type LockRow } from '../model/lock-rows.js';
 import { sortRows, type LockColumn } from '../model/sort-rows.js';
 import type { State } from '../model/state.js';
@@ -13,6 +14,7 @@ import { Pager } from '../parts/pager.js';
 import { SearchPanel } from '../parts/search-panel.js';
 import type { Sorting } from '../parts/sort-header.js';
 import { Tiles } from '../parts/tiles.js';
+import { linkTo } from '../route.js';
 
 const PAGE_SIZE = 100;
 
@@ -84,7 +86,7 @@ function matching(filter: string): (row: LockRow) => boolean {
 function Summary({ state, rows, now }: { readonly state: State; readonly rows: readonly LockRow[]; readonly now: number }): VNode {
   const waiting = state.stores.flatMap((store) => store.waiting);
   const longest = waiting.reduce((most, { since }) => Math.max(most, now - since), 0);
-  const lost = state.stores.reduce((sum, { ended }) => sum + ended.filter(({ outcome }) => outcome === 'lost').length, 0);
+  const lost = state.stores.flatMap(({ incidents }) => incidents.filter(({ type, at }) => type === 'lost' && at > now - FRESH_MS)).length;
   const silent = state.stores.reduce((sum, store) => sum + store.silent.length, 0);
   const processes = state.stores.reduce((sum, store) => sum + store.processes.size, 0);
   const isHeard = state.stores.every((store) => store.isHeard);
@@ -98,14 +100,15 @@ function Summary({ state, rows, now }: { readonly state: State; readonly rows: r
           value: known(rows.filter(({ fence }) => fence !== undefined).length),
           note: unanswered > 0 ? `${unanswered} unanswered` : undefined,
         },
-        { label: 'Waiting', value: known(waiting.length) },
+        { label: 'Waiting', value: known(waiting.length), link: linkTo('waits') },
         { label: 'Longest wait', value: waiting.length > 0 ? span(longest) : '–', tone: longest > 10_000 ? 'warn' : undefined },
-        { label: 'Lost lately', value: String(lost), tone: lost > 0 ? 'bad' : undefined },
+        { label: 'Lost in 1 h', value: String(lost), tone: lost > 0 ? 'bad' : undefined, link: linkTo('incidents') },
         {
           label: 'Processes',
           value: processes.toLocaleString('en'),
           note: silent > 0 ? `${silent} silent` : undefined,
           tone: silent > 0 ? 'warn' : undefined,
+          link: linkTo('processes'),
         },
       ]}
     />

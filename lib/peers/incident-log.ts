@@ -1,0 +1,184 @@
+import { randomUUID } from 'node:crypto';
+import type { Clock } from '../core/seam/time.js';
+import { MOST_FENCES } from '../core/seam/lock-store.js';
+import type { CycleCall } from '../core/words/cycle-call.js';
+import type { EventOfLock, ForcedBy, LockEvent, RefusedReason } from '../core/words/lock-event.js';
+import { brief } from './shape.js';
+import type { FoundIncident } from './survey.js';
+
+/** For how long incidents are kept, in milliseconds. */
+export const KEPT_MS = 24 * 3_600_000;
+/** How many are kept. */
+const MOST_INCIDENTS = 500;
+/** Refusals of one name for one reason that follow each other within this are one incident, in milliseconds. */
+const TOGETHER_MS = 60_000;
+/** How many calls of a cycle are kept. */
+const MOST_CALLS = 16;
+
+/** Why a call is refused that nobody meant to be. Besides, a call that waited for a busy lock and gave up; one with `wait: 0` meant to. */
+const REFUSALS: ReadonlySet<RefusedReason> = new Set<RefusedReason>(['tooManyWaiters', 'store', 'lost', 'configuration']);
+
+/** How long ago a lock was lost, or who released it by force was told, at most, where both belong together, in milliseconds. */
+const SAME_MS = 60_000;
+/** How many of those who released locks by force are remembered until their losses are known. */
+const MOST_NOTICES = 20;
+
+/** What a process tells the others of a lock that it released by force. */
+export interface ForcedNotice extends ForcedBy {
+  readonly key: string;
+  /** As `inspect` knows it. */
+  readonly fence: number;
+}
+
+type LostEvent = Extract<LockEvent, { type: 'lost' }>;
+
+type Facts = Omit<FoundIncident, 'process' | 'agoMs' | 'id' | 'count' | 'key' | 'name' | 'site'>;
+type Kept = Facts &
+  Pick<FoundIncident, 'id' | 'name' | 'site'> & {
+    key: string;
+    count: number;
+    at: number;
+    lastedMs?: number | undefined;
+    forcedBy?: ForcedBy | undefined;
+  };
+
+/** Keeps what went wrong in this process, for whoever asks later. Calls that go well cost nothing here. */
+export class IncidentLog {
+  readonly #clock: Clock;
+  readonly #id = randomUUID().slice(0, 8);
+  readonly #kept: Kept[] = [];
+  /** The refusals that further ones may be added to, by name and reason. */
+  readonly #refusals = new Map<string, Kept>();
+  /** Forced losses of this process that nobody has explained yet, and notices that explain none yet. */
+  readonly #unexplained: { readonly kept: Kept; readonly event: LostEvent }[] = [];
+  readonly #notices: { readonly notice: ForcedNotice; readonly at: number }[] = [];
+  readonly #onExplained: (event: LostEvent, notice: ForcedNotice) => void;
+  #number = 0;
+
+  /** `onExplained` is told who released a lock by force that was lost here. */
+  constructor(clock: Clock, onExplained: (event: LostEvent, notice: ForcedNotice) => void) {
+    this.#clock = clock;
+    this.#onExplained = onExplained;
+  }
+
+  record(event: LockEvent): void {
+    switch (event.type) {
+      case 'lost':
+        this.#lost(event, this.#add(event, { type: 'lost', fence: event.fence, reason: event.reason, lastedMs: event.heldMs }));
+        break;
+      case 'releaseFailed':
+        this.#add(event, { type: 'releaseFailed', fence: event.fence, reason: event.error.code });
+        break;
+      case 'forced':
+        this.#add(event, { type: 'forced', fence: event.fence, forcedBy: event.forcedBy });
+        break;
+      case 'cycle':
+        this.#add(event, { type: 'cycle', scope: event.scope, calls: event.calls.slice(0, MOST_CALLS).map(briefCall) });
+        break;
+      case 'storeUnavailable':
+        this.#add(event, { type: 'storeUnavailable', reason: event.error.code });
+        break;
+      case 'storeAnswered':
+        this.#add(event, { type: 'storeAnswered', lastedMs: event.awayMs });
+        break;
+      case 'waited':
+        if (event.gaveUp === 'busy') {
+          this.#refused(event, 'busy');
+        }
+        break;
+      case 'refused':
+        if (REFUSALS.has(event.reason)) {
+          this.#refused(event, event.reason);
+        }
+        break;
+    }
+  }
+
+  /** Somebody released a lock by force, of this process or of another. It may have been lost here before or after that is heard. */
+  heard(notice: ForcedNotice): void {
+    const lost = this.#unexplained.find(({ kept, event }) => isSame(notice, event) && this.#isRecent(kept.at));
+    if (lost) {
+      this.#unexplained.splice(this.#unexplained.indexOf(lost), 1);
+      this.#explain(lost.event, lost.kept, notice);
+    } else {
+      this.#notices.push({ notice, at: this.#clock.monotonic() });
+      this.#notices.splice(0, this.#notices.length - MOST_NOTICES);
+    }
+  }
+
+  /** Those of the last `ms` milliseconds, the last one last. */
+  lately(ms: number): Omit<FoundIncident, 'process'>[] {
+    const now = this.#clock.monotonic();
+    const recent = this.#kept.filter(({ at }) => now - at <= Math.min(ms, KEPT_MS)).toSorted((one, other) => one.at - other.at);
+    return recent.map(({ at, lastedMs, ...incident }) => ({
+      ...incident,
+      lastedMs: lastedMs === undefined ? undefined : Math.round(lastedMs),
+      agoMs: Math.round(now - at),
+    }));
+  }
+
+  #lost(event: LostEvent, kept: Kept): void {
+    if (event.reason !== 'forced') {
+      return;
+    }
+    const heard = this.#notices.find(({ notice, at }) => isSame(notice, event) && this.#isRecent(at));
+    if (heard) {
+      this.#explain(event, kept, heard.notice);
+    } else {
+      this.#unexplained.push({ kept, event });
+      this.#unexplained.splice(0, this.#unexplained.length - MOST_NOTICES);
+    }
+  }
+
+  #explain(event: LostEvent, kept: Kept, notice: ForcedNotice): void {
+    const { by, reason, process } = notice;
+    kept.forcedBy = { by, reason, process };
+    this.#onExplained(event, notice);
+  }
+
+  #isRecent(at: number): boolean {
+    return this.#clock.monotonic() - at < SAME_MS;
+  }
+
+  #refused(event: Extract<LockEvent, { type: 'refused' | 'waited' }>, reason: RefusedReason): void {
+    const { name, key, waitedMs, holder } = event;
+    const of = `${reason} ${name}`;
+    const before = this.#refusals.get(of);
+    const now = this.#clock.monotonic();
+    if (before && now - before.at < TOGETHER_MS) {
+      Object.assign(before, { key, at: now, count: before.count + 1, lastedMs: Math.max(waitedMs, before.lastedMs ?? 0) });
+    } else {
+      this.#refusals.set(of, this.#add(event, { type: 'refused', reason, lastedMs: waitedMs, holder: holder && brief(holder.by) }));
+    }
+  }
+
+  #add({ key, name, site }: EventOfLock, facts: Facts): Kept {
+    const id = `${this.#id}${(this.#number++).toString(36)}`;
+    const kept: Kept = { ...facts, key, name: brief(name), site: brief(site), id, count: 1, at: this.#clock.monotonic() };
+    this.#kept.push(kept);
+    if (this.#kept.length > MOST_INCIDENTS) {
+      this.#drop();
+    }
+    return kept;
+  }
+
+  /** Drops the oldest refusal: a storm of them must not hide a loss. Where there is none, the oldest incident. */
+  #drop(): void {
+    const oldest = this.#kept.findIndex(({ type }) => type === 'refused');
+    const [dropped] = this.#kept.splice(Math.max(0, oldest), 1);
+    for (const [of, kept] of this.#refusals) {
+      if (kept === dropped) {
+        this.#refusals.delete(of);
+      }
+    }
+  }
+}
+
+function briefCall(call: CycleCall): CycleCall {
+  return { ...call, site: brief(call.site) };
+}
+
+/** Whether a lock was lost by that release: a lease has the fence of its grant, and a call one of those that it reserved. */
+function isSame({ key, fence }: ForcedNotice, event: LostEvent): boolean {
+  return event.key === key && event.fence >= fence && event.fence < fence + MOST_FENCES;
+}
