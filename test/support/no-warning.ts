@@ -1,4 +1,4 @@
-const SLOW = /no reply within \d+ ms|none could be made within \d+ ms|replicas confirmed the grant/;
+const SLOW = /no reply within \d+ ms|not ready within \d+ ms|none could be made within \d+ ms|replicas confirmed the grant/;
 
 /** Whether a store warns of a server only because it did not answer in time: the machine may be busy. */
 export function isOfSlowness(warning: string): boolean {
