@@ -5,10 +5,11 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { LockService } from '../../lib/nest/lock.service';
 import { RedisLockStore } from '../../lib/stores/redis/redis-lock-store';
 import { makeLocks } from '../support/make-locks';
-import { notified, recordCommands } from '../support/record-commands';
+import { notified, recordCommands, type RecordedCommand } from '../support/record-commands';
 import { RedisServer } from '../support/redis-server';
 import { TcpProxy } from '../support/tcp-proxy';
 import { newHold } from '../support/new-hold';
+import { patient } from '../support/patient';
 import { handOver, untilWaiting } from '../support/hand-over';
 import { quickest, timeOf } from '../support/quickest';
 import { sideBySide } from '../support/side-by-side';
@@ -19,6 +20,8 @@ const CLAIM_MS = 1_000;
 const RECHECK_MS = 300;
 /** For a machine that is busy with other things. */
 const SLACK_MS = 1_500;
+/** The same where no defect that is looked for would take nearly as little. */
+const LONG_SLACK_MS = 3_000;
 
 interface World {
   readonly server: RedisServer;
@@ -95,18 +98,38 @@ async function subscribedIds({ client }: RedisServer): Promise<string[]> {
   return [...list.matchAll(/^id=(\d+)/gm)].map(([, id]) => id as string);
 }
 
+/**
+ * Plays rounds until one is in order. Only a process that stood still for the claim window, and so lost its turn, may have put one out of
+ * order: as much time has passed then.
+ */
+async function expectInOrder(play: () => Promise<{ fences: number[]; tookMs: number }>): Promise<void> {
+  for (let round = 1; ; round++) {
+    const { fences, tookMs } = await play();
+    const inOrder = fences.toSorted((a, b) => a - b);
+    if (round === 3 || tookMs < CLAIM_MS - 50 || fences.join() === inOrder.join()) {
+      expect(fences).toEqual(inOrder);
+      return;
+    }
+  }
+}
+
+const fencesOf = (waiters: readonly Waiter[]): Promise<number[]> => Promise.all(waiters.map(async ({ granted }) => (await granted).fence));
+
 const queueOf = (key: string): string => `lock:queue:{${key}}`;
 const lockOf = (key: string): string => `lock:lock:{${key}}`;
 
 describe('order across processes', () => {
   testInWorld('is the order of arrival, and one release wakes one process', async ({ locks, startWaiter }) => {
-    const held = await locks.acquire('k');
-    const waiters = [await startWaiter('k'), await startWaiter('k'), await startWaiter('k')];
-    expect((await locks.inspect('k'))?.waiters).toEqual(waiters.map(({ pid }) => expect.stringContaining(`(pid ${pid})`)));
-    await held.release();
-    const fences = await Promise.all(waiters.map(({ granted }) => granted.then(({ fence }) => fence)));
-    expect(fences).toEqual(fences.toSorted((a, b) => a - b));
-    expect(fences[0]).toBeGreaterThan(held.fence);
+    await expectInOrder(async () => {
+      const held = await locks.acquire('k', { wait: 20_000 });
+      const waiters = [await startWaiter('k'), await startWaiter('k'), await startWaiter('k')];
+      expect((await locks.inspect('k'))?.waiters).toEqual(waiters.map(({ pid }) => expect.stringContaining(`(pid ${pid})`)));
+      const releasedAt = performance.now();
+      await held.release();
+      const fences = await fencesOf(waiters);
+      expect(Math.min(...fences)).toBeGreaterThan(held.fence);
+      return { fences, tookMs: performance.now() - releasedAt };
+    });
   });
 
   testInWorld('a first in the queue that was killed is skipped at once', async ({ server, locks, startWaiter }) => {
@@ -140,7 +163,7 @@ describe('order across processes', () => {
       await second.granted;
       const tookMs = performance.now() - releasedAt;
       expect(tookMs).toBeGreaterThan(CLAIM_MS - 50);
-      expect(tookMs).toBeLessThan(CLAIM_MS + RECHECK_MS + SLACK_MS);
+      expect(tookMs).toBeLessThan(CLAIM_MS + RECHECK_MS + LONG_SLACK_MS);
       goOn(first.pid);
       expect((await first.granted).fence).toBeGreaterThan(0);
     },
@@ -151,23 +174,31 @@ describe('order across processes', () => {
     const first = await startWaiter('k');
     stopProcess(first.pid);
     const second = await startWaiter('k');
+    const { commands, stop } = await recordCommands(server);
     const releasedAt = performance.now();
     await held.release();
-    expect(await server.client.hget(lockOf('k'), 'turn')).toContain(`:${first.pid}:`);
     first.child.kill('SIGKILL');
     await second.granted;
-    expect(performance.now() - releasedAt).toBeLessThan(CLAIM_MS + RECHECK_MS + SLACK_MS);
+    expect(performance.now() - releasedAt).toBeLessThan(CLAIM_MS + RECHECK_MS + LONG_SLACK_MS);
+    // Not by a look at the lock: the turn may be over before the server comes to it.
+    const isReserved = ({ args: [command, key, field, place] }: RecordedCommand): boolean =>
+      command === 'HSET' && key === lockOf('k') && field === 'turn' && place?.includes(`:${first.pid}:`) === true;
+    await until('that the turn was reserved for it', () => commands.some(isReserved));
+    stop();
   });
 
   testInWorld('a lease that expires with a queue behind it goes to the first of them', async ({ server, openStore, startWaiter }) => {
-    const crashed = newHold('k', { owner: 'crashed', id: 'crashed', ttlMs: 60_000, by: 'crashed' });
-    await (await openStore()).acquire(crashed);
-    const first = await startWaiter('k');
-    const second = await startWaiter('k');
-    // Only now: on a busy machine it takes longer than a short lease until both wait.
-    await server.client.pexpire(lockOf('k'), 700);
-    const [one, two] = await Promise.all([first.granted, second.granted]);
-    expect(one.fence).toBeLessThan(two.fence);
+    const store = patient(await openStore());
+    await expectInOrder(async () => {
+      const crashed = newHold('k', { ttlMs: 60_000, by: 'crashed' });
+      await until('its grant', async () => (await store.acquire(crashed)).fence !== undefined);
+      const waiters = [await startWaiter('k'), await startWaiter('k')];
+      // Only now: on a busy machine it takes longer than a short lease until both wait.
+      const endsAt = performance.now() + 700;
+      await server.client.pexpire(lockOf('k'), 700);
+      const fences = await fencesOf(waiters);
+      return { fences, tookMs: performance.now() - endsAt };
+    });
   });
 });
 
@@ -175,12 +206,15 @@ describe('a subscription', () => {
   testInWorld(
     'that is killed is made anew, and its process asks for a turn that it may have missed',
     async ({ server, locks, waiting }) => {
-      const held = await locks.acquire('k');
-      const call = waiting.withLock('k', { wait: 10_000 }, () => performance.now());
-      await untilWaiting(locks, 'k');
-      await killSubscribers(server);
-      await held.release();
-      expect(await timeOf(call)).toBeLessThan(RECHECK_MS + SLACK_MS);
+      const tookMs = await quickest(RECHECK_MS + SLACK_MS, async () => {
+        const held = await locks.acquire('k', { wait: 10_000 });
+        const call = waiting.withLock('k', { wait: 10_000 }, () => performance.now());
+        await untilWaiting(locks, 'k');
+        await killSubscribers(server);
+        await held.release();
+        return timeOf(call);
+      });
+      expect(tookMs).toBeLessThan(RECHECK_MS + SLACK_MS);
       await sleep(500);
       expect(await handOver(locks, waiting)).toBeLessThan(250);
     },
@@ -194,21 +228,25 @@ describe('a subscription', () => {
       await killSubscribers(server);
       await sleep(round * 10);
       await held.release();
-      expect(await timeOf(call)).toBeLessThan(CLAIM_MS + RECHECK_MS + SLACK_MS);
+      expect(await timeOf(call)).toBeLessThan(CLAIM_MS + RECHECK_MS + LONG_SLACK_MS);
     }
   });
 
   testInWorld('that is half open costs a re-check, and is made anew by its pings', async ({ server, proxy, locks, waiting }) => {
-    const held = await locks.acquire('k');
-    const call = waiting.withLock('k', { wait: 10_000 }, () => undefined);
-    await untilWaiting(locks, 'k');
-    const before = await subscribedIds(server);
-    proxy.mode = 'muteSubscribers';
-    await held.release();
-    expect(await timeOf(call)).toBeLessThan(RECHECK_MS + SLACK_MS);
+    let before: string[] | undefined;
+    const tookMs = await quickest(RECHECK_MS + SLACK_MS, async () => {
+      const held = await locks.acquire('k', { wait: 10_000 });
+      const call = waiting.withLock('k', { wait: 10_000 }, () => undefined);
+      await untilWaiting(locks, 'k');
+      before = await subscribedIds(server);
+      proxy.mode = 'muteSubscribers';
+      await held.release();
+      return timeOf(call);
+    });
+    expect(tookMs).toBeLessThan(RECHECK_MS + SLACK_MS);
     proxy.mode = 'pass';
     // The second ping finds that the first was not answered; the server may still have the half-open one.
-    await until('a new subscription', async () => (await subscribedIds(server)).some((id) => !before.includes(id)), 30_000);
+    await until('a new subscription', async () => (await subscribedIds(server)).some((id) => !before?.includes(id)), 30_000);
     expect(await handOver(locks, waiting)).toBeLessThan(250);
   });
 
@@ -262,14 +300,14 @@ describe('a subscription', () => {
       const stop = new AbortController();
       const impatient = waiting.withLock('k', { wait: 10_000, signal: stop.signal }, () => 'granted').catch((error: Error) => error.name);
       await untilWaiting(locks, 'k');
-      const patient = other.withLock('k', { wait: 10_000 }, () => performance.now());
+      const behind = other.withLock('k', { wait: 10_000 }, () => performance.now());
       await untilWaiting(locks, 'k', 2);
       proxy.latencyMs = 400;
       await held.release();
       const gaveUpAt = performance.now();
       stop.abort();
       const outcome = await impatient;
-      const grantedAt = await patient;
+      const grantedAt = await behind;
       // Where it had just asked again, it took its turn.
       return outcome === 'LockNotAcquiredError' ? grantedAt - gaveUpAt : Infinity;
     });
@@ -289,7 +327,7 @@ describe('what waiting leaves behind', () => {
 
   testInWorld('a queue is gone with the last of those who waited', async ({ server, locks, openStore }) => {
     const held = await locks.acquire('k');
-    const other = makeLocks(await openStore());
+    const other = makeLocks(patient(await openStore()));
     await expect(other.acquire('k', { wait: 50 })).rejects.toMatchObject({ reason: 'busy' });
     await held.release();
     const left = async (): Promise<string[]> => (await server.client.keys('lock:*')).filter((name) => !/^lock:(done|fence):/.test(name));
@@ -303,7 +341,7 @@ testInWorld(
     const other = makeLocks(await openStore());
     const held = await locks.acquire('k');
     const callers = [locks, other].flatMap((service) =>
-      Array.from({ length: 64 }, () => service.withLock('k', { wait: 20_000 }, () => undefined)),
+      Array.from({ length: 64 }, () => service.withLock('k', { wait: 60_000 }, () => undefined)),
     );
     await untilWaiting(locks, 'k');
     await server.client.config('RESETSTAT');
@@ -320,7 +358,7 @@ testInWorld('a re-entry and a ticket bypass the queue', async ({ locks, openStor
     const waiter = await startWaiter('k');
     const guests = makeLocks(await openStore());
     expect(await locks.withLock('k', { wait: 0 }, ({ fence }) => fence)).toBe(lock.fence);
-    expect(await guests.withLock('k', { ticket: lock.makeTicket(), wait: 0 }, ({ fence }) => fence)).toBe(lock.fence);
+    expect(await guests.withLock('k', { ticket: lock.makeTicket(), wait: 15_000 }, ({ fence }) => fence)).toBe(lock.fence);
     void waiter.granted;
   });
 });
