@@ -17,7 +17,7 @@ import { until } from '../support/until';
 jest.setTimeout(60_000);
 
 /** For a machine that is busy with other things. */
-const SLACK_MS = 3_000;
+const SLACK_MS = 5_000;
 
 let server: RedisServer;
 let proxy: TcpProxy;
@@ -63,8 +63,8 @@ describe('SIGTERM with shutdown hooks', () => {
     const application = await startApplication({ hooks: true });
     application.begin('hold', 'job');
     await application.until('held', 'job');
-    application.begin('run', 'job', { wait: 15_000 });
-    application.begin('run', 'report', { minHold: 10_000, ttl: 3_000 });
+    application.begin('run', 'job', { wait: 60_000 });
+    application.begin('run', 'report', { minHold: 40_000, ttl: 3_000 });
     await application.until('ended', 'report');
     // Twelve in three lines of four; the last of each has to wait for its lock when the signal has come already.
     const load = Array.from({ length: 12 }, (_, n) => application.request(`customer${n % 3}`, 500));
@@ -95,7 +95,7 @@ describe('SIGTERM with shutdown hooks', () => {
     const left = await leftBehind();
     expect(Object.keys(left).filter((name) => !name.startsWith('lock:queue:'))).toEqual(['lock:lock:{report}']);
     expect(left['lock:lock:{report}']).toBeGreaterThan(0);
-    expect(left['lock:lock:{report}']).toBeLessThan(10_100);
+    expect(left['lock:lock:{report}']).toBeLessThan(40_100);
     expect(Object.values(left).every((ms) => ms > 0 && ms <= 60_000)).toBe(true);
     expect(await locks.withLock('job', { wait: 0 }, () => 'free')).toBe('free');
   });
@@ -122,7 +122,7 @@ describe('SIGTERM without shutdown hooks', () => {
     application.begin('hold', 'job', { ttl: 4_000 });
     await application.until('held');
     const held = await locks.acquire('k');
-    application.begin('run', 'k', { wait: 15_000 });
+    application.begin('run', 'k', { wait: 60_000 });
     while ((await server.client.zcard('lock:queue:{k}')) === 0) {
       await sleep(5);
     }
@@ -131,12 +131,12 @@ describe('SIGTERM without shutdown hooks', () => {
       'that it is notified',
       async () => Number((await server.client.zrange('lock:queue:{k}', 0, '0', 'WITHSCORES'))[1]) % 1 === 0,
     );
-    const behind = fork('test/fixtures/waiter.mjs', [server.url, 'k', '15000'], { execArgv: [] });
+    const behind = fork('test/fixtures/waiter.mjs', [server.url, 'k', '60000'], { execArgv: [] });
     const granted = once(behind, 'message').then(async () => once(behind, 'message'));
     while ((await server.client.zcard('lock:queue:{k}')) === 1) {
       await sleep(5);
     }
-    const request = application.request('customer', 1_000);
+    const request = application.request('customer', 10_000);
     await sleep(100);
     application.child.kill('SIGTERM');
     expect(await application.end()).toBe('SIGTERM');
@@ -223,7 +223,7 @@ describe('app.close()', () => {
       return { locks: module.get(LockService), close: () => module.close() };
     };
     const [first, second] = [await open(), await open()];
-    const held = await second.locks.acquire('second', { ttl: 2_500 });
+    const held = await second.locks.acquire('second', { ttl: 5_000 });
     const inFirst = await first.locks.acquire('first');
     const waiting = second.locks.withLock('first', { wait: 10_000 }, () => performance.now());
     await sleep(100);
@@ -231,7 +231,9 @@ describe('app.close()', () => {
     await first.close();
     expect(inFirst.signal.reason).toMatchObject({ reason: 'shutdown' });
     expect((await waiting) - closedAt).toBeLessThan(SLACK_MS);
-    await sleep(2_700);
+    const leftMs = (): Promise<number> => client.pttl('lock:lock:{second}');
+    const before = await leftMs();
+    await until('another renewal', async () => (await leftMs()) > before);
     expect(held.isHeld()).toBe(true);
     expect(await second.locks.inspect('second')).toMatchObject({ fence: held.fence });
     expect(await client.ping()).toBe('PONG');

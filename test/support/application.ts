@@ -1,5 +1,4 @@
 import { fork, type ChildProcess } from 'node:child_process';
-import { once } from 'node:events';
 import { get } from 'node:http';
 import { setTimeout as sleep } from 'node:timers/promises';
 
@@ -18,6 +17,7 @@ export class Application {
   readonly child: ChildProcess;
   readonly notices: Notice[] = [];
   output = '';
+  readonly #closed: Promise<void>;
   #port = 0;
 
   private constructor(url: string, hooks: boolean) {
@@ -26,6 +26,7 @@ export class Application {
       silent: true,
     });
     this.child.on('message', (notice) => this.notices.push(notice as Notice));
+    this.#closed = new Promise((resolve) => this.child.once('close', () => resolve()));
     for (const stream of [this.child.stdout, this.child.stderr]) {
       stream?.on('data', (data) => (this.output += String(data)));
     }
@@ -72,11 +73,9 @@ export class Application {
     });
   }
 
-  /** Its exit code, or the signal that ended it. */
+  /** Its exit code, or the signal that ended it, once all that it said has arrived: that may be after its end. */
   async end(): Promise<number | NodeJS.Signals | null> {
-    if (this.child.exitCode === null && this.child.signalCode === null) {
-      await once(this.child, 'exit');
-    }
+    await this.#closed;
     return this.child.exitCode ?? this.child.signalCode;
   }
 }
