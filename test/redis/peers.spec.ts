@@ -1,7 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { ListedLock } from '../../lib/peers/lock-list';
-import { LockConfigurationError } from '../../lib/core/words/errors';
+import { LockConfigurationError, LockStoreError } from '../../lib/core/words/errors';
 import type { LockService } from '../../lib/nest/lock.service';
 import { RedisLockStore } from '../../lib/stores/redis/redis-lock-store';
 import { makeLocks } from '../support/make-locks';
@@ -65,7 +64,7 @@ const PROCESSES = process.env['TEST_LONG'] ? 50 : 10;
 test(`a survey has all of ${PROCESSES * 200} locks of ${PROCESSES} processes`, async () => {
   const services = await Promise.all(Array.from({ length: PROCESSES }, newService));
   for (const locks of services) {
-    await Promise.all(Array.from({ length: 200 }, () => locks.acquire(`many:${randomUUID()}`, { renew: false })));
+    await Promise.all(Array.from({ length: 200 }, () => locks.acquire(`many:${randomUUID()}`, { ttl: '10m', wait: 30_000, renew: false })));
   }
   let tookMs = 0;
   await until(
@@ -79,7 +78,24 @@ test(`a survey has all of ${PROCESSES * 200} locks of ${PROCESSES} processes`, a
     60_000,
   );
   process.stdout.write(`A survey of ${PROCESSES} processes with ${PROCESSES * 200} locks took ${Math.round(tookMs)} ms.\n`);
-});
+}, 180_000);
+
+/** The keys that a store finds. Searches again where it got no answer: each search has to connect first, within the time of a command. */
+async function searched(store: RedisLockStore): Promise<string[]> {
+  for (let tries = 1; ; tries++) {
+    const found: string[] = [];
+    try {
+      for await (const part of store.search('')) {
+        found.push(...part.map(({ key }) => key));
+      }
+      return found;
+    } catch (error) {
+      if (!(error instanceof LockStoreError) || tries === 4) {
+        throw error;
+      }
+    }
+  }
+}
 
 test('a search honours the prefix that a client puts before keys, also one with a pattern in it', async () => {
   const source = { port: server.port, keyPrefix: 'app[1]*:' };
@@ -87,21 +103,13 @@ test('a search honours the prefix that a client puts before keys, also one with 
   const [mine, theirs] = [makeLocks(store, { ttl: 60_000 }), makeLocks(other, { ttl: 60_000 })];
   await mine.acquire('same');
   await theirs.acquire('same');
-  const found: ListedLock[] = [];
-  for await (const part of store.search('')) {
-    found.push(...(part as ListedLock[]));
-  }
-  expect(found.map(({ key }) => key)).toEqual(['same']);
+  // That of a start may be left for a while, where the machine stalled.
+  expect((await searched(store)).filter((key) => !key.includes('start-up check'))).toEqual(['same']);
 });
 
 test('a user who may not search is told what to grant', async () => {
   await server.client.call('ACL', 'SETUSER', 'few', 'on', '>secret', '~*', '&*', '+@all', '-scan');
   const store = await open({ port: server.port, username: 'few', password: 'secret' });
-  const search = async (): Promise<void> => {
-    for await (const part of store.search('')) {
-      expect(part).toEqual([]);
-    }
-  };
-  await expect(search()).rejects.toThrow(LockConfigurationError);
-  await expect(search()).rejects.toMatchObject({ detail: expect.stringContaining('Grant +scan') as string });
+  await expect(searched(store)).rejects.toThrow(LockConfigurationError);
+  await expect(searched(store)).rejects.toMatchObject({ detail: expect.stringContaining('Grant +scan') as string });
 });
