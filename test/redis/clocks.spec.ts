@@ -16,7 +16,7 @@ const CLAIM_MS = 1_000;
 const RECHECK_MS = 300;
 const SELDOM_MS = 2_000;
 /** For a machine that is busy with other things. */
-const SLACK_MS = 700;
+const SLACK_MS = 2_000;
 const LOCK = 'lock:lock:{k}';
 
 class CountingStore extends RedisLockStore {
@@ -123,20 +123,19 @@ describe("a server's clock that is set back", () => {
     clock.set(-HOUR_MS);
     const startedAt = performance.now();
     expect(await next).toBeGreaterThan(holder.fence);
-    expect(performance.now() - startedAt).toBeLessThan(1_500 + RECHECK_MS + 10 * SLACK_MS);
+    expect(performance.now() - startedAt).toBeLessThan(1_500 + RECHECK_MS + 3 * SLACK_MS);
   });
 
   test('ends the turn of a process that does not take it within the claim window of the next attempt', async () => {
     const held = await locks.acquire('k');
     const stopped = newHold('k', { owner: 'stopped', id: 'stopped', by: 'stopped' });
     await (await openStore()).acquire(stopped, { name: 'stopped' });
-    const next = other.withLock('k', { wait: 20_000 }, ({ fence }) => fence);
-    await sleep(50);
     await held.release();
     clock.set(-HOUR_MS);
+    // Before the next attempt, which sets it right.
     expect(await server.client.pttl(LOCK)).toBeGreaterThan(HOUR_MS / 2);
     const startedAt = performance.now();
-    expect(await next).toBeGreaterThan(held.fence);
+    expect(await other.withLock('k', { wait: 20_000 }, ({ fence }) => fence)).toBeGreaterThan(held.fence);
     expect(performance.now() - startedAt).toBeLessThan(CLAIM_MS + 2 * RECHECK_MS + SLACK_MS);
   });
 
@@ -161,8 +160,7 @@ test.each([
   const before = store.renewals;
   const now = Date.now.bind(Date);
   const stubbed = jest.spyOn(Date, 'now').mockImplementation(() => now() + jumpMs);
-  await sleep(1_000 + SLACK_MS);
-  expect(store.renewals).toBe(before + 1);
+  await until('a renewal', () => store.renewals > before);
   await sleep(1_500);
   expect(store.renewals).toBe(before + 1);
   expect(held.remainingMs()).toBeGreaterThan(50_000);
