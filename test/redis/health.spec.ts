@@ -75,14 +75,15 @@ test('a check costs one TIME and one INFO, and stores nothing, and calls cost no
   // The subscription asks for itself from time to time.
   counts.delete('ping');
   expect([...counts]).toEqual([['time', 5]]);
-  expect(await server.client.dbsize()).toBe(before);
+  // Marks of the check at the start may end meanwhile.
+  expect(await server.client.dbsize()).toBeLessThanOrEqual(before);
 });
 
 test('latency is that of the way to the server and back', async () => {
   const locks = await openLocks();
   await healthWith(locks);
   proxy.commandLatencyMs = 120;
-  const { latencyMs = 0 } = await locks.health();
+  const { latencyMs = 0 } = await nextHealth(locks);
   expect(latencyMs).toBeGreaterThanOrEqual(115);
 });
 

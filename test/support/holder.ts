@@ -21,7 +21,8 @@ export async function startHolder(url: string, key: string, ttl: number, ticket?
       const left = once(child, 'message');
       const exited = once(child, 'exit');
       child.send('leave');
-      const [{ isHeld }] = (await left) as [{ isHeld: boolean }];
+      // One that has found out already that it lost the lock says only that.
+      const [{ isHeld = false }] = (await left) as [{ isHeld?: boolean }];
       await exited;
       return isHeld;
     },
