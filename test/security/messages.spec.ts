@@ -11,7 +11,7 @@ let locks: LockService;
 
 beforeEach(() => {
   store = new MemoryLockStore();
-  locks = makeLocks(store, { deadlocksAfterMs: 100, wait: 2_000 });
+  locks = makeLocks(store, { deadlocksAfterMs: 100, wait: 30_000 });
 });
 
 /** A message of each kind, with whatever a stranger may put into it. */
@@ -78,7 +78,7 @@ describe('a cycle that is none, told by a stranger who reads all messages', () =
   test.each(['that nobody waits for what the call holds', 'that the next call holds nothing'])(
     'ends no wait where the store says %s',
     async (why) => {
-      const others = makeLocks(store);
+      const others = makeLocks(store, { wait: 30_000 });
       const inner = await others.acquire('inner');
       const probes: { origin: string; fence: number }[] = [];
       store.onMessage((text) => {

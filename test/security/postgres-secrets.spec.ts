@@ -53,7 +53,7 @@ afterEach(async () => {
 
 @Injectable()
 class Accounts {
-  @DistributedLock({ key: 'account:<0>', ttl: 3_000 })
+  @DistributedLock({ key: 'account:<0>', ttl: 4_000 })
   async credit<T>(_id: string, body: () => Promise<T>): Promise<T> {
     return body();
   }
@@ -135,7 +135,10 @@ test('neither a ticket nor its secret is sent to the server: not in parameters, 
   const broken = await locks.acquire('broken');
   secrets.push(...secretsOf(broken));
   await server.query('ALTER TABLE distributed_lock.lease ADD CONSTRAINT refused CHECK (fence < 0) NOT VALID');
-  await expect(others.acquire('broken', { ticket: broken.makeTicket(), wait: 0 })).rejects.toMatchObject({ code: 'LOCK_STORE' });
+  await until('that the server refused the row', async () => {
+    await expect(others.acquire('broken', { ticket: broken.makeTicket(), wait: 0 })).rejects.toMatchObject({ code: 'LOCK_STORE' });
+    return server.log().includes('violates check constraint "refused"');
+  });
   await server.query('ALTER TABLE distributed_lock.lease DROP CONSTRAINT refused');
   const blocker = await server.pool().connect();
   await blocker.query('BEGIN; SELECT FROM distributed_lock.lease FOR UPDATE');

@@ -160,7 +160,7 @@ describe('owners, holds and tickets', () => {
     // Lost: expired, forced, released, maxHold, gone.
     await fails(locks.withLock('k', { ttl: 100, renew: false }, () => sleep(150)));
     await locks.withLock('k', { ttl: '3s' }, () => until('a renewal', async () => events.some(({ type }) => type === 'renewed')));
-    await fails(locks.withLock('k', { ttl: 200, maxHold: 20 }, () => sleep(400)));
+    await fails(locks.withLock('k', { ttl: 1_000, maxHold: 20 }, (lock) => until('its end', () => !lock.isHeld())));
     await fails(locks.withLock('k', () => server.client.del('lock:lock:{k}')));
     await fails(
       locks.withLock('k', async ({ fence, signal }) => {
@@ -198,7 +198,8 @@ describe('owners, holds and tickets', () => {
 
     // A server that refuses, and one that is gone: ioredis puts the command and its arguments into its errors.
     const kept = await locks.acquire('kept', { ttl: 3_000 });
-    ticketOf(kept.makeTicket());
+    const last = await locks.acquire('last', { ttl: '1m' });
+    [kept, last].forEach((lock) => ticketOf(lock.makeTicket()));
     await server.client.acl('SETUSER', 'default', '-evalsha', '-eval');
     await fails(locks.acquire('k', { wait: 0 }));
     // Its renewal is refused meanwhile.
@@ -208,7 +209,7 @@ describe('owners, holds and tickets', () => {
     await fails(locks.acquire('k', { wait: 0 }));
     await server.kill();
     await fails(locks.acquire('k', { wait: 0 }));
-    await kept.release();
+    await Promise.all([kept.release(), last.release()]);
     await app.close();
     await fails(locks.acquire('k'));
     await Promise.all([store.close(), few.shutdown()]);

@@ -8,6 +8,7 @@ import type { LockStore } from '../../lib/core/seam/lock-store';
 import { QuorumLockStore } from '../../lib/stores/quorum/quorum-lock-store';
 import { RedisLockStore } from '../../lib/stores/redis/redis-lock-store';
 import { makeLocks } from '../support/make-locks';
+import { isOfSlowness } from '../support/no-warning';
 import { RedisServer } from '../support/redis-server';
 import { until } from '../support/until';
 
@@ -75,12 +76,12 @@ async function useTickets(makeStore: () => LockStore, key: string): Promise<void
     if (!loaded) {
       await Promise.all(servers.map(({ client }) => client.script('FLUSH')));
     }
-    await locks.withLock([key, `${key} too`], { ttl: 2_000 }, async (lock) => {
+    await locks.withLock([key, `${key} too`], { ttl: 3_000 }, async (lock) => {
       tickets.push(lock.makeTicket());
       await others.withLock(key, { ticket: lock.makeTicket() }, async (joined) => {
         tickets.push(joined.makeTicket());
         // Renewals come meanwhile.
-        await sleep(900);
+        await sleep(1_100);
       });
       await expect(others.acquire(key, { wait: 30 })).rejects.toMatchObject({ reason: 'busy' });
     });
@@ -111,7 +112,7 @@ test.each([
     const seen = (place: readonly string[]): boolean => place.some((text) => text.includes(key));
     expect(seen(traced) && seen(monitored) && seen(stored) && seen(slow)).toBe(true);
     expect(published.some((text) => text.startsWith('forced '))).toBe(true);
-    expect(warned).toEqual([]);
+    expect(warned.filter((warning) => !isOfSlowness(warning))).toEqual([]);
 
     const secrets = tickets.flatMap((ticket) => [ticket, ...secretsOf(ticket)]);
     expect(new Set(secrets).size).toBeGreaterThan(10);
