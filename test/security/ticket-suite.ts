@@ -28,11 +28,9 @@ function ticketsOf(store: string): void {
   async function enter(key: string, ticket: unknown): Promise<string> {
     const ask = (): Promise<string> =>
       elsewhere.withLock(key, { ticket: ticket as string, wait: 0 }, () => 'entered').catch(({ code }: { code: string }) => code);
-    let answer = await ask();
-    // A server that stood still said nothing of the ticket.
-    while (answer === 'LOCK_STORE') {
-      answer = await ask();
-    }
+    let answer = '';
+    // A server that stood still said nothing of the ticket. Without a connection, a call that is repeated at once keeps it from being made.
+    await until('an answer', async () => (answer = await ask()) !== 'LOCK_STORE');
     return answer;
   }
 
