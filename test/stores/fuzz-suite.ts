@@ -4,8 +4,8 @@ import { LockNotAcquiredError } from '../../lib/core/words/errors';
 import type { Lock } from '../../lib/core/words/lock';
 import type { LockService } from '../../lib/nest/lock.service';
 import { makeLocks } from '../support/make-locks';
-import { gotNoReply } from '../support/patient';
 import { Random, seedsOf } from '../support/random';
+import { connectTo, wasSlow } from '../support/sends-again';
 import { until } from '../support/until';
 import type { StorePlace } from '../support/stores';
 
@@ -43,7 +43,9 @@ class Protected {
 export function fuzzSuite(place: () => StorePlace): void {
   test('random calls of several processes are alone in what they lock, have rising fences, and leave nothing taken', async () => {
     for (const seed of seedsOf(2)) {
-      const services = await Promise.all(Array.from({ length: SERVICES }, async () => makeLocks(await place().connect())));
+      const services = await Promise.all(
+        Array.from({ length: SERVICES }, async () => makeLocks(await connectTo(place()), { wait: 30_000 })),
+      );
       const guarded = Array.from({ length: KEYS }, () => new Protected());
       const callers = Array.from({ length: CALLERS }, (_, caller) => call(services, guarded, new Random(seed * CALLERS + caller)));
       await Promise.all(callers);
@@ -83,7 +85,7 @@ async function call(services: readonly LockService[], guarded: readonly Protecte
 /** A call that may be refused, and fails in no other way; but a brief one has no time to ask again where a server stands still for a second. */
 async function refusable<T>(called: Promise<T>): Promise<T | undefined> {
   return called.catch((error: unknown) => {
-    if (!(error instanceof LockNotAcquiredError) && !gotNoReply(error)) {
+    if (!(error instanceof LockNotAcquiredError) && !wasSlow(error)) {
       throw error;
     }
     return undefined;

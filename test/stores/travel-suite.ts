@@ -9,12 +9,13 @@ import { assertLocked, currentLock } from '../../lib/nest/current-lock';
 import { makeTickets, enterTickets } from '../../lib/nest/current-tickets';
 import { makeLocks } from '../support/make-locks';
 import { saying } from '../support/saying';
+import { connectTo } from '../support/sends-again';
 import { sideBySide } from '../support/side-by-side';
 import type { StorePlace } from '../support/stores';
 import { until } from '../support/until';
 
 /** Calls wait for as long as a busy machine needs. */
-const SETTINGS = { wait: 15_000 };
+const SETTINGS = { wait: 60_000 };
 const AT_ONCE = { wait: 0 };
 const BUSY = expect.objectContaining({ code: 'LOCK_NOT_ACQUIRED' }) as Error;
 const LOST = expect.objectContaining({ code: 'LOCK_LOST' }) as Error;
@@ -23,8 +24,8 @@ const LOST = expect.objectContaining({ code: 'LOCK_LOST' }) as Error;
 export function travelSuite(place: () => StorePlace): void {
   const beside = sideBySide({
     prepare: async () => ({
-      here: makeLocks(await place().connect(), SETTINGS),
-      there: makeLocks(await place().connect(), SETTINGS),
+      here: makeLocks(await connectTo(place()), SETTINGS),
+      there: makeLocks(await connectTo(place()), SETTINGS),
       key: `key ${randomUUID()}`,
     }),
     atOnce: 12,
@@ -125,7 +126,7 @@ export function travelSuite(place: () => StorePlace): void {
   });
 
   beside('tickets go on to a third process, whether the second has entered the lock or not', async ({ here, there, key }) => {
-    const third = makeLocks(await place().connect());
+    const third = makeLocks(await connectTo(place()));
     await here.withLock(key, (lock) =>
       elsewhere(makeTickets(), async () => {
         const enter = (): Promise<number> => elsewhere(makeTickets(), () => third.withLock(key, ({ fence }) => fence));
@@ -186,9 +187,7 @@ export function travelSuite(place: () => StorePlace): void {
     const text = await here.withLock(key, () => makeTickets());
     await elsewhere(text, async () => {
       const calls = [1, 2, 3].map(() => there.withLock(key, () => 1));
-      for (const call of [...calls, there.withLock(key, () => 1)]) {
-        await expect(call).rejects.toThrow(LOST);
-      }
+      await Promise.all([...calls, there.withLock(key, () => 1)].map((call) => expect(call).rejects.toThrow(LOST)));
     });
     await here.withLock(key, () => expect(elsewhere(text, () => there.withLock(key, () => 1))).rejects.toThrow(LOST));
     expect(await here.inspect(key)).toBeNull();
@@ -275,15 +274,16 @@ export function travelSuite(place: () => StorePlace): void {
     'the loss of the lock aborts the code in both processes, and the call that came with the ticket rejects',
     async ({ here, there, key }) => {
       let lost = 0;
+      const operator = makeLocks(await connectTo(place()));
       // Where nobody is notified, the next renewal finds it.
-      const options = { ttl: 3_000 };
+      const options = { ttl: 5_000 };
       const holding = here.withLock(key, options, async (lock) => {
         lock.signal.addEventListener('abort', () => lost++);
         const entered = elsewhere(makeTickets(), () =>
           there.withLock(key, options, async (joined) => {
             joined.signal.addEventListener('abort', () => lost++);
             const { fence } = (await there.inspect(key)) ?? { fence: 0 };
-            expect(await makeLocks(await place().connect()).forceRelease(key, { fence })).toBe(true);
+            expect(await operator.forceRelease(key, { fence })).toBe(true);
             await until('that both were told', () => lost === 2);
           }),
         );
