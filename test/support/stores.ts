@@ -240,8 +240,12 @@ function memoryPlace(store: WholeStore): StorePlace {
   return { make: async () => store, connect: async () => store, warn: failOnWarning, stop: () => store.close() };
 }
 
-/** What a store warns of that was opened while its servers were stopped for a second: it serves as soon as they answer. */
-const SLOW_TO_ANSWER = /did not answer: .* Locked calls (fail until then|go on with the others)/;
+/**
+ * What a store warns of that was opened while its servers were stopped for a second: it serves as soon as they answer. Where they were stopped
+ * one after the other, there was no connection, or a replica had no copy.
+ */
+const SLOW_TO_ANSWER =
+  /(did not answer: |none could be made within |have been in use for |lock timeout|replicas confirmed the |too late).* Locked calls (fail until then|go on with the others)/s;
 
 /** A place of stores in servers, which end with it. */
 function storesOf(
