@@ -54,10 +54,20 @@ function several(change: (store: Parts) => Partial<Parts> = () => ({})): () => C
   };
 }
 
+/** How long one tick of `awake` takes at least, in milliseconds. */
+const TICK_MS = 5;
+
+/** Takes so many milliseconds in which this process was not stopped: the contract leaves out how long it was. */
+async function awake(ms: number): Promise<void> {
+  for (let passedMs = 0; passedMs < ms; passedMs += TICK_MS) {
+    await sleep(TICK_MS);
+  }
+}
+
 /** A store that takes its time, whatever limit it has. */
 function slow(store: Parts): Partial<Parts> {
   const late = <Args extends unknown[], Result>(call: (...args: Args) => Promise<Result>) => {
-    return (...args: Args): Promise<Result> => sleep(550).then(() => call(...args));
+    return (...args: Args): Promise<Result> => awake(550).then(() => call(...args));
   };
   return {
     acquire: late(store.acquire),
@@ -80,20 +90,20 @@ const DEFECTS_OF_PLACES: Readonly<Record<string, { rule: string; begin: () => Co
   'exchanges whatever its limit is': {
     rule: 'leave and exchange settle',
     begin: one((store) => ({
-      turns: { ...store.turns, exchange: (...args) => sleep(550).then(() => store.turns.exchange(...args)) },
+      turns: { ...store.turns, exchange: (...args) => awake(550).then(() => store.turns.exchange(...args)) },
     })),
     options: { stall: sleep },
   },
   'inspects for ever': {
     rule: 'inspect and forceRelease settle',
     begin: one((store) => ({
-      operator: { ...store.operator, inspect: (key) => sleep(1_350).then(() => store.operator.inspect(key)) },
+      operator: { ...store.operator, inspect: (key) => awake(1_350).then(() => store.operator.inspect(key)) },
     })),
     options: { stall: sleep },
   },
   'is asked for its health in vain': {
     rule: 'health settles within a second',
-    begin: one(() => ({ health: () => sleep(1_350).then(() => ({})) })),
+    begin: one(() => ({ health: () => awake(1_350).then(() => ({})) })),
     options: { stall: sleep },
   },
   'grants to a repeated attempt only once': {
@@ -271,7 +281,8 @@ test('a check whose calls came when its stall was over is repeated, with a warni
     while (performance.now() < endsAt);
   };
   const { failures } = await runContract(one(), 'join settles', { stall });
-  expect(stalls).toBe(2);
+  // Where this process was stopped, the next one came too late as well.
+  expect(stalls).toBeGreaterThanOrEqual(2);
   expect(warn).toHaveBeenCalledWith(expect.stringMatching(/is repeated: (the calls came \d+ ms after|it took)/));
   expect(String([...failures.values()])).toContain('`stall` stopped nothing');
   warn.mockRestore();
