@@ -3,7 +3,7 @@ import { Redis } from 'ioredis';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { LockLostError, LockStoreError } from '../../lib/core/words/errors';
 import { RedisLockStore } from '../../lib/stores/redis/redis-lock-store';
-import { answered } from '../support/answered';
+import { answered } from '../support/patient';
 import { makeLocks } from '../support/make-locks';
 import { timeOf } from '../support/quickest';
 import { freePort, RedisServer } from '../support/redis-server';

@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { LockService } from '../../lib/nest/lock.service';
 import { RedisLockStore } from '../../lib/stores/redis/redis-lock-store';
-import { answered } from '../support/answered';
+import { answered } from '../support/patient';
 import { makeLocks } from '../support/make-locks';
 import { timeOf } from '../support/quickest';
 import { RedisServer } from '../support/redis-server';

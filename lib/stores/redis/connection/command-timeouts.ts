@@ -76,7 +76,6 @@ export class CommandTimeouts {
   readonly #onSilence: () => void;
   #timer: NodeJS.Timeout | undefined;
   #sweepsAt = 0;
-  #wasLate = false;
   #lastReplyAt = 0;
   /** The time of the slowest recent reply; a slow link is not a dead one. */
   #slowestMs: number = SLOWEST_MS.least;
@@ -169,18 +168,15 @@ export class CommandTimeouts {
 
   readonly #sweep = AsyncResource.bind((): void => {
     this.#timer = undefined;
-    // The event loop was blocked: replies may have arrived unread, and are read before the next sweep.
-    const late = performance.now() - this.#sweepsAt > SWEEP_MS;
-    if (late && !this.#wasLate) {
-      this.#wasLate = true;
-      this.#arm(performance.now());
+    if (performance.now() - this.#sweepsAt > SWEEP_MS) {
+      // The event loop was blocked: replies may have arrived unread, and are read before an immediate runs.
+      setImmediate(this.#judge);
     } else {
-      this.#wasLate = false;
       this.#judge();
     }
   });
 
-  #judge(): void {
+  readonly #judge = (): void => {
     const now = performance.now();
     let next: OpenCommand | undefined;
     for (let pending = this.#first; pending; pending = next) {
@@ -200,5 +196,5 @@ export class CommandTimeouts {
     if (this.busy) {
       this.#arm(now);
     }
-  }
+  };
 }
