@@ -53,7 +53,7 @@ export type { LockedSection, LockSource, LockTelemetry, MeasuredOperation, Store
 export type { TracedLock } from './core/entering/traces.js';
 export type { Cycle, CycleCall } from './core/words/cycle-call.js';
 export type { LeftOut, ListedLock, LockList } from './peers/lock-list.js';
-export type { Incident, IncidentType, LockIncident, LockProcess } from './peers/survey.js';
+export type { IncidentType, LockIncident, LockProcess } from './peers/survey.js';
 export type { LeaderChange } from './core/words/lock-event.js';
 export { LOCK_CHANNEL, type ForcedBy, type LockEvent, type RefusedReason } from './core/words/lock-event.js';
 export type {

@@ -47,6 +47,10 @@ export class KnownIncidents {
       }
     }
     const all = [...known.values()].toSorted((one, other) => one.at - other.at);
-    return all.map(({ at, ...incident }) => ({ ...incident, agoMs: Math.round(now - at) }));
+    return all.map((incident) => told(incident, now));
   }
+}
+
+function told({ at, ...incident }: Known, now: number): FoundIncident {
+  return { ...incident, agoMs: Math.round(now - at) };
 }

@@ -18,6 +18,7 @@ import { checkKey, checkLiteralKeys, refusePlaceholder } from '../core/words/loc
 import type { HealthStatus, LockHealth } from '../core/words/lock-health.js';
 import type { OpenOptions, StoredLock } from '../core/seam/lock-store.js';
 import { Locks, type LocksSettings } from '../locks.js';
+import { withTimes } from '../peers/incident-log.js';
 import type { LockList } from '../peers/lock-list.js';
 import type { SurveyOptions } from '../peers/roll-call.js';
 import type { LockIncident, LockProcess, Survey } from '../peers/survey.js';
@@ -332,11 +333,7 @@ export class LockService {
     const site = 'LockService.incidents';
     checkOptions(site, options, INCIDENT_OPTIONS);
     const incidentsMs = parseDuration(options.since ?? '24h', 'since', 1, site);
-    const now = Date.now();
-    const { incidents } = await this.#locks.survey({ incidentsMs });
-    return incidents
-      .map(({ agoMs, ...incident }) => ({ ...incident, at: new Date(now - agoMs) }))
-      .toSorted((one, other) => other.at.getTime() - one.at.getTime());
+    return withTimes((await this.#locks.survey({ incidentsMs })).incidents);
   }
 
   /** @internal What all processes say that use the store. */

@@ -4,7 +4,7 @@ import { MOST_FENCES } from '../core/seam/lock-store.js';
 import type { CycleCall } from '../core/words/cycle-call.js';
 import type { EventOfLock, ForcedBy, LockEvent, RefusedReason } from '../core/words/lock-event.js';
 import { brief } from './shape.js';
-import type { FoundIncident } from './survey.js';
+import type { FoundIncident, LockIncident } from './survey.js';
 
 /** For how long incidents are kept, in milliseconds. */
 export const KEPT_MS = 24 * 3_600_000;
@@ -110,11 +110,7 @@ export class IncidentLog {
   lately(ms: number): Omit<FoundIncident, 'process'>[] {
     const now = this.#clock.monotonic();
     const recent = this.#kept.filter(({ at }) => now - at <= Math.min(ms, KEPT_MS)).toSorted((one, other) => one.at - other.at);
-    return recent.map(({ at, lastedMs, ...incident }) => ({
-      ...incident,
-      lastedMs: lastedMs === undefined ? undefined : Math.round(lastedMs),
-      agoMs: Math.round(now - at),
-    }));
+    return recent.map((kept) => told(kept, now));
   }
 
   #lost(event: LostEvent, kept: Kept): void {
@@ -181,4 +177,18 @@ function briefCall(call: CycleCall): CycleCall {
 /** Whether a lock was lost by that release: a lease has the fence of its grant, and a call one of those that it reserved. */
 function isSame({ key, fence }: ForcedNotice, event: LostEvent): boolean {
   return event.key === key && event.fence >= fence && event.fence < fence + MOST_FENCES;
+}
+
+function told({ at, lastedMs, ...incident }: Kept, now: number): Omit<FoundIncident, 'process'> {
+  return { ...incident, lastedMs: lastedMs === undefined ? undefined : Math.round(lastedMs), agoMs: Math.round(now - at) };
+}
+
+/** Incidents that were just told, with their times by the clock of this process; the last one first. */
+export function withTimes(found: readonly FoundIncident[]): LockIncident[] {
+  const now = Date.now();
+  return found.map((incident) => withTime(incident, now)).toSorted((one, other) => other.at.getTime() - one.at.getTime());
+}
+
+function withTime({ agoMs, ...incident }: FoundIncident, now: number): LockIncident {
+  return { ...incident, at: new Date(now - agoMs) };
 }

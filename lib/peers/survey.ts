@@ -71,11 +71,21 @@ export interface EndedCall extends PeerCall {
  */
 export type IncidentType = 'lost' | 'forced' | 'cycle' | 'refused' | 'releaseFailed' | 'storeUnavailable' | 'storeAnswered';
 
-/** What went wrong with a call or a store, as the process says in which it happened. The key is empty where it is about none. */
-export interface Incident extends PeerCall {
+/** What went wrong with a call or a store within the last 24 hours, as the process says in which it happened. */
+export interface LockIncident {
   /** Names it, so that one that is told twice is known. */
   readonly id: string;
   readonly type: IncidentType;
+  /** When it happened, by the clock of the process that asks; of several refusals, the last. */
+  readonly at: Date;
+  /** Empty for an outage. */
+  readonly key: string;
+  /** What the call is counted as: `LockEvent.name`. */
+  readonly name: string;
+  /** Where the call stands in the code: `LockEvent.site`. */
+  readonly site: string;
+  /** The process in which it happened: `LockProcess.id`. */
+  readonly process: string;
   /** How often: refusals of one name for one reason that follow each other within a minute are one incident, with the last key. */
   readonly count: number;
   /** The fence of the call. */
@@ -95,14 +105,8 @@ export interface Incident extends PeerCall {
 }
 
 /** An incident as a process tells it. */
-export interface FoundIncident extends Incident {
+export interface FoundIncident extends Omit<LockIncident, 'at'> {
   readonly agoMs: number;
-}
-
-/** An incident of the last 24 hours. */
-export interface LockIncident extends Incident {
-  /** When it happened, by the clock of the process that asks; of several refusals, the last. */
-  readonly at: Date;
 }
 
 /** A process that uses the store, or one of several applications in it. */

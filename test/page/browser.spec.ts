@@ -100,7 +100,7 @@ describe('with a lock on a real server', () => {
       await row('balance:42').waitFor({ state: 'detached' });
       await page.goto(`${running.url}/locks#/key/default/balance%3A42`);
       const lost = page.getByRole('row').filter({ hasText: 'lost: forced' });
-      await lost.getByText(/^It had been held for .*\. Released by ada \(page\), from .* · \d+: Its process hangs\.\.$/).waitFor();
+      await lost.getByText(/^It had been held for .*\. Released by ada \(page\), from .* · \d+: Its process hangs\.$/).waitFor();
       await page.goto(`${running.url}/locks#/now`);
     },
     PATIENCE_MS,

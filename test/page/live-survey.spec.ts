@@ -61,15 +61,15 @@ test('who polls gets a survey that is under way, or one that is a second old at 
 describe('incidents', () => {
   const [pattern] = surveyOfShop().incidents;
   const incident = (id: string, agoMs: number, count = 1) => ({ ...(pattern as FoundIncident), id, agoMs, count });
-  let asked: number[];
+  let spans: number[];
   let answer: FoundIncident[];
   let live: LiveSurvey;
 
   beforeEach(() => {
-    asked = [];
+    spans = [];
     answer = [];
     live = new LiveSurvey(async (incidentsMs) => {
-      asked.push(incidentsMs);
+      spans.push(incidentsMs);
       return { kind: 'survey', stores: [{ ...surveyOfShop(), ended: [], incidents: answer, failed: undefined }] };
     });
   });
@@ -89,7 +89,7 @@ describe('incidents', () => {
     answer = [incident('b', 0)];
     live.watch((message) => other.push(message));
     await jest.advanceTimersByTimeAsync(2_000);
-    expect(asked).toEqual([86_400_000, 60_000]);
+    expect(spans).toEqual([86_400_000, 60_000]);
     expect(toldTo(one)).toEqual([['a 5000 1'], ['b 0 1']]);
     expect(toldTo(other)).toEqual([['a 7000 1', 'b 0 1']]);
     // It happened again.
@@ -99,7 +99,7 @@ describe('incidents', () => {
     await jest.advanceTimersByTimeAsync(2_000);
     expect(toldTo(one).slice(2)).toEqual([['b 0 2'], []]);
     await jest.advanceTimersByTimeAsync(40_000);
-    expect(asked.filter((ms) => ms > 60_000)).toHaveLength(2);
+    expect(spans.filter((ms) => ms > 60_000)).toHaveLength(2);
   });
 
   test('are forgotten where nobody looks any more, and after a day', async () => {
@@ -116,6 +116,6 @@ describe('incidents', () => {
     live.watch((message) => told.push(message));
     await jest.advanceTimersByTimeAsync(2_000);
     expect(toldTo(told)).toEqual([['a 86399000 1', 'b 0 1'], ['a 86399000 1'], [], [], []]);
-    expect(asked.slice(0, 2)).toEqual([86_400_000, 86_400_000]);
+    expect(spans.slice(0, 2)).toEqual([86_400_000, 86_400_000]);
   });
 });

@@ -121,7 +121,7 @@ test(
     expect(await badge.count()).toBe(0);
     survey = () => {
       const whole = surveyOfShop();
-      const [lost] = whole.incidents.filter(({ type }) => type === 'lost');
+      const lost = whole.incidents.find(({ type }) => type === 'lost');
       return { ...whole, incidents: [...whole.incidents, { ...(lost as Survey['incidents'][number]), id: 'new', agoMs: 0 }] };
     };
     await page.getByRole('link', { name: 'Waits' }).click();
@@ -157,7 +157,7 @@ test(
     await page.getByRole('link', { name: 'report:daily' }).waitFor();
     const whole = surveyOfShop();
     const [, , gone] = whole.processes;
-    const [known] = whole.incidents.filter(({ type }) => type === 'lost');
+    const known = whole.incidents.find(({ type }) => type === 'lost');
     const loss = { ...(known as Survey['incidents'][number]), id: 'new', key: 'balance:7', agoMs: 0 };
     survey = () => ({
       ...whole,

@@ -17,7 +17,22 @@ beforeEach(() => {
 /** A message of each kind, with whatever a stranger may put into it. */
 function hostile(): unknown[] {
   const values: unknown[] = [null, undefined, -1, 1e308, '', 'x'.repeat(3_000), [], {}, [[]], { toString: 1 }, '__proto__', true];
-  const fields = ['id', 'from', 'to', 'recent', 'health', 'process', 'parts', 'held', 'waiting', 'ended', 'incidents', 'incidentsMs', 'leftOut', 'lap'];
+  const fields = [
+    'id',
+    'from',
+    'to',
+    'recent',
+    'health',
+    'process',
+    'parts',
+    'held',
+    'waiting',
+    'ended',
+    'incidents',
+    'incidentsMs',
+    'leftOut',
+    'lap',
+  ];
   const more = ['origin', 'key', 'fence', 'path', 'cycle'];
   const whole = { id: 'i', from: 'f', to: 't', recent: true, health: true, lap: 1, origin: 'o', key: 'k', fence: 1, path: [], cycle: [] };
   return ['roll', 'answer', 'probe', 'other'].flatMap((kind) =>

@@ -1,6 +1,7 @@
 import { parseDuration } from '../../../lib/core/words/duration.js';
 import { LockConfigurationError } from '../../../lib/core/words/errors.js';
-import type { FoundIncident } from '../../../lib/peers/survey.js';
+import { withTimes } from '../../../lib/peers/incident-log.js';
+import type { LockIncident } from '../../../lib/peers/survey.js';
 import { shownMs } from '../age.js';
 import type { CommandLine } from '../command-line.js';
 import { columns, print, printJson } from '../output.js';
@@ -8,9 +9,7 @@ import type { Session } from '../session.js';
 import { tableOf, type Column } from '../table.js';
 import { WrongUse } from '../wrong-use.js';
 
-type Row = Omit<FoundIncident, 'agoMs'> & { readonly at: Date };
-
-const COLUMNS: readonly Column<Row>[] = [
+const COLUMNS: readonly Column<LockIncident>[] = [
   { title: 'WHEN', text: ({ at }) => at.toISOString() },
   { title: 'WHAT', text: whatOf, kind: 'long' },
   { title: 'TIMES', text: ({ count }) => String(count), kind: 'number' },
@@ -20,20 +19,16 @@ const COLUMNS: readonly Column<Row>[] = [
   { title: 'LASTED', text: ({ lastedMs }) => (lastedMs === undefined ? '-' : shownMs(lastedMs)), kind: 'number' },
 ];
 
-function whatOf({ type, reason, forcedBy }: Row): string {
+function whatOf({ type, reason, forcedBy }: LockIncident): string {
   const by = forcedBy?.by ? ` by ${forcedBy.by}` : '';
   return `${reason ? `${type}: ${reason}` : type}${by}${forcedBy?.reason ? ` (${forcedBy.reason})` : ''}`;
 }
 
 /** Lists what went wrong lately in the processes that answer, the last one first. */
 export async function incidents({ locks }: Session, { argument: prefix, since, json }: CommandLine): Promise<number> {
-  const now = Date.now();
   const survey = await locks.survey({ incidentsMs: msOf(since) });
   const own = survey.processes[0]?.id;
-  const rows = survey.incidents
-    .filter(({ process, key }) => process !== own && key.startsWith(prefix))
-    .map(({ agoMs, ...incident }): Row => ({ ...incident, at: new Date(now - agoMs) }))
-    .toSorted((one, other) => other.at.getTime() - one.at.getTime());
+  const rows = withTimes(survey.incidents).filter(({ process, key }) => process !== own && key.startsWith(prefix));
   if (json) {
     rows.forEach(printJson);
   } else if (rows.length > 0) {

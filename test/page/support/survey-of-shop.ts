@@ -20,7 +20,7 @@ export function surveyOfShop(sinceMs = 0): Survey {
     held: HELD.map((lock) => ({ ...lock, heldMs: lock.heldMs + sinceMs, remainingMs: (lock.remainingMs ?? 0) - (sinceMs % 2_500) })),
     waiting: WAITING.map((call) => ({ ...call, waitedMs: call.waitedMs + sinceMs, leftMs: Math.max(0, call.leftMs - sinceMs) })),
     ended: ENDED.map((call) => ({ ...call, agoMs: call.agoMs + sinceMs })),
-    incidents: INCIDENTS.map((incident) => ({ ...incident, agoMs: incident.agoMs + sinceMs })),
+    incidents: INCIDENTS.map((each) => ({ ...each, agoMs: each.agoMs + sinceMs })),
     leftOut: 0,
     silent: [idOf(3)],
   };

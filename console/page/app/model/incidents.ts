@@ -43,22 +43,20 @@ export function incidentTitle({ type, reason, count }: Incident): readonly ['bad
 }
 
 /** What else is known of it, as a sentence; empty for nothing. */
-export function incidentDetail({ type, lastedMs, holder, scope, calls = [], forcedBy }: Incident): string {
-  const forced = forcedBy ? forcedWords(forcedBy) : '';
-  const lasted = lastedMs === undefined ? '' : span(lastedMs);
+export function incidentDetail({ type, lastedMs = 0, holder, scope, calls = [], forcedBy }: Incident): string {
   switch (type) {
     case 'lost':
-      return `It had been held for ${lasted}.${forced && ` Released ${forced}`}`;
+      return `It had been held for ${span(lastedMs)}.${forcedBy ? ` Released ${forcedWords(forcedBy)}` : ''}`;
     case 'refused':
-      return `Waited for ${lasted}${holder ? `; held by ${holder}` : ''}.`;
+      return `Waited for ${span(lastedMs)}${holder ? `; held by ${holder}` : ''}.`;
     case 'cycle':
       return `${counted(calls.length, 'call')} of ${scope === 'process' ? 'one process' : 'several processes'} waited for each other; this one gave way.`;
     case 'releaseFailed':
       return 'The lock is free when its lease ends.';
     case 'storeAnswered':
-      return `It had not for ${lasted}.`;
+      return `It had not for ${span(lastedMs)}.`;
     case 'forced':
-      return forced && `${forced[0]?.toUpperCase()}${forced.slice(1)}`;
+      return forcedBy ? `Released ${forcedWords(forcedBy)}` : '';
     case 'storeUnavailable':
       return '';
   }
@@ -66,5 +64,5 @@ export function incidentDetail({ type, lastedMs, holder, scope, calls = [], forc
 
 /** Who released a lock by force, from where, and why. */
 function forcedWords({ by, reason, process }: ForcedBy): string {
-  return `${by ? `by ${by}, ` : ''}from ${shownProcess(process)}${reason ? `: ${reason}` : ''}.`;
+  return `${by ? `by ${by}, ` : ''}from ${shownProcess(process)}${reason ? `: ${reason}` : '.'}`;
 }
