@@ -91,9 +91,7 @@ export class Locks {
     const store = timed.expires && !timed.keepsLimits ? new WrappedStore(timed, new TimeLimits(clock).around) : timed;
     const lifecycle = this.#lifecycle;
     const availability = new Availability(clock);
-    const incidents = new IncidentLog(clock, ({ reason: _lost, heldMs: _heldMs, kept: _kept, ...lost }, { by, reason, process }) =>
-      reporter.explained({ ...lost, type: 'forced', forcedBy: { by, reason, process } }),
-    );
+    const incidents = new IncidentLog(clock, (lost, notice) => reporter.explained(lost, notice));
     const reporter = new Reporter({ store: name, onTrouble, availability, telemetry, incidents, debug });
     const releases = new BackgroundReleases(store, clock, lifecycle);
     const lines = new Lines(store, clock, releases, lifecycle.closed);

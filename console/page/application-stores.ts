@@ -2,7 +2,13 @@ import { isLockError } from '../../lib/core/words/errors.js';
 import type { LockService } from '../../lib/nest/lock.service.js';
 import { withKeys } from './hide-keys.js';
 import type { ShowKey } from './shown-key.js';
-import type { ReleaseAnswer, ReleaseRequest, Snapshot, StoreSnapshot } from './snapshot.js';
+import type { LockInspection } from '../../lib/nest/lock.service.js';
+import type { Survey } from '../../lib/peers/survey.js';
+import type { FoundOrphan, ReleaseAnswer, ReleaseRequest, Snapshot, StoredLockInfo, StoreSnapshot } from './snapshot.js';
+
+/** How many locks that nobody answers for are inspected in a survey, and how long a call has waited for one, in milliseconds. */
+const MOST_INSPECTED = 20;
+const LONG_WAIT_MS = 2_000;
 
 /** The stores of the application, as the page shows them. */
 export class ApplicationStores {
@@ -52,11 +58,32 @@ export class ApplicationStores {
 
   async #surveyOf(name: string, service: LockService, incidentsMs: number): Promise<StoreSnapshot> {
     try {
-      return withKeys({ ...(await service.survey({ recent: true, health: true, incidentsMs })), failed: undefined }, this.#show);
+      const survey = await service.survey({ recent: true, health: true, incidentsMs });
+      return withKeys({ ...survey, failed: undefined, orphans: await this.#orphansOf(service, survey) }, this.#show);
     } catch (error) {
-      const nothing = { processes: [], held: [], waiting: [], ended: [], incidents: [], leftOut: 0, silent: [] };
+      const nothing = { processes: [], held: [], waiting: [], ended: [], incidents: [], leftOut: 0, silent: [], orphans: [] };
       return { store: name, ...nothing, failed: isLockError(error) ? error.code : 'The survey failed.' };
     }
+  }
+
+  /** What the store has of a lock; null where nobody holds it. Throws `LockStoreError` and `LockKeyError`; undefined where there is no such store. */
+  async inspect(store: string, key: string): Promise<StoredLockInfo | null | undefined> {
+    const service = this.#services.get(store);
+    const lock = service && (await service.inspect(key));
+    return lock && infoOf(lock);
+  }
+
+  /** The locks that calls have waited for a while, and no process says that it holds: whose process crashed, hangs, or does not answer. */
+  async #orphansOf(service: LockService, { held, waiting }: Survey): Promise<FoundOrphan[]> {
+    const answered = new Set(held.map(({ key }) => key));
+    const keys = new Set(waiting.filter(({ key, waitedMs }) => waitedMs >= LONG_WAIT_MS && !answered.has(key)).map(({ key }) => key));
+    const locks = await Promise.all([...keys].slice(0, MOST_INSPECTED).map((key) => this.#orphan(service, key)));
+    return locks.filter((lock) => lock !== undefined);
+  }
+
+  async #orphan(service: LockService, key: string): Promise<FoundOrphan | undefined> {
+    const lock = await service.inspect(key).catch(() => null);
+    return lock ? { key: this.#show(key), ...orphanOf(lock) } : undefined;
   }
 
   /** The key that is shown by that name: the name itself, unless keys are hidden. */
@@ -71,4 +98,16 @@ export class ApplicationStores {
     }
     return undefined;
   }
+}
+
+function infoOf({ fence, by, since, remainingMs, holds, waiters }: LockInspection): StoredLockInfo {
+  return { fence, by, heldMs: Math.max(0, Date.now() - since.getTime()), remainingMs: finite(remainingMs), holds, waiters };
+}
+
+function orphanOf({ fence, by, since, remainingMs }: LockInspection): Omit<FoundOrphan, 'key'> {
+  return { fence, by, since: since.getTime(), remainingMs: finite(remainingMs) };
+}
+
+function finite(ms: number): number | undefined {
+  return Number.isFinite(ms) ? ms : undefined;
 }

@@ -25,9 +25,9 @@ export class KnownIncidents {
     return DAY_MS;
   }
 
-  /** The survey with all incidents that are known, the last one last. */
-  completed(snapshot: Snapshot, now: number): Snapshot {
-    return { ...snapshot, stores: snapshot.stores.map((store) => ({ ...store, incidents: this.#merged(store, now) })) };
+  /** The survey with all incidents that are known, the last one last. Processes answer at once: what they tell was so long ago when they were asked. */
+  completed(snapshot: Snapshot, askedAt: number, now: number): Snapshot {
+    return { ...snapshot, stores: snapshot.stores.map((store) => ({ ...store, incidents: this.#merged(store, askedAt, now) })) };
   }
 
   forget(): void {
@@ -35,11 +35,11 @@ export class KnownIncidents {
     this.#askedAllAt = -Infinity;
   }
 
-  #merged({ store, incidents }: Snapshot['stores'][number], now: number): FoundIncident[] {
+  #merged({ store, incidents }: Snapshot['stores'][number], askedAt: number, now: number): FoundIncident[] {
     const known = this.#known.get(store) ?? new Map<string, Known>();
     this.#known.set(store, known);
     for (const incident of incidents) {
-      known.set(incident.id, { ...incident, at: now - incident.agoMs });
+      known.set(incident.id, { ...incident, at: askedAt - incident.agoMs });
     }
     for (const [id, { at }] of known) {
       if (now - at > DAY_MS) {

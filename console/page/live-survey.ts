@@ -67,14 +67,17 @@ export class LiveSurvey {
   }
 
   #ask(): Promise<Snapshot> {
-    this.#asking ??= this.#survey(this.#incidents.askFor(performance.now())).then((answer) => {
-      const at = performance.now();
-      const snapshot = this.#incidents.completed(answer, at);
-      this.#asking = undefined;
-      this.#latest = { snapshot, at };
-      return snapshot;
-    });
-    return this.#asking;
+    return (this.#asking ??= this.#askAll());
+  }
+
+  async #askAll(): Promise<Snapshot> {
+    const askedAt = performance.now();
+    const answer = await this.#survey(this.#incidents.askFor(askedAt));
+    const at = performance.now();
+    const snapshot = this.#incidents.completed(answer, askedAt, at);
+    this.#asking = undefined;
+    this.#latest = { snapshot, at };
+    return snapshot;
   }
 }
 

@@ -1,4 +1,5 @@
 import {
+  BadRequestException,
   Controller,
   ForbiddenException,
   Get,
@@ -84,6 +85,21 @@ export function lockPageController({ path, guards }: CheckedPageOptions): Type {
       this.#sendJson(response, await this.lockPage.survey(request));
     }
 
+    @Get('lock')
+    async lock(
+      @Req() request: PageRequest,
+      @Res() response: unknown,
+      @Query('store') store: unknown,
+      @Query('key') key: unknown,
+    ): Promise<void> {
+      refuseOtherSites(request);
+      const lock = await asked(this.lockPage.inspect(String(store), String(key)));
+      if (lock === undefined) {
+        throw new NotFoundException('There is no such store, or its keys are hidden.');
+      }
+      this.#sendJson(response, { lock });
+    }
+
     @Sse('search')
     search(@Req() request: PageRequest, @Query('store') store: unknown): Observable<MessageEvent> {
       refuseOtherSites(request);
@@ -109,13 +125,8 @@ export function lockPageController({ path, guards }: CheckedPageOptions): Type {
       this.#sendJson(response, answer);
     }
 
-    async #release({ body }: PageRequest, user: string | true): Promise<ReleaseAnswer | undefined> {
-      const asked = parseRelease(body);
-      try {
-        return await this.lockPage.release(asked, user);
-      } catch (error) {
-        throw isLockError(error) ? new ServiceUnavailableException(`The store did not answer (${error.code}).`) : error;
-      }
+    #release({ body }: PageRequest, user: string | true): Promise<ReleaseAnswer | undefined> {
+      return asked(this.lockPage.release(parseRelease(body), user));
     }
 
     #sendFile({ headers }: PageRequest, response: unknown, { type, text, etag }: PageFile): void {
@@ -139,4 +150,18 @@ export function lockPageController({ path, guards }: CheckedPageOptions): Type {
     }
   }
   return LockPageController;
+}
+
+/** What the store answered to a request, or what the request is told. */
+async function asked<T>(answer: Promise<T>): Promise<T> {
+  try {
+    return await answer;
+  } catch (error) {
+    if (!isLockError(error)) {
+      throw error;
+    }
+    throw error.code === 'LOCK_KEY'
+      ? new BadRequestException(error.detail)
+      : new ServiceUnavailableException(`The store did not answer (${error.code}).`);
+  }
 }

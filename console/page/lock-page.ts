@@ -10,7 +10,7 @@ import { searchOrphans } from './orphan-search.js';
 import { PAGE_OPTIONS } from './page-options.token.js';
 import type { PageRequest } from './page-request.js';
 import { showHash, showWhole } from './shown-key.js';
-import type { PageInfo, ReleaseAnswer, ReleaseRequest, Snapshot } from './snapshot.js';
+import type { PageInfo, ReleaseAnswer, ReleaseRequest, Snapshot, StoredLockInfo } from './snapshot.js';
 
 /** For how long a stream lasts, in milliseconds: the browser opens the next one, and the guards see it. */
 const STREAM_MS = 5 * 60_000;
@@ -62,6 +62,11 @@ export class LockPage implements OnModuleInit, OnModuleDestroy {
   search(store: string): Observable<string> | undefined {
     const service = this.#stores.serviceOf(store);
     return service && this.#bounded(searchOrphans(service, (key) => this.#stores.show(key)).pipe(map((step) => JSON.stringify(step))));
+  }
+
+  /** What the store has of a lock; undefined where there is no such store, or keys are hidden. Throws `LockStoreError` and `LockKeyError`. */
+  async inspect(store: string, key: string): Promise<StoredLockInfo | null | undefined> {
+    return this.#options.hideKeys ? undefined : this.#stores.inspect(store, key);
   }
 
   /** The name of the user of a request, or true, where the user may release locks; false where not. */

@@ -21,6 +21,8 @@ export interface Snapshot {
 export interface StoreSnapshot extends Survey {
   /** Why nothing could be asked; undefined where it could. */
   readonly failed: string | undefined;
+  /** Locks that calls wait for and no process answers for, as the store has them. */
+  readonly orphans: readonly FoundOrphan[];
 }
 
 /** A lock that a search found and no process answers for. */
@@ -47,6 +49,20 @@ export interface SearchStep {
 
 /** `complete`: all of the store was searched; `partly`: not all, for want of time; `failed`: the store failed, or may not be searched. */
 export type SearchEnd = 'complete' | 'partly' | 'failed';
+
+/** A lock as its store has it. */
+export interface StoredLockInfo {
+  readonly fence: number;
+  /** Who acquired it: host, process id and place in the code. */
+  readonly by: string;
+  /** For how long it has been held, by the clock of the store and this process, in milliseconds. */
+  readonly heldMs: number;
+  /** What is left of the lease, in milliseconds; undefined where leases do not end by time. */
+  readonly remainingMs: number | undefined;
+  readonly holds: number;
+  /** The processes that wait, in order. */
+  readonly waiters: readonly string[];
+}
 
 /** Asks for the release of a lock by force. */
 export interface ReleaseRequest {

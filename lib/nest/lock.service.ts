@@ -333,7 +333,8 @@ export class LockService {
     const site = 'LockService.incidents';
     checkOptions(site, options, INCIDENT_OPTIONS);
     const incidentsMs = parseDuration(options.since ?? '24h', 'since', 1, site);
-    return withTimes((await this.#locks.survey({ incidentsMs })).incidents);
+    const askedAt = Date.now();
+    return withTimes((await this.#locks.survey({ incidentsMs })).incidents, askedAt);
   }
 
   /** @internal What all processes say that use the store. */

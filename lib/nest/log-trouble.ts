@@ -1,6 +1,5 @@
 import { Logger } from '@nestjs/common';
 import { printable } from '../core/words/shown.js';
-import type { ForcedBy } from '../core/words/lock-event.js';
 import type { LockTrouble } from '../core/watching/reporter.js';
 
 const logger = new Logger('LockModule');
@@ -18,7 +17,7 @@ export function logTrouble(trouble: LockTrouble): void {
       );
       break;
     case 'forced':
-      logger.warn(printable(`${where} was released by force at fence ${trouble.fence}${forcedWords(trouble.forcedBy)}.`));
+      logger.warn(printable(forcedWords(trouble)));
       break;
     case 'endedLate':
       logger.error(
@@ -82,7 +81,10 @@ function logLeader(event: Extract<LockTrouble, { type: 'leader' }>, who: string)
   }
 }
 
-/** Who released a lock by force, from where, and why. */
-function forcedWords({ by, reason, process }: ForcedBy): string {
-  return `${by ? ` by ${by}` : ''} from ${process}${reason ? `: ${reason}` : ''}`;
+/** Who released a lock by force, from where, and why; for the process that held it, whose it was. */
+function forcedWords({ key, by: holder, process, fence, forcedBy }: Extract<LockTrouble, { type: 'forced' }>): string {
+  const { by, reason } = forcedBy;
+  const whose = forcedBy.process === process ? '' : ` of ${holder}`;
+  const who = by ? `by ${by} ` : '';
+  return `Lock "${key}"${whose} was released by force at fence ${fence}, ${who}from ${forcedBy.process}${reason ? `: ${reason}` : '.'}`;
 }

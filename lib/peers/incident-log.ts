@@ -52,11 +52,11 @@ export class IncidentLog {
   /** Forced losses of this process that nobody has explained yet, and notices that explain none yet. */
   readonly #unexplained: { readonly kept: Kept; readonly event: LostEvent }[] = [];
   readonly #notices: { readonly notice: ForcedNotice; readonly at: number }[] = [];
-  readonly #onExplained: (event: LostEvent, notice: ForcedNotice) => void;
+  readonly #onExplained: (event: LostEvent, forcedBy: ForcedBy) => void;
   #number = 0;
 
   /** `onExplained` is told who released a lock by force that was lost here. */
-  constructor(clock: Clock, onExplained: (event: LostEvent, notice: ForcedNotice) => void) {
+  constructor(clock: Clock, onExplained: (event: LostEvent, forcedBy: ForcedBy) => void) {
     this.#clock = clock;
     this.#onExplained = onExplained;
   }
@@ -94,7 +94,7 @@ export class IncidentLog {
     }
   }
 
-  /** Somebody released a lock by force, of this process or of another. It may have been lost here before or after that is heard. */
+  /** A process released a lock by force, this one or another. It may have been lost here before or after that is heard. */
   heard(notice: ForcedNotice): void {
     const lost = this.#unexplained.find(({ kept, event }) => isSame(notice, event) && this.#isRecent(kept.at));
     if (lost) {
@@ -128,8 +128,8 @@ export class IncidentLog {
 
   #explain(event: LostEvent, kept: Kept, notice: ForcedNotice): void {
     const { by, reason, process } = notice;
-    kept.forcedBy = { by, reason, process };
-    this.#onExplained(event, notice);
+    kept.forcedBy = { by: by && brief(by), reason: reason && brief(reason), process: brief(process) };
+    this.#onExplained(event, kept.forcedBy);
   }
 
   #isRecent(at: number): boolean {
@@ -183,12 +183,11 @@ function told({ at, lastedMs, ...incident }: Kept, now: number): Omit<FoundIncid
   return { ...incident, lastedMs: lastedMs === undefined ? undefined : Math.round(lastedMs), agoMs: Math.round(now - at) };
 }
 
-/** Incidents that were just told, with their times by the clock of this process; the last one first. */
-export function withTimes(found: readonly FoundIncident[]): LockIncident[] {
-  const now = Date.now();
-  return found.map((incident) => withTime(incident, now)).toSorted((one, other) => other.at.getTime() - one.at.getTime());
+/** Incidents that were told when they were asked for, with their times by the clock of this process; the last one first. */
+export function withTimes(found: readonly FoundIncident[], askedAt: number): LockIncident[] {
+  return found.map((incident) => withTime(incident, askedAt)).toSorted((one, other) => other.at.getTime() - one.at.getTime());
 }
 
-function withTime({ agoMs, ...incident }: FoundIncident, now: number): LockIncident {
-  return { ...incident, at: new Date(now - agoMs) };
+function withTime({ agoMs, ...incident }: FoundIncident, askedAt: number): LockIncident {
+  return { ...incident, at: new Date(askedAt - agoMs) };
 }

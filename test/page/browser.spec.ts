@@ -1,6 +1,7 @@
 import { expect } from '@jest/globals';
 import type { Browser, Page } from 'playwright-core';
 import { RedisLockStore, type Lock } from 'nestjs-distributed-lock';
+import { newHold } from '../support/new-hold';
 import { RedisServer } from '../support/redis-server';
 import { until } from '../support/until';
 import { openPage, startBrowser, type WatchedPage } from './support/browser';
@@ -100,7 +101,88 @@ describe('with a lock on a real server', () => {
       await row('balance:42').waitFor({ state: 'detached' });
       await page.goto(`${running.url}/locks#/key/default/balance%3A42`);
       const lost = page.getByRole('row').filter({ hasText: 'lost: forced' });
-      await lost.getByText(/^It had been held for .*\. Released by ada \(page\), from .* · \d+: Its process hangs\.$/).waitFor();
+      await lost
+        .locator('td')
+        .getByText(/^It had been held for .*\. Released by ada \(page\), from .* · \d+: Its process hangs\.$/)
+        .waitFor();
+      await page.goto(`${running.url}/locks#/now`);
+    },
+    PATIENCE_MS,
+  );
+
+  test(
+    'the view of a key, and the dialog, say in words who holds it, since when, and who is next',
+    async () => {
+      const lock = await hold('balance:42');
+      const waiting = ['First.run', 'Second.run'].map((by) => running.locks.withLock('balance:42', { wait: '10m', by }, () => undefined));
+      const other = new RedisLockStore(server.url);
+      await other.open({ prefix: 'lock', warn: () => undefined });
+      await other.acquire(newHold('balance:42', { ttlMs: 60_000 }), { name: 'other' });
+      await page.goto(`${running.url}/locks#/key/default/balance%3A42`);
+      const facts = page.locator('main .facts');
+      await facts.getByText('TransferService.run on').waitFor();
+      await facts.getByText(String(lock.fence)).waitFor();
+      await facts.getByText('2 calls').waitFor();
+      await facts.locator('.queue-order li').filter({ hasText: 'next' }).getByText(`· ${process.pid}`).waitFor();
+      expect(await facts.locator('time').getAttribute('title')).toMatch(/^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d UTC[+−]\d\d:\d\d$/);
+      await page.getByRole('button', { name: 'Release by force …' }).click();
+      await page.getByRole('dialog').getByText('2 calls would go on').waitFor();
+      await page.getByRole('button', { name: 'Cancel' }).click();
+      await other.turns.leave('balance:42', 'other');
+      await other.close();
+      await lock.release();
+      await Promise.all(waiting);
+      await facts.getByText('nobody').first().waitFor();
+    },
+    PATIENCE_MS,
+  );
+
+  test(
+    'a lock that somebody waits for and no process answers for is looked up without a click, and comes first',
+    async () => {
+      const store = new RedisLockStore(server.url);
+      await store.open({ prefix: 'lock', warn: () => undefined });
+      const { fence } = await store.acquire(newHold('crashed', { ttlMs: 600_000 }));
+      await hold('aaa');
+      const end = new AbortController();
+      const waiting = running.locks.withLock('crashed', { wait: '10m', signal: end.signal }, () => undefined).catch(() => undefined);
+      await page.goto(`${running.url}/locks#/now`);
+      await row('crashed')
+        .locator('td')
+        .getByText(/does not answer, free in/)
+        .waitFor();
+      await row('crashed').getByText(String(fence)).waitFor();
+      expect(await page.locator('tbody tr').first().textContent()).toContain('crashed');
+      await page.getByRole('button', { name: 'Waited for' }).click();
+      await row('aaa').waitFor({ state: 'detached' });
+      await row('crashed').waitFor();
+      await page.getByRole('button', { name: 'Waited for' }).click();
+      await row('aaa').waitFor();
+      end.abort();
+      await waiting;
+      await store.operator.forceRelease('crashed', fence as number);
+      await store.close();
+    },
+    PATIENCE_MS,
+  );
+
+  test(
+    'what cannot be seen of a key is shown escaped, and a release is confirmed by what is shown',
+    async () => {
+      const key = 'a\nb\u202ec\u200bd\u00a0e';
+      const shown = String.raw`a\u000ab\u202ec\u200bd\u00a0e`;
+      const lock = await hold(key);
+      await page.getByRole('link', { name: shown }).click();
+      await page.getByRole('heading', { name: shown }).waitFor();
+      expect(await page.title()).toBe(`${shown} · Locks`);
+      await page.getByRole('button', { name: 'Release by force …' }).click();
+      const dialog = page.getByRole('dialog');
+      await dialog.getByLabel('Type the key').fill(shown);
+      await dialog.getByLabel('Why?').fill('A test.');
+      await dialog.getByRole('button', { name: 'Release', exact: true }).click();
+      await dialog.getByText('Released.').waitFor();
+      await until('the holder is told', () => !lock.isHeld());
+      await dialog.getByRole('button', { name: 'Close' }).click();
       await page.goto(`${running.url}/locks#/now`);
     },
     PATIENCE_MS,

@@ -13,7 +13,7 @@ function asked(): { live: LiveSurvey; count: () => number } {
   const survey = async (): Promise<Snapshot> => {
     count++;
     const ended = [first, ...(count > 1 ? [second] : [])] as Snapshot['stores'][number]['ended'];
-    return { kind: 'survey', stores: [{ ...surveyOfShop(), ended, failed: undefined }] };
+    return { kind: 'survey', stores: [{ ...surveyOfShop(), ended, failed: undefined, orphans: [] }] };
   };
   return { live: new LiveSurvey(survey), count: () => count };
 }
@@ -70,7 +70,7 @@ describe('incidents', () => {
     answer = [];
     live = new LiveSurvey(async (incidentsMs) => {
       spans.push(incidentsMs);
-      return { kind: 'survey', stores: [{ ...surveyOfShop(), ended: [], incidents: answer, failed: undefined }] };
+      return { kind: 'survey', stores: [{ ...surveyOfShop(), ended: [], incidents: answer, failed: undefined, orphans: [] }] };
     });
   });
 

@@ -125,6 +125,30 @@ describe.each(Object.keys(PLATFORMS) as (keyof typeof PLATFORMS)[])('on %s', (pl
     await release({ store: 'another', key: 'balance:42', fence: 1, reason: 'It hangs.' }).expect(404);
   });
 
+  test('a lock is shown as its store has it, and nothing of one that cannot be', async () => {
+    const lock = await running.locks.acquire('balance:42', { by: 'Holder.run', ttl: '1m' });
+    const { body } = await get('/lock?store=default&key=balance%3A42').set(IN).expect(200);
+    expect(body).toEqual({
+      lock: {
+        fence: lock.fence,
+        by: expect.stringContaining('Holder.run'),
+        heldMs: expect.any(Number),
+        remainingMs: expect.any(Number),
+        holds: 1,
+        waiters: [],
+      },
+    });
+    await lock.release();
+    expect((await get('/lock?store=default&key=balance%3A42').set(IN).expect(200)).body).toEqual({ lock: null });
+    await get('/lock?store=another&key=balance%3A42').set(IN).expect(404);
+    await get('/lock?store=default&key=').set(IN).expect(400);
+    await get(`/lock?store=default&key=${'x'.repeat(1_025)}`)
+      .set(IN)
+      .expect(400);
+    await get('/lock?store=default&key=balance%3A42').expect(403);
+    await release({ store: 'default', key: 'x'.repeat(1_025), fence: 1, reason: 'It hangs.' }).expect(400);
+  });
+
   test('a release is refused that another site could have sent, or that is none', async () => {
     const lock = await running.locks.acquire('balance:42');
     const body = { store: 'default', key: 'balance:42', fence: lock.fence, reason: 'It hangs.' };
@@ -176,6 +200,9 @@ test('hidden keys are in no answer, and a lock is released by its hash', async (
   const [, { stores }] = body as [unknown, { stores: [{ held: [{ key: string }] }] }];
   const [{ key }] = stores[0].held;
   await candidate.stop();
+  await request(url)
+    .get(`/locks/lock?store=default&key=${encodeURIComponent(key)}`)
+    .expect(404);
   expect(key).toMatch(/^#[0-9a-f]{12}$/);
   const answer = await request(url)
     .post('/locks/release')

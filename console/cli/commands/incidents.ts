@@ -26,9 +26,10 @@ function whatOf({ type, reason, forcedBy }: LockIncident): string {
 
 /** Lists what went wrong lately in the processes that answer, the last one first. */
 export async function incidents({ locks }: Session, { argument: prefix, since, json }: CommandLine): Promise<number> {
+  const askedAt = Date.now();
   const survey = await locks.survey({ incidentsMs: msOf(since) });
   const own = survey.processes[0]?.id;
-  const rows = withTimes(survey.incidents).filter(({ process, key }) => process !== own && key.startsWith(prefix));
+  const rows = withTimes(survey.incidents, askedAt).filter(({ process, key }) => process !== own && key.startsWith(prefix));
   if (json) {
     rows.forEach(printJson);
   } else if (rows.length > 0) {

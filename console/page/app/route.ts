@@ -1,3 +1,4 @@
+import { printable } from '../../../lib/core/words/shown.js';
 import { useEffect, useState } from 'preact/hooks';
 
 export type View = 'now' | 'hot' | 'waits' | 'incidents' | 'processes';
@@ -25,7 +26,7 @@ export function linkToKey(store: string, key: string): string {
 
 /** The title of the document: what tabs and bookmarks are told apart by. */
 export function titleOf(route: Route): string {
-  return `${route.view === 'key' ? route.key : TITLES[route.view]} · Locks`;
+  return `${route.view === 'key' ? printable(route.key) : TITLES[route.view]} · Locks`;
 }
 
 function routeIn(hash: string): Route {

@@ -20,6 +20,8 @@ export type LockTrouble = Extract<
   { type: 'lost' | 'forced' | 'endedLate' | 'heldLong' | 'unreleased' | 'releaseFailed' | 'storeUnavailable' | 'storeAnswered' | 'leader' }
 >;
 
+type LostEvent = Extract<LockEvent, { type: 'lost' }>;
+
 /** Why a call was refused, by the code of its error. */
 const REASONS: ReadonlyMap<LockError['code'] | undefined, RefusedReason> = new Map<LockError['code'], RefusedReason>([
   ['LOCK_STORE', 'store'],
@@ -232,8 +234,11 @@ export class Reporter implements LeaseEvents, EntryEvents {
   }
 
   /** A process has told who released a lock by force that was lost here: for the log alone, since that process has the event. */
-  explained(forced: Extract<LockEvent, { type: 'forced' }>): void {
-    this.#tell(forced);
+  explained({ store, key, name, by, process, site, fence }: LostEvent, forcedBy: ForcedBy): void {
+    // What this process released itself is in its log already.
+    if (forcedBy.process !== THIS_PROCESS) {
+      this.#tell({ type: 'forced', store, key, name, by, process, site, fence, forcedBy });
+    }
   }
 
   #entered(subject: Subject & { readonly fence: number }, how: LockEntry['how']): void {

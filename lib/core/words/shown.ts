@@ -17,10 +17,18 @@ export function isClass(value: Function): boolean {
   return /^class\b/.test(Function.prototype.toString.call(value));
 }
 
-/** What a terminal obeys instead of showing it: control characters, line ends, and what turns the direction of text. */
-const CONTROL = /[\p{Cc}\p{Bidi_Control}\u2028\u2029]/gu;
+/**
+ * What is obeyed instead of shown, or not seen: control characters, line ends, what turns the direction of text, characters without a width,
+ * and blanks that look like a space.
+ */
+const UNSEEN = /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]|(?! )\p{Zs}/gu;
 
-/** The text for a message or a log, with control characters as escapes such as `\u001b`. */
+/** The text for a message, a log or a page, with what cannot be seen as escapes such as `\u001b`. */
 export function printable(text: string): string {
-  return text.replace(CONTROL, (character) => `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`);
+  return text.replace(UNSEEN, escaped);
+}
+
+function escaped(character: string): string {
+  const code = (character.codePointAt(0) as number).toString(16);
+  return code.length > 4 ? `\\u{${code}}` : `\\u${code.padStart(4, '0')}`;
 }

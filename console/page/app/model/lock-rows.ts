@@ -27,9 +27,12 @@ export function lockRows(store: StoreState, now: number): LockRow[] {
     heldRow(store, holders, queueOf((holders[0] as Held).key)),
   );
   const known = new Set(held.map(({ key }) => key));
-  const orphans = (store.search?.found ?? []).filter(({ key, until }) => !known.has(key) && (until === undefined || until > now));
+  const orphans = [...store.orphans, ...(store.search?.found ?? [])].filter(({ key, until }) => {
+    const isNew = !known.has(key) && (until === undefined || until > now);
+    known.add(key);
+    return isNew;
+  });
   const found = orphans.map((orphan) => orphanRow(store, orphan, queueOf(orphan.key)));
-  found.forEach(({ key }) => known.add(key));
   const unheld = [...waiting.keys()].filter((key) => !known.has(key)).map((key) => unheldRow(store, key, queueOf(key)));
   return [...held, ...found, ...unheld];
 }

@@ -39,6 +39,10 @@ function mergeStore(before: StoreState | undefined, survey: StoreSnapshot, at: n
     incidents: mergeIncidents(before?.incidents ?? [], survey, at),
     leftOut: survey.leftOut,
     search: before?.search,
+    orphans: survey.orphans.map((orphan) => ({
+      ...orphan,
+      until: orphan.remainingMs === undefined ? undefined : at + orphan.remainingMs,
+    })),
     leases: mergeLeases(before?.leases, survey),
   };
 }

@@ -3,13 +3,19 @@ import type { LockRow } from './lock-rows.js';
 /** What locks can be sorted by. */
 export type LockColumn = 'key' | 'age' | 'lease' | 'queue';
 
-/** The lock that is held longest, whose lease has most left, or that most calls wait for, first where `isDown`. */
+/**
+ * The lock that is held longest, whose lease has most left, or that most calls wait for, first where `isDown`. Of those that are alike, the one
+ * that is held longest comes first.
+ */
 export function sortRows(
   rows: readonly LockRow[],
   { column, isDown }: { readonly column: LockColumn; readonly isDown: boolean },
 ): LockRow[] {
-  const sorted = rows.map((row) => [rank(row, column), row] as const).toSorted(([one], [other]) => compare(one, other));
-  return (isDown ? sorted.toReversed() : sorted).map(([, row]) => row);
+  const sign = isDown ? -1 : 1;
+  return rows
+    .map((row) => [rank(row, column), rank(row, 'age'), row] as const)
+    .toSorted(([one, oneAge], [other, otherAge]) => sign * compare(one, other) || compare(otherAge, oneAge))
+    .map(([, , row]) => row);
 }
 
 function rank({ key, since, until, waiting }: LockRow, column: LockColumn): string | number {

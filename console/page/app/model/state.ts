@@ -43,6 +43,8 @@ export interface StoreState extends StoreCondition {
   readonly incidents: readonly Incident[];
   readonly leftOut: number;
   readonly search: Search | undefined;
+  /** Locks that calls wait for, and no process answers for. */
+  readonly orphans: readonly Orphan[];
   /** The longest lease seen of each name, in milliseconds: what the bars are drawn against. */
   readonly leases: ReadonlyMap<string, number>;
 }

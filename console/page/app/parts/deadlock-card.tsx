@@ -1,4 +1,5 @@
 import type { VNode } from 'preact';
+import { printable } from '../../../../lib/core/words/shown.js';
 import { counted, span } from '../model/format.js';
 import { shownProcess } from '../model/processes.js';
 import { linkToKey } from '../route.js';
@@ -11,7 +12,7 @@ export function DeadlockCard({ store, incident, now }: StoreIncident & { readonl
   const processes = new Set(calls.map(({ process }) => process)).size;
   const linkOf = (lock: string): VNode => (
     <a class="mono" href={linkToKey(store.name, lock)}>
-      {lock}
+      {printable(lock)}
     </a>
   );
   return (

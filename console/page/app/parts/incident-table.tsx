@@ -1,4 +1,5 @@
 import type { VNode } from 'preact';
+import { printable } from '../../../../lib/core/words/shown.js';
 import { incidentDetail, incidentTitle } from '../model/incidents.js';
 import { processName } from '../model/processes.js';
 import type { Incident, StoreState } from '../model/state.js';
@@ -42,14 +43,15 @@ function IncidentRow({ store, incident }: StoreIncident): VNode {
           <span class="muted">store {store.name}</span>
         ) : (
           <a class="key mono" href={linkToKey(store.name, key)}>
-            {key}
+            {printable(key)}
           </a>
         )}
         {fence !== undefined && <span class="under mono">fence {fence}</span>}
+        <span class="under narrow">{incidentDetail(incident)}</span>
       </th>
       <td class="wide site">{site}</td>
       <td class="wide">{processName(store, process)}</td>
-      <td class="wide muted">{incidentDetail(incident)}</td>
+      <td class="wide muted detail">{incidentDetail(incident)}</td>
     </tr>
   );
 }

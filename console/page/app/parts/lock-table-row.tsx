@@ -1,4 +1,5 @@
 import type { VNode } from 'preact';
+import { printable } from '../../../../lib/core/words/shown.js';
 import { span } from '../model/format.js';
 import type { LockRow } from '../model/lock-rows.js';
 import { processName } from '../model/processes.js';
@@ -22,7 +23,7 @@ export function LockTableRow({ row, now, isNamed, askRelease }: LockTableRowProp
     <tr>
       <th scope="row">
         <a class="key mono" href={linkToKey(store.name, key)}>
-          {key}
+          {printable(key)}
         </a>
         <span class="under">
           {isNamed && <span class="tag">{store.name}</span>}
@@ -44,7 +45,7 @@ export function LockTableRow({ row, now, isNamed, askRelease }: LockTableRowProp
       {askRelease && (
         <td class="action">
           {fence !== undefined && (
-            <button type="button" class="quiet" onClick={() => askRelease(row)} aria-label={`Release ${key} by force`}>
+            <button type="button" class="quiet" onClick={() => askRelease(row)} aria-label={`Release ${printable(key)} by force`}>
               Release
             </button>
           )}

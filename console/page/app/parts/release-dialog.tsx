@@ -1,10 +1,11 @@
 import type { VNode } from 'preact';
 import { useEffect, useRef, useState } from 'preact/hooks';
+import { useInspected } from '../connection/inspect.js';
 import { release, type ReleaseOutcome } from '../connection/release.js';
 import { printable } from '../../../../lib/core/words/shown.js';
-import { counted, span } from '../model/format.js';
+import { counted } from '../model/format.js';
 import type { LockRow } from '../model/lock-rows.js';
-import { processName } from '../model/processes.js';
+import { LockFacts } from './lock-facts.js';
 
 const ANSWERS: Readonly<Record<ReleaseOutcome, string>> = {
   released: 'Released. Its holder is being told.',
@@ -22,6 +23,7 @@ interface ReleaseDialogProps {
 
 /** Asks before a lock is released by force: the key has to be typed, and the fence is sent, so that a later holder is safe. */
 export function ReleaseDialog({ row, now, close }: ReleaseDialogProps): VNode {
+  const inspected = useInspected(row.store.name, row.key, true);
   const dialog = useRef<HTMLDialogElement>(null);
   const [typed, setTyped] = useState('');
   const [reason, setReason] = useState('');
@@ -39,12 +41,13 @@ export function ReleaseDialog({ row, now, close }: ReleaseDialogProps): VNode {
     <dialog ref={dialog} onClose={close} aria-labelledby="release-title">
       <form method="dialog" onSubmit={(event) => void send(event)}>
         <h2 id="release-title">Release this lock by force?</h2>
-        <LockFacts row={row} now={now} />
+        <LockFacts lockKey={row.key} row={row} inspected={inspected} now={now} />
         {!isAnswered && (
           <>
             <p class="notice warn">
               <span>
-                <strong>Its code runs on until it hears of it.</strong> Until then it runs beside the next holder.
+                <strong>Its code runs on until it hears of it.</strong> Until then it runs beside the next holder
+                {row.waiting.length > 0 && `: ${counted(row.waiting.length, 'call')} would go on`}.
               </span>
             </p>
             <label>
@@ -78,23 +81,5 @@ export function ReleaseDialog({ row, now, close }: ReleaseDialogProps): VNode {
         </div>
       </form>
     </dialog>
-  );
-}
-
-function LockFacts({ row, now }: { readonly row: LockRow; readonly now: number }): VNode {
-  const [holder] = row.holders;
-  return (
-    <dl class="facts">
-      <dt>Key</dt>
-      <dd class="mono">{printable(row.key)}</dd>
-      <dt>Holder</dt>
-      <dd>{holder ? `${holder.site} on ${processName(row.store, holder.process)}` : row.foundBy}</dd>
-      <dt>Held for</dt>
-      <dd>{span(now - (row.since ?? now))}</dd>
-      <dt>Fence</dt>
-      <dd class="mono">{row.fence}</dd>
-      <dt>Queue</dt>
-      <dd>{row.waiting.length === 0 ? 'nobody waits' : `${counted(row.waiting.length, 'call')} would go on`}</dd>
-    </dl>
   );
 }

@@ -1,4 +1,5 @@
 import type { VNode } from 'preact';
+import { printable } from '../../../../lib/core/words/shown.js';
 import { counted, span } from '../model/format.js';
 import { processName } from '../model/processes.js';
 import type { StoreState } from '../model/state.js';
@@ -22,7 +23,7 @@ export function WaitTree({ store, lock, now }: WaitTreeProps): VNode {
     <li class="waited">
       <p class="waited-lock">
         <a class="mono key" href={linkToKey(store.name, key)}>
-          {key}
+          {printable(key)}
         </a>
         {closesCycle && <Pill tone="bad">calls wait for each other</Pill>}
         {!closesCycle && (

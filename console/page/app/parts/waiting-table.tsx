@@ -1,4 +1,5 @@
 import type { VNode } from 'preact';
+import { printable } from '../../../../lib/core/words/shown.js';
 import { span } from '../model/format.js';
 import { processName } from '../model/processes.js';
 import type { StoreState, Waiting } from '../model/state.js';
@@ -34,7 +35,7 @@ export function WaitingTable({ store, calls, now }: WaitingTableProps): VNode {
               <td>{processName(store, call.process)}</td>
               <td class="number">{span(now - call.since)}</td>
               <td class="number">{span(call.until - now)}</td>
-              <td class="wide mono muted">{call.holds.map(({ key }) => key).join(', ') || '–'}</td>
+              <td class="wide mono muted">{call.holds.map(({ key }) => printable(key)).join(', ') || '–'}</td>
             </tr>
           ))}
         </DataTable>

@@ -1,6 +1,8 @@
 import type { VNode } from 'preact';
 import { useState } from 'preact/hooks';
+import { printable } from '../../../../lib/core/words/shown.js';
 import type { ViewProps } from '../app.js';
+import { useInspected } from '../connection/inspect.js';
 import { quantile, span } from '../model/format.js';
 import { incidentsOf } from '../model/incidents.js';
 import { lockRows } from '../model/lock-rows.js';
@@ -10,6 +12,7 @@ import { CallTable } from '../parts/call-table.js';
 import { Empty } from '../parts/empty.js';
 import { Gantt } from '../parts/gantt.js';
 import { IncidentTable } from '../parts/incident-table.js';
+import { LockFacts } from '../parts/lock-facts.js';
 import { Nothing } from '../parts/nothing.js';
 import { Section } from '../parts/section.js';
 import { Tiles } from '../parts/tiles.js';
@@ -30,6 +33,7 @@ export function KeyView({
   lockKey,
 }: ViewProps & { readonly store: string; readonly lockKey: string }): VNode {
   const [minutes, setMinutes] = useState<(typeof WINDOWS)[number]>(1);
+  const inspected = useInspected(name, lockKey, state.connection !== 'paused');
   const store = state.stores.find((each) => each.name === name);
   if (!store) {
     return <Empty title={`There is no store “${name}”`}>The link may be of another application.</Empty>;
@@ -45,7 +49,7 @@ export function KeyView({
           <a href={linkTo('now')}>Now</a> <span aria-hidden="true">/</span> {name}
         </p>
         <div class="title-row">
-          <h2 class="mono">{lockKey}</h2>
+          <h2 class="mono">{printable(lockKey)}</h2>
           {askRelease && row?.fence !== undefined && (
             <button type="button" class="danger quiet" onClick={() => askRelease(row)}>
               Release by force …
@@ -53,6 +57,7 @@ export function KeyView({
           )}
         </div>
       </div>
+      <LockFacts lockKey={lockKey} row={row} inspected={inspected} now={now} />
       <KeyFigures store={store} lockKey={lockKey} />
       <Section
         title="Holds by process"

@@ -30,10 +30,14 @@ const HEADS: readonly Head<LockColumn>[] = [
 /** Who holds what, and who waits for it. */
 export function NowView({ state, now, change, askRelease }: ViewProps): VNode {
   const [filter, setFilter] = useState('');
-  const [sorting, setSorting] = useState<Sorting<LockColumn>>({ column: 'age', isDown: true });
+  const [sorting, setSorting] = useState<Sorting<LockColumn>>({ column: 'queue', isDown: true });
+  const [isWaitedFor, setIsWaitedFor] = useState(false);
   const [page, setPage] = useState(0);
   const all = state.stores.flatMap((store) => lockRows(store, now));
-  const rows = sortRows(all.filter(matching(filter)), sorting);
+  const rows = sortRows(
+    all.filter(matching(filter)).filter(({ waiting }) => !isWaitedFor || waiting.length > 0),
+    sorting,
+  );
   const shownPage = Math.min(page, Math.max(0, Math.ceil(rows.length / PAGE_SIZE) - 1));
   const isNamed = state.stores.length > 1;
   return (
@@ -52,6 +56,17 @@ export function NowView({ state, now, change, askRelease }: ViewProps): VNode {
             }}
           />
         </label>
+        <button
+          type="button"
+          aria-pressed={isWaitedFor}
+          class={isWaitedFor ? 'pressed' : ''}
+          onClick={() => {
+            setIsWaitedFor(!isWaitedFor);
+            setPage(0);
+          }}
+        >
+          Waited for
+        </button>
         {filter !== '' && <span class="muted">{counted(rows.length, 'match', 'matches')}</span>}
         <div class="searches">
           {state.stores.map((store) => (
