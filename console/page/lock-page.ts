@@ -1,9 +1,11 @@
 import { Inject, Injectable, type OnModuleDestroy, type OnModuleInit } from '@nestjs/common';
+import { ApplicationConfig, HttpAdapterHost } from '@nestjs/core';
 import { map, merge, Observable, Subject, takeUntil, timer } from 'rxjs';
 import { VERSION } from '../../lib/core/words/version.js';
 import { LockService } from '../../lib/nest/lock.service.js';
 import { LOCK_SERVICE_TOKEN } from '../../lib/nest/methods/locked-instance.js';
 import { ApplicationStores } from './application-stores.js';
+import { redirectSlash } from './fastify-slash.js';
 import { LiveSurvey } from './live-survey.js';
 import type { CheckedPageOptions } from './lock-page.options.js';
 import { searchOrphans } from './orphan-search.js';
@@ -27,7 +29,17 @@ export class LockPage implements OnModuleInit, OnModuleDestroy {
   readonly #closing = new Subject<void>();
   #isClosing = false;
 
-  constructor(@Inject(LOCK_SERVICE_TOKEN) service: LockService, @Inject(PAGE_OPTIONS) options: CheckedPageOptions) {
+  readonly #adapterHost: HttpAdapterHost;
+  readonly #config: ApplicationConfig;
+
+  constructor(
+    @Inject(LOCK_SERVICE_TOKEN) service: LockService,
+    @Inject(PAGE_OPTIONS) options: CheckedPageOptions,
+    @Inject(HttpAdapterHost) adapterHost: HttpAdapterHost,
+    @Inject(ApplicationConfig) config: ApplicationConfig,
+  ) {
+    this.#adapterHost = adapterHost;
+    this.#config = config;
     this.#stores = new ApplicationStores(service, options.hideKeys ? showHash : showWhole);
     this.#live = new LiveSurvey((incidentsMs) => this.#stores.survey(incidentsMs));
     this.#options = options;
@@ -35,6 +47,7 @@ export class LockPage implements OnModuleInit, OnModuleDestroy {
 
   onModuleInit(): void {
     this.#stores.record();
+    redirectSlash(this.#adapterHost, this.#config, this.#options.path);
   }
 
   /** Streams end, so that the server can close. */

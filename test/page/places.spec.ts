@@ -30,6 +30,7 @@ test.each<[string, PageSettings, string, string]>([
   ['behind a proxy that strips a prefix', {}, '/tools/shop', '/locks'],
   ['behind that proxy on Fastify', { platform: 'fastify' }, '/tools/shop', '/locks'],
   ['with a slash at the end', {}, '/tools/shop', '/locks/'],
+  ['with a slash at the end on Fastify', { platform: 'fastify' }, '/tools/shop', '/locks/'],
 ])(
   'the page works %s',
   async (_where, settings, stripped, path) => {

@@ -125,6 +125,11 @@ describe.each(Object.keys(PLATFORMS) as (keyof typeof PLATFORMS)[])('on %s', (pl
     await release({ store: 'another', key: 'balance:42', fence: 1, reason: 'It hangs.' }).expect(404);
   });
 
+  test('a slash at the end of the path leads to the page', async () => {
+    expect((await get('/').set(IN).redirects(1).expect(200)).text).toContain('<script type="module" src="./');
+    await get('/').redirects(1).expect(403);
+  });
+
   test('a lock is shown as its store has it, and nothing of one that cannot be', async () => {
     const lock = await running.locks.acquire('balance:42', { by: 'Holder.run', ttl: '1m' });
     const { body } = await get('/lock?store=default&key=balance%3A42').set(IN).expect(200);

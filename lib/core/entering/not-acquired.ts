@@ -25,7 +25,8 @@ export function notAcquired(givingUp: GivingUp): LockNotAcquiredError {
   return new LockNotAcquiredError(`Lock "${key}" was not acquired${explain(givingUp, seen?.holder)}`, key, {
     reason,
     waitedMs,
-    retryAfterMs: seen?.remainingMs ?? 0,
+    // A call that gives way lets the others go on: it need not wait for the end of a lease.
+    retryAfterMs: reason === 'cycle' ? 0 : (seen?.remainingMs ?? 0),
     holder: seen?.holder,
     cycle: cycle?.calls,
     cause,

@@ -79,7 +79,7 @@ export class TimeLimits {
         this.#pending.delete(pending);
         pending.reject(
           new LockStoreError(
-            `Lock "${pending.key}": the store did not answer within ${Math.round(pending.limitMs)} ms. Find out what holds up its servers or this ` +
+            `Lock "${pending.key}": the store did not answer within ${Math.max(0, Math.round(pending.limitMs))} ms. Find out what holds up its servers or this ` +
               'process. A store of your own has to reject with a LockStoreError after the limit that it is given.',
             pending.key,
             { unknown: true },

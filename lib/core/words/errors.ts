@@ -95,7 +95,7 @@ export class LockNotAcquiredError extends LockError {
   readonly reason: NotAcquiredReason;
   /** Milliseconds this call had waited. */
   readonly waitedMs: number;
-  /** Milliseconds after which trying again makes sense: what was left of the lease last seen, at least 0. */
+  /** Milliseconds after which trying again makes sense: what was left of the lease last seen, at least 0; 0 in a cycle. */
   readonly retryAfterMs: number;
   /** Who held the lock, where the store said. */
   readonly holder: LockHolder | undefined;

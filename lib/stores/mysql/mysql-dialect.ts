@@ -29,7 +29,7 @@ export class MySqlDialect implements Dialect<MySqlConnection> {
 
   whyNone(limitMs: number): string {
     const { connectionLimit = 10 } = this.#pool.config;
-    return `none was free or could be made within ${Math.round(limitMs)} ms; raise the connectionLimit (${connectionLimit}) of the pool, or give the locks a pool of their own`;
+    return `none was free or could be made within ${Math.max(0, Math.round(limitMs))} ms; raise the connectionLimit (${connectionLimit}) of the pool, or give the locks a pool of their own`;
   }
 
   giveBack(connection: MySqlConnection): void {

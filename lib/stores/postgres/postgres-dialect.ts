@@ -42,7 +42,7 @@ export class PostgresDialect implements Dialect<PostgresClient> {
   whyNone(limitMs: number): string {
     const { options, totalCount = 0, idleCount = 0 } = this.#pool;
     const { max = Infinity } = options;
-    const ms = Math.round(limitMs);
+    const ms = Math.max(0, Math.round(limitMs));
     return totalCount >= max && idleCount === 0
       ? `all ${max} of the pool have been in use for ${ms} ms; raise its max, or give the locks a pool of their own`
       : `none could be made within ${ms} ms`;
