@@ -185,8 +185,8 @@ export class LockService {
   /** @internal The options of a call, checked, with the defaults of the application. */
   parse(options: WithLockOptions, site: string): Call {
     checkOnBusy(options.onBusy, site);
-    const isBrief = options.onBusy === 'skip' && options.wait === undefined;
-    return parseCall(isBrief ? { ...options, wait: 0 } : options, this.#defaults, site);
+    const skips = options.onBusy === 'skip';
+    return parseCall(skips && options.wait === undefined ? { ...options, wait: 0 } : options, this.#defaults, site, skips);
   }
 
   /** @internal Runs `body` inside the lock on keys that are checked and sorted, each once. Throws as `Locks.run()` does. */
@@ -236,7 +236,7 @@ export class LockService {
   async tryAcquire(key: string | readonly string[], options: Omit<LockOptions, 'wait'> = DEFAULT_OPTIONS): Promise<Lock | null> {
     checkOptions(siteOf(options, 'tryAcquire'), options, TRY_OPTIONS);
     try {
-      return await this.#acquire(key, { ...options, wait: 0 });
+      return await this.#acquire(key, { ...options, wait: 0 }, true);
     } catch (error) {
       if (error instanceof LockNotAcquiredError && error.reason === 'busy') {
         return null;
@@ -245,9 +245,9 @@ export class LockService {
     }
   }
 
-  #acquire(key: string | readonly string[], options: LockOptions): Promise<Lock> {
+  #acquire(key: string | readonly string[], options: LockOptions, skips = false): Promise<Lock> {
     const site = siteOf(options, 'acquire');
-    return this.#locks.acquire(checkLiteralKeys(key, site), parseCall(options, this.#defaults, site));
+    return this.#locks.acquire(checkLiteralKeys(key, site), parseCall(options, this.#defaults, site, skips));
   }
 
   /**

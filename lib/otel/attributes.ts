@@ -12,6 +12,7 @@ export const LOCK = {
   waitMs: 'distributed_lock.wait_ms',
   contended: 'distributed_lock.contended',
   inside: 'distributed_lock.inside',
+  outcome: 'distributed_lock.outcome',
   blockedBy: 'distributed_lock.blocked_by',
 } as const;
 

@@ -16,12 +16,13 @@ export class WaitSpans implements LockTelemetry {
   event(event: LockEvent): void {
     // A call that waited and was refused has both events.
     if (event.type === 'refused' || (event.type === 'waited' && event.gaveUp === undefined)) {
-      this.#trace(event, event.type === 'refused' ? event.reason : undefined);
+      this.#trace(event, event.type === 'refused' && !event.skipped ? event.reason : undefined);
     }
   }
 
+  /** `reason` says why it is an error. */
   #trace(event: LockEvent & { type: 'waited' | 'refused' }, reason: string | undefined): void {
-    const { name, store, key, site, waitedMs, inside, holder } = event;
+    const { name, store, key, site, waitedMs, inside, holder, skipped } = event;
     const attributes: Attributes = {
       [LOCK.name]: name,
       [LOCK.store]: store,
@@ -30,6 +31,7 @@ export class WaitSpans implements LockTelemetry {
       ...(inside && { [LOCK.inside]: true }),
       ...(this.#showsKeys && { [LOCK.key]: key }),
       ...(holder && { [LOCK.blockedBy]: holder.by }),
+      ...(skipped && { [LOCK.outcome]: 'skipped' }),
       ...(reason !== undefined && { [ERROR_TYPE]: reason }),
     };
     const endTime = Date.now();

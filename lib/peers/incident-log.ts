@@ -82,12 +82,12 @@ export class IncidentLog {
         this.#add(event, { type: 'storeAnswered', lastedMs: event.awayMs });
         break;
       case 'waited':
-        if (event.gaveUp === 'busy') {
+        if (event.gaveUp === 'busy' && !event.skipped) {
           this.#refused(event, 'busy');
         }
         break;
       case 'refused':
-        if (REFUSALS.has(event.reason)) {
+        if (REFUSALS.has(event.reason) && !event.skipped) {
           this.#refused(event, event.reason);
         }
         break;

@@ -26,6 +26,7 @@ export type Label =
   | 'distributed_lock.name'
   | 'distributed_lock.store'
   | 'distributed_lock.contended'
+  | 'distributed_lock.outcome'
   | 'distributed_lock.scope'
   | 'distributed_lock.operation'
   | 'distributed_lock.member'
@@ -45,7 +46,7 @@ export const HISTOGRAMS = {
     name: 'distributed_lock.acquire.duration',
     unit: 's',
     description: 'How long calls took to get a lock, or to be refused.',
-    labels: [NAME, STORE, 'error.type', 'distributed_lock.contended'],
+    labels: [NAME, STORE, 'error.type', 'distributed_lock.contended', 'distributed_lock.outcome'],
     buckets: WAITS,
   },
   holdDuration: {

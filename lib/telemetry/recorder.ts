@@ -55,7 +55,7 @@ export class Recorder implements LockTelemetry {
       case 'acquired':
         return this.#histograms.acquireDuration(event.waitedMs / 1_000, { ...labels, 'distributed_lock.contended': event.contended });
       case 'refused':
-        return this.#histograms.acquireDuration(event.waitedMs / 1_000, { ...labels, 'error.type': event.reason });
+        return this.#histograms.acquireDuration(event.waitedMs / 1_000, { ...labels, ...refusalOf(event) });
       case 'renewed':
         return this.#histograms.leaseMargin(event.margin, labels);
       case 'released':
@@ -129,6 +129,11 @@ export class Recorder implements LockTelemetry {
     }
     return worst.values();
   }
+}
+
+/** That a caller goes on without a busy lock is no error. */
+function refusalOf({ skipped, reason }: Extract<LockEvent, { type: 'refused' }>): Labels {
+  return skipped ? { 'distributed_lock.outcome': 'skipped' } : { 'error.type': reason };
 }
 
 /** What a health says of a state; undefined where that is not known. */

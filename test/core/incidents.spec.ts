@@ -120,6 +120,7 @@ test('calls that gave up waiting, or were refused by the store, are told, and th
   const lock = await locks.acquire('k', { by: 'Holder.run' });
   await expect(locks.acquire('k', { wait: 2_000, name: 'n' })).rejects.toMatchObject({ reason: 'busy' });
   await expect(locks.acquire('k', { wait: 0 })).rejects.toMatchObject({ reason: 'busy' });
+  expect(await locks.withLock('k', { wait: 1_000, onBusy: 'skip' }, () => 'ran')).toBeUndefined();
   const aborted = new AbortController();
   void sleep(100).then(() => aborted.abort());
   await expect(locks.acquire('k', { signal: aborted.signal })).rejects.toMatchObject({ reason: 'aborted' });
@@ -198,6 +199,7 @@ describe('the log of a process', () => {
     waitedMs,
     inside: false,
     reason: 'store',
+    skipped: false,
     holder: undefined,
   });
   const DAY_MS = 24 * 3_600_000;

@@ -183,20 +183,28 @@ test('calls of one process that queue behind each other have a span of their wai
   expect(spans.named(HOLD)).toHaveLength(2);
 });
 
-test('a call that is refused at once has one span, which is an error, and no other', async () => {
+test.each([
+  ['is refused', 'throw', { code: SpanStatusCode.ERROR }, { 'error.type': 'busy' }],
+  ['skips a busy lock', 'skip', { code: SpanStatusCode.UNSET }, { 'distributed_lock.outcome': 'skipped' }],
+] as const)('a call that %s at once has one span, and no other', async (_, onBusy, status, attributes) => {
   const { locks } = await onRedis();
   const other = await onRedis();
   await using held = await other.locks.acquire('balance:4242', { by: 'by hand' });
   expect(held.isHeld()).toBe(true);
-  await spans.inside('request', () => locks.withLock('balance:4242', { onBusy: 'skip', name: 'nightly' }, () => undefined));
+  await spans.inside('request', () =>
+    locks
+      .withLock('balance:4242', { onBusy, wait: 0, name: 'nightly' }, () => undefined)
+      .catch((error: unknown) => expect(error).toMatchObject({ reason: 'busy' })),
+  );
   expect(spans.ended).toHaveLength(2);
   const wait = spans.one('wait_for lock nightly');
   expect(parentOf(wait)).toBe(idOf(spans.one('request')));
-  expect(wait.status).toEqual({ code: SpanStatusCode.ERROR });
+  expect(wait.status).toEqual(status);
   expect(wait.attributes).toMatchObject({
-    'error.type': 'busy',
+    ...attributes,
     'distributed_lock.blocked_by': `${hostname()} (pid ${process.pid}) by hand`,
   });
+  expect('error.type' in wait.attributes).toBe(onBusy === 'throw');
   expect(spans.text).not.toContain('4242');
 });
 

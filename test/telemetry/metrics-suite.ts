@@ -91,7 +91,7 @@ export function metricsSuite(what: string, makeBackend: () => Backend): void {
       await (await waiting).release();
       expect(await series('acquire.duration')).toEqual([
         expect.objectContaining({ value: 1, labels: { ...named('one'), 'distributed_lock.contended': 'false' } }),
-        expect.objectContaining({ value: 1, labels: { ...named('skips'), 'error.type': 'busy' } }),
+        expect.objectContaining({ value: 1, labels: { ...named('skips'), 'distributed_lock.outcome': 'skipped' } }),
         expect.objectContaining({ value: 1, labels: { ...named('two'), 'distributed_lock.contended': 'true' } }),
       ]);
       expect((await series('hold.duration')).map(({ labels, value }) => [labels, value])).toEqual([
@@ -285,7 +285,7 @@ export function metricsSuite(what: string, makeBackend: () => Backend): void {
       const all = [...(await backend.read())].flatMap(([, found]) => found.map(({ labels }) => labels));
       const values = new Set(all.flatMap((labels) => Object.values(labels)));
       expect(values).toEqual(
-        new Set(['balance', 'joins', 'default', 'false', 'busy', 'acquire', 'join', 'release', ...REASONS, 'process', 'fleet']),
+        new Set(['balance', 'joins', 'default', 'false', 'skipped', 'acquire', 'join', 'release', ...REASONS, 'process', 'fleet']),
       );
     });
 

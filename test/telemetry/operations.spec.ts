@@ -1,13 +1,16 @@
 import { execFile } from 'node:child_process';
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { join, resolve } from 'node:path';
 import { promisify } from 'node:util';
 import { COUNTERS, HISTOGRAMS, LEVELS, STATES } from '../../lib/telemetry/metrics';
 import { LABELS, NAMES } from './prometheus-backend';
 
 interface Dashboard {
-  readonly panels: readonly { readonly title: string; readonly targets: readonly { readonly expr: string }[] }[];
+  readonly panels: readonly {
+    readonly title: string;
+    readonly targets: readonly { readonly expr: string; readonly legendFormat?: string }[];
+  }[];
   readonly templating: { readonly list: readonly { readonly definition?: string }[] };
 }
 
@@ -60,14 +63,60 @@ test('the page lists each metric and label once, and says what to do about each 
   const rows = [...page.matchAll(/^\| `(distributed_lock\.[\w.]+|error\.type)`/gm)].map(([, name]) => name);
   expect(rows.toSorted()).toEqual([...metrics.map(({ name }) => name), ...LABELS.values()].toSorted());
   const alerts = [...rules.matchAll(/- alert: (\w+)/g)].map(([, name]) => name);
-  expect(alerts).toHaveLength(5);
+  expect(alerts).toHaveLength(10);
   expect([...page.matchAll(/^### (\w+)$/gm)].map(([, name]) => name)).toEqual(alerts);
+  const runbooks = [...rules.matchAll(/runbook_url: https:\/\/unpkg\.com\/nestjs-distributed-lock\/(docs\/\S+\.md)#(\w+)$/gm)];
+  expect(runbooks.map(([, file, section]) => [file, section])).toEqual(
+    alerts.map((name) => ['docs/operations/metrics.md', name?.toLowerCase()]),
+  );
 });
 
 test('Prometheus accepts the rules, which fire when they should and not otherwise', async () => {
   const { stdout } = await run('promtool', ['check', 'rules', RULES]);
-  expect(stdout).toContain('SUCCESS: 5 rules found');
+  expect(stdout).toContain('SUCCESS: 10 rules found');
   await run('promtool', ['test', 'rules', 'test/telemetry/alerts.test.yml']);
+});
+
+/** What is counted, with the rule that fires, and the panel or the line of one that shows it. */
+const COUNTED = [
+  ['distributed_lock_losses_total', 'error_type="expired"', 'LockLost', 'Losses'],
+  ['distributed_lock_deadlocks_total', 'distributed_lock_scope="fleet"', 'LockDeadlock', 'Deadlocks'],
+  ['distributed_lock_acquire_duration_seconds_count', 'error_type="store"', 'LockRefusedByStore', 'refused by the store'],
+  ['distributed_lock_release_failures_total', '', 'LockReleaseFailed', 'release failed'],
+] as const;
+
+test.each([
+  ['the first of a series that is new', '_x3 1x10', true],
+  ['the first of a series that began at 0', '0x3 1x10', true],
+  ['nothing, in a series that began at 0', '0x24', false],
+  ['nothing new', '3x24', false],
+])('panels and rules agree on %s', async (_, values, isShown) => {
+  const folder = mkdtempSync(join(tmpdir(), 'lock-rules-'));
+  try {
+    const shown = panels.flatMap(({ title, targets }) => targets.map(({ expr, legendFormat }) => ({ expr, names: [title, legendFormat] })));
+    const tests = COUNTED.map(([name, label, alertname, line]) => {
+      const { expr = '' } = shown.find(({ names }) => names.includes(line)) ?? {};
+      const query = expr.replaceAll('$__range', '15m').replaceAll(/\$(store|name)/g, '.+');
+      return {
+        interval: '1m',
+        input_series: [{ series: `${name}{instance="a",distributed_lock_name="n",distributed_lock_store="s",${label}}`, values }],
+        // A rule and its panel, a minute after the event; a series of old values is older than each of the spans.
+        promql_expr_test: [
+          { expr: `(${query}) > bool 0`, eval_time: isShown ? '4m' : '24m', exp_samples: [{ labels: '{}', value: Number(isShown) }] },
+          {
+            expr: `count(ALERTS{alertname="${alertname}"}) or vector(0)`,
+            eval_time: isShown ? '4m' : '24m',
+            exp_samples: [{ labels: '{}', value: Number(isShown) }],
+          },
+        ],
+      };
+    });
+    const file = join(folder, 'agree.yml');
+    writeFileSync(file, JSON.stringify({ rule_files: [resolve(RULES)], evaluation_interval: '1m', tests }));
+    await run('promtool', ['test', 'rules', file]);
+  } finally {
+    rmSync(folder, { recursive: true });
+  }
 });
 
 test('Prometheus accepts the queries of the dashboard', async () => {

@@ -26,6 +26,7 @@ export const LABELS: ReadonlyMap<string, string> = new Map([
   ['distributed_lock_name', 'distributed_lock.name'],
   ['distributed_lock_store', 'distributed_lock.store'],
   ['distributed_lock_contended', 'distributed_lock.contended'],
+  ['distributed_lock_outcome', 'distributed_lock.outcome'],
   ['distributed_lock_operation', 'distributed_lock.operation'],
   ['distributed_lock_scope', 'distributed_lock.scope'],
   ['distributed_lock_member', 'distributed_lock.member'],

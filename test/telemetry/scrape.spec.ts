@@ -124,10 +124,10 @@ describe.each([
     async () => {
       await countEverything();
       await expectSoon(labelsOfMetrics, listedLabels());
-      await expectSoon(firingAlerts, ['LockLost', 'LockDeadlock']);
+      await expectSoon(firingAlerts, ['LockLost', 'LockReleaseFailed', 'LockDeadlock']);
       const rules = await prometheus.alertRules();
       expect(rules.map(({ health, lastError }) => [health, lastError])).toEqual(rules.map(() => ['ok', undefined]));
-      expect(rules).toHaveLength(5);
+      expect(rules).toHaveLength(10);
       await expectSoon(emptyPanels, ['Quorum: servers with a vote']);
     },
     TEST_MS,
@@ -139,6 +139,7 @@ describe.each([
     await Promise.allSettled([nested('a', 'b'), nested('b', 'a')]);
     const forced = await locks.acquire(KEY, { ttl: '9s' });
     const waiting = locks.acquire(KEY, { wait: '1m' });
+    expect(await locks.tryAcquire(KEY)).toBeNull();
     const scraped =
       'distributed_lock_hold_active == 1 and on () distributed_lock_waiter_active == 1 and on () distributed_lock_lease_margin_count';
     await until('a renewal and the gauges', async () => (await prometheus.query(scraped)).length > 0, SCRAPED_MS);

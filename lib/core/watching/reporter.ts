@@ -43,6 +43,11 @@ const CHECKING: Subject = { key: '', caller: callerOf('', 'LockService.health', 
 /** How many times a ttl a section may last while others wait, until that is worth a warning. */
 const LONG = 10;
 
+/** Whether a caller that skips a busy lock goes on without an error. */
+function isSkipped(refusal: LockNotAcquiredError | undefined): boolean {
+  return refusal !== undefined && refusal.reason !== 'aborted' && refusal.reason !== 'cycle';
+}
+
 /** Keeps events, for surveys. */
 export interface EventRecorder {
   record(event: LockEvent, lease: Lease | undefined): void;
@@ -144,12 +149,13 @@ export class Reporter implements LeaseEvents, EntryEvents {
     const notAcquired = refusal instanceof LockNotAcquiredError ? refusal : undefined;
     const reason = notAcquired?.reason ?? REASONS.get((refusal as Partial<LockError> | undefined)?.code);
     const holder = notAcquired?.holder ?? acquisition.holder;
+    const skipped = call.skips && isSkipped(notAcquired);
     if (waitedFor !== undefined) {
-      this.#publish({ type: 'waited', ...this.#subject({ key: waitedFor, caller }), waitedMs, inside, gaveUp: reason, holder });
+      this.#publish({ type: 'waited', ...this.#subject({ key: waitedFor, caller }), waitedMs, inside, gaveUp: reason, skipped, holder });
     }
     if (reason) {
       const key = (refusal as LockError).key ?? (frame.keys[0] as string);
-      this.#publish({ type: 'refused', ...this.#subject({ key, caller }), waitedMs, inside, reason, holder });
+      this.#publish({ type: 'refused', ...this.#subject({ key, caller }), waitedMs, inside, reason, skipped, holder });
       if (reason === 'cycle' && cycle) {
         this.#publish({ type: 'cycle', ...this.#subject({ key, caller }), keys: keysOf(cycle), ...cycle });
       }

@@ -87,6 +87,8 @@ export interface Call {
   readonly onUnavailable: OnUnavailable;
   readonly reentry: 'context' | 'never';
   readonly ticket: string | undefined;
+  /** Whether its caller goes on where the lock is busy, so that this is no failure. */
+  readonly skips: boolean;
   readonly caller: Caller;
 }
 
@@ -101,7 +103,7 @@ export interface CallDefaults {
 }
 
 /** Checks a call's options against the module's defaults; throws `LockConfigurationError` that names `site`. */
-export function parseCall(options: LockOptions, defaults: CallDefaults, site: string): Call {
+export function parseCall(options: LockOptions, defaults: CallDefaults, site: string, skips = false): Call {
   const { ttl, wait, signal, renew, maxHold, minHold, onUnavailable, reentry, ticket, by, name } = options;
   checkKinds(options, site);
   const call = {
@@ -114,6 +116,7 @@ export function parseCall(options: LockOptions, defaults: CallDefaults, site: st
     onUnavailable: onUnavailable ?? defaults.onUnavailable ?? 'wait',
     reentry: reentry ?? 'context',
     ticket,
+    skips,
     caller: callerOf(by ?? '', site, name ?? site),
   };
   // The module's maxHold ends code that runs too long, and minHold may well keep the lock for longer than that.

@@ -59,6 +59,8 @@ export interface ForcedBy {
  * | `storeAnswered` | the store answered again, after `awayMs` |
  * | `leader` | a candidate of `lead()` stands by, leads, or leads no more: its `change` |
  *
+ * `skipped` says that the caller goes on without a busy lock: `onBusy: 'skip'`, or `tryAcquire`. That is no failure.
+ *
  * `inside` says that the call waited for another one inside the same lock.
  *
  * `kept` of `lost` says that the code had ended, and the transaction around it had not: no call was left to reject.
@@ -72,6 +74,7 @@ export type LockEvent =
       readonly waitedMs: number;
       readonly inside: boolean;
       readonly gaveUp: RefusedReason | undefined;
+      readonly skipped: boolean;
       readonly holder: LockHolder | undefined;
     })
   | (EventOfLock & {
@@ -79,6 +82,7 @@ export type LockEvent =
       readonly waitedMs: number;
       readonly inside: boolean;
       readonly reason: RefusedReason;
+      readonly skipped: boolean;
       readonly holder: LockHolder | undefined;
     })
   | (EventOfLock & { readonly type: 'cycle'; readonly keys: readonly string[] } & Cycle)
