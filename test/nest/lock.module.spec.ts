@@ -241,7 +241,9 @@ describe('events and logs', () => {
     const locks = module.get(LockService);
     const key = 'a\u001b[2J\nb';
     const lost = await locks
-      .withLock(key, { by: 'job\r\u009b' }, async (lock) => locks.forceRelease(key, { fence: lock.fence, by: 'a\u001bda', reason: 'It\nhangs.' }))
+      .withLock(key, { by: 'job\r\u009b' }, async (lock) =>
+        locks.forceRelease(key, { fence: lock.fence, by: 'a\u001bda', reason: 'It\nhangs.' }),
+      )
       .catch((error: unknown) => error as Error);
     await module.close();
     logs.forEach((log) => log.mockRestore());
@@ -249,7 +251,9 @@ describe('events and logs', () => {
     expect(lines).toHaveLength(2);
     expect(lines[0]).toContain(String.raw`Lock "a\u001b[2J\u000ab" of `);
     expect(lines[0]).toContain(String.raw`job\u000d\u009b was lost`);
-    expect(lines[1]).toMatch(/^Lock "a\\u001b\[2J\\u000ab" was released by force at fence \d+, by a\\u001bda from .* \(pid \d+\): It\\u000ahangs\.$/);
+    expect(lines[1]).toMatch(
+      /^Lock "a\\u001b\[2J\\u000ab" was released by force at fence \d+, by a\\u001bda from .* \(pid \d+\): It\\u000ahangs\.$/,
+    );
     // eslint-disable-next-line no-control-regex -- control characters are what it looks for
     expect(`${lines.join('')}${(lost as Error).message}`).not.toMatch(/[\u0000-\u001f\u007f-\u009f]/);
   });

@@ -2,7 +2,7 @@ import type { Availability } from '../seam/availability.js';
 import { debugLine, type DebugNote } from './debug-line.js';
 import type { Acquisition } from '../entering/acquisition.js';
 import type { EntryEvents } from '../entering/entering-parts.js';
-import { keysOf } from '../words/cycle-call.js';
+import { keysOf, type Cycle } from '../words/cycle-call.js';
 import { callerOf, THIS_PROCESS, type Caller } from '../words/caller.js';
 import { LockNotAcquiredError, type LockError, type LostReason } from '../words/errors.js';
 import type { LeaderChange } from '../words/lock-event.js';
@@ -154,11 +154,15 @@ export class Reporter implements LeaseEvents, EntryEvents {
       this.#publish({ type: 'waited', ...this.#subject({ key: waitedFor, caller }), waitedMs, inside, gaveUp: reason, skipped, holder });
     }
     if (reason) {
-      const key = (refusal as LockError).key ?? (frame.keys[0] as string);
-      this.#publish({ type: 'refused', ...this.#subject({ key, caller }), waitedMs, inside, reason, skipped, holder });
-      if (reason === 'cycle' && cycle) {
-        this.#publish({ type: 'cycle', ...this.#subject({ key, caller }), keys: keysOf(cycle), ...cycle });
-      }
+      const subject = this.#subject({ key: (refusal as LockError).key ?? (frame.keys[0] as string), caller });
+      this.#publish({ type: 'refused', ...subject, waitedMs, inside, reason, skipped, holder });
+      this.#cycle(subject, reason, cycle);
+    }
+  }
+
+  #cycle(subject: EventOfLock, reason: RefusedReason, cycle: Cycle | undefined): void {
+    if (reason === 'cycle' && cycle) {
+      this.#publish({ type: 'cycle', ...subject, keys: keysOf(cycle), ...cycle });
     }
   }
 
