@@ -1,6 +1,6 @@
 import { Inject, Injectable, type OnModuleDestroy, type OnModuleInit } from '@nestjs/common';
 import { ApplicationConfig, HttpAdapterHost } from '@nestjs/core';
-import { map, merge, Observable, Subject, takeUntil, timer } from 'rxjs';
+import { finalize, map, merge, Observable, shareReplay, Subject, takeUntil, timer } from 'rxjs';
 import { VERSION } from '../../lib/core/words/version.js';
 import { LockService } from '../../lib/nest/lock.service.js';
 import { LOCK_SERVICE_TOKEN } from '../../lib/nest/methods/locked-instance.js';
@@ -26,6 +26,8 @@ export class LockPage implements OnModuleInit, OnModuleDestroy {
   readonly #stores: ApplicationStores;
   readonly #live: LiveSurvey;
   readonly #options: CheckedPageOptions;
+  /** The searches that run, by store. */
+  readonly #searches = new Map<string, Observable<string>>();
   readonly #closing = new Subject<void>();
   #isClosing = false;
 
@@ -71,10 +73,21 @@ export class LockPage implements OnModuleInit, OnModuleDestroy {
     return [await this.#info(request), await this.#live.once()];
   }
 
-  /** What a search finds, as texts; undefined where there is no such store. */
+  /** What a search finds, as texts; undefined where there is no such store. All who search a store at the same time share one search. */
   search(store: string): Observable<string> | undefined {
     const service = this.#stores.serviceOf(store);
-    return service && this.#bounded(searchOrphans(service, (key) => this.#stores.show(key)).pipe(map((step) => JSON.stringify(step))));
+    return service && this.#bounded(this.#searches.get(store) ?? this.#newSearch(store, service));
+  }
+
+  /** Who comes later is told first what was found so far; it ends where nobody listens any more. */
+  #newSearch(store: string, service: LockService): Observable<string> {
+    const search = searchOrphans(service, (key) => this.#stores.show(key)).pipe(
+      map((step) => JSON.stringify(step)),
+      finalize(() => this.#searches.delete(store)),
+      shareReplay({ bufferSize: Infinity, refCount: true }),
+    );
+    this.#searches.set(store, search);
+    return search;
   }
 
   /** What the store has of a lock; undefined where there is no such store, or keys are hidden. Throws `LockStoreError` and `LockKeyError`. */

@@ -2,8 +2,10 @@ import type { INestApplication } from '@nestjs/common';
 import { VersioningType } from '@nestjs/common';
 import { once } from 'node:events';
 import request from 'supertest';
-import { LockConfigurationError } from 'nestjs-distributed-lock';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { LockConfigurationError, MemoryLockStore } from 'nestjs-distributed-lock';
 import { LockPageModule, type LockPageOptions } from 'nestjs-distributed-lock/page';
+import { newHold } from '../support/new-hold';
 import { saying } from '../support/saying';
 import { until } from '../support/until';
 import { DoorGuard, PLATFORMS, startApplication, type PageApplication } from './support/page-application';
@@ -232,5 +234,38 @@ test.each<[string, LockPageOptions, RegExp]>([
 test('a path that ends with a slash has its files beside it', async () => {
   const { app, url } = await startApplication();
   expect((await request(url).get('/locks/').expect(200)).text).toContain('src="./app.js"');
+  await app.close();
+});
+
+test('all who search a store at the same time share one search, and who comes later is told what was found before', async () => {
+  const store = new MemoryLockStore();
+  const { app, url } = await startApplication({ store });
+  for (const key of ['a', 'b', 'c']) {
+    await store.acquire(newHold(key, { ttlMs: 600_000 }));
+  }
+  let searches = 0;
+  let goOn!: () => void;
+  const isHeldUp = new Promise<void>((resolve) => (goOn = resolve));
+  const search = store.search.bind(store);
+  store.search = async function* (...args) {
+    searches++;
+    for await (const found of search(...args)) {
+      yield found;
+      await isHeldUp;
+    }
+  };
+  const looks = [1, 2, 3].map(async () => (await fetch(`${url}/locks/search?store=default`)).text());
+  await until('the search runs', () => searches > 0);
+  const later = fetch(`${url}/locks/search?store=default`).then((answer) => answer.text());
+  await sleep(300);
+  goOn();
+  const [first = [], ...others] = (await Promise.all([...looks, later])).map((text) =>
+    [...text.matchAll(/^data: (.*)$/gm)].map(([, data]) => data),
+  );
+  expect(JSON.parse(first.at(-1) as string)).toMatchObject({ kind: 'search', looked: 3, ended: 'complete' });
+  expect(others).toEqual([first, first, first]);
+  expect(searches).toBe(1);
+  await fetch(`${url}/locks/search?store=default`).then((answer) => answer.text());
+  expect(searches).toBe(2);
   await app.close();
 });

@@ -11,7 +11,7 @@ export function LeaseBar({ leftMs, wholeMs }: { readonly leftMs: number | undefi
     <span class={part < 0.25 ? 'lease short' : 'lease'}>
       <svg aria-hidden="true">
         <rect class="track" width="100%" height="100%" rx="2" />
-        <rect class="fill" width={`${part * 100}%`} height="100%" rx="2" />
+        <rect class="fill" width="100%" height="100%" rx="2" style={{ transform: `scaleX(${part.toFixed(3)})` }} />
       </svg>
       <span>{leftMs <= 0 ? 'over' : span(leftMs)}</span>
     </span>
