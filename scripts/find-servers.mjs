@@ -18,6 +18,7 @@ const NEEDED = [
   },
   {
     command: 'initdb',
+    // With it comes openssl, which makes certificates for tests.
     packages: ['postgresql', 'procps'],
     missing:
       'The tests of PostgreSQL need its server, 13 or later: install it with your package manager (apt-get install postgresql, brew install postgresql).',

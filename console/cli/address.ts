@@ -29,8 +29,24 @@ export function addressOf(options: Readonly<Partial<Record<Kind, string | undefi
   if (kind === 'redis' && urls.length > 1) {
     throw new WrongUse('--redis takes one URL. Pass several servers that vote to --quorum.');
   }
+  urls.forEach((url) => checkUrl(url, `--${kind}`));
   if (kind === 'postgres' && !urls.every((url) => /^postgres(ql)?:\/\//.test(url))) {
     throw new WrongUse("--postgres takes a URL such as 'postgres://user@host/database', or several with commas between them.");
   }
   return { kind, urls };
+}
+
+/** Says what of a URL is wrong, without showing it: it may have a password. */
+function checkUrl(url: string, option: string): void {
+  const [, authority] = /^[a-z]+:\/\/([^/]*)/i.exec(url) ?? [];
+  if (authority === undefined || URL.canParse(url)) {
+    return;
+  }
+  const [, port] = /:(\d+)$/.exec(authority) ?? [];
+  if (port !== undefined && Number(port) > 65_535) {
+    throw new WrongUse(`${option}: the port ${port} is out of range. A port is a number from 1 to 65535.`);
+  }
+  throw new WrongUse(
+    `${option}: the URL cannot be read. Write user name and password with encodeURIComponent(): characters such as # / ? @ and % end them.`,
+  );
 }

@@ -10,6 +10,7 @@ import { release } from './commands/release.js';
 import { top } from './commands/top.js';
 import { parseCommandLine, type CommandLine, type CommandName } from './command-line.js';
 import { HELP } from './help.js';
+import { hintOf } from './hints.js';
 import { print, tell } from './output.js';
 import { Session } from './session.js';
 import { WrongUse } from './wrong-use.js';
@@ -20,15 +21,17 @@ const COMMANDS: Readonly<Record<CommandName, Command>> = { list, inspect, top, i
 
 /** Runs a command, and resolves to the exit code of the process. */
 export async function run(words: readonly string[], env: NodeJS.ProcessEnv): Promise<number> {
+  let line: ReturnType<typeof parseCommandLine> | undefined;
   try {
-    const line = parseCommandLine(words, env);
+    line = parseCommandLine(words, env);
     if (line === 'help' || line === 'version') {
       print(line === 'help' ? HELP.trimEnd() : VERSION);
       return 0;
     }
     return await runCommand(line);
   } catch (error) {
-    tell(isLockError(error) ? error.detail : (error as Error).message);
+    const message = isLockError(error) ? error.detail : (error as Error).message;
+    tell(typeof line === 'object' ? `${message}${hintOf(message, line.address)}` : message);
     return error instanceof WrongUse || (isLockError(error) && error.code === 'LOCK_KEY') ? 2 : 3;
   }
 }

@@ -10,6 +10,13 @@ test.each([
   [['list'], 'There is no store'],
   [['list', ...REDIS, '--postgres', 'postgres://host'], 'There is more than one store'],
   [['list', '--postgres', 'host:secret'], '--postgres takes a URL'],
+  [['list', '--redis', 'redis://:secret@host:99999'], '--redis: the port 99999 is out of range.'],
+  [
+    ['list', '--redis', 'redis://:secret#x@host'],
+    '--redis: the URL cannot be read. Write user name and password with encodeURIComponent()',
+  ],
+  [['list', '--postgres', 'postgres://u:secret/x@host/db'], '--postgres: the URL cannot be read.'],
+  [['list', '--quorum', 'redis://a,redis://b:70000,redis://c'], '--quorum: the port 70000 is out of range.'],
   [['list', ...REDIS, '--limit', '0'], '--limit takes a whole number'],
   [['list', ...REDIS, '--limitt', '1'], "Unknown option '--limitt'"],
   [['list', 'a', 'b', ...REDIS], 'list takes one argument'],

@@ -4,13 +4,19 @@ import { failure, warning, type Finding } from '../doctor/finding.js';
 import { healthFindings } from '../doctor/health-findings.js';
 import { postgresFindings } from '../doctor/postgres-findings.js';
 import { redisFindings } from '../doctor/redis-findings.js';
+import { hintOf } from '../hints.js';
 import { print, printJson } from '../output.js';
 import type { Session } from '../session.js';
 
 /** Checks the servers of the locks, one line for each thing; 1 where one of them fails. */
 export async function doctor(session: Session, line: CommandLine): Promise<number> {
   const servers = await serverFindings(session, line);
-  const findings = [...servers, ...(await storeFindings(session, servers))];
+  const found = [...servers, ...(await storeFindings(session, servers))];
+  const findings = found.map(({ level, subject, text }) => ({
+    level,
+    subject,
+    text: level === 'FAIL' ? `${text}${hintOf(text, line.address)}` : text,
+  }));
   if (line.json) {
     printJson(findings);
   } else {
