@@ -52,3 +52,30 @@ test.each<[string, PageSettings, string, string]>([
   },
   PATIENCE_MS,
 );
+
+test(
+  'hidden keys are shown as hashes in each view, and a lock is released without its key',
+  async () => {
+    const running = await startApplication({ page: { hideKeys: true, actions: () => true } });
+    const lock = await running.locks.acquire('balance:4711');
+    const { page, complaints } = await openPage(browser, `${running.url}/locks`);
+    const link = page.getByRole('link', { name: /^#[0-9a-f]{12}$/ });
+    const shown = (await link.textContent()) as string;
+    await link.click();
+    await page.getByRole('heading', { name: shown }).waitFor();
+    await page.locator('main .facts').getByText(String(lock.fence)).waitFor();
+    await page.getByRole('button', { name: 'Release by force …' }).click();
+    const dialog = page.getByRole('dialog');
+    await dialog.getByLabel('Type the key').fill(shown);
+    await dialog.getByLabel('Why?').fill('A test.');
+    await dialog.getByRole('button', { name: 'Release', exact: true }).click();
+    await dialog.getByText('Released.').waitFor();
+    await dialog.getByRole('button', { name: 'Close' }).click();
+    await page.getByRole('row').filter({ hasText: 'lost: forced' }).getByRole('link', { name: shown }).waitFor();
+    expect(await page.content()).not.toContain('4711');
+    expect(complaints).toEqual([]);
+    await page.context().close();
+    await running.app.close();
+  },
+  PATIENCE_MS,
+);

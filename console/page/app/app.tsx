@@ -52,7 +52,9 @@ export function App(): VNode {
         )}
       </main>
       <Losses losses={state.losses} />
-      {toRelease && <ReleaseDialog row={toRelease} now={now} close={() => setToRelease(undefined)} />}
+      {toRelease && (
+        <ReleaseDialog row={toRelease} now={now} hidesKeys={state.info?.hideKeys === true} close={() => setToRelease(undefined)} />
+      )}
     </>
   );
 }

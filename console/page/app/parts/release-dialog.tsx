@@ -18,12 +18,14 @@ const ANSWERS: Readonly<Record<ReleaseOutcome, string>> = {
 interface ReleaseDialogProps {
   readonly row: LockRow;
   readonly now: number;
+  /** Whether keys are hashes, by which the store knows nothing. */
+  readonly hidesKeys: boolean;
   readonly close: () => void;
 }
 
 /** Asks before a lock is released by force: the key has to be typed, and the fence is sent, so that a later holder is safe. */
-export function ReleaseDialog({ row, now, close }: ReleaseDialogProps): VNode {
-  const inspected = useInspected(row.store.name, row.key, true);
+export function ReleaseDialog({ row, now, hidesKeys, close }: ReleaseDialogProps): VNode {
+  const inspected = useInspected(row.store.name, row.key, !hidesKeys);
   const dialog = useRef<HTMLDialogElement>(null);
   const [typed, setTyped] = useState('');
   const [reason, setReason] = useState('');

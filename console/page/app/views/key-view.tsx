@@ -33,7 +33,7 @@ export function KeyView({
   lockKey,
 }: ViewProps & { readonly store: string; readonly lockKey: string }): VNode {
   const [minutes, setMinutes] = useState<(typeof WINDOWS)[number]>(1);
-  const inspected = useInspected(name, lockKey, state.connection !== 'paused');
+  const inspected = useInspected(name, lockKey, state.connection !== 'paused' && state.info?.hideKeys === false);
   const store = state.stores.find((each) => each.name === name);
   if (!store) {
     return <Empty title={`There is no store “${name}”`}>The link may be of another application.</Empty>;
