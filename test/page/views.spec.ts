@@ -112,9 +112,10 @@ test(
     // A loss, a deadlock and a forced release; calls that gave up and an outage are listed and not counted.
     await badge.getByText('3 new', { exact: true }).waitFor();
     await page.getByRole('link', { name: 'Lost in 1 h' }).click();
-    await page.getByText('Waited for 5.0 s; held by api-7f9c4-m8wdl (pid 17).').waitFor();
-    await page.getByText('2 calls of several processes waited for each other; this one gave way.').waitFor();
-    await page.getByText('It had not for 8.5 s.').waitFor();
+    const detail = page.locator('td.detail');
+    await detail.getByText('Waited for 5.0 s; held by api-7f9c4-m8wdl (pid 17).').waitFor();
+    await detail.getByText('2 calls of several processes waited for each other; this one gave way.').waitFor();
+    await detail.getByText('It had not for 8.5 s.').waitFor();
     await badge.waitFor({ state: 'detached' });
     await page.reload();
     await page.getByText('gave up × 212').waitFor();

@@ -124,7 +124,7 @@ describe.each([
     async () => {
       await countEverything();
       await expectSoon(labelsOfMetrics, listedLabels());
-      await expectSoon(firingAlerts, ['LockLost', 'LockReleaseFailed', 'LockDeadlock']);
+      await expectSoon(firingAlerts, ['LockLost', 'LockRefusedByStore', 'LockReleaseFailed', 'LockDeadlock']);
       const rules = await prometheus.alertRules();
       expect(rules.map(({ health, lastError }) => [health, lastError])).toEqual(rules.map(() => ['ok', undefined]));
       expect(rules).toHaveLength(10);
@@ -147,6 +147,7 @@ describe.each([
     const unanswered = await waiting;
     proxy.mode = 'refuse';
     await unanswered.release();
+    await expect(locks.acquire(KEY, { wait: 0 })).rejects.toMatchObject({ code: 'LOCK_STORE' });
     proxy.mode = 'pass';
   }
 
