@@ -105,9 +105,11 @@ describe('in a process', () => {
 
   test('a renewal says how much of the lease was left', async () => {
     await locks.withLock('k', { ttl: 3_000, name: 'long' }, () => sleep(3_000));
-    expect(eventsOf('renewed').length).toBeGreaterThanOrEqual(2);
-    for (const { margin, name, key } of eventsOf('renewed')) {
-      expect([name, key]).toEqual(['long', 'k']);
+    // A lock of another test may still be renewed.
+    const renewed = eventsOf('renewed').filter(({ name }) => name === 'long');
+    expect(renewed.length).toBeGreaterThanOrEqual(2);
+    for (const { margin, key } of renewed) {
+      expect(key).toBe('k');
       // It is sent after a third of the lease, or up to a tenth earlier.
       expect(margin).toBeGreaterThan(0.64);
       expect(margin).toBeLessThan(0.75);

@@ -37,7 +37,8 @@ async function runOnce(env: NodeJS.ProcessEnv, words: readonly string[], input: 
   let err = '';
   child.stdout.setEncoding('utf8').on('data', (text: string) => (out += text));
   child.stderr.setEncoding('utf8').on('data', (text: string) => (err += text));
-  child.stdin.end(input);
+  // It may end before it has read what it was told.
+  child.stdin.on('error', () => undefined).end(input);
   const [code] = (await once(child, 'close')) as [number];
   return { code, out, err };
 }

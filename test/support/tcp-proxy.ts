@@ -1,5 +1,6 @@
 import { once } from 'node:events';
 import { connect, createServer, type AddressInfo, type Server, type Socket } from 'node:net';
+import { until } from './until';
 
 /**
  * What the proxy does with traffic. Requests always go through but for `blackhole`, which swallows both directions. TCP
@@ -117,10 +118,9 @@ export class TcpProxy {
 
   /** The first request that was withheld reaches the server, whoever still waits for its reply. */
   async deliverFirst(): Promise<void> {
-    const { upstream, data } = this.#withheld ?? {};
-    if (!upstream || !data) {
-      throw new Error('Nothing was withheld.');
-    }
+    // Its client may have given up before the proxy has read it.
+    await until('a request is withheld', () => this.withholds);
+    const { upstream, data } = this.#withheld as { readonly upstream: Socket; readonly data: Buffer };
     upstream.write(data);
     await once(upstream, 'data');
     // Not before: the end of its client, which may come late, would end it too.
