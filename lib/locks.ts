@@ -179,13 +179,20 @@ export class Locks {
 
   /** `by` and `reason` are for the trail: events, logs and incidents. */
   async forceRelease(key: string, fence: number, { by, reason }: Pick<ForcedBy, 'by' | 'reason'> = {}): Promise<boolean> {
-    const isReleased = await this.#operator('forceRelease').forceRelease(key, fence);
-    if (isReleased) {
-      const forcedBy = { by, reason, process: THIS_PROCESS };
-      this.#reporter.forced(key, fence, forcedBy);
-      this.#peers.tellForced({ key, fence, ...forcedBy });
+    const forcedBy = { by, reason, process: THIS_PROCESS };
+    // Whether it is released is not known where the reply is lost. The notice explains a loss that there was, and no other.
+    let mayBeReleased = true;
+    try {
+      mayBeReleased = await this.#operator('forceRelease').forceRelease(key, fence);
+      if (mayBeReleased) {
+        this.#reporter.forced(key, fence, forcedBy);
+      }
+      return mayBeReleased;
+    } finally {
+      if (mayBeReleased) {
+        this.#peers.tellForced({ key, fence, ...forcedBy });
+      }
     }
-    return isReleased;
   }
 
   /** How the locks are now. A store that does not answer, or grants nothing, is down after `downAfterMs`. Never rejects. */

@@ -108,6 +108,43 @@ test('the log of a holder says which other process released its lock by force, a
   expect(await holder.incidents()).toMatchObject([{ type: 'lost', forcedBy }]);
 });
 
+test('a release by force whose reply is lost is explained where the lock was lost, and is no event', async () => {
+  const forceRelease = store.forceRelease.bind(store);
+  store.forceRelease = async (key, fence) => {
+    await forceRelease(key, fence);
+    throw new LockStoreError('no reply', key, { unknown: true });
+  };
+  const { fence } = await locks.acquire('k');
+  await expect(locks.forceRelease('k', { fence, by: 'ada' })).rejects.toMatchObject({ code: 'LOCK_STORE' });
+  await sleep(1_000);
+  expect(await locks.incidents()).toMatchObject([{ type: 'lost', reason: 'forced', forcedBy: { by: 'ada' } }]);
+});
+
+test('a skipped lock is told as skipped, and a refusal for another reason is not', async () => {
+  const told: unknown[] = [];
+  const listen = (event: unknown): void => {
+    const { type, reason, skipped } = event as Partial<Record<'type' | 'reason' | 'skipped', unknown>>;
+    if (type === 'refused') {
+      told.push([reason, skipped]);
+    }
+  };
+  subscribe(LOCK_CHANNEL, listen);
+  const lock = await locks.acquire('k');
+  expect(await locks.tryAcquire('k')).toBeNull();
+  expect(await locks.withLock('k', { onBusy: 'skip' }, () => 'ran')).toBeUndefined();
+  await expect(locks.acquire('k', { wait: 0 })).rejects.toMatchObject({ reason: 'busy' });
+  await lock.release();
+  await locks.shutdown();
+  await expect(locks.tryAcquire('k')).rejects.toMatchObject({ reason: 'shutdown' });
+  unsubscribe(LOCK_CHANNEL, listen);
+  expect(told).toEqual([
+    ['busy', true],
+    ['busy', true],
+    ['busy', false],
+    ['shutdown', false],
+  ]);
+});
+
 test.each<[object, RegExp]>([
   [{ fence: 1, by: 5 }, /^LockService\.forceRelease: by is 5\. Pass a text of 200 characters at most\.$/],
   [{ fence: 1, reason: 'x'.repeat(201) }, /^LockService\.forceRelease: reason is a string of 201 characters\. Pass a text of 200/],

@@ -43,11 +43,6 @@ const CHECKING: Subject = { key: '', caller: callerOf('', 'LockService.health', 
 /** How many times a ttl a section may last while others wait, until that is worth a warning. */
 const LONG = 10;
 
-/** Whether a caller that skips a busy lock goes on without an error. */
-function isSkipped(refusal: LockNotAcquiredError | undefined): boolean {
-  return refusal !== undefined && refusal.reason !== 'aborted' && refusal.reason !== 'cycle';
-}
-
 /** Keeps events, for surveys. */
 export interface EventRecorder {
   record(event: LockEvent, lease: Lease | undefined): void;
@@ -149,7 +144,7 @@ export class Reporter implements LeaseEvents, EntryEvents {
     const notAcquired = refusal instanceof LockNotAcquiredError ? refusal : undefined;
     const reason = notAcquired?.reason ?? REASONS.get((refusal as Partial<LockError> | undefined)?.code);
     const holder = notAcquired?.holder ?? acquisition.holder;
-    const skipped = call.skips && isSkipped(notAcquired);
+    const skipped = call.skips && reason === 'busy';
     if (waitedFor !== undefined) {
       this.#publish({ type: 'waited', ...this.#subject({ key: waitedFor, caller }), waitedMs, inside, gaveUp: reason, skipped, holder });
     }

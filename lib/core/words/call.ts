@@ -87,7 +87,7 @@ export interface Call {
   readonly onUnavailable: OnUnavailable;
   readonly reentry: 'context' | 'never';
   readonly ticket: string | undefined;
-  /** Whether its caller goes on where the lock is busy, so that this is no failure. */
+  /** Whether its caller goes on where the lock is busy (`LockNotAcquiredError.reason`), so that this is no failure. */
   readonly skips: boolean;
   readonly caller: Caller;
 }
