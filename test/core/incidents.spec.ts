@@ -121,11 +121,11 @@ test('a release by force whose reply is lost is explained where the lock was los
 });
 
 test('a skipped lock is told as skipped, and a refusal for another reason is not', async () => {
-  const told: unknown[] = [];
+  const refusals: unknown[] = [];
   const listen = (event: unknown): void => {
     const { type, reason, skipped } = event as Partial<Record<'type' | 'reason' | 'skipped', unknown>>;
     if (type === 'refused') {
-      told.push([reason, skipped]);
+      refusals.push([reason, skipped]);
     }
   };
   subscribe(LOCK_CHANNEL, listen);
@@ -137,7 +137,7 @@ test('a skipped lock is told as skipped, and a refusal for another reason is not
   await locks.shutdown();
   await expect(locks.tryAcquire('k')).rejects.toMatchObject({ reason: 'shutdown' });
   unsubscribe(LOCK_CHANNEL, listen);
-  expect(told).toEqual([
+  expect(refusals).toEqual([
     ['busy', true],
     ['busy', true],
     ['busy', false],
