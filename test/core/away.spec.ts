@@ -5,6 +5,7 @@ import type { LockTrouble } from '../../lib/core/watching/reporter';
 import type { LockService } from '../../lib/nest/lock.service';
 import { MemoryLockStore } from '../../lib/stores/memory/memory-lock-store';
 import { makeLocks, type TestSettings } from '../support/make-locks';
+import { noting } from '../support/noting';
 
 /** How long an attempt takes to fail while the store is away, in milliseconds. */
 const FAILS_AFTER_MS = 200;
@@ -56,7 +57,7 @@ afterEach(() => {
 });
 
 const serviceOf = (settings: TestSettings = {}): LockService =>
-  makeLocks(store, { wait: 60_000, onTrouble: (trouble) => troubles.push(trouble), ...settings });
+  makeLocks(store, { wait: 60_000, onTrouble: noting(troubles), ...settings });
 
 /** How long a call took, in milliseconds, and how it ended. */
 async function timed(call: Promise<unknown>): Promise<{ ms: number; outcome: unknown }> {

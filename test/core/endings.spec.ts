@@ -6,6 +6,7 @@ import type { LockTrouble } from '../../lib/core/watching/reporter';
 import { currentLock } from '../../lib/nest/current-lock';
 import { MemoryLockStore } from '../../lib/stores/memory/memory-lock-store';
 import { makeLocks } from '../support/make-locks';
+import { noting } from '../support/noting';
 
 const forever = (): Promise<never> => new Promise(() => undefined);
 
@@ -36,7 +37,7 @@ describe('a body that goes on after its lease is lost', () => {
     troubles = [];
   });
 
-  const locksOf = (own = store) => makeLocks(own, { onTrouble: (trouble) => troubles.push(trouble) });
+  const locksOf = (own = store) => makeLocks(own, { onTrouble: noting(troubles) });
   const lose = async (key: string): Promise<void> => {
     await store.forceRelease(key, (await store.inspect(key))?.fence ?? 0);
   };
@@ -261,7 +262,7 @@ test('a body that throws past its lease has lost it, also where its minHold is n
   let blockedMs = 0;
   const clock = { monotonic: () => performance.now() + blockedMs, wall: () => Date.now() + blockedMs };
   const troubles: LockTrouble[] = [];
-  const locks = makeLocks(new MemoryLockStore(), { clock, onTrouble: (trouble) => troubles.push(trouble) });
+  const locks = makeLocks(new MemoryLockStore(), { clock, onTrouble: noting(troubles) });
   const failing = locks.withLock('k', { ttl: 1_000, minHold: 10_000 }, () => {
     blockedMs = 3_000;
     throw new Error('the body');
@@ -272,7 +273,7 @@ test('a body that throws past its lease has lost it, also where its minHold is n
 
 test('a shutdown does not lose what a listener of another loss has released', async () => {
   const troubles: LockTrouble[] = [];
-  const locks = makeLocks(new MemoryLockStore(), { onTrouble: (trouble) => troubles.push(trouble) });
+  const locks = makeLocks(new MemoryLockStore(), { onTrouble: noting(troubles) });
   const lock = await locks.acquire(['a', 'b']);
   lock.signal.addEventListener('abort', () => void lock.release());
   await locks.shutdown();

@@ -7,6 +7,7 @@ import type { StoreHealth } from '../../lib/core/words/lock-health';
 import type { HealthOptions, LockService } from '../../lib/nest/lock.service';
 import { MemoryLockStore } from '../../lib/stores/memory/memory-lock-store';
 import { makeLocks } from '../support/make-locks';
+import { noting } from '../support/noting';
 import { saying } from '../support/saying';
 
 /** Fails attempts to acquire while it is away. */
@@ -45,7 +46,7 @@ afterEach(() => {
   jest.useRealTimers();
 });
 
-const locksOn = (store: MemoryLockStore): LockService => makeLocks(store, { onTrouble: (trouble) => troubles.push(trouble) });
+const locksOn = (store: MemoryLockStore): LockService => makeLocks(store, { onTrouble: noting(troubles) });
 const pass = (ms: number): Promise<void> => jest.advanceTimersByTimeAsync(ms);
 const typesOf = (): string[] => troubles.map(({ type }) => type);
 

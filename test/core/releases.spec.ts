@@ -9,6 +9,7 @@ import type { LockTrouble } from '../../lib/core/watching/reporter';
 import type { LockService } from '../../lib/nest/lock.service';
 import { MemoryLockStore } from '../../lib/stores/memory/memory-lock-store';
 import { makeLocks, type TestSettings } from '../support/make-locks';
+import { noting } from '../support/noting';
 import { playTime, sleep } from '../support/virtual-time';
 
 playTime();
@@ -47,7 +48,7 @@ let events: LockEvent[];
 
 const start = (settings: TestSettings = {}, expires = true): void => {
   store = new WatchedStore({ expires });
-  locks = makeLocks(store, { onTrouble: (trouble) => troubles.push(trouble), ...settings });
+  locks = makeLocks(store, { onTrouble: noting(troubles), ...settings });
 };
 const listener = (event: unknown): void => void events.push(event as LockEvent);
 const typesOf = (happened: readonly LockEvent[]): string[] => happened.map(({ type }) => type);

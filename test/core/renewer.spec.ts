@@ -9,6 +9,7 @@ import { enterTickets } from '../../lib/nest/current-tickets';
 import type { LockService } from '../../lib/nest/lock.service';
 import { MemoryLockStore } from '../../lib/stores/memory/memory-lock-store';
 import { makeLocks } from '../support/make-locks';
+import { noting } from '../support/noting';
 import { saying } from '../support/saying';
 import { playTime } from '../support/virtual-time';
 
@@ -58,7 +59,7 @@ beforeEach(() => {
   store = new WatchedStore();
   clock = new StubbedClock();
   troubles = [];
-  locks = makeLocks(store, { clock, onTrouble: (trouble) => troubles.push(trouble) });
+  locks = makeLocks(store, { clock, onTrouble: noting(troubles) });
 });
 afterEach(() => {
   jest.mocked(Math.random).mockRestore();

@@ -11,6 +11,7 @@ import type { LockService } from '../../lib/nest/lock.service';
 import { MemoryLockStore } from '../../lib/stores/memory/memory-lock-store';
 import { makeLocks, type TestSettings } from '../support/make-locks';
 import { LEFT_BEHIND } from '../transaction/left-behind';
+import { noting } from '../support/noting';
 import { until } from '../support/until';
 import { playTime, sleep } from '../support/virtual-time';
 import { watchRejections } from '../support/watch-rejections';
@@ -33,7 +34,7 @@ const refuse = (): never => {
 };
 const start = (settings: TestSettings = {}): void => {
   store = new MemoryLockStore();
-  locks = makeLocks(store, { transaction: scope.current, onTrouble: (trouble) => troubles.push(trouble), ...settings });
+  locks = makeLocks(store, { transaction: scope.current, onTrouble: noting(troubles), ...settings });
   others = makeLocks(store);
 };
 const isTaken = async (key = 'k'): Promise<boolean> =>

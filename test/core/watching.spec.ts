@@ -9,6 +9,7 @@ import { currentLock } from '../../lib/nest/current-lock';
 import type { LockService } from '../../lib/nest/lock.service';
 import { MemoryLockStore } from '../../lib/stores/memory/memory-lock-store';
 import { makeLocks, type TestSettings } from '../support/make-locks';
+import { noting } from '../support/noting';
 import { saying } from '../support/saying';
 
 let store: MemoryLockStore;
@@ -19,8 +20,7 @@ beforeEach(() => {
   troubles = [];
 });
 
-const serviceOf = (settings: TestSettings = {}): LockService =>
-  makeLocks(store, { onTrouble: (trouble) => troubles.push(trouble), ...settings });
+const serviceOf = (settings: TestSettings = {}): LockService => makeLocks(store, { onTrouble: noting(troubles), ...settings });
 
 function useFakeTimers(): void {
   jest.useFakeTimers({ doNotFake: ['nextTick', 'queueMicrotask', 'setImmediate'] });
@@ -129,7 +129,7 @@ describe('a section that outlives ten times its ttl', () => {
     const held = locks.withLock('k', { ttl: 1_000 }, () => sleepFaked(30_000));
     await jest.advanceTimersByTimeAsync(20_000);
     expect(await locks.tryAcquire('k')).toBeNull();
-    expect(await makeLocks(store, { onTrouble: (trouble) => troubles.push(trouble) }).tryAcquire('k')).toBeNull();
+    expect(await makeLocks(store, { onTrouble: noting(troubles) }).tryAcquire('k')).toBeNull();
     await jest.advanceTimersByTimeAsync(10_000);
     await held;
     expect(long()).toEqual([]);

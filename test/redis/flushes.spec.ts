@@ -5,6 +5,7 @@ import type { LockTrouble } from '../../lib/core/watching/reporter';
 import type { LockService } from '../../lib/nest/lock.service';
 import { RedisLockStore } from '../../lib/stores/redis/redis-lock-store';
 import { makeLocks } from '../support/make-locks';
+import { noting } from '../support/noting';
 import { gotNoReply } from '../support/patient';
 import { Random, SEED } from '../support/random';
 import { RedisServer } from '../support/redis-server';
@@ -31,7 +32,7 @@ beforeEach(async () => {
     const store = new RedisLockStore(server.url);
     await store.open({ prefix: 'lock', warn: () => undefined });
     stores.push(store);
-    services.push(makeLocks(store, { wait: 15_000, onTrouble: (trouble) => troubles.push(trouble) }));
+    services.push(makeLocks(store, { wait: 15_000, onTrouble: noting(troubles) }));
   }
 });
 afterEach(async () => {

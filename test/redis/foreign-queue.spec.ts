@@ -6,6 +6,7 @@ import type { LockTrouble } from '../../lib/core/watching/reporter';
 import type { LockService } from '../../lib/nest/lock.service';
 import { RedisLockStore } from '../../lib/stores/redis/redis-lock-store';
 import { makeLocks } from '../support/make-locks';
+import { noting } from '../support/noting';
 import { RedisServer } from '../support/redis-server';
 import { until } from '../support/until';
 
@@ -27,7 +28,7 @@ beforeEach(async () => {
   troubles = [];
   store = new RedisLockStore(server.url);
   await store.open({ prefix: 'lock', warn: () => undefined });
-  locks = makeLocks(store, { onTrouble: (trouble) => troubles.push(trouble) });
+  locks = makeLocks(store, { onTrouble: noting(troubles) });
 });
 afterEach(() => store.close());
 

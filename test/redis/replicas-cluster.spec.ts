@@ -6,6 +6,7 @@ import type { LockService } from '../../lib/nest/lock.service';
 import { RedisLockStore } from '../../lib/stores/redis/redis-lock-store';
 import { makeLocks } from '../support/make-locks';
 import { noWarning } from '../support/no-warning';
+import { noting } from '../support/noting';
 import { RedisCluster } from '../support/redis-cluster';
 
 const KEYS = Array.from({ length: 30 }, (_, index) => `key ${index}`);
@@ -26,7 +27,7 @@ beforeEach(async () => {
   client = cluster.connect();
   store = new RedisLockStore(client, { minReplicas: 1 });
   await store.open({ prefix: 'lock', warn: (message) => noWarning(message) });
-  locks = makeLocks(store, { onTrouble: (trouble) => troubles.push(trouble) });
+  locks = makeLocks(store, { onTrouble: noting(troubles) });
 });
 afterEach(async () => {
   await store.close();

@@ -11,6 +11,7 @@ import { RedisLockStore } from '../../lib/stores/redis/redis-lock-store';
 import { handOver } from '../support/hand-over';
 import { Load } from '../support/load';
 import { makeLocks } from '../support/make-locks';
+import { noting } from '../support/noting';
 import { SentinelGroup } from '../support/redis-sentinel';
 import { RedisServer } from '../support/redis-server';
 import { TcpProxy } from '../support/tcp-proxy';
@@ -52,7 +53,7 @@ async function openLocks(options?: Parameters<SentinelGroup['connect']>[0]): Pro
   const store = new RedisLockStore(client);
   await store.open({ prefix: 'lock', warn: (message) => warnings.push(message) });
   stores.push(store);
-  return makeLocks(store, { onTrouble: (trouble) => troubles.push(trouble) });
+  return makeLocks(store, { onTrouble: noting(troubles) });
 }
 
 const lockOf = (key: string): string => `lock:lock:{${key}}`;

@@ -4,6 +4,7 @@ import type { LockTrouble } from '../../lib/core/watching/reporter';
 import type { LockService } from '../../lib/nest/lock.service';
 import { RedisLockStore } from '../../lib/stores/redis/redis-lock-store';
 import { ACQUIRE } from '../../lib/stores/redis/scripts/scripts';
+import { noting } from '../support/noting';
 import { quickest, timeOf } from '../support/quickest';
 import { until } from '../support/until';
 import { makeLocks } from '../support/make-locks';
@@ -44,7 +45,7 @@ async function openLocks(url = server.url): Promise<LockService> {
   const store = new RedisLockStore(url);
   await store.open({ prefix: 'lock', warn: () => undefined });
   stores.push(store);
-  return makeLocks(store, { onTrouble: (trouble) => troubles.push(trouble) });
+  return makeLocks(store, { onTrouble: noting(troubles) });
 }
 
 async function queued(count: number): Promise<void> {

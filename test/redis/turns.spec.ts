@@ -190,7 +190,7 @@ describe('order across processes', () => {
   testInWorld('a lease that expires with a queue behind it goes to the first of them', async ({ server, openStore, startWaiter }) => {
     const store = patient(await openStore());
     await expectInOrder(async () => {
-      const crashed = newHold('k', { ttlMs: 60_000, by: 'crashed' });
+      const crashed = newHold('k', { ttlMs: 600_000, by: 'crashed' });
       await until('its grant', async () => (await store.acquire(crashed)).fence !== undefined);
       const waiters = [await startWaiter('k'), await startWaiter('k')];
       // Only now: on a busy machine it takes longer than a short lease until both wait.
@@ -275,19 +275,19 @@ describe('a subscription', () => {
     const before = await subscribedIds(server);
     const isAnew = async (): Promise<boolean> => (await subscribedIds(server)).some((id) => !before.includes(id));
     // On a machine that stands still at the wrong time, the process asks by itself before it is passed over.
-    for (let round = 0; round < 4 && !(await isAnew()); round++) {
+    for (let round = 0; round < 8 && !(await isAnew()); round++) {
       const held = await locks.acquire('k');
-      const queue = others.map((other) => other.withLock('k', { wait: 10_000 }, () => sleep(20)));
+      const queue = others.map((other) => other.withLock('k', { wait: 60_000 }, () => sleep(20)));
       await untilWaiting(locks, 'k', 3);
-      queue.push(waiting.withLock('k', { wait: 20_000 }, () => undefined));
+      const deaf = waiting.withLock('k', { wait: 60_000 }, () => undefined);
       await untilWaiting(locks, 'k', 4);
-      queue.push(last.withLock('k', { wait: 20_000 }, () => undefined));
+      const behind = last.withLock('k', { wait: 60_000 }, () => undefined);
       await untilWaiting(locks, 'k', 5);
       proxy.mode = 'muteSubscribers';
       await held.release();
-      await sleep(500);
+      await Promise.race([deaf, behind]);
       proxy.mode = 'pass';
-      await Promise.all(queue);
+      await Promise.all([...queue, deaf, behind]);
     }
     await until('another subscription', isAnew, 3_000);
   });

@@ -40,6 +40,11 @@ export class Load {
     return Math.max(...[...this.seen.values()].map((seen) => seen.longestMs));
   }
 
+  /** How many sections were entered. */
+  get grants(): number {
+    return [...this.seen.values()].reduce((sum, { grants }) => sum + grants, 0);
+  }
+
   /** Resolves when each key was granted once more. */
   async turnRound(): Promise<void> {
     const before = [...this.seen.values()].map((seen) => [seen, seen.grants] as const);

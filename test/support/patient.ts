@@ -2,7 +2,7 @@ import { LockStoreError } from '../../lib/core/words/errors';
 import type { HoldRecord } from '../../lib/core/seam/lock-store';
 
 /** How often an operation is sent that gets no reply. */
-const MOST_TRIES = 4;
+const MOST_TRIES = 10;
 
 /** An operation that took longer has used up its second. */
 const MOST_MS = 950;

@@ -3,7 +3,7 @@ import type { HoldRecord, Turns } from '../../lib/core/seam/lock-store';
 import type { StorePlace, WholeStore } from './stores';
 
 /** How often an operation is sent that gets no reply. */
-const MOST_TRIES = 4;
+const MOST_TRIES = 10;
 
 /** Processes of the servers may have stood still one after the other: no reply, no connection, no copy, or a row that is locked all the while. */
 const SLOW =
