@@ -5,12 +5,14 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { outsideLocks } from '../../lib/core/calls/call-tree';
 import { writeTicket } from '../../lib/core/leases/ticket';
 import type { LockStore } from '../../lib/core/seam/lock-store';
+import type { LockService } from '../../lib/nest/lock.service';
 import { QuorumLockStore } from '../../lib/stores/quorum/quorum-lock-store';
 import * as quorumScripts from '../../lib/stores/quorum/votes/scripts';
 import { RedisLockStore } from '../../lib/stores/redis/redis-lock-store';
 import * as scripts from '../../lib/stores/redis/scripts/scripts';
 import { makeLocks } from '../support/make-locks';
 import { noWarning } from '../support/no-warning';
+import { answered } from '../support/patient';
 import { until } from '../support/until';
 import { RedisServer } from '../support/redis-server';
 
@@ -79,11 +81,12 @@ async function useEverything(
   server: RedisServer,
   makeStore: () => LockStore = () => new RedisLockStore(server.url),
 ): Promise<void> {
-  const ttl = 3_000;
+  const ttl = 6_000;
   const stores = [makeStore(), makeStore()] as const;
   await Promise.all(stores.map((store) => store.open?.({ prefix: HOSTILE_PREFIX, warn: (message) => noWarning(message) })));
   const [locks, others] = [makeLocks(stores[0]), makeLocks(stores[1])];
   const by = `by ${text}`;
+  const inspect = (): ReturnType<LockService['inspect']> => answered(() => others.inspect(text));
   for (const known of [false, true]) {
     if (!known) {
       await server.client.script('FLUSH');
@@ -93,17 +96,17 @@ async function useEverything(
       const forged = writeTicket([{ store: 'default', key: text, secret: text, fence: lock.fence, storedFence: lock.fence }]);
       await expect(others.acquire(text, { ticket: forged })).rejects.toMatchObject({ code: 'LOCK_LOST' });
       await expect(others.acquire(text, { wait: 30, by })).rejects.toMatchObject({ reason: 'busy' });
-      expect((await others.inspect(text))?.by).toContain(by);
+      expect((await inspect())?.by).toContain(by);
       // It is renewed meanwhile.
-      await sleep(ttl * 0.5);
+      await sleep(ttl * 0.4);
     });
     await Promise.all([locks, locks, others].map((service) => service.withLock(text, { by }, () => sleep(5))));
     // What is sent in one turn goes as a batch.
     await Promise.all([1, 2, 3].map((at) => locks.withLock(`${text}${at}`, { by }, () => undefined)));
     const held = await locks.acquire(text, { by });
     // Where its reply is lost, it is answered with what its repetition finds.
-    await outsideLocks(() => others.forceRelease(text, { fence: held.fence }));
-    await until('that it is free', async () => (await others.inspect(text)) === null);
+    await outsideLocks(() => answered(() => others.forceRelease(text, { fence: held.fence })));
+    await until('that it is free', async () => (await inspect()) === null);
   }
   await Promise.all([locks.shutdown(), others.shutdown()]);
 }
