@@ -49,6 +49,7 @@ export {
 } from './core/words/errors.js';
 export type { HealthReason, HealthStatus, LockHealth } from './core/words/lock-health.js';
 export type { MemberHealth, StoreHealth } from './core/words/lock-health.js';
+export type { Describe, Description } from './core/words/description.js';
 export type { LockedSection, LockSource, LockTelemetry, MeasuredOperation, StoreOperation } from './core/words/lock-telemetry.js';
 export type { TracedLock } from './core/entering/traces.js';
 export type { Cycle, CycleCall } from './core/words/cycle-call.js';

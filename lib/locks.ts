@@ -4,10 +4,11 @@ import { Availability } from './core/seam/availability.js';
 import { BackgroundReleases } from './core/leases/background-releases.js';
 import { BodyRun } from './core/entering/body-run.js';
 import type { Call } from './core/words/call.js';
-import { countByName, holderIn, THIS_PROCESS } from './core/words/caller.js';
+import { countByName, describedCaller, holderIn, THIS_PROCESS } from './core/words/caller.js';
 import type { Candidate } from './leader/candidate.js';
 import { Candidates } from './leader/candidates.js';
 import { type Clock, systemClock } from './core/seam/time.js';
+import { type Describe, descriptionText } from './core/words/description.js';
 import { Entrance, type EntryListener } from './core/entering/entrance.js';
 import { LockConfigurationError } from './core/words/errors.js';
 import { Frame } from './core/entering/frame.js';
@@ -57,8 +58,16 @@ export interface LocksSettings {
   readonly telemetry?: readonly LockTelemetry[];
   /** For how long a call that is inside a lock waits for another one before it looks for a deadlock, in milliseconds; `Infinity`: never. */
   readonly deadlocksAfterMs?: number;
+  /** Describes the running call; undefined: nothing is said of it. */
+  readonly describe?: Describe | undefined;
   /** The end of the transaction around the running code; undefined: locks know of none. */
   readonly transaction?: TransactionEnd | undefined;
+}
+
+/** What describes calls: the trace first, which is not to be cut off. */
+function describesOf(telemetry: Telemetry | undefined, describe: Describe | undefined): readonly Describe[] | undefined {
+  const all = [...(telemetry?.describes ?? []), ...(describe ? [describe] : [])];
+  return all.length > 0 ? all : undefined;
 }
 
 /** The locks of one store of one application. A call flows one way: the entrance, the body, the release, the next in line. */
@@ -79,6 +88,8 @@ export class Locks {
   /** Undefined where locks know of none. */
   readonly #transactions: Transactions | undefined;
   readonly #sections: Sections;
+  /** What describes calls; undefined for nothing. */
+  readonly #describes: readonly Describe[] | undefined;
   /** Undefined where nothing follows these locks. */
   readonly #endTelemetry: (() => void) | undefined;
   #ending: Promise<void> | undefined;
@@ -130,6 +141,7 @@ export class Locks {
     this.#handles = new Handles((frame) => this.#reportUnreleased(frame));
     this.#candidates = new Candidates({ run: (...call) => this.run(...call), clock, reporter });
     this.#sections = new Sections(telemetry);
+    this.#describes = describesOf(telemetry, settings.describe);
     this.#endTelemetry = telemetry?.watch({
       store: name,
       maxWaiters: maxWaiters.perProcess,
@@ -145,7 +157,7 @@ export class Locks {
    */
   run<T>(keys: readonly string[], call: Call, body: Body<T>, began?: (frame: Frame) => void): Promise<T> {
     const frame = new Frame(this.#leases, keys, false, began ? undefined : this.#transactions?.current(call.caller.site));
-    const acquisition = new Acquisition(this.#name, call, frame, this.#clock);
+    const acquisition = new Acquisition(this.#name, this.#describes ? this.#described(call) : call, frame, this.#clock);
     began?.(frame);
     const run = new BodyRun(acquisition, this.#leases, this.#sections, body);
     this.#enter(acquisition, run);
@@ -155,7 +167,7 @@ export class Locks {
   /** Enters the lock on behalf of a caller who leaves it by a handle. */
   acquire(keys: readonly string[], call: Call): Promise<Lock> {
     const frame = new Frame(this.#leases, keys, true, this.#transactions?.current(call.caller.site));
-    const acquisition = new Acquisition(this.#name, call, frame, this.#clock);
+    const acquisition = new Acquisition(this.#name, this.#describes ? this.#described(call) : call, frame, this.#clock);
     return new Promise((resolve, reject) => {
       this.#enter(acquisition, { entered: () => resolve(this.#handles.give(frame)), refused: reject });
     });
@@ -233,6 +245,12 @@ export class Locks {
   #enter(acquisition: Acquisition<Frame>, listener: EntryListener): void {
     const { signal } = acquisition.call;
     this.#entrance.enter(acquisition, signal ? new AbortableEntry(acquisition, signal, listener) : listener);
+  }
+
+  /** A candidate is no call of a request. */
+  #described(call: Call): Call {
+    const text = call.caller.leads ? '' : descriptionText(this.#describes ?? []);
+    return text === '' ? call : { ...call, caller: describedCaller(call.caller, text) };
   }
 
   #stored(key: string): Promise<StoredLock | null> {

@@ -1,5 +1,6 @@
 import type { OnUnavailable } from '../core/words/call.js';
 import { checkOptions, type OptionNames } from '../core/words/check-options.js';
+import type { Describe } from '../core/words/description.js';
 import { parseDuration, type Duration } from '../core/words/duration.js';
 import { LockConfigurationError } from '../core/words/errors.js';
 import type { MaxWaiters } from '../locks.js';
@@ -49,6 +50,13 @@ export interface LockModuleOptions {
   /** What makes traces and metrics of the locks: ours, or your own. Default: nothing. */
   telemetry?: LockTelemetry | readonly LockTelemetry[] | undefined;
   /**
+   * Says what the running call is made for, such as `{ request: id, tenant }`: a few short texts, 200 characters in all. They are shown with the
+   * holder of a lock by `inspect`, `list`, the page and the `detail` of errors, kept in the store with the lock, and are in events
+   * and logs: put no secret in them. Called once for each locked call, in its context, so it has to be quick; what it throws fails no
+   * call. Default: nothing, and the trace of the call with `otelTelemetry()`.
+   */
+  describe?: Describe | undefined;
+  /**
    * Answers the end of the transaction around the running code, and undefined where there is none. Locks that are taken inside
    * a transaction are held until that promise settles, either way. Called once for each locked call, in its context; all calls
    * of one transaction have to get the same promise. A `TransactionScope` has such a function. Default: none, and a lock is
@@ -76,6 +84,7 @@ const OPTIONS: OptionNames<LockModuleOptions> = {
   maxWaiters: true,
   deadlocks: true,
   telemetry: true,
+  describe: true,
   transaction: true,
 };
 
@@ -143,6 +152,16 @@ export function checkTelemetry(given: LockModuleOptions['telemetry']): readonly 
     );
   }
   return parts as readonly LockTelemetry[];
+}
+
+/** Throws `LockConfigurationError` for what is no function. */
+export function checkDescribe(given: LockModuleOptions['describe']): Describe | undefined {
+  if (given !== undefined && typeof given !== 'function') {
+    throw new LockConfigurationError(
+      `LockModule: describe is ${shown(given)}. Pass a function that says what the running call is made for, such as () => ({ request: id }).`,
+    );
+  }
+  return given;
 }
 
 /** Throws `LockConfigurationError` for what is no function. */

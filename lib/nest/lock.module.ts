@@ -19,6 +19,7 @@ import { LockService } from './lock.service.js';
 import {
   checkDeadlocks,
   checkDebug,
+  checkDescribe,
   checkMaxWaiters,
   checkNames,
   checkTelemetry,
@@ -69,6 +70,7 @@ class LockServices extends Map<string, LockService> {
         onUnavailable: options.onUnavailable,
         deadlocksAfterMs: checkDeadlocks(options.deadlocks),
         telemetry: checkTelemetry(options.telemetry),
+        describe: checkDescribe(options.describe),
         transaction: checkTransaction(options.transaction),
         onTrouble: logTrouble,
         debug: checkDebug(options.debug) ? (line: string) => logger.debug(printable(line)) : undefined,

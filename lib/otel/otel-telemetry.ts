@@ -5,6 +5,7 @@ import { checkTelemetryOptions, type OtelTelemetryOptions } from './otel-telemet
 import { trace, type Tracer } from '@opentelemetry/api';
 import { HoldSpans } from './hold-spans.js';
 import { SCOPE } from './attributes.js';
+import { TraceIds } from './trace-ids.js';
 import { WaitSpans } from './wait-spans.js';
 
 /**
@@ -24,6 +25,7 @@ export function traces({ spans = 'both', keys = false, tracerProvider = trace }:
   // Not before a span is to be made: a provider that throws must not keep the application from starting.
   const source = (): Tracer => (tracer ??= tracerProvider.getTracer(SCOPE));
   return [
+    ...(spans === false ? [] : [new TraceIds()]),
     ...(spans === 'both' || spans === 'wait' ? [new WaitSpans(source, keys)] : []),
     ...(spans === 'both' || spans === 'hold' ? [new HoldSpans(source, keys)] : []),
   ];

@@ -1,7 +1,16 @@
-import { SpanStatusCode, type Attributes, type Tracer } from '@opentelemetry/api';
+import { SpanStatusCode, TraceFlags, type Attributes, type Link, type Tracer } from '@opentelemetry/api';
+import { traceIn } from '../core/words/description.js';
 import type { LockEvent } from '../core/words/lock-event.js';
 import type { LockTelemetry } from '../core/words/lock-telemetry.js';
 import { ERROR_TYPE, LOCK, SITE } from './attributes.js';
+
+/** To the span in which a lock was taken, where its holder names it. */
+function linksTo(holder: string): Link[] | undefined {
+  const trace = traceIn(holder);
+  return trace?.spanId === undefined
+    ? undefined
+    : [{ context: { traceId: trace.traceId, spanId: trace.spanId, traceFlags: TraceFlags.SAMPLED, isRemote: true } }];
+}
 
 /** A span for each call that waited or was refused, made when that has ended, in the context of its caller. */
 export class WaitSpans implements LockTelemetry {
@@ -35,7 +44,8 @@ export class WaitSpans implements LockTelemetry {
       ...(reason !== undefined && { [ERROR_TYPE]: reason }),
     };
     const endTime = Date.now();
-    const span = this.#tracer().startSpan(`wait_for lock ${name}`, { attributes, startTime: endTime - waitedMs });
+    const links = holder && linksTo(holder.by);
+    const span = this.#tracer().startSpan(`wait_for lock ${name}`, { attributes, startTime: endTime - waitedMs, ...(links && { links }) });
     if (reason !== undefined) {
       span.setStatus({ code: SpanStatusCode.ERROR });
     }

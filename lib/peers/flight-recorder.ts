@@ -76,6 +76,6 @@ export class FlightRecorder {
   }
 }
 
-function callOf({ key, name, site }: EventOfLock): Pick<EndedCall, 'key' | 'name' | 'site'> {
-  return { key, name: brief(name), site: brief(site) };
+function callOf({ key, name, site, description }: EventOfLock): Pick<EndedCall, 'key' | 'name' | 'site' | 'description'> {
+  return { key, name: brief(name), site: brief(site), description };
 }

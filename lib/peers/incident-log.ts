@@ -148,9 +148,9 @@ export class IncidentLog {
     }
   }
 
-  #add({ key, name, site }: EventOfLock, facts: Facts): Kept {
+  #add({ key, name, site, description }: EventOfLock, facts: Facts): Kept {
     const id = `${this.#id}${(this.#number++).toString(36)}`;
-    const kept: Kept = { ...facts, key, name: brief(name), site: brief(site), id, count: 1, at: this.#clock.monotonic() };
+    const kept: Kept = { ...facts, key, name: brief(name), site: brief(site), description, id, count: 1, at: this.#clock.monotonic() };
     this.#kept.push(kept);
     if (this.#kept.length > MOST_INCIDENTS) {
       this.#drop();

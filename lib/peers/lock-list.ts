@@ -1,3 +1,4 @@
+import { calledAs } from '../core/words/description.js';
 import { holderIn } from '../core/words/caller.js';
 import { pause, type Clock } from '../core/seam/time.js';
 import type { FoundLock, Operator, StoredLock } from '../core/seam/lock-store.js';
@@ -176,7 +177,7 @@ function heldLock(holds: readonly HeldLock[], known: Known, now: number): Listed
     holds: holds.length,
     remainingMs: Math.max(...holds.map(({ remainingMs = Infinity }) => remainingMs)),
     since: new Date(now - first.heldMs),
-    by: `${shown(known, first.process)} ${first.site}`,
+    by: `${shown(known, first.process)} ${calledAs(first)}`,
     processes: [...new Set(holds.map(({ process }) => processOf(process)))],
     waiters: [...new Set(waitingFor.map(({ process }) => shown(known, process)))],
     waitingHere: waitingHere(waitingFor, known),

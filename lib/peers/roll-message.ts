@@ -61,7 +61,7 @@ const HEALTH = {
   members: { maybe: { list: { reachable: 'boolean', voting: { maybe: 'boolean' } } } },
 } as const;
 
-const CALL = { key: 'text', name: 'text', site: 'text' } as const;
+const CALL = { key: 'text', name: 'text', site: 'text', description: TEXT } as const;
 
 const FORCED_BY = { by: TEXT, reason: TEXT, process: 'text' } as const;
 

@@ -17,6 +17,8 @@ export interface PeerCall {
   readonly name: string;
   /** Where it stands in the code: `LockEvent.site`. */
   readonly site: string;
+  /** What the option `describe` says of it. */
+  readonly description?: string | undefined;
   /** The process, as the store calls it: `LockProcess.id`. */
   readonly process: string;
 }
@@ -84,6 +86,8 @@ export interface LockIncident {
   readonly name: string;
   /** Where the call stands in the code: `LockEvent.site`. */
   readonly site: string;
+  /** What the option `describe` says of the call. */
+  readonly description?: string | undefined;
   /** The process in which it happened: `LockProcess.id`. */
   readonly process: string;
   /** How often: refusals of one name for one reason that follow each other within a minute are one incident, with the last key. */

@@ -1,4 +1,4 @@
-import { Counter, Gauge, Histogram, type Registry } from 'prom-client';
+import { Counter, Gauge, Histogram, Registry } from 'prom-client';
 import type { Instruments, Labels, Measure, Reading, HistogramMetric, Metric } from '../telemetry/metrics.js';
 
 /** Metrics of prom-client in a registry. */
@@ -11,8 +11,14 @@ export class RegistryInstruments implements Instruments {
 
   histogram(metric: HistogramMetric): Measure {
     const { settings, labelled } = this.#settingsOf(metric);
-    const histogram = new Histogram({ name: prometheusName(metric), buckets: [...metric.buckets], ...settings });
-    return (value, labels) => histogram.observe(labelled(labels), value);
+    const of = { name: prometheusName(metric), buckets: [...metric.buckets], ...settings };
+    if (this.#registers.every(({ contentType }) => (contentType as string) !== Registry.OPENMETRICS_CONTENT_TYPE)) {
+      const histogram = new Histogram(of);
+      return (value, labels) => histogram.observe(labelled(labels), value);
+    }
+    const histogram = new Histogram<string>({ ...of, enableExemplars: true });
+    return (value, labels, traceId) =>
+      histogram.observe({ labels: labelled(labels), value, ...(traceId !== undefined && { exemplarLabels: { trace_id: traceId } }) });
   }
 
   counter(metric: Metric): Measure {

@@ -156,8 +156,8 @@ export interface Reading {
   readonly value: number;
 }
 
-/** Takes a value. */
-export type Measure = (value: number, labels: Labels) => void;
+/** Takes a value. `traceId` names the trace of the call that it is of, as its exemplar. */
+export type Measure = (value: number, labels: Labels, traceId?: string) => void;
 
 /** What makes the metrics of a backend. */
 export interface Instruments {

@@ -1,3 +1,4 @@
+import { traceIn } from '../core/words/description.js';
 import type { LockEvent } from '../core/words/lock-event.js';
 import type { LockHealth } from '../core/words/lock-health.js';
 import type { LockSource, LockTelemetry, MeasuredOperation } from '../core/words/lock-telemetry.js';
@@ -53,15 +54,19 @@ export class Recorder implements LockTelemetry {
     const labels = this.#labels(event);
     switch (event.type) {
       case 'acquired':
-        return this.#histograms.acquireDuration(event.waitedMs / 1_000, { ...labels, 'distributed_lock.contended': event.contended });
+        return this.#histograms.acquireDuration(
+          event.waitedMs / 1_000,
+          { ...labels, 'distributed_lock.contended': event.contended },
+          traceOf(event),
+        );
       case 'refused':
-        return this.#histograms.acquireDuration(event.waitedMs / 1_000, { ...labels, ...refusalOf(event) });
+        return this.#histograms.acquireDuration(event.waitedMs / 1_000, { ...labels, ...refusalOf(event) }, traceOf(event));
       case 'renewed':
         return this.#histograms.leaseMargin(event.margin, labels);
       case 'released':
-        return this.#histograms.holdDuration(event.heldMs / 1_000, labels);
+        return this.#histograms.holdDuration(event.heldMs / 1_000, labels, traceOf(event));
       case 'lost':
-        this.#histograms.holdDuration(event.heldMs / 1_000, { ...labels, 'error.type': event.reason });
+        this.#histograms.holdDuration(event.heldMs / 1_000, { ...labels, 'error.type': event.reason }, traceOf(event));
         return this.#counters.losses(1, { ...labels, 'error.type': event.reason });
       case 'releaseFailed':
         return this.#counters.releaseFailures(1, labels);
@@ -129,6 +134,11 @@ export class Recorder implements LockTelemetry {
     }
     return worst.values();
   }
+}
+
+/** The trace of its call, where that is known. */
+function traceOf({ description }: LockEvent): string | undefined {
+  return description === undefined ? undefined : traceIn(description)?.traceId;
 }
 
 /** That a caller goes on without a busy lock is no error. */

@@ -155,9 +155,10 @@ test('two applications contend: the one that waits has a span of its wait, behin
     'distributed_lock.name': 'balance:<customerId>',
     'distributed_lock.store': 'default',
     'distributed_lock.wait_ms': expect.any(Number) as unknown,
-    'distributed_lock.blocked_by': `${hostname()} (pid ${process.pid}) Balances.credit`,
+    'distributed_lock.blocked_by': expect.stringContaining(`${hostname()} (pid ${process.pid}) Balances.credit (trace=`) as unknown,
     'code.function.name': 'Balances.credit',
   });
+  expect(wait.links.map(({ context: { spanId } }) => spanId)).toEqual([idOf(spans.one('first'))]);
   expect(durationOf(wait)).toBeGreaterThan(heldMs - 1);
   // The clock of spans is not the one that waits are measured with, and the process may stand still between the two.
   expect(Math.abs(durationOf(wait) - Number(wait.attributes['distributed_lock.wait_ms']))).toBeLessThan(250);
@@ -206,6 +207,27 @@ test.each([
   });
   expect('error.type' in wait.attributes).toBe(onBusy === 'throw');
   expect(spans.text).not.toContain('4242');
+});
+
+test('a wait is linked to the span in which the lock was taken, in whichever process', async () => {
+  const [{ locks }, other] = [await onRedis(), await onRedis()];
+  const held = await spans.inside('night run', () => other.locks.acquire('report', { ttl: '1m' }));
+  const { traceId, spanId } = spans.one('night run').spanContext();
+  expect((await locks.inspect('report'))?.by).toContain(` (trace=${traceId} span=${spanId})`);
+  await spans.inside('request', () => locks.tryAcquire('report', { name: 'blocked' }));
+  expect(spans.one('wait_for lock blocked').links).toMatchObject([{ context: { traceId, spanId, isRemote: true } }]);
+  await held.release();
+});
+
+test.each<[string, OtelTelemetryOptions]>([
+  ['without an active span', {}],
+  ['where no spans are made', { spans: false }],
+])('%s no trace is told', async (name, options) => {
+  const { locks } = await onRedis(options);
+  const acquire = (): ReturnType<LockService['acquire']> => locks.acquire('k', { ttl: '1m', by: 'plain' });
+  const held = await ('spans' in options ? spans.inside('request', acquire) : acquire());
+  expect([name, (await locks.inspect('k'))?.by]).toEqual([name, `${hostname()} (pid ${process.pid}) plain`]);
+  await held.release();
 });
 
 /** Fails every attempt. */

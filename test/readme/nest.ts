@@ -2,7 +2,15 @@ import { Module, type ExceptionFilter, type INestApplication } from '@nestjs/com
 import { ConfigModule, ConfigService } from '@nestjs/config';
 import { Test } from '@nestjs/testing';
 import type { Redis } from 'ioredis';
-import { LockExceptionFilter, lockKey, LockModule, LockService, QuorumLockStore, RedisLockStore } from 'nestjs-distributed-lock';
+import {
+  LockExceptionFilter,
+  lockKey,
+  LockModule,
+  LockService,
+  QuorumLockStore,
+  RedisLockStore,
+  type LockStore,
+} from 'nestjs-distributed-lock';
 import { PostgresLockStore, withRowLock } from 'nestjs-distributed-lock/postgres';
 import type { Pool, PoolClient } from 'pg';
 
@@ -12,6 +20,8 @@ class BalanceService {
   constructor(readonly balances: BalanceRepository) {}
 }
 
+declare const shared: LockStore;
+declare const cls: { getId(): string; get(name: string): string };
 declare const redis: Redis;
 declare const redisA: Redis;
 declare const redisB: Redis;
@@ -49,11 +59,13 @@ const locks = LockModule.forRoot({
   stores: { default: new RedisLockStore(redis), reports: new PostgresLockStore(pool) },
 });
 
+const described = LockModule.forRoot({ store: shared, describe: () => ({ request: cls.getId(), tenant: cls.get('tenant') }) });
+
 const replicated = new RedisLockStore(redis, { minReplicas: 1 });
 
 const quorum = new QuorumLockStore([redisA, redisB, redisC, redisD, redisE], { longestLease: '1m' });
 
-export const several = [locks, replicated, quorum];
+export const several = [locks, described, replicated, quorum];
 
 export async function openPostgres(): Promise<PostgresLockStore> {
   const store = new PostgresLockStore(pool);

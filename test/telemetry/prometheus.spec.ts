@@ -1,5 +1,5 @@
 import { Test, type TestingModule } from '@nestjs/testing';
-import { LockModule, LockService, MemoryLockStore } from 'nestjs-distributed-lock';
+import { LockModule, LockService, MemoryLockStore, type Describe } from 'nestjs-distributed-lock';
 import { prometheusTelemetry, type PrometheusOptions } from 'nestjs-distributed-lock/prometheus';
 import { AggregatorRegistry, Counter, register as globalRegister, Registry, type OpenMetricsContentType } from 'prom-client';
 import { saying } from '../support/saying';
@@ -20,9 +20,9 @@ afterEach(async () => {
   globalRegister.clear();
 });
 
-async function start(options: PrometheusOptions = { register }): Promise<LockService> {
+async function start(options: PrometheusOptions = { register }, describe?: Describe): Promise<LockService> {
   const module = await Test.createTestingModule({
-    imports: [LockModule.forRoot({ store: new MemoryLockStore(), telemetry: prometheusTelemetry(options) })],
+    imports: [LockModule.forRoot({ store: new MemoryLockStore(), telemetry: prometheusTelemetry(options), describe })],
   }).compile();
   modules.push(module);
   return module.get(LockService);
@@ -78,6 +78,21 @@ test('a registry of OpenMetrics works too', async () => {
   open.setContentType(Registry.OPENMETRICS_CONTENT_TYPE);
   await (await start({ register: open })).withLock('k', () => undefined);
   expect(await holdsIn(open)).toBe('1');
+});
+
+test('in OpenMetrics, the trace of a call is the exemplar of how long it waited and held', async () => {
+  const traceId = '4bf92f3577b34da6a3ce929d0e0e4736';
+  const open = new Registry<OpenMetricsContentType>();
+  open.setContentType(Registry.OPENMETRICS_CONTENT_TYPE);
+  const locks = await start({ register: open }, () => ({ trace: traceId }));
+  await locks.withLock('k', () => undefined);
+  const text = await open.metrics();
+  for (const name of ['acquire', 'hold']) {
+    expect(text).toMatch(new RegExp(`^distributed_lock_${name}_duration_seconds_bucket\\{.*\\} 1 # \\{trace_id="${traceId}"\\}`, 'm'));
+  }
+  await locks.withLock('k', () => undefined);
+  await (await start({ register }, () => ({ trace: traceId }))).withLock('k', () => undefined);
+  expect(await register.metrics()).not.toContain('trace_id');
 });
 
 test('metrics that throw reach no lock', async () => {

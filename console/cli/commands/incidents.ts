@@ -1,4 +1,5 @@
 import { parseDuration } from '../../../lib/core/words/duration.js';
+import { calledAs } from '../../../lib/core/words/description.js';
 import { LockConfigurationError } from '../../../lib/core/words/errors.js';
 import { withTimes } from '../../../lib/peers/incident-log.js';
 import type { LockIncident } from '../../../lib/peers/survey.js';
@@ -14,7 +15,7 @@ const COLUMNS: readonly Column<LockIncident>[] = [
   { title: 'WHAT', text: whatOf, kind: 'long' },
   { title: 'TIMES', text: ({ count }) => String(count), kind: 'number' },
   { title: 'KEY', text: ({ key }) => key || '-', kind: 'long' },
-  { title: 'CALL', text: ({ site }) => site, kind: 'long' },
+  { title: 'CALL', text: calledAs, kind: 'long' },
   { title: 'PROCESS', text: ({ process }) => process.replace(/#.*$/, ''), kind: 'long' },
   { title: 'LASTED', text: ({ lastedMs }) => (lastedMs === undefined ? '-' : shownMs(lastedMs)), kind: 'number' },
 ];

@@ -1,4 +1,5 @@
 import type { StoredLock } from '../../../lib/core/seam/lock-store.js';
+import { calledAs } from '../../../lib/core/words/description.js';
 import type { WaitingCall } from '../../../lib/peers/survey.js';
 import { printable } from '../../../lib/core/words/shown.js';
 import { ageOf, shownMs } from '../age.js';
@@ -32,7 +33,7 @@ function documentOf(
     holds,
     processes,
     waiters,
-    calls: calls.map(({ name, site, process, waitedMs, leftMs }) => ({ name, site, process, waitedMs, leftMs })),
+    calls: calls.map(({ name, site, description, process, waitedMs, leftMs }) => ({ name, site, description, process, waitedMs, leftMs })),
   };
 }
 
@@ -50,7 +51,8 @@ function linesOf(key: string, lock: StoredLock, calls: readonly WaitingCall[]): 
     ...waiters.map((waiter, at) => `  ${at + 1}. ${waiter}`),
     ...(calls.length > 0 ? ['Calls that wait, as their processes say:'] : []),
     ...calls.map(
-      ({ site, process, waitedMs, leftMs }) => `  ${site} in ${process}, for ${shownMs(waitedMs)}, at most ${shownMs(leftMs)} more`,
+      ({ process, waitedMs, leftMs, ...call }) =>
+        `  ${calledAs(call)} in ${process}, for ${shownMs(waitedMs)}, at most ${shownMs(leftMs)} more`,
     ),
   ];
 }

@@ -1,4 +1,5 @@
 import type { HeldLock, Survey, WaitingCall } from '../../../lib/peers/survey.js';
+import { calledAs } from '../../../lib/core/words/description.js';
 import { shownMs } from '../age.js';
 import { tableOf, type Column } from '../table.js';
 
@@ -52,7 +53,7 @@ export function linesOf({ processes, oldest, queues, names }: Snapshot, width: n
 
 const OLDEST: readonly Column<HeldLock>[] = [
   { title: 'KEY', text: ({ key }) => key, kind: 'long' },
-  { title: 'HELD BY', text: ({ site }) => site, kind: 'long' },
+  { title: 'HELD BY', text: calledAs, kind: 'long' },
   { title: 'PROCESS', text: ({ process }) => process, kind: 'long' },
   { title: 'SINCE', text: ({ heldMs }) => shownMs(heldMs), kind: 'number' },
   { title: 'FENCE', text: ({ fence }) => String(fence), kind: 'number' },

@@ -306,7 +306,7 @@ export class Reporter implements LeaseEvents, EntryEvents {
   }
 
   #subject({ key, caller }: Subject): EventOfLock {
-    const { name, by, site } = caller;
-    return { store: this.#store, key, name, by, process: THIS_PROCESS, site };
+    const { name, by, site, description } = caller;
+    return { store: this.#store, key, name, by, process: THIS_PROCESS, site, description };
   }
 }

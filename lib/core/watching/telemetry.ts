@@ -1,5 +1,6 @@
 import type { Clock } from '../seam/time.js';
 import type { AroundCall } from '../seam/wrapped-store.js';
+import type { Describe } from '../words/description.js';
 import type { LockError } from '../words/errors.js';
 import type { LockEvent } from '../words/lock-event.js';
 import { guarded, withOutcomeOf } from '../words/guarded.js';
@@ -36,6 +37,11 @@ export class Telemetry implements LockTelemetry {
     for (const part of this.#parts) {
       guarded(() => part.entered?.(entry));
     }
+  }
+
+  /** What describe calls. */
+  get describes(): readonly Describe[] {
+    return this.#parts.filter((part) => part.describe !== undefined).map((part) => () => part.describe?.());
   }
 
   /** Measures the operations of the store that is registered under that name. */

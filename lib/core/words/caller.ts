@@ -13,6 +13,8 @@ export interface Caller {
   readonly name: string;
   /** Whether it is a candidate, which waits for as long as another one leads. */
   readonly leads?: boolean;
+  /** What the option `describe` says of the call; it is part of `by`. */
+  readonly description?: string;
 }
 
 /** How many there are of each name. */
@@ -27,6 +29,11 @@ export function countByName(callers: Iterable<Caller>): ReadonlyMap<string, numb
 /** `by` is empty where the call says nothing of itself. */
 export function callerOf(by: string, site: string, name: string): Caller {
   return { by: by === '' ? THIS_PROCESS : `${THIS_PROCESS} ${by}`, site, name };
+}
+
+/** The same caller, with what its call is made for. */
+export function describedCaller(caller: Caller, description: string): Caller {
+  return { ...caller, by: `${caller.by} (${description})`, description };
 }
 
 /**

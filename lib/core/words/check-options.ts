@@ -64,7 +64,7 @@ const PLACES: readonly (readonly [place: string, ...options: string[]])[] = [
   ['@DistributedLock() and of @Leader()', 'key'],
   ['@DistributedLock()', 'returns'],
   ['@Leader() and of LockService.lead()', 'pause'],
-  [MODULE, 'stores', 'prefix', 'debug', 'maxWaiters', 'deadlocks', 'telemetry', 'transaction', 'isGlobal'],
+  [MODULE, 'stores', 'prefix', 'debug', 'maxWaiters', 'deadlocks', 'telemetry', 'describe', 'transaction', 'isGlobal'],
   ['LockModule.forRootAsync()', 'useFactory', 'useClass', 'useExisting', 'inject', 'imports'],
   ['LockModule.forRootAsync() and of LockModule.forTesting()', 'storeNames'],
   ['LockModule.forTesting()', 'controller'],

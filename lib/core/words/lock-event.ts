@@ -16,12 +16,14 @@ export interface EventOfLock {
    * `LockService`. There are few names, where there may be any number of keys.
    */
   readonly name: string;
-  /** Host, process id and, where it is known, `Class.method` of the call. */
+  /** Host, process id and, where they are known, `Class.method` and the description of the call. */
   readonly by: string;
   /** The process that publishes the event: its host and its process id. */
   readonly process: string;
   /** Where the call stands in the code: `Class.method`, its option `by`, or the method of `LockService`. */
   readonly site: string;
+  /** What the option `describe` says of the call, such as `request=8f3 tenant=acme`. */
+  readonly description?: string | undefined;
 }
 
 /**

@@ -1,5 +1,6 @@
 import type { LockError } from './errors.js';
 import type { EventOfLock, LockEvent } from './lock-event.js';
+import type { Description } from './description.js';
 import type { LockHealth } from './lock-health.js';
 
 /** What a store is asked for. */
@@ -69,6 +70,11 @@ export interface LockTelemetry {
    * event.
    */
   entered?(entry: LockEntry): void;
+  /**
+   * Describes the call that is made, in its context: before it waits. It is kept in the store with the lock, and shown with its holder. Runs in
+   * each call, so it has to be quick.
+   */
+  describe?(): Description | undefined;
   /** A store has answered. */
   operation?(measured: MeasuredOperation): void;
   /**

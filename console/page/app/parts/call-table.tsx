@@ -5,6 +5,7 @@ import type { Ended, StoreState } from '../model/state.js';
 import { DataTable } from './data-table.js';
 import { Pill, type Tone } from './pill.js';
 import { Section } from './section.js';
+import { Site } from './site.js';
 
 const MOST_ROWS = 50;
 
@@ -56,7 +57,9 @@ function CallRow({ store, call }: { readonly store: StoreState; readonly call: E
           {call.reason ? `: ${call.reason}` : ''}
         </Pill>
       </td>
-      <td class="site">{call.site}</td>
+      <td>
+        <Site call={call} />
+      </td>
       <td class="wide">{processName(store, call.process)}</td>
       <td class="number">{span(call.waitedMs)}</td>
       <td class="number">{call.outcome === 'refused' ? '–' : span(call.heldMs)}</td>

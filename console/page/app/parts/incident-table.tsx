@@ -6,6 +6,7 @@ import type { Incident, StoreState } from '../model/state.js';
 import { linkToKey } from '../route.js';
 import { DataTable } from './data-table.js';
 import { Pill } from './pill.js';
+import { Site } from './site.js';
 import { Time } from './time.js';
 
 const HEADS = [['When'], ['What'], ['Key'], ['Call', 'wide'], ['Process', 'wide'], ['More', 'wide']] as const;
@@ -29,7 +30,7 @@ export function IncidentTable({ rows }: { readonly rows: readonly StoreIncident[
 
 function IncidentRow({ store, incident }: StoreIncident): VNode {
   const [tone, title] = incidentTitle(incident);
-  const { at, key, site, process, fence } = incident;
+  const { at, key, process, fence } = incident;
   return (
     <tr>
       <td>
@@ -49,7 +50,9 @@ function IncidentRow({ store, incident }: StoreIncident): VNode {
         {fence !== undefined && <span class="under mono">fence {fence}</span>}
         <span class="under narrow">{incidentDetail(incident)}</span>
       </th>
-      <td class="wide site">{site}</td>
+      <td class="wide">
+        <Site call={incident} />
+      </td>
       <td class="wide">{processName(store, process)}</td>
       <td class="wide muted detail">{incidentDetail(incident)}</td>
     </tr>

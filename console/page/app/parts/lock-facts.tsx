@@ -88,6 +88,7 @@ function Holders({ row }: { readonly row: LockRow }): VNode {
               <Pill tone="warn">does not answer</Pill>
             </>
           )}
+          {holder.description !== undefined && <span class="under mono">{printable(holder.description)}</span>}
         </p>
       ))}
     </>

@@ -6,6 +6,7 @@ import { processName } from '../model/processes.js';
 import { linkToKey } from '../route.js';
 import { LeaseBar } from './lease-bar.js';
 import { Pill } from './pill.js';
+import { Site } from './site.js';
 
 interface LockTableRowProps {
   readonly row: LockRow;
@@ -60,7 +61,7 @@ function Holder({ row: { store, holders, foundBy, fence, answers, until }, now }
   const leftMs = until === undefined ? undefined : until - now;
   return (
     <>
-      <span class="site">{holder?.site ?? foundBy ?? 'Holder unknown'}</span>
+      <Site call={holder ?? { site: foundBy ?? 'Holder unknown' }} />
       <span class="under">
         {holder && processName(store, holder.process)}
         {holders.length > 1 && ` and ${holders.length - 1} more`}

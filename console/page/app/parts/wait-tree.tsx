@@ -1,4 +1,5 @@
 import type { VNode } from 'preact';
+import { calledAs } from '../../../../lib/core/words/description.js';
 import { printable } from '../../../../lib/core/words/shown.js';
 import { counted, span } from '../model/format.js';
 import { processName } from '../model/processes.js';
@@ -6,6 +7,7 @@ import type { StoreState } from '../model/state.js';
 import { sizeOf, type WaitedLock, type WaitingBranch } from '../model/wait-forest.js';
 import { linkToKey } from '../route.js';
 import { Pill } from './pill.js';
+import { Site } from './site.js';
 
 /** How many of the calls that wait for one lock are shown. */
 const MOST_WAITERS = 20;
@@ -29,7 +31,7 @@ export function WaitTree({ store, lock, now }: WaitTreeProps): VNode {
         {!closesCycle && (
           <span class="muted">
             {holder
-              ? `${holder.site} on ${processName(store, holder.process)}, held for ${span(now - holder.since)}`
+              ? `${calledAs(holder)} on ${processName(store, holder.process)}, held for ${span(now - holder.since)}`
               : 'nobody says that it holds it'}
           </span>
         )}
@@ -51,7 +53,7 @@ function Waiter({ store, branch: { call, blocks }, now }: Omit<WaitTreeProps, 'l
   return (
     <li class="waiter">
       <p>
-        <span class="site">{call.site}</span>
+        <Site call={call} />
         <span class="muted">
           {processName(store, call.process)}, waits {span(now - call.since)}, gives up in {span(call.until - now)}
         </span>

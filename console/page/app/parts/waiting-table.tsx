@@ -5,6 +5,7 @@ import { processName } from '../model/processes.js';
 import type { StoreState, Waiting } from '../model/state.js';
 import { DataTable } from './data-table.js';
 import { Section } from './section.js';
+import { Site } from './site.js';
 
 const MOST_ROWS = 100;
 
@@ -29,8 +30,8 @@ export function WaitingTable({ store, calls, now }: WaitingTableProps): VNode {
         <DataTable label="Waiting calls" heads={HEADS}>
           {calls.slice(0, MOST_ROWS).map((call) => (
             <tr key={call.id}>
-              <th scope="row" class="site">
-                {call.site}
+              <th scope="row">
+                <Site call={call} />
               </th>
               <td>{processName(store, call.process)}</td>
               <td class="number">{span(now - call.since)}</td>

@@ -95,7 +95,7 @@ function matching(filter: string): (row: LockRow) => boolean {
   return ({ key, name, foundBy, holders, store }) =>
     wanted === '' ||
     [key, name, foundBy].some(has) ||
-    holders.some(({ site, process }) => has(site) || has(store.processes.get(process)?.host));
+    holders.some(({ site, description, process }) => has(site) || has(description) || has(store.processes.get(process)?.host));
 }
 
 function Summary({ state, rows, now }: { readonly state: State; readonly rows: readonly LockRow[]; readonly now: number }): VNode {

@@ -1,0 +1,16 @@
+import type { VNode } from 'preact';
+import { printable } from '../../../../lib/core/words/shown.js';
+
+interface SiteProps {
+  readonly call: { readonly site: string; readonly description?: string | undefined };
+}
+
+/** Where a call stands in the code, and what it is made for. */
+export function Site({ call: { site, description } }: SiteProps): VNode {
+  return (
+    <>
+      <span class="site">{site}</span>
+      {description !== undefined && <span class="under mono">{printable(description)}</span>}
+    </>
+  );
+}
