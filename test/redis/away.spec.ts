@@ -3,6 +3,7 @@ import type { LockTrouble } from '../../lib/core/watching/reporter';
 import { RedisLockStore } from '../../lib/stores/redis/redis-lock-store';
 import { makeLocks } from '../support/make-locks';
 import { RedisServer } from '../support/redis-server';
+import { sourceOf } from '../support/redis-source';
 import { TcpProxy } from '../support/tcp-proxy';
 import { until } from '../support/until';
 
@@ -13,7 +14,7 @@ let store: RedisLockStore;
 beforeEach(async () => {
   server = await RedisServer.start();
   proxy = await TcpProxy.start(server.port);
-  store = new RedisLockStore(proxy.url);
+  store = new RedisLockStore(sourceOf(proxy.url));
   await store.open({ prefix: 'lock', warn: () => undefined });
 });
 afterEach(async () => {

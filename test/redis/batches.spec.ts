@@ -10,6 +10,7 @@ import { loadWith } from '../support/defective';
 import { newHold } from '../support/new-hold';
 import { noWarning } from '../support/no-warning';
 import { RedisServer } from '../support/redis-server';
+import { sourceOf } from '../support/redis-source';
 import { TcpProxy } from '../support/tcp-proxy';
 import { until } from '../support/until';
 
@@ -30,7 +31,7 @@ afterAll(async () => {
 
 beforeEach(async () => {
   await server.client.flushall();
-  store = new RedisLockStore(`redis://127.0.0.1:${proxy.port}`);
+  store = new RedisLockStore(sourceOf(`redis://127.0.0.1:${proxy.port}`));
   await store.open({ prefix: 'lock', warn: (message) => noWarning(message) });
 });
 afterEach(async () => {
@@ -130,6 +131,7 @@ describe('what one turn of the event loop asks of a server', () => {
     // The proxy is of this process: it passes on what the socket has, once this turn is over.
     expect(inThisTurn.trim()).toBe('0');
     expect((await acquired).fence).toBeGreaterThan(0);
+    // node-redis writes what it was given after the turn.
     const direct = new RedisLockStore(server.url);
     await direct.open({ prefix: 'lock', warn: (message) => noWarning(message) });
     const alone = direct.acquire(patientHold('alone'));
@@ -254,7 +256,7 @@ test('a batch that is not answered leaves each outcome unknown, and each may be 
   expect(outcomes).toEqual(holds.map(({ key }) => expect.objectContaining({ code: 'LOCK_STORE', unknown: true, key })));
   proxy.mode = 'pass';
   await server.client.flushall();
-  const other = new RedisLockStore(server.url);
+  const other = new RedisLockStore(sourceOf(server.url));
   await other.open({ prefix: 'lock', warn: (message) => noWarning(message) });
   const acquireAll = (): Promise<AcquireReply[]> => Promise.all(holds.map((hold) => other.acquire({ ...hold, ...PATIENT })));
   const again = await acquireAll();

@@ -4,20 +4,17 @@ import { Cluster, Redis } from 'ioredis';
 import { Cluster as Cluster5, Redis as Redis5 } from 'ioredis-5';
 import { Cluster as ValkeyCluster, Redis as Valkey } from 'iovalkey';
 import { createClient, createClientPool, createCluster } from 'redis';
+import { createClient as createClient6 } from 'redis-6';
 import { QuorumLockStore } from '../../lib/stores/quorum/quorum-lock-store';
 import { RedisLockStore } from '../../lib/stores/redis/redis-lock-store';
-import type { RedisClient } from '../../lib/stores/redis/connection/redis-source';
+import type { RedisSource } from '../../lib/stores/redis/connection/redis-source';
 import { makeLocks } from '../support/make-locks';
 import { RedisCluster } from '../support/redis-cluster';
 import { RedisServer } from '../support/redis-server';
 import { until } from '../support/until';
 
 /** What the tests use of the clients themselves. */
-interface TestedClient extends RedisClient {
-  readonly status: string;
-  ping(): Promise<string>;
-  disconnect(): void;
-}
+type TestedClient = RedisSource & { ping(): Promise<string>; disconnect(): unknown };
 
 let server: RedisServer;
 let cluster: RedisCluster;
@@ -36,6 +33,8 @@ const CLIENTS: readonly [string, () => TestedClient][] = [
   ['ioredis 6', () => new Redis(server.port, host)],
   ['ioredis 5', () => new Redis5(server.port, host)],
   ['iovalkey', () => new Valkey(server.port, host)],
+  ['node-redis 5', () => createClient({ url: server.url }).on('error', () => undefined)],
+  ['node-redis 6', () => createClient6({ url: server.url }).on('error', () => undefined)],
   ['a Cluster of ioredis 6', () => new Cluster(startNodes())],
   ['a Cluster of ioredis 5', () => new Cluster5(startNodes())],
   ['a Cluster of iovalkey', () => new ValkeyCluster(startNodes())],
@@ -43,18 +42,21 @@ const CLIENTS: readonly [string, () => TestedClient][] = [
 
 test('the versions are those that are claimed', async () => {
   const versions = await Promise.all(
-    ['ioredis', 'ioredis-5', 'iovalkey', 'redis'].map(
+    ['ioredis', 'ioredis-5', 'iovalkey', 'redis', 'redis-6'].map(
       async (name) =>
         ((await import(`${name}/package.json`, { with: { type: 'json' } })) as { default: { version: string } }).default.version,
     ),
   );
-  expect(versions.map((version) => Number.parseInt(version, 10))).toEqual([6, 5, 0, 5]);
+  expect(versions.map((version) => Number.parseInt(version, 10))).toEqual([6, 5, 0, 5, 6]);
   expect(await server.client.info('server')).toMatch(/redis_version:7\./);
 });
 
 describe.each(CLIENTS)('with %s', (name, make) => {
   test('locks exclude, are handed over in order, are released by force, and outlive a cut connection', async () => {
     const [client, other] = [make(), make()];
+    if (name.startsWith('node-redis')) {
+      await Promise.all([client, other].map((each) => (each as unknown as { connect(): Promise<unknown> }).connect()));
+    }
     const stores = [new RedisLockStore(client), new RedisLockStore(other)] as const;
     const warnings: string[] = [];
     await Promise.all(stores.map((store) => store.open({ prefix: 'lock', warn: (message) => warnings.push(message) })));
@@ -97,15 +99,14 @@ describe.each(CLIENTS)('with %s', (name, make) => {
 });
 
 describe('a client of another package is refused, by name, with what to pass instead', () => {
-  const PASS = 'Pass a client of ioredis or iovalkey \\(Redis or Cluster\\), a URL such as';
+  const PASS = 'Pass a client of ioredis or iovalkey \\(Redis or Cluster\\), one of createClient\\(\\) of node-redis, a URL such as';
 
   test.each<[string, () => unknown]>([
-    ['a client', () => createClient()],
     ['a cluster', () => createCluster({ rootNodes: [{ url: 'redis://127.0.0.1:1' }] })],
     ['a pool', () => createClientPool()],
   ])('%s of node-redis', (_what, make) => {
     const client = make() as never;
-    const message = `was given a client of node-redis \\(the package redis\\), which it cannot use\\. ${PASS}`;
+    const message = `was given a client of node-redis \\(the package redis\\) for several servers or connections, which it cannot use\\. ${PASS}`;
     expect(() => new RedisLockStore(client)).toThrow(new RegExp(`^RedisLockStore ${message}`));
     expect(() => new QuorumLockStore([client, 'redis://b', 'redis://c'])).toThrow(new RegExp(`^QuorumLockStore ${message}`));
   });

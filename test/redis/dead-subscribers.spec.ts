@@ -3,6 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { HoldRecord, Place } from '../../lib/core/seam/lock-store';
 import type { LockService } from '../../lib/nest/lock.service';
 import { RedisLockStore } from '../../lib/stores/redis/redis-lock-store';
+import { sourceOf } from '../support/redis-source';
 import { until } from '../support/until';
 import { makeLocks } from '../support/make-locks';
 import { RedisServer } from '../support/redis-server';
@@ -43,7 +44,7 @@ class TimedStore extends RedisLockStore {
   }
 }
 
-async function openLocks(url = server.url, store = new RedisLockStore(url)): Promise<LockService> {
+async function openLocks(url = server.url, store = new RedisLockStore(sourceOf(url))): Promise<LockService> {
   await store.open({ prefix: 'lock', warn: () => undefined });
   stores.push(store);
   return makeLocks(store);

@@ -3,6 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { RedisLockStore } from '../../lib/stores/redis/redis-lock-store';
 import { makeLocks } from '../support/make-locks';
 import { RedisServer } from '../support/redis-server';
+import { sourceOf } from '../support/redis-source';
 
 const LOCK = 'lock:lock:{k}';
 const FENCE = 'lock:fence:{0}';
@@ -14,7 +15,7 @@ let store: RedisLockStore;
 
 beforeEach(async () => {
   server = await RedisServer.start('--maxmemory', '3mb', '--maxmemory-policy', 'allkeys-lru');
-  store = new RedisLockStore(server.url);
+  store = new RedisLockStore(sourceOf(server.url));
 });
 afterEach(async () => {
   await store.close();

@@ -7,6 +7,7 @@ import { answered } from '../support/patient';
 import { makeLocks } from '../support/make-locks';
 import { timeOf } from '../support/quickest';
 import { freePort, RedisServer } from '../support/redis-server';
+import { sourceOf } from '../support/redis-source';
 import { inRedisWorld, loseNextReply, type RedisWorld } from '../support/redis-world';
 import { saying } from '../support/saying';
 import { sideBySide } from '../support/side-by-side';
@@ -264,7 +265,7 @@ describe('closing', () => {
 
   testInWorld('while the store opens leaves no connection behind', async ({ server }) => {
     const before = await clients(server);
-    const own = new RedisLockStore(server.url);
+    const own = new RedisLockStore(sourceOf(server.url));
     const opening = own.open({ prefix: 'lock', warn: () => undefined });
     await own.close();
     await expect(opening).rejects.toThrow(/was closed/);
@@ -274,7 +275,7 @@ describe('closing', () => {
   });
 
   testInWorld('ends calls that wait for the first connection', async () => {
-    const own = new RedisLockStore(`redis://127.0.0.1:${await freePort()}`);
+    const own = new RedisLockStore(sourceOf(`redis://127.0.0.1:${await freePort()}`));
     const service = makeLocks(own);
     const calls = Promise.allSettled([service.acquire('a'), service.acquire('b')]);
     await sleep(80);

@@ -9,6 +9,7 @@ import { noting } from '../support/noting';
 import { gotNoReply } from '../support/patient';
 import { Random, SEED } from '../support/random';
 import { RedisServer } from '../support/redis-server';
+import { sourceOf } from '../support/redis-source';
 
 const RUN_MS = 3_000;
 
@@ -29,7 +30,7 @@ beforeEach(async () => {
   troubles = [];
   server = await RedisServer.start();
   for (let count = 0; count < 4; count++) {
-    const store = new RedisLockStore(server.url);
+    const store = new RedisLockStore(sourceOf(server.url));
     await store.open({ prefix: 'lock', warn: () => undefined });
     stores.push(store);
     services.push(makeLocks(store, { wait: 15_000, onTrouble: noting(troubles) }));

@@ -8,6 +8,7 @@ import { RedisLockStore } from '../../lib/stores/redis/redis-lock-store';
 import { makeLocks } from '../support/make-locks';
 import { noting } from '../support/noting';
 import { RedisServer } from '../support/redis-server';
+import { sourceOf } from '../support/redis-source';
 import { until } from '../support/until';
 
 const LOCK = 'lock:lock:{k}';
@@ -26,7 +27,7 @@ afterAll(() => server.stop());
 beforeEach(async () => {
   await server.client.flushall();
   troubles = [];
-  store = new RedisLockStore(server.url);
+  store = new RedisLockStore(sourceOf(server.url));
   await store.open({ prefix: 'lock', warn: () => undefined });
   locks = makeLocks(store, { onTrouble: noting(troubles) });
 });

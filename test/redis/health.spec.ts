@@ -8,6 +8,7 @@ import { refusesBy } from '../../lib/stores/redis/server-check';
 import { healthWith } from '../support/health-with';
 import { makeLocks } from '../support/make-locks';
 import { RedisServer } from '../support/redis-server';
+import { sourceOf } from '../support/redis-source';
 import { ServerClock } from '../support/server-clock';
 import { TcpProxy } from '../support/tcp-proxy';
 import { until } from '../support/until';
@@ -31,7 +32,7 @@ afterEach(async () => {
 });
 
 async function openLocks(url = proxy.url, options: RedisLockStoreOptions = {}): Promise<LockService> {
-  const store = new RedisLockStore(url, options);
+  const store = new RedisLockStore(sourceOf(url), options);
   stores.push(store);
   await store.open({ prefix: 'lock', warn: () => undefined });
   return makeLocks(store);

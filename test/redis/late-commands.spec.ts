@@ -5,6 +5,7 @@ import { answered } from '../support/patient';
 import { makeLocks } from '../support/make-locks';
 import { timeOf } from '../support/quickest';
 import { RedisServer } from '../support/redis-server';
+import { sourceOf } from '../support/redis-source';
 import { TcpProxy } from '../support/tcp-proxy';
 import { until } from '../support/until';
 
@@ -21,7 +22,7 @@ let far: LockService;
 let near: LockService;
 
 async function openLocks(url: string): Promise<LockService> {
-  const store = new RedisLockStore(url);
+  const store = new RedisLockStore(sourceOf(url));
   await store.open({ prefix: 'lock', warn: () => undefined });
   stores.push(store);
   return makeLocks(store);

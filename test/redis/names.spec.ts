@@ -3,6 +3,7 @@ import { LockKeyError, type LockError } from '../../lib/core/words/errors';
 import type { LockService } from '../../lib/nest/lock.service';
 import { RedisLockStore } from '../../lib/stores/redis/redis-lock-store';
 import { noWarning } from '../support/no-warning';
+import { sourceOf } from '../support/redis-source';
 import { until } from '../support/until';
 import { makeLocks } from '../support/make-locks';
 import { RedisServer } from '../support/redis-server';
@@ -34,7 +35,7 @@ beforeEach(async () => {
 afterEach(() => Promise.all(stores.map((store) => store.close())));
 
 async function openStore(prefix = 'lock'): Promise<RedisLockStore> {
-  const store = new RedisLockStore(server.url);
+  const store = new RedisLockStore(sourceOf(server.url));
   await store.open({ prefix, warn: (message) => noWarning(message) });
   await server.client.flushall();
   stores.push(store);

@@ -5,6 +5,7 @@ import type { LockService } from '../../lib/nest/lock.service';
 import { RedisLockStore } from '../../lib/stores/redis/redis-lock-store';
 import { makeLocks } from '../support/make-locks';
 import { RedisServer } from '../support/redis-server';
+import { sourceOf } from '../support/redis-source';
 import { until } from '../support/until';
 
 let server: RedisServer;
@@ -19,7 +20,7 @@ afterEach(async () => {
 afterAll(() => server.stop());
 
 async function open(source: ConstructorParameters<typeof RedisLockStore>[0] = server.url): Promise<RedisLockStore> {
-  const store = new RedisLockStore(source);
+  const store = new RedisLockStore(typeof source === 'string' ? sourceOf(source) : source);
   stores.push(store);
   await store.open({ prefix: 'lock', warn: () => undefined });
   return store;

@@ -12,6 +12,7 @@ import { startHolder } from '../support/holder';
 import { makeLocks } from '../support/make-locks';
 import { noWarning } from '../support/no-warning';
 import { RedisServer } from '../support/redis-server';
+import { sourceOf } from '../support/redis-source';
 import { TcpProxy } from '../support/tcp-proxy';
 import { until } from '../support/until';
 import { newHold } from '../support/new-hold';
@@ -28,7 +29,7 @@ afterAll(() => server.stop());
 
 beforeEach(async () => {
   await server.client.flushall();
-  store = new RedisLockStore(server.url);
+  store = new RedisLockStore(sourceOf(server.url));
   await store.open({ prefix: 'lock', warn: (message) => noWarning(message) });
   locks = makeLocks(store);
 });
@@ -61,12 +62,14 @@ describe('what is stored', () => {
   });
 
   test('a prefix starts every name, and one with braces is refused', async () => {
-    const other = new RedisLockStore(server.url);
+    const other = new RedisLockStore(sourceOf(server.url));
     await other.open({ prefix: 'shop:locks', warn: () => undefined });
     await makeLocks(other).withLock('k', async () => expect(await storedKeys()).toContain('shop:locks:lock:{k}'));
     await other.close();
     for (const prefix of ['{shop}', '', 'a b', 'a%b']) {
-      await expect(new RedisLockStore(server.url).open({ prefix, warn: () => undefined })).rejects.toThrow(/prefix is .*without braces/);
+      await expect(new RedisLockStore(sourceOf(server.url)).open({ prefix, warn: () => undefined })).rejects.toThrow(
+        /prefix is .*without braces/,
+      );
     }
   });
 
@@ -237,12 +240,14 @@ describe('connections', () => {
     '%p is refused as a source',
     (source) => {
       expect(() => new RedisLockStore(source as never)).toThrow(LockConfigurationError);
-      expect(() => new RedisLockStore(source as never)).toThrow(/Pass a client of ioredis or iovalkey \(Redis or Cluster\), a URL/);
+      expect(() => new RedisLockStore(source as never)).toThrow(
+        /Pass a client of ioredis or iovalkey \(Redis or Cluster\), one of createClient\(\) of node-redis, a URL/,
+      );
     },
   );
 
   test('a store that was closed with one application works in the next', async () => {
-    const own = new RedisLockStore(server.url);
+    const own = new RedisLockStore(sourceOf(server.url));
     for (let round = 0; round < 2; round++) {
       await own.open({ prefix: 'lock', warn: () => undefined });
       const service = makeLocks(own);
@@ -257,7 +262,7 @@ describe('connections', () => {
   });
 
   test('a closed store says so, and connects nowhere', async () => {
-    const own = new RedisLockStore(server.url);
+    const own = new RedisLockStore(sourceOf(server.url));
     await own.close();
     const connections = async (): Promise<number> => ((await server.client.client('LIST')) as string).split('\n').length;
     const before = await connections();
@@ -269,7 +274,7 @@ describe('connections', () => {
   test('a store that is closed while it subscribes does not say that this was refused', async () => {
     const proxy = await TcpProxy.start(server.port);
     proxy.latencyMs = 300;
-    const early = new RedisLockStore(proxy.url);
+    const early = new RedisLockStore(sourceOf(proxy.url));
     const warnings: string[] = [];
     const before = (await server.client.pubsub('CHANNELS')) as string[];
     const opening = early.open({ prefix: 'early', warn: (message) => warnings.push(message) });

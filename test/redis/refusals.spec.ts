@@ -8,6 +8,7 @@ import { RedisLockStore } from '../../lib/stores/redis/redis-lock-store';
 import { makeLocks } from '../support/make-locks';
 import { quickest } from '../support/quickest';
 import { freePort, RedisServer } from '../support/redis-server';
+import { sourceOf } from '../support/redis-source';
 import { inRedisWorld, type RedisWorld } from '../support/redis-world';
 import { saying } from '../support/saying';
 import { sideBySide } from '../support/side-by-side';
@@ -274,7 +275,8 @@ describe('access control', () => {
       const own = await without(world, '+info');
       expect(await makeLocks(own).withLock('k', () => 'ran')).toBe('ran');
       expect(warnings).toEqual([]);
-      expect(skipped.mock.calls.flat().join(' ')).toMatch(/INFO/);
+      // ioredis warns of it itself.
+      expect(skipped.mock.calls.flat().join(' ')).toMatch(typeof sourceOf(server.url) === 'string' ? /INFO/ : /^$/);
       await own.close();
       skipped.mockRestore();
     }));

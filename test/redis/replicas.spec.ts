@@ -10,6 +10,7 @@ import { newHold } from '../support/new-hold';
 import { noWarning } from '../support/no-warning';
 import { quickest, timeOf } from '../support/quickest';
 import { RedisServer } from '../support/redis-server';
+import { sourceOf } from '../support/redis-source';
 import { loseNextReply } from '../support/redis-world';
 import { sideBySide } from '../support/side-by-side';
 import { TcpProxy } from '../support/tcp-proxy';
@@ -49,7 +50,7 @@ async function inWorld(run: (world: World) => Promise<void>): Promise<void> {
   const troubles: LockTrouble[] = [];
   const warnings: string[] = [];
   const openStore = async (url = master.url, minReplicas = 1): Promise<RedisLockStore> => {
-    const store = new RedisLockStore(url, { minReplicas });
+    const store = new RedisLockStore(sourceOf(url), { minReplicas });
     stores.push(store);
     await store.open({ prefix: 'lock', warn: (message) => warnings.push(message) });
     return store;

@@ -10,6 +10,7 @@ import { Application } from '../support/application';
 import { makeLocks } from '../support/make-locks';
 import { notified, recordCommands } from '../support/record-commands';
 import { RedisServer } from '../support/redis-server';
+import { sourceOf } from '../support/redis-source';
 import { TcpProxy } from '../support/tcp-proxy';
 import { until } from '../support/until';
 
@@ -29,7 +30,7 @@ beforeEach(async () => {
   applications = [];
   server = await RedisServer.start();
   proxy = await TcpProxy.start(server.port);
-  store = new RedisLockStore(server.url);
+  store = new RedisLockStore(sourceOf(server.url));
   await store.open({ prefix: 'lock', warn: () => undefined });
   locks = makeLocks(store);
 });

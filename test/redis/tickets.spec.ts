@@ -5,6 +5,7 @@ import { RedisLockStore } from '../../lib/stores/redis/redis-lock-store';
 import { startHolder, type Holder } from '../support/holder';
 import { makeLocks } from '../support/make-locks';
 import { RedisServer } from '../support/redis-server';
+import { sourceOf } from '../support/redis-source';
 import { TcpProxy } from '../support/tcp-proxy';
 import { sideBySide } from '../support/side-by-side';
 import { until } from '../support/until';
@@ -23,7 +24,7 @@ const holders: Holder[] = [];
 // Each test has a key of its own, so that all of them wait at the same time.
 beforeAll(async () => {
   server = await RedisServer.start();
-  store = new RedisLockStore(server.url);
+  store = new RedisLockStore(sourceOf(server.url));
   await store.open({ prefix: 'lock', warn: () => undefined });
   locks = makeLocks(store);
 });
@@ -105,7 +106,7 @@ for (const who of ['holder', 'joiner']) {
   beside(`a ${who} that lost a short lease in an outage is taken out of the lock that goes on with a long one`, async () => {
     const key = `an outage of a ${who}`;
     const proxy = await TcpProxy.start(server.port);
-    const remote = new RedisLockStore(proxy.url);
+    const remote = new RedisLockStore(sourceOf(proxy.url));
     await remote.open({ prefix: 'lock', warn: () => undefined });
     const far = makeLocks(remote);
     const isHolder = who === 'holder';

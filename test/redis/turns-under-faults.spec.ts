@@ -6,6 +6,7 @@ import { RedisLockStore } from '../../lib/stores/redis/redis-lock-store';
 import { ACQUIRE } from '../../lib/stores/redis/scripts/scripts';
 import { noting } from '../support/noting';
 import { quickest, timeOf } from '../support/quickest';
+import { sourceOf } from '../support/redis-source';
 import { until } from '../support/until';
 import { makeLocks } from '../support/make-locks';
 import { RedisServer } from '../support/redis-server';
@@ -42,7 +43,7 @@ afterEach(async () => {
 });
 
 async function openLocks(url = server.url): Promise<LockService> {
-  const store = new RedisLockStore(url);
+  const store = new RedisLockStore(sourceOf(url));
   await store.open({ prefix: 'lock', warn: () => undefined });
   stores.push(store);
   return makeLocks(store, { onTrouble: noting(troubles) });

@@ -7,6 +7,7 @@ import { RedisLockStore } from '../../lib/stores/redis/redis-lock-store';
 import { makeLocks } from '../support/make-locks';
 import { notified, recordCommands, type RecordedCommand } from '../support/record-commands';
 import { RedisServer } from '../support/redis-server';
+import { sourceOf } from '../support/redis-source';
 import { TcpProxy } from '../support/tcp-proxy';
 import { newHold } from '../support/new-hold';
 import { patient } from '../support/patient';
@@ -51,7 +52,7 @@ function testInWorld(name: string, run: (world: World) => Promise<void>): void {
     const stores: RedisLockStore[] = [];
     const children: ChildProcess[] = [];
     const openStore = async (url = server.url): Promise<RedisLockStore> => {
-      const store = new RedisLockStore(url);
+      const store = new RedisLockStore(sourceOf(url));
       await store.open({ prefix: 'lock', warn: () => undefined });
       stores.push(store);
       return store;

@@ -1,3 +1,5 @@
+const { readFileSync } = require('node:fs');
+
 /**
  * The suites that take long. Some need groups of servers that fail over; the others prove again what others prove by example: on random runs, with
  * planted defects, with other versions and libraries, or for a store that differs from another in one thing. Of a quorum and of MySQL `npm test`
@@ -54,6 +56,9 @@ const LONG = [
   'test/stores/pglite',
   'test/stores/mysql-that-polls',
   'test/stores/polled-memory',
+  // npm test has the contract with one other client of Redis.
+  'test/stores/redis-by-node-redis.spec.ts',
+  'test/stores/redis-by-node-redis-6',
   // What leaders do is proved on every store by test/nest/leader.spec.ts.
   'test/redis/leader.spec.ts',
   // What replicas change is proved by test/redis/replicas.spec.ts.
@@ -61,9 +66,12 @@ const LONG = [
 ];
 
 const wantsLong = process.env.TEST_LONG !== undefined;
+/** With the name of a client package: the suites that take their connections from `test/support/redis-source.ts`. */
+const wantsClient = process.env.TEST_REDIS_CLIENT !== undefined;
+const TAKES_CLIENTS = /support\/redis-(source|world)'/;
 
 const isOneOf = (path, parts) => parts.some((part) => path.includes(`/${part}`));
 
 module.exports = (paths) => ({
-  filtered: paths.filter((path) => isOneOf(path, LONG) === wantsLong),
+  filtered: paths.filter((path) => (wantsClient ? TAKES_CLIENTS.test(readFileSync(path, 'utf8')) : isOneOf(path, LONG) === wantsLong)),
 });

@@ -1,9 +1,12 @@
 import type { LockTrouble } from '../../lib/core/watching/reporter';
 import type { LockService } from '../../lib/nest/lock.service';
+import type { RedisSource } from '../../lib/stores/redis/connection/redis-source';
 import { RedisLockStore } from '../../lib/stores/redis/redis-lock-store';
+import type { RedisLockStoreOptions } from '../../lib/stores/redis/redis-lock-store.options';
 import { makeLocks } from './make-locks';
 import { isOfSlowness } from './no-warning';
 import { RedisServer } from './redis-server';
+import { sourceOf } from './redis-source';
 import { TcpProxy } from './tcp-proxy';
 
 /** A server of a test's own, with a store that reaches it through a proxy. */
@@ -14,7 +17,7 @@ export interface RedisWorld {
   readonly troubles: LockTrouble[];
   readonly warnings: string[];
   /** Another store, which the test closes. */
-  openStore(...source: ConstructorParameters<typeof RedisLockStore>): Promise<RedisLockStore>;
+  openStore(source: RedisSource, options?: RedisLockStoreOptions): Promise<RedisLockStore>;
 }
 
 export async function inRedisWorld(run: (world: RedisWorld) => Promise<void>): Promise<void> {
@@ -22,10 +25,10 @@ export async function inRedisWorld(run: (world: RedisWorld) => Promise<void>): P
   const proxy = await TcpProxy.start(server.port);
   const troubles: LockTrouble[] = [];
   const warnings: string[] = [];
-  const openStore = async (...source: ConstructorParameters<typeof RedisLockStore>): Promise<RedisLockStore> => {
+  const openStore = async (source: RedisSource, options?: RedisLockStoreOptions): Promise<RedisLockStore> => {
     for (;;) {
       const before = warnings.length;
-      const opened = new RedisLockStore(...source);
+      const opened = new RedisLockStore(typeof source === 'string' ? sourceOf(source) : source, options);
       await opened.open({ prefix: 'lock', warn: (message) => warnings.push(message) });
       // Once more where the first answer took longer than it may, on a machine that stalls.
       if (!warnings.slice(before).some(isOfSlowness)) {

@@ -1,3 +1,6 @@
+import { createClient } from 'redis';
+import { createClient as createClient6 } from 'redis-6';
+import type { RedisSource } from '../../lib/stores/redis/connection/redis-source';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { LockStore, Operator, Tickets } from '../../lib/core/seam/lock-store';
 import type { StoreOffer } from '../../lib/store-contract/index';
@@ -74,14 +77,32 @@ export const STORES: Readonly<Record<string, StoreKind>> = {
   redis: {
     offers: ['open', 'turns', 'tickets', 'operator', 'messages', 'search', 'forced', 'health', 'reservesFences'],
     hasServers: true,
-    start: async () => redisPlace(await RedisServer.start(), 0),
+    start: async () => redisPlace(await RedisServer.start(), 0, ({ url }) => url),
   },
   'redis with a replica': {
     offers: ['open', 'turns', 'tickets', 'operator', 'messages', 'search', 'forced', 'health', 'reservesFences'],
     hasServers: true,
     async start() {
       const server = await RedisServer.start();
-      return redisPlace(server, 1, await RedisServer.startReplica(server.port));
+      return redisPlace(server, 1, ({ url }) => url, await RedisServer.startReplica(server.port));
+    },
+  },
+  'redis by node-redis': {
+    offers: ['open', 'turns', 'tickets', 'operator', 'messages', 'search', 'forced', 'health', 'reservesFences'],
+    hasServers: true,
+    start: async () => redisPlace(await RedisServer.start(), 0, ({ url }) => createClient({ url })),
+  },
+  'redis by node-redis 6': {
+    offers: ['open', 'turns', 'tickets', 'operator', 'messages', 'search', 'forced', 'health', 'reservesFences'],
+    hasServers: true,
+    start: async () => redisPlace(await RedisServer.start(), 0, ({ url }) => createClient6({ url })),
+  },
+  'redis with a replica by node-redis': {
+    offers: ['open', 'turns', 'tickets', 'operator', 'messages', 'search', 'forced', 'health', 'reservesFences'],
+    hasServers: true,
+    async start() {
+      const server = await RedisServer.start();
+      return redisPlace(server, 1, ({ url }) => createClient({ url }), await RedisServer.startReplica(server.port));
     },
   },
   quorum: {
@@ -224,10 +245,15 @@ function quorumPlace(servers: RedisQuorum): StorePlace {
   };
 }
 
-function redisPlace(server: RedisServer, minReplicas: number, ...replicas: RedisServer[]): StorePlace {
+function redisPlace(
+  server: RedisServer,
+  minReplicas: number,
+  sourceOf: (server: RedisServer) => RedisSource,
+  ...replicas: RedisServer[]
+): StorePlace {
   const make = async (): Promise<RedisLockStore> => {
     await server.replicasOnline(replicas.length);
-    return new RedisLockStore(server.url, { minReplicas });
+    return new RedisLockStore(sourceOf(server), { minReplicas });
   };
   return {
     ...storesOf(make, undefined, server, ...replicas),

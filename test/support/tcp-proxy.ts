@@ -11,7 +11,7 @@ import { until } from './until';
 export type ProxyMode = 'pass' | 'withhold' | 'dropReplies' | 'killOnReply' | 'blackhole' | 'muteSubscribers' | 'deafen' | 'refuse';
 
 /** What a subscriber says to Redis and to PostgreSQL, and on what a process sleeps in MySQL. */
-const SUBSCRIBES = ['subscribe', 'LISTEN ', 'ELSE get_lock('];
+const SUBSCRIBES = ['subscribe', 'SUBSCRIBE', 'LISTEN ', 'ELSE get_lock('];
 
 /** Reads a connection, and knows the text of a request that does not have it in itself. */
 export interface TextReader {

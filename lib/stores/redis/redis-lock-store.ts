@@ -38,7 +38,7 @@ import { checkServer, evictsBy, refusesBy, tryRights } from './server-check.js';
 import { Wakeups } from './wakeups.js';
 
 /**
- * Locks in one Redis server, or where an ioredis `Cluster` or Sentinel client leads. Waiters are served in order, first come first served,
+ * Locks in one Redis server, or where a `Cluster` or Sentinel client of ioredis leads. Waiters are served in order, first come first served,
  * and are notified of their turn.
  *
  * Given a client, it makes two connections of its own from it (four with `minReplicas`) and never closes or changes that

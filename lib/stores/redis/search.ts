@@ -1,7 +1,7 @@
 import { LockConfigurationError } from '../../core/words/errors.js';
 import type { FoundLock } from '../../core/seam/lock-store.js';
 import { readStored } from '../kit/replies.js';
-import type { Connection } from './connection/redis-client.js';
+import type { Connection } from './connection/connection.js';
 import type { RedisCommands } from './scripts/redis-commands.js';
 import { COMMAND_MS, type RedisConnection } from './connection/redis-connection.js';
 import type { RedisKeys } from './scripts/redis-keys.js';

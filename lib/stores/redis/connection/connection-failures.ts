@@ -1,5 +1,5 @@
 import { LockConfigurationError, type LockError } from '../../../core/words/errors.js';
-import type { Connection } from './redis-client.js';
+import type { Connection } from './connection.js';
 import { isUnreachable, setupError, toLockError } from './redis-errors.js';
 import type { Script } from '../scripts/script.js';
 
@@ -49,6 +49,9 @@ export class ConnectionFailures {
   explain(error: unknown, key: string, script?: Script): LockError {
     if (error instanceof LockConfigurationError) {
       return error;
+    }
+    if (this.#last instanceof LockConfigurationError) {
+      return this.#last;
     }
     return toLockError(error, key, (isUnreachable(error) && this.#recentNodeError()) || this.#last, script);
   }

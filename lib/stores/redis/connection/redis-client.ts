@@ -1,57 +1,7 @@
 import { LockConfigurationError } from '../../../core/words/errors.js';
+import type { Connection } from './connection.js';
+import { isNodeRedis, NodeRedisConnection } from './node-redis.js';
 import { isClient, type RedisClient, type RedisSource } from './redis-source.js';
-import type { Argument } from '../scripts/script.js';
-
-/** What the store uses of a connection's socket. */
-export interface Socket {
-  readonly remoteAddress?: string | undefined;
-  readonly remotePort?: number | undefined;
-  destroy(reason?: Error): void;
-}
-
-/** What the store uses of commands that are sent together; on a cluster, all to the node of their keys. */
-export interface Pipeline {
-  evalsha(sha: string, ...parameters: readonly Argument[]): this;
-  eval(source: string, ...parameters: readonly Argument[]): this;
-  wait(replicas: number, ms: number): this;
-  publish(channel: string, message: string): this;
-  asking(): this;
-  ping(): this;
-  /** For each command its error or its reply. */
-  exec(): Promise<(readonly [Error | null, unknown])[] | null>;
-}
-
-/** What the store uses of a client of its own. */
-export interface Connection {
-  readonly isCluster?: boolean;
-  readonly status: string;
-  readonly options: {
-    enableOfflineQueue?: boolean;
-    readonly keyPrefix?: string;
-    readonly redisOptions?: { readonly keyPrefix?: string };
-    readonly sentinels?: unknown;
-  };
-  /** The socket of a single connection; a cluster has one per node, and none here. */
-  readonly stream?: Socket | null;
-  evalsha(sha: string, ...parameters: readonly Argument[]): Promise<unknown>;
-  eval(source: string, ...parameters: readonly Argument[]): Promise<unknown>;
-  pipeline(): Pipeline;
-  /** Asks again which node of a cluster serves which slots. */
-  refreshSlotsCache?(): unknown;
-  info(): Promise<string>;
-  /** Any other command. */
-  call(command: string, ...words: readonly Argument[]): Promise<unknown>;
-  time(): Promise<unknown>;
-  ping(): Promise<unknown>;
-  publish(channel: string, message: string): Promise<unknown>;
-  subscribe(...channels: readonly string[]): Promise<unknown>;
-  scan(cursor: string, ...parameters: readonly Argument[]): Promise<unknown>;
-  /** The nodes of a cluster. */
-  nodes?(role: 'master'): readonly Connection[];
-  on(event: string, listener: (...args: never[]) => void): unknown;
-  connect(): Promise<void>;
-  disconnect(reconnect?: boolean): void;
-}
 
 /** After how many milliseconds a connection that ioredis gave up is made again. */
 const AGAIN_MS = 500;
@@ -141,6 +91,9 @@ async function makeClient(source: RedisSource, options: Readonly<Record<string, 
     sentinelCommandTimeout: HANDSHAKE_MS,
     ...options,
   };
+  if (isNodeRedis(source)) {
+    return new NodeRedisConnection(source, backOff);
+  }
   if (isClient(source)) {
     const duplicate = source.duplicate.bind(source) as (...args: readonly unknown[]) => Connection;
     return 'isCluster' in source && source.isCluster === true

@@ -6,7 +6,8 @@ import { PROBE_MS } from '../../kit/probe.js';
 import type { BatchScript } from '../scripts/batch-script.js';
 import { CommandTimeouts, OpenCommand } from './command-timeouts.js';
 import { ConnectionFailures } from './connection-failures.js';
-import { addressOf, keepConnected, makeConnection, reconnect, type Connection } from './redis-client.js';
+import type { Connection } from './connection.js';
+import { addressOf, keepConnected, makeConnection, reconnect } from './redis-client.js';
 import type { RedisSource } from './redis-source.js';
 import { isDemoted, isForbidden, isUnknownScript, NO_CONNECTION } from './redis-errors.js';
 import type { Command } from '../scripts/script.js';
@@ -354,8 +355,8 @@ export class RedisConnection {
  * Whether ioredis keeps commands until it is connected for the first time, however long that takes: those of callers who have given up would
  * fill its memory, and be carried out then.
  */
-function queuesForEver({ isCluster, options }: Connection): boolean {
-  return isCluster === true || options.sentinels != null;
+function queuesForEver({ isCluster, queuesForEver: byItself = false, options }: Connection): boolean {
+  return byItself || isCluster === true || options.sentinels != null;
 }
 
 function send(connection: Connection, how: 'evalsha' | 'eval', { script, parameters }: Command): Promise<unknown> {

@@ -15,9 +15,9 @@ const NOT_SENT = new RegExp(`enableOfflineQueue|^${NO_CONNECTION}$`);
 /** What an ioredis cluster says where it cannot reach the node that serves a slot, or knows of none. */
 const UNREACHABLE = new RegExp(`Connection is closed|MOVED|${NOT_SENT.source}`);
 
-/** What ioredis says about its own options, and what has happened. */
+/** What clients say of themselves, and what has happened. */
 const PLAIN_WORDS: readonly (readonly [RegExp, string])[] = [
-  [/max retries per request/, 'the connection was lost'],
+  [/max retries per request|^Socket closed unexpectedly|^Disconnects client/, 'the connection was lost'],
   [NOT_SENT, NO_CONNECTION],
   [/Connection is closed/, 'the connection was closed'],
 ];

@@ -1,4 +1,5 @@
 import { LockConfigurationError } from '../../../core/words/errors.js';
+import { isNodeRedis, type NodeRedisClient } from './node-redis.js';
 import { shown } from '../../../core/words/shown.js';
 
 /**
@@ -22,7 +23,7 @@ export interface RedisConnectionOptions {
 }
 
 /** Where a store's connections come from: a client to duplicate, a `redis://` or `rediss://` URL, or options for ioredis. */
-export type RedisSource = RedisClient | string | RedisConnectionOptions;
+export type RedisSource = RedisClient | NodeRedisClient | string | RedisConnectionOptions;
 
 const URL_OF_REDIS = /^rediss?:\/\//;
 
@@ -33,7 +34,7 @@ export function isClient(source: unknown): source is RedisClient {
 
 /** Throws `LockConfigurationError` for what no connection can be made from. */
 export function checkSource(source: unknown, store = 'RedisLockStore'): RedisSource {
-  if (isClient(source) || (typeof source === 'string' && URL_OF_REDIS.test(source) && isWellFormed(source))) {
+  if (isClient(source) || isNodeRedis(source) || (typeof source === 'string' && URL_OF_REDIS.test(source) && isWellFormed(source))) {
     return source;
   }
   const prototype: unknown = typeof source === 'object' && source !== null ? Object.getPrototypeOf(source) : undefined;
@@ -42,7 +43,7 @@ export function checkSource(source: unknown, store = 'RedisLockStore'): RedisSou
   }
   const given = describeSource(source);
   throw new LockConfigurationError(
-    `${store} was given ${given}. Pass a client of ioredis or iovalkey (Redis or Cluster), a URL such as 'redis://localhost:6379', or ioredis options.`,
+    `${store} was given ${given}. Pass a client of ioredis or iovalkey (Redis or Cluster), one of createClient() of node-redis, a URL such as 'redis://localhost:6379', or ioredis options.`,
   );
 }
 
@@ -60,7 +61,7 @@ function isWellFormed(url: string): boolean {
 /** The package that a client is of, where it is none of ioredis: by what it can do, since its class may have any name. */
 function foreignClient({ evalSha, sendCommand, invokeScript, customCommand }: Readonly<Record<string, unknown>>): string | undefined {
   if (typeof evalSha === 'function' && typeof sendCommand === 'function') {
-    return 'node-redis (the package redis)';
+    return 'node-redis (the package redis) for several servers or connections';
   }
   return typeof invokeScript === 'function' && typeof customCommand === 'function' ? 'Valkey GLIDE (@valkey/valkey-glide)' : undefined;
 }

@@ -1,4 +1,5 @@
-import { addressOf, keepConnected, makeConnection, reconnect, type Connection } from './redis-client.js';
+import type { Connection } from './connection.js';
+import { addressOf, keepConnected, makeConnection, reconnect } from './redis-client.js';
 import type { RedisSource } from './redis-source.js';
 
 const PING_MS = 5_000;

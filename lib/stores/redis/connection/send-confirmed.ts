@@ -1,4 +1,4 @@
-import type { Connection, Pipeline } from './redis-client.js';
+import type { Connection, Pipeline } from './connection.js';
 import type { Command } from '../scripts/script.js';
 
 /** How many replicas are to confirm a write, and within how many milliseconds. */

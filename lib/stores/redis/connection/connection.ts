@@ -1,0 +1,54 @@
+import type { Argument } from '../scripts/script.js';
+
+/** What the store uses of a connection's socket. */
+export interface Socket {
+  readonly remoteAddress?: string | undefined;
+  readonly remotePort?: number | undefined;
+  destroy(reason?: Error): void;
+}
+
+/** What the store uses of commands that are sent together; on a cluster, all to the node of their keys. */
+export interface Pipeline {
+  evalsha(sha: string, ...parameters: readonly Argument[]): this;
+  eval(source: string, ...parameters: readonly Argument[]): this;
+  wait(replicas: number, ms: number): this;
+  publish(channel: string, message: string): this;
+  asking(): this;
+  ping(): this;
+  /** For each command its error or its reply. */
+  exec(): Promise<(readonly [Error | null, unknown])[] | null>;
+}
+
+/** What the store uses of a client of its own: that of ioredis is one, and others are made one. */
+export interface Connection {
+  readonly isCluster?: boolean;
+  /** Whether it never fails commands that are given to it before it is connected for the first time; so it is with those of a cluster, and of Sentinel. */
+  readonly queuesForEver?: boolean;
+  readonly status: string;
+  readonly options: {
+    enableOfflineQueue?: boolean;
+    readonly keyPrefix?: string;
+    readonly redisOptions?: { readonly keyPrefix?: string };
+    readonly sentinels?: unknown;
+  };
+  /** The socket of a single connection; a cluster has one per node, and none here. */
+  readonly stream?: Socket | null;
+  evalsha(sha: string, ...parameters: readonly Argument[]): Promise<unknown>;
+  eval(source: string, ...parameters: readonly Argument[]): Promise<unknown>;
+  pipeline(): Pipeline;
+  /** Asks again which node of a cluster serves which slots. */
+  refreshSlotsCache?(): unknown;
+  info(): Promise<string>;
+  /** Any other command. */
+  call(command: string, ...words: readonly Argument[]): Promise<unknown>;
+  time(): Promise<unknown>;
+  ping(): Promise<unknown>;
+  publish(channel: string, message: string): Promise<unknown>;
+  subscribe(...channels: readonly string[]): Promise<unknown>;
+  scan(cursor: string, ...parameters: readonly Argument[]): Promise<unknown>;
+  /** The nodes of a cluster. */
+  nodes?(role: 'master'): readonly Connection[];
+  on(event: string, listener: (...args: never[]) => void): unknown;
+  connect(): Promise<void>;
+  disconnect(reconnect?: boolean): void;
+}

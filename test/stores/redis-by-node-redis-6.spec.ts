@@ -1,0 +1,3 @@
+import { storeSuites } from './store-suites';
+
+storeSuites('redis by node-redis 6');

@@ -1,0 +1,3 @@
+import { storeSuites } from './store-suites';
+
+storeSuites('redis with a replica by node-redis');
