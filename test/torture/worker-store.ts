@@ -5,6 +5,7 @@ import { PostgresLockStore } from 'nestjs-distributed-lock/postgres';
 import { createPool, type PoolConnection } from 'mysql2/promise';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Pool } from 'pg';
+import { createClient } from 'redis';
 import type { LockStore } from '../../lib/core/seam/lock-store.js';
 import type { WorkerSource } from './worker-options.js';
 
@@ -26,7 +27,12 @@ const nothing = async (): Promise<void> => undefined;
 export function storeOf(source: WorkerSource): WorkerStore {
   switch (source.kind) {
     case 'single':
-      return { store: new RedisLockStore(source.url), prepare: nothing, end: nothing };
+      // About every second process uses the other client, in the same queue.
+      return {
+        store: new RedisLockStore(process.pid % 2 === 0 ? createClient({ url: source.url }) : source.url),
+        prepare: nothing,
+        end: nothing,
+      };
     case 'quorum': {
       const store = new QuorumLockStore(source.urls, { longestLease: source.longestLeaseMs });
       return { store, prepare: nothing, end: nothing };
