@@ -1,5 +1,5 @@
 // The tests start real servers, and build a clock for some of them: finds redis-server, a C compiler, PostgreSQL, pgbouncer,
-// MariaDB, Chromium, Prometheus and NATS, installs them where it may, or says what to install.
+// MariaDB, Chromium, Prometheus, NATS and zsh, installs them where it may, or says what to install.
 import { spawnSync } from 'node:child_process';
 import { existsSync, mkdirSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 
@@ -51,6 +51,12 @@ const NEEDED = [
     command: 'nats-server',
     packages: ['nats-server'],
     missing: 'The tests of tickets over NATS need its server: install it with your package manager (apt-get install nats-server).',
+  },
+  {
+    command: 'zsh',
+    packages: ['zsh'],
+    missing:
+      'The tests of its completion need zsh; they are skipped without it: install it with your package manager (apt-get install zsh).',
   },
 ];
 

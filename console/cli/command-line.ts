@@ -1,21 +1,10 @@
 import { parseArgs } from 'node:util';
 import { addressOf, type Address } from './address.js';
+import { COMMANDS, isCommand, isText, optionsOf, type CommandName, type TextName } from './command-table.js';
+import { OPTIONS, PARSED, type OptionName } from './options.js';
 import { WrongUse } from './wrong-use.js';
 
-/** What each command takes after its name. */
-export const ARGUMENTS = {
-  list: '[PREFIX]',
-  inspect: 'KEY',
-  top: '',
-  incidents: '[PREFIX]',
-  release: 'KEY',
-  processes: '',
-  doctor: '',
-} as const;
-
-export type CommandName = keyof typeof ARGUMENTS;
-
-/** What was asked for, checked. */
+/** What is asked of a store, checked. */
 export interface CommandLine {
   readonly command: CommandName;
   /** The key, or what keys begin with; empty where there is none. */
@@ -34,40 +23,36 @@ export interface CommandLine {
   readonly reason: string | undefined;
 }
 
-const OPTIONS = {
-  redis: { type: 'string' },
-  quorum: { type: 'string' },
-  postgres: { type: 'string' },
-  prefix: { type: 'string', default: 'lock' },
-  schema: { type: 'string' },
-  json: { type: 'boolean', default: false },
-  limit: { type: 'string', default: '1000' },
-  since: { type: 'string', default: '24h' },
-  fence: { type: 'string' },
-  by: { type: 'string' },
-  reason: { type: 'string' },
-  yes: { type: 'boolean', default: false },
-  help: { type: 'boolean', default: false },
-  version: { type: 'boolean', default: false },
-} as const;
+/** A text that is asked for, and what it is about: a command or a shell. */
+export interface TextLine {
+  readonly text: TextName | 'version';
+  readonly about: string;
+}
 
 /** The words after the name of the program. Throws `WrongUse` for those that mean nothing. */
-export function parseCommandLine(words: readonly string[], env: NodeJS.ProcessEnv): CommandLine | 'help' | 'version' {
-  const { values, positionals } = parse(words);
+export function parseCommandLine(words: readonly string[], env: NodeJS.ProcessEnv): CommandLine | TextLine {
+  const { values, positionals, tokens } = parse(words);
   if (values.version) {
-    return 'version';
+    return { text: 'version', about: '' };
   }
   const [command, argument = '', ...others] = positionals;
-  if (values.help) {
-    return 'help';
+  if (values.help && (command === undefined || isCommand(command))) {
+    return { text: 'help', about: command ?? '' };
   }
   if (command === undefined || !isCommand(command)) {
     // What stands in its place may be a URL with a password.
     throw new WrongUse(
-      `There is ${command === undefined ? 'no command' : 'no such command'}. The commands are: ${Object.keys(ARGUMENTS).join(', ')}. See --help.`,
+      `There is ${command === undefined ? 'no command' : 'no such command'}. The commands are: ${Object.keys(COMMANDS).join(', ')}. See --help.`,
     );
   }
   checkArguments(command, argument, others);
+  checkOptions(
+    command,
+    tokens.flatMap((token) => (token.kind === 'option' ? [token.name as OptionName] : [])),
+  );
+  if (isText(command)) {
+    return { text: command, about: argument };
+  }
   return {
     command,
     argument,
@@ -78,42 +63,50 @@ export function parseCommandLine(words: readonly string[], env: NodeJS.ProcessEn
     limit: wholeNumber('limit', values.limit),
     since: values.since,
     yes: values.yes,
-    fence: fenceOf(command, values.fence),
+    fence: values.fence === undefined ? undefined : wholeNumber('fence', values.fence),
     by: shortText('by', values.by),
     reason: shortText('reason', values.reason),
   };
 }
 
-function parse(words: readonly string[]): ReturnType<typeof parseArgs<{ options: typeof OPTIONS; allowPositionals: true }>> {
+function parse(words: readonly string[]): ReturnType<typeof parseArgs<{ options: typeof PARSED; allowPositionals: true; tokens: true }>> {
   try {
-    return parseArgs({ args: [...words], options: OPTIONS, allowPositionals: true });
+    return parseArgs({ args: [...words], options: PARSED, allowPositionals: true, tokens: true });
   } catch (error) {
     const [problem] = (error as Error).message.split('. ');
     throw new WrongUse(`${problem}. See --help.`, { cause: error });
   }
 }
 
-function isCommand(word: string): word is CommandName {
-  return Object.hasOwn(ARGUMENTS, word);
-}
-
-function checkArguments(command: CommandName, argument: string, others: readonly string[]): void {
-  const takes: string = ARGUMENTS[command];
-  const isMissing = takes === 'KEY' && argument === '';
+function checkArguments(command: CommandName | TextName, argument: string, others: readonly string[]): void {
+  const { argument: takes, values } = COMMANDS[command];
+  const isMissing = argument === '' && takes !== '' && !takes.startsWith('[');
   const isTooMuch = others.length > 0 || (takes === '' && argument !== '');
   if (isMissing || isTooMuch) {
-    throw new WrongUse(`${command} takes ${takes === '' ? 'no argument' : `one argument: ${takes}`}. Put quotes around a key with spaces.`);
+    throw new WrongUse(
+      takes === ''
+        ? `${command} takes no argument. See ${command} --help.`
+        : `${command} takes one argument: ${values?.join(' or ') ?? takes}. Put quotes around a key with spaces.`,
+    );
+  }
+  if (argument !== '' && values && !values.includes(argument)) {
+    throw new WrongUse(`${command} takes one argument: ${values.join(' or ')}.`);
   }
 }
 
-function fenceOf(command: CommandName, given: string | undefined): number | undefined {
-  if (command === 'release' && given === undefined) {
-    throw new WrongUse('release needs --fence N, so that a later owner is safe. Look at the lock with: inspect KEY.');
+function checkOptions(command: CommandName | TextName, given: readonly OptionName[]): void {
+  const taken = optionsOf(command);
+  const strange = given.find((name) => !taken.includes(name));
+  if (strange !== undefined) {
+    throw new WrongUse(`${command} takes no --${strange}. See ${command} --help.`);
   }
-  return given === undefined ? undefined : wholeNumber('fence', given);
+  const { needs } = COMMANDS[command];
+  if (needs !== undefined && !given.includes(needs)) {
+    throw new WrongUse(`${command} needs --${needs} ${OPTIONS[needs].value}: ${OPTIONS[needs].says}.`);
+  }
 }
 
-function wholeNumber(option: string, given: string): number {
+function wholeNumber(option: OptionName, given: string): number {
   const number = /^\d+$/.test(given) ? Number(given) : Number.NaN;
   if (!Number.isSafeInteger(number) || number < 1) {
     throw new WrongUse(`--${option} takes a whole number, 1 or more.`);
@@ -121,7 +114,7 @@ function wholeNumber(option: string, given: string): number {
   return number;
 }
 
-function shortText(option: string, given: string | undefined): string | undefined {
+function shortText(option: OptionName, given: string | undefined): string | undefined {
   if (given !== undefined && given.length > 200) {
     throw new WrongUse(`--${option} takes 200 characters at most.`);
   }

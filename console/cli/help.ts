@@ -1,34 +1,73 @@
-/** What `--help` prints. */
-export const HELP = `Usage: nestjs-distributed-lock <command> [options]
+import { COMMANDS, isCommand, isText, type CommandEntry, type CommandName, type TextName } from './command-table.js';
+import { ADDRESS, OPTIONS, type OptionName } from './options.js';
 
-Shows the locks of nestjs-distributed-lock, also while the application is down.
+export const PROGRAM = 'nestjs-distributed-lock';
 
-Commands:
-  list [PREFIX]          the locks that are held, the oldest first
-  inspect KEY            one lock: who holds it, and who waits in which order
-  top                    the oldest locks and the longest queues, each second; q quits, / filters
-  incidents [PREFIX]     what went wrong lately: losses, forced releases, deadlocks, refusals, outages
-  release KEY --fence N  releases a lock by force, if it is held at that fence
-  processes              the processes that answer
-  doctor                 checks the servers of the locks
+const EXIT_CODES = 'Exit codes: 0 fine; 1 not held, or the doctor found a failure; 2 wrong use; 3 the store is away or refused.';
 
-Where the locks are (one of them):
-  --redis URL            or LOCKS_REDIS in the environment
-  --quorum URL,URL,URL   or LOCKS_QUORUM
-  --postgres URL         or LOCKS_POSTGRES; several databases with commas between them
+/** What `--help` prints: of a command, or of the program where there is none. */
+export function helpOf(command: string): string {
+  return (isCommand(command) ? helpOfCommand(command) : general()).join('\n');
+}
 
-Options:
-  --prefix NAME          the prefix of LockModule (default: lock)
-  --schema NAME          the schema in PostgreSQL (default: distributed_lock)
-  --limit N              the most locks that are listed (default: 1000)
-  --since TIME           how far back incidents are listed, such as 90s or 1h (default: 24h)
-  --json                 prints JSON
-  --reason TEXT          why a lock is released, for the logs; asked for unless --yes is given
-  --by NAME              who releases it (default: the user of this machine)
-  --yes                  releases without asking
-  --help, --version
+function general(): string[] {
+  return [
+    `Usage: ${PROGRAM} <command> [options]`,
+    '',
+    'Shows the locks of nestjs-distributed-lock, also while the application is down.',
+    '',
+    'Commands:',
+    ...aligned(Object.entries(COMMANDS).map(([name, entry]) => [usageOf(name, entry), entry.says])),
+    '',
+    ...whereLocksAre(),
+    '',
+    `The options of a command, and an example: ${PROGRAM} <command> --help`,
+    EXIT_CODES,
+  ];
+}
 
-Others on this machine can read the options of a program. Pass a URL with a password in the environment.
+function helpOfCommand(command: CommandName | TextName): string[] {
+  const entry = COMMANDS[command];
+  const { says, options, values, example } = entry;
+  return [
+    `Usage: ${PROGRAM} ${usageOf(command, entry)}${isText(command) ? '' : ' [options]'}`,
+    '',
+    `${says.charAt(0).toUpperCase()}${says.slice(1)}.`,
+    ...(values ? ['', `${entry.argument.replaceAll(/[[\]]/g, '')}: ${values.join(', ')}`] : []),
+    ...(options.length > 0 ? ['', 'Options:', ...optionLines(options)] : []),
+    ...(isText(command) ? [] : ['', ...whereLocksAre()]),
+    '',
+    `Example: ${PROGRAM} ${example}`,
+  ];
+}
 
-Exit codes: 0 fine; 1 not held, or the doctor found a failure; 2 wrong use; 3 the store is away or refused.
-`;
+function usageOf(name: string, { argument, needs }: CommandEntry): string {
+  return [name, argument, needs && shown(needs)].filter(Boolean).join(' ');
+}
+
+function whereLocksAre(): string[] {
+  return [
+    'Where the locks are (one of the first three):',
+    ...optionLines(ADDRESS),
+    'Others on this machine can read the options of a program. Pass a URL with a password in the environment.',
+  ];
+}
+
+function optionLines(names: readonly OptionName[]): string[] {
+  return aligned(
+    names.map((name) => {
+      const { says, default: usual } = OPTIONS[name];
+      return [shown(name), usual === undefined ? says : `${says} (default: ${usual})`];
+    }),
+  );
+}
+
+function shown(name: OptionName): string {
+  const { value } = OPTIONS[name];
+  return value === undefined ? `--${name}` : `--${name} ${value}`;
+}
+
+function aligned(rows: readonly (readonly [string, string])[]): string[] {
+  const width = Math.max(...rows.map(([left]) => left.length));
+  return rows.map(([left, right]) => `  ${left.padEnd(width)}  ${right}`);
+}

@@ -1,6 +1,7 @@
 import { checkKey } from '../../lib/core/words/lock-key.js';
 import { isLockError } from '../../lib/core/words/errors.js';
 import { VERSION } from '../../lib/core/words/version.js';
+import type { CommandName } from './command-table.js';
 import { doctor } from './commands/doctor.js';
 import { incidents } from './commands/incidents.js';
 import { inspect } from './commands/inspect.js';
@@ -8,8 +9,9 @@ import { list } from './commands/list.js';
 import { processes } from './commands/processes.js';
 import { release } from './commands/release.js';
 import { top } from './commands/top.js';
-import { parseCommandLine, type CommandLine, type CommandName } from './command-line.js';
-import { HELP } from './help.js';
+import { parseCommandLine, type CommandLine, type TextLine } from './command-line.js';
+import { completionOf } from './completion/completion.js';
+import { helpOf } from './help.js';
 import { hintOf } from './hints.js';
 import { print, tell } from './output.js';
 import { Session } from './session.js';
@@ -21,18 +23,30 @@ const COMMANDS: Readonly<Record<CommandName, Command>> = { list, inspect, top, i
 
 /** Runs a command, and resolves to the exit code of the process. */
 export async function run(words: readonly string[], env: NodeJS.ProcessEnv): Promise<number> {
-  let line: ReturnType<typeof parseCommandLine> | undefined;
+  let line: CommandLine | undefined;
   try {
-    line = parseCommandLine(words, env);
-    if (line === 'help' || line === 'version') {
-      print(line === 'help' ? HELP.trimEnd() : VERSION);
+    const asked = parseCommandLine(words, env);
+    if ('text' in asked) {
+      print(textOf(asked));
       return 0;
     }
+    line = asked;
     return await runCommand(line);
   } catch (error) {
     const message = isLockError(error) ? error.detail : (error as Error).message;
-    tell(typeof line === 'object' ? `${message}${hintOf(message, line.address)}` : message);
+    tell(line ? `${message}${hintOf(message, line.address)}` : message);
     return error instanceof WrongUse || (isLockError(error) && error.code === 'LOCK_KEY') ? 2 : 3;
+  }
+}
+
+function textOf({ text, about }: TextLine): string {
+  switch (text) {
+    case 'help':
+      return helpOf(about);
+    case 'completion':
+      return completionOf(about);
+    case 'version':
+      return VERSION;
   }
 }
 
