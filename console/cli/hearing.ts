@@ -7,8 +7,14 @@ import type { Messages } from '../../lib/core/seam/lock-store.js';
 const MOST_MS = 1_000;
 const AGAIN_MS = 50;
 
-/** Resolves when messages arrive that this process sends to itself: answers of others would be missed before. */
-export async function hears(messages: Messages): Promise<void> {
+/** What a store warns of where the user may not subscribe, up to what that means for an application. */
+const REFUSED = /^.* refused SUBSCRIBE on .*?(?=; until then)/;
+
+/**
+ * Resolves when messages arrive that this process sends to itself: answers of others would be missed before. Where they do not, resolves
+ * with the right that is missing, if one is; `warnings` are those of the store, also later ones.
+ */
+export async function whyUnheard(messages: Messages, warnings: readonly string[]): Promise<string | undefined> {
   const text = JSON.stringify({ kind: 'echo', id: randomUUID() });
   const heard = new AbortController();
   messages.onMessage((each) => each === text && heard.abort());
@@ -18,10 +24,11 @@ export async function hears(messages: Messages): Promise<void> {
       await messages.send(text, messages.process);
     } catch (error) {
       if (isLockError(error) && error.code === 'LOCK_CONFIGURATION') {
-        // The user may not publish, so nobody can be asked.
-        return;
+        return error.detail;
       }
     }
     await sleep(AGAIN_MS, undefined, { signal: heard.signal }).catch(() => undefined);
   }
+  const refusal = warnings.map((warning) => REFUSED.exec(warning)?.[0]).find((found) => found !== undefined);
+  return heard.signal.aborted || refusal === undefined ? undefined : `${refusal}.`;
 }

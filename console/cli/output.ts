@@ -15,7 +15,14 @@ export function tell(text: string): void {
   process.stderr.write(`${printable(text)}\n`);
 }
 
+/** Prints a sentence about a result, where there is one: beside JSON it is no part of the output. */
+export function remark(text: string | undefined, { json }: { readonly json: boolean }): void {
+  if (text !== undefined && text !== '') {
+    (json ? tell : (shown: string) => print(printable(shown)))(text);
+  }
+}
+
 /** How many columns there are; `Infinity` where the output is no terminal. */
 export function columns(): number {
-  return process.stdout.columns ?? (Number(process.env['COLUMNS']) || Infinity);
+  return process.stdout.columns || Number(process.env['COLUMNS']) || Infinity;
 }

@@ -1,5 +1,5 @@
 import { checkKey } from '../../lib/core/words/lock-key.js';
-import { isLockError } from '../../lib/core/words/errors.js';
+import { isLockError, LockConfigurationError } from '../../lib/core/words/errors.js';
 import { VERSION } from '../../lib/core/words/version.js';
 import type { CommandName } from './command-table.js';
 import { doctor } from './commands/doctor.js';
@@ -50,6 +50,18 @@ function textOf({ text, about }: TextLine): string {
   }
 }
 
+/** Commands that only ask processes are of no use where the user may not; others say what is missing. */
+function checkHearing({ command }: CommandLine, unheard: string | undefined): void {
+  if (unheard === undefined || command === 'release') {
+    return;
+  }
+  const problem = `Processes cannot be asked: ${unheard}`;
+  if (command !== 'list' && command !== 'inspect') {
+    throw new LockConfigurationError(problem);
+  }
+  tell(problem);
+}
+
 async function runCommand(line: CommandLine): Promise<number> {
   const { command, argument } = line;
   if (command === 'inspect' || command === 'release') {
@@ -59,6 +71,7 @@ async function runCommand(line: CommandLine): Promise<number> {
   try {
     if (command !== 'doctor') {
       await session.connect();
+      checkHearing(line, session.unheard);
     }
     return await COMMANDS[command](session, line);
   } finally {

@@ -4,7 +4,7 @@ import type { LockStore } from '../../lib/core/seam/lock-store.js';
 import { Locks } from '../../lib/locks.js';
 import { checkPrefix } from '../../lib/core/words/lock-key.js';
 import type { CommandLine } from './command-line.js';
-import { hears } from './hearing.js';
+import { whyUnheard } from './hearing.js';
 import { newStore, type NewStore } from './new-store.js';
 import { WrongUse } from './wrong-use.js';
 
@@ -14,6 +14,7 @@ export class Session {
   readonly store: LockStore;
   readonly pools: NewStore['pools'];
   readonly #prefix: string;
+  #unheard: string | undefined;
 
   private constructor({ store, pools }: NewStore, prefix: string) {
     this.store = store;
@@ -31,6 +32,11 @@ export class Session {
     }
   }
 
+  /** The right that is missing to ask processes, and what to do; undefined where none is known to be. */
+  get unheard(): string | undefined {
+    return this.#unheard;
+  }
+
   /** Opens the store without writing. */
   async open(warn: (message: string) => void): Promise<void> {
     await this.store.open?.({ prefix: this.#prefix, readOnly: true, warn });
@@ -38,18 +44,19 @@ export class Session {
 
   /** Rejects with the reason where the store does not answer. */
   async connect(): Promise<void> {
-    await this.open(() => undefined);
+    const warnings: string[] = [];
+    await this.open((message) => warnings.push(message));
     const said = await this.store.health?.();
     if (said && !isAnswered(said)) {
       const answered = said.members?.filter(({ reachable }) => reachable).length ?? 0;
       throw new LockStoreError(
-        `Only ${answered} of ${said.members?.length} servers of the quorum answer, and ${said.majority} are needed. Find out which with: doctor.`,
+        `Only ${answered} of ${said.members?.length} servers of the quorum gave an answer that counts, and ${said.majority} are needed. Find out why with: doctor.`,
         '',
         { unknown: false },
       );
     }
     if (this.store.messages) {
-      await hears(this.store.messages);
+      this.#unheard = await whyUnheard(this.store.messages, warnings);
     }
   }
 

@@ -1,5 +1,5 @@
 import type { QuorumLockStore } from '../../lib/stores/quorum/quorum-lock-store';
-import { cli } from '../support/cli';
+import { cli, cliUntil } from '../support/cli';
 import { QuorumStores } from '../support/quorum-stores';
 import { RedisQuorum } from '../support/redis-quorum';
 import { describeCommands } from './commands-suite';
@@ -20,6 +20,25 @@ const otherStore = () => stores.open(stores.quorum.urls);
 
 describeCommands(() => ({ store, env, otherStore }));
 
+test('a server that refuses is named with the right that is missing, and no outage is told', async () => {
+  const rights = ['on', '>secret', 'allkeys', 'allchannels', 'allcommands'];
+  for (const { client } of stores.quorum.servers) {
+    await client.call('ACL', 'SETUSER', 'untimed', ...rights, '-time');
+    await client.call('ACL', 'SETUSER', 'mute', ...rights, '-publish');
+  }
+  const as = (user: string, most: number): NodeJS.ProcessEnv => ({
+    LOCKS_QUORUM: stores.quorum.urls.map((url, at) => (at < most ? url.replace('//', `//${user}:secret@`) : url)).join(','),
+  });
+  const minority = await cli(as('untimed', 1), ['doctor']);
+  expect(minority.out).toMatch(/^warn {2}server 1 of 3: rights: The user lacks \+time/m);
+  const majority = await cli(as('untimed', 2), ['doctor']);
+  expect(majority.out).toMatch(/^FAIL {2}store: server 1 of 3 .*Redis refused TIME/m);
+  expect(minority.out + majority.out).not.toMatch(/not answer|can be reached/);
+  expect(await cli(as('untimed', 2), ['list'])).toMatchObject({ code: 3, out: '', err: expect.stringContaining('Redis refused TIME') });
+  const mute = await cliUntil(as('mute', 3), ['processes'], ({ err }) => err.startsWith('Processes cannot be asked: '));
+  expect(mute).toMatchObject({ code: 3, out: '', err: expect.stringContaining("'publish'") });
+});
+
 test('the doctor warns of a server that is away, and fails without a majority', async () => {
   const [first, second, third] = stores.quorum.urls as [string, string, string];
   const gone = 'redis://:not-to-be-printed@127.0.0.1:1';
@@ -31,6 +50,7 @@ test('the doctor warns of a server that is away, and fails without a majority', 
   expect(minority).toMatchObject({ code: 0, err: '' });
   expect(minority.out).toMatch(/^warn {2}server 3 of 3: Redis did not answer/m);
   expect(majority).toMatchObject({ code: 1, err: '' });
+  expect(minority.out).toMatch(/^warn {2}member 3 of 3: .* See why above, at "server 3 of 3"/m);
   expect(majority.out).toMatch(/^FAIL {2}store: /m);
   expect(listed).toMatchObject({ code: 3, out: '' });
   expect(minority.out + majority.out + listed.err).not.toContain('not-to-be-printed');

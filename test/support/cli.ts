@@ -1,5 +1,6 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
+import { until } from './until';
 
 /** What a run of the program printed, and its exit code. */
 export interface CliRun {
@@ -29,6 +30,17 @@ export async function cli(env: NodeJS.ProcessEnv, words: readonly string[], inpu
       return ran;
     }
   }
+}
+
+/** Runs it until it has said what is looked for: answers and refusals may be late on a machine that stalls. */
+export async function cliUntil(env: NodeJS.ProcessEnv, words: readonly string[], isSaid: (ran: CliRun) => boolean): Promise<CliRun> {
+  let last: CliRun = { code: -1, out: '', err: '' };
+  try {
+    await until(`what is said by ${words.join(' ')}`, async () => isSaid((last = await cli(env, words))), 60_000);
+  } catch (error) {
+    throw new Error(`${(error as Error).message}; it said last: ${JSON.stringify(last)}`, { cause: error });
+  }
+  return last;
 }
 
 async function runOnce(env: NodeJS.ProcessEnv, words: readonly string[], input: string): Promise<CliRun> {

@@ -45,11 +45,15 @@ function ofMinority(finding: Finding): Finding {
 /** Of the store as the application would use it, besides what is known already. */
 async function storeFindings(session: Session, known: readonly Finding[]): Promise<Finding[]> {
   const warnings = new Set<string>();
+  const findings: Finding[] = [];
   try {
     await session.open((message) => warnings.add(message));
+    // It says why it does not answer: an outage, or a right that is missing. The health does not.
+    await session.store.health?.();
+    findings.push(...(await healthFindings(() => session.locks.health(0))));
   } catch (error) {
-    return [failure('store', error)];
+    findings.push(failure('store', error));
   }
   const news = [...warnings].filter((message) => !known.some(({ text }) => message.includes(text)));
-  return [...news.map((message) => warning('store', message)), ...(await healthFindings(() => session.locks.health(0)))];
+  return [...news.map((message) => warning('store', message)), ...findings];
 }

@@ -3,9 +3,10 @@ import { calledAs } from '../../../lib/core/words/description.js';
 import { LockConfigurationError } from '../../../lib/core/words/errors.js';
 import { withTimes } from '../../../lib/peers/incident-log.js';
 import type { LockIncident } from '../../../lib/peers/survey.js';
+import { silenceOf } from '../absence.js';
 import { shownMs } from '../age.js';
 import type { CommandLine } from '../command-line.js';
-import { columns, print, printJson } from '../output.js';
+import { columns, print, printJson, remark } from '../output.js';
 import type { Session } from '../session.js';
 import { tableOf, type Column } from '../table.js';
 import { WrongUse } from '../wrong-use.js';
@@ -26,18 +27,21 @@ function whatOf({ type, reason, forcedBy }: LockIncident): string {
 }
 
 /** Lists what went wrong lately in the processes that answer, the last one first. */
-export async function incidents({ locks }: Session, { argument: prefix, since, json }: CommandLine): Promise<number> {
+export async function incidents(session: Session, line: CommandLine): Promise<number> {
+  const { argument: prefix, since, json } = line;
   const askedAt = Date.now();
-  const survey = await locks.survey({ incidentsMs: msOf(since) });
+  const survey = await session.locks.survey({ incidentsMs: msOf(since) });
   const own = survey.processes[0]?.id;
   const rows = withTimes(survey.incidents, askedAt).filter(({ process, key }) => process !== own && key.startsWith(prefix));
+  const silence = await silenceOf(session, line, survey.processes.length - 1);
   if (json) {
     rows.forEach(printJson);
   } else if (rows.length > 0) {
     print(...tableOf(COLUMNS, rows, columns()));
-  } else {
+  } else if (silence === undefined) {
     print(`Nothing went wrong within ${since}, as far as the processes know that answer.`);
   }
+  remark(silence, line);
   return 0;
 }
 

@@ -2,13 +2,16 @@ import type { StoredLock } from '../../../lib/core/seam/lock-store.js';
 import { calledAs } from '../../../lib/core/words/description.js';
 import type { WaitingCall } from '../../../lib/peers/survey.js';
 import { printable } from '../../../lib/core/words/shown.js';
+import { absenceOf } from '../absence.js';
 import { ageOf, shownMs } from '../age.js';
 import type { CommandLine } from '../command-line.js';
-import { print, printJson } from '../output.js';
+import { print, printJson, remark } from '../output.js';
 import type { Session } from '../session.js';
 
 /** Shows one lock; 1 where nobody holds it. */
-export async function inspect({ locks }: Session, { argument: key, json }: CommandLine): Promise<number> {
+export async function inspect(session: Session, line: CommandLine): Promise<number> {
+  const { locks } = session;
+  const { argument: key, json } = line;
   const [lock, { waiting }] = await Promise.all([locks.inspect(key), locks.survey({})]);
   const calls = waiting.filter((call) => call.key === key).toSorted((one, other) => other.waitedMs - one.waitedMs);
   if (json) {
@@ -16,6 +19,7 @@ export async function inspect({ locks }: Session, { argument: key, json }: Comma
   } else {
     print(...(lock ? linesOf(key, lock, calls) : [`Nobody holds "${key}".`]).map(printable));
   }
+  remark(lock ? undefined : await absenceOf(session, line), line);
   return lock ? 0 : 1;
 }
 

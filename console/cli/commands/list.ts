@@ -1,13 +1,16 @@
 import { LockConfigurationError } from '../../../lib/core/words/errors.js';
 import type { LeftOut, ListedLock } from '../../../lib/peers/lock-list.js';
+import { absenceOf } from '../absence.js';
 import { ageOf, shownMs } from '../age.js';
 import type { CommandLine } from '../command-line.js';
-import { columns, print, printJson, tell } from '../output.js';
+import { columns, print, printJson, remark, tell } from '../output.js';
 import type { Session } from '../session.js';
 import { tableOf, type Column } from '../table.js';
 
 /** For how long the store is searched, in milliseconds. */
 const SEARCH_MS = 10_000;
+/** The exit code where the store refused the search. */
+const REFUSED = 3;
 
 const COLUMNS: readonly Column<ListedLock>[] = [
   { title: 'KEY', text: ({ key }) => key, kind: 'long' },
@@ -19,10 +22,12 @@ const COLUMNS: readonly Column<ListedLock>[] = [
   { title: 'ANSWERS', text: ({ answers }) => (answers ? 'yes' : 'no') },
 ];
 
-/** Lists the locks that are held, the oldest first. */
-export async function list({ locks }: Session, { argument, limit, json }: CommandLine): Promise<number> {
-  const listing = locks.list({ prefix: argument, limit, searchMs: SEARCH_MS });
+/** Lists the locks that are held, the oldest first; 3 where the user may not look for all of them. */
+export async function list(session: Session, line: CommandLine): Promise<number> {
+  const { argument, limit, json } = line;
+  const listing = session.locks.list({ prefix: argument, limit, searchMs: SEARCH_MS });
   const found: ListedLock[] = [];
+  let isRefused = false;
   try {
     for await (const lock of listing) {
       found.push(lock);
@@ -32,28 +37,24 @@ export async function list({ locks }: Session, { argument, limit, json }: Comman
     if (!(error instanceof LockConfigurationError)) {
       throw error;
     }
+    isRefused = true;
     tell(error.detail);
   }
   found.sort((one, other) => one.since.getTime() - other.since.getTime());
-  const hint = hintOf(listing.leftOut, limit);
   if (json) {
     for (const { key, by, since, fence, remainingMs, holds, processes, waiters, answers } of found) {
       printJson({ key, by, since, fence, remainingMs, holds, processes, waiters, answers });
     }
-    if (hint) {
-      tell(hint);
-    }
-    return 0;
-  }
-  if (found.length === 0) {
-    print('No locks are held.');
-  } else {
+  } else if (found.length > 0) {
     print(...tableOf(COLUMNS, found, columns()));
+  } else if (!isRefused) {
+    print('No locks are held.');
   }
-  if (hint) {
-    print(hint);
+  remark(hintOf(listing.leftOut, limit), line);
+  if (found.length === 0 && !isRefused) {
+    remark(await absenceOf(session, line), line);
   }
-  return 0;
+  return isRefused ? REFUSED : 0;
 }
 
 /** What the list does not have, and how to get it; empty where it is whole. */

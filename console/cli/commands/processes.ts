@@ -1,7 +1,8 @@
 import type { LockProcess } from '../../../lib/peers/survey.js';
+import { silenceOf } from '../absence.js';
 import { shownMs } from '../age.js';
 import type { CommandLine } from '../command-line.js';
-import { columns, print, printJson } from '../output.js';
+import { columns, print, printJson, remark } from '../output.js';
 import type { Session } from '../session.js';
 import { tableOf, type Column } from '../table.js';
 
@@ -16,14 +17,13 @@ const COLUMNS: readonly Column<LockProcess>[] = [
 ];
 
 /** Lists the processes that answer, without this one. */
-export async function processes({ locks }: Session, { json }: CommandLine): Promise<number> {
-  const [, ...others] = (await locks.survey({ health: true })).processes;
-  if (json) {
+export async function processes(session: Session, line: CommandLine): Promise<number> {
+  const [, ...others] = (await session.locks.survey({ health: true })).processes;
+  if (line.json) {
     printJson(others);
   } else if (others.length > 0) {
     print(...tableOf(COLUMNS, others, columns()));
-  } else {
-    print('No process answers.');
   }
+  remark(await silenceOf(session, line, others.length), line);
   return 0;
 }

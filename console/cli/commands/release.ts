@@ -1,16 +1,19 @@
 import { userInfo } from 'node:os';
 import { createInterface } from 'node:readline/promises';
 import { printable } from '../../../lib/core/words/shown.js';
+import { absenceOf } from '../absence.js';
 import { ageOf } from '../age.js';
 import type { CommandLine } from '../command-line.js';
-import { print, printJson, tell } from '../output.js';
+import { print, printJson, remark, tell } from '../output.js';
 import type { Session } from '../session.js';
 
 /** How much is told of a name and of a reason, in characters. */
 const [MOST_NAME, MOST_REASON] = [100, 200];
 
 /** Releases a lock by force, if it is held at the fence that was given; 1 where it is not, or nobody confirmed. */
-export async function release({ locks }: Session, { argument: key, fence = 0, yes, json, by, reason }: CommandLine): Promise<number> {
+export async function release(session: Session, line: CommandLine): Promise<number> {
+  const { locks } = session;
+  const { argument: key, fence = 0, yes, json, by, reason } = line;
   const lock = await locks.inspect(key);
   let released = false;
   if (lock?.fence === fence) {
@@ -28,6 +31,7 @@ export async function release({ locks }: Session, { argument: key, fence = 0, ye
   } else {
     print(printable(`"${key}" ${resultOf(released, fence, heldAt)}`));
   }
+  remark(released || heldAt !== undefined ? undefined : await absenceOf(session, line), line);
   return released ? 0 : 1;
 }
 

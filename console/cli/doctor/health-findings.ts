@@ -67,7 +67,7 @@ function turnsFinding(hears: boolean): Finding {
 
 function memberFinding({ reachable, voting }: MemberHealth, subject: string): Finding {
   if (!reachable) {
-    return warning(subject, 'It does not answer. Make sure that it runs and can be reached from here.');
+    return warning(subject, `It gives no answer that counts. See why above, at "${subject.replace('member', 'server')}".`);
   }
   return voting === false
     ? warning(subject, 'It answers, and its votes do not count yet. They do when the longest lease has passed since its restart.')

@@ -111,7 +111,7 @@ export class PostgresDialect implements Dialect<PostgresClient> {
       return 'Correct the user, password and database of the pool given to PostgresLockStore.';
     }
     if (state === '42501') {
-      return `Grant the user USAGE on the schema "${this.#schema}", and SELECT, INSERT, UPDATE and DELETE on its tables; or CREATE on the database, to make it.`;
+      return this.#grantFor(error.message);
     }
     if (state === 'P0001') {
       return 'Let the processes with the later version of nestjs-distributed-lock call ensureSchema().';
@@ -119,6 +119,14 @@ export class PostgresDialect implements Dialect<PostgresClient> {
     return state.startsWith('22')
       ? 'The database of the locks needs the encoding UTF8.'
       : `Call ensureSchema() of the store, or run what schemaSql() returns, to create the schema "${this.#schema}" in its present version.`;
+  }
+
+  #grantFor(refusal: string): string {
+    if (/for function /.test(refusal)) {
+      return `Grant the user EXECUTE on the functions of the schema "${this.#schema}".`;
+    }
+    const connect = /for database /.test(refusal) ? 'CONNECT on the database, ' : '';
+    return `Grant the user ${connect}USAGE on the schema "${this.#schema}", and SELECT, INSERT, UPDATE and DELETE on its tables; or CREATE on the database, to make it.`;
   }
 
   nextStep(error: Error): string {

@@ -1,9 +1,10 @@
 import { randomUUID } from 'node:crypto';
 import { asLockError } from '../../core/leases/background-releases.js';
-import type { LockStoreError } from '../../core/words/errors.js';
+import { isLockError, type LockStoreError } from '../../core/words/errors.js';
 import type { StoreHealth } from '../../core/words/lock-health.js';
 import { throwIfAllFailed } from '../kit/all-failed.js';
 import { Withdrawals } from '../kit/withdrawals.js';
+import { toLockError } from '../redis/connection/redis-errors.js';
 import type { RedisSource } from '../redis/connection/redis-source.js';
 import { clockOf, Membership } from './members/membership.js';
 import type { QuorumCommands } from './votes/quorum-commands.js';
@@ -60,7 +61,7 @@ export class Quorum {
     try {
       throwIfAllFailed(sent);
     } catch (error) {
-      throw asLockError(error, '');
+      throw isLockError(error) ? error : toLockError(error, '', undefined);
     }
   }
 

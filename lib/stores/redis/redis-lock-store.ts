@@ -309,8 +309,8 @@ export class RedisLockStore implements LockStore, Turns, Tickets, Operator, Mess
       return;
     }
     this.#warn(
-      `Redis refused ${command} on ${this.#keys.wake('*')}: ${error.message}. ` +
-        `Waiters ask for their turn every ${RECHECK_MS.soon} ms, and a forced release is noticed at the next renewal.`,
+      `Redis refused ${command} on ${this.#keys.wake('*')}: ${error.message}. Grant the rights that docs/stores/redis.md lists under ` +
+        `"The smallest ACL"; until then waiters ask for their turn every ${RECHECK_MS.soon} ms, and a forced release is noticed at the next renewal.`,
     );
   }
 }

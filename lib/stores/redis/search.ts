@@ -59,9 +59,13 @@ async function inspectAll(connection: RedisConnection, commands: RedisCommands, 
 
 function refuse(error: Error): never {
   if (error instanceof LockConfigurationError) {
-    throw new LockConfigurationError('Redis refused SCAN, which the search for locks needs. Grant +scan, or list with scan: false.', '', {
-      cause: error,
-    });
+    throw new LockConfigurationError(
+      'Redis refused SCAN, which the search for locks needs. Grant +scan; without it, only locks of processes that answer can be listed (scan: false).',
+      '',
+      {
+        cause: error,
+      },
+    );
   }
   throw error;
 }

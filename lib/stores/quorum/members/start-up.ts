@@ -46,8 +46,8 @@ async function startUp(
     // A connection that broke, or was closed meanwhile, is no refusal.
     if (error.name === 'ReplyError') {
       warn(
-        `${server.name} of the quorum refused ${command} on ${channels}: ${error.message}. ` +
-          'A forced release is noticed at the next renewal.',
+        `${server.name} of the quorum refused ${command} on ${channels}: ${error.message}. Grant the rights that docs/stores/redis.md lists ` +
+          'under "The smallest ACL"; until then a forced release is noticed at the next renewal.',
       );
     }
   };
