@@ -38,6 +38,20 @@ export function shortened(text: string, width: number): string {
   return `${characters.slice(0, width - 1 - tail).join('')}…${tail > 0 ? characters.slice(-tail).join('') : ''}`;
 }
 
+/** The lines of a sentence that are at most so long, where its words are. */
+export function wrapped(text: string, width: number): string[] {
+  const lines: string[] = [];
+  for (const word of text.split(' ')) {
+    const last = lines.at(-1);
+    if (last !== undefined && lengthOf(`${last} ${word}`) <= width) {
+      lines[lines.length - 1] = `${last} ${word}`;
+    } else {
+      lines.push(word);
+    }
+  }
+  return lines;
+}
+
 /** Takes what is too much from the widest of the long columns. */
 function fit<Row>(natural: readonly number[], columns: readonly Column<Row>[], width: number): readonly number[] {
   const widths = [...natural];

@@ -1,9 +1,8 @@
 import 'reflect-metadata';
 import type { HoldRecord, LockStore } from '../../lib/core/seam/lock-store';
-import { cli, type CliRun } from '../support/cli';
+import { cli, cliUntil, type CliRun } from '../support/cli';
 import { makeLocks } from '../support/make-locks';
 import { newHold } from '../support/new-hold';
-import { until } from '../support/until';
 
 /** A store that is open, and the variable by which the program finds it. */
 export interface CliStore {
@@ -28,8 +27,8 @@ interface Listed {
 
 /** What the commands do, whichever store has the locks. */
 export function describeCommands(given: () => CliStore): void {
-  async function held(key: string): Promise<HoldRecord> {
-    const hold = newHold(key, { ttlMs: LEASE_MS, limitMs: 2_500 });
+  async function held(key: string, ttlMs = LEASE_MS): Promise<HoldRecord> {
+    const hold = newHold(key, { ttlMs, limitMs: 2_500 });
     const { fence } = await given().store.acquire(hold);
     if (fence === undefined) {
       throw new Error(`${key} is busy`);
@@ -42,11 +41,12 @@ export function describeCommands(given: () => CliStore): void {
   }
 
   /** Runs it until processes have said what is looked for: a command waits 300 ms for the answers of those that it does not know yet. */
-  async function runUntil(isSaid: (out: string) => boolean, ...words: string[]): Promise<CliRun> {
-    let last: CliRun | undefined;
-    await until(`what processes say in ${words.join(' ')}`, async () => isSaid((last = await run(...words)).out), 60_000);
-    return last as CliRun;
+  function runUntil(isSaid: (out: string) => boolean, ...words: string[]): Promise<CliRun> {
+    return cliUntil(given().env, words, ({ out }) => isSaid(out));
   }
+
+  // A prefix without any lock is said to have none.
+  beforeAll(() => held('held all the time', WAIT_MS));
 
   test('inspect shows a lock, and JSON has the same', async () => {
     const { fence } = await held('inspected');
@@ -139,7 +139,7 @@ export function describeCommands(given: () => CliStore): void {
         queues: [{ key: 'held:by-application', waiting: 1 }],
         names: [{ waiting: 1 }],
       });
-      expect(shown).toMatch(/^OLDEST LOCKS\nKEY .*\nheld:by-application +Holder\.run /m);
+      expect(shown).toMatch(/^OLDEST LOCKS, 1 to 1 of 1\nKEY .*\nheld:by-application +Holder\.run /m);
       expect(JSON.parse(inspected)).toMatchObject({ fence, calls: [{ site: 'Waiter.run' }] });
     } finally {
       waiter.abort();

@@ -1,5 +1,5 @@
 import { shownMs } from '../../console/cli/age';
-import { shortened, tableOf, type Column } from '../../console/cli/table';
+import { shortened, tableOf, wrapped, type Column } from '../../console/cli/table';
 
 const COLUMNS: readonly Column<{ key: string; count: number }>[] = [
   { title: 'KEY', text: ({ key }) => key, kind: 'long' },
@@ -20,6 +20,12 @@ test('long texts are shortened to the width, in their middle', () => {
   expect(lines.map((line) => line.length)).toEqual([30, 30]);
   expect(lines[1]).toMatch(/^account:x+…x+:42 +1$/);
   expect(shortened('abc', 2)).toBe('a…');
+});
+
+test('a sentence is wrapped between its words, and a word that is too long stays whole', () => {
+  expect(wrapped('3 processes answer. See: list.', 12)).toEqual(['3 processes', 'answer. See:', 'list.']);
+  expect(wrapped('a bcdefgh i', 4)).toEqual(['a', 'bcdefgh', 'i']);
+  expect(wrapped('a b', Infinity)).toEqual(['a b']);
 });
 
 test('control characters take no line and move no cursor', () => {

@@ -1,16 +1,20 @@
+import { Scroll } from './scroll.js';
+
 const ENTER = '\r';
 const ESCAPE = '\u001b';
 const CONTROL_C = '\u0003';
 const BACKSPACE = new Set(['\u007f', '\b']);
 
-/** What the keys of `top` do: `q` quits, `/` begins a filter. */
+/** What the keys of `top` do: `q` quits, `/` begins a filter, and others scroll. */
 export class TopKeys {
   readonly #quit: () => void;
+  readonly #scroll: Scroll;
   #filter = '';
   #isTyping = false;
 
-  constructor(quit: () => void) {
+  constructor(quit: () => void, scroll: Scroll) {
     this.#quit = quit;
+    this.#scroll = scroll;
   }
 
   /** What keys have to contain. */
@@ -23,12 +27,14 @@ export class TopKeys {
     if (this.#isTyping) {
       return `Filter: ${this.#filter}_  (Enter: done, Escape: no filter)`;
     }
-    return this.#filter === '' ? 'q: quit, /: filter' : `q: quit, /: filter, now "${this.#filter}"`;
+    return `q: quit, /: filter${this.#filter === '' ? '' : ` (now "${this.#filter}")`}, arrows, PgUp, PgDn, Home, End: scroll`;
   }
 
   press(key: string): void {
     if (key === CONTROL_C || (key === 'q' && !this.#isTyping)) {
       this.#quit();
+    } else if (Scroll.takes(key)) {
+      this.#scroll.press(key);
     } else if (this.#isTyping) {
       this.#type(key);
     } else if (key === '/') {
@@ -43,7 +49,7 @@ export class TopKeys {
       this.#filter = key === ESCAPE ? '' : this.#filter;
     } else if (BACKSPACE.has(key)) {
       this.#filter = Array.from(this.#filter).slice(0, -1).join('');
-    } else {
+    } else if (/^[^\p{Cc}]$/u.test(key)) {
       this.#filter += key;
     }
   }
