@@ -58,7 +58,7 @@ const HEALTH = {
   clockSkewMs: NUMBER,
   leastMarginMs: NUMBER,
   majority: NUMBER,
-  members: { maybe: { list: { reachable: 'boolean', voting: { maybe: 'boolean' } } } },
+  members: { maybe: { list: { reachable: 'boolean', voting: { maybe: 'boolean' }, refuses: { maybe: ['readOnly', 'full'] } } } },
 } as const;
 
 const CALL = { key: 'text', name: 'text', site: 'text', description: TEXT } as const;

@@ -39,6 +39,21 @@ test('a server that refuses is named with the right that is missing, and no outa
   expect(mute).toMatchObject({ code: 3, out: '', err: expect.stringContaining("'publish'") });
 });
 
+test('the doctor says of a server that is full or a replica that it grants nothing, and fails where a majority is', async () => {
+  const [full, replica] = [stores.quorum.at(0).client, stores.quorum.at(1).client];
+  await full.config('SET', 'maxmemory', 1);
+  const one = await cli(env, ['doctor']);
+  await replica.replicaof('127.0.0.1', 1);
+  const two = await cli(env, ['doctor']);
+  await Promise.all([full.config('SET', 'maxmemory', 0), replica.replicaof('NO', 'ONE')]);
+  expect(one).toMatchObject({ code: 0, err: '' });
+  expect(one.out).toMatch(/^warn {2}server 1 of 3: memory: It is full/m);
+  expect(one.out).toMatch(/^warn {2}member 1 of 3: Its memory is full and it evicts nothing, so it grants nothing\./m);
+  expect(two).toMatchObject({ code: 1, err: '' });
+  expect(two.out).toMatch(/^FAIL {2}store: Fewer servers vote than a majority/m);
+  expect(two.out).toMatch(/^warn {2}member 2 of 3: It takes no writes, so it grants nothing\./m);
+});
+
 test('the doctor warns of a server that is away, and fails without a majority', async () => {
   const [first, second, third] = stores.quorum.urls as [string, string, string];
   const gone = 'redis://:not-to-be-printed@127.0.0.1:1';

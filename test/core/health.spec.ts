@@ -91,6 +91,7 @@ test('only what is known of a health is shown, whatever a store says', async () 
 const vote = { reachable: true, voting: true };
 const mute = { reachable: true, voting: false };
 const gone = { reachable: false, voting: false };
+const full = { reachable: true, voting: false, refuses: 'full' } as const;
 
 test.each<[string, StoreHealth, Partial<LockHealth>]>([
   ['all of a quorum vote', { members: [vote, vote, vote], majority: 2 }, { status: 'up', reasons: [] }],
@@ -107,6 +108,16 @@ test.each<[string, StoreHealth, Partial<LockHealth>]>([
     { status: 'down', reasons: ['unreachable', 'noMajority', 'membersAway'], reachable: false },
   ],
   ['one of several databases is away', { members: [{ reachable: true }, { reachable: false }] }, { status: 'degraded', reachable: true }],
+  [
+    'one of several databases takes no writes',
+    { members: [{ reachable: true }, { reachable: true, refuses: 'readOnly' }] },
+    { status: 'degraded', reasons: ['membersAway'] },
+  ],
+  [
+    'a majority of a quorum is full',
+    { members: [vote, full, full], majority: 2 },
+    { status: 'down', reasons: ['noMajority', 'membersAway'], members: [vote, full, full] },
+  ],
   ['messages of turns do not arrive', { hearsTurns: false }, { status: 'degraded', reasons: ['polls'] }],
   ['messages of turns arrive', { hearsTurns: true }, { status: 'up', reasons: [] }],
   ['too few replicas confirm', { replicasConfirm: false }, { status: 'degraded', reasons: ['tooFewReplicas'] }],
@@ -133,6 +144,19 @@ test('a store that does not answer is degraded at first, and down after five sec
   store.said = {};
   expect(await locks.health({ downAfter: 0 })).toEqual({ status: 'up', reasons: [], reachable: true, heldHere: 0, waitingHere: 0 });
   expect(typesOf()).toEqual(['storeUnavailable', 'storeAnswered']);
+});
+
+test('a store that grants nothing, and does not answer for a moment, stays down', async () => {
+  const store = new AskedStore();
+  const locks = locksOn(store);
+  store.said = { refuses: 'readOnly' };
+  await locks.health();
+  await pass(5_000);
+  store.said = undefined;
+  expect(await locks.health()).toMatchObject({ status: 'down', reasons: ['unreachable'], unreachableMs: 0 });
+  await pass(60_000);
+  store.said = {};
+  expect(await locks.health({ downAfter: 0 })).toMatchObject({ status: 'up' });
 });
 
 test('the answers of a minority of its servers are no answer of a store', async () => {

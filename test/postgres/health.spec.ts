@@ -27,6 +27,12 @@ afterEach(async () => {
 const throughProxy = (): PostgresPool => server.pool({ connectionString: server.urlFor('postgres', proxy.port) });
 const otherDatabase = (): PostgresPool => server.pool({ connectionString: server.url.replace(/postgres$/, 'other') });
 
+/** It counts for connections from now on. */
+async function setReadOnly(to: 'on' | 'off'): Promise<void> {
+  await server.query(`ALTER DATABASE other SET default_transaction_read_only = ${to}`);
+  await server.query("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = 'other'");
+}
+
 async function openLocks(pools: PostgresPool | PostgresPool[], options: PostgresLockStoreOptions = {}): Promise<LockService> {
   const store = new PostgresLockStore(pools, options);
   stores.push(store);
@@ -80,11 +86,6 @@ test('a process that hears no turns is degraded', async () => {
 test('a database that is read-only is down without a call, and up again with its next answer', async () => {
   const locks = await openLocks(otherDatabase());
   await healthWith(locks);
-  // It counts for connections from now on.
-  const setReadOnly = async (to: 'on' | 'off'): Promise<void> => {
-    await server.query(`ALTER DATABASE other SET default_transaction_read_only = ${to}`);
-    await server.query("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = 'other'");
-  };
   await setReadOnly('on');
   try {
     expect(await healthWith(locks, 'readOnly')).toMatchObject({ reachable: true, refuses: 'readOnly' });
@@ -108,4 +109,18 @@ test('one of two databases that is away degrades it', async () => {
   proxy.mode = 'refuse';
   const health = await healthWith(locks, 'membersAway', 'polls');
   expect(health).toMatchObject({ status: 'degraded', reachable: true, members: [{ reachable: false }, { reachable: true }] });
+});
+
+test('one of two databases that is read-only degrades it', async () => {
+  const locks = await openLocks([server.pool(), otherDatabase()]);
+  await healthWith(locks);
+  await setReadOnly('on');
+  try {
+    const members = JSON.stringify([{ reachable: true }, { reachable: true, refuses: 'readOnly' }]);
+    await until('a database that is read-only', async () => JSON.stringify((await locks.health()).members) === members);
+    expect(await healthWith(locks, 'membersAway')).toMatchObject({ status: 'degraded' });
+  } finally {
+    await setReadOnly('off');
+  }
+  expect(await healthWith(locks)).toMatchObject({ status: 'up' });
 });

@@ -47,6 +47,30 @@ test.each<[string, (place: number) => unknown]>([
   expect({ members, status }).toEqual({ members: [VOTES, AWAY, AWAY], status: 'down' });
 });
 
+test.each([
+  ['full', ['CONFIG', 'SET', 'maxmemory', '1'], ['CONFIG', 'SET', 'maxmemory', '0']],
+  ['readOnly', ['REPLICAOF', '127.0.0.1', '1'], ['REPLICAOF', 'NO', 'ONE']],
+] as const)('a server that answers and is %s has no vote, without a call, until that ends', async (refuses, begin, end) => {
+  // A connection to a replica is made anew from time to time, and is not there for a moment.
+  const untilMembers = (...members: readonly object[]): Promise<void> =>
+    until('the members', async () => JSON.stringify((await locks.health()).members) === JSON.stringify(members));
+  const call = (place: number, [command, ...words]: typeof begin | typeof end): Promise<unknown> =>
+    stores.quorum.at(place).client.call(command, ...words);
+  const refusing = { reachable: true, voting: false, refuses };
+  await call(1, begin);
+  await untilMembers(VOTES, refusing, VOTES);
+  expect(await healthWith(locks, 'membersAway')).toMatchObject({ status: 'degraded' });
+  await locks.withLock('k', () => undefined);
+  await call(2, begin);
+  await untilMembers(VOTES, refusing, refusing);
+  expect(await healthWith(locks, 'noMajority', 'membersAway')).toMatchObject({ status: 'down' });
+  await expect(locks.acquire('k', { wait: 0 })).rejects.toMatchObject({ code: 'LOCK_STORE' });
+  await call(0, begin);
+  expect(await healthWith(locks, 'noMajority', refuses, 'membersAway')).toMatchObject({ status: 'down', refuses });
+  await Promise.all([0, 1, 2].map((place) => call(place, end)));
+  expect(await healthWith(locks)).toMatchObject({ status: 'up', members: [VOTES, VOTES, VOTES] });
+});
+
 test('servers that restarted answer, and do not vote', async () => {
   for (const place of [0, 1]) {
     await stores.quorum.at(place).kill();

@@ -6,6 +6,7 @@ import type { LockTrouble } from '../../lib/core/watching/reporter';
 import type { LockService } from '../../lib/nest/lock.service';
 import { RedisLockStore } from '../../lib/stores/redis/redis-lock-store';
 import { slotTag } from '../../lib/stores/redis/scripts/slot-tags';
+import { healthWith } from '../support/health-with';
 import { handOver, untilWaiting } from '../support/hand-over';
 import { Load } from '../support/load';
 import { makeLocks } from '../support/make-locks';
@@ -108,7 +109,7 @@ async function errorCounts(): Promise<Map<string, number>> {
   return counts;
 }
 
-test('any node answers for the health of a cluster, which names no node', async () => {
+test('each master answers for the health of a cluster, which names no node', async () => {
   const locks = await openLocks();
   let health: LockHealth | undefined;
   await until('that locks are up', async () => {
@@ -122,10 +123,45 @@ test('any node answers for the health of a cluster, which names no node', async 
     latencyMs: expect.any(Number),
     hearsTurns: true,
     clockSkewMs: expect.any(Number),
+    members: [{ reachable: true }, { reachable: true }, { reachable: true }],
     heldHere: 0,
     waitingHere: 0,
     evicts: false,
   });
+});
+
+test('a master that is full degrades a cluster, without a call, until that ends: the keys of the others have locks', async () => {
+  const locks = await openLocks();
+  await healthWith(locks);
+  const shards = await keysOfEachShard(1);
+  const [full, sound] = [...shards.keys()] as [RedisServer, RedisServer];
+  await full.client.config('SET', 'maxmemory', 1);
+  const { members, status } = await healthWith(locks, 'membersAway');
+  expect({ status, members: members?.toSorted((a, b) => Number(a.refuses !== undefined) - Number(b.refuses !== undefined)) }).toEqual({
+    status: 'degraded',
+    members: [{ reachable: true }, { reachable: true }, { reachable: true, refuses: 'full' }],
+  });
+  await expect(locks.acquire(shards.get(full)?.[0] as string, { wait: 0 })).rejects.toMatchObject({ code: 'LOCK_STORE' });
+  await locks.withLock(shards.get(sound)?.[0] as string, () => undefined);
+
+  await Promise.all([...shards.keys()].map(({ client }) => client.config('SET', 'maxmemory', 1)));
+  expect(await healthWith(locks, 'full', 'membersAway')).toMatchObject({ refuses: 'full' });
+  await until('down', async () => (await locks.health({ downAfter: 300 })).status === 'down');
+  await Promise.all([...shards.keys()].map(({ client }) => client.config('SET', 'maxmemory', 0)));
+  expect(await healthWith(locks)).toMatchObject({ status: 'up' });
+});
+
+test('a master that became a replica sends its callers on: nothing is wrong with it', async () => {
+  const locks = await openLocks();
+  await healthWith(locks);
+  const shards = await keysOfEachShard(1);
+  const [[master, [key]]] = [...shards] as [[RedisServer, [string]]];
+  const [replica] = (await cluster.replicasOf(master)) as [RedisServer];
+  await replica.client.call('CLUSTER', 'FAILOVER');
+  await cluster.promoted([replica]);
+  expect((await locks.health()).members).not.toContainEqual(expect.objectContaining({ refuses: expect.anything() }));
+  await locks.withLock(key, () => undefined);
+  expect(await healthWith(locks)).toMatchObject({ status: 'up' });
 });
 
 test('every script stays in one slot, whatever the key is called', async () => {
@@ -361,9 +397,11 @@ describe('a shard that is gone', () => {
       expect(tookMs).toBeLessThan(wait + ttl / 4 + 300);
       await locks.withLock(others, { wait: 0 }, () => undefined);
     }
+    expect(await healthWith(locks, 'membersAway')).toMatchObject({ status: 'degraded', reachable: true });
     const waiting = locks.withLock(its, { wait: 15_000 }, () => 'served');
     await gone.start();
     expect(await waiting).toBe('served');
+    await healthWith(locks);
   });
 
   test('is named as such where no node claims its slot', async () => {

@@ -4,7 +4,7 @@ import type { LockHealth } from '../../lib/core/words/lock-health';
 import type { LockService } from '../../lib/nest/lock.service';
 import type { RedisLockStoreOptions } from '../../lib/stores/redis/redis-lock-store.options';
 import { RedisLockStore } from '../../lib/stores/redis/redis-lock-store';
-import { refusesBy } from '../../lib/stores/redis/server-check';
+import { refusesBy } from '../../lib/stores/redis/server-info';
 import { healthWith } from '../support/health-with';
 import { makeLocks } from '../support/make-locks';
 import { RedisServer } from '../support/redis-server';
@@ -158,6 +158,8 @@ test.each([
   [['maxmemory:0', 'used_memory:101', 'maxmemory_policy:noeviction'], undefined],
   [['role:slave', 'slave_read_only:1'], 'readOnly'],
   [['role:slave', 'slave_read_only:0'], undefined],
+  // It sends its callers on to its master.
+  [['redis_mode:cluster', 'role:slave', 'slave_read_only:1'], undefined],
   [['role:master'], undefined],
   [[], undefined],
 ])('a server with %j takes no locks for the reason %s', (lines, reason) => {

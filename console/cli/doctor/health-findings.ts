@@ -28,13 +28,14 @@ export async function healthFindings(check: () => Promise<LockHealth>): Promise<
 
 /** Whether servers that answer are not known to vote yet. */
 function isJoining({ members = [] }: LockHealth): boolean {
-  return members.some(({ reachable, voting }) => reachable && voting === false);
+  return members.some(({ reachable, voting, refuses }) => reachable && voting === false && refuses === undefined);
 }
 
 /** Why locked calls fail, and what to do, by the reason in the health. */
 const FAILURES: Readonly<Partial<Record<HealthReason, string>>> = {
   unreachable: 'It does not answer, so locked calls fail. Make sure that the servers run and can be reached from here.',
-  noMajority: 'Fewer servers vote than a majority, so locked calls fail. Make sure that the servers run and can be reached from here.',
+  noMajority:
+    'Fewer servers vote than a majority, so locked calls fail. Make sure that the servers run, take writes and can be reached from here.',
   readOnly: 'It takes no writes, so locked calls fail. Pass the URL of the server that does: the primary, not a replica or a standby.',
   full: 'Its memory is full and it evicts nothing, so locked calls fail. Raise maxmemory, or delete what needs no place there.',
 };
@@ -65,9 +66,17 @@ function turnsFinding(hears: boolean): Finding {
       );
 }
 
-function memberFinding({ reachable, voting }: MemberHealth, subject: string): Finding {
+const REFUSALS: Readonly<Record<NonNullable<MemberHealth['refuses']>, string>> = {
+  readOnly: 'It takes no writes, so it grants nothing. Use a primary, not a replica or a standby.',
+  full: 'Its memory is full and it evicts nothing, so it grants nothing. Raise maxmemory, or delete what needs no place there.',
+};
+
+function memberFinding({ reachable, voting, refuses }: MemberHealth, subject: string): Finding {
   if (!reachable) {
     return warning(subject, `It gives no answer that counts. See why above, at "${subject.replace('member', 'server')}".`);
+  }
+  if (refuses) {
+    return warning(subject, REFUSALS[refuses]);
   }
   return voting === false
     ? warning(subject, 'It answers, and its votes do not count yet. They do when the longest lease has passed since its restart.')

@@ -1,5 +1,6 @@
 import { RedisConnection } from '../../../lib/stores/redis/connection/redis-connection.js';
-import { evictsBy, refusesBy, serverWarnings, valueOf } from '../../../lib/stores/redis/server-check.js';
+import { serverWarnings } from '../../../lib/stores/redis/server-check.js';
+import { evictsBy, refusesBy, valueOf } from '../../../lib/stores/redis/server-info.js';
 import { missingRights } from '../../../lib/stores/redis/visible-rights.js';
 import { failure, ok, warning, type Finding } from './finding.js';
 

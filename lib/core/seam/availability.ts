@@ -84,10 +84,12 @@ export class Availability {
     this.#refusedAt = now;
   }
 
-  /** For how long a store that answers has granted nothing, by its own words or by attempts that failed; undefined where it may grant. */
+  /** For how long a store has granted nothing, by its own words when it answered last or by attempts that failed; undefined where it may grant. */
   get refusingMs(): number | undefined {
-    const since = Math.min(this.#refusingSince ?? Infinity, this.isAway ? (this.#failingSince ?? Infinity) : Infinity);
-    return since < Infinity ? this.#clock.monotonic() - since : undefined;
+    const now = this.#clock.monotonic();
+    const said = now - this.#refusedAt < OUTDATED_AFTER_MS ? this.#refusingSince : undefined;
+    const since = Math.min(said ?? Infinity, this.isAway ? (this.#failingSince ?? Infinity) : Infinity);
+    return since < Infinity ? now - since : undefined;
   }
 
   /** For how long nothing was answered, in milliseconds, as far as is known; undefined where the last answer is no failure. */

@@ -35,22 +35,23 @@ export class HealthCheck {
     // An old failure of a call says nothing of a store that cannot be asked.
     const unreachableMs = store.health || availability.isAway ? availability.silentMs : undefined;
     const reachable = unreachableMs === undefined && isAnswered(said);
-    const refusingMs = reachable ? availability.refusingMs : undefined;
+    const { refusingMs } = availability;
     const reasons = reasonsOf(said, { isReachable: reachable, isFailing: availability.isAway, isClosing: lifecycle.isClosing });
     const { running } = leases;
     const margins = running.map((lease) => lease.marginMs).filter((ms) => ms !== undefined);
     const { latencyMs, hearsTurns, clockSkewMs, replicasConfirm, members, majority, refuses, evicts } = said;
     return withoutUnknown({
-      status: statusOf(reasons, unreachableMs ?? refusingMs, downAfterMs),
+      // A store that granted nothing, and does not answer now, has granted nothing all the time.
+      status: statusOf(reasons, Math.max(unreachableMs ?? -1, refusingMs ?? -1), downAfterMs),
       reasons,
       reachable,
       unreachableMs: rounded(unreachableMs),
-      refusingMs: rounded(refusingMs),
+      refusingMs: reachable ? rounded(refusingMs) : undefined,
       latencyMs: rounded(latencyMs),
       hearsTurns,
       clockSkewMs: rounded(clockSkewMs),
       replicasConfirm,
-      members: members?.map(({ reachable: isThere, voting }) => withoutUnknown({ reachable: isThere, voting })),
+      members: members?.map(({ reachable: isThere, voting, refuses: why }) => withoutUnknown({ reachable: isThere, voting, refuses: why })),
       majority,
       refuses,
       heldHere: running.length,

@@ -4,6 +4,8 @@ export interface MemberHealth {
   readonly reachable: boolean;
   /** Whether its votes count; undefined in a store whose servers do not vote. */
   readonly voting?: boolean | undefined;
+  /** Why it answers and takes no locks: it is read-only, or its memory is full; undefined where it does, or where that is not known. */
+  readonly refuses?: 'readOnly' | 'full' | undefined;
 }
 
 /** What a store finds out about itself. What it cannot tell it leaves out. Nothing here names a host, a key or an owner. */
@@ -19,7 +21,7 @@ export interface StoreHealth {
   readonly hearsTurns?: boolean | undefined;
   /** Whether as many replicas confirm what is written as have to; undefined where none has to. */
   readonly replicasConfirm?: boolean | undefined;
-  /** The servers, in the order in which they were given; undefined for a store of one server. */
+  /** The servers, in the order in which they were given, or of their slots; undefined for a store of one server. */
   readonly members?: readonly MemberHealth[] | undefined;
   /** How many votes a grant needs; undefined in a store whose servers do not vote. */
   readonly majority?: number | undefined;
@@ -42,7 +44,7 @@ export type HealthStatus = 'up' | 'degraded' | 'down';
  * | `failing` | the store answers, and has failed all attempts to acquire for a second or more | `degraded`, and `down` after `downAfter` |
  * | `readOnly` | the server takes no writes, such as a replica, or the server before a failover | `degraded`, and `down` after `downAfter` |
  * | `full` | the memory of the server is full, and it evicts nothing | `degraded`, and `down` after `downAfter` |
- * | `membersAway` | some of several servers do not answer, or their votes do not count | `degraded` |
+ * | `membersAway` | some of several servers do not answer, take no locks, or have no votes that count | `degraded` |
  * | `polls` | messages of turns do not arrive, so that waiting calls poll | `degraded` |
  * | `tooFewReplicas` | fewer replicas confirm than `minReplicas`, so that nothing is granted | `degraded`, and `down` after `downAfter` |
  * | `clockSkew` | the server's clock is off by more than a second, and replicas keep leases by their clocks | `degraded` |
@@ -97,7 +99,8 @@ export function reasonsOf(store: StoreHealth, { isReachable, isFailing, isClosin
     failing: isReachable && isFailing,
     readOnly: refuses === 'readOnly',
     full: refuses === 'full',
-    membersAway: members.some(({ reachable, voting }) => !reachable || voting === false),
+    // Of a server that refuses, only its own keys, or its vote, are missing: the locks of the others work.
+    membersAway: members.some(({ reachable, voting, refuses: why }) => !reachable || voting === false || why !== undefined),
     polls: hearsTurns === false,
     tooFewReplicas: replicasConfirm === false,
     clockSkew: replicasConfirm !== undefined && Math.abs(clockSkewMs) > MOST_SKEW_MS,
@@ -111,8 +114,8 @@ export function isRefusing({ refuses, replicasConfirm }: StoreHealth): boolean {
   return refuses !== undefined || replicasConfirm === false;
 }
 
-/** The status that follows from the reasons, where no lock could be had for `unusableMs`, as far as is known. */
-export function statusOf(reasons: readonly HealthReason[], unusableMs: number | undefined, downAfterMs: number): HealthStatus {
-  const isDown = reasons.includes('noMajority') || (unusableMs !== undefined && unusableMs >= downAfterMs);
+/** The status that follows from the reasons, where no lock could be had for `unusableMs`, as far as is known; -1 where they could. */
+export function statusOf(reasons: readonly HealthReason[], unusableMs: number, downAfterMs: number): HealthStatus {
+  const isDown = reasons.includes('noMajority') || unusableMs >= downAfterMs;
   return isDown ? 'down' : reasons.length > 0 ? 'degraded' : 'up';
 }

@@ -1,4 +1,4 @@
-import type { StoreHealth } from '../../core/words/lock-health.js';
+import type { MemberHealth, StoreHealth } from '../../core/words/lock-health.js';
 
 /** How long a server may take to answer a probe, in milliseconds: all have answered or not within the second that core waits. */
 export const PROBE_MS = 750;
@@ -23,6 +23,28 @@ export async function probe(ask: () => Promise<ProbeAnswer>): Promise<Probe> {
   const latencyMs = performance.now() - sentAt;
   // The server read its clock at an unknown moment in between.
   return { latencyMs, clockSkewMs: serverMs - wallAt - latencyMs / 2, refuses };
+}
+
+/**
+ * How each of several servers is; undefined for a single one. `votes` says whose votes count where servers vote. One that is read-only or full
+ * has none: it refuses to write it, though it voted before.
+ */
+export function membersOf(
+  answers: readonly PromiseSettledResult<Probe>[],
+  votes?: readonly boolean[],
+): readonly MemberHealth[] | undefined {
+  return answers.length > 1 ? answers.map((answer, at) => memberOf(answer, votes?.[at])) : undefined;
+}
+
+function memberOf(answer: PromiseSettledResult<Probe>, votes: boolean | undefined): MemberHealth {
+  const reachable = answer.status === 'fulfilled';
+  const refuses = reachable ? answer.value.refuses : undefined;
+  return { reachable, voting: votes === undefined ? undefined : votes && reachable && refuses === undefined, refuses };
+}
+
+/** What was answered. */
+export function answeredOf(answers: readonly PromiseSettledResult<Probe>[]): readonly Probe[] {
+  return answers.flatMap((answer) => (answer.status === 'fulfilled' ? answer.value : []));
 }
 
 /** The slowest answer, the clock that is furthest off, and why none takes any lock; nothing where nobody answered. */

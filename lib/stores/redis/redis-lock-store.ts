@@ -17,10 +17,11 @@ import type {
 import type { StoreHealth } from '../../core/words/lock-health.js';
 import { leastLimitOf } from '../../core/seam/time.js';
 import { checkPrefix } from '../../core/words/lock-key.js';
+import { throwIfAllFailed } from '../kit/all-failed.js';
 import { RECHECK_MS } from '../kit/protocol.js';
 import { tooManyHolds } from '../kit/refusals.js';
 import { readBusy, readStored } from '../kit/replies.js';
-import { probe, PROBE_MS } from '../kit/probe.js';
+import { answeredOf, membersOf, worstOf } from '../kit/probe.js';
 import { ServerClock } from '../kit/server-clock.js';
 import { processName } from '../kit/process-name.js';
 import { checkSource, isClient, type RedisSource } from './connection/redis-source.js';
@@ -34,7 +35,8 @@ import { toLockError } from './connection/redis-errors.js';
 import type { Command } from './scripts/script.js';
 import { searchLocks } from './search.js';
 import { BATCH, EXCHANGE } from './scripts/scripts.js';
-import { checkServer, evictsBy, refusesBy, tryRights } from './server-check.js';
+import { checkServer, tryRights } from './server-check.js';
+import { evictsBy } from './server-info.js';
 import { Wakeups } from './wakeups.js';
 
 /**
@@ -190,13 +192,18 @@ export class RedisLockStore implements LockStore, Turns, Tickets, Operator, Mess
   async health(): Promise<StoreHealth> {
     // WAIT answers for one server, and on a cluster each slot has another.
     const replication = this.#isCluster ? undefined : this.#replication;
-    const [clock, info, replicasConfirm] = await Promise.all([
-      probe(async () => ({ serverMs: await this.#connection.time(PROBE_MS) })),
-      // On a cluster, what one node says of itself is not true of the others.
-      this.#isCluster ? '' : this.#connection.info(PROBE_MS),
+    const [answers, replicasConfirm] = await Promise.all([
+      this.#connection.probe(),
       replication?.isConfirmed(this.#keys.wake(this.process)),
     ]);
-    return { ...clock, refuses: refusesBy(info), hearsTurns: this.#wakeups.arrive, replicasConfirm, evicts: this.#evicts };
+    throwIfAllFailed(answers);
+    return {
+      ...worstOf(answeredOf(answers)),
+      hearsTurns: this.#wakeups.arrive,
+      replicasConfirm,
+      members: membersOf(answers),
+      evicts: this.#evicts,
+    };
   }
 
   search(prefix: string): AsyncIterable<readonly FoundLock[]> {

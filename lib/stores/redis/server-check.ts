@@ -1,28 +1,11 @@
 import { randomUUID } from 'node:crypto';
 import { LockConfigurationError } from '../../core/words/errors.js';
-import type { StoreHealth } from '../../core/words/lock-health.js';
 import type { HoldRecord, LockStore, Operator, Tickets, Turns } from '../../core/seam/lock-store.js';
 import type { RedisConnection } from './connection/redis-connection.js';
+import { evictsBy, valueOf } from './server-info.js';
 
 /** The oldest version whose scripts may read the clock and then write. */
 const OLDEST = 6;
-
-/** Whether a server may evict locks, by its reply to INFO; undefined where that does not say. */
-export function evictsBy(info: string): boolean | undefined {
-  const policy = valueOf(info, 'maxmemory_policy');
-  return policy === undefined ? undefined : policy !== 'noeviction';
-}
-
-/** Why a server takes no locks, by its reply to INFO; undefined where it does, or where that does not say. */
-export function refusesBy(info: string): StoreHealth['refuses'] {
-  if (valueOf(info, 'role') === 'slave' && valueOf(info, 'slave_read_only') === '1') {
-    return 'readOnly';
-  }
-  const [most = 0, used = 0, buffers = 0] = ['maxmemory', 'used_memory', 'mem_not_counted_for_evict'].map((field) =>
-    Number(valueOf(info, field) ?? 0),
-  );
-  return most > 0 && used - buffers > most && evictsBy(info) === false ? 'full' : undefined;
-}
 
 /** The warnings that follow from the reply to INFO; throws `LockConfigurationError` for a server that is too old. */
 export function serverWarnings(info: string): string[] {
@@ -81,9 +64,4 @@ export async function tryRights(store: LockStore & Turns & Tickets & Operator, p
   await store.forceRelease(key, last.fence ?? 0);
   // What comes in one turn is sent as one script, which the server knows from now on. Its errors name no command, so it comes last.
   await Promise.all([store.inspect(key), store.release(joined), store.release(startUpHold(key))]);
-}
-
-/** A field of the reply to INFO. */
-export function valueOf(info: string, field: string): string | undefined {
-  return new RegExp(`^${field}:(.*?)\\r?$`, 'm').exec(info)?.[1];
 }

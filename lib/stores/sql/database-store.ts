@@ -16,7 +16,7 @@ import { checkPrefix } from '../../core/words/lock-key.js';
 import type { StoreHealth } from '../../core/words/lock-health.js';
 import { throwIfAllFailed } from '../kit/all-failed.js';
 import { Listeners } from '../kit/listeners.js';
-import { worstOf, type Probe } from '../kit/probe.js';
+import { answeredOf, membersOf, worstOf, type Probe } from '../kit/probe.js';
 import { processName } from '../kit/process-name.js';
 import type { DatabaseOptions, RowNames } from './database.js';
 import type { DatabaseLocks, ExchangeReply } from './database-locks.js';
@@ -123,9 +123,9 @@ export abstract class DatabaseStore<Names extends RowNames> implements Turns, Ti
     throwIfAllFailed(answers);
     const hears = this.databases.flatMap(({ hearsTurns }) => hearsTurns ?? []);
     return {
-      ...worstOf(answers.flatMap((answer) => (answer.status === 'fulfilled' ? answer.value : []))),
+      ...worstOf(answeredOf(answers)),
       hearsTurns: hears.length > 0 ? hears.every(Boolean) : undefined,
-      members: answers.length > 1 ? answers.map(({ status }) => ({ reachable: status === 'fulfilled' })) : undefined,
+      members: membersOf(answers),
     };
   }
 

@@ -28,8 +28,8 @@ function statusTile(health: readonly LockHealth[]): Tile {
 function serversTile(health: readonly LockHealth[]): Tile {
   const members = health.find((each) => each.members !== undefined)?.members;
   if (members) {
-    const reachable = members.filter((member) => member.reachable && member.voting !== false).length;
-    return { label: 'Servers', value: `${reachable} of ${members.length}`, tone: reachable < members.length ? 'warn' : undefined };
+    const usable = members.filter((member) => member.reachable && member.voting !== false && !member.refuses).length;
+    return { label: 'Servers', value: `${usable} of ${members.length}`, tone: usable < members.length ? 'warn' : undefined };
   }
   const evicts = health.some((each) => each.evicts === true);
   return { label: 'May evict locks', value: evicts ? 'yes' : 'no', tone: evicts ? 'bad' : undefined };

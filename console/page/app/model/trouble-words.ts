@@ -22,7 +22,12 @@ export function troubleWords({ reason, health }: Trouble): Words {
     case 'full':
       return ['has no memory left', NO_GRANT];
     case 'membersAway':
-      return [`misses ${missing(health)}`, 'Locks work while enough of the others answer.'];
+      return [
+        `misses ${missing(health)}`,
+        health?.majority === undefined
+          ? 'No call gets a lock there; those of the others work.'
+          : 'Locks work while enough of the others vote.',
+      ];
     case 'polls':
       return ['delivers no messages', 'Waiting calls poll, and locks of other processes may be missing here.'];
     case 'tooFewReplicas':
@@ -38,9 +43,13 @@ function votes({ members = [], majority }: Partial<LockHealth> = {}): string {
   return `${members.filter(({ voting }) => voting).length} of ${members.length} count, and a grant needs ${majority ?? 'more'}`;
 }
 
-/** The servers that do not answer, by their numbers. */
+const REFUSALS = { readOnly: ' (read-only)', full: ' (full)' } as const;
+
+/** The servers that do not answer, take no locks or have no vote, by their numbers. */
 function missing({ members = [] }: Partial<LockHealth> = {}): string {
-  const numbers = members.flatMap(({ reachable, voting }, at) => (!reachable || voting === false ? [at + 1] : []));
+  const numbers = members.flatMap(({ reachable, voting, refuses }, at) =>
+    !reachable || voting === false || refuses ? [`${at + 1}${refuses ? REFUSALS[refuses] : ''}`] : [],
+  );
   return `server ${numbers.join(' and ')} of ${members.length}`;
 }
 

@@ -1,7 +1,8 @@
 import { LockConfigurationError, LockStoreError, type LockError } from '../../../core/words/errors.js';
 import { LONGEST_COMMAND_MS } from '../../../core/seam/time.js';
 import type { Argument } from '../../redis/scripts/script.js';
-import { evictsBy, serverWarnings } from '../../redis/server-check.js';
+import { serverWarnings } from '../../redis/server-check.js';
+import { evictsBy } from '../../redis/server-info.js';
 import type { QuorumCommands } from '../votes/quorum-commands.js';
 import type { QuorumServer } from './quorum-server.js';
 import { notCounted, warningOf } from './member-messages.js';

@@ -1,4 +1,5 @@
 import { LONGEST_COMMAND_MS } from '../../../core/seam/time.js';
+import type { Probe } from '../../kit/probe.js';
 import { ServerClock } from '../../kit/server-clock.js';
 import type { RedisSource } from '../../redis/connection/redis-source.js';
 import { RedisConnection } from '../../redis/connection/redis-connection.js';
@@ -71,9 +72,9 @@ export class QuorumServer {
     return isLate(answer.reply) && leftMs > 0 ? this.#askBy(performance.now(), leftMs, commandBy) : answer;
   }
 
-  /** What its clock reads, in ms since 1970; rejects where it does not answer within `limitMs`. */
-  time(limitMs: number): Promise<number> {
-    return this.#connection.time(limitMs);
+  /** What it says of itself. */
+  probe(): Promise<readonly PromiseSettledResult<Probe>[]> {
+    return this.#connection.probe();
   }
 
   publish(channel: string, message: string): Promise<void> {

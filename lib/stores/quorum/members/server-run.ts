@@ -1,5 +1,5 @@
 import { LockConfigurationError } from '../../../core/words/errors.js';
-import { valueOf } from '../../redis/server-check.js';
+import { valueOf } from '../../redis/server-info.js';
 
 /**
  * The id of the run that the reply to INFO is about: one life of a server's process, which ends with what it has not kept on a disk.

@@ -27,6 +27,8 @@ export interface Connection {
   readonly status: string;
   readonly options: {
     enableOfflineQueue?: boolean;
+    readonly host?: string;
+    readonly port?: number;
     readonly keyPrefix?: string;
     readonly redisOptions?: { readonly keyPrefix?: string };
     readonly sentinels?: unknown;
@@ -36,6 +38,8 @@ export interface Connection {
   evalsha(sha: string, ...parameters: readonly Argument[]): Promise<unknown>;
   eval(source: string, ...parameters: readonly Argument[]): Promise<unknown>;
   pipeline(): Pipeline;
+  /** For each slot of a cluster the addresses of its nodes, the master first. */
+  readonly slots?: readonly (readonly string[] | undefined)[];
   /** Asks again which node of a cluster serves which slots. */
   refreshSlotsCache?(): unknown;
   info(): Promise<string>;

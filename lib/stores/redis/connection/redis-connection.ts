@@ -2,16 +2,18 @@ import { LockConfigurationError, type LockError } from '../../../core/words/erro
 import { LONGEST_COMMAND_MS } from '../../../core/seam/time.js';
 import { Batches } from '../../kit/batches.js';
 import { NoReply } from '../../kit/no-reply.js';
-import { PROBE_MS } from '../../kit/probe.js';
+import { PROBE_MS, type Probe } from '../../kit/probe.js';
 import type { BatchScript } from '../scripts/batch-script.js';
 import { CommandTimeouts, OpenCommand } from './command-timeouts.js';
 import { ConnectionFailures } from './connection-failures.js';
 import type { Connection } from './connection.js';
 import { addressOf, keepConnected, makeConnection, reconnect } from './redis-client.js';
 import type { RedisSource } from './redis-source.js';
+import { infoOf, probeOf, timeOf } from './questions.js';
 import { isDemoted, isForbidden, isUnknownScript, NO_CONNECTION } from './redis-errors.js';
 import type { Command } from '../scripts/script.js';
 import { sendConfirmed, type Confirmation } from './send-confirmed.js';
+import { shardsOf } from './shards.js';
 
 /**
  * With Sentinel, a deposed master answers until it learns of the failover, which may be long after it, so the sentinels are asked.
@@ -182,39 +184,23 @@ export class RedisConnection {
   }
 
   /** The reply to INFO; empty where that is forbidden, which the store can do without. */
-  async info(limitMs = COMMAND_MS): Promise<string> {
+  async info(): Promise<string> {
     try {
-      return await this.#timeouts.bound((await this.open()).info(), limitMs);
+      return await infoOf(await this.open(), this.#timeouts, COMMAND_MS);
     } catch (error) {
-      if (error instanceof Error && error.message.startsWith('NOPERM')) {
-        return '';
-      }
       throw this.#failures.explain(error, '');
     }
+  }
+
+  /** What the server says of itself, or each master of a cluster: the locks of one that is full are refused, and those of the others work. */
+  async probe(): Promise<readonly PromiseSettledResult<Probe>[]> {
+    const servers = await this.open().then(shardsOf, () => [undefined]);
+    return Promise.allSettled(servers.map((server) => this.#asked(() => probeOf(server, this.#timeouts))));
   }
 
   /** The reply to a command that tells of the server, and is about no lock. */
-  async ask(...words: readonly [string, ...string[]]): Promise<unknown> {
-    try {
-      const connection = await this.open();
-      this.#refuseUnusable();
-      return await this.#timeouts.bound(connection.call(...words), COMMAND_MS);
-    } catch (error) {
-      throw this.#failures.explain(error, '');
-    }
-  }
-
-  /** What the server's clock reads, in ms since 1970; on a cluster, that of any node. */
-  async time(limitMs: number): Promise<number> {
-    try {
-      this.#refuseUnusable();
-      const connection = await this.open();
-      this.#refuseUnusable();
-      const [seconds, micros] = (await this.#timeouts.bound(connection.time(), limitMs)) as readonly unknown[];
-      return Number(seconds) * 1_000 + Number(micros) / 1_000;
-    } catch (error) {
-      throw this.#failures.explain(error, '');
-    }
+  ask(...words: readonly [string, ...string[]]): Promise<unknown> {
+    return this.#asked((connection) => this.#timeouts.bound(connection.call(...words), COMMAND_MS));
   }
 
   /**
@@ -234,10 +220,11 @@ export class RedisConnection {
   }
 
   /** The server itself, or the masters of a cluster, which is asked first where they are. */
-  async masters(): Promise<readonly Connection[]> {
-    await this.time(COMMAND_MS);
-    const connection = await this.open();
-    return connection.nodes?.('master') ?? [connection];
+  masters(): Promise<readonly Connection[]> {
+    return this.#asked(async (connection) => {
+      await timeOf(connection, this.#timeouts, COMMAND_MS);
+      return connection.nodes?.('master') ?? [connection];
+    });
   }
 
   /** One step of SCAN: the next cursor, and the names of keys. */
@@ -269,6 +256,18 @@ export class RedisConnection {
           throw asking[0];
         }
       }
+    } catch (error) {
+      throw this.#failures.explain(error, '');
+    }
+  }
+
+  /** Asks what is about no lock. */
+  async #asked<T>(ask: (connection: Connection) => Promise<T>): Promise<T> {
+    try {
+      this.#refuseUnusable();
+      const connection = await this.open();
+      this.#refuseUnusable();
+      return await ask(connection);
     } catch (error) {
       throw this.#failures.explain(error, '');
     }
