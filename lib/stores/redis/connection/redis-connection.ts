@@ -8,6 +8,7 @@ import { CommandTimeouts, OpenCommand } from './command-timeouts.js';
 import { ConnectionFailures } from './connection-failures.js';
 import type { Connection } from './connection.js';
 import { addressOf, keepConnected, makeConnection, reconnect } from './redis-client.js';
+import { Demotions } from './demotions.js';
 import type { RedisSource } from './redis-source.js';
 import { infoOf, probeOf, timeOf } from './questions.js';
 import { isDemoted, isForbidden, isUnknownScript, NO_CONNECTION } from './redis-errors.js';
@@ -61,6 +62,7 @@ export class RedisConnection {
   readonly #batches = new Batches<Run>((requests) => this.#sendTogether(requests));
   readonly #timeouts = new CommandTimeouts(() => this.#reconnect());
   readonly #failures = new ConnectionFailures();
+  readonly #demotions = new Demotions();
   #opening: Promise<Connection> | undefined;
   #connection: Connection | undefined;
   #wasReady = false;
@@ -160,7 +162,9 @@ export class RedisConnection {
     if (isDemoted(error)) {
       // A master that became a replica: another connection may find the new one. Commands until then fail for this reason.
       this.#failures.note(new Error(error.message));
-      this.#reconnect();
+      if (this.#demotions.refused()) {
+        this.#reconnect();
+      }
     }
     return this.#failures.explain(error, key, script);
   }

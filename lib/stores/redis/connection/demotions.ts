@@ -1,0 +1,23 @@
+/** For how long a new connection to a server that takes no writes is kept, in milliseconds. */
+const KEPT_MS = { least: 100, most: 1_000 } as const;
+
+/**
+ * When to connect anew since the server takes no writes. At once, since another connection may lead to the new master; then less and less
+ * often while it does not: a server that stays a replica answers what is asked of it in between, and must not seem to be away.
+ */
+export class Demotions {
+  #at = -Infinity;
+  #keptMs: number = KEPT_MS.least;
+
+  /** The server has refused a write; whether to connect anew. */
+  refused(): boolean {
+    const now = performance.now();
+    const sinceMs = now - this.#at;
+    if (sinceMs < this.#keptMs) {
+      return false;
+    }
+    this.#keptMs = sinceMs > 5 * KEPT_MS.most ? KEPT_MS.least : Math.min(2 * this.#keptMs, KEPT_MS.most);
+    this.#at = now;
+    return true;
+  }
+}
