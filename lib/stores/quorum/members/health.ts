@@ -11,7 +11,7 @@ export async function healthOf(members: readonly Member[]): Promise<StoreHealth>
     ...worstOf(answeredOf(answers)),
     members: membersOf(
       answers,
-      members.map(({ counts }) => counts),
+      members.map(({ votes }) => votes),
     ),
     majority: majorityAmong(members.length),
     evicts: evicts.length > 0 ? evicts.includes(true) : undefined,

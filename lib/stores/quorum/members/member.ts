@@ -64,6 +64,11 @@ export class Member {
     return this.server.session?.counts === true;
   }
 
+  /** Whether it votes: its votes count, and it did not refuse its last check, as it does where the user lacks a right by now. */
+  get votes(): boolean {
+    return this.counts && this.#refusal === undefined;
+  }
+
   get evicts(): boolean | undefined {
     return this.#evicts;
   }
