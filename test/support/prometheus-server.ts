@@ -26,7 +26,7 @@ export interface AlertRule {
   readonly lastError?: string;
 }
 
-/** A real Prometheus of the test's own, which scrapes and evaluates its rules every second. */
+/** A real Prometheus of the test's own, which scrapes and evaluates its rules every second, unless another time is given. */
 export class PrometheusServer {
   readonly #port: number;
   readonly #folder = mkdtempSync(join(tmpdir(), 'lock-prometheus-'));
@@ -38,9 +38,9 @@ export class PrometheusServer {
   }
 
   /** It scrapes the application at that port. */
-  static async start(scraped: number, rules: string): Promise<PrometheusServer> {
+  static async start(scraped: number, rules: string, every = '1s'): Promise<PrometheusServer> {
     const server = new PrometheusServer(await freePort());
-    await server.#start(scraped, rules);
+    await server.#start(scraped, rules, every);
     return server;
   }
 
@@ -69,9 +69,9 @@ export class PrometheusServer {
     rmSync(this.#folder, { recursive: true, force: true });
   }
 
-  async #start(scraped: number, rules: string): Promise<void> {
+  async #start(scraped: number, rules: string, every: string): Promise<void> {
     const config = {
-      global: { scrape_interval: '1s', scrape_timeout: '1s', evaluation_interval: '1s' },
+      global: { scrape_interval: every, scrape_timeout: every, evaluation_interval: '1s' },
       rule_files: [resolve(rules)],
       scrape_configs: [{ job_name: 'application', static_configs: [{ targets: [`127.0.0.1:${scraped}`] }] }],
     };

@@ -1,0 +1,146 @@
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { isDeepStrictEqual } from 'node:util';
+import { MemoryLockStore } from 'nestjs-distributed-lock';
+import { cli } from '../support/cli';
+import { PrometheusServer } from '../support/prometheus-server';
+import { until } from '../support/until';
+import { listed, pageWords, rowsOf, type Row } from './fault-table';
+import { FaultyApplication, type PageNotice } from './faulty-application';
+import type { Faults, World } from './faults/fault';
+import { MYSQL } from './faults/mysql';
+import { POSTGRES } from './faults/postgres';
+import { QUORUM } from './faults/quorum';
+import { REDIS } from './faults/redis';
+import { SENTINEL } from './faults/sentinel';
+
+/** By the headings of their tables. */
+const STORES: Readonly<Record<string, Faults>> = {
+  'One Redis server': REDIS,
+  'Redis with Sentinel': SENTINEL,
+  'A quorum of three': QUORUM,
+  PostgreSQL: POSTGRES,
+  'MySQL and MariaDB': MYSQL,
+};
+const CASES = Object.entries(STORES).flatMap(([store, faults]) =>
+  Object.entries(faults).map(([fault, start]) => [store, fault, start] as const),
+);
+
+/** Tens of servers share two processors with the tests. */
+const PATIENCE_MS = 240_000;
+/** The rules of the docs, which fire after this time: how long each waits is proved by promtool. */
+const SOON = 'for: 3s';
+const WORDS = pageWords();
+
+const nameOf = (store: string, fault: string): string => `${store}, ${fault}`;
+
+const worlds = new Map<string, World>();
+let folder: string;
+let application: FaultyApplication;
+let prometheus: PrometheusServer;
+
+beforeAll(async () => {
+  folder = mkdtempSync(join(tmpdir(), 'lock-faults-'));
+  for (const [store, fault, start] of CASES) {
+    worlds.set(nameOf(store, fault), await start());
+  }
+  const stores = Object.fromEntries([...worlds].map(([name, { store }]) => [name, store]));
+  application = await FaultyApplication.start({ ...stores, default: new MemoryLockStore() });
+  const rules = join(folder, 'alerts.yml');
+  writeFileSync(rules, readFileSync('docs/operations/alerts.yml', 'utf8').replaceAll(/\bfor: \w+/g, SOON));
+  prometheus = await PrometheusServer.start(application.port, rules, '3s');
+  await Promise.all([...worlds.keys()].map((name) => until(`that ${name} is up`, () => isUp(name), PATIENCE_MS)));
+  await Promise.all([...worlds.values()].map((world) => world.strike()));
+}, PATIENCE_MS);
+afterAll(async () => {
+  await prometheus.stop();
+  await application.close();
+  await Promise.all([...worlds.values()].map((world) => world.stop()));
+  rmSync(folder, { recursive: true });
+}, PATIENCE_MS);
+
+test.each(Object.entries(STORES))('the docs have the faults of %s that are caused here', (store, faults) => {
+  expect([...rowsOf(store).keys()]).toEqual(Object.keys(faults));
+});
+
+test.each(CASES)(
+  '%s, %s: health, page, metrics, alerts and doctor say what the docs say',
+  async (store, fault) => {
+    const name = nameOf(store, fault);
+    const written = rowsOf(store).get(fault);
+    let seen: Seen | undefined;
+    await until('what the docs say', async () => {
+      seen = await seenOf(name);
+      const row = { ...seen.row, doctor: written?.doctor };
+      return isDeepStrictEqual(row, written) && isDeepStrictEqual(seen.page, seen.expectedPage);
+    }).catch((error: Error) => console.warn(error.message));
+    // The comparison says what is missing.
+    expect({ ...seen?.row, doctor: await doctorOf(name, written?.doctor) }).toEqual(written);
+    expect(seen?.page).toEqual(seen?.expectedPage);
+  },
+  PATIENCE_MS,
+);
+
+test(
+  'calls that fail meanwhile fire LockRefusedByStore, also where rights were taken',
+  async () => {
+    const failing = CASES.filter(([store, fault]) => fault === 'rights taken' || rowsOf(store).get(fault)?.health.startsWith('down')).map(
+      ([store, fault]) => nameOf(store, fault),
+    );
+    await Promise.all([...worlds.keys()].map((name) => application.call(name)));
+    let fired: string[] = [];
+    await until('the alerts', async () => {
+      const alerts = await prometheus.query('ALERTS{alertname="LockRefusedByStore",alertstate="firing"}');
+      fired = alerts.map(({ metric }) => metric['distributed_lock_store'] as string).toSorted();
+      return fired.join(';') === failing.toSorted().join(';');
+    }).catch((error: Error) => console.warn(error.message));
+    expect(fired).toEqual(failing.toSorted());
+  },
+  PATIENCE_MS,
+);
+
+interface Seen {
+  readonly row: Omit<Row, 'doctor'>;
+  readonly page: PageNotice;
+  /** What the docs say of the page, for the health that was seen. */
+  readonly expectedPage: PageNotice;
+}
+
+async function seenOf(name: string): Promise<Seen> {
+  const page = await application.page(name);
+  const { status, reasons } = await application.health(name);
+  const alerts = await prometheus.query(`ALERTS{alertstate="firing",distributed_lock_store="${name}"}`);
+  return {
+    row: {
+      health: [status, ...reasons.slice(0, 1)].join(': '),
+      metrics: listed(await application.zeros(name)),
+      alerts: listed([...new Set(alerts.map(({ metric }) => metric['alertname'] as string))].toSorted()),
+    },
+    page,
+    expectedPage: {
+      condition: status,
+      said: Object.fromEntries(reasons.map((reason) => [reason, WORDS.get(reason) ?? 'not in the docs'])),
+    },
+  };
+}
+
+async function isUp(name: string): Promise<boolean> {
+  return (await application.health(name)).status === 'up';
+}
+
+/** The first thing that is wrong, as a cell has it; asked again where a machine that stalls may be the reason for another. */
+async function doctorOf(name: string, expected: string | undefined): Promise<string> {
+  const address = worlds.get(name)?.address;
+  if (!address) {
+    return 'cannot be asked';
+  }
+  let seen = '';
+  for (let tries = 0; tries < 3 && seen !== expected; tries++) {
+    const { out } = await cli(address, ['doctor', '--json']);
+    const findings = JSON.parse(out) as { readonly level: string; readonly subject: string }[];
+    const [first] = [...findings.filter(({ level }) => level === 'FAIL'), ...findings.filter(({ level }) => level === 'warn')];
+    seen = listed(first ? [`${first.level} ${first.subject.replace(/ \d of \d/, '').replace(/^server: /, '')}`] : []);
+  }
+  return seen;
+}

@@ -1,0 +1,13 @@
+import type { LockStore } from '../../../lib/core/seam/lock-store';
+
+/** The servers of one application, and what is to happen to them. */
+export interface World {
+  readonly store: LockStore;
+  /** Where `doctor` finds the servers, or the first master; undefined where it cannot be given them. */
+  readonly address?: NodeJS.ProcessEnv | undefined;
+  strike(): unknown;
+  stop(): Promise<unknown>;
+}
+
+/** Makes the world of one fault, with the name that the table has of it. */
+export type Faults = Readonly<Record<string, () => Promise<World>>>;

@@ -1,0 +1,31 @@
+import { MySqlLockStore } from '../../../lib/stores/mysql/index';
+import { DATABASE, MySqlServer } from '../../support/mysql-server';
+import type { Faults, World } from './fault';
+
+const USER = "locker@'127.0.0.1'";
+
+async function single(strike: (server: MySqlServer) => unknown): Promise<World> {
+  const server = await MySqlServer.start();
+  await new MySqlLockStore(server.pool()).ensureSchema();
+  await server.query(`CREATE USER ${USER} IDENTIFIED BY 'one'`);
+  await server.query(`GRANT SELECT, INSERT, UPDATE, DELETE, EXECUTE ON ${DATABASE}.* TO ${USER}`);
+  return {
+    store: new MySqlLockStore(server.pool({ user: 'locker', password: 'one' })),
+    strike: () => strike(server),
+    stop: () => server.stop(),
+  };
+}
+
+/** What is changed counts for connections from now on. */
+async function change(server: MySqlServer, sql: string): Promise<void> {
+  await server.query(sql);
+  await server.endConnections('locker');
+}
+
+export const MYSQL: Faults = {
+  'read-only': () => single((server) => server.query('SET GLOBAL read_only = 1')),
+  hangs: () => single((server) => server.pause()),
+  gone: () => single((server) => server.kill()),
+  'wrong password': () => single((server) => change(server, `SET PASSWORD FOR ${USER} = PASSWORD('two')`)),
+  'rights taken': () => single((server) => change(server, `REVOKE EXECUTE ON ${DATABASE}.* FROM ${USER}`)),
+};

@@ -1,0 +1,106 @@
+import 'reflect-metadata';
+import { Controller, Get, Header, Inject, Module, type INestApplication } from '@nestjs/common';
+import { NestFactory } from '@nestjs/core';
+import { LockModule, LockService, type LockStore } from 'nestjs-distributed-lock';
+import { LockPageModule } from 'nestjs-distributed-lock/page';
+import { prometheusTelemetry } from 'nestjs-distributed-lock/prometheus';
+import { Registry } from 'prom-client';
+import { conditionOf } from '../../console/page/app/model/condition';
+import { troubleWords } from '../../console/page/app/model/trouble-words';
+import type { Snapshot } from '../../console/page/snapshot';
+import type { LockHealth } from '../../lib/core/words/lock-health';
+
+@Controller()
+class Metrics {
+  readonly #register: Registry;
+
+  constructor(@Inject(Registry) register: Registry) {
+    this.#register = register;
+  }
+
+  @Get('metrics')
+  @Header('content-type', Registry.PROMETHEUS_CONTENT_TYPE)
+  metrics(): Promise<string> {
+    return this.#register.metrics();
+  }
+}
+
+/** What the page says of a store: its condition, and of each reason what is wrong. */
+export interface PageNotice {
+  readonly condition: string;
+  readonly said: Readonly<Record<string, string>>;
+}
+
+/** An application with the page and with metrics, of which each store has a fault of its own. */
+export class FaultyApplication {
+  readonly #app: INestApplication;
+  readonly #url: string;
+
+  private constructor(app: INestApplication, url: string) {
+    this.#app = app;
+    this.#url = url;
+  }
+
+  static async start(stores: Readonly<Record<string, LockStore>>): Promise<FaultyApplication> {
+    const register = new Registry();
+    @Module({
+      imports: [
+        LockModule.forRoot({ stores, telemetry: prometheusTelemetry({ register }) }),
+        LockPageModule.forRoot({ access: 'anybody' }),
+      ],
+      controllers: [Metrics],
+      providers: [{ provide: Registry, useValue: register }],
+    })
+    class AppModule {}
+    const app = await NestFactory.create(AppModule, { logger: false, forceCloseConnections: true });
+    await app.listen(0, '127.0.0.1');
+    return new FaultyApplication(app, await app.getUrl());
+  }
+
+  get port(): number {
+    return Number(new URL(this.#url).port);
+  }
+
+  health(store: string): Promise<LockHealth> {
+    return this.#locks(store).health();
+  }
+
+  /** A call, which may fail. */
+  async call(store: string): Promise<void> {
+    await this.#locks(store)
+      .withLock('k', { wait: '1s' }, () => undefined)
+      .catch(() => undefined);
+  }
+
+  /** What the notices of the page say, by the model that makes them from the survey. */
+  async page(store: string): Promise<PageNotice> {
+    const [, survey] = (await (await fetch(`${this.#url}/locks/survey`)).json()) as [unknown, Snapshot];
+    const snapshot = survey.stores.find((each) => each.store === store);
+    if (!snapshot) {
+      throw new Error(`The survey has no store ${store}.`);
+    }
+    const { condition, troubles } = conditionOf(snapshot, [], Date.now());
+    return { condition, said: Object.fromEntries(troubles.map((trouble) => [trouble.reason, withoutNumbers(troubleWords(trouble)[0])])) };
+  }
+
+  /** The states of a store that are 0 in the text for Prometheus, without what they have in common. */
+  async zeros(store: string): Promise<string[]> {
+    const text = await (await fetch(`${this.#url}/metrics`)).text();
+    const found = [...text.matchAll(/^distributed_lock_store_(\w+)\{(.*)\} 0$/gm)];
+    const own = found.filter(([, , labels]) => labels?.includes(`distributed_lock_store="${store}"`));
+    return [...new Set(own.map(([, name]) => (name as string).replace('member_', '')))];
+  }
+
+  close(): Promise<void> {
+    return this.#app.close();
+  }
+
+  #locks(store: string): LockService {
+    return this.#app.get(LockService).siblings.get(store) as LockService;
+  }
+}
+
+/** Without the servers that are missing, and what is explained after a colon. */
+function withoutNumbers(words: string): string {
+  return words.replace(/:.*|(?<=server) .*/, '');
+}
