@@ -1,7 +1,7 @@
 import { probe, PROBE_MS, type Probe } from '../../kit/probe.js';
 import { refusesBy } from '../server-info.js';
 import type { CommandTimeouts } from './command-timeouts.js';
-import type { Connection } from './redis-client.js';
+import type { Connection } from './connection.js';
 import { isForbidden, NO_CONNECTION } from './redis-errors.js';
 
 /** The reply to INFO; empty where the user may not ask for it. */

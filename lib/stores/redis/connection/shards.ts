@@ -1,4 +1,4 @@
-import type { Connection } from './redis-client.js';
+import type { Connection } from './connection.js';
 
 /**
  * The servers that have the locks: the one at the other end, or the masters of a cluster in the order of their slots, as far as the client
