@@ -4,7 +4,7 @@ import { withKeys } from './hide-keys.js';
 import type { ShowKey } from './shown-key.js';
 import type { LockInspection } from '../../lib/nest/lock.service.js';
 import type { Survey } from '../../lib/peers/survey.js';
-import type { FoundOrphan, ReleaseAnswer, ReleaseRequest, Snapshot, StoredLockInfo, StoreSnapshot } from './snapshot.js';
+import type { FoundOrphan, ReleaseAnswer, ReleaseRequest, StoreAnswer, StoredLockInfo } from './snapshot.js';
 
 /** How many locks that nobody answers for are inspected in a survey, and how long a call has waited for one, in milliseconds. */
 const MOST_INSPECTED = 20;
@@ -38,9 +38,8 @@ export class ApplicationStores {
   }
 
   /** What the processes of all stores say now. Never rejects: a store that cannot be asked says so. */
-  async survey(incidentsMs: number): Promise<Snapshot> {
-    const stores = await Promise.all([...this.#services].map(([name, service]) => this.#surveyOf(name, service, incidentsMs)));
-    return { kind: 'survey', stores };
+  survey(incidentsMs: number): Promise<StoreAnswer[]> {
+    return Promise.all([...this.#services].map(([name, service]) => this.#surveyOf(name, service, incidentsMs)));
   }
 
   /** Throws `LockStoreError`; undefined where there is no such store, or no lock that is shown by that name. */
@@ -56,7 +55,7 @@ export class ApplicationStores {
     return { outcome: (await service?.inspect(key)) ? 'later' : 'free' };
   }
 
-  async #surveyOf(name: string, service: LockService, incidentsMs: number): Promise<StoreSnapshot> {
+  async #surveyOf(name: string, service: LockService, incidentsMs: number): Promise<StoreAnswer> {
     try {
       const survey = await service.survey({ recent: true, health: true, incidentsMs });
       return withKeys({ ...survey, failed: undefined, orphans: await this.#orphansOf(service, survey) }, this.#show);
@@ -75,8 +74,10 @@ export class ApplicationStores {
 
   /** The locks that calls have waited for a while, and no process says that it holds: whose process crashed, hangs, or does not answer. */
   async #orphansOf(service: LockService, { held, waiting }: Survey): Promise<FoundOrphan[]> {
-    const answered = new Set(held.map(({ key }) => key));
-    const keys = new Set(waiting.filter(({ key, waitedMs }) => waitedMs >= LONG_WAIT_MS && !answered.has(key)).map(({ key }) => key));
+    const keys = new Set(waiting.filter(({ waitedMs }) => waitedMs >= LONG_WAIT_MS).map(({ key }) => key));
+    for (const { key } of held) {
+      keys.delete(key);
+    }
     const locks = await Promise.all([...keys].slice(0, MOST_INSPECTED).map((key) => this.#orphan(service, key)));
     return locks.filter((lock) => lock !== undefined);
   }

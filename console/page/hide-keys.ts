@@ -1,8 +1,11 @@
 import type { Survey } from '../../lib/peers/survey.js';
-import type { ShowKey } from './shown-key.js';
+import { showWhole, type ShowKey } from './shown-key.js';
 
 /** A survey with every key as the page shows it. */
 export function withKeys<S extends Survey>(survey: S, show: ShowKey): S {
+  if (show === showWhole) {
+    return survey;
+  }
   // A leader without a name is called by its key.
   const renamed = <T extends { readonly key: string; readonly name?: string }>(row: T): T => ({
     ...row,

@@ -1,5 +1,5 @@
 import type { FoundIncident } from '../../lib/peers/survey.js';
-import type { Snapshot } from './snapshot.js';
+import type { StoreAnswer } from './snapshot.js';
 
 /** How far back incidents are shown, in milliseconds. */
 export const DAY_MS = 24 * 3_600_000;
@@ -25,9 +25,9 @@ export class KnownIncidents {
     return DAY_MS;
   }
 
-  /** The survey with all incidents that are known, the last one last. Processes answer at once: what they tell was so long ago when they were asked. */
-  completed(snapshot: Snapshot, askedAt: number, now: number): Snapshot {
-    return { ...snapshot, stores: snapshot.stores.map((store) => ({ ...store, incidents: this.#merged(store, askedAt, now) })) };
+  /** The answers with all incidents that are known, the last one last. Processes answer at once: what they tell was so long ago when they were asked. */
+  completed(stores: readonly StoreAnswer[], askedAt: number, now: number): StoreAnswer[] {
+    return stores.map((store) => ({ ...store, incidents: this.#merged(store, askedAt, now) }));
   }
 
   forget(): void {
@@ -35,7 +35,7 @@ export class KnownIncidents {
     this.#askedAllAt = -Infinity;
   }
 
-  #merged({ store, incidents }: Snapshot['stores'][number], askedAt: number, now: number): FoundIncident[] {
+  #merged({ store, incidents }: StoreAnswer, askedAt: number, now: number): FoundIncident[] {
     const known = this.#known.get(store) ?? new Map<string, Known>();
     this.#known.set(store, known);
     for (const incident of incidents) {

@@ -1,5 +1,6 @@
 import { KnownIncidents } from './known-incidents.js';
-import type { Snapshot } from './snapshot.js';
+import type { Snapshot, StoreAnswer } from './snapshot.js';
+import { SurveySequence } from './survey-sequence.js';
 
 /** From the end of a survey to the next one, in milliseconds. */
 const PAUSE_MS = 2_000;
@@ -9,22 +10,28 @@ const FRESH_MS = 1_000;
 /** Hears each survey, as the text of a message. */
 export type Viewer = (message: string) => void;
 
+interface Asked {
+  readonly answers: readonly StoreAnswer[];
+  readonly askedAt: number;
+  readonly at: number;
+}
+
 /**
  * Surveys the stores while somebody looks: all viewers share one survey, and nothing is asked where there are none. The first survey of a viewer
- * has all ended calls and incidents, the next ones those that are new.
+ * is whole, with all ended calls and incidents; the next ones are what has changed.
  */
 export class LiveSurvey {
-  readonly #survey: (incidentsMs: number) => Promise<Snapshot>;
+  readonly #survey: (incidentsMs: number) => Promise<readonly StoreAnswer[]>;
   readonly #incidents = new KnownIncidents();
-  /** Whether each viewer has had all that was there before. */
+  /** Whether each viewer has had the survey before. */
   readonly #viewers = new Map<Viewer, boolean>();
-  #told: ReadonlySet<string> = new Set();
-  #asking: Promise<Snapshot> | undefined;
-  #latest: { readonly snapshot: Snapshot; readonly at: number } | undefined;
+  #sequence = new SurveySequence();
+  #asking: Promise<Asked> | undefined;
+  #latest: Asked | undefined;
   #timer: NodeJS.Timeout | undefined;
 
   /** `survey` asks the stores, for the incidents of so many milliseconds. */
-  constructor(survey: (incidentsMs: number) => Promise<Snapshot>) {
+  constructor(survey: (incidentsMs: number) => Promise<readonly StoreAnswer[]>) {
     this.#survey = survey;
   }
 
@@ -38,69 +45,51 @@ export class LiveSurvey {
       this.#viewers.delete(viewer);
       if (this.#viewers.size === 0) {
         clearTimeout(this.#timer);
-        this.#told = new Set();
+        this.#sequence = new SurveySequence();
         this.#incidents.forget();
       }
     };
   }
 
-  /** For who polls. */
+  /** For who polls: each survey is whole, and of no stream. */
   async once(): Promise<Snapshot> {
     const latest = this.#latest;
-    return latest && performance.now() - latest.at < FRESH_MS ? latest.snapshot : this.#ask();
+    const { answers, askedAt } = latest && now() - latest.at < FRESH_MS ? latest : await this.#ask();
+    return new SurveySequence().next(answers, askedAt, now()).whole();
   }
 
   async #round(): Promise<void> {
     clearTimeout(this.#timer);
-    const snapshot = await this.#ask();
+    const { answers, askedAt } = await this.#ask();
     if (this.#viewers.size === 0) {
       return;
     }
-    const whole = lazily(() => JSON.stringify(snapshot));
-    const news = lazily(() => JSON.stringify(newsOf(snapshot, this.#told)));
-    for (const [viewer, hasAll] of this.#viewers) {
-      viewer(hasAll ? news() : whole());
+    const step = this.#sequence.next(answers, askedAt, now());
+    const whole = lazily(() => JSON.stringify(step.whole()));
+    const changes = lazily(() => JSON.stringify(step.changes));
+    for (const [viewer, isFollowing] of this.#viewers) {
+      viewer(isFollowing ? changes() : whole());
       this.#viewers.set(viewer, true);
     }
-    this.#told = namesOf(snapshot);
     this.#timer = setTimeout(() => void this.#round(), PAUSE_MS).unref();
   }
 
-  #ask(): Promise<Snapshot> {
+  #ask(): Promise<Asked> {
     return (this.#asking ??= this.#askAll());
   }
 
-  async #askAll(): Promise<Snapshot> {
-    const askedAt = performance.now();
-    const answer = await this.#survey(this.#incidents.askFor(askedAt));
-    const at = performance.now();
-    const snapshot = this.#incidents.completed(answer, askedAt, at);
+  async #askAll(): Promise<Asked> {
+    const askedAt = now();
+    const found = await this.#survey(this.#incidents.askFor(askedAt));
+    const at = now();
     this.#asking = undefined;
-    this.#latest = { snapshot, at };
-    return snapshot;
+    return (this.#latest = { answers: this.#incidents.completed(found, askedAt, at), askedAt, at });
   }
 }
 
-function newsOf(snapshot: Snapshot, told: ReadonlySet<string>): Snapshot {
-  const isNew = (row: Told): boolean => !told.has(nameOf(row));
-  return {
-    ...snapshot,
-    stores: snapshot.stores.map((store) => ({ ...store, ended: store.ended.filter(isNew), incidents: store.incidents.filter(isNew) })),
-  };
-}
-
-interface Told {
-  readonly id: string;
-  readonly count?: number;
-}
-
-/** An incident that happened again is told again. */
-function nameOf({ id, count = 1 }: Told): string {
-  return `${id} ${count}`;
-}
-
-function namesOf({ stores }: Snapshot): Set<string> {
-  return new Set(stores.flatMap(({ ended, incidents }) => [...ended, ...incidents].map(nameOf)));
+/** A clock that nobody sets, in whole milliseconds. */
+function now(): number {
+  return Math.round(performance.now());
 }
 
 function lazily(make: () => string): () => string {

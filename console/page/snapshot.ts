@@ -1,4 +1,4 @@
-import type { Survey } from '../../lib/peers/survey.js';
+import type { HeldLock, Survey, WaitingCall } from '../../lib/peers/survey.js';
 
 /** What the page may do, and what it runs on. */
 export interface PageInfo {
@@ -11,18 +11,58 @@ export interface PageInfo {
   readonly version: string;
 }
 
-/** What the processes of all stores say. */
-export interface Snapshot {
-  readonly kind: 'survey';
-  readonly stores: readonly StoreSnapshot[];
-}
-
-/** What the processes of one store say; calls that ended, and incidents, are told once to each viewer. */
-export interface StoreSnapshot extends Survey {
+/** What the processes of one store say, as they say it. */
+export interface StoreAnswer extends Survey {
   /** Why nothing could be asked; undefined where it could. */
   readonly failed: string | undefined;
   /** Locks that calls wait for and no process answers for, as the store has them. */
   readonly orphans: readonly FoundOrphan[];
+}
+
+/** A row with the times at which it began and ends instead of its ages: it is the same from survey to survey. */
+export type Timed<Row> = Omit<Row, 'heldMs' | 'remainingMs' | 'waitedMs' | 'leftMs'> & {
+  /** When it began, in milliseconds of a clock that all rows have in common. */
+  readonly since: number;
+  /** When its lease or its wait ends; undefined where leases do not end by time. */
+  readonly until: Row extends { readonly leftMs: number } ? number : number | undefined;
+};
+
+type StoreFacts = Omit<StoreAnswer, 'held' | 'waiting'>;
+
+/** A survey of one store; calls that ended, and incidents, are told once to each viewer. */
+export interface StoreSnapshot extends StoreFacts {
+  readonly held: readonly Timed<HeldLock>[];
+  readonly waiting: readonly Timed<WaitingCall>[];
+}
+
+/** What the processes of all stores say: a whole survey. */
+export interface Snapshot {
+  readonly kind: 'survey';
+  /** Counts the surveys of a stream. */
+  readonly version: number;
+  /** The time by the clock of the rows. */
+  readonly clock: number;
+  readonly stores: readonly StoreSnapshot[];
+}
+
+/** A survey as what has changed since the one before, whose version is lower by one; the same stores in the same order. */
+export interface SnapshotChanges extends Omit<Snapshot, 'kind' | 'stores'> {
+  readonly kind: 'changes';
+  readonly stores: readonly StoreChanges[];
+}
+
+export interface StoreChanges extends StoreFacts {
+  readonly held: RowChanges<HeldLock>;
+  readonly waiting: RowChanges<WaitingCall>;
+}
+
+/** How a list has changed: first rows are taken out, then some last longer, and others are added at the end. */
+export interface RowChanges<Row> {
+  /** Where the rows were that are gone. */
+  readonly gone: readonly number[];
+  /** Pairs: how many rows further on the next one is, from -1 on, and for how long it lasts from now on, in milliseconds. */
+  readonly renewed: readonly number[];
+  readonly added: readonly Timed<Row>[];
 }
 
 /** A lock that a search found and no process answers for. */

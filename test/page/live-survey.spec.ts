@@ -1,6 +1,6 @@
 import { jest } from '@jest/globals';
 import { LiveSurvey } from '../../console/page/live-survey';
-import type { Snapshot } from '../../console/page/snapshot';
+import type { Snapshot, StoreAnswer } from '../../console/page/snapshot';
 import type { FoundIncident } from '../../lib/peers/survey';
 import { surveyOfShop } from './support/survey-of-shop';
 
@@ -10,10 +10,10 @@ const [first, second] = surveyOfShop().ended;
 
 function asked(): { live: LiveSurvey; count: () => number } {
   let count = 0;
-  const survey = async (): Promise<Snapshot> => {
+  const survey = async (): Promise<StoreAnswer[]> => {
     count++;
-    const ended = [first, ...(count > 1 ? [second] : [])] as Snapshot['stores'][number]['ended'];
-    return { kind: 'survey', stores: [{ ...surveyOfShop(), ended, failed: undefined, orphans: [] }] };
+    const ended = [first, ...(count > 1 ? [second] : [])] as StoreAnswer['ended'];
+    return [{ ...surveyOfShop(), ended, failed: undefined, orphans: [] }];
   };
   return { live: new LiveSurvey(survey), count: () => count };
 }
@@ -48,6 +48,22 @@ test('several viewers share one survey, and each is told of an ended call once',
   expect(other.map(idsIn)).toEqual([[first?.id, second?.id], []]);
 });
 
+test('a viewer is sent a whole survey first and then changes, also after one that polls; the versions say what follows what', async () => {
+  const { live } = asked();
+  const [one, other]: [string[], string[]] = [[], []];
+  const leave = live.watch((message) => one.push(message));
+  await jest.advanceTimersByTimeAsync(1_500);
+  const polled = await live.once();
+  live.watch((message) => other.push(message));
+  await jest.advanceTimersByTimeAsync(3_000);
+  const kindsOf = (messages: readonly string[]): string[] =>
+    messages.map((message) => JSON.parse(message) as Snapshot).map(({ kind, version }) => `${kind} ${version}`);
+  expect(kindsOf(one)).toEqual(['survey 1', 'changes 2', 'changes 3']);
+  expect(kindsOf(other)).toEqual(['survey 2', 'changes 3']);
+  expect(polled).toMatchObject({ kind: 'survey', stores: [{ held: { length: surveyOfShop().held.length } }] });
+  leave();
+});
+
 test('who polls gets a survey that is under way, or one that is a second old at most', async () => {
   const { live, count } = asked();
   await Promise.all([live.once(), live.once()]);
@@ -70,7 +86,7 @@ describe('incidents', () => {
     answer = [];
     live = new LiveSurvey(async (incidentsMs) => {
       spans.push(incidentsMs);
-      return { kind: 'survey', stores: [{ ...surveyOfShop(), ended: [], incidents: answer, failed: undefined, orphans: [] }] };
+      return [{ ...surveyOfShop(), ended: [], incidents: answer, failed: undefined, orphans: [] }];
     });
   });
 

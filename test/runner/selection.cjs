@@ -48,6 +48,8 @@ const LONG = [
   // What a user of the page does is in test/page/browser.spec.ts.
   'test/page/views.spec.ts',
   'test/page/places.spec.ts',
+  // Each list is proved by test/page/changes.spec.ts.
+  'test/page/large-lists.spec.ts',
   // The commands are proved on Redis.
   'test/cli/postgres.spec.ts',
   'test/cli/quorum.spec.ts',

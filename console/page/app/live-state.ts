@@ -1,13 +1,15 @@
 import { useEffect, useReducer } from 'preact/hooks';
 import { Live } from './connection/live.js';
-import type { Message } from './connection/messages.js';
+import type { Followed } from './connection/follow.js';
+import type { PageInfo } from '../snapshot.js';
 import { merge } from './model/merge.js';
 import { searched, type SearchNews } from './model/searched.js';
 import { NOTHING, type ConnectionStatus, type State } from './model/state.js';
 
 /** What changes the state. */
 export type Change =
-  | { readonly type: 'message'; readonly message: Message; readonly at: number }
+  | { readonly type: 'info'; readonly info: PageInfo }
+  | { readonly type: 'survey'; readonly survey: Followed; readonly at: number }
   | { readonly type: 'status'; readonly status: ConnectionStatus }
   | { readonly type: 'search'; readonly news: SearchNews }
   | { readonly type: 'seen'; readonly at: number };
@@ -20,16 +22,11 @@ function changed(state: State, change: Change): State {
       return searched(state, change.news);
     case 'seen':
       return { ...state, seenAt: remember(change.at) };
-    case 'message':
-      return received(state, change.message, change.at);
+    case 'info':
+      return { ...state, info: change.info };
+    case 'survey':
+      return merge(state, change.survey.stores, change.at);
   }
-}
-
-function received(state: State, message: Message, at: number): State {
-  if (message.kind === 'page') {
-    return { ...state, info: message };
-  }
-  return message.kind === 'survey' ? merge(state, message, at) : state;
 }
 
 const SEEN_AT = 'locks: incidents seen at';
@@ -57,7 +54,8 @@ export function useLiveState(): readonly [State, (change: Change) => void] {
   const [state, change] = useReducer(changed, undefined, remembered);
   useEffect(() => {
     new Live({
-      message: (message) => change({ type: 'message', message, at: Date.now() }),
+      info: (info) => change({ type: 'info', info }),
+      survey: (survey) => change({ type: 'survey', survey, at: Date.now() }),
       status: (status) => change({ type: 'status', status }),
     }).start();
   }, []);

@@ -1,6 +1,8 @@
 import type { ConnectionStatus } from '../model/state.js';
 import { addressOf } from './addresses.js';
-import { messageIn, type Message } from './messages.js';
+import { follow, type Followed } from './follow.js';
+import { messageIn } from './messages.js';
+import type { PageInfo } from '../../snapshot.js';
 
 /** A stream that has said nothing for so long is not trusted any more, in milliseconds: surveys come every two to three seconds. */
 const SILENCE_MS = 7_000;
@@ -11,7 +13,8 @@ const REOPEN_MS = 10_000;
 
 /** What hears of the connection. */
 export interface LiveListener {
-  message(message: Message): void;
+  info(info: PageInfo): void;
+  survey(survey: Followed): void;
   status(status: ConnectionStatus): void;
 }
 
@@ -24,6 +27,8 @@ export class Live {
   #heardAt = 0;
   #timer: number | undefined;
   #isPolling = false;
+  /** What the stream said last. */
+  #last: Followed | undefined;
 
   constructor(listener: LiveListener) {
     this.#listener = listener;
@@ -108,11 +113,25 @@ export class Live {
     }
   }
 
-  #take(text: string, status: ConnectionStatus): void {
+  #take(text: string, status: 'live' | 'polling'): void {
     const message = messageIn(text);
-    if (message && this.#timer !== undefined) {
-      this.#listener.status(status);
-      this.#listener.message(message);
+    if (!message || this.#timer === undefined) {
+      return;
+    }
+    this.#listener.status(status);
+    if (message.kind === 'page') {
+      this.#listener.info(message);
+    } else if ('stores' in message) {
+      const survey = follow(this.#last, message, Date.now());
+      if (status === 'live') {
+        this.#last = survey;
+      }
+      if (survey) {
+        this.#listener.survey(survey);
+      } else {
+        // The stream has lost a message; the next one begins with a whole survey.
+        this.#connect();
+      }
     }
   }
 }

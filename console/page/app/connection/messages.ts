@@ -1,7 +1,7 @@
-import type { PageInfo, SearchStep, Snapshot } from '../../snapshot.js';
+import type { PageInfo, SearchStep, Snapshot, SnapshotChanges } from '../../snapshot.js';
 
 /** What the server sends. */
-export type Message = PageInfo | Snapshot | SearchStep;
+export type Message = PageInfo | Snapshot | SnapshotChanges | SearchStep;
 
 /** The message in a text; undefined for what is none. An interceptor of the application may have put it into an envelope. */
 export function messageIn(text: string): Message | undefined {

@@ -17,7 +17,7 @@ export interface HotName {
 const UNUSED = { acquired: 0, waitedMs: 0, p95Ms: undefined, refused: 0, lost: 0, heldNow: 0, waitingNow: 0 } as const;
 
 /** The names, of all stores, those with the longest waits first. */
-export function hotNames({ stores }: State): HotName[] {
+export function hotNames({ stores }: State, now: number): HotName[] {
   const names = new Map<string, { -readonly [Field in keyof HotName]: HotName[Field] } & { waits: number[] }>();
   const of = (name: string): NonNullable<ReturnType<(typeof names)['get']>> => {
     const known = names.get(name) ?? { ...UNUSED, name, waits: [] };
@@ -38,10 +38,10 @@ export function hotNames({ stores }: State): HotName[] {
       hot.acquired++;
       hot.heldNow++;
     }
-    for (const { name, waitedMs } of waiting) {
+    for (const { name, since } of waiting) {
       const hot = of(name);
       hot.waitingNow++;
-      hot.waitedMs += waitedMs;
+      hot.waitedMs += now - since;
     }
   }
   return [...names.values()]

@@ -2,7 +2,6 @@ import type { Held, Orphan, StoreState, Waiting } from './state.js';
 
 /** A lock of the list. */
 export interface LockRow {
-  readonly id: string;
   readonly store: StoreState;
   readonly key: string;
   /** What its calls are counted as; empty for one that a search found. */
@@ -22,9 +21,9 @@ export interface LockRow {
 /** The locks of a store: held, waited for, and found by a search. */
 export function lockRows(store: StoreState, now: number): LockRow[] {
   const waiting = groupBy(store.waiting, ({ key }) => key);
-  const queueOf = (key: string): readonly Waiting[] => (waiting.get(key) ?? []).toSorted((one, other) => one.since - other.since);
-  const held = [...groupBy(store.held, ({ key, fence }) => `${fence} ${key}`).values()].map((holders) =>
-    heldRow(store, holders, queueOf((holders[0] as Held).key)),
+  const queueOf = (key: string): readonly Waiting[] => waiting.get(key)?.toSorted((one, other) => one.since - other.since) ?? [];
+  const held = [...groupBy(store.held, ({ key }) => key)].flatMap(([key, holders]) =>
+    [...groupBy(holders, ({ fence }) => fence).values()].map((own) => heldRow(store, own, queueOf(key))),
   );
   const known = new Set(held.map(({ key }) => key));
   const orphans = [...store.orphans, ...(store.search?.found ?? [])].filter(({ key, until }) => {
@@ -44,30 +43,29 @@ function heldRow(store: StoreState, holders: readonly Held[], waiting: readonly 
   const [{ key, name, fence }] = holders as [Held];
   const until = Math.max(...holders.map((holder) => holder.until ?? Infinity));
   return {
-    ...UNHELD,
-    id: `${store.name} ${fence} ${key}`,
     store,
     key,
     name,
     fence,
     holders,
+    foundBy: undefined,
     since: Math.min(...holders.map(({ since }) => since)),
     until: Number.isFinite(until) ? until : undefined,
-    answers: holders.some(({ answers }) => answers),
+    answers: holders.some(({ isSilent }) => !isSilent),
     waiting,
   };
 }
 
 function orphanRow(store: StoreState, { by, ...orphan }: Orphan, waiting: readonly Waiting[]): LockRow {
-  return { ...UNHELD, ...orphan, id: `${store.name} ${orphan.fence} ${orphan.key}`, store, foundBy: by, waiting };
+  return { ...UNHELD, ...orphan, store, foundBy: by, waiting };
 }
 
 function unheldRow(store: StoreState, key: string, waiting: readonly Waiting[]): LockRow {
-  return { ...UNHELD, id: `${store.name} - ${key}`, store, key, name: waiting[0]?.name ?? '', waiting };
+  return { ...UNHELD, store, key, name: waiting[0]?.name ?? '', waiting };
 }
 
-export function groupBy<T>(items: readonly T[], nameOf: (item: T) => string): Map<string, T[]> {
-  const groups = new Map<string, T[]>();
+export function groupBy<T, Name>(items: readonly T[], nameOf: (item: T) => Name): Map<Name, T[]> {
+  const groups = new Map<Name, T[]>();
   for (const item of items) {
     const name = nameOf(item);
     const group = groups.get(name);

@@ -1,4 +1,4 @@
-import type { Snapshot, StoreSnapshot } from '../../snapshot.js';
+import type { StoreSnapshot } from '../../snapshot.js';
 import { conditionOf } from './condition.js';
 import type { Ended, Held, Incident, State, StoreState } from './state.js';
 
@@ -7,10 +7,10 @@ const KEPT = { ms: 15 * 60_000, calls: 20_000 } as const;
 /** The same of incidents. */
 const INCIDENTS_KEPT = { ms: 24 * 3_600_000, incidents: 5_000 } as const;
 
-/** The state after a survey that came at `at`. */
-export function merge(state: State, snapshot: Snapshot, at: number): State {
+/** The state after a survey that came at `at`, whose rows have the times of this browser. */
+export function merge(state: State, surveys: readonly StoreSnapshot[], at: number): State {
   const before = new Map(state.stores.map((store) => [store.name, store]));
-  const stores = snapshot.stores.map((store) => mergeStore(before.get(store.store), store, at));
+  const stores = surveys.map((store) => mergeStore(before.get(store.store), store, at));
   const losses = stores.flatMap((store) => (before.has(store.name) ? newLosses(before.get(store.name), store) : []));
   return { ...state, stores, at, losses };
 }
@@ -20,12 +20,6 @@ function mergeStore(before: StoreState | undefined, survey: StoreSnapshot, at: n
   if (survey.failed !== undefined && before) {
     return { ...before, ...condition, failed: survey.failed };
   }
-  const held = survey.held.map((lock) => ({
-    ...lock,
-    since: at - lock.heldMs,
-    until: lock.remainingMs === undefined ? undefined : at + lock.remainingMs,
-    answers: true,
-  }));
   return {
     ...condition,
     name: survey.store,
@@ -33,8 +27,8 @@ function mergeStore(before: StoreState | undefined, survey: StoreSnapshot, at: n
     failed: survey.failed,
     processes: new Map([...silentOf(before, survey), ...survey.processes.map((process) => [process.id, process] as const)]),
     silent: survey.silent,
-    held: [...held, ...unanswered(before, survey, at)],
-    waiting: survey.waiting.map((call) => ({ ...call, since: at - call.waitedMs, until: at + call.leftMs })),
+    held: [...survey.held, ...unanswered(before, survey, at)],
+    waiting: survey.waiting,
     ended: mergeEnded(before?.ended ?? [], survey, at),
     incidents: mergeIncidents(before?.incidents ?? [], survey, at),
     leftOut: survey.leftOut,
@@ -43,7 +37,7 @@ function mergeStore(before: StoreState | undefined, survey: StoreSnapshot, at: n
       ...orphan,
       until: orphan.remainingMs === undefined ? undefined : at + orphan.remainingMs,
     })),
-    leases: mergeLeases(before?.leases, survey),
+    leases: mergeLeases(before?.leases, survey, at),
   };
 }
 
@@ -59,10 +53,13 @@ type ProcessOf = ReturnType<StoreState['processes']['get']>;
 
 /** What processes held when they answered last, for as long as their leases last. */
 function unanswered(before: StoreState | undefined, { silent, held }: StoreSnapshot, at: number): Held[] {
+  if (silent.length === 0) {
+    return [];
+  }
   const isHeldAnew = new Set(held.map(({ key }) => key));
   return (before?.held ?? [])
     .filter(({ process, until, key }) => silent.includes(process) && (until === undefined || until > at) && !isHeldAnew.has(key))
-    .map((lock) => ({ ...lock, answers: false }));
+    .map((lock) => ({ ...lock, isSilent: true }));
 }
 
 function mergeEnded(before: readonly Ended[], { ended }: StoreSnapshot, at: number): readonly Ended[] {
@@ -77,10 +74,10 @@ function mergeEnded(before: readonly Ended[], { ended }: StoreSnapshot, at: numb
     .slice(0, KEPT.calls);
 }
 
-function mergeLeases(before: ReadonlyMap<string, number> | undefined, { held }: StoreSnapshot): ReadonlyMap<string, number> {
+function mergeLeases(before: ReadonlyMap<string, number> | undefined, { held }: StoreSnapshot, at: number): ReadonlyMap<string, number> {
   const leases = new Map(before);
-  for (const { name, remainingMs = 0 } of held) {
-    leases.set(name, Math.max(remainingMs, leases.get(name) ?? 0));
+  for (const { name, until = 0 } of held) {
+    leases.set(name, Math.max(until - at, leases.get(name) ?? 0));
   }
   return leases;
 }

@@ -1,18 +1,15 @@
 import type { LockProcess } from '../../../../lib/peers/survey.js';
 import type { EndedCall, FoundIncident, HeldLock, WaitingCall } from '../../../../lib/peers/survey.js';
 import type { StoreCondition } from './condition.js';
-import type { FoundOrphan, PageInfo, SearchEnd } from '../../snapshot.js';
+import type { FoundOrphan, PageInfo, SearchEnd, Timed } from '../../snapshot.js';
 
 /** A lock that is held; times are those of this browser, in milliseconds. */
-export type Held = HeldLock & {
-  readonly since: number;
-  /** When the lease ends, unless it is renewed; undefined where leases do not end by time. */
-  readonly until: number | undefined;
-  /** Whether its process has answered the last survey. */
-  readonly answers: boolean;
+export type Held = Timed<HeldLock> & {
+  /** Whether its process has not answered the last survey. */
+  readonly isSilent?: boolean;
 };
 
-export type Waiting = WaitingCall & { readonly since: number; readonly until: number };
+export type Waiting = Timed<WaitingCall>;
 
 export type Ended = EndedCall & { readonly endedAt: number };
 

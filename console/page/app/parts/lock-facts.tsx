@@ -82,7 +82,7 @@ function Holders({ row }: { readonly row: LockRow }): VNode {
       {row.holders.map((holder) => (
         <p key={`${holder.process} ${holder.site}`}>
           <strong>{holder.site}</strong> on {processName(row.store, holder.process)}
-          {!holder.answers && (
+          {holder.isSilent && (
             <>
               {' '}
               <Pill tone="warn">does not answer</Pill>

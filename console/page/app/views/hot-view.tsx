@@ -26,7 +26,7 @@ const MOST_ROWS = 200;
 /** The names by what they cost. */
 export function HotView({ state, now }: ViewProps): VNode {
   const [sorting, setSorting] = useState<Sorting<Column>>({ column: 'waitedMs', isDown: true });
-  const names = hotNames(state);
+  const names = hotNames(state, now);
   const most = Math.max(1, ...names.map(({ waitedMs }) => waitedMs));
   const sign = sorting.isDown ? -1 : 1;
   const rows = names.toSorted((one, other) => sign * ((one[sorting.column] ?? 0) - (other[sorting.column] ?? 0)));

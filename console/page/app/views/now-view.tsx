@@ -79,7 +79,7 @@ export function NowView({ state, now, change, askRelease }: ViewProps): VNode {
       ) : (
         <DataTable label="Locks" heads={askRelease ? [...HEADS, ['Action', 'action']] : HEADS} sorting={sorting} sort={setSorting}>
           {rows.slice(shownPage * PAGE_SIZE, (shownPage + 1) * PAGE_SIZE).map((row) => (
-            <LockTableRow key={row.id} row={row} now={now} isNamed={isNamed} askRelease={askRelease} />
+            <LockTableRow key={`${row.store.name} ${row.fence} ${row.key}`} row={row} now={now} isNamed={isNamed} askRelease={askRelease} />
           ))}
         </DataTable>
       )}
