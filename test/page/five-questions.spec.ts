@@ -92,9 +92,9 @@ async function shownMoment(place: Locator): Promise<number> {
   return Date.parse((await place.locator('time').first().getAttribute('datetime')) as string);
 }
 
-/** Who is said to hold a lock or to wait for it. Here the text of the request is to be checked too. */
+/** Who is said to hold a lock or to wait for it, and for which request. */
 async function readsCall(place: Locator, site: string, worker: ShopWorker): Promise<void> {
-  await reads(place, site, on(worker));
+  await reads(place, site, on(worker), `request=${worker.child.pid}`);
 }
 
 question('who blocks whom', async (reader) => {
@@ -145,7 +145,7 @@ question('what happened in the last hour', async (reader) => {
   await reads(row('lost: expired', 'report:daily'), 'ReportJob.build', /^It had been held for/);
   await reads(row('released by force', 'import:acme'), /^Released by grace, from .*: The import hangs\.$/);
   await reads(row('released by force', 'balance:42'), /^Released by ada \(page\), from .*: The transfer hangs\.$/);
-  await reads(row('lost: forced', 'balance:42'), 'TransferService.run', on(transfer));
+  await readsCall(row('lost: forced', 'balance:42'), 'TransferService.run', transfer);
   const at = await shownMoment(row('lost: forced', 'balance:42'));
   expect(Math.abs(Date.now() - at)).toBeLessThan(3_600_000);
 });
