@@ -1,7 +1,10 @@
+import { lookup as systemLookup } from 'node:dns';
 import { EventEmitter } from 'node:events';
 import type { Argument } from '../scripts/script.js';
 import type { Connection, Pipeline, Socket } from './connection.js';
-import { NO_CONNECTION, setupError } from './redis-errors.js';
+import { failureOf, refuse, withReplyErrors } from './node-redis-errors.js';
+import { NodeRedisPipeline } from './node-redis-pipeline.js';
+import { NO_CONNECTION } from './redis-errors.js';
 
 /** A client of node-redis, of version 5 or 6, for one server: what `createClient()` makes. Recognised by what it can do. */
 export interface NodeRedisClient {
@@ -32,12 +35,6 @@ interface SocketOptions {
 
 /** For how long a client that is closed waits for what was sent, in milliseconds. */
 const CLOSING_MS = 200;
-/** What a server says where the connection would lead to another database than the one asked for. */
-const NO_DATABASE = /\bDB index\b/;
-/** The code with which a server begins an error reply. */
-const REPLY = /^[A-Z]{2,}[A-Z0-9]*\b/;
-/** What node-redis says of a command that it did not send. */
-const NOT_SENT = /^The client is (closed|offline)/;
 
 /** Whether a client is one of node-redis for one server, and not a cluster, a sentinel or a pool. */
 export function isNodeRedis(source: unknown): source is NodeRedisClient {
@@ -112,7 +109,7 @@ export class NodeRedisConnection implements Connection {
   }
 
   pipeline(): Pipeline {
-    return new TogetherSent((words) => this.#send(words));
+    return new NodeRedisPipeline((words) => this.#send(words));
   }
 
   call(command: string, ...words: readonly Argument[]): Promise<unknown> {
@@ -222,64 +219,12 @@ export class NodeRedisConnection implements Connection {
   }
 
   /** node-redis does not show where a connection leads, so what the name of the server means is noted when it is looked up. */
-  #watched(lookup: Lookup | undefined): Lookup {
-    return (host, options, callback) => {
-      const found = (error: Error | null, addresses: unknown, family?: unknown): void => {
-        this.#address = JSON.stringify(
-          Array.isArray(addresses) ? addresses.map((one: { address: string }) => one.address).toSorted() : addresses,
-        );
-        callback(error, addresses, family);
-      };
-      if (lookup) {
-        lookup(host, options, found);
-      } else {
-        void import('node:dns').then((dns) => (dns.lookup as unknown as Lookup)(host, options, found));
-      }
-    };
-  }
-}
-
-/** Commands of one turn of the event loop, which node-redis writes in their order, and sends on one connection. */
-class TogetherSent implements Pipeline {
-  readonly #send: (words: readonly string[]) => Promise<unknown>;
-  readonly #commands: (readonly string[])[] = [];
-
-  constructor(send: (words: readonly string[]) => Promise<unknown>) {
-    this.#send = send;
-  }
-
-  evalsha(sha: string, ...parameters: readonly Argument[]): this {
-    return this.#add('evalsha', sha, ...parameters);
-  }
-
-  eval(source: string, ...parameters: readonly Argument[]): this {
-    return this.#add('eval', source, ...parameters);
-  }
-
-  wait(replicas: number, ms: number): this {
-    return this.#add('WAIT', replicas, ms);
-  }
-
-  publish(channel: string, message: string): this {
-    return this.#add('PUBLISH', channel, message);
-  }
-
-  asking(): this {
-    return this.#add('ASKING');
-  }
-
-  ping(): this {
-    return this.#add('PING');
-  }
-
-  async exec(): Promise<(readonly [Error | null, unknown])[]> {
-    const replies = await Promise.allSettled(this.#commands.map((words) => this.#send(words)));
-    return replies.map((reply) => (reply.status === 'fulfilled' ? [null, reply.value] : [reply.reason as Error, undefined]));
-  }
-
-  #add(...words: readonly Argument[]): this {
-    this.#commands.push(words.map(String));
-    return this;
+  #watched(lookup: Lookup = systemLookup as unknown as Lookup): Lookup {
+    return (host, options, callback) =>
+      lookup(host, options, (error, found, family) => {
+        this.#address = JSON.stringify(Array.isArray(found) ? found.map((one: { address: string }) => one.address).toSorted() : found);
+        callback(error, found, family);
+      });
   }
 }
 
@@ -303,32 +248,4 @@ function destroy(client: OneConnection): void {
   } catch {
     // It has ended by itself.
   }
-}
-
-/** Why a connection failed. node-redis gives up one that is refused its database. */
-function failureOf(error: Error): Error {
-  const failure = withReplyName(error);
-  return NO_DATABASE.test(failure.message) ? setupError(failure) : failure;
-}
-
-/** Error replies have the name that those of ioredis have; a batch has them inside its reply. */
-function withReplyErrors(reply: unknown): unknown {
-  if (Array.isArray(reply)) {
-    reply.forEach(withReplyErrors);
-  } else if (reply instanceof Error) {
-    withReplyName(reply);
-  }
-  return reply;
-}
-
-function withReplyName(error: Error): Error {
-  if (REPLY.test(error.message) && !('code' in error)) {
-    error.name = 'ReplyError';
-  }
-  return error;
-}
-
-function refuse(error: unknown): never {
-  const failure = error instanceof Error ? withReplyName(error) : new Error(String(error));
-  throw NOT_SENT.test(failure.message) ? new Error(NO_CONNECTION, { cause: failure }) : failure;
 }

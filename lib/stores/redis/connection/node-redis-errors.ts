@@ -1,0 +1,37 @@
+import { NO_CONNECTION, setupError } from './redis-errors.js';
+
+/** What a server says where the connection would lead to another database than the one asked for. */
+const NO_DATABASE = /\bDB index\b/;
+/** The code with which a server begins an error reply. */
+const REPLY = /^[A-Z]{2,}[A-Z0-9]*\b/;
+/** What node-redis says of a command that it did not send. */
+const NOT_SENT = /^The client is (closed|offline)/;
+
+/** Why a connection failed. node-redis gives up one that is refused its database. */
+export function failureOf(error: Error): Error {
+  const failure = withReplyName(error);
+  return NO_DATABASE.test(failure.message) ? setupError(failure) : failure;
+}
+
+/** Error replies have the name that those of ioredis have; a batch has them inside its reply. */
+export function withReplyErrors(reply: unknown): unknown {
+  if (Array.isArray(reply)) {
+    reply.forEach(withReplyErrors);
+  } else if (reply instanceof Error) {
+    withReplyName(reply);
+  }
+  return reply;
+}
+
+function withReplyName(error: Error): Error {
+  if (REPLY.test(error.message) && !('code' in error)) {
+    error.name = 'ReplyError';
+  }
+  return error;
+}
+
+/** Throws why a command failed, in the words that the store knows. */
+export function refuse(error: unknown): never {
+  const failure = error instanceof Error ? withReplyName(error) : new Error(String(error));
+  throw NOT_SENT.test(failure.message) ? new Error(NO_CONNECTION, { cause: failure }) : failure;
+}
