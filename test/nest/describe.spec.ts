@@ -93,12 +93,17 @@ test('processes tell each other what their calls hold and wait for, and what wen
   const held = holding(here.balances, '7', 'first');
   await held.entered;
   const next = holding(other.balances, '7', 'second');
-  await until('that it waits', async () => (await other.locks.survey({})).waiting.length === 1);
+  // A survey waits a second for the others, which may stand still.
+  const surveyed = async (): Promise<string[]> => {
+    const { held: holds, waiting } = await here.locks.survey({});
+    return [...holds, ...waiting].map(({ site, description }) => `${site} ${description}`);
+  };
+  await until('both calls', async () => (await surveyed()).length === 2);
   await requests.run('third', () => other.locks.withLock('balance:7', { wait: 1 }, () => undefined)).catch(() => undefined);
-  const { held: holds, waiting } = await here.locks.survey({});
-  expect(holds.map(({ site, description }) => [site, description])).toEqual([['Balances.credit', 'request=first']]);
-  expect(waiting.map(({ description }) => description)).toEqual(['request=second']);
-  expect((await here.locks.incidents()).map(({ type, description }) => [type, description])).toEqual([['refused', 'request=third']]);
+  const both = ['Balances.credit request=first', 'Balances.credit request=second'];
+  await until('what they are made for', async () => (await surveyed()).join() === both.join());
+  const incidents = async (): Promise<string[]> => (await here.locks.incidents()).map(({ type, description }) => `${type} ${description}`);
+  await until('the incident', async () => (await incidents()).join() === 'refused request=third');
   await held.leave();
   await next.entered;
   await next.leave();
