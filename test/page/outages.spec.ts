@@ -24,7 +24,7 @@ const SAID = {
   readOnly: 'takes no writes: it is a replica, or read-only',
 } as const;
 
-const VIEWS = ['#/now', '#/hot', '#/waits', '#/processes', '#/key/default/k'];
+const VIEWS = ['#/now', '#/hot', '#/waits', '#/incidents', '#/processes', '#/key/default/k'];
 
 let browser: Browser;
 let proxy: TcpProxy;

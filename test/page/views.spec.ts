@@ -1,7 +1,7 @@
 import { expect } from '@jest/globals';
-import { AxeBuilder } from '@axe-core/playwright';
-import type { Browser, Page } from 'playwright-core';
+import type { Browser } from 'playwright-core';
 import type { Survey } from '../../lib/peers/survey';
+import { findingsIn } from './support/axe';
 import { openPage, startBrowser } from './support/browser';
 import { startApplication, type PageApplication } from './support/page-application';
 import { surveyOfShop } from './support/survey-of-shop';
@@ -52,11 +52,6 @@ function healthy(): Survey {
   return { ...whole, processes: whole.processes.filter(({ health }) => health?.status === 'up') };
 }
 
-async function findingsIn(page: Page): Promise<string[]> {
-  const { violations } = await new AxeBuilder({ page }).analyze();
-  return violations.map(({ id, nodes }) => `${id}: ${nodes.map(({ html }) => html).join(' ')}`);
-}
-
 test.each(
   Object.keys(VIEWS).flatMap((view) => (['light', 'dark'] as const).map((scheme) => [view as keyof typeof VIEWS, scheme] as const)),
 )(
@@ -70,6 +65,45 @@ test.each(
     expect(await findingsIn(page)).toEqual([]);
     expect(await page.evaluate('document.documentElement.scrollWidth')).toBeLessThanOrEqual(360);
     expect(complaints).toEqual([]);
+    await page.context().close();
+  },
+  PATIENCE_MS,
+);
+
+/** The shop, where all is wrong with the store that can be at once. */
+function struck(): Survey {
+  const whole = surveyOfShop();
+  const reasons = [
+    'unreachable',
+    'noMajority',
+    'readOnly',
+    'full',
+    'membersAway',
+    'polls',
+    'tooFewReplicas',
+    'clockSkew',
+    'failing',
+  ] as const;
+  const members = [{ reachable: true, voting: false, refuses: 'full' }, { reachable: false, voting: false }, { reachable: true }] as const;
+  const says = { status: 'down', reasons, reachable: false, unreachableMs: 65_000, majority: 2, members, hearsTurns: false } as const;
+  return { ...whole, processes: whole.processes.map((process) => ({ ...process, health: { ...says, heldHere: 3, waitingHere: 1 } })) };
+}
+
+test.each(Object.keys(VIEWS) as (keyof typeof VIEWS)[])(
+  'axe finds nothing in the view %s in an outage, in both schemes and on a phone',
+  async (view) => {
+    survey = struck;
+    const { page } = await openPage(browser, `${running.url}/locks${VIEWS[view][0]}`);
+    await page.locator('.notice').first().waitFor();
+    for (const [colorScheme, width] of [
+      ['light', 1_280],
+      ['dark', 390],
+    ] as const) {
+      await page.emulateMedia({ colorScheme });
+      await page.setViewportSize({ width, height: 800 });
+      expect(await findingsIn(page)).toEqual([]);
+      expect(await page.evaluate('document.documentElement.scrollWidth')).toBeLessThanOrEqual(width);
+    }
     await page.context().close();
   },
   PATIENCE_MS,
@@ -115,7 +149,7 @@ test(
     const detail = page.locator('td.detail');
     await detail.getByText('Waited for 5.0 s; held by api-7f9c4-m8wdl (pid 17).').waitFor();
     await detail.getByText('2 calls of several processes waited for each other; this one gave way.').waitFor();
-    await detail.getByText('It had not for 8.5 s.').waitFor();
+    await detail.getByText('It had not answered for 8.5 s.').waitFor();
     await badge.waitFor({ state: 'detached' });
     await page.reload();
     await page.getByText('gave up × 212').waitFor();

@@ -54,7 +54,7 @@ export function incidentDetail({ type, lastedMs = 0, holder, scope, calls = [], 
     case 'releaseFailed':
       return 'The lock is free when its lease ends.';
     case 'storeAnswered':
-      return `It had not for ${span(lastedMs)}.`;
+      return `It had not answered for ${span(lastedMs)}.`;
     case 'forced':
       return forcedBy ? `Released ${forcedWords(forcedBy)}` : '';
     case 'storeUnavailable':
