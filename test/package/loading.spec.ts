@@ -41,8 +41,8 @@ describe('one import brings into a bundle at most', () => {
     ['isLockError', 4],
     ['LOCK_CHANNEL', 4],
     ['MemoryLockStore', 13],
-    ['RedisLockStore', 48],
-    ['LockModule', 118],
+    ['RedisLockStore', 51],
+    ['LockModule', 120],
     ['DistributedLock', 236],
     ['*', 340],
   ])('for %s %i KiB', async (name, mostKib) => {
