@@ -2,6 +2,7 @@ import { spawn, type ChildProcess } from 'node:child_process';
 import { randomInt } from 'node:crypto';
 import { once } from 'node:events';
 import { createServer } from 'node:net';
+import { tmpdir } from 'node:os';
 import { Redis } from 'ioredis';
 import { until } from './until';
 import { goOn, stopProcess } from './stopping';
@@ -55,7 +56,9 @@ export class RedisServer {
   }
 
   async start(): Promise<void> {
-    this.#child = spawn('redis-server', ['--port', String(this.port), ...SETTINGS, ...this.#args], {
+    // A replica keeps what it synchronised as a file, which any server that starts beside it would load.
+    const files = ['--dir', tmpdir(), '--dbfilename', `redis-${this.port}.rdb`];
+    this.#child = spawn('redis-server', ['--port', String(this.port), ...files, ...SETTINGS, ...this.#args], {
       stdio: 'ignore',
       env: { ...process.env, ...this.#env },
     });
