@@ -76,7 +76,6 @@ export type {
 export { MemoryLockStore, type MemoryLockStoreOptions } from './stores/memory/memory-lock-store.js';
 export { RedisLockStore } from './stores/redis/redis-lock-store.js';
 export type { RedisLockStoreOptions } from './stores/redis/redis-lock-store.options.js';
-export type { NodeRedisClient } from './stores/redis/connection/node-redis.js';
-export type { RedisClient, RedisConnectionOptions, RedisSource } from './stores/redis/connection/redis-source.js';
+export type { NodeRedisClient, RedisClient, RedisConnectionOptions, RedisSource } from './stores/redis/connection/redis-source.js';
 export { QuorumLockStore } from './stores/quorum/quorum-lock-store.js';
 export type { QuorumLockStoreOptions } from './stores/quorum/quorum-lock-store.options.js';

@@ -7,7 +7,7 @@ import type { Messages } from '../../lib/core/seam/lock-store.js';
 const MOST_MS = 1_000;
 const AGAIN_MS = 50;
 
-/** What a store warns of where the user may not subscribe, up to what that means for an application. */
+/** The part of a store's warning that names the refused SUBSCRIBE and the right to grant; the rest is for applications. */
 const REFUSED = /^.* refused SUBSCRIBE on .*?(?=; until then)/;
 
 /**

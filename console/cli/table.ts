@@ -38,7 +38,7 @@ export function shortened(text: string, width: number): string {
   return `${characters.slice(0, width - 1 - tail).join('')}…${tail > 0 ? characters.slice(-tail).join('') : ''}`;
 }
 
-/** The lines of a sentence that are at most so long, where its words are. */
+/** Breaks a text between its words into lines of `width` characters at most, but for longer words. */
 export function wrapped(text: string, width: number): string[] {
   const lines: string[] = [];
   for (const word of text.split(' ')) {

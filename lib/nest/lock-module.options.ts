@@ -108,7 +108,7 @@ export function storesOf(options: LockModuleOptions): ReadonlyMap<string, LockSt
   for (const [name, store] of stores) {
     if (!isStore(store)) {
       throw new LockConfigurationError(
-        `LockModule: the store '${name}' is ${describe(store)}, not a lock store. Pass new RedisLockStore(redis) or new MemoryLockStore().`,
+        `LockModule: the store '${name}' is ${shownStore(store)}, not a lock store. Pass new RedisLockStore(redis) or new MemoryLockStore().`,
       );
     }
   }
@@ -189,7 +189,7 @@ function isStore(value: unknown): value is LockStore {
   );
 }
 
-function describe(value: unknown): string {
+function shownStore(value: unknown): string {
   // An address perhaps, with its password.
   return typeof value === 'string' ? 'a string' : shown(value);
 }

@@ -120,6 +120,22 @@ test('the next call of a process, which a lease serves, is told as itself', asyn
   await second.leave();
 });
 
+test('it is told of the calls that have ended, where they are recorded', async () => {
+  const { balances, locks } = await start({ store: new MemoryLockStore(), describe: describeRequest });
+  locks.record();
+  await requests.run('8f3', () => balances.credit('1'));
+  expect((await locks.survey({ recent: true })).ended).toMatchObject([{ outcome: 'released', description: 'request=8f3' }]);
+});
+
+test('telemetry describes a call first, so that a long text does not cut it off', async () => {
+  const telemetry = { describe: () => ({ trace: 'abc' }) };
+  const { balances, locks } = await start({ store: new MemoryLockStore(), telemetry, describe: () => ({ note: 'x'.repeat(300) }) });
+  const held = holding(balances, '1', '');
+  await held.entered;
+  expect((await locks.inspect('balance:1'))?.by).toMatch(/ \(trace=abc note=x+…\)$/);
+  await held.leave();
+});
+
 test('it is asked once for each call, before that waits, and not for a candidate', async () => {
   let calls = 0;
   const { locks, balances } = await start({ store: new MemoryLockStore(), describe: () => ({ call: ++calls }) });

@@ -222,10 +222,16 @@ test('a wait is linked to the span in which the lock was taken, in whichever pro
 test.each<[string, OtelTelemetryOptions]>([
   ['without an active span', {}],
   ['where no spans are made', { spans: false }],
+  ['of a trace that is not sampled', {}],
 ])('%s no trace is told', async (name, options) => {
   const { locks } = await onRedis(options);
   const acquire = (): ReturnType<LockService['acquire']> => locks.acquire('k', { ttl: '1m', by: 'plain' });
-  const held = await ('spans' in options ? spans.inside('request', acquire) : acquire());
+  const unsampled = { traceId: '4bf92f3577b34da6a3ce929d0e0e4736', spanId: '00f067aa0ba902b7', traceFlags: 0 };
+  const inside = new Map([
+    ['where no spans are made', () => spans.inside('request', acquire)],
+    ['of a trace that is not sampled', () => context.with(trace.setSpanContext(ROOT_CONTEXT, unsampled), acquire)],
+  ]);
+  const held = await (inside.get(name) ?? acquire)();
   expect([name, (await locks.inspect('k'))?.by]).toEqual([name, `${hostname()} (pid ${process.pid}) plain`]);
   await held.release();
 });

@@ -50,7 +50,10 @@ test.each<[string, (url: string) => RedisSource]>([
   ['5', (url) => createClient({ ...UNFIT, url })],
   ['6', (url) => createClient6({ ...UNFIT, url } as never)],
 ])('options of a client of version %s that would break a guarantee are not those of the connections', async (_, make) => {
-  const [locks, other] = await Promise.all([openLocks(make(server.url)), openLocks(make(server.url))]);
+  // A ping of the client itself would be refused, and end the connection.
+  await server.client.call('ACL', 'SETUSER', 'quiet', 'on', '>secret', '~*', '&*', '+@all', '-ping');
+  const url = server.url.replace('//', '//quiet:secret@');
+  const [locks, other] = await Promise.all([openLocks(make(url)), openLocks(make(url))]);
   let inside = 0;
   const calls = Array.from({ length: 40 }, (_each, at) =>
     (at % 2 === 0 ? locks : other).withLock('k', async ({ fence }) => {

@@ -3,6 +3,7 @@ import { LockModule, LockService, MemoryLockStore, type Describe } from 'nestjs-
 import { prometheusTelemetry, type PrometheusOptions } from 'nestjs-distributed-lock/prometheus';
 import { AggregatorRegistry, Counter, register as globalRegister, Registry, type OpenMetricsContentType } from 'prom-client';
 import { saying } from '../support/saying';
+import { until } from '../support/until';
 import { metricsSuite } from './metrics-suite';
 import { LABELS, NAMES, PrometheusBackend } from './prometheus-backend';
 
@@ -90,7 +91,14 @@ test('in OpenMetrics, the trace of a call is the exemplar of how long it waited 
   for (const name of ['acquire', 'hold']) {
     expect(text).toMatch(new RegExp(`^distributed_lock_${name}_duration_seconds_bucket\\{.*\\} 1 # \\{trace_id="${traceId}"\\}`, 'm'));
   }
-  await locks.withLock('k', () => undefined);
+  const held = await locks.acquire('k', { ttl: 100, renew: false });
+  await locks.tryAcquire('k', { name: 'refused' });
+  await until('the loss', () => !held.isHeld());
+  await held.release().catch(() => undefined);
+  const later = await open.metrics();
+  for (const labels of ['distributed_lock_name="refused"', 'error_type="expired"']) {
+    expect(later).toMatch(new RegExp(`^distributed_lock_(acquire|hold)_duration_seconds_bucket\\{.*${labels}.*\\} 1 # \\{trace_id=`, 'm'));
+  }
   await (await start({ register }, () => ({ trace: traceId }))).withLock('k', () => undefined);
   expect(await register.metrics()).not.toContain('trace_id');
 });

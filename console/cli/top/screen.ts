@@ -2,11 +2,11 @@ import { emitKeypressEvents, type Key } from 'node:readline';
 import { shortened } from '../table.js';
 import { Scroll } from './scroll.js';
 
-/** The other screen of a terminal, without a cursor; what is wider than a line is cut off, such as signs that take two columns. */
+/** The other screen of a terminal, without a cursor. Lines do not wrap: a character that takes two columns may make one too long. */
 const ENTER = '\u001b[?1049h\u001b[?25l\u001b[?7l';
 const LEAVE = '\u001b[?7h\u001b[?25h\u001b[?1049l';
 const TOP = '\u001b[H';
-/** Before the line is written: behind a line that is full, the cursor still stands on its last sign. */
+/** Written before a line: after one that fills the width, the cursor still stands on its last character. */
 const EMPTY_LINE = '\u001b[2K';
 
 /** A terminal that is painted again and again, and whose keys are read one by one. */

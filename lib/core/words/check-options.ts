@@ -1,5 +1,5 @@
 import { LockConfigurationError } from './errors.js';
-import { describe } from './lock-key.js';
+import { kindOf } from './lock-key.js';
 import { shown } from './shown.js';
 
 /** The names of all options of something; the compiler misses one that is not here. */
@@ -9,7 +9,7 @@ export type OptionNames<Options> = Readonly<Record<keyof Options, true>>;
 export function checkOptions<Options extends object>(site: string, options: Options, known: OptionNames<Options>): void {
   if (typeof options !== 'object' || options === null) {
     // A text may be an address with its password.
-    const given = typeof options === 'string' ? describe(options) : shown(options);
+    const given = typeof options === 'string' ? kindOf(options) : shown(options);
     throw new LockConfigurationError(
       `${site}: the options are ${given}. Pass an object with ${Object.keys(known).join(', ')}, or nothing.`,
     );
@@ -37,7 +37,7 @@ function unknownOption(site: string, name: string, known: readonly string[]): Lo
 /** Throws `LockConfigurationError` for what is no function. */
 export function checkFunction(site: string, given: unknown, cure: string): void {
   if (typeof given !== 'function') {
-    throw new LockConfigurationError(`${site}: what was passed is ${describe(given)}, not a function. ${cure}`);
+    throw new LockConfigurationError(`${site}: what was passed is ${kindOf(given)}, not a function. ${cure}`);
   }
 }
 

@@ -15,7 +15,7 @@ const PLACEHOLDER = /<[\p{ID_Continue}$]+(?:\.[\p{ID_Continue}$]+)*>/u;
 /** The key itself if a store can keep it; throws `LockKeyError` for an empty, over-long or malformed one. */
 export function checkKey(key: unknown, site: string): string {
   if (typeof key !== 'string') {
-    throw new LockKeyError(`${site}: a key is ${describe(key)}, not a string. Make sure that the key is text.`);
+    throw new LockKeyError(`${site}: a key is ${kindOf(key)}, not a string. Make sure that the key is text.`);
   }
   if (key === '' || (key.charCodeAt(0) <= SPACE && key.trim() === '')) {
     throw new LockKeyError(
@@ -48,7 +48,7 @@ export function checkKeys(key: string | readonly string[], site: string): readon
     return [checkKey(key, site)];
   }
   if (!Array.isArray(key) || key.length === 0) {
-    throw new LockKeyError(`${site}: the key is ${describe(key)}. Make sure that it is a string, or a list of at least one.`);
+    throw new LockKeyError(`${site}: the key is ${kindOf(key)}. Make sure that it is a string, or a list of at least one.`);
   }
   return [...new Set((key as readonly string[]).map((one) => checkKey(one, site)))].toSorted();
 }
@@ -74,7 +74,7 @@ export function formatValue(value: unknown, placeholder: string, site: string): 
       return String(value);
   }
   throw new LockKeyError(
-    `${site}: ${placeholder} is ${describe(value)}, which cannot be part of a key. ` +
+    `${site}: ${placeholder} is ${kindOf(value)}, which cannot be part of a key. ` +
       'Make sure that it is a non-empty string, a finite number, a bigint or a boolean.',
   );
 }
@@ -115,7 +115,7 @@ export function percentEscape(character: string): string {
 export function lockKey(strings: TemplateStringsArray, ...values: readonly unknown[]): string {
   if (!Array.isArray((strings as TemplateStringsArray | undefined)?.raw)) {
     throw new LockKeyError(
-      `lockKey() was called with ${describe(strings)}. Write it as a tag, without brackets, so that it can escape values: lockKey\`order:\${id}\`.`,
+      `lockKey() was called with ${kindOf(strings)}. Write it as a tag, without brackets, so that it can escape values: lockKey\`order:\${id}\`.`,
     );
   }
   const site = 'lockKey`' + strings.join('${…}') + '`';
@@ -133,7 +133,7 @@ function literal(text = '', site: string): string {
 }
 
 /** A value for a message, without its content where that may be large or private. */
-export function describe(value: unknown): string {
+export function kindOf(value: unknown): string {
   if (value === '') {
     return 'an empty string';
   }

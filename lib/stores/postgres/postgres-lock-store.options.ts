@@ -1,5 +1,5 @@
 import { checkOptions } from '../../core/words/check-options.js';
-import { describe } from '../../core/words/lock-key.js';
+import { kindOf } from '../../core/words/lock-key.js';
 import { LockConfigurationError } from '../../core/words/errors.js';
 import { RECHECK_MS } from '../kit/protocol.js';
 import type { PostgresPool } from './postgres-pool.js';
@@ -31,7 +31,7 @@ export function checkPostgresOptions(
   const isOne = pools.length === 1 || Array.isArray(listen) || listen === false || listen === undefined;
   if (!isOne || addresses.length !== pools.length || !addresses.every(isAddress)) {
     throw new LockConfigurationError(
-      `PostgresLockStore: listen names ${describe(listen)} for ${pools.length} pool(s). Pass false, or for each pool an address such as 'postgres://…' or the options of a pg.Client.`,
+      `PostgresLockStore: listen names ${kindOf(listen)} for ${pools.length} pool(s). Pass false, or for each pool an address such as 'postgres://…' or the options of a pg.Client.`,
     );
   }
   const silent = pools.findIndex((pool, at) => addresses[at] !== false && typeof (pool as { Client?: unknown }).Client !== 'function');

@@ -1,5 +1,5 @@
 import { LockConfigurationError } from '../../core/words/errors.js';
-import { describe } from '../../core/words/lock-key.js';
+import { kindOf } from '../../core/words/lock-key.js';
 
 /**
  * The pools as a list; `poolOf` makes undefined of what is no pool. Throws `LockConfigurationError` where something is not a pool, or in
@@ -18,7 +18,7 @@ export function checkPools<Pool>(
   const pools = given.map((value, at) => {
     const pool = poolOf(value);
     if (pool === undefined) {
-      throw new LockConfigurationError(`${store}: ${whichPool(at, given.length)} is ${describe(value)}. ${remedy}`);
+      throw new LockConfigurationError(`${store}: ${whichPool(at, given.length)} is ${kindOf(value)}. ${remedy}`);
     }
     return pool;
   });

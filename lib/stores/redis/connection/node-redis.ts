@@ -5,14 +5,7 @@ import type { Connection, Pipeline, Socket } from './connection.js';
 import { failureOf, refuse, withReplyErrors } from './node-redis-errors.js';
 import { NodeRedisPipeline } from './node-redis-pipeline.js';
 import { NO_CONNECTION } from './redis-errors.js';
-
-/** A client of node-redis, of version 5 or 6, for one server: what `createClient()` makes. Recognised by what it can do. */
-export interface NodeRedisClient {
-  duplicate(...args: never[]): unknown;
-  evalSha(...args: never[]): unknown;
-  sendCommand(...args: never[]): unknown;
-  readonly isPubSubActive: boolean;
-}
+import type { NodeRedisClient } from './redis-source.js';
 
 /** What is used of a duplicate. */
 interface OneConnection {
@@ -35,13 +28,6 @@ interface SocketOptions {
 
 /** For how long a client that is closed waits for what was sent, in milliseconds. */
 const CLOSING_MS = 200;
-
-/** Whether a client is one of node-redis for one server, and not a cluster, a sentinel or a pool. */
-export function isNodeRedis(source: unknown): source is NodeRedisClient {
-  const { duplicate, evalSha, sendCommand } = (source ?? {}) as Partial<NodeRedisClient>;
-  const can = [duplicate, evalSha, sendCommand].every((method) => typeof method === 'function');
-  return can && typeof source === 'object' && source !== null && 'isPubSubActive' in source;
-}
 
 /**
  * Connections by duplicates of a client of node-redis, with the interface of ioredis. Each duplicate makes one connection, and no other: what

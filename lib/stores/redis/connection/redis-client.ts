@@ -1,7 +1,7 @@
 import { LockConfigurationError } from '../../../core/words/errors.js';
 import type { Connection } from './connection.js';
-import { isNodeRedis, NodeRedisConnection } from './node-redis.js';
-import { isClient, type RedisClient, type RedisSource } from './redis-source.js';
+import { NodeRedisConnection } from './node-redis.js';
+import { isClient, isNodeRedis, type RedisClient, type RedisSource } from './redis-source.js';
 
 /** After how many milliseconds a connection that ioredis gave up is made again. */
 const AGAIN_MS = 500;

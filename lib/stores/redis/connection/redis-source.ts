@@ -1,5 +1,4 @@
 import { LockConfigurationError } from '../../../core/words/errors.js';
-import { isNodeRedis, type NodeRedisClient } from './node-redis.js';
 import { shown } from '../../../core/words/shown.js';
 
 /**
@@ -9,6 +8,14 @@ import { shown } from '../../../core/words/shown.js';
 export interface RedisClient {
   duplicate(...args: never[]): unknown;
   evalsha(...args: never[]): unknown;
+}
+
+/** A client of node-redis, of version 5 or 6, for one server: what `createClient()` makes. Recognised by what it can do. */
+export interface NodeRedisClient {
+  duplicate(...args: never[]): unknown;
+  evalSha(...args: never[]): unknown;
+  sendCommand(...args: never[]): unknown;
+  readonly isPubSubActive: boolean;
 }
 
 /** The options of an ioredis client that the store makes itself; every option of ioredis is allowed. */
@@ -30,6 +37,12 @@ const URL_OF_REDIS = /^rediss?:\/\//;
 export function isClient(source: unknown): source is RedisClient {
   const client = source as Partial<RedisClient> | null | undefined;
   return typeof client?.duplicate === 'function' && typeof client.evalsha === 'function';
+}
+
+/** Whether a client is one of node-redis for one server, and not a cluster, a sentinel or a pool. */
+export function isNodeRedis(source: unknown): source is NodeRedisClient {
+  const client = source as Partial<NodeRedisClient> | null | undefined;
+  return typeof client?.duplicate === 'function' && typeof client.evalSha === 'function' && 'isPubSubActive' in client;
 }
 
 /** Throws `LockConfigurationError` for what no connection can be made from. */
