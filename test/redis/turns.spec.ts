@@ -122,7 +122,7 @@ const lockOf = (key: string): string => `lock:lock:{${key}}`;
 describe('order across processes', () => {
   testInWorld('is the order of arrival, and one release wakes one process', async ({ locks, startWaiter }) => {
     await expectInOrder(async () => {
-      const held = await locks.acquire('k', { wait: 20_000 });
+      const held = await locks.acquire('k', { wait: 120_000 });
       const waiters = [await startWaiter('k'), await startWaiter('k'), await startWaiter('k')];
       expect((await locks.inspect('k'))?.waiters).toEqual(waiters.map(({ pid }) => expect.stringContaining(`(pid ${pid})`)));
       const releasedAt = performance.now();
@@ -208,8 +208,8 @@ describe('a subscription', () => {
     'that is killed is made anew, and its process asks for a turn that it may have missed',
     async ({ server, locks, waiting }) => {
       const tookMs = await quickest(RECHECK_MS + SLACK_MS, async () => {
-        const held = await locks.acquire('k', { wait: 10_000 });
-        const call = waiting.withLock('k', { wait: 10_000 }, () => performance.now());
+        const held = await locks.acquire('k', { wait: 120_000 });
+        const call = waiting.withLock('k', { wait: 120_000 }, () => performance.now());
         await untilWaiting(locks, 'k');
         await killSubscribers(server);
         await held.release();
@@ -224,7 +224,7 @@ describe('a subscription', () => {
   testInWorld('that is killed over and over keeps nobody waiting', async ({ server, locks, waiting }) => {
     for (let round = 0; round < 10; round++) {
       const held = await locks.acquire('k');
-      const call = waiting.withLock('k', { wait: 10_000 }, () => undefined);
+      const call = waiting.withLock('k', { wait: 120_000 }, () => undefined);
       await sleep(20);
       await killSubscribers(server);
       await sleep(round * 10);
@@ -236,8 +236,8 @@ describe('a subscription', () => {
   testInWorld('that is half open costs a re-check, and is made anew by its pings', async ({ server, proxy, locks, waiting }) => {
     let before: string[] | undefined;
     const tookMs = await quickest(RECHECK_MS + SLACK_MS, async () => {
-      const held = await locks.acquire('k', { wait: 10_000 });
-      const call = waiting.withLock('k', { wait: 10_000 }, () => undefined);
+      const held = await locks.acquire('k', { wait: 120_000 });
+      const call = waiting.withLock('k', { wait: 120_000 }, () => undefined);
       await untilWaiting(locks, 'k');
       before = await subscribedIds(server);
       proxy.mode = 'muteSubscribers';
@@ -256,9 +256,9 @@ describe('a subscription', () => {
     async ({ proxy, locks, waiting, openStore }) => {
       const held = await locks.acquire('k');
       const others = await Promise.all([openStore(), openStore(), openStore()]);
-      const before = others.map((store) => makeLocks(store).withLock('k', { wait: 10_000 }, () => sleep(20)));
+      const before = others.map((store) => makeLocks(store).withLock('k', { wait: 120_000 }, () => sleep(20)));
       await untilWaiting(locks, 'k', 3);
-      const call = waiting.withLock('k', { wait: 20_000 }, () => undefined);
+      const call = waiting.withLock('k', { wait: 120_000 }, () => undefined);
       await untilWaiting(locks, 'k', 4);
       proxy.mode = 'muteSubscribers';
       await held.release();
@@ -278,11 +278,11 @@ describe('a subscription', () => {
     // On a machine that stands still at the wrong time, the process asks by itself before it is passed over.
     for (let round = 0; round < 8 && !(await isAnew()); round++) {
       const held = await locks.acquire('k');
-      const queue = others.map((other) => other.withLock('k', { wait: 60_000 }, () => sleep(20)));
+      const queue = others.map((other) => other.withLock('k', { wait: 120_000 }, () => sleep(20)));
       await untilWaiting(locks, 'k', 3);
-      const deaf = waiting.withLock('k', { wait: 60_000 }, () => undefined);
+      const deaf = waiting.withLock('k', { wait: 120_000 }, () => undefined);
       await untilWaiting(locks, 'k', 4);
-      const behind = last.withLock('k', { wait: 60_000 }, () => undefined);
+      const behind = last.withLock('k', { wait: 120_000 }, () => undefined);
       await untilWaiting(locks, 'k', 5);
       proxy.mode = 'muteSubscribers';
       await held.release();
@@ -297,11 +297,11 @@ describe('a subscription', () => {
     const other = makeLocks(await openStore());
     const tookMs = await quickest(CLAIM_MS - 200, async () => {
       proxy.latencyMs = 0;
-      const held = await locks.acquire('k', { wait: 10_000 });
+      const held = await locks.acquire('k', { wait: 120_000 });
       const stop = new AbortController();
-      const impatient = waiting.withLock('k', { wait: 10_000, signal: stop.signal }, () => 'granted').catch((error: Error) => error.name);
+      const impatient = waiting.withLock('k', { wait: 120_000, signal: stop.signal }, () => 'granted').catch((error: Error) => error.name);
       await untilWaiting(locks, 'k');
-      const behind = other.withLock('k', { wait: 10_000 }, () => performance.now());
+      const behind = other.withLock('k', { wait: 120_000 }, () => performance.now());
       await untilWaiting(locks, 'k', 2);
       proxy.latencyMs = 400;
       await held.release();
@@ -342,7 +342,7 @@ testInWorld(
     const other = makeLocks(await openStore());
     const held = await locks.acquire('k');
     const callers = [locks, other].flatMap((service) =>
-      Array.from({ length: 64 }, () => service.withLock('k', { wait: 60_000 }, () => undefined)),
+      Array.from({ length: 64 }, () => service.withLock('k', { wait: 120_000 }, () => undefined)),
     );
     await untilWaiting(locks, 'k');
     await server.client.config('RESETSTAT');
@@ -359,7 +359,7 @@ testInWorld('a re-entry and a ticket bypass the queue', async ({ locks, openStor
     const waiter = await startWaiter('k');
     const guests = makeLocks(await openStore());
     expect(await locks.withLock('k', { wait: 0 }, ({ fence }) => fence)).toBe(lock.fence);
-    expect(await guests.withLock('k', { ticket: lock.makeTicket(), wait: 15_000 }, ({ fence }) => fence)).toBe(lock.fence);
+    expect(await guests.withLock('k', { ticket: lock.makeTicket(), wait: 120_000 }, ({ fence }) => fence)).toBe(lock.fence);
     void waiter.granted;
   });
 });

@@ -57,7 +57,12 @@ export class OpenCommand implements Asker {
   }
 
   timeOut(): void {
-    this.#reject(new NoReply(this.#limitMs));
+    this.#reject(this.outOfTime);
+  }
+
+  /** The error of one whose caller has given up, or does so now. */
+  get outOfTime(): NoReply {
+    return new NoReply(this.#limitMs);
   }
 
   stop(): void {

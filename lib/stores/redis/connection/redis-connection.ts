@@ -314,7 +314,7 @@ export class RedisConnection {
       } else {
         throw error;
       }
-      return requests.map((request) => (waiting.includes(request) ? replies[waiting.indexOf(request)] : error));
+      return requests.map((request) => (waiting.includes(request) ? replies[waiting.indexOf(request)] : request.outOfTime));
     }
   }
 
