@@ -1,6 +1,6 @@
 import { Logger } from '@nestjs/common';
 import { printable } from '../core/words/shown.js';
-import type { LockTrouble } from '../core/watching/reporter.js';
+import type { LockTrouble } from '../core/words/lock-event.js';
 
 const logger = new Logger('LockModule');
 

@@ -2,7 +2,7 @@ import { hash } from 'node:crypto';
 import type { Clock } from '../../lib/core/seam/time';
 import type { AcquireReply, HoldRecord, Place } from '../../lib/core/seam/lock-store';
 import type { LockSource } from '../../lib/core/words/lock-telemetry';
-import type { LockTrouble } from '../../lib/core/watching/reporter';
+import type { LockTrouble } from '../../lib/core/words/lock-event';
 import { enterTickets } from '../../lib/nest/current-tickets';
 import { MemoryLockStore } from '../../lib/stores/memory/memory-lock-store';
 import { makeLocks } from '../support/make-locks';

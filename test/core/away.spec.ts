@@ -1,7 +1,7 @@
 import { jest } from '@jest/globals';
 import { LockStoreError } from '../../lib/core/words/errors';
 import type { AcquireReply, HoldRecord, Place } from '../../lib/core/seam/lock-store';
-import type { LockTrouble } from '../../lib/core/watching/reporter';
+import type { LockTrouble } from '../../lib/core/words/lock-event';
 import type { LockService } from '../../lib/nest/lock.service';
 import { MemoryLockStore } from '../../lib/stores/memory/memory-lock-store';
 import { makeLocks, type TestSettings } from '../support/make-locks';

@@ -2,7 +2,7 @@ import { jest } from '@jest/globals';
 import { setImmediate as turn } from 'node:timers/promises';
 import { LockLostError } from '../../lib/core/words/errors';
 import type { Lock } from '../../lib/core/words/lock';
-import type { LockTrouble } from '../../lib/core/watching/reporter';
+import type { LockTrouble } from '../../lib/core/words/lock-event';
 import { currentLock } from '../../lib/nest/current-lock';
 import { MemoryLockStore } from '../../lib/stores/memory/memory-lock-store';
 import { makeLocks } from '../support/make-locks';

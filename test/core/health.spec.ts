@@ -2,7 +2,7 @@ import { jest } from '@jest/globals';
 import { LockConfigurationError, LockStoreError } from '../../lib/core/words/errors';
 import type { LockHealth } from '../../lib/core/words/lock-health';
 import type { AcquireReply, HoldRecord, Place } from '../../lib/core/seam/lock-store';
-import type { LockTrouble } from '../../lib/core/watching/reporter';
+import type { LockTrouble } from '../../lib/core/words/lock-event';
 import type { StoreHealth } from '../../lib/core/words/lock-health';
 import type { HealthOptions, LockService } from '../../lib/nest/lock.service';
 import { MemoryLockStore } from '../../lib/stores/memory/memory-lock-store';

@@ -1,7 +1,7 @@
 import { subscribe, unsubscribe } from 'node:diagnostics_channel';
 import { LockConfigurationError, LockStoreError } from '../../lib/core/words/errors';
 import type { AcquireReply, HoldRecord } from '../../lib/core/seam/lock-store';
-import type { LockTrouble } from '../../lib/core/watching/reporter';
+import type { LockTrouble } from '../../lib/core/words/lock-event';
 import { LOCK_CHANNEL, type EventOfLock, type LockEvent } from '../../lib/core/words/lock-event';
 import type { ForceReleaseOptions, IncidentOptions, LockService } from '../../lib/nest/lock.service';
 import { IncidentLog } from '../../lib/peers/incident-log';

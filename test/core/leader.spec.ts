@@ -4,7 +4,7 @@ import type { Candidate } from '../../lib/leader/candidate';
 import { Candidates } from '../../lib/leader/candidates';
 import { systemClock } from '../../lib/core/seam/time';
 import type { LeaderChange } from '../../lib/core/words/lock-event';
-import type { LockTrouble } from '../../lib/core/watching/reporter';
+import type { LockTrouble } from '../../lib/core/words/lock-event';
 import type { Lock } from '../../lib/core/words/lock';
 import { currentLock } from '../../lib/nest/current-lock';
 import type { LockService } from '../../lib/nest/lock.service';

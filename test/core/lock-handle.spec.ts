@@ -2,7 +2,7 @@ import { jest } from '@jest/globals';
 import { inspect } from 'node:util';
 import type { Lock } from '../../lib/core/words/lock';
 import { type Clock, systemClock } from '../../lib/core/seam/time';
-import type { LockTrouble } from '../../lib/core/watching/reporter';
+import type { LockTrouble } from '../../lib/core/words/lock-event';
 import type { LockService } from '../../lib/nest/lock.service';
 import { MemoryLockStore } from '../../lib/stores/memory/memory-lock-store';
 import { enterTickets } from '../../lib/nest/current-tickets';

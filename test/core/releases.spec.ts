@@ -5,7 +5,7 @@ import type { HoldRecord } from '../../lib/core/seam/lock-store';
 import { LockLostError, LockStoreError } from '../../lib/core/words/errors';
 import { LOCK_CHANNEL, type LockEvent } from '../../lib/core/words/lock-event';
 import { TransactionScope } from '../../lib/core/transactions/transaction-scope';
-import type { LockTrouble } from '../../lib/core/watching/reporter';
+import type { LockTrouble } from '../../lib/core/words/lock-event';
 import type { LockService } from '../../lib/nest/lock.service';
 import { MemoryLockStore } from '../../lib/stores/memory/memory-lock-store';
 import { makeLocks, type TestSettings } from '../support/make-locks';

@@ -4,7 +4,7 @@ import type { Clock } from '../../lib/core/seam/time';
 import type { HoldRecord } from '../../lib/core/seam/lock-store';
 import { LockStoreError } from '../../lib/core/words/errors';
 import { LOCK_CHANNEL, type LockEvent } from '../../lib/core/words/lock-event';
-import type { LockTrouble } from '../../lib/core/watching/reporter';
+import type { LockTrouble } from '../../lib/core/words/lock-event';
 import { enterTickets } from '../../lib/nest/current-tickets';
 import type { LockService } from '../../lib/nest/lock.service';
 import { MemoryLockStore } from '../../lib/stores/memory/memory-lock-store';

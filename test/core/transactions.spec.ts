@@ -5,7 +5,7 @@ import { runInNewContext } from 'node:vm';
 import { outsideLocks } from '../../lib/core/calls/call-tree';
 import { LockConfigurationError, LockLostError, LockNotAcquiredError } from '../../lib/core/words/errors';
 import type { Lock } from '../../lib/core/words/lock';
-import type { LockTrouble } from '../../lib/core/watching/reporter';
+import type { LockTrouble } from '../../lib/core/words/lock-event';
 import { TransactionScope } from '../../lib/core/transactions/transaction-scope';
 import type { LockService } from '../../lib/nest/lock.service';
 import { MemoryLockStore } from '../../lib/stores/memory/memory-lock-store';

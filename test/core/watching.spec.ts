@@ -4,7 +4,7 @@ import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 import { LockStoreError } from '../../lib/core/words/errors';
 import type { Lock } from '../../lib/core/words/lock';
-import type { LockTrouble } from '../../lib/core/watching/reporter';
+import type { LockTrouble } from '../../lib/core/words/lock-event';
 import { currentLock } from '../../lib/nest/current-lock';
 import type { LockService } from '../../lib/nest/lock.service';
 import { MemoryLockStore } from '../../lib/stores/memory/memory-lock-store';

@@ -3,7 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { Pool, type PoolConfig } from 'pg';
 import { LockLostError, LockStoreError } from '../../lib/core/words/errors';
 import type { StoredLock } from '../../lib/core/seam/lock-store';
-import type { LockTrouble } from '../../lib/core/watching/reporter';
+import type { LockTrouble } from '../../lib/core/words/lock-event';
 import type { LockService } from '../../lib/nest/lock.service';
 import { PostgresLockStore } from '../../lib/stores/postgres/postgres-lock-store';
 import type { PostgresLockStoreOptions } from '../../lib/stores/postgres/postgres-lock-store.options';

@@ -1,5 +1,5 @@
 import { LockStoreError } from '../../lib/core/words/errors';
-import type { LockTrouble } from '../../lib/core/watching/reporter';
+import type { LockTrouble } from '../../lib/core/words/lock-event';
 import { RedisLockStore } from '../../lib/stores/redis/redis-lock-store';
 import { makeLocks } from '../support/make-locks';
 import { RedisServer } from '../support/redis-server';

@@ -2,7 +2,7 @@ import { Cluster } from 'ioredis';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { LockHealth } from '../../lib/core/words/lock-health';
 import type { HoldRecord } from '../../lib/core/seam/lock-store';
-import type { LockTrouble } from '../../lib/core/watching/reporter';
+import type { LockTrouble } from '../../lib/core/words/lock-event';
 import type { LockService } from '../../lib/nest/lock.service';
 import { RedisLockStore } from '../../lib/stores/redis/redis-lock-store';
 import { slotTag } from '../../lib/stores/redis/scripts/slot-tags';

@@ -2,7 +2,7 @@ import 'reflect-metadata';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { outsideLocks } from '../../lib/core/calls/call-tree';
 import { LockConfigurationError, type LockError } from '../../lib/core/words/errors';
-import type { LockTrouble } from '../../lib/core/watching/reporter';
+import type { LockTrouble } from '../../lib/core/words/lock-event';
 import type { LockService } from '../../lib/nest/lock.service';
 import { RedisLockStore } from '../../lib/stores/redis/redis-lock-store';
 import { makeLocks } from '../support/make-locks';

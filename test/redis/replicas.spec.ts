@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { LockConfigurationError, LockLostError, LockStoreError } from '../../lib/core/words/errors';
-import type { LockTrouble } from '../../lib/core/watching/reporter';
+import type { LockTrouble } from '../../lib/core/words/lock-event';
 import type { LockService } from '../../lib/nest/lock.service';
 import { RedisLockStore } from '../../lib/stores/redis/redis-lock-store';
 import { RENEW } from '../../lib/stores/redis/scripts/scripts';
@@ -12,6 +12,7 @@ import { quickest, timeOf } from '../support/quickest';
 import { RedisServer } from '../support/redis-server';
 import { sourceOf } from '../support/redis-source';
 import { loseNextReply } from '../support/redis-world';
+import { sendsAgain } from '../support/sends-again';
 import { sideBySide } from '../support/side-by-side';
 import { TcpProxy } from '../support/tcp-proxy';
 import { until } from '../support/until';
@@ -261,7 +262,7 @@ describe('a grant', () => {
       const given = failureOf(store.acquire(hold));
       await until('the first attempt', async () => (await storedLocks()).length === 1);
       // As after a stall of the event loop: the time of core is over, and that of the store not yet.
-      const again = store.acquire({ ...hold, limitMs: 30_000 });
+      const again = sendsAgain(store).acquire({ ...hold, limitMs: 30_000 });
       expect(await given).toMatchObject({ unknown: true });
       mendLink();
       const { fence } = (await again) as { fence: number };

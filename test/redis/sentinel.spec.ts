@@ -5,7 +5,7 @@ import type { Socket } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { LockTrouble } from '../../lib/core/watching/reporter';
+import type { LockTrouble } from '../../lib/core/words/lock-event';
 import type { LockService } from '../../lib/nest/lock.service';
 import { RedisLockStore } from '../../lib/stores/redis/redis-lock-store';
 import { handOver } from '../support/hand-over';

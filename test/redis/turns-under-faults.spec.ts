@@ -1,6 +1,6 @@
 import 'reflect-metadata';
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { LockTrouble } from '../../lib/core/watching/reporter';
+import type { LockTrouble } from '../../lib/core/words/lock-event';
 import type { LockService } from '../../lib/nest/lock.service';
 import { RedisLockStore } from '../../lib/stores/redis/redis-lock-store';
 import { ACQUIRE } from '../../lib/stores/redis/scripts/scripts';

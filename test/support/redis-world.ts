@@ -1,4 +1,4 @@
-import type { LockTrouble } from '../../lib/core/watching/reporter';
+import type { LockTrouble } from '../../lib/core/words/lock-event';
 import type { LockService } from '../../lib/nest/lock.service';
 import type { RedisSource } from '../../lib/stores/redis/connection/redis-source';
 import { RedisLockStore } from '../../lib/stores/redis/redis-lock-store';

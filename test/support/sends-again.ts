@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import { LockStoreError } from '../../lib/core/words/errors';
 import type { HoldRecord, Turns } from '../../lib/core/seam/lock-store';
 import type { StorePlace, WholeStore } from './stores';
@@ -8,6 +9,10 @@ const MOST_TRIES = 10;
 /** Processes of the servers may have stood still one after the other: no reply, no connection, no copy, or a row that is locked all the while. */
 const SLOW =
   /no reply within \d+ ms|none could be made within \d+ ms|have been in use for \d+ ms|lock timeout|replicas confirmed the|too late/;
+
+/** A connection that was given up is being made anew. */
+const UNCONNECTED = /there is no connection/;
+const RECONNECT_MS = 200;
 
 /** What can be repeated, and answers the same, but for `answersLater`. */
 const REPEATABLE: ReadonlySet<string | symbol> = new Set<keyof WholeStore | 'exchange' | 'forceRelease' | 'inspect' | 'join' | 'leave'>([
@@ -60,13 +65,18 @@ async function repeating(first: Method, later: Method, args: unknown[]): Promise
       if (!wasSlow(error) || tries === MOST_TRIES) {
         throw error;
       }
+      await sleep(isUnconnected(error) ? RECONNECT_MS : 0);
     }
   }
 }
 
 /** Whether a store failed since its servers took too long for the time that an operation had, however little that was. */
 export function wasSlow(error: unknown): boolean {
-  return error instanceof LockStoreError && SLOW.test(error.detail);
+  return error instanceof LockStoreError && (SLOW.test(error.detail) || isUnconnected(error));
+}
+
+function isUnconnected(error: unknown): boolean {
+  return error instanceof LockStoreError && UNCONNECTED.test(error.detail);
 }
 
 /**

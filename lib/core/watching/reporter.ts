@@ -2,40 +2,31 @@ import type { Availability } from '../seam/availability.js';
 import { debugLine, type DebugNote } from './debug-line.js';
 import type { Acquisition } from '../entering/acquisition.js';
 import type { EntryEvents } from '../entering/entering-parts.js';
-import { keysOf, type Cycle } from '../words/cycle-call.js';
+import { keysOf } from '../words/cycle-call.js';
 import { callerOf, THIS_PROCESS, type Caller } from '../words/caller.js';
 import { LockNotAcquiredError, type LockError, type LostReason } from '../words/errors.js';
-import type { LeaderChange } from '../words/lock-event.js';
 import type { Lease } from '../leases/lease.js';
 import type { Entrant, LeaseEvents } from '../leases/lease-events.js';
-import { lockChannel, type EventOfLock, type ForcedBy, type LockEvent, type RefusedReason } from '../words/lock-event.js';
+import {
+  lockChannel,
+  refusedReasonOf,
+  type EventOfLock,
+  type ForcedBy,
+  type LeaderChange,
+  type LockEvent,
+  type LockTrouble,
+} from '../words/lock-event.js';
 import type { Busy } from '../seam/lock-store.js';
 import { OncePerKey } from '../words/once-per-key.js';
 import type { LockEntry } from '../words/lock-telemetry.js';
 import type { Telemetry } from './telemetry.js';
 
-/** Events that an operator should see, also without a listener on the channel. */
-export type LockTrouble = Extract<
-  LockEvent,
-  { type: 'lost' | 'forced' | 'endedLate' | 'heldLong' | 'unreleased' | 'releaseFailed' | 'storeUnavailable' | 'storeAnswered' | 'leader' }
->;
-
 type LostEvent = Extract<LockEvent, { type: 'lost' }>;
-
-/** Why a call was refused, by the code of its error. */
-const REASONS: ReadonlyMap<LockError['code'] | undefined, RefusedReason> = new Map<LockError['code'], RefusedReason>([
-  ['LOCK_STORE', 'store'],
-  ['LOCK_LOST', 'lost'],
-  ['LOCK_CONFIGURATION', 'configuration'],
-]);
 
 const FORCING = callerOf('', 'LockService.forceRelease', 'LockService.forceRelease');
 
 /** What an event is about. */
-interface Subject {
-  readonly key: string;
-  readonly caller: Caller;
-}
+type Subject = Pick<Lease, 'key' | 'caller'>;
 
 /** A check of the health is about no key. */
 const CHECKING: Subject = { key: '', caller: callerOf('', 'LockService.health', 'LockService.health') };
@@ -141,9 +132,8 @@ export class Reporter implements LeaseEvents, EntryEvents {
     }
     const { call, frame, waitedMs, cycle } = acquisition;
     const { caller } = call;
-    const notAcquired = refusal instanceof LockNotAcquiredError ? refusal : undefined;
-    const reason = notAcquired?.reason ?? REASONS.get((refusal as Partial<LockError> | undefined)?.code);
-    const holder = notAcquired?.holder ?? acquisition.holder;
+    const reason = refusedReasonOf(refusal);
+    const holder = (refusal instanceof LockNotAcquiredError ? refusal.holder : undefined) ?? acquisition.holder;
     const skipped = call.skips && reason === 'busy';
     if (waitedFor !== undefined) {
       this.#publish({ type: 'waited', ...this.#subject({ key: waitedFor, caller }), waitedMs, inside, gaveUp: reason, skipped, holder });
@@ -151,13 +141,9 @@ export class Reporter implements LeaseEvents, EntryEvents {
     if (reason) {
       const subject = this.#subject({ key: (refusal as LockError).key ?? (frame.keys[0] as string), caller });
       this.#publish({ type: 'refused', ...subject, waitedMs, inside, reason, skipped, holder });
-      this.#cycle(subject, reason, cycle);
-    }
-  }
-
-  #cycle(subject: EventOfLock, reason: RefusedReason, cycle: Cycle | undefined): void {
-    if (reason === 'cycle' && cycle) {
-      this.#publish({ type: 'cycle', ...subject, keys: keysOf(cycle), ...cycle });
+      if (reason === 'cycle' && cycle) {
+        this.#publish({ type: 'cycle', ...subject, keys: keysOf(cycle), ...cycle });
+      }
     }
   }
 

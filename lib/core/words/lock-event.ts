@@ -1,6 +1,6 @@
 import { channel } from 'node:diagnostics_channel';
 import type { Cycle } from './cycle-call.js';
-import type { LockError, LockHolder, LostReason, NotAcquiredReason } from './errors.js';
+import { LockNotAcquiredError, type LockError, type LockHolder, type LostReason, type NotAcquiredReason } from './errors.js';
 
 /** The name of the `node:diagnostics_channel` that every lock event is published on. */
 export const LOCK_CHANNEL = 'nestjs-distributed-lock';
@@ -31,6 +31,17 @@ export interface EventOfLock {
  * `LockLostError`, such as that of a ticket; `configuration`: a `LockConfigurationError`.
  */
 export type RefusedReason = NotAcquiredReason | 'store' | 'lost' | 'configuration';
+
+const REASONS: ReadonlyMap<LockError['code'] | undefined, RefusedReason> = new Map<LockError['code'], RefusedReason>([
+  ['LOCK_STORE', 'store'],
+  ['LOCK_LOST', 'lost'],
+  ['LOCK_CONFIGURATION', 'configuration'],
+]);
+
+/** The reason of a call's error; undefined for an error that is none of a lock. */
+export function refusedReasonOf(refusal: unknown): RefusedReason | undefined {
+  return refusal instanceof LockNotAcquiredError ? refusal.reason : REASONS.get((refusal as Partial<LockError> | undefined)?.code);
+}
 
 /** Who released a lock by force, as they said; the process says from where. */
 export interface ForcedBy {
@@ -135,3 +146,9 @@ export type LeaderChange =
       readonly thrown: unknown;
     }
   | { readonly change: 'failed'; readonly error: LockError };
+
+/** Events that an operator should see, also without a listener on the channel. */
+export type LockTrouble = Extract<
+  LockEvent,
+  { type: 'lost' | 'forced' | 'endedLate' | 'heldLong' | 'unreleased' | 'releaseFailed' | 'storeUnavailable' | 'storeAnswered' | 'leader' }
+>;

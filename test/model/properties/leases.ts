@@ -1,7 +1,7 @@
 import { MOST_FENCES } from '../../../lib/core/seam/lock-store.js';
 import { leaseDeadline } from '../../../lib/core/seam/time.js';
 import type { HoldRecord } from '../../../lib/core/seam/lock-store.js';
-import type { LockTrouble } from '../../../lib/core/watching/reporter.js';
+import type { LockTrouble } from '../../../lib/core/words/lock-event.js';
 import type { LockedCall } from './locked-call.js';
 import type { Process } from './process.js';
 import { featuresOf } from './features.js';

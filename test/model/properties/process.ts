@@ -1,5 +1,5 @@
 import { AsyncResource } from 'node:async_hooks';
-import type { LockTrouble } from '../../../lib/core/watching/reporter.js';
+import type { LockTrouble } from '../../../lib/core/words/lock-event.js';
 import type { LockService } from '../../../lib/nest/lock.service.js';
 import type { Library, Surroundings } from './library.js';
 import { ProcessClock } from './process-clock.js';
