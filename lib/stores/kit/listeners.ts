@@ -70,7 +70,11 @@ export class Listeners {
   }
 }
 
+/** Who had ended before they began is not notified: an abort is not told twice. */
 function add<T>(listeners: Set<T>, listener: T, until: AbortSignal | undefined): void {
+  if (until?.aborted) {
+    return;
+  }
   listeners.add(listener);
   until?.addEventListener('abort', () => listeners.delete(listener), { once: true });
 }

@@ -129,6 +129,14 @@ describe('those who listen', () => {
     expect(heard.map(([who, what]) => [who, what])).toEqual(['turn', 'forced', 'message', 'recheck'].map((what) => ['first', what]));
   });
 
+  test('are not notified where their signal had aborted before', () => {
+    listen(AbortSignal.abort(), 'second');
+    expect(listeners.turnListeners).toBe(1);
+    listeners.receive('forced 5 k');
+    listeners.receive('note id text');
+    expect(heard.map(([who, what]) => [who, what])).toEqual(['forced', 'message'].map((what) => ['first', what]));
+  });
+
   test('hear nothing once the store is closed', () => {
     listeners.clear();
     listeners.receive('turn p k');
