@@ -53,6 +53,9 @@ const LONG = [
   // The commands are proved on Redis.
   'test/cli/postgres.spec.ts',
   'test/cli/quorum.spec.ts',
+  // What the messages of commands say where a right or an answer is missing.
+  'test/cli/rights.spec.ts',
+  'test/cli/absence.spec.ts',
   'test/stores/contract-defects.spec.ts',
   // What these change is proved by the other suites of test/postgres/ and by test/mysql/turns.spec.ts.
   'test/postgres/servers.spec.ts',
@@ -60,9 +63,8 @@ const LONG = [
   'test/stores/pglite',
   'test/stores/mysql-that-polls',
   'test/stores/polled-memory',
-  // npm test has the contract with one other client of Redis.
-  'test/stores/redis-by-node-redis.spec.ts',
-  'test/stores/redis-by-node-redis-6',
+  // npm test has test/redis/node-redis.spec.ts; `npm run test:clients` has all suites of Redis.
+  'test/stores/redis-by-node-redis',
   // What leaders do is proved on every store by test/nest/leader.spec.ts.
   'test/redis/leader.spec.ts',
   // What replicas change is proved by test/redis/replicas.spec.ts.
