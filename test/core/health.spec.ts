@@ -74,12 +74,13 @@ test('a store that cannot be asked is asked nothing, and the rest is what this p
 test('only what is known of a health is shown, whatever a store says', async () => {
   const store = new AskedStore();
   const member = { reachable: true, host: '10.0.0.7' };
-  const said = { latencyMs: 0.123_4, evicts: false, members: [member], password: 'secret' };
+  const said = { server: 'Redis', latencyMs: 0.123_4, evicts: false, members: [member], password: 'secret' };
   store.said = said;
   expect(await locksOn(store).health()).toEqual({
     status: 'up',
     reasons: [],
     reachable: true,
+    server: 'Redis',
     latencyMs: 0.1,
     evicts: false,
     members: [{ reachable: true }],

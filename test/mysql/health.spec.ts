@@ -32,7 +32,7 @@ async function openLocks(user: string): Promise<LockService> {
 
 test('a server that is read-only is down without a call, and up again with its next answer', async () => {
   const locks = await openLocks('plain');
-  expect(await healthWith(locks)).toMatchObject({ status: 'up', reachable: true });
+  expect(await healthWith(locks)).toMatchObject({ status: 'up', reachable: true, server: 'MariaDB' });
   await server.query('SET GLOBAL read_only = 1');
   expect(await healthWith(locks, 'readOnly')).toMatchObject({ reachable: true, refuses: 'readOnly' });
   expect(await locks.health({ downAfter: '10m' })).toMatchObject({ status: 'degraded' });

@@ -48,6 +48,7 @@ test('a database that is there answers all that is known of it', async () => {
     status: 'up',
     reasons: [],
     reachable: true,
+    server: 'PostgreSQL',
     latencyMs: expect.any(Number),
     hearsTurns: true,
     clockSkewMs: expect.any(Number),
@@ -57,6 +58,41 @@ test('a database that is there answers all that is known of it', async () => {
   // The server has the clock of this machine.
   expect(Math.abs(health.clockSkewMs as number)).toBeLessThan(60_000);
   expect(JSON.stringify(health)).not.toContain('127.0');
+});
+
+/** A database in which statements find these functions before PostgreSQL's own. */
+async function posingAs(name: string, functions: string): Promise<PostgresPool> {
+  await server.query(`CREATE DATABASE ${name}`);
+  const pool = server.pool({ connectionString: server.url.replace(/postgres$/, name), options: '-c search_path=posing,pg_catalog' });
+  await pool.query(`CREATE SCHEMA posing; ${functions}`);
+  return pool;
+}
+
+test('a server that is compatible with PostgreSQL is named in the health and in a warning at the start, before it is found too little', async () => {
+  const pool = await posingAs(
+    'cockroach',
+    `CREATE FUNCTION posing.version() RETURNS text LANGUAGE sql AS $$ SELECT 'CockroachDB CCL v25.2.22 (x86_64-pc-linux-gnu)' $$`,
+  );
+  const warnings: string[] = [];
+  const store = new PostgresLockStore(pool);
+  stores.push(store);
+  const open = (): Promise<void> => store.open({ prefix: 'lock', warn: (text) => warnings.push(text) });
+  await expect(open()).rejects.toThrow('has no locks in the schema');
+  expect(warnings.filter((text) => text.startsWith('CockroachDB has no LISTEN and NOTIFY'))).toHaveLength(1);
+  await store.ensureSchema();
+  await open();
+  expect(await makeLocks(store).health()).toMatchObject({ reachable: true, server: 'CockroachDB' });
+});
+
+test('Aurora is known by its function, and is no warning', async () => {
+  const pool = await posingAs('aurora', `CREATE FUNCTION posing.aurora_version() RETURNS text LANGUAGE sql AS $$ SELECT '15.4.1' $$`);
+  const warnings: string[] = [];
+  const store = new PostgresLockStore(pool);
+  stores.push(store);
+  await store.ensureSchema();
+  await store.open({ prefix: 'lock', warn: (text) => warnings.push(text) });
+  expect(await makeLocks(store).health()).toMatchObject({ server: 'Aurora' });
+  expect(warnings.join()).not.toMatch(/Aurora|CockroachDB/);
 });
 
 test('a database that is gone is degraded at first, down when it has been gone for long, and up again', async () => {

@@ -24,6 +24,7 @@ test('a quorum says of each server whether it answers and votes', async () => {
     status: 'up',
     reasons: [],
     reachable: true,
+    server: 'Redis',
     latencyMs: expect.any(Number),
     clockSkewMs: expect.any(Number),
     members: [VOTES, VOTES, VOTES],

@@ -83,6 +83,7 @@ describe('the versions that are called tested', () => {
 
   test.each([
     ['docs/stores/redis.md', 'Redis', [results.redis]],
+    ['docs/choosing-a-store.md', 'Redis', [results.redis]],
     ['docs/stores/redis.md', 'ioredis', [installed('ioredis'), (dependencies['ioredis'] as string).replace('^', '')]],
     ['docs/stores/postgres.md', 'PostgreSQL', [results.postgres]],
     ['docs/stores/postgres.md', '`pg`', [installed('pg')]],
@@ -94,5 +95,15 @@ describe('the versions that are called tested', () => {
     ['docs/stores/mysql-row-lock.md', 'knex, drizzle', [installed('knex'), installed('drizzle-orm')]],
   ])('in %s, of %s, are those of the repository', (path, what, versions) => {
     expect(shown(path, what)).toEqual(versions);
+  });
+
+  test('of servers are those of the tests, and those that may not fail in the workflow', () => {
+    const major = (version: string): string => version.split('.', 1)[0] as string;
+    const workflow = readFileSync('.github/workflows/servers.yml', 'utf8');
+    const seen = [...workflow.matchAll(/image: '([\w/]+):(\d+)[\d.]*', seen: true/g)].map(([, image, version]) => `${image} ${version}`);
+    const [own = '', ...others] = shown('docs/choosing-a-store.md', 'PostgreSQL');
+    expect(own).toBe(results.postgres);
+    expect([own, ...others].map((version) => `postgres ${major(version)}`).toSorted()).toEqual(seen);
+    expect(shown('docs/choosing-a-store.md', 'MariaDB')).toEqual(shown('docs/stores/mysql.md', 'MariaDB'));
   });
 });

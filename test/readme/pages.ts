@@ -24,6 +24,7 @@ export const PAGES: readonly Page[] = [
   ...filesBelow('docs', '.md'),
   'CHANGELOG.md',
   'CONTRIBUTING.md',
+  'SECURITY.md',
   'sample-app/README.md',
 ].map(readPage);
 

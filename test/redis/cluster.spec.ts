@@ -120,6 +120,7 @@ test('each master answers for the health of a cluster, which names no node', asy
     status: 'up',
     reasons: [],
     reachable: true,
+    server: 'Redis',
     latencyMs: expect.any(Number),
     hearsTurns: true,
     clockSkewMs: expect.any(Number),

@@ -52,6 +52,7 @@ test('a server that is there answers all that is known of it', async () => {
     status: 'up',
     reasons: [],
     reachable: true,
+    server: 'Redis',
     latencyMs: expect.any(Number),
     hearsTurns: true,
     clockSkewMs: expect.any(Number),

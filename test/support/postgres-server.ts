@@ -169,7 +169,7 @@ function makeData(folder: string): void {
     copy(template, data);
     return;
   }
-  run('initdb', ['-D', data, '-U', USER, '-A', 'trust', '-E', 'UTF8', '--locale=C', '--no-sync', '--no-instructions', SMALL_LOG], folder);
+  run('initdb', ['-D', data, '-U', USER, '-A', 'trust', '-E', 'UTF8', '--locale=C', '--no-sync', SMALL_LOG], folder);
   mkdirSync('.cache', { recursive: true });
   // Under its name when it is whole, unless another suite was first.
   const own = `${template}.${process.pid}`;

@@ -1,4 +1,5 @@
 import { isLockError } from '../../../lib/core/words/errors.js';
+import type { Product } from '../../../lib/stores/kit/product.js';
 
 /** What the doctor says of one thing. */
 export interface Finding {
@@ -15,6 +16,20 @@ export function ok(subject: string, text: string): Finding {
 
 export function warning(subject: string, text: string): Finding {
   return { level: 'warn', subject, text };
+}
+
+/** Which server it is; `tested` is the product that the tests of the locks run with. */
+export function versionFinding(subject: string, product: Product | undefined, tested: string): Finding {
+  if (!product) {
+    return ok(subject, `${tested} of an unknown version.`);
+  }
+  const { name, version, warning: text } = product;
+  return name === tested
+    ? ok(subject, `${name} ${version}.`)
+    : warning(
+        subject,
+        `${name} ${version}. ${text ?? 'These locks were never run on it.'} docs/choosing-a-store.md, "Tested servers", says how to find out.`,
+      );
 }
 
 /** What an error says; one that is not of this library is a defect, and passes. */

@@ -1,10 +1,10 @@
 import { PostgresDialect } from '../../../lib/stores/postgres/postgres-dialect.js';
 import type { PostgresPool } from '../../../lib/stores/postgres/postgres-pool.js';
+import { PRODUCT, productBy } from '../../../lib/stores/postgres/postgres-product.js';
 import { checkSchema, qualified } from '../../../lib/stores/postgres/schema-name.js';
 import { CHECK, checkVersion, serverWarnings } from '../../../lib/stores/postgres/server-check.js';
 import { Calls } from '../../../lib/stores/sql/calls.js';
-import type { Row } from '../../../lib/stores/sql/dialect.js';
-import { failure, ok, warning, type Finding } from './finding.js';
+import { failure, ok, versionFinding, warning, type Finding } from './finding.js';
 
 const LIMIT = { key: '', limitMs: 1_000 } as const;
 
@@ -14,8 +14,9 @@ export async function postgresFindings(pool: PostgresPool, given: string | undef
   const calls = new Calls(new PostgresDialect(pool, schema));
   const findings: Finding[] = [];
   try {
+    const [product = {}] = await calls.run({ sql: `SELECT ${PRODUCT}`, values: [] }, LIMIT);
+    findings.push(versionFinding(`${name}: version`, productBy(product), 'PostgreSQL'));
     const [row = {}] = await calls.run({ sql: CHECK, values: [schema] }, LIMIT);
-    findings.push(ok(`${name}: version`, `PostgreSQL ${shownVersion(row)}.`));
     findings.push(...serverWarnings(row, schema).map((text) => warning(`${name}: settings`, text)));
     findings.push(ok(`${name}: rights`, `The user may read and write the tables in "${schema}".`));
     const [made] = await calls.run({ sql: qualified('SELECT SCHEMA.version() AS version', schema), values: [] }, LIMIT);
@@ -25,9 +26,4 @@ export async function postgresFindings(pool: PostgresPool, given: string | undef
     findings.push(failure(name, error));
   }
   return findings;
-}
-
-/** The version as users write it, such as `17.2`. */
-function shownVersion({ version }: Row): string {
-  return `${Math.floor(Number(version) / 10_000)}.${Number(version) % 10_000}`;
 }

@@ -1,8 +1,9 @@
 import { RedisConnection } from '../../../lib/stores/redis/connection/redis-connection.js';
-import { serverWarnings } from '../../../lib/stores/redis/server-check.js';
+import { productBy } from '../../../lib/stores/redis/redis-product.js';
+import { evictionWarnings, serverWarnings } from '../../../lib/stores/redis/server-check.js';
 import { evictsBy, refusesBy, valueOf } from '../../../lib/stores/redis/server-info.js';
 import { missingRights } from '../../../lib/stores/redis/visible-rights.js';
-import { failure, ok, warning, type Finding } from './finding.js';
+import { failure, ok, versionFinding, warning, type Finding } from './finding.js';
 
 /** From which part of maxmemory on a server is worth a warning. */
 const NEARLY_FULL = 0.9;
@@ -26,7 +27,7 @@ function settings(info: string, name: string): Finding[] {
     return [warning(`${name}: INFO`, 'The user may not ask for version, eviction and replicas. Grant +info.')];
   }
   return [
-    versionFinding(info, `${name}: version`),
+    checkedVersion(info, `${name}: version`),
     evictionFinding(info, `${name}: eviction`),
     memoryFinding(info, `${name}: memory`),
     replicasFinding(info, `${name}: replicas`),
@@ -65,17 +66,17 @@ function memoryFinding(info: string, subject: string): Finding {
     : warning(subject, `${text} A server that is full takes no locks: raise maxmemory.`);
 }
 
-function versionFinding(info: string, subject: string): Finding {
+function checkedVersion(info: string, subject: string): Finding {
   try {
     serverWarnings(info);
-    return ok(subject, `Redis ${valueOf(info, 'redis_version') ?? 'of an unknown version'}.`);
+    return versionFinding(subject, productBy(info), 'Redis');
   } catch (error) {
     return failure(subject, error);
   }
 }
 
 function evictionFinding(info: string, subject: string): Finding {
-  const [text] = evictsBy(info) === true ? serverWarnings(info) : [];
+  const [text] = evictionWarnings(info);
   return text === undefined ? ok(subject, 'It evicts nothing.') : warning(subject, text);
 }
 

@@ -39,7 +39,7 @@ export class HealthCheck {
     const reasons = reasonsOf(said, { isReachable: reachable, isFailing: availability.isAway, isClosing: lifecycle.isClosing });
     const { running } = leases;
     const margins = running.map((lease) => lease.marginMs).filter((ms) => ms !== undefined);
-    const { latencyMs, hearsTurns, clockSkewMs, replicasConfirm, members, majority, refuses, evicts } = said;
+    const { server, latencyMs, hearsTurns, clockSkewMs, replicasConfirm, members, majority, refuses, evicts } = said;
     return withoutUnknown({
       // A store that granted nothing, and does not answer now, has granted nothing all the time.
       status: statusOf(reasons, Math.max(unreachableMs ?? -1, refusingMs ?? -1), downAfterMs),
@@ -47,6 +47,7 @@ export class HealthCheck {
       reachable,
       unreachableMs: rounded(unreachableMs),
       refusingMs: reachable ? rounded(refusingMs) : undefined,
+      server,
       latencyMs: rounded(latencyMs),
       hearsTurns,
       clockSkewMs: rounded(clockSkewMs),

@@ -10,6 +10,12 @@ export interface MemberHealth {
 
 /** What a store finds out about itself. What it cannot tell it leaves out. Nothing here names a host, a key or an owner. */
 export interface StoreHealth {
+  /**
+   * What the server is, as far as it shows it: `Redis`, `Valkey`, `KeyDB`, `Dragonfly`, `Redis Enterprise`, `PostgreSQL`,
+   * `CockroachDB`, `YugabyteDB`, `MariaDB`, `MySQL`, `TiDB`, `Vitess` or `Aurora`; of several servers, each once. It has no
+   * version, since many may read a health check.
+   */
+  readonly server?: string | undefined;
   /** How long the answer of the server took, in milliseconds; of several servers, the slowest answer. */
   readonly latencyMs?: number | undefined;
   /**

@@ -3,9 +3,10 @@ import type { MemberHealth, StoreHealth } from '../../core/words/lock-health.js'
 /** How long a server may take to answer a probe, in milliseconds: all have answered or not within the second that core waits. */
 export const PROBE_MS = 750;
 
-/** What a server says: what its clock reads, in ms since 1970, and why it takes no locks, if it does not. */
+/** What a server says: what its clock reads, in ms since 1970, why it takes no locks, if it does not, and what it is. */
 export interface ProbeAnswer {
   readonly serverMs: number;
+  readonly server?: StoreHealth['server'];
   readonly refuses?: StoreHealth['refuses'];
 }
 
@@ -13,16 +14,17 @@ export interface ProbeAnswer {
 export interface Probe {
   readonly latencyMs: number;
   readonly clockSkewMs: number;
+  readonly server?: StoreHealth['server'];
   readonly refuses?: StoreHealth['refuses'];
 }
 
 /** Asks a server, and compares its clock with the clock here. */
 export async function probe(ask: () => Promise<ProbeAnswer>): Promise<Probe> {
   const [wallAt, sentAt] = [Date.now(), performance.now()];
-  const { serverMs, refuses } = await ask();
+  const { serverMs, server, refuses } = await ask();
   const latencyMs = performance.now() - sentAt;
   // The server read its clock at an unknown moment in between.
-  return { latencyMs, clockSkewMs: serverMs - wallAt - latencyMs / 2, refuses };
+  return { latencyMs, clockSkewMs: serverMs - wallAt - latencyMs / 2, server, refuses };
 }
 
 /**
@@ -47,13 +49,14 @@ export function answeredOf(answers: readonly PromiseSettledResult<Probe>[]): rea
   return answers.flatMap((answer) => (answer.status === 'fulfilled' ? answer.value : []));
 }
 
-/** The slowest answer, the clock that is furthest off, and why none takes any lock; nothing where nobody answered. */
+/** The slowest answer, the clock that is furthest off, what they are, and why none takes any lock; nothing where nobody answered. */
 export function worstOf(probes: readonly Probe[]): Partial<Probe> {
   const [first] = probes;
   return first
     ? {
         latencyMs: Math.max(...probes.map(({ latencyMs }) => latencyMs)),
         clockSkewMs: probes.reduce((worst, { clockSkewMs: ms }) => (Math.abs(ms) > Math.abs(worst) ? ms : worst), first.clockSkewMs),
+        server: [...new Set(probes.flatMap(({ server }) => server ?? []))].join(', ') || undefined,
         refuses: probes.every(({ refuses }) => refuses) ? first.refuses : undefined,
       }
     : {};

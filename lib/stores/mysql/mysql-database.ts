@@ -14,6 +14,7 @@ import { BATCH, NUMBERED, TIDY } from './procedures/upkeep.js';
 import { readShown, showing } from './rows.js';
 import { creations, setMode, SQL_MODE } from './schema.js';
 import { checkSchema, COLUMNS_FOUND, PROCEDURES_FOUND, readSchema, strangeMode, type FoundSchema } from './schema-found.js';
+import { AURORA, productBy } from './mysql-product.js';
 import { CHECK, IS_READ_ONLY, serverWarnings } from './server-check.js';
 import { LEASE, NAMES, qualified } from './tables.js';
 import { TurnWatch } from './connections/turn-watch.js';
@@ -32,6 +33,8 @@ export class MySqlDatabase extends Database<MySqlKeys, TurnWatch> {
   readonly #polls: boolean;
   /** The done marks before this time are deleted, in µs since 1970. */
   #tidiedUntil = 0;
+  /** Undefined before the check. */
+  #isAurora: boolean | undefined;
 
   constructor({ pool, database }: CheckedPool, polls: boolean) {
     super(new MySqlDialect(pool, database), NUMBERED);
@@ -66,12 +69,19 @@ export class MySqlDatabase extends Database<MySqlKeys, TurnWatch> {
   }
 
   protected async askState(call: Call): Promise<ProbeAnswer> {
-    const [row] = await this.calls.run({ sql: `SELECT ${NOW} AS now_us, ${IS_READ_ONLY} AS read_only` }, call);
-    return { serverMs: Number(row?.['now_us']) / 1_000, refuses: Number(row?.['read_only']) === 1 ? 'readOnly' : undefined };
+    const [row] = await this.calls.run({ sql: `SELECT ${NOW} AS now_us, ${IS_READ_ONLY} AS read_only, version() AS version` }, call);
+    const server = this.#isAurora === undefined ? undefined : productBy(String(row?.['version']), this.#isAurora)?.name;
+    return { serverMs: Number(row?.['now_us']) / 1_000, server, refuses: Number(row?.['read_only']) === 1 ? 'readOnly' : undefined };
   }
 
   protected async checkServer(warn: (message: string) => void, call: () => Call): Promise<void> {
+    const isAurora = (await this.calls.run({ sql: AURORA }, call())).length > 0;
+    this.#isAurora = isAurora;
     const [row = {}] = await this.calls.run({ sql: CHECK }, call());
+    const { warning } = productBy(String(row['version']), isAurora) ?? {};
+    if (warning !== undefined) {
+      warn(warning);
+    }
     serverWarnings(row).forEach(warn);
     checkSchema(await this.#found((statement) => this.calls.run(statement, call())), this.#name);
   }

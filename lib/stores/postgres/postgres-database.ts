@@ -16,6 +16,7 @@ import type { ListenAddress } from './postgres-lock-store.options.js';
 import type { PoolState, PostgresPool } from './postgres-pool.js';
 import { madeQuery, schemaSql } from './schema.js';
 import { qualified } from './schema-name.js';
+import { PRODUCT, productBy } from './postgres-product.js';
 import { CHECK, checkVersion, serverWarnings } from './server-check.js';
 
 /** One database with locks: its schema, its listener, and the calls of its functions. */
@@ -70,15 +71,25 @@ export class PostgresDatabase extends Database<PostgresKeys, Listener> {
 
   protected async askState(call: Call): Promise<ProbeAnswer> {
     const [row] = await this.calls.run(
-      { sql: `SELECT ${NOW} AS now, current_setting('transaction_read_only', true) AS read_only`, values: [] },
+      { sql: `SELECT ${NOW} AS now, current_setting('transaction_read_only', true) AS read_only, ${PRODUCT}`, values: [] },
       call,
     );
-    return { serverMs: Number(row?.['now']), refuses: row?.['read_only'] === 'on' ? 'readOnly' : undefined };
+    return {
+      serverMs: Number(row?.['now']),
+      server: row && productBy(row)?.name,
+      refuses: row?.['read_only'] === 'on' ? 'readOnly' : undefined,
+    };
   }
 
   protected async checkServer(warn: (message: string) => void, call: () => Call): Promise<void> {
     if (!this.#pool.options.connectionTimeoutMillis) {
       warn(NO_CONNECTION_TIMEOUT);
+    }
+    // By itself: another product may not understand the rest.
+    const [product = {}] = await this.calls.run({ sql: `SELECT ${PRODUCT}`, values: [] }, call());
+    const { warning } = productBy(product) ?? {};
+    if (warning !== undefined) {
+      warn(warning);
     }
     const [row = {}] = await this.calls.run({ sql: CHECK, values: [this.#schema] }, call());
     serverWarnings(row, this.#schema).forEach(warn);

@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { LockConfigurationError } from '../../core/words/errors.js';
 import type { HoldRecord, LockStore, Operator, Tickets, Turns } from '../../core/seam/lock-store.js';
 import type { RedisConnection } from './connection/redis-connection.js';
+import { productBy } from './redis-product.js';
 import { evictsBy, valueOf } from './server-info.js';
 
 /** The oldest version whose scripts may read the clock and then write. */
@@ -13,6 +14,12 @@ export function serverWarnings(info: string): string[] {
   if (version !== undefined && Number.parseInt(version, 10) < OLDEST) {
     throw new LockConfigurationError(`The server of the locks is Redis ${version}. Use Redis ${OLDEST}.0 or later.`);
   }
+  const { warning } = productBy(info) ?? {};
+  return [...(warning === undefined ? [] : [warning]), ...evictionWarnings(info)];
+}
+
+/** The warning of a server that may evict locks, by its reply to INFO. */
+export function evictionWarnings(info: string): string[] {
   return evictsBy(info) === true
     ? [
         `Redis evicts keys (maxmemory-policy is ${valueOf(info, 'maxmemory_policy')}), and locks with them. ` +

@@ -1,4 +1,5 @@
 import { probe, PROBE_MS, type Probe } from '../../kit/probe.js';
+import { productBy } from '../redis-product.js';
 import { refusesBy } from '../server-info.js';
 import type { CommandTimeouts } from './command-timeouts.js';
 import type { Connection } from './connection.js';
@@ -31,5 +32,5 @@ export async function probeOf(server: Connection | undefined, timeouts: CommandT
     probe(async () => ({ serverMs: await timeOf(server, timeouts, PROBE_MS) })),
     infoOf(server, timeouts, PROBE_MS),
   ]);
-  return { ...clock, refuses: refusesBy(info) };
+  return { ...clock, server: productBy(info)?.name, refuses: refusesBy(info) };
 }
