@@ -88,6 +88,8 @@ async function begin(sent: Sent): Promise<{ answer: Promise<Answer>; goOn: () =>
 }
 
 beforeEach(() => postgres.query('TRUNCATE payments, answers'));
+// What a test that failed has left.
+afterEach(() => clerk.query('ROLLBACK'));
 
 test('of two requests at once in two applications one pays, and the other is told 409; repeated, it has the answer of the first', async () => {
   const { answer, goOn } = await begin({ key: 'twice' });
