@@ -6,11 +6,13 @@ import type { Pool } from 'pg';
 import { DataSource } from 'typeorm';
 import { LockConfigurationError, LockNotAcquiredError } from '../../lib/core/words/errors';
 import { PostgresLockStore, withRowLock, type RowLockClient } from '../../lib/stores/postgres/index';
+import { inTransaction } from '../support/in-transaction';
 import { makeLocks } from '../support/make-locks';
+import { openMikroOrm } from '../support/mikro-orm';
 import { openPrisma } from '../support/prisma';
 import { saying } from '../support/saying';
 import { PostgresServer } from '../support/postgres-server';
-import { drizzleRows, drizzleStore, knexRows, prismaRows, prismaWithLocks, typeormStore } from './libraries';
+import { drizzleRows, drizzleStore, knexRows, mikroRows, prismaRows, prismaWithLocks, typeormStore } from './libraries';
 
 let server: PostgresServer;
 let pool: Pool;
@@ -38,6 +40,14 @@ const LIBRARIES: Readonly<Record<string, () => Promise<Library>>> = {
       transaction: (body) => client.$transaction((tx) => body(prismaRows(tx)), { maxWait: 30_000, timeout: 30_000 }),
       outside: prismaRows(client),
       end: () => client.$disconnect(),
+    };
+  },
+  MikroORM: async () => {
+    const orm = await openMikroOrm(server);
+    return {
+      transaction: (body) => orm.em.fork().transactional((em) => body(mikroRows(em))),
+      outside: mikroRows(orm.em.fork()),
+      end: () => orm.close(),
     };
   },
   knex: async () => {
@@ -77,6 +87,18 @@ describe.each(Object.keys(LIBRARIES))('withRowLock over %s', (name) => {
       }),
     );
     expect(await library.transaction((rows) => withRowLock(rows, `of ${name}`, () => 'free', { wait: 0 }))).toBe('free');
+  });
+
+  test('locks the keys that were named, whatever characters are in them', async () => {
+    const keys = [`of ${name}`, 'NULL', '?', '$1', `'`, '"', ',', '\\', '{}', "\\'; --", '\u{1f512}\t\n'];
+    await library.transaction((rows) =>
+      withRowLock(rows, keys, async () => {
+        for (const key of keys) {
+          const other = inTransaction(pool, (client) => withRowLock(client, key, () => undefined, { wait: 0 }));
+          await expect(other).rejects.toMatchObject({ reason: 'busy' });
+        }
+      }),
+    );
   });
 
   test('is refused outside of a transaction', async () => {

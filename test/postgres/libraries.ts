@@ -1,3 +1,4 @@
+import { raw, type EntityManager } from '@mikro-orm/postgresql';
 import { PrismaPg } from '@prisma/adapter-pg';
 import { sql, type SQL } from 'drizzle-orm';
 import type { NodePgDatabase } from 'drizzle-orm/node-postgres';
@@ -13,6 +14,11 @@ interface PrismaTransaction {
 
 export function prismaRows(tx: PrismaTransaction): RowLockClient {
   return { query: (text, values) => tx.$queryRawUnsafe(text, ...values) };
+}
+
+export function mikroRows(em: EntityManager): RowLockClient {
+  const list = (value: unknown): unknown => (Array.isArray(value) ? raw('array[?]', [value]) : value);
+  return { query: (text, values) => em.execute(text.replaceAll(/\$\d+/g, '?'), values.map(list)) };
 }
 
 export function knexRows(trx: Knex.Transaction): RowLockClient {

@@ -90,6 +90,7 @@ describe('the versions that are called tested', () => {
     ['docs/stores/postgres.md', 'PGlite', [installed('@electric-sql/pglite')]],
     ['docs/stores/postgres.md', 'TypeORM, Prisma', [installed('typeorm'), installed('@prisma/adapter-pg')]],
     ['docs/stores/postgres.md', 'knex, drizzle', [installed('knex'), installed('drizzle-orm')]],
+    ['docs/stores/postgres.md', 'MikroORM', [installed('@mikro-orm/postgresql')]],
     ['docs/stores/mysql-row-lock.md', '`mysql2`', [installed('mysql2')]],
     ['docs/stores/mysql-row-lock.md', 'TypeORM', [installed('typeorm')]],
     ['docs/stores/mysql-row-lock.md', 'knex, drizzle', [installed('knex'), installed('drizzle-orm')]],

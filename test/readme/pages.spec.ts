@@ -14,7 +14,12 @@ function lines(text: string): string {
 }
 
 /** The files whose code a test runs against the libraries that these pages name. */
-const RUN = ['test/readme/recipes.ts', 'test/readme/client-signal.ts', 'test/readme/transactions.ts', 'test/transaction/recipes.ts'];
+const RUN = [
+  ...['recipes', 'advisory-locks', 'client-signal', 'functions', 'idempotency', 'single-flight', 'transactions', 'windows'].map(
+    (name) => `test/readme/${name}.ts`,
+  ),
+  'test/transaction/recipes.ts',
+];
 const PAGES_THAT_RUN = new Set(['README.md', 'docs/recipes.md', 'docs/transactions.md']);
 
 const compiled = ['lib', 'console', 'test', 'sample-app', 'examples']

@@ -1,4 +1,4 @@
-import { readPage } from './pages';
+import { readPage, sectionOf } from './pages';
 
 const { text } = readPage('README.md');
 const words = text.split(/\s+/).filter(Boolean);
@@ -27,6 +27,7 @@ test('the module with a store on one line, and a locked method of three lines, c
 test('its sections are in the order in which a newcomer asks', () => {
   expect([...text.matchAll(/^## (.*)$/gm)].map(([, heading]) => heading)).toEqual([
     'Quick start',
+    'Why this one',
     'When the lock is busy',
     'When the lease is lost',
     'When the store is away',
@@ -37,4 +38,13 @@ test('its sections are in the order in which a newcomer asks', () => {
     'Documentation',
     'Developing',
   ]);
+});
+
+test('why this one is said in at most 150 words, and each reason links to what shows it', () => {
+  const why = sectionOf(readPage('README.md'), 'Why this one').replace('## Why this one', '');
+  const shown = why.replaceAll(/\]\([^)]*\)/g, ']');
+  expect(shown.split(/\s+/).filter((word) => /\w/.test(word)).length).toBeLessThanOrEqual(150);
+  const reasons = why.split(/\n(?=- )|\n\n/).filter((reason) => reason.trim() !== '');
+  expect(reasons.length).toBeGreaterThan(3);
+  expect(reasons.filter((reason) => !reason.includes('](docs/'))).toEqual([]);
 });

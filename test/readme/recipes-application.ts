@@ -6,11 +6,14 @@ import type { DynamicModule } from '@nestjs/common';
 import { NestFactory } from '@nestjs/core';
 import { ScheduleModule, SchedulerRegistry } from '@nestjs/schedule';
 import { QueueEvents, type Queue } from 'bullmq';
+import { Redis } from 'ioredis';
 import { ClsModule } from 'nestjs-cls';
 import { LockModule, LockService, RedisLockStore } from 'nestjs-distributed-lock';
+import { once } from 'node:events';
 import { Pool } from 'pg';
 import { DataSource } from 'typeorm';
 import { addTransactionalDataSource, initializeTransactionalContext, StorageDriver } from 'typeorm-transactional';
+import { answered } from '../support/patient.js';
 import { openPrisma } from '../support/prisma.js';
 import {
   Balance,
@@ -27,12 +30,14 @@ import {
   WithTypeOrm,
   WithTypeOrmTransactional,
 } from './recipes.js';
+import { BANK, CACHE, Rates } from './single-flight.js';
+import { SearchIndex } from './windows.js';
 
 /** How many credits of 1 a process books by each recipe. */
 const CREDITS = 8;
 
 // In a process of its own: some libraries require Nest, which jest cannot.
-const [database, redis] = process.argv.slice(2) as [string, string];
+const [database, redis, bank] = process.argv.slice(2) as [string, string, string];
 const connection = { host: '127.0.0.1', port: Number(new URL(redis).port) };
 const pool = new Pool({ connectionString: database });
 const openTypeOrm = (): Promise<DataSource> => new DataSource({ type: 'postgres', url: database, entities: [Balance] }).initialize();
@@ -64,7 +69,10 @@ const application = await NestFactory.createApplicationContext(
       BullModule.forRoot({ connection }),
       BullModule.registerQueue({ name: 'orders' }),
     ],
-    providers: [WithCls, WithClsSwapped, WithTypeOrm, WithTypeOrmTransactional, WithPrisma, Jobs, OrderProcessor, Requests, Readme],
+    providers: [
+      ...[WithCls, WithClsSwapped, WithTypeOrm, WithTypeOrmTransactional, WithPrisma, Jobs, OrderProcessor, Requests, Readme],
+      ...[Rates, SearchIndex, { provide: CACHE, useValue: new Redis(redis) }, { provide: BANK, useValue: bank }],
+    ],
   },
   { logger: ['warn', 'error'] },
 );
@@ -102,6 +110,17 @@ const TASKS: Readonly<Record<string, () => Promise<unknown>>> = {
     await application.get(LockService).withLock('order:3', () => undefined);
     return done.splice(0);
   },
+  rates: async () => {
+    const calls = await Promise.allSettled(Array.from({ length: CREDITS }, () => application.get(Rates).latest('EUR')));
+    return calls.map((call) => (call.status === 'fulfilled' ? call.value : String(call.reason)));
+  },
+  rebuild: () => answerOf(() => application.get(SearchIndex).rebuild('runs')),
+  'rebuild, which fails': () => answerOf(() => application.get(SearchIndex).rebuild('fails')),
+  'rebuild, which hangs': async () => {
+    const begun = once(application.get(SearchIndex).begun, 'rebuild');
+    void application.get(SearchIndex).rebuild('hangs');
+    return (await begun) as unknown;
+  },
   readme: async () => {
     const readme = application.get(Readme);
     await readme.recount('1');
@@ -110,6 +129,11 @@ const TASKS: Readonly<Record<string, () => Promise<unknown>>> = {
     return done.splice(0);
   },
 };
+
+/** What was returned, or thrown; 'skipped' for what was not run. */
+async function answerOf(call: () => Promise<string | undefined>): Promise<string> {
+  return answered(call).then((result) => result ?? 'skipped', String);
+}
 
 async function creditAll(service: WithCls): Promise<void> {
   await Promise.all(Array.from({ length: CREDITS }, () => service.credit('42', 1)));

@@ -1,4 +1,4 @@
-import { EntitySchema as MikroSchema, MikroORM, type EntityManager } from '@mikro-orm/postgresql';
+import type { EntityManager } from '@mikro-orm/postgresql';
 import { sql } from 'drizzle-orm';
 import { drizzle } from 'drizzle-orm/node-postgres';
 import createKnex from 'knex';
@@ -7,6 +7,7 @@ import { DataSource } from 'typeorm';
 import { initializeTransactionalContext, Propagation, runInTransaction } from 'typeorm-transactional';
 import type { PostgresServer } from '../support/postgres-server';
 import { withDecorators } from '../readme/transactions';
+import { openMikroOrm } from '../support/mikro-orm';
 import { openPrisma, type TransactionClient } from '../support/prisma';
 import {
   FollowedEntityManager,
@@ -92,14 +93,7 @@ async function drizzleOrm(server: PostgresServer): Promise<Account> {
 }
 
 async function mikroOrm(server: PostgresServer): Promise<Account> {
-  const table = new MikroSchema<{ id: number }>({ name: 'unused', properties: { id: { type: 'number', primary: true } } });
-  const orm = await MikroORM.init({
-    clientUrl: server.url,
-    dbName: 'postgres',
-    entities: [table],
-    entityManager: FollowedEntityManager,
-    pool: { min: 0, max: 10 },
-  });
+  const orm = await openMikroOrm(server, { entityManager: FollowedEntityManager });
   const by =
     (em: EntityManager): Run =>
     (statement) =>
