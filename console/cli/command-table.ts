@@ -1,4 +1,4 @@
-import { ADDRESS, type OptionName } from './options.js';
+import { AT_THE_STORE, STORES, type OptionName } from './options.js';
 
 /** What a command takes and does. */
 export interface CommandEntry {
@@ -95,5 +95,5 @@ export function isText(command: CommandName | TextName): command is TextName {
 
 /** All options that a command takes, its own first. */
 export function optionsOf(command: CommandName | TextName): readonly OptionName[] {
-  return [...COMMANDS[command].options, ...(isText(command) ? [] : ADDRESS), 'help'];
+  return [...COMMANDS[command].options, ...(isText(command) ? [] : [...STORES, ...AT_THE_STORE]), 'help'];
 }

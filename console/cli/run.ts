@@ -62,6 +62,15 @@ function checkHearing({ command }: CommandLine, unheard: string | undefined): vo
   tell(problem);
 }
 
+/** Commands that only ask processes cannot be run on a store that carries no messages between them. */
+function checkMessages({ command, address }: CommandLine, { store }: Session): void {
+  if (!store.messages && (command === 'processes' || command === 'incidents')) {
+    throw new WrongUse(
+      `${command} asks processes, which --${address.kind} cannot: its store carries no messages. See the locks by list, inspect and top.`,
+    );
+  }
+}
+
 async function runCommand(line: CommandLine): Promise<number> {
   const { command, argument } = line;
   if (command === 'inspect' || command === 'release') {
@@ -69,6 +78,7 @@ async function runCommand(line: CommandLine): Promise<number> {
   }
   const session = await Session.of(line);
   try {
+    checkMessages(line, session);
     if (command !== 'doctor') {
       await session.connect();
       checkHearing(line, session.unheard);

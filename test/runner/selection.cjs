@@ -53,6 +53,10 @@ const LONG = [
   // The commands are proved on Redis.
   'test/cli/postgres.spec.ts',
   'test/cli/quorum.spec.ts',
+  'test/cli/cluster.spec.ts',
+  'test/cli/sentinel.spec.ts',
+  'test/cli/mysql.spec.ts',
+  'test/cli/certificates.spec.ts',
   'test/stores/contract-defects.spec.ts',
   // What these change is proved by the other suites of test/postgres/ and by test/mysql/turns.spec.ts.
   'test/postgres/servers.spec.ts',
