@@ -59,6 +59,12 @@ const AT_A_STORE = {
     example: 'doctor',
     options: ['json'],
   },
+  contract: {
+    argument: '',
+    says: 'runs the contract of stores on the servers, in a place of its own',
+    example: 'contract --json',
+    options: ['json'],
+  },
 } as const satisfies Readonly<Record<string, CommandEntry>>;
 
 export type CommandName = keyof typeof AT_A_STORE;

@@ -3,7 +3,7 @@ import { AT_THE_STORE, OPTIONS, STORES, type OptionName } from './options.js';
 
 export const PROGRAM = 'nestjs-distributed-lock';
 
-const EXIT_CODES = 'Exit codes: 0 fine; 1 not held, or the doctor found a failure; 2 wrong use; 3 the store is away or refused.';
+const EXIT_CODES = 'Exit codes: 0 fine; 1 not held, or a check failed; 2 wrong use; 3 the store is away or refused.';
 
 /** What `--help` prints: of a command, or of the program where there is none. */
 export function helpOf(command: string): string {

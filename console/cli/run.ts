@@ -2,6 +2,7 @@ import { checkKey } from '../../lib/core/words/lock-key.js';
 import { isLockError, LockConfigurationError } from '../../lib/core/words/errors.js';
 import { VERSION } from '../../lib/core/words/version.js';
 import type { CommandName } from './command-table.js';
+import { contract } from './commands/contract.js';
 import { doctor } from './commands/doctor.js';
 import { incidents } from './commands/incidents.js';
 import { inspect } from './commands/inspect.js';
@@ -19,7 +20,7 @@ import { WrongUse } from './wrong-use.js';
 
 type Command = (session: Session, line: CommandLine) => Promise<number>;
 
-const COMMANDS: Readonly<Record<CommandName, Command>> = { list, inspect, top, incidents, release, processes, doctor };
+const COMMANDS: Readonly<Record<Exclude<CommandName, 'contract'>, Command>> = { list, inspect, top, incidents, release, processes, doctor };
 
 /** Runs a command, and resolves to the exit code of the process. */
 export async function run(words: readonly string[], env: NodeJS.ProcessEnv): Promise<number> {
@@ -73,6 +74,9 @@ function checkMessages({ command, address }: CommandLine, { store }: Session): v
 
 async function runCommand(line: CommandLine): Promise<number> {
   const { command, argument } = line;
+  if (command === 'contract') {
+    return contract(line);
+  }
   if (command === 'inspect' || command === 'release') {
     checkKey(argument, command);
   }

@@ -13,19 +13,24 @@ export async function newMySqlStore(address: Address): Promise<NewStore> {
   return {
     store: new MySqlLockStore(pools),
     findings: async () => (await Promise.all(pools.map((pool, at) => mysqlFindings(pool, names[at] as string)))).flat(),
-    end: async () => void (await Promise.all(pools.map((pool) => new Promise((resolve) => pool.end(resolve))))),
+    end: () => endPools(pools),
   };
 }
 
-/** A pool for each database, of a few connections; each leads to `database` where that is given. */
-export async function mysqlPools({ urls, tls }: Address, max = 3, database?: string): Promise<readonly Pool[]> {
+/** Ends pools, whether their connections broke or not. */
+export async function endPools(pools: readonly Pool[]): Promise<void> {
+  await Promise.all(pools.map((pool) => new Promise((resolve) => pool.end(resolve))));
+}
+
+/** A pool for each database, of a few connections; each leads to what `databaseAt` says where that is given. */
+export async function mysqlPools({ urls, tls }: Address, max = 3, databaseAt?: (at: number) => string): Promise<readonly Pool[]> {
   const { createPool } = await import('mysql2').catch((cause: unknown) => {
     throw new LockConfigurationError('--mysql needs the package mysql2. Install it: npm install mysql2.', '', { cause });
   });
-  return urls.map((uri) =>
+  return urls.map((uri, at) =>
     createPool({
       uri,
-      ...(database === undefined ? {} : { database }),
+      ...(databaseAt ? { database: databaseAt(at) } : {}),
       // The driver compares the name of the host only where it is told to, and an address never as what it is.
       ...(tls ? { ssl: { ...tls, verifyIdentity: isIP(hostOf(uri)) === 0 } } : {}),
       connectionLimit: max,

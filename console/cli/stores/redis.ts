@@ -26,23 +26,45 @@ export async function newClusterStore(address: Address): Promise<NewStore> {
   return { store: new RedisLockStore(source), findings: (prefix) => clusterFindings(source, prefix), end };
 }
 
-export function newSentinelStore({ urls, master, login, tls }: Address): NewStore {
-  const sentinels = urls.map((url) => redisOptionsOf(url, tls));
-  const [{ username, password, db, tls: ownTls } = {}] = sentinels;
-  const source: RedisConnectionOptions = {
+export function newSentinelStore(address: Address): NewStore {
+  const sentinels = address.urls.map((url) => redisOptionsOf(url, address.tls));
+  const source = sentinelSource(address, sentinels);
+  return { store: new RedisLockStore(source), findings: (prefix) => sentinelFindings(sentinels, source, prefix), end };
+}
+
+/** What connections to all that has the keys are made from: a Cluster and a master are one source, and each server of a quorum is one. */
+export async function redisSources(address: Address): Promise<readonly RedisSource[]> {
+  const { kind, urls, tls } = address;
+  switch (kind) {
+    case 'redis-cluster':
+      return [await clusterClient(address)];
+    case 'redis-sentinel':
+      return [
+        sentinelSource(
+          address,
+          urls.map((url) => redisOptionsOf(url, tls)),
+        ),
+      ];
+    default:
+      return urls.map((url) => sourceOf(url, address));
+  }
+}
+
+function sentinelSource({ master, login }: Address, sentinels: readonly RedisConnectionOptions[]): RedisConnectionOptions {
+  const [{ username, password, db, tls } = {}] = sentinels;
+  return {
     name: master,
     sentinels: sentinels.map(({ host, port }) => ({ host, port })),
     sentinelUsername: username,
     sentinelPassword: password,
-    sentinelTLS: ownTls,
+    sentinelTLS: tls,
     username: login.user,
     password: login.password,
     db,
     // The servers are encrypted where the Sentinels are.
-    tls: ownTls,
-    enableTLSForSentinelMode: ownTls !== undefined,
+    tls,
+    enableTLSForSentinelMode: tls !== undefined,
   };
-  return { store: new RedisLockStore(source), findings: (prefix) => sentinelFindings(sentinels, source, prefix), end };
 }
 
 /** A client that never connects: the store makes its own connections from it. */
