@@ -13,11 +13,21 @@ type Place = Pick<CommandLine, 'address' | 'prefix' | 'schema'>;
 
 /** Says that no process answers at the prefix, and why that may be; `found` is added to it. */
 export function nobodyAnswers({ address, prefix, schema = 'distributed_lock' }: Place, found = ''): string {
-  const [where, elsewhere] =
-    address.kind === 'postgres'
-      ? [`the prefix "${prefix}" of the schema "${schema}"`, 'another prefix or schema (pass --prefix or --schema), another database']
-      : [`the prefix "${prefix}"`, 'another prefix (pass --prefix), another server or database number'];
-  return `No process answers at ${where}${found}. An application that runs has ${elsewhere}, or an older version of this library.`;
+  switch (address.kind) {
+    case 'mysql':
+      return `If an application holds locks, it has another prefix than "${prefix}" (pass --prefix), or another database.`;
+    case 'postgres':
+      return silent(
+        `the prefix "${prefix}" of the schema "${schema}"${found}`,
+        'another prefix or schema (pass --prefix or --schema), another database',
+      );
+    default:
+      return silent(`the prefix "${prefix}"${found}`, 'another prefix (pass --prefix), another server or database number');
+  }
+}
+
+function silent(where: string, elsewhere: string): string {
+  return `No process answers at ${where}. An application that runs has ${elsewhere}, or an older version of this library.`;
 }
 
 /** Why a command has found nothing, if no process answers and no lock is held at its prefix; undefined otherwise. */

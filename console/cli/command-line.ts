@@ -1,5 +1,5 @@
 import { parseArgs } from 'node:util';
-import { addressOf, type Address } from './address.js';
+import { addressOf, type Address } from './address/address.js';
 import { COMMANDS, isCommand, isText, optionsOf, type CommandName, type TextName } from './command-table.js';
 import { OPTIONS, PARSED, type OptionName } from './options.js';
 import { WrongUse } from './wrong-use.js';

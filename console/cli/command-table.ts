@@ -1,4 +1,4 @@
-import { ADDRESS, type OptionName } from './options.js';
+import { AT_THE_STORE, STORES, type OptionName } from './options.js';
 
 /** What a command takes and does. */
 export interface CommandEntry {
@@ -59,6 +59,12 @@ const AT_A_STORE = {
     example: 'doctor',
     options: ['json'],
   },
+  contract: {
+    argument: '',
+    says: 'runs the contract of stores on the servers, in a place of its own',
+    example: 'contract --json',
+    options: ['json'],
+  },
 } as const satisfies Readonly<Record<string, CommandEntry>>;
 
 export type CommandName = keyof typeof AT_A_STORE;
@@ -95,5 +101,5 @@ export function isText(command: CommandName | TextName): command is TextName {
 
 /** All options that a command takes, its own first. */
 export function optionsOf(command: CommandName | TextName): readonly OptionName[] {
-  return [...COMMANDS[command].options, ...(isText(command) ? [] : ADDRESS), 'help'];
+  return [...COMMANDS[command].options, ...(isText(command) ? [] : [...STORES, ...AT_THE_STORE]), 'help'];
 }

@@ -1,9 +1,9 @@
 import { COMMANDS, isCommand, isText, type CommandEntry, type CommandName, type TextName } from './command-table.js';
-import { ADDRESS, OPTIONS, type OptionName } from './options.js';
+import { AT_THE_STORE, OPTIONS, STORES, type OptionName } from './options.js';
 
 export const PROGRAM = 'nestjs-distributed-lock';
 
-const EXIT_CODES = 'Exit codes: 0 fine; 1 not held, or the doctor found a failure; 2 wrong use; 3 the store is away or refused.';
+const EXIT_CODES = 'Exit codes: 0 fine; 1 not held, or a check failed; 2 wrong use; 3 the store is away or refused.';
 
 /** What `--help` prints: of a command, or of the program where there is none. */
 export function helpOf(command: string): string {
@@ -19,7 +19,7 @@ function general(): string[] {
     'Commands:',
     ...aligned(Object.entries(COMMANDS).map(([name, entry]) => [usageOf(name, entry), entry.says])),
     '',
-    ...whereLocksAre(),
+    ...whereLocksAre([]),
     '',
     `The options of a command, and an example: ${PROGRAM} <command> --help`,
     EXIT_CODES,
@@ -35,7 +35,7 @@ function helpOfCommand(command: CommandName | TextName): string[] {
     `${says.charAt(0).toUpperCase()}${says.slice(1)}.`,
     ...(values ? ['', `${entry.argument.replaceAll(/[[\]]/g, '')}: ${values.join(', ')}`] : []),
     ...(options.length > 0 ? ['', 'Options:', ...optionLines(options)] : []),
-    ...(isText(command) ? [] : ['', ...whereLocksAre()]),
+    ...(isText(command) ? [] : ['', ...whereLocksAre(AT_THE_STORE)]),
     '',
     `Example: ${PROGRAM} ${example}`,
   ];
@@ -45,11 +45,13 @@ function usageOf(name: string, { argument, needs }: CommandEntry): string {
   return [name, argument, needs && shown(needs)].filter(Boolean).join(' ');
 }
 
-function whereLocksAre(): string[] {
+function whereLocksAre(more: readonly OptionName[]): string[] {
   return [
-    'Where the locks are (one of the first three):',
-    ...optionLines(ADDRESS),
-    'Others on this machine can read the options of a program. Pass a URL with a password in the environment.',
+    'Where the locks are (one of these):',
+    ...optionLines(STORES),
+    ...(more.length > 0 ? ['', 'More about that store:', ...optionLines(more)] : []),
+    'Others on this machine can read the options of a program. Pass a password in the environment only: in',
+    'one of these variables, or in LOCKS_PASSWORD, which completes URLs without one, as LOCKS_USER does.',
   ];
 }
 

@@ -2,6 +2,7 @@ import { checkKey } from '../../lib/core/words/lock-key.js';
 import { isLockError, LockConfigurationError } from '../../lib/core/words/errors.js';
 import { VERSION } from '../../lib/core/words/version.js';
 import type { CommandName } from './command-table.js';
+import { contract } from './commands/contract.js';
 import { doctor } from './commands/doctor.js';
 import { incidents } from './commands/incidents.js';
 import { inspect } from './commands/inspect.js';
@@ -19,7 +20,7 @@ import { WrongUse } from './wrong-use.js';
 
 type Command = (session: Session, line: CommandLine) => Promise<number>;
 
-const COMMANDS: Readonly<Record<CommandName, Command>> = { list, inspect, top, incidents, release, processes, doctor };
+const COMMANDS: Readonly<Record<Exclude<CommandName, 'contract'>, Command>> = { list, inspect, top, incidents, release, processes, doctor };
 
 /** Runs a command, and resolves to the exit code of the process. */
 export async function run(words: readonly string[], env: NodeJS.ProcessEnv): Promise<number> {
@@ -62,13 +63,26 @@ function checkHearing({ command }: CommandLine, unheard: string | undefined): vo
   tell(problem);
 }
 
+/** Commands that only ask processes cannot be run on a store that carries no messages between them. */
+function checkMessages({ command, address }: CommandLine, { store }: Session): void {
+  if (!store.messages && (command === 'processes' || command === 'incidents')) {
+    throw new WrongUse(
+      `${command} asks processes, which --${address.kind} cannot: its store carries no messages. See the locks by list, inspect and top.`,
+    );
+  }
+}
+
 async function runCommand(line: CommandLine): Promise<number> {
   const { command, argument } = line;
+  if (command === 'contract') {
+    return contract(line);
+  }
   if (command === 'inspect' || command === 'release') {
     checkKey(argument, command);
   }
   const session = await Session.of(line);
   try {
+    checkMessages(line, session);
     if (command !== 'doctor') {
       await session.connect();
       checkHearing(line, session.unheard);

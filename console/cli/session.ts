@@ -5,20 +5,23 @@ import { Locks } from '../../lib/locks.js';
 import { checkPrefix } from '../../lib/core/words/lock-key.js';
 import type { CommandLine } from './command-line.js';
 import { whyUnheard } from './hearing.js';
-import { newStore, type NewStore } from './new-store.js';
+import type { Finding } from './doctor/finding.js';
+import { makeStore } from './stores/make-store.js';
+import type { NewStore } from './stores/new-store.js';
 import { WrongUse } from './wrong-use.js';
 
 /** The locks of a store, as a process that only looks. */
 export class Session {
   readonly locks: Locks;
   readonly store: LockStore;
-  readonly pools: NewStore['pools'];
+  readonly #made: NewStore;
   readonly #prefix: string;
   #unheard: string | undefined;
 
-  private constructor({ store, pools }: NewStore, prefix: string) {
+  private constructor(made: NewStore, prefix: string) {
+    const { store } = made;
     this.store = store;
-    this.pools = pools;
+    this.#made = made;
     this.#prefix = prefix;
     this.locks = new Locks({ name: 'default', store, maxWaiters: { perKey: 0, perProcess: 0 }, onTrouble: () => undefined });
   }
@@ -26,7 +29,7 @@ export class Session {
   /** Without a connection. Throws `WrongUse` for an address or a name that cannot be. */
   static async of({ address, prefix, schema }: CommandLine): Promise<Session> {
     try {
-      return new Session(await newStore(address, schema), checkPrefix(prefix));
+      return new Session(await makeStore(address, schema), checkPrefix(prefix));
     } catch (error) {
       throw error instanceof LockConfigurationError ? new WrongUse(error.detail, { cause: error }) : error;
     }
@@ -35,6 +38,11 @@ export class Session {
   /** The right that is missing to ask processes, and what to do; undefined where none is known to be. */
   get unheard(): string | undefined {
     return this.#unheard;
+  }
+
+  /** What the servers say of themselves, each by itself. */
+  findings(): Promise<readonly Finding[]> {
+    return this.#made.findings(this.#prefix);
   }
 
   /** Opens the store without writing. */
@@ -63,6 +71,6 @@ export class Session {
   async close(): Promise<void> {
     await this.locks.shutdown();
     await this.store.close();
-    await Promise.allSettled(this.pools.map((pool) => pool.end()));
+    await this.#made.end();
   }
 }

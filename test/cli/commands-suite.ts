@@ -25,8 +25,10 @@ interface Listed {
   readonly health?: { readonly status: string };
 }
 
-/** What the commands do, whichever store has the locks. */
-export function describeCommands(given: () => CliStore): void {
+/** What the commands do, whichever store has the locks. Where it carries no messages, processes are not asked. */
+export function describeCommands(given: () => CliStore, { messages = true } = {}): void {
+  const asking = messages ? test : test.skip;
+
   async function held(key: string, ttlMs = LEASE_MS): Promise<HoldRecord> {
     const hold = newHold(key, { ttlMs, limitMs: 2_500 });
     const { fence } = await given().store.acquire(hold);
@@ -112,43 +114,47 @@ export function describeCommands(given: () => CliStore): void {
     expect(none).toEqual({ code: 0, out: 'No locks are held.\n', err: '' });
   });
 
-  test('what an application says is in list, processes, top and inspect', async () => {
-    const other = await given().otherStore();
-    const locks = makeLocks(other);
-    const waiter = new AbortController();
-    const lock = await locks.acquire('held:by-application', { by: 'Holder.run', ttl: LEASE_MS });
-    const waiting = locks.acquire('held:by-application', { by: 'Waiter.run', wait: WAIT_MS, signal: waiter.signal });
-    try {
-      const runs = await Promise.all([
-        runUntil((out) => out.includes('"answers":true') && !out.includes('"waiters":[]'), 'list', 'held:', '--json'),
-        runUntil((out) => ownIn(out)?.health?.status === 'up' && ownIn(out)?.waiting === 1, 'processes', '--json'),
-        runUntil((out) => out.includes('Holder.run') && out.includes('"waiting":1'), 'top', '--json'),
-        runUntil((out) => out.includes('held:by-application'), 'top'),
-        runUntil((out) => out.includes('Waiter.run'), 'inspect', 'held:by-application', '--json'),
-      ]);
-      expect(runs.map(({ code, err }) => ({ code, err }))).toEqual(runs.map(() => ({ code: 0, err: '' })));
-      const [listed, processes, top, shown, inspected] = runs.map(({ out }) => out) as [string, string, string, string, string];
-      const { fence } = lock;
-      expect(JSON.parse(listed)).toMatchObject({ key: 'held:by-application', fence, waiters: [expect.any(String)], answers: true });
-      expect(JSON.parse(processes)).toContainEqual(
-        expect.objectContaining({ pid: process.pid, held: 1, waiting: 1, health: expect.objectContaining({ status: 'up' }) }),
-      );
-      expect(JSON.parse(top)).toMatchObject({
-        processes: expect.any(Number),
-        oldest: [{ key: 'held:by-application', site: 'Holder.run' }],
-        queues: [{ key: 'held:by-application', waiting: 1 }],
-        names: [{ waiting: 1 }],
-      });
-      expect(shown).toMatch(/^OLDEST LOCKS, 1 to 1 of 1\nKEY .*\nheld:by-application +Holder\.run /m);
-      expect(JSON.parse(inspected)).toMatchObject({ fence, calls: [{ site: 'Waiter.run' }] });
-    } finally {
-      waiter.abort();
-      await waiting.catch(() => undefined);
-      await lock.release();
-      await locks.shutdown();
-      await other.close();
-    }
-  }, 120_000);
+  asking(
+    'what an application says is in list, processes, top and inspect',
+    async () => {
+      const other = await given().otherStore();
+      const locks = makeLocks(other);
+      const waiter = new AbortController();
+      const lock = await locks.acquire('held:by-application', { by: 'Holder.run', ttl: LEASE_MS });
+      const waiting = locks.acquire('held:by-application', { by: 'Waiter.run', wait: WAIT_MS, signal: waiter.signal });
+      try {
+        const runs = await Promise.all([
+          runUntil((out) => out.includes('"answers":true') && !out.includes('"waiters":[]'), 'list', 'held:', '--json'),
+          runUntil((out) => ownIn(out)?.health?.status === 'up' && ownIn(out)?.waiting === 1, 'processes', '--json'),
+          runUntil((out) => out.includes('Holder.run') && out.includes('"waiting":1'), 'top', '--json'),
+          runUntil((out) => out.includes('held:by-application'), 'top'),
+          runUntil((out) => out.includes('Waiter.run'), 'inspect', 'held:by-application', '--json'),
+        ]);
+        expect(runs.map(({ code, err }) => ({ code, err }))).toEqual(runs.map(() => ({ code: 0, err: '' })));
+        const [listed, processes, top, shown, inspected] = runs.map(({ out }) => out) as [string, string, string, string, string];
+        const { fence } = lock;
+        expect(JSON.parse(listed)).toMatchObject({ key: 'held:by-application', fence, waiters: [expect.any(String)], answers: true });
+        expect(JSON.parse(processes)).toContainEqual(
+          expect.objectContaining({ pid: process.pid, held: 1, waiting: 1, health: expect.objectContaining({ status: 'up' }) }),
+        );
+        expect(JSON.parse(top)).toMatchObject({
+          processes: expect.any(Number),
+          oldest: [{ key: 'held:by-application', site: 'Holder.run' }],
+          queues: [{ key: 'held:by-application', waiting: 1 }],
+          names: [{ waiting: 1 }],
+        });
+        expect(shown).toMatch(/^OLDEST LOCKS, 1 to 1 of 1\nKEY .*\nheld:by-application +Holder\.run /m);
+        expect(JSON.parse(inspected)).toMatchObject({ fence, calls: [{ site: 'Waiter.run' }] });
+      } finally {
+        waiter.abort();
+        await waiting.catch(() => undefined);
+        await lock.release();
+        await locks.shutdown();
+        await other.close();
+      }
+    },
+    120_000,
+  );
 
   test('the doctor finds nothing wrong', async () => {
     const { code, out, err } = await run('doctor', '--json');

@@ -46,6 +46,11 @@ describe.each(Object.entries(SHELLS))('%s', (shell, { command, prepare }) => {
     await completed('help doc', (text) => text.includes('help doctor'));
   });
 
+  each('completes the path of a file', async () => {
+    await completed('list --ca tsconfig.bu', (text) => text.includes('list --ca tsconfig.build.json'));
+    await completed('list --limit tsconfig.bu', (text) => text.includes('list --limit tsconfig.bu') && !text.includes('tsconfig.build'));
+  });
+
   each.each(Object.keys(COMMANDS) as CommandName[])('offers the options of %s, and no others', async (name) => {
     const taken: readonly string[] = optionsOf(name);
     const isOffered = (option: string): boolean => new RegExp(`^(.* )?--${option}( .*)?$`, 'm').test(shown());

@@ -27,10 +27,16 @@ test('a certificate that nobody has signed is named with what to do, and accepte
   const env = { LOCKS_REDIS: `rediss://127.0.0.1:${tlsPort}` };
   for (const command of ['list', 'doctor']) {
     const { out, err } = await cli(env, [command]);
-    expect(out + err).toMatch(/self-signed certificate.* Set NODE_EXTRA_CA_CERTS to the file/);
+    expect(out + err).toMatch(/self-signed certificate.* Pass the file .*: --ca FILE\./);
   }
-  const known = await cli({ ...env, NODE_EXTRA_CA_CERTS: join(folder, 'certificate.pem') }, ['list']);
-  expect(known).toMatchObject({ code: 0, out: expect.stringMatching(/^No locks are held\.\n/), err: '' });
+  const file = join(folder, 'certificate.pem');
+  for (const [variables, words] of [
+    [{}, ['--ca', file]],
+    [{ NODE_EXTRA_CA_CERTS: file }, []],
+  ] as const) {
+    const known = await cli({ ...env, ...variables }, ['list', ...words]);
+    expect(known).toMatchObject({ code: 0, out: expect.stringMatching(/^No locks are held\.\n/), err: '' });
+  }
 });
 
 test('TLS against a plain port, and the other way round, is said', async () => {

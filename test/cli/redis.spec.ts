@@ -105,8 +105,8 @@ test('the doctor names a replica, a node of a Cluster and a Sentinel', async () 
   const [ofReplica, ofNode, ofSentinel] = await Promise.all([replica.port, node.port, port].map(doctor));
   expect(ofReplica?.out).toMatch(/^FAIL {2}server: replicas: The server is a replica/m);
   expect(ofReplica?.out).toMatch(/^FAIL {2}store: It takes no writes/m);
-  expect(ofNode?.out).toMatch(/^FAIL {2}server: mode: The server is a node of a Cluster/m);
-  expect(ofSentinel?.out).toMatch(/^FAIL {2}server: mode: The server is a Sentinel.* Pass the URL of the master/m);
+  expect(ofNode?.out).toMatch(/^FAIL {2}server: mode: The server is a node of a Cluster.* to --redis-cluster/m);
+  expect(ofSentinel?.out).toMatch(/^FAIL {2}server: mode: The server is a Sentinel.* Pass its URL to --redis-sentinel/m);
   sentinel.kill('SIGKILL');
   await once(sentinel, 'exit');
   await Promise.all([replica.stop(), node.stop()]);

@@ -10,6 +10,21 @@ test.each([
   [['list'], 'There is no store'],
   [['list', ...REDIS, '--postgres', 'postgres://host'], 'There is more than one store'],
   [['list', '--postgres', 'host:secret'], '--postgres takes a URL'],
+  [['list', '--redis', 'redis://a,redis://b'], '--redis takes one URL. Pass the nodes of a Cluster to --redis-cluster'],
+  [['list', '--redis-cluster', 'mysql://a:secret@b/c'], "--redis-cluster takes a URL such as 'redis://host:6379'"],
+  [['list', '--redis-cluster', 'redis://a,rediss://b'], '--redis-cluster: all URLs need the same scheme'],
+  [['list', '--redis-cluster', 'redis://:secret@a,redis://b'], '--redis-cluster: all URLs need the same scheme'],
+  [['list', '--redis-sentinel', 'redis://a'], '--redis-sentinel needs --master NAME (or LOCKS_MASTER)'],
+  [['list', '--master', 'a', ...REDIS], '--master is the name of a master that Sentinels watch. Pass their URLs to --redis-sentinel.'],
+  [['list', '--mysql', 'mysql://secret@host'], "--mysql takes a URL such as 'mysql://user@host/database'"],
+  [['list', '--quorum', 'redis://a,redis://a,redis://b'], '--quorum has the same URL twice'],
+  [['list', '--redis', 'redis://u:%zz-secret@host'], '--redis: the URL cannot be read.'],
+  [['list', '--ca', 'a.pem', ...REDIS], '--ca is for TLS, which redis:// does not use. Write rediss:// in the URLs of --redis.'],
+  [['list', '--cert', 'a.pem', '--redis', 'rediss://a'], '--cert needs --key FILE'],
+  [['list', '--key', 'a.pem', '--redis', 'rediss://a'], '--key needs --cert FILE'],
+  [['list', '--ca', '/no/such.pem', '--redis', 'rediss://a'], '--ca: the file cannot be read: ENOENT'],
+  [['list', '--ca', 'package.json', '--mysql', 'mysql://a/b'], '--ca: the file has no certificate as PEM'],
+  [['list', '--ca', 'a.pem', '--postgres', 'postgres://a/b?sslmode=disable'], '--ca is for TLS, which sslmode=disable forbids'],
   [['list', '--redis', 'redis://:secret@host:99999'], '--redis: the port 99999 is out of range.'],
   [
     ['list', '--redis', 'redis://:secret#x@host'],
@@ -57,4 +72,20 @@ test('wrong use ends with 2 and one line, the version with 0', async () => {
     expect(err).not.toContain('secret');
   }
   expect(version).toMatchObject({ code: 0, err: '', out: '0.1.0\n' });
+});
+
+test('a login in the environment completes URLs, and changes none that has one', () => {
+  const login = { LOCKS_USER: 'me', LOCKS_PASSWORD: 'a/b', LOCKS_SENTINEL_PASSWORD: 's p' };
+  const urlsOf = (...words: string[]): readonly string[] => {
+    const line = parseCommandLine(['list', ...words], login);
+    return 'address' in line ? line.address.urls : [];
+  };
+  expect(urlsOf('--redis', 'redis://')).toEqual(['redis://me:a%2Fb@localhost']);
+  expect(urlsOf('--redis', 'redis://you@host/1')).toEqual(['redis://you:a%2Fb@host/1']);
+  expect(urlsOf('--redis', 'redis://you:secret@host')).toEqual(['redis://you:secret@host']);
+  expect(urlsOf('--redis-cluster', 'redis://a,redis://b')).toEqual(['redis://me:a%2Fb@a', 'redis://me:a%2Fb@b']);
+  expect(urlsOf('--mysql', 'mysql://a/b')).toEqual(['mysql://me:a%2Fb@a/b']);
+  expect(urlsOf('--postgres', 'postgres:///db?host=/tmp')).toEqual(['postgres:///db?host=%2Ftmp&user=me&password=a%2Fb']);
+  const sentinels = parseCommandLine(['list', '--redis-sentinel', 'redis://a', '--master', 'm'], login);
+  expect(sentinels).toMatchObject({ address: { urls: ['redis://:s%20p@a'], master: 'm', login: { user: 'me', password: 'a/b' } } });
 });

@@ -14,7 +14,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   'lib/nest/keys': NEST,
   'lib/nest/methods': NEST,
   'console/page': NEST,
-  'console/cli': ['pg'],
+  'console/cli': ['ioredis', 'mysql2', 'pg'],
   'lib/tickets': NEST,
   'lib/otel': ['@opentelemetry/api'],
   'lib/prometheus': ['prom-client'],

@@ -59,6 +59,12 @@ const LONG = [
   // What the messages of commands say where a right or an answer is missing.
   'test/cli/rights.spec.ts',
   'test/cli/absence.spec.ts',
+  'test/cli/cluster.spec.ts',
+  'test/cli/sentinel.spec.ts',
+  'test/cli/mysql.spec.ts',
+  'test/cli/certificates.spec.ts',
+  // Each runs the whole contract, several times.
+  'test/cli/contract',
   'test/stores/contract-defects.spec.ts',
   // What these change is proved by the other suites of test/postgres/ and by test/mysql/turns.spec.ts.
   'test/postgres/servers.spec.ts',

@@ -2,15 +2,13 @@ import { printable } from '../../../lib/core/words/shown.js';
 import type { CommandLine } from '../command-line.js';
 import { failure, warning, type Finding } from '../doctor/finding.js';
 import { healthFindings } from '../doctor/health-findings.js';
-import { postgresFindings } from '../doctor/postgres-findings.js';
-import { redisFindings } from '../doctor/redis-findings.js';
 import { hintOf } from '../hints.js';
 import { print, printJson } from '../output.js';
 import type { Session } from '../session.js';
 
 /** Checks the servers of the locks, one line for each thing; 1 where one of them fails. */
 export async function doctor(session: Session, line: CommandLine): Promise<number> {
-  const servers = await serverFindings(session, line);
+  const servers = await session.findings();
   const found = [...servers, ...(await storeFindings(session, servers))];
   const findings = found.map(({ level, subject, text }) => ({
     level,
@@ -23,23 +21,6 @@ export async function doctor(session: Session, line: CommandLine): Promise<numbe
     print(...findings.map(({ level, subject, text }) => printable(`${level.padEnd(4)}  ${subject}: ${text}`)));
   }
   return findings.some(({ level }) => level === 'FAIL') ? 1 : 0;
-}
-
-/** Of each server by itself. */
-async function serverFindings({ pools }: Session, { address, prefix, schema }: CommandLine): Promise<Finding[]> {
-  const { kind, urls } = address;
-  const names = urls.map((_, at) => (urls.length > 1 ? `server ${at + 1} of ${urls.length}` : 'server'));
-  const each = await Promise.all(
-    kind === 'postgres'
-      ? pools.map((pool, at) => postgresFindings(pool, schema, names[at] as string))
-      : urls.map((url, at) => redisFindings(url, prefix, names[at] as string)),
-  );
-  return kind === 'quorum' ? each.flat().map(ofMinority) : each.flat();
-}
-
-/** A quorum goes on without one of its servers; whether it has a majority, the store says. */
-function ofMinority(finding: Finding): Finding {
-  return finding.level === 'FAIL' ? { ...finding, level: 'warn' } : finding;
 }
 
 /** Of the store as the application would use it, besides what is known already. */

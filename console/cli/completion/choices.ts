@@ -13,8 +13,9 @@ export interface Choices {
   readonly first: readonly Choice[];
   /** After each command: the words that its argument may be, and its options. */
   readonly after: readonly { readonly command: string; readonly choices: readonly Choice[] }[];
-  /** The options after which any value may be typed. */
+  /** The options after which any value may be typed, and those among them after which a file is. */
   readonly withValue: readonly string[];
+  readonly withFile: readonly string[];
 }
 
 /** All that the table of commands has. */
@@ -28,6 +29,7 @@ export function choices(): Choices {
       choices: [...(COMMANDS[command].values ?? []).map(valueChoice), ...optionsOf(command).map(optionChoice)],
     })),
     withValue: names.filter((name) => OPTIONS[name].value !== undefined).map((name) => `--${name}`),
+    withFile: names.filter((name) => OPTIONS[name].value === 'FILE').map((name) => `--${name}`),
   };
 }
 

@@ -1,12 +1,13 @@
 import type { Choice, Choices } from './choices.js';
 
 /** The script for zsh, to be read after `compinit`. It has no comment: in an interactive shell, `eval` takes none. */
-export function zshScript({ first, after, withValue }: Choices): string {
+export function zshScript({ first, after, withValue, withFile }: Choices): string {
   const options = withValue.join('|');
   return `_nestjs_distributed_lock() {
   local at command=''
   local -a choices
   case "\${words[CURRENT - 1]}" in
+    (${withFile.join('|')}) _files; return ;;
     (${options}) return 1 ;;
   esac
   for ((at = 2; at < CURRENT; at++)); do

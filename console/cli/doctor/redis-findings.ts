@@ -1,4 +1,5 @@
 import { RedisConnection } from '../../../lib/stores/redis/connection/redis-connection.js';
+import type { RedisSource } from '../../../lib/stores/redis/connection/redis-source.js';
 import { productBy } from '../../../lib/stores/redis/redis-product.js';
 import { evictionWarnings, serverWarnings } from '../../../lib/stores/redis/server-check.js';
 import { evictsBy, refusesBy, valueOf } from '../../../lib/stores/redis/server-info.js';
@@ -8,12 +9,17 @@ import { failure, ok, versionFinding, warning, type Finding } from './finding.js
 /** From which part of maxmemory on a server is worth a warning. */
 const NEARLY_FULL = 0.9;
 
-/** What a server of Redis says of itself, without writing. */
-export async function redisFindings(url: string, prefix: string, name: string): Promise<Finding[]> {
-  const connection = new RedisConnection(url);
+/** What a server of Redis says of itself, without writing; `mode` is the one that it has to be in. */
+export async function redisFindings(
+  source: RedisSource,
+  prefix: string,
+  name: string,
+  mode: 'standalone' | 'cluster' = 'standalone',
+): Promise<Finding[]> {
+  const connection = new RedisConnection(source);
   try {
     const info = await connection.info();
-    const [wrong] = modeFindings(info, `${name}: mode`);
+    const [wrong] = modeFindings(info, `${name}: mode`, mode);
     return wrong ? [wrong] : [...settings(info, name), rightsFinding(await missingRights(connection, prefix), name)];
   } catch (error) {
     return [failure(name, error)];
@@ -34,21 +40,17 @@ function settings(info: string, name: string): Finding[] {
   ];
 }
 
-/** Servers that keep no locks, or only a part of them. */
-function modeFindings(info: string, subject: string): Finding[] {
-  switch (valueOf(info, 'redis_mode')) {
-    case 'cluster':
-      return [
-        { level: 'FAIL', subject, text: 'The server is a node of a Cluster, which has a part of the locks. Ask the application instead.' },
-      ];
-    case 'sentinel':
-      return [
-        { level: 'FAIL', subject, text: 'The server is a Sentinel, which keeps no locks. Pass the URL of the master that it watches.' },
-      ];
-    default:
-      return [];
-  }
+/** A server in another mode than the address says keeps no locks, or only a part of them. */
+function modeFindings(info: string, subject: string, mode: 'standalone' | 'cluster'): Finding[] {
+  const found = valueOf(info, 'redis_mode') ?? mode;
+  const text = found === mode ? undefined : WRONG_MODES[found];
+  return text === undefined ? [] : [{ level: 'FAIL', subject, text }];
 }
+
+const WRONG_MODES: Readonly<Record<string, string>> = {
+  cluster: 'The server is a node of a Cluster, which has a part of the locks. Pass its URL to --redis-cluster.',
+  sentinel: 'The server is a Sentinel, which keeps no locks. Pass its URL to --redis-sentinel, and the name of the master to --master.',
+};
 
 function memoryFinding(info: string, subject: string): Finding {
   const [most, used] = [valueOf(info, 'maxmemory'), valueOf(info, 'used_memory')].map((value) => Number(value ?? 0)) as [number, number];

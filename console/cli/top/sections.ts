@@ -1,8 +1,7 @@
 import { calledAs } from '../../../lib/core/words/description.js';
-import type { HeldLock } from '../../../lib/peers/survey.js';
 import { shownMs } from '../age.js';
 import { tableOf, type Column } from '../table.js';
-import type { Group, Snapshot } from './snapshot.js';
+import type { Group, HeldRow, Snapshot } from './snapshot.js';
 
 /** A table with a title, of which a part is shown. */
 export interface Section {
@@ -13,7 +12,7 @@ export interface Section {
   readonly table: (first: number, rows: number, width: number) => string[];
 }
 
-const OLDEST: readonly Column<HeldLock>[] = [
+const OLDEST: readonly Column<HeldRow>[] = [
   { title: 'KEY', text: ({ key }) => key, kind: 'long' },
   { title: 'HELD BY', text: calledAs, kind: 'long' },
   { title: 'PROCESS', text: ({ process }) => process, kind: 'long' },
@@ -23,7 +22,7 @@ const OLDEST: readonly Column<HeldLock>[] = [
 
 const WAITING: readonly Column<Group>[] = [
   { title: 'WAITING', text: ({ waiting }) => String(waiting), kind: 'number' },
-  { title: 'LONGEST', text: ({ longestMs }) => shownMs(longestMs), kind: 'number' },
+  { title: 'LONGEST', text: ({ longestMs }) => (longestMs === null ? '-' : shownMs(longestMs)), kind: 'number' },
 ];
 
 /** The tables of a snapshot, the most important first. */

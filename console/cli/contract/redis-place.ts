@@ -1,0 +1,52 @@
+import { randomBytes } from 'node:crypto';
+import type { OpenOptions } from '../../../lib/core/seam/lock-store.js';
+import { RedisConnection } from '../../../lib/stores/redis/connection/redis-connection.js';
+import type { RedisSource } from '../../../lib/stores/redis/connection/redis-source.js';
+import type { StoreOffer } from '../../../lib/store-contract/index.js';
+import type { Address } from '../address/address.js';
+import { makeStore } from '../stores/make-store.js';
+import { redisSources } from '../stores/redis.js';
+import type { Place } from './place.js';
+
+const QUORUM: readonly StoreOffer[] = ['open', 'tickets', 'operator', 'messages', 'search', 'forced', 'health', 'reservesFences'];
+
+/**
+ * Keys under a prefix of their own. It begins as the channels of the application do, so that a user with the smallest ACL may use it; the
+ * application has no keys there.
+ */
+export async function redisPlace(address: Address, prefix: string): Promise<Place> {
+  const own = `${prefix}:wake:contract-${randomBytes(6).toString('hex')}`;
+  const sources = await redisSources(address);
+  const made = await makeStore(address, undefined);
+  return {
+    name: `the keys that begin with "${own}"`,
+    offers: () => (address.kind === 'quorum' ? QUORUM : [...QUORUM, 'turns']),
+    make: async () => undefined,
+    findings: () => made.findings(own),
+    async connect() {
+      const { store } = await makeStore(address, undefined);
+      const open = store.open?.bind(store);
+      return Object.assign(store, { open: (options: OpenOptions) => open?.({ ...options, prefix: `${own}-${options.prefix}` }) });
+    },
+    remove: async () => void (await Promise.all(sources.map((source) => removeKeys(source, own)))),
+    end: () => made.end(),
+  };
+}
+
+/** Deletes what is left of the keys: most have an end of their own. */
+async function removeKeys(source: RedisSource, own: string): Promise<void> {
+  const connection = new RedisConnection(source);
+  try {
+    const pattern = `${own.replaceAll(/[\\*?[\]]/g, String.raw`\$&`)}*`;
+    for (const node of await connection.masters()) {
+      let cursor = '0';
+      do {
+        const [next, names] = await connection.scan(node, cursor, pattern);
+        await Promise.all(names.map((name) => node.call('DEL', name)));
+        cursor = next;
+      } while (cursor !== '0');
+    }
+  } finally {
+    connection.close();
+  }
+}

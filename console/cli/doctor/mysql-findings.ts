@@ -1,0 +1,41 @@
+import { Calls } from '../../../lib/stores/sql/calls.js';
+import type { Row } from '../../../lib/stores/sql/dialect.js';
+import { MySqlDialect } from '../../../lib/stores/mysql/mysql-dialect.js';
+import { checkMySqlPools } from '../../../lib/stores/mysql/mysql-lock-store.options.js';
+import type { MySqlPool } from '../../../lib/stores/mysql/mysql-pool.js';
+import { textOf } from '../../../lib/stores/mysql/rows.js';
+import { checkSchema, COLUMNS_FOUND, PROCEDURES_FOUND, readSchema } from '../../../lib/stores/mysql/schema-found.js';
+import { CHECK, IS_READ_ONLY, serverWarnings } from '../../../lib/stores/mysql/server-check.js';
+import { failure, ok, warning, type Finding } from './finding.js';
+
+const LIMIT = { key: '', limitMs: 1_000 } as const;
+/** A server that takes no writes of this user has the finding of the store, which fails. */
+const STATE = `SELECT ${IS_READ_ONLY} AS read_only`;
+
+/** What a database of MySQL or MariaDB says of itself and of the locks in it, without writing. */
+export async function mysqlFindings(source: MySqlPool, name: string): Promise<Finding[]> {
+  const findings: Finding[] = [];
+  try {
+    const [{ pool, database }] = checkMySqlPools(source) as [ReturnType<typeof checkMySqlPools>[number]];
+    const calls = new Calls(new MySqlDialect(pool, database));
+    const ask = async (sql: string, values: readonly unknown[] = []): Promise<readonly Row[]> => calls.run({ sql, values }, LIMIT);
+    const [row = {}] = await ask(CHECK);
+    const version = textOf(row['version']);
+    findings.push(ok(`${name}: version`, `${/mariadb/i.test(version) ? 'MariaDB' : 'MySQL'} ${/^[\d.]+/.exec(version)?.[0]}.`));
+    findings.push(...serverWarnings(row).map((text) => warning(`${name}: settings`, text)));
+    const [state] = await ask(STATE);
+    if (Number(state?.['read_only']) === 1) {
+      findings.push({
+        level: 'FAIL',
+        subject: `${name}: replicas`,
+        text: 'The server takes no writes of this user, as a replica does not. Pass the URL of the primary.',
+      });
+    }
+    const values = [database];
+    checkSchema(readSchema(await ask(PROCEDURES_FOUND, values), await ask(COLUMNS_FOUND, values), database), database);
+    findings.push(ok(`${name}: schema`, `"${database}" has the tables and procedures of this version.`));
+  } catch (error) {
+    findings.push(failure(name, error));
+  }
+  return findings;
+}

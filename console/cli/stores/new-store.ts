@@ -1,0 +1,11 @@
+import type { LockStore } from '../../../lib/core/seam/lock-store.js';
+import type { Finding } from '../doctor/finding.js';
+
+/** A store, and what belongs to its servers. */
+export interface NewStore {
+  readonly store: LockStore;
+  /** What the servers say of themselves, each by itself, without writing. */
+  readonly findings: (prefix: string) => Promise<readonly Finding[]>;
+  /** Ends what the store does not close. */
+  readonly end: () => Promise<void>;
+}
