@@ -72,3 +72,19 @@ test('calls inside locks that wait for another process, also behind each other, 
   await held.release();
   expect(await Promise.all(waiting)).toEqual(['entered', 'entered', 'entered', 'entered']);
 });
+
+test('a call that does not wait closes no cycle, and is no part of one in the same turn of the event loop', async () => {
+  let go = (): void => undefined;
+  const gate = new Promise<void>((resolve) => (go = resolve));
+  const tries = locks.withLock('a', async () => {
+    await gate;
+    return locks.withLock('b', { wait: 0 }, () => 'entered').catch((error: LockNotAcquiredError) => error.reason);
+  });
+  const waits = locks.withLock('b', async () => {
+    await gate;
+    return locks.withLock('a', () => 'entered');
+  });
+  await sleep(10);
+  go();
+  expect(await Promise.all([tries, waits])).toEqual(['busy', 'entered']);
+});

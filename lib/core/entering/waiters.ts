@@ -45,8 +45,8 @@ export class Waiters {
     return this.#waiting.size + this.#asking.size;
   }
 
-  /** Waits until `until` at the latest, or the call's own limit. */
-  async wait(key: string, acquisition: Acquisition, until: number, line?: WaitingLine): Promise<WaitOutcome> {
+  /** Waits until `until` at the latest, or the call's own limit; for what is `wanted`, where other calls may find a cycle through it. */
+  async wait(key: string, acquisition: Acquisition, until: number, line?: WaitingLine, wanted?: Wanted): Promise<WaitOutcome> {
     const { call, giveUpAt } = acquisition;
     const limitMs = Math.min(until, giveUpAt) - this.#clock.monotonic();
     if (acquisition.withdrawn) {
@@ -64,8 +64,12 @@ export class Waiters {
     const waiter = new Waiter(limitMs, call.signal, (ended) => {
       this.#waiting.delete(ended);
       this.#inside.delete(ended);
+      WANTED.delete(acquisition);
       line?.delete(ended);
     });
+    if (wanted) {
+      WANTED.set(acquisition, wanted);
+    }
     acquisition.waitsFor(key, line?.isInside === true, waiter);
     this.#waiting.set(waiter, acquisition);
     if (line?.isInside) {
@@ -105,12 +109,7 @@ export class Waiters {
     if (cycle) {
       throw acquisition.refused(key, 'cycle', wanted.lease, cycle);
     }
-    WANTED.set(acquisition, wanted);
-    try {
-      return await this.wait(key, acquisition, acquisition.giveUpAt, line);
-    } finally {
-      WANTED.delete(acquisition);
-    }
+    return this.wait(key, acquisition, acquisition.giveUpAt, line, wanted);
   }
 
   /** The calls that wait. */
