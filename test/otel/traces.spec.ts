@@ -112,7 +112,7 @@ afterEach(async () => {
 
 test('a call has a span, which is a child of its caller and the parent of what its code does', async () => {
   const { balances } = await inMemory();
-  await spans.inside('request', () => balances.credit('4242', () => spans.inside('query', async () => undefined)));
+  await spans.inside('request', () => balances.credit('customer-4242', () => spans.inside('query', async () => undefined)));
   const hold = spans.one(HOLD);
   expect(parentOf(hold)).toBe(idOf(spans.one('request')));
   expect(parentOf(spans.one('query'))).toBe(idOf(hold));
@@ -129,7 +129,7 @@ test('a call has a span, which is a child of its caller and the parent of what i
   });
   expect(hold.status.code).toBe(SpanStatusCode.UNSET);
   expect([spans.ended.length, hold.events.length]).toEqual([3, 0]);
-  expect(spans.text).not.toContain('4242');
+  expect(spans.text).not.toContain('customer-4242');
 });
 
 test('two applications contend: the one that waits has a span of its wait, behind the other', async () => {
@@ -137,8 +137,8 @@ test('two applications contend: the one that waits has a span of its wait, behin
   let waits: Promise<unknown> | undefined;
   let heldMs = 0;
   await spans.inside('first', () =>
-    one.balances.credit('4242', async () => {
-      waits = spans.inside('second', () => other.balances.credit('4242', activeSpan));
+    one.balances.credit('customer-4242', async () => {
+      waits = spans.inside('second', () => other.balances.credit('customer-4242', activeSpan));
       await until('that it waits', async () => (await other.locks.health()).waitingHere === 1);
       const isKnownAt = performance.now();
       await sleep(50);
@@ -163,13 +163,13 @@ test('two applications contend: the one that waits has a span of its wait, behin
   // The clock of spans is not the one that waits are measured with, and the process may stand still between the two.
   expect(Math.abs(durationOf(wait) - Number(wait.attributes['distributed_lock.wait_ms']))).toBeLessThan(250);
   expect([firstHold, secondHold].map((hold) => hold?.attributes['distributed_lock.contended'])).toEqual([false, true]);
-  expect(spans.text).not.toContain('4242');
+  expect(spans.text).not.toContain('customer-4242');
 });
 
 test('a call that waits for another process has the span of its wait, behind that process', async () => {
   const { balances } = await onRedis();
-  const holder = await startHolder(server.url, 'balance:4242', 5_000);
-  const waiting = balances.credit('4242');
+  const holder = await startHolder(server.url, 'balance:customer-4242', 5_000);
+  const waiting = balances.credit('customer-4242');
   await until('that it waits', async () => (await server.client.keys('lock:queue:*')).length === 1);
   await holder.leave();
   await waiting;
@@ -190,11 +190,11 @@ test.each([
 ] as const)('a call that %s at once has one span, and no other', async (_, onBusy, status, attributes) => {
   const { locks } = await onRedis();
   const other = await onRedis();
-  await using held = await other.locks.acquire('balance:4242', { by: 'by hand' });
+  await using held = await other.locks.acquire('balance:customer-4242', { by: 'by hand' });
   expect(held.isHeld()).toBe(true);
   await spans.inside('request', () =>
     locks
-      .withLock('balance:4242', { onBusy, wait: 0, name: 'nightly' }, () => undefined)
+      .withLock('balance:customer-4242', { onBusy, wait: 0, name: 'nightly' }, () => undefined)
       .catch((error: unknown) => expect(error).toMatchObject({ reason: 'busy' })),
   );
   expect(spans.ended).toHaveLength(2);
@@ -206,7 +206,7 @@ test.each([
     'distributed_lock.blocked_by': `${hostname()} (pid ${process.pid}) by hand`,
   });
   expect('error.type' in wait.attributes).toBe(onBusy === 'throw');
-  expect(spans.text).not.toContain('4242');
+  expect(spans.text).not.toContain('customer-4242');
 });
 
 test('a wait is linked to the span in which the lock was taken, in whichever process', async () => {
@@ -257,7 +257,7 @@ describe('of time', () => {
 
   test('a call that waited for a store that fails has one span, with that reason', async () => {
     const { balances } = await start(new AwayStore());
-    await expect(balances.brief('4242')).rejects.toMatchObject({ code: 'LOCK_STORE' });
+    await expect(balances.brief('customer-4242')).rejects.toMatchObject({ code: 'LOCK_STORE' });
     expect(spans.ended).toHaveLength(1);
     expect(durationOf(spans.one(WAIT))).toBe(100);
     expect(spans.one(WAIT)).toMatchObject({ status: { code: SpanStatusCode.ERROR }, attributes: { 'error.type': 'store' } });
@@ -289,14 +289,14 @@ test('keys are attributes where they are asked for: one, or several', async () =
 
 test('several keys have one span, and show no key where none is asked for', async () => {
   const { locks } = await inMemory();
-  await locks.withLock(['balance:4242', 'limit:4242'], { name: 'transfer' }, () => undefined);
+  await locks.withLock(['balance:customer-4242', 'limit:customer-4242'], { name: 'transfer' }, () => undefined);
   expect(spans.ended.map(({ name }) => name)).toEqual(['lock transfer']);
-  expect(spans.text).not.toContain('4242');
+  expect(spans.text).not.toContain('customer-4242');
 });
 
 test('an error of the code is the class of the error in the span, without its message', async () => {
   const { balances, locks } = await inMemory();
-  const failed = balances.credit('1', () => Promise.reject(new RangeError('customer 4242 is away')));
+  const failed = balances.credit('1', () => Promise.reject(new RangeError('customer-4242 is away')));
   await expect(failed).rejects.toThrow(RangeError);
   expect(spans.one(HOLD)).toMatchObject({ status: { code: SpanStatusCode.ERROR }, attributes: { 'error.type': 'RangeError' } });
   const thrown = locks.withLock('k', { name: 'sync' }, () => {
@@ -304,7 +304,7 @@ test('an error of the code is the class of the error in the span, without its me
   });
   await expect(thrown).rejects.toThrow('at once');
   expect(spans.one('lock sync').attributes['error.type']).toBe('TypeError');
-  expect(spans.text).not.toContain('4242');
+  expect(spans.text).not.toContain('customer-4242');
 });
 
 test('the span of an inner lock is a child of that of the outer one, and a re-entry has none', async () => {

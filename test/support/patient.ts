@@ -1,5 +1,7 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import { LockStoreError } from '../../lib/core/words/errors';
 import type { HoldRecord } from '../../lib/core/seam/lock-store';
+import { isUnconnected, RECONNECT_MS } from './sends-again';
 
 /** How often an operation is sent that gets no reply. */
 const MOST_TRIES = 10;
@@ -67,11 +69,12 @@ export async function answered<T>(call: (tries: number) => Promise<T>): Promise<
       if (!(isOutOfTime || gotNoReply(error)) || tries === MOST_TRIES) {
         throw error;
       }
+      await sleep(isUnconnected(error) ? RECONNECT_MS : 0);
     }
   }
 }
 
 /** Whether a store failed since nobody answered in the second that an operation has: a process of the server may have stood still. */
 export function gotNoReply(error: unknown): boolean {
-  return error instanceof LockStoreError && SLOW.test(error.detail);
+  return error instanceof LockStoreError && (SLOW.test(error.detail) || isUnconnected(error));
 }

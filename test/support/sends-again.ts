@@ -12,7 +12,7 @@ const SLOW =
 
 /** A connection that was given up is being made anew. */
 const UNCONNECTED = /there is no connection/;
-const RECONNECT_MS = 200;
+export const RECONNECT_MS = 200;
 
 /** What can be repeated, and answers the same, but for `answersLater`. */
 const REPEATABLE: ReadonlySet<string | symbol> = new Set<keyof WholeStore | 'exchange' | 'forceRelease' | 'inspect' | 'join' | 'leave'>([
@@ -75,7 +75,8 @@ export function wasSlow(error: unknown): boolean {
   return error instanceof LockStoreError && (SLOW.test(error.detail) || isUnconnected(error));
 }
 
-function isUnconnected(error: unknown): boolean {
+/** Whether a store failed since its connection was just being made anew. */
+export function isUnconnected(error: unknown): boolean {
   return error instanceof LockStoreError && UNCONNECTED.test(error.detail);
 }
 
