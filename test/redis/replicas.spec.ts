@@ -471,7 +471,9 @@ describe('many at once', () => {
     const failing = Promise.all(KEYS.map((key) => failureOf(locks.acquire(key, { wait: 0 }))));
     expect(await timeOf(failing)).toBeLessThan(2_000 + SLACK_MS);
     (await failing).forEach((error, index) =>
-      expect(error.detail).toMatch(new RegExp(`^Lock "key ${index}": ((0 of 1|too few) replicas|.* no reply within|.* there is no connection)`)),
+      expect(error.detail).toMatch(
+        new RegExp(`^Lock "key ${index}": ((0 of 1|too few) replicas|.* no reply within|.* there is no connection)`),
+      ),
     );
     await until('that all are undone', async () => (await storedLocks()).length === 0);
   });
