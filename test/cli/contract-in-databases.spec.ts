@@ -2,6 +2,7 @@ import { cli } from '../support/cli';
 import { DATABASE, MySqlServer } from '../support/mysql-server';
 import { PgBouncer } from '../support/pgbouncer';
 import { PostgresServer } from '../support/postgres-server';
+import { StartedContract } from './started-contract';
 
 /** A run takes about a minute, and more on a machine that stalls. */
 const LIMIT_MS = 600_000;
@@ -47,6 +48,16 @@ describe('PostgreSQL', () => {
     LIMIT_MS,
   );
 
+  test(
+    'one that is interrupted leaves nothing',
+    async () => {
+      const run = await StartedContract.on({ LOCKS_POSTGRES: server.url });
+      expect(await server.query(`SELECT nspname FROM pg_namespace WHERE nspname LIKE 'distributed%'`)).toHaveLength(1);
+      expect(await run.endBy('SIGINT')).toBe(1);
+    },
+    LIMIT_MS,
+  );
+
   test('a standby, and a user who may make no schema, end with 1, and no rule is tried', async () => {
     await server.query('CREATE ROLE clerk LOGIN');
     const clerk = await cli({ LOCKS_POSTGRES: server.urlFor('clerk') }, ['contract']);
@@ -83,6 +94,25 @@ describe('MariaDB', () => {
     },
     LIMIT_MS,
   );
+
+  test(
+    'one that is interrupted leaves nothing',
+    async () => {
+      const run = await StartedContract.on({ LOCKS_MYSQL: urlOf('root') });
+      expect(await server.query(`SHOW DATABASES LIKE 'distributed%'`)).toHaveLength(1);
+      expect(await run.endBy('SIGINT')).toBe(1);
+    },
+    LIMIT_MS,
+  );
+
+  test('a server that is away and a user who may make nothing have nothing to remove', async () => {
+    const away = await cli({ LOCKS_MYSQL: 'mysql://root@127.0.0.1:1/app' }, ['contract']);
+    expect(away).toMatchObject({ code: 1, err: '' });
+    await server.query(`CREATE USER poor@'%'`);
+    await server.query(`GRANT SELECT ON ${DATABASE}.* TO poor@'%'`);
+    const poor = await cli({ LOCKS_MYSQL: urlOf('poor') }, ['contract']);
+    expect(poor).toMatchObject({ code: 1, err: '' });
+  });
 
   test('a user who may make no database, and a server that is read-only, end with 1 and the next step', async () => {
     await server.query(`CREATE USER clerk@'%'`);

@@ -1,10 +1,8 @@
-import { spawn } from 'node:child_process';
-import { once } from 'node:events';
 import { cli } from '../support/cli';
 import { RedisCluster } from '../support/redis-cluster';
 import { RedisQuorum } from '../support/redis-quorum';
 import { RedisServer } from '../support/redis-server';
-import { until } from '../support/until';
+import { StartedContract } from './started-contract';
 
 /** A run takes about a minute, and more on a machine that stalls. */
 const LIMIT_MS = 600_000;
@@ -74,21 +72,27 @@ test('a replica and a user who lacks a right end with 1, and no rule is tried', 
 test.each(['SIGINT', 'SIGTERM'] as const)(
   '%s ends it with 1, and what it made is removed',
   async (signal) => {
-    const child = spawn(process.execPath, ['dist/esm/cli/main.js', 'contract'], { env: { PATH: process.env['PATH'], ...env } });
-    let out = '';
-    let err = '';
-    child.stdout.setEncoding('utf8').on('data', (text: string) => (out += text));
-    child.stderr.setEncoding('utf8').on('data', (text: string) => (err += text));
-    await until('that some rules were checked', () => out.includes('ok    release: '));
+    const run = await StartedContract.on(env);
     expect((await server.client.keys('lock:wake:contract-*')).length).toBeGreaterThan(0);
-    child.kill(signal);
-    const [code] = (await once(child, 'close')) as [number];
-    expect(code).toBe(1);
-    expect(err).toContain('It was interrupted: the rules that are missing were not checked.\n');
-    expect(out).not.toMatch(/^FAIL/m);
+    expect(await run.endBy(signal)).toBe(1);
+    expect(run.err).toBe('It was interrupted: the rules that are missing were not checked.\n');
+    expect(run.out).not.toMatch(/^FAIL/m);
   },
   LIMIT_MS,
 );
+
+test('where a server is gone before the end, what is left there is named; where none was ever there, nothing is', async () => {
+  const doomed = await RedisServer.start();
+  const run = await StartedContract.on({ LOCKS_REDIS: doomed.url });
+  await doomed.stop();
+  expect(await run.endBy('SIGINT')).toBe(1);
+  expect(run.err).toMatch(
+    /^What the run made could not be removed: Redis did not answer: .* Remove the keys that begin with "lock:wake:contract-\w+"\.$/m,
+  );
+  const { code, out, err } = await cli({ LOCKS_REDIS: doomed.url }, ['contract']);
+  expect({ code, err }).toEqual({ code: 1, err: '' });
+  expect(out).toMatch(/^FAIL {2}store: Redis did not answer: /m);
+}, 120_000);
 
 test(
   'a quorum and a Cluster will do, and nothing is left on their servers',

@@ -1,8 +1,8 @@
-import { RedisLockStore } from '../../lib/stores/redis/redis-lock-store';
+import type { RedisLockStore } from '../../lib/stores/redis/redis-lock-store';
 import { cli } from '../support/cli';
 import { SentinelGroup } from '../support/redis-sentinel';
 import { RedisServer } from '../support/redis-server';
-import { until } from '../support/until';
+import { StoresOnClients } from '../support/stores-on-clients';
 import { describeCommands } from './commands-suite';
 
 const PASSWORD = 'not-to-be-printed';
@@ -10,21 +10,9 @@ const PASSWORD = 'not-to-be-printed';
 let group: SentinelGroup;
 let store: RedisLockStore;
 let env: NodeJS.ProcessEnv;
-const clients: { disconnect(): void }[] = [];
+const stores = new StoresOnClients();
 
-const openStore = async () => {
-  const client = group.connect();
-  clients.push(client);
-  const made = new RedisLockStore(client);
-  await made.open({ prefix: 'lock', warn: () => undefined });
-  await until('that the store answers', () =>
-    made.health().then(
-      () => true,
-      () => false,
-    ),
-  );
-  return made;
-};
+const openStore = () => stores.open(group.connect());
 
 beforeAll(async () => {
   group = await SentinelGroup.start();
@@ -37,7 +25,7 @@ beforeAll(async () => {
 });
 afterAll(async () => {
   await store.close();
-  clients.forEach((client) => client.disconnect());
+  stores.end();
   await group.stop();
 });
 

@@ -1,3 +1,4 @@
+import { versionFinding } from '../../console/cli/doctor/finding';
 import { redisFindings } from '../../console/cli/doctor/redis-findings';
 import { productBy as mysqlProduct } from '../../lib/stores/mysql/mysql-product';
 import { productBy as postgresProduct } from '../../lib/stores/postgres/postgres-product';
@@ -44,6 +45,15 @@ test('the server of these tests is known, and the doctor calls it tested', async
   } finally {
     await server.stop();
   }
+});
+
+test('the doctor warns of a product that is not tested, and says how to find out', () => {
+  expect(versionFinding('server', mysqlProduct('8.4.3', false), 'MariaDB')).toEqual({
+    level: 'warn',
+    subject: 'server',
+    text: 'MySQL 8.4.3. These locks were never run on it. docs/choosing-a-store.md, "Tested servers", says how to find out.',
+  });
+  expect(versionFinding('server', redisProduct(INFO.activeReplica), 'Redis').text).toMatch(/^KeyDB 6\.3\.4\. KeyDB is an active replica: /);
 });
 
 test.each([

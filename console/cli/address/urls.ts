@@ -1,3 +1,4 @@
+import { isWellFormed } from '../../../lib/stores/redis/connection/redis-source.js';
 import { WrongUse } from '../wrong-use.js';
 
 /** A comma in a password is no end of a URL. */
@@ -21,14 +22,4 @@ export function checkUrl(url: string, option: string): void {
   throw new WrongUse(
     `${option}: the URL cannot be read. Write user name and password with encodeURIComponent(): characters such as # / ? @ and % end them.`,
   );
-}
-
-function isWellFormed(url: string): boolean {
-  try {
-    const { username, password } = new URL(url);
-    decodeURIComponent(`${username}:${password}`);
-    return true;
-  } catch {
-    return false;
-  }
 }

@@ -7,6 +7,7 @@ import type { Address } from '../address/address.js';
 import { mysqlFindings } from '../doctor/mysql-findings.js';
 import { endPools, mysqlPools } from '../stores/mysql.js';
 import { serverNames } from '../stores/server-names.js';
+import { Made } from './made.js';
 import type { Place } from './place.js';
 
 /** As many as a pool of mysql2 has by itself: stores of three processes share it, and each takes two while it waits. */
@@ -20,22 +21,19 @@ export async function mysqlPlace(address: Address): Promise<Place> {
   const admins = await mysqlPools(address, 1);
   const pools = await mysqlPools(address, CONNECTIONS, nameOf);
   const names = serverNames(pools);
+  const made = new Made<number>();
   return {
     name: `the database ${pools.map((_, at) => `"${nameOf(at)}"`).join(' and ')}`,
     offers: () => ['open', 'turns', 'tickets', 'operator', 'search', 'health', 'reservesFences'],
     async make() {
       for (const [at, admin] of admins.entries()) {
-        await send(admin, `CREATE DATABASE ${nameOf(at)}`);
+        await made.on(at, () => send(admin, `CREATE DATABASE ${nameOf(at)}`));
       }
       await new MySqlLockStore(pools).ensureSchema();
     },
     findings: async () => (await Promise.all(pools.map((pool, at) => mysqlFindings(pool, names[at] as string)))).flat(),
     connect: () => new MySqlLockStore(pools),
-    async remove() {
-      for (const [at, admin] of admins.entries()) {
-        await send(admin, `DROP DATABASE IF EXISTS ${nameOf(at)}`);
-      }
-    },
+    remove: () => made.remove((at) => send(admins[at] as Pool, `DROP DATABASE IF EXISTS ${nameOf(at)}`)),
     end: () => endPools([...admins, ...pools]),
   };
 }
@@ -53,9 +51,13 @@ async function send(pool: Pool, sql: string): Promise<void> {
         { cause },
       );
     }
-    const next = isA(cause, 'readOnly')
+    const isReadOnly = isA(cause, 'readOnly');
+    const next = isReadOnly
       ? 'The server takes no writes, as a replica does not: pass the URL of the primary.'
       : 'Make sure that it runs and can be reached from here, with this user and password.';
-    throw new LockStoreError(`${said} ${next}`, '', { cause, unknown: false });
+    throw new LockStoreError(`${said} ${next}`, '', {
+      cause,
+      unknown: !isReadOnly && (cause as { syscall?: unknown }).syscall !== 'connect',
+    });
   }
 }

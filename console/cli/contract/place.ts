@@ -8,12 +8,13 @@ export interface Place {
   readonly name: string;
   /** What its stores offer, and what they do where no message arrives, so that they do not wait for any. */
   readonly offers: (hears: boolean) => readonly StoreOffer[];
-  /** Makes what the stores need. Rejects with what to change where the user may not. */
+  /** Makes what the stores need. Rejects with what to change where the user may not, and where no server answers. */
   readonly make: () => Promise<void>;
   /** What the servers say of themselves. */
   readonly findings: () => Promise<readonly Finding[]>;
   /** A store in this place, as another process would have it; likewise. */
   readonly connect: (hears: boolean) => LockStore | Promise<LockStore>;
+  /** Removes what may have been made. */
   readonly remove: () => Promise<void>;
   /** Ends the connections. */
   readonly end: () => Promise<void>;

@@ -1,5 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import type { OpenOptions } from '../../../lib/core/seam/lock-store.js';
+import { throwIfAllFailed } from '../../../lib/stores/kit/all-failed.js';
 import { RedisConnection } from '../../../lib/stores/redis/connection/redis-connection.js';
 import type { RedisSource } from '../../../lib/stores/redis/connection/redis-source.js';
 import type { StoreOffer } from '../../../lib/store-contract/index.js';
@@ -18,19 +19,34 @@ export async function redisPlace(address: Address, prefix: string): Promise<Plac
   const own = `${prefix}:wake:contract-${randomBytes(6).toString('hex')}`;
   const sources = await redisSources(address);
   const made = await makeStore(address, undefined);
+  // Without any server there are no keys; one of a quorum that was away may have some by the end.
+  let isReached = false;
   return {
     name: `the keys that begin with "${own}"`,
     offers: () => (address.kind === 'quorum' ? QUORUM : [...QUORUM, 'turns']),
-    make: async () => undefined,
+    async make() {
+      const answers = await Promise.allSettled(sources.map(reach));
+      throwIfAllFailed(answers);
+      isReached = true;
+    },
     findings: () => made.findings(own),
     async connect() {
       const { store } = await makeStore(address, undefined);
       const open = store.open?.bind(store);
       return Object.assign(store, { open: (options: OpenOptions) => open?.({ ...options, prefix: `${own}-${options.prefix}` }) });
     },
-    remove: async () => void (await Promise.all(sources.map((source) => removeKeys(source, own)))),
+    remove: async () => void (await Promise.all(isReached ? sources.map((source) => removeKeys(source, own)) : [])),
     end: () => made.end(),
   };
+}
+
+async function reach(source: RedisSource): Promise<void> {
+  const connection = new RedisConnection(source);
+  try {
+    await connection.info();
+  } finally {
+    connection.close();
+  }
 }
 
 /** Deletes what is left of the keys: most have an end of their own. */

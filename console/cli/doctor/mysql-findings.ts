@@ -1,12 +1,13 @@
 import { Calls } from '../../../lib/stores/sql/calls.js';
 import type { Row } from '../../../lib/stores/sql/dialect.js';
+import { AURORA, productBy } from '../../../lib/stores/mysql/mysql-product.js';
 import { MySqlDialect } from '../../../lib/stores/mysql/mysql-dialect.js';
 import { checkMySqlPools } from '../../../lib/stores/mysql/mysql-lock-store.options.js';
 import type { MySqlPool } from '../../../lib/stores/mysql/mysql-pool.js';
 import { textOf } from '../../../lib/stores/mysql/rows.js';
 import { checkSchema, COLUMNS_FOUND, PROCEDURES_FOUND, readSchema } from '../../../lib/stores/mysql/schema-found.js';
 import { CHECK, IS_READ_ONLY, serverWarnings } from '../../../lib/stores/mysql/server-check.js';
-import { failure, ok, warning, type Finding } from './finding.js';
+import { failure, ok, versionFinding, warning, type Finding } from './finding.js';
 
 const LIMIT = { key: '', limitMs: 1_000 } as const;
 /** A server that takes no writes of this user has the finding of the store, which fails. */
@@ -20,8 +21,8 @@ export async function mysqlFindings(source: MySqlPool, name: string): Promise<Fi
     const calls = new Calls(new MySqlDialect(pool, database));
     const ask = async (sql: string, values: readonly unknown[] = []): Promise<readonly Row[]> => calls.run({ sql, values }, LIMIT);
     const [row = {}] = await ask(CHECK);
-    const version = textOf(row['version']);
-    findings.push(ok(`${name}: version`, `${/mariadb/i.test(version) ? 'MariaDB' : 'MySQL'} ${/^[\d.]+/.exec(version)?.[0]}.`));
+    const isAurora = (await ask(AURORA)).length > 0;
+    findings.push(versionFinding(`${name}: version`, productBy(textOf(row['version']), isAurora), 'MariaDB'));
     findings.push(...serverWarnings(row).map((text) => warning(`${name}: settings`, text)));
     const [state] = await ask(STATE);
     if (Number(state?.['read_only']) === 1) {

@@ -15,8 +15,13 @@ export async function newPostgresStore(address: Address, schema: string | undefi
   return {
     store: new PostgresLockStore(pools, { schema }),
     findings: async () => (await Promise.all(pools.map((pool, at) => postgresFindings(pool, schema, names[at] as string)))).flat(),
-    end: async () => void (await Promise.allSettled(pools.map((pool) => pool.end()))),
+    end: () => endPools(pools),
   };
+}
+
+/** Ends pools, whether their connections broke or not. */
+export async function endPools(pools: readonly Pool[]): Promise<void> {
+  await Promise.allSettled(pools.map((pool) => pool.end()));
 }
 
 /** A pool for each database, of a few connections. */

@@ -61,7 +61,7 @@ export function checkSource(source: unknown, store = 'RedisLockStore'): RedisSou
 }
 
 /** Whether it can be taken apart as a URL, and user name and password decoded. */
-function isWellFormed(url: string): boolean {
+export function isWellFormed(url: string): boolean {
   try {
     const { username, password } = new URL(url);
     decodeURIComponent(`${username}:${password}`);
