@@ -76,6 +76,12 @@ export type {
 export { MemoryLockStore, type MemoryLockStoreOptions } from './stores/memory/memory-lock-store.js';
 export { RedisLockStore } from './stores/redis/redis-lock-store.js';
 export type { RedisLockStoreOptions } from './stores/redis/redis-lock-store.options.js';
-export type { NodeRedisClient, RedisClient, RedisConnectionOptions, RedisSource } from './stores/redis/connection/redis-source.js';
+export type {
+  NodeRedisClient,
+  NodeRedisCluster,
+  RedisClient,
+  RedisConnectionOptions,
+  RedisSource,
+} from './stores/redis/connection/redis-source.js';
 export { QuorumLockStore } from './stores/quorum/quorum-lock-store.js';
 export type { QuorumLockStoreOptions } from './stores/quorum/quorum-lock-store.options.js';

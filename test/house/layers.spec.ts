@@ -31,6 +31,7 @@ const folders = [
   ...foldersOf('lib/stores'),
   ...foldersOf('lib/stores/postgres'),
   ...foldersOf('lib/stores/mysql'),
+  ...foldersOf('lib/stores/redis/connection'),
   ...foldersOf('lib/nest'),
   ...foldersOf('lib/store-contract'),
   ...foldersOf('console'),

@@ -3,8 +3,8 @@ import { GlideClient } from '@valkey/valkey-glide';
 import { Cluster, Redis } from 'ioredis';
 import { Cluster as Cluster5, Redis as Redis5 } from 'ioredis-5';
 import { Cluster as ValkeyCluster, Redis as Valkey } from 'iovalkey';
-import { createClient, createClientPool, createCluster } from 'redis';
-import { createClient as createClient6 } from 'redis-6';
+import { createClient, createClientPool, createCluster, createSentinel } from 'redis';
+import { createClient as createClient6, createCluster as createCluster6, createSentinel as createSentinel6 } from 'redis-6';
 import { QuorumLockStore } from '../../lib/stores/quorum/quorum-lock-store';
 import { RedisLockStore } from '../../lib/stores/redis/redis-lock-store';
 import type { RedisSource } from '../../lib/stores/redis/connection/redis-source';
@@ -29,12 +29,23 @@ afterAll(async () => {
 const host = '127.0.0.1';
 const startNodes = (): { host: string; port: number }[] => cluster.nodes.map(({ port }) => ({ host, port }));
 
+const rootNodes = (): { socket: { host: string; port: number } }[] => startNodes().map((socket) => ({ socket }));
+
+/** A cluster client of node-redis has no command of its own without a key. */
+function testedCluster(client: ReturnType<typeof createCluster> | ReturnType<typeof createCluster6>): TestedClient {
+  client.on('error', () => undefined);
+  const ping = (): Promise<string> => client.sendCommand(undefined, true, ['PING']);
+  return Object.assign(client, { ping, disconnect: () => client.destroy() }) as unknown as TestedClient;
+}
+
 const CLIENTS: readonly [string, () => TestedClient][] = [
   ['ioredis 6', () => new Redis(server.port, host)],
   ['ioredis 5', () => new Redis5(server.port, host)],
   ['iovalkey', () => new Valkey(server.port, host)],
   ['node-redis 5', () => createClient({ url: server.url }).on('error', () => undefined)],
   ['node-redis 6', () => createClient6({ url: server.url }).on('error', () => undefined)],
+  ['node-redis 5, a Cluster', () => testedCluster(createCluster({ rootNodes: rootNodes() }))],
+  ['node-redis 6, a Cluster', () => testedCluster(createCluster6({ rootNodes: rootNodes() }))],
   ['a Cluster of ioredis 6', () => new Cluster(startNodes())],
   ['a Cluster of ioredis 5', () => new Cluster5(startNodes())],
   ['a Cluster of iovalkey', () => new ValkeyCluster(startNodes())],
@@ -99,16 +110,27 @@ describe.each(CLIENTS)('with %s', (name, make) => {
 });
 
 describe('a client of another package is refused, by name, with what to pass instead', () => {
-  const PASS = 'Pass a client of ioredis or iovalkey \\(Redis or Cluster\\), one of createClient\\(\\) of node-redis, a URL such as';
+  const PASS =
+    'Pass a client of ioredis or iovalkey \\(Redis or Cluster\\), one of createClient\\(\\) or createCluster\\(\\) of node-redis, a URL';
 
-  test.each<[string, () => unknown]>([
-    ['a cluster', () => createCluster({ rootNodes: [{ url: 'redis://127.0.0.1:1' }] })],
-    ['a pool', () => createClientPool()],
-  ])('%s of node-redis', (_what, make) => {
+  const SENTINEL = 'a sentinel client of node-redis \\(the package redis\\), which may send a command twice';
+  const BEHIND_SENTINEL = { name: 'locks', sentinelRootNodes: [{ host, port: 1 }] };
+
+  test.each<[string, () => unknown, string]>([
+    ['a pool', () => createClientPool(), 'a pool of node-redis \\(the package redis\\), which it cannot use'],
+    ['a sentinel client of version 5', () => createSentinel(BEHIND_SENTINEL), SENTINEL],
+    ['a sentinel client of version 6', () => createSentinel6(BEHIND_SENTINEL), SENTINEL],
+  ])('%s of node-redis', (_what, make, what) => {
     const client = make() as never;
-    const message = `was given a client of node-redis \\(the package redis\\) for several servers or connections, which it cannot use\\. ${PASS}`;
-    expect(() => new RedisLockStore(client)).toThrow(new RegExp(`^RedisLockStore ${message}`));
-    expect(() => new QuorumLockStore([client, 'redis://b', 'redis://c'])).toThrow(new RegExp(`^QuorumLockStore ${message}`));
+    expect(() => new RedisLockStore(client)).toThrow(new RegExp(`^RedisLockStore was given ${what}\\. ${PASS}`));
+    expect(() => new QuorumLockStore([client, 'redis://b', 'redis://c'])).toThrow(
+      new RegExp(`^QuorumLockStore was given ${what}\\. ${PASS}`),
+    );
+  });
+
+  test('a quorum takes no cluster', () => {
+    const cluster6 = createCluster6({ rootNodes: [{ url: 'redis://a' }] }) as never;
+    expect(() => new QuorumLockStore([cluster6, 'redis://b', 'redis://c'])).toThrow(/was given a Cluster client/);
   });
 
   test('a client of Valkey GLIDE', async () => {

@@ -1,10 +1,10 @@
-import { Cluster } from 'ioredis';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { inspect } from 'node:util';
 import { LockConfigurationError, type LockError } from '../../lib/core/words/errors';
 import { RedisLockStore } from '../../lib/stores/redis/redis-lock-store';
+import { clusterClient } from '../support/redis-source';
 import { RedisServer } from '../support/redis-server';
 
 test('a wrong password of a Cluster fails at start, naming what to correct and not the password', async () => {
@@ -12,11 +12,11 @@ test('a wrong password of a Cluster fails at start, naming what to correct and n
   const node = await RedisServer.start('--dir', folder, '--cluster-enabled', 'yes');
   await node.client.call('CLUSTER', 'ADDSLOTSRANGE', '0', '16383');
   await node.client.config('SET', 'requirepass', 'right');
-  const client = new Cluster([{ host: '127.0.0.1', port: node.port }], { redisOptions: { password: 'wrong-password' }, lazyConnect: true });
-  const store = new RedisLockStore(client);
+  const client = clusterClient([node], { redisOptions: { password: 'wrong-password' }, lazyConnect: true });
+  const store = new RedisLockStore(client.source);
   const error = (await store.open({ prefix: 'lock', warn: () => undefined }).catch((failure: unknown) => failure)) as Error;
   await store.close();
-  client.disconnect();
+  client.close();
   await node.stop();
   rmSync(folder, { recursive: true });
   expect(error).toBeInstanceOf(LockConfigurationError);

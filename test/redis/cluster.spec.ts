@@ -12,6 +12,7 @@ import { Load } from '../support/load';
 import { makeLocks } from '../support/make-locks';
 import { noting } from '../support/noting';
 import { RedisCluster } from '../support/redis-cluster';
+import { clusterClient, type ClusterClientOptions, type ClusterClient } from '../support/redis-source';
 import type { RedisServer } from '../support/redis-server';
 import { TcpProxy } from '../support/tcp-proxy';
 import { until } from '../support/until';
@@ -21,7 +22,7 @@ import { newHold } from '../support/new-hold';
 const RECHECK_MS = 300;
 
 let cluster: RedisCluster;
-let clients: Cluster[];
+let clients: ClusterClient[];
 let stores: RedisLockStore[];
 let proxies: TcpProxy[];
 let warnings: string[];
@@ -44,23 +45,28 @@ afterEach(async () => {
   await cluster.recover();
   for (const client of clients) {
     // A store leaves the client that it was given alone.
-    expect(client.status).toBe('ready');
-    client.disconnect();
+    expect(client.isUntouched()).toBe(true);
+    client.close();
   }
   await Promise.all(proxies.map((proxy) => proxy.stop()));
   expect(warnings).toEqual([]);
 });
 
-async function openLocks(options?: Parameters<RedisCluster['connect']>[0]): Promise<LockService> {
-  const client = cluster.connect(options);
+async function openLocks(options?: ClusterClientOptions): Promise<LockService> {
+  const client = clusterClient(cluster.nodes, options);
   clients.push(client);
-  const store = new RedisLockStore(client);
+  const store = new RedisLockStore(client.source);
   await store.open({ prefix: 'lock', warn: (message) => warnings.push(message) });
   stores.push(store);
   return makeLocks(store, { onTrouble: noting(troubles) });
 }
 
 const lockOf = (key: string): string => `lock:lock:{${key}}`;
+const fenceOf = (key: string): string => `lock:fence:{${slotTag(key)}}`;
+
+async function setFence(key: string, fence: string): Promise<void> {
+  await (await cluster.masterOf(key)).client.set(fenceOf(key), fence);
+}
 
 /** A few keys for each master. */
 async function keysOfEachShard(count: number): Promise<Map<RedisServer, string[]>> {
@@ -236,21 +242,19 @@ describe('fences', () => {
     const locks = await openLocks();
     const [one = '', other = ''] = [...(await keysOfEachShard(1)).values()].flat();
     const alike = Array.from({ length: 100_000 }, (_, at) => `alike-${at}`).find((key) => slotTag(key) === slotTag(one)) as string;
-    const client = clients[0] as Cluster;
-    await client.set(`lock:fence:{${slotTag(one)}}`, '8000000000000000');
+    await setFence(one, '8000000000000000');
     expect((await locks.acquire(one)).fence).toBe(8_000_000_000_000_001);
     expect((await locks.acquire(alike)).fence).toBe(8_000_000_000_000_002);
     const { fence } = await locks.acquire(other);
     expect(fence).toBeLessThan(8_000_000_000_000_000);
-    expect(await client.get(`lock:fence:{${slotTag(other)}}`)).toBe(String(fence));
+    expect(await (await cluster.masterOf(other)).client.get(fenceOf(other))).toBe(String(fence));
   });
 
   test('rise over a migration of their slot', async () => {
     const locks = await openLocks();
     const key = 'migrated';
-    const client = clients[0] as Cluster;
     // Ahead of the clock, from which a counter that was lost would start again.
-    await client.set(`lock:fence:{${slotTag(key)}}`, '8000000000000000');
+    await setFence(key, '8000000000000000');
     const { fence } = await locks.acquire(key, { ttl: 300, renew: false });
     const from = await cluster.masterOf(lockOf(key));
     await cluster.reshard(key, await another(from));
@@ -298,6 +302,26 @@ describe('resharding', () => {
     expect(outcomes).toContain('LOCK_STORE');
     expect(reasons).toEqual([]);
     expect(await locks.withLock('k', { wait: 10_000 }, () => 'had')).toBe('had');
+  });
+
+  test('takes a renewal to where the lock is, also before the slot is there, and later commands straight to its new owner', async () => {
+    await openLocks();
+    const store = stores[0] as RedisLockStore;
+    const hold = newHold('k', { ttlMs: 60_000 });
+    const held = { ...hold, ...(await store.acquire(hold)) } as HoldRecord;
+    const renewals: unknown[] = [];
+    await cluster.reshard('k', await another(await cluster.masterOf('k')), async () => {
+      renewals.push(...(await store.renew([held])));
+    });
+    // Once when the first of its keys had moved, and once when all had.
+    expect(renewals.at(-1)).toBe(true);
+    await store.renew([held]);
+    const before = (await errorCounts()).get('MOVED');
+    for (let at = 0; at < 5; at++) {
+      expect(await store.renew([held])).toEqual([true]);
+    }
+    expect((await errorCounts()).get('MOVED')).toBe(before);
+    await store.release(held);
   });
 
   test('keeps a lock that is held: it is renewed on either side, and released once', async () => {
@@ -460,13 +484,12 @@ describe('a connection to a node', () => {
     const refusal = locks.acquire('other', { wait: 500 });
     await expect(refusal).rejects.toMatchObject({
       code: 'LOCK_STORE',
-      detail: expect.stringContaining('the connection was closed') as string,
+      detail: expect.stringMatching(/the connection was (closed|lost)/) as string,
     });
     for (const proxy of proxies) {
       proxy.ambush = undefined;
     }
     expect(await waiting).toBe('served');
-    await until('the client of the test', () => clients[0]?.status === 'ready');
   });
 });
 

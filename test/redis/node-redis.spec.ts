@@ -5,10 +5,12 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { BasicClientSideCache, createClient, RESP_TYPES } from 'redis';
 import { createClient as createClient6 } from 'redis-6';
+import type { HoldRecord } from '../../lib/core/seam/lock-store';
 import type { LockService } from '../../lib/nest/lock.service';
 import type { RedisSource } from '../../lib/stores/redis/connection/redis-source';
 import { RedisLockStore } from '../../lib/stores/redis/redis-lock-store';
 import { makeLocks } from '../support/make-locks';
+import { newHold } from '../support/new-hold';
 import { noWarning } from '../support/no-warning';
 import { RedisServer } from '../support/redis-server';
 import { saying } from '../support/saying';
@@ -42,13 +44,17 @@ const UNFIT = {
   clientSideCache: new BasicClientSideCache({}),
   commandOptions: { typeMapping: { [RESP_TYPES.BLOB_STRING]: Buffer, [RESP_TYPES.NUMBER]: String } },
   commandsQueueMaxLength: 1,
+  maintNotifications: 'enabled',
   pingInterval: 20,
+  // Only a node of a cluster knows READONLY.
+  readonly: true,
   socket: { reconnectStrategy: () => 60_000, socketTimeout: 300 },
 } as const;
 
 test.each<[string, (url: string) => RedisSource]>([
   ['5', (url) => createClient({ ...UNFIT, url })],
   ['6', (url) => createClient6({ ...UNFIT, url } as never)],
+  ['5 that is told of invalid keys', (url) => createClient({ ...UNFIT, clientSideCache: undefined, emitInvalidate: true, url } as never)],
 ])('options of a client of version %s that would break a guarantee are not those of the connections', async (_, make) => {
   // A ping of the client itself would be refused, and end the connection.
   await server.client.call('ACL', 'SETUSER', 'quiet', 'on', '>secret', '~*', '&*', '+@all', '-ping');
@@ -65,14 +71,97 @@ test.each<[string, (url: string) => RedisSource]>([
   );
   const fences = await Promise.all(calls);
   expect(new Set(fences).size).toBe(40);
-  // As long as an idle connection of such a client may last.
+  const before = await ownOf(server, 'quiet');
+  // As long as an idle connection of such a client may last, and twice that.
   await sleep(600);
-  const before = await server.client.call('CLIENT', 'LIST');
   await locks.withLock('k', () => undefined);
-  expect(idsIn(await server.client.call('CLIENT', 'LIST'))).toEqual(idsIn(before));
+  await locks.withLock('searched', async () => {
+    const found: string[] = [];
+    for await (const some of (stores[0] as RedisLockStore).search('')) {
+      found.push(...some.map(({ key }) => key));
+    }
+    expect(found).toEqual(['searched']);
+  });
+  let after = '';
+  // A search has a connection of its own, which ends with it.
+  await until('the connections of before', async () => {
+    after = await ownOf(server, 'quiet');
+    return idsIn(after).join() === idsIn(before).join();
+  });
+  expect(after.match(/\bresp=2\b/g)).toHaveLength(idsIn(after).length);
 });
 
+/** The lines of CLIENT LIST with a user. */
+const ownOf = async ({ client }: RedisServer, user: string): Promise<string> =>
+  String(await client.call('CLIENT', 'LIST')).split('\n').filter((line) => line.includes(` user=${user} `)).join('\n'); // prettier-ignore
+
 const idsIn = (list: unknown): string[] => [...String(list).matchAll(/^id=(\d+)/gm)].map(([, id]) => id as string);
+
+test('what a client does where its connection breaks is not asked of it, and keeps no process', async () => {
+  const proxy = await TcpProxy.start(server.port);
+  let asked = 0;
+  const locks = await openLocks(createClient({ url: proxy.url, socket: { reconnectStrategy: () => ++asked * 60_000 } }));
+  proxy.mode = 'refuse';
+  await expect(locks.acquire('k', { wait: 300 })).rejects.toMatchObject({ code: 'LOCK_STORE' });
+  proxy.mode = 'pass';
+  await locks.withLock('k', { wait: 5_000 }, () => undefined);
+  expect(asked).toBe(0);
+  await stores.pop()?.close();
+  await proxy.stop();
+});
+
+test('a database that the server does not have fails the start, and names what to correct', async () => {
+  await expect(openLocks(createClient({ url: server.url, database: 99 }))).rejects.toThrow(saying(/DB index.*Correct the database/));
+});
+
+test('what was asked for before the end is still sent', async () => {
+  const store = new RedisLockStore(createClient({ url: server.url }));
+  await store.open({ prefix: 'lock', warn: noWarning });
+  const hold = newHold('last', { owner: 'owner', id: 'hold', ttlMs: 60_000, limitMs: 1_000 });
+  const granted = await store.acquire(hold);
+  const released = store.release({ ...hold, ...granted } as HoldRecord).catch(() => undefined);
+  await store.close();
+  await released;
+  await until('the release', async () => (await server.client.exists('lock:lock:{last}')) === 0);
+});
+
+test('an error inside the reply to a batch is an answer', async () => {
+  const locks = await openLocks(createClient({ url: server.url }));
+  await server.client.config('SET', 'maxmemory', 1);
+  try {
+    const refusals = await Promise.all(
+      ['one', 'two', 'three'].map((key) => locks.acquire(key, { wait: 0 }).catch((error: unknown) => error)),
+    );
+    const known = expect.objectContaining({ code: 'LOCK_STORE', unknown: false, detail: expect.stringContaining('OOM') as string });
+    expect(refusals).toEqual([known, known, known]);
+  } finally {
+    await server.client.config('SET', 'maxmemory', 0);
+  }
+});
+
+test('a store that is closed while it connects leaves no connection', async () => {
+  const before = idsIn(await server.client.call('CLIENT', 'LIST'));
+  const proxy = await TcpProxy.start(server.port);
+  let lookedUp: (() => void) | undefined;
+  const lookup: LookupFunction = (_host, { all }, callback) => {
+    lookedUp = () => (all === true ? callback(null, [{ address: '127.0.0.1', family: 4 }]) : callback(null, '127.0.0.1', 4));
+  };
+  const store = new RedisLockStore(createClient({ socket: { host: 'redis.test', port: proxy.port, lookup } as never }));
+  const opened = store.open({ prefix: 'lock', warn: () => undefined }).catch(() => undefined);
+  await until('the look-up', () => lookedUp !== undefined);
+  await store.close();
+  lookedUp?.();
+  await opened;
+  await sleep(300);
+  const now = idsIn(await server.client.call('CLIENT', 'LIST'));
+  expect(now.filter((id) => !before.includes(id))).toEqual([]);
+  await proxy.stop();
+});
+
+test('the keyPrefix of a client of version 6 goes before its keys', async () => {
+  const locks = await openLocks(createClient6({ url: server.url, keyPrefix: 'app:' }) as never);
+  await locks.withLock('k', async () => expect(await server.client.exists('app:lock:lock:{k}')).toBe(1));
+});
 
 test('a client that is not connected, or was closed by its owner, is duplicated all the same', async () => {
   const client = createClient({ url: server.url });

@@ -241,7 +241,7 @@ describe('connections', () => {
     (source) => {
       expect(() => new RedisLockStore(source as never)).toThrow(LockConfigurationError);
       expect(() => new RedisLockStore(source as never)).toThrow(
-        /Pass a client of ioredis or iovalkey \(Redis or Cluster\), one of createClient\(\) of node-redis, a URL/,
+        /Pass a client of ioredis or iovalkey \(Redis or Cluster\), one of createClient\(\) or createCluster\(\) of node-redis, a URL/,
       );
     },
   );

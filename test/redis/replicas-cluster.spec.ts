@@ -1,5 +1,4 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { Cluster } from 'ioredis';
 import { LockStoreError, type LockError } from '../../lib/core/words/errors';
 import type { LockTrouble } from '../../lib/core/words/lock-event';
 import type { LockService } from '../../lib/nest/lock.service';
@@ -8,11 +7,12 @@ import { makeLocks } from '../support/make-locks';
 import { noWarning } from '../support/no-warning';
 import { noting } from '../support/noting';
 import { RedisCluster } from '../support/redis-cluster';
+import { clusterClient, type ClusterClient } from '../support/redis-source';
 
 const KEYS = Array.from({ length: 30 }, (_, index) => `key ${index}`);
 
 let cluster: RedisCluster;
-let client: Cluster;
+let client: ClusterClient;
 let store: RedisLockStore;
 let locks: LockService;
 let troubles: LockTrouble[];
@@ -24,14 +24,14 @@ afterAll(() => cluster.stop());
 
 beforeEach(async () => {
   troubles = [];
-  client = cluster.connect();
-  store = new RedisLockStore(client, { minReplicas: 1 });
+  client = clusterClient(cluster.nodes);
+  store = new RedisLockStore(client.source, { minReplicas: 1 });
   await store.open({ prefix: 'lock', warn: (message) => noWarning(message) });
   locks = makeLocks(store, { onTrouble: noting(troubles) });
 });
 afterEach(async () => {
   await store.close();
-  client.disconnect();
+  client.close();
 });
 
 const lockOf = (key: string): string => `lock:lock:{${key}}`;

@@ -74,6 +74,8 @@ const LONG = [
   'test/stores/polled-memory',
   // npm test has test/redis/node-redis.spec.ts; `npm run test:clients` has all suites of Redis.
   'test/stores/redis-by-node-redis',
+  // Groups of servers.
+  'test/stores/redis-cluster',
   // What leaders do is proved on every store by test/nest/leader.spec.ts.
   'test/redis/leader.spec.ts',
   // What replicas change is proved by test/redis/replicas.spec.ts.

@@ -1,13 +1,13 @@
 import 'reflect-metadata';
 import { storeContract } from '../../lib/store-contract/index';
-import { STORES, type StoreKind, type StorePlace } from '../support/stores';
+import { GROUPS, STORES, type StoreKind, type StorePlace } from '../support/stores';
 
 /** When a rule hangs, in milliseconds: the machine may be busy. */
 const LIMIT_MS = 120_000;
 
 /** The contract that is published for every store. It restarts servers, so it has some of its own: each store has a spec file that calls this. */
 export function contractSuite(name: string): void {
-  const { start, offers, hasServers } = STORES[name] as StoreKind;
+  const { start, offers, hasServers } = (STORES[name] ?? GROUPS[name]) as StoreKind;
 
   describe(`the contract of the ${name} store`, () => {
     let place: StorePlace;

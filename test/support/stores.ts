@@ -1,5 +1,6 @@
+import { Cluster } from 'ioredis';
 import { createClient } from 'redis';
-import { createClient as createClient6 } from 'redis-6';
+import { createClient as createClient6, createCluster as createCluster6 } from 'redis-6';
 import type { RedisSource } from '../../lib/stores/redis/connection/redis-source';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { LockStore, Operator, Tickets } from '../../lib/core/seam/lock-store';
@@ -12,6 +13,7 @@ import { MySqlLockStore, type MySqlLockStoreOptions, type MySqlPool } from '../.
 import { MySqlServer } from './mysql-server';
 import { PglitePool } from './pglite-pool';
 import { PostgresServer } from './postgres-server';
+import { RedisCluster } from './redis-cluster';
 import { RedisQuorum } from './redis-quorum';
 import { RedisServer } from './redis-server';
 
@@ -159,6 +161,40 @@ export const STORES: Readonly<Record<string, StoreKind>> = {
     },
   },
 };
+
+const OFFERS_OF_REDIS = ['open', 'turns', 'tickets', 'operator', 'messages', 'search', 'forced', 'health', 'reservesFences'] as const;
+
+/** Redis behind other clients, in groups of servers. They play the contract only: what a group changes is tested in `test/redis`. */
+export const GROUPS: Readonly<Record<string, StoreKind>> = {
+  'redis cluster': clusterKind((nodes) => new Cluster(nodes.map(({ port }) => ({ host: '127.0.0.1', port })))),
+  'redis cluster by node-redis 6': clusterKind((nodes) => createCluster6({ rootNodes: nodes.map(({ url }) => ({ url })) }) as never),
+};
+
+function clusterKind(clientOf: (nodes: readonly RedisServer[]) => RedisSource): StoreKind {
+  return {
+    offers: OFFERS_OF_REDIS,
+    hasServers: true,
+    async start() {
+      const cluster = await RedisCluster.start();
+      const clients: RedisSource[] = [];
+      const make = async (): Promise<RedisLockStore> => {
+        const client = clientOf(cluster.nodes);
+        clients.push(client);
+        return new RedisLockStore(client);
+      };
+      const servers = redisServers(cluster.nodes);
+      const restart = async (ms: number): Promise<void> => {
+        await servers.restart(ms);
+        await cluster.settled();
+      };
+      const endOf = (client: RedisSource): void => (client instanceof Cluster ? client.disconnect() : undefined);
+      return {
+        ...storesOf(make, undefined, { stop: async () => clients.forEach(endOf) }, cluster),
+        servers: { ...servers, restart },
+      };
+    },
+  };
+}
 
 /** Each store has a connection of its own for each database, until the end of the suite. */
 const MANY_LISTENERS = 'max_connections=1000';

@@ -1,7 +1,7 @@
 import { checkOptions } from '../../core/words/check-options.js';
 import { parseDuration, type Duration } from '../../core/words/duration.js';
 import { LockConfigurationError } from '../../core/words/errors.js';
-import { checkSource, type RedisSource } from '../redis/connection/redis-source.js';
+import { checkSource, isCluster, type RedisSource } from '../redis/connection/redis-source.js';
 
 /** Options of the quorum store. */
 export interface QuorumLockStoreOptions {
@@ -41,17 +41,16 @@ export function checkSources(sources: readonly RedisSource[]): readonly RedisSou
   return given.map((source) => checkServer(source));
 }
 
-/** What clusters and Sentinel clients have, and single servers do not; clients keep their options. */
+/** What Sentinel clients have, and single servers do not; clients keep their options. */
 interface ClientTraits {
-  readonly isCluster?: boolean;
   readonly sentinels?: unknown;
   readonly options?: { readonly sentinels?: unknown };
 }
 
 function checkServer(source: unknown): RedisSource {
   const checked = checkSource(source, 'QuorumLockStore');
-  const { isCluster, options, sentinels = options?.sentinels } = (typeof checked === 'string' ? {} : checked) as ClientTraits;
-  if (isCluster) {
+  const { options, sentinels = options?.sentinels } = (typeof checked === 'string' ? {} : checked) as ClientTraits;
+  if (isCluster(checked)) {
     throw new LockConfigurationError(
       'QuorumLockStore was given a Cluster client. Pass independent servers to it, or the Cluster client to RedisLockStore.',
     );

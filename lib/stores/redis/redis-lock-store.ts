@@ -24,7 +24,7 @@ import { readBusy, readStored } from '../kit/replies.js';
 import { answeredOf, membersOf, worstOf } from '../kit/probe.js';
 import { ServerClock } from '../kit/server-clock.js';
 import { processName } from '../kit/process-name.js';
-import { checkSource, isClient, type RedisSource } from './connection/redis-source.js';
+import { checkSource, isCluster, type RedisSource } from './connection/redis-source.js';
 import { COMMAND_MS, RedisConnection } from './connection/redis-connection.js';
 import { checkMinReplicas, type RedisLockStoreOptions } from './redis-lock-store.options.js';
 import { isLate, isOne, readAnswers, RedisCommands, timeIn } from './scripts/redis-commands.js';
@@ -40,7 +40,7 @@ import { evictsBy } from './server-info.js';
 import { Wakeups } from './wakeups.js';
 
 /**
- * Locks in one Redis server, or where a `Cluster` or Sentinel client of ioredis leads. Waiters are served in order, first come first served,
+ * Locks in one Redis server, or where a client of a Cluster or of Sentinel leads. Waiters are served in order, first come first served,
  * and are notified of their turn.
  *
  * Given a client, it makes two connections of its own from it (four with `minReplicas`) and never closes or changes that
@@ -74,7 +74,7 @@ export class RedisLockStore implements LockStore, Turns, Tickets, Operator, Mess
   constructor(source: RedisSource, options: RedisLockStoreOptions = {}) {
     this.#source = checkSource(source);
     this.#minReplicas = checkMinReplicas(options);
-    this.#isCluster = isClient(source) && 'isCluster' in source && source.isCluster === true;
+    this.#isCluster = isCluster(this.#source);
     this.#keys = new RedisKeys('lock', this.#isCluster);
     this.#commands = new RedisCommands(this.#keys, this.process);
     this.#wakeups = new Wakeups(this.#source, this.#isCluster);

@@ -1,14 +1,14 @@
 import { LockConfigurationError } from '../../../core/words/errors.js';
 import type { Connection } from './connection.js';
-import { NodeRedisConnection } from './node-redis.js';
-import { isClient, isNodeRedis, type RedisClient, type RedisSource } from './redis-source.js';
+import { boundHandshake, HANDSHAKE_MS } from './handshake.js';
+import { NodeRedisConnection } from './node-redis/server-connection.js';
+import { NodeRedisClusterConnection } from './node-redis/cluster-connection.js';
+import { NodeRedisClusterWays } from './node-redis/cluster-ways.js';
+import { wayOf } from './node-redis/way.js';
+import { isClient, isCluster, isNodeRedis, isNodeRedisCluster, type RedisClient, type RedisSource } from './redis-source.js';
 
 /** After how many milliseconds a connection that ioredis gave up is made again. */
 const AGAIN_MS = 500;
-/** How long the first replies of a connection may take before it counts as half open, in milliseconds. */
-const HANDSHAKE_MS = 1_000;
-const HANDSHAKE_GRACE_MS = 20;
-const NOT_READY = `it took the connection, but was not ready within ${HANDSHAKE_MS} ms: it hangs, or it is loading its data`;
 /** How long a node of a cluster may leave a command without an answer, in milliseconds: ioredis watches those connections itself. */
 const CLUSTER_SILENCE_MS = 2_000;
 
@@ -21,16 +21,8 @@ const CLUSTER_RETRIES = { maxRedirections: 4, retryDelayOnFailover: 30, retryDel
 /** A connection of the store's own, not yet connected, that fails fast and comes back by itself. */
 export async function makeConnection(source: RedisSource, options: Readonly<Record<string, unknown>>): Promise<Connection> {
   const connection = await makeClient(source, options);
-  let handshake: NodeJS.Timeout | undefined;
-  connection.on('connect', () => {
-    // In two steps: after a blocked event loop, replies are read between them.
-    handshake = setTimeout(() => {
-      handshake = setTimeout(() => reconnect(connection, new Error(NOT_READY)), HANDSHAKE_GRACE_MS).unref();
-    }, HANDSHAKE_MS).unref();
-  });
+  boundHandshake(connection);
   connection.on('+node', keepAsking);
-  connection.on('ready', () => clearTimeout(handshake));
-  connection.on('close', () => clearTimeout(handshake));
   return connection;
 }
 
@@ -66,11 +58,6 @@ export function keepConnected(connection: Connection, isClosed: () => boolean): 
   connect();
 }
 
-/** Makes a connection anew. Destroys its socket: a half-open one would wait for ever for the other side to end as well. */
-export function reconnect(connection: Connection, reason?: Error): void {
-  connection.stream?.destroy(reason);
-}
-
 /** The server at the other end; empty for a cluster, which has one for each node, and while there is none. */
 export function addressOf({ stream }: Connection): string {
   return stream ? `${stream.remoteAddress}:${stream.remotePort}` : '';
@@ -91,12 +78,15 @@ async function makeClient(source: RedisSource, options: Readonly<Record<string, 
     sentinelCommandTimeout: HANDSHAKE_MS,
     ...options,
   };
+  if (isNodeRedisCluster(source)) {
+    return new NodeRedisClusterConnection(new NodeRedisClusterWays(source), backOff);
+  }
   if (isNodeRedis(source)) {
-    return new NodeRedisConnection(source, backOff);
+    return new NodeRedisConnection(wayOf(source), backOff);
   }
   if (isClient(source)) {
     const duplicate = source.duplicate.bind(source) as (...args: readonly unknown[]) => Connection;
-    return 'isCluster' in source && source.isCluster === true
+    return isCluster(source)
       ? duplicate([], {
           lazyConnect: true,
           // It needs one more right, and a missing right would not be reported. The nodes themselves answer that a cluster is down.

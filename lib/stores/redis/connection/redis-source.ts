@@ -18,6 +18,14 @@ export interface NodeRedisClient {
   readonly isPubSubActive: boolean;
 }
 
+/** A client of node-redis, of version 5 or 6, for a cluster: what `createCluster()` makes. Recognised by what it can do. */
+export interface NodeRedisCluster {
+  duplicate(...args: never[]): unknown;
+  evalSha(...args: never[]): unknown;
+  nodeClient(...args: never[]): unknown;
+  readonly masters: unknown;
+}
+
 /** The options of an ioredis client that the store makes itself; every option of ioredis is allowed. */
 export interface RedisConnectionOptions {
   readonly host?: string | undefined;
@@ -30,7 +38,7 @@ export interface RedisConnectionOptions {
 }
 
 /** Where a store's connections come from: a client to duplicate, a `redis://` or `rediss://` URL, or options for ioredis. */
-export type RedisSource = RedisClient | NodeRedisClient | string | RedisConnectionOptions;
+export type RedisSource = RedisClient | NodeRedisClient | NodeRedisCluster | string | RedisConnectionOptions;
 
 const URL_OF_REDIS = /^rediss?:\/\//;
 
@@ -45,9 +53,22 @@ export function isNodeRedis(source: unknown): source is NodeRedisClient {
   return typeof client?.duplicate === 'function' && typeof client.evalSha === 'function' && 'isPubSubActive' in client;
 }
 
+export function isNodeRedisCluster(source: unknown): source is NodeRedisCluster {
+  const client = source as Partial<NodeRedisCluster> | null | undefined;
+  return typeof client?.duplicate === 'function' && typeof client.evalSha === 'function' && typeof client.nodeClient === 'function';
+}
+
+/** Whether it leads to the nodes of a cluster. */
+export function isCluster(source: RedisSource): boolean {
+  return isNodeRedisCluster(source) || (isClient(source) && 'isCluster' in source && source.isCluster === true);
+}
+
 /** Throws `LockConfigurationError` for what no connection can be made from. */
 export function checkSource(source: unknown, store = 'RedisLockStore'): RedisSource {
-  if (isClient(source) || isNodeRedis(source) || (typeof source === 'string' && URL_OF_REDIS.test(source) && isWellFormed(source))) {
+  if (isClient(source) || isNodeRedis(source) || isNodeRedisCluster(source)) {
+    return source;
+  }
+  if (typeof source === 'string' && URL_OF_REDIS.test(source) && isWellFormed(source)) {
     return source;
   }
   const prototype: unknown = typeof source === 'object' && source !== null ? Object.getPrototypeOf(source) : undefined;
@@ -56,7 +77,7 @@ export function checkSource(source: unknown, store = 'RedisLockStore'): RedisSou
   }
   const given = describeSource(source);
   throw new LockConfigurationError(
-    `${store} was given ${given}. Pass a client of ioredis or iovalkey (Redis or Cluster), one of createClient() of node-redis, a URL such as 'redis://localhost:6379', or ioredis options.`,
+    `${store} was given ${given}. Pass a client of ioredis or iovalkey (Redis or Cluster), one of createClient() or createCluster() of node-redis, a URL such as 'redis://localhost:6379', or ioredis options.`,
   );
 }
 
@@ -71,12 +92,16 @@ export function isWellFormed(url: string): boolean {
   }
 }
 
-/** The package that a client is of, where it is none of ioredis: by what it can do, since its class may have any name. */
-function foreignClient({ evalSha, sendCommand, invokeScript, customCommand }: Readonly<Record<string, unknown>>): string | undefined {
-  if (typeof evalSha === 'function' && typeof sendCommand === 'function') {
-    return 'node-redis (the package redis) for several servers or connections';
+/** What a client is that is none to use: by what it can do, since its class may have any name. */
+function foreignClient(client: Readonly<Record<string, unknown>>): string | undefined {
+  const can = (...names: readonly string[]): boolean => names.every((name) => typeof client[name] === 'function');
+  if (can('evalSha', 'getMasterNode')) {
+    return 'a sentinel client of node-redis (the package redis), which may send a command twice';
   }
-  return typeof invokeScript === 'function' && typeof customCommand === 'function' ? 'Valkey GLIDE (@valkey/valkey-glide)' : undefined;
+  if (can('evalSha', 'sendCommand')) {
+    return 'a pool of node-redis (the package redis), which it cannot use';
+  }
+  return can('invokeScript', 'customCommand') ? 'a client of Valkey GLIDE (@valkey/valkey-glide), which it cannot use' : undefined;
 }
 
 function describeSource(source: unknown): string {
@@ -90,7 +115,7 @@ function describeSource(source: unknown): string {
   }
   const client = foreignClient(source as Readonly<Record<string, unknown>>);
   if (client !== undefined) {
-    return `a client of ${client}, which it cannot use`;
+    return client;
   }
   return 'url' in source ? 'options with a url, which ioredis does not know' : `an object of class ${source.constructor.name}`;
 }

@@ -1,5 +1,6 @@
 import type { Connection } from './connection.js';
-import { addressOf, keepConnected, makeConnection, reconnect } from './redis-client.js';
+import { reconnect } from './handshake.js';
+import { addressOf, keepConnected, makeConnection } from './redis-client.js';
 import type { RedisSource } from './redis-source.js';
 
 const PING_MS = 5_000;

@@ -22,8 +22,8 @@ function findTags(): string[] {
   return found;
 }
 
-/** CRC16 (XMODEM) modulo 16384, as the Redis Cluster specification defines it. */
-function slotOf(key: string): number {
+/** The slot of a text without braces: CRC16 (XMODEM) modulo 16384, as the Redis Cluster specification defines it. */
+export function slotOf(key: string): number {
   let crc = 0;
   for (const byte of Buffer.from(key)) {
     crc ^= byte << 8;

@@ -1,46 +1,40 @@
 import { lookup as systemLookup } from 'node:dns';
 import { EventEmitter } from 'node:events';
-import type { Argument } from '../scripts/script.js';
-import type { Connection, Pipeline, Socket } from './connection.js';
-import { failureOf, refuse, withReplyErrors } from './node-redis-errors.js';
-import { NodeRedisPipeline } from './node-redis-pipeline.js';
-import { NO_CONNECTION } from './redis-errors.js';
-import type { NodeRedisClient } from './redis-source.js';
-
-/** What is used of a duplicate. */
-interface OneConnection {
-  readonly isReady: boolean;
-  connect(): Promise<unknown>;
-  destroy(): void;
-  sendCommand(words: readonly string[]): Promise<unknown>;
-  subscribe(channels: readonly string[], listener: (message: string, channel: string) => void): Promise<unknown>;
-  on(event: string, listener: (error: Error) => void): unknown;
-}
-
-type Lookup = (host: string, options: object, callback: (error: Error | null, found: unknown, family?: unknown) => void) => void;
-
-interface SocketOptions {
-  readonly host?: string;
-  readonly port?: number;
-  readonly path?: string;
-  readonly lookup?: Lookup;
-}
+import type { Argument } from '../../scripts/script.js';
+import { CommandTimeouts } from '../command-timeouts.js';
+import type { Connection, Pipeline, Socket } from '../connection.js';
+import { failureOf, refuse, withReplyErrors } from './errors.js';
+import { NodeRedisPipeline, scriptWords } from './pipeline.js';
+import type { Lookup, NodeRedisWay, OneConnection } from './way.js';
+import { NO_CONNECTION } from '../redis-errors.js';
 
 /** For how long a client that is closed waits for what was sent, in milliseconds. */
 const CLOSING_MS = 200;
 
+/** What differs where the connection is one to a node of a cluster. */
+export interface NodeOptions {
+  /** The address by which the cluster knows the node. */
+  readonly host?: string;
+  readonly port?: number;
+  /** After how long without an answer the connection counts as half open, in milliseconds. Where it is not given, the store watches that. */
+  readonly silenceMs?: number;
+}
+
 /**
- * Connections by duplicates of a client of node-redis, with the interface of ioredis. Each duplicate makes one connection, and no other: what
- * was sent on a connection that broke is never sent again, nothing waits for the next one, and no subscription comes back by itself.
+ * Connections by clients of node-redis, with the interface of ioredis. Each client makes one connection, and no other: what was sent on a
+ * connection that broke is never sent again, nothing waits for the next one, and no subscription comes back by itself.
  */
 export class NodeRedisConnection implements Connection {
   status = 'wait';
   readonly queuesForEver = true;
-  readonly options: Connection['options'] = { enableOfflineQueue: true };
+  readonly options: Connection['options'];
   readonly #events = new EventEmitter();
-  readonly #source: NodeRedisClient;
+  readonly #way: NodeRedisWay;
   readonly #backOff: (attempts: number) => number;
+  readonly #silenceMs: number | undefined;
+  readonly #timeouts = new CommandTimeouts(() => this.stream?.destroy());
   #client: OneConnection | undefined;
+  #sockets = new AbortController();
   /** The connecting of the client, which never rejects unhandled. */
   #attempt: Promise<void> = Promise.resolve();
   #attempts = 0;
@@ -48,17 +42,23 @@ export class NodeRedisConnection implements Connection {
   #address = '';
   #closed = false;
 
-  constructor(source: NodeRedisClient, backOff: (attempts: number) => number) {
-    this.#source = source;
+  constructor(way: NodeRedisWay, backOff: (attempts: number) => number, { silenceMs, ...address }: NodeOptions = {}) {
+    this.#way = way;
     this.#backOff = backOff;
+    this.#silenceMs = silenceMs;
+    this.options = { enableOfflineQueue: true, keyPrefix: way.keyPrefix, ...address };
   }
 
   /** Its address is all that the name of the server led to. */
   get stream(): Socket | null {
     const client = this.#client;
-    return client
-      ? { remoteAddress: this.#address, remotePort: this.#socket.port, destroy: (reason) => this.#ended(client, reason) }
-      : null;
+    const { host, port } = client?.options?.socket ?? this.#way.socket;
+    return client ? { remoteAddress: this.#address || host, remotePort: port, destroy: (reason) => this.#ended(client, reason) } : null;
+  }
+
+  /** The host that it connects to. */
+  get host(): string | undefined {
+    return this.#client?.options?.socket?.host ?? this.options.host;
   }
 
   on(event: string, listener: (...args: never[]) => void): void {
@@ -81,45 +81,45 @@ export class NodeRedisConnection implements Connection {
     const client = this.#client;
     this.#client = undefined;
     if (client) {
-      closeSoon(client);
+      closeSoon(client, this.#sockets);
       this.#events.emit('close');
     }
   }
 
   evalsha(sha: string, ...parameters: readonly Argument[]): Promise<unknown> {
-    return this.#send(['evalsha', sha, ...parameters.map(String)]);
+    return this.send(scriptWords('evalsha', sha, parameters, this.#way.keyPrefix));
   }
 
   eval(source: string, ...parameters: readonly Argument[]): Promise<unknown> {
-    return this.#send(['eval', source, ...parameters.map(String)]);
+    return this.send(scriptWords('eval', source, parameters, this.#way.keyPrefix));
   }
 
   pipeline(): Pipeline {
-    return new NodeRedisPipeline((words) => this.#send(words));
+    return new NodeRedisPipeline(() => (words) => this.send(words), this.#way.keyPrefix);
   }
 
   call(command: string, ...words: readonly Argument[]): Promise<unknown> {
-    return this.#send([command, ...words.map(String)]);
+    return this.send([command, ...words.map(String)]);
   }
 
   async info(): Promise<string> {
-    return String(await this.#send(['INFO']));
+    return String(await this.send(['INFO']));
   }
 
   time(): Promise<unknown> {
-    return this.#send(['TIME']);
+    return this.send(['TIME']);
   }
 
   ping(): Promise<unknown> {
-    return this.#send(['PING']);
+    return this.send(['PING']);
   }
 
   publish(channel: string, message: string): Promise<unknown> {
-    return this.#send(['PUBLISH', channel, message]);
+    return this.send(['PUBLISH', channel, message]);
   }
 
   scan(cursor: string, ...parameters: readonly Argument[]): Promise<unknown> {
-    return this.#send(['SCAN', cursor, ...parameters.map(String)]);
+    return this.send(['SCAN', cursor, ...parameters.map(String)]);
   }
 
   async subscribe(...channels: readonly string[]): Promise<unknown> {
@@ -127,21 +127,22 @@ export class NodeRedisConnection implements Connection {
     return client.subscribe(channels, (message, channel) => this.#events.emit('message', channel, message)).catch(refuse);
   }
 
-  get #socket(): SocketOptions {
-    return (this.#source as { readonly options?: { readonly socket?: SocketOptions } }).options?.socket ?? {};
-  }
-
-  #send(words: readonly string[]): Promise<unknown> {
+  /** Sends a command as it is, without a prefix. */
+  send(words: readonly string[]): Promise<unknown> {
     const client = this.#client;
-    return client?.isReady
-      ? client.sendCommand(words).then(withReplyErrors, refuse)
-      : this.#ready().then((ready) => ready.sendCommand(words).then(withReplyErrors, refuse));
+    return client?.isReady ? this.#sendOn(client, words) : this.#ready().then((ready) => this.#sendOn(ready, words));
   }
 
-  /** Commands wait for the first connection only. */
+  #sendOn(client: OneConnection, words: readonly string[]): Promise<unknown> {
+    const reply = client.sendCommand(words).then(withReplyErrors, refuse);
+    return this.#silenceMs === undefined ? reply : this.#timeouts.bound(reply, this.#silenceMs);
+  }
+
+  /** Commands wait for the first connection only; those to a node of a cluster for one that is being made. */
   async #ready(): Promise<OneConnection> {
     if (this.options.enableOfflineQueue === true) {
-      await this.#attempt;
+      // Why it failed is an event of its own. The command was not sent.
+      await this.#attempt.catch(() => undefined);
     }
     if (this.#client?.isReady !== true) {
       throw new Error(NO_CONNECTION);
@@ -151,20 +152,10 @@ export class NodeRedisConnection implements Connection {
 
   #connect(): void {
     this.#again = undefined;
-    const { host, path, lookup } = this.#socket;
+    const { host, path, lookup } = this.#way.socket;
     this.#address = path ?? host ?? '';
-    const duplicate = this.#source.duplicate.bind(this.#source) as (overrides: object) => OneConnection;
-    const client = duplicate({
-      RESP: 2,
-      commandOptions: undefined,
-      commandsQueueMaxLength: undefined,
-      disableOfflineQueue: true,
-      clientSideCache: undefined,
-      emitInvalidate: false,
-      maintNotifications: 'disabled',
-      pingInterval: undefined,
-      socket: { ...this.#socket, reconnectStrategy: false, socketTimeout: undefined, lookup: this.#watched(lookup) },
-    });
+    this.#sockets = new AbortController();
+    const client = this.#way.make(this.#watched(lookup), this.#sockets.signal);
     this.#client = client;
     this.status = 'connecting';
     client.on('error', (error) => this.#ended(client, error));
@@ -194,7 +185,7 @@ export class NodeRedisConnection implements Connection {
     }
     this.#client = undefined;
     this.status = 'reconnecting';
-    destroy(client);
+    destroy(client, this.#sockets);
     if (reason) {
       this.#events.emit('error', failureOf(reason));
     }
@@ -215,10 +206,10 @@ export class NodeRedisConnection implements Connection {
 }
 
 /** What was given to the client is still sent, as a release is at a shutdown: before the answer to a PING all others have come. */
-function closeSoon(client: OneConnection): void {
+function closeSoon(client: OneConnection, sockets: AbortController): void {
   const end = (): void => {
     clearTimeout(late);
-    destroy(client);
+    destroy(client, sockets);
   };
   const late = setTimeout(end, CLOSING_MS).unref();
   if (client.isReady) {
@@ -228,10 +219,12 @@ function closeSoon(client: OneConnection): void {
   }
 }
 
-function destroy(client: OneConnection): void {
+/** node-redis itself lets a socket that is being connected come to stand, and keeps it. */
+function destroy(client: OneConnection, sockets: AbortController): void {
   try {
     client.destroy();
   } catch {
     // It has ended by itself.
   }
+  sockets.abort();
 }

@@ -1,4 +1,4 @@
-import { NO_CONNECTION, setupError } from './redis-errors.js';
+import { NO_CONNECTION, setupError } from '../redis-errors.js';
 
 /** What a server says where the connection would lead to another database than the one asked for. */
 const NO_DATABASE = /\bDB index\b/;

@@ -1,0 +1,24 @@
+import type { Connection } from './connection.js';
+
+/** How long the first replies of a connection may take before it counts as half open, in milliseconds. */
+export const HANDSHAKE_MS = 1_000;
+const HANDSHAKE_GRACE_MS = 20;
+const NOT_READY = `it took the connection, but was not ready within ${HANDSHAKE_MS} ms: it hangs, or it is loading its data`;
+
+/** Makes a connection anew that is not ready in time: clients have no limit for what follows once the TCP connection stands. */
+export function boundHandshake(connection: Connection): void {
+  let handshake: NodeJS.Timeout | undefined;
+  connection.on('connect', () => {
+    // In two steps: after a blocked event loop, replies are read between them.
+    handshake = setTimeout(() => {
+      handshake = setTimeout(() => reconnect(connection, new Error(NOT_READY)), HANDSHAKE_GRACE_MS).unref();
+    }, HANDSHAKE_MS).unref();
+  });
+  connection.on('ready', () => clearTimeout(handshake));
+  connection.on('close', () => clearTimeout(handshake));
+}
+
+/** Makes a connection anew. Destroys its socket: a half-open one would wait for ever for the other side to end as well. */
+export function reconnect(connection: Connection, reason?: Error): void {
+  connection.stream?.destroy(reason);
+}

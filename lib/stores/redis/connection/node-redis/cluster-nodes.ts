@@ -1,0 +1,174 @@
+import { partsOf, slotOfKey, slotsIn, type SlotTable } from './cluster-slots.js';
+import { boundHandshake } from '../handshake.js';
+import { NodeRedisConnection } from './server-connection.js';
+import type { NodeRedisClusterWays } from './cluster-ways.js';
+import type { NodeRedisWay } from './way.js';
+import { NO_CONNECTION } from '../redis-errors.js';
+
+/** After how long without an answer a connection to a node counts as half open, in milliseconds. */
+const SILENCE_MS = 2_000;
+/** How long a node may take to say who has which slots, in milliseconds. */
+const SLOTS_MS = 2_000;
+
+/** The masters of a cluster: who has which slots, and a connection to each that has been asked for. */
+export class ClusterNodes {
+  readonly #ways: NodeRedisClusterWays;
+  readonly #backOff: (attempts: number) => number;
+  readonly #onError: (error: Error) => void;
+  readonly #nodes = new Map<string, NodeRedisConnection>();
+  #slots: SlotTable = [];
+  #refreshing: Promise<void> | undefined;
+  #closed = false;
+
+  constructor(ways: NodeRedisClusterWays, backOff: (attempts: number) => number, onError: (error: Error) => void) {
+    this.#ways = ways;
+    this.#backOff = backOff;
+    this.#onError = onError;
+  }
+
+  get slots(): SlotTable {
+    return this.#slots;
+  }
+
+  get masters(): NodeRedisConnection[] {
+    return [...this.#addresses()].map((address) => this.at(address));
+  }
+
+  /** A connection of its own to any master, for the caller to close. */
+  another(): NodeRedisConnection {
+    const address = oneOf([...this.#addresses()]);
+    return this.#connection(this.#ways.node(address), address);
+  }
+
+  /** The node of a key; for no key, or a slot that nobody is known to have, one that is connected. */
+  of(key: string | undefined): NodeRedisConnection {
+    const [address] = (key !== undefined && this.#slots[slotOfKey(key)]) || [];
+    const connected = address === undefined ? this.#connected() : [];
+    return connected.length > 0 ? oneOf(connected) : this.at(address ?? oneOf([...this.#addresses()]));
+  }
+
+  /** The same; waits for who is asked just now, where nobody is known yet who has any slot. */
+  async onceKnown(key?: string): Promise<NodeRedisConnection> {
+    if (this.#slots.length === 0) {
+      await this.#refreshing?.catch(() => undefined);
+    }
+    return this.of(key);
+  }
+
+  /** The node at an address, also where it has no slot yet. */
+  at(address: string): NodeRedisConnection {
+    const known = this.#nodes.get(address);
+    if (known) {
+      return known;
+    }
+    const node = this.#connection(this.#ways.node(address), address);
+    if (this.#closed) {
+      return node;
+    }
+    this.#nodes.set(address, node);
+    node.on('error', this.#onError);
+    node.on('close', () => {
+      // A replica may have taken its place.
+      if (this.#nodes.get(address) === node) {
+        this.refreshSoon();
+      }
+    });
+    node.connect().catch(() => undefined);
+    return node;
+  }
+
+  /** A node said who has a slot. Others may have moved as well. */
+  moved(slot: number, address: string): void {
+    this.#slots[slot] = [address];
+    this.refreshSoon();
+  }
+
+  refreshSoon(): void {
+    if (!this.#closed) {
+      this.refresh().catch(() => undefined);
+    }
+  }
+
+  /** Asks who has which slots. What a node knows may be old: a redirection corrects it. */
+  refresh(): Promise<void> {
+    return (this.#refreshing ??= this.#refresh().finally(() => {
+      this.#refreshing = undefined;
+    }));
+  }
+
+  close(): void {
+    this.#closed = true;
+    const nodes = [...this.#nodes.values()];
+    this.#nodes.clear();
+    nodes.forEach((node) => node.disconnect());
+  }
+
+  async #refresh(): Promise<void> {
+    const errors: unknown[] = [];
+    for (const node of [...shuffled(this.#connected()), ...shuffled(this.#ways.roots())]) {
+      try {
+        this.#slots = await this.#slotsBy(node);
+        this.#leave();
+        return;
+      } catch (error) {
+        errors.push(error);
+      }
+    }
+    throw errors.find((error) => error instanceof Error && error.name === 'ReplyError') ?? errors.at(-1);
+  }
+
+  async #slotsBy(node: NodeRedisConnection | NodeRedisWay): Promise<SlotTable> {
+    if (node instanceof NodeRedisConnection) {
+      return slotsIn(await node.call('CLUSTER', 'SLOTS'), node.host);
+    }
+    const connection = this.#connection(node);
+    const late = setTimeout(() => connection.stream?.destroy(new Error(`it did not answer within ${SLOTS_MS} ms`)), SLOTS_MS).unref();
+    try {
+      await connection.connect();
+      return slotsIn(await connection.call('CLUSTER', 'SLOTS'), connection.host);
+    } finally {
+      clearTimeout(late);
+      connection.disconnect();
+    }
+  }
+
+  /** Closes the connections to nodes that have no slots any more. */
+  #leave(): void {
+    const addresses = this.#addresses();
+    for (const [address, node] of this.#nodes) {
+      if (!addresses.has(address)) {
+        this.#nodes.delete(address);
+        node.disconnect();
+      }
+    }
+  }
+
+  #connection(way: NodeRedisWay, address?: string): NodeRedisConnection {
+    const known = address === undefined ? {} : partsOf(address);
+    const connection = new NodeRedisConnection(way, this.#backOff, { ...known, silenceMs: SILENCE_MS });
+    boundHandshake(connection);
+    // Without a listener, an error would end the process.
+    connection.on('error', () => undefined);
+    return connection;
+  }
+
+  #addresses(): Set<string> {
+    const addresses = new Set(this.#slots.flatMap((master) => master ?? []));
+    if (addresses.size === 0) {
+      throw new Error(NO_CONNECTION);
+    }
+    return addresses;
+  }
+
+  #connected(): NodeRedisConnection[] {
+    return [...this.#nodes.values()].filter(({ status }) => status === 'ready');
+  }
+}
+
+function oneOf<T>(some: readonly T[]): T {
+  return some[Math.floor(Math.random() * some.length)] as T;
+}
+
+function shuffled<T>(some: readonly T[]): T[] {
+  return some.map((one) => ({ one, at: Math.random() })).toSorted((a, b) => a.at - b.at).map(({ one }) => one); // prettier-ignore
+}

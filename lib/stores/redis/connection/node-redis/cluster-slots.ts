@@ -1,0 +1,52 @@
+import { slotOf } from '../../scripts/slot-tags.js';
+
+const SLOTS = 16_384;
+
+/** The first key of a command, where it is a script that has one. */
+export function keyIn([how, , keys, key]: readonly string[]): string | undefined {
+  return (how === 'eval' || how === 'evalsha') && Number(keys) > 0 ? key : undefined;
+}
+
+/** The slot of a key: of the part in braces alone, where it has one that is not empty. */
+export function slotOfKey(key: string): number {
+  const opens = key.indexOf('{');
+  const closes = opens === -1 ? -1 : key.indexOf('}', opens);
+  return slotOf(closes > opens + 1 ? key.slice(opens + 1, closes) : key);
+}
+
+/** Where an error reply sends a command that was not carried out; a node that does not know its own name leaves that out. */
+export interface Redirection {
+  readonly how: 'MOVED' | 'ASK';
+  readonly slot: number;
+  readonly address: string;
+}
+
+export function redirectionIn(error: unknown, askedHost: string | undefined): Redirection | undefined {
+  const message = error instanceof Error && error.name === 'ReplyError' ? error.message : '';
+  const [, how, slot, host, port] = /^(MOVED|ASK) (\d+) (.*):(\d+)$/.exec(message) ?? [];
+  return how === undefined ? undefined : { how: how as Redirection['how'], slot: Number(slot), address: `${host || askedHost}:${port}` };
+}
+
+/** The address of the master of each slot: an array of one, as far as it is known. */
+export type SlotTable = (readonly [string] | undefined)[];
+
+/** The table in a reply to CLUSTER SLOTS; rejects one that names no node. */
+export function slotsIn(reply: unknown, askedHost: string | undefined): SlotTable {
+  const table: SlotTable = Array.from({ length: SLOTS }, () => undefined);
+  for (const [first, last, [host, port]] of reply as readonly (readonly [number, number, readonly [string | null, number]])[]) {
+    const master = [`${host || askedHost}:${port}`] as const;
+    for (let slot = first; slot <= last; slot++) {
+      table[slot] = master;
+    }
+  }
+  if (!table.some((master) => master)) {
+    throw new Error('no node of the cluster has a slot');
+  }
+  return table;
+}
+
+/** The host and the port of an address; a host of IPv6 has colons too. */
+export function partsOf(address: string): { host: string; port: number } {
+  const at = address.lastIndexOf(':');
+  return { host: address.slice(0, at), port: Number(address.slice(at + 1)) };
+}

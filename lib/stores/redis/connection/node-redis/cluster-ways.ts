@@ -1,0 +1,99 @@
+import { LockConfigurationError } from '../../../../core/words/errors.js';
+import { partsOf } from './cluster-slots.js';
+import { wayOf, type ClientOptions, type NodeRedisWay, type SocketOptions } from './way.js';
+import type { NodeRedisClient, NodeRedisCluster } from '../redis-source.js';
+
+type Address = { readonly host: string; readonly port: number };
+
+interface ClusterOptions {
+  readonly rootNodes: readonly ClientOptions[];
+  readonly defaults?: ClientOptions;
+  readonly nodeAddressMap?: Readonly<Record<string, Address>> | ((address: string) => Address | undefined);
+  readonly keyPrefix?: { toString(): string };
+}
+
+/** Nobody connects there: the name is not looked up. */
+const NOWHERE = {
+  host: 'nowhere',
+  port: 1,
+  lookup: (_host: string, _options: object, callback: (error: Error) => void) => callback(new Error('there is nothing')),
+  reconnectStrategy: false,
+} as const;
+
+/** The ways to the nodes of a cluster, by clients of one server of the version of node-redis that the given client is of. */
+export class NodeRedisClusterWays {
+  readonly keyPrefix: string;
+  readonly #options: ClusterOptions;
+  readonly #client: NodeRedisClient;
+
+  constructor(source: NodeRedisCluster) {
+    this.#options = optionsOf(source) as ClusterOptions;
+    this.keyPrefix = String(this.#options.keyPrefix ?? '');
+    this.#client = clientOf(source);
+  }
+
+  /** To those from which the others are found. */
+  roots(): NodeRedisWay[] {
+    return this.#options.rootNodes.map((root) => this.#way(root, root.socket));
+  }
+
+  /** To the node with an address as the cluster tells it. */
+  node(address: string): NodeRedisWay {
+    const { nodeAddressMap } = this.#options;
+    const mapped = typeof nodeAddressMap === 'function' ? nodeAddressMap(address) : nodeAddressMap?.[address];
+    return this.#way({}, mapped ?? partsOf(address));
+  }
+
+  #way(options: ClientOptions, socket: SocketOptions | undefined): NodeRedisWay {
+    const { defaults } = this.#options;
+    return wayOf(this.#client, { ...defaults, ...options, keyPrefix: this.keyPrefix, socket: { ...defaults?.socket, ...socket } });
+  }
+}
+
+/** A cluster client makes clients of single servers, each of which can be duplicated with other options. This one has none. */
+function clientOf(source: NodeRedisCluster): NodeRedisClient {
+  const duplicate = source.duplicate.bind(source) as (overrides: object) => {
+    nodeClient(node: object): Promise<unknown>;
+    on(event: string, listener: () => void): unknown;
+  };
+  const cluster = duplicate({
+    RESP: 2,
+    clientSideCache: undefined,
+    minimizeConnections: true,
+    nodeAddressMap: () => NOWHERE,
+    defaults: {},
+  });
+  cluster.on('error', () => undefined);
+  const node: { address: string; host: string; port: number; readonly: boolean; client?: NodeRedisClient } = {
+    address: 'nowhere:1',
+    host: 'nowhere',
+    port: 1,
+    readonly: false,
+  };
+  const connecting = cluster.nodeClient(node);
+  const { client } = node;
+  connecting.catch(() => undefined);
+  return client as NodeRedisClient;
+}
+
+/**
+ * What a cluster client was made with, which it does not show: `duplicate()` hands it to the constructor of the client, and here to
+ * another one.
+ */
+function optionsOf(source: NodeRedisCluster): object {
+  const prototype = Object.create(source, { constructor: { value: Noted } }) as NodeRedisCluster;
+  const options = (Object.create(prototype) as NodeRedisCluster).duplicate();
+  if (!(options instanceof Noted)) {
+    throw new LockConfigurationError(
+      'RedisLockStore cannot read the options of this version of node-redis. Use version 5 or 6 of the package redis, or a client of ioredis.',
+    );
+  }
+  return options;
+}
+
+// oxlint-disable-next-line typescript/no-extraneous-class -- a client's own duplicate() calls its constructor
+class Noted {
+  constructor(options: object) {
+    Object.assign(this, options);
+  }
+}
