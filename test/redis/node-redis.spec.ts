@@ -1,5 +1,5 @@
 import { once } from 'node:events';
-import { connect, createServer, type AddressInfo, type LookupFunction } from 'node:net';
+import { connect, createServer, type LookupFunction, type Server, type Socket } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -219,32 +219,76 @@ test('a server that is not there yet is found when it comes', async () => {
   await proxy.stop();
 });
 
-test('where the name of the server leads to another one, the subscription follows the commands', async () => {
-  const next = await RedisServer.start('--bind', '127.0.0.1', '127.0.0.2');
-  // The same port on another address leads to the first server.
-  const way = createServer((socket) => {
-    const to = connect(server.port, '127.0.0.1');
-    socket.pipe(to).pipe(socket);
-    [socket, to].forEach((end) => end.on('error', () => end.destroy()));
-  }).listen(next.port, '127.0.0.3');
-  await once(way, 'listening');
-  const { port } = way.address() as AddressInfo;
-  let address = '127.0.0.3';
-  const lookup: LookupFunction = (_host, { all }, callback) =>
-    all === true ? callback(null, [{ address, family: 4 }]) : callback(null, address, 4);
-  try {
-    const locks = await openLocks(createClient({ socket: { host: 'redis.test', port, lookup } as never }));
-    await until('the subscription', async () => (await channelsOf(server)) > 0);
-    address = '127.0.0.2';
-    await server.client.call('CLIENT', 'KILL', 'TYPE', 'normal', 'SKIPME', 'yes');
-    await locks.withLock('k', () => undefined);
-    await until('a subscription at the next', async () => (await channelsOf(next)) > 0);
-    await until('none at the first', async () => (await channelsOf(server)) === 0);
-    await stores.pop()?.close();
-  } finally {
+describe('where the name of the server leads to another one', () => {
+  let next: RedisServer;
+  let way: Server;
+  let address: string;
+  let holdsSubscriptions: boolean;
+  /** What is held back of subscriptions, and sent when it is called. */
+  let held: (() => void)[];
+  /** The connections to the first server that do not subscribe. */
+  let commands: Set<Socket>;
+
+  beforeEach(async () => {
+    next = await RedisServer.start('--bind', '127.0.0.1', '127.0.0.2');
+    [address, holdsSubscriptions, held, commands] = ['127.0.0.3', false, [], new Set()];
+    // The same port on another address leads to the first server.
+    way = createServer((socket) => {
+      const to = connect(server.port, '127.0.0.1');
+      commands.add(socket);
+      to.pipe(socket);
+      socket.on('data', (data) => {
+        if (/subscribe/i.test(String(data))) {
+          commands.delete(socket);
+        }
+        if (holdsSubscriptions && !commands.has(socket)) {
+          held.push(() => to.write(data));
+        } else {
+          to.write(data);
+        }
+      });
+      socket.on('close', () => to.destroy());
+      to.on('close', () => socket.destroy());
+      [socket, to].forEach((end) => end.on('error', () => end.destroy()));
+    }).listen(next.port, '127.0.0.3');
+    await once(way, 'listening');
+  });
+  afterEach(async () => {
     way.close();
     await next.stop();
+  });
+
+  const lookup: LookupFunction = (_host, { all }, callback) =>
+    all === true ? callback(null, [{ address, family: 4 }]) : callback(null, address, 4);
+  const openThere = (): Promise<LockService> =>
+    openLocks(createClient({ socket: { host: 'redis.test', port: next.port, lookup } as never }));
+
+  /** From now on the name leads to the next server, and the commands of the store have come there. */
+  async function moveOn(locks: LockService): Promise<void> {
+    address = '127.0.0.2';
+    commands.forEach((socket) => socket.destroy());
+    await locks.withLock('k', () => undefined);
+    expect(await next.client.dbsize()).toBeGreaterThan(0);
   }
+
+  test('the subscription follows the commands', async () => {
+    const locks = await openThere();
+    await until('the subscription', async () => (await locks.health()).hearsTurns === true);
+    await moveOn(locks);
+    await until('a subscription at the next', async () => (await channelsOf(next)) > 0);
+    await stores.pop()?.close();
+  });
+
+  test('a subscription that comes to stand at the first afterwards follows them too', async () => {
+    holdsSubscriptions = true;
+    const locks = await openThere();
+    await until('that it subscribes', () => held.length > 0);
+    await moveOn(locks);
+    holdsSubscriptions = false;
+    held.forEach((letGo) => letGo());
+    await until('a subscription at the next', async () => (await channelsOf(next)) > 0);
+    await stores.pop()?.close();
+  });
 });
 
 test('nothing keeps the process of a store that was closed', async () => {

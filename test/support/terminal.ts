@@ -3,6 +3,9 @@ import { once } from 'node:events';
 import { TerminalScreen } from './terminal-screen';
 import { until } from './until';
 
+/** What the shell writes when the program has ended. */
+const END = /<(\d+)>$/;
+
 /** A program in a real terminal, which `script` makes; it ends with the test. */
 export class Terminal {
   readonly screen: TerminalScreen;
@@ -12,8 +15,9 @@ export class Terminal {
 
   private constructor(env: NodeJS.ProcessEnv, command: string, rows: number, columns: number) {
     this.screen = new TerminalScreen(rows, columns);
-    // The name of the terminal comes first; its size is set before the program starts.
-    const line = `stty rows ${rows} columns ${columns}; echo "<$(tty)>"; exec ${command}`;
+    // The name of the terminal comes first; its size is set before the program starts. How it ended comes last: `script` itself may miss
+    // the end of a program that stood still before.
+    const line = `stty rows ${rows} columns ${columns}; echo "<$(tty)>"; ${command}; printf '<%s>' "$?"`;
     this.#child = spawn('script', ['-qfec', line, '/dev/null'], {
       env: { PATH: process.env['PATH'], TERM: 'xterm', SHELL: '/bin/sh', ...env },
     });
@@ -27,13 +31,15 @@ export class Terminal {
     return terminal;
   }
 
-  /** All that was written, as it was. */
+  /** All that the program wrote, as it was. */
   get said(): string {
-    return this.#said;
+    return this.#said.replace(END, '');
   }
 
+  /** Null while the program runs. */
   get exitCode(): number | null {
-    return this.#child.exitCode;
+    const [, code] = END.exec(this.#said) ?? [];
+    return code === undefined ? null : Number(code);
   }
 
   type(keys: string): void {

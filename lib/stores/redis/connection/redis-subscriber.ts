@@ -25,6 +25,8 @@ export class RedisSubscriber {
   #isRefused = false;
   /** When the subscription last changed its state. */
   #changedAt = 0;
+  /** The server that commands have come to, until the subscription has followed them there. */
+  #toFollow = '';
   #closed = false;
 
   /** The first of the channels is that of this process alone. */
@@ -51,6 +53,7 @@ export class RedisSubscriber {
         () => {
           this.#isRefused = false;
           this.#change(true);
+          this.#follow(connection);
         },
         (error: Error) => this.#refused(error),
       );
@@ -77,11 +80,14 @@ export class RedisSubscriber {
     }
   }
 
-  /** Commands have gone to another server, such as a new master: what is published there does not reach the old one. */
+  /**
+   * Commands have come to a server, such as a new master: what is published there does not reach another one. A subscription that is on its
+   * way follows once it stands.
+   */
   follow(address: string): void {
-    if (this.#acknowledged && this.#connection && addressOf(this.#connection) !== address) {
-      this.#change(false);
-      resubscribe(this.#connection);
+    this.#toFollow = address;
+    if (this.#acknowledged && this.#connection) {
+      this.#follow(this.#connection);
     }
   }
 
@@ -89,6 +95,16 @@ export class RedisSubscriber {
     this.#closed = true;
     clearInterval(this.#pings);
     this.#connection?.disconnect();
+  }
+
+  /** Once for each server that commands come to: the name of a server may lead to several. */
+  #follow(connection: Connection): void {
+    const address = this.#toFollow;
+    this.#toFollow = '';
+    if (address !== '' && addressOf(connection) !== address) {
+      this.#change(false);
+      resubscribe(connection);
+    }
   }
 
   /** Reported once, until it is granted: each new connection is refused again. */
