@@ -60,8 +60,7 @@ export class Freezer {
   #tick() {
     const now = performance.now();
     for (const [pid, until] of this.#frozen) {
-      if (now >= until) {
-        this.#goOn(pid);
+      if (now >= until && this.#goOn(pid)) {
         this.#running.set(pid, now + this.#between(SHORTEST_RUN_MS, LONGEST_RUN_MS));
       }
     }
@@ -76,11 +75,15 @@ export class Freezer {
     }
   }
 
+  /** False where its test has stopped it at the same moment: it stays frozen, and is looked at again. */
   #goOn(pid) {
-    this.#frozen.delete(pid);
-    if (!this.#isStoppedByTest(pid)) {
-      signal(pid, 'SIGCONT');
+    const isOurs = !this.#isStoppedByTest(pid);
+    if (isOurs && signal(pid, 'SIGCONT') && this.#isStoppedByTest(pid)) {
+      signal(pid, 'SIGSTOP');
+      return false;
     }
+    this.#frozen.delete(pid);
+    return true;
   }
 
   #isStoppedByTest(pid) {
