@@ -2,6 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { LockConfigurationError, type LockError } from '../../lib/core/words/errors';
 import { RedisLockStore } from '../../lib/stores/redis/redis-lock-store';
 import { makeLocks } from '../support/make-locks';
+import { isOfSlowness } from '../support/no-warning';
 import { RedisCluster } from '../support/redis-cluster';
 import { clusterClient, type ClusterClient } from '../support/redis-source';
 import { until } from '../support/until';
@@ -52,7 +53,7 @@ async function connectAs(rights: readonly string[], options?: ConstructorParamet
   clients.push(client);
   const store = new RedisLockStore(client.source, options);
   stores.push(store);
-  await store.open({ prefix: 'lock', warn: (message) => warnings.push(message) });
+  await store.open({ prefix: 'lock', warn: (message) => isOfSlowness(message) || warnings.push(message) });
   return store;
 }
 

@@ -10,6 +10,7 @@ import { healthWith } from '../support/health-with';
 import { handOver, untilWaiting } from '../support/hand-over';
 import { Load } from '../support/load';
 import { makeLocks } from '../support/make-locks';
+import { isOfSlowness } from '../support/no-warning';
 import { noting } from '../support/noting';
 import { RedisCluster } from '../support/redis-cluster';
 import { clusterClient, type ClusterClientOptions, type ClusterClient } from '../support/redis-source';
@@ -56,7 +57,7 @@ async function openLocks(options?: ClusterClientOptions): Promise<LockService> {
   const client = clusterClient(cluster.nodes, options);
   clients.push(client);
   const store = new RedisLockStore(client.source);
-  await store.open({ prefix: 'lock', warn: (message) => warnings.push(message) });
+  await store.open({ prefix: 'lock', warn: (message) => isOfSlowness(message) || warnings.push(message) });
   stores.push(store);
   return makeLocks(store, { onTrouble: noting(troubles) });
 }
@@ -122,7 +123,8 @@ test('each master answers for the health of a cluster, which names no node', asy
     health = await locks.health();
     return health.status === 'up';
   });
-  expect(health).toEqual({
+  // What the start could not ask in time is not known.
+  expect({ evicts: false, ...health }).toEqual({
     status: 'up',
     reasons: [],
     reachable: true,
