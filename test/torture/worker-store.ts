@@ -5,7 +5,7 @@ import { PostgresLockStore } from 'nestjs-distributed-lock/postgres';
 import { createPool, type PoolConnection } from 'mysql2/promise';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Pool } from 'pg';
-import { createClient } from 'redis';
+import { createClient, createCluster } from 'redis';
 import type { LockStore } from '../../lib/core/seam/lock-store.js';
 import type { WorkerSource } from './worker-options.js';
 
@@ -26,8 +26,8 @@ const nothing = async (): Promise<void> => undefined;
 
 export function storeOf(source: WorkerSource): WorkerStore {
   switch (source.kind) {
+    // About every second process uses the other client, in the same queues.
     case 'single':
-      // About every second process uses the other client, in the same queue.
       return {
         store: new RedisLockStore(process.pid % 2 === 0 ? createClient({ url: source.url }) : source.url),
         prepare: nothing,
@@ -59,13 +59,24 @@ export function storeOf(source: WorkerSource): WorkerStore {
       };
       return { store, prepare: () => store.ensureSchema(), end };
     }
-    case 'cluster':
-    case 'sentinel': {
+    case 'cluster': {
       const { minReplicas, ports, natMap } = source;
       const nodes = ports.map((port) => ({ host: '127.0.0.1', port }));
-      const client = source.kind === 'cluster' ? new Cluster(nodes, { natMap }) : new Redis({ sentinels: nodes, name: 'locks', natMap });
-      client.on('error', () => undefined);
-      return { store: new RedisLockStore(client, { minReplicas }), prepare: nothing, end: async () => client.disconnect() };
+      if (process.pid % 2 === 0) {
+        const client = createCluster({ rootNodes: nodes.map((socket) => ({ socket })), nodeAddressMap: natMap });
+        return { store: new RedisLockStore(client, { minReplicas }), prepare: nothing, end: nothing };
+      }
+      return ofIoredis(new Cluster(nodes, { natMap }), minReplicas);
+    }
+    case 'sentinel': {
+      const { minReplicas, ports, natMap } = source;
+      const sentinels = ports.map((port) => ({ host: '127.0.0.1', port }));
+      return ofIoredis(new Redis({ sentinels, name: 'locks', natMap }), minReplicas);
     }
   }
+}
+
+function ofIoredis(client: Cluster | Redis, minReplicas: number): WorkerStore {
+  client.on('error', () => undefined);
+  return { store: new RedisLockStore(client, { minReplicas }), prepare: nothing, end: async () => client.disconnect() };
 }
