@@ -1,6 +1,10 @@
 import 'reflect-metadata';
+import { Redis } from 'ioredis';
+import { createClient } from 'redis';
+import { createClient as createClient6 } from 'redis-6';
 import { LockKeyError, type LockError } from '../../lib/core/words/errors';
 import type { LockService } from '../../lib/nest/lock.service';
+import type { RedisSource } from '../../lib/stores/redis/connection/redis-source';
 import { RedisLockStore } from '../../lib/stores/redis/redis-lock-store';
 import { noWarning } from '../support/no-warning';
 import { sourceOf } from '../support/redis-source';
@@ -144,4 +148,34 @@ test.each([
     expect((error as LockError).detail.length).toBeLessThan(300);
   }
   expect((await server.commandCounts()).get('evalsha') ?? 0).toBe(before);
+});
+
+test('what is sent to all processes comes to those in the same database, with the same prefix of the client', async () => {
+  const heard: string[] = [];
+  const open = async (name: string, source: RedisSource): Promise<RedisLockStore> => {
+    const store = new RedisLockStore(source);
+    stores.push(store);
+    store.messages.onMessage((text) => heard.push(`${name} ${text}`));
+    await store.open({ prefix: 'lock', warn: (message) => noWarning(message) });
+    return store;
+  };
+  const { url } = server;
+  const places: Readonly<Record<string, readonly RedisSource[]>> = {
+    first: [url, createClient({ url })],
+    second: [`${url}/1`, createClient({ url, database: 1 })],
+    prefixed: [new Redis(url, { keyPrefix: 'app:', lazyConnect: true }), createClient6({ url, keyPrefix: 'app:' })],
+  };
+  for (const [name, sources] of Object.entries(places)) {
+    const opened = await Promise.all(sources.map((source) => open(name, source)));
+    for (const store of opened) {
+      await until('that it hears', async () => (await store.health()).hearsTurns === true);
+    }
+  }
+  for (const store of stores.slice(1)) {
+    heard.length = 0;
+    const name = Object.keys(places)[Math.floor((stores.indexOf(store) - 1) / 2)] ?? '';
+    await store.messages.send('hello');
+    await until('that both hear it', () => heard.length >= 2);
+    expect(heard).toEqual([`${name} hello`, `${name} hello`]);
+  }
 });

@@ -162,8 +162,10 @@ export class QuorumLockStore implements LockStore, Tickets, Operator, Messages {
   }
 
   async send(text: string, process?: string): Promise<void> {
-    const channel = process === undefined ? this.#names.everybody : this.#names.wake(process);
-    await (await this.#open()).publish(channel, text);
+    const quorum = await this.#open();
+    await quorum.publish(text, (server, message) =>
+      process === undefined ? server.publishHere(this.#names.everybody, message) : server.publish(this.#names.wake(process), message),
+    );
   }
 
   onMessage(listener: (text: string) => void, until?: AbortSignal): void {

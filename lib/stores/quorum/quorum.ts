@@ -55,9 +55,9 @@ export class Quorum {
   }
 
   /** Sends a message by all servers; rejects where none took it. */
-  async publish(channel: string, text: string): Promise<void> {
+  async publish(text: string, send: (server: QuorumServer, message: string) => Promise<void>): Promise<void> {
     const message = `note ${randomUUID()} ${text}`;
-    const sent = await Promise.allSettled(this.servers.map((server) => server.publish(channel, message)));
+    const sent = await Promise.allSettled(this.servers.map((server) => send(server, message)));
     try {
       throwIfAllFailed(sent);
     } catch (error) {

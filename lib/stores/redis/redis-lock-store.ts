@@ -211,9 +211,11 @@ export class RedisLockStore implements LockStore, Turns, Tickets, Operator, Mess
   }
 
   async send(text: string, process?: string): Promise<void> {
-    const channel = process === undefined ? this.#keys.everybody : this.#keys.wake(process);
+    const message = `note - ${text}`;
     try {
-      await this.#connection.publish(channel, `note - ${text}`);
+      await (process === undefined
+        ? this.#connection.publishHere(this.#keys.everybody, message)
+        : this.#connection.publish(this.#keys.wake(process), message));
     } catch (error) {
       throw toLockError(error, '', undefined);
     }

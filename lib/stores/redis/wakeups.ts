@@ -47,7 +47,7 @@ export class Wakeups {
   }
 
   /** Subscribes. `refused` is called where the server refuses that, and `warn` where no connection can be made at all. */
-  open(channels: readonly [string, ...string[]], refused: (error: Error) => void, warn: (message: string) => void): void {
+  open(channels: readonly [string, string], refused: (error: Error) => void, warn: (message: string) => void): void {
     this.#subscriber?.close();
     this.#arrive = false;
     this.#subscriber = new RedisSubscriber(channels, {

@@ -81,6 +81,10 @@ export class QuorumServer {
     return this.#connection.publish(channel, message);
   }
 
+  publishHere(channel: string, message: string): Promise<void> {
+    return this.#connection.publishHere(channel, message);
+  }
+
   close(): void {
     this.#session = undefined;
     this.wakeups.close();

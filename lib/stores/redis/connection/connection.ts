@@ -29,6 +29,7 @@ export interface Connection {
     enableOfflineQueue?: boolean;
     readonly host?: string;
     readonly port?: number;
+    readonly db?: number | undefined;
     readonly keyPrefix?: string;
     readonly redisOptions?: { readonly keyPrefix?: string };
     readonly sentinels?: unknown;
@@ -38,7 +39,7 @@ export interface Connection {
   evalsha(sha: string, ...parameters: readonly Argument[]): Promise<unknown>;
   eval(source: string, ...parameters: readonly Argument[]): Promise<unknown>;
   pipeline(): Pipeline;
-  /** For each slot of a cluster the addresses of its nodes, the master first. */
+  /** For each slot of a cluster the addresses of its nodes, the master first; undefined where `nodes` has all masters in this order. */
   readonly slots?: readonly (readonly string[] | undefined)[];
   /** Asks again which node of a cluster serves which slots. */
   refreshSlotsCache?(): unknown;
@@ -50,9 +51,21 @@ export interface Connection {
   publish(channel: string, message: string): Promise<unknown>;
   subscribe(...channels: readonly string[]): Promise<unknown>;
   scan(cursor: string, ...parameters: readonly Argument[]): Promise<unknown>;
-  /** The nodes of a cluster. */
+  /** The nodes of a cluster that are known. */
   nodes?(role: 'master'): readonly Connection[];
   on(event: string, listener: (...args: never[]) => void): unknown;
   connect(): Promise<void>;
   disconnect(reconnect?: boolean): void;
+}
+
+/** What the client puts before the names of keys. */
+export function keyPrefixOf({ options }: Connection): string {
+  return options.keyPrefix ?? options.redisOptions?.keyPrefix ?? '';
+}
+
+/** The channel of all whose keys are at the same place. A server has one channel of a name for all its databases. */
+export function channelOfPlace(connection: Connection, channel: string): string {
+  const { db = 0 } = connection.options;
+  const keyPrefix = keyPrefixOf(connection);
+  return db === 0 && keyPrefix === '' ? channel : `${channel}:${db}:${keyPrefix}`;
 }

@@ -6,7 +6,7 @@ import { PROBE_MS, type Probe } from '../../kit/probe.js';
 import type { BatchScript } from '../scripts/batch-script.js';
 import { CommandTimeouts, OpenCommand } from './command-timeouts.js';
 import { ConnectionFailures } from './connection-failures.js';
-import type { Connection } from './connection.js';
+import { channelOfPlace, keyPrefixOf, type Connection } from './connection.js';
 import { reconnect } from './handshake.js';
 import { addressOf, keepConnected, makeConnection } from './redis-client.js';
 import { Demotions } from './demotions.js';
@@ -220,8 +220,7 @@ export class RedisConnection {
 
   /** What the client puts before the names of keys. */
   async keyPrefix(): Promise<string> {
-    const { keyPrefix, redisOptions } = (await this.open()).options;
-    return keyPrefix ?? redisOptions?.keyPrefix ?? '';
+    return keyPrefixOf(await this.open());
   }
 
   /** The server itself, or the masters of a cluster, which is asked first where they are. */
@@ -245,6 +244,11 @@ export class RedisConnection {
   /** Rejects where the user may not publish. */
   async publish(channel: string, message: string): Promise<void> {
     await this.#timeouts.bound((await this.open()).publish(channel, message), COMMAND_MS);
+  }
+
+  /** The same to all that subscribe to `channel` for the place where the keys of this connection are. */
+  async publishHere(channel: string, message: string): Promise<void> {
+    await this.publish(channelOfPlace(await this.open(), channel), message);
   }
 
   /**

@@ -1,4 +1,4 @@
-import type { Connection } from './connection.js';
+import { channelOfPlace, type Connection } from './connection.js';
 import { reconnect } from './handshake.js';
 import { addressOf, keepConnected, makeConnection } from './redis-client.js';
 import type { RedisSource } from './redis-source.js';
@@ -15,7 +15,7 @@ export interface SubscriberListener {
 
 /** The connection that receives the messages of other processes to this one. They are hints: a lost one delays, and breaks nothing. */
 export class RedisSubscriber {
-  readonly #channels: readonly [string, ...string[]];
+  readonly #channels: readonly [string, string];
   readonly #listener: SubscriberListener;
   #connection: Connection | undefined;
   #pings: NodeJS.Timeout | undefined;
@@ -29,8 +29,8 @@ export class RedisSubscriber {
   #toFollow = '';
   #closed = false;
 
-  /** The first of the channels is that of this process alone. */
-  constructor(channels: readonly [string, ...string[]], listener: SubscriberListener) {
+  /** The channel of this process alone, and that of all processes whose keys are at the same place. */
+  constructor(channels: readonly [string, string], listener: SubscriberListener) {
     this.#channels = channels;
     this.#listener = listener;
   }
@@ -47,9 +47,10 @@ export class RedisSubscriber {
       return;
     }
     this.#connection = connection;
+    const [own, everybody] = this.#channels;
     connection.on('ready', () => {
       this.#answered = true;
-      connection.subscribe(...this.#channels).then(
+      connection.subscribe(own, channelOfPlace(connection, everybody)).then(
         () => {
           this.#isRefused = false;
           this.#change(true);

@@ -23,8 +23,8 @@ export function sendConfirmed(
 async function both(connection: Connection, pipeline: Pipeline): Promise<readonly unknown[]> {
   const replies = (await pipeline.exec()) ?? [];
   const failure = replies.find(([error]) => error)?.[0];
-  if (failure?.message.startsWith('MOVED')) {
-    // ioredis follows such a reply to a single command, and not one to several.
+  if (failure && /^(MOVED|CLUSTERDOWN)\b/.test(failure.message)) {
+    // A cluster client follows such a reply to a single command, and not one to several.
     connection.refreshSlotsCache?.();
   }
   if (failure) {

@@ -6,12 +6,17 @@ import type { Connection } from './connection.js';
  * another one.
  */
 export function shardsOf(connection: Connection): readonly (Connection | undefined)[] {
-  const addresses = new Set(connection.slots?.flatMap((nodes) => nodes?.[0] ?? []));
-  const masters = new Map(connection.nodes?.('master').map((node) => [`${node.options.host}:${node.options.port}`, node]));
-  const shards = [...addresses].map((address) => masters.get(address));
+  const masters = connection.nodes?.('master') ?? [];
+  const shards = connection.slots ? inOrder(connection.slots, masters) : masters;
   if (shards.includes(undefined)) {
     connection.refreshSlotsCache?.();
   }
   // A cluster that has not told its slots yet is asked as a whole.
   return shards.length > 0 ? shards : [connection];
+}
+
+function inOrder(slots: NonNullable<Connection['slots']>, masters: readonly Connection[]): readonly (Connection | undefined)[] {
+  const addresses = new Set(slots.flatMap((nodes) => nodes?.[0] ?? []));
+  const known = new Map(masters.map((node) => [`${node.options.host}:${node.options.port}`, node]));
+  return [...addresses].map((address) => known.get(address));
 }

@@ -18,6 +18,8 @@ export class ClusterNodes {
   readonly #nodes = new Map<string, NodeRedisConnection>();
   #slots: SlotTable = [];
   #refreshing: Promise<void> | undefined;
+  /** The connection by which a root is asked who has which slots. */
+  #asked: NodeRedisConnection | undefined;
   #closed = false;
 
   constructor(ways: NodeRedisClusterWays, backOff: (attempts: number) => number, onError: (error: Error) => void) {
@@ -26,25 +28,27 @@ export class ClusterNodes {
     this.#onError = onError;
   }
 
-  get slots(): SlotTable {
-    return this.#slots;
-  }
-
+  /** In the order of their slots; none while nobody is known to have any. */
   get masters(): NodeRedisConnection[] {
-    return [...this.#addresses()].map((address) => this.at(address));
+    return this.#addresses.map((address) => this.at(address));
   }
 
   /** A connection of its own to any master, for the caller to close. */
   another(): NodeRedisConnection {
-    const address = oneOf([...this.#addresses()]);
+    const address = oneOf(this.#addresses);
     return this.#connection(this.#ways.node(address), address);
   }
 
-  /** The node of a key; for no key, or a slot that nobody is known to have, one that is connected. */
+  /** Any master but that of a connection; undefined where there is no other. */
+  otherThan({ options: { host, port } }: NodeRedisConnection): NodeRedisConnection | undefined {
+    const others = this.#addresses.filter((address) => address !== `${host}:${port}`);
+    return others.length > 0 ? this.at(oneOf(others)) : undefined;
+  }
+
+  /** The node of a key; for no key, or a slot that nobody is known to have, any. */
   of(key: string | undefined): NodeRedisConnection {
-    const [address] = (key !== undefined && this.#slots[slotOfKey(key)]) || [];
-    const connected = address === undefined ? this.#connected() : [];
-    return connected.length > 0 ? oneOf(connected) : this.at(address ?? oneOf([...this.#addresses()]));
+    const address = key === undefined ? undefined : this.#slots[slotOfKey(key)];
+    return address === undefined ? this.#any() : this.at(address);
   }
 
   /** The same; waits for who is asked just now, where nobody is known yet who has any slot. */
@@ -79,7 +83,7 @@ export class ClusterNodes {
 
   /** A node said who has a slot. Others may have moved as well. */
   moved(slot: number, address: string): void {
-    this.#slots[slot] = [address];
+    this.#slots[slot] = address;
     this.refreshSoon();
   }
 
@@ -98,6 +102,7 @@ export class ClusterNodes {
 
   close(): void {
     this.#closed = true;
+    this.#asked?.disconnect();
     const nodes = [...this.#nodes.values()];
     this.#nodes.clear();
     nodes.forEach((node) => node.disconnect());
@@ -106,6 +111,9 @@ export class ClusterNodes {
   async #refresh(): Promise<void> {
     const errors: unknown[] = [];
     for (const node of [...shuffled(this.#connected()), ...shuffled(this.#ways.roots())]) {
+      if (this.#closed) {
+        throw new Error(NO_CONNECTION);
+      }
       try {
         this.#slots = await this.#slotsBy(node);
         this.#leave();
@@ -122,6 +130,7 @@ export class ClusterNodes {
       return slotsIn(await node.call('CLUSTER', 'SLOTS'), node.host);
     }
     const connection = this.#connection(node);
+    this.#asked = connection;
     const late = setTimeout(() => connection.stream?.destroy(new Error(`it did not answer within ${SLOTS_MS} ms`)), SLOTS_MS).unref();
     try {
       await connection.connect();
@@ -132,11 +141,21 @@ export class ClusterNodes {
     }
   }
 
+  /** One that is connected, where there is one; else one that is not known to be away. */
+  #any(): NodeRedisConnection {
+    const connected = this.#connected();
+    if (connected.length > 0) {
+      return oneOf(connected);
+    }
+    const hopeful = this.#addresses.filter((address) => this.#nodes.get(address)?.status !== 'reconnecting');
+    return this.at(oneOf(hopeful.length > 0 ? hopeful : this.#addresses));
+  }
+
   /** Closes the connections to nodes that have no slots any more. */
   #leave(): void {
-    const addresses = this.#addresses();
+    const addresses = this.#addresses;
     for (const [address, node] of this.#nodes) {
-      if (!addresses.has(address)) {
+      if (!addresses.includes(address)) {
         this.#nodes.delete(address);
         node.disconnect();
       }
@@ -152,12 +171,8 @@ export class ClusterNodes {
     return connection;
   }
 
-  #addresses(): Set<string> {
-    const addresses = new Set(this.#slots.flatMap((master) => master ?? []));
-    if (addresses.size === 0) {
-      throw new Error(NO_CONNECTION);
-    }
-    return addresses;
+  get #addresses(): string[] {
+    return [...new Set(this.#slots)].filter((address) => address !== undefined);
   }
 
   #connected(): NodeRedisConnection[] {
@@ -165,7 +180,11 @@ export class ClusterNodes {
   }
 }
 
+/** One of them; throws where there is none. */
 function oneOf<T>(some: readonly T[]): T {
+  if (some.length === 0) {
+    throw new Error(NO_CONNECTION);
+  }
   return some[Math.floor(Math.random() * some.length)] as T;
 }
 

@@ -21,20 +21,20 @@ export interface Redirection {
   readonly address: string;
 }
 
-export function redirectionIn(error: unknown, askedHost: string | undefined): Redirection | undefined {
+export function redirectionIn(error: unknown, askedHost: string): Redirection | undefined {
   const message = error instanceof Error && error.name === 'ReplyError' ? error.message : '';
   const [, how, slot, host, port] = /^(MOVED|ASK) (\d+) (.*):(\d+)$/.exec(message) ?? [];
   return how === undefined ? undefined : { how: how as Redirection['how'], slot: Number(slot), address: `${host || askedHost}:${port}` };
 }
 
-/** The address of the master of each slot: an array of one, as far as it is known. */
-export type SlotTable = (readonly [string] | undefined)[];
+/** The address of the master of each slot, as far as it is known. */
+export type SlotTable = (string | undefined)[];
 
 /** The table in a reply to CLUSTER SLOTS; rejects one that names no node. */
-export function slotsIn(reply: unknown, askedHost: string | undefined): SlotTable {
+export function slotsIn(reply: unknown, askedHost: string): SlotTable {
   const table: SlotTable = Array.from({ length: SLOTS }, () => undefined);
   for (const [first, last, [host, port]] of reply as readonly (readonly [number, number, readonly [string | null, number]])[]) {
-    const master = [`${host || askedHost}:${port}`] as const;
+    const master = `${host || askedHost}:${port}`;
     for (let slot = first; slot <= last; slot++) {
       table[slot] = master;
     }

@@ -1,26 +1,25 @@
 import type { Argument } from '../../scripts/script.js';
 import type { Pipeline } from '../connection.js';
-
-export type Send = (words: readonly string[]) => Promise<unknown>;
+import type { NodeRedisCommands, Words } from './commands.js';
 
 /** Commands of one turn of the event loop, which node-redis writes in their order, and sends on one connection. */
 export class NodeRedisPipeline implements Pipeline {
-  readonly #sendTo: (commands: readonly (readonly string[])[]) => Send;
-  readonly #keyPrefix: string;
-  readonly #commands: (readonly string[])[] = [];
+  readonly #connection: NodeRedisCommands;
+  readonly #sendTo: (commands: readonly Words[]) => (words: Words) => Promise<unknown>;
+  readonly #commands: Words[] = [];
 
   /** `sendTo` says where all of the commands go. */
-  constructor(sendTo: (commands: readonly (readonly string[])[]) => Send, keyPrefix: string) {
+  constructor(connection: NodeRedisCommands, sendTo: (commands: readonly Words[]) => (words: Words) => Promise<unknown>) {
+    this.#connection = connection;
     this.#sendTo = sendTo;
-    this.#keyPrefix = keyPrefix;
   }
 
   evalsha(sha: string, ...parameters: readonly Argument[]): this {
-    return this.#add(scriptWords('evalsha', sha, parameters, this.#keyPrefix));
+    return this.#add(this.#connection.scriptWords('evalsha', sha, parameters));
   }
 
   eval(source: string, ...parameters: readonly Argument[]): this {
-    return this.#add(scriptWords('eval', source, parameters, this.#keyPrefix));
+    return this.#add(this.#connection.scriptWords('eval', source, parameters));
   }
 
   wait(replicas: number, ms: number): this {
@@ -40,24 +39,12 @@ export class NodeRedisPipeline implements Pipeline {
   }
 
   async exec(): Promise<(readonly [Error | null, unknown])[]> {
-    const send = this.#sendTo(this.#commands);
-    const replies = await Promise.allSettled(this.#commands.map(send));
+    const replies = await Promise.allSettled(this.#commands.map(this.#sendTo(this.#commands)));
     return replies.map((reply) => (reply.status === 'fulfilled' ? [null, reply.value] : [reply.reason as Error, undefined]));
   }
 
-  #add(words: readonly string[]): this {
+  #add(words: Words): this {
     this.#commands.push(words);
     return this;
   }
-}
-
-/** The words of EVAL or EVALSHA, whose first parameter is how many of the next are names of keys. */
-export function scriptWords(how: 'eval' | 'evalsha', script: string, parameters: readonly Argument[], keyPrefix: string): string[] {
-  const words = parameters.map(String);
-  if (keyPrefix !== '') {
-    for (let at = 1; at <= Number(words[0]); at++) {
-      words[at] = `${keyPrefix}${words[at]}`;
-    }
-  }
-  return [how, script, ...words];
 }

@@ -1,12 +1,11 @@
 import { lookup as systemLookup } from 'node:dns';
-import { EventEmitter } from 'node:events';
-import type { Argument } from '../../scripts/script.js';
 import { CommandTimeouts } from '../command-timeouts.js';
 import type { Connection, Pipeline, Socket } from '../connection.js';
-import { failureOf, refuse, withReplyErrors } from './errors.js';
-import { NodeRedisPipeline, scriptWords } from './pipeline.js';
-import type { Lookup, NodeRedisWay, OneConnection } from './way.js';
 import { NO_CONNECTION } from '../redis-errors.js';
+import { NodeRedisCommands, type Words } from './commands.js';
+import { failureOf, refuse, withReplyErrors } from './errors.js';
+import { NodeRedisPipeline } from './pipeline.js';
+import type { Lookup, NodeRedisWay, OneConnection, SocketOptions } from './way.js';
 
 /** For how long a client that is closed waits for what was sent, in milliseconds. */
 const CLOSING_MS = 200;
@@ -24,11 +23,8 @@ export interface NodeOptions {
  * Connections by clients of node-redis, with the interface of ioredis. Each client makes one connection, and no other: what was sent on a
  * connection that broke is never sent again, nothing waits for the next one, and no subscription comes back by itself.
  */
-export class NodeRedisConnection implements Connection {
-  status = 'wait';
+export class NodeRedisConnection extends NodeRedisCommands implements Connection {
   readonly queuesForEver = true;
-  readonly options: Connection['options'];
-  readonly #events = new EventEmitter();
   readonly #way: NodeRedisWay;
   readonly #backOff: (attempts: number) => number;
   readonly #silenceMs: number | undefined;
@@ -37,44 +33,43 @@ export class NodeRedisConnection implements Connection {
   #sockets = new AbortController();
   /** The connecting of the client, which never rejects unhandled. */
   #attempt: Promise<void> = Promise.resolve();
+  /** Rejects the attempt: a client that ends while it connects may leave its own promise open. */
+  #refuse: (failure: Error) => void = () => undefined;
   #attempts = 0;
   #again: NodeJS.Timeout | undefined;
   #address = '';
-  #closed = false;
 
   constructor(way: NodeRedisWay, backOff: (attempts: number) => number, { silenceMs, ...address }: NodeOptions = {}) {
+    super({ db: way.database, keyPrefix: way.keyPrefix, ...address });
     this.#way = way;
     this.#backOff = backOff;
     this.#silenceMs = silenceMs;
-    this.options = { enableOfflineQueue: true, keyPrefix: way.keyPrefix, ...address };
   }
 
   /** Its address is all that the name of the server led to. */
   get stream(): Socket | null {
     const client = this.#client;
-    const { host, port } = client?.options?.socket ?? this.#way.socket;
+    const { host, port } = this.#socket;
     return client ? { remoteAddress: this.#address || host, remotePort: port, destroy: (reason) => this.#ended(client, reason) } : null;
   }
 
   /** The host that it connects to. */
-  get host(): string | undefined {
-    return this.#client?.options?.socket?.host ?? this.options.host;
+  get host(): string {
+    return this.#socket.host ?? 'localhost';
   }
 
-  on(event: string, listener: (...args: never[]) => void): void {
-    this.#events.on(event, listener as (...args: unknown[]) => void);
+  get #socket(): SocketOptions {
+    return this.#client?.options?.socket ?? this.#way.socket;
   }
 
   async connect(): Promise<void> {
     if (!this.#client && this.#again === undefined) {
-      this.#closed = false;
       this.#connect();
     }
     await this.#attempt;
   }
 
   disconnect(): void {
-    this.#closed = true;
     clearTimeout(this.#again);
     this.#again = undefined;
     this.status = 'end';
@@ -82,58 +77,26 @@ export class NodeRedisConnection implements Connection {
     this.#client = undefined;
     if (client) {
       closeSoon(client, this.#sockets);
-      this.#events.emit('close');
+      this.#refuse(new Error(NO_CONNECTION));
+      this.emit('close');
     }
   }
 
-  evalsha(sha: string, ...parameters: readonly Argument[]): Promise<unknown> {
-    return this.send(scriptWords('evalsha', sha, parameters, this.#way.keyPrefix));
-  }
-
-  eval(source: string, ...parameters: readonly Argument[]): Promise<unknown> {
-    return this.send(scriptWords('eval', source, parameters, this.#way.keyPrefix));
-  }
-
   pipeline(): Pipeline {
-    return new NodeRedisPipeline(() => (words) => this.send(words), this.#way.keyPrefix);
-  }
-
-  call(command: string, ...words: readonly Argument[]): Promise<unknown> {
-    return this.send([command, ...words.map(String)]);
-  }
-
-  async info(): Promise<string> {
-    return String(await this.send(['INFO']));
-  }
-
-  time(): Promise<unknown> {
-    return this.send(['TIME']);
-  }
-
-  ping(): Promise<unknown> {
-    return this.send(['PING']);
-  }
-
-  publish(channel: string, message: string): Promise<unknown> {
-    return this.send(['PUBLISH', channel, message]);
-  }
-
-  scan(cursor: string, ...parameters: readonly Argument[]): Promise<unknown> {
-    return this.send(['SCAN', cursor, ...parameters.map(String)]);
+    return new NodeRedisPipeline(this, () => (words) => this.send(words));
   }
 
   async subscribe(...channels: readonly string[]): Promise<unknown> {
     const client = await this.#ready();
-    return client.subscribe(channels, (message, channel) => this.#events.emit('message', channel, message)).catch(refuse);
+    return client.subscribe(channels, (message, channel) => this.emit('message', channel, message)).catch(refuse);
   }
 
-  /** Sends a command as it is, without a prefix. */
-  send(words: readonly string[]): Promise<unknown> {
+  send(words: Words): Promise<unknown> {
     const client = this.#client;
     return client?.isReady ? this.#sendOn(client, words) : this.#ready().then((ready) => this.#sendOn(ready, words));
   }
 
-  #sendOn(client: OneConnection, words: readonly string[]): Promise<unknown> {
+  #sendOn(client: OneConnection, words: Words): Promise<unknown> {
     const reply = client.sendCommand(words).then(withReplyErrors, refuse);
     return this.#silenceMs === undefined ? reply : this.#timeouts.bound(reply, this.#silenceMs);
   }
@@ -155,18 +118,21 @@ export class NodeRedisConnection implements Connection {
     const { host, path, lookup } = this.#way.socket;
     this.#address = path ?? host ?? '';
     this.#sockets = new AbortController();
-    const client = this.#way.make(this.#watched(lookup), this.#sockets.signal);
+    const client = this.#way.make(this.#watched(lookup), this.#sockets.signal, (cause) => this.#ended(client, cause));
     this.#client = client;
     this.status = 'connecting';
     client.on('error', (error) => this.#ended(client, error));
-    client.on('connect', () => this.#client === client && this.#events.emit('connect'));
-    this.#attempt = client.connect().then(
-      () => this.#connected(client),
-      (error: Error) => {
-        this.#ended(client, error);
-        throw failureOf(error);
-      },
-    );
+    client.on('connect', () => this.#client === client && this.emit('connect'));
+    this.#attempt = new Promise((resolve, reject) => {
+      this.#refuse = reject;
+      client.connect().then(
+        () => {
+          this.#connected(client);
+          resolve();
+        },
+        (error: Error) => this.#ended(client, error),
+      );
+    });
     this.#attempt.catch(() => undefined);
   }
 
@@ -174,7 +140,7 @@ export class NodeRedisConnection implements Connection {
     if (this.#client === client) {
       this.#attempts = 0;
       this.status = 'ready';
-      this.#events.emit('ready');
+      this.emit('ready');
     }
   }
 
@@ -185,14 +151,15 @@ export class NodeRedisConnection implements Connection {
     }
     this.#client = undefined;
     this.status = 'reconnecting';
+    // Before the listeners: one of them may close this connection.
+    this.#again = setTimeout(() => this.#connect(), this.#backOff(++this.#attempts)).unref();
     destroy(client, this.#sockets);
-    if (reason) {
-      this.#events.emit('error', failureOf(reason));
+    const failure = reason && failureOf(reason);
+    this.#refuse(failure ?? new Error(NO_CONNECTION));
+    if (failure) {
+      this.emit('error', failure);
     }
-    this.#events.emit('close');
-    if (!this.#closed) {
-      this.#again = setTimeout(() => this.#connect(), this.#backOff(++this.#attempts)).unref();
-    }
+    this.emit('close');
   }
 
   /** node-redis does not show where a connection leads, so what the name of the server means is noted when it is looked up. */

@@ -20,9 +20,10 @@ export interface SocketOptions {
   readonly lookup?: Lookup;
 }
 
-/** What the store uses of the options of a client of node-redis, or of one to a server of a group. */
+/** What the store uses of the options of a client of node-redis, or of one to a node of a cluster. */
 export interface ClientOptions {
   readonly socket?: SocketOptions;
+  readonly database?: number;
   readonly keyPrefix?: { toString(): string };
 }
 
@@ -30,38 +31,54 @@ export interface ClientOptions {
 export interface NodeRedisWay {
   /** What is known of the server beforehand. */
   readonly socket: SocketOptions;
+  readonly database: number | undefined;
   /** What the client puts before the names of keys. */
   readonly keyPrefix: string;
-  /** A client that is not yet connected. `signal` ends its sockets, also those that are being connected. */
-  make(lookup: Lookup, signal: AbortSignal): OneConnection;
+  /**
+   * A client that is not yet connected. `signal` ends its sockets, also those that are being connected; `failed` is called where one cannot
+   * be made, or is lost, before the client has ended by itself.
+   */
+  make(lookup: Lookup, signal: AbortSignal, failed: (cause: Error) => void): OneConnection;
+}
+
+/** The way of a client for one server, or of one with other options. */
+export function wayOf(source: NodeRedisClient, overrides: ClientOptions = {}): NodeRedisWay {
+  const { options } = source as { readonly options?: ClientOptions };
+  const socket = overrides.socket ?? options?.socket ?? {};
+  const duplicate = source.duplicate.bind(source) as (overrides: object) => OneConnection;
+  return {
+    socket,
+    database: options?.database,
+    keyPrefix: String(overrides.keyPrefix ?? options?.keyPrefix ?? ''),
+    make: (lookup, signal, failed) =>
+      duplicate({
+        ...overrides,
+        ...FITTING,
+        socket: { ...socket, reconnectStrategy: giveUp(failed), socketTimeout: undefined, lookup, signal },
+      }),
+  };
 }
 
 /**
  * Options in which each connection differs from the client that was given: it answers as RESP 2 does and in no other types, makes no
  * other connection by itself, and does not end where it is idle. `readonly` would ask a replica.
  */
-export function fitting(socket: SocketOptions, lookup: Lookup, signal: AbortSignal): object {
-  return {
-    RESP: 2,
-    commandOptions: undefined,
-    commandsQueueMaxLength: undefined,
-    clientSideCache: undefined,
-    emitInvalidate: false,
-    maintNotifications: 'disabled',
-    pingInterval: undefined,
-    readonly: false,
-    socket: { ...socket, reconnectStrategy: false, socketTimeout: undefined, lookup, signal },
-  };
-}
+const FITTING = {
+  RESP: 2,
+  // Version 6 would make a timer for each command.
+  commandOptions: { timeout: undefined },
+  commandsQueueMaxLength: undefined,
+  clientSideCache: undefined,
+  emitInvalidate: false,
+  maintNotifications: 'disabled',
+  pingInterval: undefined,
+  readonly: false,
+};
 
-/** The way of a client for one server. */
-export function wayOf(source: NodeRedisClient, overrides: ClientOptions = {}): NodeRedisWay {
-  const { options } = source as { readonly options?: ClientOptions };
-  const socket = { ...options?.socket, ...overrides.socket };
-  const duplicate = source.duplicate.bind(source) as (overrides: object) => OneConnection;
-  return {
-    socket,
-    keyPrefix: String(overrides.keyPrefix ?? options?.keyPrefix ?? ''),
-    make: (lookup, signal) => duplicate({ ...overrides, ...fitting(socket, lookup, signal) }),
+/** A client of version 5 that is destroyed after it gave up by itself stays in lists of node-redis. */
+function giveUp(failed: (cause: Error) => void): (attempts: number, cause: Error) => false {
+  return (_attempts, cause) => {
+    failed(cause);
+    return false;
   };
 }
