@@ -181,7 +181,7 @@ describe('with a lock on a real server', () => {
       const lock = await hold(key);
       await page.getByRole('link', { name: shown }).click();
       await page.getByRole('heading', { name: shown }).waitFor();
-      expect(await page.title()).toBe(`${shown} · Locks`);
+      await until('its title', async () => (await page.title()) === `${shown} · Locks`);
       await page.getByRole('button', { name: 'Release by force …' }).click();
       const dialog = page.getByRole('dialog');
       await dialog.getByLabel('Type the key').fill(shown);
@@ -203,7 +203,7 @@ describe('with a lock on a real server', () => {
       await page.getByRole('link', { name: MARKUP }).click();
       await page.getByRole('heading', { name: MARKUP }).waitFor();
       expect(await page.locator('img').count()).toBe(0);
-      expect(await page.title()).toBe(`${MARKUP} · Locks`);
+      await until('its title', async () => (await page.title()) === `${MARKUP} · Locks`);
       await page.getByRole('link', { name: 'Now' }).first().click();
     },
     PATIENCE_MS,

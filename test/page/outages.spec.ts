@@ -6,6 +6,7 @@ import { RedisLockStore } from '../../lib/stores/redis/redis-lock-store';
 import { PostgresServer } from '../support/postgres-server';
 import { RedisServer } from '../support/redis-server';
 import { TcpProxy } from '../support/tcp-proxy';
+import { until } from '../support/until';
 import { openPage, startBrowser } from './support/browser';
 import { startApplication, type PageApplication } from './support/page-application';
 
@@ -159,10 +160,10 @@ test(
   async () => {
     const { page } = await openPage(browser, `${running.url}/locks#/waits`);
     await page.locator('.status').waitFor();
-    expect(await page.title()).toBe('Waits · Locks');
+    await until('its title', async () => (await page.title()) === 'Waits · Locks');
     await page.goto(`${running.url}/locks#/key/default/balance%3A42`);
     await page.getByRole('heading', { name: 'balance:42' }).waitFor();
-    expect(await page.title()).toBe('balance:42 · Locks');
+    await until('the title of the key', async () => (await page.title()) === 'balance:42 · Locks');
     await page.context().close();
   },
   PATIENCE_MS,
