@@ -32,15 +32,9 @@ async function triesAll(env: NodeJS.ProcessEnv): Promise<void> {
   expect((await cli(env, ['doctor', ...known(), '--json'])).code).toBe(0);
 }
 
-/** The words of a Redis server that speaks TLS at a port, and asks its clients for certificates. */
-function encrypting(port: number, name = 'server'): string[] {
-  const own = ['--tls-cert-file', files.path(`${name}.pem`), '--tls-key-file', files.path(`${name}-key.pem`)];
-  return ['--tls-port', String(port), ...own, '--tls-ca-cert-file', files.authority, '--tls-auth-clients', 'yes'];
-}
-
 test('Redis: --ca, --cert and --key', async () => {
   const port = await freePort();
-  const server = await RedisServer.start(...encrypting(port));
+  const server = await RedisServer.start(...files.ofRedis(port));
   try {
     const env = { LOCKS_REDIS: `rediss://127.0.0.1:${port}` };
     await triesAll(env);
@@ -53,7 +47,7 @@ test('Redis: --ca, --cert and --key', async () => {
 
 test('Redis: a certificate of another host is refused', async () => {
   const port = await freePort();
-  const server = await RedisServer.start(...encrypting(port, 'elsewhere'));
+  const server = await RedisServer.start(...files.ofRedis(port, 'elsewhere'));
   try {
     const run = await cli({ LOCKS_REDIS: `rediss://127.0.0.1:${port}` }, ['list', ...known()]);
     expect(refusal(run)).toMatch(
@@ -66,7 +60,7 @@ test('Redis: a certificate of another host is refused', async () => {
 
 test('a quorum of Redis', async () => {
   const ports = [await freePort(), await freePort(), await freePort()];
-  const servers = await Promise.all(ports.map((port) => RedisServer.start(...encrypting(port))));
+  const servers = await Promise.all(ports.map((port) => RedisServer.start(...files.ofRedis(port))));
   try {
     const env = { LOCKS_QUORUM: ports.map((port) => `rediss://127.0.0.1:${port}`).join(',') };
     expect((await cliUntil(env, ['list', ...known()], ({ code }) => code === 0)).out).toMatch(/^No locks are held\./);
@@ -80,7 +74,7 @@ test('Redis Cluster', async () => {
   const folder = mkdtempSync(join(tmpdir(), 'lock-cluster-tls-'));
   const [port, bus] = [await freePort(), await freePort()];
   const server = await RedisServer.start(
-    ...encrypting(port),
+    ...files.ofRedis(port),
     ...[
       '--cluster-enabled',
       'yes',
@@ -106,11 +100,11 @@ test('Redis Cluster', async () => {
 
 test('Redis Sentinel', async () => {
   const [port, sentinelPort] = [await freePort(), await freePort()];
-  const server = await RedisServer.start(...encrypting(port));
+  const server = await RedisServer.start(...files.ofRedis(port));
   const folder = mkdtempSync(join(tmpdir(), 'lock-sentinel-tls-'));
   const file = join(folder, 'sentinel.conf');
   writeFileSync(file, `port 0\ntls-replication yes\nsentinel monitor locks 127.0.0.1 ${port} 1\n`);
-  const sentinel = spawn('redis-server', [file, '--sentinel', ...encrypting(sentinelPort)], { stdio: 'ignore' });
+  const sentinel = spawn('redis-server', [file, '--sentinel', ...files.ofRedis(sentinelPort)], { stdio: 'ignore' });
   try {
     const env = { LOCKS_REDIS_SENTINEL: `rediss://127.0.0.1:${sentinelPort}`, LOCKS_MASTER: 'locks' };
     await cliUntil(env, ['doctor', ...known()], ({ out }) => out.includes(`It names the master 127.0.0.1:${port}.`));

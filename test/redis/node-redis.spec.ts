@@ -3,6 +3,7 @@ import { connect, createServer, type LookupFunction, type Server, type Socket } 
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { ClientRegistry } from '@redis/client/dist/lib/opentelemetry/client-registry';
 import { BasicClientSideCache, createClient, RESP_TYPES } from 'redis';
 import { createClient as createClient6 } from 'redis-6';
 import type { HoldRecord } from '../../lib/core/seam/lock-store';
@@ -289,6 +290,18 @@ describe('where the name of the server leads to another one', () => {
     await until('a subscription at the next', async () => (await channelsOf(next)) > 0);
     await stores.pop()?.close();
   });
+});
+
+test('a client that finds no server stays in no list of node-redis, which OpenTelemetry has it keep', async () => {
+  ClientRegistry.init();
+  const store = new RedisLockStore(createClient({ url: 'redis://127.0.0.1:1' }));
+  stores.push(store);
+  await store.open({ prefix: 'lock', warn: () => undefined });
+  await sleep(1_000);
+  await stores.pop()?.close();
+  const { instance } = ClientRegistry as unknown as { instance: { getAll(): Iterable<unknown> } };
+  // The client that was given is in it.
+  expect([...instance.getAll()].length).toBeLessThanOrEqual(1);
 });
 
 test('nothing keeps the process of a store that was closed', async () => {

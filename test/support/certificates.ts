@@ -24,6 +24,12 @@ export class Certificates {
     return join(this.#folder, name);
   }
 
+  /** The words of a Redis server that speaks TLS at a port, and asks its clients for certificates. */
+  ofRedis(port: number, name = 'server'): string[] {
+    const own = ['--tls-cert-file', this.path(`${name}.pem`), '--tls-key-file', this.path(`${name}-key.pem`)];
+    return ['--tls-port', String(port), ...own, '--tls-ca-cert-file', this.authority, '--tls-auth-clients', 'yes'];
+  }
+
   remove(): void {
     rmSync(this.#folder, { recursive: true });
   }

@@ -164,7 +164,7 @@ export class QuorumLockStore implements LockStore, Tickets, Operator, Messages {
   async send(text: string, process?: string): Promise<void> {
     const quorum = await this.#open();
     await quorum.publish(text, (server, message) =>
-      process === undefined ? server.publishHere(this.#names.everybody, message) : server.publish(this.#names.wake(process), message),
+      process === undefined ? server.publishToAll(this.#names.everybody, message) : server.publish(this.#names.wake(process), message),
     );
   }
 

@@ -214,7 +214,7 @@ export class RedisLockStore implements LockStore, Turns, Tickets, Operator, Mess
     const message = `note - ${text}`;
     try {
       await (process === undefined
-        ? this.#connection.publishHere(this.#keys.everybody, message)
+        ? this.#connection.publishToAll(this.#keys.everybody, message)
         : this.#connection.publish(this.#keys.wake(process), message));
     } catch (error) {
       throw toLockError(error, '', undefined);

@@ -81,8 +81,8 @@ export class QuorumServer {
     return this.#connection.publish(channel, message);
   }
 
-  publishHere(channel: string, message: string): Promise<void> {
-    return this.#connection.publishHere(channel, message);
+  publishToAll(channel: string, message: string): Promise<void> {
+    return this.#connection.publishToAll(channel, message);
   }
 
   close(): void {

@@ -63,8 +63,11 @@ export function keyPrefixOf({ options }: Connection): string {
   return options.keyPrefix ?? options.redisOptions?.keyPrefix ?? '';
 }
 
-/** The channel of all whose keys are at the same place. A server has one channel of a name for all its databases. */
-export function channelOfPlace(connection: Connection, channel: string): string {
+/**
+ * The channel of all processes whose keys are in the same database, with the same prefix of the client. A server has one channel of a name
+ * for all its databases.
+ */
+export function channelOfDatabase(connection: Connection, channel: string): string {
   const { db = 0 } = connection.options;
   const keyPrefix = keyPrefixOf(connection);
   return db === 0 && keyPrefix === '' ? channel : `${channel}:${db}:${keyPrefix}`;

@@ -3,8 +3,8 @@ import type { Connection } from './connection.js';
 import { boundHandshake, HANDSHAKE_MS } from './handshake.js';
 import { NodeRedisConnection } from './node-redis/server-connection.js';
 import { NodeRedisClusterConnection } from './node-redis/cluster-connection.js';
-import { NodeRedisClusterWays } from './node-redis/cluster-ways.js';
-import { wayOf } from './node-redis/way.js';
+import { ClusterEndpoints } from './node-redis/cluster-endpoints.js';
+import { endpointOf } from './node-redis/endpoint.js';
 import { isClient, isCluster, isNodeRedis, isNodeRedisCluster, type RedisClient, type RedisSource } from './redis-source.js';
 
 /** After how many milliseconds a connection that ioredis gave up is made again. */
@@ -79,10 +79,10 @@ async function makeClient(source: RedisSource, options: Readonly<Record<string, 
     ...options,
   };
   if (isNodeRedisCluster(source)) {
-    return new NodeRedisClusterConnection(new NodeRedisClusterWays(source), backOff);
+    return new NodeRedisClusterConnection(new ClusterEndpoints(source), backOff);
   }
   if (isNodeRedis(source)) {
-    return new NodeRedisConnection(wayOf(source), backOff);
+    return new NodeRedisConnection(endpointOf(source), backOff);
   }
   if (isClient(source)) {
     const duplicate = source.duplicate.bind(source) as (...args: readonly unknown[]) => Connection;

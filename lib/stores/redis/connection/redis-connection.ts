@@ -6,7 +6,7 @@ import { PROBE_MS, type Probe } from '../../kit/probe.js';
 import type { BatchScript } from '../scripts/batch-script.js';
 import { CommandTimeouts, OpenCommand } from './command-timeouts.js';
 import { ConnectionFailures } from './connection-failures.js';
-import { channelOfPlace, keyPrefixOf, type Connection } from './connection.js';
+import { channelOfDatabase, keyPrefixOf, type Connection } from './connection.js';
 import { reconnect } from './handshake.js';
 import { addressOf, keepConnected, makeConnection } from './redis-client.js';
 import { Demotions } from './demotions.js';
@@ -246,9 +246,9 @@ export class RedisConnection {
     await this.#timeouts.bound((await this.open()).publish(channel, message), COMMAND_MS);
   }
 
-  /** The same to all that subscribe to `channel` for the place where the keys of this connection are. */
-  async publishHere(channel: string, message: string): Promise<void> {
-    await this.publish(channelOfPlace(await this.open(), channel), message);
+  /** The same to all processes whose keys are in the same database, with the same prefix of the client. */
+  async publishToAll(channel: string, message: string): Promise<void> {
+    await this.publish(channelOfDatabase(await this.open(), channel), message);
   }
 
   /**

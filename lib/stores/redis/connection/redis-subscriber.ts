@@ -1,4 +1,4 @@
-import { channelOfPlace, type Connection } from './connection.js';
+import { channelOfDatabase, type Connection } from './connection.js';
 import { reconnect } from './handshake.js';
 import { addressOf, keepConnected, makeConnection } from './redis-client.js';
 import type { RedisSource } from './redis-source.js';
@@ -29,7 +29,7 @@ export class RedisSubscriber {
   #toFollow = '';
   #closed = false;
 
-  /** The channel of this process alone, and that of all processes whose keys are at the same place. */
+  /** The channel of this process alone, and that of all processes, of which those in the same database hear each other. */
   constructor(channels: readonly [string, string], listener: SubscriberListener) {
     this.#channels = channels;
     this.#listener = listener;
@@ -50,7 +50,7 @@ export class RedisSubscriber {
     const [own, everybody] = this.#channels;
     connection.on('ready', () => {
       this.#answered = true;
-      connection.subscribe(own, channelOfPlace(connection, everybody)).then(
+      connection.subscribe(own, channelOfDatabase(connection, everybody)).then(
         () => {
           this.#isRefused = false;
           this.#change(true);

@@ -3,7 +3,7 @@ import type { Connection, Pipeline } from '../connection.js';
 import { NO_CONNECTION } from '../redis-errors.js';
 import { ClusterNodes } from './cluster-nodes.js';
 import { keyIn, redirectionIn } from './cluster-slots.js';
-import type { NodeRedisClusterWays } from './cluster-ways.js';
+import type { ClusterEndpoints } from './cluster-endpoints.js';
 import { NodeRedisCommands, type Words } from './commands.js';
 import { NodeRedisPipeline } from './pipeline.js';
 import type { NodeRedisConnection } from './server-connection.js';
@@ -27,10 +27,10 @@ export class NodeRedisClusterConnection extends NodeRedisCommands implements Con
   #endings = 0;
   #again: NodeJS.Timeout | undefined;
 
-  constructor(ways: NodeRedisClusterWays, backOff: (attempts: number) => number) {
-    super({ keyPrefix: ways.keyPrefix });
+  constructor(endpoints: ClusterEndpoints, backOff: (attempts: number) => number) {
+    super({ keyPrefix: endpoints.keyPrefix });
     this.#backOff = backOff;
-    this.#nodes = new ClusterNodes(ways, backOff, (error) => this.emit('node error', error));
+    this.#nodes = new ClusterNodes(endpoints, backOff, (error) => this.emit('node error', error));
   }
 
   /** The masters, in the order of their slots. */

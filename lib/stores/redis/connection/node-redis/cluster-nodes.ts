@@ -1,8 +1,8 @@
 import { partsOf, slotOfKey, slotsIn, type SlotTable } from './cluster-slots.js';
 import { boundHandshake } from '../handshake.js';
 import { NodeRedisConnection } from './server-connection.js';
-import type { NodeRedisClusterWays } from './cluster-ways.js';
-import type { NodeRedisWay } from './way.js';
+import type { ClusterEndpoints } from './cluster-endpoints.js';
+import type { Endpoint } from './endpoint.js';
 import { NO_CONNECTION } from '../redis-errors.js';
 
 /** After how long without an answer a connection to a node counts as half open, in milliseconds. */
@@ -12,7 +12,7 @@ const SLOTS_MS = 2_000;
 
 /** The masters of a cluster: who has which slots, and a connection to each that has been asked for. */
 export class ClusterNodes {
-  readonly #ways: NodeRedisClusterWays;
+  readonly #endpoints: ClusterEndpoints;
   readonly #backOff: (attempts: number) => number;
   readonly #onError: (error: Error) => void;
   readonly #nodes = new Map<string, NodeRedisConnection>();
@@ -22,8 +22,8 @@ export class ClusterNodes {
   #asked: NodeRedisConnection | undefined;
   #closed = false;
 
-  constructor(ways: NodeRedisClusterWays, backOff: (attempts: number) => number, onError: (error: Error) => void) {
-    this.#ways = ways;
+  constructor(endpoints: ClusterEndpoints, backOff: (attempts: number) => number, onError: (error: Error) => void) {
+    this.#endpoints = endpoints;
     this.#backOff = backOff;
     this.#onError = onError;
   }
@@ -36,7 +36,7 @@ export class ClusterNodes {
   /** A connection of its own to any master, for the caller to close. */
   another(): NodeRedisConnection {
     const address = oneOf(this.#addresses);
-    return this.#connection(this.#ways.node(address), address);
+    return this.#connection(this.#endpoints.node(address), address);
   }
 
   /** Any master but that of a connection; undefined where there is no other. */
@@ -65,7 +65,7 @@ export class ClusterNodes {
     if (known) {
       return known;
     }
-    const node = this.#connection(this.#ways.node(address), address);
+    const node = this.#connection(this.#endpoints.node(address), address);
     if (this.#closed) {
       return node;
     }
@@ -110,7 +110,7 @@ export class ClusterNodes {
 
   async #refresh(): Promise<void> {
     const errors: unknown[] = [];
-    for (const node of [...shuffled(this.#connected()), ...shuffled(this.#ways.roots())]) {
+    for (const node of [...shuffled(this.#connected()), ...shuffled(this.#endpoints.roots())]) {
       if (this.#closed) {
         throw new Error(NO_CONNECTION);
       }
@@ -125,7 +125,7 @@ export class ClusterNodes {
     throw errors.find((error) => error instanceof Error && error.name === 'ReplyError') ?? errors.at(-1);
   }
 
-  async #slotsBy(node: NodeRedisConnection | NodeRedisWay): Promise<SlotTable> {
+  async #slotsBy(node: NodeRedisConnection | Endpoint): Promise<SlotTable> {
     if (node instanceof NodeRedisConnection) {
       return slotsIn(await node.call('CLUSTER', 'SLOTS'), node.host);
     }
@@ -162,9 +162,9 @@ export class ClusterNodes {
     }
   }
 
-  #connection(way: NodeRedisWay, address?: string): NodeRedisConnection {
+  #connection(endpoint: Endpoint, address?: string): NodeRedisConnection {
     const known = address === undefined ? {} : partsOf(address);
-    const connection = new NodeRedisConnection(way, this.#backOff, { ...known, silenceMs: SILENCE_MS });
+    const connection = new NodeRedisConnection(endpoint, this.#backOff, { ...known, silenceMs: SILENCE_MS });
     boundHandshake(connection);
     // Without a listener, an error would end the process.
     connection.on('error', () => undefined);

@@ -5,7 +5,7 @@ import { NO_CONNECTION } from '../redis-errors.js';
 import { NodeRedisCommands, type Words } from './commands.js';
 import { failureOf, refuse, withReplyErrors } from './errors.js';
 import { NodeRedisPipeline } from './pipeline.js';
-import type { Lookup, NodeRedisWay, OneConnection, SocketOptions } from './way.js';
+import type { Lookup, Endpoint, OneConnection, SocketOptions } from './endpoint.js';
 
 /** For how long a client that is closed waits for what was sent, in milliseconds. */
 const CLOSING_MS = 200;
@@ -25,7 +25,7 @@ export interface NodeOptions {
  */
 export class NodeRedisConnection extends NodeRedisCommands implements Connection {
   readonly queuesForEver = true;
-  readonly #way: NodeRedisWay;
+  readonly #endpoint: Endpoint;
   readonly #backOff: (attempts: number) => number;
   readonly #silenceMs: number | undefined;
   readonly #timeouts = new CommandTimeouts(() => this.stream?.destroy());
@@ -39,9 +39,9 @@ export class NodeRedisConnection extends NodeRedisCommands implements Connection
   #again: NodeJS.Timeout | undefined;
   #address = '';
 
-  constructor(way: NodeRedisWay, backOff: (attempts: number) => number, { silenceMs, ...address }: NodeOptions = {}) {
-    super({ db: way.database, keyPrefix: way.keyPrefix, ...address });
-    this.#way = way;
+  constructor(endpoint: Endpoint, backOff: (attempts: number) => number, { silenceMs, ...address }: NodeOptions = {}) {
+    super({ db: endpoint.database, keyPrefix: endpoint.keyPrefix, ...address });
+    this.#endpoint = endpoint;
     this.#backOff = backOff;
     this.#silenceMs = silenceMs;
   }
@@ -59,7 +59,7 @@ export class NodeRedisConnection extends NodeRedisCommands implements Connection
   }
 
   get #socket(): SocketOptions {
-    return this.#client?.options?.socket ?? this.#way.socket;
+    return this.#client?.options?.socket ?? this.#endpoint.socket;
   }
 
   async connect(): Promise<void> {
@@ -115,10 +115,10 @@ export class NodeRedisConnection extends NodeRedisCommands implements Connection
 
   #connect(): void {
     this.#again = undefined;
-    const { host, path, lookup } = this.#way.socket;
+    const { host, path, lookup } = this.#endpoint.socket;
     this.#address = path ?? host ?? '';
     this.#sockets = new AbortController();
-    const client = this.#way.make(this.#watched(lookup), this.#sockets.signal, (cause) => this.#ended(client, cause));
+    const client = this.#endpoint.make(this.#watched(lookup), this.#sockets.signal, (cause) => this.#ended(client, cause));
     this.#client = client;
     this.status = 'connecting';
     client.on('error', (error) => this.#ended(client, error));

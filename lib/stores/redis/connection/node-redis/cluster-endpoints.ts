@@ -1,6 +1,6 @@
 import { LockConfigurationError } from '../../../../core/words/errors.js';
 import { partsOf } from './cluster-slots.js';
-import { wayOf, type ClientOptions, type NodeRedisWay, type SocketOptions } from './way.js';
+import { endpointOf, type ClientOptions, type Endpoint, type SocketOptions } from './endpoint.js';
 import type { NodeRedisClient, NodeRedisCluster } from '../redis-source.js';
 
 type Address = { readonly host: string; readonly port: number };
@@ -20,8 +20,8 @@ const NOWHERE = {
   reconnectStrategy: false,
 } as const;
 
-/** The ways to the nodes of a cluster, by clients of one server of the version of node-redis that the given client is of. */
-export class NodeRedisClusterWays {
+/** The nodes of a cluster, each by clients for one server of the version of node-redis that the given client is of. */
+export class ClusterEndpoints {
   readonly keyPrefix: string;
   readonly #options: ClusterOptions;
   readonly #client: NodeRedisClient;
@@ -32,21 +32,21 @@ export class NodeRedisClusterWays {
     this.#client = clientOf(source);
   }
 
-  /** To those from which the others are found. */
-  roots(): NodeRedisWay[] {
-    return this.#options.rootNodes.map((root) => this.#way(root, root.socket));
+  /** Those from which the others are found. */
+  roots(): Endpoint[] {
+    return this.#options.rootNodes.map((root) => this.#endpoint(root, root.socket));
   }
 
-  /** To the node with an address as the cluster tells it. */
-  node(address: string): NodeRedisWay {
+  /** The node with an address as the cluster tells it. */
+  node(address: string): Endpoint {
     const { nodeAddressMap } = this.#options;
     const mapped = typeof nodeAddressMap === 'function' ? nodeAddressMap(address) : nodeAddressMap?.[address];
-    return this.#way({}, mapped ?? partsOf(address));
+    return this.#endpoint({}, mapped ?? partsOf(address));
   }
 
-  #way(options: ClientOptions, socket: SocketOptions | undefined): NodeRedisWay {
+  #endpoint(options: ClientOptions, socket: SocketOptions | undefined): Endpoint {
     const { defaults } = this.#options;
-    return wayOf(this.#client, { ...defaults, ...options, keyPrefix: this.keyPrefix, socket: { ...defaults?.socket, ...socket } });
+    return endpointOf(this.#client, { ...defaults, ...options, keyPrefix: this.keyPrefix, socket: { ...defaults?.socket, ...socket } });
   }
 }
 

@@ -27,8 +27,8 @@ export interface ClientOptions {
   readonly keyPrefix?: { toString(): string };
 }
 
-/** How the connections to a server are made, of which each is made once. */
-export interface NodeRedisWay {
+/** A server, and how clients for it are made, each of which connects once. */
+export interface Endpoint {
   /** What is known of the server beforehand. */
   readonly socket: SocketOptions;
   readonly database: number | undefined;
@@ -41,8 +41,8 @@ export interface NodeRedisWay {
   make(lookup: Lookup, signal: AbortSignal, failed: (cause: Error) => void): OneConnection;
 }
 
-/** The way of a client for one server, or of one with other options. */
-export function wayOf(source: NodeRedisClient, overrides: ClientOptions = {}): NodeRedisWay {
+/** The endpoint of a client for one server, or of that client with other options. */
+export function endpointOf(source: NodeRedisClient, overrides: ClientOptions = {}): Endpoint {
   const { options } = source as { readonly options?: ClientOptions };
   const socket = overrides.socket ?? options?.socket ?? {};
   const duplicate = source.duplicate.bind(source) as (overrides: object) => OneConnection;
