@@ -153,3 +153,24 @@ test('a search looks up again, by way of the next server, what could not be look
   }
   expect(found.toSorted()).toEqual(keys);
 });
+
+test('what is sent to all processes comes to those whose locks are in the same databases', async () => {
+  const heard: string[] = [];
+  const there = quorum.urls.map((url) => `${url}/1`);
+  const [here, first, second] = await Promise.all([open(quorum.urls), open(there), open(there)]);
+  Object.entries({ here, first, second }).forEach(([name, store]) => store.onMessage((text) => heard.push(`${name} ${text}`)));
+  // A subscription takes a moment, and messages to one database come in their order.
+  await until('that both hear', async () => {
+    await first.send('hello');
+    return heard.includes('first hello') && heard.includes('second hello');
+  });
+  await until('that the other hears itself', async () => {
+    await here.send('hello');
+    return heard.includes('here hello');
+  });
+  heard.length = 0;
+  await first.send('to them');
+  await here.send('to itself');
+  await until('all', () => heard.includes('here to itself') && heard.includes('first to them') && heard.includes('second to them'));
+  expect(heard.filter((each) => each.includes(' to ')).toSorted()).toEqual(['first to them', 'here to itself', 'second to them']);
+});
