@@ -89,7 +89,8 @@ describe('what one turn of the event loop asks of a database', () => {
       const holds = holdsOf(33, prefix);
       const replies = await Promise.all(holds.map((hold) => store.acquire(hold)));
       expect(statements).toBe(3);
-      expect(new Set(replies.map(({ fence }) => fence)).size).toBe(33);
+      // Each key has fences of its own: those of two may be the same.
+      expect(replies).toEqual(replies.map(() => expect.objectContaining({ fence: expect.any(Number) })));
       expect(await Promise.all(holds.map((hold) => store.release(hold)))).toEqual(holds.map(() => true));
       expect(statements).toBe(6);
     });
@@ -149,7 +150,7 @@ test('one bad call of a batch fails alone, with an error that names its key', as
     }
     expect(outcomes[3]).toMatchObject({ code: 'LOCK_CONFIGURATION', key: `${prefix}3` });
     expect(outcomes.filter((outcome) => outcome instanceof Error)).toHaveLength(1);
-    expect(new Set(outcomes.map((outcome) => 'fence' in outcome && outcome.fence)).size).toBe(8);
+    expect(outcomes.filter((outcome) => 'fence' in outcome && typeof outcome.fence === 'number')).toHaveLength(7);
     // The batch, and each call of it by itself.
     expect(statements).toBe(9);
   });
