@@ -1,4 +1,4 @@
-import { readPage, sectionOf } from '../readme/pages';
+import { readPage, tableBelow } from '../readme/pages';
 
 const PAGE = readPage('docs/operations/faults.md');
 
@@ -14,7 +14,7 @@ export interface Row {
 /** The rows that stand under a heading, by their fault. */
 export function rowsOf(heading: string): ReadonlyMap<string, Row> {
   return new Map(
-    cellsOf(heading).map(([fault = '', health = '', metrics = '', alerts = '', doctor = '']) => [
+    tableBelow(PAGE, heading).map(([fault = '', health = '', metrics = '', alerts = '', doctor = '']) => [
       fault,
       { health, metrics, alerts, doctor },
     ]),
@@ -23,23 +23,10 @@ export function rowsOf(heading: string): ReadonlyMap<string, Row> {
 
 /** What the page says for each reason, where it does not end with what differs from time to time. */
 export function pageWords(): ReadonlyMap<string, string> {
-  return new Map(cellsOf('On the page').map(([reason = '', words = '']) => [reason, words]));
+  return new Map(tableBelow(PAGE, 'On the page').map(([reason = '', words = '']) => [reason, words]));
 }
 
 /** A list as a cell has it. */
 export function listed(texts: readonly string[]): string {
   return texts.length === 0 ? '–' : texts.join(', ');
-}
-
-/** The cells of the rows of the table there is, without its head. */
-function cellsOf(heading: string): string[][] {
-  const lines = sectionOf(PAGE, heading)
-    .split('\n')
-    .filter((line) => line.startsWith('|'));
-  return lines.slice(2).map((line) =>
-    line
-      .split('|')
-      .slice(1, -1)
-      .map((cell) => cell.trim()),
-  );
 }

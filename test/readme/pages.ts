@@ -42,3 +42,14 @@ export function sectionOf({ path, text }: Page, heading: string): string {
   const end = text.indexOf('\n## ', start + 1);
   return text.slice(start, end < 0 ? undefined : end);
 }
+
+/** The cells of the rows of the first table below a heading, without its head. */
+export function tableBelow(page: Page, heading: string): string[][] {
+  const rows = /^\|.*(?:\n\|.*)*/m.exec(sectionOf(page, heading))?.[0].split('\n') ?? [];
+  return rows.slice(2).map((row) =>
+    row
+      .split('|')
+      .slice(1, -1)
+      .map((cell) => cell.trim()),
+  );
+}

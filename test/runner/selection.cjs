@@ -43,6 +43,7 @@ const LONG = [
   'test/readme/idempotency.spec.ts',
   'test/redis/clients.spec.ts',
   'test/redis/clients-tls.spec.ts',
+  'test/redis/clients-under-faults.spec.ts',
   'test/telemetry/scrape.spec.ts',
   'test/testing/fake-timers.spec.ts',
   'test/tickets/graphql.spec.ts',
