@@ -35,19 +35,19 @@ const otherStore = async () => {
 describeCommands(() => ({ store, env, otherStore }), { messages: false });
 
 test('top shows the locks of the store, and who queues', async () => {
-  const other = await otherStore();
+  const others = [await otherStore(), await otherStore()];
   const { fence } = await store.acquire(newHold('topped', { ttlMs: 60_000, by: 'Jobs.run' }));
-  await other.acquire(newHold('topped', { ttlMs: 60_000 }), { name: 'first' });
+  await Promise.all(others.map((other) => other.acquire(newHold('topped', { ttlMs: 60_000 }), { name: 'place' })));
   const json = await cliUntil(env, ['top', '--json'], ({ out }) => out.includes('"queues":[{'));
   expect(json).toMatchObject({ code: 0, err: '' });
   const { oldest, queues, names } = JSON.parse(json.out) as { oldest: unknown[]; queues: unknown[]; names: unknown[] };
   expect(oldest).toContainEqual(expect.objectContaining({ key: 'topped', fence, heldMs: expect.any(Number) }));
-  expect({ queues, names }).toEqual({ queues: [{ key: 'topped', waiting: 1, longestMs: null }], names: [] });
+  expect({ queues, names }).toEqual({ queues: [{ key: 'topped', waiting: 2, longestMs: null }], names: [] });
   const shown = await cli(env, ['top']);
   expect(shown.out).toMatch(/^The locks are those of the store\.\n/);
   expect(shown.out).toMatch(/^topped .*Jobs\.run/m);
-  expect(shown.out).toMatch(/^topped +1 +-$/m);
-  await other.close();
+  expect(shown.out).toMatch(/^topped +2 +-$/m);
+  await Promise.all(others.map((other) => other.close()));
 });
 
 test.each(['processes', 'incidents'])('%s asks nobody, and says which commands show the locks', async (command) => {

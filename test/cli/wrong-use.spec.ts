@@ -75,17 +75,17 @@ test('wrong use ends with 2 and one line, the version with 0', async () => {
 });
 
 test('a login in the environment completes URLs, and changes none that has one', () => {
-  const login = { LOCKS_USER: 'me', LOCKS_PASSWORD: 'a/b', LOCKS_SENTINEL_PASSWORD: 's p' };
+  const login = { LOCKS_USER: 'me', LOCKS_PASSWORD: 'a/b%', LOCKS_SENTINEL_PASSWORD: 's p' };
   const urlsOf = (...words: string[]): readonly string[] => {
     const line = parseCommandLine(['list', ...words], login);
     return 'address' in line ? line.address.urls : [];
   };
-  expect(urlsOf('--redis', 'redis://')).toEqual(['redis://me:a%2Fb@localhost']);
-  expect(urlsOf('--redis', 'redis://you@host/1')).toEqual(['redis://you:a%2Fb@host/1']);
+  expect(urlsOf('--redis', 'redis://')).toEqual(['redis://me:a%2Fb%25@localhost']);
+  expect(urlsOf('--redis', 'redis://you@host/1')).toEqual(['redis://you:a%2Fb%25@host/1']);
   expect(urlsOf('--redis', 'redis://you:secret@host')).toEqual(['redis://you:secret@host']);
-  expect(urlsOf('--redis-cluster', 'redis://a,redis://b')).toEqual(['redis://me:a%2Fb@a', 'redis://me:a%2Fb@b']);
-  expect(urlsOf('--mysql', 'mysql://a/b')).toEqual(['mysql://me:a%2Fb@a/b']);
-  expect(urlsOf('--postgres', 'postgres:///db?host=/tmp')).toEqual(['postgres:///db?host=%2Ftmp&user=me&password=a%2Fb']);
+  expect(urlsOf('--redis-cluster', 'redis://a,redis://b')).toEqual(['redis://me:a%2Fb%25@a', 'redis://me:a%2Fb%25@b']);
+  expect(urlsOf('--mysql', 'mysql://a/b')).toEqual(['mysql://me:a%2Fb%25@a/b']);
+  expect(urlsOf('--postgres', 'postgres:///db?host=/tmp')).toEqual(['postgres:///db?host=%2Ftmp&user=me&password=a%2Fb%25']);
   const sentinels = parseCommandLine(['list', '--redis-sentinel', 'redis://a', '--master', 'm'], login);
-  expect(sentinels).toMatchObject({ address: { urls: ['redis://:s%20p@a'], master: 'm', login: { user: 'me', password: 'a/b' } } });
+  expect(sentinels).toMatchObject({ address: { urls: ['redis://:s%20p@a'], master: 'm', login: { user: 'me', password: 'a/b%' } } });
 });
