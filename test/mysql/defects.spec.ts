@@ -82,8 +82,20 @@ const PROBES: Readonly<Record<string, { probe: Probe; expected: unknown; right: 
       return removed;
     },
     expected: 1,
-    right: 'queue_ends <= free_since)\n      FOR UPDATE SKIP LOCKED',
-    wrong: 'queue_ends <= free_since)\n      FOR UPDATE',
+    right: 'more_done_ends <= now_us FOR UPDATE SKIP LOCKED',
+    wrong: 'more_done_ends <= now_us FOR UPDATE',
+  },
+  'purge leaves a row with a done mark that counts': {
+    async probe(store, database) {
+      const late = hold('k');
+      await store.release(late);
+      await server.query(`UPDATE ${database}.distributed_lock_lease SET ends = ends - ${HOUR_US}`);
+      await store.purge({ olderThan: '1m' });
+      return (await store.acquire(late)).fence;
+    },
+    expected: undefined,
+    right: 'AND done_ends <= now_us AND more_done_ends <= now_us',
+    wrong: '',
   },
   'tidying leaves marks that have not run out, so that a late acquire is refused': {
     async probe(store, database) {

@@ -98,7 +98,7 @@ describe('what is stored', () => {
     await old.release();
     await makeLocks(store).withLock('young', () => undefined);
     const held = await makeLocks(store).acquire('held');
-    await server.query(`UPDATE ${LEASE} SET ends = ends - 120000000 WHERE name = 'lock:{old}'`);
+    await server.query(`UPDATE ${LEASE} SET ends = ends - 120000000, done_ends = done_ends - 120000000 WHERE name = 'lock:{old}'`);
     await server.query(`INSERT INTO ${LEASE} (name) SELECT concat('lock:{many ', seq, '}') FROM ${DATABASE}.seq_1_to_2500`);
     await server.query(`INSERT INTO ${LEASE} (name) VALUES ('other:{k}')`);
     expect(await store.purge({ olderThan: '1m' })).toBe(2_501);
@@ -107,6 +107,16 @@ describe('what is stored', () => {
     await makeLocks(store).withLock('old', (lock) => expect(lock.fence).toBeGreaterThan(old.fence));
     await held.release();
     await expect(store.purge({ olderThan: 10 })).rejects.toThrow('MySqlLockStore.purge: olderThan is 10');
+  });
+
+  test('a purge leaves the done marks that count: what was released does not come in again', async () => {
+    const store = await open();
+    await makeLocks(store).withLock('k', () => undefined);
+    await server.query(`UPDATE ${LEASE} SET ends = ends - 120000000, done_ends = 0, more_done_ends = 0`);
+    const late = newHold('k');
+    expect(await store.release(late)).toBe(false);
+    expect(await store.purge({ olderThan: '1m' })).toBe(0);
+    expect((await store.acquire(late)).fence).toBeUndefined();
   });
 
   test('done marks that have run out are taken away, however many there are', async () => {
@@ -260,6 +270,30 @@ describe('statements', () => {
       await held.release();
       expect(await (await open()).inspect(key)).toBeNull();
     }
+  });
+
+  test.each(['START TRANSACTION', 'SET autocommit = 0'])('what is read after %s is what is committed by now', async (begin) => {
+    const own = server.pool({ connectionLimit: 1 });
+    const store = await open(own);
+    const connection = await own.promise().getConnection();
+    await connection.query(begin);
+    await connection.query(`SELECT 1 FROM ${LEASE}`);
+    connection.release();
+    const other = makeLocks(await open());
+    for (let round = 0; round < 3; round++) {
+      const held = await other.acquire('seen');
+      expect(await store.inspect('seen')).toMatchObject({ fence: held.fence });
+      const keys: string[] = [];
+      for await (const found of store.search('seen')) {
+        keys.push(...found.map(({ key }) => key));
+      }
+      expect(keys).toEqual(['seen']);
+      await held.release();
+      expect(await store.inspect('seen')).toBeNull();
+    }
+    // Nor does it keep old versions of rows for itself.
+    const [{ open: left } = {}] = await server.query<{ open: number }>('SELECT count(*) AS open FROM information_schema.innodb_trx');
+    expect(Number(left)).toBe(0);
   });
 
   test.each([['READ COMMITTED'], ['REPEATABLE READ'], ['SERIALIZABLE']])(

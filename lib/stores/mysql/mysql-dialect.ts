@@ -39,7 +39,11 @@ export class MySqlDialect implements Dialect<MySqlConnection> {
   send(connection: MySqlConnection, statement: Sql, answered: Answered): void {
     connection.on('error', ignore);
     identify(connection);
-    sendTo(connection, statement, (error, reply) => answered(error ?? (isUncommitted(reply) ? new NotCommitted() : null), reply));
+    if (statement.sql.startsWith('SELECT ')) {
+      read(connection, statement, answered);
+    } else {
+      sendTo(connection, statement, (error, reply) => answered(error ?? (isUncommitted(reply) ? new NotCommitted() : null), reply));
+    }
   }
 
   release(connection: MySqlConnection, end: Error | boolean): void {
@@ -110,10 +114,34 @@ const CURES = {
   binlog: 'Set binlog_format to ROW or MIXED.',
 } as const;
 
-/** The flag of a reply that says that a transaction is open. */
+/**
+ * Sends a query that sees what is committed by now: in a transaction that is open already, it would see what was committed when that
+ * began. So it leaves none open either.
+ */
+function read(connection: MySqlConnection, statement: Sql, answered: Answered): void {
+  let commits = true;
+  sendTo(connection, ROLLBACK, (_error, reply) => {
+    commits = has(reply, AUTOCOMMIT);
+  });
+  sendTo(connection, statement, (error, reply) => {
+    if (!commits) {
+      sendTo(connection, ROLLBACK, ignore);
+    }
+    answered(error, reply);
+  });
+}
+
+const ROLLBACK: Sql = { sql: 'ROLLBACK' };
+
+/** The flags of a reply that say that a transaction is open, and that each statement commits by itself. */
 const IN_TRANSACTION = 1;
+const AUTOCOMMIT = 2;
 
 function isUncommitted(reply: unknown): boolean {
+  return has(reply, IN_TRANSACTION);
+}
+
+function has(reply: unknown, flag: number): boolean {
   const { serverStatus } = (reply ?? {}) as { readonly serverStatus?: unknown };
-  return typeof serverStatus === 'number' && (serverStatus & IN_TRANSACTION) !== 0;
+  return typeof serverStatus === 'number' && (serverStatus & flag) !== 0;
 }

@@ -40,7 +40,18 @@ export function checkPostgresOptions(
       `PostgresLockStore: the pool has no Client to make a connection with for listening. Pass a Pool of pg, or listen: false to poll every ${RECHECK_MS.soon} ms instead.`,
     );
   }
+  if (pools.some(isBlind)) {
+    throw new LockConfigurationError(
+      'PostgresLockStore: the pool is of a pg before 8.21, which does not say whether a connection is inside a transaction: a lock that is granted there is one for nobody else. Install pg 8.21 or later.',
+    );
+  }
   return { schema: checkSchema(schema), listen: addresses };
+}
+
+/** Whether its connections are of a version of `pg` that does not know the state of a transaction. */
+function isBlind(pool: PostgresPool): boolean {
+  const client = (pool as { Client?: { prototype?: { escapeLiteral?: unknown; getTransactionStatus?: unknown } } }).Client?.prototype;
+  return typeof client?.escapeLiteral === 'function' && typeof client.getTransactionStatus !== 'function';
 }
 
 function isAddress(value: unknown): boolean {

@@ -12,7 +12,7 @@ export interface PostgresClient {
   /** What a request to cancel a statement names. */
   readonly processID?: unknown;
   readonly secretKey?: unknown;
-  /** `'I'` outside of a transaction; newer versions of `pg` have it. */
+  /** `'I'` outside of a transaction. What has only the connections of the store, such as PGlite, need not have it. */
   getTransactionStatus?(): string | null;
   /** Returns the connection to the pool, or ends it. */
   release(end?: boolean | Error): void;

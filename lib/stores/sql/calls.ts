@@ -1,7 +1,9 @@
+import { AsyncResource } from 'node:async_hooks';
 import { LockStoreError } from '../../core/words/errors.js';
 import type { ServerClock } from '../kit/server-clock.js';
 import { BatchedCalls } from './batched-calls.js';
 import type { Dialect, Row, Sql } from './dialect.js';
+import { REPEAT } from './errors.js';
 import { LATE, valuesOf, type ArgumentsOf, type Operation, type Parameters } from './operation.js';
 import { runStatement } from './statement.js';
 import { Statements, type Call } from './statements.js';
@@ -9,8 +11,8 @@ import { Statements, type Call } from './statements.js';
 /** The time limit of one operation, in milliseconds: the longest, and the shortest, which is what a new connection takes. */
 const LIMIT_MS = { longest: 1_000, shortest: 75 } as const;
 
-/** What an operation on a key has to pass within a limit, in milliseconds; undefined where nothing is to be checked. */
-export type Check = (key: string, limitMs: number) => Promise<void> | undefined;
+/** What operations have to pass first; undefined where nothing is to be checked. */
+export type Check = () => Promise<void> | undefined;
 
 /** The parameters of an operation that refuses to grant later than `latest`, and its arguments. */
 type Granting = Parameters & Parameters<'latest'>;
@@ -25,6 +27,10 @@ export class Calls {
   readonly #statements: Statements;
   readonly #check: Check;
   readonly #batched = new Map<Operation, BatchedCalls>();
+  /** Bound to where the store was made: what is sent must not keep the context of the call that came first. */
+  readonly #newBatched = AsyncResource.bind(
+    (operation: Operation, batch: Operation): BatchedCalls => new BatchedCalls(this.#statements, this.#dialect, operation, batch),
+  );
 
   /** `check` is passed before each operation. */
   constructor(dialect: Dialect, check: Check = () => undefined) {
@@ -76,9 +82,10 @@ export class Calls {
    */
   async sendPlain(statementFor: (latest: number) => Sql, call: Call): Promise<unknown> {
     const { key, limitMs } = bounded(call);
-    const check = this.#check(key, limitMs);
-    const leftMs = check ? await leftAfter(check, key, limitMs) : limitMs;
-    return runStatement(this.#dialect, statementFor(this.#statements.clock.latest(performance.now(), leftMs)), leftMs);
+    const check = this.#check();
+    const leftMs = check ? await leftAfter(check, { key, limitMs }, this.#dialect) : limitMs;
+    const statement = statementFor(this.#statements.clock.latest(performance.now(), leftMs));
+    return (await runStatement(this.#dialect, statement, leftMs)).reply;
   }
 
   #grant<P extends Granting, Reply>(operation: Operation<P, Reply>, args: GrantArguments<P>, call: Call): Promise<Reply> {
@@ -87,8 +94,8 @@ export class Calls {
   }
 
   async #call<P extends Parameters, Reply>(operation: Operation<P, Reply>, args: ArgumentsOf<P>, { key, limitMs }: Call): Promise<Reply> {
-    const check = this.#check(key, limitMs);
-    const leftMs = check ? await leftAfter(check, key, limitMs) : limitMs;
+    const check = this.#check();
+    const leftMs = check ? await leftAfter(check, { key, limitMs }, this.#dialect) : limitMs;
     const request = { key, limitMs: leftMs, values: valuesOf(operation, args) };
     const answer = operation.batch ? this.#batchedOf(operation, operation.batch).ask(request) : this.#statements.call(operation, request);
     return operation.read(await answer, key);
@@ -97,7 +104,7 @@ export class Calls {
   #batchedOf(operation: Operation, batch: Operation): BatchedCalls {
     let batched = this.#batched.get(operation);
     if (batched === undefined) {
-      batched = new BatchedCalls(this.#statements, this.#dialect, operation, batch);
+      batched = this.#newBatched(operation, batch);
       this.#batched.set(operation, batched);
     }
     return batched;
@@ -108,13 +115,24 @@ function bounded({ key, limitMs }: Call): Call {
   return { key, limitMs: Math.min(Math.max(limitMs, LIMIT_MS.shortest), LIMIT_MS.longest) };
 }
 
-/** What a check leaves of the limit, in milliseconds. An operation whose check failed was not sent. */
-async function leftAfter(check: Promise<void>, key: string, limitMs: number): Promise<number> {
+/** What a check leaves of the limit, in milliseconds. An operation whose check did not end in time, or failed, was not sent. */
+async function leftAfter(check: Promise<void>, { key, limitMs }: Call, { name }: Dialect): Promise<number> {
   const startedAt = performance.now();
+  const failed = (why: string, cause?: unknown): LockStoreError =>
+    new LockStoreError(key === '' ? why : `Lock "${key}": ${why}`, key, { cause, unknown: false });
   try {
-    await check;
+    await within(limitMs, check, () => failed(`${name} is being checked, since it was away when the store was opened. ${REPEAT}`));
   } catch (error) {
-    throw error instanceof LockStoreError ? new LockStoreError(error.detail, key, { cause: error.cause, unknown: false }) : error;
+    throw error instanceof LockStoreError && error.key !== key ? failed(error.detail, error.cause) : error;
   }
-  return Math.max(0, limitMs - (performance.now() - startedAt));
+  // Whole milliseconds: calls of a batch have the same limit.
+  return Math.max(0, Math.floor(limitMs - (performance.now() - startedAt)));
+}
+
+/** Rejects with `late` where the work takes longer. After the event loop was blocked, unread replies are read first. */
+function within(limitMs: number, work: Promise<void>, late: () => Error): Promise<void> {
+  return new Promise((resolve, reject) => {
+    const timer = setTimeout(() => setImmediate(() => reject(late())), limitMs);
+    work.then(resolve, reject).finally(() => clearTimeout(timer));
+  });
 }

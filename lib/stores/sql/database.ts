@@ -1,3 +1,4 @@
+import { AsyncResource } from 'node:async_hooks';
 import type { StoredLock } from '../../core/seam/lock-store.js';
 import { LockConfigurationError, LockStoreError } from '../../core/words/errors.js';
 import type { Listeners } from '../kit/listeners.js';
@@ -54,14 +55,14 @@ export abstract class Database<Names extends RowNames = RowNames, N extends Noti
   readonly calls: Calls;
   readonly tidying: Tidying = new Tidying(() => this.tidySome());
   /** What operations have to pass first, because the database was away when it was opened. */
-  #check: ((key: string, limitMs: number) => Promise<void>) | undefined;
+  #check: (() => Promise<void>) | undefined;
   #notifier: N | undefined;
   readonly #numbered: Operation<Parameters<'key' | 'number'>, string | undefined>;
 
   /** `numbered` records which of several databases this is, unless that is recorded; it replies what is recorded then, if anything. */
   constructor(dialect: Dialect, numbered: Operation<Parameters<'key' | 'number'>, string | undefined>) {
     this.dialect = dialect;
-    this.calls = new Calls(dialect, (key, limitMs) => this.#check?.(key, limitMs));
+    this.calls = new Calls(dialect, () => this.#check?.());
     this.#numbered = numbered;
   }
 
@@ -97,10 +98,11 @@ export abstract class Database<Names extends RowNames = RowNames, N extends Noti
    */
   async open(given: DatabaseOptions<Names>): Promise<void> {
     this.close();
+    this.tidying.start();
     const options = { ...given, warn: once(given.warn) };
-    this.#check = (key, limitMs) => this.#pass(options, key, limitMs);
+    this.#check = this.#checkWith(options);
     try {
-      await this.#pass(options, '', START_MS.check);
+      await this.#check();
     } catch (error) {
       if (!(error instanceof LockStoreError)) {
         throw error;
@@ -121,10 +123,30 @@ export abstract class Database<Names extends RowNames = RowNames, N extends Noti
     this.#notifier = undefined;
   }
 
-  /** Checks the server, the tables and the number of the database. Operations do without from then on. */
-  async #pass({ keys, number, readOnly, warn }: DatabaseOptions<Names>, key: string, limitMs: number): Promise<void> {
-    const giveUpAt = performance.now() + limitMs;
-    const call = (): Call => ({ key, limitMs: Math.min(START_MS.query, Math.max(0, giveUpAt - performance.now())) });
+  /**
+   * One check at a time, in the context of no call: those of many operations would take each other's connections and time. Operations do
+   * without from the first one on that passed.
+   */
+  #checkWith(options: DatabaseOptions<Names>): () => Promise<void> {
+    let passing: Promise<void> | undefined;
+    const begin = AsyncResource.bind(async (): Promise<void> => {
+      try {
+        await this.#pass(options);
+        if (this.#check === check) {
+          this.#check = undefined;
+        }
+      } finally {
+        passing = undefined;
+      }
+    });
+    const check = (): Promise<void> => (passing ??= begin());
+    return check;
+  }
+
+  /** Checks the server, the tables and the number of the database. */
+  async #pass({ keys, number, readOnly, warn }: DatabaseOptions<Names>): Promise<void> {
+    const giveUpAt = performance.now() + START_MS.check;
+    const call = (): Call => ({ key: '', limitMs: Math.min(START_MS.query, Math.max(0, giveUpAt - performance.now())) });
     await this.checkServer(warn, call);
     const row = keys.numberRow;
     const known = readOnly ? undefined : await this.calls.callUnchecked(this.#numbered, { key: row, number }, call());
@@ -134,7 +156,6 @@ export abstract class Database<Names extends RowNames = RowNames, N extends Noti
           `everywhere. Where the list was changed, stop all processes first and then run ${this.forgetting(row)} in each of them.`,
       );
     }
-    this.#check = undefined;
   }
 }
 

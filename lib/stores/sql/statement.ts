@@ -7,8 +7,14 @@ const PATIENCE_MS = 1_000;
 /** How long the server may take to reply to a cancelled statement, in milliseconds. */
 const CANCELLED_MS = 1_000;
 
+/** The reply to a statement, and when that was sent: the wait for a connection is over by then. */
+export interface Replied {
+  readonly reply: unknown;
+  readonly sentAt: number;
+}
+
 /** Runs one statement on a connection of a pool, outside of any transaction; rejects with what went wrong. */
-export function runStatement<Connection>(dialect: Dialect<Connection>, statement: Sql, limitMs: number): Promise<unknown> {
+export function runStatement<Connection>(dialect: Dialect<Connection>, statement: Sql, limitMs: number): Promise<Replied> {
   return new Promise((resolve, reject) => {
     new Statement(dialect, statement, limitMs, resolve, reject).connect();
   });
@@ -26,7 +32,7 @@ class Statement<Connection> {
   readonly #dialect: Dialect<Connection>;
   readonly #statement: Sql;
   readonly #limitMs: number;
-  readonly #resolve: (reply: unknown) => void;
+  readonly #resolve: (replied: Replied) => void;
   readonly #reject: (error: Error) => void;
   #timer: NodeJS.Timeout;
   #connection: Connection | undefined;
@@ -43,7 +49,7 @@ class Statement<Connection> {
     dialect: Dialect<Connection>,
     statement: Sql,
     limitMs: number,
-    resolve: (reply: unknown) => void,
+    resolve: (replied: Replied) => void,
     reject: (error: Error) => void,
   ) {
     this.#dialect = dialect;
@@ -69,6 +75,7 @@ class Statement<Connection> {
 
   #send(connection: Connection): void {
     this.#connection = connection;
+    const sentAt = performance.now();
     this.#dialect.send(connection, this.#statement, (error, reply) => {
       if (error && !this.#isLate && this.#dialect.isInTransaction(error)) {
         // No other session would see a grant that is made there. The transaction ends with the connection.
@@ -82,7 +89,7 @@ class Statement<Connection> {
       if (error) {
         this.#reject(error);
       } else {
-        this.#resolve(reply);
+        this.#resolve({ reply, sentAt });
       }
     });
   }

@@ -3,7 +3,7 @@ import { ServerClock } from '../kit/server-clock.js';
 import type { Dialect, Row, Sql } from './dialect.js';
 import { toLockError } from './errors.js';
 import type { Operation } from './operation.js';
-import { runStatement } from './statement.js';
+import { runStatement, type Replied } from './statement.js';
 
 /** How often a statement is sent that the server refuses because of a concurrent one. */
 const MOST_TRIES = 10;
@@ -62,12 +62,11 @@ export class Statements {
   }
 
   /** Sends it again where the server refused it because of a concurrent one. */
-  async #try(statement: Sql, limitMs: number): Promise<{ readonly reply: unknown; readonly sentAt: number }> {
+  async #try(statement: Sql, limitMs: number): Promise<Replied> {
     const giveUpAt = performance.now() + limitMs;
     for (let tries = 1; ; tries++) {
-      const sentAt = performance.now();
       try {
-        return { reply: await runStatement(this.#dialect, statement, giveUpAt - sentAt), sentAt };
+        return await runStatement(this.#dialect, statement, giveUpAt - performance.now());
       } catch (error) {
         if (!this.#dialect.isConflict(error) || tries >= MOST_TRIES || performance.now() >= giveUpAt) {
           throw error;

@@ -9,6 +9,7 @@ export class Tidying {
   #timer: NodeJS.Timeout | undefined;
   /** Whether done marks were made since the last run. */
   #isMarked = false;
+  #isStopped = false;
 
   /** `tidySome` deletes some, and resolves to whether there may be more. It rejects where the database does not answer. */
   constructor(tidySome: () => Promise<boolean>) {
@@ -18,10 +19,18 @@ export class Tidying {
   /** A done mark was made. */
   marked(): void {
     this.#isMarked = true;
-    this.#timer ??= this.#schedule();
+    if (!this.#isStopped) {
+      this.#timer ??= this.#schedule();
+    }
   }
 
+  start(): void {
+    this.#isStopped = false;
+  }
+
+  /** Also where a release is answered later. */
   stop(): void {
+    this.#isStopped = true;
     clearTimeout(this.#timer);
     this.#timer = undefined;
   }

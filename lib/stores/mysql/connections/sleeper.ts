@@ -166,10 +166,18 @@ export class Sleeper {
       return undefined;
     }
     connection?.on('error', ignore);
-    const asked = connection && ask(connection, `SELECT get_lock('${name}', ${GET_S}) AS got`, GET_S * 1_000 + SILENCE_MS);
-    const [row] = (await asked?.catch(() => [])) ?? [];
-    if (Number(row?.['got']) === GOT) {
-      return connection;
+    try {
+      if (connection) {
+        // In a transaction, each sleep would see what was committed when that began.
+        await ask(connection, 'ROLLBACK', SILENCE_MS);
+        await ask(connection, 'SET autocommit = 1', SILENCE_MS);
+        const [row] = await ask(connection, `SELECT get_lock('${name}', ${GET_S}) AS got`, GET_S * 1_000 + SILENCE_MS);
+        if (Number(row?.['got']) === GOT) {
+          return connection;
+        }
+      }
+    } catch {
+      // Another connection is tried later.
     }
     connection?.destroy();
     return undefined;

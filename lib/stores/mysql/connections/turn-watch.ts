@@ -168,6 +168,11 @@ export class TurnWatch {
     const isLost = Number(row['is_queued']) === 0;
     const reserved = leftMs > 0 ? placeOf(row['turn']) : placeOf(row['first_place']);
     const due = reserved ? [reserved] : leftMs <= 0 || isLost ? places : [];
+    const turn = textOf(row['turn'] ?? '');
+    if (leftMs > 0 && !reserved && turn.startsWith(`${this.#context.process}:`)) {
+      // A place that was given up, and that the server was not told of: nobody waits for it, so it is left now.
+      this.#context.listeners.turn(key, turn.slice(this.#context.process.length + 1));
+    }
     const unaware = due.filter(({ isNotified }) => !isNotified);
     unaware.forEach((place) => this.#tell(place));
     return leftMs > 0 && reserved !== undefined && unaware.length > 0;
@@ -194,9 +199,9 @@ WHERE name IN (${this.#names()}) AND (ends <= ${NOW} OR locate(${mine}, turn) = 
    */
   #due(): string {
     const { process, table } = this.#context;
-    const notified = [...this.#places.values()].flat().filter(({ isNotified }) => isNotified);
-    const known = ['', ...notified.map(({ name }) => `${process}:${name}`)].map(hex).join(', ');
-    return `EXISTS (SELECT 1 FROM ${table} WHERE name IN (${this.#names()}) AND locate(${hex(`${process}:`)}, turn) = 1 AND ends > ${NOW} AND turn NOT IN (${known}))`;
+    const unaware = [...this.#places.values()].flat().filter(({ isNotified }) => !isNotified);
+    const turns = ['', ...unaware.map(({ name }) => `${process}:${name}`)].map(hex).join(', ');
+    return `EXISTS (SELECT 1 FROM ${table} WHERE name IN (${this.#names()}) AND turn IN (${turns}) AND ends > ${NOW})`;
   }
 
   #names(): string {

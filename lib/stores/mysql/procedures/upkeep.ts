@@ -27,7 +27,7 @@ export const TIDY = procedure(
 
 /**
  * Deletes the rows of locks that have been free and without a queue for `olderMs`, among the next ones after `after` and before
- * `before`. Rows that another transaction has locked are left.
+ * `before`. Rows that another transaction has locked are left, and those with a done mark that counts.
  *
  * Reply: how many, and the last name that was looked at, or NULL where there are no more.
  */
@@ -48,7 +48,7 @@ export const PURGE = procedure(
   WHILE NOT is_over DO
     SET last_name = l_name, seen = seen + 1, is_free = FALSE;
     SELECT TRUE INTO is_free FROM ${LEASE} WHERE name = l_name AND ends <= free_since AND (queue IS NULL OR queue_ends <= free_since)
-      FOR UPDATE SKIP LOCKED;
+      AND done_ends <= now_us AND more_done_ends <= now_us FOR UPDATE SKIP LOCKED;
     IF is_free THEN
       DELETE FROM ${LEASE} WHERE name = l_name;
       SET removed = removed + 1;

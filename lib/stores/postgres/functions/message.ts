@@ -33,15 +33,26 @@ END
 );
 
 /**
- * Whether a process listens. PGlite has one session for all, which gets the lock exclusively even while it holds it
- * shared.
+ * Whether a process listens. What gets the lock exclusively gives it back at once, as the end of a block does that
+ * raises: kept until the commit, it would make the process present for all other sessions. PGlite has one session for
+ * all, which gets the lock exclusively even while it holds it shared.
  */
 export const IS_PRESENT = sqlFunction(
   'is_present(_process text)',
   'boolean',
   `
+DECLARE
+  is_gone boolean;
 BEGIN
-  RETURN NOT pg_try_advisory_xact_lock(SCHEMA.presence(_process)) OR EXISTS (
+  BEGIN
+    is_gone := pg_try_advisory_xact_lock(SCHEMA.presence(_process));
+    IF is_gone THEN
+      RAISE EXCEPTION USING ERRCODE = 'LK002';
+    END IF;
+  EXCEPTION WHEN SQLSTATE 'LK002' THEN
+    NULL;
+  END;
+  RETURN NOT is_gone OR EXISTS (
     SELECT FROM pg_locks
     WHERE locktype = 'advisory' AND pid = pg_backend_pid() AND mode = 'ShareLock'
       AND (classid::bigint << 32 | objid::bigint) = SCHEMA.presence(_process)
