@@ -76,7 +76,7 @@ function heldRow({ key, caller, storedFence, fence, acquiredAt, remainingMs }: L
     fence: storedFence,
     callFence: fence,
     heldMs: Math.round(now - acquiredAt),
-    remainingMs: expires ? Math.round(remainingMs) : undefined,
+    remainingMs: expires ? Math.max(0, Math.round(remainingMs)) : undefined,
   };
 }
 

@@ -11,7 +11,9 @@ export interface TicketsRequest {
 
 /** The same of a response. */
 export interface TicketsResponse {
-  once(event: 'finish', listener: () => void): unknown;
+  readonly writableEnded: boolean;
+  once(event: 'finish' | 'close', listener: () => void): unknown;
+  end(...args: never[]): unknown;
 }
 
 /** What `app.use()` takes. */
@@ -44,9 +46,32 @@ export function acceptTickets(options: EnterTicketsOptions = {}): TicketsMiddlew
       next(Object.assign(refusal, { statusCode: refusal.getStatus() }));
       return;
     }
-    // Not where the client has gone: what still runs was begun inside the client's lock.
     entered.begin();
-    response.once('finish', () => entered.end());
+    let isInside = true;
+    const leave = (): void => {
+      if (isInside) {
+        isInside = false;
+        entered.end();
+      }
+    };
+    response.once('finish', leave);
+    response.once('close', () => leaveAtEnd(response, leave));
     entered.run(() => next());
   };
+}
+
+/**
+ * The connection has ended. Where the client has gone, what still runs was begun inside the client's lock: it stays inside until it ends the
+ * response, which is never finished then.
+ */
+function leaveAtEnd(response: TicketsResponse, leave: () => void): void {
+  if (response.writableEnded) {
+    leave();
+  } else {
+    const end = response.end.bind(response);
+    response.end = (...args) => {
+      leave();
+      return end(...args);
+    };
+  }
 }

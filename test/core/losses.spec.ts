@@ -51,6 +51,17 @@ test('a lock that the store no longer has is lost as one that expired, and says 
   });
 });
 
+test('a lock that an operator released while its own release was on its way says so too', async () => {
+  const release = store.release.bind(store);
+  store.release = async (hold) => {
+    await force();
+    await sleep(1);
+    return release(hold);
+  };
+  const call = locks.withLock('k', () => undefined).catch((error: unknown) => error);
+  expect(await call).toMatchObject({ code: 'LOCK_LOST', reason: 'forced' });
+});
+
 test('a lock that an operator released says so', async () => {
   expect(await lossIn(force)).toMatchObject({
     reason: 'forced',

@@ -550,20 +550,17 @@ describe('a lock that is lost between the end of its method and the commit', () 
     expect(await later).toBe('entered');
   });
 
-  test('aborts no signal of a call that has another lease on its key', async () => {
+  test('refuses a call that waited for another lease on its key meanwhile', async () => {
     const holder = await others.acquire('k');
-    let own!: Lock;
     const { begun, end } = begin(async () => {
       await locks.withLock('k', { ticket: holder.makeTicket() }, nothing);
-      const waiting = locks.acquire('k', { reentry: 'never' });
+      const waiting = locks.acquire('k', { reentry: 'never' }).catch((error: unknown) => error);
       await lose();
-      own = await waiting;
-      expect(own.signal.aborted).toBe(false);
+      return waiting;
     });
-    await begun;
+    expect(await begun).toMatchObject({ code: 'LOCK_LOST', reason: 'forced' });
     await end();
-    expect([own.isHeld(), own.signal.aborted]).toEqual([true, false]);
-    await own.release();
+    expect(await isTaken()).toBe(false);
   });
 
   test('aborts a signal that is asked for only then', async () => {
@@ -703,4 +700,34 @@ describe('the function that names the end', () => {
     stop();
     expect(seen).toEqual([]);
   });
+});
+
+test('a call that waited while its transaction lost a lock is refused, and its body does not run', async () => {
+  const other = await others.acquire('waited');
+  const { begun, end } = begin(async () => {
+    await locks.withLock('k', nothing);
+    const waiting = locks.withLock('waited', never).catch((error: unknown) => error);
+    await turn();
+    await lose();
+    await other.release();
+    return waiting;
+  });
+  expect(await begun).toMatchObject({ code: 'LOCK_LOST', reason: 'forced', key: 'k' });
+  await end();
+  expect(await isTaken('waited')).toBe(false);
+});
+
+test('a lock that was lost before its code began is not kept: the next call of the transaction acquires it anew', async () => {
+  const acquire = store.acquire.bind(store);
+  jest.spyOn(store, 'acquire').mockImplementationOnce(async (hold, place) => {
+    const reply = await acquire(hold, place);
+    await others.forceRelease('k', { fence: reply.fence as number });
+    return reply;
+  });
+  const { begun, end } = begin(async () => {
+    const first = await locks.withLock('k', never).catch((error: unknown) => error);
+    return [first, await locks.withLock('k', () => 'in')];
+  });
+  expect(await begun).toEqual([expect.objectContaining({ code: 'LOCK_LOST', reason: 'forced' }), 'in']);
+  await end();
 });

@@ -79,7 +79,7 @@ export const PAIRS: readonly (readonly [one: Feature, other: Feature, ...tests: 
   ],
   ['transaction', 'minHold', MODEL, `${TRANSACTIONS}: keeps its minHold after the end`],
   ['transaction', 'maxHold', MODEL, `${TRANSACTIONS}: by its maxHold, where the promise never settles`],
-  ['transaction', 'reentry: never', MODEL, `${TRANSACTIONS}: aborts no signal of a call that has another lease on its key`],
+  ['transaction', 'reentry: never', MODEL, `${TRANSACTIONS}: refuses a call that waited for another lease on its key meanwhile`],
   ['transaction', 'outsideLocks', MODEL, `${TRANSACTIONS}: enters the locks that the transaction keeps, and leaves its own to it`],
   ['transaction', 'abort', MODEL, `${TRANSACTIONS}: is not held where its call was aborted, in whichever moment`],
   [

@@ -413,6 +413,16 @@ describe('what a method returns', () => {
       }
       return 'end';
     }
+    @DistributedLock('k')
+    async *cleansUp(seen: unknown[]): AsyncGenerator<number> {
+      try {
+        yield 1;
+        yield 2;
+      } finally {
+        const inside = await this.inside().catch(({ code }: { code: string }) => code);
+        seen.push(currentLock()?.keys, inside);
+      }
+    }
     @DistributedLock({ key: 'k', wait: 0 })
     async inside(): Promise<string> {
       return 'inside';
@@ -452,6 +462,20 @@ describe('what a method returns', () => {
     await sleep(1);
     return (await locks.inspect('k')) === null;
   };
+
+  test.each(['breaks', 'goes on'])('a generator that lost its lock cleans up inside it, and its consumer, who %s, is told', async (how) => {
+    const seen: unknown[] = [];
+    const consume = async (): Promise<void> => {
+      for await (const _ of streams.cleansUp(seen)) {
+        await locks.forceRelease('k', { fence: (await locks.inspect('k'))?.fence ?? 0 });
+        if (how === 'breaks') {
+          break;
+        }
+      }
+    };
+    await expect(consume()).rejects.toMatchObject({ code: 'LOCK_LOST', reason: 'forced' });
+    expect(seen).toEqual([['k'], 'LOCK_LOST']);
+  });
 
   test('an Observable is locked on subscribe and free when it completes; its body runs inside the lock', async () => {
     const stream = streams.count();

@@ -72,23 +72,27 @@ test.each<[string, (url: string) => RedisSource]>([
   );
   const fences = await Promise.all(calls);
   expect(new Set(fences).size).toBe(40);
-  const before = await ownOf(server, 'quiet');
-  // As long as an idle connection of such a client may last, and twice that.
-  await sleep(600);
-  await locks.withLock('k', () => undefined);
-  await locks.withLock('searched', async () => {
-    const found: string[] = [];
-    for await (const some of (stores[0] as RedisLockStore).search('')) {
-      found.push(...some.map(({ key }) => key));
-    }
-    expect(found).toEqual(['searched']);
-  });
-  let after = '';
-  // A search has a connection of its own, which ends with it.
-  await until('the connections of before', async () => {
-    after = await ownOf(server, 'quiet');
-    return idsIn(after).join() === idsIn(before).join();
-  });
+  let [before, after] = ['', ''];
+  // Once more where the machine stood still for so long that a connection was made anew.
+  for (let round = 0; round < 4 && (round === 0 || idsIn(after).join() !== idsIn(before).join()); round++) {
+    before = await ownOf(server, 'quiet');
+    // As long as an idle connection of such a client may last, and twice that.
+    await sleep(600);
+    await locks.withLock('k', () => undefined);
+    await locks.withLock('searched', async () => {
+      const found: string[] = [];
+      for await (const some of (stores[0] as RedisLockStore).search('')) {
+        found.push(...some.map(({ key }) => key));
+      }
+      expect(found).toEqual(['searched']);
+    });
+    // A search has a connection of its own, which ends with it.
+    await until('as many connections as before', async () => {
+      after = await ownOf(server, 'quiet');
+      return idsIn(after).length === idsIn(before).length;
+    });
+  }
+  expect(idsIn(after)).toEqual(idsIn(before));
   expect(after.match(/\bresp=2\b/g)).toHaveLength(idsIn(after).length);
 });
 

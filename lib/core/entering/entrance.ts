@@ -151,6 +151,11 @@ export class Entrance {
   /** The call has all its locks, since `now`. */
   #complete(acquisition: Acquisition<Frame>, listener: EntryListener, now: number): void {
     const { frame, call } = acquisition;
+    if (frame.transaction?.loss) {
+      // Of a lock that the transaction lost while this call waited.
+      this.#refuse(frame.transaction.loss, acquisition, listener);
+      return;
+    }
     if (call.signal?.aborted) {
       // Its caller has its answer, and the transaction around it is not to keep what nobody has.
       this.#refuse(acquisition.refused(frame.keys[0] as string, 'aborted'), acquisition, listener);

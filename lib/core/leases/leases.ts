@@ -67,10 +67,16 @@ export class Leases {
     if (this.#isWatched) {
       events.acquired(lease, entrant);
     }
-    const forced = this.#forced.size > 0 ? this.#forced.get(lease.key) : undefined;
-    if (forced && forced.fence === lease.storedFence) {
-      this.lose(lease, forced.reason);
+    const forced = this.#forced.size > 0 ? this.#forcedReason(lease) : undefined;
+    if (forced) {
+      this.lose(lease, forced);
     }
+  }
+
+  /** Why the lock was taken away, where a message of a short while ago says so. */
+  #forcedReason({ key, storedFence }: Lease): LostReason | undefined {
+    const forced = this.#forced.get(key);
+    return forced?.fence === storedFence ? forced.reason : undefined;
   }
 
   /** The call has all its locks: from here on `maxHold` and `minHold` count. */
@@ -227,11 +233,11 @@ export class Leases {
     }
   }
 
-  /** Somebody deleted the lock, and the code ended before a renewal could find out. */
+  /** Somebody deleted the lock or released it by force, and the code ended before this process could find out. */
   #foundGone(lease: Lease, leaving: CallNode | LeaseKeeper | undefined, wasKept: boolean): void {
-    const loss = lossOf(lease, 'gone');
+    const loss = lossOf(lease, this.#forcedReason(lease) ?? 'gone');
     lease.lose(loss);
-    this.#parts.events.lost(lease, 'expired', wasKept);
+    this.#parts.events.lost(lease, loss.reason, wasKept);
     leaving?.notify(loss);
   }
 

@@ -50,12 +50,14 @@ export class Transaction implements Keeper {
     return this.#loss;
   }
 
-  /** A call of it has all its locks. */
+  /** A call of it has all its locks. One that was lost before its code began is not kept: the next call acquires it anew. */
   keep(leases: readonly Lease[]): void {
     for (const lease of leases) {
-      lease.calls.keepFor(this);
-      this.#kept.add(lease);
-      this.#keptOn.set(lease.key, this.#keptOn.get(lease.key) ?? lease);
+      if (!lease.hasEnded) {
+        lease.calls.keepFor(this);
+        this.#kept.add(lease);
+        this.#keptOn.set(lease.key, this.#keptOn.get(lease.key) ?? lease);
+      }
     }
   }
 

@@ -1,3 +1,4 @@
+import { AsyncResource } from 'node:async_hooks';
 import type { Lock } from '../../core/words/lock.js';
 import type { LockedMethod } from './locked-method.js';
 import { isAsyncIterable, wrongReturn } from './return-kind.js';
@@ -17,15 +18,16 @@ export async function* lockedGenerator(method: LockedMethod, self: unknown, args
   if (!lock) {
     return await held;
   }
-  let failed = true;
+  let failed = false;
   try {
-    const inner = lock.run(() => parts.body.apply(self, args)) as AsyncGenerator;
+    const [inner, inContext] = lock.run(() => [parts.body.apply(self, args) as AsyncGenerator, AsyncResource.bind(runStep)] as const);
     if (!isAsyncIterable(inner)) {
       throw wrongReturn(inner, parts);
     }
-    const result: unknown = yield* inLock(inner, lock);
-    failed = false;
-    return result;
+    return yield* inLock(inner, lock, inContext);
+  } catch (error) {
+    failed = true;
+    throw error;
   } finally {
     leave();
     // The body's own error goes first.
@@ -50,13 +52,24 @@ function enter(
   });
 }
 
-/** The body's iterator, which goes on inside the lock, and gets the error of a loss where it stands. */
-function inLock(inner: AsyncGenerator, lock: Lock): AsyncIterable<unknown> {
+/** A step of the body's iterator. */
+type Step = () => Promise<IteratorResult<unknown>>;
+
+function runStep(step: Step): Promise<IteratorResult<unknown>> {
+  return step();
+}
+
+/**
+ * The body's iterator, which goes on inside the lock, and gets the error of a loss where it stands. What it does then is the code of a
+ * call that has lost its lock, and not of one that may take it anew.
+ */
+function inLock(inner: AsyncGenerator, lock: Lock, inContext: (step: Step) => Promise<IteratorResult<unknown>>): AsyncIterable<unknown> {
+  const go = (step: Step): Promise<IteratorResult<unknown>> => (lock.isHeld() ? lock.run(step) : inContext(step));
   return {
     [Symbol.asyncIterator]: () => ({
-      next: (value: unknown) => (lock.isHeld() ? lock.run(() => inner.next(value)) : inner.throw(lossOf(lock))),
-      return: (value: unknown) => (lock.isHeld() ? lock.run(() => inner.return(value)) : inner.return(value)),
-      throw: (error: unknown) => (lock.isHeld() ? lock.run(() => inner.throw(error)) : inner.throw(error)),
+      next: (value: unknown) => (lock.isHeld() ? lock.run(() => inner.next(value)) : inContext(() => inner.throw(lossOf(lock)))),
+      return: (value: unknown) => go(() => inner.return(value)),
+      throw: (error: unknown) => go(() => inner.throw(error)),
     }),
   };
 }
