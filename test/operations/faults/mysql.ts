@@ -11,6 +11,7 @@ async function single(strike: (server: MySqlServer) => unknown): Promise<World> 
   await server.query(`GRANT SELECT, INSERT, UPDATE, DELETE, EXECUTE ON ${DATABASE}.* TO ${USER}`);
   return {
     store: new MySqlLockStore(server.pool({ user: 'locker', password: 'one' })),
+    address: { LOCKS_MYSQL: `mysql://locker:one@127.0.0.1:${server.port}/${DATABASE}` },
     strike: () => strike(server),
     stop: () => server.stop(),
   };
