@@ -466,7 +466,8 @@ describe('what a method returns', () => {
   test.each(['breaks', 'goes on'])('a generator that lost its lock cleans up inside it, and its consumer, who %s, is told', async (how) => {
     const seen: unknown[] = [];
     const consume = async (): Promise<void> => {
-      for await (const _ of streams.cleansUp(seen)) {
+      for await (const page of streams.cleansUp(seen)) {
+        expect(page).toBe(1);
         await locks.forceRelease('k', { fence: (await locks.inspect('k'))?.fence ?? 0 });
         if (how === 'breaks') {
           break;

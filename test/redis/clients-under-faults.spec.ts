@@ -30,9 +30,10 @@ interface Client {
 }
 
 type Destroyed = RedisSource & { readonly isOpen: boolean; destroy(): void };
-const ioredis = <T extends { disconnect(): void; on(event: 'error', listener: () => void): unknown }>(client: T): Client => {
-  client.on('error', () => undefined);
-  return { source: client as unknown as RedisSource, close: () => client.disconnect() };
+const ioredis = (client: unknown): Client => {
+  const known = client as RedisSource & { disconnect(): void; on(event: 'error', listener: () => void): unknown };
+  known.on('error', () => undefined);
+  return { source: known, close: () => known.disconnect() };
 };
 const nodeRedis = async (client: unknown): Promise<Client> => {
   const known = client as Destroyed & { connect(): Promise<unknown>; on(event: 'error', listener: () => void): unknown };
