@@ -117,6 +117,12 @@ describe('what is stored', () => {
     expect(await store.release(late)).toBe(false);
     expect(await store.purge({ olderThan: '1m' })).toBe(0);
     expect((await store.acquire(late)).fence).toBeUndefined();
+    // The second mark stands in the table of marks, of which the row knows.
+    const later = newHold('k');
+    expect(await store.release(later)).toBe(false);
+    await server.query(`UPDATE ${LEASE} SET done_ends = 0`);
+    expect(await store.purge({ olderThan: '1m' })).toBe(0);
+    expect((await store.acquire(later)).fence).toBeUndefined();
   });
 
   test('done marks that have run out are taken away, however many there are', async () => {

@@ -29,6 +29,16 @@ async function open(pool: Pool): Promise<PostgresLockStore> {
   return store;
 }
 
+/** A store that was opened while its database could not be reached, which it can be by now. */
+async function openWhileAway(): Promise<{ proxy: TcpProxy; pool: Pool; store: PostgresLockStore }> {
+  const proxy = await TcpProxy.start(server.port);
+  const pool = server.pool({ connectionString: server.urlFor('postgres', proxy.port) });
+  proxy.mode = 'refuse';
+  const store = await open(pool);
+  proxy.mode = 'pass';
+  return { proxy, pool, store };
+}
+
 test('a pool of a pg that does not know whether a connection is inside a transaction is refused', () => {
   class OlderClient extends Client {}
   Object.defineProperty(OlderClient.prototype, 'getTransactionStatus', { value: undefined });
@@ -76,11 +86,7 @@ test('a process that is gone is so for each of several hand-overs that run at th
 });
 
 test('a database that was away at the start is checked once, however many callers want it when it is back', async () => {
-  const proxy = await TcpProxy.start(server.port);
-  const pool = server.pool({ connectionString: server.urlFor('postgres', proxy.port) });
-  proxy.mode = 'refuse';
-  const store = await open(pool);
-  proxy.mode = 'pass';
+  const { proxy, pool, store } = await openWhileAway();
   let statements = 0;
   const connect = pool.connect.bind(pool) as (...args: unknown[]) => void;
   jest.spyOn(pool, 'connect').mockImplementation(((...args: unknown[]) => {
@@ -106,11 +112,7 @@ test('a database that was away at the start is checked once, however many caller
 });
 
 test('an operation that a check leaves no time for says so, and was not sent', async () => {
-  const proxy = await TcpProxy.start(server.port);
-  const pool = server.pool({ connectionString: server.urlFor('postgres', proxy.port) });
-  proxy.mode = 'refuse';
-  const store = await open(pool);
-  proxy.mode = 'pass';
+  const { proxy, store } = await openWhileAway();
   proxy.latencyMs = 400;
   const late = await store.acquire(newHold('short', { limitMs: 100 })).catch((error: unknown) => error);
   expect(late).toMatchObject({

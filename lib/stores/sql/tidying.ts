@@ -28,7 +28,7 @@ export class Tidying {
     this.#isStopped = false;
   }
 
-  /** Also where a release is answered later. */
+  /** A release that is answered later starts nothing: the pool may have ended. */
   stop(): void {
     this.#isStopped = true;
     clearTimeout(this.#timer);
