@@ -501,6 +501,47 @@ describe('transactions that take locks in opposite order', () => {
     expect(outcomes.find(({ status }) => status === 'rejected')).toMatchObject({ reason: { reason: 'cycle' } });
     await Promise.all(both.map((each) => each.shutdown()));
   });
+
+  test.each([
+    ['of one process', 1],
+    ['of two processes', 2],
+  ])('on two stores, %s: one call is refused, and its transaction may roll back', async (_, processes) => {
+    const stores = [new MemoryLockStore(), new MemoryLockStore()];
+    const scopes = [scope, processes === 1 ? scope : new TransactionScope()];
+    const services = scopes.map((each) => stores.map((its) => makeLocks(its, { transaction: each.current, deadlocksAfterMs: 100 })));
+    const outcomes = await Promise.allSettled(
+      [0, 1].map((at) =>
+        scopes[at]?.run(async () => {
+          const own = services[at] as LockService[];
+          await own[at]?.withLock('k', nothing);
+          await sleep(50);
+          return own[1 - at]?.withLock('k', { wait: '60s' }, () => 'done');
+        }),
+      ),
+    );
+    expect(outcomes.map(({ status }) => status).toSorted()).toEqual(['fulfilled', 'rejected']);
+    expect(outcomes.find(({ status }) => status === 'rejected')).toMatchObject({ reason: { reason: 'cycle' } });
+    await Promise.all(services.flat().map((each) => each.shutdown()));
+  });
+
+  test.each([
+    ['the call outside', 0],
+    ['the call on several keys', 200],
+  ])('where a call on several keys waits beside another call of its transaction: %s closes the circle', async (_, firstHeldMs) => {
+    const first = locks.withLock('a', () => sleep(firstHeldMs));
+    const outside = locks.withLock('b', async () => {
+      await sleep(100);
+      return locks.withLock('a', { wait: '60s' }, () => 'done');
+    });
+    const { begun, end } = begin(() =>
+      Promise.allSettled(['b', ['a', 'b']].map((keys) => locks.withLock(keys, { wait: '60s' }, () => 'done'))),
+    );
+    const outcomes = [...(await Promise.allSettled([first, outside])), ...(await begun)];
+    await end();
+    expect(outcomes.flatMap((each) => (each.status === 'rejected' ? [(each.reason as LockNotAcquiredError).reason] : []))).toEqual([
+      'cycle',
+    ]);
+  });
 });
 
 describe('a lock that is lost between the end of its method and the commit', () => {

@@ -57,7 +57,7 @@ export abstract class CallNode {
 
   /** Whether it was made inside that transaction, or a call around it was. */
   isWithin(transaction: Keeper): boolean {
-    return this.transaction === transaction || (this.parent?.isWithin(transaction) ?? false);
+    return this.transaction?.identity === transaction.identity || (this.parent?.isWithin(transaction) ?? false);
   }
 }
 
@@ -84,10 +84,14 @@ export function outsideLocks<T>(fn: () => T): T {
   return callContext.run(undefined, fn);
 }
 
-/** What keeps leases after their calls: a transaction, as calls and leases see it. */
+/** What keeps leases after their calls: a transaction, as calls and leases of one store see it. */
 export interface Keeper {
+  /** What it is in all stores: the promise of its end. */
+  readonly identity: object;
   /** The leases that it keeps. */
   readonly kept: ReadonlySet<{ readonly key: string }>;
+  /** Whether it keeps a lease, in whichever store. */
+  readonly keepsAny: boolean;
   /** A lease is lost, or about to be. */
   notify(loss: LockLostError): void;
 }

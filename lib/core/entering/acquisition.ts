@@ -79,7 +79,7 @@ export class Acquisition<Frame extends CallNode = CallNode> {
    */
   get isNested(): boolean {
     const { parent, transaction } = this.frame;
-    return parent !== undefined || this.#obtained.length > 0 || (transaction?.kept.size ?? 0) > 0;
+    return parent !== undefined || this.#obtained.length > 0 || transaction?.keepsAny === true;
   }
 
   /** Names its wait for one lock: the same from when it begins to wait for it until it has it, or gives up. */

@@ -11,7 +11,8 @@ import { LongSections } from './long-sections.js';
 import { Owner } from '../leases/hold.js';
 import { readTicket, type TicketEntry } from '../leases/ticket.js';
 import type { Transaction } from '../transactions/transaction.js';
-import type { WaitOutcome } from '../calls/waiter.js';
+import type { WaitingLine, WaitOutcome } from '../calls/waiter.js';
+import type { Wanted } from './cycle.js';
 
 /**
  * How a call enters that does not go straight: one key after the other, each by an enclosing lease, by a ticket, or through the line of
@@ -113,14 +114,21 @@ export class KeyByKey {
    * the lease of one that got it.
    */
   async #besideOthers(transaction: Transaction, key: string, acquisition: Acquisition<Frame>): Promise<Lease | TicketEntry | undefined> {
-    const { frame, giveUpAt, call } = acquisition;
+    const { frame, call } = acquisition;
     if (call.reentry === 'never') {
       return undefined;
     }
+    const { lines } = this.#parts;
+    // The other call may not have begun to wait in the line of the key.
+    const wanted: Wanted = {
+      get lease() {
+        return lines.lineOf(key)?.lease;
+      },
+    };
     for (let line = transaction.lineFor(key); line; line = transaction.lineFor(key)) {
-      const outcome = await this.#parts.waiters.wait(key, acquisition, giveUpAt, line);
+      const outcome = await this.#waitBehind(line, wanted, key, acquisition);
       if (outcome !== 'admitted') {
-        throw acquisition.refused(key, outcome, this.#parts.lines.lineOf(key)?.holder);
+        throw acquisition.refused(key, outcome, lines.lineOf(key)?.holder);
       }
     }
     const inherited = this.#enclosing.lockOn(key, frame);
@@ -172,12 +180,17 @@ export class KeyByKey {
       events.queued(lease, line.waiting);
     }
     this.#longSections.watch();
-    // Only a call that has a lock, its own or an enclosing one, can be waited for by the one that it waits for.
-    const outcome = await (acquisition.isNested
-      ? waiters.waitFor(line, key, acquisition, line.behind(lease))
-      : waiters.wait(key, acquisition, acquisition.giveUpAt, line.behind(lease)));
+    const outcome = await this.#waitBehind(line.behind(lease), line, key, acquisition);
     acquisition.sees(line.lastHolder);
     return outcome;
+  }
+
+  /** Only a call that has a lock, its own or an enclosing one, can be waited for by the one that it waits for. */
+  #waitBehind(line: WaitingLine, wanted: Wanted, key: string, acquisition: Acquisition): Promise<WaitOutcome> {
+    const { waiters } = this.#parts;
+    return acquisition.isNested
+      ? waiters.waitFor(wanted, key, acquisition, line)
+      : waiters.wait(key, acquisition, acquisition.giveUpAt, line);
   }
 
   /** One lock cannot be trusted any more when the next was granted: all are held together, or none is. */

@@ -1,6 +1,6 @@
-import type { CallNode } from '../calls/call-tree.js';
+import type { CallNode, Keeper } from '../calls/call-tree.js';
 import type { Call } from '../words/call.js';
-import type { LockError, LockLostError, LostReason } from '../words/errors.js';
+import type { LockError, LostReason } from '../words/errors.js';
 import type { Lease } from './lease.js';
 
 /** A call on its way into its locks, as leases see it. */
@@ -15,10 +15,8 @@ export interface Entrant {
 }
 
 /** A transaction, as leases see it. */
-export interface LeaseKeeper {
+export interface LeaseKeeper extends Keeper {
   readonly kept: ReadonlySet<Lease>;
-  /** A lease is lost, or about to be. */
-  notify(loss: LockLostError): void;
   /** It has ended. Answers what it kept, the last first. */
   end(): readonly Lease[];
 }

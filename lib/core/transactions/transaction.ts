@@ -16,11 +16,15 @@ interface Entering {
   readonly waiters: Set<Waiter>;
 }
 
+/** How many leases a transaction keeps in all stores. */
+const KEPT = new WeakMap<object, number>();
+
 /**
- * A transaction around locked calls. It keeps the leases of its calls until it has ended: other calls of it enter them,
+ * A transaction around locked calls, in one store. It keeps the leases of its calls until it has ended: other calls of it enter them,
  * and nobody else.
  */
 export class Transaction implements Keeper {
+  readonly identity: object;
   /** Two on one key, where a call of it joined another one by a ticket. */
   readonly #kept = new Set<Lease>();
   /** The first of each key. */
@@ -31,6 +35,10 @@ export class Transaction implements Keeper {
   #loss: LockLostError | undefined;
   #hasEnded = false;
 
+  constructor(identity: object) {
+    this.identity = identity;
+  }
+
   get hasEnded(): boolean {
     return this.#hasEnded;
   }
@@ -38,6 +46,10 @@ export class Transaction implements Keeper {
   /** The leases that it keeps. */
   get kept(): ReadonlySet<Lease> {
     return this.#kept;
+  }
+
+  get keepsAny(): boolean {
+    return (KEPT.get(this.identity) ?? 0) > 0;
   }
 
   /** The lease that its calls enter on a key: the first that it kept. */
@@ -55,6 +67,7 @@ export class Transaction implements Keeper {
     for (const lease of leases) {
       if (!lease.hasEnded) {
         lease.calls.keepFor(this);
+        this.#countKept(this.#kept.has(lease) ? 0 : 1);
         this.#kept.add(lease);
         this.#keptOn.set(lease.key, this.#keptOn.get(lease.key) ?? lease);
       }
@@ -104,8 +117,13 @@ export class Transaction implements Keeper {
   end(): readonly Lease[] {
     this.#hasEnded = true;
     const kept = [...this.#kept].toReversed();
+    this.#countKept(-kept.length);
     this.#kept.clear();
     this.#keptOn.clear();
     return kept;
+  }
+
+  #countKept(change: number): void {
+    KEPT.set(this.identity, (KEPT.get(this.identity) ?? 0) + change);
   }
 }

@@ -63,7 +63,7 @@ export class Transactions {
   }
 
   #begin(end: PromiseLike<unknown>): Transaction {
-    const transaction = new Transaction();
+    const transaction = new Transaction(end);
     const ended = (): void => void this.#onEnd(transaction);
     // Outside of any call: the locks pass on to other calls there.
     try {
