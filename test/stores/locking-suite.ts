@@ -53,6 +53,13 @@ async function expectKept(locks: LockService, key: string, endsAt: number): Prom
   expect(lock !== null && isTooEarly).toBe(false);
 }
 
+/** Locks for a method that ends at once; answers when it was called, which is before its `minHold` began. */
+async function endAtOnce(locks: LockService, key: string, options: { readonly ttl: number; readonly minHold: number }): Promise<number> {
+  const calledAt = performance.now();
+  await locks.withLock(key, options, () => undefined);
+  return calledAt;
+}
+
 /** Resolves when so many have come. */
 function meeting(count: number): () => Promise<void> {
   let come = 0;
@@ -399,11 +406,11 @@ export function lockingSuite(place: () => StorePlace, kind: StoreKind): void {
   });
 
   beside('minHold keeps the lock taken though the result returns at once', async ({ locks, key }) => {
-    const grantedAt = await locks.withLock(key, { minHold: 4_500, ttl: 2_500 }, () => performance.now());
-    expect(performance.now() - grantedAt).toBeLessThan(4_000);
-    await sleep(2_800 - (performance.now() - grantedAt));
-    await expectKept(locks, key, grantedAt + 4_500);
-    expect(await locks.withLock(key, () => performance.now() - grantedAt)).toBeGreaterThanOrEqual(4_490);
+    const calledAt = await endAtOnce(locks, key, { minHold: 4_500, ttl: 2_500 });
+    expect(performance.now() - calledAt).toBeLessThan(4_000);
+    await sleep(2_800 - (performance.now() - calledAt));
+    await expectKept(locks, key, calledAt + 4_500);
+    expect(await locks.withLock(key, () => performance.now() - calledAt)).toBeGreaterThanOrEqual(4_490);
   });
 
   beside("onBusy: 'skip' resolves undefined without waiting, and a function answers instead", async ({ locks, key }) => {
@@ -637,10 +644,10 @@ export function lockingSuite(place: () => StorePlace, kind: StoreKind): void {
   beside('minHold that reaches past the lease ends in time, also where nobody is left to release', async ({ locks, key }) => {
     const store = await connectTo(place());
     const service = makeLocks({ ...bound(store), close: async () => undefined });
-    const grantedAt = await service.withLock(key, { minHold: 4_000, ttl: 2_500 }, () => performance.now());
-    await sleep(2_800 - (performance.now() - grantedAt));
+    const calledAt = await endAtOnce(service, key, { minHold: 4_000, ttl: 2_500 });
+    await sleep(2_800 - (performance.now() - calledAt));
     await service.shutdown();
-    const taken = await locks.withLock(key, () => performance.now() - grantedAt);
+    const taken = await locks.withLock(key, () => performance.now() - calledAt);
     expect(taken).toBeGreaterThanOrEqual(3_990);
     expect(taken).toBeLessThan(2 * 4_000);
   });
@@ -656,12 +663,9 @@ export function lockingSuite(place: () => StorePlace, kind: StoreKind): void {
         return store.renew(holds).then((reply) => sleep(60, reply));
       },
     });
-    let grantedAt = 0;
-    await slow.withLock(key, { ttl: 2_500, minHold: 4_000 }, () => {
-      grantedAt = performance.now();
-      return renewal;
-    });
-    expect(await locks.withLock(key, () => performance.now() - grantedAt)).toBeGreaterThanOrEqual(3_990);
+    const calledAt = performance.now();
+    await slow.withLock(key, { ttl: 2_500, minHold: 4_000 }, () => renewal);
+    expect(await locks.withLock(key, () => performance.now() - calledAt)).toBeGreaterThanOrEqual(3_990);
   });
 
   beside('a lock that lingers for minHold after maxHold is renewed once', async ({ locks, key }) => {
@@ -686,10 +690,10 @@ export function lockingSuite(place: () => StorePlace, kind: StoreKind): void {
   beside('minHold lasts also where the application shuts down as soon as the method has ended', async ({ locks, key }) => {
     const store = await connectTo(place());
     const service = makeLocks({ ...bound(store), close: async () => undefined });
-    const grantedAt = await service.withLock(key, { ttl: 2_500, minHold: 4_500 }, () => performance.now());
+    const calledAt = await endAtOnce(service, key, { ttl: 2_500, minHold: 4_500 });
     await service.shutdown();
-    await sleep(2_800 - (performance.now() - grantedAt));
-    await expectKept(locks, key, grantedAt + 4_500);
+    await sleep(2_800 - (performance.now() - calledAt));
+    await expectKept(locks, key, calledAt + 4_500);
     expect(await locks.withLock(key, () => 1)).toBe(1);
   });
 
@@ -800,11 +804,11 @@ export function lockingSuite(place: () => StorePlace, kind: StoreKind): void {
   beside('shutdown leaves a minHold to run out', async ({ locks, key }) => {
     const store = await connectTo(place());
     const service = makeLocks({ ...bound(store), close: async () => undefined });
-    const grantedAt = await service.withLock(key, { minHold: 4_500, ttl: 2_500 }, () => performance.now());
+    const calledAt = await endAtOnce(service, key, { minHold: 4_500, ttl: 2_500 });
     await sleep(50);
     await service.shutdown();
-    await sleep(2_800 - (performance.now() - grantedAt));
-    await expectKept(locks, key, grantedAt + 4_500);
+    await sleep(2_800 - (performance.now() - calledAt));
+    await expectKept(locks, key, calledAt + 4_500);
     expect(await locks.withLock(key, () => 1)).toBe(1);
   });
 
