@@ -65,17 +65,17 @@ async function measure() {
 }
 
 /**
- * A timer or a renewal that falls into one measurement does not fall into all. Where the garbage collector has taken a function away, V8
- * does not tell that it was entered: the files are those of most rounds.
+ * The middle round of many: a timer or a renewal falls into few of them, and where the garbage collector has taken a function away, V8
+ * does not tell that it was entered.
  */
 async function measureOften() {
   const ways = [];
   for (let round = 0; round < 21; round++) {
     ways.push(await measure());
   }
-  const least = (of) => Math.min(...ways.map(of));
-  const { files } = ways.toSorted((one, other) => one.files.length - other.files.length)[10];
-  return { files, functions: least(({ functions }) => functions), promises: least(({ promises }) => promises) };
+  const middle = (of) => ways.toSorted((one, other) => of(one) - of(other))[10];
+  const [{ files }, { functions }] = [middle((way) => way.files.length), middle((way) => way.functions)];
+  return { files, functions, promises: Math.min(...ways.map((way) => way.promises)) };
 }
 
 const way =
