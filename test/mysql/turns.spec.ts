@@ -252,6 +252,37 @@ test('a turn of a place that nobody waits for any more is given up, and not aske
   expect(asked).toBeLessThan(60);
 });
 
+test('a turn of a place that nobody waits for any more is given up by one statement, however long that waits for the row', async () => {
+  const [holder, waiter] = [await open(), await open({ poll: true })];
+  const held = await holder.acquire('k', { ttl: '60s' });
+  const waiting = waiter.withLock('k', { wait: 60_000 }, () => 'in');
+  await until('that it waits', async () => (await holder.inspect('k'))?.waiters.length === 1);
+  const [hands, locks] = await Promise.all([0, 1].map(() => server.pool().promise().getConnection()));
+  const waitsForRow = async (): Promise<number> => {
+    const [row] = await server.query<{ count: number }>(
+      `SELECT count(*) AS count FROM information_schema.innodb_trx WHERE trx_state = 'LOCK WAIT'`,
+    );
+    return Number(row?.count);
+  };
+  await hands?.query('BEGIN');
+  const turn = `turn = concat(trim(BOTH ';' FROM replace(queue, '~', '')), 'x'), ends = ends + 60000000`;
+  await hands?.query(`UPDATE distributed_lock_lease SET ${turn} WHERE name = 'lock:{k}'`);
+  await locks?.query('BEGIN');
+  const isLocked = locks?.query(`SELECT 1 FROM distributed_lock_lease WHERE name = 'lock:{k}' FOR UPDATE`);
+  await until('that it waits for the row', async () => (await waitsForRow()) === 1);
+  await hands?.query('COMMIT');
+  await isLocked;
+  await until('that the turn is given up', async () => (await waitsForRow()) > 0);
+  // Ten looks.
+  await sleep(500);
+  expect(await waitsForRow()).toBe(1);
+  await locks?.query('ROLLBACK');
+  await held.release();
+  expect(await waiting).toBe('in');
+  hands?.release();
+  locks?.release();
+});
+
 test('a process that sleeps is woken also for a place that it queued while it polled', async () => {
   const held = await (await open()).acquire('k', { ttl: '60s' });
   await server.query(

@@ -44,6 +44,8 @@ export class TurnWatch {
   readonly #sleeper: Sleeper;
   /** By their keys. */
   readonly #places = new Map<string, Watched[]>();
+  /** The turns of places that were given up, and that the server was told of, by their keys. */
+  readonly #left = new Map<string, string>();
   #isRunning = false;
   #isClosed = false;
   /** Ends a pause between two looks. */
@@ -83,12 +85,14 @@ export class TurnWatch {
       this.#places.set(key, others);
     } else {
       this.#places.delete(key);
+      this.#left.delete(key);
     }
   }
 
   close(): void {
     this.#isClosed = true;
     this.#places.clear();
+    this.#left.clear();
     this.#hurry(true);
     this.#sleeper.end();
   }
@@ -169,8 +173,10 @@ export class TurnWatch {
     const reserved = leftMs > 0 ? placeOf(row['turn']) : placeOf(row['first_place']);
     const due = reserved ? [reserved] : leftMs <= 0 || isLost ? places : [];
     const turn = textOf(row['turn'] ?? '');
-    if (leftMs > 0 && !reserved && turn.startsWith(`${this.#context.process}:`)) {
-      // A place that was given up, and that the server was not told of: nobody waits for it, so it is left now.
+    if (leftMs > 0 && !reserved && turn.startsWith(`${this.#context.process}:`) && this.#left.get(key) !== turn) {
+      // A place that was given up, and that the server was not told of: nobody waits for it, so it is left now. Once, though the
+      // statement may wait for the row.
+      this.#left.set(key, turn);
       this.#context.listeners.turn(key, turn.slice(this.#context.process.length + 1));
     }
     const unaware = due.filter(({ isNotified }) => !isNotified);
