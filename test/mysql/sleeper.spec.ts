@@ -1,0 +1,45 @@
+import type { Pool } from 'mysql2';
+import { Sleeper } from '../../lib/stores/mysql/connections/sleeper';
+import { DATABASE, MySqlServer } from '../support/mysql-server';
+import { until } from '../support/until';
+
+let server: MySqlServer;
+
+beforeAll(async () => {
+  server = await MySqlServer.start();
+  await server.query(`CREATE TABLE ${DATABASE}.turns (turn INT) ENGINE = InnoDB`);
+});
+afterAll(() => server.stop());
+
+test.each([
+  [
+    'has autocommit off',
+    (pool: Pool) => {
+      pool.on('connection', (connection) => void connection.query('SET autocommit = 0', () => undefined));
+    },
+  ],
+  [
+    'has connections that were left inside a transaction',
+    async (pool: Pool) => {
+      const taken = await Promise.all([1, 2, 3].map(() => pool.promise().getConnection()));
+      await Promise.all(taken.map((connection) => connection.query('START TRANSACTION WITH CONSISTENT SNAPSHOT')));
+      taken.forEach((connection) => connection.release());
+    },
+  ],
+])('a sleep sees a turn of after the one before it, where the pool %s', async (_, spoil) => {
+  const pool = server.pool({ connectionLimit: 3 });
+  await spoil(pool);
+  const sleeper = new Sleeper({ pool, process: 'host:7:abcdef01', warn: () => undefined }, () => undefined);
+  sleeper.prepare();
+  await until('that it can be woken', () => {
+    sleeper.prepare();
+    return sleeper.isReady;
+  });
+  const isDue = `EXISTS (SELECT 1 FROM ${DATABASE}.turns)`;
+  // The sleep in the server takes two seconds.
+  expect(await sleeper.sleep(10_000, isDue)).toBe(false);
+  await server.query(`INSERT INTO ${DATABASE}.turns VALUES (1)`);
+  expect(await sleeper.sleep(10_000, isDue)).toBe(true);
+  sleeper.end();
+  await server.query(`DELETE FROM ${DATABASE}.turns`);
+});
