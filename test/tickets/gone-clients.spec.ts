@@ -1,5 +1,5 @@
 import { once } from 'node:events';
-import { createServer, get } from 'node:http';
+import { createServer, get, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { acceptTickets } from '../../lib/tickets/accept-tickets';
 import { makeTickets } from '../../lib/nest/current-tickets';
@@ -7,7 +7,7 @@ import { MemoryLockStore } from '../../lib/stores/memory/memory-lock-store';
 import { makeLocks } from '../support/make-locks';
 import { until } from '../support/until';
 
-test.each(['reads the answer', 'has gone'])(
+test.each(['reads the answer', 'has gone', 'goes at the moment of the answer'])(
   'what a request began, and goes on after its answer, acquires anew, where the client %s',
   async (client) => {
     const store = new MemoryLockStore();
@@ -29,6 +29,10 @@ test.each(['reads the answer', 'has gone'])(
           };
           await hasGone;
           inside = await locked();
+          if (client === 'goes at the moment of the answer') {
+            // Node finishes no response whose connection is gone when it is ended, and tells of the end of the connection later.
+            request.socket.destroy();
+          }
           response.end('done');
         })();
       });
@@ -44,6 +48,12 @@ test.each(['reads the answer', 'has gone'])(
         await once(server, 'request');
         request.destroy();
         await closed;
+      } else if (client === 'goes at the moment of the answer') {
+        const [, answer] = (await once(server, 'request')) as [unknown, ServerResponse];
+        let finished = 0;
+        answer.once('finish', () => finished++);
+        await once(answer, 'close');
+        expect([answer.writableEnded, finished]).toEqual([true, 0]);
       } else {
         const [response] = (await once(request, 'response')) as [NodeJS.ReadableStream];
         response.resume();
