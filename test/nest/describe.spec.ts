@@ -80,11 +80,15 @@ test('what a call is made for is shown with its holder, in another process too',
   expect(await answered(() => other.locks.inspect('balance:42'))).toMatchObject({ by });
   const refused = await other.locks.acquire('balance:42', { wait: 0 }).catch((error: unknown) => error);
   expect(refused).toMatchObject({ reason: 'busy', holder: { by } });
-  const listed = [];
-  for await (const lock of other.locks.list({ scan: false })) {
-    listed.push(lock.by);
-  }
-  expect(listed).toEqual([by]);
+  const listed = async (): Promise<string> => {
+    const all: string[] = [];
+    for await (const lock of other.locks.list({ scan: false })) {
+      all.push(lock.by);
+    }
+    return all.join();
+  };
+  // A first survey waits 300 ms for the processes that it does not know yet.
+  await until('the list', async () => (await listed()) === by);
   await held.leave();
 });
 

@@ -239,7 +239,13 @@ test('a path that ends with a slash has its files beside it', async () => {
 
 test('all who search a store at the same time share one search, and who comes later is told what was found before', async () => {
   const store = new MemoryLockStore();
-  const { app, url } = await startApplication({ store });
+  let asked = 0;
+  const prepare = (application: INestApplication): unknown =>
+    application.use('/locks/search', (_request: unknown, _response: unknown, next: () => void) => {
+      asked++;
+      next();
+    });
+  const { app, url } = await startApplication({ store, prepare });
   for (const key of ['a', 'b', 'c']) {
     await store.acquire(newHold(key, { ttlMs: 600_000 }));
   }
@@ -257,6 +263,8 @@ test('all who search a store at the same time share one search, and who comes la
   const looks = [1, 2, 3].map(async () => (await fetch(`${url}/locks/search?store=default`)).text());
   await until('the search runs', () => searches > 0);
   const later = fetch(`${url}/locks/search?store=default`).then((answer) => answer.text());
+  await until('that the later one has come', () => asked === 4);
+  // It has what was found before once its handler has run.
   await sleep(300);
   goOn();
   const [first = [], ...others] = (await Promise.all([...looks, later])).map((text) =>
