@@ -63,7 +63,7 @@ export class Batches<Request> {
 function pass(reply: unknown, asker: Asker): void {
   if (reply instanceof Promise) {
     reply.then(
-      (late) => asker.answered(late),
+      (late) => pass(late, asker),
       (error: unknown) => asker.failed(error),
     );
   } else if (reply instanceof Error) {

@@ -121,6 +121,14 @@ describe('of the requests of a batch', () => {
     ]);
   });
 
+  test('one whose answer comes later, and is an error, fails alone', async () => {
+    reply = (request) => (request === 'b' ? Promise.resolve(error) : request);
+    expect(await outcomesOf('a', 'b')).toEqual([
+      ['answered', 'a'],
+      ['failed', error],
+    ]);
+  });
+
   test('all fail where none of them was answered', async () => {
     batches = new Batches(() => Promise.reject(error));
     expect(await outcomesOf('a', 'b')).toEqual([

@@ -1,6 +1,6 @@
 import { LockConfigurationError, type LockError } from '../../../core/words/errors.js';
 import type { Connection } from './connection.js';
-import { isUnreachable, setupError, toLockError } from './redis-errors.js';
+import { isPassing, isUnreachable, setupError, toLockError } from './redis-errors.js';
 import type { Script } from '../scripts/script.js';
 
 /** For how long an error of a node explains why commands are not answered, in milliseconds: later attempts have errors of their own. */
@@ -41,8 +41,8 @@ export class ConnectionFailures {
   }
 
   /** Set where the connection stands, and leads to another database or user than the one asked for. */
-  get setupRefusal(): LockConfigurationError | undefined {
-    return this.#setupRefusal && setupError(this.#setupRefusal);
+  get setupRefusal(): Error | undefined {
+    return this.#setupRefusal && (isPassing(this.#setupRefusal) ? this.#setupRefusal : setupError(this.#setupRefusal));
   }
 
   /** The error of a command that failed. */

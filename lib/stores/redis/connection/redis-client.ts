@@ -18,6 +18,17 @@ const CLUSTER_SILENCE_MS = 2_000;
  */
 const CLUSTER_RETRIES = { maxRedirections: 4, retryDelayOnFailover: 30, retryDelayOnClusterDown: 30, retryDelayOnTryAgain: 30 } as const;
 
+/** What a client's own options must not change, of the connection to a server or to a node. */
+const OF_EACH_CONNECTION = {
+  // ioredis would reconnect once for each reply of a socket, and add a listener each time.
+  reconnectOnError: null,
+  commandTimeout: undefined,
+  // A pipeline is answered as a whole: one command that a moved slot refuses would take the others along.
+  enableAutoPipelining: false,
+  // ioredis keeps a timer of this length after it was told to disconnect, which would keep the process.
+  disconnectTimeout: 200,
+} as const;
+
 /** A connection of the store's own, not yet connected, that fails fast and comes back by itself. */
 export async function makeConnection(source: RedisSource, options: Readonly<Record<string, unknown>>): Promise<Connection> {
   const connection = await makeClient(source, options);
@@ -65,15 +76,11 @@ export function addressOf({ stream }: Connection): string {
 
 async function makeClient(source: RedisSource, options: Readonly<Record<string, unknown>>): Promise<Connection> {
   const own = {
+    ...OF_EACH_CONNECTION,
     lazyConnect: true,
     retryStrategy: backOff,
-    // ioredis would reconnect once for each reply of a socket, and add a listener each time.
-    reconnectOnError: null,
-    commandTimeout: undefined,
-    // A pipeline is answered as a whole: one command that a moved slot refuses would take the others along.
-    enableAutoPipelining: false,
-    // ioredis keeps a timer of this length after it was told to disconnect, which would keep the process.
-    disconnectTimeout: 200,
+    // The answer to INFO is after that to SELECT: clients are ready before a database is refused otherwise, and lock in another one.
+    enableReadyCheck: true,
     // Without it, a sentinel that is stopped would keep ioredis from asking the next one.
     sentinelCommandTimeout: HANDSHAKE_MS,
     ...options,
@@ -91,10 +98,18 @@ async function makeClient(source: RedisSource, options: Readonly<Record<string, 
           lazyConnect: true,
           // It needs one more right, and a missing right would not be reported. The nodes themselves answer that a cluster is down.
           enableReadyCheck: false,
+          enableOfflineQueue: true,
           clusterRetryStrategy: backOff,
           enableAutoPipelining: false,
           ...CLUSTER_RETRIES,
-          redisOptions: { ...redisOptionsOf(source), enableAutoPipelining: false, ...options, socketTimeout: CLUSTER_SILENCE_MS },
+          redisOptions: {
+            ...redisOptionsOf(source),
+            ...OF_EACH_CONNECTION,
+            // ioredis compares the numbers of slots.
+            stringNumbers: false,
+            ...options,
+            socketTimeout: CLUSTER_SILENCE_MS,
+          },
         })
       : duplicate(own);
   }

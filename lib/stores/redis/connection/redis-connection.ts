@@ -25,6 +25,8 @@ const SENTINEL_WATCH = {
   failoverDetector: true,
   sentinelReconnectStrategy: (attempts: number) => (attempts < 6 ? attempts * 1_000 : null),
 } as const;
+/** After how many milliseconds a connection is made again that the server refused to set up. */
+const AGAIN_MS = 1_000;
 /** The time limit of a command that belongs to no lease. */
 export const COMMAND_MS = LONGEST_COMMAND_MS;
 
@@ -68,7 +70,7 @@ export class RedisConnection {
   #connection: Connection | undefined;
   #wasReady = false;
   #firstReady: Promise<void> | undefined;
-  #setupRefusal: LockConfigurationError | undefined;
+  #setupRefusal: Error | undefined;
   #closed = false;
 
   constructor(source: RedisSource, batch?: BatchScript, onReady: (address: string) => void = () => undefined, store = 'RedisLockStore') {
@@ -334,6 +336,10 @@ export class RedisConnection {
       // Not so for the nodes of a cluster, each of which is connected to when it is first needed.
       this.#wasReady = true;
       this.#setupRefusal = this.#failures.setupRefusal;
+      if (this.#setupRefusal) {
+        // It may be granted by now, or the reason has passed.
+        setTimeout(() => this.#reconnect(), AGAIN_MS).unref();
+      }
       connection.options.enableOfflineQueue = connection.isCluster === true;
       this.#onReady(addressOf(connection));
     });

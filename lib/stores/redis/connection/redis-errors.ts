@@ -4,7 +4,7 @@ import type { Script } from '../scripts/script.js';
 
 /** Error replies that stay the same however often the command is repeated. */
 const HOPELESS =
-  /\b(WRONGPASS|NOAUTH|NOPERM|WRONGTYPE|NOPROTO)\b|ACL failure in script|can't run this command|unknown command|invalid password|without any password/;
+  /\b(WRONGPASS|NOAUTH|NOPERM|WRONGTYPE|NOPROTO|CROSSSLOT)\b|ACL failure in script|can't run this command|unknown command|invalid password|without any password/;
 
 /** The failure of a command that was not sent: there is no connection, and commands do not wait for one. */
 export const NO_CONNECTION = 'there is no connection';
@@ -55,6 +55,11 @@ export function toLockError(error: unknown, key: string, connectionError: Error 
 /** Whether the reason for a failure is with the connection to a node of a cluster, and not in what a node answered. */
 export function isUnreachable(error: unknown): boolean {
   return error instanceof Error && error.name !== 'ReplyError' && UNREACHABLE.test(error.message);
+}
+
+/** Whether a server refuses each command for a while. */
+export function isPassing(refusal: Error): boolean {
+  return /^(BUSY|LOADING|MASTERDOWN)\b/.test(refusal.message);
 }
 
 /** Whether a server answered that it does not know the script of this digest. */
@@ -117,6 +122,9 @@ function cureOf(message: string): string {
   }
   if (/\bWRONGTYPE\b/.test(message)) {
     return 'Something else wrote a key under the prefix of the locks. Choose another prefix.';
+  }
+  if (/\bCROSSSLOT\b/.test(message)) {
+    return 'The keys of a lock have to be in one slot of the cluster: give the client a keyPrefix without braces, or with a whole pair of them.';
   }
   if (/one of the keys|access.* key/.test(message)) {
     return 'Grant the keys ~<prefix>:*, with the prefix of LockModule after the keyPrefix of the client.';

@@ -1,5 +1,6 @@
 import { channelOfDatabase, type Connection } from './connection.js';
 import { reconnect } from './handshake.js';
+import { isPassing } from './redis-errors.js';
 import { addressOf, keepConnected, makeConnection } from './redis-client.js';
 import type { RedisSource } from './redis-source.js';
 
@@ -21,8 +22,9 @@ export class RedisSubscriber {
   #pings: NodeJS.Timeout | undefined;
   #answered = true;
   #acknowledged = false;
-  /** Whether the server refused the subscription, as the user may not subscribe. */
+  /** Whether the server refused the subscription: as the user may not subscribe, or for a while. */
   #isRefused = false;
+  #isReported = false;
   /** When the subscription last changed its state. */
   #changedAt = 0;
   /** The server that commands have come to, until the subscription has followed them there. */
@@ -47,17 +49,9 @@ export class RedisSubscriber {
       return;
     }
     this.#connection = connection;
-    const [own, everybody] = this.#channels;
     connection.on('ready', () => {
       this.#answered = true;
-      connection.subscribe(own, channelOfDatabase(connection, everybody)).then(
-        () => {
-          this.#isRefused = false;
-          this.#change(true);
-          this.#follow(connection);
-        },
-        (error: Error) => this.#refused(error),
-      );
+      this.#subscribe(connection);
     });
     connection.on('close', () => this.#change(false));
     connection.on('message', (_channel: string, message: string) => {
@@ -98,6 +92,20 @@ export class RedisSubscriber {
     this.#connection?.disconnect();
   }
 
+  #subscribe(connection: Connection): void {
+    const [own, everybody] = this.#channels;
+    connection.subscribe(own, channelOfDatabase(connection, everybody)).then(
+      () => {
+        this.#answered = true;
+        this.#isRefused = false;
+        this.#isReported = false;
+        this.#change(true);
+        this.#follow(connection);
+      },
+      (error: Error) => this.#refused(error),
+    );
+  }
+
   /** Once for each server that commands come to: the name of a server may lead to several. */
   #follow(connection: Connection): void {
     const address = this.#toFollow;
@@ -108,11 +116,15 @@ export class RedisSubscriber {
     }
   }
 
-  /** Reported once, until it is granted: each new connection is refused again. */
+  /** Anything but a reply is a connection that broke. Reported once, until it is granted: it is asked for again and again. */
   #refused(error: Error): void {
-    if (!this.#isRefused) {
-      this.#isRefused = error.name === 'ReplyError';
-      this.#listener.refused(error);
+    if (error.name === 'ReplyError') {
+      this.#answered = true;
+      this.#isRefused = true;
+      if (!this.#isReported && !isPassing(error)) {
+        this.#isReported = true;
+        this.#listener.refused(error);
+      }
     }
   }
 
@@ -131,9 +143,9 @@ export class RedisSubscriber {
       return;
     }
     this.#answered = false;
-    if (connection.isCluster && this.#isRefused) {
-      // No message can arrive.
-      this.#answered = true;
+    if (this.#isRefused) {
+      // It may be granted by now, or the reason has passed.
+      this.#subscribe(connection);
     } else if (connection.isCluster) {
       // ioredis sends PING to any node, and does not watch the one where it subscribed. So a message to itself has to arrive.
       connection.publish(this.#channels[0], 'ping').catch(() => {

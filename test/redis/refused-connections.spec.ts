@@ -1,0 +1,129 @@
+import { Redis } from 'ioredis';
+import { Redis as Redis5 } from 'ioredis-5';
+import { Redis as Valkey } from 'iovalkey';
+import { createClient } from 'redis';
+import { LockConfigurationError, LockStoreError, type LockError } from '../../lib/core/words/errors';
+import { ConnectionFailures } from '../../lib/stores/redis/connection/connection-failures';
+import type { Connection } from '../../lib/stores/redis/connection/connection';
+import type { RedisSource } from '../../lib/stores/redis/connection/redis-source';
+import { RedisLockStore } from '../../lib/stores/redis/redis-lock-store';
+import { makeLocks } from '../support/make-locks';
+import { RedisServer } from '../support/redis-server';
+import { until } from '../support/until';
+import { EventEmitter } from 'node:events';
+
+let server: RedisServer;
+let warnings: string[];
+const opened: RedisLockStore[] = [];
+
+beforeAll(async () => {
+  server = await RedisServer.start('--databases', '4', '--busy-reply-threshold', '200');
+});
+beforeEach(() => {
+  warnings = [];
+});
+afterEach(async () => {
+  await Promise.all(opened.splice(0).map((store) => store.close()));
+  await server.client.flushall();
+});
+afterAll(() => server.stop());
+
+async function open(source: RedisSource): Promise<RedisLockStore> {
+  const store = new RedisLockStore(source);
+  opened.push(store);
+  await store.open({ prefix: 'lock', warn: (message) => warnings.push(message) });
+  return store;
+}
+
+const user = async (...rules: string[]): Promise<unknown> => server.client.acl('SETUSER', 'locker', ...rules);
+const ALL = ['reset', 'on', '>secret', '~*', '&*', '+@all'];
+
+describe('a client that does not wait for the answer to SELECT never locks in another database', () => {
+  const options = { host: '127.0.0.1', lazyConnect: true, enableReadyCheck: false, disableClientInfo: true } as const;
+  const clients: readonly [string, (more: object) => RedisSource][] = [
+    ['ioredis 6', (more) => new Redis({ ...options, port: server.port, ...more })],
+    ['ioredis 5', (more) => new Redis5({ ...options, port: server.port, ...more })],
+    ['iovalkey', (more) => new Valkey({ ...options, port: server.port, ...more })],
+  ];
+
+  test.each(clients)('%s: the database does not exist', async (_, make) => {
+    await expect(open(make({ db: 9 }))).rejects.toMatchObject({
+      detail: expect.stringMatching(/refused to set the connection up: .*DB index.*Correct the database/) as string,
+    });
+    expect(await server.client.keys('*')).toEqual([]);
+  });
+
+  test.each(clients)('%s: the user may not select it, until that is granted', async (_, make) => {
+    await user(...ALL);
+    const locks = makeLocks(await open(make({ db: 2, username: 'locker', password: 'secret' })));
+    await user('-select');
+    await server.client.client('KILL', 'USER', 'locker');
+    let error: unknown;
+    await until('the refusal', async () => {
+      error = await locks.acquire('k', { wait: 0 }).then(
+        async (lock) => lock.release(),
+        (failure: unknown) => failure,
+      );
+      return error instanceof LockConfigurationError;
+    });
+    expect((error as LockError).detail).toMatch(/NOPERM.*grant \+select/);
+    expect(await server.client.keys('*')).toEqual([]);
+    await user('+select');
+    await until('that it works again', async () => locks.withLock('k', { wait: 0 }, () => true).catch(() => false));
+    expect((await server.client.keys('*')).length).toBe(0);
+  });
+});
+
+test('a server that is busy with a script refuses a database for a while, which is no fault of the options', () => {
+  const [connection, failures] = [new EventEmitter(), new ConnectionFailures()];
+  failures.watch(connection as unknown as Connection);
+  const refuse = (message: string): unknown => {
+    connection.emit('error', Object.assign(new Error(message), { name: 'ReplyError' }));
+    connection.emit('ready');
+    return failures.explain(failures.setupRefusal, 'k');
+  };
+  const busy = refuse('BUSY Redis is busy running a script. You can only call SCRIPT KILL or SHUTDOWN NOSAVE.');
+  expect(busy).toBeInstanceOf(LockStoreError);
+  expect(busy).toMatchObject({ key: 'k', unknown: false });
+  expect(refuse('ERR DB index is out of range')).toBeInstanceOf(LockConfigurationError);
+  connection.emit('ready');
+  expect(failures.setupRefusal).toBeUndefined();
+});
+
+describe('a subscription that was refused is asked for again', () => {
+  const hears = async (store: RedisLockStore): Promise<boolean> => (await store.health()).hearsTurns === true;
+
+  test('where the right is granted, and is warned of once for each time that it was taken', async () => {
+    await user(...ALL, '-subscribe');
+    const store = await open(`redis://locker:secret@127.0.0.1:${server.port}`);
+    await until('the warning', () => warnings.length === 1);
+    // A refusal for each of two pings.
+    await until('that it is asked for again', async () => (await refusals()) > 1, 20_000);
+    expect(warnings).toEqual([expect.stringMatching(/SUBSCRIBE.*NOPERM/)]);
+    await user('+subscribe');
+    await until('the subscription', () => hears(store), 20_000);
+    await user('-subscribe');
+    await server.client.client('KILL', 'USER', 'locker');
+    await until('the second warning', () => warnings.length === 2);
+  });
+
+  const refusals = async (): Promise<number> => {
+    const log = (await server.client.acl('LOG')) as unknown[][];
+    return log.filter((entry) => entry.includes('subscribe')).reduce((sum, [, count]) => sum + Number(count), 0);
+  };
+
+  test('where the server was busy with a script, without a warning', async () => {
+    const busy = server.client.eval(
+      `local function now() local t = redis.call('TIME'); return t[1] * 1000 + t[2] / 1000 end
+local ends = now() + 2500
+while now() < ends do for i = 1, 1000 do end end`,
+      0,
+    );
+    const store = new RedisLockStore(createClient({ url: server.url }).on('error', () => undefined));
+    opened.push(store);
+    const opening = store.open({ prefix: 'lock', warn: (message) => warnings.push(message) });
+    await Promise.all([busy, opening]);
+    await until('the subscription', () => hears(store), 20_000);
+    expect(warnings.filter((message) => message.includes('SUBSCRIBE'))).toEqual([]);
+  });
+});
