@@ -9,6 +9,7 @@ import { BATCH } from '../../lib/stores/redis/scripts/scripts';
 import { loadWith } from '../support/defective';
 import { newHold } from '../support/new-hold';
 import { noWarning } from '../support/no-warning';
+import { openSwiftly } from '../support/open-swiftly';
 import { RedisServer } from '../support/redis-server';
 import { sourceOf } from '../support/redis-source';
 import { TcpProxy } from '../support/tcp-proxy';
@@ -31,8 +32,9 @@ afterAll(async () => {
 
 beforeEach(async () => {
   await server.client.flushall();
-  store = new RedisLockStore(sourceOf(`redis://127.0.0.1:${proxy.port}`));
-  await store.open({ prefix: 'lock', warn: (message) => noWarning(message) });
+  const opened = await openSwiftly(() => new RedisLockStore(sourceOf(`redis://127.0.0.1:${proxy.port}`)));
+  store = opened.store;
+  expect(opened.warnings).toEqual([]);
 });
 afterEach(async () => {
   proxy.latencyMs = 0;

@@ -2,6 +2,7 @@ import 'reflect-metadata';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { RedisLockStore } from '../../lib/stores/redis/redis-lock-store';
 import { makeLocks } from '../support/make-locks';
+import { openSwiftly } from '../support/open-swiftly';
 import { RedisServer } from '../support/redis-server';
 import { sourceOf } from '../support/redis-source';
 
@@ -15,7 +16,6 @@ let store: RedisLockStore;
 
 beforeEach(async () => {
   server = await RedisServer.start('--maxmemory', '3mb', '--maxmemory-policy', 'allkeys-lru');
-  store = new RedisLockStore(sourceOf(server.url));
 });
 afterEach(async () => {
   await store.close();
@@ -33,9 +33,9 @@ async function fillUntilGone(...names: string[]): Promise<void> {
 }
 
 test('a server that evicts is warned of at start; the loss of a lock is notified within a renewal, and fences rise', async () => {
-  const warnings: string[] = [];
-  await store.open({ prefix: 'lock', warn: (message) => warnings.push(message) });
-  expect(warnings).toEqual([expect.stringMatching(/evicts keys \(maxmemory-policy is allkeys-lru\).*Set it to noeviction/)]);
+  const opened = await openSwiftly(() => new RedisLockStore(sourceOf(server.url)));
+  store = opened.store;
+  expect(opened.warnings).toEqual([expect.stringMatching(/evicts keys \(maxmemory-policy is allkeys-lru\).*Set it to noeviction/)]);
   const locks = makeLocks(store);
   let before = 0;
   const call = locks.withLock('k', { ttl: 6_000 }, async (lock) => {

@@ -16,6 +16,7 @@ import { noWarning } from '../support/no-warning';
 import { RedisServer } from '../support/redis-server';
 import { saying } from '../support/saying';
 import { TcpProxy } from '../support/tcp-proxy';
+import { searched } from '../support/searched';
 import { until } from '../support/until';
 
 let server: RedisServer;
@@ -80,11 +81,7 @@ test.each<[string, (url: string) => RedisSource]>([
     await sleep(600);
     await locks.withLock('k', () => undefined);
     await locks.withLock('searched', async () => {
-      const found: string[] = [];
-      for await (const some of (stores[0] as RedisLockStore).search('')) {
-        found.push(...some.map(({ key }) => key));
-      }
-      expect(found).toEqual(['searched']);
+      expect(await searched(stores[0] as RedisLockStore)).toEqual(['searched']);
     });
     // A search has a connection of its own, which ends with it.
     await until('as many connections as before', async () => {

@@ -5,6 +5,7 @@ import { productBy as postgresProduct } from '../../lib/stores/postgres/postgres
 import { productBy as redisProduct } from '../../lib/stores/redis/redis-product';
 import { serverWarnings } from '../../lib/stores/redis/server-check';
 import { RedisServer } from '../support/redis-server';
+import { until } from '../support/until';
 
 /** What servers answer that cannot be installed here, as their documentation and their users show it; other fields are left out. */
 const INFO = {
@@ -40,8 +41,12 @@ test('the server of these tests is known, and the doctor calls it tested', async
     const info = await server.client.info();
     const { name, version = '' } = redisProduct(info) ?? {};
     expect(name).toMatch(/^(Redis|Valkey)$/);
-    const findings = await redisFindings(`redis://127.0.0.1:${server.port}`, 'lock', 'server');
-    expect(findings.find(({ subject }) => subject === 'server: version')?.text).toContain(`${name} ${version}.`);
+    let text: string | undefined;
+    await until('an answer in time', async () => {
+      const findings = await redisFindings(`redis://127.0.0.1:${server.port}`, 'lock', 'server');
+      return (text = findings.find(({ subject }) => subject === 'server: version')?.text);
+    });
+    expect(text).toContain(`${name} ${version}.`);
   } finally {
     await server.stop();
   }
