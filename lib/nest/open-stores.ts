@@ -5,6 +5,8 @@ interface OpenStore {
   readonly prefix: string;
   readonly opening: Promise<void> | undefined;
   users: number;
+  /** The end of the last use: whoever opens the store next waits for it. */
+  closing?: Promise<void>;
 }
 
 const OPEN_STORES = Symbol.for('nestjs-distributed-lock:open-stores');
@@ -21,7 +23,8 @@ const OPEN = (shared[OPEN_STORES] ??= new WeakMap<LockStore, OpenStore>());
  */
 export async function openStore(store: LockStore, name: string, options: OpenOptions): Promise<void> {
   const { prefix } = options;
-  const open = OPEN.get(store) ?? { prefix, opening: store.open?.(options), users: 0 };
+  const before = OPEN.get(store);
+  const open = before && !before.closing ? before : { prefix, opening: opened(store, options, before?.closing), users: 0 };
   if (open.prefix !== prefix) {
     throw new LockConfigurationError(
       `LockModule: the store '${name}' is open already with the prefix '${open.prefix}', and was given the prefix '${prefix}'. ` +
@@ -33,6 +36,7 @@ export async function openStore(store: LockStore, name: string, options: OpenOpt
   try {
     await open.opening;
   } catch (error) {
+    open.users--;
     leave(store, open);
     throw error;
   }
@@ -40,22 +44,32 @@ export async function openStore(store: LockStore, name: string, options: OpenOpt
 
 /** Ends the use of a store, once it is known whether it was opened, and closes it unless others use it. */
 export async function closeStore(store: LockStore, opening: Promise<void> | undefined): Promise<void> {
-  const opened = await opening?.then(
+  const isUser = await opening?.then(
     () => true,
     () => false,
   );
-  const open = OPEN.get(store);
-  if (open && opened) {
-    leave(store, open);
+  const open = OPEN.get(store) ?? { prefix: '', opening, users: 0 };
+  if (isUser) {
+    open.users--;
   }
-  if (!OPEN.has(store)) {
-    await store.close();
+  if (open.users > 0) {
+    return;
+  }
+  OPEN.set(store, open);
+  try {
+    await (open.closing ??= store.close());
+  } finally {
+    leave(store, open);
   }
 }
 
+/** Another application of the process may be closing it. */
+function opened(store: LockStore, options: OpenOptions, closing: Promise<void> | undefined): Promise<void> | undefined {
+  return closing ? closing.catch(() => undefined).then(() => store.open?.(options)) : store.open?.(options);
+}
+
 function leave(store: LockStore, open: OpenStore): void {
-  open.users--;
-  if (open.users === 0) {
+  if (open.users === 0 && OPEN.get(store) === open) {
     OPEN.delete(store);
   }
 }

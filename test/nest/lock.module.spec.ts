@@ -448,6 +448,63 @@ describe('several modules and applications', () => {
       await third.close();
     });
 
+    test.each<[string, () => LockStore, 'before' | 'after']>([
+      ['memory, which closes first', () => new MemoryLockStore(), 'before'],
+      ['memory', () => new MemoryLockStore(), 'after'],
+      ['Redis, which closes first', () => new RedisLockStore(server.url), 'before'],
+      ['Redis', () => new RedisLockStore(server.url), 'after'],
+    ])('an application that starts while another one closes hears what the store is told: %s', async (_, make, closes) => {
+      for (let round = 0; round < 5; round++) {
+        const store = make();
+        const first = await open(store);
+        const closing = closes === 'before' ? first.close() : undefined;
+        const starting = open(store);
+        await Promise.all([starting, closing ?? first.close()]);
+        const locks = (await starting).get(LockService);
+        await until('that it hears', async () => {
+          const held = await locks.acquire('k', { ttl: '60s' });
+          // Long before a renewal finds it out.
+          const hears = new Promise((resolve) =>
+            held.signal.addEventListener('abort', () => resolve((held.signal.reason as { reason: string }).reason)),
+          );
+          await locks.forceRelease('k', { fence: held.fence });
+          const reason = await Promise.race([hears, sleep(2_000)]);
+          await held.release().catch(() => undefined);
+          return reason === 'forced';
+        });
+        await (await starting).close();
+      }
+    });
+
+    test('a store is opened again once it is closed', async () => {
+      const steps: string[] = [];
+      let hasClosed = (): void => undefined;
+      const store = Object.assign(new MemoryLockStore(), {
+        open: async () => void steps.push('open'),
+        close: () => {
+          steps.push('closing');
+          return new Promise<void>((resolve) => {
+            hasClosed = () => {
+              steps.push('closed');
+              resolve();
+            };
+          });
+        },
+      });
+      const closing = (await open(store)).close();
+      await until('that it closes', () => steps.includes('closing'));
+      const starting = open(store);
+      await sleep(20);
+      hasClosed();
+      await closing;
+      const second = await starting;
+      expect(steps).toEqual(['open', 'closing', 'closed', 'open']);
+      const last = second.close();
+      await until('that it closes again', () => steps.length === 5);
+      hasClosed();
+      await last;
+    });
+
     test('users by two copies of this package are counted together', async () => {
       const opened = jest.fn(async () => undefined);
       const closed = jest.fn(async () => undefined);

@@ -131,7 +131,7 @@ export interface Turns {
   ): Promise<{ released: boolean; reply: AcquireReply | Promise<AcquireReply> }>;
   /** Gives up a place, or the turn it came to, and no later place. */
   leave(key: string, name: string): Promise<void>;
-  /** Registers a listener, also before `open`. It stays until `close`, or until `until` aborts: its application has shut down. */
+  /** Registers a listener, also before `open`. It stays until `until` aborts, since its application has shut down: also over `close` and the next `open`. */
   onTurn(listener: TurnListener, until?: AbortSignal): void;
 }
 
@@ -168,7 +168,7 @@ export interface Operator {
    */
   search?(prefix: string): AsyncIterable<readonly FoundLock[]>;
   /**
-   * Registers a listener, also before `open`. It stays until `close`, or until `until` aborts. A message may be lost: the next
+   * Registers a listener, also before `open`. It stays until `until` aborts, also over `close`. A message may be lost: the next
    * renewal finds the loss as well. Without it no process is notified, and each finds the loss by its next renewal.
    */
   onForced?(listener: ForcedListener, until?: AbortSignal): void;
@@ -186,7 +186,7 @@ export interface Messages {
    * `LockStoreError` or a `LockConfigurationError` where that is known to have failed; resolves although nobody may receive it.
    */
   send(text: string, process?: string): Promise<void>;
-  /** Registers a listener, also before `open`. It stays until `close`, or until `until` aborts. */
+  /** Registers a listener, also before `open`. It stays until `until` aborts, also over `close`. */
   onMessage(listener: (text: string) => void, until?: AbortSignal): void;
 }
 
@@ -283,7 +283,8 @@ export interface LockStore {
    */
   health?(): Promise<StoreHealth>;
   /**
-   * Ends the store's own connections and timers, and forgets its listeners; never closes a client that it was given.
+   * Ends the store's own connections and timers; never closes a client that it was given. Listeners stay: an application may have
+   * registered its own already that opens the store next.
    * Called also after an `open` that failed, and perhaps twice.
    */
   close(): Promise<void>;

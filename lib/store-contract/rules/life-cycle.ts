@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { rule, type Rule } from '../rule.js';
 import type { StoreOffer } from '../store-contract.options.js';
-import { eventually, newPlace } from '../trial.js';
+import { eventually, newPlace, type OfferedStore } from '../trial.js';
 
 const OFFERS: readonly StoreOffer[] = ['open', 'turns', 'tickets', 'operator', 'messages', 'search', 'forced', 'health', 'reservesFences'];
 
@@ -60,47 +60,65 @@ export const LIFE_CYCLE_RULES: readonly Rule[] = [
   }),
 
   rule(
-    'a listener of turns may be registered before the store is opened, and stays until the store is closed',
+    'a listener of turns may be registered before the store is opened, and stays until its signal aborts, also over a close',
     { needs: ['turns'] },
     async (trial) => {
       const notices: string[] = [];
-      const waiting = await trial.connect(undefined, (store) =>
-        store.turns.onTurn({ turn: (key, name) => key === trial.key && notices.push(name), recheck: () => undefined }),
-      );
-      const first = newPlace();
-      const held = await trial.acquired();
-      await trial.refused(trial.hold(), waiting, first);
-      await trial.store.release(held);
-      await eventually(() => assert.deepEqual(notices, [first.name]));
-      await waiting.turns.leave(trial.key, first.name);
-
+      const over = new AbortController();
+      const listener = { turn: (key: string, name: string) => key === trial.key && notices.push(name), recheck: () => undefined };
+      const waiting = await trial.connect(undefined, (store) => store.turns.onTurn(listener, over.signal));
+      /** Gives a turn to a place of that store, which the store notifies of it. */
+      const giveTurn = async (store: OfferedStore, holder: OfferedStore): Promise<string> => {
+        const { name } = newPlace();
+        const held = await trial.acquired({}, holder);
+        await trial.refused(trial.hold(), store, { name });
+        await holder.release(held);
+        await eventually(() => assert.equal(trial.turnsOf(store).at(-1), name));
+        await store.turns.leave(trial.key, name);
+        return name;
+      };
+      const first = await giveTurn(waiting, trial.store);
+      assert.deepEqual(notices, [first]);
       const reopened = await trial.reopen(waiting);
-      const second = newPlace();
-      const again = await trial.acquired({}, trial.other);
-      await trial.refused(trial.hold(), reopened, second);
-      await trial.other.release(again);
-      await eventually(() => assert.deepEqual(trial.turnsOf(reopened), [second.name]));
-      assert.deepEqual(notices, [first.name]);
+      const second = await giveTurn(reopened, trial.other);
+      // Where a store is not opened, another one takes its place.
+      assert.deepEqual(notices, reopened === waiting ? [first, second] : [first]);
+      over.abort();
+      notices.length = 0;
+      await giveTurn(reopened, trial.other);
+      assert.deepEqual(notices, []);
     },
   ),
 
   rule(
-    'a listener of forced releases may be registered before the store is opened, and stays until the store is closed',
+    'a listener of forced releases may be registered before the store is opened, and stays until its signal aborts, also over a close',
     { needs: ['operator', 'forced'] },
     async (trial) => {
       const notices: string[] = [];
-      const holding = await trial.connect(undefined, (store) => store.operator.onForced((key) => key === trial.key && notices.push(key)));
-      const { fence } = await trial.acquired({}, holding);
-      assert.equal(await trial.other.operator.forceRelease(trial.key, fence), true);
-      await eventually(() => assert.equal(notices.length, 1));
-
-      const reopened = await trial.reopen(holding);
-      const later: string[] = [];
-      reopened.operator.onForced((key) => key === trial.key && later.push(key));
-      const again = await trial.acquired({}, reopened);
-      assert.equal(await trial.store.operator.forceRelease(trial.key, again.fence), true);
-      await eventually(() => assert.equal(later.length, 1));
+      const over = new AbortController();
+      const holding = await trial.connect(undefined, (store) =>
+        store.operator.onForced((key) => key === trial.key && notices.push(key), over.signal),
+      );
+      const all: string[] = [];
+      /** Releases a lock of that store by force, of which the store is notified. */
+      const force = async (store: OfferedStore, by: OfferedStore): Promise<void> => {
+        const before = all.length;
+        const { fence } = await trial.acquired({}, store);
+        assert.equal(await by.operator.forceRelease(trial.key, fence), true);
+        await eventually(() => assert.ok(all.length > before));
+      };
+      const listen = (store: OfferedStore): void => store.operator.onForced((key) => key === trial.key && all.push(key));
+      listen(holding);
+      await force(holding, trial.other);
       assert.equal(notices.length, 1);
+      const reopened = await trial.reopen(holding);
+      listen(reopened);
+      await force(reopened, trial.store);
+      assert.equal(notices.length, reopened === holding ? 2 : 1);
+      over.abort();
+      notices.length = 0;
+      await force(reopened, trial.store);
+      assert.equal(notices.length, 0);
     },
   ),
 ];

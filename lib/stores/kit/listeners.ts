@@ -62,12 +62,6 @@ export class Listeners {
       this.message(key, value);
     }
   }
-
-  clear(): void {
-    this.#turns.clear();
-    this.#forced.clear();
-    this.#messages.clear();
-  }
 }
 
 /** Who had ended before they began is not notified: an abort is not told twice. */

@@ -132,7 +132,6 @@ export class MemoryLockStore implements LockStore, Turns, Tickets, Operator, Mes
 
   async close(): Promise<void> {
     this.#table.clear();
-    this.#listeners.clear();
   }
 
   #queued({ name }: Place): QueuedPlace {

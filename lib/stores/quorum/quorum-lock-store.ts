@@ -178,7 +178,6 @@ export class QuorumLockStore implements LockStore, Tickets, Operator, Messages {
 
   async close(): Promise<void> {
     this.#closed = true;
-    this.#listeners.clear();
     this.#grants.clear();
     this.#quorum?.close();
     this.#quorum = undefined;

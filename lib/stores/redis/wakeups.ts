@@ -79,11 +79,10 @@ export class Wakeups {
     this.#rechecks.forget(place);
   }
 
-  /** Ends the subscription, and forgets the listeners. */
+  /** Ends the subscription. */
   close(): void {
     this.#subscriber?.close();
     this.#subscriber = undefined;
     this.#arrive = false;
-    this.#listeners.clear();
   }
 }

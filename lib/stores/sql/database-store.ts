@@ -151,7 +151,6 @@ export abstract class DatabaseStore<Names extends RowNames> implements Turns, Ti
   }
 
   async close(): Promise<void> {
-    this.listeners.clear();
     for (const database of this.databases) {
       database.close();
     }

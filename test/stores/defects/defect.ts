@@ -37,20 +37,20 @@ export function partsOf(store: MemoryLockStore): Parts {
     turns: {
       exchange: (hold, next, place, mayOvertake) => store.exchange(hold, next, place, mayOvertake),
       leave: (key, name) => store.leave(key, name),
-      onTurn: (listener) => store.onTurn(listener),
+      onTurn: (listener, until) => store.onTurn(listener, until),
     },
     tickets: { join: (hold) => store.join(hold) },
     health: async () => ({ latencyMs: 0, clockSkewMs: 0 }),
     operator: {
       inspect: (key) => store.inspect(key),
       forceRelease: (key, fence) => store.forceRelease(key, fence),
-      onForced: (listener) => store.onForced(listener),
+      onForced: (listener, until) => store.onForced(listener, until),
       search: (prefix) => store.search(prefix),
     },
     messages: {
       process: store.process,
       send: (text, process) => store.send(text, process),
-      onMessage: (listener) => store.onMessage(listener),
+      onMessage: (listener, until) => store.onMessage(listener, until),
     },
   };
 }
@@ -93,7 +93,7 @@ export function grantsOf(store: Parts): { readonly acquire: LockStore['acquire']
 
 /** Changes what is notified of turns. */
 export function mapTurns(store: Parts, map: (listener: TurnListener) => TurnListener): Partial<Parts> {
-  return { turns: { ...store.turns, onTurn: (listener) => store.turns.onTurn(map(listener)) } };
+  return { turns: { ...store.turns, onTurn: (listener, until) => store.turns.onTurn(map(listener), until) } };
 }
 
 /** Changes what a search finds. */

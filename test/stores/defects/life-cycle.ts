@@ -1,6 +1,5 @@
 import { LockStoreError } from '../../../lib/core/words/errors';
-import type { ForcedListener, TurnListener } from '../../../lib/core/seam/lock-store';
-import { mapTurns, type Defect } from './defect';
+import type { Defect } from './defect';
 
 /** Defects of a store that the rules of this group notice. */
 export const DEFECTS_OF_THE_LIFE_CYCLE: Readonly<Record<string, Defect>> = {
@@ -42,35 +41,42 @@ export const DEFECTS_OF_THE_LIFE_CYCLE: Readonly<Record<string, Defect>> = {
   },
   'keeps its listeners of turns': {
     rule: 'a listener of turns may be registered before',
+    change: (store) => ({ turns: { ...store.turns, onTurn: (listener) => store.turns.onTurn(listener) } }),
+  },
+  'forgets its listeners of turns': {
+    rule: 'a listener of turns may be registered before',
     change: (store) => {
-      const kept: TurnListener[] = [];
+      let over = new AbortController();
       return {
-        ...mapTurns(store, (listener) => {
-          kept.push(listener);
-          return listener;
-        }),
+        turns: {
+          ...store.turns,
+          onTurn: (listener, until) => store.turns.onTurn(listener, AbortSignal.any([over.signal, ...(until ? [until] : [])])),
+        },
         close: async () => {
+          over.abort();
+          over = new AbortController();
           await store.close();
-          kept.forEach((listener) => store.turns.onTurn(listener));
         },
       };
     },
   },
   'keeps its listeners of forced releases': {
     rule: 'a listener of forced releases may be registered before',
+    change: (store) => ({ operator: { ...store.operator, onForced: (listener) => store.operator.onForced(listener) } }),
+  },
+  'forgets its listeners of forced releases': {
+    rule: 'a listener of forced releases may be registered before',
     change: (store) => {
-      const kept: ForcedListener[] = [];
+      let over = new AbortController();
       return {
         operator: {
           ...store.operator,
-          onForced: (listener) => {
-            kept.push(listener);
-            store.operator.onForced(listener);
-          },
+          onForced: (listener, until) => store.operator.onForced(listener, AbortSignal.any([over.signal, ...(until ? [until] : [])])),
         },
         close: async () => {
+          over.abort();
+          over = new AbortController();
           await store.close();
-          kept.forEach((listener) => store.operator.onForced(listener));
         },
       };
     },

@@ -136,14 +136,4 @@ describe('those who listen', () => {
     listeners.receive('note id text');
     expect(heard.map(([who, what]) => [who, what])).toEqual(['forced', 'message'].map((what) => ['first', what]));
   });
-
-  test('hear nothing once the store is closed', () => {
-    listeners.clear();
-    listeners.receive('turn p k');
-    listeners.receive('forced 5 k');
-    listeners.receive('note id text');
-    listeners.recheck();
-    expect(heard).toEqual([]);
-    expect(listeners.turnListeners).toBe(0);
-  });
 });
