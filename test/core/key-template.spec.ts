@@ -43,6 +43,18 @@ describe('a key template', () => {
     expect(keyOf('<0>:<1>', 'a:b', 'c')).not.toBe(keyOf('<0>:<1>', 'a', 'b:c'));
     expect(keyOf('<0>', '%3A')).not.toBe(keyOf('<0>', ':'));
     expect(keyOf('<0>', '{a}\n')).toBe('%7Ba%7D%0A');
+    // Also where the text between two values could be a part of either.
+    for (const between of ['a:b', '-:', '}{', '%:']) {
+      const keys = [
+        ['1', '2'],
+        [`1${between}2`, '3'],
+        ['1', `2${between}3`],
+        ['1a', 'b2'],
+        ['1', '3A2'],
+        ['1:', '2'],
+      ].map((args) => keyOf(`x<0>${between}<1>y`, ...args));
+      expect(new Set(keys).size).toBe(keys.length);
+    }
   });
 
   test('agrees with lockKey', () => {
@@ -94,6 +106,10 @@ describe('a key template', () => {
     ],
     ['/dto/:customerId/<dto.id>', /has :customerId, which is no placeholder/],
     ['a[customerId]:<dto.id>', /has \[customerId\], which is no placeholder: it would be the same text in every key/],
+    ['a:<0><1>', /nothing in the key template 'a:<0><1>' shows where one value ends .* share a key\. Write a ':' between placeholders/],
+    ['<customerId>-<dto.id>', /nothing in the key template/],
+    ['<customerId>%<dto.id>', /nothing in the key template/],
+    ['a:<0>:<1>/<dto.id>', /nothing in the key template/],
     ['a:<2>', /names <2>, but the method has 2 parameters, and positions start at 0\. Correct the position/],
     ['a:<2.id>', /names <2\.id>, but the method has 2 parameters/],
     ['a:<custmerId>', /'a:<custmerId>' names <custmerId>, but the parameters of this method are: customerId, dto\./],

@@ -58,6 +58,15 @@ test.each([
   expect(refusal.detail).not.toContain('secret');
 });
 
+test('values of lockKey with nothing between them that shows where one ends are refused', () => {
+  expect(refusalOf(() => lockKey`order:${'ab'}${'c'}`).detail).toBe(
+    'lockKey`order:${…}${…}`: nothing shows where value 1 ends and value 2 begins, so that different values could share a key. ' +
+      "Write a ':' between them.",
+  );
+  expect(refusalOf(() => lockKey`${1}:${2}-${3}`).detail).toContain('where value 2 ends and value 3 begins');
+  expect(lockKey`${1}:${2}-:${3}{${4}`).toBe('1:2-:3{4');
+});
+
 test.each([[undefined], [null], ['order:7'], [['order:', '']]])('lockKey called with %p, as no tag, is refused', (given) => {
   expect(() => lockKey(given as never)).toThrow(saying(/^lockKey\(\) was called with .* Write it as a tag/));
 });

@@ -9,6 +9,10 @@ const SPACE = 0x20;
 // eslint-disable-next-line no-control-regex -- control characters are what it finds
 const SPECIAL = /[%:{}<\u0000-\u001f\u007f]/g;
 
+/** What no value has unescaped, and so ends one for certain: not `%`, which begins an escape. */
+// eslint-disable-next-line no-control-regex -- control characters are what it finds
+const SEPARATOR = /[:{}\u0000-\u001f\u007f]/;
+
 /** What stands for a parameter in the key template of a decorator. */
 const PLACEHOLDER = /<[\p{ID_Continue}$]+(?:\.[\p{ID_Continue}$]+)*>/u;
 
@@ -103,6 +107,11 @@ export function refusePlaceholder(text: string, site: string): void {
   }
 }
 
+/** Whether a text between two values shows where the one ends: without it, `('ab', 'c')` and `('a', 'bc')` would share a key. */
+export function separates(text: string): boolean {
+  return SEPARATOR.test(text);
+}
+
 /** A percent-escape per character, as in URLs; all that is escaped here is ASCII. */
 export function percentEscape(character: string): string {
   return `%${character.charCodeAt(0).toString(16).toUpperCase().padStart(2, '0')}`;
@@ -110,7 +119,8 @@ export function percentEscape(character: string): string {
 
 /**
  * A key with the checks and escapes of a template, for use with the service: a tag for template literals.
- * Throws `LockKeyError` where a value is `undefined`, `null`, `NaN`, `''`, an object or an array, and where it is no tag.
+ * Throws `LockKeyError` where a value is `undefined`, `null`, `NaN`, `''`, an object or an array, where no `:` or brace is between two
+ * values, and where it is no tag.
  */
 export function lockKey(strings: TemplateStringsArray, ...values: readonly unknown[]): string {
   if (!Array.isArray((strings as TemplateStringsArray | undefined)?.raw)) {
@@ -121,6 +131,12 @@ export function lockKey(strings: TemplateStringsArray, ...values: readonly unkno
   const site = 'lockKey`' + strings.join('${…}') + '`';
   let key = literal(strings[0], site);
   values.forEach((value, index) => {
+    if (index > 0 && !separates(strings[index] ?? '')) {
+      throw new LockKeyError(
+        `${site}: nothing shows where value ${index} ends and value ${index + 1} begins, so that different values could share a key. ` +
+          "Write a ':' between them.",
+      );
+    }
     key += formatValue(value, `value ${index + 1}`, site) + literal(strings[index + 1], site);
   });
   return checkKey(key, site);

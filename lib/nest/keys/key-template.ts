@@ -1,5 +1,5 @@
 import { LockConfigurationError } from '../../core/words/errors.js';
-import { checkKey, formatValue } from '../../core/words/lock-key.js';
+import { checkKey, formatValue, separates } from '../../core/words/lock-key.js';
 import type { ParameterNames } from './parameter-names.js';
 
 /** Where a placeholder finds its value: an argument, and a path into it. */
@@ -28,13 +28,14 @@ export interface Parameters {
 
 /**
  * Compiles `'balance:<customerId>'`, `'<dto.accountId>'`, `'<0>'` or `'<1.id>'` for a method with these parameters.
- * Throws `LockConfigurationError` for bad brackets, empty placeholders, placeholders of another syntax, and parameters
+ * Throws `LockConfigurationError` for bad brackets, empty placeholders, placeholders of another syntax or without a `:` between them, and parameters
  * that do not exist or are not certain; `site` is the `Class.method` that its messages name.
  */
 export function compileKeyTemplate(template: string, parameters: Parameters, site: string): KeyOfArguments {
   const pieces = split(template, site);
   refuseOtherSyntax(template, pieces, parameters, site);
   const literals = pieces.filter((_, index) => index % 2 === 0);
+  refuseUnseparated(literals, template, site);
   const placeholders = pieces.filter((_, index) => index % 2 === 1).map((text) => resolve(text, parameters, template, site));
   const inKey = `${site}: the key '${template}'`;
   return (args) => {
@@ -69,6 +70,16 @@ function split(template: string, site: string): string[] {
     throw badBrackets(template, site);
   }
   return pieces;
+}
+
+/** Different arguments would share a key. */
+function refuseUnseparated(literals: readonly string[], template: string, site: string): void {
+  if (literals.slice(1, -1).some((literal) => !separates(literal))) {
+    throw new LockConfigurationError(
+      `${site}: nothing in the key template '${template}' shows where one value ends and the next begins, so that different arguments could ` +
+        "share a key. Write a ':' between placeholders, as in 'order:<shop>:<id>'.",
+    );
+  }
 }
 
 /** Placeholders of another syntax would be the same text in every key. */
