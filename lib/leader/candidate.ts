@@ -30,7 +30,8 @@ export interface Candidate extends AsyncDisposable {
   /**
    * Ends the candidacy: `lock.signal` of the running code aborts, and the lock is released once the code has ended. Resolves then,
    * but after a `ttl` (a second at least) also where the code still runs: the lock is released all the same. Called from inside the
-   * code, it resolves at once. Never rejects, and may be called twice.
+   * code, it resolves at once. What an attempt is granted that is on its way is released in the background. Never rejects, and may be
+   * called twice.
    */
   stop(): Promise<void>;
 }

@@ -160,9 +160,14 @@ export class LockService {
   ): Promise<T | undefined>;
   withLock<T>(
     key: string | readonly string[],
-    options: WithLockOptions<T> | undefined,
+    options: (WithLockOptions<T> & { onBusy?: Exclude<OnBusy<T>, 'skip'> | undefined }) | undefined,
     body: (lock: Lock) => T | PromiseLike<T>,
   ): Promise<T>;
+  withLock<T>(
+    key: string | readonly string[],
+    options: WithLockOptions<T> | undefined,
+    body: (lock: Lock) => T | PromiseLike<T>,
+  ): Promise<T | undefined>;
   withLock<T>(
     key: string | readonly string[],
     ...rest: [(lock: Lock) => T | PromiseLike<T>] | [WithLockOptions<T> | undefined, (lock: Lock) => T | PromiseLike<T>]

@@ -1,5 +1,6 @@
 import type { Pool } from 'mysql2';
 import { Sleeper } from '../../lib/stores/mysql/connections/sleeper';
+import type { CallbackPool } from '../../lib/stores/mysql/mysql-pool';
 import { DATABASE, MySqlServer } from '../support/mysql-server';
 import { until } from '../support/until';
 
@@ -29,7 +30,10 @@ test.each([
 ])('a sleep sees a turn of after the one before it, where the pool %s', async (_, spoil) => {
   const pool = server.pool({ connectionLimit: 3 });
   await spoil(pool);
-  const sleeper = new Sleeper({ pool, process: 'host:7:abcdef01', warn: () => undefined }, () => undefined);
+  const sleeper = new Sleeper(
+    { pool: pool as unknown as CallbackPool, process: 'host:7:abcdef01', warn: () => undefined },
+    () => undefined,
+  );
   sleeper.prepare();
   await until('that it can be woken', () => {
     sleeper.prepare();

@@ -28,7 +28,7 @@ afterAll(() => cluster.stop());
 async function open(options: ClusterOptions): Promise<RedisLockStore> {
   client = new Cluster(
     cluster.nodes.map(({ port }) => ({ host: '127.0.0.1', port })),
-    { lazyConnect: true, ...options },
+    { lazyConnect: true, ...options } as object,
   );
   store = new RedisLockStore(client);
   await store.open({ prefix: 'lock', warn: (message) => isOfSlowness(message) || warnings.push(message) });

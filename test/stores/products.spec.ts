@@ -44,7 +44,8 @@ test('the server of these tests is known, and the doctor calls it tested', async
     let text: string | undefined;
     await until('an answer in time', async () => {
       const findings = await redisFindings(`redis://127.0.0.1:${server.port}`, 'lock', 'server');
-      return (text = findings.find(({ subject }) => subject === 'server: version')?.text);
+      text = findings.find(({ subject }) => subject === 'server: version')?.text;
+      return text !== undefined;
     });
     expect(text).toContain(`${name} ${version}.`);
   } finally {

@@ -11,6 +11,7 @@ import {
   outsideLocks,
   RedisLockStore,
   type Lock,
+  type WithLockOptions,
 } from 'nestjs-distributed-lock';
 import { Cluster, Redis } from 'ioredis';
 import { of, type Observable } from 'rxjs';
@@ -198,6 +199,14 @@ export async function calls(): Promise<void> {
   const maybe: string | undefined = await locks.withLock('k', { onBusy: 'skip' }, () => 'text');
   // @ts-expect-error -- a skipped call may be undefined
   const never: string = await locks.withLock('k', { onBusy: 'skip' }, () => 'text');
+  const isBusyHour = Math.random() < 0.5;
+  // @ts-expect-error -- nor is one that may be skipped certain
+  const perhaps: string = await locks.withLock('k', { onBusy: isBusyHour ? 'skip' : 'throw' }, () => 'text');
+  const options: WithLockOptions<string> = { ttl: '30s' };
+  // @ts-expect-error -- nor one whose options may say so
+  const given: string = await locks.withLock('k', options, () => 'text');
+  const thrown: string = await locks.withLock('k', { onBusy: 'throw', ttl: '30s' }, () => 'text');
+  const without: string = await locks.withLock('k', undefined, () => 'text');
   const lock: Lock | null = await locks.tryAcquire(['a', 'b']);
   // @ts-expect-error -- tryAcquire never waits
   await locks.tryAcquire('k', { wait: 5 });
@@ -221,7 +230,7 @@ export async function calls(): Promise<void> {
   outsideLocks(query);
   // @ts-expect-error -- the key is missing
   assertLocked();
-  void [text, maybe, never, lock, rows, count, waitedMs];
+  void [text, maybe, never, perhaps, given, thrown, without, lock, rows, count, waitedMs];
 }
 
 export const modules = [
