@@ -5,6 +5,7 @@ import {
   Get,
   HttpCode,
   Inject,
+  Injectable,
   NotFoundException,
   Post,
   Query,
@@ -14,6 +15,8 @@ import {
   Sse,
   UseGuards,
   VERSION_NEUTRAL,
+  type CanActivate,
+  type ExecutionContext,
   type MessageEvent,
   type Type,
 } from '@nestjs/common';
@@ -35,6 +38,22 @@ const APP_JS = pageFile('app.js');
 const APP_CSS = pageFile('app.css');
 const ICON = pageFile('icon.svg');
 
+/** Lets everybody in. A page that asks on over a connection that is kept would keep the server from closing. */
+@Injectable()
+class EndingConnections implements CanActivate {
+  constructor(
+    @Inject(LockPage) private readonly lockPage: LockPage,
+    @Inject(HttpAdapterHost) private readonly adapterHost: HttpAdapterHost,
+  ) {}
+
+  canActivate(context: ExecutionContext): boolean {
+    if (this.lockPage.isClosing) {
+      this.adapterHost.httpAdapter.setHeader(context.switchToHttp().getResponse(), 'Connection', 'close');
+    }
+    return true;
+  }
+}
+
 /**
  * The controller of the page: a class for each call, since its path and its guards are options. Being a controller, and no router that is mounted
  * beside Nest, it has the guards, the global prefix and the interceptors of the application. Answers are sent by the adapter of
@@ -42,7 +61,7 @@ const ICON = pageFile('icon.svg');
  */
 export function lockPageController({ path, guards }: CheckedPageOptions): Type {
   @Controller({ path, version: VERSION_NEUTRAL })
-  @UseGuards(...guards)
+  @UseGuards(EndingConnections, ...guards)
   class LockPageController {
     constructor(
       @Inject(LockPage) private readonly lockPage: LockPage,

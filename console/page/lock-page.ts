@@ -1,6 +1,6 @@
-import { Inject, Injectable, type OnModuleDestroy, type OnModuleInit } from '@nestjs/common';
+import { Inject, Injectable, ServiceUnavailableException, type OnModuleDestroy, type OnModuleInit } from '@nestjs/common';
 import { ApplicationConfig, HttpAdapterHost } from '@nestjs/core';
-import { finalize, map, merge, Observable, shareReplay, Subject, takeUntil, timer } from 'rxjs';
+import { finalize, map, merge, Observable, ReplaySubject, shareReplay, takeUntil, timer } from 'rxjs';
 import { VERSION } from '../../lib/core/words/version.js';
 import { LockService } from '../../lib/nest/lock.service.js';
 import { LOCK_SERVICE_TOKEN } from '../../lib/nest/methods/locked-instance.js';
@@ -28,7 +28,7 @@ export class LockPage implements OnModuleInit, OnModuleDestroy {
   readonly #options: CheckedPageOptions;
   /** The searches that run, by store. */
   readonly #searches = new Map<string, Observable<string>>();
-  readonly #closing = new Subject<void>();
+  readonly #closing = new ReplaySubject<void>(1);
   #isClosing = false;
 
   readonly #adapterHost: HttpAdapterHost;
@@ -56,6 +56,10 @@ export class LockPage implements OnModuleInit, OnModuleDestroy {
   onModuleDestroy(): void {
     this.#isClosing = true;
     this.#closing.next();
+  }
+
+  get isClosing(): boolean {
+    return this.#isClosing;
   }
 
   /** The surveys, as texts; first what this user may do. */
@@ -111,8 +115,11 @@ export class LockPage implements OnModuleInit, OnModuleDestroy {
     return { kind: 'page', actions, hideKeys: this.#options.hideKeys, version: VERSION };
   }
 
+  /** A stream that ended at once would be opened again and again. */
   #bounded(messages: Observable<string>): Observable<string> {
-    const ends = this.#isClosing ? timer(0) : merge(this.#closing, timer(STREAM_MS));
-    return messages.pipe(takeUntil(ends));
+    if (this.#isClosing) {
+      throw new ServiceUnavailableException('The application is closing.');
+    }
+    return messages.pipe(takeUntil(merge(this.#closing, timer(STREAM_MS))));
   }
 }

@@ -15,6 +15,8 @@ export interface PageSettings {
   readonly platform?: keyof typeof PLATFORMS;
   readonly store?: LockStore;
   readonly stores?: Readonly<Record<string, LockStore>>;
+  /** Whether the end of the application ends connections, also those that are in use. Default: true. */
+  readonly forceCloseConnections?: boolean;
   /** Is called before the application listens. */
   readonly prepare?: (app: INestApplication) => void;
 }
@@ -32,6 +34,7 @@ export async function startApplication({
   platform = 'express',
   store,
   stores,
+  forceCloseConnections = true,
   prepare,
 }: PageSettings = {}): Promise<PageApplication> {
   @Module({
@@ -41,7 +44,7 @@ export async function startApplication({
     ],
   })
   class AppModule {}
-  const app = await NestFactory.create(AppModule, PLATFORMS[platform](), { logger: false, forceCloseConnections: true });
+  const app = await NestFactory.create(AppModule, PLATFORMS[platform](), { logger: false, forceCloseConnections });
   prepare?.(app);
   await app.listen(0, '127.0.0.1');
   const { port } = app.getHttpServer().address() as AddressInfo;
