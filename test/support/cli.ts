@@ -1,5 +1,6 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
+import { closeSync, openSync } from 'node:fs';
 import { until } from './until';
 
 /** What a run of the program printed, and its exit code. */
@@ -11,6 +12,9 @@ export interface CliRun {
 
 const PROGRAM = 'dist/esm/cli/main.js';
 
+/** What takes the output: the test, a reader that has gone, or a disk that is full. */
+export type Taker = 'test' | 'nobody' | 'full disk';
+
 /** What the program says on a machine that was too busy for it. */
 const SLOW = /there is no connection|(no reply|not ready|could be made) within \d+ ms/;
 /** How it begins where no server was reached, so that nothing was carried out: what is said of a lock names the lock first. */
@@ -21,9 +25,9 @@ const MOST_TRIES = 3;
  * Runs the program as it is built, with the URL of the store in the environment, and `input` typed. It runs again where the machine was too busy for
  * it, except for a release that may have been carried out.
  */
-export async function cli(env: NodeJS.ProcessEnv, words: readonly string[], input = ''): Promise<CliRun> {
+export async function cli(env: NodeJS.ProcessEnv, words: readonly string[], input = '', taker: Taker = 'test'): Promise<CliRun> {
   for (let tries = 1; ; tries++) {
-    const ran = await runOnce(env, words, input);
+    const ran = await runOnce(env, words, input, taker);
     const wasSlow = ran.code !== 0 && SLOW.test(ran.err + ran.out);
     const mayRepeat = words[0] !== 'release' || UNREACHED.test(ran.err);
     if (!wasSlow || !mayRepeat || tries === MOST_TRIES) {
@@ -43,14 +47,22 @@ export async function cliUntil(env: NodeJS.ProcessEnv, words: readonly string[],
   return last;
 }
 
-async function runOnce(env: NodeJS.ProcessEnv, words: readonly string[], input: string): Promise<CliRun> {
-  const child = spawn(process.execPath, [PROGRAM, ...words], { env: { PATH: process.env['PATH'], ...env } });
+async function runOnce(env: NodeJS.ProcessEnv, words: readonly string[], input: string, taker: Taker): Promise<CliRun> {
+  const full = openSync('/dev/full', 'w');
+  const child = spawn(process.execPath, [PROGRAM, ...words], {
+    env: { PATH: process.env['PATH'], ...env },
+    stdio: ['pipe', taker === 'full disk' ? full : 'pipe', 'pipe'],
+  });
+  closeSync(full);
   let out = '';
   let err = '';
-  child.stdout.setEncoding('utf8').on('data', (text: string) => (out += text));
-  child.stderr.setEncoding('utf8').on('data', (text: string) => (err += text));
+  child.stdout?.setEncoding('utf8').on('data', (text: string) => (out += text));
+  child.stderr?.setEncoding('utf8').on('data', (text: string) => (err += text));
+  if (taker === 'nobody') {
+    child.stdout?.destroy();
+  }
   // It may end before it has read what it was told.
-  child.stdin.on('error', () => undefined).end(input);
+  child.stdin?.on('error', () => undefined).end(input);
   const [code] = (await once(child, 'close')) as [number];
   return { code, out, err };
 }
