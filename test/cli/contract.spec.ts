@@ -83,6 +83,16 @@ test.each(['SIGINT', 'SIGTERM'] as const)(
   LIMIT_MS,
 );
 
+test(
+  'a reader that has enough ends it with 1, and what it made is removed',
+  async () => {
+    const run = await StartedContract.on(env);
+    expect(await run.endByClosing()).toBe(1);
+    expect(run.err).toBe('It was interrupted: the rules that are missing were not checked.\n');
+  },
+  LIMIT_MS,
+);
+
 test('where a server is gone before the end, what is left there is named; where none was ever there, nothing is', async () => {
   const doomed = await RedisServer.start();
   const run = await StartedContract.on({ LOCKS_REDIS: doomed.url });

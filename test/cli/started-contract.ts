@@ -22,9 +22,19 @@ export class StartedContract {
   }
 
   /** Sends a signal; the exit code. */
-  async endBy(signal: NodeJS.Signals): Promise<number> {
-    this.#child.kill(signal);
-    const [code] = (await once(this.#child, 'close')) as [number];
+  endBy(signal: NodeJS.Signals): Promise<number> {
+    return this.#endBy(() => this.#child.kill(signal));
+  }
+
+  /** Reads its output no more; the exit code. */
+  endByClosing(): Promise<number> {
+    return this.#endBy(() => this.#child.stdout?.destroy());
+  }
+
+  async #endBy(end: () => void): Promise<number> {
+    const closed = once(this.#child, 'close');
+    end();
+    const [code] = (await closed) as [number];
     return code;
   }
 }

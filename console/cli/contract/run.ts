@@ -11,7 +11,7 @@ const MOST_SCALE = 10;
 /** The groups whose rules need messages. */
 const BY_MESSAGES: ReadonlySet<string> = new Set(['turns', 'exchange', 'messages', 'operator', 'life cycle']);
 
-/** One run, which Ctrl+C ends early. Whatever ends it, what it made is removed. */
+/** One run, which Ctrl+C ends early, and the end of who reads its output. Whatever ends it, what it made is removed. */
 export class Run {
   readonly #place: Place;
   readonly #stores = new Set<LockStore>();
@@ -21,6 +21,7 @@ export class Run {
   constructor(place: Place) {
     this.#place = place;
     process.once('SIGINT', this.#stop).once('SIGTERM', this.#stop).once('SIGHUP', this.#stop);
+    process.stdout.once('error', this.#stop);
     // The rule that runs fails at once, and nothing is written after it.
     this.#stopped.signal.addEventListener('abort', () => void this.#closeStores());
   }
@@ -54,6 +55,7 @@ export class Run {
       return `What the run made could not be removed: ${said} Remove ${this.#place.name}.`;
     } finally {
       process.off('SIGINT', this.#stop).off('SIGTERM', this.#stop).off('SIGHUP', this.#stop);
+      process.stdout.off('error', this.#stop);
       await this.#place.end();
     }
   }
