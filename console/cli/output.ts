@@ -1,4 +1,4 @@
-import { printable } from '../../lib/core/words/shown.js';
+import { printable, printableJson } from '../../lib/core/words/shown.js';
 
 /** Prints lines, as they are. */
 export function print(...lines: readonly string[]): void {
@@ -7,7 +7,7 @@ export function print(...lines: readonly string[]): void {
 
 /** Prints a value as one line of JSON, in which a terminal obeys nothing. `Infinity` becomes null. */
 export function printJson(value: unknown): void {
-  print(printable(JSON.stringify(value)));
+  print(printableJson(JSON.stringify(value)));
 }
 
 /** Tells the operator what is not part of the result. */

@@ -65,10 +65,10 @@ export function describeCommands(given: () => CliStore, { messages = true } = {}
   });
 
   test('a key cannot move the cursor, or hide what follows', async () => {
-    const key = 'a\u001b[2J\u009b2K\r\n\u202eb';
+    const key = 'a\u001b[2J\u009b2K\r\n\u202e\u{e0067}b';
     await held(key);
     const [shown, json] = await Promise.all([run('inspect', key), run('inspect', key, '--json')]);
-    expect(shown.out).toContain(String.raw`Key         a\u001b[2J\u009b2K\u000d\u000a\u202eb`);
+    expect(shown.out).toContain(String.raw`Key         a\u001b[2J\u009b2K\u000d\u000a\u202e\u{e0067}b`);
     expect(shown.out + json.out).not.toMatch(/[^\P{Cc}\n]|\p{Bidi_Control}/u);
     expect(JSON.parse(json.out)).toMatchObject({ key });
   });

@@ -28,6 +28,11 @@ export function printable(text: string): string {
   return text.replace(UNSEEN, escaped);
 }
 
+/** The same for the text of a JSON document: there, an escape has four digits. */
+export function printableJson(json: string): string {
+  return json.replace(UNSEEN, (character) => character.split('').map(escaped).join(''));
+}
+
 function escaped(character: string): string {
   const code = (character.codePointAt(0) as number).toString(16);
   return code.length > 4 ? `\\u{${code}}` : `\\u${code.padStart(4, '0')}`;
