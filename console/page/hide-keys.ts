@@ -1,3 +1,4 @@
+import { brief } from '../../lib/peers/shape.js';
 import type { Survey } from '../../lib/peers/survey.js';
 import { showWhole, type ShowKey } from './shown-key.js';
 
@@ -6,11 +7,11 @@ export function withKeys<S extends Survey>(survey: S, show: ShowKey): S {
   if (show === showWhole) {
     return survey;
   }
-  // A leader without a name is called by its key.
+  // A leader without a name is called by its key, and names are cut.
   const renamed = <T extends { readonly key: string; readonly name?: string }>(row: T): T => ({
     ...row,
     key: show(row.key),
-    ...(row.name === row.key && { name: show(row.key) }),
+    ...(row.name === brief(row.key) && { name: show(row.key) }),
   });
   return {
     ...survey,

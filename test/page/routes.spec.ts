@@ -200,13 +200,16 @@ test('nobody may release where there are no actions', async () => {
 test('hidden keys are in no answer, and a lock is released by its hash', async () => {
   const { app, locks, url } = await startApplication({ page: { hideKeys: true, actions: () => true } });
   const lock = await locks.acquire('customer:4711');
-  const candidate = locks.lead('leader:4711', ({ signal }) => once(signal, 'abort'));
-  await until('that it leads', () => candidate.isLeader());
+  // A survey has the beginning of a long name.
+  const candidates = ['leader:4711', `leader:4711:${'x'.repeat(300)}`].map((leader) =>
+    locks.lead(leader, ({ signal }) => once(signal, 'abort')),
+  );
+  await until('that they lead', () => candidates.every((candidate) => candidate.isLeader()));
   const { body, text } = await request(url).get('/locks/survey').expect(200);
-  expect(text).not.toContain('4711');
+  expect(text).not.toMatch(/(customer|leader):/);
   const [, { stores }] = body as [unknown, { stores: [{ held: [{ key: string }] }] }];
   const [{ key }] = stores[0].held;
-  await candidate.stop();
+  await Promise.all(candidates.map((candidate) => candidate.stop()));
   await request(url)
     .get(`/locks/lock?store=default&key=${encodeURIComponent(key)}`)
     .expect(404);
