@@ -2,7 +2,7 @@ import { calledAs } from '../core/words/description.js';
 import { holderIn } from '../core/words/caller.js';
 import { pause, type Clock } from '../core/seam/time.js';
 import type { FoundLock, Operator, StoredLock } from '../core/seam/lock-store.js';
-import type { HeldAt, HeldLock, LockProcess, Survey, WaitingCall } from './survey.js';
+import type { HeldLock, LockProcess, Survey, WaitingCall } from './survey.js';
 
 /** A lock in a list. */
 export interface ListedLock extends StoredLock {
@@ -40,8 +40,8 @@ export interface ListLimits {
 }
 
 /**
- * Lists locks once. First those that processes say they hold, the oldest first; then what a search of the store finds besides. Nothing is
- * asked before the list is read.
+ * Lists locks once. First those that processes say they hold, the oldest first; then what a search of the store finds besides. A lock that
+ * changes hands meanwhile may be found again, with its later fence. Nothing is asked before the list is read.
  */
 export class Listing implements LockList {
   readonly #survey: () => Promise<Survey>;
@@ -78,17 +78,18 @@ export class Listing implements LockList {
     const { prefix, limit } = this.#limits;
     const survey = await this.#survey();
     this.#leftOut = { rows: survey.leftOut, limited: false, unsearched: true };
-    const listed = new Set<string>();
+    /** The last fence of each key. */
+    const listed = new Map<string, number>();
     for await (const lock of this.#all(survey, stopped)) {
-      const name = nameOf(lock);
-      if (!lock.key.startsWith(prefix) || listed.has(name)) {
+      const before = listed.get(lock.key);
+      if (!lock.key.startsWith(prefix) || (before !== undefined && before >= lock.fence)) {
         continue;
       }
-      if (listed.size >= limit) {
+      if (before === undefined && listed.size >= limit) {
         this.#leftOut = { ...this.#leftOut, limited: true };
         return;
       }
-      listed.add(name);
+      listed.set(lock.key, lock.fence);
       yield lock;
     }
   }
@@ -155,17 +156,18 @@ function groupedBy<T>(items: readonly T[], nameOfItem: (item: T) => string): Map
   return groups;
 }
 
-/** Names one grant of a lock. */
-function nameOf({ fence, key }: HeldAt): string {
-  return `${fence} ${key}`;
-}
-
 /** What processes hold: a lock that several are in is listed once. */
 function heldLocks(known: Known, now: number): ListedLock[] {
-  const byLock = groupedBy(known.survey.held, nameOf);
-  return [...byLock.values()]
-    .map((holds) => heldLock(holds, known, now))
+  const byKey = groupedBy(known.survey.held, ({ key }) => key);
+  return [...byKey.values()]
+    .map((holds) => heldLock(latest(holds), known, now))
     .toSorted((one, other) => one.since.getTime() - other.since.getTime());
+}
+
+/** Those at the last fence: processes answer one after the other, and a lock may change hands meanwhile. */
+function latest(holds: readonly HeldLock[]): HeldLock[] {
+  const last = Math.max(...holds.map(({ fence }) => fence));
+  return holds.filter(({ fence }) => fence === last);
 }
 
 function heldLock(holds: readonly HeldLock[], known: Known, now: number): ListedLock {

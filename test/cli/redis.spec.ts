@@ -3,8 +3,10 @@ import { once } from 'node:events';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { RedisLockStore } from '../../lib/stores/redis/redis-lock-store';
-import { cli } from '../support/cli';
+import { cli, cliUntil } from '../support/cli';
+import { makeLocks } from '../support/make-locks';
 import { newHold } from '../support/new-hold';
 import { freePort, RedisServer } from '../support/redis-server';
 import { until } from '../support/until';
@@ -52,6 +54,33 @@ test('inspect shows the queue in order', async () => {
   expect(waiters).toHaveLength(2);
   const { out } = await cli(env, ['inspect', 'queued']);
   expect(out).toContain(`Queue, in order:\n  1. ${waiters[0]}\n  2. ${waiters[1]}\n`);
+});
+
+test('a lock that changes hands while it is listed has one row', async () => {
+  const others = await Promise.all([otherStore(), otherStore()]);
+  const services = others.map((other) => makeLocks(other, { wait: 60_000 }));
+  const keys = ['hot:1', 'hot:2', 'hot:3', 'hot:4'];
+  const over = new AbortController();
+  const busy = services.flatMap((locks) =>
+    keys.map(async (key) => {
+      while (!over.signal.aborted) {
+        await locks.withLock(key, () => sleep(20));
+      }
+    }),
+  );
+  try {
+    const { out } = await cliUntil(env, ['list', 'hot:', '--json'], (ran) => ran.out.includes('"answers":true'));
+    const listed = out
+      .trimEnd()
+      .split('\n')
+      .map((row) => (JSON.parse(row) as { key: string }).key);
+    expect(listed.toSorted()).toEqual([...new Set(listed)].toSorted());
+  } finally {
+    over.abort();
+    await Promise.allSettled(busy);
+    await Promise.all(services.map((locks) => locks.shutdown()));
+    await Promise.all(others.map((other) => other.close()));
+  }
 });
 
 test('the doctor warns of eviction, and names rights that are missing', async () => {

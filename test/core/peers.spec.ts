@@ -7,6 +7,7 @@ import { systemClock } from '../../lib/core/seam/time';
 import { TransactionScope } from '../../lib/core/transactions/transaction-scope';
 import { MemoryLockStore } from '../../lib/stores/memory/memory-lock-store';
 import { makeLocks } from '../support/make-locks';
+import { newHold } from '../support/new-hold';
 import { until } from '../support/until';
 import { playTime, sleep } from '../support/virtual-time';
 
@@ -125,6 +126,27 @@ test('a store whose send throws at once fails no survey', async () => {
     },
   });
   expect((await makeLocks(broken).survey({})).processes).toHaveLength(1);
+});
+
+test('a list has a lock that changes hands meanwhile once more at its later fence, and never at an earlier one', async () => {
+  const later = { ...held, key: 'l', fence: Number.MAX_SAFE_INTEGER };
+  peer(() => [
+    { ...answer, held: [{ ...held, fence: 6 }, later] },
+    { ...answer, process: { ...process, id: 'third:3:00000000#1' }, held: [held] },
+  ]);
+  const { fence } = await store.acquire(newHold('k'));
+  await store.acquire(newHold('l'));
+  const list = makeLocks(store).list({ limit: 2 });
+  const found: unknown[] = [];
+  for await (const lock of list) {
+    found.push([lock.key, lock.fence]);
+  }
+  expect(found).toEqual([
+    ['k', held.fence],
+    ['l', later.fence],
+    ['k', fence],
+  ]);
+  expect(list.leftOut).toEqual({ rows: 0, limited: false, unsearched: false });
 });
 
 test('a list ends at its timeout where a step of the search does not end', async () => {

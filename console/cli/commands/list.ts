@@ -26,11 +26,12 @@ const COLUMNS: readonly Column<ListedLock>[] = [
 export async function list(session: Session, line: CommandLine): Promise<number> {
   const { argument, limit, json } = line;
   const listing = session.locks.list({ prefix: argument, limit, searchMs: SEARCH_MS });
-  const found: ListedLock[] = [];
+  /** A lock that is found again has a later fence. */
+  const byKey = new Map<string, ListedLock>();
   let isRefused = false;
   try {
     for await (const lock of listing) {
-      found.push(lock);
+      byKey.set(lock.key, lock);
     }
   } catch (error) {
     // The user may not search the store; what processes say is worth showing all the same.
@@ -40,7 +41,7 @@ export async function list(session: Session, line: CommandLine): Promise<number>
     isRefused = true;
     tell(error.detail);
   }
-  found.sort((one, other) => one.since.getTime() - other.since.getTime());
+  const found = [...byKey.values()].toSorted((one, other) => one.since.getTime() - other.since.getTime());
   if (json) {
     for (const { key, by, since, fence, remainingMs, holds, processes, waiters, answers } of found) {
       printJson({ key, by, since, fence, remainingMs, holds, processes, waiters, answers });

@@ -34,10 +34,12 @@ async function askProcesses(locks: Session['locks'], line: CommandLine): Promise
 
 async function searchStore(locks: Session['locks'], line: CommandLine): Promise<View> {
   const listing = locks.list({ prefix: '', limit: MOST, searchMs: SEARCH_MS });
-  const found: ListedLock[] = [];
+  /** A lock that is found again has a later fence. */
+  const byKey = new Map<string, ListedLock>();
   for await (const lock of listing) {
-    found.push(lock);
+    byKey.set(lock.key, lock);
   }
+  const found = [...byKey.values()];
   const now = Date.now();
   const { limited, unsearched } = listing.leftOut;
   const part = limited ? ` Shown are ${MOST} locks.` : unsearched ? ' The search did not come to its end.' : '';
