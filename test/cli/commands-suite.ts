@@ -80,6 +80,12 @@ export function describeCommands(given: () => CliStore, { messages = true } = {}
     expect(refused).toMatchObject({ code: 1, out: '' });
     expect(refused.err).toContain(`at fence ${fence}. Its code runs on until it hears of it.`);
     expect(await cli(given().env, words)).toMatchObject({ code: 1, out: '' });
+    // Neither the end of the input nor an empty line says why.
+    for (const typed of ['released\n', 'released\n \n']) {
+      const silent = await cli(given().env, words, typed);
+      expect(silent).toMatchObject({ code: 1, out: '' });
+      expect(silent.err).toMatch(/Why\? No reason was given\. Nothing was released\.\n$/);
+    }
     expect(await given().store.operator?.inspect('released')).toMatchObject({ fence });
     const released = await cli(given().env, words, 'released\nIt hangs.\n');
     expect(released).toMatchObject({ code: 0, out: '"released" was released.\n' });

@@ -18,9 +18,9 @@ export async function release(session: Session, line: CommandLine): Promise<numb
   let released = false;
   if (lock?.fence === fence) {
     tell(`"${key}" is held by ${lock.by} since ${ageOf(lock.since)}, at fence ${fence}. Its code runs on until it hears of it.`);
-    const answers = yes ? { isConfirmed: true, reason } : await confirm(key, reason);
-    if (!answers.isConfirmed) {
-      tell('That is not the key. Nothing was released.');
+    const answers = yes ? { reason } : await confirm(key, reason);
+    if ('problem' in answers) {
+      tell(`${answers.problem} Nothing was released.`);
       return 1;
     }
     released = await locks.forceRelease(key, fence, { by: by ?? `${userName()} (command line)`, reason: answers.reason });
@@ -43,12 +43,10 @@ function resultOf(released: boolean, fence: number, heldAt: number | undefined):
   return `was not released: it is not held at fence ${fence}; ${why}`;
 }
 
-interface Answers {
-  readonly isConfirmed: boolean;
-  readonly reason: string | undefined;
-}
+/** Why a lock is released, or what does not let it be. */
+type Answers = { readonly reason: string | undefined } | { readonly problem: string };
 
-/** Whether the operator types the key, as it is or as it was shown, and why it is released. The end of the input is no answer. */
+/** The operator has to type the key, as it is or as it was shown, and why it is released. The end of the input is no answer. */
 async function confirm(key: string, given: string | undefined): Promise<Answers> {
   const lines = createInterface({ input: process.stdin });
   // Lines that come at once are kept for the next question.
@@ -60,9 +58,11 @@ async function confirm(key: string, given: string | undefined): Promise<Answers>
   };
   try {
     const answer = await ask('Type the key to release it: ');
-    const isConfirmed = answer === key || answer === printable(key);
-    const reason = isConfirmed && given === undefined ? await ask('Why? ') : given;
-    return { isConfirmed, reason: reason?.slice(0, MOST_REASON) };
+    if (answer !== key && answer !== printable(key)) {
+      return { problem: 'That is not the key.' };
+    }
+    const reason = (given ?? (await ask('Why? ')))?.trim();
+    return reason ? { reason: reason.slice(0, MOST_REASON) } : { problem: 'No reason was given.' };
   } finally {
     lines.close();
   }
