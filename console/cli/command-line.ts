@@ -53,10 +53,14 @@ export function parseCommandLine(words: readonly string[], env: NodeJS.ProcessEn
   if (isText(command)) {
     return { text: command, about: argument };
   }
+  const address = addressOf(values, env);
+  if (values.schema !== undefined && address.kind !== 'postgres') {
+    throw new WrongUse(`--schema is for PostgreSQL, and --${address.kind} has none.`);
+  }
   return {
     command,
     argument,
-    address: addressOf(values, env),
+    address,
     prefix: values.prefix,
     schema: values.schema,
     json: values.json,
@@ -99,6 +103,10 @@ function checkOptions(command: CommandName | TextName, given: readonly OptionNam
   const strange = given.find((name) => !taken.includes(name));
   if (strange !== undefined) {
     throw new WrongUse(`${command} takes no --${strange}. See ${command} --help.`);
+  }
+  const twice = given.find((name, at) => given.indexOf(name) < at);
+  if (twice !== undefined) {
+    throw new WrongUse(`${command} takes --${twice} once. See ${command} --help.`);
   }
   const { needs } = COMMANDS[command];
   if (needs !== undefined && !given.includes(needs)) {

@@ -16,6 +16,10 @@ test.each([
   [['list', '--redis-cluster', 'redis://:secret@a,redis://b'], '--redis-cluster: all URLs need the same scheme'],
   [['list', '--redis-sentinel', 'redis://a'], '--redis-sentinel needs --master NAME (or LOCKS_MASTER)'],
   [['list', '--master', 'a', ...REDIS], '--master is the name of a master that Sentinels watch. Pass their URLs to --redis-sentinel.'],
+  [['list', '--schema', 'locks', ...REDIS], '--schema is for PostgreSQL, and --redis has none.'],
+  [['list', '--schema', 'locks', '--mysql', 'mysql://a/b'], '--schema is for PostgreSQL, and --mysql has none.'],
+  [['list', '--redis', 'redis://:secret@a', '--redis', 'redis://:secret@b'], 'list takes --redis once'],
+  [['release', 'key', '--fence', '1', '--fence', '2', ...REDIS], 'release takes --fence once'],
   [['list', '--mysql', 'mysql://secret@host'], "--mysql takes a URL such as 'mysql://user@host/database'"],
   [['list', '--quorum', 'redis://a,redis://a,redis://b'], '--quorum has the same URL twice'],
   [['list', '--redis', 'redis://u:%zz-secret@host'], '--redis: the URL cannot be read.'],
@@ -56,6 +60,11 @@ test('an option counts more than the environment, and a comma in a password ends
     address: { kind: 'quorum', urls: ['redis://:a,b@one', 'redis://two', 'rediss://three'] },
   });
   expect(() => parseCommandLine(['list'], env)).toThrow('more than one store');
+});
+
+test('a schema is that of PostgreSQL', () => {
+  const words = ['list', '--postgres', 'postgres://a/b', '--schema', 'locks'];
+  expect(parseCommandLine(words, {})).toMatchObject({ schema: 'locks', address: { kind: 'postgres' } });
 });
 
 test('wrong use ends with 2 and one line, the version with 0', async () => {
