@@ -81,6 +81,17 @@ test('top fills the screen, and its keys scroll', async () => {
   });
 });
 
+test.each(['SIGINT', 'SIGTERM', 'SIGHUP'] as const)('top leaves the terminal as it was where %s ends it', async (signal) => {
+  const terminal = await Terminal.start({ LOCKS_REDIS: server.url }, `echo "pid=$$"; exec ${PROGRAM}`);
+  try {
+    await until('that it shows locks', () => keysIn(terminal).length > 0);
+    process.kill(Number(/pid=(\d+)/.exec(terminal.said)?.[1]), signal);
+    await until('the end', () => terminal.said.endsWith('\u001b[?7h\u001b[?25h\u001b[?1049l'));
+  } finally {
+    await terminal.stop();
+  }
+});
+
 test('top fits a terminal that is resized, as small as it may be', async () => {
   await withTop({ LOCKS_REDIS: server.url }, 24, 80, async (terminal) => {
     await shows(terminal, 'OLDEST LOCKS, 1 to 13 of 60');

@@ -44,7 +44,8 @@ async function watch(ask: () => Promise<View>): Promise<void> {
   const scroll = new Scroll();
   const keys = new TopKeys(quit, scroll);
   // The terminal is to be as it was.
-  process.once('SIGTERM', quit).once('SIGHUP', quit);
+  process.once('SIGINT', quit).once('SIGTERM', quit).once('SIGHUP', quit);
+  process.stdout.once('error', quit);
   const screen = new Screen((key) => {
     keys.press(key);
     paint();
