@@ -20,6 +20,7 @@ import { DataSource } from 'typeorm';
 import { addTransactionalDataSource, initializeTransactionalContext, runInTransaction, StorageDriver } from 'typeorm-transactional';
 import { PostgresServer } from '../support/postgres-server';
 import { openPrisma } from '../support/prisma';
+import { watchRejections } from '../support/watch-rejections';
 
 type Give = (given: unknown) => Promise<unknown>;
 
@@ -248,16 +249,68 @@ test('data is none, and an argument that cannot be read changes nothing', async 
       throw new Error('not readable');
     }
   })();
-  for (const given of [data, [data], ofGraphQl, { transaction: data }, null, 'text', broken]) {
+  const ofClass = new (class {
+    readonly isTransaction = true;
+  })();
+  for (const given of [data, [data], ofGraphQl, ofClass, { transaction: data }, null, 'text', broken]) {
     expect(await balances.credit('1', given)).toEqual(['1', given]);
   }
   expect(warnings).toEqual([]);
+});
+
+/** What code of users has the names of, and what has all that shows a library. */
+class Gateway {
+  readonly asked: string[] = [];
+  async getTransactionStatus(): Promise<never> {
+    return this.answer('status');
+  }
+  async isInTransaction(): Promise<never> {
+    return this.answer('in');
+  }
+  async isTransactionActive(): Promise<never> {
+    return this.answer('active');
+  }
+  withTransaction(): void {}
+  protected answer(name: string): never {
+    this.asked.push(name);
+    throw new Error('asked without an id');
+  }
+}
+class Lookalike extends Gateway {
+  readonly tx = {};
+  query(): void {}
+  getTypeParser(): void {}
+  getUnitOfWork(): void {}
+  fork(): void {}
+  withoutTransaction(): void {}
+}
+
+test('methods of users that have the name of one of a library are not called, and a promise of one that is called is caught', async () => {
+  const rejections: unknown[] = [];
+  const unwatch = watchRejections((reason) => rejections.push(reason));
+  try {
+    for (const [gateway, asked] of [
+      [new Gateway(), []],
+      [new Lookalike(), ['status', 'active', 'in']],
+    ] as const) {
+      const balances = await start({}, gateway);
+      await balances.credit('1', gateway);
+      expect(new Set(gateway.asked)).toEqual(new Set(asked));
+      await module.close();
+    }
+    await new Promise((resolve) => setImmediate(resolve));
+  } finally {
+    unwatch();
+  }
+  expect([rejections, warnings]).toEqual([[], []]);
 });
 
 test('only the first hundred calls of a method are looked at', async () => {
   const balances = await start();
   let reads = 0;
   const given = new (class {
+    readonly schema = {};
+    transaction(): void {}
     get isTransaction(): boolean {
       reads++;
       return false;

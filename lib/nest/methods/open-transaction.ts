@@ -13,26 +13,33 @@ interface Candidate {
   readonly connection?: { readonly uuid?: unknown };
 }
 
-/** How a library shows a transaction that is open, by something that has a property of that name. */
-type Sign = readonly [name: string, property: string, isOpen: (value: Candidate) => boolean];
+/**
+ * How a library shows a transaction that is open, by something that has all these properties. A method is called only where others of
+ * its library stand beside it: one of the user's own of the same name may do anything.
+ */
+type Sign = readonly [name: string, properties: readonly [string, ...string[]], isOpen: (value: Candidate) => boolean];
 
 /** What code is given. Another request may have it as well: only an argument shows that it is open around this call. */
 const GIVEN: readonly Sign[] = [
-  ['an EntityManager of TypeORM', 'queryRunner', ({ queryRunner }) => queryRunner?.isTransactionActive === true],
-  ['a QueryRunner of TypeORM', 'startTransaction', ({ isTransactionActive }) => isTransactionActive === true],
-  ['a transaction of knex or Kysely', 'isTransaction', ({ isTransaction }) => isTransaction === true],
-  ['a transaction of drizzle', 'nestedIndex', ({ nestedIndex, rollback }) => nestedIndex !== undefined && typeof rollback === 'function'],
-  ['a client of pg', 'getTransactionStatus', (value) => ask(value, 'getTransactionStatus') === 'T'],
-  ['a transaction client of Prisma', '$executeRaw', ({ $connect }) => $connect === undefined],
-  ['a transaction of Sequelize', 'savepoints', ({ id, connection }) => connection?.uuid !== undefined && connection.uuid === id],
+  ['an EntityManager of TypeORM', ['queryRunner'], ({ queryRunner }) => queryRunner?.isTransactionActive === true],
+  ['a QueryRunner of TypeORM', ['startTransaction'], ({ isTransactionActive }) => isTransactionActive === true],
+  ['a transaction of knex or Kysely', ['isTransaction', 'transaction', 'schema'], ({ isTransaction }) => isTransaction === true],
+  ['a transaction of drizzle', ['nestedIndex'], ({ nestedIndex, rollback }) => nestedIndex !== undefined && typeof rollback === 'function'],
+  ['a client of pg', ['getTransactionStatus', 'getTypeParser', 'query'], (value) => ask(value, 'getTransactionStatus') === 'T'],
+  ['a transaction client of Prisma', ['$executeRaw'], ({ $connect }) => $connect === undefined],
+  ['a transaction of Sequelize', ['savepoints'], ({ id, connection }) => connection?.uuid !== undefined && connection.uuid === id],
 ];
 
 /** What knows the transaction around the running code, by its async context. */
 const IN_CONTEXT: readonly Sign[] = [
-  ['the TransactionHost of nestjs-cls', 'withTransaction', (value) => ask(value, 'isTransactionActive') === true],
-  ['the DataSource of typeorm-transactional', 'createQueryRunner', ({ manager }) => manager?.queryRunner?.isTransactionActive === true],
-  ['an EntityManager of MikroORM', 'isInTransaction', (value) => ask(value, 'isInTransaction') === true],
-  ['the CLS of Sequelize', 'modelManager', ({ constructor }) => Boolean(ask(Reflect.get(constructor, '_cls'), 'get', 'transaction'))],
+  [
+    'the TransactionHost of nestjs-cls',
+    ['withTransaction', 'withoutTransaction', 'tx'],
+    (value) => ask(value, 'isTransactionActive') === true,
+  ],
+  ['the DataSource of typeorm-transactional', ['createQueryRunner'], ({ manager }) => manager?.queryRunner?.isTransactionActive === true],
+  ['an EntityManager of MikroORM', ['isInTransaction', 'getUnitOfWork', 'fork'], (value) => ask(value, 'isInTransaction') === true],
+  ['the CLS of Sequelize', ['modelManager'], ({ constructor }) => Boolean(ask(Reflect.get(constructor, '_cls'), 'get', 'transaction'))],
 ];
 
 /** Which of the arguments of a call is a transaction that is open, in words; undefined where none is known to be. */
@@ -49,7 +56,7 @@ export function transactionInContext(providers: readonly unknown[]): string | un
 export function transactionProviders(modules: ModulesContainer): readonly unknown[] {
   const providers = Array.from(modules.values(), (module) => Array.from(module.providers.values())).flat();
   const made = providers.filter((provider) => provider.isDependencyTreeStatic()).map(({ instance }): unknown => instance);
-  return [...new Set(made)].filter((value) => isObject(value) && IN_CONTEXT.some(([, property]) => isSo(() => property in value)));
+  return [...new Set(made)].filter((value) => isObject(value) && IN_CONTEXT.some((sign) => isSo(() => hasAll(sign, value))));
 }
 
 function nameOf(values: readonly unknown[], signs: readonly Sign[]): string | undefined {
@@ -62,9 +69,14 @@ function optionOf(value: unknown): unknown {
 }
 
 /** Data that came with a request shows nothing. */
-function shows([, property, isOpen]: Sign, value: object): boolean {
+function shows(sign: Sign, value: object): boolean {
+  const [, [property], isOpen] = sign;
   const isData = isPlain(value) && typeof Reflect.get(value, property) !== 'function';
-  return property in value && !isData && isOpen(value);
+  return hasAll(sign, value) && !isData && isOpen(value);
+}
+
+function hasAll([, properties]: Sign, value: object): boolean {
+  return properties.every((property) => property in value);
 }
 
 /** The values are the user's: whatever they do when they are read, the call goes on. */
@@ -84,7 +96,12 @@ function isPlain(value: object): boolean {
   return [Object.prototype, Array.prototype, null].includes(Object.getPrototypeOf(value) as object | null);
 }
 
-function ask(value: unknown, method: string, ...args: unknown[]): unknown {
-  const answer: unknown = Reflect.get(value as object, method);
-  return typeof answer === 'function' ? (Reflect.apply(answer, value, args) as unknown) : undefined;
+function ask(value: unknown, name: string, ...args: unknown[]): unknown {
+  const method: unknown = Reflect.get(value as object, name);
+  const answer: unknown = typeof method === 'function' ? Reflect.apply(method, value, args) : undefined;
+  if (answer instanceof Promise) {
+    // Not the library after all: nobody else has this promise.
+    answer.catch(() => undefined);
+  }
+  return answer;
 }
