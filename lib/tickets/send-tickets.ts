@@ -19,9 +19,13 @@ export interface AxiosLike {
 }
 
 interface AxiosRequest {
-  readonly headers: { set(name: string, value: string): unknown };
+  readonly headers: { set(name: string, value: string): unknown; delete(name: string): unknown };
+  transformRequest?: Transform | readonly Transform[] | undefined;
   beforeRedirect?: ((options: { headers?: Record<string, unknown> }, ...rest: never[]) => void) | undefined;
+  fetchOptions?: { readonly redirect?: unknown } | undefined;
 }
+
+type Transform = (this: AxiosRequest, data: unknown, ...rest: never[]) => unknown;
 
 interface Axios {
   readonly interceptors: { readonly request: { use(onRequest: (request: AxiosRequest) => AxiosRequest): unknown } };
@@ -30,8 +34,8 @@ interface Axios {
 
 /**
  * Has an instance of axios (`httpService.axiosRef` of `@nestjs/axios`) send the tickets of the locks that the running code is inside of, in
- * the header `lock-tickets`, to these origins alone: `sendTickets(axios, 'http://stock:3000')`. A redirected request has no tickets. Throws
- * `LockConfigurationError` for what is no instance of axios, or no origin.
+ * the header `lock-tickets`, to these origins alone: `sendTickets(axios, 'http://stock:3000')`. A redirected request has no tickets; with the
+ * adapter `fetch` a redirect is an error. Throws `LockConfigurationError` for what is no instance of axios, or no origin.
  */
 export function sendTickets(instance: AxiosLike, to: string | readonly string[]): void {
   const axios = instance as unknown as Axios;
@@ -41,23 +45,33 @@ export function sendTickets(instance: AxiosLike, to: string | readonly string[])
     );
   }
   const origins = new Set([to].flat().map(originOf));
-  axios.interceptors.request.use((request) => {
-    const uri = axios.getUri(request);
+  const addOrDrop: Transform = function (data) {
+    const uri = axios.getUri(this);
     const text = URL.canParse(uri) && origins.has(new URL(uri).origin) ? makeTickets() : undefined;
-    if (text !== undefined) {
-      addTickets(request, text);
+    if (text === undefined) {
+      // Of a request that was tried before, perhaps elsewhere.
+      this.headers.delete(TICKETS_HEADER);
+    } else {
+      addTickets(this, text);
     }
+    return data;
+  };
+  axios.interceptors.request.use((request) => {
+    // The last that is asked before a request is sent: other interceptors may still change where it goes.
+    request.transformRequest = [request.transformRequest ?? [], addOrDrop].flat();
     return request;
   });
 }
 
 function addTickets(request: AxiosRequest, text: string): void {
-  const { beforeRedirect } = request;
+  const { beforeRedirect, fetchOptions } = request;
   request.headers.set(TICKETS_HEADER, text);
   request.beforeRedirect = (options, ...rest) => {
     delete options.headers?.[TICKETS_HEADER];
     beforeRedirect?.(options, ...rest);
   };
+  // The adapter fetch, which knows no beforeRedirect.
+  request.fetchOptions = { ...fetchOptions, redirect: fetchOptions?.redirect === 'manual' ? 'manual' : 'error' };
 }
 
 function originOf(given: string): string {

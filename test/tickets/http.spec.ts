@@ -15,7 +15,7 @@ import {
 } from '@nestjs/common';
 import { ExpressAdapter } from '@nestjs/platform-express';
 import { FastifyAdapter } from '@nestjs/platform-fastify';
-import { create } from 'axios';
+import { create, type AxiosError } from 'axios';
 import { makeTickets } from 'nestjs-distributed-lock';
 import { acceptTickets, sendTickets, ticketHeaders, TICKETS_HEADER } from 'nestjs-distributed-lock/tickets';
 import { firstValueFrom, take, type Observable } from 'rxjs';
@@ -236,9 +236,9 @@ describe('axios', () => {
     expect(await named.get('reserve/1')).toMatchObject({ status: 200 });
   });
 
-  test('a redirected request has no tickets', async () => {
-    shop = await applications.shop();
-    const seen: unknown[] = [];
+  /** An application that writes down which of its requests have tickets. */
+  async function seeing(): Promise<[origin: string, seen: boolean[]]> {
+    const seen: boolean[] = [];
     const elsewhere = await applications.start({
       controllers: [StockController],
       configure: (application) =>
@@ -247,11 +247,54 @@ describe('axios', () => {
           next();
         }),
     });
-    const origin = await elsewhere.getUrl();
+    return [await elsewhere.getUrl(), seen];
+  }
+
+  test('a redirected request has no tickets', async () => {
+    shop = await applications.shop();
+    const [origin, seen] = await seeing();
     const instance = create();
     sendTickets(instance, origin);
     await shop.order('1', () => instance.get(`${origin}/moved`));
     expect(seen).toEqual([true, false]);
+  });
+
+  test('with the adapter fetch, which cannot drop them, a redirect is an error, or handed back where that is asked for', async () => {
+    shop = await applications.shop();
+    const [origin, seen] = await seeing();
+    const instance = create({ adapter: 'fetch', validateStatus: null });
+    sendTickets(instance, origin);
+    await shop.order('1', async () => {
+      const followed = instance.get(`${origin}/moved`);
+      expect(
+        await followed.then(
+          ({ status }) => status,
+          (error: AxiosError) => error.code,
+        ),
+      ).toBe('ERR_NETWORK');
+      expect((await instance.get(`${origin}/moved`, { fetchOptions: { redirect: 'manual' } })).status).toBe(302);
+    });
+    expect(seen).toEqual([true, true]);
+    expect((await instance.get(`${origin}/moved`)).status).toBe(200);
+  });
+
+  test('a request that is sent elsewhere after all has no tickets, by an interceptor or by a retry', async () => {
+    shop = await applications.shop();
+    const [origin, seen] = await seeing();
+    const instance = create({ validateStatus: null });
+    let to = origin;
+    instance.interceptors.request.use((request) => Object.assign(request, { baseURL: to }));
+    sendTickets(instance, url);
+    await shop.order('1', async (fence) => {
+      await instance.get('/headers', { baseURL: url });
+      expect(seen).toEqual([false]);
+      to = url;
+      const { config, data } = await instance.get('/reserve/1');
+      expect(data).toBe(fence);
+      to = origin;
+      await instance.request({ ...config, url: '/headers' });
+    });
+    expect(seen).toEqual([false, false]);
   });
 
   test('what is no origin is refused, and not repeated', () => {
