@@ -7,6 +7,9 @@ import { TICKETS_HEADER } from './names.js';
 /** What Express and Fastify have in common, of a request. */
 export interface TicketsRequest {
   readonly headers: Record<string, string | string[] | undefined>;
+  readonly headersDistinct?: Record<string, string[] | undefined>;
+  /** Names and values by turns. */
+  readonly rawHeaders?: string[];
 }
 
 /** The same of a response. */
@@ -30,13 +33,13 @@ export function acceptTickets(options: EnterTicketsOptions = {}): TicketsMiddlew
     throw new LockConfigurationError('acceptTickets was called with a request. Call it yourself: app.use(acceptTickets()).');
   }
   const maxLength = checkMaxLength(options, 'acceptTickets');
-  return ({ headers }, response, next) => {
-    const { [TICKETS_HEADER]: text } = headers;
+  return (request, response, next) => {
+    const { [TICKETS_HEADER]: text } = request.headers;
     if (text === undefined) {
       next();
       return;
     }
-    delete headers[TICKETS_HEADER];
+    takeOut(request);
     let entered: EnteredTickets;
     try {
       entered = new EnteredTickets(text, maxLength);
@@ -58,6 +61,17 @@ export function acceptTickets(options: EnterTicketsOptions = {}): TicketsMiddlew
     response.once('close', () => leaveAtEnd(response, leave));
     entered.run(() => next());
   };
+}
+
+/** Node makes `headersDistinct` of as many raw headers as came, so it is read before one is taken out of these. */
+function takeOut({ headers, headersDistinct, rawHeaders = [] }: TicketsRequest): void {
+  delete headers[TICKETS_HEADER];
+  delete headersDistinct?.[TICKETS_HEADER];
+  for (let at = rawHeaders.length - 2; at >= 0; at -= 2) {
+    if (rawHeaders[at]?.toLowerCase() === TICKETS_HEADER) {
+      rawHeaders.splice(at, 2);
+    }
+  }
 }
 
 /**

@@ -9,6 +9,7 @@ import {
   Param,
   Post,
   Redirect,
+  Req,
   UseGuards,
   type CanActivate,
   type PipeTransform,
@@ -18,6 +19,7 @@ import { FastifyAdapter } from '@nestjs/platform-fastify';
 import { create, type AxiosError } from 'axios';
 import { makeTickets } from 'nestjs-distributed-lock';
 import { acceptTickets, sendTickets, ticketHeaders, TICKETS_HEADER } from 'nestjs-distributed-lock/tickets';
+import type { IncomingMessage } from 'node:http';
 import { firstValueFrom, take, type Observable } from 'rxjs';
 import { saying } from '../support/saying';
 import { until } from '../support/until';
@@ -69,8 +71,9 @@ class StockController {
     return this.stock.untilLost(id);
   }
   @Get('headers')
-  headers(@AllHeaders() headers: Record<string, string>): string[] {
-    return Object.keys(headers);
+  headers(@AllHeaders() headers: Record<string, string>, @Req() request: IncomingMessage & { raw?: IncomingMessage }): string[] {
+    const { rawHeaders, headersDistinct } = request.raw ?? request;
+    return [headers, headersDistinct].flatMap(Object.keys).concat(rawHeaders);
   }
   @Get('moved')
   @Redirect('/headers', 302)
@@ -180,9 +183,10 @@ describe.each([
 
   test('handlers do not see the header, and no line of the debug log has the tickets', async () => {
     await shop.order('1', async () => {
-      const [, names] = await ask(`${url}/headers`);
-      expect(JSON.parse(names)).toEqual(expect.arrayContaining(['host']));
-      expect(names).not.toContain(TICKETS_HEADER);
+      const names = JSON.parse((await ask(`${url}/headers`))[1]) as string[];
+      expect(names.filter((name) => name.toLowerCase() === 'host')).toHaveLength(3);
+      expect(names.join(' ').toLowerCase()).not.toContain(TICKETS_HEADER);
+      expect(names).not.toContain(makeTickets());
       await ask(`${url}/reserve/1`);
       expect(applications.logged.join(' ')).toContain('order:1');
       expect(applications.logged.join(' ')).not.toContain((makeTickets() as string).slice(0, 30));
