@@ -141,8 +141,9 @@ export class LockTesting implements LockTestController {
   }
 
   /**
-   * The store grants at once, and its answer takes so long to arrive, until this is called with 0. A call that takes over the lease
-   * of the call before asks no store.
+   * The store grants at once, and its answer takes so long to arrive, until this is called with 0. Where that is longer than a command
+   * may take, a quarter of the ttl and 1 s at most, the call fails with a `LockStoreError` when its `wait` is over, and the grant is
+   * released. A call that takes over the lease of the call before asks no store.
    */
   delayGrants(ms: Duration, options: OfStore = {}): void {
     const site = 'LockTesting.delayGrants';

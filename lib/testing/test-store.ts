@@ -89,7 +89,7 @@ export class TestStore extends MemoryLockStore {
 
   override async acquire(hold: HoldRecord, place?: Place): Promise<AcquireReply> {
     await this.#reach(hold.key, hold.limitMs);
-    return this.#late(super.acquire(hold, place));
+    return this.#late(super.acquire(hold, place), hold);
   }
 
   override async exchange(
@@ -100,14 +100,14 @@ export class TestStore extends MemoryLockStore {
   ): Promise<{ released: boolean; reply: AcquireReply | Promise<AcquireReply> }> {
     await this.#reach(hold.key, hold.limitMs);
     const { released, reply } = await super.exchange(hold, next, place, mayOvertake);
-    return { released, reply: this.#late(reply) };
+    return { released, reply: this.#late(reply, next) };
   }
 
   override async join(hold: HoldRecord): Promise<boolean> {
     await this.#reach(hold.key, hold.limitMs);
     const joined = await super.join(hold);
-    if (joined && this.#grantDelayMs > 0) {
-      await pause(this.#grantDelayMs);
+    if (joined) {
+      await this.#delay(hold);
     }
     return joined;
   }
@@ -180,10 +180,7 @@ export class TestStore extends MemoryLockStore {
     if (isSilent) {
       await this.#silence(limitMs);
     }
-    const failure = isSilent ? `did not answer within ${Math.round(limitMs)} ms` : 'cannot be reached';
-    throw new LockStoreError(`Lock "${key}": the store ${failure}, since the test called storeAway(). storeBack() ends that.`, key, {
-      unknown: isSilent,
-    });
+    throw failure(key, isSilent ? limitMs : undefined, 'storeAway(). storeBack()');
   }
 
   /** Until the command's time is over, or the connection is cut because the store is back. */
@@ -197,13 +194,32 @@ export class TestStore extends MemoryLockStore {
     });
   }
 
-  async #late(given: AcquireReply | Promise<AcquireReply>): Promise<AcquireReply> {
+  async #late(given: AcquireReply | Promise<AcquireReply>, hold: HoldRecord): Promise<AcquireReply> {
     const reply = await given;
-    if (reply.fence !== undefined && this.#grantDelayMs > 0) {
-      await pause(this.#grantDelayMs);
+    if (reply.fence !== undefined) {
+      await this.#delay(hold);
     }
     return reply;
   }
+
+  /** What takes longer than a command may is not waited for: the grant stands, and its caller releases it. */
+  async #delay({ key, limitMs }: HoldRecord): Promise<void> {
+    const delayMs = this.#grantDelayMs;
+    if (delayMs > 0) {
+      await pause(Math.min(delayMs, limitMs));
+    }
+    if (delayMs > limitMs) {
+      throw failure(key, limitMs, 'delayGrants(). delayGrants(0)');
+    }
+  }
+}
+
+/** What a store says that did not answer within a time, or cannot be reached. */
+function failure(key: string, withinMs: number | undefined, calls: string): LockStoreError {
+  const what = withinMs === undefined ? 'cannot be reached' : `did not answer within ${Math.round(withinMs)} ms`;
+  return new LockStoreError(`Lock "${key}": the store ${what}, since the test called ${calls} ends that.`, key, {
+    unknown: withinMs !== undefined,
+  });
 }
 
 /** What another process holds is in no process of this store. */

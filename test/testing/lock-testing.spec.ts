@@ -3,6 +3,7 @@ import { Inject, Injectable } from '@nestjs/common';
 import { Test, type TestingModule } from '@nestjs/testing';
 import { currentLock, DistributedLock, InjectLocks, LockModule, LockService } from 'nestjs-distributed-lock';
 import { LockTesting, type LossToTest } from 'nestjs-distributed-lock/testing';
+import { until } from '../support/until';
 
 @Injectable()
 class Ledger {
@@ -174,6 +175,41 @@ test('a store that is away fails the calls of its locks alone, and health says t
   expect(await locks.withLock('k', { wait: 0 }, () => 'in')).toBe('in');
   expect(await locks.health({ downAfter: 0 })).toMatchObject({ status: 'up' });
   await app.close();
+});
+
+describe('a grant that comes later than a command may take', () => {
+  const unanswered = {
+    code: 'LOCK_STORE',
+    unknown: true,
+    detail: expect.stringContaining('since the test called delayGrants()') as unknown,
+  };
+
+  test.each([0, 300])('fails a call with the wait %d, and is released', async (wait) => {
+    const app = await boot();
+    const [control, locks] = [app.get(LockTesting), app.get(LockService)];
+    control.delayGrants('1h');
+    await expect(locks.withLock('k', { wait, ttl: 400 }, () => 'ran')).rejects.toMatchObject(unanswered);
+    await until('the lock is free', async () => (await locks.inspect('k')) === null);
+    control.delayGrants(0);
+    expect(await locks.withLock('k', { wait: 0 }, () => 'in')).toBe('in');
+    await app.close();
+  });
+
+  test('fails a call that joins, and one that gets the lock of the call before', async () => {
+    const app = await boot();
+    const [control, locks] = [app.get(LockTesting), app.get(LockService)];
+    let behind: Promise<unknown> | undefined;
+    await locks.withLock('k', { ttl: 400 }, async (lock) => {
+      control.delayGrants('1h');
+      const joining = { ticket: lock.makeTicket(), reentry: 'never', wait: 0, ttl: 400 } as const;
+      await expect(locks.withLock('k', joining, () => 'ran')).rejects.toMatchObject(unanswered);
+      behind = locks.withLock('k', { reentry: 'never', wait: 3_000, ttl: 300 }, () => 'ran');
+      behind.catch(() => undefined);
+    });
+    await expect(behind).rejects.toMatchObject(unanswered);
+    await until('the lock is free', async () => (await locks.inspect('k')) === null);
+    await app.close();
+  });
 });
 
 describe('what cannot be meant is refused with the next step', () => {
