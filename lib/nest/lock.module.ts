@@ -109,6 +109,12 @@ class LockServices extends Map<string, LockService> {
     },
     { provide: LockService, inject: [LockServices, ModulesContainer], useFactory: openAll },
     { provide: LOCK_SERVICE_TOKEN, useExisting: LockService },
+    // Made once whatever the options inject, so Nest calls its hook.
+    {
+      provide: 'check of LockServices',
+      inject: [ModulesContainer],
+      useFactory: (modules: ModulesContainer) => ({ onModuleInit: () => checkMadeOnce(modules) }),
+    },
   ],
   exports: [LockService, LOCK_SERVICE_TOKEN],
 })
@@ -207,6 +213,20 @@ export class LockModule extends ConfigurableModuleClass implements OnApplication
       // Nest calls no hook of an application whose boot has failed.
       await this.#services.shutdown();
       throw error;
+    }
+  }
+}
+
+/** Throws `LockConfigurationError` where the services would be made anew for each request. */
+function checkMadeOnce(modules: ModulesContainer): void {
+  for (const { providers } of modules.values()) {
+    if (providers.get(LockServices)?.isDependencyTreeStatic() === false) {
+      const injected = providers.get(MODULE_OPTIONS_TOKEN)?.getCtorMetadata() ?? [];
+      const name = injected.find((wrapper) => !wrapper.isDependencyTreeStatic())?.name;
+      throw new LockConfigurationError(
+        `LockModule.forRootAsync injects ${String(name)}, which is made anew for each request, so that each request would have locks and ` +
+          'connections of its own. Inject what is made once, such as ConfigService.',
+      );
     }
   }
 }

@@ -1,5 +1,6 @@
 import 'reflect-metadata';
-import { Injectable, Module } from '@nestjs/common';
+import { Injectable, Module, Scope } from '@nestjs/common';
+import { REQUEST } from '@nestjs/core';
 import { Test } from '@nestjs/testing';
 import {
   DistributedLock,
@@ -192,6 +193,29 @@ describe('at bootstrap', () => {
     const imports = [LockModule.forRootAsync({ useFactory: () => undefined as never })];
     const error = await rejectionOf(Test.createTestingModule({ imports }).compile());
     expect(error.message).toMatch(/LockModule has no options.* and return the options from its factory/);
+  });
+
+  test.each([
+    ['the request', REQUEST, 'REQUEST'],
+    ['what injects it', 'TENANT', 'TENANT'],
+    ['a durable provider', 'REGION', 'REGION'],
+  ])('forRootAsync that injects %s keeps the application from starting, and is told', async (_, token, name) => {
+    const settings = {
+      module: class {},
+      providers: [
+        { provide: 'TENANT', inject: [REQUEST], useFactory: (request: unknown) => request },
+        { provide: 'REGION', scope: Scope.REQUEST, durable: true, useFactory: () => 'north' },
+      ],
+      exports: ['TENANT', 'REGION'],
+    };
+    const locks = LockModule.forRootAsync({ imports: [settings], inject: [token], useFactory: () => ({ store: new MemoryLockStore() }) });
+    const module = await Test.createTestingModule({ imports: [locks] }).compile();
+    const error = await rejectionOf(module.init());
+    expect(error).toBeInstanceOf(LockConfigurationError);
+    expect((error as LockError).detail).toBe(
+      `LockModule.forRootAsync injects ${name}, which is made anew for each request, so that each request would have locks and connections ` +
+        'of its own. Inject what is made once, such as ConfigService.',
+    );
   });
 
   test('a class that freezes its instances is named', async () => {
