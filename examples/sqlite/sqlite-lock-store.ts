@@ -142,7 +142,12 @@ export class SqliteLockStore implements LockStore, Tickets {
   #connected(): Database.Database {
     if (!this.#database) {
       const database = new Database(this.#path, { timeout: 0 });
-      database.exec(`PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; ${SCHEMA}`);
+      try {
+        database.exec(`PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; ${SCHEMA}`);
+      } catch (error) {
+        database.close();
+        throw error;
+      }
       this.#database = database;
     }
     return this.#database;
