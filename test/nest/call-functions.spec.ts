@@ -13,7 +13,8 @@ import {
   outsideLocks,
   type LockModuleOptions,
 } from 'nestjs-distributed-lock';
-import { once } from 'node:events';
+import { getEventListeners, once } from 'node:events';
+import { types } from 'node:util';
 import { firstValueFrom, Observable, of } from 'rxjs';
 import { MethodOptions } from '../../lib/nest/methods/method-options';
 import { saying } from '../support/saying';
@@ -150,6 +151,18 @@ describe('functions of a call', () => {
     await lock.release();
     expect(await firstValueFrom(orders.watch(undefined))).toBe(1);
     expect(orders.done).toEqual(['watched']);
+  });
+
+  test('leave nothing in the signal of an Observable that has ended', async () => {
+    const [orders] = await provide(Orders);
+    const { signal } = new AbortController();
+    for (let call = 0; call < 5; call++) {
+      await firstValueFrom(orders.watch(signal));
+    }
+    const ofNode = signal as unknown as Record<symbol, unknown>;
+    const kept = Object.getOwnPropertySymbols(signal).filter((name) => types.isSet(ofNode[name]) && ofNode[name].size > 0);
+    expect(kept).toEqual([]);
+    expect(getEventListeners(signal, 'abort')).toEqual([]);
   });
 
   test('are checked with each call, whose body does not run where they are wrong', async () => {

@@ -51,8 +51,11 @@ export class LockedMethod {
     };
   }
 
-  /** Runs `body` inside the lock of a call; `unsubscribed` ends the wait as the call's own signal does. Never throws. */
-  run(self: unknown, args: readonly unknown[], unsubscribed: AbortSignal | undefined, body: (lock: Lock) => unknown): Promise<unknown> {
+  /**
+   * Runs `body` inside the lock of a call. `unsubscribed` ends the wait as the call's own signal does; its owner aborts it also when
+   * the call has ended. Never throws.
+   */
+  run(self: unknown, args: readonly unknown[], unsubscribed: AbortController | undefined, body: (lock: Lock) => unknown): Promise<unknown> {
     try {
       const { keysOf, options } = this.parts;
       const given = (self as { [LOCK_SERVICE]?: StoreServices } | null | undefined)?.[LOCK_SERVICE] as StoreServices;
@@ -109,10 +112,17 @@ export function lockedPromise(method: LockedMethod, self: unknown, args: unknown
 
 function withSignal<Options extends { readonly signal?: AbortSignal | undefined }>(
   options: Options,
-  unsubscribed: AbortSignal | undefined,
+  unsubscribed: AbortController | undefined,
 ): Options {
   if (!unsubscribed) {
     return options;
   }
-  return { ...options, signal: options.signal ? AbortSignal.any([options.signal, unsubscribed]) : unsubscribed };
+  const { signal } = options;
+  const abort = (): void => unsubscribed.abort(signal?.reason);
+  if (signal?.aborted) {
+    abort();
+  }
+  // AbortSignal.any would leave something of each call in a signal that lives on: https://github.com/nodejs/node/issues/55351
+  signal?.addEventListener('abort', abort, { signal: unsubscribed.signal });
+  return { ...options, signal: unsubscribed.signal };
 }

@@ -13,7 +13,7 @@ export function lockedObservable(method: LockedMethod, self: unknown, args: unkn
     // Replays, since it may fire before the source is subscribed to.
     const stop = new ReplaySubject<void>(1);
     let entered = false;
-    const answered = method.run(self, args, unsubscribed.signal, (lock) => {
+    const answered = method.run(self, args, unsubscribed, (lock) => {
       entered = true;
       const source = parts.body.apply(self, args);
       if (!isObservable(source)) {
