@@ -310,6 +310,19 @@ describe('when a method is called', () => {
     await expect(credit.call(undefined as never, '1')).rejects.toBeInstanceOf(LockConfigurationError);
   });
 
+  test('a call in the constructor is refused, with when it may be made', async () => {
+    @Injectable()
+    class Hasty {
+      readonly first = rejectionOf(this.credit());
+      @DistributedLock('k')
+      async credit(): Promise<void> {}
+    }
+    const module = await Test.createTestingModule({ imports: [LockModule.forTesting()], providers: [Hasty] }).compile();
+    const { message } = await module.get(Hasty).first;
+    expect(message).toMatch(/^Hasty\.credit is locked, but .*its constructor still runs.* onModuleInit\(\)/);
+    await module.get(Hasty).credit();
+  });
+
   test('options by hand are checked as those of the decorator are', async () => {
     const locks = await services({ store: new MemoryLockStore() });
     await expect(locks.withLock('k', { ttl: 0 }, () => 1)).rejects.toThrow(/^LockService\.withLock: ttl is 0/);

@@ -82,9 +82,9 @@ export class LockedMethod {
     const { site, options } = this.parts;
     if (!given) {
       throw new LockConfigurationError(
-        `${site} is locked, but this instance was not made by Nest, so it has no LockService. ` +
+        `${site} is locked, but this instance was not made by Nest, or its constructor still runs, so it has no LockService yet. ` +
           'Make sure that the class itself is a provider (useFactory and useValue do not count) and the method is called on its instance, ' +
-          'or call lockService.attach(instance).',
+          'from onModuleInit() on, or call lockService.attach(instance).',
       );
     }
     const service = serviceOfStore(given, this.parts);
