@@ -1,3 +1,4 @@
+import { outsideLocks } from '../../lib/core/calls/call-tree';
 import { LockNotAcquiredError } from '../../lib/core/words/errors';
 import type { AcquireReply } from '../../lib/core/seam/lock-store';
 import type { Cycle } from '../../lib/core/words/cycle-call';
@@ -108,6 +109,17 @@ describe('what to do about a lock that is busy', () => {
     await outer;
   });
 
+  test('is to re-enter, or to come after its own caller, for a call inside the lock that it wants anew', async () => {
+    const inside = /made inside that holder: where that one awaits it, no wait is long enough\. Leave out reentry: 'never'/;
+    const anew = (): Promise<LockNotAcquiredError> => refusalOf(locks.withLock('k', { wait: 20, reentry: 'never' }, never));
+    await locks.withLock('k', () =>
+      locks.withLock('other', async () => {
+        expect((await anew()).detail).toMatch(inside);
+        expect((await outsideLocks(anew)).detail).toContain('Raise wait');
+      }),
+    );
+  });
+
   test('is to shorten the transaction that keeps it, or to make sure that the call is known to belong to it', async () => {
     const scope = new TransactionScope();
     const transacting = makeLocks(store, { transaction: scope.current });
@@ -142,7 +154,16 @@ describe('a call that closes a cycle is told what waits for what', () => {
     calls: processes.map((process, at) => ({ ...call, process, holds: `k${at}`, waitsFor: `k${(at + 1) % processes.length}` })),
   });
   const explained = (processes: readonly string[]): string =>
-    notAcquired({ key: 'k0', reason: 'cycle', frame: {} as Frame, waitMs: 1, waitedMs: 1, now: 1, cycle: fleet(processes) }).detail;
+    notAcquired({
+      key: 'k0',
+      reason: 'cycle',
+      frame: {} as Frame,
+      reentry: 'context',
+      waitMs: 1,
+      waitedMs: 1,
+      now: 1,
+      cycle: fleet(processes),
+    }).detail;
 
   test('in how many processes, and what ends it', () => {
     expect(explained(['p1', 'p1'])).toContain('2 calls in 1 process wait for each other. p1 Orders.ship holds "k0" since 40 ms and waits');

@@ -173,6 +173,7 @@ export class Acquisition<Frame extends CallNode = CallNode> {
     const { call, frame, waitedMs } = this;
     this.#cycle = cycle;
     const cause: unknown = reason === 'aborted' ? call.signal?.reason : undefined;
-    return notAcquired({ key, reason, frame, waitMs: call.waitMs, waitedMs, now: this.#clock.monotonic(), holder, cycle, cause });
+    const { waitMs, reentry } = call;
+    return notAcquired({ key, reason, frame, reentry, waitMs, waitedMs, now: this.#clock.monotonic(), holder, cycle, cause });
   }
 }

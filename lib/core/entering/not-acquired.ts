@@ -9,6 +9,7 @@ export interface GivingUp {
   readonly key: string;
   readonly reason: NotAcquiredReason;
   readonly frame: CallNode;
+  readonly reentry: 'context' | 'never';
   readonly waitMs: number;
   readonly waitedMs: number;
   readonly now: number;
@@ -63,7 +64,8 @@ function explain(givingUp: GivingUp, holder: LockHolder | undefined): string {
     case 'busy': {
       const limit = waitMs === 0 ? ' at once' : ` within ${waitMs} ms`;
       const who = holder ? `it is held by ${holder.by} since ${seconds(holder.heldMs)}` : 'other calls are before this one';
-      return `${limit}: ${who}. ${ownHandle(givingUp) ?? kept(givingUp) ?? deadlock(givingUp) ?? 'Raise wait, or shorten what runs inside the lock.'}`;
+      const cure = ownHandle(givingUp) ?? ownCaller(givingUp) ?? kept(givingUp) ?? deadlock(givingUp);
+      return `${limit}: ${who}. ${cure ?? 'Raise wait, or shorten what runs inside the lock.'}`;
     }
   }
 }
@@ -92,6 +94,14 @@ function ownHandle({ frame, holder }: GivingUp): string | undefined {
   const top = holder instanceof Lease ? holder.calls.top : undefined;
   return top?.isHandle && top.parent === frame.parent
     ? 'The holder is a handle from acquire() in this process: if this call belongs to it, make the call inside lock.run(…).'
+    : undefined;
+}
+
+/** It could re-enter, and perhaps its caller waits for it. */
+function ownCaller({ frame, reentry, holder }: GivingUp): string | undefined {
+  const top = holder instanceof Lease ? holder.calls.top : undefined;
+  return reentry === 'never' && top && frame.isInside(top)
+    ? "The call was made inside that holder: where that one awaits it, no wait is long enough. Leave out reentry: 'never', or call it outside of the lock."
     : undefined;
 }
 
