@@ -42,6 +42,9 @@ import { MemoryLockStore } from '../stores/memory/memory-lock-store.js';
 
 const logger = new Logger('LockModule');
 
+/** How long after the bootstrap of this module shutdown hooks have to be on, in milliseconds: that of others may take a while. */
+const HOOKS_MS = 5_000;
+
 const ASYNC_OPTIONS: OptionNames<typeof ASYNC_OPTIONS_TYPE> = {
   useFactory: true,
   useClass: true,
@@ -125,6 +128,8 @@ export class LockModule extends ConfigurableModuleClass implements OnApplication
 
   #candidates: readonly Candidate[] = [];
 
+  #hooksCheck: NodeJS.Timeout | undefined;
+
   constructor(@Inject(LockServices) services: LockServices, @Inject(ModulesContainer) modules: ModulesContainer) {
     super();
     this.#services = services;
@@ -184,8 +189,8 @@ export class LockModule extends ConfigurableModuleClass implements OnApplication
       );
     }
     if (this.#services.outliveProcess) {
-      // An application context is bootstrapped before its caller can enable the hooks.
-      setImmediate(warnWithoutHooks).unref();
+      // An application context is bootstrapped, all its modules, before its caller can enable the hooks.
+      this.#hooksCheck = setTimeout(warnWithoutHooks, HOOKS_MS).unref();
     }
     if (isFirst) {
       await this.#startLeaders();
@@ -194,6 +199,7 @@ export class LockModule extends ConfigurableModuleClass implements OnApplication
 
   /** Leaders end first: their code may need what other modules end later. */
   async onModuleDestroy(): Promise<void> {
+    clearTimeout(this.#hooksCheck);
     await this.#endLeaders();
   }
 
@@ -253,7 +259,7 @@ async function closeAfterFailure(services: LockServices, modules: ModulesContain
 }
 
 function warnWithoutHooks(): void {
-  if (process.listenerCount('SIGTERM') === 0) {
+  if (['SIGTERM', 'SIGINT'].every((signal) => process.listenerCount(signal) === 0)) {
     logger.warn(
       'Shutdown hooks are off: locks that are held when the process is stopped stay taken until their ttl is over. ' +
         'Call app.enableShutdownHooks() at start-up.',

@@ -36,6 +36,7 @@ import { run } from '../package/run';
 import { RedisServer } from '../support/redis-server';
 import { until } from '../support/until';
 import { saying } from '../support/saying';
+import { sleep as virtualSleep, startTime, stopTime } from '../support/virtual-time';
 
 @Injectable()
 class Balance {
@@ -379,20 +380,44 @@ describe('shutdown', () => {
     client.disconnect();
   });
 
-  test('a warning says so where shutdown hooks are off', async () => {
-    const warn = jest.spyOn(Logger.prototype, 'warn').mockImplementation(() => undefined);
-    for (const hooks of [true, false]) {
-      const imports = [LockModule.forRoot({ store: new RedisLockStore(server.url) })];
-      const app = (await Test.createTestingModule({ imports }).compile()).createNestApplication({ logger: false });
-      if (hooks) {
-        app.enableShutdownHooks(['SIGTERM']);
-      }
-      await app.init();
-      await sleep(5);
-      await app.close();
-      expect(warn.mock.calls.flat().filter((message) => String(message).includes('Shutdown hooks are off'))).toHaveLength(hooks ? 0 : 1);
+  describe('a warning says so where shutdown hooks are off', () => {
+    let warnings: string[];
+    beforeEach(() => {
+      warnings = [];
+      startTime();
+      jest.spyOn(Logger.prototype, 'warn').mockImplementation((message: unknown) => void warnings.push(String(message)));
+    });
+    afterEach(() => {
+      stopTime();
+      jest.restoreAllMocks();
+    });
+
+    /** An application whose store connects, and which needs a while to start. */
+    async function start(): Promise<TestingModule> {
+      const store = Object.assign(new MemoryLockStore(), { open: async () => undefined });
+      const slow = { provide: 'slow', useValue: { onApplicationBootstrap: () => virtualSleep(4_000) } };
+      return (await Test.createTestingModule({ imports: [LockModule.forRoot({ store })], providers: [slow] }).compile()).init();
     }
-    warn.mockRestore();
+
+    test.each([
+      ['where none are on, once', [], [expect.stringContaining('Shutdown hooks are off')]],
+      ['not where they are on', ['SIGTERM'], []],
+      ['not where they are on for another signal', ['SIGINT'], []],
+    ])('%s, after a start that takes long', async (_, signals, said) => {
+      const module = await start();
+      if (signals.length > 0) {
+        module.enableShutdownHooks(signals);
+      }
+      await virtualSleep(60_000);
+      await module.close();
+      expect(warnings).toEqual(said);
+    });
+
+    test('not after the application has ended', async () => {
+      await (await start()).close();
+      expect(jest.getTimerCount()).toBe(0);
+      expect(warnings).toEqual([]);
+    });
   });
 });
 
