@@ -137,14 +137,16 @@ export class IncidentLog {
   }
 
   #refused(event: Extract<LockEvent, { type: 'refused' | 'waited' }>, reason: RefusedReason): void {
-    const { name, key, waitedMs, holder } = event;
+    const { name, key, waitedMs, site, description } = event;
+    const holder = event.holder && brief(event.holder.by);
     const of = `${reason} ${name}`;
     const before = this.#refusals.get(of);
     const now = this.#clock.monotonic();
     if (before && now - before.at < TOGETHER_MS) {
-      Object.assign(before, { key, at: now, count: before.count + 1, lastedMs: Math.max(waitedMs, before.lastedMs ?? 0) });
+      const lastedMs = Math.max(waitedMs, before.lastedMs ?? 0);
+      Object.assign(before, { key, site: brief(site), description, holder, at: now, count: before.count + 1, lastedMs });
     } else {
-      this.#refusals.set(of, this.#add(event, { type: 'refused', reason, lastedMs: waitedMs, holder: holder && brief(holder.by) }));
+      this.#refusals.set(of, this.#add(event, { type: 'refused', reason, lastedMs: waitedMs, holder }));
     }
   }
 

@@ -90,7 +90,7 @@ export interface LockIncident {
   readonly description?: string | undefined;
   /** The process in which it happened: `LockProcess.id`. */
   readonly process: string;
-  /** How often: refusals of one name for one reason that follow each other within a minute are one incident, with the last key. */
+  /** How often: refusals of one name for one reason that follow each other within a minute are one, that of the last. */
   readonly count: number;
   /** The fence of the call. */
   readonly fence?: number | undefined;

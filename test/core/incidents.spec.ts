@@ -1,5 +1,5 @@
 import { subscribe, unsubscribe } from 'node:diagnostics_channel';
-import { LockConfigurationError, LockStoreError } from '../../lib/core/words/errors';
+import { LockConfigurationError, LockStoreError, type LockHolder } from '../../lib/core/words/errors';
 import type { AcquireReply, HoldRecord } from '../../lib/core/seam/lock-store';
 import type { LockTrouble } from '../../lib/core/words/lock-event';
 import { LOCK_CHANNEL, type EventOfLock, type LockEvent } from '../../lib/core/words/lock-event';
@@ -229,7 +229,7 @@ test.each<[unknown, RegExp]>([
 describe('the log of a process', () => {
   const about: EventOfLock = { store: 'default', key: 'k', name: 'n', by: 'b', process: 'p', site: 's' };
   const lost = (fence: number): LockEvent => ({ ...about, type: 'lost', fence, heldMs: 1, reason: 'expired', kept: false });
-  const refused = (of: Partial<EventOfLock>, waitedMs = 0): LockEvent => ({
+  const refused = (of: Partial<EventOfLock>, waitedMs = 0, holder?: LockHolder): LockEvent => ({
     ...about,
     ...of,
     type: 'refused',
@@ -237,7 +237,7 @@ describe('the log of a process', () => {
     inside: false,
     reason: 'store',
     skipped: false,
-    holder: undefined,
+    holder,
   });
   const DAY_MS = 24 * 3_600_000;
   let clock: ManualClock;
@@ -267,6 +267,15 @@ describe('the log of a process', () => {
       { name: 'other', count: 1 },
       { key: 'd', count: 1, agoMs: 0 },
     ]);
+  });
+
+  test('says of several refusals who held the last key, and which call was refused there', () => {
+    log.record(refused({ key: 'k:1', site: 'One.run', description: 'request=1' }, 5, { by: 'AliceJob.run', heldMs: 9 }));
+    log.record(refused({ key: 'k:2', site: 'Two.run', description: undefined }, 5, { by: 'BobJob.run', heldMs: 9 }));
+    const last = { key: 'k:2', site: 'Two.run', description: undefined, holder: 'BobJob.run', count: 2 };
+    expect(log.lately(DAY_MS)).toMatchObject([last]);
+    log.record(refused({ key: 'k:3' }));
+    expect(log.lately(DAY_MS)).toMatchObject([{ key: 'k:3', holder: undefined, count: 3 }]);
   });
 
   test.each(['before', 'after'])('knows who released a lock by force that was lost, %s the loss', (when) => {
