@@ -235,6 +235,8 @@ export class Locks {
   }
 
   #close(): Promise<void> {
+    // First: the store is closed as soon as all is released.
+    this.#peers.leave();
     return this.#lifecycle
       .close(() => {
         this.#waiters.endAll();

@@ -10,8 +10,8 @@ import type { ForcedNotice, IncidentLog } from './incident-log.js';
 import type { Messenger } from './messenger.js';
 import { ownAnswer } from './own-answer.js';
 import { isProbe } from './probe-message.js';
-import { RollCall, type SurveyOptions } from './roll-call.js';
-import { isAnswer, isForced, isRoll, type ForcedMessage, type Roll, type RollAnswer } from './roll-message.js';
+import { EXPECTED_MS, RollCall, type SurveyOptions } from './roll-call.js';
+import { isAnswer, isBye, isForced, isRoll, type ByeMessage, type ForcedMessage, type Roll, type RollAnswer } from './roll-message.js';
 import type { Survey } from './survey.js';
 
 /** How many rolls a process answers within a second at most. */
@@ -35,7 +35,7 @@ export interface PeersParts {
   readonly health: () => Promise<LockHealth>;
 }
 
-/** What this process and the others that use the store tell each other. Nothing is sent unless somebody asks. */
+/** What this process and the others that use the store tell each other. Nothing is sent unless somebody asks, or has asked lately. */
 export class Peers {
   readonly #parts: PeersParts;
   readonly #startedAt: number;
@@ -45,6 +45,7 @@ export class Peers {
   #recorder: FlightRecorder | undefined;
   /** When it answered last, for as many answers as it may give within a second. */
   readonly #answered: number[] = [];
+  #hasLeft = false;
 
   constructor(parts: PeersParts) {
     const { clock, name, messenger } = parts;
@@ -73,6 +74,16 @@ export class Peers {
     this.#parts.messenger.send(message);
   }
 
+  /** This process closes, and answers no more. Whoever has asked lately need not wait for it; where nobody has, nobody is told. */
+  leave(): void {
+    this.#hasLeft = true;
+    const { messenger, clock } = this.#parts;
+    if (clock.monotonic() - (this.#answered.at(-1) ?? -Infinity) < EXPECTED_MS) {
+      const message: ByeMessage = { kind: 'bye', process: this.#id };
+      messenger.send(message);
+    }
+  }
+
   #heard(message: unknown): void {
     if (isProbe(message)) {
       this.#parts.deadlocks?.heard(message);
@@ -80,6 +91,8 @@ export class Peers {
       void this.#answer(message);
     } else if (isForced(message)) {
       this.#parts.incidents.heard(message);
+    } else if (isBye(message)) {
+      this.#roll.left(message.process);
     } else if (isAnswer(message) && message.process.id !== this.#id) {
       this.#roll.heard(message);
     }
@@ -88,11 +101,13 @@ export class Peers {
   async #answer(roll: Roll): Promise<void> {
     const { messenger, clock } = this.#parts;
     // Its own survey has what it knows itself.
-    if (roll.from !== this.#id && this.#mayAnswer(clock.monotonic())) {
-      const health = roll.health ? await this.#healthSoon() : undefined;
-      for (const answer of this.#ownAnswer(roll.id, roll, health)) {
-        messenger.send(answer, roll.to);
-      }
+    if (roll.from === this.#id || this.#hasLeft || !this.#mayAnswer(clock.monotonic())) {
+      return;
+    }
+    const health = roll.health ? await this.#healthSoon() : undefined;
+    // It may have left meanwhile.
+    for (const answer of this.#hasLeft ? [] : this.#ownAnswer(roll.id, roll, health)) {
+      messenger.send(answer, roll.to);
     }
   }
 

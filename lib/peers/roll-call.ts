@@ -7,7 +7,7 @@ import type { Survey } from './survey.js';
 /** For how long answers are waited for, in milliseconds: at least, after the last one, and at most. */
 const ANSWERS_MS = { least: 300, after: 100, most: 1_000 } as const;
 /** For how long a process is expected to answer that has answered once, in milliseconds. */
-const EXPECTED_MS = 60_000;
+export const EXPECTED_MS = 60_000;
 /** The most messages of answers that are taken. */
 const MOST_PARTS = 2_000;
 
@@ -73,6 +73,11 @@ export class RollCall {
   /** A process has answered; one that nobody waits for is not listened to. */
   heard(answer: RollAnswer): void {
     this.#collecting.get(answer.id)?.(answer);
+  }
+
+  /** A process has closed: no answer of it is expected. A stranger can say so as well; the process is expected again once it answers. */
+  left(process: string): void {
+    this.#answeredAt.delete(process);
   }
 
   /** Sends the roll, and takes the answers for as long as some may still come. */

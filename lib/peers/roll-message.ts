@@ -26,6 +26,13 @@ export interface ForcedMessage extends ForcedNotice {
   readonly from: string;
 }
 
+/** Tells those who expect an answer that the process gives none any more. */
+export interface ByeMessage {
+  readonly kind: 'bye';
+  /** Who leaves: `LockProcess.id`. */
+  readonly process: string;
+}
+
 /** A row of an answer; the process is that of the answer. */
 type Row<T> = Omit<T, 'process'>;
 
@@ -66,6 +73,8 @@ const CALL = { key: 'text', name: 'text', site: 'text', description: TEXT } as c
 const FORCED_BY = { by: TEXT, reason: TEXT, process: 'text' } as const;
 
 const FORCED: Fields = { kind: ['forced'], from: 'text', key: 'text', fence: 'number', ...FORCED_BY };
+
+const BYE: Fields = { kind: ['bye'], process: 'text' };
 
 const ROLL: Fields = { kind: ['roll'], id: 'text', from: 'text', to: 'text', recent: 'boolean', health: 'boolean', incidentsMs: NUMBER };
 
@@ -129,6 +138,10 @@ export function isRoll(message: unknown): message is Roll {
 
 export function isForced(message: unknown): message is ForcedMessage {
   return fits(message, FORCED);
+}
+
+export function isBye(message: unknown): message is ByeMessage {
+  return fits(message, BYE);
 }
 
 export function isAnswer(message: unknown): message is RollAnswer {

@@ -111,6 +111,102 @@ test.each([
   expect(await mine.processes()).toHaveLength(1);
 });
 
+describe('an application that shuts down', () => {
+  const text = JSON.stringify;
+  let sent: string[];
+
+  beforeEach(() => {
+    sent = [];
+    const send = store.send.bind(store);
+    Object.assign(store, {
+      close: stayOpen,
+      send: (message: string, to?: string) => {
+        sent.push((JSON.parse(message) as { kind: string }).kind);
+        return send(message, to);
+      },
+    });
+  });
+
+  test('is not expected to answer any more: a survey does not wait for it, and does not name it as silent', async () => {
+    const [mine, theirs] = [makeLocks(store), makeLocks(store)];
+    await theirs.acquire('k');
+    expect(await mine.survey({})).toMatchObject({ held: [{ key: 'k' }], processes: [{}, {}] });
+    await theirs.shutdown();
+    const startedAt = performance.now();
+    expect(await mine.survey({})).toMatchObject({ held: [], processes: [{}], silent: [] });
+    expect(performance.now() - startedAt).toBeLessThan(1_000);
+    expect(sent.filter((kind) => kind === 'bye')).toHaveLength(1);
+  });
+
+  test('answers nobody after it has said so, also where the health of its store comes only then', async () => {
+    const slow = Object.assign(store, { health: () => sleep(100).then(() => ({})) }) as LockStore;
+    const theirs = makeLocks(slow);
+    await store.send(text({ kind: 'roll', id: 'i', from: 'other', to: store.process, recent: false, health: true }));
+    await sleep(50);
+    await theirs.shutdown();
+    await sleep(1_000);
+    expect(sent).toEqual(['roll', 'bye']);
+  });
+
+  test.each([
+    ['ever', undefined],
+    ['within a minute', 61_000],
+  ])('says nothing where nobody has asked %s', async (_, agoMs) => {
+    const [mine, theirs] = [makeLocks(store), makeLocks(store)];
+    if (agoMs !== undefined) {
+      await mine.survey({});
+      await sleep(agoMs);
+    }
+    await theirs.shutdown();
+    await sleep(1_000);
+    expect(sent).not.toContain('bye');
+  });
+
+  test.each<[string, () => Promise<void>]>([
+    ['never answers', () => new Promise<void>(() => undefined)],
+    ['fails', () => Promise.reject(new Error('no connection'))],
+    [
+      'throws',
+      () => {
+        throw new Error('no connection');
+      },
+    ],
+  ])('is not held up by a store that %s', async (_, send) => {
+    const [mine, theirs] = [makeLocks(store), makeLocks(store)];
+    await mine.survey({});
+    Object.assign(store, { send });
+    const startedAt = performance.now();
+    await theirs.shutdown();
+    expect(performance.now() - startedAt).toBeLessThan(250);
+  });
+
+  test.each<[string, object]>([
+    ['has no name', {}],
+    ['has a number as its name', { process: 7 }],
+    ['has too long a name', { process: 'x'.repeat(3_000) }],
+    ['is of another process', { process: 'nobody' }],
+  ])('is expected on where the message of its end %s', async (_, message) => {
+    let isThere = true;
+    peer(() => (isThere ? [answer] : []));
+    const locks = makeLocks(store);
+    expect((await locks.survey({})).processes).toHaveLength(2);
+    isThere = false;
+    await store.send(text({ kind: 'bye', ...message }));
+    expect((await locks.survey({})).silent).toEqual([process.id]);
+  });
+
+  test('is expected again where somebody else said that it had left', async () => {
+    let isThere = true;
+    peer(() => (isThere ? [answer] : []));
+    const locks = makeLocks(store);
+    await locks.survey({});
+    await store.send(text({ kind: 'bye', process: process.id }));
+    expect((await locks.survey({})).processes).toHaveLength(2);
+    isThere = false;
+    expect((await locks.survey({})).silent).toEqual([process.id]);
+  });
+});
+
 test('an application that has shut down leaves no listener in a store that another uses', async () => {
   const signals: (AbortSignal | undefined)[] = [];
   const listens = (_: unknown, end?: AbortSignal): number => signals.push(end);

@@ -7,11 +7,11 @@ import type { ListOptions, LockService } from '../../lib/nest/lock.service';
 import { makeLocks } from '../support/make-locks';
 import { connectTo, wasSlow } from '../support/sends-again';
 import { sideBySide } from '../support/side-by-side';
-import type { StorePlace } from '../support/stores';
+import type { StoreKind, StorePlace } from '../support/stores';
 import { until } from '../support/until';
 
 /** What processes know of each other: lists of locks, and deadlocks. */
-export function peersSuite(place: () => StorePlace): void {
+export function peersSuite(place: () => StorePlace, { hasServers }: StoreKind): void {
   const beside = sideBySide({ prepare: async () => ({ prefix: `${randomUUID()} ` }), atOnce: 12 });
 
   const newService = async (): Promise<LockService> =>
@@ -49,6 +49,23 @@ export function peersSuite(place: () => StorePlace): void {
     expect(own).toMatchObject({ pid: process.pid, held: 0, waiting: 0, health: { status: 'up', heldHere: 0 } });
     await lock.release();
   });
+
+  if (hasServers) {
+    test('a process that has shut down is missed by nobody, and one that has closed without a word is', async () => {
+      const mine = await newService();
+      // A message is lost where a server stands still: then with others.
+      await until('one of two is missed', async () => {
+        const [store, other] = [await connectTo(place()), await connectTo(place())];
+        const [theirs, silent] = [makeLocks(store), makeLocks(other)];
+        const [own, its] = await Promise.all([theirs, silent].map(async (locks) => (await locks.processes())[0]?.id));
+        await mine.survey({});
+        await Promise.all([theirs.shutdown(), other.close()]);
+        const missed = (await mine.survey({})).silent;
+        await silent.shutdown();
+        return missed.includes(its as string) && !missed.includes(own as string);
+      });
+    });
+  }
 
   beside('a list has the locks of all processes, the oldest first, with who waits', async ({ prefix }) => {
     const [mine, theirs] = [await newService(), await newService()];

@@ -64,6 +64,11 @@ function unheldRow(store: StoreState, key: string, waiting: readonly Waiting[]):
   return { ...UNHELD, store, key, name: waiting[0]?.name ?? '', waiting };
 }
 
+/** What is left of a row where its store said at `at` that nobody holds the lock: whoever got it before that has it no more. */
+export function freedRow(row: LockRow, at: number): LockRow {
+  return row.since !== undefined && row.since <= at ? { ...row, ...UNHELD, name: row.name } : row;
+}
+
 export function groupBy<T, Name>(items: readonly T[], nameOf: (item: T) => Name): Map<Name, T[]> {
   const groups = new Map<Name, T[]>();
   for (const item of items) {

@@ -5,7 +5,7 @@ import type { ViewProps } from '../app.js';
 import { useInspected } from '../connection/inspect.js';
 import { quantile, span } from '../model/format.js';
 import { incidentsOf } from '../model/incidents.js';
-import { lockRows } from '../model/lock-rows.js';
+import { freedRow, lockRows } from '../model/lock-rows.js';
 import type { StoreState } from '../model/state.js';
 import { timeline } from '../model/timeline.js';
 import { CallTable } from '../parts/call-table.js';
@@ -38,7 +38,8 @@ export function KeyView({
   if (!store) {
     return <Empty title={`There is no store “${name}”`}>The link may be of another application.</Empty>;
   }
-  const row = lockRows(store, now).find(({ key }) => key === lockKey);
+  const said = lockRows(store, now).find(({ key }) => key === lockKey);
+  const row = said && inspected?.lock === null ? freedRow(said, inspected.at) : said;
   const from = now - minutes * 60_000;
   const incidents = incidentsOf(store, lockKey);
   const lanes = timeline(store, lockKey, from, now);
