@@ -40,10 +40,11 @@ export class FlightRecorder {
         this.#left(lease, event, 'lost', event.reason, now);
         break;
       case 'refused':
-        this.#add(
-          { ...callOf(event), fence: undefined, waitedMs: event.waitedMs, heldMs: 0, outcome: 'refused', reason: event.reason },
-          now,
-        );
+        // That a call goes on without a busy lock is no failure.
+        if (!event.skipped) {
+          const { waitedMs, reason } = event;
+          this.#add({ ...callOf(event), fence: undefined, waitedMs, heldMs: 0, outcome: 'refused', reason }, now);
+        }
         break;
     }
   }

@@ -44,7 +44,7 @@ export interface WaitingCall extends PeerCall {
   readonly holds: readonly HeldAt[];
 }
 
-/** A call that has ended: it released its lock, lost it, or did not get it. */
+/** A call that has ended: it released its lock, lost it, or did not get it. Not one that skipped a busy lock. */
 export interface EndedCall extends PeerCall {
   /** Names it, so that one that is told twice is known. */
   readonly id: string;

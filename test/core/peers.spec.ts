@@ -392,6 +392,20 @@ describe('the flight recorder', () => {
     expect(ended.map(({ name, outcome }) => `${name} ${outcome}`)).toEqual(['guest released', 'host released']);
   });
 
+  test('keeps no call that skipped a busy lock, and one that was refused', async () => {
+    const locks = makeLocks(store);
+    locks.record();
+    const lock = await locks.acquire('k', { name: 'holder' });
+    expect(await locks.tryAcquire('k', { name: 'try' })).toBeNull();
+    expect(await locks.withLock('k', { name: 'skip', onBusy: 'skip', wait: 100 }, () => 'ran')).toBeUndefined();
+    expect(await locks.withLock('k', { name: 'answer', onBusy: () => 'busy', wait: 0 }, () => 'ran')).toBe('busy');
+    await expect(locks.acquire('k', { name: 'once', wait: 0 })).rejects.toMatchObject({ reason: 'busy' });
+    await expect(locks.tryAcquire('k', { name: 'late', signal: AbortSignal.abort() })).rejects.toBeDefined();
+    await lock.release();
+    const { ended } = await locks.survey({ recent: true });
+    expect(ended.map(({ name, reason }) => `${name} ${reason}`)).toEqual(['answer busy', 'once busy', 'late aborted', 'holder undefined']);
+  });
+
   test('keeps the last thousand', () => {
     const recorder = new FlightRecorder(systemClock);
     for (let at = 0; at < 1_500; at++) {

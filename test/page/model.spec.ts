@@ -1,8 +1,10 @@
 import { expect } from '@jest/globals';
 import { follow } from '../../console/page/app/connection/follow';
+import { hotNames } from '../../console/page/app/model/hot-names';
 import { freedRow, lockRows, type LockRow } from '../../console/page/app/model/lock-rows';
 import { merge } from '../../console/page/app/model/merge';
-import { NOTHING, type State } from '../../console/page/app/model/state';
+import { NOTHING, type State, type StoreState } from '../../console/page/app/model/state';
+import { timeline } from '../../console/page/app/model/timeline';
 import { SurveySequence } from '../../console/page/survey-sequence';
 import type { Survey } from '../../lib/peers/survey';
 import { surveyOfShop } from './support/survey-of-shop';
@@ -51,4 +53,18 @@ describe('a lock that its store says is free', () => {
   test('is held by who got it since', () => {
     expect(freedRow(row, NOW - 60_000)).toBe(row);
   });
+});
+
+test('a call that was aborted did not give up', () => {
+  const shop = surveyOfShop();
+  const [pattern] = shop.ended;
+  const ended = (['busy', 'aborted', 'tooManyWaiters'] as const).map((reason, at) => ({
+    ...(pattern as Survey['ended'][number]),
+    ...({ id: `${at}`, key: 'k', name: 'n', outcome: 'refused', waitedMs: 100, heldMs: 0, agoMs: 0, reason } as const),
+  }));
+  const state = stateAfter({ ...shop, held: [], waiting: [], ended });
+  const [hot] = hotNames(state, NOW);
+  expect(hot).toMatchObject({ name: 'n', refused: 2, acquired: 0, waitedMs: 300 });
+  const bars = timeline(state.stores[0] as StoreState, 'k', NOW - 60_000, NOW).flatMap((lane) => lane.bars);
+  expect(bars.map(({ kind, reason }) => `${kind} ${reason}`)).toEqual(['refused busy', 'wait aborted', 'refused tooManyWaiters']);
 });

@@ -1,5 +1,5 @@
 import { quantile } from './format.js';
-import type { State } from './state.js';
+import type { Ended, State } from './state.js';
 
 /** What the calls of one name have cost. */
 export interface HotName {
@@ -14,6 +14,11 @@ export interface HotName {
   readonly waitingNow: number;
 }
 
+/** Whether a call ended without the lock that it wanted: the caller of one that was aborted wanted it no more. */
+export function gaveUp({ outcome, reason }: Ended): boolean {
+  return outcome === 'refused' && reason !== 'aborted';
+}
+
 const UNUSED = { acquired: 0, waitedMs: 0, p95Ms: undefined, refused: 0, lost: 0, heldNow: 0, waitingNow: 0 } as const;
 
 /** The names, of all stores, those with the longest waits first. */
@@ -25,10 +30,11 @@ export function hotNames({ stores }: State, now: number): HotName[] {
     return known;
   };
   for (const { ended, held, waiting } of stores) {
-    for (const { name, outcome, waitedMs } of ended) {
+    for (const call of ended) {
+      const { name, outcome, waitedMs } = call;
       const hot = of(name);
       hot.acquired += outcome === 'refused' ? 0 : 1;
-      hot.refused += outcome === 'refused' ? 1 : 0;
+      hot.refused += gaveUp(call) ? 1 : 0;
       hot.lost += outcome === 'lost' ? 1 : 0;
       hot.waitedMs += waitedMs;
       hot.waits.push(waitedMs);

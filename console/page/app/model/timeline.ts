@@ -1,3 +1,4 @@
+import { gaveUp } from './hot-names.js';
 import { groupBy } from './lock-rows.js';
 import type { Ended, Held, StoreState, Waiting } from './state.js';
 
@@ -37,10 +38,11 @@ export function timeline(store: StoreState, key: string, from: number, now: numb
 
 type Owned = readonly [process: string, bar: Bar];
 
-function endedBars({ id, process, site, fence, reason, endedAt, heldMs, waitedMs, outcome }: Ended): Owned[] {
+function endedBars(call: Ended): Owned[] {
+  const { id, process, site, fence, reason, endedAt, heldMs, waitedMs, outcome } = call;
   const got = endedAt - heldMs;
   const common = { site, fence, reason };
-  const wait: Bar = { ...common, id: `${id} wait`, kind: outcome === 'refused' ? 'refused' : 'wait', from: got - waitedMs, to: got };
+  const wait: Bar = { ...common, id: `${id} wait`, kind: gaveUp(call) ? 'refused' : 'wait', from: got - waitedMs, to: got };
   const hold: Bar = { ...common, id, kind: outcome === 'lost' ? 'lost' : 'hold', from: got, to: endedAt };
   return [
     ...(waitedMs > 0 || outcome === 'refused' ? [[process, wait] as const] : []),

@@ -1,5 +1,6 @@
 import type { VNode } from 'preact';
 import { span, timeOfDay } from '../model/format.js';
+import { gaveUp } from '../model/hot-names.js';
 import { processName } from '../model/processes.js';
 import type { Ended, StoreState } from '../model/state.js';
 import { DataTable } from './data-table.js';
@@ -47,15 +48,12 @@ export function CallTable({ store, lockKey }: { readonly store: StoreState; read
 }
 
 function CallRow({ store, call }: { readonly store: StoreState; readonly call: Ended }): VNode {
-  const [tone, word] = OUTCOMES[call.outcome];
+  const [tone, word] = call.outcome === 'refused' && !gaveUp(call) ? (['plain', ''] as const) : OUTCOMES[call.outcome];
   return (
     <tr>
       <td class="mono">{timeOfDay(call.endedAt)}</td>
       <td>
-        <Pill tone={tone}>
-          {word}
-          {call.reason ? `: ${call.reason}` : ''}
-        </Pill>
+        <Pill tone={tone}>{[word, call.reason].filter(Boolean).join(': ')}</Pill>
       </td>
       <td>
         <Site call={call} />
