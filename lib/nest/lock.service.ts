@@ -233,15 +233,17 @@ export class LockService {
    * not inside the lock: run it with `lock.run()` if it calls locked methods. Throws as `withLock` does.
    */
   async acquire(key: string | readonly string[], options: LockOptions = DEFAULT_OPTIONS): Promise<Lock> {
-    checkOptions(siteOf(options, 'acquire'), options, LOCK_OPTIONS);
-    return this.#acquire(key, options);
+    const site = siteOf(options, 'acquire');
+    checkOptions(site, options, LOCK_OPTIONS);
+    return this.#acquire(key, options, site);
   }
 
   /** The same without waiting: null where the lock is taken or others wait for it. */
   async tryAcquire(key: string | readonly string[], options: Omit<LockOptions, 'wait'> = DEFAULT_OPTIONS): Promise<Lock | null> {
-    checkOptions(siteOf(options, 'tryAcquire'), options, TRY_OPTIONS);
+    const site = siteOf(options, 'tryAcquire');
+    checkOptions(site, options, TRY_OPTIONS);
     try {
-      return await this.#acquire(key, { ...options, wait: 0 }, true);
+      return await this.#acquire(key, { ...options, wait: 0 }, site, true);
     } catch (error) {
       if (error instanceof LockNotAcquiredError && error.reason === 'busy') {
         return null;
@@ -250,8 +252,7 @@ export class LockService {
     }
   }
 
-  #acquire(key: string | readonly string[], options: LockOptions, skips = false): Promise<Lock> {
-    const site = siteOf(options, 'acquire');
+  #acquire(key: string | readonly string[], options: LockOptions, site: string, skips = false): Promise<Lock> {
     return this.#locks.acquire(checkLiteralKeys(key, site), parseCall(options, this.#defaults, site, skips));
   }
 

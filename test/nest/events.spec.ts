@@ -122,7 +122,9 @@ describe('in a process', () => {
     await locks.withLock('by hand', () => undefined);
     await locks.withLock('by hand', { by: 'Importer.run' }, () => undefined);
     await locks.withLock('by hand', { by: 'Importer.run', name: 'import' }, () => undefined);
+    await locks.acquire('by hand').then((lock) => lock.release());
     await locks.tryAcquire('by hand').then((lock) => lock?.release());
+    await locks.tryAcquire('by hand', { by: 'Importer.try' }).then((lock) => lock?.release());
     const named = ['acquired', 'released'].map((type) =>
       events.filter((event) => event.type === type).map(({ name, site }) => [name, site]),
     );
@@ -133,6 +135,8 @@ describe('in a process', () => {
       ['Importer.run', 'Importer.run'],
       ['import', 'Importer.run'],
       ['LockService.acquire', 'LockService.acquire'],
+      ['LockService.tryAcquire', 'LockService.tryAcquire'],
+      ['Importer.try', 'Importer.try'],
     ];
     expect(named).toEqual([expected, expected]);
     expect(new Set(events.map((event) => event.process))).toEqual(new Set([PROCESS]));
@@ -166,7 +170,7 @@ describe('in a process', () => {
     const holder = { by: `${PROCESS} Holder.run` };
     expect(eventsOf('refused')).toEqual([
       expect.objectContaining({ reason: 'busy', name: 'Balances.report', key: 'balance:1', holder: expect.objectContaining(holder) }),
-      expect.objectContaining({ reason: 'busy', name: 'LockService.acquire', holder: expect.objectContaining(holder) }),
+      expect.objectContaining({ reason: 'busy', name: 'LockService.tryAcquire', holder: expect.objectContaining(holder) }),
       expect.objectContaining({ reason: 'busy', waitedMs: 1_500 }),
       expect.objectContaining({ reason: 'aborted' }),
       expect.objectContaining({ reason: 'tooManyWaiters' }),
