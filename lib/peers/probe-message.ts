@@ -38,20 +38,20 @@ const STEPS = {
     site: 'text',
     wait: 'text',
     waitsFor: 'text',
-    waitedMs: 'number',
+    waitedMs: 'ms',
     holds: 'text',
-    fence: 'number',
-    heldMs: 'number',
+    fence: 'count',
+    heldMs: 'ms',
   },
 } as const;
 
 const PROBE: Fields = {
   kind: ['probe'],
   id: 'text',
-  lap: 'number',
+  lap: 'count',
   origin: 'text',
   key: 'text',
-  fence: 'number',
+  fence: 'count',
   path: STEPS,
   cycle: STEPS,
 };

@@ -52,19 +52,21 @@ export interface RollAnswer {
   readonly incidents?: readonly Row<FoundIncident>[] | undefined;
 }
 
-const NUMBER = { maybe: 'number' } as const;
+const COUNT = { maybe: 'count' } as const;
+const MS = { maybe: 'ms' } as const;
+const OFFSET = { maybe: 'offset' } as const;
 const TEXT = { maybe: 'text' } as const;
 
 const HEALTH = {
   status: ['up', 'degraded', 'down'],
   reasons: { list: 'text' },
   reachable: 'boolean',
-  unreachableMs: NUMBER,
-  refusingMs: NUMBER,
-  latencyMs: NUMBER,
-  clockSkewMs: NUMBER,
-  leastMarginMs: NUMBER,
-  majority: NUMBER,
+  unreachableMs: MS,
+  refusingMs: MS,
+  latencyMs: MS,
+  clockSkewMs: OFFSET,
+  leastMarginMs: OFFSET,
+  majority: COUNT,
   members: { maybe: { list: { reachable: 'boolean', voting: { maybe: 'boolean' }, refuses: { maybe: ['readOnly', 'full'] } } } },
 } as const;
 
@@ -72,11 +74,11 @@ const CALL = { key: 'text', name: 'text', site: 'text', description: TEXT } as c
 
 const FORCED_BY = { by: TEXT, reason: TEXT, process: 'text' } as const;
 
-const FORCED: Fields = { kind: ['forced'], from: 'text', key: 'text', fence: 'number', ...FORCED_BY };
+const FORCED: Fields = { kind: ['forced'], from: 'text', key: 'text', fence: 'count', ...FORCED_BY };
 
 const BYE: Fields = { kind: ['bye'], process: 'text' };
 
-const ROLL: Fields = { kind: ['roll'], id: 'text', from: 'text', to: 'text', recent: 'boolean', health: 'boolean', incidentsMs: NUMBER };
+const ROLL: Fields = { kind: ['roll'], id: 'text', from: 'text', to: 'text', recent: 'boolean', health: 'boolean', incidentsMs: MS };
 
 const ANSWER: Fields = {
   kind: ['answer'],
@@ -84,26 +86,26 @@ const ANSWER: Fields = {
   process: {
     id: 'text',
     host: 'text',
-    pid: 'number',
+    pid: 'count',
     version: 'text',
-    upMs: 'number',
-    held: 'number',
-    waiting: 'number',
+    upMs: 'ms',
+    held: 'count',
+    waiting: 'count',
     health: { maybe: HEALTH },
   },
-  part: 'number',
-  parts: 'number',
-  leftOut: 'number',
-  held: { list: { ...CALL, fence: 'number', callFence: 'number', heldMs: 'number', remainingMs: NUMBER } },
-  waiting: { list: { ...CALL, id: 'text', waitedMs: 'number', leftMs: 'number', holds: { list: { key: 'text', fence: 'number' } } } },
+  part: 'count',
+  parts: 'count',
+  leftOut: 'count',
+  held: { list: { ...CALL, fence: 'count', callFence: 'count', heldMs: 'ms', remainingMs: MS } },
+  waiting: { list: { ...CALL, id: 'text', waitedMs: 'ms', leftMs: 'ms', holds: { list: { key: 'text', fence: 'count' } } } },
   ended: {
     list: {
       ...CALL,
       id: 'text',
-      fence: NUMBER,
-      waitedMs: 'number',
-      heldMs: 'number',
-      agoMs: 'number',
+      fence: COUNT,
+      waitedMs: 'ms',
+      heldMs: 'ms',
+      agoMs: 'ms',
       outcome: ['released', 'lost', 'refused'],
       reason: TEXT,
     },
@@ -114,17 +116,17 @@ const ANSWER: Fields = {
         ...CALL,
         id: 'text',
         type: ['lost', 'forced', 'cycle', 'refused', 'releaseFailed', 'storeUnavailable', 'storeAnswered'],
-        agoMs: 'number',
-        count: 'number',
-        fence: NUMBER,
+        agoMs: 'ms',
+        count: 'count',
+        fence: COUNT,
         reason: TEXT,
-        lastedMs: NUMBER,
+        lastedMs: MS,
         holder: TEXT,
         forcedBy: { maybe: FORCED_BY },
         scope: { maybe: ['process', 'fleet'] },
         calls: {
           maybe: {
-            list: { process: 'text', site: 'text', holds: 'text', heldMs: 'number', waitsFor: 'text', waitedMs: 'number' },
+            list: { process: 'text', site: 'text', holds: 'text', heldMs: 'ms', waitsFor: 'text', waitedMs: 'ms' },
           },
         },
       },

@@ -1,5 +1,9 @@
-/** What a field of a message has to be: a kind of value, one of several texts, a list, an object, or one of them that may be left out. */
-export type Shape = 'text' | 'number' | 'boolean' | readonly string[] | { readonly list: Shape } | { readonly maybe: Shape } | Fields;
+/**
+ * What a field of a message has to be: a kind of value, one of several texts, a list, an object, or one of them that may be left out.
+ * `count`: a whole number from 0, such as a fence. `ms`: a time span. `offset`: one that may be negative.
+ */
+export type Shape =
+  'text' | 'count' | 'ms' | 'offset' | 'boolean' | readonly string[] | { readonly list: Shape } | { readonly maybe: Shape } | Fields;
 
 /** The fields of an object. It may have others, which newer versions send. */
 export interface Fields {
@@ -8,6 +12,8 @@ export interface Fields {
 
 /** The longest text in a message: a key of 1,024 bytes, and what else may stand in it. */
 const LONGEST_TEXT = 2_000;
+/** The longest time span, in milliseconds: a hundred years. With it, a date is one. */
+const LONGEST_MS = 36_525 * 86_400_000;
 /** The longest text that is a name: such texts are cut, since they may be of any length. */
 const LONGEST_NAME = 200;
 
@@ -21,8 +27,11 @@ export function fits(value: unknown, shape: Shape): boolean {
   switch (shape) {
     case 'text':
       return typeof value === 'string' && value.length <= LONGEST_TEXT;
-    case 'number':
-      return typeof value === 'number' && Number.isFinite(value);
+    case 'count':
+      return Number.isSafeInteger(value) && (value as number) >= 0;
+    case 'ms':
+    case 'offset':
+      return typeof value === 'number' && value >= (shape === 'ms' ? 0 : -LONGEST_MS) && value <= LONGEST_MS;
     case 'boolean':
       return typeof value === 'boolean';
     default:

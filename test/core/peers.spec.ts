@@ -74,6 +74,36 @@ describe('a survey', () => {
     expect((await makeLocks(store).survey({})).processes).toHaveLength(1);
   });
 
+  const call = { key: 'k', name: 'n', site: 'p', id: 'e' };
+  const incident = { ...call, type: 'lost', agoMs: 1, count: 1 };
+  const ended = { ...call, waitedMs: 1, heldMs: 1, agoMs: 1, outcome: 'released' };
+  const wellness = { status: 'up', reasons: [], reachable: true };
+
+  test.each<[object]>(
+    [
+      ...[-1e300, 1e300, -9e15, 9e15, -1].map((agoMs) => ({ incidents: [{ ...incident, agoMs }] })),
+      ...[-1e300, 0.5, -1].map((count) => ({ incidents: [{ ...incident, count }] })),
+      ...[-1e300, -1].map((heldMs) => ({ ended: [{ ...ended, heldMs }] })),
+      ...[1e300, 1.5, -7].map((fence) => ({ held: [{ ...held, fence }] })),
+      ...[-1, 1e300].map((remainingMs) => ({ held: [{ ...held, remainingMs }] })),
+      ...[-1e300, -1].map((upMs) => ({ process: { ...process, upMs } })),
+      ...[-1e300, 1e300].map((clockSkewMs) => ({ process: { ...process, health: { ...wellness, clockSkewMs } } })),
+    ].map((fields) => [fields]),
+  )('takes no answer with a number that cannot be true: %j', async (fields) => {
+    peer(() => [{ ...answer, ...fields }]);
+    const locks = makeLocks(store);
+    expect(await locks.incidents()).toEqual([]);
+    expect((await locks.survey({})).processes).toHaveLength(1);
+  });
+
+  test('takes an answer with numbers that are as far off as they can be', async () => {
+    const years = 90 * 365 * 86_400_000;
+    const far = { incidents: [{ ...incident, agoMs: years }], held: [{ ...held, fence: Number.MAX_SAFE_INTEGER, remainingMs: 0 }] };
+    peer(() => [{ ...answer, ...far, process: { ...process, upMs: 0, health: { ...wellness, clockSkewMs: -years, leastMarginMs: -1 } } }]);
+    const [found] = await makeLocks(store).incidents();
+    expect(found?.at.toISOString()).toMatch(/^19/);
+  });
+
   test('does not wait for a health that takes its time: the process answers without it', async () => {
     const slow = Object.assign(store, { health: () => sleep(700).then(() => ({})) }) as LockStore;
     const [mine, theirs] = [makeLocks(slow), makeLocks(slow)];
