@@ -6,6 +6,7 @@ import type { LockService } from '../../lib/nest/lock.service';
 import { systemClock } from '../../lib/core/seam/time';
 import { TransactionScope } from '../../lib/core/transactions/transaction-scope';
 import { MemoryLockStore } from '../../lib/stores/memory/memory-lock-store';
+import { ManualClock } from '../support/manual-clock';
 import { makeLocks } from '../support/make-locks';
 import { newHold } from '../support/new-hold';
 import { until } from '../support/until';
@@ -109,6 +110,14 @@ describe('a survey', () => {
     const [mine, theirs] = [makeLocks(slow), makeLocks(slow)];
     expect((await mine.processes()).map(({ health }) => health?.status)).toEqual(['up', undefined]);
     expect(await theirs.health()).toMatchObject({ status: 'up' });
+  });
+
+  test('has a lease that is over, and whose process has not noticed yet', async () => {
+    const clock = new ManualClock();
+    const [mine, theirs] = [makeLocks(store), makeLocks(store, { clock })];
+    await theirs.acquire('k', { ttl: 5_000 });
+    clock.now += 5_000;
+    expect(await mine.survey({})).toMatchObject({ processes: [{}, { held: 1 }], held: [{ key: 'k', heldMs: 5_000, remainingMs: 0 }] });
   });
 
   test('has calls whose names are long', async () => {
