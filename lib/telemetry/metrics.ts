@@ -78,7 +78,7 @@ export const COUNTERS = {
     unit: '{loss}',
     description: 'Leases that ended before the code did.',
     labels: [NAME, STORE, 'error.type'],
-    each: (['expired', 'forced', 'maxHold', 'shutdown'] satisfies LostReason[]).map((reason) => ({ 'error.type': reason })),
+    each: (['expired', 'forced', 'released', 'maxHold', 'shutdown'] satisfies LostReason[]).map((reason) => ({ 'error.type': reason })),
   },
   releaseFailures: {
     name: 'distributed_lock.release.failures',

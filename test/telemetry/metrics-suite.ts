@@ -12,7 +12,7 @@ import { playTime, sleep } from '../support/virtual-time';
 import type { Backend, Series } from './backend';
 
 /** Why a lock may be lost. */
-const REASONS = ['expired', 'forced', 'maxHold', 'shutdown'];
+const REASONS = ['expired', 'forced', 'released', 'maxHold', 'shutdown'];
 /** A key, which may name a person. */
 const KEY = 'balance:ann@example.org';
 
