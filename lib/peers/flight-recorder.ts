@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto';
+import type { Lease } from '../core/leases/lease.js';
 import type { Clock } from '../core/seam/time.js';
 import type { EventOfLock, LockEvent } from '../core/words/lock-event.js';
 import { brief } from './shape.js';
@@ -7,10 +8,18 @@ import type { EndedCall } from './survey.js';
 /** How many ended calls are kept. */
 const MOST_CALLS = 1_000;
 
-type Recorded = Omit<EndedCall, 'process' | 'agoMs' | 'id'> & { readonly number: number; readonly endedAt: number };
+type Recorded = Omit<EndedCall, 'process' | 'agoMs' | 'id' | 'instead'> & {
+  readonly number: number;
+  readonly endedAt: number;
+  /** The number under which it was told before. */
+  readonly before?: number;
+};
 
 /** An event of a call that has, or had, its lock. */
 type Granted = EventOfLock & { readonly fence: number };
+
+/** What is known of a lease: from when on it has had its call, and since when its process has had the grant. */
+type Served = Partial<Pick<Lease, 'acquiredAt' | 'isServed' | 'servesSince'>>;
 
 /** Keeps the calls of this process that ended last, for whoever looks later. */
 export class FlightRecorder {
@@ -19,6 +28,8 @@ export class FlightRecorder {
   readonly #calls: Recorded[] = [];
   /** The calls that are inside their locks now, by their leases: two of them may be in one lock, by a ticket. */
   readonly #inside = new WeakMap<object, { readonly waitedMs: number; readonly since: number }>();
+  /** The calls that were lost, until their code has ended. */
+  readonly #lost = new WeakMap<object, Recorded>();
   #count = 0;
 
   constructor(clock: Clock) {
@@ -49,32 +60,59 @@ export class FlightRecorder {
     }
   }
 
+  /** The code of a lost call has ended. Whoever has been told of the call is told once more. */
+  codeEnded(lease: object): void {
+    const lost = this.#lost.get(lease);
+    const at = lost ? this.#calls.indexOf(lost) : -1;
+    if (lost && at >= 0) {
+      const ranOnMs = Math.round(this.#clock.monotonic() - lost.endedAt);
+      this.#calls[at] = { ...lost, ranOnMs, number: this.#count++, before: lost.number };
+    }
+    this.#lost.delete(lease);
+  }
+
   /** The ones that ended last come last. */
   get calls(): Omit<EndedCall, 'process'>[] {
     const now = this.#clock.monotonic();
-    return this.#calls.map(({ number, endedAt, ...call }) => ({
+    return this.#calls.map(({ number, before, endedAt, ...call }) => ({
       ...call,
-      id: `${this.#id}${number.toString(36)}`,
+      id: this.#idOf(number),
+      instead: before === undefined ? undefined : this.#idOf(before),
       agoMs: Math.round(now - endedAt),
     }));
   }
 
+  #idOf(number: number): string {
+    return `${this.#id}${number.toString(36)}`;
+  }
+
   /** Once for each call: a release may fail after the loss. */
-  #left(lease: object, event: Granted, outcome: 'released' | 'lost', reason: EndedCall['reason'], now: number): void {
+  #left(lease: Served, event: Granted, outcome: 'released' | 'lost', reason: EndedCall['reason'], now: number): void {
     const inside = this.#inside.get(lease);
     if (inside) {
       this.#inside.delete(lease);
-      this.#add({ ...callOf(event), fence: event.fence, waitedMs: inside.waitedMs, heldMs: now - inside.since, outcome, reason }, now);
+      const { waitedMs, since } = inside;
+      const servedMs = servedMsOf(lease);
+      const call = this.#add({ ...callOf(event), fence: event.fence, waitedMs, heldMs: now - since, servedMs, outcome, reason }, now);
+      if (outcome === 'lost') {
+        this.#lost.set(lease, call);
+      }
     }
   }
 
-  #add(call: Omit<Recorded, 'number' | 'endedAt'>, endedAt: number): void {
+  #add(call: Omit<Recorded, 'number' | 'endedAt'>, endedAt: number): Recorded {
     const { waitedMs, heldMs } = call;
-    this.#calls.push({ ...call, waitedMs: Math.round(waitedMs), heldMs: Math.round(heldMs), number: this.#count++, endedAt });
+    const recorded = { ...call, waitedMs: Math.round(waitedMs), heldMs: Math.round(heldMs), number: this.#count++, endedAt };
+    this.#calls.push(recorded);
     if (this.#calls.length > MOST_CALLS) {
       this.#calls.shift();
     }
+    return recorded;
   }
+}
+
+function servedMsOf({ acquiredAt = 0, isServed = false, servesSince = 0 }: Served): number | undefined {
+  return isServed ? Math.round(acquiredAt - servesSince) : undefined;
 }
 
 function callOf({ key, name, site, description }: EventOfLock): Pick<EndedCall, 'key' | 'name' | 'site' | 'description'> {

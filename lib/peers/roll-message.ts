@@ -108,6 +108,9 @@ const ANSWER: Fields = {
       agoMs: 'ms',
       outcome: ['released', 'lost', 'refused'],
       reason: TEXT,
+      servedMs: MS,
+      ranOnMs: MS,
+      instead: TEXT,
     },
   },
   incidents: {

@@ -57,6 +57,12 @@ export interface EndedCall extends PeerCall {
   readonly outcome: 'released' | 'lost' | 'refused';
   /** Why it was lost or refused. */
   readonly reason: LostReason | RefusedReason | undefined;
+  /** For how long other calls of its process had had the grant before it, in milliseconds; `fence` is the time of the grant. */
+  readonly servedMs?: number | undefined;
+  /** For how long its code ran on after the loss, in milliseconds, where that has ended since. */
+  readonly ranOnMs?: number | undefined;
+  /** The `id` under which it was told before its code had ended. */
+  readonly instead?: string | undefined;
 }
 
 /**

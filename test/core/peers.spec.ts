@@ -2,6 +2,7 @@ import type { LockNotAcquiredError } from '../../lib/core/words/errors';
 import type { LockEvent } from '../../lib/core/words/lock-event';
 import type { FoundLock, LockStore, Messages } from '../../lib/core/seam/lock-store';
 import { FlightRecorder } from '../../lib/peers/flight-recorder';
+import type { EndedCall } from '../../lib/peers/survey';
 import type { LockService } from '../../lib/nest/lock.service';
 import { systemClock } from '../../lib/core/seam/time';
 import { TransactionScope } from '../../lib/core/transactions/transaction-scope';
@@ -443,6 +444,48 @@ describe('the flight recorder', () => {
     await lock.release();
     const { ended } = await locks.survey({ recent: true });
     expect(ended.map(({ name, reason }) => `${name} ${reason}`)).toEqual(['answer busy', 'once busy', 'late aborted', 'holder undefined']);
+  });
+
+  test('says for how long the code of a lost call ran on, once it has ended', async () => {
+    const locks = makeLocks(store);
+    locks.record();
+    const endedNow = async (): Promise<readonly EndedCall[]> => (await locks.survey({ recent: true })).ended;
+    const call = locks.withLock('k', { name: 'lost', ttl: '60s' }, async ({ fence }) => {
+      await sleep(2_000);
+      await locks.forceRelease('k', { fence });
+      const [known, ...others] = await endedNow();
+      expect([known, others]).toMatchObject([{ name: 'lost', heldMs: 2_000 }, []]);
+      expect([known?.ranOnMs, known?.instead]).toEqual([undefined, undefined]);
+      await locks.withLock('k', { name: 'next', reentry: 'never' }, () => sleep(1_000));
+      await sleep(1_000);
+      return known?.id;
+    });
+    await expect(call).rejects.toMatchObject({ reason: 'forced' });
+    const [lost, next, ...others] = await endedNow();
+    expect(lost).toMatchObject({ name: 'lost', outcome: 'lost', reason: 'forced', heldMs: 2_000 });
+    expect(lost?.ranOnMs).toBeGreaterThanOrEqual(2_000);
+    // A survey takes 300 ms.
+    expect(lost?.ranOnMs).toBeLessThan(2_500);
+    expect(lost?.instead).toMatch(/^.{9}$/);
+    expect(lost?.instead).not.toBe(lost?.id);
+    expect([next, others]).toMatchObject([{ name: 'next', outcome: 'released' }, []]);
+    expect(next?.ranOnMs).toBeUndefined();
+  });
+
+  test('says for how long other calls of the process had had the grant', async () => {
+    const locks = makeLocks(store);
+    locks.record();
+    await Promise.all(['one', 'two', 'three'].map((name) => locks.withLock('k', { name }, () => sleep(400))));
+    const { ended } = await locks.survey({ recent: true });
+    const [one, two, three] = ended as [EndedCall, EndedCall, EndedCall];
+    // Nobody waited yet when the first grant was asked for: the second one is for two calls.
+    expect(ended.map(({ name, servedMs }) => [name, servedMs])).toEqual([
+      ['one', undefined],
+      ['two', undefined],
+      ['three', 400],
+    ]);
+    expect([two.fence, three.fence]).not.toContain(one.fence);
+    expect(three.fence).toBe((two.fence as number) + 1);
   });
 
   test('keeps the last thousand', () => {

@@ -68,3 +68,41 @@ test('a call that was aborted did not give up', () => {
   const bars = timeline(state.stores[0] as StoreState, 'k', NOW - 60_000, NOW).flatMap((lane) => lane.bars);
   expect(bars.map(({ kind, reason }) => `${kind} ${reason}`)).toEqual(['refused busy', 'wait aborted', 'refused tooManyWaiters']);
 });
+
+describe('a lost call', () => {
+  const GRANT = 1_795_390_000_000_000;
+  const common = { key: 'k', name: 'n', waitedMs: 0, reason: undefined, fence: GRANT } as const;
+  const lost = { ...common, id: 'lost', site: 'Lost.run', process: 'one', outcome: 'lost', heldMs: 2_000, agoMs: 10_000 } as const;
+  const next = { ...common, site: 'Next.run', process: 'two', outcome: 'released', heldMs: 400 } as const;
+  const shop = surveyOfShop();
+  const barsOf = (state: State): string[] =>
+    timeline(state.stores[0] as StoreState, 'k', NOW - 60_000, NOW).flatMap(({ bars }) =>
+      bars.map(({ kind, from, to }) => `${kind} ${Math.round(from - NOW)} to ${Math.round(to - NOW)}`),
+    );
+  const of = (...ended: Survey['ended']): Survey => ({ ...shop, held: [], waiting: [], ended });
+
+  test('is beside each that had the lock while its code ran on, whatever the clocks of their processes say', () => {
+    const [first, second, third] = [2_100, 2_700, 9_000].map((ms, at) => ({
+      ...next,
+      id: `${at}`,
+      fence: GRANT + ms * 1_000,
+      agoMs: 500 * (3 - at),
+    })) as [Survey['ended'][number], Survey['ended'][number], Survey['ended'][number]];
+    const [red, ...hatched] = barsOf(stateAfter(of({ ...lost, ranOnMs: 1_000 }, first, second, third))).filter(
+      (bar) => !bar.startsWith('hold'),
+    );
+    expect(red).toBe('lost -12000 to -9000');
+    expect(hatched.toSorted()).toEqual(['overlap -9300 to -9000', 'overlap -9900 to -9500']);
+  });
+
+  test('begins with its code, where other calls of its process had had the grant before, and so does the next one', () => {
+    const served = { ...lost, fence: GRANT + 1, servedMs: 5_000, heldMs: 2_000 };
+    const after = { ...next, id: 'next', fence: GRANT + 6_500_001, servedMs: 300, agoMs: 0 };
+    expect(barsOf(stateAfter(of(served, after)))).toContain('overlap -10200 to -10000');
+  });
+
+  test('is one, also where it was known before its code had ended', () => {
+    const { ended } = stateAfter(of(lost), of({ ...lost, id: 'later', instead: 'lost', ranOnMs: 700 })).stores[0] as StoreState;
+    expect(ended.map(({ id, ranOnMs }) => [id, ranOnMs])).toEqual([['later', 700]]);
+  });
+});

@@ -33,4 +33,6 @@ export interface LeaseEvents {
   releaseFailed(lease: Lease, error: LockError): void;
   lost(lease: Lease, reason: LostReason, kept: boolean): void;
   endedLate(lease: Lease, thrown: unknown): void;
+  /** The last call has left a lease that was lost. */
+  codeEnded(lease: Lease): void;
 }

@@ -124,7 +124,11 @@ export class Leases {
    * taken until `minHold` is over. Undefined where no answer of the store is to be waited for.
    */
   leave(lease: Lease, leaving: CallNode | LeaseKeeper, wasKept = false): Promise<void> | undefined {
-    if (!lease.calls.remove(leaving) || lease.loss || lease.calls.admitNext() || !lease.calls.isEmpty) {
+    const hasLeft = lease.calls.remove(leaving);
+    if (hasLeft && lease.loss && lease.calls.isEmpty) {
+      this.#parts.events.codeEnded(lease);
+    }
+    if (!hasLeft || lease.loss || lease.calls.admitNext() || !lease.calls.isEmpty) {
       return undefined;
     }
     const lingerMs = lease.term.minHoldAt > 0 ? lease.term.minHoldAt - this.#parts.clock.monotonic() : 0;

@@ -39,6 +39,11 @@ export interface EventRecorder {
   record(event: LockEvent, lease: Lease | undefined): void;
 }
 
+/** The same, and learns when the code of a lost call has ended. */
+export interface CallRecorder extends EventRecorder {
+  codeEnded(lease: Lease): void;
+}
+
 /** What a reporter is made of. */
 export interface ReporterParts {
   /** The name under which the store is registered. */
@@ -67,7 +72,7 @@ export class Reporter implements LeaseEvents, EntryEvents {
   readonly #debug: ((line: string) => void) | undefined;
   readonly #long = new OncePerKey();
   readonly #watchers: unknown[];
-  #recorder: EventRecorder | undefined;
+  #recorder: CallRecorder | undefined;
 
   constructor({ store, onTrouble, availability, telemetry, incidents, debug }: ReporterParts) {
     this.#store = store;
@@ -81,7 +86,7 @@ export class Reporter implements LeaseEvents, EntryEvents {
   }
 
   /** Has events recorded from now on. */
-  recordsBy(recorder: EventRecorder): void {
+  recordsBy(recorder: CallRecorder): void {
     this.#recorder = recorder;
     this.#watchers.push(recorder);
   }
@@ -172,6 +177,10 @@ export class Reporter implements LeaseEvents, EntryEvents {
 
   endedLate(lease: Lease, thrown: unknown): void {
     this.#trouble({ type: 'endedLate', ...this.#subject(lease), fence: lease.fence, heldMs: lease.heldMs, thrown });
+  }
+
+  codeEnded(lease: Lease): void {
+    this.#recorder?.codeEnded(lease);
   }
 
   unreleased(lease: Lease): void {

@@ -68,7 +68,8 @@ function mergeEnded(before: readonly Ended[], { ended }: StoreSnapshot, at: numb
   if (added.length === 0 && (before.at(-1)?.endedAt ?? at) > at - KEPT.ms) {
     return before;
   }
-  return [...before, ...added]
+  const again = new Set(added.map(({ instead }) => instead));
+  return [...before.filter(({ id }) => !again.has(id)), ...added]
     .filter(({ endedAt }) => endedAt > at - KEPT.ms)
     .toSorted((one, other) => other.endedAt - one.endedAt)
     .slice(0, KEPT.calls);

@@ -39,11 +39,11 @@ export function timeline(store: StoreState, key: string, from: number, now: numb
 type Owned = readonly [process: string, bar: Bar];
 
 function endedBars(call: Ended): Owned[] {
-  const { id, process, site, fence, reason, endedAt, heldMs, waitedMs, outcome } = call;
+  const { id, process, site, fence, reason, endedAt, heldMs, waitedMs, outcome, ranOnMs = 0 } = call;
   const got = endedAt - heldMs;
   const common = { site, fence, reason };
   const wait: Bar = { ...common, id: `${id} wait`, kind: gaveUp(call) ? 'refused' : 'wait', from: got - waitedMs, to: got };
-  const hold: Bar = { ...common, id, kind: outcome === 'lost' ? 'lost' : 'hold', from: got, to: endedAt };
+  const hold: Bar = { ...common, id, kind: outcome === 'lost' ? 'lost' : 'hold', from: got, to: endedAt + ranOnMs };
   return [
     ...(waitedMs > 0 || outcome === 'refused' ? [[process, wait] as const] : []),
     ...(outcome === 'refused' ? [] : [[process, hold] as const]),
@@ -58,21 +58,41 @@ function waitingBar({ id, site, since }: Waiting, now: number): Bar {
   return { id, kind: 'waiting', from: since, to: now, site, fence: undefined, reason: undefined };
 }
 
+/** A hold that may be beside a lost call: when it began by the clock of the store, in milliseconds, and how long it lasts so far. */
+interface Grant {
+  readonly fence: number;
+  readonly at: number;
+  readonly heldMs: number;
+}
+
 /**
- * Where a lost call still ran when the next one had the lock already. A fence is the time of its grant by the clock of the store, in
+ * Where the code of a lost call still ran when others had the lock already. A fence is the time of its grant by the clock of the store, in
  * microseconds, so the difference of two is exact whatever the clocks of the processes say.
  */
 function overlaps(ended: readonly Ended[], held: readonly Held[], now: number): Owned[] {
   const grants = [
-    ...ended.flatMap(({ fence, heldMs }) => (fence === undefined ? [] : [{ fence, heldMs }])),
-    ...held.map(({ callFence, since }) => ({ fence: callFence, heldMs: now - since })),
-  ].toSorted((one, other) => one.fence - other.fence);
-  return ended.flatMap(({ id, process, site, fence = 0, outcome, heldMs, endedAt }): Owned[] => {
-    const next = outcome === 'lost' ? grants.find((grant) => grant.fence > fence) : undefined;
-    const togetherMs = next ? Math.min(heldMs - (next.fence - fence) / 1_000, next.heldMs) : 0;
-    const from = endedAt - (heldMs - ((next?.fence ?? 0) - fence) / 1_000);
-    return togetherMs > 0
-      ? [[process, { id: `${id} overlap`, kind: 'overlap', from, to: from + togetherMs, site, fence, reason: undefined }]]
-      : [];
+    ...ended.flatMap((call) => grantOf(call) ?? []),
+    // When one began that its process serves with a grant of before is not known yet.
+    ...held
+      .filter(({ fence, callFence }) => fence === callFence)
+      .map(({ fence, since }) => ({ fence, at: fence / 1_000, heldMs: now - since })),
+  ];
+  return ended.filter(({ outcome }) => outcome === 'lost').flatMap((call) => besides(call, grants));
+}
+
+function besides(call: Ended, grants: readonly Grant[]): Owned[] {
+  const { id, process, site, heldMs, endedAt, ranOnMs = 0 } = call;
+  const own = grantOf(call);
+  const later = own ? grants.filter(({ fence }) => fence > own.fence) : [];
+  return later.flatMap((other, at): Owned[] => {
+    const fromMs = other.at - (own as Grant).at;
+    const toMs = Math.min(fromMs + other.heldMs, heldMs + ranOnMs);
+    const got = endedAt - heldMs;
+    const common = { id: `${id} overlap ${at}`, site, fence: own?.fence, reason: undefined };
+    return fromMs < toMs ? [[process, { ...common, kind: 'overlap', from: got + fromMs, to: got + toMs }]] : [];
   });
+}
+
+function grantOf({ fence, servedMs = 0, heldMs }: Ended): Grant | undefined {
+  return fence === undefined ? undefined : { fence, at: fence / 1_000 + servedMs, heldMs };
 }
