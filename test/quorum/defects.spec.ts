@@ -150,11 +150,18 @@ const RULES: readonly Rule[] = [
         },
       });
       const commands = new library.QuorumCommands(new library.RedisKeys('lock', false), 'a process');
-      const server: QuorumServer = new library.QuorumServer(source, 'server 1 of 3', (session) => member.connected(session));
+      const server: QuorumServer = new library.QuorumServer(
+        source,
+        'server 1 of 3',
+        (session) => member.connected(session),
+        () => true,
+      );
       const member = new library.Member(server, commands, {
         longestLeaseMs: 60_000,
         found: () => undefined,
         answered: () => undefined,
+        checked: () => undefined,
+        problem: () => '',
         report: () => [],
         verdict: () => undefined,
         warn: () => undefined,

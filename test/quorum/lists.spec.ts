@@ -7,6 +7,7 @@ import { RedisKeys } from '../../lib/stores/redis/scripts/redis-keys';
 import { acquired, newHold } from '../support/quorum-stores';
 import { RedisServer } from '../support/redis-server';
 import { RedisQuorum } from '../support/redis-quorum';
+import { saying } from '../support/saying';
 import { TcpProxy } from '../support/tcp-proxy';
 import { until } from '../support/until';
 
@@ -99,6 +100,35 @@ test('a list with more servers, or with fewer, is refused while processes have t
       () => false,
     ),
   );
+});
+
+test('a list with fewer servers has no votes where its servers are there only after the start, and warns of it', async () => {
+  const more = await Promise.all([RedisServer.start(), RedisServer.start()]);
+  more.forEach((server) => closing.push({ close: () => server.stop() }));
+  const holder = await open([...quorum.urls, ...more.map(({ url }) => url)]);
+  quorum.proxies.forEach((proxy) => (proxy.mode = 'refuse'));
+  const other = await open(quorum.proxied);
+  quorum.proxies.forEach((proxy) => (proxy.mode = 'pass'));
+  await until('the warning', () =>
+    warnings.some((message) => /was given 3 servers, and other processes use some of them in a quorum of 5\./.test(message)),
+  );
+  await until('its servers', async () => (await other.health()).members?.every(({ reachable }) => reachable) === true);
+  expect((await other.health()).members?.some(({ voting }) => voting)).toBe(false);
+  await expect(other.acquire(newHold('k'))).rejects.toThrow(saying(/ of 3 .*: QuorumLockStore was given 3 servers, and other/));
+  await holder.close();
+  await until('the votes', () => gets(other, 'k', performance.now() + 5_000));
+});
+
+test('a server that is given by two addresses has no votes where the second one is there only after the start', async () => {
+  const [first, again, second] = [quorum.urls[0] as string, await TcpProxy.start(quorum.at(0).port), quorum.urls[2] as string];
+  closing.push({ close: () => again.stop() });
+  again.mode = 'refuse';
+  const store = await open([first, again.url, second]);
+  await acquired(store, 'before');
+  again.mode = 'pass';
+  await until('the warning', () => warnings.some((message) => /server 1 of 3 .* and server 2 of 3 .* are the same\./.test(message)));
+  await quorum.at(2).kill();
+  await expect(store.acquire(newHold('k'))).rejects.toThrow(saying(/are the same/));
 });
 
 test('a server in whose place another one came is left out for the longest lease, however long that one has run', async () => {

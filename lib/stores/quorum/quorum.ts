@@ -25,7 +25,12 @@ export class Quorum {
   constructor(sources: readonly RedisSource[], commands: QuorumCommands, longestLeaseMs: number, warn: (message: string) => void) {
     this.servers = sources.map(
       (source, at) =>
-        new QuorumServer(source, `server ${at + 1} of ${sources.length}`, (session) => this.#membership.connected(at, session)),
+        new QuorumServer(
+          source,
+          `server ${at + 1} of ${sources.length}`,
+          (session) => this.#membership.connected(at, session),
+          () => this.#membership.isSound,
+        ),
     );
     this.majority = majorityAmong(sources.length);
     this.commands = commands;

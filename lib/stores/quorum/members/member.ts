@@ -18,10 +18,14 @@ export interface Members {
   readonly longestLeaseMs: number;
   /** The run of a member became known. */
   found(member: Member): void;
-  /** A member answered. */
+  /** A member answered: with this the list is checked before any of its votes is counted. */
   answered(): void;
+  /** A check of a member is over. */
+  checked(): void;
   /** What is reported to every server: names, each with for how many milliseconds it holds. */
   report(): readonly Argument[];
+  /** Why none of the votes counts, whatever the servers say; '' where nothing is known to be wrong. */
+  problem(): string;
   /** Whether the votes of a member count; undefined where it has not answered. */
   verdict(member: Member): Verdict | undefined;
   warn(message: string): void;
@@ -66,7 +70,7 @@ export class Member {
 
   /** Whether it votes: its votes count, and it did not refuse its last check, as it does where the user lacks a right by now. */
   get votes(): boolean {
-    return this.counts && this.#refusal === undefined;
+    return this.counts && this.#members.problem() === '' && this.#refusal === undefined;
   }
 
   get evicts(): boolean | undefined {
@@ -97,7 +101,8 @@ export class Member {
 
   /** Why its votes do not count. */
   notCounted(): LockStoreError {
-    return notCounted(this.#members.verdict(this), this.#refusal);
+    const problem = this.#members.problem();
+    return problem === '' ? notCounted(this.#members.verdict(this), this.#refusal) : new LockStoreError(problem, '', { unknown: true });
   }
 
   /**
@@ -124,6 +129,7 @@ export class Member {
     }
     session.clock.read(standing.serverMs, sentAt);
     session.answered(standing);
+    this.#members.answered();
     this.#countedRun = session.counts ? session.run : this.#countedRun;
   }
 
@@ -164,7 +170,7 @@ export class Member {
     }
     if (session === this.server.session) {
       await this.report();
-      this.#members.answered();
+      this.#members.checked();
     }
   }
 
@@ -173,7 +179,7 @@ export class Member {
       this.#failure = failure;
       this.#warnOf(session);
       const seldomMs = Math.min(Math.max(CHECK_MS.soon, this.#members.longestLeaseMs / 4), CHECK_MS.seldom);
-      this.#checkIn(session, session.counts ? seldomMs : CHECK_MS.soon);
+      this.#checkIn(session, session.counts && this.#members.problem() === '' ? seldomMs : CHECK_MS.soon);
     }
   }
 

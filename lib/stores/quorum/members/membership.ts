@@ -25,6 +25,10 @@ export class Membership {
   readonly #warn: (message: string) => void;
   readonly #warned = new Set<string>();
   #considering: Promise<void> | undefined;
+  /** Why none of the votes counts: what is wrong with the list, as far as is known; '' where nothing is. */
+  #problem = '';
+  /** Whether the list was checked at the start, which fails where something is wrong with it. */
+  #hasStarted = false;
 
   constructor(servers: readonly QuorumServer[], commands: QuorumCommands, longestLeaseMs: number, warn: (message: string) => void) {
     this.#longestLeaseMs = longestLeaseMs;
@@ -32,12 +36,19 @@ export class Membership {
     const members: Members = {
       longestLeaseMs,
       found: (member) => this.#members.forEach((other) => other !== member && other.reportSoon()),
-      answered: () => void this.#consider(),
+      answered: () => this.#checkList(),
+      checked: () => void this.#consider(),
       report: () => this.#report(),
+      problem: () => this.#problem,
       verdict: (member) => this.#verdict(member),
       warn,
     };
     this.#members = servers.map((server) => new Member(server, commands, members));
+  }
+
+  /** Whether votes may count: nothing is known to be wrong with the list. */
+  get isSound(): boolean {
+    return this.#problem === '';
   }
 
   /** The server at that place of the list has a new connection. */
@@ -57,8 +68,10 @@ export class Membership {
   async open(): Promise<readonly (Failure | undefined)[]> {
     const failures = await Promise.all(this.#members.map((member) => this.#openOne(member)));
     await this.#consider();
-    this.#refuseTwice();
-    this.#refuseOthers();
+    if (!this.isSound) {
+      throw new LockConfigurationError(this.#problem);
+    }
+    this.#hasStarted = true;
     await this.#awaitVotes();
     return failures;
   }
@@ -84,28 +97,32 @@ export class Membership {
     }
   }
 
+  /** At the start, and later: a server that was away may come back as one that does not fit the others. */
+  #checkList(): void {
+    this.#problem = this.#twice() ?? this.#otherLength() ?? '';
+  }
+
   /** One server by two names would make a majority of fewer servers. */
-  #refuseTwice(): void {
+  #twice(): string | undefined {
     const runs = new Map<string, QuorumServer>();
     for (const { server, run } of this.#members) {
       const other = run === undefined ? undefined : runs.get(run);
       if (other) {
-        throw new LockConfigurationError(`QuorumLockStore: ${other.name} and ${server.name} are the same. Pass independent servers.`);
+        return `QuorumLockStore: ${other.name} and ${server.name} are the same. Pass independent servers.`;
       }
       runs.set(run ?? server.name, server);
     }
+    return undefined;
   }
 
   /** A majority of more servers, or of fewer, need not have one in common with a majority of these. */
-  #refuseOthers(): void {
+  #otherLength(): string | undefined {
     const { length } = this.#members;
     const other = numbersReported(this.#standings(), 'servers').find((number) => number !== length);
-    if (other !== undefined) {
-      throw new LockConfigurationError(
-        `QuorumLockStore was given ${length} servers, and other processes use some of them in a quorum of ${other}. Give all processes the same ` +
-          `list. To change how many there are, end all processes that have the other list, and wait for ${this.#longestLeaseMs} ms.`,
-      );
-    }
+    return other === undefined
+      ? undefined
+      : `QuorumLockStore was given ${length} servers, and other processes use some of them in a quorum of ${other}. Give all processes the same ` +
+          `list. To change how many there are, end all processes that have the other list, and wait for ${this.#longestLeaseMs} ms.`;
   }
 
   /** Another process may just be finding out that the quorum is new, or that it is not. */
@@ -149,6 +166,9 @@ export class Membership {
   /** Has the votes count of those servers that have a right to, with fences above all that the others know. */
   async #count(): Promise<void> {
     this.#compareLeases();
+    if (!this.isSound && this.#hasStarted) {
+      this.#warnOnce(`${this.#problem} No votes count until then.`);
+    }
     const isReady = (member: Member): boolean => !member.counts && this.#verdict(member)?.counts !== undefined;
     if (!this.#members.some(isReady)) {
       return;

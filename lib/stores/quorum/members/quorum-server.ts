@@ -22,13 +22,15 @@ export class QuorumServer {
   readonly #place: string;
   readonly #connection: RedisConnection;
   readonly #onReady: (session: Session) => void;
+  readonly #mayCount: () => boolean;
   #address = '';
   #session: Session | undefined;
 
-  /** `place` says which of the servers it is. `onReady` is called for each connection that is ready. */
-  constructor(source: RedisSource, place: string, onReady: (session: Session) => void) {
+  /** `place` says which of the servers it is. `onReady` is called for each connection that is ready. No vote counts unless `mayCount`. */
+  constructor(source: RedisSource, place: string, onReady: (session: Session) => void, mayCount: () => boolean) {
     this.#place = place;
     this.#onReady = onReady;
+    this.#mayCount = mayCount;
     this.wakeups = new Wakeups(source, false);
     this.#connection = new RedisConnection(source, BATCH, (address) => this.#ready(address), 'QuorumLockStore');
   }
@@ -58,7 +60,7 @@ export class QuorumServer {
     const session = this.#session;
     const reply = await this.#connection.run(command, limitMs, (answer) => answer);
     // A connection that was made anew meanwhile may have led to another run.
-    return { reply, counts: session !== undefined && session.counts && session === this.#session };
+    return { reply, counts: session !== undefined && session.counts && this.#mayCount() && session === this.#session };
   }
 
   /**
