@@ -43,6 +43,24 @@ const ownersAt = (places: readonly number[]): Promise<(string | null)[]> =>
 const isEverywhere = async ({ fence }: HoldRecord): Promise<boolean> =>
   (await stores.quorum.fences('k')).every((stored) => stored === String(fence));
 
+/** Sends the first command again that a server was sent of a script; a vote without its latest time, unless `whenever` is false. */
+async function repeater(place: number, { sha }: { sha: string }, whenever = true): Promise<() => Promise<unknown>> {
+  const { client } = stores.quorum.at(place);
+  const monitor = await client.monitor();
+  const sent = new Promise<string[]>((resolve) => {
+    monitor.on('monitor', (_time: string, [command = '', ...args]: string[]) => {
+      if (command.toLowerCase() === 'evalsha' && args[0] === sha && !args.some((arg) => arg.includes('probe'))) {
+        resolve(args);
+        monitor.disconnect();
+      }
+    });
+  });
+  return async () => {
+    const args = await sent;
+    return client.call('evalsha', ...(sha === VOTE.sha && whenever ? [...args.slice(0, -1), '0'] : args));
+  };
+}
+
 describe('votes that are no majority', () => {
   test('are withdrawn at once, and do not stand in the way for a lease', async () => {
     setMode(stores.quorum.proxies, [2, 3, 4], 'refuse');
@@ -154,25 +172,75 @@ describe('a reply that is lost', () => {
   });
 });
 
-describe('a vote that comes late', () => {
-  /** Sends the first command again that a server was sent of a script; a vote without its latest time, unless `whenever` is false. */
-  async function repeater(place: number, { sha }: { sha: string }, whenever = true): Promise<() => Promise<unknown>> {
-    const { client } = stores.quorum.at(place);
-    const monitor = await client.monitor();
-    const sent = new Promise<string[]>((resolve) => {
-      monitor.on('monitor', (_time: string, [command = '', ...args]: string[]) => {
-        if (command.toLowerCase() === 'evalsha' && args[0] === sha && !args.some((arg) => arg.includes('probe'))) {
-          resolve(args);
-          monitor.disconnect();
-        }
-      });
-    });
-    return async () => {
-      const args = await sent;
-      return client.call('evalsha', ...(sha === VOTE.sha && whenever ? [...args.slice(0, -1), '0'] : args));
-    };
+describe('a server that did not vote for the owner of a lock', () => {
+  const STRANGER = { owner: 'stranger', fence: 1, ttl: TTL_MS, since: 0, by: 'a stranger', 'hold:stranger.1': 'a process' };
+  /** A lock on three servers: another owner has the votes of the others. */
+  async function narrowlyAcquired(): Promise<HoldRecord> {
+    await Promise.all([3, 4].map((place) => stores.quorum.at(place).client.hset(LOCK, STRANGER)));
+    return acquired(store, 'k', TTL_MS);
   }
+  const strangerGoes = (): Promise<unknown> => Promise.all([3, 4].map((place) => stores.quorum.at(place).client.del(LOCK)));
+  const renewsEverywhere = (hold: HoldRecord): Promise<void> =>
+    until('five votes', async () => {
+      expect(await store.renew([hold])).toEqual([true]);
+      return isEverywhere(hold);
+    });
 
+  test('votes for it with a renewal, once it may: two servers may then be away', async () => {
+    const hold = await narrowlyAcquired();
+    expect(await store.renew([hold])).toEqual([true]);
+    expect(await ownersAt([3, 4])).toEqual(['stranger', 'stranger']);
+    await strangerGoes();
+    const { client } = stores.quorum.at(4);
+    await client.set('lock:fence:{0}', hold.fence + 9_000_000);
+    await renewsEverywhere(hold);
+    // What that server has given out it does not give again.
+    expect(Number(await client.get('lock:fence:{0}'))).toBeGreaterThanOrEqual(hold.fence + 9_000_000);
+    await Promise.all([0, 1].map((place) => stores.quorum.at(place).kill()));
+    expect(await store.renew([hold])).toEqual([true]);
+    expect(await store.release(hold)).toBe(true);
+    expect(await ownersAt([2, 3, 4])).toEqual([null, null, null]);
+  });
+
+  test('votes for it also after it was emptied, one after the other', async () => {
+    const hold = await acquired(store, 'k', TTL_MS);
+    for (const place of [0, 1, 2, 3, 4]) {
+      await renewsEverywhere(hold);
+      await stores.quorum.at(place).client.flushall();
+    }
+    await renewsEverywhere(hold);
+    expect((await other.acquire(newHold('k'))).fence).toBeUndefined();
+  });
+
+  test('refuses that vote where the lock was released before it came', async () => {
+    const hold = await narrowlyAcquired();
+    await strangerGoes();
+    const { client } = stores.quorum.at(4);
+    const again = await repeater(4, VOTE);
+    await renewsEverywhere(hold);
+    expect(await store.release(hold)).toBe(true);
+    await until('the release', async () => (await ownersAt([4]))[0] === null);
+    const next = await acquired(other, 'k', TTL_MS);
+    await until('five votes', () => isEverywhere(next));
+    expect(await again()).toEqual([0, '', 0, 0, expect.any(Number)]);
+    expect(await other.release(next)).toBe(true);
+    await until('the release', async () => (await ownersAt([4]))[0] === null);
+    expect(await again()).toEqual([0, '', 0, 0, expect.any(Number)]);
+    expect(await client.exists(LOCK)).toBe(0);
+  });
+
+  test('is not asked for that vote where a majority does not confirm the lock', async () => {
+    const hold = await narrowlyAcquired();
+    await strangerGoes();
+    await stores.quorum.at(0).client.del(LOCK);
+    expect(await store.renew([hold])).toEqual([false]);
+    // What was sent before is answered before.
+    expect(await store.inspect('k')).toBeNull();
+    expect(await ownersAt([3, 4])).toEqual([null, null]);
+  });
+});
+
+describe('a vote that comes late', () => {
   test('is refused where the attempt was withdrawn', async () => {
     const again = await repeater(0, VOTE);
     setMode(stores.quorum.proxies, [2, 3, 4], 'refuse');

@@ -1,34 +1,57 @@
 import type { HoldRecord } from '../../core/seam/lock-store.js';
 import { leastLimitOf } from '../../core/seam/time.js';
-import { readAnswers } from '../redis/scripts/redis-commands.js';
+import { isOne, readAnswers } from '../redis/scripts/redis-commands.js';
 import type { Grants } from './votes/grants.js';
 import type { Quorum } from './quorum.js';
 import type { QuorumServer } from './members/quorum-server.js';
+import { attemptOf } from './votes/quorum-commands.js';
 import { majorityOfEach } from './votes/verdicts.js';
+
+/** The owner has the lock already, and goes before all that wait, in milliseconds: longer than any of them. */
+const FIRST_MS = 24 * 60 * 60 * 1_000;
 
 /** Renews in all servers, with one command for each; what a majority says of each hold, and undefined where there is none. */
 export async function renewAll(quorum: Quorum, grants: Grants, holds: readonly HoldRecord[]): Promise<(boolean | undefined)[]> {
   const key = holds[0]?.key ?? '';
   const command = quorum.commands.renew(holds.map((hold) => ({ ...hold, id: grants.voteOf(hold.id) })));
   const limitMs = leastLimitOf(holds);
+  const endsAt = performance.now() + limitMs;
   const denied: (() => void)[] = [];
   let verdicts: (boolean | undefined)[] | undefined;
   const send = async (server: QuorumServer): Promise<boolean[]> => {
     const answers = readAnswers((await server.ask(command, limitMs)).reply);
-    const mend = (): void => holds.forEach((hold, at) => verdicts?.[at] && !answers[at] && settle(quorum, grants, server, hold));
+    const mendAll = (): void =>
+      holds.forEach((hold, at) => {
+        if (verdicts?.[at] && !answers[at]) {
+          grants.mend(hold.id, server, (vote) => mend(quorum, server, hold, vote, endsAt));
+        }
+      });
     if (verdicts) {
-      mend();
+      mendAll();
     } else {
-      denied.push(mend);
+      denied.push(mendAll);
     }
     return answers;
   };
   verdicts = await quorum.ask(key, send, (given, missing) => majorityOfEach(given, quorum.majority, missing));
-  denied.forEach((mend) => mend());
+  denied.forEach((mendAll) => mendAll());
   return verdicts;
 }
 
-/** A server may have a vote that came late, with another fence. It can be renewed when it has that of the lock. */
-function settle({ commands }: Quorum, grants: Grants, server: QuorumServer, hold: HoldRecord): void {
-  grants.settleOnce(hold.id, server, (vote) => server.ask(commands.settle(hold, vote, hold.fence), hold.limitMs));
+/**
+ * The hold at a server that denied it while a majority confirmed it. That server may have a vote that came late, with another fence; or none,
+ * where another owner had its vote at the grant, or where it was away or was emptied since. It votes now if it is free: its done marks refuse
+ * that once the hold was released, and its time once the renewal is long over.
+ */
+async function mend({ commands }: Quorum, server: QuorumServer, hold: HoldRecord, vote: string, endsAt: number): Promise<void> {
+  const settle = async (): Promise<boolean> => isOne((await server.ask(commands.settle(hold, vote, hold.fence), hold.limitMs)).reply);
+  if (await settle()) {
+    return;
+  }
+  const request = { hold, attempt: attemptOf(vote), fence: hold.fence, waitedMs: FIRST_MS };
+  const leftMs = endsAt - performance.now();
+  if (leftMs > 0) {
+    await server.askInTime((latest) => commands.vote(request, latest), leftMs);
+    await settle();
+  }
 }

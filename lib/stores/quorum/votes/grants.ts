@@ -4,8 +4,8 @@ interface VotedHold {
   readonly vote: string;
   /** When its lease ends, by the monotonic clock. */
   endsAt: number;
-  /** The servers that were sent the fence because they denied the hold: once is enough. */
-  readonly settled: Set<unknown>;
+  /** The servers that are asked to vote for it because they denied it. */
+  readonly mending: Set<unknown>;
 }
 
 /** The fewest holds that are searched for those that were not released. */
@@ -25,7 +25,7 @@ export class Grants {
     if (this.#holds.size >= this.#sweepAt) {
       this.#sweep();
     }
-    this.#holds.set(hold, { vote, endsAt, settled: new Set() });
+    this.#holds.set(hold, { vote, endsAt, mending: new Set() });
   }
 
   /** Its lease was renewed. */
@@ -36,12 +36,14 @@ export class Grants {
     }
   }
 
-  /** Sends a server the fence for the hold's vote, once for each server, and again where that failed. */
-  settleOnce(hold: string, server: unknown, send: (vote: string) => Promise<unknown>): void {
+  /** Has a server vote for the hold that denied it, unless that is going on. Where it fails, the next renewal finds out. */
+  mend(hold: string, server: unknown, send: (vote: string) => Promise<unknown>): void {
     const known = this.#holds.get(hold);
-    if (known && !known.settled.has(server)) {
-      known.settled.add(server);
-      send(known.vote).catch(() => known.settled.delete(server));
+    if (known && !known.mending.has(server)) {
+      known.mending.add(server);
+      send(known.vote)
+        .catch(() => undefined)
+        .finally(() => known.mending.delete(server));
     }
   }
 

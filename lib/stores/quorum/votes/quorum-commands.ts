@@ -91,3 +91,8 @@ export class QuorumCommands extends RedisCommands {
 export function voteOf(hold: string, attempt: number | ''): string {
   return `${hold}.${attempt}`;
 }
+
+/** The number of the attempt in the name of a vote. */
+export function attemptOf(vote: string): number {
+  return Number(vote.slice(vote.lastIndexOf('.') + 1));
+}
