@@ -1,9 +1,10 @@
 import 'reflect-metadata';
 import { jest } from '@jest/globals';
-import { Cluster, Redis } from 'ioredis';
+import { Cluster, Redis, type RedisOptions } from 'ioredis';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { inspect, isDeepStrictEqual } from 'node:util';
 import { LockConfigurationError, type LockError } from '../../lib/core/words/errors';
+import { QuorumServer } from '../../lib/stores/quorum/members/quorum-server';
 import { QuorumLockStore } from '../../lib/stores/quorum/quorum-lock-store';
 import type { QuorumLockStoreOptions } from '../../lib/stores/quorum/quorum-lock-store.options';
 import type { RedisSource } from '../../lib/stores/redis/connection/redis-source';
@@ -170,6 +171,23 @@ describe('a quorum of five servers', () => {
     await until('both', () => notified.length >= 2);
     await sleep(300);
     expect(notified).toHaveLength(2);
+  });
+
+  test('a server that was closed is not used when its connection becomes ready after that', async () => {
+    const sessions: unknown[] = [];
+    const client = new Redis(quorum.urls[0] as string, { lazyConnect: true });
+    const source = Object.assign(client, {
+      // The last reply of the handshake was on its way.
+      duplicate: (options: RedisOptions) => new Redis(quorum.at(0).port, '127.0.0.1', options).on('ready', () => server.close()),
+    });
+    const server: QuorumServer = new QuorumServer(
+      source,
+      'server 1 of 5',
+      (session) => sessions.push(session),
+      () => true,
+    );
+    await expect(server.info()).rejects.toThrow();
+    expect([sessions, server.session]).toEqual([[], undefined]);
   });
 
   test('a store that is closed leaves no connection, refuses calls, and may be opened again', async () => {

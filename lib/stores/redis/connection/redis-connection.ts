@@ -332,6 +332,10 @@ export class RedisConnection {
     this.#failures.watch(connection);
     this.#firstReady = new Promise((resolve) => connection.on('ready', () => resolve()));
     connection.on('ready', () => {
+      if (this.#closed) {
+        // The last reply of the handshake was on its way.
+        return;
+      }
       // Commands wait for the first connection only: later ones fail at once, and are sent again while the caller waits.
       // Not so for the nodes of a cluster, each of which is connected to when it is first needed.
       this.#wasReady = true;
