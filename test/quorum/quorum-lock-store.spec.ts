@@ -190,6 +190,18 @@ describe('a quorum of five servers', () => {
     expect([sessions, server.session]).toEqual([[], undefined]);
   });
 
+  test('a store that is closed while it opens, and is opened again at once, is open', async () => {
+    const store = new QuorumLockStore(quorum.proxied);
+    const options = { prefix: 'lock', warn: (message: string) => void stores.warnings.push(message) };
+    const first = store.open(options).catch((error: unknown) => error);
+    await store.close();
+    await store.open(options);
+    expect(String(await first)).toMatch(/QuorumLockStore was closed\. Make a new one for new locks\./);
+    expect((await acquired(store, 'k')).fence).toBeGreaterThan(0);
+    expect(stores.warnings).toEqual([]);
+    await store.close();
+  });
+
   test('a store that is closed leaves no connection, refuses calls, and may be opened again', async () => {
     const clients = async (): Promise<number[]> =>
       Promise.all(quorum.servers.map(async ({ client }) => ((await client.client('LIST')) as string).trim().split('\n').length));

@@ -78,10 +78,10 @@ export class QuorumLockStore implements LockStore, Tickets, Operator, Messages {
     // Tests make one application after the other from one set of options.
     this.#closed = false;
     this.#quorum?.close();
+    const quorum = this.#connect();
     try {
-      const quorum = this.#connect();
       const failures = await quorum.open();
-      this.#refuseClosed();
+      this.#refuseClosed(quorum);
       await startUpAll(quorum, failures, {
         channel: this.#names.wake(this.process),
         everybody: this.#names.everybody,
@@ -90,10 +90,10 @@ export class QuorumLockStore implements LockStore, Tickets, Operator, Messages {
         fence: this.#fences.next(1, quorum.clockMs),
         warn,
       });
-      this.#refuseClosed();
+      this.#refuseClosed(quorum);
     } catch (error) {
       // What fails because it was closed says less.
-      this.#refuseClosed();
+      this.#refuseClosed(quorum);
       await this.close();
       throw error;
     }
@@ -194,8 +194,9 @@ export class QuorumLockStore implements LockStore, Tickets, Operator, Messages {
     return quorum;
   });
 
-  #refuseClosed(): void {
-    if (this.#closed) {
+  /** Also where the store was opened again after `quorum` was closed. */
+  #refuseClosed(quorum = this.#quorum): void {
+    if (this.#closed || quorum !== this.#quorum) {
       throw new LockConfigurationError('QuorumLockStore was closed. Make a new one for new locks.');
     }
   }
