@@ -1,8 +1,9 @@
 import 'reflect-metadata';
 import { jest } from '@jest/globals';
 import { Cluster, Redis, type RedisOptions } from 'ioredis';
+import { execFile } from 'node:child_process';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { inspect, isDeepStrictEqual } from 'node:util';
+import { inspect, isDeepStrictEqual, promisify } from 'node:util';
 import { LockConfigurationError, type LockError } from '../../lib/core/words/errors';
 import { QuorumServer } from '../../lib/stores/quorum/members/quorum-server';
 import { QuorumLockStore } from '../../lib/stores/quorum/quorum-lock-store';
@@ -13,6 +14,7 @@ import { acquired, newHold, QuorumStores } from '../support/quorum-stores';
 import { RedisQuorum } from '../support/redis-quorum';
 import { freePort } from '../support/redis-server';
 import { saying } from '../support/saying';
+import { TcpProxy } from '../support/tcp-proxy';
 import { until } from '../support/until';
 
 const URLS = [1, 2, 3].map((port) => `redis://localhost:${port}`);
@@ -232,4 +234,25 @@ test('a quorum of which no server is there fails calls in bounded time, and name
   );
   expect(performance.now() - startedAt).toBeLessThan(10_000);
   await store.close();
+});
+
+test.each([
+  ['node-redis', "import { createClient } from 'redis'; const make = (url) => createClient({ url }).on('error', () => undefined);"],
+  ['ioredis', 'const make = (url) => url;'],
+])('a start with %s keeps its process until it settles, also where all servers close each connection', async (_, make) => {
+  const proxies = await Promise.all(URLS.map(() => TcpProxy.start(1)));
+  proxies.forEach((proxy) => (proxy.mode = 'refuse'));
+  const program = `
+    import { QuorumLockStore } from 'nestjs-distributed-lock';
+    ${make}
+    const store = new QuorumLockStore(${JSON.stringify(proxies.map(({ url }) => url))}.map(make));
+    const warnings = [];
+    await store.open({ prefix: 'lock', warn: (message) => warnings.push(message) });
+    console.log(warnings.length + ' warnings');
+    await store.close();
+  `;
+  const args = ['--import', './test/support/typescript.mjs', '--input-type=module', '--eval', program];
+  const { stdout } = await promisify(execFile)(process.execPath, args);
+  expect(stdout).toBe('3 warnings\n');
+  await Promise.all(proxies.map((proxy) => proxy.stop()));
 });

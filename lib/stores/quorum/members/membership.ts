@@ -135,7 +135,7 @@ export class Membership {
       return there.length >= majority && verdicts.some((verdict) => verdict && (verdict.counts || verdict.why === 'new'));
     };
     while (waits() && performance.now() - startedAt < START_MS) {
-      await sleep(PAUSE_MS, undefined, { ref: false });
+      await sleep(PAUSE_MS);
     }
   }
 

@@ -16,7 +16,7 @@ export async function patiently<T>(attempt: () => Promise<T>): Promise<T> {
         throw error;
       }
     }
-    await sleep(PAUSE_MS, undefined, { ref: false });
+    await sleep(PAUSE_MS);
   }
 }
 
