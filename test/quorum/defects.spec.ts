@@ -162,6 +162,7 @@ const RULES: readonly Rule[] = [
         answered: () => undefined,
         checked: () => undefined,
         problem: () => '',
+        isAdmitted: () => true,
         report: () => [],
         verdict: () => undefined,
         warn: () => undefined,

@@ -102,6 +102,20 @@ test('a list with more servers, or with fewer, is refused while processes have t
   );
 });
 
+test('a process whose list is refused keeps nobody from starting, and is told for how long the other list holds', async () => {
+  const more = await Promise.all([RedisServer.start(), RedisServer.start()]);
+  more.forEach((server) => closing.push({ close: () => server.stop() }));
+  const urls = [...quorum.urls, ...more.map(({ url }) => url)];
+  const holder = await open(urls, 120_000);
+  for (let time = 0; time < 2; time++) {
+    await expect(open(quorum.urls)).rejects.toThrow(saying(/was given 3 servers, and other .* quorum of 5\. .* wait for 120000 ms\./));
+  }
+  const next = await open(urls, 120_000);
+  await acquired(next, 'k');
+  await acquired(holder, 'j');
+  expect(warnings.filter((message) => !message.includes('it restarted not long ago'))).toEqual([]);
+});
+
 test('a list with fewer servers has no votes where its servers are there only after the start, and warns of it', async () => {
   const more = await Promise.all([RedisServer.start(), RedisServer.start()]);
   more.forEach((server) => closing.push({ close: () => server.stop() }));

@@ -22,6 +22,8 @@ export interface Members {
   answered(): void;
   /** A check of a member is over. */
   checked(): void;
+  /** Whether a report says the list of servers, without which no votes count. */
+  isAdmitted(): boolean;
   /** What is reported to every server: names, each with for how many milliseconds it holds. */
   report(): readonly Argument[];
   /** Why none of the votes counts, whatever the servers say; '' where nothing is known to be wrong. */
@@ -122,13 +124,14 @@ export class Member {
       least,
       said: this.#members.report(),
     });
+    const isAdmitted = this.#members.isAdmitted();
     const sentAt = performance.now();
     const standing = readStanding((await this.server.ask(command)).reply);
     if (session !== this.server.session) {
       return;
     }
     session.clock.read(standing.serverMs, sentAt);
-    session.answered(standing);
+    session.answered(standing, isAdmitted);
     this.#members.answered();
     this.#countedRun = session.counts ? session.run : this.#countedRun;
   }

@@ -27,6 +27,8 @@ export class Membership {
   #considering: Promise<void> | undefined;
   /** Why none of the votes counts: what is wrong with the list, as far as is known; '' where nothing is. */
   #problem = '';
+  /** Whether the other processes are told of this one: it has found nothing wrong with its list at a majority. */
+  #isAdmitted = false;
   /** Whether the list was checked at the start, which fails where something is wrong with it. */
   #hasStarted = false;
 
@@ -38,6 +40,7 @@ export class Membership {
       found: (member) => this.#members.forEach((other) => other !== member && other.reportSoon()),
       answered: () => this.#checkList(),
       checked: () => void this.#consider(),
+      isAdmitted: () => this.#isAdmitted,
       report: () => this.#report(),
       problem: () => this.#problem,
       verdict: (member) => this.#verdict(member),
@@ -67,6 +70,8 @@ export class Membership {
    */
   async open(): Promise<readonly (Failure | undefined)[]> {
     const failures = await Promise.all(this.#members.map((member) => this.#openOne(member)));
+    // What goes on already began before the last answer.
+    await this.#considering;
     await this.#consider();
     if (!this.isSound) {
       throw new LockConfigurationError(this.#problem);
@@ -122,7 +127,7 @@ export class Membership {
     return other === undefined
       ? undefined
       : `QuorumLockStore was given ${length} servers, and other processes use some of them in a quorum of ${other}. Give all processes the same ` +
-          `list. To change how many there are, end all processes that have the other list, and wait for ${this.#longestLeaseMs} ms.`;
+          `list. To change how many there are, end all processes that have the other list, and wait for ${this.#longestMs} ms.`;
   }
 
   /** Another process may just be finding out that the quorum is new, or that it is not. */
@@ -149,8 +154,19 @@ export class Membership {
     return standing && verdictOf(standing, { standings, runs: new Set(runs), longestLeaseMs, now });
   }
 
-  /** The servers of this process, for as long as a lease may last that they have voted for, and its settings. */
+  /** The longest lease of any process, as far as is known. */
+  get #longestMs(): number {
+    return longestOf(this.#standings(), this.#longestLeaseMs);
+  }
+
+  /**
+   * The servers of this process, for as long as a lease may last that they have voted for, and its settings. Nothing before the list was
+   * checked: a process that is refused must not be in the way of those that have the right one.
+   */
   #report(): readonly Argument[] {
+    if (!this.#isAdmitted) {
+      return [];
+    }
     const longestMs = this.#longestLeaseMs;
     const now = performance.now();
     const runs = this.#members.flatMap(({ run, standing }) =>
@@ -160,21 +176,37 @@ export class Membership {
   }
 
   #consider(): Promise<void> {
-    return (this.#considering ??= this.#count().finally(() => (this.#considering = undefined)));
+    return (this.#considering ??= this.#admit().finally(() => (this.#considering = undefined)));
+  }
+
+  async #admit(): Promise<void> {
+    if (!this.isSound && this.#hasStarted) {
+      this.#warnOnce(`${this.#problem} No votes count until then.`);
+    }
+    const there = this.#standings().filter((standing) => standing !== undefined);
+    if (!this.#isAdmitted && this.isSound && there.length >= majorityAmong(this.#members.length)) {
+      this.#isAdmitted = true;
+      // Where another list is reported at the same time, each server tells whoever comes second. No vote counts before.
+      await this.#reportToAll();
+    }
+    if (this.#isAdmitted) {
+      await this.#count();
+    }
+  }
+
+  async #reportToAll(): Promise<void> {
+    await Promise.all(this.#members.map((member) => member.report().catch(() => undefined)));
   }
 
   /** Has the votes count of those servers that have a right to, with fences above all that the others know. */
   async #count(): Promise<void> {
     this.#compareLeases();
-    if (!this.isSound && this.#hasStarted) {
-      this.#warnOnce(`${this.#problem} No votes count until then.`);
-    }
     const isReady = (member: Member): boolean => !member.counts && this.#verdict(member)?.counts !== undefined;
-    if (!this.#members.some(isReady)) {
+    if (!this.isSound || !this.#members.some(isReady)) {
       return;
     }
     // They are asked again: what was reported may be over, and each may have granted since.
-    await Promise.all(this.#members.map((member) => member.report().catch(() => undefined)));
+    await this.#reportToAll();
     const known = this.#standings().map((standing) => standing?.fence ?? 0);
     // What is granted may be so far ahead of the servers' clocks.
     const least = Math.max(...known, Math.floor((clockOf(this.#members.map(({ server }) => server)) ?? 0) * 1_000) + MOST_AHEAD_US);
@@ -183,7 +215,7 @@ export class Membership {
   }
 
   #compareLeases(): void {
-    const longest = longestOf(this.#standings(), this.#longestLeaseMs);
+    const longest = this.#longestMs;
     if (longest > this.#longestLeaseMs) {
       this.#warnOnce(
         `Another process uses this quorum with longestLease ${longest} ms, and this one has ${this.#longestLeaseMs} ms. Set the same in all; ` +

@@ -34,10 +34,10 @@ export class Session {
     this.#run = run;
   }
 
-  /** The server answered. Votes that count do so until the session ends. */
-  answered(standing: Standing): void {
+  /** The server answered a report, `isAdmitted` if it said what other processes have to know. Votes that count do so until the session ends. */
+  answered(standing: Standing, isAdmitted: boolean): void {
     this.#standing = standing;
-    this.#counts ||= standing.counts;
+    this.#counts ||= standing.counts && isAdmitted;
   }
 
   /** A check has found a reason why the votes do not count, or none (''); how often in a row it was found by now. */
