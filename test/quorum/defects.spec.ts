@@ -158,6 +158,7 @@ const RULES: readonly Rule[] = [
       );
       const member = new library.Member(server, commands, {
         longestLeaseMs: 60_000,
+        readOnly: false,
         found: () => undefined,
         answered: () => undefined,
         checked: () => undefined,

@@ -116,6 +116,26 @@ test('a process whose list is refused keeps nobody from starting, and is told fo
   expect(warnings.filter((message) => !message.includes('it restarted not long ago'))).toEqual([]);
 });
 
+test('a process that only looks changes nothing for the others, and sees who votes', async () => {
+  const store = await open(quorum.urls);
+  const fresh = await RedisQuorum.startNew(3);
+  closing.push({ close: () => fresh.stop() });
+  for (const [urls, longestMs] of [
+    [quorum.urls, 60_000],
+    [fresh.urls, LONGEST_MS],
+  ] as const) {
+    const looking = new QuorumLockStore(urls, { longestLease: longestMs });
+    closing.push(looking);
+    await looking.open({ prefix: 'lock', readOnly: true, warn: (message) => warnings.push(message) });
+    expect((await looking.health()).members).toEqual(Array.from({ length: 3 }, () => ({ reachable: true, voting: true })));
+  }
+  const knownOf = ({ client }: RedisServer): Promise<string[]> => client.hkeys('lock:run:{0}');
+  expect((await Promise.all(quorum.servers.map(knownOf))).flat()).not.toContain('lease:60000');
+  expect((await Promise.all(fresh.servers.map(knownOf))).flat().filter((field) => field === 'counts' || field.includes(':'))).toEqual([]);
+  await acquired(store, 'k');
+  expect(warnings).toEqual([]);
+});
+
 test('a list with fewer servers has no votes where its servers are there only after the start, and warns of it', async () => {
   const more = await Promise.all([RedisServer.start(), RedisServer.start()]);
   more.forEach((server) => closing.push({ close: () => server.stop() }));

@@ -64,6 +64,7 @@ export class QuorumLockStore implements LockStore, Tickets, Operator, Messages {
   #quorum: Quorum | undefined;
   #attempts = 0;
   #closed = false;
+  #readOnly = false;
   #warn: (message: string) => void = () => undefined;
 
   /** Takes an odd number of servers, at least 3. Throws `LockConfigurationError` for others, and for unknown options. */
@@ -75,6 +76,7 @@ export class QuorumLockStore implements LockStore, Tickets, Operator, Messages {
   async open({ prefix, warn, readOnly = false }: OpenOptions): Promise<void> {
     this.#names = new RedisKeys(checkPrefix(prefix), false);
     this.#warn = warn;
+    this.#readOnly = readOnly;
     // Tests make one application after the other from one set of options.
     this.#closed = false;
     this.#quorum?.close();
@@ -204,7 +206,8 @@ export class QuorumLockStore implements LockStore, Tickets, Operator, Messages {
   #connect(): Quorum {
     this.#refuseClosed();
     const commands = new QuorumCommands(this.#names, this.process);
-    const quorum = new Quorum(this.#sources, commands, this.longestLeaseMs, (message) => this.#warn(message));
+    const warn = (message: string): void => this.#warn(message);
+    const quorum = new Quorum(this.#sources, commands, { longestLeaseMs: this.longestLeaseMs, readOnly: this.#readOnly, warn });
     this.#quorum = quorum;
     for (const { wakeups } of quorum.servers) {
       wakeups.onMessage((text, id) => this.#seen.messages.isNew(id) && this.#listeners.message(text));

@@ -6,7 +6,7 @@ import { throwIfAllFailed } from '../kit/all-failed.js';
 import { Withdrawals } from '../kit/withdrawals.js';
 import { toLockError } from '../redis/connection/redis-errors.js';
 import type { RedisSource } from '../redis/connection/redis-source.js';
-import { clockOf, Membership } from './members/membership.js';
+import { clockOf, Membership, type Participant } from './members/membership.js';
 import type { QuorumCommands } from './votes/quorum-commands.js';
 import { QuorumServer } from './members/quorum-server.js';
 import { tooFew, type Failure } from './too-few.js';
@@ -22,7 +22,7 @@ export class Quorum {
   #opening: Promise<readonly (Failure | undefined)[]> | undefined;
   #isOpen = false;
 
-  constructor(sources: readonly RedisSource[], commands: QuorumCommands, longestLeaseMs: number, warn: (message: string) => void) {
+  constructor(sources: readonly RedisSource[], commands: QuorumCommands, participant: Participant) {
     this.servers = sources.map(
       (source, at) =>
         new QuorumServer(
@@ -34,7 +34,7 @@ export class Quorum {
     );
     this.majority = majorityAmong(sources.length);
     this.commands = commands;
-    this.#membership = new Membership(this.servers, commands, longestLeaseMs, warn);
+    this.#membership = new Membership(this.servers, commands, participant);
   }
 
   get isOpen(): boolean {

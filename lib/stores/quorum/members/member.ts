@@ -16,13 +16,14 @@ const CHECK_MS = { soon: 250, seldom: 15_000 } as const;
 /** What a member needs of its quorum. */
 export interface Members {
   readonly longestLeaseMs: number;
+  readonly readOnly: boolean;
   /** The run of a member became known. */
   found(member: Member): void;
   /** A member answered: with this the list is checked before any of its votes is counted. */
   answered(): void;
   /** A check of a member is over. */
   checked(): void;
-  /** Whether a report says the list of servers, without which no votes count. */
+  /** Whether votes may count that a report finds counting: it says the list of servers, or the process only looks. */
   isAdmitted(): boolean;
   /** What is reported to every server: names, each with for how many milliseconds it holds. */
   report(): readonly Argument[];
@@ -72,7 +73,7 @@ export class Member {
 
   /** Whether it votes: its votes count, and it did not refuse its last check, as it does where the user lacks a right by now. */
   get votes(): boolean {
-    return this.counts && this.#members.problem() === '' && this.#refusal === undefined;
+    return (this.counts || this.#mayCount) && this.#members.problem() === '' && this.#refusal === undefined;
   }
 
   get evicts(): boolean | undefined {
@@ -120,7 +121,7 @@ export class Member {
       run: session.run,
       restarted: this.#countedRun !== undefined && this.#countedRun !== session.run,
       // Otherwise other processes would have to find out anew where a server was emptied while it ran.
-      counts: session.counts ? 'again' : counts,
+      counts: session.counts && !this.#members.readOnly ? 'again' : counts,
       least,
       said: this.#members.report(),
     });
@@ -147,6 +148,12 @@ export class Member {
   close(): void {
     clearTimeout(this.#timer);
     this.server.close();
+  }
+
+  /** Whether its votes would count for a process that does not only look, soon at the latest. */
+  get #mayCount(): boolean {
+    const verdict = this.#members.readOnly ? this.#members.verdict(this) : undefined;
+    return verdict !== undefined && (verdict.counts !== undefined || verdict.why === 'new');
   }
 
   /** What no retry mends. */

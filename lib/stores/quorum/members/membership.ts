@@ -18,10 +18,19 @@ import { MOST_AHEAD_US } from '../votes/vote-rules.js';
 const START_MS = 7_000;
 const PAUSE_MS = 20;
 
+/** What a process is to its quorum. */
+export interface Participant {
+  readonly longestLeaseMs: number;
+  /** Whether it only looks: the others are not told of it, and nothing changes by it. */
+  readonly readOnly: boolean;
+  readonly warn: (message: string) => void;
+}
+
 /** Which servers of a quorum have votes that count, and what processes report about them to each other by way of the servers. */
 export class Membership {
   readonly #members: readonly Member[];
   readonly #longestLeaseMs: number;
+  readonly #readOnly: boolean;
   readonly #warn: (message: string) => void;
   readonly #warned = new Set<string>();
   #considering: Promise<void> | undefined;
@@ -32,15 +41,17 @@ export class Membership {
   /** Whether the list was checked at the start, which fails where something is wrong with it. */
   #hasStarted = false;
 
-  constructor(servers: readonly QuorumServer[], commands: QuorumCommands, longestLeaseMs: number, warn: (message: string) => void) {
+  constructor(servers: readonly QuorumServer[], commands: QuorumCommands, { longestLeaseMs, readOnly, warn }: Participant) {
     this.#longestLeaseMs = longestLeaseMs;
+    this.#readOnly = readOnly;
     this.#warn = warn;
     const members: Members = {
       longestLeaseMs,
+      readOnly,
       found: (member) => this.#members.forEach((other) => other !== member && other.reportSoon()),
       answered: () => this.#checkList(),
       checked: () => void this.#consider(),
-      isAdmitted: () => this.#isAdmitted,
+      isAdmitted: () => this.#isAdmitted || readOnly,
       report: () => this.#report(),
       problem: () => this.#problem,
       verdict: (member) => this.#verdict(member),
@@ -77,7 +88,9 @@ export class Membership {
       throw new LockConfigurationError(this.#problem);
     }
     this.#hasStarted = true;
-    await this.#awaitVotes();
+    if (!this.#readOnly) {
+      await this.#awaitVotes();
+    }
     return failures;
   }
 
@@ -182,6 +195,9 @@ export class Membership {
   async #admit(): Promise<void> {
     if (!this.isSound && this.#hasStarted) {
       this.#warnOnce(`${this.#problem} No votes count until then.`);
+    }
+    if (this.#readOnly) {
+      return;
     }
     const there = this.#standings().filter((standing) => standing !== undefined);
     if (!this.#isAdmitted && this.isSound && there.length >= majorityAmong(this.#members.length)) {
