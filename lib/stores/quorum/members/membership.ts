@@ -17,6 +17,8 @@ import { MOST_AHEAD_US } from '../votes/vote-rules.js';
 /** For how long a start waits for the votes of servers that may be new, and how often it checks, in milliseconds. */
 const START_MS = 7_000;
 const PAUSE_MS = 20;
+/** For how long a report holds at least, in milliseconds: the next ones may be late. */
+const REPORT_MS = 2_000;
 
 /** What a process is to its quorum. */
 export interface Participant {
@@ -140,7 +142,7 @@ export class Membership {
     return other === undefined
       ? undefined
       : `QuorumLockStore was given ${length} servers, and other processes use some of them in a quorum of ${other}. Give all processes the same ` +
-          `list. To change how many there are, end all processes that have the other list, and wait for ${this.#longestMs} ms.`;
+          `list. To change how many there are, end all processes that have the other list, and wait for ${Math.max(this.#longestMs, REPORT_MS)} ms.`;
   }
 
   /** Another process may just be finding out that the quorum is new, or that it is not. */
@@ -180,12 +182,12 @@ export class Membership {
     if (!this.#isAdmitted) {
       return [];
     }
-    const longestMs = this.#longestLeaseMs;
+    const holdsMs = Math.max(this.#longestLeaseMs, REPORT_MS);
     const now = performance.now();
     const runs = this.#members.flatMap(({ run, standing }) =>
-      run !== undefined && standing ? [`run:${run}`, Math.ceil(longestMs - (now - standing.at))] : [],
+      run !== undefined && standing ? [`run:${run}`, Math.ceil(holdsMs - (now - standing.at))] : [],
     );
-    return [`servers:${this.#members.length}`, longestMs, `lease:${longestMs}`, 2 * longestMs, ...runs];
+    return [`servers:${this.#members.length}`, holdsMs, `lease:${this.#longestLeaseMs}`, 2 * holdsMs, ...runs];
   }
 
   #consider(): Promise<void> {
