@@ -37,6 +37,7 @@ const DEFECTS: readonly (readonly [string, string, string])[] = [
   ['forgets that it knew an earlier run', `'restarted', held[1] and 1 or 0`, `'restarted', 0`],
   ['counts in its next run', `redis.call('HDEL', record, 'counts', 'first')`, ''],
   ['is new although it restarted', `redis.call('HGET', record, 'restarted') ~= '1'`, 'true'],
+  ['takes a later report for the first use', `counts == 'first' and not redis.call('HGET', record, 'first')`, `counts == 'first'`],
   ['counts before its fence is above all others', `redis.call('SET', counter, least)`, ''],
   ['trusts times of a clock that was set back', 'if held[2] and held[2] - now > 1000 then', 'if false then'],
   ['shortens what another process reported', 'math.max(now + said[i + 1], tonumber(ends))', 'now + said[i + 1]'],

@@ -51,7 +51,7 @@ export class ServerRecord {
     if (counts === 'again' || (counts === 'first' && !this.#run.restarted)) {
       this.#machine.counter = Math.max(this.#machine.counter ?? least, least);
       this.#run.counts = true;
-      this.#run.first = counts === 'first' ? now : this.#run.first;
+      this.#run.first ??= counts === 'first' ? now : undefined;
     }
     for (const [what, forMs] of said) {
       this.#said.set(what, Math.max(now + forMs, this.#said.get(what) ?? 0));

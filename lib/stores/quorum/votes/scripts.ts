@@ -224,7 +224,8 @@ if counts == 'again' or counts == 'first' and redis.call('HGET', record, 'restar
     redis.call('SET', counter, least)
   end
   redis.call('HSET', record, 'counts', 1)
-  if counts == 'first' then
+  -- Another process may have said so before, and a server may have restarted since.
+  if counts == 'first' and not redis.call('HGET', record, 'first') then
     redis.call('HSET', record, 'first', now)
   end
 end
