@@ -12,7 +12,7 @@ import type { RedisSource } from '../../lib/stores/redis/connection/redis-source
 import { makeLocks } from '../support/make-locks';
 import { acquired, newHold, QuorumStores } from '../support/quorum-stores';
 import { RedisQuorum } from '../support/redis-quorum';
-import { freePort } from '../support/redis-server';
+import { freePort, RedisServer } from '../support/redis-server';
 import { saying } from '../support/saying';
 import { TcpProxy } from '../support/tcp-proxy';
 import { until } from '../support/until';
@@ -140,6 +140,16 @@ describe('a quorum of five servers', () => {
     await quorum.at(0).client.config('SET', 'maxmemory-policy', 'allkeys-lru');
     await stores.open();
     expect(stores.warnings).toEqual([expect.stringMatching(/^server 1 of 5 .*: Redis evicts keys \(maxmemory-policy is allkeys-lru\)/)]);
+  });
+
+  test('calls a server on a Unix socket by its place', async () => {
+    const path = `/tmp/quorum-${await freePort()}.sock`;
+    const server = await RedisServer.start('--unixsocket', path, '--maxmemory-policy', 'allkeys-lru');
+    const store = new QuorumLockStore([{ path }, ...quorum.urls.slice(1, 3)]);
+    await store.open({ prefix: 'lock', warn: (message) => stores.warnings.push(message) });
+    await store.close();
+    await server.stop();
+    expect(stores.warnings).toEqual([expect.stringMatching(/^server 1 of 3 of the quorum: Redis evicts keys/)]);
   });
 
   test('fails as unavailable where most of the servers are full, leaves nothing, and still renews and releases', async () => {

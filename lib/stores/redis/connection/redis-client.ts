@@ -69,9 +69,9 @@ export function keepConnected(connection: Connection, isClosed: () => boolean): 
   connect();
 }
 
-/** The server at the other end; empty for a cluster, which has one for each node, and while there is none. */
+/** The server at the other end; empty for a cluster, which has one for each node, for a Unix socket, and while there is none. */
 export function addressOf({ stream }: Connection): string {
-  return stream ? `${stream.remoteAddress}:${stream.remotePort}` : '';
+  return stream?.remoteAddress === undefined ? '' : `${stream.remoteAddress}:${stream.remotePort}`;
 }
 
 async function makeClient(source: RedisSource, options: Readonly<Record<string, unknown>>): Promise<Connection> {
