@@ -1,6 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { LockStoreError } from '../../lib/core/words/errors';
 import { Ballot, type Polling } from '../../lib/stores/quorum/votes/ballot';
+import { busyReply } from '../../lib/stores/quorum/votes/busy';
 import type { Quorum } from '../../lib/stores/quorum/quorum';
 import type { Answer, QuorumServer } from '../../lib/stores/quorum/members/quorum-server';
 import { until } from '../support/until';
@@ -174,4 +175,15 @@ test('a vote counts however late it comes, where no other owner has one', async 
   await sleep(contestMs / 1_000);
   await vote(2, 100);
   expect(granted).toBe(100);
+});
+
+// Where a minority is away and each owner is nearer to another server, they went on splitting the votes for many seconds.
+test('owners that have split the votes ask again after pauses that differ by as long as an attempt takes', () => {
+  const refusal = { remainingMs: 5_000, holder: { by: 'somebody', heldMs: 10 }, rank: 0 };
+  const pauses = (split: number): number[] =>
+    Array.from({ length: 1_000 }, () => busyReply(split, [refusal, refusal], 3, 100).recheckMs as number).toSorted((a, b) => a - b);
+  const [split, held] = [pauses(1), pauses(0)];
+  expect(split[0]).toBeLessThan(20);
+  expect(split.at(-1)).toBeGreaterThan(150);
+  expect(held.at(-1)).toBeLessThanOrEqual(10);
 });

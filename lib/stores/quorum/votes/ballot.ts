@@ -148,7 +148,7 @@ export class Ballot {
       this.#settle();
     } else if (isLost && answered >= majority) {
       this.#outcome = 'failed';
-      this.#resolve(busyReply(votes, this.#refusals, majority));
+      this.#resolve(busyReply(votes, this.#refusals, majority, performance.now() - this.#startedAt));
     } else if (answered + this.#missing < majority) {
       this.#outcome = 'failed';
       this.#reject(tooFew(this.#key, servers.length, this.#failures, votes > 0 || this.#possible.size > 0));

@@ -10,20 +10,24 @@ export const GONE: Refusal = { remainingMs: 0, holder: { by: '', heldMs: 0 }, ra
 
 /**
  * The reply to an attempt that a majority cannot be for: in how long a majority could be free, as far as the servers know. `votes` of
- * them would vote, the others refused. The holder is the one that most of them name.
+ * them would vote, the others refused. The holder is the one that most of them name. The attempt took `tookMs`.
  */
-export function busyReply(votes: number, refusals: readonly Refusal[], majority: number): Busy {
+export function busyReply(votes: number, refusals: readonly Refusal[], majority: number, tookMs: number): Busy {
   const remainingMs = [...Array.from({ length: votes }, () => 0), ...refusals.map((refusal) => refusal.remainingMs)];
   remainingMs.sort((first, second) => first - second);
   const holder = mostNamed(refusals);
   const rank = Math.min(...refusals.map((refusal) => refusal.rank));
-  return { remainingMs: remainingMs[majority - 1] ?? 0, holder, recheckMs: recheckMs(rank, holder.heldMs) };
+  return { remainingMs: remainingMs[majority - 1] ?? 0, holder, recheckMs: recheckMs(rank, holder.heldMs, votes > 0 ? tookMs : 0) };
 }
 
-/** The processes that have waited longest ask soon, the longer the lock is held the less often; the others as core does. */
-function recheckMs(rank: number, heldMs: number): number | undefined {
+/**
+ * The processes that have waited longest ask soon, the longer the lock is held the less often; the others as core does. Where owners have
+ * split the votes, each has its own for `splitMs`: pauses that are as long, and differ by as much, let one of them have all.
+ */
+function recheckMs(rank: number, heldMs: number, splitMs: number): number | undefined {
   const least = SOON_MS[rank];
-  return least && Math.min(Math.max(least, heldMs / 2), LONGEST_SOON_MS) * (0.5 + Math.random() / 2);
+  const soonMs = least && Math.min(Math.max(least, heldMs / 2), LONGEST_SOON_MS) * (0.5 + Math.random() / 2);
+  return soonMs && Math.max(soonMs, Math.random() * Math.min(2 * splitMs, LONGEST_SOON_MS));
 }
 
 function mostNamed(refusals: readonly Refusal[]): Busy['holder'] {
