@@ -88,7 +88,7 @@ const RULES: readonly Rule[] = [
     },
     check: async ({ verdictOf: judge }) => {
       const isNew: Standing = { at: 0, knownMs: 9_000, counts: false, firstUseMs: undefined, restarted: false, fence: 0, reported: [] };
-      const survey = { runs: new Set<string>(), longestLeaseMs: 60_000, now: 0 };
+      const survey = { runs: new Set<string>(), run: 'new', counting: new Set<string>(), longestLeaseMs: 60_000, now: 0 };
       expect(judge(isNew, { ...survey, standings: [isNew, isNew, isNew] })).toEqual({ counts: 'first' });
       for (const known of [{ counts: true }, { restarted: true }]) {
         expect(judge(isNew, { ...survey, standings: [isNew, isNew, { ...isNew, ...known }] })).toEqual({ why: 'restarted', inMs: 51_000 });
@@ -163,13 +163,13 @@ const RULES: readonly Rule[] = [
         answered: () => undefined,
         checked: () => undefined,
         problem: () => '',
-        isAdmitted: () => true,
         report: () => [],
         verdict: () => undefined,
         warn: () => undefined,
       });
       closing.push(member);
       await member.open();
+      await member.report('again');
       expect(member.counts).toBe(true);
       await quorum.at(0).kill();
       const asked = new Promise<Answer>((resolve, reject) => {

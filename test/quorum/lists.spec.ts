@@ -1,4 +1,5 @@
 import 'reflect-metadata';
+import { spawn } from 'node:child_process';
 import type { StoredLock } from '../../lib/core/seam/lock-store';
 import { LockConfigurationError, LockStoreError } from '../../lib/core/words/errors';
 import { QuorumLockStore } from '../../lib/stores/quorum/quorum-lock-store';
@@ -8,6 +9,7 @@ import { acquired, newHold } from '../support/quorum-stores';
 import { RedisServer } from '../support/redis-server';
 import { RedisQuorum } from '../support/redis-quorum';
 import { saying } from '../support/saying';
+import { goOn, stopProcess } from '../support/stopping';
 import { TcpProxy } from '../support/tcp-proxy';
 import { until } from '../support/until';
 
@@ -19,7 +21,7 @@ let closing: { close(): Promise<void> }[];
 /** They run for long when the tests that need them begin. */
 let spares: RedisServer[];
 beforeAll(async () => {
-  spares = await Promise.all([RedisServer.start(), RedisServer.start()]);
+  spares = await Promise.all(Array.from({ length: 4 }, () => RedisServer.start()));
 });
 afterAll(() => Promise.all(spares.map((spare) => spare.stop())));
 beforeEach(async () => {
@@ -92,7 +94,7 @@ test('a list with more servers, or with fewer, is refused while processes have t
   const holder = await open(quorum.urls);
   const error = await open(urls).catch((failure: unknown) => failure);
   expect(error).toBeInstanceOf(LockConfigurationError);
-  expect(String(error)).toMatch(/was given 5 servers, and other processes use some of them in a quorum of 3\. .* wait for 2000 ms\./);
+  expect(String(error)).toMatch(/was given 5 servers, and other processes use some of them in a quorum of 3\. .* wait for 4000 ms\./);
   await holder.close();
   await until('the start', () =>
     open(urls).then(
@@ -186,9 +188,9 @@ test('what a process reports of itself holds for longer than until its next repo
   const { client } = quorum.at(0);
   await until('all servers in a report', async () => {
     const { read, ...fields } = await client.hgetall('lock:run:{0}');
-    const leftMs = Object.entries(fields).flatMap(([name, ends]) => (name.includes(':') ? [Number(ends) - Number(read)] : []));
+    const said = Object.entries(fields).filter(([name]) => /^(servers|lease|run|vote):/.test(name));
     // It reports every 250 ms, and may stand still for half a second. What it says of a server holds from the last answer of that one.
-    return leftMs.length === 5 && leftMs.every((ms) => ms >= 750);
+    return said.length === 8 && said.every(([, ends]) => Number(ends) - Number(read) >= 750);
   });
 });
 
@@ -208,6 +210,66 @@ test('processes that have different servers in their lists never have a lock at 
   // The new list counts when no process has the old one any more.
   await holder.close();
   await until('votes of the new list', () => reaches(other));
+});
+
+/** Whether a store counts the server at that place of its list. */
+const counts = async (store: QuorumLockStore, place: number): Promise<boolean> => (await store.health()).members?.[place]?.voting === true;
+
+test('a server that was replaced while a process was cut off from it does not count for that process again', async () => {
+  const spare = await takeSpare();
+  const [a, b] = quorum.urls as [string, string];
+  const old = await open([a, b, quorum.proxy(2).url]);
+  quorum.proxy(2).mode = 'refuse';
+  const other = await open([a, b, spare.url]);
+  await until('votes of the new server', () => counts(other, 2));
+  quorum.proxy(2).mode = 'pass';
+  const ofOld = new RegExp(`server 3 of 3 .*:${quorum.proxy(2).port}\\) .*: other processes have another server in its place`);
+  await until('the warning', () => warnings.some((message) => ofOld.test(message)));
+  // A process that starts with the old list has no use of that server either.
+  const late = await open(quorum.urls);
+  await take(old, 'j');
+  await quorum.at(1).kill();
+  await take(other, 'k');
+  for (const store of [old, late]) {
+    await until('the connections', async () => (await store.health()).members?.filter(({ reachable }) => reachable).length === 2);
+    await expect(store.acquire(newHold('l', LONGEST_MS))).rejects.toThrow(saying(/other processes have another server in its place/));
+  }
+});
+
+test('a process that stood still does not trust what it knew of its servers', async () => {
+  const spare = await takeSpare();
+  const program = `
+    import { QuorumLockStore } from 'nestjs-distributed-lock';
+    const store = new QuorumLockStore(${JSON.stringify(quorum.urls)}, { longestLease: ${LONGEST_MS} });
+    await store.open({ prefix: 'lock', warn: () => undefined });
+    process.stdin.once('data', async () => {
+      const hold = { key: 'k', owner: 'o', id: 'h', fences: 1, ttlMs: ${LONGEST_MS}, limitMs: 500, by: 'a process', fence: 0 };
+      let granted = false;
+      for (const endsAt = performance.now() + 1_000; performance.now() < endsAt && !granted; ) {
+        granted = (await store.acquire(hold).catch(() => undefined))?.fence !== undefined;
+      }
+      console.log(granted ? 'granted' : 'refused');
+      process.exit();
+    });
+    console.log('open');
+  `;
+  const args = ['--import', './test/support/typescript.mjs', '--input-type=module', '--eval', program];
+  const child = spawn(process.execPath, args, { stdio: ['pipe', 'pipe', 'inherit'] });
+  closing.push({ close: async () => void child.kill('SIGKILL') });
+  let said = '';
+  child.stdout.on('data', (data: Buffer) => (said += data.toString()));
+  await until('its start', () => said === 'open\n');
+  stopProcess(child.pid);
+  const other = await open([quorum.proxy(0).url, quorum.urls[1] as string, spare.url]);
+  await until('votes of the new server', () => counts(other, 2));
+  // The first is free for the process that stands still, and the second one away.
+  quorum.proxy(0).mode = 'refuse';
+  await take(other, 'k');
+  await quorum.at(1).kill();
+  child.stdin.write('go');
+  goOn(child.pid);
+  await until('its answer', () => /granted|refused/.test(said));
+  expect(said).toBe('open\nrefused\n');
 });
 
 test('a search looks up again, by way of the next server, what could not be looked up', async () => {

@@ -29,7 +29,7 @@ export class Quorum {
           source,
           `server ${at + 1} of ${sources.length}`,
           (session) => this.#membership.connected(at, session),
-          () => this.#membership.isSound,
+          () => this.#membership.mayCount(at),
         ),
     );
     this.majority = majorityAmong(sources.length);

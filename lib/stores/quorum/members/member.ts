@@ -13,6 +13,11 @@ import { readStanding, type Standing, type Verdict } from './standing.js';
 /** How often a server is checked whose votes do not count yet, and at most how seldom one whose votes do, in milliseconds. */
 const CHECK_MS = { soon: 250, seldom: 15_000 } as const;
 
+/** For how long it holds what a server has answered, in milliseconds. */
+export function recentMs(longestLeaseMs: number): number {
+  return longestLeaseMs / 2 + LONGEST_COMMAND_MS;
+}
+
 /** What a member needs of its quorum. */
 export interface Members {
   readonly longestLeaseMs: number;
@@ -23,8 +28,6 @@ export interface Members {
   answered(): void;
   /** A check of a member is over. */
   checked(): void;
-  /** Whether votes may count that a report finds counting: it says the list of servers, or the process only looks. */
-  isAdmitted(): boolean;
   /** What is reported to every server: names, each with for how many milliseconds it holds. */
   report(): readonly Argument[];
   /** Why none of the votes counts, whatever the servers say; '' where nothing is known to be wrong. */
@@ -39,8 +42,9 @@ export interface Members {
  * count only when the longest lease has passed since: the delayed restart of Redlock
  * (https://redis.io/docs/latest/develop/clients/patterns/distributed-locks/).
  *
- * They count at once where the server itself remembers that this very run counted before. Each new connection is checked, and from
- * time to time one that stays.
+ * Where the server itself remembers that this very run counted before, they count as soon as it is known that no other server counts in its
+ * place; at once for a process that heard of it not long ago, whose reports have held since. Each new connection is checked, and from time to
+ * time one that stays.
  */
 export class Member {
   readonly server: QuorumServer;
@@ -48,8 +52,8 @@ export class Member {
   readonly #members: Members;
   #checking: Promise<void> = Promise.resolve();
   #timer: NodeJS.Timeout | undefined;
-  /** The run that counted last, as far as this process knows. */
-  #countedRun: string | undefined;
+  /** The run that counted last, as far as this process knows, and when it was heard of. */
+  #counted: { readonly run: string; readonly at: number; readonly serverMs: number } | undefined;
   /** Whether the server may evict votes, as it said last. */
   #evicts: boolean | undefined;
   /** Why the last check failed. */
@@ -66,9 +70,9 @@ export class Member {
     return this.server.session?.run;
   }
 
-  /** Whether its votes count. */
+  /** Whether its votes count. Where it was not heard of for long, another may have come in its place. */
   get counts(): boolean {
-    return this.server.session?.counts === true;
+    return this.server.session?.counts === true && this.standing !== undefined;
   }
 
   /** Whether it votes: its votes count, and it did not refuse its last check, as it does where the user lacks a right by now. */
@@ -83,7 +87,7 @@ export class Member {
   /** What it knows of its part in the quorum; undefined where it has not answered for long. */
   get standing(): Standing | undefined {
     const standing = this.server.session?.standing;
-    return standing && performance.now() - standing.at < this.#members.longestLeaseMs / 2 + LONGEST_COMMAND_MS ? standing : undefined;
+    return standing && this.#isRecent(standing.at, performance.now()) ? standing : undefined;
   }
 
   /** Connects, and checks the server; what to warn of in its settings. */
@@ -110,37 +114,40 @@ export class Member {
 
   /**
    * Reports to the server, and learns what it knows; with `counts`, its votes count from now on, and its next fence is above `least`. The
-   * server stores that before it votes: every process that finds a vote also finds that it counts.
+   * server stores that before it votes: every process that finds a vote also finds that it counts. Whether it answered.
    */
-  async report(counts: '' | 'again' | 'first' = '', least = 0): Promise<void> {
+  async report(counts: '' | 'again' | 'first' = '', least = 0): Promise<boolean> {
     const { session } = this.server;
-    if (session?.run === undefined) {
-      return;
+    const run = session?.run;
+    if (!session || run === undefined) {
+      return false;
     }
+    const { readOnly } = this.#members;
     const command = this.#commands.report({
-      run: session.run,
-      restarted: this.#countedRun !== undefined && this.#countedRun !== session.run,
+      run,
+      restarted: this.#counted !== undefined && this.#counted.run !== run,
       // Otherwise other processes would have to find out anew where a server was emptied while it ran.
-      counts: session.counts && !this.#members.readOnly ? 'again' : counts,
+      counts: this.counts && !readOnly ? 'again' : counts,
       least,
       said: this.#members.report(),
     });
-    const isAdmitted = this.#members.isAdmitted();
+    const mayCount = counts !== '' || readOnly;
     const sentAt = performance.now();
     const standing = readStanding((await this.server.ask(command)).reply);
     if (session !== this.server.session) {
-      return;
+      return false;
     }
     session.clock.read(standing.serverMs, sentAt);
-    session.answered(standing, isAdmitted);
+    session.answered(standing, standing.counts && (mayCount || this.#wasCounted(run, standing)));
+    this.#counted = session.counts ? { run, at: standing.at, serverMs: standing.serverMs } : this.#counted;
     this.#members.answered();
-    this.#countedRun = session.counts ? session.run : this.#countedRun;
+    return true;
   }
 
   /** Reports soon what is known of the other servers by then. */
   reportSoon(): void {
     const { session } = this.server;
-    if (session?.counts) {
+    if (session && this.counts) {
       this.#checkIn(session, CHECK_MS.soon);
     }
   }
@@ -154,6 +161,17 @@ export class Member {
   get #mayCount(): boolean {
     const verdict = this.#members.readOnly ? this.#members.verdict(this) : undefined;
     return verdict !== undefined && (verdict.counts !== undefined || verdict.why === 'new');
+  }
+
+  /** Whether the run counted not long before it answered so; by its clock as well, as that of a machine that sleeps stands still. */
+  #wasCounted(run: string, { at, serverMs }: { readonly at: number; readonly serverMs: number }): boolean {
+    const before = this.#counted;
+    return before?.run === run && this.#isRecent(before.at, at) && this.#isRecent(before.serverMs, serverMs);
+  }
+
+  /** Whether what was heard at `at` still holds. */
+  #isRecent(at: number, now: number): boolean {
+    return now - at < recentMs(this.#members.longestLeaseMs);
   }
 
   /** What no retry mends. */
@@ -189,7 +207,7 @@ export class Member {
       this.#failure = failure;
       this.#warnOf(session);
       const seldomMs = Math.min(Math.max(CHECK_MS.soon, this.#members.longestLeaseMs / 4), CHECK_MS.seldom);
-      this.#checkIn(session, session.counts && this.#members.problem() === '' ? seldomMs : CHECK_MS.soon);
+      this.#checkIn(session, this.counts && this.#members.problem() === '' ? seldomMs : CHECK_MS.soon);
     }
   }
 
@@ -204,7 +222,7 @@ export class Member {
 
   /** Warns of what is found twice in a row: another process may just be changing it. */
   #warnOf(session: Session): void {
-    const verdict = session.counts ? undefined : this.#members.verdict(this);
+    const verdict = this.counts ? undefined : this.#members.verdict(this);
     const { detail } = this.#refusal ?? {};
     const reason = detail ?? (verdict && verdict.counts === undefined && verdict.why !== 'new' ? verdict.why : '');
     const times = session.found(reason);

@@ -4,7 +4,7 @@ import { LockConfigurationError, type LockStoreError } from '../../../core/words
 import type { StoreHealth } from '../../../core/words/lock-health.js';
 import type { Argument } from '../../redis/scripts/script.js';
 import { healthOf } from './health.js';
-import { Member, type Members } from './member.js';
+import { Member, recentMs, type Members } from './member.js';
 import { patiently } from './patience.js';
 import type { QuorumCommands } from '../votes/quorum-commands.js';
 import type { QuorumServer } from './quorum-server.js';
@@ -17,7 +17,7 @@ import { MOST_AHEAD_US } from '../votes/vote-rules.js';
 /** For how long a start waits for the votes of servers that may be new, and how often it checks, in milliseconds. */
 const START_MS = 7_000;
 const PAUSE_MS = 20;
-/** For how long a report holds at least, in milliseconds: the next ones may be late. */
+/** For how long a report holds that a server is to count, and others beyond the time for which its answers do, in milliseconds. */
 const REPORT_MS = 2_000;
 
 /** What a process is to its quorum. */
@@ -36,6 +36,8 @@ export class Membership {
   readonly #warn: (message: string) => void;
   readonly #warned = new Set<string>();
   #considering: Promise<void> | undefined;
+  /** The servers that are to count, and those that do so with the reports that are on their way. */
+  #claim: { readonly wants: ReadonlySet<Member>; readonly counts: ReadonlySet<Member> } | undefined;
   /** Why none of the votes counts: what is wrong with the list, as far as is known; '' where nothing is. */
   #problem = '';
   /** Whether the other processes are told of this one: it has found nothing wrong with its list at a majority. */
@@ -53,7 +55,6 @@ export class Membership {
       found: (member) => this.#members.forEach((other) => other !== member && other.reportSoon()),
       answered: () => this.#checkList(),
       checked: () => void this.#consider(),
-      isAdmitted: () => this.#isAdmitted || readOnly,
       report: () => this.#report(),
       problem: () => this.#problem,
       verdict: (member) => this.#verdict(member),
@@ -62,9 +63,9 @@ export class Membership {
     this.#members = servers.map((server) => new Member(server, commands, members));
   }
 
-  /** Whether votes may count: nothing is known to be wrong with the list. */
-  get isSound(): boolean {
-    return this.#problem === '';
+  /** Whether votes of the server at that place of the list may count. */
+  mayCount(place: number): boolean {
+    return this.#isSound && this.#members[place]?.counts === true;
   }
 
   /** The server at that place of the list has a new connection. */
@@ -86,7 +87,7 @@ export class Membership {
     // What goes on already began before the last answer.
     await this.#considering;
     await this.#consider();
-    if (!this.isSound) {
+    if (!this.#isSound) {
       throw new LockConfigurationError(this.#problem);
     }
     this.#hasStarted = true;
@@ -142,7 +143,7 @@ export class Membership {
     return other === undefined
       ? undefined
       : `QuorumLockStore was given ${length} servers, and other processes use some of them in a quorum of ${other}. Give all processes the same ` +
-          `list. To change how many there are, end all processes that have the other list, and wait for ${Math.max(this.#longestMs, REPORT_MS)} ms.`;
+          `list. To change how many there are, end all processes that have the other list, and wait for ${holdMs(this.#longestMs)} ms.`;
   }
 
   /** Another process may just be finding out that the quorum is new, or that it is not. */
@@ -163,10 +164,16 @@ export class Membership {
     return this.#members.map(({ standing }) => standing);
   }
 
-  #verdict({ standing }: Member): Verdict | undefined {
-    const runs = this.#members.flatMap((member) => (member.standing && member.run) ?? []);
+  #verdict({ standing, run }: Member): Verdict | undefined {
+    const runs = runsOf(this.#members.filter((member) => member.standing));
+    const counting = runsOf(this.#members.filter((member) => member.counts));
     const [standings, longestLeaseMs, now] = [this.#standings(), this.#longestLeaseMs, performance.now()];
-    return standing && verdictOf(standing, { standings, runs: new Set(runs), longestLeaseMs, now });
+    return standing && run !== undefined ? verdictOf(standing, { standings, runs, run, counting, longestLeaseMs, now }) : undefined;
+  }
+
+  /** Nothing is known to be wrong with the list. */
+  get #isSound(): boolean {
+    return this.#problem === '';
   }
 
   /** The longest lease of any process, as far as is known. */
@@ -182,12 +189,18 @@ export class Membership {
     if (!this.#isAdmitted) {
       return [];
     }
-    const holdsMs = Math.max(this.#longestLeaseMs, REPORT_MS);
+    const holdsMs = holdMs(this.#longestLeaseMs);
     const now = performance.now();
-    const runs = this.#members.flatMap(({ run, standing }) =>
-      run !== undefined && standing ? [`run:${run}`, Math.ceil(holdsMs - (now - standing.at))] : [],
-    );
-    return [`servers:${this.#members.length}`, holdsMs, `lease:${this.#longestLeaseMs}`, 2 * holdsMs, ...runs];
+    const own = this.#members.flatMap((member) => {
+      const { run, standing, counts } = member;
+      if (run === undefined || !standing) {
+        return [];
+      }
+      const leftMs = Math.ceil(holdsMs - (now - standing.at));
+      const claim = counts || this.#claim?.counts.has(member) ? [`vote:${run}`, leftMs] : [];
+      return [`run:${run}`, leftMs, ...claim, ...(this.#claim?.wants.has(member) ? [`want:${run}`, REPORT_MS] : [])];
+    });
+    return [`servers:${this.#members.length}`, holdsMs, `lease:${this.#longestLeaseMs}`, 2 * holdsMs, ...own];
   }
 
   #consider(): Promise<void> {
@@ -195,41 +208,42 @@ export class Membership {
   }
 
   async #admit(): Promise<void> {
-    if (!this.isSound && this.#hasStarted) {
+    if (!this.#isSound && this.#hasStarted) {
       this.#warnOnce(`${this.#problem} No votes count until then.`);
     }
-    if (this.#readOnly) {
-      return;
-    }
     const there = this.#standings().filter((standing) => standing !== undefined);
-    if (!this.#isAdmitted && this.isSound && there.length >= majorityAmong(this.#members.length)) {
-      this.#isAdmitted = true;
-      // Where another list is reported at the same time, each server tells whoever comes second. No vote counts before.
-      await this.#reportToAll();
-    }
-    if (this.#isAdmitted) {
-      await this.#count();
-    }
-  }
-
-  async #reportToAll(): Promise<void> {
-    await Promise.all(this.#members.map((member) => member.report().catch(() => undefined)));
-  }
-
-  /** Has the votes count of those servers that have a right to, with fences above all that the others know. */
-  async #count(): Promise<void> {
-    this.#compareLeases();
-    const isReady = (member: Member): boolean => !member.counts && this.#verdict(member)?.counts !== undefined;
-    if (!this.isSound || !this.#members.some(isReady)) {
+    if (this.#readOnly || (!this.#isAdmitted && !this.#isSound) || there.length < majorityAmong(this.#members.length)) {
       return;
     }
-    // They are asked again: what was reported may be over, and each may have granted since.
-    await this.#reportToAll();
-    const known = this.#standings().map((standing) => standing?.fence ?? 0);
-    // What is granted may be so far ahead of the servers' clocks.
-    const least = Math.max(...known, Math.floor((clockOf(this.#members.map(({ server }) => server)) ?? 0) * 1_000) + MOST_AHEAD_US);
-    const counted = this.#members.map((member) => (member.counts ? undefined : this.#verdict(member)?.counts));
-    await Promise.all(this.#members.map((member, at) => member.report(counted[at] ?? '', least).catch(() => undefined)));
+    this.#isAdmitted = true;
+    this.#compareLeases();
+    await this.#count();
+  }
+
+  /**
+   * Has the votes count of those servers that have a right to, with fences above all that the others know.
+   *
+   * It says first that it wants to. Of two processes with servers that must not both count, each server tells the one that comes second of
+   * the other: a right to is found by the answers to that. Where one does not answer that did not long ago, it begins anew.
+   */
+  async #count(): Promise<void> {
+    const wants = new Set(this.#members.filter((member) => !member.counts && this.#verdict(member)?.counts !== undefined));
+    if (!this.#isSound || wants.size === 0) {
+      return;
+    }
+    this.#claim = { wants, counts: new Set() };
+    const answered = await Promise.all(this.#members.map((member) => member.report().catch(() => false)));
+    const verdicts = this.#members.map((member) => (wants.has(member) && !member.counts ? this.#verdict(member)?.counts : undefined));
+    if (this.#isSound && this.#members.every(({ standing }, at) => answered[at] || !standing)) {
+      const known = this.#standings().map((standing) => standing?.fence ?? 0);
+      // What is granted may be so far ahead of the servers' clocks.
+      const least = Math.max(...known, Math.floor((clockOf(this.#members.map(({ server }) => server)) ?? 0) * 1_000) + MOST_AHEAD_US);
+      this.#claim = { wants, counts: new Set(this.#members.filter((_, at) => verdicts[at])) };
+      // One that remembers that it counts has not lost its counter.
+      const leastOf = ({ standing }: Member): number => (standing?.counts ? 0 : least);
+      await Promise.all(this.#members.map((member, at) => member.report(verdicts[at] ?? '', leastOf(member)).catch(() => false)));
+    }
+    this.#claim = undefined;
   }
 
   #compareLeases(): void {
@@ -248,6 +262,15 @@ export class Membership {
       this.#warn(message);
     }
   }
+}
+
+function runsOf(members: readonly Member[]): Set<string> {
+  return new Set(members.flatMap(({ run }) => run ?? []));
+}
+
+/** For how long reports hold, in milliseconds: those of a process that hears of a server again soon hold until its next ones. */
+function holdMs(longestLeaseMs: number): number {
+  return Math.max(longestLeaseMs, recentMs(longestLeaseMs) + REPORT_MS);
 }
 
 /**

@@ -25,7 +25,7 @@ export class Session {
     return this.#standing;
   }
 
-  /** Whether the server's votes count. */
+  /** Whether the server's votes counted when it answered last. */
   get counts(): boolean {
     return this.#counts;
   }
@@ -34,10 +34,10 @@ export class Session {
     this.#run = run;
   }
 
-  /** The server answered a report, `isAdmitted` if it said what other processes have to know. Votes that count do so until the session ends. */
-  answered(standing: Standing, isAdmitted: boolean): void {
+  /** The server answered a report. */
+  answered(standing: Standing, counts: boolean): void {
     this.#standing = standing;
-    this.#counts ||= standing.counts && isAdmitted;
+    this.#counts = counts;
   }
 
   /** A check has found a reason why the votes do not count, or none (''); how often in a row it was found by now. */

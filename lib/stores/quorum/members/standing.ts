@@ -12,7 +12,10 @@ export interface Standing {
   readonly restarted: boolean;
   /** Its last fence. */
   readonly fence: number;
-  /** What processes reported of their servers not long ago: `run:<id>`, `servers:<number>`, `lease:<ms>`. */
+  /**
+   * What processes reported of their servers not long ago: `run:<id>`, those that count `vote:<id>`, those that are about to
+   * `want:<id>`, `servers:<number>`, `lease:<ms>`.
+   */
   readonly reported: readonly string[];
 }
 
@@ -28,6 +31,9 @@ export interface Survey {
   readonly standings: readonly (Standing | undefined)[];
   /** The runs of those that answered. */
   readonly runs: ReadonlySet<string>;
+  /** The run that is judged, and those whose votes count for this process. */
+  readonly run: string;
+  readonly counting: ReadonlySet<string>;
   readonly longestLeaseMs: number;
   readonly now: number;
 }
@@ -58,10 +64,15 @@ export function readStanding(reply: unknown): Standing & { readonly serverMs: nu
   };
 }
 
-/** Judges a server that has answered, and whose votes do not count so far. */
-export function verdictOf(standing: Standing, { standings, runs, longestLeaseMs, now }: Survey): Verdict {
+/** Judges a server that has answered, and whose votes do not count so far for this process. */
+export function verdictOf(standing: Standing, survey: Survey): Verdict {
+  const { standings, runs, longestLeaseMs, now } = survey;
   const there = standings.filter((other) => other !== undefined);
   const waitMs = longestOf(there, longestLeaseMs);
+  if (standing.counts) {
+    // It has forgotten nothing. But others may count a server in its place since this process was cut off from it, stood still or was started.
+    return there.every((other) => hasPlace(other, survey)) ? { counts: 'again' } : { why: 'replaced', inMs: waitMs };
+  }
   const knownMs = agedMs(standing, standing.knownMs, now);
   if (strangersIn(there, runs) + runs.size > standings.length) {
     // The earlier run of a server that restarted was reported last before its new run was known.
@@ -97,6 +108,12 @@ export function numbersReported(standings: readonly (Standing | undefined)[], wh
 function strangersIn(standings: readonly Standing[], runs: ReadonlySet<string>): number {
   const reported = new Set(standings.flatMap((standing) => standing.reported).filter((each) => each.startsWith('run:')));
   return [...reported].filter((each) => !runs.has(each.slice(4))).length;
+}
+
+/** Whether the run that is judged is one of as many as there are servers, by what processes reported to this one. Those that count for others are. */
+function hasPlace({ reported }: Standing, { standings, run, counting }: Survey): boolean {
+  const votes = reported.filter((each) => /^(vote|want):/.test(each)).map((each) => each.slice(5));
+  return reported.includes(`vote:${run}`) || new Set([...votes, ...counting, run]).size <= standings.length;
 }
 
 function agedMs({ at }: Standing, ms: number, now: number): number {
