@@ -1,6 +1,6 @@
 import 'reflect-metadata';
 import { jest } from '@jest/globals';
-import { Cluster, Redis, type RedisOptions } from 'ioredis';
+import { Cluster, Redis } from 'ioredis';
 import { execFile } from 'node:child_process';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { inspect, isDeepStrictEqual, promisify } from 'node:util';
@@ -190,7 +190,7 @@ describe('a quorum of five servers', () => {
     const client = new Redis(quorum.urls[0] as string, { lazyConnect: true });
     const source = Object.assign(client, {
       // The last reply of the handshake was on its way.
-      duplicate: (options: RedisOptions) => new Redis(quorum.at(0).port, '127.0.0.1', options).on('ready', () => server.close()),
+      duplicate: (options: object) => new Redis(quorum.at(0).port, '127.0.0.1', options).on('ready', () => server.close()),
     });
     const server: QuorumServer = new QuorumServer(
       source,
