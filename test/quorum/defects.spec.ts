@@ -96,6 +96,32 @@ const RULES: readonly Rule[] = [
     },
   },
   {
+    rule: 'a server that remembers that it counts does so unless another one does in its place',
+    defects: {
+      'others are not looked at': [
+        { file: 'lib/stores/quorum/members/standing.ts', from: 'there.every((other) => hasPlace(other, survey))', to: 'true' },
+      ],
+      'what others are about to count is not looked at': [
+        { file: 'lib/stores/quorum/members/standing.ts', from: '/^(vote|want):/', to: '/^vote:/' },
+      ],
+    },
+    check: async ({ verdictOf: judge }) => {
+      const knowing = (...reported: string[]): Standing => ({
+        ...{ at: 0, knownMs: 9_000, counts: true, firstUseMs: undefined, restarted: false, fence: 0, reported },
+      });
+      const of = (...standings: Standing[]): unknown =>
+        judge(standings[0] as Standing, {
+          ...{ standings, runs: new Set(['a', 'b', 'c']), run: 'c', counting: new Set<string>(), longestLeaseMs: 60_000, now: 0 },
+        });
+      const replaced = { why: 'replaced', inMs: 60_000 };
+      expect(of(knowing(), knowing('vote:a', 'vote:b'), knowing())).toEqual({ counts: 'again' });
+      // One that restarted, or has only been added to a list, takes no place.
+      expect(of(knowing(), knowing('vote:a', 'vote:b', 'vote:c', 'run:d'), knowing())).toEqual({ counts: 'again' });
+      expect(of(knowing(), knowing('vote:a', 'vote:b', 'vote:d'), knowing())).toEqual(replaced);
+      expect(of(knowing(), knowing(), knowing('vote:a', 'vote:b', 'want:d'))).toEqual(replaced);
+    },
+  },
+  {
     rule: 'a hold that only a minority has let in leaves it again',
     defects: {
       "a minority's hold is left behind": [
@@ -169,7 +195,7 @@ const RULES: readonly Rule[] = [
       });
       closing.push(member);
       await member.open();
-      await member.report('again');
+      await member.report({ counts: 'again', least: 0, endsAt: Infinity });
       expect(member.counts).toBe(true);
       await quorum.at(0).kill();
       const asked = new Promise<Answer>((resolve, reject) => {

@@ -18,6 +18,15 @@ export function recentMs(longestLeaseMs: number): number {
   return longestLeaseMs / 2 + LONGEST_COMMAND_MS;
 }
 
+/** Whether a server's votes are to count; its next fence is above `least` then. No longer where it answers after `endsAt`, by the monotonic clock. */
+export interface Count {
+  readonly counts: '' | 'again' | 'first';
+  readonly least: number;
+  readonly endsAt: number;
+}
+
+const NO_COUNT: Count = { counts: '', least: 0, endsAt: 0 };
+
 /** What a member needs of its quorum. */
 export interface Members {
   readonly longestLeaseMs: number;
@@ -113,10 +122,10 @@ export class Member {
   }
 
   /**
-   * Reports to the server, and learns what it knows; with `counts`, its votes count from now on, and its next fence is above `least`. The
+   * Reports to the server, and learns what it knows; with `count`, its votes count from now on, and its next fence is above the least. The
    * server stores that before it votes: every process that finds a vote also finds that it counts. Whether it answered.
    */
-  async report(counts: '' | 'again' | 'first' = '', least = 0): Promise<boolean> {
+  async report({ counts, least, endsAt }: Count = NO_COUNT): Promise<boolean> {
     const { session } = this.server;
     const run = session?.run;
     if (!session || run === undefined) {
@@ -131,14 +140,14 @@ export class Member {
       least,
       said: this.#members.report(),
     });
-    const mayCount = counts !== '' || readOnly;
     const sentAt = performance.now();
     const standing = readStanding((await this.server.ask(command)).reply);
     if (session !== this.server.session) {
       return false;
     }
     session.clock.read(standing.serverMs, sentAt);
-    session.answered(standing, standing.counts && (mayCount || this.#wasCounted(run, standing)));
+    const mayCount = readOnly || (counts !== '' && standing.at < endsAt) || this.#wasCounted(run, standing);
+    session.answered(standing, standing.counts && mayCount);
     this.#counted = session.counts ? { run, at: standing.at, serverMs: standing.serverMs } : this.#counted;
     this.#members.answered();
     return true;

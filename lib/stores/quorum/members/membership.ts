@@ -17,8 +17,10 @@ import { MOST_AHEAD_US } from '../votes/vote-rules.js';
 /** For how long a start waits for the votes of servers that may be new, and how often it checks, in milliseconds. */
 const START_MS = 7_000;
 const PAUSE_MS = 20;
-/** For how long a report holds that a server is to count, and others beyond the time for which its answers do, in milliseconds. */
+/** For how long reports hold beyond the time for which the answers do that they are about, in milliseconds. */
 const REPORT_MS = 2_000;
+/** For how long a report holds that a server is about to count, and how soon it has to do so, in milliseconds. */
+const WANT_MS = { holds: 5_000, within: 2_000 } as const;
 
 /** What a process is to its quorum. */
 export interface Participant {
@@ -198,7 +200,7 @@ export class Membership {
       }
       const leftMs = Math.ceil(holdsMs - (now - standing.at));
       const claim = counts || this.#claim?.counts.has(member) ? [`vote:${run}`, leftMs] : [];
-      return [`run:${run}`, leftMs, ...claim, ...(this.#claim?.wants.has(member) ? [`want:${run}`, REPORT_MS] : [])];
+      return [`run:${run}`, leftMs, ...claim, ...(this.#claim?.wants.has(member) ? [`want:${run}`, WANT_MS.holds] : [])];
     });
     return [`servers:${this.#members.length}`, holdsMs, `lease:${this.#longestLeaseMs}`, 2 * holdsMs, ...own];
   }
@@ -231,6 +233,7 @@ export class Membership {
     if (!this.#isSound || wants.size === 0) {
       return;
     }
+    const endsAt = performance.now() + WANT_MS.within;
     this.#claim = { wants, counts: new Set() };
     const answered = await Promise.all(this.#members.map((member) => member.report().catch(() => false)));
     const verdicts = this.#members.map((member) => (wants.has(member) && !member.counts ? this.#verdict(member)?.counts : undefined));
@@ -241,7 +244,11 @@ export class Membership {
       this.#claim = { wants, counts: new Set(this.#members.filter((_, at) => verdicts[at])) };
       // One that remembers that it counts has not lost its counter.
       const leastOf = ({ standing }: Member): number => (standing?.counts ? 0 : least);
-      await Promise.all(this.#members.map((member, at) => member.report(verdicts[at] ?? '', leastOf(member)).catch(() => false)));
+      await Promise.all(
+        this.#members.map((member, at) =>
+          member.report({ counts: verdicts[at] ?? '', least: leastOf(member), endsAt }).catch(() => member.reportSoon()),
+        ),
+      );
     }
     this.#claim = undefined;
   }

@@ -110,10 +110,10 @@ function strangersIn(standings: readonly Standing[], runs: ReadonlySet<string>):
   return [...reported].filter((each) => !runs.has(each.slice(4))).length;
 }
 
-/** Whether the run that is judged is one of as many as there are servers, by what processes reported to this one. Those that count for others are. */
+/** Whether no more servers count with the run that is judged than there are, by what processes reported to this one. */
 function hasPlace({ reported }: Standing, { standings, run, counting }: Survey): boolean {
-  const votes = reported.filter((each) => /^(vote|want):/.test(each)).map((each) => each.slice(5));
-  return reported.includes(`vote:${run}`) || new Set([...votes, ...counting, run]).size <= standings.length;
+  const counted = reported.filter((each) => /^(vote|want):/.test(each)).map((each) => each.slice(5));
+  return new Set([...counted, ...counting, run]).size <= standings.length;
 }
 
 function agedMs({ at }: Standing, ms: number, now: number): number {
