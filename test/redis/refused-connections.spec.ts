@@ -4,6 +4,7 @@ import { Redis as Valkey } from 'iovalkey';
 import { createClient } from 'redis';
 import { LockConfigurationError, LockStoreError, type LockError } from '../../lib/core/words/errors';
 import { ConnectionFailures } from '../../lib/stores/redis/connection/connection-failures';
+import { makeConnection } from '../../lib/stores/redis/connection/redis-client';
 import type { Connection } from '../../lib/stores/redis/connection/connection';
 import type { RedisSource } from '../../lib/stores/redis/connection/redis-source';
 import { RedisLockStore } from '../../lib/stores/redis/redis-lock-store';
@@ -72,6 +73,15 @@ describe('a client that does not wait for the answer to SELECT never locks in an
     await until('that it works again', async () => locks.withLock('k', { wait: 0 }, () => true).catch(() => false));
     expect((await server.client.keys('*')).length).toBe(0);
   });
+});
+
+test('a socket that has two errors, as with TLS, ends no process', async () => {
+  const connection = await makeConnection(server.url, {});
+  await connection.connect();
+  const socket = connection.stream as unknown as EventEmitter;
+  expect(socket.emit('error', new Error('the first'))).toBe(true);
+  expect(socket.emit('error', new Error('the second'))).toBe(true);
+  connection.disconnect();
 });
 
 test('a server that is busy with a script refuses a database for a while, which is no fault of the options', () => {

@@ -5,6 +5,7 @@ export interface Socket {
   readonly remoteAddress?: string | undefined;
   readonly remotePort?: number | undefined;
   destroy(reason?: Error): void;
+  on?(event: 'error', listener: () => void): unknown;
 }
 
 /** What the store uses of commands that are sent together; on a cluster, all to the node of their keys. */

@@ -34,8 +34,12 @@ export async function makeConnection(source: RedisSource, options: Readonly<Reco
   const connection = await makeClient(source, options);
   boundHandshake(connection);
   connection.on('+node', keepAsking);
+  connection.on('error', () => connection.stream?.on?.('error', ignore));
   return connection;
 }
+
+/** ioredis hears the first error of a socket only. With TLS a second one may come, as where a certificate is refused: it would end the process. */
+function ignore(): void {}
 
 /**
  * ioredis sends ASKING before a command that a node redirects while a slot moves, and awaits no answer. Where that connection closes,
