@@ -26,7 +26,7 @@ return fence
 const LEFT_MS: Readonly<Record<string, number>> = { queue: QUEUE_MS, done: DONE_MS, waiters: 2 * PRESENT_MS };
 
 /** The lock of a store's start-up check, which nobody else wants, and its lease: a process that is killed in the check leaves it. */
-const START_UP = /^lock:lock:\{start-up check of /;
+const START_UP = /^lock:lock:\{start-up check /;
 const START_UP_MS = 4_000;
 
 /** Deletes a lock on the one server that has its key. */
