@@ -259,7 +259,7 @@ async function closeAfterFailure(services: LockServices, modules: ModulesContain
 }
 
 function warnWithoutHooks(): void {
-  if (['SIGTERM', 'SIGINT'].every((signal) => process.listenerCount(signal) === 0)) {
+  if (process.listenerCount('SIGTERM') === 0) {
     logger.warn(
       'Shutdown hooks are off: locks that are held when the process is stopped stay taken until their ttl is over. ' +
         'Call app.enableShutdownHooks() at start-up.',

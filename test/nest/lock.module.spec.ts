@@ -402,7 +402,11 @@ describe('shutdown', () => {
     test.each([
       ['where none are on, once', [], [expect.stringContaining('Shutdown hooks are off')]],
       ['not where they are on', ['SIGTERM'], []],
-      ['not where they are on for another signal', ['SIGINT'], []],
+      [
+        'also where they are on, and not for the signal that stops a process',
+        ['SIGINT'],
+        [expect.stringContaining('Shutdown hooks are off')],
+      ],
     ])('%s, after a start that takes long', async (_, signals, said) => {
       const module = await start();
       if (signals.length > 0) {

@@ -2,7 +2,8 @@ import { Redis } from 'ioredis';
 import { Redis as Redis5 } from 'ioredis-5';
 import { Redis as Valkey } from 'iovalkey';
 import { createClient } from 'redis';
-import { LockConfigurationError, LockStoreError } from '../../lib/core/words/errors';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { LockConfigurationError, LockStoreError, type LockError } from '../../lib/core/words/errors';
 import { ConnectionFailures } from '../../lib/stores/redis/connection/connection-failures';
 import { makeConnection } from '../../lib/stores/redis/connection/redis-client';
 import type { Connection } from '../../lib/stores/redis/connection/connection';
@@ -72,6 +73,34 @@ describe('a client that does not wait for the answer to SELECT never locks in an
     await until('that it works again', async () => locks.withLock('k', { wait: 0 }, () => true).catch(() => false));
     expect((await server.client.keys('*')).length).toBe(0);
   });
+});
+
+test('a connection that was set up after a refusal, before its pause was over, stays', async () => {
+  await user(...ALL);
+  const locks = makeLocks(await open(new Redis({ port: server.port, lazyConnect: true, username: 'locker', password: 'secret', db: 2 })));
+  const ids = async (): Promise<string[]> =>
+    (String(await server.client.client('LIST')).match(/^id=\d+ .*cmd=evalsha.*user=locker.*$/gm) ?? []).map(
+      (line) => line.split(' ')[0] as string,
+    );
+  const stays = async (): Promise<boolean> => {
+    await user('-select');
+    await server.client.client('KILL', 'USER', 'locker');
+    await until('the refusal', async () =>
+      locks.acquire('k', { wait: 0 }).then(
+        async (lock) => lock.release().then(() => false),
+        (error: LockError) => error.detail.includes('grant +select'),
+      ),
+    );
+    await user('+select');
+    await server.client.client('KILL', 'USER', 'locker');
+    await until('that it works again', async () => locks.withLock('k', { wait: 0 }, () => true).catch(() => false));
+    const before = await ids();
+    await sleep(1_500);
+    await locks.withLock('k', () => undefined);
+    return before.length === 1 && (await ids()).join() === before.join();
+  };
+  // Again where the machine stood still for so long that a connection was made anew for that.
+  await until('that it stays', stays);
 });
 
 test('a socket that has two errors, as with TLS, ends no process', async () => {

@@ -4,7 +4,7 @@ import type { RedisSource } from '../../lib/stores/redis/connection/redis-source
 import { RedisLockStore } from '../../lib/stores/redis/redis-lock-store';
 import type { RedisLockStoreOptions } from '../../lib/stores/redis/redis-lock-store.options';
 import { makeLocks } from './make-locks';
-import { isOfSlowness } from './no-warning';
+import { openSwiftly } from './open-swiftly';
 import { RedisServer } from './redis-server';
 import { sourceOf } from './redis-source';
 import { TcpProxy } from './tcp-proxy';
@@ -26,17 +26,8 @@ export async function inRedisWorld(run: (world: RedisWorld) => Promise<void>): P
   const troubles: LockTrouble[] = [];
   const warnings: string[] = [];
   const openStore = async (source: RedisSource, options?: RedisLockStoreOptions): Promise<RedisLockStore> => {
-    for (;;) {
-      const before = warnings.length;
-      const opened = new RedisLockStore(typeof source === 'string' ? sourceOf(source) : source, options);
-      await opened.open({ prefix: 'lock', warn: (message) => warnings.push(message) });
-      // Once more where the first answer took longer than it may, on a machine that stalls.
-      if (!warnings.slice(before).some(isOfSlowness)) {
-        return opened;
-      }
-      warnings.length = before;
-      await opened.close();
-    }
+    const make = (): RedisLockStore => new RedisLockStore(typeof source === 'string' ? sourceOf(source) : source, options);
+    return (await openSwiftly(make, warnings)).store;
   };
   const store = await openStore(proxy.url);
   try {

@@ -4,12 +4,13 @@ import { LockConfigurationError, type LockStoreError } from '../../../core/words
 import type { StoreHealth } from '../../../core/words/lock-health.js';
 import type { Argument } from '../../redis/scripts/script.js';
 import { healthOf } from './health.js';
+import { listProblem } from './list-problem.js';
 import { Member, recentMs, type Members } from './member.js';
 import { patiently } from './patience.js';
 import type { QuorumCommands } from '../votes/quorum-commands.js';
 import type { QuorumServer } from './quorum-server.js';
 import type { Session } from './session.js';
-import { longestOf, numbersReported, verdictOf, type Standing, type Verdict } from './standing.js';
+import { longestOf, verdictOf, type Standing, type Verdict } from './standing.js';
 import type { Failure } from '../too-few.js';
 import { majorityAmong } from '../votes/verdicts.js';
 import { MOST_AHEAD_US } from '../votes/vote-rules.js';
@@ -122,30 +123,7 @@ export class Membership {
 
   /** At the start, and later: a server that was away may come back as one that does not fit the others. */
   #checkList(): void {
-    this.#problem = this.#twice() ?? this.#otherLength() ?? '';
-  }
-
-  /** One server by two names would make a majority of fewer servers. */
-  #twice(): string | undefined {
-    const runs = new Map<string, QuorumServer>();
-    for (const { server, run } of this.#members) {
-      const other = run === undefined ? undefined : runs.get(run);
-      if (other) {
-        return `QuorumLockStore: ${other.name} and ${server.name} are the same. Pass independent servers.`;
-      }
-      runs.set(run ?? server.name, server);
-    }
-    return undefined;
-  }
-
-  /** A majority of more servers, or of fewer, need not have one in common with a majority of these. */
-  #otherLength(): string | undefined {
-    const { length } = this.#members;
-    const other = numbersReported(this.#standings(), 'servers').find((number) => number !== length);
-    return other === undefined
-      ? undefined
-      : `QuorumLockStore was given ${length} servers, and other processes use some of them in a quorum of ${other}. Give all processes the same ` +
-          `list. To change how many there are, end all processes that have the other list, and wait for ${holdMs(this.#longestMs)} ms.`;
+    this.#problem = listProblem(this.#members, holdMs(this.#longestMs));
   }
 
   /** Another process may just be finding out that the quorum is new, or that it is not. */

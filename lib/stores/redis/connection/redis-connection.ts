@@ -341,8 +341,8 @@ export class RedisConnection {
       this.#wasReady = true;
       this.#setupRefusal = this.#failures.setupRefusal;
       if (this.#setupRefusal) {
-        // It may be granted by now, or the reason has passed.
-        setTimeout(() => this.#reconnect(), AGAIN_MS).unref();
+        // It may be granted by then, or the reason has passed. Not where another connection has been set up meanwhile.
+        setTimeout(() => this.#setupRefusal && this.#reconnect(), AGAIN_MS).unref();
       }
       connection.options.enableOfflineQueue = connection.isCluster === true;
       this.#onReady(addressOf(connection));
