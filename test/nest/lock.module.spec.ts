@@ -534,6 +534,19 @@ describe('several modules and applications', () => {
       await last;
     });
 
+    test('a store whose close has failed can be opened again, also by one that waits for it', async () => {
+      const { openStore, closeStore } = await import('../../lib/nest/open-stores');
+      const opened = jest.fn(async () => undefined);
+      const close = (): Promise<void> => sleep(20).then(() => Promise.reject(new Error('failed')));
+      const store = Object.assign(new MemoryLockStore(), { open: opened, close });
+      const options = { prefix: 'lock', warn: () => undefined };
+      const opening = openStore(store, 'default', options);
+      const closing = opening.then(() => closeStore(store, opening));
+      await opening;
+      await expect(Promise.all([closing, sleep(1).then(() => openStore(store, 'default', options))])).rejects.toThrow('failed');
+      await until('the next start', () => opened.mock.calls.length === 2);
+    });
+
     test('users by two copies of this package are counted together', async () => {
       const opened = jest.fn(async () => undefined);
       const closed = jest.fn(async () => undefined);

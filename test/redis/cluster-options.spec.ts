@@ -61,6 +61,11 @@ test('a client that reconnects on errors, limits its commands, and reads numbers
   expect(warnings).toEqual([]);
 });
 
+test('a client that reads numbers as text finds each master by its slots, before a key has led there', async () => {
+  const opened = await open({ redisOptions: { stringNumbers: true } });
+  expect((await opened.health()).members).toHaveLength((await cluster.masters()).length);
+});
+
 test.each(['a{b:', '{}', 'a}{b'])('a keyPrefix that takes the keys of a lock into several slots is refused: %s', async (keyPrefix) => {
   await expect(open({ keyPrefix })).rejects.toThrow(saying(/CROSSSLOT.*keyPrefix without braces/));
   await expect(open({ keyPrefix })).rejects.toBeInstanceOf(LockConfigurationError);

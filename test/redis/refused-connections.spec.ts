@@ -138,13 +138,25 @@ describe('a subscription that was refused is asked for again', () => {
     // A refusal for each of two pings.
     await until('that it is asked for again', async () => (await refusals()) > 1, 20_000);
     expect(warnings).toEqual([expect.stringMatching(/SUBSCRIBE.*NOPERM/)]);
+    // A refusal is an answer: the connection stays. Again where the machine stood still, for which it is made anew.
+    await until(
+      'three refusals on one connection',
+      async () => {
+        const [before, count] = [await subscriber(), await refusals()];
+        await until('two more', async () => (await refusals()) > count + 1, 20_000);
+        return before !== undefined && (await subscriber()) === before;
+      },
+      60_000,
+    );
     await user('+subscribe');
     await until('the subscription', () => hears(store), 20_000);
     await user('-subscribe');
     await server.client.client('KILL', 'USER', 'locker');
     await until('the second warning', () => warnings.length === 2);
-  });
+  }, 120_000);
 
+  const subscriber = async (): Promise<string | undefined> =>
+    /^id=\d+(?= .*cmd=subscribe.*user=locker)/m.exec(String(await server.client.client('LIST')))?.[0];
   const refusals = async (): Promise<number> => {
     const log = (await server.client.acl('LOG')) as unknown[][];
     return log.filter((entry) => entry.includes('subscribe')).reduce((sum, [, count]) => sum + Number(count), 0);

@@ -30,6 +30,8 @@ const LONG = [
   'test/redis/cluster',
   'test/redis/sentinel',
   'test/redis/replicas-cluster.spec.ts',
+  // Waits for pings of 5 s.
+  'test/redis/refused-connections.spec.ts',
   // An hour of calls.
   'test/redis/restarting-methods.spec.ts',
   // With other libraries, versions and modes.

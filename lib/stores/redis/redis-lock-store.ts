@@ -31,7 +31,7 @@ import { isLate, isOne, readAnswers, RedisCommands, timeIn } from './scripts/red
 import { RedisKeys } from './scripts/redis-keys.js';
 import { Replication } from './replication.js';
 import { renewEach, renewTogether } from './renewals.js';
-import { isPassing, toLockError } from './connection/redis-errors.js';
+import { toLockError } from './connection/redis-errors.js';
 import type { Command } from './scripts/script.js';
 import { searchLocks } from './search.js';
 import { BATCH, EXCHANGE } from './scripts/scripts.js';
@@ -313,8 +313,8 @@ export class RedisLockStore implements LockStore, Turns, Tickets, Operator, Mess
   }
 
   #refused(command: string, error: Error): void {
-    // Anything else is a connection that broke or was closed meanwhile, and not a refusal; or one that passes.
-    if (error.name !== 'ReplyError' || isPassing(error)) {
+    // Anything else is a connection that broke or was closed meanwhile, and not a refusal.
+    if (error.name !== 'ReplyError') {
       return;
     }
     this.#warn(

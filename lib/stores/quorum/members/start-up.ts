@@ -5,7 +5,6 @@ import type { Quorum } from '../quorum.js';
 import type { QuorumServer } from './quorum-server.js';
 import { tryRights } from './rights-check.js';
 import { atServer, type Failure } from '../too-few.js';
-import { isPassing } from '../../redis/connection/redis-errors.js';
 
 /** What the start needs besides the servers. */
 export interface StartUp {
@@ -44,8 +43,8 @@ async function startUp(
   { channel, everybody, channels, readOnly, fence, warn }: StartUp,
 ): Promise<LockConfigurationError | undefined> {
   const refused = (command: string, error: Error): void => {
-    // Anything else is a connection that broke or was closed meanwhile, and not a refusal; or one that passes.
-    if (error.name === 'ReplyError' && !isPassing(error)) {
+    // A connection that broke, or was closed meanwhile, is no refusal.
+    if (error.name === 'ReplyError') {
       warn(
         `${server.name} of the quorum refused ${command} on ${channels}: ${error.message}. Grant the rights that docs/stores/redis.md lists ` +
           'under "The smallest ACL"; until then a forced release is noticed at the next renewal.',
