@@ -283,6 +283,30 @@ test('a turn of a place that nobody waits for any more is given up by one statem
   locks?.release();
 });
 
+test('a place that leaves is not notified again while the statement that says so waits for the row', async () => {
+  await Promise.all([open(), open({ poll: true })]);
+  const [holder, waiter] = opened as [MySqlLockStore, MySqlLockStore];
+  const notices: string[] = [];
+  waiter.onTurn({ turn: (_key, name) => notices.push(name), recheck: () => undefined });
+  const held = newHold('left', { ttlMs: 60_000 });
+  const { fence = 0 } = await holder.acquire(held);
+  await waiter.acquire(newHold('left'), { name: 'first' });
+  await waiter.acquire(newHold('left'), { name: 'second' });
+  await holder.release({ ...held, fence });
+  await until('the turn', () => notices.length === 1);
+  const connection = await server.pool().promise().getConnection();
+  await connection.query('BEGIN');
+  await connection.query(`SELECT 1 FROM distributed_lock_lease WHERE name = 'lock:{left}' FOR UPDATE`);
+  const leaving = waiter.leave('left', 'first');
+  // Ten looks.
+  await sleep(500);
+  await connection.query('ROLLBACK');
+  connection.release();
+  await leaving;
+  await until('the next turn', () => notices.includes('second'));
+  expect(notices).toEqual(['first', 'second']);
+});
+
 test('a process that sleeps is woken also for a place that it queued while it polled', async () => {
   const held = await (await open()).acquire('k', { ttl: '60s' });
   await server.query(

@@ -36,9 +36,13 @@ export class MySqlLocks extends DatabaseLocks<MySqlKeys> {
     return super.acquire({ ...hold, limitMs: giveUpAt - performance.now() }, place);
   }
 
+  /** Until the server knows, a look would find the turn of a place that this process seems to have forgotten. */
   override async leave(key: string, name: string): Promise<void> {
-    this.#database.notifier?.remove(key, name);
-    await super.leave(key, name);
+    try {
+      await super.leave(key, name);
+    } finally {
+      this.#database.notifier?.remove(key, name);
+    }
   }
 
   /**
