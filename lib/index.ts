@@ -10,16 +10,9 @@ export type { ReturnKind } from './nest/methods/return-kind.js';
 export { LockModule } from './nest/lock.module.js';
 export { InjectLocks } from './nest/lock.module-definition.js';
 export type { LockModuleOptions, LockOptionsFactory } from './nest/lock-module.options.js';
-export {
-  LockService,
-  type ForceReleaseOptions,
-  type HealthOptions,
-  type IncidentOptions,
-  type ListOptions,
-  type LockInspection,
-  type OnBusy,
-  type WithLockOptions,
-} from './nest/lock.service.js';
+export { LockService, type LockInspection } from './nest/lock.service.js';
+export type { ForceReleaseOptions, HealthOptions, IncidentOptions, ListOptions, WithLockOptions } from './nest/lock-service.options.js';
+export type { OnBusy } from './nest/on-busy.js';
 export type { LockTestController, LockTestOptions } from './nest/lock-module.options.js';
 export type { HealthIndication, HealthSession } from './nest/health-session.js';
 export { LockExceptionFilter } from './nest/lock-exception.filter.js';

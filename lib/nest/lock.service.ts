@@ -23,59 +23,23 @@ import type { LockList } from '../peers/lock-list.js';
 import type { SurveyOptions } from '../peers/roll-call.js';
 import type { LockIncident, LockProcess, Survey } from '../peers/survey.js';
 import { shown } from '../core/words/shown.js';
+import {
+  checkForceRelease,
+  downAfterOf,
+  limitsOf,
+  sinceOf,
+  WITH_LOCK_OPTIONS,
+  type ForceReleaseOptions,
+  type HealthOptions,
+  type IncidentOptions,
+  type ListOptions,
+  type WithLockOptions,
+} from './lock-service.options.js';
 import { checkSession, indicationBy, type HealthIndication, type HealthSession } from './health-session.js';
 import { giveLockService } from './methods/locked-instance.js';
+import { checkOnBusy, runUnlessBusy, type LockBody, type OnBusy } from './on-busy.js';
 import { closeStore, openStore } from './open-stores.js';
 import { transactionProviders } from './methods/open-transaction.js';
-
-/**
- * What a call does instead of throwing `LockNotAcquiredError`, unless it was aborted or closes a cycle. Does not catch
- * errors of the body.
- */
-export type OnBusy<T> = 'throw' | 'skip' | ((error: LockNotAcquiredError) => T | PromiseLike<T>);
-
-/** The options of `withLock`. */
-export interface WithLockOptions<T = unknown> extends LockOptions {
-  /**
-   * `'throw'`; `'skip'`: resolve `undefined`, with `wait: 0` unless set; or a function whose result is taken. Default:
-   * `'throw'`.
-   */
-  onBusy?: OnBusy<T> | undefined;
-}
-
-/** The options of a health check. */
-export interface HealthOptions {
-  /** How long a store may answer nothing until it counts as down: a failover takes a few seconds. Default: `'5s'`. */
-  downAfter?: Duration | undefined;
-}
-
-/** Which lock to release by force, and what is told of it. */
-export interface ForceReleaseOptions {
-  /** The fence that `inspect` showed: a later holder keeps its lock. */
-  fence: number;
-  /** Who does it: the name of a user, or of a program. At most 200 characters. */
-  by?: string | undefined;
-  /** Why. At most 200 characters. */
-  reason?: string | undefined;
-}
-
-/** The options of a list of incidents. */
-export interface IncidentOptions {
-  /** How far back. Default: `'24h'`, which is as long as they are kept. */
-  since?: Duration | undefined;
-}
-
-/** The options of a list of locks. */
-export interface ListOptions {
-  /** What the keys begin with. Default: `''`, all keys. */
-  prefix?: string | undefined;
-  /** The most locks. Default: 1,000. */
-  limit?: number | undefined;
-  /** Whether the store is searched for locks of processes that do not answer. Default: `true`. */
-  scan?: boolean | undefined;
-  /** For how long the store is searched at most. Default: `'10s'`. */
-  timeout?: Duration | undefined;
-}
 
 /** What an operator sees of a lock that somebody holds. Never owner ids. */
 export interface LockInspection extends StoredLock {
@@ -95,24 +59,8 @@ export interface LockServiceSettings extends LocksSettings {
 }
 
 const DEFAULT_OPTIONS: LockOptions = {};
-
 const { wait: _never, ...TRY_OPTIONS } = LOCK_OPTIONS;
-const WITH_LOCK_OPTIONS: OptionNames<WithLockOptions> = { ...LOCK_OPTIONS, onBusy: true };
 const LEAD_OPTIONS: OptionNames<LeadOptions> = { ttl: true, pause: true, signal: true, by: true, name: true };
-const FORCE_RELEASE_OPTIONS: OptionNames<ForceReleaseOptions> = { fence: true, by: true, reason: true };
-const INCIDENT_OPTIONS: OptionNames<IncidentOptions> = { since: true };
-const LIST_OPTIONS: OptionNames<ListOptions> = { prefix: true, limit: true, scan: true, timeout: true };
-
-/** A text of an operator, for the trail. */
-function checkWords(value: unknown, option: string, site: string): string | undefined {
-  if (value !== undefined && (typeof value !== 'string' || value.length > MOST_WORDS)) {
-    throw new LockConfigurationError(`${site}: ${option} is ${shown(value)}. Pass a text of ${MOST_WORDS} characters at most.`);
-  }
-  return value;
-}
-
-/** How long what an operator says may be, in characters. */
-const MOST_WORDS = 200;
 
 /** Locks by hand, and what the decorator is made of. Injectable wherever `LockModule` is imported. */
 export class LockService {
@@ -195,37 +143,11 @@ export class LockService {
   }
 
   /** @internal Runs `body` inside the lock on keys that are checked and sorted, each once. Throws as `Locks.run()` does. */
-  runCall<T>(
-    keys: readonly string[],
-    call: Call,
-    onBusy: OnBusy<T> | undefined,
-    body: (lock: Lock) => T | PromiseLike<T>,
-  ): Promise<T | undefined> {
+  runCall<T>(keys: readonly string[], call: Call, onBusy: OnBusy<T> | undefined, body: LockBody<T>): Promise<T | undefined> {
     if (onBusy === undefined || onBusy === 'throw') {
       return this.#locks.run(keys, call, body);
     }
-    return this.#runUnlessBusy(keys, call, onBusy, body);
-  }
-
-  async #runUnlessBusy<T>(
-    keys: readonly string[],
-    call: Call,
-    onBusy: Exclude<OnBusy<T>, 'throw'>,
-    body: (lock: Lock) => T | PromiseLike<T>,
-  ): Promise<T | undefined> {
-    let isIn = false;
-    try {
-      return await this.#locks.run(keys, call, (lock) => {
-        isIn = true;
-        return body(lock);
-      });
-    } catch (error) {
-      // What the body throws passes unchanged, also an error of a lock inside it.
-      if (isIn || !(error instanceof LockNotAcquiredError) || error.reason === 'aborted' || error.reason === 'cycle') {
-        throw error;
-      }
-      return onBusy === 'skip' ? undefined : onBusy(error);
-    }
+    return runUnlessBusy(onBusy, body, (watched) => this.#locks.run(keys, call, watched));
   }
 
   /**
@@ -290,15 +212,9 @@ export class LockService {
   async forceRelease(key: string, options: ForceReleaseOptions): Promise<boolean> {
     const site = 'LockService.forceRelease';
     checkKey(key, site);
-    const { fence, by, reason } = (options ?? {}) as { readonly [Name in keyof ForceReleaseOptions]: unknown };
-    checkOptions(site, options ?? {}, FORCE_RELEASE_OPTIONS);
-    if (typeof fence !== 'number' || !Number.isSafeInteger(fence)) {
-      throw new LockConfigurationError(
-        `LockService.forceRelease("${key}"): fence is ${shown(fence)}. Pass the fence that inspect("${key}") showed.`,
-        key,
-      );
-    }
-    return this.#locks.forceRelease(key, fence, { by: checkWords(by, 'by', site), reason: checkWords(reason, 'reason', site) });
+    const given = (options as ForceReleaseOptions | null | undefined) ?? ({} as ForceReleaseOptions);
+    checkForceRelease(key, given, site);
+    return this.#locks.forceRelease(key, given.fence, given);
   }
 
   /**
@@ -310,16 +226,7 @@ export class LockService {
    * `LockStoreError`, and `LockConfigurationError` for options that are wrong or a user that may not search.
    */
   list(options: ListOptions = {}): LockList {
-    const site = 'LockService.list';
-    checkOptions(site, options, LIST_OPTIONS);
-    const { prefix = '', limit = 1_000, scan = true, timeout = '10s' } = options;
-    if (typeof prefix !== 'string') {
-      throw new LockConfigurationError(`${site}: prefix is ${shown(prefix)}. Pass what the keys begin with.`);
-    }
-    if (!Number.isSafeInteger(limit) || limit < 1) {
-      throw new LockConfigurationError(`${site}: limit is ${shown(limit)}. Pass a whole number of locks, 1 or more.`);
-    }
-    return this.#locks.list({ prefix, limit, searchMs: scan ? parseDuration(timeout, 'timeout', 1, site) : 0 });
+    return this.#locks.list(limitsOf(options, 'LockService.list'));
   }
 
   /**
@@ -336,9 +243,7 @@ export class LockService {
    * process that has ended are gone with it. Throws `LockConfigurationError` for options that are wrong.
    */
   async incidents(options: IncidentOptions = {}): Promise<readonly LockIncident[]> {
-    const site = 'LockService.incidents';
-    checkOptions(site, options, INCIDENT_OPTIONS);
-    const incidentsMs = parseDuration(options.since ?? '24h', 'since', 1, site);
+    const incidentsMs = sinceOf(options, 'LockService.incidents');
     const askedAt = Date.now();
     return withTimes((await this.#locks.survey({ incidentsMs })).incidents, askedAt);
   }
@@ -452,16 +357,4 @@ export class LockService {
 
 function siteOf(options: LockOptions, method: string): string {
   return (options as LockOptions | null)?.by ?? `LockService.${method}`;
-}
-
-function downAfterOf(options: HealthOptions, site: string): number {
-  checkOptions(site, options, { downAfter: true });
-  return parseDuration(options.downAfter ?? '5s', 'downAfter', 0, site);
-}
-
-/** Throws `LockConfigurationError` for anything but `'throw'`, `'skip'`, a function or `undefined`. */
-export function checkOnBusy(onBusy: unknown, site: string): void {
-  if (onBusy !== undefined && onBusy !== 'throw' && onBusy !== 'skip' && typeof onBusy !== 'function') {
-    throw new LockConfigurationError(`${site}: onBusy is ${JSON.stringify(onBusy)}. Use 'throw', 'skip' or a function.`);
-  }
 }

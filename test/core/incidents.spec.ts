@@ -3,7 +3,8 @@ import { LockConfigurationError, LockStoreError, type LockHolder } from '../../l
 import type { AcquireReply, HoldRecord } from '../../lib/core/seam/lock-store';
 import type { LockTrouble } from '../../lib/core/words/lock-event';
 import { LOCK_CHANNEL, type EventOfLock, type LockEvent } from '../../lib/core/words/lock-event';
-import type { ForceReleaseOptions, IncidentOptions, LockService } from '../../lib/nest/lock.service';
+import type { LockService } from '../../lib/nest/lock.service';
+import type { ForceReleaseOptions, IncidentOptions } from '../../lib/nest/lock-service.options';
 import { IncidentLog } from '../../lib/peers/incident-log';
 import type { IncidentType, LockIncident } from '../../lib/peers/survey';
 import { MemoryLockStore } from '../../lib/stores/memory/memory-lock-store';

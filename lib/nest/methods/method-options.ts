@@ -1,6 +1,7 @@
 import { parseCall } from '../../core/words/call.js';
 import type { DistributedLockOptions } from './distributed-lock.options.js';
-import { checkOnBusy, type OnBusy, type WithLockOptions } from '../lock.service.js';
+import type { WithLockOptions } from '../lock-service.options.js';
+import { checkOnBusy, type OnBusy } from '../on-busy.js';
 
 /** The defaults while a class is loaded, when no application is known yet. */
 const NO_DEFAULTS = { ttlMs: 0, waitMs: 0, maxHoldMs: Infinity };

@@ -1,6 +1,7 @@
 import { LockConfigurationError } from '../../core/words/errors.js';
 import type { Lock } from '../../core/words/lock.js';
-import type { LockService, WithLockOptions } from '../lock.service.js';
+import type { LockService } from '../lock.service.js';
+import type { WithLockOptions } from '../lock-service.options.js';
 import type { ReturnKind } from './return-kind.js';
 
 /**
