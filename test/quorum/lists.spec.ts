@@ -313,3 +313,25 @@ test('what is sent to all processes comes to those whose locks are in the same d
   await until('all', () => heard.includes('here to itself') && heard.includes('first to them') && heard.includes('second to them'));
   expect(heard.filter((each) => each.includes(' to ')).toSorted()).toEqual(['first to them', 'here to itself', 'second to them']);
 });
+
+test('a lock is not renewed by a server whose votes do not count for its holder', async () => {
+  const added = await RedisServer.start();
+  closing.push({ close: () => added.stop() });
+  const before = await open(quorum.urls);
+  const after = await open([quorum.urls[0] as string, quorum.proxied[1] as string, added.url]);
+  const hold = await acquired(after, 'k', LONGEST_MS);
+  await until('the vote of the new server', async () => {
+    await after.renew([hold]);
+    return (await added.client.hget('lock:lock:{k}', 'fence')) === String(hold.fence);
+  });
+  // From here on its vote at the second server is not renewed; the other process reaches that one, and the third of its own list.
+  quorum.proxy(1).mode = 'refuse';
+  let trustedUntil = 0;
+  await until('another owner', async () => {
+    const sentAt = performance.now();
+    const [isHeld] = await after.renew([hold]).catch(() => []);
+    trustedUntil = isHeld ? sentAt + LONGEST_MS * 0.99 : trustedUntil;
+    return (await before.acquire(newHold('k', LONGEST_MS)).catch(() => undefined))?.fence !== undefined;
+  });
+  expect(performance.now()).toBeGreaterThan(trustedUntil);
+});
