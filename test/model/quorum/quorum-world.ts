@@ -1,5 +1,4 @@
 import { setImmediate } from 'node:timers/promises';
-import type { StoreHealth } from '../../../lib/core/words/lock-health.js';
 import { Random } from '../../support/random.js';
 import { Timeline } from '../properties/timeline.js';
 import { Host } from './host.js';
@@ -120,8 +119,8 @@ export class QuorumWorld {
       let without = Infinity;
       // An answer may take too long.
       for (let tries = 0; tries < 10 && without > 0; tries++) {
-        const { members = [] } = (await this.#await(participant.store.health())) as StoreHealth;
-        without = members.filter(({ voting }) => voting !== true).length;
+        const health = await this.#await(participant.store.health());
+        without = health?.members?.filter(({ voting }) => voting !== true).length ?? Infinity;
       }
       if (without > 0) {
         this.failures.push(
@@ -142,16 +141,17 @@ export class QuorumWorld {
     this.timeline.now = Math.max(this.timeline.now, end);
   }
 
-  async #await(work: Promise<unknown>): Promise<unknown> {
-    let result: { readonly value: unknown } | undefined;
-    void work.then(
-      (value) => (result = { value }),
-      (error: unknown) => (result = { value: error }),
+  /** What `work` resolves to within half a minute; undefined where it does not. */
+  async #await<T>(work: Promise<T>): Promise<T | undefined> {
+    const results: T[] = [];
+    work.then(
+      (result) => results.push(result),
+      () => undefined,
     );
-    for (let end = this.timeline.now + 30_000; !result && this.timeline.runNext(end);) {
+    for (const end = this.timeline.now + 30_000; results.length === 0 && this.timeline.runNext(end);) {
       await setImmediate();
     }
-    return result?.value ?? {};
+    return results[0];
   }
 
   #trusts(participant: Participant, deadline: number): void {
