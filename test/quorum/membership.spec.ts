@@ -98,6 +98,24 @@ test('none counts while one does not answer that has answered not long ago: it m
   await opening;
 });
 
+test('a majority waits two seconds for a server that does not answer, which may know of another one in the place of one of them', async () => {
+  const [first, second] = servers;
+  [first, second].forEach(({ session }, at) => membership.connected(at, session));
+  const startedAt = performance.now();
+  await until('the votes', () => membership.mayCount(0) && membership.mayCount(1));
+  expect(performance.now() - startedAt).toBeGreaterThan(1_990);
+});
+
+test('a majority does not wait for a server that refuses the connection at the start', async () => {
+  const refused = Object.assign(new Error('refused'), { code: 'ECONNREFUSED' });
+  servers[2].info = () => Promise.reject(new LockStoreError('refused', '', { unknown: false, cause: refused }));
+  const now = performance.now();
+  jest.spyOn(performance, 'now').mockImplementation(() => now);
+  servers.slice(0, 2).forEach(({ session }, at) => membership.connected(at, session));
+  await membership.open();
+  expect([0, 1].map((place) => membership.mayCount(place))).toEqual([true, true]);
+});
+
 test('one that answers only when what was said before is about to be forgotten does not count by that', async () => {
   const [first, , last] = servers;
   let answer = (): void => undefined;

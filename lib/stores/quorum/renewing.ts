@@ -19,7 +19,8 @@ export async function renewAll(quorum: Quorum, grants: Grants, holds: readonly H
   const denied: (() => void)[] = [];
   let verdicts: (boolean | undefined)[] | undefined;
   const send = async (server: QuorumServer): Promise<boolean[]> => {
-    const answers = readAnswers((await server.ask(command, limitMs)).reply);
+    const { reply, counts } = await server.ask(command, limitMs);
+    const answers = readAnswers(reply);
     const mendAll = (): void =>
       holds.forEach((hold, at) => {
         if (verdicts?.[at] && !answers[at]) {
@@ -30,6 +31,10 @@ export async function renewAll(quorum: Quorum, grants: Grants, holds: readonly H
       mendAll();
     } else {
       denied.push(mendAll);
+    }
+    if (!counts) {
+      // Another process may have another server in its place, and a majority without it.
+      throw quorum.notCounted(server);
     }
     return answers;
   };

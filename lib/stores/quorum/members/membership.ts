@@ -6,7 +6,7 @@ import type { Argument } from '../../redis/scripts/script.js';
 import { healthOf } from './health.js';
 import { listProblem } from './list-problem.js';
 import { Member, recentMs, type Members } from './member.js';
-import { patiently } from './patience.js';
+import { isSilence, patiently } from './patience.js';
 import type { QuorumCommands } from '../votes/quorum-commands.js';
 import type { QuorumServer } from './quorum-server.js';
 import type { Session } from './session.js';
@@ -18,8 +18,8 @@ import { MOST_AHEAD_US } from '../votes/vote-rules.js';
 /** For how long a start waits for the votes of servers that may be new, and how often it checks, in milliseconds. */
 const START_MS = 7_000;
 const PAUSE_MS = 20;
-/** For how long reports hold beyond the time for which the answers do that they are about, in milliseconds. */
-const REPORT_MS = 2_000;
+/** For how long a majority waits for a server that may be there as well, and know of another one in the place of one of them, in milliseconds. */
+const OTHERS_MS = 2_000;
 /** For how long a report holds that a server is about to count, and how soon it has to do so, in milliseconds. */
 const WANT_MS = { holds: 5_000, within: 2_000 } as const;
 
@@ -45,6 +45,10 @@ export class Membership {
   #problem = '';
   /** Whether the other processes are told of this one: it has found nothing wrong with its list at a majority. */
   #isAdmitted = false;
+  /** Since when a majority has answered. */
+  #majorityAt: number | undefined;
+  /** Those that nobody listens for, as far as the start has found. */
+  readonly #refusing = new Set<Member>();
   /** Whether the list was checked at the start, which fails where something is wrong with it. */
   #hasStarted = false;
 
@@ -73,7 +77,9 @@ export class Membership {
 
   /** The server at that place of the list has a new connection. */
   connected(place: number, session: Session): void {
-    this.#members[place]?.connected(session);
+    const member = this.#members[place] as Member;
+    this.#refusing.delete(member);
+    member.connected(session);
   }
 
   /** Why the server's votes do not count. */
@@ -117,6 +123,9 @@ export class Membership {
       }
       return undefined;
     } catch (error) {
+      if (!isSilence(error)) {
+        this.#refusing.add(member);
+      }
       return { server, error: asLockError(error, '') };
     }
   }
@@ -191,13 +200,17 @@ export class Membership {
     if (!this.#isSound && this.#hasStarted) {
       this.#warnOnce(`${this.#problem} No votes count until then.`);
     }
-    const there = this.#standings().filter((standing) => standing !== undefined);
-    if (this.#readOnly || (!this.#isAdmitted && !this.#isSound) || there.length < majorityAmong(this.#members.length)) {
+    const there = this.#members.filter(({ standing }) => standing !== undefined);
+    this.#majorityAt = there.length < majorityAmong(this.#members.length) ? undefined : (this.#majorityAt ?? performance.now());
+    if (this.#readOnly || (!this.#isAdmitted && !this.#isSound) || this.#majorityAt === undefined) {
       return;
     }
     this.#isAdmitted = true;
     this.#compareLeases();
-    await this.#count();
+    const others = this.#members.filter((member) => !there.includes(member) && !this.#refusing.has(member));
+    if (others.length === 0 || performance.now() - this.#majorityAt >= OTHERS_MS) {
+      await this.#count();
+    }
   }
 
   /**
@@ -253,9 +266,12 @@ function runsOf(members: readonly Member[]): Set<string> {
   return new Set(members.flatMap(({ run }) => run ?? []));
 }
 
-/** For how long reports hold, in milliseconds: those of a process that hears of a server again soon hold until its next ones. */
+/**
+ * For how long reports hold, in milliseconds. A process may have a vote as long as it has heard of its server not long ago, and so renew a
+ * lease. It has said so to the others with its last report to them, which was not long ago either.
+ */
 function holdMs(longestLeaseMs: number): number {
-  return Math.max(longestLeaseMs, recentMs(longestLeaseMs) + REPORT_MS);
+  return 2 * recentMs(longestLeaseMs) + longestLeaseMs;
 }
 
 /**

@@ -20,7 +20,8 @@ export async function patiently<T>(attempt: () => Promise<T>): Promise<T> {
   }
 }
 
-function isSilence(error: unknown): boolean {
+/** Whether a server gave no answer, and may be slow. */
+export function isSilence(error: unknown): boolean {
   const cause = error instanceof LockStoreError ? (error.cause as { code?: unknown } | undefined) : undefined;
   return error instanceof LockStoreError && cause?.code !== 'ECONNREFUSED';
 }
