@@ -18,7 +18,7 @@ export async function redisFindings(
 ): Promise<Finding[]> {
   const connection = new RedisConnection(source);
   try {
-    const info = await connection.info();
+    const info = await connection.plain.info();
     const [wrong] = modeFindings(info, `${name}: mode`, mode);
     return wrong ? [wrong] : [...settings(info, name), rightsFinding(await missingRights(connection, prefix), name)];
   } catch (error) {

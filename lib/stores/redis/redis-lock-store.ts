@@ -15,7 +15,7 @@ import type {
   Turns,
 } from '../../core/seam/lock-store.js';
 import type { StoreHealth } from '../../core/words/lock-health.js';
-import { leastLimitOf } from '../../core/seam/time.js';
+import { leastLimitOf, LONGEST_COMMAND_MS } from '../../core/seam/time.js';
 import { checkPrefix } from '../../core/words/lock-key.js';
 import { throwIfAllFailed } from '../kit/all-failed.js';
 import { RECHECK_MS } from '../kit/protocol.js';
@@ -25,7 +25,7 @@ import { answeredOf, membersOf, worstOf } from '../kit/probe.js';
 import { ServerClock } from '../kit/server-clock.js';
 import { processName } from '../kit/process-name.js';
 import { checkSource, isCluster, type RedisSource } from './connection/redis-source.js';
-import { COMMAND_MS, RedisConnection } from './connection/redis-connection.js';
+import { RedisConnection } from './connection/redis-connection.js';
 import { checkMinReplicas, type RedisLockStoreOptions } from './redis-lock-store.options.js';
 import { isLate, isOne, readAnswers, RedisCommands, timeIn } from './scripts/redis-commands.js';
 import { RedisKeys } from './scripts/redis-keys.js';
@@ -37,7 +37,7 @@ import { searchLocks } from './search.js';
 import { BATCH, EXCHANGE } from './scripts/scripts.js';
 import { checkServer, tryRights } from './server-check.js';
 import { evictsBy } from './server-info.js';
-import { Wakeups } from './wakeups.js';
+import { warnOfRefusal, Wakeups } from './wakeups.js';
 
 /**
  * Locks in one Redis server, or where a client of a Cluster or of Sentinel leads. Waiters are served in order, first come first served,
@@ -96,7 +96,7 @@ export class RedisLockStore implements LockStore, Turns, Tickets, Operator, Mess
       this.#evicts = evictsBy(await checkServer(this.#connection, warn));
       if (!readOnly) {
         await tryRights(this, this.process);
-        await this.#connection.publish(this.#keys.wake(this.process), 'check').catch((error: Error) => this.#refused('PUBLISH', error));
+        await this.#connection.plain.publish(this.#keys, 'check', this.process).catch((error: Error) => this.#refused('PUBLISH', error));
       }
     } catch (error) {
       if (!(error instanceof LockStoreError)) {
@@ -147,7 +147,7 @@ export class RedisLockStore implements LockStore, Turns, Tickets, Operator, Mess
   }
 
   leave(key: string, name: string): Promise<void> {
-    return this.#connection.run(this.#commands.leave(key, name), COMMAND_MS, () => undefined);
+    return this.#connection.run(this.#commands.leave(key, name), LONGEST_COMMAND_MS, () => undefined);
   }
 
   async join(hold: HoldRecord): Promise<boolean> {
@@ -182,18 +182,18 @@ export class RedisLockStore implements LockStore, Turns, Tickets, Operator, Mess
   }
 
   inspect(key: string): Promise<StoredLock | null> {
-    return this.#connection.run(this.#commands.inspect(key), COMMAND_MS, readStored);
+    return this.#connection.run(this.#commands.inspect(key), LONGEST_COMMAND_MS, readStored);
   }
 
   forceRelease(key: string, fence: number): Promise<boolean> {
-    return this.#connection.run(this.#commands.forceRelease(key, fence), COMMAND_MS, isOne);
+    return this.#connection.run(this.#commands.forceRelease(key, fence), LONGEST_COMMAND_MS, isOne);
   }
 
   async health(): Promise<StoreHealth> {
     // WAIT answers for one server, and on a cluster each slot has another.
     const replication = this.#isCluster ? undefined : this.#replication;
     const [answers, replicasConfirm] = await Promise.all([
-      this.#connection.probe(),
+      this.#connection.plain.probe(),
       replication?.isConfirmed(this.#keys.wake(this.process)),
     ]);
     throwIfAllFailed(answers);
@@ -211,26 +211,23 @@ export class RedisLockStore implements LockStore, Turns, Tickets, Operator, Mess
   }
 
   async send(text: string, process?: string): Promise<void> {
-    const message = `note - ${text}`;
     try {
-      await (process === undefined
-        ? this.#connection.publishToAll(this.#keys.everybody, message)
-        : this.#connection.publish(this.#keys.wake(process), message));
+      await this.#connection.plain.publish(this.#keys, `note - ${text}`, process);
     } catch (error) {
       throw toLockError(error, '', undefined);
     }
   }
 
   onMessage(listener: (text: string) => void, until?: AbortSignal): void {
-    this.#wakeups.onMessage(listener, until);
+    this.#wakeups.listeners.onMessage(listener, until);
   }
 
   onForced(listener: ForcedListener, until?: AbortSignal): void {
-    this.#wakeups.onForced(listener, until);
+    this.#wakeups.listeners.onForced(listener, until);
   }
 
   onTurn(listener: TurnListener, until?: AbortSignal): void {
-    this.#wakeups.onTurn(listener, until);
+    this.#wakeups.listeners.onTurn(listener, until);
   }
 
   async close(): Promise<void> {
@@ -306,21 +303,16 @@ export class RedisLockStore implements LockStore, Turns, Tickets, Operator, Mess
 
   #subscribe(): void {
     this.#wakeups.open(
-      [this.#keys.wake(this.process), this.#keys.everybody],
+      this.#keys,
+      this.process,
       (error) => this.#refused('SUBSCRIBE', error),
       (message) => this.#warn(message),
     );
   }
 
   #refused(command: string, error: Error): void {
-    // Anything else is a connection that broke or was closed meanwhile, and not a refusal.
-    if (error.name !== 'ReplyError') {
-      return;
-    }
-    this.#warn(
-      `Redis refused ${command} on ${this.#keys.wake('*')}: ${error.message}. Grant the rights that docs/stores/redis.md lists under ` +
-        `"The smallest ACL"; until then waiters ask for their turn every ${RECHECK_MS.soon} ms, and a forced release is noticed at the next renewal.`,
-    );
+    const untilThen = `waiters ask for their turn every ${RECHECK_MS.soon} ms, and `;
+    warnOfRefusal(error, `Redis refused ${command}`, this.#keys, untilThen, this.#warn);
   }
 }
 

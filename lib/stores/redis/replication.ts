@@ -110,7 +110,7 @@ export class Replication {
   /** Whether enough replicas confirm what is written now; `channel` is where to write a message to. */
   async isConfirmed(channel: string): Promise<boolean> {
     try {
-      return (await this.#grants.confirming(channel, this.#minReplicas, CHECK_MS)) >= this.#minReplicas;
+      return (await this.#grants.plain.confirming(channel, this.#minReplicas, CHECK_MS)) >= this.#minReplicas;
     } catch {
       return false;
     }
@@ -188,10 +188,14 @@ export class Replication {
     limitMs: number,
     what: string,
   ): Promise<{ held: boolean[]; missed: LockStoreError | undefined }> {
-    const { reply, confirmed, withinMs } = await connection.runOnReplicas(command, limitMs, this.#minReplicas);
+    const replicas = this.#minReplicas;
+    // The answer comes in time where WAIT takes half of it. For WAIT, 0 is for ever.
+    const withinMs = Math.max(1, Math.floor(limitMs / 2));
+    const replies = await connection.run(command, limitMs, (each) => each as readonly unknown[], { replicas, withinMs });
+    const confirmed = Number(replies[1]);
     return {
-      held: readAnswers(reply),
-      missed: confirmed >= this.#minReplicas ? undefined : tooFew(what, confirmed, this.#minReplicas, withinMs),
+      held: readAnswers(replies[0]),
+      missed: confirmed >= replicas ? undefined : tooFew(what, confirmed, replicas, withinMs),
     };
   }
 }

@@ -30,9 +30,9 @@ export function evictionWarnings(info: string): string[] {
 
 /** Checks that the server will do; its reply to INFO. Throws `LockConfigurationError` where it will not. */
 export async function checkServer(connection: RedisConnection, warn: (message: string) => void): Promise<string> {
-  const info = await connection.info();
+  const info = await connection.plain.info();
   const warnings = serverWarnings(info);
-  await connection.tryAsking();
+  await connection.plain.tryAsking();
   warnings.forEach(warn);
   return info;
 }

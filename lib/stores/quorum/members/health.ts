@@ -5,7 +5,7 @@ import { majorityAmong } from '../votes/verdicts.js';
 
 /** Asks each server by itself. Those that do not answer have no vote; it is for core to say how many may be missing. */
 export async function healthOf(members: readonly Member[]): Promise<StoreHealth> {
-  const answers = (await Promise.all(members.map(({ server }) => server.probe()))).flat();
+  const answers = (await Promise.all(members.map(({ server }) => server.plain.probe()))).flat();
   const evicts = members.flatMap((member) => member.evicts ?? []);
   return {
     ...worstOf(answeredOf(answers)),

@@ -27,10 +27,16 @@ export interface Count {
 
 const NO_COUNT: Count = { counts: '', least: 0, endsAt: 0 };
 
-/** What a member needs of its quorum. */
-export interface Members {
+/** What a process is to its quorum. */
+export interface Participant {
   readonly longestLeaseMs: number;
+  /** Whether it only looks: the others are not told of it, and nothing changes by it. */
   readonly readOnly: boolean;
+  readonly warn: (message: string) => void;
+}
+
+/** What a member needs of its quorum. */
+export interface Members extends Participant {
   /** The run of a member became known. */
   found(member: Member): void;
   /** A member answered: with this the list is checked before any of its votes is counted. */
@@ -43,7 +49,6 @@ export interface Members {
   problem(): string;
   /** Whether the votes of a member count; undefined where it has not answered. */
   verdict(member: Member): Verdict | undefined;
-  warn(message: string): void;
 }
 
 /**
@@ -101,7 +106,7 @@ export class Member {
 
   /** Connects, and checks the server; what to warn of in its settings. */
   async open(): Promise<string[]> {
-    const warnings = serverWarnings(await this.server.info());
+    const warnings = serverWarnings(await this.server.plain.info());
     await this.#checking;
     if (this.#failure || !this.standing) {
       // Without either, the connection was made anew meanwhile.
@@ -110,9 +115,13 @@ export class Member {
     return warnings;
   }
 
-  /** The server has a new connection. */
-  connected(session: Session): void {
-    this.#check(session);
+  /** Checks the server: it has a new connection, or the last check was long ago. */
+  check(session: Session): void {
+    this.#failure = undefined;
+    this.#checking = this.#judge(session).then(
+      () => this.#checked(session),
+      (error: LockError) => this.#checked(session, error),
+    );
   }
 
   /** Why its votes do not count. */
@@ -188,17 +197,9 @@ export class Member {
     return this.#failure instanceof LockConfigurationError ? this.#failure : undefined;
   }
 
-  #check(session: Session): void {
-    this.#failure = undefined;
-    this.#checking = this.#judge(session).then(
-      () => this.#checked(session),
-      (error: LockError) => this.#checked(session, error),
-    );
-  }
-
   async #judge(session: Session): Promise<void> {
     if (session.run === undefined) {
-      const info = await this.server.info();
+      const info = await this.server.plain.info();
       session.foundRun(runOf(info));
       this.#evicts = evictsBy(info);
       if (session === this.server.session) {
@@ -224,7 +225,7 @@ export class Member {
     clearTimeout(this.#timer);
     this.#timer = setTimeout(() => {
       if (session === this.server.session) {
-        this.#check(session);
+        this.check(session);
       }
     }, ms).unref();
   }

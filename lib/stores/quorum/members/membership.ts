@@ -5,7 +5,7 @@ import type { StoreHealth } from '../../../core/words/lock-health.js';
 import type { Argument } from '../../redis/scripts/script.js';
 import { healthOf } from './health.js';
 import { listProblem } from './list-problem.js';
-import { Member, recentMs, type Members } from './member.js';
+import { Member, recentMs, type Members, type Participant } from './member.js';
 import { patiently } from './patience.js';
 import type { QuorumCommands } from '../votes/quorum-commands.js';
 import type { QuorumServer } from './quorum-server.js';
@@ -22,14 +22,6 @@ const PAUSE_MS = 20;
 const REPORT_MS = 2_000;
 /** For how long a report holds that a server is about to count, and how soon it has to do so, in milliseconds. */
 const WANT_MS = { holds: 5_000, within: 2_000 } as const;
-
-/** What a process is to its quorum. */
-export interface Participant {
-  readonly longestLeaseMs: number;
-  /** Whether it only looks: the others are not told of it, and nothing changes by it. */
-  readonly readOnly: boolean;
-  readonly warn: (message: string) => void;
-}
 
 /** Which servers of a quorum have votes that count, and what processes report about them to each other by way of the servers. */
 export class Membership {
@@ -48,20 +40,18 @@ export class Membership {
   /** Whether the list was checked at the start, which fails where something is wrong with it. */
   #hasStarted = false;
 
-  constructor(servers: readonly QuorumServer[], commands: QuorumCommands, { longestLeaseMs, readOnly, warn }: Participant) {
-    this.#longestLeaseMs = longestLeaseMs;
-    this.#readOnly = readOnly;
-    this.#warn = warn;
+  constructor(servers: readonly QuorumServer[], commands: QuorumCommands, participant: Participant) {
+    this.#longestLeaseMs = participant.longestLeaseMs;
+    this.#readOnly = participant.readOnly;
+    this.#warn = participant.warn;
     const members: Members = {
-      longestLeaseMs,
-      readOnly,
+      ...participant,
       found: (member) => this.#members.forEach((other) => other !== member && other.reportSoon()),
       answered: () => this.#checkList(),
       checked: () => void this.#consider(),
       report: () => this.#report(),
       problem: () => this.#problem,
       verdict: (member) => this.#verdict(member),
-      warn,
     };
     this.#members = servers.map((server) => new Member(server, commands, members));
   }
@@ -73,7 +63,7 @@ export class Membership {
 
   /** The server at that place of the list has a new connection. */
   connected(place: number, session: Session): void {
-    this.#members[place]?.connected(session);
+    this.#members[place]?.check(session);
   }
 
   /** Why the server's votes do not count. */

@@ -26,14 +26,14 @@ export class OpenCommand implements Asker {
   readonly #timeouts: CommandTimeouts;
   readonly #limitMs: number;
   readonly #resolve: (reply: unknown) => void;
-  readonly #reject: (error: unknown) => void;
+  readonly reject: (error: unknown) => void;
 
   constructor(timeouts: CommandTimeouts, limitMs: number, resolve: (reply: unknown) => void, reject: (error: unknown) => void) {
     this.#timeouts = timeouts;
     this.#limitMs = limitMs;
     this.endsAt = this.sentAt + limitMs;
     this.#resolve = resolve;
-    this.#reject = reject;
+    this.reject = reject;
     timeouts.add(this);
   }
 
@@ -53,20 +53,12 @@ export class OpenCommand implements Asker {
     } else {
       this.#timeouts.broke(this);
     }
-    this.#reject(error);
-  }
-
-  timeOut(): void {
-    this.#reject(this.outOfTime);
+    this.reject(error);
   }
 
   /** The error of one whose caller has given up, or does so now. */
   get outOfTime(): NoReply {
     return new NoReply(this.#limitMs);
-  }
-
-  stop(): void {
-    this.#reject(new Error('the store was closed'));
   }
 }
 
@@ -140,7 +132,7 @@ export class CommandTimeouts {
     this.#timer = undefined;
     this.#silentSince = undefined;
     while (this.#first) {
-      this.#first.stop();
+      this.#first.reject(new Error('the store was closed'));
       this.#remove(this.#first);
     }
   }
@@ -188,7 +180,7 @@ export class CommandTimeouts {
       next = pending.after;
       if (now >= pending.endsAt) {
         this.#remove(pending);
-        pending.timeOut();
+        pending.reject(pending.outOfTime);
         if (this.#lastReplyAt < pending.sentAt) {
           this.#silentSince ??= pending.sentAt;
         }
