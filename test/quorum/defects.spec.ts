@@ -125,7 +125,7 @@ const RULES: readonly Rule[] = [
     rule: 'a hold that only a minority has let in leaves it again',
     defects: {
       "a minority's hold is left behind": [
-        { file: 'lib/stores/quorum/joining.ts', from: 'isIn !== true && leave(', to: 'false && leave(' },
+        { file: 'lib/stores/quorum/joining.ts', from: 'isIn !== true && leave(', to: 'isIn === undefined && leave(' },
       ],
     },
     check: async (library) => {

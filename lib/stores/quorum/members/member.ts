@@ -2,11 +2,10 @@ import { LockConfigurationError, LockStoreError, type LockError } from '../../..
 import { LONGEST_COMMAND_MS } from '../../../core/seam/time.js';
 import type { Argument } from '../../redis/scripts/script.js';
 import { serverWarnings } from '../../redis/server-check.js';
-import { evictsBy } from '../../redis/server-info.js';
+import { evictsBy, valueOf } from '../../redis/server-info.js';
 import type { QuorumCommands } from '../votes/quorum-commands.js';
 import type { QuorumServer } from './quorum-server.js';
 import { notCounted, warningOf } from './member-messages.js';
-import { runOf } from './server-run.js';
 import type { Session } from './session.js';
 import { readStanding, type Standing, type Verdict } from './standing.js';
 
@@ -240,4 +239,18 @@ export class Member {
       this.#members.warn(`${this.server.name} of the quorum: ${detail ?? warningOf(verdict)}`);
     }
   }
+}
+
+/**
+ * The id of the run that the reply to INFO is about: one life of a server's process, which ends with what it has not kept on a disk.
+ * Throws `LockConfigurationError` where the user may not read it.
+ */
+function runOf(info: string): string {
+  const id = valueOf(info, 'run_id');
+  if (id === undefined) {
+    throw new LockConfigurationError(
+      'Redis refused INFO, by which a server is recognised that restarted without its data. Grant +info, as docs/stores/redis.md says under "The smallest ACL".',
+    );
+  }
+  return id;
 }

@@ -2,8 +2,8 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { asLockError } from '../../../core/leases/background-releases.js';
 import { LockConfigurationError, type LockStoreError } from '../../../core/words/errors.js';
 import type { StoreHealth } from '../../../core/words/lock-health.js';
+import { answeredOf, membersOf, worstOf } from '../../kit/probe.js';
 import type { Argument } from '../../redis/scripts/script.js';
-import { healthOf } from './health.js';
 import { listProblem } from './list-problem.js';
 import { Member, recentMs, type Members, type Participant } from './member.js';
 import { patiently } from './patience.js';
@@ -26,6 +26,7 @@ const WANT_MS = { holds: 5_000, within: 2_000 } as const;
 /** Which servers of a quorum have votes that count, and what processes report about them to each other by way of the servers. */
 export class Membership {
   readonly #members: readonly Member[];
+  readonly #majority: number;
   readonly #longestLeaseMs: number;
   readonly #readOnly: boolean;
   readonly #warn: (message: string) => void;
@@ -53,6 +54,7 @@ export class Membership {
       problem: () => this.#problem,
       verdict: (member) => this.#verdict(member),
     };
+    this.#majority = majorityAmong(servers.length);
     this.#members = servers.map((server) => new Member(server, commands, members));
   }
 
@@ -90,9 +92,19 @@ export class Membership {
     return failures;
   }
 
-  /** Which servers answer, and which have votes that count. */
-  health(): Promise<StoreHealth> {
-    return healthOf(this.#members);
+  /** Asks each server by itself. Those that do not answer have no vote; it is for core to say how many may be missing. */
+  async health(): Promise<StoreHealth> {
+    const answers = (await Promise.all(this.#members.map(({ server }) => server.plain.probe()))).flat();
+    const evicts = this.#members.flatMap((member) => member.evicts ?? []);
+    return {
+      ...worstOf(answeredOf(answers)),
+      members: membersOf(
+        answers,
+        this.#members.map(({ votes }) => votes),
+      ),
+      majority: this.#majority,
+      evicts: evicts.length > 0 ? evicts.includes(true) : undefined,
+    };
   }
 
   close(): void {
@@ -119,11 +131,10 @@ export class Membership {
   /** Another process may just be finding out that the quorum is new, or that it is not. */
   async #awaitVotes(): Promise<void> {
     const startedAt = performance.now();
-    const majority = majorityAmong(this.#members.length);
     const waits = (): boolean => {
       const there = this.#members.filter(({ standing }) => standing !== undefined);
       const verdicts = there.map((member) => (member.counts ? undefined : this.#verdict(member)));
-      return there.length >= majority && verdicts.some((verdict) => verdict && (verdict.counts || verdict.why === 'new'));
+      return there.length >= this.#majority && verdicts.some((verdict) => verdict && (verdict.counts || verdict.why === 'new'));
     };
     while (waits() && performance.now() - startedAt < START_MS) {
       await sleep(PAUSE_MS);
@@ -182,7 +193,7 @@ export class Membership {
       this.#warnOnce(`${this.#problem} No votes count until then.`);
     }
     const there = this.#standings().filter((standing) => standing !== undefined);
-    if (this.#readOnly || (!this.#isAdmitted && !this.#isSound) || there.length < majorityAmong(this.#members.length)) {
+    if (this.#readOnly || (!this.#isAdmitted && !this.#isSound) || there.length < this.#majority) {
       return;
     }
     this.#isAdmitted = true;
