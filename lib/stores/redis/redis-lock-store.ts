@@ -172,7 +172,10 @@ export class RedisLockStore implements LockStore, Turns, Tickets, Operator, Mess
   }
 
   renew(holds: readonly HoldRecord[]): Promise<(boolean | undefined)[]> {
-    const renew = (some: readonly HoldRecord[]): Promise<(boolean | undefined)[]> => this.#renew(some);
+    const renew = (some: readonly HoldRecord[]): Promise<(boolean | undefined)[]> =>
+      this.#replication
+        ? this.#replication.renew(some.map((hold) => this.#named(hold)))
+        : this.#connection.run(this.#commands.renew(some), leastLimitOf(some), readAnswers);
     // On a cluster the keys of one command must share a slot, and a shard that is away must not end the leases of the others.
     return this.#isCluster ? renewEach(holds, renew) : renewTogether(holds, renew);
   }
@@ -288,12 +291,6 @@ export class RedisLockStore implements LockStore, Turns, Tickets, Operator, Mess
     const { remainingMs, holder, rank, joined } = readBusy(reply);
     const recheckMs = place && rank >= 0 ? this.#wakeups.recheckMs(place, rank, joined) : undefined;
     return { remainingMs, holder, recheckMs };
-  }
-
-  #renew(holds: readonly HoldRecord[]): Promise<(boolean | undefined)[]> {
-    return this.#replication
-      ? this.#replication.renew(holds.map((hold) => this.#named(hold)))
-      : this.#connection.run(this.#commands.renew(holds), leastLimitOf(holds), readAnswers);
   }
 
   #connect(): RedisConnection {

@@ -63,9 +63,7 @@ function refuse(error: Error): never {
     throw new LockConfigurationError(
       'Redis refused SCAN, which the search for locks needs. Grant +scan; without it, only locks of processes that answer can be listed (scan: false).',
       '',
-      {
-        cause: error,
-      },
+      { cause: error },
     );
   }
   throw error;

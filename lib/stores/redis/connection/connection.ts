@@ -12,10 +12,8 @@ export interface Socket {
 export interface Pipeline {
   evalsha(sha: string, ...parameters: readonly Argument[]): this;
   eval(source: string, ...parameters: readonly Argument[]): this;
-  wait(replicas: number, ms: number): this;
-  publish(channel: string, message: string): this;
-  asking(): this;
-  ping(): this;
+  /** Any other command. */
+  call(command: string, ...words: readonly Argument[]): this;
   /** For each command its error or its reply. */
   exec(): Promise<(readonly [Error | null, unknown])[] | null>;
 }
@@ -44,14 +42,10 @@ export interface Connection {
   readonly slots?: readonly (readonly string[] | undefined)[];
   /** Asks again which node of a cluster serves which slots. */
   refreshSlotsCache?(): unknown;
-  info(): Promise<string>;
   /** Any other command. */
   call(command: string, ...words: readonly Argument[]): Promise<unknown>;
-  time(): Promise<unknown>;
-  ping(): Promise<unknown>;
   publish(channel: string, message: string): Promise<unknown>;
   subscribe(...channels: readonly string[]): Promise<unknown>;
-  scan(cursor: string, ...parameters: readonly Argument[]): Promise<unknown>;
   /** The nodes of a cluster that are known. */
   nodes?(role: 'master'): readonly Connection[];
   on(event: string, listener: (...args: never[]) => void): unknown;

@@ -44,7 +44,7 @@ export class PlainCommands {
    * user may publish. Nothing else is answered on the connection meanwhile.
    */
   async confirming(channel: string, replicas: number, withinMs: number): Promise<number> {
-    const pipeline = (await this.#open()).pipeline().publish(channel, 'check').wait(replicas, withinMs);
+    const pipeline = (await this.#open()).pipeline().call('publish', channel, 'check').call('wait', replicas, withinMs);
     const [, waited] = (await this.#timeouts.bound(pipeline.exec(), PROBE_MS)) ?? [];
     return waited?.[0] ? 0 : Number(waited?.[1]);
   }
@@ -65,7 +65,7 @@ export class PlainCommands {
   /** One step of SCAN: the next cursor, and the names of keys. */
   scan(node: Connection, cursor: string, pattern: string): Promise<readonly [string, readonly string[]]> {
     return this.#explaining(async () => {
-      const reply = await this.#timeouts.bound(node.scan(cursor, 'MATCH', pattern, 'COUNT', 1_000), LONGEST_COMMAND_MS);
+      const reply = await this.#timeouts.bound(node.call('scan', cursor, 'MATCH', pattern, 'COUNT', 1_000), LONGEST_COMMAND_MS);
       return reply as readonly [string, readonly string[]];
     });
   }
@@ -88,7 +88,7 @@ export class PlainCommands {
     return this.#explaining(async (connection) => {
       if (connection.isCluster) {
         // PING, allowed or not, ends what ASKING begins: no command on a key may come next.
-        const [asking] = (await this.#timeouts.bound(connection.pipeline().asking().ping().exec(), LONGEST_COMMAND_MS)) ?? [];
+        const [asking] = (await this.#timeouts.bound(connection.pipeline().call('asking').call('ping').exec(), LONGEST_COMMAND_MS)) ?? [];
         if (asking?.[0]) {
           throw asking[0];
         }
@@ -110,7 +110,7 @@ export class PlainCommands {
 
   async #infoOf(server: Connection, limitMs: number): Promise<string> {
     try {
-      return await this.#timeouts.bound(server.info(), limitMs);
+      return String(await this.#timeouts.bound(server.call('info'), limitMs));
     } catch (error) {
       if (isForbidden(error)) {
         return '';
@@ -121,7 +121,7 @@ export class PlainCommands {
 
   /** What a server's clock reads, in ms since 1970; on a cluster, that of any node. */
   async #timeOf(server: Connection, limitMs: number): Promise<number> {
-    const [seconds, micros] = (await this.#timeouts.bound(server.time(), limitMs)) as readonly unknown[];
+    const [seconds, micros] = (await this.#timeouts.bound(server.call('time'), limitMs)) as readonly unknown[];
     return Number(seconds) * 1_000 + Number(micros) / 1_000;
   }
 

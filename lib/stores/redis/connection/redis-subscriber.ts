@@ -148,7 +148,7 @@ export class RedisSubscriber {
         this.#answered = true;
       });
     } else {
-      connection.ping().then(
+      connection.call('ping').then(
         () => {
           this.#answered = true;
         },

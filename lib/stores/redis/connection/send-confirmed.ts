@@ -16,7 +16,7 @@ export async function sendConfirmed(
 ): Promise<readonly unknown[]> {
   const pipeline = connection.pipeline();
   pipeline[how](how === 'evalsha' ? script.sha : script.source, ...parameters);
-  const replies = (await pipeline.wait(replicas, withinMs).exec()) ?? [];
+  const replies = (await pipeline.call('wait', replicas, withinMs).exec()) ?? [];
   const failure = replies.find(([error]) => error)?.[0];
   if (failure && /^(MOVED|CLUSTERDOWN)\b/.test(failure.message)) {
     // A cluster client follows such a reply to a single command, and not one to several.
