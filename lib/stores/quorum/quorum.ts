@@ -47,7 +47,7 @@ export class Quorum {
     return clockOf(this.servers);
   }
 
-  /** Connects; why each server is of no use, where it is, once all were checked, or did not answer in time. */
+  /** Connects, and resolves when each server was checked or did not answer in time: with the failures of those that are of no use. */
   open(): Promise<readonly (Failure | undefined)[]> {
     return (this.#opening ??= this.membership.open().then((failures) => {
       this.#isOpen = true;

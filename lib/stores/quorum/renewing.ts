@@ -7,7 +7,7 @@ import type { QuorumServer } from './members/quorum-server.js';
 import { attemptOf } from './votes/quorum-commands.js';
 import { majorityOfEach } from './votes/verdicts.js';
 
-/** The owner has the lock already, and goes before all that wait, in milliseconds: longer than any of them. */
+/** For how long the owner is said to have waited, in milliseconds. It has the lock already, so it goes before all that wait. */
 const FIRST_MS = 24 * 60 * 60 * 1_000;
 
 /** Renews in all servers, with one command for each; what a majority says of each hold, and undefined where there is none. */

@@ -156,7 +156,7 @@ export class RedisLockStore implements LockStore, Turns, Tickets, Operator, Mess
     const sentAt = performance.now();
     const named = this.#named(hold);
     const command = this.#commands.join(named, this.#clock.latest(sentAt, hold.limitMs));
-    let reply = await this.#connection.run(command, hold.limitMs, asItIs);
+    let reply = await this.#connection.run(command, hold.limitMs, (answer) => answer);
     if (isLate(reply)) {
       this.#clock.read(timeIn(reply), sentAt);
       reply = await this.#again(hold, sentAt, (latest) => this.#commands.join(named, latest));
@@ -253,7 +253,7 @@ export class RedisLockStore implements LockStore, Turns, Tickets, Operator, Mess
   async #again({ key, limitMs }: HoldRecord, sentAt: number, commandBy: (latest: number) => Command): Promise<unknown> {
     const againAt = performance.now();
     const leftMs = sentAt + limitMs - againAt;
-    const reply = await this.#connection.run(commandBy(this.#clock.latest(againAt, leftMs)), leftMs, asItIs);
+    const reply = await this.#connection.run(commandBy(this.#clock.latest(againAt, leftMs)), leftMs, (answer) => answer);
     if (isLate(reply)) {
       throw new LockStoreError(`Lock "${key}": the command reached Redis too late. The call may be repeated.`, key, { unknown: false });
     }
@@ -272,8 +272,8 @@ export class RedisLockStore implements LockStore, Turns, Tickets, Operator, Mess
   }
 
   /** A hold as the servers know it. */
-  #named<Hold extends HoldRecord>(hold: Hold): Hold {
-    return this.#replication?.named(hold) ?? hold;
+  #named(hold: HoldRecord): HoldRecord {
+    return this.#replication?.names.named(hold) ?? hold;
   }
 
   /** The answer to what was sent at `sentAt`; a grant counts once replicas have confirmed it. */
@@ -299,20 +299,11 @@ export class RedisLockStore implements LockStore, Turns, Tickets, Operator, Mess
   }
 
   #subscribe(): void {
-    this.#wakeups.open(
-      this.#keys,
-      this.process,
-      (error) => this.#refused('SUBSCRIBE', error),
-      (message) => this.#warn(message),
-    );
+    this.#wakeups.open(this.#keys, this.process, (error) => this.#refused('SUBSCRIBE', error), this.#warn);
   }
 
   #refused(command: string, error: Error): void {
     const untilThen = `waiters ask for their turn every ${RECHECK_MS.soon} ms, and `;
     warnOfRefusal(error, `Redis refused ${command}`, this.#keys, untilThen, this.#warn);
   }
-}
-
-function asItIs(reply: unknown): unknown {
-  return reply;
 }

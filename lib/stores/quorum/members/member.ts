@@ -12,12 +12,15 @@ import { readStanding, type Standing, type Verdict } from './standing.js';
 /** How often a server is checked whose votes do not count yet, and at most how seldom one whose votes do, in milliseconds. */
 const CHECK_MS = { soon: 250, seldom: 15_000 } as const;
 
-/** For how long it holds what a server has answered, in milliseconds. */
+/** For how long an answer of a server is trusted, in milliseconds. */
 export function recentMs(longestLeaseMs: number): number {
   return longestLeaseMs / 2 + LONGEST_COMMAND_MS;
 }
 
-/** Whether a server's votes are to count; its next fence is above `least` then. No longer where it answers after `endsAt`, by the monotonic clock. */
+/**
+ * Whether a server's votes count from now on. If so, its next fence is above `least`. An answer after `endsAt`, by the monotonic clock,
+ * changes nothing.
+ */
 export interface Count {
   readonly counts: '' | 'again' | 'first';
   readonly least: number;
@@ -38,7 +41,7 @@ export interface Participant {
 export interface Members extends Participant {
   /** The run of a member became known. */
   found(member: Member): void;
-  /** A member answered: with this the list is checked before any of its votes is counted. */
+  /** A member answered. The list is checked before its next vote counts. */
   answered(): void;
   /** A check of a member is over. */
   checked(): void;
@@ -130,8 +133,8 @@ export class Member {
   }
 
   /**
-   * Reports to the server, and learns what it knows; with `count`, its votes count from now on, and its next fence is above the least. The
-   * server stores that before it votes: every process that finds a vote also finds that it counts. Whether it answered.
+   * Reports to the server, and learns what it knows. Answers whether the server replied. The server stores that its votes count before it
+   * votes: every process that finds a vote also finds that it counts.
    */
   async report({ counts, least, endsAt }: Count = NO_COUNT): Promise<boolean> {
     const { session } = this.server;
@@ -174,7 +177,7 @@ export class Member {
     this.server.close();
   }
 
-  /** Whether its votes would count for a process that does not only look, soon at the latest. */
+  /** For a process that only looks: whether the votes count for the others, or will soon. */
   get #mayCount(): boolean {
     const verdict = this.#members.readOnly ? this.#members.verdict(this) : undefined;
     return verdict !== undefined && (verdict.counts !== undefined || verdict.why === 'new');
@@ -191,7 +194,7 @@ export class Member {
     return now - at < recentMs(this.#members.longestLeaseMs);
   }
 
-  /** What no retry mends. */
+  /** Why the last check failed, where no retry mends that. */
   get #refusal(): LockConfigurationError | undefined {
     return this.#failure instanceof LockConfigurationError ? this.#failure : undefined;
   }

@@ -18,9 +18,9 @@ import { MOST_AHEAD_US } from '../votes/vote-rules.js';
 /** For how long a start waits for the votes of servers that may be new, and how often it checks, in milliseconds. */
 const START_MS = 7_000;
 const PAUSE_MS = 20;
-/** For how long reports hold beyond the time for which the answers do that they are about, in milliseconds. */
+/** How much longer a report is trusted than the answer that it is about, in milliseconds. */
 const REPORT_MS = 2_000;
-/** For how long a report holds that a server is about to count, and how soon it has to do so, in milliseconds. */
+/** For how long a report is trusted that a server is about to count, and how soon it has to count, in milliseconds. */
 const WANT_MS = { holds: 5_000, within: 2_000 } as const;
 
 /** Which servers of a quorum have votes that count, and what processes report about them to each other by way of the servers. */
@@ -79,7 +79,7 @@ export class Membership {
    */
   async open(): Promise<readonly (Failure | undefined)[]> {
     const failures = await Promise.all(this.#members.map((member) => this.#openOne(member)));
-    // What goes on already began before the last answer.
+    // One that is running began before the last answer.
     await this.#considering;
     await this.#consider();
     if (!this.#isSound) {

@@ -65,10 +65,9 @@ export class QuorumServer {
    * that was refused though it came in time was judged by an old reading of the clock: it is sent once more.
    */
   async askInTime(commandBy: (latest: number) => Command, limitMs: number): Promise<Answer> {
-    const sentAt = performance.now();
-    const answer = await this.#askBy(sentAt, limitMs, commandBy);
-    const leftMs = sentAt + limitMs - performance.now();
-    return isLate(answer.reply) && leftMs > 0 ? this.#askBy(performance.now(), leftMs, commandBy) : answer;
+    const endsAt = performance.now() + limitMs;
+    const answer = await this.#askBy(commandBy, endsAt);
+    return isLate(answer.reply) && performance.now() < endsAt ? this.#askBy(commandBy, endsAt) : answer;
   }
 
   close(): void {
@@ -77,8 +76,10 @@ export class QuorumServer {
     this.#connection.close();
   }
 
-  async #askBy(sentAt: number, limitMs: number, commandBy: (latest: number) => Command): Promise<Answer> {
+  async #askBy(commandBy: (latest: number) => Command, endsAt: number): Promise<Answer> {
     const session = this.#session;
+    const sentAt = performance.now();
+    const limitMs = endsAt - sentAt;
     const answer = await this.ask(commandBy(session?.clock.latest(sentAt, limitMs) ?? 0), limitMs);
     const serverMs = serverTimeIn(answer.reply);
     if (serverMs !== undefined) {

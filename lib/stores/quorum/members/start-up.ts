@@ -12,7 +12,7 @@ import { atServer, type Failure } from '../too-few.js';
 export interface StartUp {
   readonly names: RedisKeys;
   readonly process: string;
-  /** Whether rights are not tried, for which something would have to be written. */
+  /** Whether nothing may be written. Rights are not tried then. */
   readonly readOnly: boolean;
   /** A fence that may be proposed. */
   readonly fence: number;
@@ -35,7 +35,7 @@ export async function startUpAll(quorum: Quorum, failures: readonly (Failure | u
   }
 }
 
-/** What no retry mends, where there is such a thing. */
+/** Resolves with an error that no retry mends, or with undefined. */
 async function startUp(
   { commands }: Quorum,
   server: QuorumServer,

@@ -21,7 +21,7 @@ export interface Pipeline {
 /** What the store uses of a client of its own: that of ioredis is one, and others are made one. */
 export interface Connection {
   readonly isCluster?: boolean;
-  /** Whether it never fails commands that are given to it before it is connected for the first time; so it is with those of a cluster, and of Sentinel. */
+  /** Whether commands wait for its first connection, however long that takes. Those of a cluster and of Sentinel do so anyway. */
   readonly queuesForEver?: boolean;
   readonly status: string;
   readonly options: {

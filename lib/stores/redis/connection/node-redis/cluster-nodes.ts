@@ -49,7 +49,7 @@ export class ClusterNodes {
     return address === undefined ? this.#any() : this.at(address);
   }
 
-  /** The same; waits for who is asked just now, where nobody is known yet who has any slot. */
+  /** The same. While no slot is known, waits for the answer of the node that is being asked. */
   async onceKnown(key?: string): Promise<NodeRedisConnection> {
     if (this.#slots.length === 0) {
       await this.#refreshing?.catch(() => undefined);
