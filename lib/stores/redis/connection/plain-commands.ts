@@ -1,8 +1,7 @@
 import { LONGEST_COMMAND_MS } from '../../../core/seam/time.js';
 import { probe, PROBE_MS, type Probe } from '../../kit/probe.js';
-import { productBy } from '../redis-product.js';
 import type { RedisKeys } from '../scripts/redis-keys.js';
-import { refusesBy } from '../server-info.js';
+import { productBy, refusesBy } from '../server-info.js';
 import type { CommandTimeouts } from './command-timeouts.js';
 import type { ConnectionFailures } from './connection-failures.js';
 import { channelOfDatabase, keyPrefixOf, type Connection } from './connection.js';
