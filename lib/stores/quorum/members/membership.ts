@@ -48,7 +48,10 @@ export class Membership {
     const members: Members = {
       ...participant,
       found: (member) => this.#members.forEach((other) => other !== member && other.reportSoon()),
-      answered: () => this.#checkList(),
+      answered: () => {
+        // Later on as well: a server that was away may come back as one that does not fit the others.
+        this.#problem = listProblem(this.#members, holdMs(this.#longestMs));
+      },
       checked: () => void this.#consider(),
       report: () => this.#report(),
       problem: () => this.#problem,
@@ -121,11 +124,6 @@ export class Membership {
     } catch (error) {
       return { server, error: asLockError(error, '') };
     }
-  }
-
-  /** At the start, and later: a server that was away may come back as one that does not fit the others. */
-  #checkList(): void {
-    this.#problem = listProblem(this.#members, holdMs(this.#longestMs));
   }
 
   /** Another process may just be finding out that the quorum is new, or that it is not. */

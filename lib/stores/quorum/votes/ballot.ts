@@ -92,16 +92,10 @@ export class Ballot {
       this.#contest ??= setTimeout(() => this.#endContest(), this.#startedAt + this.#polling.contestMs - performance.now()).unref();
     } else {
       this.#polling.stored(vote.fence);
-      this.#takeVote(server, vote.fence, counts);
-    }
-  }
-
-  #takeVote(server: QuorumServer, fence: number, counts: boolean): void {
-    if (counts) {
-      this.#stored.set(server, fence);
-    } else {
-      this.#possible.set(server, fence);
-      this.#failures.push({ server, error: this.#polling.notCounted(server) });
+      (counts ? this.#stored : this.#possible).set(server, vote.fence);
+      if (!counts) {
+        this.#failures.push({ server, error: this.#polling.notCounted(server) });
+      }
     }
   }
 
