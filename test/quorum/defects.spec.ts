@@ -125,7 +125,7 @@ const RULES: readonly Rule[] = [
     rule: 'a hold that only a minority has let in leaves it again',
     defects: {
       "a minority's hold is left behind": [
-        { file: 'lib/stores/quorum/joining.ts', from: 'joined.forEach((server) => leave(server, stays));', to: '' },
+        { file: 'lib/stores/quorum/joining.ts', from: 'isIn !== true && leave(', to: 'isIn === undefined && leave(' },
       ],
     },
     check: async (library) => {
@@ -143,7 +143,7 @@ const RULES: readonly Rule[] = [
   {
     rule: 'a release that a server missed before the others had answered is repeated',
     defects: {
-      'it is not repeated': [{ file: 'lib/stores/quorum/releasing.ts', from: 'missed.forEach((repeat) => repeat());', to: '' }],
+      'it is not repeated': [{ file: 'lib/stores/quorum/releasing.ts', from: 'released.then(', to: 'Promise.reject().then(' }],
     },
     check: async (library) => {
       const store = await open(library);
@@ -179,7 +179,7 @@ const RULES: readonly Rule[] = [
       const server: QuorumServer = new library.QuorumServer(
         source,
         'server 1 of 3',
-        (session) => member.connected(session),
+        (session) => member.check(session),
         () => true,
       );
       const member = new library.Member(server, commands, {

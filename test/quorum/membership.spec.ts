@@ -30,9 +30,7 @@ class Server {
     return this.session.clock.now();
   }
 
-  info(): Promise<string> {
-    return Promise.resolve(`run_id:${this.name}\r\nmaxmemory_policy:noeviction`);
-  }
+  readonly plain = { info: () => Promise.resolve(`run_id:${this.name}\r\nmaxmemory_policy:noeviction`) };
 
   async ask({ counts }: { readonly counts: string }): Promise<{ readonly reply: readonly unknown[] }> {
     this.asked.push(counts);

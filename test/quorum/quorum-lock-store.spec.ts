@@ -198,7 +198,7 @@ describe('a quorum of five servers', () => {
       (session) => sessions.push(session),
       () => true,
     );
-    await expect(server.info()).rejects.toThrow();
+    await expect(server.plain.info()).rejects.toThrow();
     expect([sessions, server.session]).toEqual([[], undefined]);
   });
 

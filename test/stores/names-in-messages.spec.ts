@@ -29,5 +29,5 @@ test('a server of a quorum that was closed names the store that the user knows',
   );
   server.close();
   const detail = 'QuorumLockStore was closed. Make a new one for new locks.';
-  expect(await server.probe()).toMatchObject([{ status: 'rejected', reason: { detail } }]);
+  expect(await server.plain.probe()).toMatchObject([{ status: 'rejected', reason: { detail } }]);
 });

@@ -126,7 +126,7 @@ export const MUTANTS: Readonly<Record<string, Mutant>> = {
     nemesis: ['deafen'],
     caughtBy: ['turns are in order', 'no turn is missed'],
     edits: [
-      { file: WAKEUPS, from: `this.#arrive && !this.#isCluster`, to: `!this.#isCluster` },
+      { file: WAKEUPS, from: `this.#subscriber?.acknowledged === true && !this.#isCluster`, to: `!this.#isCluster` },
       {
         file: 'lib/stores/kit/rechecks.ts',
         from: `rank < 2 || !subscription?.acknowledged || this.#places.get(place) === 'lost'`,

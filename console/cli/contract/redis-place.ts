@@ -43,7 +43,7 @@ export async function redisPlace(address: Address, prefix: string): Promise<Plac
 async function reach(source: RedisSource): Promise<void> {
   const connection = new RedisConnection(source);
   try {
-    await connection.info();
+    await connection.plain.info();
   } finally {
     connection.close();
   }
@@ -54,10 +54,10 @@ async function removeKeys(source: RedisSource, own: string): Promise<void> {
   const connection = new RedisConnection(source);
   try {
     const pattern = `${own.replaceAll(/[\\*?[\]]/g, String.raw`\$&`)}*`;
-    for (const node of await connection.masters()) {
+    for (const node of await connection.plain.masters()) {
       let cursor = '0';
       do {
-        const [next, names] = await connection.scan(node, cursor, pattern);
+        const [next, names] = await connection.plain.scan(node, cursor, pattern);
         await Promise.all(names.map((name) => node.call('DEL', name)));
         cursor = next;
       } while (cursor !== '0');

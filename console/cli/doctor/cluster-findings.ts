@@ -11,7 +11,7 @@ const SLOTS = 16_384;
 export async function clusterFindings(source: RedisSource, prefix: string): Promise<readonly Finding[]> {
   const connection = new RedisConnection(source);
   try {
-    const masters = await connection.masters();
+    const masters = await connection.plain.masters();
     const slots = await slotsFinding(connection);
     const each = masters.map((node) => {
       const { host, port } = node.options;
@@ -29,7 +29,7 @@ export async function clusterFindings(source: RedisSource, prefix: string): Prom
 async function slotsFinding(connection: RedisConnection): Promise<Finding> {
   const subject = 'cluster: slots';
   try {
-    const info = String(await connection.ask('CLUSTER', 'INFO'));
+    const info = String(await connection.plain.ask('CLUSTER', 'INFO'));
     const served = Number(valueOf(info, 'cluster_slots_ok'));
     return valueOf(info, 'cluster_state') === 'ok' && served === SLOTS
       ? ok(subject, 'Each slot has a node.')

@@ -1,8 +1,7 @@
 import { RedisConnection } from '../../../lib/stores/redis/connection/redis-connection.js';
 import type { RedisSource } from '../../../lib/stores/redis/connection/redis-source.js';
-import { productBy } from '../../../lib/stores/redis/redis-product.js';
-import { evictionWarnings, serverWarnings } from '../../../lib/stores/redis/server-check.js';
-import { evictsBy, refusesBy, valueOf } from '../../../lib/stores/redis/server-info.js';
+import { evictionWarning, serverWarnings } from '../../../lib/stores/redis/server-check.js';
+import { evictsBy, productBy, refusesBy, valueOf } from '../../../lib/stores/redis/server-info.js';
 import { missingRights } from '../../../lib/stores/redis/visible-rights.js';
 import { failure, ok, versionFinding, warning, type Finding } from './finding.js';
 
@@ -18,7 +17,7 @@ export async function redisFindings(
 ): Promise<Finding[]> {
   const connection = new RedisConnection(source);
   try {
-    const info = await connection.info();
+    const info = await connection.plain.info();
     const [wrong] = modeFindings(info, `${name}: mode`, mode);
     return wrong ? [wrong] : [...settings(info, name), rightsFinding(await missingRights(connection, prefix), name)];
   } catch (error) {
@@ -78,7 +77,7 @@ function checkedVersion(info: string, subject: string): Finding {
 }
 
 function evictionFinding(info: string, subject: string): Finding {
-  const [text] = evictionWarnings(info);
+  const text = evictionWarning(info);
   return text === undefined ? ok(subject, 'It evicts nothing.') : warning(subject, text);
 }
 

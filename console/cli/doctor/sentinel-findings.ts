@@ -33,12 +33,12 @@ interface Named {
 async function askSentinel(sentinel: RedisConnectionOptions, master: string, subject: string): Promise<Named> {
   const connection = new RedisConnection({ ...sentinel, db: 0, enableReadyCheck: false });
   try {
-    const found = (await connection.ask('SENTINEL', 'GET-MASTER-ADDR-BY-NAME', master)) as readonly string[] | null;
+    const found = (await connection.plain.ask('SENTINEL', 'GET-MASTER-ADDR-BY-NAME', master)) as readonly string[] | null;
     if (found) {
       const address = found.join(':');
       return { address, finding: ok(subject, `It names the master ${address}.`) };
     }
-    const names = namesIn(await connection.ask('SENTINEL', 'MASTERS'));
+    const names = namesIn(await connection.plain.ask('SENTINEL', 'MASTERS'));
     const known = names.length > 0 ? `It watches ${names.join(', ')}: pass one to --master.` : 'It watches none.';
     return { finding: { level: 'FAIL', subject, text: `It knows no master "${master}". ${known}` } };
   } catch (error) {

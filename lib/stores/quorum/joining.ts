@@ -13,8 +13,6 @@ import { majorityOf } from './votes/verdicts.js';
  */
 export async function joinAll(quorum: Quorum, hold: HoldRecord): Promise<boolean> {
   const { key, id, ttlMs, limitMs } = hold;
-  const joined: QuorumServer[] = [];
-  let doneMs: number | undefined;
   const leave = (server: QuorumServer, stays: number): void =>
     quorum.withdrawals.add(() => server.ask(quorum.commands.release({ key, id }, stays), limitMs), ttlMs);
   const send = async (server: QuorumServer): Promise<number> => {
@@ -23,32 +21,28 @@ export async function joinAll(quorum: Quorum, hold: HoldRecord): Promise<boolean
       throw new LockStoreError('the join came too late', key, { unknown: false });
     }
     const reply = Number(answer.reply);
-    if (reply === 1 && doneMs !== undefined) {
-      leave(server, doneMs);
-    } else if (reply === 1) {
-      joined.push(server);
-    }
-    if (reply === 1 && !answer.counts) {
-      // What a restarted server remembers may be a lock that has ended.
-      throw quorum.notCounted(server);
+    if (reply === 1) {
+      verdict.then(
+        (isIn) => isIn !== true && leave(server, isIn === 'full' ? UNDONE_MS : DONE_MS),
+        () => undefined,
+      );
+      if (!answer.counts) {
+        // What a restarted server remembers may be a lock that has ended.
+        throw quorum.membership.notCounted(server);
+      }
     }
     return reply;
   };
-  const verdict = await quorum.ask(key, send, (given) => {
-    const isIn = majorityOf(
+  const verdict = quorum.ask(key, send, (given) => {
+    const joined = majorityOf(
       given.map((reply) => reply === 1),
       quorum.majority,
     );
-    return isIn === false && given.includes(-1) ? 'full' : isIn;
+    return joined === false && given.includes(-1) ? 'full' : joined;
   });
-  if (verdict === true) {
-    return true;
-  }
-  const stays = verdict === 'full' ? UNDONE_MS : DONE_MS;
-  doneMs = stays;
-  joined.forEach((server) => leave(server, stays));
-  if (verdict === 'full') {
+  const outcome = await verdict;
+  if (outcome === 'full') {
     throw tooManyHolds(key);
   }
-  return false;
+  return outcome;
 }

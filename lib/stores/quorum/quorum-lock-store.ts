@@ -85,9 +85,8 @@ export class QuorumLockStore implements LockStore, Tickets, Operator, Messages {
       const failures = await quorum.open();
       this.#refuseClosed(quorum);
       await startUpAll(quorum, failures, {
-        channel: this.#names.wake(this.process),
-        everybody: this.#names.everybody,
-        channels: this.#names.wake('*'),
+        names: this.#names,
+        process: this.process,
         readOnly,
         fence: this.#fences.next(1, quorum.clockMs),
         warn,
@@ -106,7 +105,7 @@ export class QuorumLockStore implements LockStore, Tickets, Operator, Messages {
     const sentAt = performance.now();
     const quorum = await this.#open();
     const attempt = ++this.#attempts;
-    const reply = await acquireAll(quorum, this.#fences, { hold, attempt, waitedMs: this.#waits.waitedMs(hold, sentAt) });
+    const reply = await acquireAll(quorum, this.#fences, hold, attempt, this.#waits.waitedMs(hold, sentAt));
     if (reply.fence === undefined) {
       this.#waits.refused(hold, sentAt);
     } else {
@@ -156,7 +155,7 @@ export class QuorumLockStore implements LockStore, Tickets, Operator, Messages {
   }
 
   async health(): Promise<StoreHealth> {
-    return (await this.#open()).health();
+    return (await this.#open()).membership.health();
   }
 
   search(prefix: string): AsyncIterable<readonly FoundLock[]> {
@@ -165,9 +164,7 @@ export class QuorumLockStore implements LockStore, Tickets, Operator, Messages {
 
   async send(text: string, process?: string): Promise<void> {
     const quorum = await this.#open();
-    await quorum.publish(text, (server, message) =>
-      process === undefined ? server.publishToAll(this.#names.everybody, message) : server.publish(this.#names.wake(process), message),
-    );
+    await quorum.publish(this.#names, text, process);
   }
 
   onMessage(listener: (text: string) => void, until?: AbortSignal): void {
@@ -210,8 +207,8 @@ export class QuorumLockStore implements LockStore, Tickets, Operator, Messages {
     const quorum = new Quorum(this.#sources, commands, { longestLeaseMs: this.longestLeaseMs, readOnly: this.#readOnly, warn });
     this.#quorum = quorum;
     for (const { wakeups } of quorum.servers) {
-      wakeups.onMessage((text, id) => this.#seen.messages.isNew(id) && this.#listeners.message(text));
-      wakeups.onForced((key, fence) => this.#seen.forced.isNew(`${fence} ${key}`) && this.#listeners.forced(key, fence));
+      wakeups.listeners.onMessage((text, id) => this.#seen.messages.isNew(id) && this.#listeners.message(text));
+      wakeups.listeners.onForced((key, fence) => this.#seen.forced.isNew(`${fence} ${key}`) && this.#listeners.forced(key, fence));
     }
     return quorum;
   }

@@ -1,12 +1,13 @@
 import { randomUUID } from 'node:crypto';
 import { asLockError } from '../../core/leases/background-releases.js';
-import { isLockError, type LockStoreError } from '../../core/words/errors.js';
-import type { StoreHealth } from '../../core/words/lock-health.js';
+import { isLockError } from '../../core/words/errors.js';
 import { throwIfAllFailed } from '../kit/all-failed.js';
 import { Withdrawals } from '../kit/withdrawals.js';
 import { toLockError } from '../redis/connection/redis-errors.js';
 import type { RedisSource } from '../redis/connection/redis-source.js';
-import { clockOf, Membership, type Participant } from './members/membership.js';
+import type { RedisKeys } from '../redis/scripts/redis-keys.js';
+import type { Participant } from './members/member.js';
+import { clockOf, Membership } from './members/membership.js';
 import type { QuorumCommands } from './votes/quorum-commands.js';
 import { QuorumServer } from './members/quorum-server.js';
 import { tooFew, type Failure } from './too-few.js';
@@ -17,8 +18,8 @@ export class Quorum {
   readonly servers: readonly QuorumServer[];
   readonly majority: number;
   readonly commands: QuorumCommands;
+  readonly membership: Membership;
   readonly withdrawals = new Withdrawals();
-  readonly #membership: Membership;
   #opening: Promise<readonly (Failure | undefined)[]> | undefined;
   #isOpen = false;
 
@@ -28,13 +29,13 @@ export class Quorum {
         new QuorumServer(
           source,
           `server ${at + 1} of ${sources.length}`,
-          (session) => this.#membership.connected(at, session),
-          () => this.#membership.mayCount(at),
+          (session) => this.membership.connected(at, session),
+          () => this.membership.mayCount(at),
         ),
     );
     this.majority = majorityAmong(sources.length);
     this.commands = commands;
-    this.#membership = new Membership(this.servers, commands, participant);
+    this.membership = new Membership(this.servers, commands, participant);
   }
 
   get isOpen(): boolean {
@@ -46,32 +47,23 @@ export class Quorum {
     return clockOf(this.servers);
   }
 
-  /** Connects; why each server is of no use, where it is, once all were checked, or did not answer in time. */
+  /** Connects, and resolves when each server was checked or did not answer in time: with the failures of those that are of no use. */
   open(): Promise<readonly (Failure | undefined)[]> {
-    return (this.#opening ??= this.#membership.open().then((failures) => {
+    return (this.#opening ??= this.membership.open().then((failures) => {
       this.#isOpen = true;
       return failures;
     }));
   }
 
-  /** Why the server's votes do not count. */
-  notCounted(server: QuorumServer): LockStoreError {
-    return this.#membership.notCounted(server);
-  }
-
-  /** Sends a message by all servers; rejects where none took it. */
-  async publish(text: string, send: (server: QuorumServer, message: string) => Promise<void>): Promise<void> {
+  /** Sends a message by all servers to a process, or to all where none is named; rejects where no server took it. */
+  async publish(names: RedisKeys, text: string, process?: string): Promise<void> {
     const message = `note ${randomUUID()} ${text}`;
-    const sent = await Promise.allSettled(this.servers.map((server) => send(server, message)));
+    const sent = await Promise.allSettled(this.servers.map(({ plain }) => plain.publish(names, message, process)));
     try {
       throwIfAllFailed(sent);
     } catch (error) {
       throw isLockError(error) ? error : toLockError(error, '', undefined);
     }
-  }
-
-  health(): Promise<StoreHealth> {
-    return this.#membership.health();
   }
 
   /**
@@ -113,6 +105,6 @@ export class Quorum {
 
   close(): void {
     this.withdrawals.close();
-    this.#membership.close();
+    this.membership.close();
   }
 }

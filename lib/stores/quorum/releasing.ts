@@ -9,25 +9,19 @@ import { majorityOf } from './votes/verdicts.js';
  * Takes a hold out of all servers; what a majority says of it. `vote` is the name that it has there. Once a majority has answered, the
  * command is repeated for the others; where too few answer, the caller repeats it for all.
  */
-export async function releaseAll(quorum: Quorum, { key, id, ttlMs, limitMs }: HoldRecord, vote: string): Promise<boolean> {
+export function releaseAll(quorum: Quorum, { key, id, ttlMs, limitMs }: HoldRecord, vote: string): Promise<boolean> {
   const command = quorum.commands.release({ key, id: vote }, DONE_MS, id);
-  const missed: (() => void)[] = [];
-  let isDecided = false;
   const send = async (server: QuorumServer): Promise<boolean> => {
     try {
       return isOne((await server.ask(command, limitMs)).reply);
     } catch (error) {
-      const repeat = (): void => quorum.withdrawals.repeat(() => server.ask(command, limitMs), ttlMs, error);
-      if (isDecided) {
-        repeat();
-      } else {
-        missed.push(repeat);
-      }
+      released.then(
+        () => quorum.withdrawals.repeat(() => server.ask(command, limitMs), ttlMs, error),
+        () => undefined,
+      );
       throw error;
     }
   };
-  const released = await quorum.ask(key, send, (given) => majorityOf(given, quorum.majority));
-  isDecided = true;
-  missed.forEach((repeat) => repeat());
+  const released = quorum.ask(key, send, (given) => majorityOf(given, quorum.majority));
   return released;
 }

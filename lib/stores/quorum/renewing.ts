@@ -7,30 +7,29 @@ import type { QuorumServer } from './members/quorum-server.js';
 import { attemptOf } from './votes/quorum-commands.js';
 import { majorityOfEach } from './votes/verdicts.js';
 
-/** The owner has the lock already, and goes before all that wait, in milliseconds: longer than any of them. */
+/** For how long the owner is said to have waited, in milliseconds. It has the lock already, so it goes before all that wait. */
 const FIRST_MS = 24 * 60 * 60 * 1_000;
 
 /** Renews in all servers, with one command for each; what a majority says of each hold, and undefined where there is none. */
-export async function renewAll(quorum: Quorum, grants: Grants, holds: readonly HoldRecord[]): Promise<(boolean | undefined)[]> {
+export function renewAll(quorum: Quorum, grants: Grants, holds: readonly HoldRecord[]): Promise<(boolean | undefined)[]> {
   const key = holds[0]?.key ?? '';
   const command = quorum.commands.renew(holds.map((hold) => ({ ...hold, id: grants.voteOf(hold.id) })));
   const limitMs = leastLimitOf(holds);
   const endsAt = performance.now() + limitMs;
-  const denied: (() => void)[] = [];
-  let verdicts: (boolean | undefined)[] | undefined;
+  const mendAll = (server: QuorumServer, answers: readonly boolean[], confirmed: readonly (boolean | undefined)[]): void =>
+    holds.forEach((hold, at) => {
+      if (confirmed[at] && !answers[at]) {
+        grants.mend(hold.id, server, (vote) => mend(quorum, server, hold, vote, endsAt));
+      }
+    });
   const send = async (server: QuorumServer): Promise<boolean[]> => {
     const { reply, counts } = await server.ask(command, limitMs);
     const answers = readAnswers(reply);
-    const mendAll = (): void =>
-      holds.forEach((hold, at) => {
-        if (verdicts?.[at] && !answers[at]) {
-          grants.mend(hold.id, server, (vote) => mend(quorum, server, hold, vote, endsAt));
-        }
-      });
-    if (verdicts) {
-      mendAll();
-    } else {
-      denied.push(mendAll);
+    if (answers.includes(false)) {
+      verdicts.then(
+        (confirmed) => mendAll(server, answers, confirmed),
+        () => undefined,
+      );
     }
     if (!counts) {
       // Another process may have another server in its place, and a majority without it.
@@ -38,8 +37,7 @@ export async function renewAll(quorum: Quorum, grants: Grants, holds: readonly H
     }
     return answers;
   };
-  verdicts = await quorum.ask(key, send, (given, missing) => majorityOfEach(given, quorum.majority, missing));
-  denied.forEach((mendAll) => mendAll());
+  const verdicts = quorum.ask(key, send, (given, missing) => majorityOfEach(given, quorum.majority, missing));
   return verdicts;
 }
 

@@ -2,7 +2,7 @@ import type { FoundLock, StoredLock } from '../../core/seam/lock-store.js';
 import type { RedisKeys } from '../redis/scripts/redis-keys.js';
 import { RedisConnection } from '../redis/connection/redis-connection.js';
 import type { RedisSource } from '../redis/connection/redis-source.js';
-import { searchKeys } from '../redis/search.js';
+import { heldOf, searchKeys } from '../redis/search.js';
 import { majorityAmong } from './votes/verdicts.js';
 
 /**
@@ -23,10 +23,10 @@ export async function* searchAll(
     try {
       for await (const keys of searchKeys(connection, names, prefix)) {
         const fresh = keys.filter((key) => !seen.has(key));
-        const stored = await Promise.all(fresh.map(inspect));
+        const held = await heldOf(fresh, inspect);
         // Those that could not be looked up are found again on the next server.
         fresh.forEach((key) => seen.add(key));
-        yield stored.flatMap((lock, at) => (lock ? [{ ...lock, key: fresh[at] as string }] : []));
+        yield held;
       }
       left--;
     } catch (error) {

@@ -12,8 +12,8 @@ export class HoldNames {
   /** By the id of the hold; in the order of their last use. */
   readonly #names = new Map<string, { readonly name: string; readonly keptUntil: number }>();
 
-  /** A hold as servers know it. */
-  named<Hold extends HoldRecord>(hold: Hold): Hold {
+  /** A hold as servers know it: one whose grant was withdrawn has another name. */
+  named(hold: HoldRecord): HoldRecord {
     const name = this.#names.get(hold.id)?.name;
     if (name === undefined) {
       return hold;

@@ -15,7 +15,7 @@ import type {
   Turns,
 } from '../../core/seam/lock-store.js';
 import type { StoreHealth } from '../../core/words/lock-health.js';
-import { leastLimitOf } from '../../core/seam/time.js';
+import { leastLimitOf, LONGEST_COMMAND_MS } from '../../core/seam/time.js';
 import { checkPrefix } from '../../core/words/lock-key.js';
 import { throwIfAllFailed } from '../kit/all-failed.js';
 import { RECHECK_MS } from '../kit/protocol.js';
@@ -25,7 +25,7 @@ import { answeredOf, membersOf, worstOf } from '../kit/probe.js';
 import { ServerClock } from '../kit/server-clock.js';
 import { processName } from '../kit/process-name.js';
 import { checkSource, isCluster, type RedisSource } from './connection/redis-source.js';
-import { COMMAND_MS, RedisConnection } from './connection/redis-connection.js';
+import { RedisConnection } from './connection/redis-connection.js';
 import { checkMinReplicas, type RedisLockStoreOptions } from './redis-lock-store.options.js';
 import { isLate, isOne, readAnswers, RedisCommands, timeIn } from './scripts/redis-commands.js';
 import { RedisKeys } from './scripts/redis-keys.js';
@@ -37,7 +37,7 @@ import { searchLocks } from './search.js';
 import { BATCH, EXCHANGE } from './scripts/scripts.js';
 import { checkServer, tryRights } from './server-check.js';
 import { evictsBy } from './server-info.js';
-import { Wakeups } from './wakeups.js';
+import { warnOfRefusal, Wakeups } from './wakeups.js';
 
 /**
  * Locks in one Redis server, or where a client of a Cluster or of Sentinel leads. Waiters are served in order, first come first served,
@@ -96,7 +96,7 @@ export class RedisLockStore implements LockStore, Turns, Tickets, Operator, Mess
       this.#evicts = evictsBy(await checkServer(this.#connection, warn));
       if (!readOnly) {
         await tryRights(this, this.process);
-        await this.#connection.publish(this.#keys.wake(this.process), 'check').catch((error: Error) => this.#refused('PUBLISH', error));
+        await this.#connection.plain.publish(this.#keys, 'check', this.process).catch((error: Error) => this.#refused('PUBLISH', error));
       }
     } catch (error) {
       if (!(error instanceof LockStoreError)) {
@@ -147,7 +147,7 @@ export class RedisLockStore implements LockStore, Turns, Tickets, Operator, Mess
   }
 
   leave(key: string, name: string): Promise<void> {
-    return this.#connection.run(this.#commands.leave(key, name), COMMAND_MS, () => undefined);
+    return this.#connection.run(this.#commands.leave(key, name), LONGEST_COMMAND_MS, () => undefined);
   }
 
   async join(hold: HoldRecord): Promise<boolean> {
@@ -156,7 +156,7 @@ export class RedisLockStore implements LockStore, Turns, Tickets, Operator, Mess
     const sentAt = performance.now();
     const named = this.#named(hold);
     const command = this.#commands.join(named, this.#clock.latest(sentAt, hold.limitMs));
-    let reply = await this.#connection.run(command, hold.limitMs, asItIs);
+    let reply = await this.#connection.run(command, hold.limitMs, (answer) => answer);
     if (isLate(reply)) {
       this.#clock.read(timeIn(reply), sentAt);
       reply = await this.#again(hold, sentAt, (latest) => this.#commands.join(named, latest));
@@ -172,7 +172,10 @@ export class RedisLockStore implements LockStore, Turns, Tickets, Operator, Mess
   }
 
   renew(holds: readonly HoldRecord[]): Promise<(boolean | undefined)[]> {
-    const renew = (some: readonly HoldRecord[]): Promise<(boolean | undefined)[]> => this.#renew(some);
+    const renew = (some: readonly HoldRecord[]): Promise<(boolean | undefined)[]> =>
+      this.#replication
+        ? this.#replication.renew(some.map((hold) => this.#named(hold)))
+        : this.#connection.run(this.#commands.renew(some), leastLimitOf(some), readAnswers);
     // On a cluster the keys of one command must share a slot, and a shard that is away must not end the leases of the others.
     return this.#isCluster ? renewEach(holds, renew) : renewTogether(holds, renew);
   }
@@ -182,18 +185,18 @@ export class RedisLockStore implements LockStore, Turns, Tickets, Operator, Mess
   }
 
   inspect(key: string): Promise<StoredLock | null> {
-    return this.#connection.run(this.#commands.inspect(key), COMMAND_MS, readStored);
+    return this.#connection.run(this.#commands.inspect(key), LONGEST_COMMAND_MS, readStored);
   }
 
   forceRelease(key: string, fence: number): Promise<boolean> {
-    return this.#connection.run(this.#commands.forceRelease(key, fence), COMMAND_MS, isOne);
+    return this.#connection.run(this.#commands.forceRelease(key, fence), LONGEST_COMMAND_MS, isOne);
   }
 
   async health(): Promise<StoreHealth> {
     // WAIT answers for one server, and on a cluster each slot has another.
     const replication = this.#isCluster ? undefined : this.#replication;
     const [answers, replicasConfirm] = await Promise.all([
-      this.#connection.probe(),
+      this.#connection.plain.probe(),
       replication?.isConfirmed(this.#keys.wake(this.process)),
     ]);
     throwIfAllFailed(answers);
@@ -211,26 +214,23 @@ export class RedisLockStore implements LockStore, Turns, Tickets, Operator, Mess
   }
 
   async send(text: string, process?: string): Promise<void> {
-    const message = `note - ${text}`;
     try {
-      await (process === undefined
-        ? this.#connection.publishToAll(this.#keys.everybody, message)
-        : this.#connection.publish(this.#keys.wake(process), message));
+      await this.#connection.plain.publish(this.#keys, `note - ${text}`, process);
     } catch (error) {
       throw toLockError(error, '', undefined);
     }
   }
 
   onMessage(listener: (text: string) => void, until?: AbortSignal): void {
-    this.#wakeups.onMessage(listener, until);
+    this.#wakeups.listeners.onMessage(listener, until);
   }
 
   onForced(listener: ForcedListener, until?: AbortSignal): void {
-    this.#wakeups.onForced(listener, until);
+    this.#wakeups.listeners.onForced(listener, until);
   }
 
   onTurn(listener: TurnListener, until?: AbortSignal): void {
-    this.#wakeups.onTurn(listener, until);
+    this.#wakeups.listeners.onTurn(listener, until);
   }
 
   async close(): Promise<void> {
@@ -253,7 +253,7 @@ export class RedisLockStore implements LockStore, Turns, Tickets, Operator, Mess
   async #again({ key, limitMs }: HoldRecord, sentAt: number, commandBy: (latest: number) => Command): Promise<unknown> {
     const againAt = performance.now();
     const leftMs = sentAt + limitMs - againAt;
-    const reply = await this.#connection.run(commandBy(this.#clock.latest(againAt, leftMs)), leftMs, asItIs);
+    const reply = await this.#connection.run(commandBy(this.#clock.latest(againAt, leftMs)), leftMs, (answer) => answer);
     if (isLate(reply)) {
       throw new LockStoreError(`Lock "${key}": the command reached Redis too late. The call may be repeated.`, key, { unknown: false });
     }
@@ -272,8 +272,8 @@ export class RedisLockStore implements LockStore, Turns, Tickets, Operator, Mess
   }
 
   /** A hold as the servers know it. */
-  #named<Hold extends HoldRecord>(hold: Hold): Hold {
-    return this.#replication?.named(hold) ?? hold;
+  #named(hold: HoldRecord): HoldRecord {
+    return this.#replication?.names.named(hold) ?? hold;
   }
 
   /** The answer to what was sent at `sentAt`; a grant counts once replicas have confirmed it. */
@@ -293,37 +293,17 @@ export class RedisLockStore implements LockStore, Turns, Tickets, Operator, Mess
     return { remainingMs, holder, recheckMs };
   }
 
-  #renew(holds: readonly HoldRecord[]): Promise<(boolean | undefined)[]> {
-    return this.#replication
-      ? this.#replication.renew(holds.map((hold) => this.#named(hold)))
-      : this.#connection.run(this.#commands.renew(holds), leastLimitOf(holds), readAnswers);
-  }
-
   #connect(): RedisConnection {
     // On a cluster the keys of one command must share a slot, and those of several locks hardly ever do.
     return new RedisConnection(this.#source, this.#isCluster ? undefined : BATCH, (address) => this.#wakeups.follow(address));
   }
 
   #subscribe(): void {
-    this.#wakeups.open(
-      [this.#keys.wake(this.process), this.#keys.everybody],
-      (error) => this.#refused('SUBSCRIBE', error),
-      (message) => this.#warn(message),
-    );
+    this.#wakeups.open(this.#keys, this.process, (error) => this.#refused('SUBSCRIBE', error), this.#warn);
   }
 
   #refused(command: string, error: Error): void {
-    // Anything else is a connection that broke or was closed meanwhile, and not a refusal.
-    if (error.name !== 'ReplyError') {
-      return;
-    }
-    this.#warn(
-      `Redis refused ${command} on ${this.#keys.wake('*')}: ${error.message}. Grant the rights that docs/stores/redis.md lists under ` +
-        `"The smallest ACL"; until then waiters ask for their turn every ${RECHECK_MS.soon} ms, and a forced release is noticed at the next renewal.`,
-    );
+    const untilThen = `waiters ask for their turn every ${RECHECK_MS.soon} ms, and `;
+    warnOfRefusal(error, `Redis refused ${command}`, this.#keys, untilThen, this.#warn);
   }
-}
-
-function asItIs(reply: unknown): unknown {
-  return reply;
 }

@@ -2,8 +2,8 @@ import type { HoldRecord } from '../../core/seam/lock-store.js';
 import { throwIfAllFailed } from '../kit/all-failed.js';
 import { isForbidden } from './connection/redis-errors.js';
 
-/** Renews holds; what it answers has an element for each. */
-export type Renew = (holds: readonly HoldRecord[]) => Promise<(boolean | undefined)[]>;
+/** Renews holds, and answers for each of them. */
+type Renew = (holds: readonly HoldRecord[]) => Promise<(boolean | undefined)[]>;
 
 /** Renews each hold by itself: one that fails is answered by undefined, and does not take the others along. */
 export async function renewEach(holds: readonly HoldRecord[], renew: Renew): Promise<(boolean | undefined)[]> {

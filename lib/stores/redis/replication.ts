@@ -47,7 +47,7 @@ export class Replication {
   readonly #grants: RedisConnection;
   readonly #renewals: RedisConnection;
   readonly #waiting: UnconfirmedGrant[] = [];
-  readonly #names = new HoldNames();
+  readonly names = new HoldNames();
   /** The grants that are to be confirmed, by the ids of their holds. */
   readonly #confirming = new Map<string, { isAskedAgain: boolean }>();
   readonly #withdrawals = new Withdrawals();
@@ -60,11 +60,6 @@ export class Replication {
     this.#isCluster = isCluster;
     this.#grants = new RedisConnection(source);
     this.#renewals = new RedisConnection(source);
-  }
-
-  /** A hold as servers know it: one whose grant was withdrawn has another name. */
-  named<Hold extends HoldRecord>(hold: Hold): Hold {
-    return this.#names.named(hold);
   }
 
   /** Another attempt is made at a hold, since core has given up the one before: a withdrawal of that one would end what this one gets. */
@@ -81,7 +76,7 @@ export class Replication {
    * again meanwhile, the grant is left to that attempt.
    */
   async confirm(hold: HoldRecord, fence: number, sentAt: number): Promise<void> {
-    const granted = { ...this.named(hold), fence };
+    const granted = { ...this.names.named(hold), fence };
     const endsAt = sentAt + hold.limitMs;
     const confirming = { isAskedAgain: false };
     this.asksAgain(hold);
@@ -110,7 +105,7 @@ export class Replication {
   /** Whether enough replicas confirm what is written now; `channel` is where to write a message to. */
   async isConfirmed(channel: string): Promise<boolean> {
     try {
-      return (await this.#grants.confirming(channel, this.#minReplicas, CHECK_MS)) >= this.#minReplicas;
+      return (await this.#grants.plain.confirming(channel, this.#minReplicas, CHECK_MS)) >= this.#minReplicas;
     } catch {
       return false;
     }
@@ -124,7 +119,7 @@ export class Replication {
 
   async #withdraw(hold: HoldRecord, granted: HoldRecord, endsAt: number): Promise<boolean> {
     const withdraw = (limitMs: number): Promise<unknown> => this.#store.withdraw(granted, limitMs);
-    this.#names.rename(hold);
+    this.names.rename(hold);
     try {
       await withdraw(Math.max(1, endsAt - performance.now()));
       return true;
@@ -188,10 +183,14 @@ export class Replication {
     limitMs: number,
     what: string,
   ): Promise<{ held: boolean[]; missed: LockStoreError | undefined }> {
-    const { reply, confirmed, withinMs } = await connection.runOnReplicas(command, limitMs, this.#minReplicas);
+    const replicas = this.#minReplicas;
+    // The answer comes in time where WAIT takes half of it. For WAIT, 0 is for ever.
+    const withinMs = Math.max(1, Math.floor(limitMs / 2));
+    const replies = await connection.run(command, limitMs, (each) => each as readonly unknown[], { replicas, withinMs });
+    const confirmed = Number(replies[1]);
     return {
-      held: readAnswers(reply),
-      missed: confirmed >= this.#minReplicas ? undefined : tooFew(what, confirmed, this.#minReplicas, withinMs),
+      held: readAnswers(replies[0]),
+      missed: confirmed >= replicas ? undefined : tooFew(what, confirmed, replicas, withinMs),
     };
   }
 }

@@ -2,8 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { LockConfigurationError } from '../../core/words/errors.js';
 import type { HoldRecord, LockStore, Operator, Tickets, Turns } from '../../core/seam/lock-store.js';
 import type { RedisConnection } from './connection/redis-connection.js';
-import { productBy } from './redis-product.js';
-import { evictsBy, valueOf } from './server-info.js';
+import { evictsBy, productBy, valueOf } from './server-info.js';
 
 /** The oldest version whose scripts may read the clock and then write. */
 const OLDEST = 6;
@@ -14,25 +13,22 @@ export function serverWarnings(info: string): string[] {
   if (version !== undefined && Number.parseInt(version, 10) < OLDEST) {
     throw new LockConfigurationError(`The server of the locks is Redis ${version}. Use Redis ${OLDEST}.0 or later.`);
   }
-  const { warning } = productBy(info) ?? {};
-  return [...(warning === undefined ? [] : [warning]), ...evictionWarnings(info)];
+  return [productBy(info)?.warning, evictionWarning(info)].filter((warning) => warning !== undefined);
 }
 
 /** The warning of a server that may evict locks, by its reply to INFO. */
-export function evictionWarnings(info: string): string[] {
+export function evictionWarning(info: string): string | undefined {
   return evictsBy(info) === true
-    ? [
-        `Redis evicts keys (maxmemory-policy is ${valueOf(info, 'maxmemory_policy')}), and locks with them. ` +
-          'Set it to noeviction on the server of the locks.',
-      ]
-    : [];
+    ? `Redis evicts keys (maxmemory-policy is ${valueOf(info, 'maxmemory_policy')}), and locks with them. ` +
+        'Set it to noeviction on the server of the locks.'
+    : undefined;
 }
 
 /** Checks that the server will do; its reply to INFO. Throws `LockConfigurationError` where it will not. */
 export async function checkServer(connection: RedisConnection, warn: (message: string) => void): Promise<string> {
-  const info = await connection.info();
+  const info = await connection.plain.info();
   const warnings = serverWarnings(info);
-  await connection.tryAsking();
+  await connection.plain.tryAsking();
   warnings.forEach(warn);
   return info;
 }

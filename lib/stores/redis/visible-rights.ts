@@ -28,7 +28,7 @@ const ON_A_KEY: Readonly<Record<string, readonly string[]>> = {
  * the user may not ask.
  */
 export async function missingRights(connection: RedisConnection, prefix: string): Promise<string[] | undefined> {
-  const name = `${await connection.keyPrefix()}${prefix}:lock:{check}`;
+  const name = `${await connection.plain.keyPrefix()}${prefix}:lock:{check}`;
   const commands = [
     ['evalsha', '0'.repeat(40), '1', name],
     ['eval', 'return 1', '1', name],
@@ -39,9 +39,9 @@ export async function missingRights(connection: RedisConnection, prefix: string)
   ];
   const missing: string[] = [];
   try {
-    const user = String(await connection.ask('ACL', 'WHOAMI'));
+    const user = String(await connection.plain.ask('ACL', 'WHOAMI'));
     for (const command of commands) {
-      const answer = String(await connection.ask('ACL', 'DRYRUN', user, ...command));
+      const answer = String(await connection.plain.ask('ACL', 'DRYRUN', user, ...command));
       if (answer !== 'OK') {
         missing.push(rightIn(answer, command[0] as string));
       }

@@ -1,18 +1,18 @@
 import type { LockError } from '../../core/words/errors.js';
-import type { ForcedListener, Place, TurnListener } from '../../core/seam/lock-store.js';
-import { Listeners, type MessageListener } from '../kit/listeners.js';
+import type { Place } from '../../core/seam/lock-store.js';
+import { Listeners } from '../kit/listeners.js';
 import { Rechecks } from '../kit/rechecks.js';
 import type { RedisSource } from './connection/redis-source.js';
 import { RedisSubscriber } from './connection/redis-subscriber.js';
+import type { RedisKeys } from './scripts/redis-keys.js';
 
 /** The messages of other processes to this one, and when to ask again where they may not arrive. */
 export class Wakeups {
   readonly #source: RedisSource;
   readonly #isCluster: boolean;
-  readonly #listeners = new Listeners();
+  readonly listeners = new Listeners();
   readonly #rechecks = new Rechecks();
   #subscriber: RedisSubscriber | undefined;
-  #arrive = false;
 
   constructor(source: RedisSource, isCluster: boolean) {
     this.#source = source;
@@ -26,36 +26,20 @@ export class Wakeups {
 
   /** Whether messages reach this process, as far as it knows. */
   get arrive(): boolean {
-    return this.#arrive;
+    return this.#subscriber?.acknowledged === true;
   }
 
   /** Whether a process that receives no message is known to be gone. On a cluster, PUBLISH does not count all receivers. */
   get areCertain(): boolean {
-    return this.#arrive && !this.#isCluster;
-  }
-
-  onForced(listener: ForcedListener, until?: AbortSignal): void {
-    this.#listeners.onForced(listener, until);
-  }
-
-  onMessage(listener: MessageListener, until?: AbortSignal): void {
-    this.#listeners.onMessage(listener, until);
-  }
-
-  onTurn(listener: TurnListener, until?: AbortSignal): void {
-    this.#listeners.onTurn(listener, until);
+    return this.#subscriber?.acknowledged === true && !this.#isCluster;
   }
 
   /** Subscribes. `refused` is called where the server refuses that, and `warn` where no connection can be made at all. */
-  open(channels: readonly [string, string], refused: (error: Error) => void, warn: (message: string) => void): void {
+  open(keys: RedisKeys, process: string, refused: (error: Error) => void, warn: (message: string) => void): void {
     this.#subscriber?.close();
-    this.#arrive = false;
-    this.#subscriber = new RedisSubscriber(channels, {
-      message: (message) => this.#listeners.receive(message),
-      changed: (acknowledged) => {
-        this.#arrive = acknowledged;
-        this.#listeners.recheck();
-      },
+    this.#subscriber = new RedisSubscriber([keys.wake(process), keys.everybody], {
+      message: (message) => this.listeners.receive(message),
+      changed: () => this.listeners.recheck(),
       refused,
     });
     this.#subscriber.open(this.#source).catch((error: LockError) => warn(error.detail));
@@ -83,6 +67,18 @@ export class Wakeups {
   close(): void {
     this.#subscriber?.close();
     this.#subscriber = undefined;
-    this.#arrive = false;
+  }
+}
+
+/**
+ * Warns that a server refused a command that messages need; `untilThen` says what else follows. A connection that broke, or was closed
+ * meanwhile, is no refusal.
+ */
+export function warnOfRefusal(error: Error, refused: string, keys: RedisKeys, untilThen: string, warn: (message: string) => void): void {
+  if (error.name === 'ReplyError') {
+    warn(
+      `${refused} on ${keys.wake('*')}: ${error.message}. Grant the rights that docs/stores/redis.md lists under "The smallest ACL"; ` +
+        `until then ${untilThen}a forced release is noticed at the next renewal.`,
+    );
   }
 }

@@ -2,23 +2,25 @@ import { LockConfigurationError, LockStoreError, type LockError } from '../../..
 import { LONGEST_COMMAND_MS } from '../../../core/seam/time.js';
 import type { Argument } from '../../redis/scripts/script.js';
 import { serverWarnings } from '../../redis/server-check.js';
-import { evictsBy } from '../../redis/server-info.js';
+import { evictsBy, valueOf } from '../../redis/server-info.js';
 import type { QuorumCommands } from '../votes/quorum-commands.js';
 import type { QuorumServer } from './quorum-server.js';
 import { notCounted, warningOf } from './member-messages.js';
-import { runOf } from './server-run.js';
 import type { Session } from './session.js';
 import { readStanding, type Standing, type Verdict } from './standing.js';
 
 /** How often a server is checked whose votes do not count yet, and at most how seldom one whose votes do, in milliseconds. */
 const CHECK_MS = { soon: 250, seldom: 15_000 } as const;
 
-/** For how long it holds what a server has answered, in milliseconds. */
+/** For how long an answer of a server is trusted, in milliseconds. */
 export function recentMs(longestLeaseMs: number): number {
   return longestLeaseMs / 2 + LONGEST_COMMAND_MS;
 }
 
-/** Whether a server's votes are to count; its next fence is above `least` then. No longer where it answers after `endsAt`, by the monotonic clock. */
+/**
+ * Whether a server's votes count from now on. If so, its next fence is above `least`. An answer after `endsAt`, by the monotonic clock,
+ * changes nothing.
+ */
 export interface Count {
   readonly counts: '' | 'again' | 'first';
   readonly least: number;
@@ -27,13 +29,19 @@ export interface Count {
 
 const NO_COUNT: Count = { counts: '', least: 0, endsAt: 0 };
 
-/** What a member needs of its quorum. */
-export interface Members {
+/** What a process is to its quorum. */
+export interface Participant {
   readonly longestLeaseMs: number;
+  /** Whether it only looks: the others are not told of it, and nothing changes by it. */
   readonly readOnly: boolean;
+  readonly warn: (message: string) => void;
+}
+
+/** What a member needs of its quorum. */
+export interface Members extends Participant {
   /** The run of a member became known. */
   found(member: Member): void;
-  /** A member answered: with this the list is checked before any of its votes is counted. */
+  /** A member answered. The list is checked before its next vote counts. */
   answered(): void;
   /** A check of a member is over. */
   checked(): void;
@@ -43,7 +51,6 @@ export interface Members {
   problem(): string;
   /** Whether the votes of a member count; undefined where it has not answered. */
   verdict(member: Member): Verdict | undefined;
-  warn(message: string): void;
 }
 
 /**
@@ -101,7 +108,7 @@ export class Member {
 
   /** Connects, and checks the server; what to warn of in its settings. */
   async open(): Promise<string[]> {
-    const warnings = serverWarnings(await this.server.info());
+    const warnings = serverWarnings(await this.server.plain.info());
     await this.#checking;
     if (this.#failure || !this.standing) {
       // Without either, the connection was made anew meanwhile.
@@ -110,9 +117,13 @@ export class Member {
     return warnings;
   }
 
-  /** The server has a new connection. */
-  connected(session: Session): void {
-    this.#check(session);
+  /** Checks the server: it has a new connection, or the last check was long ago. */
+  check(session: Session): void {
+    this.#failure = undefined;
+    this.#checking = this.#judge(session).then(
+      () => this.#checked(session),
+      (error: LockError) => this.#checked(session, error),
+    );
   }
 
   /** Why its votes do not count. */
@@ -122,8 +133,8 @@ export class Member {
   }
 
   /**
-   * Reports to the server, and learns what it knows; with `count`, its votes count from now on, and its next fence is above the least. The
-   * server stores that before it votes: every process that finds a vote also finds that it counts. Whether it answered.
+   * Reports to the server, and learns what it knows. Answers whether the server replied. The server stores that its votes count before it
+   * votes: every process that finds a vote also finds that it counts.
    */
   async report({ counts, least, endsAt }: Count = NO_COUNT): Promise<boolean> {
     const { session } = this.server;
@@ -166,7 +177,7 @@ export class Member {
     this.server.close();
   }
 
-  /** Whether its votes would count for a process that does not only look, soon at the latest. */
+  /** For a process that only looks: whether the votes count for the others, or will soon. */
   get #mayCount(): boolean {
     const verdict = this.#members.readOnly ? this.#members.verdict(this) : undefined;
     return verdict !== undefined && (verdict.counts !== undefined || verdict.why === 'new');
@@ -183,22 +194,14 @@ export class Member {
     return now - at < recentMs(this.#members.longestLeaseMs);
   }
 
-  /** What no retry mends. */
+  /** Why the last check failed, where no retry mends that. */
   get #refusal(): LockConfigurationError | undefined {
     return this.#failure instanceof LockConfigurationError ? this.#failure : undefined;
   }
 
-  #check(session: Session): void {
-    this.#failure = undefined;
-    this.#checking = this.#judge(session).then(
-      () => this.#checked(session),
-      (error: LockError) => this.#checked(session, error),
-    );
-  }
-
   async #judge(session: Session): Promise<void> {
     if (session.run === undefined) {
-      const info = await this.server.info();
+      const info = await this.server.plain.info();
       session.foundRun(runOf(info));
       this.#evicts = evictsBy(info);
       if (session === this.server.session) {
@@ -224,7 +227,7 @@ export class Member {
     clearTimeout(this.#timer);
     this.#timer = setTimeout(() => {
       if (session === this.server.session) {
-        this.#check(session);
+        this.check(session);
       }
     }, ms).unref();
   }
@@ -239,4 +242,18 @@ export class Member {
       this.#members.warn(`${this.server.name} of the quorum: ${detail ?? warningOf(verdict)}`);
     }
   }
+}
+
+/**
+ * The id of the run that the reply to INFO is about: one life of a server's process, which ends with what it has not kept on a disk.
+ * Throws `LockConfigurationError` where the user may not read it.
+ */
+function runOf(info: string): string {
+  const id = valueOf(info, 'run_id');
+  if (id === undefined) {
+    throw new LockConfigurationError(
+      'Redis refused INFO, by which a server is recognised that restarted without its data. Grant +info, as docs/stores/redis.md says under "The smallest ACL".',
+    );
+  }
+  return id;
 }

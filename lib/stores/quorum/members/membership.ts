@@ -2,10 +2,10 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { asLockError } from '../../../core/leases/background-releases.js';
 import { LockConfigurationError, type LockStoreError } from '../../../core/words/errors.js';
 import type { StoreHealth } from '../../../core/words/lock-health.js';
+import { answeredOf, membersOf, worstOf } from '../../kit/probe.js';
 import type { Argument } from '../../redis/scripts/script.js';
-import { healthOf } from './health.js';
 import { listProblem } from './list-problem.js';
-import { Member, recentMs, type Members } from './member.js';
+import { Member, recentMs, type Members, type Participant } from './member.js';
 import { isSilence, patiently } from './patience.js';
 import type { QuorumCommands } from '../votes/quorum-commands.js';
 import type { QuorumServer } from './quorum-server.js';
@@ -20,20 +20,13 @@ const START_MS = 7_000;
 const PAUSE_MS = 20;
 /** For how long a majority waits for a server that may be there as well, and know of another one in the place of one of them, in milliseconds. */
 const OTHERS_MS = 2_000;
-/** For how long a report holds that a server is about to count, and how soon it has to do so, in milliseconds. */
+/** For how long a report is trusted that a server is about to count, and how soon it has to count, in milliseconds. */
 const WANT_MS = { holds: 5_000, within: 2_000 } as const;
-
-/** What a process is to its quorum. */
-export interface Participant {
-  readonly longestLeaseMs: number;
-  /** Whether it only looks: the others are not told of it, and nothing changes by it. */
-  readonly readOnly: boolean;
-  readonly warn: (message: string) => void;
-}
 
 /** Which servers of a quorum have votes that count, and what processes report about them to each other by way of the servers. */
 export class Membership {
   readonly #members: readonly Member[];
+  readonly #majority: number;
   readonly #longestLeaseMs: number;
   readonly #readOnly: boolean;
   readonly #warn: (message: string) => void;
@@ -52,21 +45,23 @@ export class Membership {
   /** Whether the list was checked at the start, which fails where something is wrong with it. */
   #hasStarted = false;
 
-  constructor(servers: readonly QuorumServer[], commands: QuorumCommands, { longestLeaseMs, readOnly, warn }: Participant) {
-    this.#longestLeaseMs = longestLeaseMs;
-    this.#readOnly = readOnly;
-    this.#warn = warn;
+  constructor(servers: readonly QuorumServer[], commands: QuorumCommands, participant: Participant) {
+    this.#longestLeaseMs = participant.longestLeaseMs;
+    this.#readOnly = participant.readOnly;
+    this.#warn = participant.warn;
     const members: Members = {
-      longestLeaseMs,
-      readOnly,
+      ...participant,
       found: (member) => this.#members.forEach((other) => other !== member && other.reportSoon()),
-      answered: () => this.#checkList(),
+      answered: () => {
+        // Later on as well: a server that was away may come back as one that does not fit the others.
+        this.#problem = listProblem(this.#members, holdMs(this.#longestMs));
+      },
       checked: () => void this.#consider(),
       report: () => this.#report(),
       problem: () => this.#problem,
       verdict: (member) => this.#verdict(member),
-      warn,
     };
+    this.#majority = majorityAmong(servers.length);
     this.#members = servers.map((server) => new Member(server, commands, members));
   }
 
@@ -79,7 +74,7 @@ export class Membership {
   connected(place: number, session: Session): void {
     const member = this.#members[place] as Member;
     this.#refusing.delete(member);
-    member.connected(session);
+    member.check(session);
   }
 
   /** Why the server's votes do not count. */
@@ -93,7 +88,7 @@ export class Membership {
    */
   async open(): Promise<readonly (Failure | undefined)[]> {
     const failures = await Promise.all(this.#members.map((member) => this.#openOne(member)));
-    // What goes on already began before the last answer.
+    // One that is running began before the last answer.
     await this.#considering;
     await this.#consider();
     if (!this.#isSound) {
@@ -106,9 +101,19 @@ export class Membership {
     return failures;
   }
 
-  /** Which servers answer, and which have votes that count. */
-  health(): Promise<StoreHealth> {
-    return healthOf(this.#members);
+  /** Asks each server by itself. Those that do not answer have no vote; it is for core to say how many may be missing. */
+  async health(): Promise<StoreHealth> {
+    const answers = (await Promise.all(this.#members.map(({ server }) => server.plain.probe()))).flat();
+    const evicts = this.#members.flatMap((member) => member.evicts ?? []);
+    return {
+      ...worstOf(answeredOf(answers)),
+      members: membersOf(
+        answers,
+        this.#members.map(({ votes }) => votes),
+      ),
+      majority: this.#majority,
+      evicts: evicts.length > 0 ? evicts.includes(true) : undefined,
+    };
   }
 
   close(): void {
@@ -130,19 +135,13 @@ export class Membership {
     }
   }
 
-  /** At the start, and later: a server that was away may come back as one that does not fit the others. */
-  #checkList(): void {
-    this.#problem = listProblem(this.#members, holdMs(this.#longestMs));
-  }
-
   /** Another process may just be finding out that the quorum is new, or that it is not. */
   async #awaitVotes(): Promise<void> {
     const startedAt = performance.now();
-    const majority = majorityAmong(this.#members.length);
     const waits = (): boolean => {
       const there = this.#members.filter(({ standing }) => standing !== undefined);
       const verdicts = there.map((member) => (member.counts ? undefined : this.#verdict(member)));
-      return there.length >= majority && verdicts.some((verdict) => verdict && (verdict.counts || verdict.why === 'new'));
+      return there.length >= this.#majority && verdicts.some((verdict) => verdict && (verdict.counts || verdict.why === 'new'));
     };
     while (waits() && performance.now() - startedAt < START_MS) {
       await sleep(PAUSE_MS);
@@ -201,7 +200,7 @@ export class Membership {
       this.#warnOnce(`${this.#problem} No votes count until then.`);
     }
     const there = this.#members.filter(({ standing }) => standing !== undefined);
-    this.#majorityAt = there.length < majorityAmong(this.#members.length) ? undefined : (this.#majorityAt ?? performance.now());
+    this.#majorityAt = there.length < this.#majority ? undefined : (this.#majorityAt ?? performance.now());
     if (this.#readOnly || (!this.#isAdmitted && !this.#isSound) || this.#majorityAt === undefined) {
       return;
     }

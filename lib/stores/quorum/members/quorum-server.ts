@@ -1,6 +1,6 @@
 import { LONGEST_COMMAND_MS } from '../../../core/seam/time.js';
-import type { Probe } from '../../kit/probe.js';
 import { ServerClock } from '../../kit/server-clock.js';
+import type { PlainCommands } from '../../redis/connection/plain-commands.js';
 import type { RedisSource } from '../../redis/connection/redis-source.js';
 import { RedisConnection } from '../../redis/connection/redis-connection.js';
 import { isLate } from '../../redis/scripts/redis-commands.js';
@@ -19,6 +19,7 @@ export interface Answer {
 /** One of the servers of a quorum: its connection, and its commands. */
 export class QuorumServer {
   readonly wakeups: Wakeups;
+  readonly plain: PlainCommands;
   readonly #place: string;
   readonly #connection: RedisConnection;
   readonly #onReady: (session: Session) => void;
@@ -33,6 +34,7 @@ export class QuorumServer {
     this.#mayCount = mayCount;
     this.wakeups = new Wakeups(source, false);
     this.#connection = new RedisConnection(source, BATCH, (address) => this.#ready(address), 'QuorumLockStore');
+    this.plain = this.#connection.plain;
   }
 
   /** What messages call it; no URL, which may hold a password. */
@@ -50,11 +52,6 @@ export class QuorumServer {
     return this.#session?.clock.now();
   }
 
-  /** Connects; the server's reply to INFO. */
-  info(): Promise<string> {
-    return this.#connection.info();
-  }
-
   /** Runs a script; rejects where there is no reply within `limitMs`, a second where there is none. */
   async ask(command: Command, limitMs = LONGEST_COMMAND_MS): Promise<Answer> {
     const session = this.#session;
@@ -68,23 +65,9 @@ export class QuorumServer {
    * that was refused though it came in time was judged by an old reading of the clock: it is sent once more.
    */
   async askInTime(commandBy: (latest: number) => Command, limitMs: number): Promise<Answer> {
-    const sentAt = performance.now();
-    const answer = await this.#askBy(sentAt, limitMs, commandBy);
-    const leftMs = sentAt + limitMs - performance.now();
-    return isLate(answer.reply) && leftMs > 0 ? this.#askBy(performance.now(), leftMs, commandBy) : answer;
-  }
-
-  /** What it says of itself. */
-  probe(): Promise<readonly PromiseSettledResult<Probe>[]> {
-    return this.#connection.probe();
-  }
-
-  publish(channel: string, message: string): Promise<void> {
-    return this.#connection.publish(channel, message);
-  }
-
-  publishToAll(channel: string, message: string): Promise<void> {
-    return this.#connection.publishToAll(channel, message);
+    const endsAt = performance.now() + limitMs;
+    const answer = await this.#askBy(commandBy, endsAt);
+    return isLate(answer.reply) && performance.now() < endsAt ? this.#askBy(commandBy, endsAt) : answer;
   }
 
   close(): void {
@@ -93,8 +76,10 @@ export class QuorumServer {
     this.#connection.close();
   }
 
-  async #askBy(sentAt: number, limitMs: number, commandBy: (latest: number) => Command): Promise<Answer> {
+  async #askBy(commandBy: (latest: number) => Command, endsAt: number): Promise<Answer> {
     const session = this.#session;
+    const sentAt = performance.now();
+    const limitMs = endsAt - sentAt;
     const answer = await this.ask(commandBy(session?.clock.latest(sentAt, limitMs) ?? 0), limitMs);
     const serverMs = serverTimeIn(answer.reply);
     if (serverMs !== undefined) {

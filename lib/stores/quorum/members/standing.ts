@@ -46,8 +46,9 @@ export interface Survey {
  * - `restarted`: the server may have forgotten votes, and leases that they granted may not be over.
  * - `replaced`: other processes have another server in its place, and both would make a majority with the rest.
  */
-export type Verdict = { readonly counts: 'again' | 'first' } | { readonly counts?: undefined; readonly why: Why; readonly inMs: number };
-export type Why = 'new' | 'restarted' | 'replaced';
+export type Verdict =
+  | { readonly counts: 'again' | 'first' }
+  | { readonly counts?: undefined; readonly why: 'new' | 'restarted' | 'replaced'; readonly inMs: number };
 
 /** Reads the reply to REPORT. */
 export function readStanding(reply: unknown): Standing & { readonly serverMs: number } {

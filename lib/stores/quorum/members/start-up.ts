@@ -1,5 +1,7 @@
 import { asLockError } from '../../../core/leases/background-releases.js';
 import { LockConfigurationError } from '../../../core/words/errors.js';
+import type { RedisKeys } from '../../redis/scripts/redis-keys.js';
+import { warnOfRefusal } from '../../redis/wakeups.js';
 import { patiently } from './patience.js';
 import type { Quorum } from '../quorum.js';
 import type { QuorumServer } from './quorum-server.js';
@@ -8,11 +10,9 @@ import { atServer, type Failure } from '../too-few.js';
 
 /** What the start needs besides the servers. */
 export interface StartUp {
-  /** The channel of this process, that of all processes, and how messages call them all. */
-  readonly channel: string;
-  readonly everybody: string;
-  readonly channels: string;
-  /** Whether rights are not tried, for which something would have to be written. */
+  readonly names: RedisKeys;
+  readonly process: string;
+  /** Whether nothing may be written. Rights are not tried then. */
   readonly readOnly: boolean;
   /** A fence that may be proposed. */
   readonly fence: number;
@@ -35,30 +35,23 @@ export async function startUpAll(quorum: Quorum, failures: readonly (Failure | u
   }
 }
 
-/** What no retry mends, where there is such a thing. */
+/** Resolves with an error that no retry mends, or with undefined. */
 async function startUp(
   { commands }: Quorum,
   server: QuorumServer,
   failure: Failure | undefined,
-  { channel, everybody, channels, readOnly, fence, warn }: StartUp,
+  { names, process, readOnly, fence, warn }: StartUp,
 ): Promise<LockConfigurationError | undefined> {
-  const refused = (command: string, error: Error): void => {
-    // A connection that broke, or was closed meanwhile, is no refusal.
-    if (error.name === 'ReplyError') {
-      warn(
-        `${server.name} of the quorum refused ${command} on ${channels}: ${error.message}. Grant the rights that docs/stores/redis.md lists ` +
-          'under "The smallest ACL"; until then a forced release is noticed at the next renewal.',
-      );
-    }
-  };
-  server.wakeups.open([channel, everybody], (error) => refused('SUBSCRIBE', error), warn);
+  const refused = (command: string, error: Error): void =>
+    warnOfRefusal(error, `${server.name} of the quorum refused ${command}`, names, '', warn);
+  server.wakeups.open(names, process, (error) => refused('SUBSCRIBE', error), warn);
   try {
     if (failure) {
       throw failure.error;
     }
     if (!readOnly) {
       await patiently(() => tryRights(server, commands, fence));
-      await server.publish(channel, 'check').catch((error: Error) => refused('PUBLISH', error));
+      await server.plain.publish(names, 'check', process).catch((error: Error) => refused('PUBLISH', error));
     }
   } catch (error) {
     const explained = atServer({ server, error: asLockError(error, '') });

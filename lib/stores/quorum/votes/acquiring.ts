@@ -11,17 +11,11 @@ import { isOne } from '../../redis/scripts/redis-commands.js';
  */
 const CONTEST = { mostMs: 200, part: 0.4 } as const;
 
-/** What one attempt is given. */
-interface Attempt {
-  readonly hold: HoldRecord;
-  /** Rises with each attempt of this process. */
-  readonly attempt: number;
-  /** For how long the caller has waited, in milliseconds. */
-  readonly waitedMs: number;
-}
-
-/** Makes one attempt to get the lock in all servers. An answer counts as long as it comes within the time limit of the attempt. */
-export function acquireAll(quorum: Quorum, fences: Fences, { hold, attempt, waitedMs }: Attempt): Promise<AcquireReply> {
+/**
+ * Makes one attempt to get the lock in all servers. An answer counts as long as it comes within the time limit of the attempt. `attempt`
+ * rises with each one of this process; the caller has waited for `waitedMs`.
+ */
+export function acquireAll(quorum: Quorum, fences: Fences, hold: HoldRecord, attempt: number, waitedMs: number): Promise<AcquireReply> {
   const { key, ttlMs, limitMs } = hold;
   const { commands } = quorum;
   const endsAt = performance.now() + limitMs;
@@ -38,7 +32,7 @@ export function acquireAll(quorum: Quorum, fences: Fences, { hold, attempt, wait
     },
     adopt: (server, settled) => void server.ask(commands.settle(hold, vote, settled), limitMs).catch(() => undefined),
     withdraw: (server) => quorum.withdrawals.add(() => server.ask(commands.release({ key, id: vote }), limitMs), ttlMs),
-    notCounted: (server) => quorum.notCounted(server),
+    notCounted: (server) => quorum.membership.notCounted(server),
   });
   return ballot.result;
 }

@@ -92,16 +92,10 @@ export class Ballot {
       this.#contest ??= setTimeout(() => this.#endContest(), this.#startedAt + this.#polling.contestMs - performance.now()).unref();
     } else {
       this.#polling.stored(vote.fence);
-      this.#takeVote(server, vote.fence, counts);
-    }
-  }
-
-  #takeVote(server: QuorumServer, fence: number, counts: boolean): void {
-    if (counts) {
-      this.#stored.set(server, fence);
-    } else {
-      this.#possible.set(server, fence);
-      this.#failures.push({ server, error: this.#polling.notCounted(server) });
+      (counts ? this.#stored : this.#possible).set(server, vote.fence);
+      if (!counts) {
+        this.#failures.push({ server, error: this.#polling.notCounted(server) });
+      }
     }
   }
 
@@ -124,11 +118,7 @@ export class Ballot {
     }
     if (this.#outcome !== undefined) {
       clearTimeout(this.#contest);
-    }
-    if (this.#outcome === 'granted') {
-      this.#adopt();
-    } else if (this.#outcome === 'failed') {
-      this.#withdraw();
+      this.#tidy();
     }
   }
 
@@ -193,20 +183,14 @@ export class Ballot {
     }
   }
 
-  /** A vote with another fence gets that of the lock, so that it can be renewed. */
-  #adopt(): void {
+  /** Withdraws the votes after a failure. After a grant, one with another fence gets that of the lock, so that it can be renewed. */
+  #tidy(): void {
     for (const [server, fence] of [...this.#stored, ...this.#possible]) {
-      if (fence !== undefined && fence !== this.#fence) {
+      if (this.#outcome === 'failed') {
+        this.#polling.withdraw(server);
+      } else if (fence !== undefined && fence !== this.#fence) {
         this.#polling.adopt(server, this.#fence);
       }
-    }
-    this.#stored.clear();
-    this.#possible.clear();
-  }
-
-  #withdraw(): void {
-    for (const server of [...this.#stored.keys(), ...this.#possible.keys()]) {
-      this.#polling.withdraw(server);
     }
     this.#stored.clear();
     this.#possible.clear();

@@ -1,3 +1,5 @@
+import { PassingMap } from './passing-map.js';
+
 /** What the store has to know of a hold that came in by votes. */
 interface VotedHold {
   /** The name of the hold in the servers: the vote of the attempt that was granted. */
@@ -8,13 +10,9 @@ interface VotedHold {
   readonly mending: Set<unknown>;
 }
 
-/** The fewest holds that are searched for those that were not released. */
-const FEWEST = 1_024;
-
 /** The holds that this process got by votes, by their ids. One whose lease is over without a release is forgotten some time later. */
 export class Grants {
-  readonly #holds = new Map<string, VotedHold>();
-  #sweepAt = FEWEST;
+  readonly #holds = new PassingMap<VotedHold>(({ endsAt }, now) => endsAt < now);
 
   /** The name of a hold in the servers; its id, if it joined by a ticket. */
   voteOf(hold: string): string {
@@ -22,9 +20,6 @@ export class Grants {
   }
 
   add(hold: string, vote: string, endsAt: number): void {
-    if (this.#holds.size >= this.#sweepAt) {
-      this.#sweep();
-    }
     this.#holds.set(hold, { vote, endsAt, mending: new Set() });
   }
 
@@ -56,15 +51,5 @@ export class Grants {
 
   clear(): void {
     this.#holds.clear();
-  }
-
-  #sweep(): void {
-    const now = performance.now();
-    for (const [hold, { endsAt }] of this.#holds) {
-      if (endsAt < now) {
-        this.#holds.delete(hold);
-      }
-    }
-    this.#sweepAt = Math.max(FEWEST, this.#holds.size * 2);
   }
 }

@@ -1,6 +1,5 @@
 import type { HoldRecord } from '../../../core/seam/lock-store.js';
 import { fieldOf, RedisCommands } from '../../redis/scripts/redis-commands.js';
-import type { RedisKeys } from '../../redis/scripts/redis-keys.js';
 import type { Argument, Command } from '../../redis/scripts/script.js';
 import { REPORT, SETTLE, VOTE } from './scripts.js';
 
@@ -31,31 +30,21 @@ export interface Report {
 
 /** The commands of a quorum: its own, and those of the Redis store, whose holds are votes here. */
 export class QuorumCommands extends RedisCommands {
-  readonly #names: RedisKeys;
-  readonly #process: string;
-
-  /** The commands of one process. */
-  constructor(names: RedisKeys, process: string) {
-    super(names, process);
-    this.#names = names;
-    this.#process = process;
-  }
-
   /** `latest` is the latest server time at which the server may vote, in ms since 1970; 0 where that is unknown. */
   vote({ hold, attempt, fence, waitedMs }: VoteRequest, latest: number): Command {
     const { key, owner, id, fences, ttlMs, by } = hold;
-    const tag = this.#names.tag(key);
+    const tag = this.names.tag(key);
     const vote = voteOf(id, attempt);
     return VOTE.command(key, {
-      lock: this.#names.lock(tag),
-      done: this.#names.done(tag, id),
-      withdrawn: this.#names.done(tag, vote),
-      counter: this.#names.fence(tag),
-      waiters: `${this.#names.prefix}:waiters:${tag}`,
+      lock: this.names.lock(tag),
+      done: this.names.done(tag, id),
+      withdrawn: this.names.done(tag, vote),
+      counter: this.names.fence(tag),
+      waiters: `${this.names.prefix}:waiters:${tag}`,
       owner,
       votes: fieldOf(voteOf(id, '')),
       vote: fieldOf(vote),
-      process: this.#process,
+      process: this.process,
       by,
       fence,
       attempt,
@@ -68,16 +57,16 @@ export class QuorumCommands extends RedisCommands {
 
   /** Gives a vote another fence. */
   settle({ key, owner, fences }: Pick<HoldRecord, 'key' | 'owner' | 'fences'>, vote: string, fence: number): Command {
-    const tag = this.#names.tag(key);
-    const [lock, counter, field] = [this.#names.lock(tag), this.#names.fence(tag), fieldOf(vote)];
+    const tag = this.names.tag(key);
+    const [lock, counter, field] = [this.names.lock(tag), this.names.fence(tag), fieldOf(vote)];
     return SETTLE.command(key, { lock, counter, owner, vote: field, fence, last: fence + fences - 1 });
   }
 
   /** Reports what the process knows of the servers, and asks for what this one knows. */
   report({ run, restarted, counts, least, said }: Report): Command {
     return REPORT.command('', {
-      record: `${this.#names.prefix}:run:{0}`,
-      counter: this.#names.fence(''),
+      record: `${this.names.prefix}:run:{0}`,
+      counter: this.names.fence(''),
       run,
       counts,
       least,

@@ -1,14 +1,12 @@
 import type { HoldRecord } from '../../../core/seam/lock-store.js';
+import { PassingMap } from './passing-map.js';
 
 /** After how many milliseconds without an attempt a caller is taken to have given up. */
 const GIVEN_UP_MS = 10_000;
-/** The fewest callers that are searched for those that have given up. */
-const FEWEST = 1_024;
 
 /** Since when callers wait: those of this process that were refused, and may ask again. */
 export class Waits {
-  readonly #waits = new Map<string, { readonly since: number; readonly askedAt: number }>();
-  #sweepAt = FEWEST;
+  readonly #waits = new PassingMap<{ readonly since: number; readonly askedAt: number }>(({ askedAt }, now) => askedAt + GIVEN_UP_MS < now);
 
   /** For how long a caller has waited at `now`, by the monotonic clock, in whole milliseconds; 0 in its first attempt. */
   waitedMs(hold: HoldRecord, now: number): number {
@@ -17,24 +15,12 @@ export class Waits {
 
   /** An attempt that was sent at `sentAt` was refused. */
   refused(hold: HoldRecord, sentAt: number): void {
-    if (this.#waits.size >= this.#sweepAt) {
-      this.#sweep(sentAt);
-    }
     const name = nameOf(hold);
     this.#waits.set(name, { since: this.#waits.get(name)?.since ?? sentAt, askedAt: sentAt });
   }
 
   granted(hold: HoldRecord): void {
     this.#waits.delete(nameOf(hold));
-  }
-
-  #sweep(now: number): void {
-    for (const [name, { askedAt }] of this.#waits) {
-      if (askedAt + GIVEN_UP_MS < now) {
-        this.#waits.delete(name);
-      }
-    }
-    this.#sweepAt = Math.max(FEWEST, this.#waits.size * 2);
   }
 }
 

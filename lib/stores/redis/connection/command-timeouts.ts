@@ -6,12 +6,12 @@ import { NoReply } from '../../kit/no-reply.js';
 /** How often open commands are checked, in milliseconds: a timeout is late by at most that. */
 const SWEEP_MS = 20;
 /**
- * A connection counts as half open when nothing was answered for this many times its slowest reply, in milliseconds: 1 to 2 s. That is
- * never less than the longest time limit of a command. One with a short limit only tells sooner that nothing was answered, and must not
- * take others along that have time left. Nor is it more for replies that came after the process or the server was stopped: they do not
- * tell how slow the connection is.
+ * A connection counts as half open when nothing was answered for this many times its slowest reply: after 1 to 2 s. Never sooner than the
+ * longest time limit of a command, since a command with a short limit must not take others along that have time left. Never later, since
+ * a reply that came after the process or the server was stopped does not tell how slow the connection is.
  */
 const PATIENCE = 4;
+/** The least and the most that counts as its slowest reply, in milliseconds. */
 const SLOWEST_MS = { least: LONGEST_COMMAND_MS / PATIENCE, most: 500 } as const;
 
 /** A command that is on its way: it is answered, fails, or is rejected with `NoReply` at the end of its limit. */
@@ -26,14 +26,14 @@ export class OpenCommand implements Asker {
   readonly #timeouts: CommandTimeouts;
   readonly #limitMs: number;
   readonly #resolve: (reply: unknown) => void;
-  readonly #reject: (error: unknown) => void;
+  readonly reject: (error: unknown) => void;
 
   constructor(timeouts: CommandTimeouts, limitMs: number, resolve: (reply: unknown) => void, reject: (error: unknown) => void) {
     this.#timeouts = timeouts;
     this.#limitMs = limitMs;
     this.endsAt = this.sentAt + limitMs;
     this.#resolve = resolve;
-    this.#reject = reject;
+    this.reject = reject;
     timeouts.add(this);
   }
 
@@ -53,20 +53,12 @@ export class OpenCommand implements Asker {
     } else {
       this.#timeouts.broke(this);
     }
-    this.#reject(error);
-  }
-
-  timeOut(): void {
-    this.#reject(this.outOfTime);
+    this.reject(error);
   }
 
   /** The error of one whose caller has given up, or does so now. */
   get outOfTime(): NoReply {
     return new NoReply(this.#limitMs);
-  }
-
-  stop(): void {
-    this.#reject(new Error('the store was closed'));
   }
 }
 
@@ -91,7 +83,6 @@ export class CommandTimeouts {
     this.#onSilence = onSilence;
   }
 
-  /** Whether commands are on their way. */
   get busy(): boolean {
     return this.#first !== undefined;
   }
@@ -127,7 +118,6 @@ export class CommandTimeouts {
     this.#silentSince = undefined;
   }
 
-  /** The connection broke. */
   broke(command: OpenCommand): void {
     this.#remove(command);
     // The silence was that of a connection which has ended.
@@ -140,7 +130,7 @@ export class CommandTimeouts {
     this.#timer = undefined;
     this.#silentSince = undefined;
     while (this.#first) {
-      this.#first.stop();
+      this.#first.reject(new Error('the store was closed'));
       this.#remove(this.#first);
     }
   }
@@ -188,7 +178,7 @@ export class CommandTimeouts {
       next = pending.after;
       if (now >= pending.endsAt) {
         this.#remove(pending);
-        pending.timeOut();
+        pending.reject(pending.outOfTime);
         if (this.#lastReplyAt < pending.sentAt) {
           this.#silentSince ??= pending.sentAt;
         }

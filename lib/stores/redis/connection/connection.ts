@@ -12,10 +12,8 @@ export interface Socket {
 export interface Pipeline {
   evalsha(sha: string, ...parameters: readonly Argument[]): this;
   eval(source: string, ...parameters: readonly Argument[]): this;
-  wait(replicas: number, ms: number): this;
-  publish(channel: string, message: string): this;
-  asking(): this;
-  ping(): this;
+  /** Any other command. */
+  call(command: string, ...words: readonly Argument[]): this;
   /** For each command its error or its reply. */
   exec(): Promise<(readonly [Error | null, unknown])[] | null>;
 }
@@ -23,7 +21,7 @@ export interface Pipeline {
 /** What the store uses of a client of its own: that of ioredis is one, and others are made one. */
 export interface Connection {
   readonly isCluster?: boolean;
-  /** Whether it never fails commands that are given to it before it is connected for the first time; so it is with those of a cluster, and of Sentinel. */
+  /** Whether commands wait for its first connection, however long that takes. Those of a cluster and of Sentinel do so anyway. */
   readonly queuesForEver?: boolean;
   readonly status: string;
   readonly options: {
@@ -44,14 +42,10 @@ export interface Connection {
   readonly slots?: readonly (readonly string[] | undefined)[];
   /** Asks again which node of a cluster serves which slots. */
   refreshSlotsCache?(): unknown;
-  info(): Promise<string>;
   /** Any other command. */
   call(command: string, ...words: readonly Argument[]): Promise<unknown>;
-  time(): Promise<unknown>;
-  ping(): Promise<unknown>;
   publish(channel: string, message: string): Promise<unknown>;
   subscribe(...channels: readonly string[]): Promise<unknown>;
-  scan(cursor: string, ...parameters: readonly Argument[]): Promise<unknown>;
   /** The nodes of a cluster that are known. */
   nodes?(role: 'master'): readonly Connection[];
   on(event: string, listener: (...args: never[]) => void): unknown;

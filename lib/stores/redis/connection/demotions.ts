@@ -2,8 +2,8 @@
 const KEPT_MS = { least: 100, most: 1_000 } as const;
 
 /**
- * When to connect anew since the server takes no writes. At once, since another connection may lead to the new master; then less and less
- * often while it does not: a server that stays a replica answers what is asked of it in between, and must not seem to be away.
+ * When to connect anew after a server refused a write: at once, since another connection may lead to the new master. Where it does not, less
+ * and less often: a server that stays a replica answers reads in between, and must not seem to be away.
  */
 export class Demotions {
   #at = -Infinity;

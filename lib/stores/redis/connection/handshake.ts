@@ -18,6 +18,11 @@ export function boundHandshake(connection: Connection): void {
   connection.on('close', () => clearTimeout(handshake));
 }
 
+/** In how many milliseconds to connect again. */
+export function backOff(attempts: number): number {
+  return Math.min(attempts * 50, 1_000);
+}
+
 /** Makes a connection anew. Destroys its socket: a half-open one would wait for ever for the other side to end as well. */
 export function reconnect(connection: Connection, reason?: Error): void {
   connection.stream?.destroy(reason);

@@ -1,11 +1,11 @@
 import { LockConfigurationError } from '../../../core/words/errors.js';
 import type { Connection } from './connection.js';
-import { boundHandshake, HANDSHAKE_MS } from './handshake.js';
+import { backOff, boundHandshake, HANDSHAKE_MS } from './handshake.js';
 import { NodeRedisConnection } from './node-redis/server-connection.js';
 import { NodeRedisClusterConnection } from './node-redis/cluster-connection.js';
 import { ClusterEndpoints } from './node-redis/cluster-endpoints.js';
 import { endpointOf } from './node-redis/endpoint.js';
-import { isClient, isCluster, isNodeRedis, isNodeRedisCluster, type RedisClient, type RedisSource } from './redis-source.js';
+import { isClient, isCluster, isNodeRedis, isNodeRedisCluster, type RedisSource } from './redis-source.js';
 
 /** After how many milliseconds a connection that ioredis gave up is made again. */
 const AGAIN_MS = 500;
@@ -90,10 +90,10 @@ async function makeClient(source: RedisSource, options: Readonly<Record<string, 
     ...options,
   };
   if (isNodeRedisCluster(source)) {
-    return new NodeRedisClusterConnection(new ClusterEndpoints(source), backOff);
+    return new NodeRedisClusterConnection(new ClusterEndpoints(source));
   }
   if (isNodeRedis(source)) {
-    return new NodeRedisConnection(endpointOf(source), backOff);
+    return new NodeRedisConnection(endpointOf(source));
   }
   if (isClient(source)) {
     const duplicate = source.duplicate.bind(source) as (...args: readonly unknown[]) => Connection;
@@ -107,7 +107,7 @@ async function makeClient(source: RedisSource, options: Readonly<Record<string, 
           enableAutoPipelining: false,
           ...CLUSTER_RETRIES,
           redisOptions: {
-            ...redisOptionsOf(source),
+            ...(source as { options?: { redisOptions?: object } }).options?.redisOptions,
             ...OF_EACH_CONNECTION,
             // ioredis compares the numbers of slots.
             stringNumbers: false,
@@ -119,14 +119,6 @@ async function makeClient(source: RedisSource, options: Readonly<Record<string, 
   }
   const Redis = await loadClient();
   return typeof source === 'string' ? new Redis(source, own) : new Redis({ ...source, ...own });
-}
-
-function redisOptionsOf(cluster: RedisClient): object {
-  return (cluster as { options?: { redisOptions?: object } }).options?.redisOptions ?? {};
-}
-
-function backOff(attempts: number): number {
-  return Math.min(attempts * 50, 1_000);
 }
 
 type ClientConstructor = new (...args: readonly unknown[]) => Connection;

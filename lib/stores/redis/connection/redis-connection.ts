@@ -1,21 +1,18 @@
 import { LockConfigurationError, type LockError } from '../../../core/words/errors.js';
-import { LONGEST_COMMAND_MS } from '../../../core/seam/time.js';
 import { Batches } from '../../kit/batches.js';
 import { NoReply } from '../../kit/no-reply.js';
-import { PROBE_MS, type Probe } from '../../kit/probe.js';
 import type { BatchScript } from '../scripts/batch-script.js';
 import { CommandTimeouts, OpenCommand } from './command-timeouts.js';
 import { ConnectionFailures } from './connection-failures.js';
-import { channelOfDatabase, keyPrefixOf, type Connection } from './connection.js';
+import type { Connection } from './connection.js';
 import { reconnect } from './handshake.js';
 import { addressOf, keepConnected, makeConnection } from './redis-client.js';
 import { Demotions } from './demotions.js';
 import type { RedisSource } from './redis-source.js';
-import { infoOf, probeOf, timeOf } from './questions.js';
+import { PlainCommands } from './plain-commands.js';
 import { isDemoted, isForbidden, isUnknownScript, NO_CONNECTION } from './redis-errors.js';
 import type { Command } from '../scripts/script.js';
 import { sendConfirmed, type Confirmation } from './send-confirmed.js';
-import { shardsOf } from './shards.js';
 
 /**
  * With Sentinel, a deposed master answers until it learns of the failover, which may be long after it, so the sentinels are asked.
@@ -27,15 +24,6 @@ const SENTINEL_WATCH = {
 } as const;
 /** After how many milliseconds a connection is made again that the server refused to set up. */
 const AGAIN_MS = 1_000;
-/** The time limit of a command that belongs to no lease. */
-export const COMMAND_MS = LONGEST_COMMAND_MS;
-
-/** The reply to a script, and how many replicas confirmed within how many ms that they have what it wrote. */
-export interface Replicated {
-  readonly reply: unknown;
-  readonly confirmed: number;
-  readonly withinMs: number;
-}
 
 /** A script that is to run, by itself or in a batch. */
 class Run extends OpenCommand {
@@ -66,11 +54,16 @@ export class RedisConnection {
   readonly #timeouts = new CommandTimeouts(() => this.#reconnect());
   readonly #failures = new ConnectionFailures();
   readonly #demotions = new Demotions();
+  readonly plain = new PlainCommands(
+    () => this.#opened(),
+    () => this.#refuseUnusable(),
+    this.#timeouts,
+    this.#failures,
+  );
   #opening: Promise<Connection> | undefined;
   #connection: Connection | undefined;
   #wasReady = false;
   #firstReady: Promise<void> | undefined;
-  #setupRefusal: Error | undefined;
   #closed = false;
 
   constructor(source: RedisSource, batch?: BatchScript, onReady: (address: string) => void = () => undefined, store = 'RedisLockStore') {
@@ -139,7 +132,7 @@ export class RedisConnection {
 
   /** Resolves when commands that are given to the client are sent, or fail at once. */
   async #toSend(): Promise<void> {
-    const connection = await this.open();
+    const connection = await this.#opened();
     if (!this.#wasReady && queuesForEver(connection)) {
       await this.#firstReady;
     }
@@ -172,119 +165,7 @@ export class RedisConnection {
     return this.#failures.explain(error, key, script);
   }
 
-  /**
-   * Runs a script that writes, and waits until so many replicas have what it wrote, for half as long as `run` may take: the
-   * answer still comes in time. Nothing else is answered on the connection meanwhile.
-   */
-  runOnReplicas(command: Command, limitMs: number, replicas: number): Promise<Replicated> {
-    // For WAIT, 0 is for ever.
-    const withinMs = Math.max(1, Math.floor(limitMs / 2));
-    return this.run(
-      command,
-      limitMs,
-      (replies) => {
-        const [reply, confirmed] = replies as readonly unknown[];
-        return { reply, confirmed: Number(confirmed), withinMs };
-      },
-      { replicas, withinMs },
-    );
-  }
-
-  /** The reply to INFO; empty where that is forbidden, which the store can do without. */
-  async info(): Promise<string> {
-    try {
-      return await infoOf(await this.open(), this.#timeouts, COMMAND_MS);
-    } catch (error) {
-      throw this.#failures.explain(error, '');
-    }
-  }
-
-  /** What the server says of itself, or each master of a cluster: the locks of one that is full are refused, and those of the others work. */
-  async probe(): Promise<readonly PromiseSettledResult<Probe>[]> {
-    const servers = await this.open().then(shardsOf, () => [undefined]);
-    return Promise.allSettled(servers.map((server) => this.#asked(() => probeOf(server, this.#timeouts))));
-  }
-
-  /** The reply to a command that tells of the server, and is about no lock. */
-  ask(...words: readonly [string, ...string[]]): Promise<unknown> {
-    return this.#asked((connection) => this.#timeouts.bound(connection.call(...words), COMMAND_MS));
-  }
-
-  /**
-   * How many replicas confirm within `withinMs` what the server has written until now, and a message, which is written too where the
-   * user may publish. Nothing else is answered on the connection meanwhile.
-   */
-  async confirming(channel: string, replicas: number, withinMs: number): Promise<number> {
-    const pipeline = (await this.open()).pipeline().publish(channel, 'check').wait(replicas, withinMs);
-    const [, waited] = (await this.#timeouts.bound(pipeline.exec(), PROBE_MS)) ?? [];
-    return waited?.[0] ? 0 : Number(waited?.[1]);
-  }
-
-  /** What the client puts before the names of keys. */
-  async keyPrefix(): Promise<string> {
-    return keyPrefixOf(await this.open());
-  }
-
-  /** The server itself, or the masters of a cluster, which is asked first where they are. */
-  masters(): Promise<readonly Connection[]> {
-    return this.#asked(async (connection) => {
-      await timeOf(connection, this.#timeouts, COMMAND_MS);
-      return connection.nodes?.('master') ?? [connection];
-    });
-  }
-
-  /** One step of SCAN: the next cursor, and the names of keys. */
-  async scan(node: Connection, cursor: string, pattern: string): Promise<readonly [string, readonly string[]]> {
-    try {
-      const reply = await this.#timeouts.bound(node.scan(cursor, 'MATCH', pattern, 'COUNT', 1_000), COMMAND_MS);
-      return reply as readonly [string, readonly string[]];
-    } catch (error) {
-      throw this.#failures.explain(error, '');
-    }
-  }
-
-  /** Rejects where the user may not publish. */
-  async publish(channel: string, message: string): Promise<void> {
-    await this.#timeouts.bound((await this.open()).publish(channel, message), COMMAND_MS);
-  }
-
-  /** The same to all processes whose keys are in the same database, with the same prefix of the client. */
-  async publishToAll(channel: string, message: string): Promise<void> {
-    await this.publish(channelOfDatabase(await this.open(), channel), message);
-  }
-
-  /**
-   * Rejects where the user may not follow a slot of a cluster that moves. A refusal later on would end the process: ioredis does not
-   * handle it.
-   */
-  async tryAsking(): Promise<void> {
-    try {
-      const connection = await this.open();
-      if (connection.isCluster) {
-        // PING, allowed or not, ends what ASKING begins: no command on a key may come next.
-        const [asking] = (await this.#timeouts.bound(connection.pipeline().asking().ping().exec(), COMMAND_MS)) ?? [];
-        if (asking?.[0]) {
-          throw asking[0];
-        }
-      }
-    } catch (error) {
-      throw this.#failures.explain(error, '');
-    }
-  }
-
-  /** Asks what is about no lock. */
-  async #asked<T>(ask: (connection: Connection) => Promise<T>): Promise<T> {
-    try {
-      this.#refuseUnusable();
-      const connection = await this.open();
-      this.#refuseUnusable();
-      return await ask(connection);
-    } catch (error) {
-      throw this.#failures.explain(error, '');
-    }
-  }
-
-  open(): Promise<Connection> {
+  #opened(): Promise<Connection> {
     return (this.#opening ??= this.#open());
   }
 
@@ -301,7 +182,7 @@ export class RedisConnection {
    * more: whole where it was not known, and in parts where the keys of one request may be the reason.
    */
   async #sendTogether(requests: readonly Run[], how: 'evalsha' | 'eval' = 'evalsha'): Promise<readonly unknown[]> {
-    const connection = this.#connection ?? (await this.open());
+    const connection = this.#connection as Connection;
     const commands = requests.map(({ command }) => command);
     const [first] = commands as [Command];
     try {
@@ -339,10 +220,9 @@ export class RedisConnection {
       // Commands wait for the first connection only: later ones fail at once, and are sent again while the caller waits.
       // Not so for the nodes of a cluster, each of which is connected to when it is first needed.
       this.#wasReady = true;
-      this.#setupRefusal = this.#failures.setupRefusal;
-      if (this.#setupRefusal) {
+      if (this.#failures.setupRefusal) {
         // It may be granted by then, or the reason has passed. Not where another connection has been set up meanwhile.
-        setTimeout(() => this.#setupRefusal && this.#reconnect(), AGAIN_MS).unref();
+        setTimeout(() => this.#failures.setupRefusal && this.#reconnect(), AGAIN_MS).unref();
       }
       connection.options.enableOfflineQueue = connection.isCluster === true;
       this.#onReady(addressOf(connection));
@@ -356,8 +236,8 @@ export class RedisConnection {
     if (this.#closed) {
       throw new LockConfigurationError(`${this.#store} was closed. Make a new one for new locks.`);
     }
-    if (this.#setupRefusal) {
-      throw this.#setupRefusal;
+    if (this.#failures.setupRefusal) {
+      throw this.#failures.setupRefusal;
     }
   }
 

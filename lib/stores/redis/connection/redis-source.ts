@@ -43,19 +43,16 @@ export type RedisSource = RedisClient | NodeRedisClient | NodeRedisCluster | str
 const URL_OF_REDIS = /^rediss?:\/\//;
 
 export function isClient(source: unknown): source is RedisClient {
-  const client = source as Partial<RedisClient> | null | undefined;
-  return typeof client?.duplicate === 'function' && typeof client.evalsha === 'function';
+  return can(source, 'duplicate', 'evalsha');
 }
 
 /** Whether a client is one of node-redis for one server, and not a cluster, a sentinel or a pool. */
 export function isNodeRedis(source: unknown): source is NodeRedisClient {
-  const client = source as Partial<NodeRedisClient> | null | undefined;
-  return typeof client?.duplicate === 'function' && typeof client.evalSha === 'function' && 'isPubSubActive' in client;
+  return can(source, 'duplicate', 'evalSha') && 'isPubSubActive' in (source as object);
 }
 
 export function isNodeRedisCluster(source: unknown): source is NodeRedisCluster {
-  const client = source as Partial<NodeRedisCluster> | null | undefined;
-  return typeof client?.duplicate === 'function' && typeof client.evalSha === 'function' && typeof client.nodeClient === 'function';
+  return can(source, 'duplicate', 'evalSha', 'nodeClient');
 }
 
 /** Whether it leads to the nodes of a cluster. */
@@ -92,16 +89,21 @@ export function isWellFormed(url: string): boolean {
   }
 }
 
+/** Whether it has all these methods. */
+function can(source: unknown, ...methods: readonly string[]): boolean {
+  const client = source as Readonly<Record<string, unknown>> | null | undefined;
+  return methods.every((method) => typeof client?.[method] === 'function');
+}
+
 /** What a client is that is none to use: by what it can do, since its class may have any name. */
-function foreignClient(client: Readonly<Record<string, unknown>>): string | undefined {
-  const can = (...names: readonly string[]): boolean => names.every((name) => typeof client[name] === 'function');
-  if (can('evalSha', 'getMasterNode')) {
+function foreignClient(client: object): string | undefined {
+  if (can(client, 'evalSha', 'getMasterNode')) {
     return 'a sentinel client of node-redis (the package redis), which may send a command twice';
   }
-  if (can('evalSha', 'sendCommand')) {
+  if (can(client, 'evalSha', 'sendCommand')) {
     return 'a pool of node-redis (the package redis), which it cannot use';
   }
-  return can('invokeScript', 'customCommand') ? 'a client of Valkey GLIDE (@valkey/valkey-glide), which it cannot use' : undefined;
+  return can(client, 'invokeScript', 'customCommand') ? 'a client of Valkey GLIDE (@valkey/valkey-glide), which it cannot use' : undefined;
 }
 
 function describeSource(source: unknown): string {
@@ -113,7 +115,7 @@ function describeSource(source: unknown): string {
   if (typeof source !== 'object' || source === null) {
     return shown(source);
   }
-  const client = foreignClient(source as Readonly<Record<string, unknown>>);
+  const client = foreignClient(source);
   if (client !== undefined) {
     return client;
   }

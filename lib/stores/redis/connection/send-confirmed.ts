@@ -1,4 +1,4 @@
-import type { Connection, Pipeline } from './connection.js';
+import type { Connection } from './connection.js';
 import type { Command } from '../scripts/script.js';
 
 /** How many replicas are to confirm a write, and within how many milliseconds. */
@@ -7,8 +7,8 @@ export interface Confirmation {
   readonly withinMs: number;
 }
 
-/** Sends a script, and the WAIT that follows it; resolves with both replies. */
-export function sendConfirmed(
+/** Sends a script, and the WAIT that follows it; resolves with both replies, and rejects with the first error of either. */
+export async function sendConfirmed(
   connection: Connection,
   how: 'evalsha' | 'eval',
   { script, parameters }: Command,
@@ -16,12 +16,7 @@ export function sendConfirmed(
 ): Promise<readonly unknown[]> {
   const pipeline = connection.pipeline();
   pipeline[how](how === 'evalsha' ? script.sha : script.source, ...parameters);
-  return both(connection, pipeline.wait(replicas, withinMs));
-}
-
-/** The two replies of a pipeline; rejects with the first error of either. */
-async function both(connection: Connection, pipeline: Pipeline): Promise<readonly unknown[]> {
-  const replies = (await pipeline.exec()) ?? [];
+  const replies = (await pipeline.call('wait', replicas, withinMs).exec()) ?? [];
   const failure = replies.find(([error]) => error)?.[0];
   if (failure && /^(MOVED|CLUSTERDOWN)\b/.test(failure.message)) {
     // A cluster client follows such a reply to a single command, and not one to several.

@@ -11,15 +11,15 @@ import { ACQUIRE, EXCHANGE, FORCE_RELEASE, INSPECT, JOIN, LEAVE, RELEASE, RENEW 
  * time, in ms, at which a command may be carried out; 0 where that is unknown. `polls` says whether the process may not be notified.
  */
 export class RedisCommands {
-  readonly #names: RedisKeys;
-  readonly #process: string;
+  protected readonly names: RedisKeys;
+  protected readonly process: string;
   /** What the name of a process is appended to. */
   readonly #channel: string;
 
   /** The commands of one process. */
   constructor(names: RedisKeys, process: string) {
-    this.#names = names;
-    this.#process = process;
+    this.names = names;
+    this.process = process;
     this.#channel = names.wake('');
   }
 
@@ -32,7 +32,7 @@ export class RedisCommands {
     const { key, id } = hold;
     return EXCHANGE.command(key, {
       ...this.#attemptOf(next, place, polls, latest),
-      releasedDone: this.#names.done(this.#names.tag(key), id),
+      releasedDone: this.names.done(this.names.tag(key), id),
       released: fieldOf(id),
       stays: DONE_MS,
       overtakes: mayOvertake ? 1 : 0,
@@ -40,14 +40,14 @@ export class RedisCommands {
   }
 
   join({ key, owner, fence, id, ttlMs }: HoldRecord, latest: number): Command {
-    const tag = this.#names.tag(key);
+    const tag = this.names.tag(key);
     return JOIN.command(key, {
-      lock: this.#names.lock(tag),
-      done: this.#names.done(tag, id),
+      lock: this.names.lock(tag),
+      done: this.names.done(tag, id),
       owner,
       fence,
       hold: fieldOf(id),
-      process: this.#process,
+      process: this.process,
       ttl: Math.ceil(ttlMs),
       latest,
     });
@@ -55,7 +55,7 @@ export class RedisCommands {
 
   renew(holds: readonly Omit<HoldRecord, 'fences' | 'limitMs'>[]): Command {
     const renewals = holds.map(({ key, owner, fence, id, by, ttlMs, lingering }) => ({
-      lock: this.#names.lock(this.#names.tag(key)),
+      lock: this.names.lock(this.names.tag(key)),
       owner,
       fence,
       hold: fieldOf(id),
@@ -68,11 +68,11 @@ export class RedisCommands {
 
   /** The done mark of the hold, or of another that is named, stays for `stays` ms. */
   release({ key, id }: Pick<HoldRecord, 'key' | 'id'>, stays = DONE_MS, done = id): Command {
-    const tag = this.#names.tag(key);
+    const tag = this.names.tag(key);
     return RELEASE.command(key, {
-      lock: this.#names.lock(tag),
-      done: this.#names.done(tag, done),
-      queue: this.#names.queue(tag),
+      lock: this.names.lock(tag),
+      done: this.names.done(tag, done),
+      queue: this.names.queue(tag),
       hold: fieldOf(id),
       channel: this.#channel,
       key,
@@ -81,10 +81,10 @@ export class RedisCommands {
   }
 
   leave(key: string, name: string): Command {
-    const tag = this.#names.tag(key);
+    const tag = this.names.tag(key);
     return LEAVE.command(key, {
-      lock: this.#names.lock(tag),
-      queue: this.#names.queue(tag),
+      lock: this.names.lock(tag),
+      queue: this.names.queue(tag),
       place: this.#placeOf(name),
       channel: this.#channel,
       key,
@@ -92,17 +92,17 @@ export class RedisCommands {
   }
 
   inspect(key: string): Command {
-    const tag = this.#names.tag(key);
-    return INSPECT.command(key, { lock: this.#names.lock(tag), queue: this.#names.queue(tag) });
+    const tag = this.names.tag(key);
+    return INSPECT.command(key, { lock: this.names.lock(tag), queue: this.names.queue(tag) });
   }
 
   /** Each request has a done mark of its own. */
   forceRelease(key: string, fence: number): Command {
-    const tag = this.#names.tag(key);
+    const tag = this.names.tag(key);
     return FORCE_RELEASE.command(key, {
-      lock: this.#names.lock(tag),
-      done: this.#names.done(tag, randomUUID()),
-      queue: this.#names.queue(tag),
+      lock: this.names.lock(tag),
+      done: this.names.done(tag, randomUUID()),
+      queue: this.names.queue(tag),
       fence,
       channel: this.#channel,
       key,
@@ -111,15 +111,15 @@ export class RedisCommands {
   }
 
   #attemptOf({ key, owner, id, fences, ttlMs, by }: HoldRecord, place: Place | undefined, polls: boolean, latest: number) {
-    const tag = this.#names.tag(key);
+    const tag = this.names.tag(key);
     return {
-      lock: this.#names.lock(tag),
-      done: this.#names.done(tag, id),
-      queue: this.#names.queue(tag),
-      counter: this.#names.fence(tag),
+      lock: this.names.lock(tag),
+      done: this.names.done(tag, id),
+      queue: this.names.queue(tag),
+      counter: this.names.fence(tag),
       owner,
       hold: fieldOf(id),
-      process: this.#process,
+      process: this.process,
       by,
       place: place ? this.#placeOf(place.name) : '',
       channel: this.#channel,
@@ -132,7 +132,7 @@ export class RedisCommands {
   }
 
   #placeOf(name: string): string {
-    return `${this.#process}:${name}`;
+    return `${this.process}:${name}`;
   }
 }
 

@@ -64,22 +64,12 @@ export function script<
   const { keys, args = [], numbers = [], rest, shared = '' } = declared;
   const names = [...keys, ...args, ...numbers];
   const further = rest === undefined ? '' : `local ${rest} = {unpack(ARGV, ${args.length + numbers.length + 1})}\n`;
-  const locals = localsOf(
-    declared,
-    (at) => `KEYS[${at}]`,
-    (at) => `ARGV[${at}]`,
-  );
-  const batched = localsOf(
-    declared,
-    (at) => `KEYS[k + ${at}]`,
-    (at) => `ARGV[a + ${at}]`,
-  );
   const made = {
-    ...scriptOf(name, `${shared}${locals}\n${further}${lua}`),
+    ...scriptOf(name, `${shared}${localsOf(declared)}\n${further}${lua}`),
     shared,
     keys: keys.length,
     args: args.length + numbers.length,
-    lua: `${batched}\n${lua}`,
+    lua: `${localsOf(declared, 'k + ', 'a + ')}\n${lua}`,
   };
   return {
     ...made,
@@ -104,16 +94,11 @@ export function scriptForEach<const K extends string, const A extends string = n
 ): NamedScript<readonly Values<K, A, N>[]> {
   const { keys, args = [], numbers = [] } = declared;
   const argNames = [...args, ...numbers];
-  const locals = localsOf(
-    declared,
-    (at) => `KEYS[${nth(keys.length, at)}]`,
-    (at) => `ARGV[${nth(argNames.length, at)}]`,
-  );
   const made = scriptOf(
     name,
     `local replies = {}
 for i = 1, #KEYS / ${keys.length} do
-${locals}
+${localsOf(declared, `${keys.length} * (i - 1) + `, `${argNames.length} * (i - 1) + `)}
 local reply
 ${lua}
 replies[i] = reply
@@ -136,20 +121,12 @@ return replies
   };
 }
 
-/** The position of the value at `at` of member `i`, in Lua. */
-function nth(each: number, at: number): string {
-  return `${each} * (i - 1) + ${at}`;
-}
-
-function localsOf(
-  { keys, args = [], numbers = [] }: Names<string, string, string>,
-  keyAt: (at: number) => string,
-  argAt: (at: number) => string,
-): string {
+/** Lua's locals. How many KEYS and ARGV of others come before them is said in Lua, with a plus. */
+function localsOf({ keys, args = [], numbers = [] }: Names<string, string, string>, keysBefore = '', argsBefore = ''): string {
   const values = [
-    ...keys.map((_, index) => keyAt(index + 1)),
-    ...args.map((_, index) => argAt(index + 1)),
-    ...numbers.map((_, index) => `tonumber(${argAt(args.length + index + 1)})`),
+    ...keys.map((_, index) => `KEYS[${keysBefore}${index + 1}]`),
+    ...args.map((_, index) => `ARGV[${argsBefore}${index + 1}]`),
+    ...numbers.map((_, index) => `tonumber(ARGV[${argsBefore}${args.length + index + 1}])`),
   ];
   return `local ${[...keys, ...args, ...numbers].join(', ')} = ${values.join(', ')}`;
 }

@@ -1,4 +1,5 @@
-const SLOTS = 16_384;
+/** How many slots a cluster has. */
+export const SLOTS = 16_384;
 
 let tags: string[] | undefined;
 

@@ -1,5 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Connection, Pipeline } from '../connection.js';
+import { backOff } from '../handshake.js';
 import { NO_CONNECTION } from '../redis-errors.js';
 import { ClusterNodes } from './cluster-nodes.js';
 import { keyIn, redirectionIn } from './cluster-slots.js';
@@ -19,7 +20,6 @@ const AGAIN_MS = 30;
  */
 export class NodeRedisClusterConnection extends NodeRedisCommands implements Connection {
   readonly isCluster = true;
-  readonly #backOff: (attempts: number) => number;
   readonly #nodes: ClusterNodes;
   #opening: Promise<void> | undefined;
   #subscription: NodeRedisConnection | undefined;
@@ -27,10 +27,9 @@ export class NodeRedisClusterConnection extends NodeRedisCommands implements Con
   #endings = 0;
   #again: NodeJS.Timeout | undefined;
 
-  constructor(endpoints: ClusterEndpoints, backOff: (attempts: number) => number) {
+  constructor(endpoints: ClusterEndpoints) {
     super({ keyPrefix: endpoints.keyPrefix });
-    this.#backOff = backOff;
-    this.#nodes = new ClusterNodes(endpoints, backOff, (error) => this.emit('node error', error));
+    this.#nodes = new ClusterNodes(endpoints, (error) => this.emit('node error', error));
   }
 
   /** The masters, in the order of their slots. */
@@ -102,7 +101,7 @@ export class NodeRedisClusterConnection extends NodeRedisCommands implements Con
         break;
       } catch (error) {
         this.emit('error', error);
-        await sleep(this.#backOff(attempts), undefined, { ref: false });
+        await sleep(backOff(attempts), undefined, { ref: false });
       }
     }
     if (!this.#isClosed) {
@@ -148,7 +147,7 @@ export class NodeRedisClusterConnection extends NodeRedisCommands implements Con
     this.#subscription = undefined;
     node.disconnect();
     this.emit('close');
-    this.#again = setTimeout(() => void this.#subscribeAgain(), this.#backOff(++this.#endings)).unref();
+    this.#again = setTimeout(() => void this.#subscribeAgain(), backOff(++this.#endings)).unref();
   }
 
   async #subscribeAgain(): Promise<void> {

@@ -13,7 +13,6 @@ const SLOTS_MS = 2_000;
 /** The masters of a cluster: who has which slots, and a connection to each that has been asked for. */
 export class ClusterNodes {
   readonly #endpoints: ClusterEndpoints;
-  readonly #backOff: (attempts: number) => number;
   readonly #onError: (error: Error) => void;
   readonly #nodes = new Map<string, NodeRedisConnection>();
   #slots: SlotTable = [];
@@ -22,9 +21,8 @@ export class ClusterNodes {
   #asked: NodeRedisConnection | undefined;
   #closed = false;
 
-  constructor(endpoints: ClusterEndpoints, backOff: (attempts: number) => number, onError: (error: Error) => void) {
+  constructor(endpoints: ClusterEndpoints, onError: (error: Error) => void) {
     this.#endpoints = endpoints;
-    this.#backOff = backOff;
     this.#onError = onError;
   }
 
@@ -51,7 +49,7 @@ export class ClusterNodes {
     return address === undefined ? this.#any() : this.at(address);
   }
 
-  /** The same; waits for who is asked just now, where nobody is known yet who has any slot. */
+  /** The same. While no slot is known, waits for the answer of the node that is being asked. */
   async onceKnown(key?: string): Promise<NodeRedisConnection> {
     if (this.#slots.length === 0) {
       await this.#refreshing?.catch(() => undefined);
@@ -164,7 +162,7 @@ export class ClusterNodes {
 
   #connection(endpoint: Endpoint, address?: string): NodeRedisConnection {
     const known = address === undefined ? {} : partsOf(address);
-    const connection = new NodeRedisConnection(endpoint, this.#backOff, { ...known, silenceMs: SILENCE_MS });
+    const connection = new NodeRedisConnection(endpoint, { ...known, silenceMs: SILENCE_MS });
     boundHandshake(connection);
     // Without a listener, an error would end the process.
     connection.on('error', () => undefined);

@@ -1,6 +1,4 @@
-import { slotOf } from '../../scripts/slot-tags.js';
-
-const SLOTS = 16_384;
+import { SLOTS, slotOf } from '../../scripts/slot-tags.js';
 
 /** The first key of a command, where it is a script that has one. */
 export function keyIn([how, , keys, key]: readonly string[]): string | undefined {

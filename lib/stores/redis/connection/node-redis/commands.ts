@@ -33,24 +33,8 @@ export abstract class NodeRedisCommands extends EventEmitter {
     return this.send([command, ...words.map(String)]);
   }
 
-  async info(): Promise<string> {
-    return String(await this.send(['INFO']));
-  }
-
-  time(): Promise<unknown> {
-    return this.send(['TIME']);
-  }
-
-  ping(): Promise<unknown> {
-    return this.send(['PING']);
-  }
-
   publish(channel: string, message: string): Promise<unknown> {
     return this.send(['PUBLISH', channel, message]);
-  }
-
-  scan(cursor: string, ...parameters: readonly Argument[]): Promise<unknown> {
-    return this.send(['SCAN', cursor, ...parameters.map(String)]);
   }
 
   /** The words of EVAL or EVALSHA, whose first parameter is how many of the next are names of keys. */

@@ -35,8 +35,8 @@ export interface Endpoint {
   /** What the client puts before the names of keys. */
   readonly keyPrefix: string;
   /**
-   * A client that is not yet connected. `signal` ends its sockets, also those that are being connected; `failed` is called where one cannot
-   * be made, or is lost, before the client has ended by itself.
+   * A client that is not yet connected. `signal` ends its sockets, also those that are being connected. `failed` is called when a connection
+   * cannot be made or is lost: the client has not ended then.
    */
   make(lookup: Lookup, signal: AbortSignal, failed: (cause: Error) => void): OneConnection;
 }

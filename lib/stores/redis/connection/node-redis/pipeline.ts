@@ -22,20 +22,8 @@ export class NodeRedisPipeline implements Pipeline {
     return this.#add(this.#connection.scriptWords('eval', source, parameters));
   }
 
-  wait(replicas: number, ms: number): this {
-    return this.#add(['WAIT', String(replicas), String(ms)]);
-  }
-
-  publish(channel: string, message: string): this {
-    return this.#add(['PUBLISH', channel, message]);
-  }
-
-  asking(): this {
-    return this.#add(['ASKING']);
-  }
-
-  ping(): this {
-    return this.#add(['PING']);
+  call(command: string, ...words: readonly Argument[]): this {
+    return this.#add([command, ...words.map(String)]);
   }
 
   async exec(): Promise<(readonly [Error | null, unknown])[]> {

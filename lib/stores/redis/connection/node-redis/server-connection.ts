@@ -1,6 +1,7 @@
 import { lookup as systemLookup } from 'node:dns';
 import { CommandTimeouts } from '../command-timeouts.js';
 import type { Connection, Pipeline, Socket } from '../connection.js';
+import { backOff } from '../handshake.js';
 import { NO_CONNECTION } from '../redis-errors.js';
 import { NodeRedisCommands, type Words } from './commands.js';
 import { failureOf, refuse, withReplyErrors } from './errors.js';
@@ -26,7 +27,6 @@ export interface NodeOptions {
 export class NodeRedisConnection extends NodeRedisCommands implements Connection {
   readonly queuesForEver = true;
   readonly #endpoint: Endpoint;
-  readonly #backOff: (attempts: number) => number;
   readonly #silenceMs: number | undefined;
   readonly #timeouts = new CommandTimeouts(() => this.stream?.destroy());
   #client: OneConnection | undefined;
@@ -39,10 +39,9 @@ export class NodeRedisConnection extends NodeRedisCommands implements Connection
   #again: NodeJS.Timeout | undefined;
   #address = '';
 
-  constructor(endpoint: Endpoint, backOff: (attempts: number) => number, { silenceMs, ...address }: NodeOptions = {}) {
+  constructor(endpoint: Endpoint, { silenceMs, ...address }: NodeOptions = {}) {
     super({ db: endpoint.database, keyPrefix: endpoint.keyPrefix, ...address });
     this.#endpoint = endpoint;
-    this.#backOff = backOff;
     this.#silenceMs = silenceMs;
   }
 
@@ -152,7 +151,7 @@ export class NodeRedisConnection extends NodeRedisCommands implements Connection
     this.#client = undefined;
     this.status = 'reconnecting';
     // Before the listeners: one of them may close this connection.
-    this.#again = setTimeout(() => this.#connect(), this.#backOff(++this.#attempts)).unref();
+    this.#again = setTimeout(() => this.#connect(), backOff(++this.#attempts)).unref();
     destroy(client, this.#sockets);
     const failure = reason && failureOf(reason);
     this.#refuse(failure ?? new Error(NO_CONNECTION));
