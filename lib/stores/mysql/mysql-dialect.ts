@@ -7,7 +7,7 @@ import type { CallbackPool, MySqlConnection } from './mysql-pool.js';
 import { numberOf } from './rows.js';
 import { procedureName } from './schema.js';
 import { endStatement, identify } from './connections/session.js';
-import { sendTo } from './connections/sql-statement.js';
+import { sendTo } from './connections/connection.js';
 import { LEASE } from './tables.js';
 
 /** MySQL or MariaDB by a pool of `mysql2`, with the locks in a database. */

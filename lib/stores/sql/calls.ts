@@ -1,5 +1,6 @@
 import { AsyncResource } from 'node:async_hooks';
 import { LockStoreError } from '../../core/words/errors.js';
+import { within } from '../kit/no-reply.js';
 import type { ServerClock } from '../kit/server-clock.js';
 import { BatchedCalls } from './batched-calls.js';
 import type { Dialect, Row, Sql } from './dialect.js';
@@ -127,12 +128,4 @@ async function leftAfter(check: Promise<void>, { key, limitMs }: Call, { name }:
   }
   // Whole milliseconds: calls of a batch have the same limit.
   return Math.max(0, Math.floor(limitMs - (performance.now() - startedAt)));
-}
-
-/** Rejects with `late` where the work takes longer. After the event loop was blocked, unread replies are read first. */
-function within(limitMs: number, work: Promise<void>, late: () => Error): Promise<void> {
-  return new Promise((resolve, reject) => {
-    const timer = setTimeout(() => setImmediate(() => reject(late())), limitMs);
-    work.then(resolve, reject).finally(() => clearTimeout(timer));
-  });
 }

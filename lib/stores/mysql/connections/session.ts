@@ -2,7 +2,7 @@ import { ignore } from '../../sql/statement.js';
 import { isRefusal } from '../mysql-errors.js';
 import type { CallbackPool, MySqlConnection } from '../mysql-pool.js';
 import { textOf } from '../rows.js';
-import { ask } from './sql-statement.js';
+import { ask } from './connection.js';
 
 /** How long a statement may take that ends another one, or finds out what to end, in milliseconds. */
 const LIMIT_MS = 1_000;

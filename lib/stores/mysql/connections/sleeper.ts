@@ -1,8 +1,7 @@
 import { ignore } from '../../sql/statement.js';
 import type { CallbackPool, MySqlConnection } from '../mysql-pool.js';
 import { NAMES } from '../tables.js';
-import { connectionOf } from './one-connection.js';
-import { ask } from './sql-statement.js';
+import { ask, connectionOf } from './connection.js';
 
 /** For how long no connection is asked for after one was not to be had, or after a wake-up did not arrive, in milliseconds. */
 const PAUSE_MS = { failed: 1_000, unwoken: 60_000 } as const;
