@@ -8,14 +8,13 @@ import { MySqlDialect } from './mysql-dialect.js';
 import type { MySqlKeys } from './mysql-keys.js';
 import type { CheckedPool } from './mysql-lock-store.options.js';
 import type { CallbackPool } from './mysql-pool.js';
-import { onOneConnection, type Run } from './connections/one-connection.js';
+import { onOneConnection, type Run } from './connections/connection.js';
 import { NOW } from './time.js';
 import { BATCH, NUMBERED, TIDY } from './procedures/upkeep.js';
 import { readShown, showing } from './rows.js';
 import { creations, setMode, SQL_MODE } from './schema.js';
 import { checkSchema, COLUMNS_FOUND, PROCEDURES_FOUND, readSchema, strangeMode, type FoundSchema } from './schema-found.js';
-import { AURORA, productBy } from './mysql-product.js';
-import { CHECK, IS_READ_ONLY, serverWarnings } from './server-check.js';
+import { AURORA, CHECK, IS_READ_ONLY, productBy, serverWarnings } from './server-check.js';
 import { LEASE, NAMES, qualified } from './tables.js';
 import { TurnWatch } from './connections/turn-watch.js';
 

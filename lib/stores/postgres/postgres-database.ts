@@ -16,8 +16,7 @@ import type { ListenAddress } from './postgres-lock-store.options.js';
 import type { PoolState, PostgresPool } from './postgres-pool.js';
 import { madeQuery, schemaSql } from './schema.js';
 import { qualified } from './schema-name.js';
-import { PRODUCT, productBy } from './postgres-product.js';
-import { CHECK, checkVersion, serverWarnings } from './server-check.js';
+import { CHECK, checkVersion, PRODUCT, productBy, serverWarnings } from './server-check.js';
 
 /** One database with locks: its schema, its listener, and the calls of its functions. */
 export class PostgresDatabase extends Database<PostgresKeys, Listener> {
