@@ -10,9 +10,9 @@ import type { CheckedPool } from './mysql-lock-store.options.js';
 import type { CallbackPool } from './mysql-pool.js';
 import { onOneConnection, type Run } from './connections/connection.js';
 import { NOW } from './time.js';
-import { BATCH, NUMBERED, TIDY } from './procedures/upkeep.js';
+import { BATCH } from './procedures/upkeep.js';
 import { readShown, showing } from './rows.js';
-import { creations, setMode, SQL_MODE } from './schema.js';
+import { creations, OPERATIONS, setMode, SQL_MODE } from './schema.js';
 import { checkSchema, COLUMNS_FOUND, PROCEDURES_FOUND, readSchema, strangeMode, type FoundSchema } from './schema-found.js';
 import { AURORA, CHECK, IS_READ_ONLY, productBy, serverWarnings } from './server-check.js';
 import { LEASE, NAMES, qualified } from './tables.js';
@@ -36,7 +36,7 @@ export class MySqlDatabase extends Database<MySqlKeys, TurnWatch> {
   #isAurora: boolean | undefined;
 
   constructor({ pool, database }: CheckedPool, polls: boolean) {
-    super(new MySqlDialect(pool, database), NUMBERED);
+    super(new MySqlDialect(pool, database), OPERATIONS);
     this.#pool = pool;
     this.#name = database;
     this.table = qualified(LEASE, database);
@@ -90,7 +90,7 @@ export class MySqlDatabase extends Database<MySqlKeys, TurnWatch> {
   }
 
   protected async tidySome(): Promise<boolean> {
-    const { removed, last } = await this.calls.call(TIDY, { after: this.#tidiedUntil }, { key: '', limitMs: Infinity });
+    const { removed, last } = await this.calls.call(OPERATIONS.TIDY, { after: this.#tidiedUntil }, { key: '', limitMs: Infinity });
     const until = last ?? this.#tidiedUntil;
     // Where the server's clock was set back, marks expire before that time again.
     this.#tidiedUntil = until > (this.calls.clock.now() ?? 0) * 1_000 ? 0 : until;

@@ -1,5 +1,6 @@
 import type { AcquireReply, HoldRecord, Place, StoredLock } from '../../core/seam/lock-store.js';
-import { DatabaseLocks, MOST_WAIT_MS, type Attempt } from '../sql/database-locks.js';
+import { DatabaseLocks, MOST_WAIT_MS } from '../sql/database-locks.js';
+import type { Attempt } from '../sql/lock-operations.js';
 import { leastLimitOf } from '../../core/seam/time.js';
 import type { MySqlDatabase } from './mysql-database.js';
 import type { MySqlKeys } from './mysql-keys.js';
@@ -16,15 +17,8 @@ const MOST_ALONE = 2;
 const SHOW_MS = 1_000;
 
 /** The locks of one database, operation by operation. */
-export class MySqlLocks extends DatabaseLocks<MySqlKeys> {
-  readonly #database: MySqlDatabase;
-  readonly #shortCuts: ShortCuts;
-
-  constructor(database: MySqlDatabase, keys: MySqlKeys, process: string) {
-    super(database, OPERATIONS, keys, process);
-    this.#database = database;
-    this.#shortCuts = new ShortCuts(database, keys, process);
-  }
+export class MySqlLocks extends DatabaseLocks<MySqlDatabase, MySqlKeys> {
+  readonly #shortCuts = new ShortCuts(this.database, this.keys, this.process);
 
   override async acquire(hold: HoldRecord, place?: Place): Promise<AcquireReply> {
     const giveUpAt = performance.now() + hold.limitMs;
@@ -37,7 +31,7 @@ export class MySqlLocks extends DatabaseLocks<MySqlKeys> {
   }
 
   override async leave(key: string, name: string): Promise<void> {
-    this.#database.notifier?.remove(key, name);
+    this.database.notifier?.remove(key, name);
     await super.leave(key, name);
   }
 
@@ -80,7 +74,7 @@ export class MySqlLocks extends DatabaseLocks<MySqlKeys> {
   }
 
   async inspect(key: string): Promise<StoredLock | null> {
-    const [row] = await this.#database.shown('name = ?', [this.keys.row(key)], { key, limitMs: SHOW_MS });
+    const [row] = await this.database.shown('name = ?', [this.keys.row(key)], { key, limitMs: SHOW_MS });
     return row ? readShown(row) : null;
   }
 
@@ -97,14 +91,14 @@ export class MySqlLocks extends DatabaseLocks<MySqlKeys> {
   }
 
   protected recheckMs(key: string, place: Place): number {
-    this.#database.notifier?.add(key, place);
+    this.database.notifier?.add(key, place);
     return REFRESH_MS;
   }
 
   /** A place that was granted the lock is in no queue any more. */
   #forget(key: string, place: Place | undefined): void {
     if (place) {
-      this.#database.notifier?.remove(key, place.name);
+      this.database.notifier?.remove(key, place.name);
     }
   }
 
@@ -120,7 +114,7 @@ export class MySqlLocks extends DatabaseLocks<MySqlKeys> {
       lingering: Number(lingering),
     }));
     const call = { key: holds[0]?.key ?? '', limitMs: giveUpAt - performance.now() };
-    const row = await this.#database.calls.call(OPERATIONS.RENEW, { renewals: JSON.stringify(renewals), waits }, call);
+    const row = await this.database.calls.call(OPERATIONS.RENEW, { renewals: JSON.stringify(renewals), waits }, call);
     const answers = textOf(row['answers']);
     if (!/^[01-]*$/.test(answers) || answers.length !== holds.length) {
       throw strangeAnswer(row, 'answers', call.key);

@@ -6,10 +6,7 @@ export function fromNow(ms: string | number): string {
   return `now_us + ${ms} * 1000`;
 }
 
-/**
- * Whether a command arrives later than its sender waits for the reply, by the server's clock. It is granted nothing then, because no call
- * would hold the lock. `_latest` is 0 where the sender does not know that clock.
- */
+/** Whether a command is `LATE`. */
 export const IS_LATE = '(_latest > 0 AND now_us > _latest * 1000)';
 
 /**

@@ -28,7 +28,7 @@ export class PostgresLockStore extends DatabaseStore<PostgresKeys> implements Lo
     const { schema, listen } = checkPostgresOptions(options, pools);
     this.#databases = pools.map((pool, at) => new PostgresDatabase(pool, schema, listen[at]));
     this.nameRows('lock');
-    this.messages = listen.every((address) => address === false) && listen.length > 0 ? undefined : this;
+    this.messages = listen.every((address) => address === false) ? undefined : this;
   }
 
   /**

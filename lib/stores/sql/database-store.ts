@@ -16,24 +16,16 @@ import { checkPrefix } from '../../core/words/lock-key.js';
 import type { StoreHealth } from '../../core/words/lock-health.js';
 import { throwIfAllFailed } from '../kit/all-failed.js';
 import { Listeners } from '../kit/listeners.js';
-import { answeredOf, membersOf, worstOf, type Probe } from '../kit/probe.js';
+import { answeredOf, membersOf, worstOf } from '../kit/probe.js';
 import { processName } from '../kit/process-name.js';
-import type { DatabaseOptions, RowNames } from './database.js';
+import type { Database, RowNames } from './database.js';
 import type { DatabaseLocks, ExchangeReply } from './database-locks.js';
 
 /** The age of the rows that `purge` deletes, in milliseconds: no timer waits for it, so it may be long. */
 const AGE_MS = { least: 60_000, most: 36_525 * 86_400_000 } as const;
 
 /** What a store knows of one of its databases. */
-export interface OneDatabase<Names> {
-  /** Checks it, and begins to listen for turns. Rejects where no retry mends what is wrong. */
-  open(options: DatabaseOptions<Names>): Promise<void>;
-  /** Asks what the server's clock reads. */
-  probe(): Promise<Probe>;
-  /** Whether it is notified of turns; undefined where it was told not to be. */
-  readonly hearsTurns: boolean | undefined;
-  close(): void;
-}
+export type OneDatabase<Names extends RowNames> = Pick<Database<Names>, 'open' | 'probe' | 'hearsTurns' | 'close'>;
 
 /**
  * Locks in a database, or in several: a key lives in one of them, chosen by a hash of its name and the order of the databases. So every

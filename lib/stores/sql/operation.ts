@@ -21,7 +21,10 @@ export type Parameters<Name extends string = string> = Readonly<Record<Name, key
 /** The arguments of one call of an operation. */
 export type ArgumentsOf<P extends Parameters> = { readonly [Name in keyof P]: SqlTypes[P[Name]] };
 
-/** What an operation answers that would grant a lock later than its sender waits for the reply. */
+/**
+ * What an operation answers that would grant a lock later than its sender waits for the reply, by the server's clock. It grants nothing then,
+ * because no call would hold the lock. `latest` is until when it may, in ms since 1970; 0 where the sender does not know that clock.
+ */
 export const LATE = 'late';
 
 /** A function or procedure that the store calls. */

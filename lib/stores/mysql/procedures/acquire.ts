@@ -6,10 +6,7 @@ import { procedure } from './procedure.js';
 import { handOver, isFirstAnother, isHere, isQueued, QUEUE_VARIABLES, takeOffQueue, WAKE } from './queue.js';
 import { fromNow, IS_LATE } from '../time.js';
 
-/**
- * What an attempt says of itself. `hold`: its id. `by`: who asks, for messages. `place`: where it queues, or NULL.
- * `polls`: whether its process looks for its turn by itself, because nothing can wake it.
- */
+/** What an attempt says of itself. */
 export const ATTEMPT = {
   key: 'VARBINARY(2048)',
   owner: 'VARBINARY(2048)',
@@ -47,10 +44,7 @@ export const GRANT = `
     ${KEEP_ROW}
     SET outcome = 'fence';`;
 
-/**
- * Grants a lock that is free and reserved for no other place, or confirms the grant to a hold that is in; otherwise queues at the place,
- * if there is one. The row is locked.
- */
+/** `acquire` for a row that is locked here. */
 export const CONTEND = `
   IF ${isDone('_hold')} THEN
     ${KEEP_ROW}
@@ -95,7 +89,6 @@ export const CONTEND = `
     END IF;
   END IF;`;
 
-/** Grants a lock, or queues for it. `latest`: until when it may grant, in ms since 1970 by the server's clock; 0 if unknown. */
 export const ACQUIRE = procedure(
   'acquire',
   { ...ATTEMPT, latest: 'BIGINT' },

@@ -4,12 +4,6 @@ import { oneOf } from '../rows.js';
 import { procedure } from './procedure.js';
 import { IS_LATE } from '../time.js';
 
-/**
- * Adds a hold to the running lock of an owner at a fence; never creates a lock. `latest`: until when it may enter, in ms since 1970 by the
- * server's clock; 0 if unknown.
- *
- * Outcome: `joined`, `ended`, `full` or `late`.
- */
 export const JOIN = procedure(
   'join',
   {

@@ -66,7 +66,6 @@ export const WAKE = `
     END;
   END IF;`;
 
-/** Gives up a place in the queue, or the turn it came to, and no later place. */
 export const LEAVE = procedure(
   'leave',
   { key: 'VARBINARY(2048)', place: 'MEDIUMBLOB' },

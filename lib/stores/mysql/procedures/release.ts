@@ -40,10 +40,6 @@ const takeOut = (hold: string, owner: string): string => `
     END IF;
   END IF;`;
 
-/**
- * Takes a hold of an owner out of its lock; the last one hands the lock over, or frees it. The done mark keeps the first answer, and refuses
- * an acquire of the same hold that arrives late.
- */
 export const RELEASE = procedure(
   'release',
   { key: 'VARBINARY(2048)', hold: 'VARBINARY(2048)', owner: 'VARBINARY(2048)' },
@@ -59,11 +55,6 @@ export const RELEASE = procedure(
   readFlag,
 );
 
-/**
- * Releases a hold, and acquires for the next caller of the same process. `released`: the hold to release, of the owner `releasedOwner`.
- * `mayOvertake`: whether the next caller gets the lock before the processes that queue. The release is carried out also where the
- * command arrives late.
- */
 export const EXCHANGE = procedure(
   'exchange',
   { ...ATTEMPT, released: 'VARBINARY(2048)', releasedOwner: 'VARBINARY(2048)', mayOvertake: 'BOOLEAN', latest: 'BIGINT' },
@@ -94,7 +85,6 @@ export const EXCHANGE = procedure(
   (row, key) => ({ released: readFlag(row, key), attempt: readOutcome(row, key) }),
 );
 
-/** Frees the lock if it is held at that fence, and hands it over. Answer: 1, or 0 where it is not held at that fence. */
 export const FORCE_RELEASE = procedure(
   'force_release',
   { key: 'VARBINARY(2048)', fence: 'BIGINT' },
