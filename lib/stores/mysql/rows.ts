@@ -7,15 +7,11 @@ import { LATE } from '../sql/operation.js';
 import { NOW } from './time.js';
 import { LEASE, qualified } from './tables.js';
 
-/** The columns that a lock is shown by. */
-export const SHOWN = `name, fence, holds, ends, since, holder, CASE WHEN queue_ends > ${NOW} THEN queue END AS queue, ${NOW} AS now_us`;
-
-/** What a row has to be, to be a lock that is held. */
-export const IS_HELD = `owner IS NOT NULL AND ends > ${NOW}`;
-
-/** The statement that shows locks, for a condition on their names. */
+/** The statement that shows locks that are held, for a condition on their names. */
 export function showing(condition: string, database: string): string {
-  return `SELECT ${SHOWN} FROM ${qualified(LEASE, database)} WHERE ${condition} AND ${IS_HELD} ORDER BY name LIMIT 1000`;
+  const shown = `name, fence, holds, ends, since, holder, CASE WHEN queue_ends > ${NOW} THEN queue END AS queue, ${NOW} AS now_us`;
+  const isHeld = `owner IS NOT NULL AND ends > ${NOW}`;
+  return `SELECT ${shown} FROM ${qualified(LEASE, database)} WHERE ${condition} AND ${isHeld} ORDER BY name LIMIT 1000`;
 }
 
 /**

@@ -1,5 +1,5 @@
 import { MOST_HOLDS } from '../../kit/protocol.js';
-import { isDone, isIn, KEEP_ROW, LENGTHEN, LOCK_ROW, ROW_VARIABLES } from './lease-row.js';
+import { IS_DONE, IS_IN, KEEP_ROW, LENGTHEN, LOCK_ROW, ROW_VARIABLES } from './lease-row.js';
 import { oneOf } from '../rows.js';
 import { procedure } from './procedure.js';
 import { IS_LATE } from '../time.js';
@@ -18,9 +18,9 @@ export const JOIN = procedure(
   `${ROW_VARIABLES}
   DECLARE outcome VARCHAR(6) DEFAULT 'joined';`,
   `${LOCK_ROW}
-  IF NOT (l_owner <=> _owner) OR l_fence <> _fence OR ${isDone('_hold')} THEN
+  IF NOT (l_owner <=> _owner) OR l_fence <> _fence OR ${IS_DONE} THEN
     SET outcome = 'ended';
-  ELSEIF NOT ${isIn('_hold', '_owner')} THEN
+  ELSEIF NOT ${IS_IN} THEN
     IF length(l_holds) - length(replace(l_holds, ';', '')) > ${MOST_HOLDS} THEN
       SET outcome = 'full';
     ELSEIF ${IS_LATE} THEN

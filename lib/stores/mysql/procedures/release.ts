@@ -1,7 +1,7 @@
 import { DONE_MS } from '../../kit/protocol.js';
 import { DONE } from '../tables.js';
 import { CONTEND, ATTEMPT, ATTEMPT_REPLY, ATTEMPT_VARIABLES, GRANT } from './acquire.js';
-import { isDone, KEEP_ROW, LOCK_ROW, ROW_VARIABLES } from './lease-row.js';
+import { IS_DONE, KEEP_ROW, LOCK_ROW, ROW_VARIABLES } from './lease-row.js';
 import { readFlag, readOutcome } from '../rows.js';
 import { procedure } from './procedure.js';
 import { handOver, QUEUE_VARIABLES, WAKE } from './queue.js';
@@ -64,7 +64,7 @@ export const EXCHANGE = procedure(
   ${takeOut('_released', '_released_owner')}
   -- A command that arrives late must not grant the lock to a hold that has ended, or that nobody waits for any more. A later command may
   -- have queued its place already.
-  SET may_grant = is_last AND _may_overtake AND NOT ${isDone('_hold')};
+  SET may_grant = is_last AND _may_overtake AND NOT ${IS_DONE};
   IF may_grant AND NOT ${IS_LATE} THEN
     ${GRANT}
   ELSE
