@@ -1,8 +1,8 @@
-import type { Row, Sql } from '../../sql/dialect.js';
+import type { Answered, Row, Sql } from '../../sql/dialect.js';
 import { NoReply, within } from '../../kit/no-reply.js';
 import { NotSent } from '../../sql/errors.js';
 import { ignore } from '../../sql/statement.js';
-import type { Answered, CallbackPool, MySqlConnection } from '../mysql-pool.js';
+import type { CallbackPool, MySqlConnection } from '../mysql-pool.js';
 
 /** What the server answers where `KILL QUERY` ended the statement. */
 const INTERRUPTED = 1317;
