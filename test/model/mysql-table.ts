@@ -10,10 +10,9 @@ import { creationOf, type Procedure } from '../../lib/stores/mysql/procedures/pr
 import { IS_HERE, LEAVE } from '../../lib/stores/mysql/procedures/queue.js';
 import { EXCHANGE, FORCE_RELEASE, RELEASE } from '../../lib/stores/mysql/procedures/release.js';
 import { RENEW } from '../../lib/stores/mysql/procedures/renew.js';
-import { NOW, QUEUE_MS as LONGER_QUEUE_MS } from '../../lib/stores/mysql/time.js';
 import { textOf } from '../../lib/stores/mysql/rows.js';
 import { grantingStatement, grantingValues, releasingStatement, releasingValues } from '../../lib/stores/mysql/short-cuts.js';
-import { DONE, LEASE } from '../../lib/stores/mysql/tables.js';
+import { DONE, LEASE, NOW, QUEUE_MS as LONGER_QUEUE_MS } from '../../lib/stores/mysql/tables.js';
 import type { Row } from '../../lib/stores/sql/dialect.js';
 import { valuesOf, type ArgumentsOf, type Parameters } from '../../lib/stores/sql/operation.js';
 import { Random } from '../support/random.js';

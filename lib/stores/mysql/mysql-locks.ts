@@ -7,7 +7,7 @@ import type { MySqlKeys } from './mysql-keys.js';
 import { readShown, strangeAnswer, textOf } from './rows.js';
 import { OPERATIONS } from './schema.js';
 import { ShortCuts } from './short-cuts.js';
-import { REFRESH_MS } from './time.js';
+import { REFRESH_MS } from './tables.js';
 
 /** How many holds one statement renews: MariaDB goes through the whole list for each of them. */
 const MOST_RENEWED = 50;

@@ -4,8 +4,7 @@ import { shown } from '../../core/words/shown.js';
 import { readAttempt, readStored, type AttemptReply } from '../kit/replies.js';
 import type { Row } from '../sql/dialect.js';
 import { LATE } from '../sql/operation.js';
-import { NOW } from './time.js';
-import { LEASE, qualified } from './tables.js';
+import { LEASE, NOW, qualified } from './tables.js';
 
 /** The statement that shows locks that are held, for a condition on their names. */
 export function showing(condition: string, database: string): string {

@@ -5,7 +5,7 @@ import { toLockError } from '../sql/errors.js';
 import type { MySqlDatabase } from './mysql-database.js';
 import { isA, NotCommitted } from './mysql-errors.js';
 import type { MySqlKeys } from './mysql-keys.js';
-import { NOW } from './time.js';
+import { NOW } from './tables.js';
 
 /** For how long no plain statement is tried on a key where one changed nothing, in milliseconds. */
 const PAUSE_MS = 2_000;

@@ -6,7 +6,6 @@ interface SqlTypes {
   'text[]': readonly (string | null)[];
   'bigint[]': readonly number[];
   'boolean[]': readonly boolean[];
-  /** Texts are bytes of UTF-8, which are compared byte by byte. */
   'VARBINARY(2048)': string | Buffer;
   MEDIUMBLOB: string | Buffer | null;
   /** That of the database could have two bytes for each letter. */

@@ -5,9 +5,9 @@ import type { MySqlKeys } from '../mysql-keys.js';
 import type { DatabaseOptions } from '../../sql/database.js';
 import type { Row } from '../../sql/dialect.js';
 import type { CallbackPool } from '../mysql-pool.js';
-import { NOW } from '../time.js';
 import { textOf } from '../rows.js';
 import { Sleeper } from './sleeper.js';
+import { NOW } from '../tables.js';
 
 /** How often a process that nothing can wake looks for its turns, in milliseconds: first in a queue or second, or further behind. */
 const POLL_MS = { near: 50, far: 300 } as const;

@@ -1,17 +1,17 @@
 import { MOST_FENCES } from '../../../core/seam/lock-store.js';
 import { CLAIM_MS, MOST_FENCE } from '../../kit/protocol.js';
-import { IS_DONE, IS_IN, KEEP_ROW, LENGTHEN, LOCK_ROW, ROW_VARIABLES } from './lease-row.js';
+import { IS_DONE, IS_IN, IS_LATE, KEEP_ROW, LENGTHEN, LOCK_ROW, ROW_VARIABLES } from './lease-row.js';
 import { readOutcome } from '../rows.js';
-import { procedure } from './procedure.js';
+import { NAME, procedure } from './procedure.js';
 import { handOver, IS_FIRST_ANOTHER, IS_HERE, IS_QUEUED, QUEUE_VARIABLES, TAKE_OFF_QUEUE, WAKE } from './queue.js';
-import { fromNow, IS_LATE, QUEUE_MS } from '../time.js';
+import { fromNow, QUEUE_MS } from '../tables.js';
 
 /** What an attempt says of itself. */
 export const ATTEMPT = {
-  key: 'VARBINARY(2048)',
-  owner: 'VARBINARY(2048)',
-  hold: 'VARBINARY(2048)',
-  process: 'VARBINARY(2048)',
+  key: NAME,
+  owner: NAME,
+  hold: NAME,
+  process: NAME,
   ttlMs: 'BIGINT',
   holder: 'MEDIUMBLOB',
   place: 'MEDIUMBLOB',

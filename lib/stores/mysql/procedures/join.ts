@@ -1,20 +1,11 @@
 import { MOST_HOLDS } from '../../kit/protocol.js';
-import { IS_DONE, IS_IN, KEEP_ROW, LENGTHEN, LOCK_ROW, ROW_VARIABLES } from './lease-row.js';
+import { IS_DONE, IS_IN, IS_LATE, KEEP_ROW, LENGTHEN, LOCK_ROW, ROW_VARIABLES } from './lease-row.js';
 import { oneOf } from '../rows.js';
-import { procedure } from './procedure.js';
-import { IS_LATE } from '../time.js';
+import { NAME, procedure } from './procedure.js';
 
 export const JOIN = procedure(
   'join',
-  {
-    key: 'VARBINARY(2048)',
-    owner: 'VARBINARY(2048)',
-    fence: 'BIGINT',
-    hold: 'VARBINARY(2048)',
-    process: 'VARBINARY(2048)',
-    ttlMs: 'BIGINT',
-    latest: 'BIGINT',
-  },
+  { key: NAME, owner: NAME, fence: 'BIGINT', hold: NAME, process: NAME, ttlMs: 'BIGINT', latest: 'BIGINT' },
   `${ROW_VARIABLES}
   DECLARE outcome VARCHAR(6) DEFAULT 'joined';`,
   `${LOCK_ROW}

@@ -1,5 +1,4 @@
-import { DONE, LEASE } from '../tables.js';
-import { fromNow, NOW } from '../time.js';
+import { DONE, fromNow, LEASE, NOW } from '../tables.js';
 
 /** The row of a key as variables, and the time of the operation. */
 export const ROW_VARIABLES = `
@@ -40,6 +39,9 @@ export const KEEP_ROW = `
   UPDATE ${LEASE} SET owner = l_owner, fence = l_fence, ttl_ms = l_ttl_ms, since = l_since, holder = l_holder, ends = l_ends,
     holds = l_holds, turn = l_turn, queue = l_queue, queue_ends = l_queue_ends, done_hold = l_done_hold, done_answer = l_done_answer,
     done_ends = l_done_ends, more_done_ends = l_more_done_ends WHERE name = _key;`;
+
+/** Whether a command is `LATE`. */
+export const IS_LATE = '(_latest > 0 AND now_us > _latest * 1000)';
 
 /** Makes the lease that was locked at least as long as `_ttl_ms` asks for. */
 export const LENGTHEN = `SET l_ends = greatest(l_ends, ${fromNow('_ttl_ms')}), l_ttl_ms = greatest(l_ttl_ms, _ttl_ms);`;

@@ -1,8 +1,7 @@
 import { CLAIM_MS, MOST_SKIPPED } from '../../kit/protocol.js';
-import { NAMES } from '../tables.js';
+import { fromNow, NAMES } from '../tables.js';
 import { KEEP_ROW, LOCK_ROW, ROW_VARIABLES } from './lease-row.js';
-import { procedure } from './procedure.js';
-import { fromNow } from '../time.js';
+import { NAME, procedure } from './procedure.js';
 
 /** What a hand-over needs: whom it wakes, and the first of the queue. */
 export const QUEUE_VARIABLES = `
@@ -66,7 +65,7 @@ export const WAKE = `
 
 export const LEAVE = procedure(
   'leave',
-  { key: 'VARBINARY(2048)', place: 'MEDIUMBLOB' },
+  { key: NAME, place: 'MEDIUMBLOB' },
   `${ROW_VARIABLES}${QUEUE_VARIABLES}`,
   `${LOCK_ROW}
   IF ${IS_QUEUED} THEN

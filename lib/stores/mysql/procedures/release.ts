@@ -1,11 +1,10 @@
 import { DONE_MS } from '../../kit/protocol.js';
-import { DONE } from '../tables.js';
+import { DONE, fromNow } from '../tables.js';
 import { CONTEND, ATTEMPT, ATTEMPT_REPLY, ATTEMPT_VARIABLES, GRANT } from './acquire.js';
-import { IS_DONE, KEEP_ROW, LOCK_ROW, ROW_VARIABLES } from './lease-row.js';
+import { IS_DONE, IS_LATE, KEEP_ROW, LOCK_ROW, ROW_VARIABLES } from './lease-row.js';
 import { readFlag, readOutcome } from '../rows.js';
-import { procedure } from './procedure.js';
+import { NAME, procedure } from './procedure.js';
 import { handOver, QUEUE_VARIABLES, WAKE } from './queue.js';
-import { fromNow, IS_LATE } from '../time.js';
 
 const RELEASE_VARIABLES = `
   DECLARE answer TINYINT;
@@ -42,7 +41,7 @@ const takeOut = (hold: string, owner: string): string => `
 
 export const RELEASE = procedure(
   'release',
-  { key: 'VARBINARY(2048)', hold: 'VARBINARY(2048)', owner: 'VARBINARY(2048)' },
+  { key: NAME, hold: NAME, owner: NAME },
   `${ROW_VARIABLES}${QUEUE_VARIABLES}${RELEASE_VARIABLES}`,
   `${LOCK_ROW}
   ${takeOut('_hold', '_owner')}
@@ -57,7 +56,7 @@ export const RELEASE = procedure(
 
 export const EXCHANGE = procedure(
   'exchange',
-  { ...ATTEMPT, released: 'VARBINARY(2048)', releasedOwner: 'VARBINARY(2048)', mayOvertake: 'BOOLEAN', latest: 'BIGINT' },
+  { ...ATTEMPT, released: NAME, releasedOwner: NAME, mayOvertake: 'BOOLEAN', latest: 'BIGINT' },
   `${ATTEMPT_VARIABLES}${RELEASE_VARIABLES}
   DECLARE may_grant BOOLEAN;`,
   `${LOCK_ROW}
@@ -87,7 +86,7 @@ export const EXCHANGE = procedure(
 
 export const FORCE_RELEASE = procedure(
   'force_release',
-  { key: 'VARBINARY(2048)', fence: 'BIGINT' },
+  { key: NAME, fence: 'BIGINT' },
   `${ROW_VARIABLES}${QUEUE_VARIABLES}
   DECLARE answer TINYINT DEFAULT 0;`,
   `${LOCK_ROW}

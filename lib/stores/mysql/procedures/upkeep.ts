@@ -1,7 +1,6 @@
-import { DONE, LEASE } from '../tables.js';
+import { DONE, LEASE, NOW } from '../tables.js';
 import { numberOf, textOf } from '../rows.js';
-import { procedure } from './procedure.js';
-import { NOW } from '../time.js';
+import { NAME, procedure } from './procedure.js';
 
 /** Rows that one run of `purge` looks at, and done marks that one run of `tidy` deletes. */
 export const BATCH = 1_000;
@@ -28,7 +27,7 @@ export const TIDY = procedure(
 /** Among the names before `before`. Rows that another transaction has locked are left, and those with a done mark that counts. */
 export const PURGE = procedure(
   'purge',
-  { after: 'VARBINARY(2048)', before: 'VARBINARY(2048)', olderMs: 'BIGINT' },
+  { after: NAME, before: NAME, olderMs: 'BIGINT' },
   `
   DECLARE now_us, free_since BIGINT;
   DECLARE removed, seen BIGINT DEFAULT 0;
@@ -58,7 +57,7 @@ export const PURGE = procedure(
 
 export const NUMBERED = procedure(
   'numbered',
-  { key: 'VARBINARY(2048)', number: 'MEDIUMBLOB' },
+  { key: NAME, number: 'MEDIUMBLOB' },
   `
   DECLARE now_us BIGINT DEFAULT ${NOW};
   DECLARE known MEDIUMBLOB;`,
