@@ -13,7 +13,7 @@ import { Statements, type Call } from './statements.js';
 const LIMIT_MS = { longest: 1_000, shortest: 75 } as const;
 
 /** What operations have to pass first; undefined where nothing is to be checked. */
-export type Check = () => Promise<void> | undefined;
+type Check = () => Promise<void> | undefined;
 
 /** The parameters of an operation that refuses to grant later than `latest`, and its arguments. */
 type Granting = Parameters & Parameters<'latest'>;

@@ -154,6 +154,6 @@ export abstract class DatabaseStore<Names extends RowNames> implements Turns, Ti
 }
 
 /** The index of the database that a key lives in. It must never change, since processes of all versions have to agree. */
-export function databaseOf(key: string, count: number): number {
+function databaseOf(key: string, count: number): number {
   return count === 1 ? 0 : createHash('sha256').update(key).digest().readUInt32BE() % count;
 }

@@ -14,7 +14,7 @@ const IDENTIFY_MS = 30_000;
  * calls this connection, and the statement of the connection `id`, which MariaDB can end by its number; NULL where there is none. Each
  * server takes what is meant for the other one for a comment.
  */
-export function sessionStatement(id: number): string {
+function sessionStatement(id: number): string {
   return `SELECT concat_ws(' ', @@hostname, @@port, @@server_id, @@datadir, /*!80000 @@server_uuid, */
   unix_timestamp() - variable_value) AS run, connection_id() AS id
   /*M!, (SELECT query_id FROM information_schema.processlist WHERE id = ${id} AND command <> 'Sleep') AS query_id */
