@@ -1,5 +1,4 @@
-import type { StoredLock } from '../../core/seam/lock-store.js';
-import { Database, START_MS, type DatabaseOptions } from '../sql/database.js';
+import { Database, START_MS, type DatabaseOptions, type HeldRow } from '../sql/database.js';
 import type { Row } from '../sql/dialect.js';
 import { toLockError } from '../sql/errors.js';
 import type { ProbeAnswer } from '../kit/probe.js';
@@ -52,7 +51,7 @@ export class MySqlDatabase extends Database<MySqlKeys, TurnWatch> {
     return this.calls.run({ sql: showing(condition, this.#name), values }, call);
   }
 
-  async heldRows(after: Buffer, before: Buffer, call: Call): Promise<readonly { readonly row: Buffer; readonly stored: StoredLock }[]> {
+  async heldRows(after: Buffer, before: Buffer, call: Call): Promise<readonly HeldRow[]> {
     const rows = await this.shown('name > ? AND name < ?', [after, before], call);
     return rows.map((row) => ({ row: row['name'] as Buffer, stored: readShown(row) }));
   }

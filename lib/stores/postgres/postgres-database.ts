@@ -1,10 +1,9 @@
-import type { StoredLock } from '../../core/seam/lock-store.js';
 import { LockError } from '../../core/words/errors.js';
 import type { Listeners } from '../kit/listeners.js';
 import type { ProbeAnswer } from '../kit/probe.js';
 import { RECHECK_MS } from '../kit/protocol.js';
 import { readStored } from '../kit/replies.js';
-import { Database, START_MS, type DatabaseOptions } from '../sql/database.js';
+import { Database, START_MS, type DatabaseOptions, type HeldRow } from '../sql/database.js';
 import type { Call } from '../sql/statements.js';
 import { OPERATIONS } from './functions.js';
 import { BATCH } from './functions/upkeep.js';
@@ -40,7 +39,7 @@ export class PostgresDatabase extends Database<PostgresKeys, Listener> {
     return this.#address === false ? undefined : this.notifier?.acknowledged === true;
   }
 
-  async heldRows(after: string, before: string, call: Call): Promise<readonly { readonly row: string; readonly stored: StoredLock }[]> {
+  async heldRows(after: string, before: string, call: Call): Promise<readonly HeldRow[]> {
     const rows = await this.calls.run({ sql: qualified(HELD_ROWS, this.schema), values: [after, before] }, call);
     return rows.flatMap(({ key, stored }) => {
       const lock = readStored(typeof stored === 'string' ? JSON.parse(stored) : stored);

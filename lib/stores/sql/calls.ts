@@ -19,10 +19,7 @@ type Check = () => Promise<void> | undefined;
 type Granting = Parameters & Parameters<'latest'>;
 type GrantArguments<P extends Granting> = Omit<ArgumentsOf<P>, 'latest'>;
 
-/**
- * Calls operations in one database, within a time limit. Those calls of one turn of the event loop that can be in a batch, and have the
- * same limit, are one statement. Rejects with a lock error.
- */
+/** Calls operations in one database, within a time limit, and in batches where they have one. Rejects with a lock error. */
 export class Calls {
   readonly #dialect: Dialect;
   readonly #statements: Statements;
@@ -45,7 +42,7 @@ export class Calls {
     return this.#call(operation, args, bounded(call));
   }
 
-  /** The same without the check: what that itself calls. */
+  /** The same without the check, which calls this itself. */
   async callUnchecked<P extends Parameters, Reply>(operation: Operation<P, Reply>, args: ArgumentsOf<P>, call: Call): Promise<Reply> {
     const request = { ...bounded(call), values: valuesOf(operation, args) };
     return operation.read(await this.#statements.call(operation, request), call.key);
@@ -126,6 +123,6 @@ async function leftAfter(check: Promise<void>, { key, limitMs }: Call, { name }:
   } catch (error) {
     throw error instanceof LockStoreError && error.key !== key ? failed(error.detail, error.cause) : error;
   }
-  // Whole milliseconds: calls of a batch have the same limit.
+  // In whole milliseconds: only calls that have the same limit are sent together.
   return Math.max(0, Math.floor(limitMs - (performance.now() - startedAt)));
 }

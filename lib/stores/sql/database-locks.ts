@@ -1,6 +1,6 @@
 import type { AcquireReply, FoundLock, HoldRecord, Place, StoredLock } from '../../core/seam/lock-store.js';
 import { tooManyHolds } from '../kit/refusals.js';
-import type { Database, RowName, RowNames } from './database.js';
+import type { Database, HeldRow, RowName, RowNames } from './database.js';
 import { tooLate } from './errors.js';
 import type { Attempt } from './lock-operations.js';
 import { LATE } from './operation.js';
@@ -73,7 +73,7 @@ export abstract class DatabaseLocks<D extends Database = Database, Names extends
   async *search(prefix: string): AsyncGenerator<readonly FoundLock[], void, undefined> {
     const [first, before] = this.keys.rangeOf(prefix);
     for (let after: RowName | undefined = first; after !== undefined;) {
-      const rows: Awaited<ReturnType<Database['heldRows']>> = await this.database.heldRows(after, before, { key: '', limitMs: SEARCH_MS });
+      const rows: readonly HeldRow[] = await this.database.heldRows(after, before, { key: '', limitMs: SEARCH_MS });
       yield rows.map(({ row, stored }) => ({ ...stored, key: this.keys.key(row) }));
       after = rows.at(-1)?.row;
     }

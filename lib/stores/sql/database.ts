@@ -26,6 +26,12 @@ export interface RowNames {
   readonly numberRow: RowName;
 }
 
+/** A lock that is held, with its row. */
+export interface HeldRow {
+  readonly row: RowName;
+  readonly stored: StoredLock;
+}
+
 /** What notifies a process of its turns. */
 export interface Notifier {
   /** Whether it does, as far as it knows. */
@@ -69,12 +75,8 @@ export abstract class Database<Names extends RowNames = RowNames, N extends Noti
   abstract readonly hearsTurns: boolean | undefined;
   /** Leaves alone what is there already: that needs no right to make it, and no operation waits. */
   abstract ensureSchema(): Promise<void>;
-  /** The locks that are held, with their rows, after one row and before another: 1,000 at most, in their order. */
-  abstract heldRows(
-    after: RowName,
-    before: RowName,
-    call: Call,
-  ): Promise<readonly { readonly row: RowName; readonly stored: StoredLock }[]>;
+  /** The locks that are held, after one row and before another: 1,000 at most, in their order. */
+  abstract heldRows(after: RowName, before: RowName, call: Call): Promise<readonly HeldRow[]>;
 
   /** What the server's clock reads, and whether it takes writes. */
   protected abstract askState(call: Call): Promise<ProbeAnswer>;

@@ -38,7 +38,7 @@ class Statement {
   #connection: PooledConnection | undefined;
   /** Whether its caller has given up. */
   #isLate = false;
-  /** Whether the server was asked to end it. That could hit the next statement of its connection instead, so there is none. */
+  /** Whether the server was asked to end it. The request may come late and end another statement, so its connection is not used again. */
   #isCancelled = false;
   /** Whether its connection said that it was carried out, that it failed, or that the connection is broken. */
   #isAnswered = false;
