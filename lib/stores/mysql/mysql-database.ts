@@ -48,7 +48,7 @@ export class MySqlDatabase extends Database<MySqlKeys, TurnWatch> {
 
   /** The rows of locks that are held, for a condition on their names: 1,000 at most, in their order. */
   shown(condition: string, values: readonly Buffer[], call: Call): Promise<readonly Row[]> {
-    return this.calls.run({ sql: showing(condition, this.#name), values }, call);
+    return this.calls.run({ sql: showing(condition, this.table), values }, call);
   }
 
   async heldRows(after: Buffer, before: Buffer, call: Call): Promise<readonly HeldRow[]> {

@@ -4,13 +4,13 @@ import { shown } from '../../core/words/shown.js';
 import { readAttempt, readStored, type AttemptReply } from '../kit/replies.js';
 import type { Row } from '../sql/dialect.js';
 import { LATE } from '../sql/operation.js';
-import { LEASE, NOW, qualified } from './tables.js';
+import { NOW } from './tables.js';
 
-/** The statement that shows locks that are held, for a condition on their names. */
-export function showing(condition: string, database: string): string {
+/** The statement that shows locks of a table that are held, for a condition on their names. */
+export function showing(condition: string, table: string): string {
   const shown = `name, fence, holds, ends, since, holder, CASE WHEN queue_ends > ${NOW} THEN queue END AS queue, ${NOW} AS now_us`;
   const isHeld = `owner IS NOT NULL AND ends > ${NOW}`;
-  return `SELECT ${shown} FROM ${qualified(LEASE, database)} WHERE ${condition} AND ${isHeld} ORDER BY name LIMIT 1000`;
+  return `SELECT ${shown} FROM ${table} WHERE ${condition} AND ${isHeld} ORDER BY name LIMIT 1000`;
 }
 
 /**

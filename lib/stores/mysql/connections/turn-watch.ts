@@ -118,8 +118,8 @@ export class TurnWatch {
 
   /** Notifies the place that was meant where there is only one. A look would say no more. */
   #notifyOnly(): boolean {
-    const [[place, another] = [], ...others] = this.#places.values();
-    if (place === undefined || another !== undefined || others.length > 0 || place.isNotified) {
+    const [place, ...others] = [...this.#places.values()].flat();
+    if (place === undefined || others.length > 0 || place.isNotified) {
       return false;
     }
     this.#tell(place);
@@ -172,7 +172,7 @@ export class TurnWatch {
     const isLost = Number(row['is_queued']) === 0;
     const reserved = leftMs > 0 ? placeOf(row['turn']) : placeOf(row['first_place']);
     const due = reserved ? [reserved] : leftMs <= 0 || isLost ? places : [];
-    const turn = textOf(row['turn'] ?? '');
+    const turn = textOf(row['turn']);
     if (leftMs > 0 && !reserved && turn.startsWith(`${this.#context.process}:`) && this.#left.get(key) !== turn) {
       // A place that was given up, and that the server was not told of: nobody waits for it, so it is left now. Once, though the
       // statement may wait for the row.
