@@ -1,3 +1,4 @@
+import type { JoinReply } from '../kit/lock-table.js';
 import type { AttemptReply } from '../kit/replies.js';
 import type { LATE, Operation, Parameters } from './operation.js';
 
@@ -30,8 +31,8 @@ export interface LockOperations {
   >;
   /** Gives up a place in the queue, or the turn it came to, and no later place. */
   readonly LEAVE: Operation<Parameters<'key' | 'place'>>;
-  /** Adds a hold to the running lock of an owner at a fence; never creates a lock. `full`: it has as many holds as it may. */
-  readonly JOIN: Operation<JoinParameters, 'joined' | 'ended' | 'full' | typeof LATE>;
+  /** Adds a hold to the running lock of an owner at a fence; never creates a lock. */
+  readonly JOIN: Operation<JoinParameters, JoinReply>;
   /**
    * Takes a hold of an owner out of its lock; the last one hands the lock over, or frees it. The done mark keeps the first answer, and
    * refuses an acquire of the same hold that arrives late. Replies whether the hold was in.
