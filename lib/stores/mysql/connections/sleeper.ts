@@ -160,25 +160,23 @@ export class Sleeper {
   /** A connection that holds a named lock; undefined where that is not to be had. */
   async #connect(name: string): Promise<MySqlConnection | undefined> {
     const connection = await connectionOf(this.#context.pool, SILENCE_MS).catch(() => undefined);
-    if (!this.#isWanted) {
+    if (!connection || !this.#isWanted) {
       connection?.release();
       return undefined;
     }
-    connection?.on('error', ignore);
+    connection.on('error', ignore);
     try {
-      if (connection) {
-        // In a transaction, each sleep would see what was committed when that began.
-        await ask(connection, 'ROLLBACK', SILENCE_MS);
-        await ask(connection, 'SET autocommit = 1', SILENCE_MS);
-        const [row] = await ask(connection, `SELECT get_lock('${name}', ${GET_S}) AS got`, GET_S * 1_000 + SILENCE_MS);
-        if (Number(row?.['got']) === GOT) {
-          return connection;
-        }
+      // In a transaction, each sleep would see what was committed when that began.
+      await ask(connection, 'ROLLBACK', SILENCE_MS);
+      await ask(connection, 'SET autocommit = 1', SILENCE_MS);
+      const [row] = await ask(connection, `SELECT get_lock('${name}', ${GET_S}) AS got`, GET_S * 1_000 + SILENCE_MS);
+      if (Number(row?.['got']) === GOT) {
+        return connection;
       }
     } catch {
       // Another connection is tried later.
     }
-    connection?.destroy();
+    connection.destroy();
     return undefined;
   }
 
