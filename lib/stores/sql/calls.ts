@@ -1,4 +1,3 @@
-import { AsyncResource } from 'node:async_hooks';
 import { LockStoreError } from '../../core/words/errors.js';
 import { within } from '../kit/no-reply.js';
 import type { ServerClock } from '../kit/server-clock.js';
@@ -25,16 +24,17 @@ export class Calls {
   readonly #statements: Statements;
   readonly #check: Check;
   readonly #batched = new Map<Operation, BatchedCalls>();
-  /** Bound to where the store was made: what is sent must not keep the context of the call that came first. */
-  readonly #newBatched = AsyncResource.bind(
-    (operation: Operation, batch: Operation): BatchedCalls => new BatchedCalls(this.#statements, this.#dialect, operation, batch),
-  );
 
-  /** `check` is passed before each operation. */
-  constructor(dialect: Dialect, check: Check = () => undefined) {
+  /** `check` is passed before each operation. Calls of `operations` that have a batch are sent together. */
+  constructor(dialect: Dialect, check: Check = () => undefined, operations: readonly Operation[] = []) {
     this.#dialect = dialect;
     this.#statements = new Statements(dialect);
     this.#check = check;
+    for (const operation of operations) {
+      if (operation.batch) {
+        this.#batched.set(operation, new BatchedCalls(this.#statements, dialect, operation, operation.batch));
+      }
+    }
   }
 
   /** Calls an operation, and resolves to its reply. */
@@ -95,17 +95,8 @@ export class Calls {
     const check = this.#check();
     const leftMs = check ? await leftAfter(check, { key, limitMs }, this.#dialect) : limitMs;
     const request = { key, limitMs: leftMs, values: valuesOf(operation, args) };
-    const answer = operation.batch ? this.#batchedOf(operation, operation.batch).ask(request) : this.#statements.call(operation, request);
+    const answer = this.#batched.get(operation)?.ask(request) ?? this.#statements.call(operation, request);
     return operation.read(await answer, key);
-  }
-
-  #batchedOf(operation: Operation, batch: Operation): BatchedCalls {
-    let batched = this.#batched.get(operation);
-    if (batched === undefined) {
-      batched = this.#newBatched(operation, batch);
-      this.#batched.set(operation, batched);
-    }
-    return batched;
   }
 }
 

@@ -68,7 +68,7 @@ export abstract class Database<Names extends RowNames = RowNames, N extends Noti
   constructor(dialect: Dialect, operations: LockOperations) {
     this.dialect = dialect;
     this.operations = operations;
-    this.calls = new Calls(dialect, () => this.#check?.());
+    this.calls = new Calls(dialect, () => this.#check?.(), Object.values(operations));
   }
 
   /** Whether it is notified of turns; undefined where it was told not to be. */
