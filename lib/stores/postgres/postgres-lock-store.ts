@@ -23,7 +23,7 @@ export class PostgresLockStore extends DatabaseStore<PostgresKeys> implements Lo
   declare protected locks: readonly PostgresLocks[];
 
   constructor(source: PostgresPool | readonly PostgresPool[], options: PostgresLockStoreOptions = {}) {
-    super('PostgresLockStore');
+    super();
     const pools = checkPools(source, poolOf, 'PostgresLockStore', PASS);
     const { schema, listen } = checkPostgresOptions(options, pools);
     this.#databases = pools.map((pool, at) => new PostgresDatabase(pool, schema, listen[at]));

@@ -25,7 +25,7 @@ import type { DatabaseLocks, ExchangeReply } from './database-locks.js';
 const AGE_MS = { least: 60_000, most: 36_525 * 86_400_000 } as const;
 
 /** What a store knows of one of its databases. */
-export type OneDatabase<Names extends RowNames> = Pick<Database<Names>, 'open' | 'probe' | 'hearsTurns' | 'close'>;
+export type OneDatabase<Names extends RowNames> = Pick<Database<Names>, 'dialect' | 'open' | 'probe' | 'hearsTurns' | 'close'>;
 
 /**
  * Locks in a database, or in several: a key lives in one of them, chosen by a hash of its name and the order of the databases. So every
@@ -45,12 +45,6 @@ export abstract class DatabaseStore<Names extends RowNames> implements Turns, Ti
   protected abstract get databases(): readonly OneDatabase<Names>[];
   /** Makes the locks of all databases, with names of this prefix. */
   protected abstract nameRows(prefix: string): Names;
-  /** The class of the store, as messages name it: code may be minified. */
-  readonly #name: string;
-
-  constructor(name: string) {
-    this.#name = name;
-  }
 
   async open({ prefix, warn, readOnly = false }: OpenOptions): Promise<void> {
     const keys = this.nameRows(checkPrefix(prefix));
@@ -133,7 +127,7 @@ export abstract class DatabaseStore<Names extends RowNames> implements Turns, Ti
    * clock alone, and is higher all the same, unless that clock was set back by more than `olderThan`.
    */
   async purge(options: { olderThan: Duration }): Promise<number> {
-    const olderMs = parseDuration(options.olderThan, 'olderThan', AGE_MS.least, `${this.#name}.purge`, AGE_MS.most);
+    const olderMs = parseDuration(options.olderThan, 'olderThan', AGE_MS.least, `${this.databases[0]?.dialect.store}.purge`, AGE_MS.most);
     const counts = await Promise.all(this.locks.map((locks) => locks.purge(olderMs)));
     return counts.reduce((sum, count) => sum + count, 0);
   }

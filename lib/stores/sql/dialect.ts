@@ -22,7 +22,7 @@ export interface PooledConnection {
 export interface Dialect<Connection extends PooledConnection = PooledConnection> {
   /** What messages call it. */
   readonly name: string;
-  /** The class of the store, as messages name it. */
+  /** The class of the store, as messages name it: code may be minified. */
   readonly store: string;
   /** The table of locks, as messages name it. */
   readonly table: string;
