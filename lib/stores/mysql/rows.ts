@@ -9,9 +9,9 @@ import { NOW } from './tables.js';
 
 /** The statement that shows locks of a table that are held, for a condition on their names. */
 export function showing(condition: string, table: string): string {
-  const shown = `name, fence, holds, ends, since, holder, CASE WHEN queue_ends > ${NOW} THEN queue END AS queue, ${NOW} AS now_us`;
+  const columns = `name, fence, holds, ends, since, holder, CASE WHEN queue_ends > ${NOW} THEN queue END AS queue, ${NOW} AS now_us`;
   const isHeld = `owner IS NOT NULL AND ends > ${NOW}`;
-  return `SELECT ${shown} FROM ${table} WHERE ${condition} AND ${isHeld} ORDER BY name LIMIT 1000`;
+  return `SELECT ${columns} FROM ${table} WHERE ${condition} AND ${isHeld} ORDER BY name LIMIT 1000`;
 }
 
 /**
