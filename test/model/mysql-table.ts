@@ -7,13 +7,12 @@ import { MySqlKeys } from '../../lib/stores/mysql/mysql-keys.js';
 import { ACQUIRE, type ATTEMPT } from '../../lib/stores/mysql/procedures/acquire.js';
 import { JOIN } from '../../lib/stores/mysql/procedures/join.js';
 import { creationOf, type Procedure } from '../../lib/stores/mysql/procedures/procedure.js';
-import { isHere, LEAVE } from '../../lib/stores/mysql/procedures/queue.js';
+import { IS_HERE, LEAVE } from '../../lib/stores/mysql/procedures/queue.js';
 import { EXCHANGE, FORCE_RELEASE, RELEASE } from '../../lib/stores/mysql/procedures/release.js';
 import { RENEW } from '../../lib/stores/mysql/procedures/renew.js';
-import { NOW, QUEUE_MS as LONGER_QUEUE_MS } from '../../lib/stores/mysql/time.js';
 import { textOf } from '../../lib/stores/mysql/rows.js';
 import { grantingStatement, grantingValues, releasingStatement, releasingValues } from '../../lib/stores/mysql/short-cuts.js';
-import { DONE, LEASE } from '../../lib/stores/mysql/tables.js';
+import { DONE, LEASE, NOW, QUEUE_MS as LONGER_QUEUE_MS } from '../../lib/stores/mysql/tables.js';
 import type { Row } from '../../lib/stores/sql/dialect.js';
 import { valuesOf, type ArgumentsOf, type Parameters } from '../../lib/stores/sql/operation.js';
 import { Random } from '../support/random.js';
@@ -64,7 +63,7 @@ export class MySqlTable implements OtherSide {
         // The queue of the lock table is forgotten sooner.
         .replaceAll(`${LONGER_QUEUE_MS} * 1000`, `${QUEUE_MS} * 1000`)
         // Who asks is there, and may be gone later.
-        .replaceAll(isHere('_process'), 'TRUE')
+        .replaceAll(IS_HERE, 'TRUE')
         .replaceAll('KILL QUERY sleeper;', 'KILL QUERY sleeper; SET @test_woken = first_place;');
     const sources = PROCEDURES.map((procedure) => prepared(creationOf(procedure, `${procedure.name}_test`)));
     if (MySqlTable.#made !== sources.join()) {

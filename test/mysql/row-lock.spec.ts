@@ -2,7 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { Pool } from 'mysql2';
 import type { PoolConnection, RowDataPacket } from 'mysql2/promise';
 import { LockNotAcquiredError } from '../../lib/core/words/errors';
-import { withRowLock, type RowLockClient, type RowLockOptions } from '../../lib/stores/mysql/row-lock/row-lock';
+import { withRowLock, type RowLockClient, type RowLockOptions } from '../../lib/stores/mysql/index';
 import { rowLockSql } from '../../lib/stores/mysql/row-lock/row-lock-table';
 import { MySqlServer } from '../support/mysql-server';
 import { saying } from '../support/saying';

@@ -106,7 +106,7 @@ test('a majority waits two seconds for a server that does not answer, which may 
 
 test('a majority does not wait for a server that refuses the connection at the start', async () => {
   const refused = Object.assign(new Error('refused'), { code: 'ECONNREFUSED' });
-  servers[2].info = () => Promise.reject(new LockStoreError('refused', '', { unknown: false, cause: refused }));
+  servers[2].plain.info = () => Promise.reject(new LockStoreError('refused', '', { unknown: false, cause: refused }));
   const now = performance.now();
   jest.spyOn(performance, 'now').mockImplementation(() => now);
   servers.slice(0, 2).forEach(({ session }, at) => membership.connected(at, session));

@@ -1,12 +1,11 @@
 import { Calls } from '../../../lib/stores/sql/calls.js';
 import type { Row } from '../../../lib/stores/sql/dialect.js';
-import { AURORA, productBy } from '../../../lib/stores/mysql/mysql-product.js';
 import { MySqlDialect } from '../../../lib/stores/mysql/mysql-dialect.js';
 import { checkMySqlPools } from '../../../lib/stores/mysql/mysql-lock-store.options.js';
 import type { MySqlPool } from '../../../lib/stores/mysql/mysql-pool.js';
 import { textOf } from '../../../lib/stores/mysql/rows.js';
 import { checkSchema, COLUMNS_FOUND, PROCEDURES_FOUND, readSchema } from '../../../lib/stores/mysql/schema-found.js';
-import { CHECK, IS_READ_ONLY, serverWarnings } from '../../../lib/stores/mysql/server-check.js';
+import { AURORA, CHECK, IS_READ_ONLY, productBy, serverWarnings } from '../../../lib/stores/mysql/server-check.js';
 import { failure, ok, versionFinding, warning, type Finding } from './finding.js';
 
 const LIMIT = { key: '', limitMs: 1_000 } as const;

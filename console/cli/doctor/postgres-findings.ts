@@ -1,8 +1,7 @@
 import { PostgresDialect } from '../../../lib/stores/postgres/postgres-dialect.js';
 import type { PostgresPool } from '../../../lib/stores/postgres/postgres-pool.js';
-import { PRODUCT, productBy } from '../../../lib/stores/postgres/postgres-product.js';
 import { checkSchema, qualified } from '../../../lib/stores/postgres/schema-name.js';
-import { CHECK, checkVersion, serverWarnings } from '../../../lib/stores/postgres/server-check.js';
+import { CHECK, checkVersion, PRODUCT, productBy, serverWarnings } from '../../../lib/stores/postgres/server-check.js';
 import { Calls } from '../../../lib/stores/sql/calls.js';
 import { failure, ok, versionFinding, warning, type Finding } from './finding.js';
 

@@ -4,3 +4,11 @@ export class NoReply extends Error {
     super(`no reply within ${Math.max(0, Math.round(limitMs))} ms`);
   }
 }
+
+/** Rejects with `late` where the work takes longer. After the event loop was blocked, unread replies are read first. */
+export function within<T>(limitMs: number, work: Promise<T>, late: () => Error = () => new NoReply(limitMs)): Promise<T> {
+  return new Promise((resolve, reject) => {
+    const timer = setTimeout(() => setImmediate(() => reject(late())), limitMs).unref();
+    work.then(resolve, reject).finally(() => clearTimeout(timer));
+  });
+}

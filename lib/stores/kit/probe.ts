@@ -11,11 +11,9 @@ export interface ProbeAnswer {
 }
 
 /** What the answer of one server shows. */
-export interface Probe {
+export interface Probe extends Omit<ProbeAnswer, 'serverMs'> {
   readonly latencyMs: number;
   readonly clockSkewMs: number;
-  readonly server?: StoreHealth['server'];
-  readonly refuses?: StoreHealth['refuses'];
 }
 
 /** Asks a server, and compares its clock with the clock here. */

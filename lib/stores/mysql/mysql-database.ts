@@ -1,5 +1,4 @@
-import type { StoredLock } from '../../core/seam/lock-store.js';
-import { Database, START_MS, type DatabaseOptions } from '../sql/database.js';
+import { Database, START_MS, type DatabaseOptions, type HeldRow } from '../sql/database.js';
 import type { Row } from '../sql/dialect.js';
 import { toLockError } from '../sql/errors.js';
 import type { ProbeAnswer } from '../kit/probe.js';
@@ -8,15 +7,13 @@ import { MySqlDialect } from './mysql-dialect.js';
 import type { MySqlKeys } from './mysql-keys.js';
 import type { CheckedPool } from './mysql-lock-store.options.js';
 import type { CallbackPool } from './mysql-pool.js';
-import { onOneConnection, type Run } from './connections/one-connection.js';
-import { NOW } from './time.js';
-import { BATCH, NUMBERED, TIDY } from './procedures/upkeep.js';
+import { onOneConnection, type Run } from './connections/connection.js';
+import { BATCH } from './procedures/upkeep.js';
 import { readShown, showing } from './rows.js';
-import { creations, setMode, SQL_MODE } from './schema.js';
+import { creations, OPERATIONS, setMode, SQL_MODE } from './schema.js';
 import { checkSchema, COLUMNS_FOUND, PROCEDURES_FOUND, readSchema, strangeMode, type FoundSchema } from './schema-found.js';
-import { AURORA, productBy } from './mysql-product.js';
-import { CHECK, IS_READ_ONLY, serverWarnings } from './server-check.js';
-import { LEASE, NAMES, qualified } from './tables.js';
+import { AURORA, CHECK, IS_READ_ONLY, productBy, serverWarnings } from './server-check.js';
+import { LEASE, NAMES, NOW, qualified } from './tables.js';
 import { TurnWatch } from './connections/turn-watch.js';
 
 /** How long one waits who creates the schema, for others who do, and for calls of what is to be dropped, in seconds. */
@@ -37,7 +34,7 @@ export class MySqlDatabase extends Database<MySqlKeys, TurnWatch> {
   #isAurora: boolean | undefined;
 
   constructor({ pool, database }: CheckedPool, polls: boolean) {
-    super(new MySqlDialect(pool, database), NUMBERED);
+    super(new MySqlDialect(pool, database), OPERATIONS);
     this.#pool = pool;
     this.#name = database;
     this.table = qualified(LEASE, database);
@@ -51,10 +48,10 @@ export class MySqlDatabase extends Database<MySqlKeys, TurnWatch> {
 
   /** The rows of locks that are held, for a condition on their names: 1,000 at most, in their order. */
   shown(condition: string, values: readonly Buffer[], call: Call): Promise<readonly Row[]> {
-    return this.calls.run({ sql: showing(condition, this.#name), values }, call);
+    return this.calls.run({ sql: showing(condition, this.table), values }, call);
   }
 
-  async heldRows(after: Buffer, before: Buffer, call: Call): Promise<readonly { readonly row: Buffer; readonly stored: StoredLock }[]> {
+  async heldRows(after: Buffer, before: Buffer, call: Call): Promise<readonly HeldRow[]> {
     const rows = await this.shown('name > ? AND name < ?', [after, before], call);
     return rows.map((row) => ({ row: row['name'] as Buffer, stored: readShown(row) }));
   }
@@ -91,7 +88,7 @@ export class MySqlDatabase extends Database<MySqlKeys, TurnWatch> {
   }
 
   protected async tidySome(): Promise<boolean> {
-    const { removed, last } = await this.calls.call(TIDY, { after: this.#tidiedUntil }, { key: '', limitMs: Infinity });
+    const { removed, last } = await this.calls.call(OPERATIONS.TIDY, { after: this.#tidiedUntil }, { key: '', limitMs: Infinity });
     const until = last ?? this.#tidiedUntil;
     // Where the server's clock was set back, marks expire before that time again.
     this.#tidiedUntil = until > (this.calls.clock.now() ?? 0) * 1_000 ? 0 : until;

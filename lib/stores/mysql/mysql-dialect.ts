@@ -7,7 +7,7 @@ import type { CallbackPool, MySqlConnection } from './mysql-pool.js';
 import { numberOf } from './rows.js';
 import { procedureName } from './schema.js';
 import { endStatement, identify } from './connections/session.js';
-import { sendTo } from './connections/sql-statement.js';
+import { sendTo } from './connections/connection.js';
 import { LEASE } from './tables.js';
 
 /** MySQL or MariaDB by a pool of `mysql2`, with the locks in a database. */
@@ -32,17 +32,12 @@ export class MySqlDialect implements Dialect<MySqlConnection> {
     return `none was free or could be made within ${Math.max(0, Math.round(limitMs))} ms; raise the connectionLimit (${connectionLimit}) of the pool, or give the locks a pool of their own`;
   }
 
-  giveBack(connection: MySqlConnection): void {
-    connection.release();
-  }
-
   send(connection: MySqlConnection, statement: Sql, answered: Answered): void {
-    connection.on('error', ignore);
     identify(connection);
     if (statement.sql.startsWith('SELECT ')) {
       read(connection, statement, answered);
     } else {
-      sendTo(connection, statement, (error, reply) => answered(error ?? (isUncommitted(reply) ? new NotCommitted() : null), reply));
+      sendTo(connection, statement, (error, reply) => answered(error ?? (has(reply, IN_TRANSACTION) ? new NotCommitted() : null), reply));
     }
   }
 
@@ -50,7 +45,6 @@ export class MySqlDialect implements Dialect<MySqlConnection> {
     if (end) {
       connection.destroy();
     } else {
-      connection.removeListener('error', ignore);
       connection.release();
     }
   }
@@ -136,10 +130,6 @@ const ROLLBACK: Sql = { sql: 'ROLLBACK' };
 /** The flags of a reply that say that a transaction is open, and that each statement commits by itself. */
 const IN_TRANSACTION = 1;
 const AUTOCOMMIT = 2;
-
-function isUncommitted(reply: unknown): boolean {
-  return has(reply, IN_TRANSACTION);
-}
 
 function has(reply: unknown, flag: number): boolean {
   const { serverStatus } = (reply ?? {}) as { readonly serverStatus?: unknown };

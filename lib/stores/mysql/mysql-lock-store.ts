@@ -19,7 +19,7 @@ export class MySqlLockStore extends DatabaseStore<MySqlKeys> implements LockStor
   readonly #databases: readonly MySqlDatabase[];
 
   constructor(source: MySqlPool | readonly MySqlPool[], options: MySqlLockStoreOptions = {}) {
-    super('MySqlLockStore');
+    super();
     const pools = checkMySqlPools(source);
     const { poll } = checkMySqlOptions(options);
     this.#databases = pools.map((pool) => new MySqlDatabase(pool, poll));

@@ -1,12 +1,13 @@
 import type { AcquireReply, HoldRecord, Place, StoredLock } from '../../core/seam/lock-store.js';
-import { DatabaseLocks, MOST_WAIT_MS, type Attempt } from '../sql/database-locks.js';
+import { DatabaseLocks, MOST_WAIT_MS } from '../sql/database-locks.js';
+import type { Attempt } from '../sql/lock-operations.js';
 import { leastLimitOf } from '../../core/seam/time.js';
 import type { MySqlDatabase } from './mysql-database.js';
 import type { MySqlKeys } from './mysql-keys.js';
 import { readShown, strangeAnswer, textOf } from './rows.js';
 import { OPERATIONS } from './schema.js';
 import { ShortCuts } from './short-cuts.js';
-import { REFRESH_MS } from './time.js';
+import { REFRESH_MS } from './tables.js';
 
 /** How many holds one statement renews: MariaDB goes through the whole list for each of them. */
 const MOST_RENEWED = 50;
@@ -16,15 +17,8 @@ const MOST_ALONE = 2;
 const SHOW_MS = 1_000;
 
 /** The locks of one database, operation by operation. */
-export class MySqlLocks extends DatabaseLocks<MySqlKeys> {
-  readonly #database: MySqlDatabase;
-  readonly #shortCuts: ShortCuts;
-
-  constructor(database: MySqlDatabase, keys: MySqlKeys, process: string) {
-    super(database, OPERATIONS, keys, process);
-    this.#database = database;
-    this.#shortCuts = new ShortCuts(database, keys, process);
-  }
+export class MySqlLocks extends DatabaseLocks<MySqlDatabase, MySqlKeys> {
+  readonly #shortCuts = new ShortCuts(this.database, this.keys, this.process);
 
   override async acquire(hold: HoldRecord, place?: Place): Promise<AcquireReply> {
     const giveUpAt = performance.now() + hold.limitMs;
@@ -41,7 +35,7 @@ export class MySqlLocks extends DatabaseLocks<MySqlKeys> {
     try {
       await super.leave(key, name);
     } finally {
-      this.#database.notifier?.remove(key, name);
+      this.database.notifier?.remove(key, name);
     }
   }
 
@@ -84,7 +78,7 @@ export class MySqlLocks extends DatabaseLocks<MySqlKeys> {
   }
 
   async inspect(key: string): Promise<StoredLock | null> {
-    const [row] = await this.#database.shown('name = ?', [this.keys.row(key)], { key, limitMs: SHOW_MS });
+    const [row] = await this.database.shown('name = ?', [this.keys.row(key)], { key, limitMs: SHOW_MS });
     return row ? readShown(row) : null;
   }
 
@@ -101,14 +95,14 @@ export class MySqlLocks extends DatabaseLocks<MySqlKeys> {
   }
 
   protected recheckMs(key: string, place: Place): number {
-    this.#database.notifier?.add(key, place);
+    this.database.notifier?.add(key, place);
     return REFRESH_MS;
   }
 
   /** A place that was granted the lock is in no queue any more. */
   #forget(key: string, place: Place | undefined): void {
     if (place) {
-      this.#database.notifier?.remove(key, place.name);
+      this.database.notifier?.remove(key, place.name);
     }
   }
 
@@ -124,7 +118,7 @@ export class MySqlLocks extends DatabaseLocks<MySqlKeys> {
       lingering: Number(lingering),
     }));
     const call = { key: holds[0]?.key ?? '', limitMs: giveUpAt - performance.now() };
-    const row = await this.#database.calls.call(OPERATIONS.RENEW, { renewals: JSON.stringify(renewals), waits }, call);
+    const row = await this.database.calls.call(OPERATIONS.RENEW, { renewals: JSON.stringify(renewals), waits }, call);
     const answers = textOf(row['answers']);
     if (!/^[01-]*$/.test(answers) || answers.length !== holds.length) {
       throw strangeAnswer(row, 'answers', call.key);

@@ -1,3 +1,5 @@
+import type { Answered } from '../sql/dialect.js';
+
 /** What of the options of a pool changes how replies are read. */
 export interface StatementOptions {
   readonly sql: string;
@@ -8,9 +10,6 @@ export interface StatementOptions {
   /** A function, since the driver prefers that of the pool to anything else. */
   readonly typeCast: (field: unknown, next: () => unknown) => unknown;
 }
-
-/** Is given the reply to a statement, or its error. */
-export type Answered = (error: Error | null, reply: unknown) => void;
 
 /** What the store uses of a connection of a pool. */
 export interface MySqlConnection {

@@ -1,21 +1,17 @@
 import { LockStoreError } from '../../core/words/errors.js';
 import type { StoredLock } from '../../core/seam/lock-store.js';
 import { shown } from '../../core/words/shown.js';
-import { readAttempt, readStored, type AttemptReply } from '../kit/replies.js';
+import { shownProcess } from '../kit/process-name.js';
+import { readBusy, type AttemptReply } from '../kit/replies.js';
 import type { Row } from '../sql/dialect.js';
 import { LATE } from '../sql/operation.js';
-import { NOW } from './time.js';
-import { LEASE, qualified } from './tables.js';
+import { NOW } from './tables.js';
 
-/** The columns that a lock is shown by. */
-export const SHOWN = `name, fence, holds, ends, since, holder, CASE WHEN queue_ends > ${NOW} THEN queue END AS queue, ${NOW} AS now_us`;
-
-/** What a row has to be, to be a lock that is held. */
-export const IS_HELD = `owner IS NOT NULL AND ends > ${NOW}`;
-
-/** The statement that shows locks, for a condition on their names. */
-export function showing(condition: string, database: string): string {
-  return `SELECT ${SHOWN} FROM ${qualified(LEASE, database)} WHERE ${condition} AND ${IS_HELD} ORDER BY name LIMIT 1000`;
+/** The statement that shows locks of a table that are held, for a condition on their names. */
+export function showing(condition: string, table: string): string {
+  const columns = `name, fence, holds, ends, since, holder, CASE WHEN queue_ends > ${NOW} THEN queue END AS queue, ${NOW} AS now_us`;
+  const isHeld = `owner IS NOT NULL AND ends > ${NOW}`;
+  return `SELECT ${columns} FROM ${table} WHERE ${condition} AND ${isHeld} ORDER BY name LIMIT 1000`;
 }
 
 /**
@@ -62,7 +58,7 @@ export function readOutcome(row: Row, key: string): AttemptReply | typeof LATE {
   }
   return outcome === 'fence'
     ? { fence: numberOf(row, 'fence', key) }
-    : readAttempt([
+    : readBusy([
         numberOf(row, 'remaining_ms', key),
         textOf(row['shown_by']),
         numberOf(row, 'held_ms', key),
@@ -75,15 +71,15 @@ export function readOutcome(row: Row, key: string): AttemptReply | typeof LATE {
 /** Reads a row of `showing`. */
 export function readShown(row: Row): StoredLock {
   const holds = entriesOf(row['holds']);
-  return readStored([
-    row['fence'],
-    holds.length,
-    Math.ceil((Number(row['ends']) - Number(row['now_us'])) / 1_000),
-    Math.floor(Number(row['since']) / 1_000),
-    textOf(row['holder']),
-    entriesOf(row['queue']).map((place) => place.replace(/~$/, '')),
-    [...new Set(holds.map((hold) => hold.slice(hold.indexOf('=') + 1)))],
-  ]) as StoredLock;
+  return {
+    fence: Number(row['fence']),
+    holds: holds.length,
+    remainingMs: Math.ceil((Number(row['ends']) - Number(row['now_us'])) / 1_000),
+    since: new Date(Number(row['since']) / 1_000),
+    by: textOf(row['holder']),
+    waiters: entriesOf(row['queue']).map(shownProcess),
+    processes: [...new Set(holds.map((hold) => hold.slice(hold.indexOf('=') + 1)))],
+  };
 }
 
 /** The text of a column of bytes; '' where it is NULL. */

@@ -8,10 +8,7 @@ import { RENEW } from './procedures/renew.js';
 import { NUMBERED, PURGE, TIDY } from './procedures/upkeep.js';
 import { NAMES, qualified, TABLES } from './tables.js';
 
-/**
- * The operations of the store: what the scripts are to the Redis store. Each may run twice, and all but `force_release`, which nothing
- * repeats, answer the second time as they did the first time.
- */
+/** The operations of the store: what the scripts are to the Redis store. `LockOperations` says what each does. */
 export const OPERATIONS = { ACQUIRE, EXCHANGE, JOIN, RENEW, RELEASE, LEAVE, FORCE_RELEASE, TIDY, PURGE, NUMBERED } as const;
 
 export const PROCEDURES: readonly Procedure[] = Object.values(OPERATIONS);

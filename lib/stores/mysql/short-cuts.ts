@@ -1,11 +1,11 @@
 import { MOST_FENCES, type HoldRecord } from '../../core/seam/lock-store.js';
 import { DONE_MS, MOST_FENCE } from '../kit/protocol.js';
+import type { Sql } from '../sql/dialect.js';
 import { toLockError } from '../sql/errors.js';
-import type { Call } from '../sql/statements.js';
 import type { MySqlDatabase } from './mysql-database.js';
 import { isA, NotCommitted } from './mysql-errors.js';
 import type { MySqlKeys } from './mysql-keys.js';
-import { NOW } from './time.js';
+import { NOW } from './tables.js';
 
 /** For how long no plain statement is tried on a key where one changed nothing, in milliseconds. */
 const PAUSE_MS = 2_000;
@@ -71,9 +71,19 @@ export class ShortCuts {
       return undefined;
     }
     const row = this.#keys.row(key);
-    const change = await this.#send(sql, (latest) => valuesFor(row, latest), { key, limitMs });
-    if (change && change.affectedRows > 0 && (sql === this.#releasing || Number(change.insertId) > 0)) {
-      return change;
+    const statementFor = (latest: number): Sql => ({ sql, values: valuesFor(row, latest) });
+    try {
+      const change = (await this.#database.calls.sendPlain(statementFor, { key, limitMs })) as Change;
+      if (change.affectedRows > 0 && (sql === this.#releasing || Number(change.insertId) > 0)) {
+        return change;
+      }
+    } catch (error) {
+      // Otherwise it did nothing: the server refused it because of a concurrent one, or a session does not commit by itself.
+      if (error instanceof NotCommitted) {
+        this.#uncommittedUntil = performance.now() + UNCOMMITTED_MS;
+      } else if (!isA(error, 'conflict')) {
+        throw toLockError(error, key, this.#database.dialect);
+      }
     }
     this.#refuse(key);
     return undefined;
@@ -93,20 +103,6 @@ export class ShortCuts {
       this.#refusedUntil.clear();
     }
     this.#refusedUntil.set(key, performance.now() + PAUSE_MS);
-  }
-
-  /** Undefined where it did nothing: the server refused it because of a concurrent one, or a session does not commit by itself. */
-  async #send(sql: string, valuesFor: (latest: number) => readonly unknown[], call: Call): Promise<Change | undefined> {
-    try {
-      return (await this.#database.calls.sendPlain((latest) => ({ sql, values: valuesFor(latest) }), call)) as Change;
-    } catch (error) {
-      if (error instanceof NotCommitted) {
-        this.#uncommittedUntil = performance.now() + UNCOMMITTED_MS;
-      } else if (!isA(error, 'conflict')) {
-        throw toLockError(error, call.key, this.#database.dialect);
-      }
-      return undefined;
-    }
   }
 }
 

@@ -29,8 +29,7 @@ const PARTS: readonly string[] = [
 ];
 
 /**
- * The operations of the store, as functions of the schema: what the scripts are to the Redis store. Each may run twice,
- * and all but `force_release`, which nothing repeats, answer the second time as they did the first time.
+ * The operations of the store, as functions of the schema: what the scripts are to the Redis store. `LockOperations` says what each does.
  *
  * Each operation locks the row of its key. Then it reads the clock and the done marks in statements of their own, which
  * see what was committed while it waited. Where the isolation level of a session is higher than READ COMMITTED they see

@@ -1,28 +1,27 @@
-import type { StoredLock } from '../../core/seam/lock-store.js';
 import { LockError } from '../../core/words/errors.js';
 import type { Listeners } from '../kit/listeners.js';
 import type { ProbeAnswer } from '../kit/probe.js';
 import { RECHECK_MS } from '../kit/protocol.js';
 import { readStored } from '../kit/replies.js';
-import { Database, START_MS, type DatabaseOptions } from '../sql/database.js';
+import { Database, START_MS, type DatabaseOptions, type HeldRow } from '../sql/database.js';
 import type { Call } from '../sql/statements.js';
-import { BATCH, NUMBERED, TIDY } from './functions/upkeep.js';
+import { OPERATIONS } from './functions.js';
+import { BATCH } from './functions/upkeep.js';
 import type { ListeningClient } from './listening/listen-connection.js';
-import { channelOf, Listener } from './listening/listener.js';
-import { MessageParts, partsOf } from './listening/message-parts.js';
+import { Listener } from './listening/listener.js';
+import { MessageParts } from './listening/message-parts.js';
 import { NOW, PostgresDialect } from './postgres-dialect.js';
 import type { PostgresKeys } from './postgres-keys.js';
 import type { ListenAddress } from './postgres-lock-store.options.js';
 import type { PoolState, PostgresPool } from './postgres-pool.js';
 import { madeQuery, schemaSql } from './schema.js';
 import { qualified } from './schema-name.js';
-import { PRODUCT, productBy } from './postgres-product.js';
-import { CHECK, checkVersion, serverWarnings } from './server-check.js';
+import { CHECK, checkVersion, PRODUCT, productBy, serverWarnings } from './server-check.js';
 
 /** One database with locks: its schema, its listener, and the calls of its functions. */
 export class PostgresDatabase extends Database<PostgresKeys, Listener> {
+  readonly schema: string;
   readonly #pool: PostgresPool & PoolState;
-  readonly #schema: string;
   readonly #address: ListenAddress | false | undefined;
   readonly #parts = new MessageParts();
   /** Of its own: other stores may listen to the same pool. */
@@ -30,26 +29,18 @@ export class PostgresDatabase extends Database<PostgresKeys, Listener> {
 
   /** `listen` is where to listen; undefined for where the pool leads, false for nowhere. */
   constructor(pool: PostgresPool, schema: string, listen: ListenAddress | false | undefined) {
-    super(new PostgresDialect(pool, schema), NUMBERED);
+    super(new PostgresDialect(pool, schema), OPERATIONS);
     this.#pool = pool;
-    this.#schema = schema;
+    this.schema = schema;
     this.#address = listen;
   }
 
-  /** Undefined where the store was told not to listen. */
   get hearsTurns(): boolean | undefined {
     return this.#address === false ? undefined : this.notifier?.acknowledged === true;
   }
 
-  /** Sends a text to a process, or to all where there is none. */
-  async send(text: string, keys: PostgresKeys, process: string | undefined): Promise<void> {
-    const channel = process === undefined ? keys.everybody(this.#schema) : channelOf(process);
-    const sql = 'SELECT pg_notify($1, part) FROM unnest($2::text[]) AS part';
-    await this.calls.run({ sql, values: [channel, partsOf(text)] }, { key: '', limitMs: START_MS.query });
-  }
-
-  async heldRows(after: string, before: string, call: Call): Promise<readonly { readonly row: string; readonly stored: StoredLock }[]> {
-    const rows = await this.calls.run({ sql: qualified(HELD_ROWS, this.#schema), values: [after, before] }, call);
+  async heldRows(after: string, before: string, call: Call): Promise<readonly HeldRow[]> {
+    const rows = await this.calls.run({ sql: qualified(HELD_ROWS, this.schema), values: [after, before] }, call);
     return rows.flatMap(({ key, stored }) => {
       const lock = readStored(typeof stored === 'string' ? JSON.parse(stored) : stored);
       return lock ? [{ row: String(key), stored: lock }] : [];
@@ -58,9 +49,9 @@ export class PostgresDatabase extends Database<PostgresKeys, Listener> {
 
   async ensureSchema(): Promise<void> {
     const call = { key: '', limitMs: START_MS.schema };
-    const [row] = await this.calls.run(madeQuery(this.#schema), call);
+    const [row] = await this.calls.run(madeQuery(this.schema), call);
     if (row?.['is_made'] !== true) {
-      await this.calls.run({ sql: schemaSql({ schema: this.#schema }) }, call);
+      await this.calls.run({ sql: schemaSql({ schema: this.schema }) }, call);
     }
   }
 
@@ -91,18 +82,18 @@ export class PostgresDatabase extends Database<PostgresKeys, Listener> {
     if (warning !== undefined) {
       warn(warning);
     }
-    const [row = {}] = await this.calls.run({ sql: CHECK, values: [this.#schema] }, call());
-    serverWarnings(row, this.#schema).forEach(warn);
-    const [made] = await this.calls.run({ sql: qualified('SELECT SCHEMA.version() AS version', this.#schema), values: [] }, call());
-    checkVersion(Number(made?.['version']), this.#schema);
+    const [row = {}] = await this.calls.run({ sql: CHECK, values: [this.schema] }, call());
+    serverWarnings(row, this.schema).forEach(warn);
+    const [made] = await this.calls.run({ sql: qualified('SELECT SCHEMA.version() AS version', this.schema), values: [] }, call());
+    checkVersion(Number(made?.['version']), this.schema);
   }
 
   protected forgetting(row: string): string {
-    return `DELETE FROM "${this.#schema}".lease WHERE key = '${row}'`;
+    return `DELETE FROM "${this.schema}".lease WHERE key = '${row}'`;
   }
 
   protected async tidySome(): Promise<boolean> {
-    return (await this.calls.call(TIDY, {}, { key: '', limitMs: Infinity })) === BATCH;
+    return (await this.calls.call(OPERATIONS.TIDY, {}, { key: '', limitMs: Infinity })) === BATCH;
   }
 
   protected newNotifier({ process, keys, listeners, warn }: DatabaseOptions<PostgresKeys>): Listener | undefined {
@@ -110,7 +101,7 @@ export class PostgresDatabase extends Database<PostgresKeys, Listener> {
     if (this.#address === false) {
       return undefined;
     }
-    return new Listener(process, keys.everybody(this.#schema), qualified('SCHEMA.presence($1)', this.#schema), {
+    return new Listener(process, keys.everybody(this.schema), qualified('SCHEMA.presence($1)', this.schema), {
       connect: () => this.#newClient(),
       notify: (...message) => this.calls.run({ sql: 'SELECT pg_notify($1, $2)', values: message }, { key: '', limitMs: START_MS.query }),
       received: (message) => this.#received(message, keys, listeners),

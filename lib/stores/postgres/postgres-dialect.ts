@@ -1,7 +1,6 @@
 import type { Answered, Dialect, Sql } from '../sql/dialect.js';
 import { NotReplicated, REPEAT } from '../sql/errors.js';
 import type { Operation } from '../sql/operation.js';
-import { ignore } from '../sql/statement.js';
 import { cancelStatement } from './cancel.js';
 import { callOf } from './functions/sql-function.js';
 import type { PoolState, PostgresClient, PostgresPool } from './postgres-pool.js';
@@ -48,15 +47,6 @@ export class PostgresDialect implements Dialect<PostgresClient> {
       : `none could be made within ${ms} ms`;
   }
 
-  /**
-   * Not at once: the pool hands it to the next statement, which may be late too, and thousands of them would overflow the stack. The pool
-   * listens to its errors only from then on, and the end of the connection may arrive together with its beginning.
-   */
-  giveBack(client: PostgresClient): void {
-    client.on('error', ignore);
-    queueMicrotask(() => this.release(client, false));
-  }
-
   send(client: PostgresClient, { sql, values }: Sql, answered: Answered): void {
     if ((client.getTransactionStatus?.() ?? 'I') !== 'I') {
       answered(new OpenTransaction());
@@ -67,7 +57,6 @@ export class PostgresDialect implements Dialect<PostgresClient> {
     const noticed = (notice: Error): void => {
       isLocal ||= isLocalOnly(notice);
     };
-    client.on('error', ignore);
     client.on('notice', noticed);
     client.query(sql, values, (error, result) => {
       client.removeListener('notice', noticed);
@@ -76,7 +65,6 @@ export class PostgresDialect implements Dialect<PostgresClient> {
   }
 
   release(client: PostgresClient, end: Error | boolean): void {
-    client.removeListener('error', ignore);
     client.release(end);
   }
 

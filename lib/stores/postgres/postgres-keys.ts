@@ -1,14 +1,13 @@
 import { createHash } from 'node:crypto';
+import type { RowNames } from '../sql/database.js';
 
-/** What the rows of the table are called. Keys are framed, so that no two pairs of prefix and key share a row. */
-export class PostgresKeys {
+export class PostgresKeys implements RowNames {
   readonly prefix: string;
 
   constructor(prefix: string) {
     this.prefix = `${prefix}:{`;
   }
 
-  /** The rows of keys that begin with `prefix` come after the first name, and before the second one. */
   rangeOf(prefix: string): readonly [after: string, before: string] {
     const first = `${this.prefix}${storedText(prefix)}`;
     return [first, `${first}\u{10FFFF}`];
@@ -24,12 +23,10 @@ export class PostgresKeys {
     return `${this.prefix}${storedText(key)}}`;
   }
 
-  /** The row that says which of several databases this is. It is no key's row. */
   get numberRow(): string {
     return `${this.prefix.slice(0, -2)}:database`;
   }
 
-  /** The key that a row is for. */
   key(row: string): string {
     return row.slice(this.prefix.length, -1).replaceAll('%00', '\0').replaceAll('%25', '%');
   }

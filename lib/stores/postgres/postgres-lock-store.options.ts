@@ -34,8 +34,7 @@ export function checkPostgresOptions(
       `PostgresLockStore: listen names ${kindOf(listen)} for ${pools.length} pool(s). Pass false, or for each pool an address such as 'postgres://…' or the options of a pg.Client.`,
     );
   }
-  const silent = pools.findIndex((pool, at) => addresses[at] !== false && typeof (pool as { Client?: unknown }).Client !== 'function');
-  if (silent >= 0) {
+  if (pools.some((pool, at) => addresses[at] !== false && typeof (pool as { Client?: unknown }).Client !== 'function')) {
     throw new LockConfigurationError(
       `PostgresLockStore: the pool has no Client to make a connection with for listening. Pass a Pool of pg, or listen: false to poll every ${RECHECK_MS.soon} ms instead.`,
     );

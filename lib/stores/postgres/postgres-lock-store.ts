@@ -23,12 +23,12 @@ export class PostgresLockStore extends DatabaseStore<PostgresKeys> implements Lo
   declare protected locks: readonly PostgresLocks[];
 
   constructor(source: PostgresPool | readonly PostgresPool[], options: PostgresLockStoreOptions = {}) {
-    super('PostgresLockStore');
+    super();
     const pools = checkPools(source, poolOf, 'PostgresLockStore', PASS);
     const { schema, listen } = checkPostgresOptions(options, pools);
     this.#databases = pools.map((pool, at) => new PostgresDatabase(pool, schema, listen[at]));
     this.nameRows('lock');
-    this.messages = listen.every((address) => address === false) && listen.length > 0 ? undefined : this;
+    this.messages = listen.every((address) => address === false) ? undefined : this;
   }
 
   /**

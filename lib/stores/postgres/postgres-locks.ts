@@ -1,20 +1,17 @@
 import type { HoldRecord, Place, StoredLock } from '../../core/seam/lock-store.js';
 import { leastLimitOf } from '../../core/seam/time.js';
 import { Rechecks } from '../kit/rechecks.js';
+import { START_MS } from '../sql/database.js';
 import { DatabaseLocks, MOST_WAIT_MS, untimed } from '../sql/database-locks.js';
 import { OPERATIONS } from './functions.js';
+import { channelOf } from './listening/listener.js';
+import { partsOf } from './listening/message-parts.js';
 import type { PostgresDatabase } from './postgres-database.js';
 import type { PostgresKeys } from './postgres-keys.js';
 
 /** The locks of one database, operation by operation. */
-export class PostgresLocks extends DatabaseLocks<PostgresKeys> {
-  readonly #database: PostgresDatabase;
+export class PostgresLocks extends DatabaseLocks<PostgresDatabase, PostgresKeys> {
   readonly #rechecks = new Rechecks();
-
-  constructor(database: PostgresDatabase, keys: PostgresKeys, process: string) {
-    super(database, OPERATIONS, keys, process);
-    this.#database = database;
-  }
 
   async renew(holds: readonly HoldRecord[]): Promise<(boolean | undefined)[]> {
     const limitMs = leastLimitOf(holds);
@@ -29,15 +26,18 @@ export class PostgresLocks extends DatabaseLocks<PostgresKeys> {
       // Half of what the process waits: its answer for the others has to come in time.
       waitMs: Math.floor(Math.min(limitMs / 2, MOST_WAIT_MS)),
     };
-    return this.#database.calls.call(OPERATIONS.RENEW, args, { key: holds[0]?.key ?? '', limitMs });
+    return this.database.calls.call(OPERATIONS.RENEW, args, { key: holds[0]?.key ?? '', limitMs });
   }
 
   inspect(key: string): Promise<StoredLock | null> {
-    return this.#database.calls.call(OPERATIONS.INSPECT, { key: this.keys.row(key) }, untimed(key));
+    return this.database.calls.call(OPERATIONS.INSPECT, { key: this.keys.row(key) }, untimed(key));
   }
 
-  send(text: string, process: string | undefined): Promise<void> {
-    return this.#database.send(text, this.keys, process);
+  /** Sends a text to a process, or to all where there is none. */
+  async send(text: string, process: string | undefined): Promise<void> {
+    const channel = process === undefined ? this.keys.everybody(this.database.schema) : channelOf(process);
+    const sql = 'SELECT pg_notify($1, part) FROM unnest($2::text[]) AS part';
+    await this.database.calls.run({ sql, values: [channel, partsOf(text)] }, { key: '', limitMs: START_MS.query });
   }
 
   protected override attemptOf(hold: HoldRecord, place: Place | undefined) {
@@ -45,7 +45,7 @@ export class PostgresLocks extends DatabaseLocks<PostgresKeys> {
   }
 
   protected recheckMs(_key: string, place: Place, rank: number, joined: boolean): number {
-    return this.#rechecks.recheckMs(place, rank, joined, this.#database.notifier);
+    return this.#rechecks.recheckMs(place, rank, joined, this.database.notifier);
   }
 }
 

@@ -1,5 +1,5 @@
-import { AsyncResource } from 'node:async_hooks';
 import { LockStoreError } from '../../core/words/errors.js';
+import { within } from '../kit/no-reply.js';
 import type { ServerClock } from '../kit/server-clock.js';
 import { BatchedCalls } from './batched-calls.js';
 import type { Dialect, Row, Sql } from './dialect.js';
@@ -12,31 +12,29 @@ import { Statements, type Call } from './statements.js';
 const LIMIT_MS = { longest: 1_000, shortest: 75 } as const;
 
 /** What operations have to pass first; undefined where nothing is to be checked. */
-export type Check = () => Promise<void> | undefined;
+type Check = () => Promise<void> | undefined;
 
 /** The parameters of an operation that refuses to grant later than `latest`, and its arguments. */
 type Granting = Parameters & Parameters<'latest'>;
 type GrantArguments<P extends Granting> = Omit<ArgumentsOf<P>, 'latest'>;
 
-/**
- * Calls operations in one database, within a time limit. Those calls of one turn of the event loop that can be in a batch, and have the
- * same limit, are one statement. Rejects with a lock error.
- */
+/** Calls operations in one database, within a time limit, and in batches where they have one. Rejects with a lock error. */
 export class Calls {
   readonly #dialect: Dialect;
   readonly #statements: Statements;
   readonly #check: Check;
   readonly #batched = new Map<Operation, BatchedCalls>();
-  /** Bound to where the store was made: what is sent must not keep the context of the call that came first. */
-  readonly #newBatched = AsyncResource.bind(
-    (operation: Operation, batch: Operation): BatchedCalls => new BatchedCalls(this.#statements, this.#dialect, operation, batch),
-  );
 
-  /** `check` is passed before each operation. */
-  constructor(dialect: Dialect, check: Check = () => undefined) {
+  /** `check` is passed before each operation. Calls of `operations` that have a batch are sent together. */
+  constructor(dialect: Dialect, check: Check = () => undefined, operations: readonly Operation[] = []) {
     this.#dialect = dialect;
     this.#statements = new Statements(dialect);
     this.#check = check;
+    for (const operation of operations) {
+      if (operation.batch) {
+        this.#batched.set(operation, new BatchedCalls(this.#statements, dialect, operation, operation.batch));
+      }
+    }
   }
 
   /** Calls an operation, and resolves to its reply. */
@@ -44,7 +42,7 @@ export class Calls {
     return this.#call(operation, args, bounded(call));
   }
 
-  /** The same without the check: what that itself calls. */
+  /** The same without the check, which calls this itself. */
   async callUnchecked<P extends Parameters, Reply>(operation: Operation<P, Reply>, args: ArgumentsOf<P>, call: Call): Promise<Reply> {
     const request = { ...bounded(call), values: valuesOf(operation, args) };
     return operation.read(await this.#statements.call(operation, request), call.key);
@@ -97,17 +95,8 @@ export class Calls {
     const check = this.#check();
     const leftMs = check ? await leftAfter(check, { key, limitMs }, this.#dialect) : limitMs;
     const request = { key, limitMs: leftMs, values: valuesOf(operation, args) };
-    const answer = operation.batch ? this.#batchedOf(operation, operation.batch).ask(request) : this.#statements.call(operation, request);
+    const answer = this.#batched.get(operation)?.ask(request) ?? this.#statements.call(operation, request);
     return operation.read(await answer, key);
-  }
-
-  #batchedOf(operation: Operation, batch: Operation): BatchedCalls {
-    let batched = this.#batched.get(operation);
-    if (batched === undefined) {
-      batched = this.#newBatched(operation, batch);
-      this.#batched.set(operation, batched);
-    }
-    return batched;
   }
 }
 
@@ -125,14 +114,6 @@ async function leftAfter(check: Promise<void>, { key, limitMs }: Call, { name }:
   } catch (error) {
     throw error instanceof LockStoreError && error.key !== key ? failed(error.detail, error.cause) : error;
   }
-  // Whole milliseconds: calls of a batch have the same limit.
+  // In whole milliseconds: only calls that have the same limit are sent together.
   return Math.max(0, Math.floor(limitMs - (performance.now() - startedAt)));
-}
-
-/** Rejects with `late` where the work takes longer. After the event loop was blocked, unread replies are read first. */
-function within(limitMs: number, work: Promise<void>, late: () => Error): Promise<void> {
-  return new Promise((resolve, reject) => {
-    const timer = setTimeout(() => setImmediate(() => reject(late())), limitMs);
-    work.then(resolve, reject).finally(() => clearTimeout(timer));
-  });
 }

@@ -16,24 +16,16 @@ import { checkPrefix } from '../../core/words/lock-key.js';
 import type { StoreHealth } from '../../core/words/lock-health.js';
 import { throwIfAllFailed } from '../kit/all-failed.js';
 import { Listeners } from '../kit/listeners.js';
-import { answeredOf, membersOf, worstOf, type Probe } from '../kit/probe.js';
+import { answeredOf, membersOf, worstOf } from '../kit/probe.js';
 import { processName } from '../kit/process-name.js';
-import type { DatabaseOptions, RowNames } from './database.js';
+import type { Database, RowNames } from './database.js';
 import type { DatabaseLocks, ExchangeReply } from './database-locks.js';
 
 /** The age of the rows that `purge` deletes, in milliseconds: no timer waits for it, so it may be long. */
 const AGE_MS = { least: 60_000, most: 36_525 * 86_400_000 } as const;
 
 /** What a store knows of one of its databases. */
-export interface OneDatabase<Names> {
-  /** Checks it, and begins to listen for turns. Rejects where no retry mends what is wrong. */
-  open(options: DatabaseOptions<Names>): Promise<void>;
-  /** Asks what the server's clock reads. */
-  probe(): Promise<Probe>;
-  /** Whether it is notified of turns; undefined where it was told not to be. */
-  readonly hearsTurns: boolean | undefined;
-  close(): void;
-}
+export type OneDatabase<Names extends RowNames> = Pick<Database<Names>, 'dialect' | 'open' | 'probe' | 'hearsTurns' | 'close'>;
 
 /**
  * Locks in a database, or in several: a key lives in one of them, chosen by a hash of its name and the order of the databases. So every
@@ -53,12 +45,6 @@ export abstract class DatabaseStore<Names extends RowNames> implements Turns, Ti
   protected abstract get databases(): readonly OneDatabase<Names>[];
   /** Makes the locks of all databases, with names of this prefix. */
   protected abstract nameRows(prefix: string): Names;
-  /** The class of the store, as messages name it: code may be minified. */
-  readonly #name: string;
-
-  constructor(name: string) {
-    this.#name = name;
-  }
 
   async open({ prefix, warn, readOnly = false }: OpenOptions): Promise<void> {
     const keys = this.nameRows(checkPrefix(prefix));
@@ -141,7 +127,7 @@ export abstract class DatabaseStore<Names extends RowNames> implements Turns, Ti
    * clock alone, and is higher all the same, unless that clock was set back by more than `olderThan`.
    */
   async purge(options: { olderThan: Duration }): Promise<number> {
-    const olderMs = parseDuration(options.olderThan, 'olderThan', AGE_MS.least, `${this.#name}.purge`, AGE_MS.most);
+    const olderMs = parseDuration(options.olderThan, 'olderThan', AGE_MS.least, `${this.databases[0]?.dialect.store}.purge`, AGE_MS.most);
     const counts = await Promise.all(this.locks.map((locks) => locks.purge(olderMs)));
     return counts.reduce((sum, count) => sum + count, 0);
   }
@@ -162,6 +148,6 @@ export abstract class DatabaseStore<Names extends RowNames> implements Turns, Ti
 }
 
 /** The index of the database that a key lives in. It must never change, since processes of all versions have to agree. */
-export function databaseOf(key: string, count: number): number {
+function databaseOf(key: string, count: number): number {
   return count === 1 ? 0 : createHash('sha256').update(key).digest().readUInt32BE() % count;
 }

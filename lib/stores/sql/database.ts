@@ -5,7 +5,7 @@ import type { Listeners } from '../kit/listeners.js';
 import { probe, PROBE_MS, type Probe, type ProbeAnswer } from '../kit/probe.js';
 import { Calls } from './calls.js';
 import type { Dialect } from './dialect.js';
-import type { Operation, Parameters } from './operation.js';
+import type { LockOperations } from './lock-operations.js';
 import type { Call } from './statements.js';
 import { Tidying } from './tidying.js';
 
@@ -24,6 +24,12 @@ export interface RowNames {
   rangeOf(prefix: string): readonly [after: RowName, before: RowName];
   /** The row that says which of several databases this is. It is no key's row. */
   readonly numberRow: RowName;
+}
+
+/** A lock that is held, with its row. */
+export interface HeldRow {
+  readonly row: RowName;
+  readonly stored: StoredLock;
 }
 
 /** What notifies a process of its turns. */
@@ -52,29 +58,25 @@ export interface DatabaseOptions<Names> {
 /** One database with locks: its tables, the calls of its operations, and what notifies a process of its turns. */
 export abstract class Database<Names extends RowNames = RowNames, N extends Notifier = Notifier> {
   readonly dialect: Dialect;
+  readonly operations: LockOperations;
   readonly calls: Calls;
   readonly tidying: Tidying = new Tidying(() => this.tidySome());
   /** What operations have to pass first, because the database was away when it was opened. */
   #check: (() => Promise<void>) | undefined;
   #notifier: N | undefined;
-  readonly #numbered: Operation<Parameters<'key' | 'number'>, string | undefined>;
 
-  /** `numbered` records which of several databases this is, unless that is recorded; it replies what is recorded then, if anything. */
-  constructor(dialect: Dialect, numbered: Operation<Parameters<'key' | 'number'>, string | undefined>) {
+  constructor(dialect: Dialect, operations: LockOperations) {
     this.dialect = dialect;
-    this.calls = new Calls(dialect, () => this.#check?.());
-    this.#numbered = numbered;
+    this.operations = operations;
+    this.calls = new Calls(dialect, () => this.#check?.(), Object.values(operations));
   }
 
+  /** Whether it is notified of turns; undefined where it was told not to be. */
   abstract readonly hearsTurns: boolean | undefined;
   /** Leaves alone what is there already: that needs no right to make it, and no operation waits. */
   abstract ensureSchema(): Promise<void>;
-  /** The locks that are held, with their rows, after one row and before another: 1,000 at most, in their order. */
-  abstract heldRows(
-    after: RowName,
-    before: RowName,
-    call: Call,
-  ): Promise<readonly { readonly row: RowName; readonly stored: StoredLock }[]>;
+  /** The locks that are held, after one row and before another: 1,000 at most, in their order. */
+  abstract heldRows(after: RowName, before: RowName, call: Call): Promise<readonly HeldRow[]>;
 
   /** What the server's clock reads, and whether it takes writes. */
   protected abstract askState(call: Call): Promise<ProbeAnswer>;
@@ -149,7 +151,7 @@ export abstract class Database<Names extends RowNames = RowNames, N extends Noti
     const call = (): Call => ({ key: '', limitMs: Math.min(START_MS.query, Math.max(0, giveUpAt - performance.now())) });
     await this.checkServer(warn, call);
     const row = keys.numberRow;
-    const known = readOnly ? undefined : await this.calls.callUnchecked(this.#numbered, { key: row, number }, call());
+    const known = readOnly ? undefined : await this.calls.callUnchecked(this.operations.NUMBERED, { key: row, number }, call());
     if (known !== undefined && known !== number) {
       throw new LockConfigurationError(
         `${this.dialect.store}: pool ${number} leads to a database that other processes know as ${known}. Pass the same databases in the same order ` +

@@ -12,11 +12,17 @@ export interface Sql {
 /** Is given the reply to a statement as its driver has it, or its error. */
 export type Answered = (error: Error | null | undefined, reply?: unknown) => void;
 
+/** A connection of a pool. */
+export interface PooledConnection {
+  on(event: 'error', listener: (error: Error) => void): unknown;
+  removeListener(event: 'error', listener: (error: Error) => void): unknown;
+}
+
 /** What a database does otherwise than another one: how its driver sends a statement, and what its errors and replies mean. */
-export interface Dialect<Connection = unknown> {
+export interface Dialect<Connection extends PooledConnection = PooledConnection> {
   /** What messages call it. */
   readonly name: string;
-  /** The class of the store, as messages name it. */
+  /** The class of the store, as messages name it: code may be minified. */
   readonly store: string;
   /** The table of locks, as messages name it. */
   readonly table: string;
@@ -25,10 +31,8 @@ export interface Dialect<Connection = unknown> {
   connect(connected: (error: Error | null | undefined, connection: Connection | undefined) => void): void;
   /** Why the pool gave none within the limit. */
   whyNone(limitMs: number): string;
-  /** Gives back a connection that came too late for its statement. */
-  giveBack(connection: Connection): void;
   send(connection: Connection, statement: Sql, answered: Answered): void;
-  /** Gives a connection back on which something was sent, or ends it. */
+  /** Gives a connection back to the pool, or ends it. */
   release(connection: Connection, end: Error | boolean): void;
   /** Asks the server to end the statement of a connection: one that is only closed would live on in the server. */
   cancel(connection: Connection, isAnswered: () => boolean): Promise<void> | void;

@@ -6,7 +6,6 @@ interface SqlTypes {
   'text[]': readonly (string | null)[];
   'bigint[]': readonly number[];
   'boolean[]': readonly boolean[];
-  /** Texts are bytes of UTF-8, which are compared byte by byte. */
   'VARBINARY(2048)': string | Buffer;
   MEDIUMBLOB: string | Buffer | null;
   /** That of the database could have two bytes for each letter. */
@@ -21,7 +20,10 @@ export type Parameters<Name extends string = string> = Readonly<Record<Name, key
 /** The arguments of one call of an operation. */
 export type ArgumentsOf<P extends Parameters> = { readonly [Name in keyof P]: SqlTypes[P[Name]] };
 
-/** What an operation answers that would grant a lock later than its sender waits for the reply. */
+/**
+ * What an operation answers that would grant a lock later than its sender waits for the reply, by the server's clock. It grants nothing then,
+ * because no call would hold the lock. `latest` is until when it may, in ms since 1970; 0 where the sender does not know that clock.
+ */
 export const LATE = 'late';
 
 /** A function or procedure that the store calls. */

@@ -1,4 +1,4 @@
-import type { Dialect, Sql } from './dialect.js';
+import type { Dialect, PooledConnection, Sql } from './dialect.js';
 import { NoReply } from '../kit/no-reply.js';
 import { NotSent } from './errors.js';
 
@@ -14,7 +14,7 @@ export interface Replied {
 }
 
 /** Runs one statement on a connection of a pool, outside of any transaction; rejects with what went wrong. */
-export function runStatement<Connection>(dialect: Dialect<Connection>, statement: Sql, limitMs: number): Promise<Replied> {
+export function runStatement(dialect: Dialect, statement: Sql, limitMs: number): Promise<Replied> {
   return new Promise((resolve, reject) => {
     new Statement(dialect, statement, limitMs, resolve, reject).connect();
   });
@@ -28,30 +28,24 @@ export function runStatement<Connection>(dialect: Dialect<Connection>, statement
  * counts as one of the pool's until the server has answered or has taken the request to cancel: one that is only closed would live on in
  * the server, beside the one that takes its place.
  */
-class Statement<Connection> {
-  readonly #dialect: Dialect<Connection>;
+class Statement {
+  readonly #dialect: Dialect;
   readonly #statement: Sql;
   readonly #limitMs: number;
   readonly #resolve: (replied: Replied) => void;
   readonly #reject: (error: Error) => void;
   #timer: NodeJS.Timeout;
-  #connection: Connection | undefined;
+  #connection: PooledConnection | undefined;
   /** Whether its caller has given up. */
   #isLate = false;
-  /** Whether the server was asked to end it. That could hit the next statement of its connection instead, so there is none. */
+  /** Whether the server was asked to end it. The request may come late and end another statement, so its connection is not used again. */
   #isCancelled = false;
   /** Whether its connection said that it was carried out, that it failed, or that the connection is broken. */
   #isAnswered = false;
   /** Whether it was answered, or its connection has ended. */
   #isOver = false;
 
-  constructor(
-    dialect: Dialect<Connection>,
-    statement: Sql,
-    limitMs: number,
-    resolve: (replied: Replied) => void,
-    reject: (error: Error) => void,
-  ) {
+  constructor(dialect: Dialect, statement: Sql, limitMs: number, resolve: (replied: Replied) => void, reject: (error: Error) => void) {
     this.#dialect = dialect;
     this.#statement = statement;
     this.#limitMs = limitMs;
@@ -62,8 +56,11 @@ class Statement<Connection> {
 
   connect(): void {
     this.#dialect.connect((error, connection) => {
+      // The pool listens to its errors only while it keeps it, and its end may arrive together with its beginning.
+      connection?.on('error', ignore);
       if (connection && this.#isLate) {
-        this.#dialect.giveBack(connection);
+        // Not at once: the pool hands it to the next statement, which may be late too, and thousands of them would overflow the stack.
+        queueMicrotask(() => this.#release(connection, false));
       } else if (connection) {
         this.#send(connection);
       } else {
@@ -73,14 +70,14 @@ class Statement<Connection> {
     });
   }
 
-  #send(connection: Connection): void {
+  #send(connection: PooledConnection): void {
     this.#connection = connection;
     const sentAt = performance.now();
     this.#dialect.send(connection, this.#statement, (error, reply) => {
       if (error && !this.#isLate && this.#dialect.isInTransaction(error)) {
         // No other session would see a grant that is made there. The transaction ends with the connection.
         this.#connection = undefined;
-        this.#dialect.release(connection, true);
+        this.#release(connection, true);
         this.connect();
         return;
       }
@@ -106,7 +103,7 @@ class Statement<Connection> {
     }
   }
 
-  async #cancel(connection: Connection): Promise<void> {
+  async #cancel(connection: PooledConnection): Promise<void> {
     this.#isCancelled = true;
     await this.#dialect.cancel(connection, () => this.#isAnswered);
     if (!this.#isOver) {
@@ -120,9 +117,16 @@ class Statement<Connection> {
       this.#isOver = true;
       clearTimeout(this.#timer);
       if (this.#connection !== undefined) {
-        this.#dialect.release(this.#connection, error || this.#isCancelled);
+        this.#release(this.#connection, error || this.#isCancelled);
       }
     }
+  }
+
+  #release(connection: PooledConnection, end: Error | boolean): void {
+    if (!end) {
+      connection.removeListener('error', ignore);
+    }
+    this.#dialect.release(connection, end);
   }
 
   /** After the event loop was blocked, unread replies are read first. */

@@ -38,10 +38,7 @@ export class Tidying {
   /** Bound to where the store was made: it must not keep the context of the call that made a done mark. */
   readonly #schedule = AsyncResource.bind((): NodeJS.Timeout => setTimeout(() => void this.#tidy(), TIDY_MS).unref());
 
-  /**
-   * The last marks expire after the run that follows them, so there is one more. A run that fails leaves its marks to the
-   * next one, which there is then, too.
-   */
+  /** There is another run after marks were made, since they may expire only after this one; and after a run that failed. */
   async #tidy(): Promise<void> {
     const wasMarked = this.#isMarked;
     this.#isMarked = false;

@@ -72,22 +72,17 @@ export class Link {
     }
   };
 
-  info(): Promise<string> {
-    return this.#ask(() => this.host.info, 5_000) as Promise<string>;
+  /** The commands that are no scripts. */
+  get plain(): object {
+    const ask = (reply: () => unknown, limitMs: number): Promise<unknown> => this.#ask(reply, limitMs);
+    return {
+      info: () => ask(() => this.host.info, 5_000),
+      probe: () => Promise.allSettled([ask(() => ({ latencyMs: 1, clockSkewMs: 0 }), 750)]),
+    };
   }
 
   run<T>(command: Command, limitMs: number, read: (reply: unknown) => T): Promise<T> {
     return this.#ask(() => this.host.carryOut(command), limitMs).then(read);
-  }
-
-  probe(): Promise<readonly PromiseSettledResult<{ latencyMs: number; clockSkewMs: number }>[]> {
-    return Promise.allSettled([
-      this.#ask(() => ({ latencyMs: 1, clockSkewMs: 0 }), 750) as Promise<{ latencyMs: number; clockSkewMs: number }>,
-    ]);
-  }
-
-  publish(): Promise<void> {
-    return Promise.resolve();
   }
 
   close(): void {

@@ -1,5 +1,6 @@
+import { jest } from '@jest/globals';
 import { throwIfAllFailed } from '../../../lib/stores/kit/all-failed';
-import { NoReply } from '../../../lib/stores/kit/no-reply';
+import { NoReply, within } from '../../../lib/stores/kit/no-reply';
 import { processName, shownProcess } from '../../../lib/stores/kit/process-name';
 import { MOST_FENCE, MOST_HOLDS } from '../../../lib/stores/kit/protocol';
 import { fenceTooHigh, tooManyHolds } from '../../../lib/stores/kit/refusals';
@@ -112,4 +113,31 @@ test.each([
 ])('a command with %d ms left that got no reply says that it waited for %d ms', (limitMs, shownMs) => {
   expect(new NoReply(limitMs)).toMatchObject({ message: `no reply within ${shownMs} ms` });
   expect(new NoReply(limitMs)).toBeInstanceOf(Error);
+});
+
+describe('what has a time limit', () => {
+  const never = new Promise<never>(() => undefined);
+
+  test('ends as the work does, and leaves no timer', async () => {
+    jest.useFakeTimers();
+    expect(await within(60_000, Promise.resolve('done'))).toBe('done');
+    await expect(within(60_000, Promise.reject(new Error('refused')))).rejects.toThrow('refused');
+    expect(jest.getTimerCount()).toBe(0);
+    jest.useRealTimers();
+  });
+
+  test('is given up after it, with the error that its caller makes', async () => {
+    await expect(within(0, never)).rejects.toBeInstanceOf(NoReply);
+    await expect(within(0, never, () => new Error('too late'))).rejects.toThrow('too late');
+  });
+
+  test('is given what came in while the event loop was blocked', async () => {
+    const reply = new Promise((resolve) => setTimeout(() => setImmediate(resolve, 'read'), 0));
+    const read = within(0, reply);
+    const until = performance.now() + 20;
+    while (performance.now() < until) {
+      // Both timers are due when the loop runs again.
+    }
+    expect(await read).toBe('read');
+  });
 });

@@ -2,7 +2,7 @@ import { setImmediate as turn } from 'node:timers/promises';
 import { LockStoreError } from '../../../lib/core/words/errors';
 import { Database, type DatabaseOptions, type RowNames } from '../../../lib/stores/sql/database';
 import type { Dialect } from '../../../lib/stores/sql/dialect';
-import type { Operation, Parameters } from '../../../lib/stores/sql/operation';
+import type { LockOperations } from '../../../lib/stores/sql/lock-operations';
 
 /** How a check of the server ends. */
 interface Check {
@@ -11,7 +11,7 @@ interface Check {
 }
 
 const AWAY = new LockStoreError('It is away.', '', { unknown: false });
-const NONE = {} as Operation<Parameters<'key' | 'number'>, string | undefined>;
+const NONE = {} as LockOperations;
 const OPTIONS = { readOnly: true, warn: () => undefined, keys: { numberRow: 'number' } } as unknown as DatabaseOptions<RowNames>;
 /** Gives no connection. */
 const NO_SERVER = {

@@ -3,7 +3,7 @@ import type { Pool, PoolConnection } from 'mysql2/promise';
 import { DONE_MS } from '../../../lib/stores/kit/protocol.js';
 import { MySqlLockStore } from '../../../lib/stores/mysql/index.js';
 import { MySqlKeys } from '../../../lib/stores/mysql/mysql-keys.js';
-import { NOW, QUEUE_MS } from '../../../lib/stores/mysql/time.js';
+import { NOW, QUEUE_MS } from '../../../lib/stores/mysql/tables.js';
 import { MySqlPair } from '../../support/mysql-pair.js';
 import { PreparedTexts } from '../../support/prepared-texts.js';
 import { TcpProxy } from '../../support/tcp-proxy.js';

@@ -2,7 +2,7 @@ import { ignore } from '../../sql/statement.js';
 import { isRefusal } from '../mysql-errors.js';
 import type { CallbackPool, MySqlConnection } from '../mysql-pool.js';
 import { textOf } from '../rows.js';
-import { ask } from './sql-statement.js';
+import { ask } from './connection.js';
 
 /** How long a statement may take that ends another one, or finds out what to end, in milliseconds. */
 const LIMIT_MS = 1_000;
@@ -14,7 +14,7 @@ const IDENTIFY_MS = 30_000;
  * calls this connection, and the statement of the connection `id`, which MariaDB can end by its number; NULL where there is none. Each
  * server takes what is meant for the other one for a comment.
  */
-export function sessionStatement(id: number): string {
+function sessionStatement(id: number): string {
   return `SELECT concat_ws(' ', @@hostname, @@port, @@server_id, @@datadir, /*!80000 @@server_uuid, */
   unix_timestamp() - variable_value) AS run, connection_id() AS id
   /*M!, (SELECT query_id FROM information_schema.processlist WHERE id = ${id} AND command <> 'Sleep') AS query_id */

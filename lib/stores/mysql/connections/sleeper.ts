@@ -1,8 +1,7 @@
 import { ignore } from '../../sql/statement.js';
 import type { CallbackPool, MySqlConnection } from '../mysql-pool.js';
 import { NAMES } from '../tables.js';
-import { connectionOf } from './one-connection.js';
-import { ask } from './sql-statement.js';
+import { ask, connectionOf } from './connection.js';
 
 /** For how long no connection is asked for after one was not to be had, or after a wake-up did not arrive, in milliseconds. */
 const PAUSE_MS = { failed: 1_000, unwoken: 60_000 } as const;
@@ -161,25 +160,23 @@ export class Sleeper {
   /** A connection that holds a named lock; undefined where that is not to be had. */
   async #connect(name: string): Promise<MySqlConnection | undefined> {
     const connection = await connectionOf(this.#context.pool, SILENCE_MS).catch(() => undefined);
-    if (!this.#isWanted) {
+    if (!connection || !this.#isWanted) {
       connection?.release();
       return undefined;
     }
-    connection?.on('error', ignore);
+    connection.on('error', ignore);
     try {
-      if (connection) {
-        // In a transaction, each sleep would see what was committed when that began.
-        await ask(connection, 'ROLLBACK', SILENCE_MS);
-        await ask(connection, 'SET autocommit = 1', SILENCE_MS);
-        const [row] = await ask(connection, `SELECT get_lock('${name}', ${GET_S}) AS got`, GET_S * 1_000 + SILENCE_MS);
-        if (Number(row?.['got']) === GOT) {
-          return connection;
-        }
+      // In a transaction, each sleep would see what was committed when that began.
+      await ask(connection, 'ROLLBACK', SILENCE_MS);
+      await ask(connection, 'SET autocommit = 1', SILENCE_MS);
+      const [row] = await ask(connection, `SELECT get_lock('${name}', ${GET_S}) AS got`, GET_S * 1_000 + SILENCE_MS);
+      if (Number(row?.['got']) === GOT) {
+        return connection;
       }
     } catch {
       // Another connection is tried later.
     }
-    connection?.destroy();
+    connection.destroy();
     return undefined;
   }
 

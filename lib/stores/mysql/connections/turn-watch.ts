@@ -5,9 +5,9 @@ import type { MySqlKeys } from '../mysql-keys.js';
 import type { DatabaseOptions } from '../../sql/database.js';
 import type { Row } from '../../sql/dialect.js';
 import type { CallbackPool } from '../mysql-pool.js';
-import { NOW } from '../time.js';
 import { textOf } from '../rows.js';
 import { Sleeper } from './sleeper.js';
+import { NOW } from '../tables.js';
 
 /** How often a process that nothing can wake looks for its turns, in milliseconds: first in a queue or second, or further behind. */
 const POLL_MS = { near: 50, far: 300 } as const;
@@ -118,8 +118,8 @@ export class TurnWatch {
 
   /** Notifies the place that was meant where there is only one. A look would say no more. */
   #notifyOnly(): boolean {
-    const [[place, another] = [], ...others] = this.#places.values();
-    if (place === undefined || another !== undefined || others.length > 0 || place.isNotified) {
+    const [place, ...others] = [...this.#places.values()].flat();
+    if (place === undefined || others.length > 0 || place.isNotified) {
       return false;
     }
     this.#tell(place);
@@ -172,7 +172,7 @@ export class TurnWatch {
     const isLost = Number(row['is_queued']) === 0;
     const reserved = leftMs > 0 ? placeOf(row['turn']) : placeOf(row['first_place']);
     const due = reserved ? [reserved] : leftMs <= 0 || isLost ? places : [];
-    const turn = textOf(row['turn'] ?? '');
+    const turn = textOf(row['turn']);
     if (leftMs > 0 && !reserved && turn.startsWith(`${this.#context.process}:`) && this.#left.get(key) !== turn) {
       // A place that was given up, and that the server was not told of: nobody waits for it, so it is left now. Once, though the
       // statement may wait for the row.

@@ -1,20 +1,17 @@
 import { MOST_FENCES } from '../../../core/seam/lock-store.js';
 import { CLAIM_MS, MOST_FENCE } from '../../kit/protocol.js';
-import { isDone, isIn, KEEP_ROW, LENGTHEN, LOCK_ROW, QUEUE_ENDS, ROW_VARIABLES } from './lease-row.js';
+import { IS_DONE, IS_IN, IS_LATE, KEEP_ROW, LENGTHEN, LOCK_ROW, ROW_VARIABLES } from './lease-row.js';
 import { readOutcome } from '../rows.js';
-import { procedure } from './procedure.js';
-import { handOver, isFirstAnother, isHere, isQueued, QUEUE_VARIABLES, takeOffQueue, WAKE } from './queue.js';
-import { fromNow, IS_LATE } from '../time.js';
+import { NAME, procedure } from './procedure.js';
+import { handOver, IS_FIRST_ANOTHER, IS_HERE, IS_QUEUED, QUEUE_VARIABLES, TAKE_OFF_QUEUE, WAKE } from './queue.js';
+import { fromNow, QUEUE_MS } from '../tables.js';
 
-/**
- * What an attempt says of itself. `hold`: its id. `by`: who asks, for messages. `place`: where it queues, or NULL.
- * `polls`: whether its process looks for its turn by itself, because nothing can wake it.
- */
+/** What an attempt says of itself. */
 export const ATTEMPT = {
-  key: 'VARBINARY(2048)',
-  owner: 'VARBINARY(2048)',
-  hold: 'VARBINARY(2048)',
-  process: 'VARBINARY(2048)',
+  key: NAME,
+  owner: NAME,
+  hold: NAME,
+  process: NAME,
   ttlMs: 'BIGINT',
   holder: 'MEDIUMBLOB',
   place: 'MEDIUMBLOB',
@@ -37,7 +34,7 @@ export const ATTEMPT_REPLY = `
 
 /** Grants a lock whose row is locked. */
 export const GRANT = `
-    ${takeOffQueue('_place')}
+    ${TAKE_OFF_QUEUE}
     SET l_owner = _owner, l_fence = greatest(l_fence + ${MOST_FENCES}, now_us), l_ttl_ms = _ttl_ms, l_since = now_us, l_holder = _holder,
       l_ends = ${fromNow('_ttl_ms')}, l_holds = concat(';', _hold, '=', _process, ';'), l_turn = NULL;
     IF l_fence > ${MOST_FENCE - MOST_FENCES} THEN
@@ -47,15 +44,12 @@ export const GRANT = `
     ${KEEP_ROW}
     SET outcome = 'fence';`;
 
-/**
- * Grants a lock that is free and reserved for no other place, or confirms the grant to a hold that is in; otherwise queues at the place,
- * if there is one. The row is locked.
- */
+/** `acquire` for a row that is locked here. */
 export const CONTEND = `
-  IF ${isDone('_hold')} THEN
+  IF ${IS_DONE} THEN
     ${KEEP_ROW}
   ELSE
-    IF l_owner IS NULL AND l_turn IS NULL AND ${isFirstAnother('_place')} THEN
+    IF l_owner IS NULL AND l_turn IS NULL AND ${IS_FIRST_ANOTHER} THEN
       ${handOver('_place')}
     END IF;
     IF l_owner IS NULL AND (l_turn IS NULL OR l_turn <=> _place) THEN
@@ -65,7 +59,7 @@ export const CONTEND = `
       ELSE
         ${GRANT}
       END IF;
-    ELSEIF ${isIn('_hold', '_owner')} THEN
+    ELSEIF ${IS_IN} THEN
       ${LENGTHEN}
       ${KEEP_ROW}
       SET outcome = 'fence';
@@ -78,13 +72,13 @@ export const CONTEND = `
         SET remaining_us = most_us, l_ends = now_us + most_us;
       END IF;
       IF _place IS NOT NULL THEN
-        SET entry = concat(_place, CASE WHEN NOT _polls AND ${isHere('_process')} THEN '' ELSE '~' END),
-          is_new = NOT ${isQueued('_place')};
+        SET entry = concat(_place, CASE WHEN NOT _polls AND ${IS_HERE} THEN '' ELSE '~' END),
+          is_new = NOT ${IS_QUEUED};
         SET l_queue = CASE
           WHEN is_new THEN concat(coalesce(l_queue, ';'), entry, ';')
           ELSE replace(replace(l_queue, concat(';', _place, '~;'), concat(';', _place, ';')), concat(';', _place, ';'), concat(';', entry, ';'))
         END;
-        SET l_queue_ends = ${QUEUE_ENDS}, place_rank = locate(concat(';', entry, ';'), l_queue);
+        SET l_queue_ends = ${fromNow(QUEUE_MS)}, place_rank = locate(concat(';', entry, ';'), l_queue);
         SET place_rank = place_rank - length(replace(substring(l_queue, 1, place_rank), ';', '')) ;
       END IF;
       SET shown_turn = coalesce(l_turn, ''), remaining_us = greatest(0, remaining_us);
@@ -95,7 +89,6 @@ export const CONTEND = `
     END IF;
   END IF;`;
 
-/** Grants a lock, or queues for it. `latest`: until when it may grant, in ms since 1970 by the server's clock; 0 if unknown. */
 export const ACQUIRE = procedure(
   'acquire',
   { ...ATTEMPT, latest: 'BIGINT' },

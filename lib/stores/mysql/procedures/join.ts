@@ -1,32 +1,17 @@
 import { MOST_HOLDS } from '../../kit/protocol.js';
-import { isDone, isIn, KEEP_ROW, LENGTHEN, LOCK_ROW, ROW_VARIABLES } from './lease-row.js';
+import { IS_DONE, IS_IN, IS_LATE, KEEP_ROW, LENGTHEN, LOCK_ROW, ROW_VARIABLES } from './lease-row.js';
 import { oneOf } from '../rows.js';
-import { procedure } from './procedure.js';
-import { IS_LATE } from '../time.js';
+import { NAME, procedure } from './procedure.js';
 
-/**
- * Adds a hold to the running lock of an owner at a fence; never creates a lock. `latest`: until when it may enter, in ms since 1970 by the
- * server's clock; 0 if unknown.
- *
- * Outcome: `joined`, `ended`, `full` or `late`.
- */
 export const JOIN = procedure(
   'join',
-  {
-    key: 'VARBINARY(2048)',
-    owner: 'VARBINARY(2048)',
-    fence: 'BIGINT',
-    hold: 'VARBINARY(2048)',
-    process: 'VARBINARY(2048)',
-    ttlMs: 'BIGINT',
-    latest: 'BIGINT',
-  },
+  { key: NAME, owner: NAME, fence: 'BIGINT', hold: NAME, process: NAME, ttlMs: 'BIGINT', latest: 'BIGINT' },
   `${ROW_VARIABLES}
   DECLARE outcome VARCHAR(6) DEFAULT 'joined';`,
   `${LOCK_ROW}
-  IF NOT (l_owner <=> _owner) OR l_fence <> _fence OR ${isDone('_hold')} THEN
+  IF NOT (l_owner <=> _owner) OR l_fence <> _fence OR ${IS_DONE} THEN
     SET outcome = 'ended';
-  ELSEIF NOT ${isIn('_hold', '_owner')} THEN
+  ELSEIF NOT ${IS_IN} THEN
     IF length(l_holds) - length(replace(l_holds, ';', '')) > ${MOST_HOLDS} THEN
       SET outcome = 'full';
     ELSEIF ${IS_LATE} THEN

@@ -1,5 +1,4 @@
-import { DONE, LEASE } from '../tables.js';
-import { fromNow, NOW, QUEUE_MS } from '../time.js';
+import { DONE, fromNow, LEASE, NOW } from '../tables.js';
 
 /** The row of a key as variables, and the time of the operation. */
 export const ROW_VARIABLES = `
@@ -41,16 +40,15 @@ export const KEEP_ROW = `
     holds = l_holds, turn = l_turn, queue = l_queue, queue_ends = l_queue_ends, done_hold = l_done_hold, done_answer = l_done_answer,
     done_ends = l_done_ends, more_done_ends = l_more_done_ends WHERE name = _key;`;
 
+/** Whether a command is `LATE`. */
+export const IS_LATE = '(_latest > 0 AND now_us > _latest * 1000)';
+
 /** Makes the lease that was locked at least as long as `_ttl_ms` asks for. */
 export const LENGTHEN = `SET l_ends = greatest(l_ends, ${fromNow('_ttl_ms')}), l_ttl_ms = greatest(l_ttl_ms, _ttl_ms);`;
 
 /** Whether the hold is in the lock of its owner. */
-export const isIn = (hold: string, owner: string): string => `(l_owner <=> ${owner} AND locate(concat(';', ${hold}, '='), l_holds) > 0)`;
+export const IS_IN = `(l_owner <=> _owner AND locate(concat(';', _hold, '='), l_holds) > 0)`;
 
-/** Whether a hold was released a short while ago. */
-export const isDone = (hold: string): string =>
-  `((l_done_hold <=> ${hold} AND l_done_ends > now_us)
-    OR (l_more_done_ends > now_us AND EXISTS (SELECT 1 FROM ${DONE} WHERE hold = ${hold} AND ends > now_us)))`;
-
-/** Until when a queue stays that is joined now. */
-export const QUEUE_ENDS = fromNow(QUEUE_MS);
+/** Whether the hold was released a short while ago. */
+export const IS_DONE = `((l_done_hold <=> _hold AND l_done_ends > now_us)
+    OR (l_more_done_ends > now_us AND EXISTS (SELECT 1 FROM ${DONE} WHERE hold = _hold AND ends > now_us)))`;

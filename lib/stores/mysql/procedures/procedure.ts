@@ -1,6 +1,9 @@
 import type { Row } from '../../sql/dialect.js';
 import { sqlNameOf, type Operation, type Parameters } from '../../sql/operation.js';
 
+/** The type of names. Texts are bytes of UTF-8, which are compared byte by byte. */
+export const NAME = 'VARBINARY(2048)';
+
 /** A stored procedure that the store calls. It answers one row. */
 export interface Procedure<P extends Parameters = Parameters, Reply = unknown> extends Operation<P, Reply> {
   /** What stands between BEGIN and END. */

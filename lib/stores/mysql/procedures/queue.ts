@@ -1,8 +1,7 @@
 import { CLAIM_MS, MOST_SKIPPED } from '../../kit/protocol.js';
-import { NAMES } from '../tables.js';
+import { fromNow, NAMES } from '../tables.js';
 import { KEEP_ROW, LOCK_ROW, ROW_VARIABLES } from './lease-row.js';
-import { procedure } from './procedure.js';
-import { fromNow } from '../time.js';
+import { NAME, procedure } from './procedure.js';
 
 /** What a hand-over needs: whom it wakes, and the first of the queue. */
 export const QUEUE_VARIABLES = `
@@ -14,23 +13,21 @@ export function presenceOf(process: string): string {
   return `concat('${NAMES}', substring_index(substring_index(${process}, ':', 3), ':', -2))`;
 }
 
-/** Whether a process can be seen from here: it may hold its named lock on another server, as behind some proxies. */
-export const isHere = (process: string): string => `is_used_lock(${presenceOf(process)}) IS NOT NULL`;
+/** Whether the process can be seen from here: it may hold its named lock on another server, as behind some proxies. */
+export const IS_HERE = `is_used_lock(${presenceOf('_process')}) IS NOT NULL`;
 
-/** Whether a place, or NULL, is in the queue. */
-export const isQueued = (place: string): string =>
-  `coalesce(locate(concat(';', ${place}, ';'), l_queue) + locate(concat(';', ${place}, '~;'), l_queue) > 0, FALSE)`;
+/** Whether the place is in the queue; it may be NULL, here and below. */
+export const IS_QUEUED = `coalesce(locate(concat(';', _place, ';'), l_queue) + locate(concat(';', _place, '~;'), l_queue) > 0, FALSE)`;
 
-/** Takes a place, or NULL, off the queue. */
-export const takeOffQueue = (place: string): string => `
-  IF ${isQueued(place)} THEN
-    SET l_queue = replace(replace(l_queue, concat(';', ${place}, ';'), ';'), concat(';', ${place}, '~;'), ';');
+/** Takes the place off the queue. */
+export const TAKE_OFF_QUEUE = `
+  IF ${IS_QUEUED} THEN
+    SET l_queue = replace(replace(l_queue, concat(';', _place, ';'), ';'), concat(';', _place, '~;'), ';');
     SET l_queue = nullif(l_queue, ';');
   END IF;`;
 
-/** Whether the first of the queue is another place than this one, or NULL. */
-export const isFirstAnother = (place: string): string =>
-  `NOT (trim(TRAILING '~' FROM substring_index(substring(l_queue, 2), ';', 1)) <=> ${place})`;
+/** Whether the first of the queue is another place. */
+export const IS_FIRST_ANOTHER = `NOT (trim(TRAILING '~' FROM substring_index(substring(l_queue, 2), ';', 1)) <=> _place)`;
 
 /**
  * Reserves a free lock for the first in the queue, and remembers its connection, if it sleeps. Processes that are gone are skipped. `mine`:
@@ -66,14 +63,13 @@ export const WAKE = `
     END;
   END IF;`;
 
-/** Gives up a place in the queue, or the turn it came to, and no later place. */
 export const LEAVE = procedure(
   'leave',
-  { key: 'VARBINARY(2048)', place: 'MEDIUMBLOB' },
+  { key: NAME, place: 'MEDIUMBLOB' },
   `${ROW_VARIABLES}${QUEUE_VARIABLES}`,
   `${LOCK_ROW}
-  IF ${isQueued('_place')} THEN
-    ${takeOffQueue('_place')}
+  IF ${IS_QUEUED} THEN
+    ${TAKE_OFF_QUEUE}
   ELSEIF l_turn <=> _place THEN
     ${handOver('NULL')}
   END IF;

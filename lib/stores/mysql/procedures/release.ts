@@ -1,11 +1,10 @@
 import { DONE_MS } from '../../kit/protocol.js';
-import { DONE } from '../tables.js';
+import { DONE, fromNow } from '../tables.js';
 import { CONTEND, ATTEMPT, ATTEMPT_REPLY, ATTEMPT_VARIABLES, GRANT } from './acquire.js';
-import { isDone, KEEP_ROW, LOCK_ROW, ROW_VARIABLES } from './lease-row.js';
+import { IS_DONE, IS_LATE, KEEP_ROW, LOCK_ROW, ROW_VARIABLES } from './lease-row.js';
 import { readFlag, readOutcome } from '../rows.js';
-import { procedure } from './procedure.js';
+import { NAME, procedure } from './procedure.js';
 import { handOver, QUEUE_VARIABLES, WAKE } from './queue.js';
-import { fromNow, IS_LATE } from '../time.js';
 
 const RELEASE_VARIABLES = `
   DECLARE answer TINYINT;
@@ -40,13 +39,9 @@ const takeOut = (hold: string, owner: string): string => `
     END IF;
   END IF;`;
 
-/**
- * Takes a hold of an owner out of its lock; the last one hands the lock over, or frees it. The done mark keeps the first answer, and refuses
- * an acquire of the same hold that arrives late.
- */
 export const RELEASE = procedure(
   'release',
-  { key: 'VARBINARY(2048)', hold: 'VARBINARY(2048)', owner: 'VARBINARY(2048)' },
+  { key: NAME, hold: NAME, owner: NAME },
   `${ROW_VARIABLES}${QUEUE_VARIABLES}${RELEASE_VARIABLES}`,
   `${LOCK_ROW}
   ${takeOut('_hold', '_owner')}
@@ -59,21 +54,16 @@ export const RELEASE = procedure(
   readFlag,
 );
 
-/**
- * Releases a hold, and acquires for the next caller of the same process. `released`: the hold to release, of the owner `releasedOwner`.
- * `mayOvertake`: whether the next caller gets the lock before the processes that queue. The release is carried out also where the
- * command arrives late.
- */
 export const EXCHANGE = procedure(
   'exchange',
-  { ...ATTEMPT, released: 'VARBINARY(2048)', releasedOwner: 'VARBINARY(2048)', mayOvertake: 'BOOLEAN', latest: 'BIGINT' },
+  { ...ATTEMPT, released: NAME, releasedOwner: NAME, mayOvertake: 'BOOLEAN', latest: 'BIGINT' },
   `${ATTEMPT_VARIABLES}${RELEASE_VARIABLES}
   DECLARE may_grant BOOLEAN;`,
   `${LOCK_ROW}
   ${takeOut('_released', '_released_owner')}
   -- A command that arrives late must not grant the lock to a hold that has ended, or that nobody waits for any more. A later command may
   -- have queued its place already.
-  SET may_grant = is_last AND _may_overtake AND NOT ${isDone('_hold')};
+  SET may_grant = is_last AND _may_overtake AND NOT ${IS_DONE};
   IF may_grant AND NOT ${IS_LATE} THEN
     ${GRANT}
   ELSE
@@ -94,10 +84,9 @@ export const EXCHANGE = procedure(
   (row, key) => ({ released: readFlag(row, key), attempt: readOutcome(row, key) }),
 );
 
-/** Frees the lock if it is held at that fence, and hands it over. Answer: 1, or 0 where it is not held at that fence. */
 export const FORCE_RELEASE = procedure(
   'force_release',
-  { key: 'VARBINARY(2048)', fence: 'BIGINT' },
+  { key: NAME, fence: 'BIGINT' },
   `${ROW_VARIABLES}${QUEUE_VARIABLES}
   DECLARE answer TINYINT DEFAULT 0;`,
   `${LOCK_ROW}

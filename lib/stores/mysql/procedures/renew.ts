@@ -1,6 +1,5 @@
-import { LEASE } from '../tables.js';
+import { fromNow, LEASE, NOW } from '../tables.js';
 import { procedure } from './procedure.js';
-import { fromNow, NOW } from '../time.js';
 
 const field = (name: string): string => `json_unquote(json_extract(_renewals, concat('$[', i, '].${name}')))`;
 

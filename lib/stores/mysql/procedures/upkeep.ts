@@ -1,7 +1,6 @@
-import { DONE, LEASE } from '../tables.js';
+import { DONE, LEASE, NOW } from '../tables.js';
 import { numberOf, textOf } from '../rows.js';
-import { procedure } from './procedure.js';
-import { NOW } from '../time.js';
+import { NAME, procedure } from './procedure.js';
 
 /** Rows that one run of `purge` looks at, and done marks that one run of `tidy` deletes. */
 export const BATCH = 1_000;
@@ -25,15 +24,10 @@ export const TIDY = procedure(
   (row) => ({ removed: numberOf(row, 'removed', ''), last: row['last_us'] === null ? undefined : numberOf(row, 'last_us', '') }),
 );
 
-/**
- * Deletes the rows of locks that have been free and without a queue for `olderMs`, among the next ones after `after` and before
- * `before`. Rows that another transaction has locked are left, and those with a done mark that counts.
- *
- * Reply: how many, and the last name that was looked at, or NULL where there are no more.
- */
+/** Among the names before `before`. Rows that another transaction has locked are left, and those with a done mark that counts. */
 export const PURGE = procedure(
   'purge',
-  { after: 'VARBINARY(2048)', before: 'VARBINARY(2048)', olderMs: 'BIGINT' },
+  { after: NAME, before: NAME, olderMs: 'BIGINT' },
   `
   DECLARE now_us, free_since BIGINT;
   DECLARE removed, seen BIGINT DEFAULT 0;
@@ -61,13 +55,9 @@ export const PURGE = procedure(
   (row) => ({ removed: numberOf(row, 'removed', ''), last: row['last_name'] as Buffer | null }),
 );
 
-/**
- * Records which of several databases this is, such as `1 of 2`, unless that is recorded already or there is only one. It is kept in a row of
- * the table that belongs to no lock. `key`: the name of that row.
- */
 export const NUMBERED = procedure(
   'numbered',
-  { key: 'VARBINARY(2048)', number: 'MEDIUMBLOB' },
+  { key: NAME, number: 'MEDIUMBLOB' },
   `
   DECLARE now_us BIGINT DEFAULT ${NOW};
   DECLARE known MEDIUMBLOB;`,

@@ -2,7 +2,7 @@ import type { LockError } from '../../../core/words/errors.js';
 import { field, misused, rowLockError, type Diagnosis, type FailedRowLock } from '../../sql/row-lock.js';
 
 /** The number with which the server says that there is no such savepoint. */
-export const NO_SAVEPOINT = 1305;
+const NO_SAVEPOINT = 1305;
 
 export const STALE =
   'the transaction would not see what the last holder wrote, because it has read something before the lock and keeps that snapshot. ' +

@@ -5,8 +5,6 @@ import { STALE, toEndError, toRowLockError } from './row-lock-errors.js';
 import { RowLockSession, type RowLockClient } from './row-lock-session.js';
 import { CURRENT_TURN, CURRENT_TURN_NOWAIT, LOCK, SEEN_TURN, TAKE_TURN } from './row-lock-table.js';
 
-export type { RowLockClient };
-
 /** The options of `withRowLock`. */
 export interface RowLockOptions {
   /**

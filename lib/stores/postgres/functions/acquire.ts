@@ -5,10 +5,7 @@ import { LATE } from '../../sql/operation.js';
 import { batchable, fromNow, interval, IS_LATE, LATE_REPLY, operation, sqlFunction } from './sql-function.js';
 import { CLOCK } from './grant.js';
 
-/**
- * What an attempt says of itself. `hold`: its id. `by`: who asks, for messages. `place`: where it queues, or NULL.
- * `polls`: whether its process asks for its turn by itself, because it receives no messages.
- */
+/** What an attempt says of itself. */
 export const ATTEMPT = {
   key: 'text',
   owner: 'text',
@@ -85,10 +82,6 @@ export function readAnyAttempt(reply: unknown): AttemptReply | typeof LATE {
 }
 
 /**
- * Grants a lock that is free and reserved for no other place, or confirms the grant to a hold that is in; otherwise
- * queues at the place, if there is one. `latest`: until when it may grant, in ms since 1970 by the server's clock; 0 if
- * unknown.
- *
  * Reply: the fence; or `[remaining ms, by, held ms, rank in the queue or -1, 1 if it is new there, place the lock is
  * reserved for or '']` where another owner has it, it is reserved for another place, or this hold has ended; or `late`
  * where it would have been granted later than `latest`.

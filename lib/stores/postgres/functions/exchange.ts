@@ -1,14 +1,7 @@
 import { IS_LATE, isOne, LATE_REPLY, operation } from './sql-function.js';
 import { ATTEMPT, readAnyAttempt } from './acquire.js';
 
-/**
- * Releases a hold, and acquires for the next caller of the same process. `released`: the hold to release,
- * of the owner `releasedOwner`.
- * `mayOvertake`: whether the next caller gets the lock before the processes that queue. The release is carried out also
- * where the command arrives late.
- *
- * Reply: a list of the reply of `release` and that of `acquire`.
- */
+/** Reply: a list of the reply of `release` and that of `acquire`. */
 export const EXCHANGE = operation(
   'exchange',
   { ...ATTEMPT, released: 'text', releasedOwner: 'text', mayOvertake: 'boolean', latest: 'bigint' },

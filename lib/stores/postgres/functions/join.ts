@@ -2,12 +2,7 @@ import { MOST_HOLDS } from '../../kit/protocol.js';
 import { LATE } from '../../sql/operation.js';
 import { fromNow, IS_LATE, isOne, LATE_REPLY, operation } from './sql-function.js';
 
-/**
- * Adds a hold to the running lock of an owner at a fence; never creates a lock. `latest`: until when it may enter, in
- * ms since 1970 by the server's clock; 0 if unknown.
- *
- * Reply: 1; 0 where that lock has ended; -1 where it has as many holds as it may; or `late`.
- */
+/** Reply: 1; 0 where that lock has ended; -1 where it has as many holds as it may; or `late`. */
 export const JOIN = operation(
   'join',
   { key: 'text', owner: 'text', fence: 'bigint', hold: 'text', process: 'text', ttlMs: 'bigint', latest: 'bigint' },

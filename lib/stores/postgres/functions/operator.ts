@@ -28,11 +28,7 @@ END
   readStored,
 );
 
-/**
- * Frees the lock if it is held at that fence: hands it over, and notifies the processes of its holders.
- *
- * Reply: 1, or 0 where it is not held at that fence.
- */
+/** Also notifies the processes of its holders. Reply: 1, or 0 where it is not held at that fence. */
 export const FORCE_RELEASE = operation(
   'force_release',
   { key: 'text', fence: 'bigint' },

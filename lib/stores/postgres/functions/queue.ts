@@ -56,7 +56,7 @@ END
 `,
 );
 
-/** Gives up a place in the queue, or the turn it came to, and no later place. Reply: 1. */
+/** Reply: 1. */
 export const LEAVE = operation(
   'leave',
   { key: 'text', place: 'text' },

@@ -43,12 +43,7 @@ END
 `,
 );
 
-/**
- * Takes a hold of an owner out of its lock; the last one hands the lock over, or frees it. The done mark keeps the first answer,
- * and refuses an acquire of the same hold that arrives late.
- *
- * Reply: 1, or 0 where the hold was not in.
- */
+/** Reply: 1, or 0 where the hold was not in. */
 export const RELEASE = batchable(
   operation(
     'release',

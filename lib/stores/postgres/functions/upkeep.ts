@@ -21,12 +21,7 @@ END
   Number,
 );
 
-/**
- * Deletes the rows of locks that have been free and without a queue for `olderMs`, among the next keys that begin with
- * `prefix` and come after the key `after`.
- *
- * Reply: `[rows deleted, last key that was looked at, or NULL where there are no more]`.
- */
+/** Among the keys that begin with `prefix`. Reply: `[rows deleted, last key that was looked at, or NULL where there are no more]`. */
 export const PURGE = operation(
   'purge',
   { prefix: 'text', after: 'text', olderMs: 'bigint' },
@@ -55,13 +50,7 @@ END
   },
 );
 
-/**
- * Records which of several databases this is, such as `1 of 2`, unless that is recorded already or there is only one.
- * It is kept in a row of the table that belongs to no lock, so it needs no rights of its own. `key`: the name of that
- * row.
- *
- * Reply: what is recorded, or NULL.
- */
+/** Reply: what is recorded, or NULL. */
 export const NUMBERED = operation(
   'numbered',
   { key: 'text', number: 'text' },

@@ -29,8 +29,7 @@ export interface ListenerContext {
  * process.
  */
 export class Listener {
-  readonly #channel: string;
-  readonly #everybody: string;
+  readonly #channels: readonly [string, string];
   readonly #presence: string;
   readonly #process: string;
   readonly #context: ListenerContext;
@@ -41,8 +40,7 @@ export class Listener {
 
   /** `everybody` is the channel of all processes. `presence` is the SQL of the number of the advisory lock; `$1` is the process. */
   constructor(process: string, everybody: string, presence: string, context: ListenerContext) {
-    this.#channel = channelOf(process);
-    this.#everybody = everybody;
+    this.#channels = [channelOf(process), everybody];
     this.#process = process;
     this.#presence = presence;
     this.#context = context;
@@ -102,9 +100,7 @@ export class Listener {
 
   /** Makes a connection; whether messages arrive on it. */
   async #receives(): Promise<boolean> {
-    const connection = new ListenConnection(this.#context.connect(), [this.#channel, this.#everybody], (message) =>
-      this.#context.received(message),
-    );
+    const connection = new ListenConnection(this.#context.connect(), this.#channels, (message) => this.#context.received(message));
     this.#connection = connection;
     await connection.subscribe();
     const delivers = await connection.delivers((channel, message) => this.#context.notify(channel, message));
