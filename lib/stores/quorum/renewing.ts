@@ -33,7 +33,7 @@ export function renewAll(quorum: Quorum, grants: Grants, holds: readonly HoldRec
     }
     if (!counts) {
       // Another process may have another server in its place, and a majority without it.
-      throw quorum.notCounted(server);
+      throw quorum.membership.notCounted(server);
     }
     return answers;
   };
