@@ -160,7 +160,7 @@ export class Locks {
     const frame = new Frame(this.#leases, keys, false, began ? undefined : this.#transactions?.current(call.caller.site));
     const acquisition = new Acquisition(this.#name, this.#describes ? this.#described(call) : call, frame, this.#clock);
     began?.(frame);
-    const run = new BodyRun(acquisition, this.#leases, this.#sections, body);
+    const run = new BodyRun(acquisition, this.#reporter, this.#sections, body);
     this.#enter(acquisition, run);
     return run.outcome;
   }

@@ -30,12 +30,12 @@ export interface EnteringParts {
 
 /** Gets what happens to calls on their way into their locks. It only looks. */
 export interface EntryEvents {
-  /** What wants to learn of what went well: nobody where this is empty, and `lockChannel` has no subscribers. */
-  readonly watchers: readonly unknown[];
   queued(lease: Lease, behind: number): void;
   busy(lease: Lease, busy: Busy, waits: boolean): void;
   stillHeld(lease: Lease, by: string, heldMs: number): void;
   attemptFailed(lease: Lease, error: LockError): void;
   reentered(lease: Lease, caller: Caller): void;
   ended(acquisition: Acquisition, refusal: unknown): void;
+  /** The code of a lost lease has ended after its caller had stopped waiting; `thrown` is its error. */
+  endedLate(lease: Lease, thrown: unknown): void;
 }

@@ -7,7 +7,6 @@ import { KeyByKey } from './key-by-key.js';
 import { Lease } from '../leases/lease.js';
 import type { Line } from '../leases/line.js';
 import { LockConfigurationError } from '../words/errors.js';
-import { lockChannel } from '../words/lock-event.js';
 import { atMost, ttlUntil } from '../seam/time.js';
 import type { Call } from '../words/call.js';
 
@@ -119,7 +118,7 @@ export class Entrance {
     }
     lease.calls.push(frame);
     lease.raise(call.ttlMs);
-    if (this.#isWatched) {
+    if (this.#parts.leases.isWatched) {
       this.#parts.events.reentered(lease, call.caller);
     }
     frame.take(lease);
@@ -181,19 +180,14 @@ export class Entrance {
     }
   }
 
-  /** Whether anybody learns of what went well: nothing is made for nobody. */
-  get #isWatched(): boolean {
-    return this.#parts.events.watchers.length > 0 || lockChannel.hasSubscribers;
-  }
-
   #ended(acquisition: Acquisition<Frame>, refusal: unknown): void {
-    const { waiters, events } = this.#parts;
+    const { waiters, events, leases } = this.#parts;
     if (acquisition.hasWaited) {
       waiters.isOver(acquisition);
     }
     acquisition.frame.transaction?.hasEntered(acquisition.frame);
     acquisition.ended(refusal);
-    if (refusal !== undefined || this.#isWatched) {
+    if (refusal !== undefined || leases.isWatched) {
       events.ended(acquisition, refusal);
     }
   }

@@ -1,6 +1,8 @@
 import { AsyncResource } from 'node:async_hooks';
 import { type Clock, type Moment, momentOf } from '../seam/time.js';
+import { asLockError } from './background-releases.js';
 import type { Lease } from './lease.js';
+import type { LeaseEvents } from './lease-events.js';
 import type { HoldRecord, LockStore } from '../seam/lock-store.js';
 
 /**
@@ -15,36 +17,27 @@ const JUMP_MS = 500;
 /** For how long listeners may run in one go before the renewals that became due meanwhile are sent, in milliseconds. */
 const NOTIFYING_MS = 5;
 
-/** What a renewer finds out. */
-export interface RenewalListener {
-  /** A lease's time is over, or the store no longer has it. */
-  isOver(lease: Lease): void;
-  /** The store did not answer a renewal. */
-  failed(lease: Lease, error: unknown): void;
-  /** The store answered renewals, of this lease among others. */
-  answered(lease: Lease): void;
-  /** The store has renewed a lease. `margin` is the part of the lease, from 0 to 1, that was left before. */
-  renewed(lease: Lease, margin: number): void;
-}
-
 /**
  * Keeps the leases of one store: renews every third of a lease, notifies of `maxHold`, and reports those that ran out.
  */
 export class Renewer {
   readonly #store: LockStore;
   readonly #clock: Clock;
-  readonly #listener: RenewalListener;
+  readonly #events: LeaseEvents;
   /** Those that run, whether they are renewed or not. */
   readonly #running: () => readonly Lease[];
+  readonly #onOver: (lease: Lease) => void;
   #timer: NodeJS.Timeout | undefined;
   #wakesAt = Infinity;
   #seen: Moment = { monotonic: 0, wall: 0 };
 
-  constructor(store: LockStore, clock: Clock, running: () => readonly Lease[], listener: RenewalListener) {
+  /** `onOver` gets a lease whose time is over, or which the store no longer has. */
+  constructor(store: LockStore, clock: Clock, events: LeaseEvents, running: () => readonly Lease[], onOver: (lease: Lease) => void) {
     this.#store = store;
     this.#clock = clock;
+    this.#events = events;
     this.#running = running;
-    this.#listener = listener;
+    this.#onOver = onOver;
   }
 
   /** A lease was just granted. */
@@ -67,15 +60,15 @@ export class Renewer {
     try {
       [held] = await this.#store.renew([record]);
     } catch (error) {
-      this.#listener.failed(lease, error);
+      this.#events.renewalFailed(lease, asLockError(error, lease.key));
     }
     if (held && !lease.hasEnded) {
       const margin = lease.margin;
       lease.confirmed(sent, record.ttlMs);
-      this.#listener.renewed(lease, margin);
+      this.#events.renewed(lease, margin);
     } else if (held === false && !lease.hasEnded) {
       lease.gone();
-      this.#listener.isOver(lease);
+      this.#onOver(lease);
     }
     return held;
   }
@@ -162,7 +155,7 @@ export class Renewer {
         continue;
       }
       if (now >= lease.term.deadline) {
-        this.#listener.isOver(lease);
+        this.#onOver(lease);
       } else {
         lease.overdue(now);
       }
@@ -199,11 +192,12 @@ export class Renewer {
     for (const lease of batch) {
       lease.term.renewalSent();
     }
+    const [first] = batch as readonly [Lease];
     let held: (boolean | undefined)[] | undefined;
     try {
       held = await this.#store.renew(records);
     } catch (error) {
-      this.#listener.failed(batch[0] as Lease, error);
+      this.#events.renewalFailed(first, asLockError(error, first.key));
     }
     // What was answered counts before it is told: listeners may work for longer than what is left of a lease.
     const margins = batch.map((lease, index) => {
@@ -212,11 +206,11 @@ export class Renewer {
       return margin;
     });
     if (held?.some((one) => one !== undefined)) {
-      this.#listener.answered(batch[0] as Lease);
+      this.#events.renewalAnswered(first);
     }
     margins.forEach((margin, index) => {
       if (margin !== undefined) {
-        this.#listener.renewed(batch[index] as Lease, margin);
+        this.#events.renewed(batch[index] as Lease, margin);
       }
     });
   }
