@@ -7,12 +7,12 @@ import type { Frame } from './frame.js';
  * granted is released.
  */
 export class AbortableEntry implements EntryListener {
-  readonly #acquisition: Acquisition<Frame>;
+  readonly #acquisition: Acquisition;
   readonly #signal: AbortSignal;
   readonly #listener: EntryListener;
   #isOver = false;
 
-  constructor(acquisition: Acquisition<Frame>, signal: AbortSignal, listener: EntryListener) {
+  constructor(acquisition: Acquisition, signal: AbortSignal, listener: EntryListener) {
     this.#acquisition = acquisition;
     this.#signal = signal;
     this.#listener = listener;

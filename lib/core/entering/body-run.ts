@@ -19,7 +19,7 @@ const LEAST_GRACE_MS = 1_000;
 export class BodyRun<T> implements EntryListener, LossListener {
   /** What the caller waits for. */
   readonly outcome: Promise<T>;
-  readonly #acquisition: Acquisition<Frame>;
+  readonly #acquisition: Acquisition;
   readonly #events: EntryEvents;
   readonly #sections: Sections;
   readonly #body: Body<T>;
@@ -29,7 +29,7 @@ export class BodyRun<T> implements EntryListener, LossListener {
   #gaveUp = false;
   #notified: LockLostError | undefined;
 
-  constructor(acquisition: Acquisition<Frame>, events: EntryEvents, sections: Sections, body: Body<T>) {
+  constructor(acquisition: Acquisition, events: EntryEvents, sections: Sections, body: Body<T>) {
     this.#acquisition = acquisition;
     this.#events = events;
     this.#sections = sections;

@@ -11,10 +11,7 @@ import type { LockError } from '../words/errors.js';
 import type { Acquisition } from './acquisition.js';
 import type { Waiters } from './waiters.js';
 
-/** What it takes to enter the locks of one store. */
 export interface EnteringParts {
-  /** The name under which the store is registered. */
-  readonly name: string;
   readonly store: LockStore;
   readonly clock: Clock;
   readonly lifecycle: Lifecycle;

@@ -88,8 +88,9 @@ export class LeaseTerm {
     this.#deadline = Math.min(this.#deadline, moment);
   }
 
-  /** From `now` on `maxHold` and `minHold` count. */
-  limit(now: number, maxHoldMs: number, minHoldMs: number): void {
+  /** From now on `maxHold` and `minHold` count. */
+  limit(maxHoldMs: number, minHoldMs: number): void {
+    const now = this.#clock.monotonic();
     this.#maxHoldAt = now + maxHoldMs;
     this.#minHoldAt = now + minHoldMs;
   }

@@ -15,7 +15,6 @@ import type { HoldRecord, LockStore } from '../seam/lock-store.js';
 import { lossOf, type LossCause } from './loss.js';
 import { Renewer } from './renewer.js';
 
-/** What the leases of a store need. */
 export interface LeasesParts {
   /** The name under which the store is registered. */
   readonly name: string;
@@ -80,7 +79,7 @@ export class Leases {
       return;
     }
     for (const lease of obtained) {
-      lease.limit(call.maxHoldMs, call.minHoldMs);
+      lease.term.limit(call.maxHoldMs, call.minHoldMs);
       this.#renewer.hasten(lease);
     }
   }
@@ -151,7 +150,6 @@ export class Leases {
     }
   }
 
-  /** Those that run. */
   get running(): readonly Lease[] {
     return this.#running.members as Lease[];
   }

@@ -4,6 +4,7 @@ import { asLockError } from './background-releases.js';
 import type { Lease } from './lease.js';
 import type { LeaseEvents } from './lease-events.js';
 import type { HoldRecord, LockStore } from '../seam/lock-store.js';
+import { groupedBy } from '../words/grouped-by.js';
 
 /**
  * Leases in one renewal command: 10,000 need fewer than one command per hundred, and none keeps the server for a
@@ -221,15 +222,5 @@ export class Renewer {
  * the time limit of its own leases, which would be too long for much shorter ones.
  */
 function byLimit(leases: readonly Lease[]): Iterable<Lease[]> {
-  const groups = new Map<number, Lease[]>();
-  for (const lease of leases) {
-    const length = Math.floor(Math.log2(lease.limitMs));
-    const group = groups.get(length);
-    if (group) {
-      group.push(lease);
-    } else {
-      groups.set(length, [lease]);
-    }
-  }
-  return groups.values();
+  return groupedBy(leases, ({ limitMs }) => Math.floor(Math.log2(limitMs))).values();
 }

@@ -40,7 +40,6 @@ interface CallRecorder {
   codeEnded(lease: Lease): void;
 }
 
-/** What a reporter is made of. */
 export interface ReporterParts {
   /** The name under which the store is registered. */
   readonly store: string;
