@@ -64,6 +64,11 @@ export interface LocksSettings {
   readonly transaction?: TransactionEnd | undefined;
 }
 
+/** What describes calls: the trace first, which is not to be cut off. */
+function describesOf(telemetry: Telemetry | undefined, describe: Describe | undefined): readonly Describe[] {
+  return [...(telemetry?.describes ?? []), ...(describe ? [describe] : [])];
+}
+
 /** The locks of one store of one application. A call flows one way: the entrance, the body, the release, the next in line. */
 export class Locks {
   readonly #name: string;
@@ -82,7 +87,6 @@ export class Locks {
   /** Undefined where locks know of none. */
   readonly #transactions: Transactions | undefined;
   readonly #sections: Sections;
-  /** What describes calls: the trace first, which is not to be cut off. */
   readonly #describes: readonly Describe[];
   /** Undefined where nothing follows these locks. */
   readonly #endTelemetry: (() => void) | undefined;
@@ -123,7 +127,7 @@ export class Locks {
     this.#handles = new Handles(({ taken }) => taken.forEach((lease) => reporter.unreleased(lease)));
     this.#candidates = new Candidates({ run: (...call) => this.run(...call), clock, reporter });
     this.#sections = new Sections(telemetry);
-    this.#describes = [...(telemetry?.describes ?? []), ...(settings.describe ? [settings.describe] : [])];
+    this.#describes = describesOf(telemetry, settings.describe);
     this.#endTelemetry = telemetry?.watch({
       store: name,
       maxWaiters: maxWaiters.perProcess,

@@ -1,6 +1,5 @@
 import type { Acquisition } from './acquisition.js';
 import type { EntryListener } from './entrance.js';
-import type { Frame } from './frame.js';
 
 /**
  * Refuses as soon as the call's signal aborts, unless the call has its locks by then; an attempt in flight goes on, and what it is

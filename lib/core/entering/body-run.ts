@@ -3,7 +3,7 @@ import { callContext } from '../calls/call-tree.js';
 import type { EntryEvents } from './entering-parts.js';
 import type { EntryListener } from './entrance.js';
 import type { LockLostError } from '../words/errors.js';
-import type { Frame, LossListener } from './frame.js';
+import type { LossListener } from './frame.js';
 import { stillRunning } from '../leases/loss.js';
 import type { Body } from '../calls/run-once.js';
 import type { Sections } from './section.js';

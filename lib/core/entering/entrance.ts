@@ -1,7 +1,6 @@
 import type { Acquisition } from './acquisition.js';
 import { attempt, type AttemptResult } from '../leases/attempt.js';
 import { EnclosingLocks } from './enclosing-locks.js';
-import type { Frame } from './frame.js';
 import type { EnteringParts } from './entering-parts.js';
 import { KeyByKey } from './key-by-key.js';
 import { Lease } from '../leases/lease.js';

@@ -3,7 +3,6 @@ import { Contender } from './contender.js';
 import type { EnteringParts } from './entering-parts.js';
 import type { EnclosingLocks } from './enclosing-locks.js';
 import { LockConfigurationError } from '../words/errors.js';
-import type { Frame } from './frame.js';
 import { Guests } from './guests.js';
 import { Lease } from '../leases/lease.js';
 import type { Line } from '../leases/line.js';

@@ -1,7 +1,6 @@
 import { tracingChannel } from 'node:diagnostics_channel';
 import type { Acquisition } from './acquisition.js';
 import { withOutcomeOf } from '../words/guarded.js';
-import type { Frame } from './frame.js';
 import type { Lease } from '../leases/lease.js';
 import type { Lock } from '../words/lock.js';
 import { onceOnly, runOnce, type Body } from '../calls/run-once.js';

@@ -1,5 +1,4 @@
 import type { LostReason } from '../words/errors.js';
-import type { Lease } from './lease.js';
 
 /** As many keys are remembered. A fence is granted once, so one that is remembered for too long does no harm. */
 const MOST = 100;
@@ -10,11 +9,5 @@ export class ForcedReleases extends Map<string, { readonly fence: number; readon
     const [oldest] = this.size < MOST ? [] : this.keys();
     this.delete(oldest ?? key);
     this.set(key, { fence, reason });
-  }
-
-  /** Why the lock was taken away, where a message of a short while ago says so. */
-  reasonOf({ key, storedFence }: Lease): LostReason | undefined {
-    const forced = this.get(key);
-    return forced?.fence === storedFence ? forced.reason : undefined;
   }
 }

@@ -38,13 +38,7 @@ export class Leases {
   constructor(parts: LeasesParts) {
     const { store, clock, lifecycle, events } = parts;
     this.#parts = parts;
-    this.#renewer = new Renewer(
-      store,
-      clock,
-      events,
-      () => this.running,
-      (lease) => void this.lose(lease, 'expired'),
-    );
+    this.#renewer = new Renewer(store, clock, events, this);
     store.operator?.onForced?.((key, fence, reason = 'forced') => this.#force(key, fence, reason), lifecycle.closed);
   }
 
@@ -67,10 +61,16 @@ export class Leases {
     if (this.isWatched) {
       events.acquired(lease, entrant);
     }
-    const forced = this.#forced.size > 0 ? this.#forced.reasonOf(lease) : undefined;
+    const forced = this.#forcedReason(lease);
     if (forced) {
       this.lose(lease, forced);
     }
+  }
+
+  /** Why the lock was taken away, where a message of a short while ago says so. */
+  #forcedReason({ key, storedFence }: Lease): LostReason | undefined {
+    const forced = this.#forced.get(key);
+    return forced?.fence === storedFence ? forced.reason : undefined;
   }
 
   /** The call has all its locks: from here on `maxHold` and `minHold` count. */
@@ -227,7 +227,7 @@ export class Leases {
 
   /** Somebody deleted the lock or released it by force, and the code ended before this process could find out. */
   #foundGone(lease: Lease, leaving: CallNode | LeaseKeeper | undefined): void {
-    const loss = lossOf(lease, this.#forced.reasonOf(lease) ?? 'gone');
+    const loss = lossOf(lease, this.#forcedReason(lease) ?? 'gone');
     lease.lose(loss);
     this.#parts.events.lost(lease, loss.reason, leaving !== undefined && !(leaving instanceof CallNode));
     leaving?.notify(loss);

@@ -18,6 +18,14 @@ const JUMP_MS = 500;
 /** For how long listeners may run in one go before the renewals that became due meanwhile are sent, in milliseconds. */
 const NOTIFYING_MS = 5;
 
+/** What a renewer needs of the leases of its store. */
+interface RenewedLeases {
+  /** Those that run, whether they are renewed or not. */
+  readonly running: readonly Lease[];
+  /** Ends one whose time is over, or which the store no longer has. */
+  lose(lease: Lease, cause: 'expired'): void;
+}
+
 /**
  * Keeps the leases of one store: renews every third of a lease, notifies of `maxHold`, and reports those that ran out.
  */
@@ -25,20 +33,16 @@ export class Renewer {
   readonly #store: LockStore;
   readonly #clock: Clock;
   readonly #events: LeaseEvents;
-  /** Those that run, whether they are renewed or not. */
-  readonly #running: () => readonly Lease[];
-  readonly #onOver: (lease: Lease) => void;
+  readonly #leases: RenewedLeases;
   #timer: NodeJS.Timeout | undefined;
   #wakesAt = Infinity;
   #seen: Moment = { monotonic: 0, wall: 0 };
 
-  /** `onOver` gets a lease whose time is over, or which the store no longer has. */
-  constructor(store: LockStore, clock: Clock, events: LeaseEvents, running: () => readonly Lease[], onOver: (lease: Lease) => void) {
+  constructor(store: LockStore, clock: Clock, events: LeaseEvents, leases: RenewedLeases) {
     this.#store = store;
     this.#clock = clock;
     this.#events = events;
-    this.#running = running;
-    this.#onOver = onOver;
+    this.#leases = leases;
   }
 
   /** A lease was just granted. */
@@ -69,7 +73,7 @@ export class Renewer {
       this.#events.renewed(lease, margin);
     } else if (held === false && !lease.hasEnded) {
       lease.gone();
-      this.#onOver(lease);
+      this.#leases.lose(lease, 'expired');
     }
     return held;
   }
@@ -121,7 +125,7 @@ export class Renewer {
   #wakeForNext(): void {
     const latest = this.#clock.monotonic() + LONGEST_PAUSE_MS;
     let next = Infinity;
-    for (const { term } of this.#running()) {
+    for (const { term } of this.#leases.running) {
       // One that does not end by time has no clocks to watch.
       next = Math.min(next, term.dueAt, term.deadline < Infinity ? latest : Infinity);
     }
@@ -134,7 +138,7 @@ export class Renewer {
    */
   #due(now: number, hasJumped: boolean): Lease[] {
     const due: Lease[] = [];
-    for (const lease of this.#running()) {
+    for (const lease of this.#leases.running) {
       if (lease.state === 'lingering' && now >= lease.term.deadline) {
         // Nothing is left to renew, and its code has ended; its own timer still releases it.
         lease.term.renews(false, now);
@@ -150,13 +154,13 @@ export class Renewer {
    */
   #notify(since: number): void {
     let now = since;
-    for (const lease of this.#running()) {
+    for (const lease of this.#leases.running) {
       // A listener may have ended it.
       if (now < lease.term.notifyAt || !lease.isLinked) {
         continue;
       }
       if (now >= lease.term.deadline) {
-        this.#onOver(lease);
+        this.#leases.lose(lease, 'expired');
       } else {
         lease.overdue(now);
       }
