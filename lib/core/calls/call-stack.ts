@@ -80,7 +80,6 @@ export class CallStack {
     return { isInside: true, add: (waiter) => entering.set(waiter, call), delete: (waiter) => entering.delete(waiter) };
   }
 
-  /** How many calls wait to enter. */
   get waiting(): number {
     return this.#entering?.size ?? 0;
   }

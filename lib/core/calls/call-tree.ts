@@ -107,7 +107,6 @@ export function outsideLocks<T>(fn: () => T): T {
 export interface Keeper {
   /** What it is in all stores: the promise of its end. */
   readonly identity: object;
-  /** The leases that it keeps. */
   readonly kept: ReadonlySet<{ readonly key: string }>;
   /** Whether it keeps a lease, in whichever store. */
   readonly keepsAny: boolean;

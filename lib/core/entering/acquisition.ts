@@ -21,7 +21,6 @@ export class Acquisition {
   readonly store: string;
   readonly call: Call;
   readonly frame: Frame;
-  /** When it began, by both clocks. */
   readonly started: Moment;
   readonly giveUpAt: number;
   /** When the last attempt has to be answered, whichever of the keys it is for. */

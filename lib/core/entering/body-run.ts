@@ -17,7 +17,6 @@ const LEAST_GRACE_MS = 1_000;
  * longer: the call rejects, and the body keeps what else it holds until it ends.
  */
 export class BodyRun<T> implements EntryListener, LossListener {
-  /** What the caller waits for. */
   readonly outcome: Promise<T>;
   readonly #acquisition: Acquisition;
   readonly #events: EntryEvents;

@@ -7,7 +7,6 @@ import type { Lease } from './lease.js';
 export interface Entrant {
   readonly call: Call;
   readonly frame: CallNode;
-  /** The leases that were granted to it. */
   readonly obtained: readonly Lease[];
   readonly waitedMs: number;
   readonly hasWaited: boolean;
@@ -17,7 +16,6 @@ export interface Entrant {
 /** A transaction, as leases see it. */
 export interface LeaseKeeper extends Keeper {
   readonly kept: ReadonlySet<Lease>;
-  /** It has ended. Answers what it kept, the last first. */
   end(): readonly Lease[];
 }
 

@@ -83,7 +83,6 @@ export class LeaseTerm {
     }
   }
 
-  /** It ends at that moment, if not before. */
   endBy(moment: number): void {
     this.#deadline = Math.min(this.#deadline, moment);
   }
@@ -109,7 +108,6 @@ export class LeaseTerm {
     this.#renewAt = this.#clock.monotonic();
   }
 
-  /** The store no longer has the lock. */
   gone(): void {
     this.#lingers = false;
     this.endBy(-Infinity);

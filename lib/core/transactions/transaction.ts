@@ -41,7 +41,6 @@ export class Transaction implements Keeper {
     return this.#hasEnded;
   }
 
-  /** The leases that it keeps. */
   get kept(): ReadonlySet<Lease> {
     return this.#kept;
   }
@@ -76,7 +75,6 @@ export class Transaction implements Keeper {
     this.#followed.add(frame);
   }
 
-  /** A lease is lost, or about to be. */
   notify(loss: LockLostError): void {
     this.#loss ??= [...this.#kept].find((lease) => lease.key === loss.key && lease.loss)?.loss;
     for (const frame of this.#followed) {
