@@ -61,7 +61,7 @@ export class Leases {
     if (this.isWatched) {
       events.acquired(lease, entrant);
     }
-    const forced = this.#forcedReason(lease);
+    const forced = this.#forced.size > 0 ? this.#forcedReason(lease) : undefined;
     if (forced) {
       this.lose(lease, forced);
     }
