@@ -12,13 +12,12 @@ import { type Describe, descriptionText } from './core/words/description.js';
 import { Entrance, type EntryListener } from './core/entering/entrance.js';
 import { LockConfigurationError } from './core/words/errors.js';
 import { Frame } from './core/entering/frame.js';
-import { Handles, type HandledCall } from './core/entering/lock-handle.js';
+import { Handles } from './core/entering/lock-handle.js';
 import { HealthCheck } from './core/watching/health-check.js';
 import type { LeaderBody } from './leader/leadership.js';
 import { Leases } from './core/leases/leases.js';
 import { Lifecycle } from './core/seam/lifecycle.js';
 import { Lines } from './core/leases/lines.js';
-import type { ForcedBy } from './core/words/lock-event.js';
 import type { LockHealth } from './core/words/lock-health.js';
 import type { LockStore, Operator, StoredLock } from './core/seam/lock-store.js';
 import type { Lock } from './core/words/lock.js';
@@ -30,7 +29,7 @@ import { Peers } from './peers/peers.js';
 import type { SurveyOptions } from './peers/roll-call.js';
 import type { Survey } from './peers/survey.js';
 import { Reporter } from './core/watching/reporter.js';
-import type { LockTrouble } from './core/words/lock-event.js';
+import type { ForcedBy, LockTrouble } from './core/words/lock-event.js';
 import type { Body } from './core/calls/run-once.js';
 import { Sections } from './core/entering/section.js';
 import type { LockTelemetry } from './core/words/lock-telemetry.js';
@@ -66,9 +65,8 @@ export interface LocksSettings {
 }
 
 /** What describes calls: the trace first, which is not to be cut off. */
-function describesOf(telemetry: Telemetry | undefined, describe: Describe | undefined): readonly Describe[] | undefined {
-  const all = [...(telemetry?.describes ?? []), ...(describe ? [describe] : [])];
-  return all.length > 0 ? all : undefined;
+function describesOf(telemetry: Telemetry | undefined, describe: Describe | undefined): readonly Describe[] {
+  return [...(telemetry?.describes ?? []), ...(describe ? [describe] : [])];
 }
 
 /** The locks of one store of one application. A call flows one way: the entrance, the body, the release, the next in line. */
@@ -89,8 +87,7 @@ export class Locks {
   /** Undefined where locks know of none. */
   readonly #transactions: Transactions | undefined;
   readonly #sections: Sections;
-  /** What describes calls; undefined for nothing. */
-  readonly #describes: readonly Describe[] | undefined;
+  readonly #describes: readonly Describe[];
   /** Undefined where nothing follows these locks. */
   readonly #endTelemetry: (() => void) | undefined;
   #ending: Promise<void> | undefined;
@@ -122,24 +119,12 @@ export class Locks {
     this.#waiters = waiters;
     this.#leases = leases;
     const maxPerKey = maxWaiters.perKey;
-    this.#entrance = new Entrance({
-      name,
-      store,
-      clock,
-      lifecycle,
-      lines,
-      leases,
-      releases,
-      waiters,
-      availability,
-      events: reporter,
-      maxPerKey,
-    });
+    this.#entrance = new Entrance({ store, clock, lifecycle, lines, leases, releases, waiters, availability, events: reporter, maxPerKey });
     this.#health = new HealthCheck({ store, lifecycle, availability, reporter, leases, waiters });
     const { expires } = store;
     this.#peers = new Peers({ name, messenger, clock, expires, leases, waiters, deadlocks, incidents, health: () => this.health(0) });
     this.#transactions = settings.transaction && new Transactions(settings.transaction, (transaction) => leases.settle(transaction));
-    this.#handles = new Handles((frame) => this.#reportUnreleased(frame));
+    this.#handles = new Handles(({ taken }) => taken.forEach((lease) => reporter.unreleased(lease)));
     this.#candidates = new Candidates({ run: (...call) => this.run(...call), clock, reporter });
     this.#sections = new Sections(telemetry);
     this.#describes = describesOf(telemetry, settings.describe);
@@ -158,9 +143,9 @@ export class Locks {
    */
   run<T>(keys: readonly string[], call: Call, body: Body<T>, began?: (frame: Frame) => void): Promise<T> {
     const frame = new Frame(this.#leases, keys, false, began ? undefined : this.#transactions?.current(call.caller.site));
-    const acquisition = new Acquisition(this.#name, this.#describes ? this.#described(call) : call, frame, this.#clock);
+    const acquisition = new Acquisition(this.#name, this.#describes.length > 0 ? this.#described(call) : call, frame, this.#clock);
     began?.(frame);
-    const run = new BodyRun(acquisition, this.#leases, this.#sections, body);
+    const run = new BodyRun(acquisition, this.#reporter, this.#sections, body);
     this.#enter(acquisition, run);
     return run.outcome;
   }
@@ -168,7 +153,7 @@ export class Locks {
   /** Enters the lock on behalf of a caller who leaves it by a handle. */
   acquire(keys: readonly string[], call: Call): Promise<Lock> {
     const frame = new Frame(this.#leases, keys, true, this.#transactions?.current(call.caller.site));
-    const acquisition = new Acquisition(this.#name, this.#describes ? this.#described(call) : call, frame, this.#clock);
+    const acquisition = new Acquisition(this.#name, this.#describes.length > 0 ? this.#described(call) : call, frame, this.#clock);
     return new Promise((resolve, reject) => {
       this.#enter(acquisition, { entered: () => resolve(this.#handles.give(frame)), refused: reject });
     });
@@ -245,14 +230,14 @@ export class Locks {
       .finally(this.#endTelemetry);
   }
 
-  #enter(acquisition: Acquisition<Frame>, listener: EntryListener): void {
+  #enter(acquisition: Acquisition, listener: EntryListener): void {
     const { signal } = acquisition.call;
     this.#entrance.enter(acquisition, signal ? new AbortableEntry(acquisition, signal, listener) : listener);
   }
 
   /** A candidate is no call of a request. */
   #described(call: Call): Call {
-    const text = call.caller.leads ? '' : descriptionText(this.#describes ?? []);
+    const text = call.caller.leads ? '' : descriptionText(this.#describes);
     return text === '' ? call : { ...call, caller: describedCaller(call.caller, text) };
   }
 
@@ -268,11 +253,5 @@ export class Locks {
       );
     }
     return operator;
-  }
-
-  #reportUnreleased({ taken }: HandledCall): void {
-    for (const lease of taken) {
-      this.#reporter.unreleased(lease);
-    }
   }
 }

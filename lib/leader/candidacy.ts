@@ -8,7 +8,6 @@ import { Leadership, type LeadershipParts } from './leadership.js';
 /** The longest pause after errors in a row, in milliseconds. Whoever led for longer begins anew. */
 const LONGEST_PAUSE_MS = 30_000;
 
-/** What a candidacy is made of. */
 export interface CandidacyParts extends Omit<LeadershipParts, 'call'> {
   readonly call: Call;
   readonly pauseMs: number;

@@ -7,7 +7,7 @@ import { brief } from './shape.js';
 import type { FoundIncident, LockIncident } from './survey.js';
 
 /** For how long incidents are kept, in milliseconds. */
-export const KEPT_MS = 24 * 3_600_000;
+const KEPT_MS = 24 * 3_600_000;
 /** How many are kept. */
 const MOST_INCIDENTS = 500;
 /** Refusals of one name for one reason that follow each other within this are one incident, in milliseconds. */

@@ -1,4 +1,5 @@
 import { calledAs } from '../core/words/description.js';
+import { groupedBy } from '../core/words/grouped-by.js';
 import { holderIn } from '../core/words/caller.js';
 import { pause, type Clock } from '../core/seam/time.js';
 import type { FoundLock, Operator, StoredLock } from '../core/seam/lock-store.js';
@@ -141,19 +142,6 @@ function knownOf(survey: Survey): Known {
     processes: new Map(survey.processes.map((process) => [process.id, process])),
     answering: new Set(survey.processes.map(({ id }) => processOf(id))),
   };
-}
-
-function groupedBy<T>(items: readonly T[], nameOfItem: (item: T) => string): Map<string, T[]> {
-  const groups = new Map<string, T[]>();
-  for (const item of items) {
-    const group = groups.get(nameOfItem(item));
-    if (group) {
-      group.push(item);
-    } else {
-      groups.set(nameOfItem(item), [item]);
-    }
-  }
-  return groups;
 }
 
 /** What processes hold: a lock that several are in is listed once. */

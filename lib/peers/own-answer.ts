@@ -20,7 +20,6 @@ const MOST_CHARACTERS = 60_000;
 export interface OwnState {
   readonly id: string;
   readonly upMs: number;
-  readonly now: number;
   readonly expires: boolean;
   readonly leases: readonly Lease[];
   readonly waiting: readonly Acquisition[];
@@ -35,10 +34,10 @@ type Rows = Required<Pick<RollAnswer, 'held' | 'waiting' | 'ended'>> & { readonl
 
 /** What this process answers to a roll, in as many messages as it takes. */
 export function ownAnswer(id: string, state: OwnState): RollAnswer[] {
-  const { leases, waiting, now, ended, incidents } = state;
+  const { expires, leases, waiting, ended, incidents } = state;
   const parts = split({
-    held: leases.slice(0, MOST_ROWS).map((lease) => heldRow(lease, state)),
-    waiting: waiting.slice(0, MOST_ROWS).map((acquisition) => waitingRow(acquisition, now)),
+    held: leases.slice(0, MOST_ROWS).map((lease) => heldRow(lease, expires)),
+    waiting: waiting.slice(0, MOST_ROWS).map(waitingRow),
     ended,
     incidents,
   });
@@ -67,7 +66,7 @@ export function ownAnswer(id: string, state: OwnState): RollAnswer[] {
   }));
 }
 
-function heldRow({ key, caller, storedFence, fence, acquiredAt, remainingMs }: Lease, { now, expires }: OwnState): Rows['held'][number] {
+function heldRow({ key, caller, storedFence, fence, heldMs, remainingMs }: Lease, expires: boolean): Rows['held'][number] {
   return {
     key,
     name: brief(caller.name),
@@ -75,13 +74,13 @@ function heldRow({ key, caller, storedFence, fence, acquiredAt, remainingMs }: L
     description: caller.description,
     fence: storedFence,
     callFence: fence,
-    heldMs: Math.round(now - acquiredAt),
+    heldMs: Math.round(heldMs),
     remainingMs: expires ? Math.max(0, Math.round(remainingMs)) : undefined,
   };
 }
 
-function waitingRow(acquisition: Acquisition, now: number): Rows['waiting'][number] {
-  const { call, waitedFor, waitId, waitedMs, giveUpAt } = acquisition;
+function waitingRow(acquisition: Acquisition): Rows['waiting'][number] {
+  const { call, waitedFor, waitId, waitedMs, leftMs } = acquisition;
   return {
     key: waitedFor ?? '',
     name: brief(call.caller.name),
@@ -89,7 +88,7 @@ function waitingRow(acquisition: Acquisition, now: number): Rows['waiting'][numb
     description: call.caller.description,
     id: waitId,
     waitedMs: Math.round(waitedMs),
-    leftMs: Math.max(0, Math.round(giveUpAt - now)),
+    leftMs: Math.max(0, Math.round(leftMs)),
     holds: heldBy(acquisition),
   };
 }

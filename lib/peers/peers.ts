@@ -20,7 +20,6 @@ const MOST_ANSWERS = 10;
 /** How long an answer waits for the health of the store, in milliseconds: shorter than answers are taken at least. */
 const HEALTH_MS = 200;
 
-/** What the peers of a process are told of. */
 export interface PeersParts {
   /** The name under which the store is registered. */
   readonly name: string;
@@ -132,11 +131,9 @@ export class Peers {
 
   #ownAnswer(id: string, { recent, incidentsMs }: SurveyOptions, health: LockHealth | undefined): RollAnswer[] {
     const { clock, leases, waiters, expires, incidents } = this.#parts;
-    const now = clock.monotonic();
     return ownAnswer(id, {
       id: this.#id,
-      upMs: now - this.#startedAt,
-      now,
+      upMs: clock.monotonic() - this.#startedAt,
       expires,
       leases: leases.running,
       waiting: waiters.calls,

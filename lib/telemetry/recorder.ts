@@ -162,7 +162,7 @@ const MOST = 200;
 const OTHER = '_other';
 
 /** The names that are counted. The first ones keep theirs, and later ones are counted together. */
-export class Names {
+class Names {
   readonly #known = new Set<string>();
 
   of(name: string): string {
@@ -178,7 +178,7 @@ export class Names {
 }
 
 /** The series of one gauge. A series that was read once is 0 where nothing counts for it now: backends keep the last value. */
-export class Level {
+class Level {
   readonly #series = new Map<string, Labels>();
 
   /** One reading for each series: the sum of those with its labels. */

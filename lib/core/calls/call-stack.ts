@@ -1,6 +1,5 @@
-import type { CallNode } from './call-tree.js';
+import type { CallNode, Keeper } from './call-tree.js';
 import type { LockLostError } from '../words/errors.js';
-import type { Keeper } from './call-tree.js';
 import type { Waiter, WaitingLine } from './waiter.js';
 
 const NOBODY: readonly CallNode[] = [];
@@ -32,7 +31,6 @@ export class CallStack {
     return this.#calls.length === 0 && this.#isKept;
   }
 
-  /** Whether the call may enter now. */
   admits(call: CallNode): boolean {
     const { top } = this;
     return (top === undefined || call.isInside(top)) && !this.#isKeptFrom(call);
@@ -55,7 +53,6 @@ export class CallStack {
     return true;
   }
 
-  /** The transaction keeps the lease until it has ended. */
   keepFor(transaction: Keeper): void {
     (this.#keepers ??= new Set()).add(transaction);
   }
@@ -83,7 +80,6 @@ export class CallStack {
     return { isInside: true, add: (waiter) => entering.set(waiter, call), delete: (waiter) => entering.delete(waiter) };
   }
 
-  /** How many calls wait to enter. */
   get waiting(): number {
     return this.#entering?.size ?? 0;
   }

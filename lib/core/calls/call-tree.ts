@@ -74,6 +74,25 @@ function notLeft(call: CallNode | undefined): CallNode | undefined {
   return at;
 }
 
+/** Runs `fn` inside a call, which has not left until the promise has settled that `fn` may return. */
+export function runInside<T>(call: CallNode & { begin(): void; end(): void }, fn: () => T): T {
+  call.begin();
+  let result: T;
+  try {
+    result = callContext.run(call, fn);
+  } catch (error) {
+    call.end();
+    throw error;
+  }
+  if (result instanceof Promise) {
+    const end = (): void => call.end();
+    result.then(end, end);
+  } else {
+    call.end();
+  }
+  return result;
+}
+
 /**
  * Runs `fn` without the current locks, for work handed to somebody else: what it calls acquires anew and does not
  * belong to the caller's locks. It does not leave a transaction: what that keeps is entered, and what is locked is kept to its
@@ -88,7 +107,6 @@ export function outsideLocks<T>(fn: () => T): T {
 export interface Keeper {
   /** What it is in all stores: the promise of its end. */
   readonly identity: object;
-  /** The leases that it keeps. */
   readonly kept: ReadonlySet<{ readonly key: string }>;
   /** Whether it keeps a lease, in whichever store. */
   readonly keepsAny: boolean;

@@ -1,18 +1,17 @@
 import type { Acquisition } from './acquisition.js';
 import type { EntryListener } from './entrance.js';
-import type { Frame } from './frame.js';
 
 /**
  * Refuses as soon as the call's signal aborts, unless the call has its locks by then; an attempt in flight goes on, and what it is
  * granted is released.
  */
 export class AbortableEntry implements EntryListener {
-  readonly #acquisition: Acquisition<Frame>;
+  readonly #acquisition: Acquisition;
   readonly #signal: AbortSignal;
   readonly #listener: EntryListener;
   #isOver = false;
 
-  constructor(acquisition: Acquisition<Frame>, signal: AbortSignal, listener: EntryListener) {
+  constructor(acquisition: Acquisition, signal: AbortSignal, listener: EntryListener) {
     this.#acquisition = acquisition;
     this.#signal = signal;
     this.#listener = listener;

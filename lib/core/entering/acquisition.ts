@@ -2,25 +2,25 @@ import { randomUUID } from 'node:crypto';
 import type { Call } from '../words/call.js';
 import { type Clock, commandLimit, type Moment, momentOf } from '../seam/time.js';
 import type { LockHolder, LockNotAcquiredError, NotAcquiredReason } from '../words/errors.js';
-import type { CallNode } from '../calls/call-tree.js';
+import type { Frame } from './frame.js';
 import { THIS_PROCESS } from '../words/caller.js';
 import type { Cycle, CycleCall } from '../words/cycle-call.js';
 import { Lease } from '../leases/lease.js';
 import type { Busy } from '../seam/lock-store.js';
 import { namesHolder, notAcquired, seenHolder } from './not-acquired.js';
 import { Owner } from '../leases/hold.js';
+import type { TicketEntry } from '../leases/ticket.js';
 import { TracedWait } from './traces.js';
 import type { Waiter } from '../calls/waiter.js';
 
 const NONE: readonly Lease[] = [];
 
 /** A call on its way into its locks. */
-export class Acquisition<Frame extends CallNode = CallNode> {
+export class Acquisition {
   /** The name under which the store is registered. */
   readonly store: string;
   readonly call: Call;
   readonly frame: Frame;
-  /** When it began, by both clocks. */
   readonly started: Moment;
   readonly giveUpAt: number;
   /** When the last attempt has to be answered, whichever of the keys it is for. */
@@ -49,14 +49,19 @@ export class Acquisition<Frame extends CallNode = CallNode> {
     this.answerBy = this.giveUpAt + commandLimit(call.ttlMs);
   }
 
-  /** What it wants to hold on a key that it acquires anew: as the same owner as its other keys. */
-  newLease(key: string): Lease {
-    const { ttlMs, renew: renews, caller } = this.call;
-    return new Lease(this.#clock, { key, owner: (this.#owner ??= new Owner()), caller, ttlMs, renews });
+  /** What it wants to hold on a key: by a ticket, or anew, as the same owner as its other keys. */
+  newLease(key: string, ticket?: TicketEntry): Lease {
+    const owner = ticket ? new Owner(ticket.secret) : (this.#owner ??= new Owner());
+    return new Lease(this.#clock, key, owner, this.call, ticket);
   }
 
   get waitedMs(): number {
     return this.#clock.monotonic() - this.started.monotonic;
+  }
+
+  /** For how long it may still wait; negative where its time is over. */
+  get leftMs(): number {
+    return this.giveUpAt - this.#clock.monotonic();
   }
 
   /** The key that it last had to wait for. */
@@ -123,7 +128,6 @@ export class Acquisition<Frame extends CallNode = CallNode> {
     }
   }
 
-  /** Whether it has all its locks. */
   get hasEntered(): boolean {
     return this.#hasEntered;
   }
@@ -135,9 +139,9 @@ export class Acquisition<Frame extends CallNode = CallNode> {
   }
 
   /** As one of the calls of a cycle: it is inside `lease`, and waits for another key. */
-  inCycle({ key, acquiredAt }: Lease, waitsFor: string): CycleCall {
-    const heldMs = Math.round(this.#clock.monotonic() - acquiredAt);
-    return { process: THIS_PROCESS, site: this.call.caller.site, holds: key, heldMs, waitsFor, waitedMs: Math.round(this.waitedMs) };
+  inCycle({ key: holds, heldMs }: Lease, waitsFor: string): CycleCall {
+    const { site } = this.call.caller;
+    return { process: THIS_PROCESS, site, holds, heldMs: Math.round(heldMs), waitsFor, waitedMs: Math.round(this.waitedMs) };
   }
 
   /** The cycle that it was part of, or would have closed. */
@@ -164,11 +168,10 @@ export class Acquisition<Frame extends CallNode = CallNode> {
   }
 
   /** Why it takes no lock any more, though it was granted: its application shuts down, or its signal has aborted. */
-  gaveUp(isClosing: boolean): NotAcquiredReason | undefined {
+  gaveUp(isClosing: boolean): 'shutdown' | 'aborted' | undefined {
     return isClosing ? 'shutdown' : this.call.signal?.aborted ? 'aborted' : undefined;
   }
 
-  /** The error of a call that gives up. */
   refused(key: string, reason: NotAcquiredReason, holder?: Lease | Busy, cycle?: Cycle): LockNotAcquiredError {
     const { call, frame, waitedMs } = this;
     this.#cycle = cycle;

@@ -1,9 +1,9 @@
 import type { Acquisition } from './acquisition.js';
 import { callContext } from '../calls/call-tree.js';
+import type { EntryEvents } from './entering-parts.js';
 import type { EntryListener } from './entrance.js';
 import type { LockLostError } from '../words/errors.js';
-import type { Frame, LossListener } from './frame.js';
-import type { Leases } from '../leases/leases.js';
+import type { LossListener } from './frame.js';
 import { stillRunning } from '../leases/loss.js';
 import type { Body } from '../calls/run-once.js';
 import type { Sections } from './section.js';
@@ -17,10 +17,9 @@ const LEAST_GRACE_MS = 1_000;
  * longer: the call rejects, and the body keeps what else it holds until it ends.
  */
 export class BodyRun<T> implements EntryListener, LossListener {
-  /** What the caller waits for. */
   readonly outcome: Promise<T>;
-  readonly #acquisition: Acquisition<Frame>;
-  readonly #leases: Leases;
+  readonly #acquisition: Acquisition;
+  readonly #events: EntryEvents;
   readonly #sections: Sections;
   readonly #body: Body<T>;
   #resolve!: (result: T) => void;
@@ -29,9 +28,9 @@ export class BodyRun<T> implements EntryListener, LossListener {
   #gaveUp = false;
   #notified: LockLostError | undefined;
 
-  constructor(acquisition: Acquisition<Frame>, leases: Leases, sections: Sections, body: Body<T>) {
+  constructor(acquisition: Acquisition, events: EntryEvents, sections: Sections, body: Body<T>) {
     this.#acquisition = acquisition;
-    this.#leases = leases;
+    this.#events = events;
     this.#sections = sections;
     this.#body = body;
     this.outcome = new Promise((resolve, reject) => {
@@ -136,7 +135,7 @@ export class BodyRun<T> implements EntryListener, LossListener {
     frame.runsBody(undefined);
     const lost = this.#gaveUp ? frame.taken.find((lease) => lease.loss) : undefined;
     if (lost) {
-      this.#leases.endedLate(lost, thrown === lost.loss || thrown === this.#notified ? undefined : thrown);
+      this.#events.endedLate(lost, thrown === lost.loss || thrown === this.#notified ? undefined : thrown);
     }
   }
 }

@@ -51,7 +51,7 @@ export class Contender {
         } else {
           isUnknown ||= result.outcome === 'failed' && result.error.unknown;
         }
-        told = isUnsent(result) ? (told ?? result) : result;
+        told = result.outcome === 'unsent' ? (told ?? result) : result;
         await this.#pause(told, lease, acquisition, line, gaveUp, mayWait);
         // `maxWaiters` does not refuse a call that already waits.
         mayWait = true;
@@ -130,25 +130,20 @@ export class Contender {
     if (line?.isLastAnswer(result)) {
       return line.recheckAt;
     }
-    if (result.outcome === 'failed' && !isUnsent(result)) {
+    if (result.outcome === 'failed') {
       events.attemptFailed(lease, result.error);
     } else if (result.outcome === 'busy') {
       events.busy(lease, result.busy, call.waitMs > 0);
     }
     const recheckAt = nextAttempt(clock.monotonic(), result.outcome === 'busy' ? result.busy : undefined);
-    if (!isUnsent(result)) {
+    if (result.outcome !== 'unsent') {
       line?.answered(result, recheckAt);
     }
-    if (result.outcome === 'failed' && call.onUnavailable === 'throw' && !gaveUp && availability.isAway) {
+    if ('error' in result && call.onUnavailable === 'throw' && !gaveUp && availability.isAway) {
       throw result.error;
     }
     return recheckAt;
   }
-}
-
-/** Whether the call's time was over before the attempt was sent. */
-function isUnsent(result: AttemptResult): boolean {
-  return result.outcome === 'failed' && result.isUnsent === true;
 }
 
 /** When to ask again: never past the end of the lease last seen. */
@@ -164,15 +159,15 @@ function whyGaveUp(
   { key, ttlMs }: Lease,
   { waitedFor }: Acquisition,
 ): LockStoreError | undefined {
-  if (reason !== 'busy' || (result.outcome !== 'failed' && result.outcome !== 'late') || (isUnsent(result) && waitedFor === key)) {
+  if (reason !== 'busy' || (result.outcome === 'unsent' && waitedFor === key)) {
     return undefined;
   }
-  if (result.outcome === 'failed') {
-    return result.error;
+  if (result.outcome === 'late') {
+    return new LockStoreError(
+      `Lock "${key}": the grant came after its own lease of ${ttlMs} ms was over. Raise ttl, or find out what blocks.`,
+      key,
+      { unknown: false },
+    );
   }
-  return new LockStoreError(
-    `Lock "${key}": the grant came after its own lease of ${ttlMs} ms was over. Raise ttl, or find out what blocks.`,
-    key,
-    { unknown: false },
-  );
+  return 'error' in result ? result.error : undefined;
 }

@@ -8,46 +8,32 @@ export interface Wanted {
 }
 
 /**
- * The cycle that would close if a call waited for `wanted`, by its key `key`: calls of this process that nest in opposite order, each
+ * The cycle that `closing` would close if it waited for `wanted`, by its key `key`: calls of this process that nest in opposite order, each
  * waiting for what the other has. Undefined where there is none.
  */
-export function findCycle(
-  acquisition: Acquisition,
-  key: string,
-  wanted: Wanted,
-  waiting: ReadonlyMap<Acquisition, Wanted>,
-): Cycle | undefined {
-  const calls = search({ closing: acquisition, key, waiting, seen: new Set() }, acquisition, wanted);
-  return calls && { scope: 'process', calls };
-}
-
-/** A search: for the call that would close the cycle by waiting for `key`. */
-interface Search {
-  readonly closing: Acquisition;
-  readonly key: string;
-  readonly waiting: ReadonlyMap<Acquisition, Wanted>;
-  readonly seen: Set<Lease>;
-}
-
-/** Follows the calls that hold up what `acquisition` wants. */
-function search(found: Search, acquisition: Acquisition, { lease }: Wanted): CycleCall[] | undefined {
-  const { closing, key, waiting, seen } = found;
-  if (!lease || seen.has(lease)) {
+export function findCycle(closing: Acquisition, key: string, wanted: Wanted, waiting: ReadonlyMap<Acquisition, Wanted>): Cycle | undefined {
+  const seen = new Set<Lease>();
+  /** Follows the calls that hold up what `acquisition` wants. */
+  const search = (acquisition: Acquisition, { lease }: Wanted): CycleCall[] | undefined => {
+    if (!lease || seen.has(lease)) {
+      return undefined;
+    }
+    seen.add(lease);
+    for (const [blocked, next] of waiting) {
+      if (!lease.calls.isHeldUp(acquisition.frame, blocked.frame)) {
+        continue;
+      }
+      const { lease: its } = next;
+      if (its?.calls.isHeldUp(blocked.frame, closing.frame)) {
+        return [blocked.inCycle(lease, its.key), closing.inCycle(its, key)];
+      }
+      const further = search(blocked, next);
+      if (its && further) {
+        return [blocked.inCycle(lease, its.key), ...further];
+      }
+    }
     return undefined;
-  }
-  seen.add(lease);
-  for (const [blocked, next] of waiting) {
-    if (!lease.calls.isHeldUp(acquisition.frame, blocked.frame)) {
-      continue;
-    }
-    const { lease: its } = next;
-    if (its?.calls.isHeldUp(blocked.frame, closing.frame)) {
-      return [blocked.inCycle(lease, its.key), closing.inCycle(its, key)];
-    }
-    const further = search(found, blocked, next);
-    if (its && further) {
-      return [blocked.inCycle(lease, its.key), ...further];
-    }
-  }
-  return undefined;
+  };
+  const calls = search(closing, wanted);
+  return calls && { scope: 'process', calls };
 }

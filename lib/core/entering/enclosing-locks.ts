@@ -7,12 +7,9 @@ import type { TicketEntry } from '../leases/ticket.js';
 
 /** What calls of one store are inside of already. */
 export class EnclosingLocks {
-  readonly #store: string;
   readonly #leases: Leases;
 
-  /** `store` is the name under which the store is registered. */
-  constructor(store: string, leases: Leases) {
-    this.#store = store;
+  constructor(leases: Leases) {
     this.#leases = leases;
   }
 
@@ -28,7 +25,7 @@ export class EnclosingLocks {
           return lease;
         }
       } else if (at instanceof EnteredTickets) {
-        const entry = at.entryFor(this.#store, key);
+        const entry = at.entryFor(this.#leases.store, key);
         if (entry) {
           return entry;
         }

@@ -1,4 +1,4 @@
-import { callContext, CallNode } from '../calls/call-tree.js';
+import { CallNode, runInside } from '../calls/call-tree.js';
 import { runOnce } from '../calls/run-once.js';
 import { readTickets, type TicketEntry } from '../leases/ticket.js';
 
@@ -36,21 +36,7 @@ export class EnteredTickets extends CallNode {
 
   /** Runs `fn` inside, and what its promise waits for. */
   run<T>(fn: () => T): T {
-    this.begin();
-    let result: T;
-    try {
-      result = callContext.run(this, () => runOnce(fn as () => unknown, undefined)) as T;
-    } catch (error) {
-      this.end();
-      throw error;
-    }
-    if (result instanceof Promise) {
-      const end = (): void => this.end();
-      result.then(end, end);
-    } else {
-      this.end();
-    }
-    return result;
+    return runInside(this, () => runOnce(fn as () => unknown, undefined) as T);
   }
 
   /** Something begins to run inside that does not end with a function. */

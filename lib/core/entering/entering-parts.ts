@@ -11,10 +11,7 @@ import type { LockError } from '../words/errors.js';
 import type { Acquisition } from './acquisition.js';
 import type { Waiters } from './waiters.js';
 
-/** What it takes to enter the locks of one store. */
 export interface EnteringParts {
-  /** The name under which the store is registered. */
-  readonly name: string;
   readonly store: LockStore;
   readonly clock: Clock;
   readonly lifecycle: Lifecycle;
@@ -30,12 +27,12 @@ export interface EnteringParts {
 
 /** Gets what happens to calls on their way into their locks. It only looks. */
 export interface EntryEvents {
-  /** What wants to learn of what went well: nobody where this is empty, and `lockChannel` has no subscribers. */
-  readonly watchers: readonly unknown[];
   queued(lease: Lease, behind: number): void;
   busy(lease: Lease, busy: Busy, waits: boolean): void;
   stillHeld(lease: Lease, by: string, heldMs: number): void;
   attemptFailed(lease: Lease, error: LockError): void;
   reentered(lease: Lease, caller: Caller): void;
   ended(acquisition: Acquisition, refusal: unknown): void;
+  /** The code of a lost lease has ended after its caller had stopped waiting; `thrown` is its error. */
+  endedLate(lease: Lease, thrown: unknown): void;
 }

@@ -1,15 +1,12 @@
 import type { Acquisition } from './acquisition.js';
 import { attempt, type AttemptResult } from '../leases/attempt.js';
 import { EnclosingLocks } from './enclosing-locks.js';
-import type { Frame } from './frame.js';
 import type { EnteringParts } from './entering-parts.js';
 import { KeyByKey } from './key-by-key.js';
 import { Lease } from '../leases/lease.js';
 import type { Line } from '../leases/line.js';
-import { LockConfigurationError } from '../words/errors.js';
-import { lockChannel } from '../words/lock-event.js';
+import { LockConfigurationError, type LockError } from '../words/errors.js';
 import { atMost, ttlUntil } from '../seam/time.js';
-import type { Call } from '../words/call.js';
 
 /** Learns how a call's way into its locks has ended: one of the two is called, once. */
 export interface EntryListener {
@@ -25,7 +22,7 @@ export class Entrance {
 
   constructor(parts: EnteringParts) {
     this.#parts = parts;
-    this.#enclosing = new EnclosingLocks(parts.name, parts.leases);
+    this.#enclosing = new EnclosingLocks(parts.leases);
     this.#keyByKey = new KeyByKey(parts, this.#enclosing);
   }
 
@@ -33,9 +30,13 @@ export class Entrance {
    * Enters the locks on all keys of a call, in their order; leaves those that it entered where one is refused. A call that meets nobody
    * goes straight: it is inside at once, or with the first answer of the store.
    */
-  enter(acquisition: Acquisition<Frame>, listener: EntryListener): void {
+  enter(acquisition: Acquisition, listener: EntryListener): void {
     try {
-      this.#check(acquisition);
+      this.#refuseTooLong(acquisition);
+      const refusal = this.#refusalOf(acquisition);
+      if (refusal) {
+        throw refusal;
+      }
       if (!this.#goesStraight(acquisition, listener)) {
         this.#goOn(this.#keyByKey.enter(acquisition), acquisition, listener);
       }
@@ -44,27 +45,26 @@ export class Entrance {
     }
   }
 
-  #check(acquisition: Acquisition<Frame>): void {
+  /** Why a call is refused before it asks for its locks, or once it has them. */
+  #refusalOf(acquisition: Acquisition): LockError | undefined {
     const { frame, call } = acquisition;
-    const [first] = frame.keys as readonly [string];
-    this.#refuseTooLong(first, call);
     if (frame.transaction?.loss) {
       // Nobody else can tell the transaction, which may still roll back.
-      throw frame.transaction.loss;
+      return frame.transaction.loss;
     }
-    if (call.signal?.aborted) {
-      throw acquisition.refused(first, 'aborted');
-    }
+    // Its caller has its answer, and the transaction around it is not to keep what nobody has.
+    return call.signal?.aborted ? acquisition.refused(frame.keys[0] as string, 'aborted') : undefined;
   }
 
   /** A nested call raises the lease of the lock that it is in, and `minHold` asks for one that covers it. */
-  #refuseTooLong(key: string, { ttlMs, minHoldMs }: Call): void {
+  #refuseTooLong({ frame, call: { ttlMs, minHoldMs } }: Acquisition): void {
     const { longestLeaseMs } = this.#parts.store;
     if (longestLeaseMs === undefined) {
       return;
     }
     const leaseMs = Math.max(ttlMs, minHoldMs > 0 ? Math.ceil(ttlUntil(minHoldMs)) : 0);
     if (leaseMs > longestLeaseMs) {
+      const [key] = frame.keys as readonly [string];
       throw new LockConfigurationError(
         `Lock "${key}": a lease of ${leaseMs} ms was asked for, and the longest of this store is ${longestLeaseMs} ms. ` +
           `Lower ${leaseMs > ttlMs ? 'minHold' : 'ttl'}, or raise longestLease of the store in all processes.`,
@@ -77,7 +77,7 @@ export class Entrance {
    * Enters the lease of an enclosing call, where nobody is in it whom the call would have to wait for; or opens the line of a key that no
    * other call here wants, and sends the first attempt. False, with nothing done, where the call has to go key by key.
    */
-  #goesStraight(acquisition: Acquisition<Frame>, listener: EntryListener): boolean {
+  #goesStraight(acquisition: Acquisition, listener: EntryListener): boolean {
     const { frame, call } = acquisition;
     if (frame.keys.length > 1 || call.ticket !== undefined || frame.transaction) {
       return false;
@@ -111,15 +111,15 @@ export class Entrance {
     return true;
   }
 
-  /** Whether nobody is in the lease whom the call would have to wait for. */
-  #reenters(lease: Lease, acquisition: Acquisition<Frame>, listener: EntryListener): boolean {
+  /** Enters a lease; false, with nothing done, where the call would have to wait for another one inside. */
+  #reenters(lease: Lease, acquisition: Acquisition, listener: EntryListener): boolean {
     const { frame, call } = acquisition;
     if (!lease.calls.admits(frame)) {
       return false;
     }
     lease.calls.push(frame);
     lease.raise(call.ttlMs);
-    if (this.#isWatched) {
+    if (this.#parts.leases.isWatched) {
       this.#parts.events.reentered(lease, call.caller);
     }
     frame.take(lease);
@@ -128,7 +128,7 @@ export class Entrance {
   }
 
   /** What is not granted at once contends on, in the line that it opened. */
-  #answered(result: AttemptResult, lease: Lease, line: Line, acquisition: Acquisition<Frame>, listener: EntryListener): void {
+  #answered(result: AttemptResult, lease: Lease, line: Line, acquisition: Acquisition, listener: EntryListener): void {
     const { leases, lifecycle } = this.#parts;
     if (result.outcome === 'granted' && !acquisition.gaveUp(lifecycle.isClosing)) {
       leases.start(lease, result, acquisition, line);
@@ -141,7 +141,7 @@ export class Entrance {
     lifecycle.end();
   }
 
-  #goOn(entering: Promise<void>, acquisition: Acquisition<Frame>, listener: EntryListener): void {
+  #goOn(entering: Promise<void>, acquisition: Acquisition, listener: EntryListener): void {
     entering.then(
       () => this.#complete(acquisition, listener, this.#parts.clock.monotonic()),
       (error: unknown) => this.#refuse(error, acquisition, listener),
@@ -149,25 +149,20 @@ export class Entrance {
   }
 
   /** The call has all its locks, since `now`. */
-  #complete(acquisition: Acquisition<Frame>, listener: EntryListener, now: number): void {
-    const { frame, call } = acquisition;
-    if (frame.transaction?.loss) {
-      // Of a lock that the transaction lost while this call waited.
-      this.#refuse(frame.transaction.loss, acquisition, listener);
-      return;
-    }
-    if (call.signal?.aborted) {
-      // Its caller has its answer, and the transaction around it is not to keep what nobody has.
-      this.#refuse(acquisition.refused(frame.keys[0] as string, 'aborted'), acquisition, listener);
+  #complete(acquisition: Acquisition, listener: EntryListener, now: number): void {
+    // Both may have happened while it waited.
+    const refusal = this.#refusalOf(acquisition);
+    if (refusal) {
+      this.#refuse(refusal, acquisition, listener);
       return;
     }
     this.#parts.leases.limit(acquisition);
-    frame.entered(now - acquisition.started.monotonic);
+    acquisition.frame.entered(now - acquisition.started.monotonic);
     this.#ended(acquisition, undefined);
     listener.entered();
   }
 
-  #refuse(refusal: unknown, acquisition: Acquisition<Frame>, listener: EntryListener): void {
+  #refuse(refusal: unknown, acquisition: Acquisition, listener: EntryListener): void {
     const refuse = (): void => {
       this.#ended(acquisition, refusal);
       listener.refused(refusal);
@@ -181,19 +176,14 @@ export class Entrance {
     }
   }
 
-  /** Whether anybody learns of what went well: nothing is made for nobody. */
-  get #isWatched(): boolean {
-    return this.#parts.events.watchers.length > 0 || lockChannel.hasSubscribers;
-  }
-
-  #ended(acquisition: Acquisition<Frame>, refusal: unknown): void {
-    const { waiters, events } = this.#parts;
+  #ended(acquisition: Acquisition, refusal: unknown): void {
+    const { waiters, events, leases } = this.#parts;
     if (acquisition.hasWaited) {
       waiters.isOver(acquisition);
     }
     acquisition.frame.transaction?.hasEntered(acquisition.frame);
     acquisition.ended(refusal);
-    if (refusal !== undefined || this.#isWatched) {
+    if (refusal !== undefined || leases.isWatched) {
       events.ended(acquisition, refusal);
     }
   }

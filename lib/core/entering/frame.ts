@@ -2,9 +2,10 @@ import { callContext, CallNode } from '../calls/call-tree.js';
 import { LockLostError, type LostReason } from '../words/errors.js';
 import type { Lease } from '../leases/lease.js';
 import type { Leases } from '../leases/leases.js';
-import { LockHandle, names, type HandledCall } from './lock-handle.js';
+import { LockHandle, type HandledCall } from './lock-handle.js';
 import type { Lock } from '../words/lock.js';
 import type { Resume } from '../words/lock-telemetry.js';
+import { quoted } from '../words/shown.js';
 import type { TicketEntry } from '../leases/ticket.js';
 import type { Transaction } from '../transactions/transaction.js';
 
@@ -60,7 +61,6 @@ export class Frame extends CallNode implements HandledCall {
     return handle;
   }
 
-  /** The leases that it has taken so far. */
   get taken(): readonly Lease[] {
     return this.#taken;
   }
@@ -136,15 +136,10 @@ export class Frame extends CallNode implements HandledCall {
 
   /** Throws where the lock cannot be trusted. Ends leases whose time is over. */
   assertHeld(): void {
-    const why = this.checkHeld();
+    const why = this.expire() ?? (this.#isKept ? undefined : this.#releasedBefore()) ?? this.#doubt;
     if (why) {
       throw why;
     }
-  }
-
-  /** Why the lock cannot be trusted; undefined where it can. Ends leases whose time is over. */
-  checkHeld(): LockLostError | undefined {
-    return this.expire() ?? (this.#isKept ? undefined : this.#releasedBefore()) ?? this.#doubt;
   }
 
   /**
@@ -265,7 +260,7 @@ export class Frame extends CallNode implements HandledCall {
   #releasedBefore(): LockLostError | undefined {
     return this.#isReleased
       ? new LockLostError(
-          `Lock ${names(this.keys)} was released before. Acquire it again, or release it after the last use.`,
+          `Lock ${quoted(this.keys)} was released before. Acquire it again, or release it after the last use.`,
           this.keys[0] ?? '',
           'released',
         )

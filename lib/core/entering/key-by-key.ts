@@ -3,8 +3,7 @@ import { Contender } from './contender.js';
 import type { EnteringParts } from './entering-parts.js';
 import type { EnclosingLocks } from './enclosing-locks.js';
 import { LockConfigurationError } from '../words/errors.js';
-import type { Frame } from './frame.js';
-import { Guests } from '../leases/guests.js';
+import { Guests } from './guests.js';
 import { Lease } from '../leases/lease.js';
 import type { Line } from '../leases/line.js';
 import { LongSections } from './long-sections.js';
@@ -29,11 +28,11 @@ export class KeyByKey {
     this.#parts = parts;
     this.#enclosing = enclosing;
     this.#contender = new Contender(parts);
-    this.#longSections = new LongSections(parts.lines, parts.clock, parts.events);
+    this.#longSections = new LongSections(parts.lines, parts.events);
   }
 
   /** `first` is where the call has asked already for its first key. */
-  async enter(acquisition: Acquisition<Frame>, first?: { readonly lease: Lease; readonly line: Line }): Promise<void> {
+  async enter(acquisition: Acquisition, first?: { readonly lease: Lease; readonly line: Line }): Promise<void> {
     const { frame } = acquisition;
     let begun = first;
     for (let at = 0; at < frame.keys.length; at++) {
@@ -52,8 +51,8 @@ export class KeyByKey {
     }
   }
 
-  async #enterOne(key: string, acquisition: Acquisition<Frame>): Promise<Lease> {
-    const { clock, lifecycle, lines } = this.#parts;
+  async #enterOne(key: string, acquisition: Acquisition): Promise<Lease> {
+    const { lifecycle, lines } = this.#parts;
     const { call, frame } = acquisition;
     const ticket = call.ticket === undefined ? undefined : readTicket(call.ticket, key);
     let inherited = call.reentry === 'context' ? this.#enclosing.lockOn(key, frame) : undefined;
@@ -73,12 +72,8 @@ export class KeyByKey {
       return joined;
     }
     if (inherited && !(inherited instanceof Lease)) {
-      return this.#guests.enter(inherited, {
-        leftMs: () => acquisition.giveUpAt - clock.monotonic(),
-        busy: () => acquisition.refused(key, 'busy'),
-        reenter: (joined) => this.#reenter(joined, acquisition),
-        join: () => this.#join(inherited, acquisition),
-      });
+      const reenter = (joined: Lease): Promise<void> => this.#reenter(joined, acquisition);
+      return this.#guests.enter(inherited, acquisition, reenter, () => this.#join(inherited, acquisition));
     }
     const lease = acquisition.newLease(key);
     const taken = lines.lineOf(key);
@@ -101,11 +96,16 @@ export class KeyByKey {
   }
 
   /** Asks the store to let a call into the lock of a ticket. */
-  #join(ticket: TicketEntry, acquisition: Acquisition<Frame>): readonly [Lease, Promise<void>] {
-    const { ttlMs, renew: renews, caller } = acquisition.call;
-    const { key, secret } = ticket;
-    this.#refuseTickets(key);
-    const joined = new Lease(this.#parts.clock, { key, owner: new Owner(secret), caller, ttlMs, renews, joined: ticket });
+  #join(ticket: TicketEntry, acquisition: Acquisition): readonly [Lease, Promise<void>] {
+    const { key } = ticket;
+    const { store, leases } = this.#parts;
+    if (!store.tickets) {
+      throw new LockConfigurationError(
+        `Lock "${key}": the store '${leases.store}' does not let calls enter by a ticket. Use a store with the capability 'tickets', or leave the ticket out.`,
+        key,
+      );
+    }
+    const joined = acquisition.newLease(key, ticket);
     return [joined, this.#contender.obtain(joined, acquisition)];
   }
 
@@ -113,7 +113,7 @@ export class KeyByKey {
    * Waits while other calls of the transaction acquire the key, so that they do not wait for each other's commit, and enters
    * the lease of one that got it.
    */
-  async #besideOthers(transaction: Transaction, key: string, acquisition: Acquisition<Frame>): Promise<Lease | TicketEntry | undefined> {
+  async #besideOthers(transaction: Transaction, key: string, acquisition: Acquisition): Promise<Lease | TicketEntry | undefined> {
     const { frame, call } = acquisition;
     if (call.reentry === 'never') {
       return undefined;
@@ -138,7 +138,7 @@ export class KeyByKey {
     return inherited;
   }
 
-  async #reenter(lease: Lease, acquisition: Acquisition<Frame>): Promise<void> {
+  async #reenter(lease: Lease, acquisition: Acquisition): Promise<void> {
     const { key, calls } = lease;
     const { frame } = acquisition;
     if (calls.admits(frame)) {
@@ -156,33 +156,28 @@ export class KeyByKey {
 
   /** Waits until the call is the one call of this process that contends for the key. */
   async #becomeContender(line: Line, lease: Lease, acquisition: Acquisition): Promise<void> {
-    const outcome = await this.#waitInLine(line, lease, acquisition);
-    if (outcome === 'busy' && line.failure) {
-      // No holder is known: the store is away.
-      throw line.failure;
-    }
-    if (outcome !== 'admitted') {
-      throw acquisition.refused(lease.key, outcome, line.holder);
-    }
-  }
-
-  async #waitInLine(line: Line, lease: Lease, acquisition: Acquisition): Promise<WaitOutcome> {
     const { availability, maxPerKey, events, waiters } = this.#parts;
     const { call } = acquisition;
     const { key } = lease;
     if (call.onUnavailable === 'throw' && availability.isAway) {
       throw availability.refusal(key);
     }
-    if (call.waitMs > 0 && (line.waiting >= maxPerKey || waiters.isFull)) {
-      throw acquisition.refused(key, 'tooManyWaiters', line.holder);
-    }
     if (call.waitMs > 0) {
+      if (line.waiting >= maxPerKey || waiters.isFull) {
+        throw acquisition.refused(key, 'tooManyWaiters', line.holder);
+      }
       events.queued(lease, line.waiting);
     }
     this.#longSections.watch();
     const outcome = await this.#waitBehind(line.behind(lease), line, key, acquisition);
     acquisition.sees(line.lastHolder);
-    return outcome;
+    if (outcome === 'busy' && line.failure) {
+      // No holder is known: the store is away.
+      throw line.failure;
+    }
+    if (outcome !== 'admitted') {
+      throw acquisition.refused(key, outcome, line.holder);
+    }
   }
 
   /** Only a call that has a lock, its own or an enclosing one, can be waited for by the one that it waits for. */
@@ -194,7 +189,7 @@ export class KeyByKey {
   }
 
   /** One lock cannot be trusted any more when the next was granted: all are held together, or none is. */
-  async #startOver(lost: Lease, acquisition: Acquisition<Frame>): Promise<void> {
+  async #startOver(lost: Lease, acquisition: Acquisition): Promise<void> {
     if (!acquisition.obtained.includes(lost)) {
       // It is an enclosing call's lock, and that call has to be notified.
       throw this.#parts.leases.expire(lost) ?? lost.doubt;
@@ -203,15 +198,6 @@ export class KeyByKey {
     // It may have been the one call of its transaction that acquires the key, and would wait for itself.
     acquisition.frame.transaction?.hasEntered(acquisition.frame);
     await acquisition.frame.startOver();
-  }
-
-  #refuseTickets(key: string): void {
-    if (!this.#parts.store.tickets) {
-      throw new LockConfigurationError(
-        `Lock "${key}": the store '${this.#parts.name}' does not let calls enter by a ticket. Use a store with the capability 'tickets', or leave the ticket out.`,
-        key,
-      );
-    }
   }
 }
 

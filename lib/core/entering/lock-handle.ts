@@ -1,16 +1,15 @@
 import { inspect } from 'node:util';
-import { callContext, type CallNode } from '../calls/call-tree.js';
+import { runInside, type CallNode } from '../calls/call-tree.js';
 import { runOnce } from '../calls/run-once.js';
 import type { Lease } from '../leases/lease.js';
 import { writeTicket, type TicketEntry } from '../leases/ticket.js';
 import { LockConfigurationError, type LockLostError } from '../words/errors.js';
 import type { Lock } from '../words/lock.js';
 import type { Resume } from '../words/lock-telemetry.js';
-import { printable } from '../words/shown.js';
+import { printable, quoted } from '../words/shown.js';
 
-/** What a handle needs of the call that it stands for. */
+/** What a handle needs of the `Frame` of its call. */
 export interface HandledCall extends CallNode {
-  /** One lease per key, in the order of the keys. */
   readonly taken: readonly Lease[];
   readonly signal: AbortSignal;
   readonly waitedMs: number;
@@ -18,17 +17,13 @@ export interface HandledCall extends CallNode {
   readonly resume: Resume;
   isHeld(): boolean;
   leaseOn(key: string): Lease | undefined;
-  /** Why the lock cannot be trusted; undefined where it can. */
-  checkHeld(): LockLostError | undefined;
-  /** Throws where the lock was lost or released. */
+  assertHeld(): void;
   assertInside(): void;
-  /** What a ticket of all its locks has. */
   share(): readonly TicketEntry[];
   begin(): void;
   end(): void;
   expire(): LockLostError | undefined;
   leave(): Promise<void> | undefined;
-  /** Makes the handle for a caller of `acquire()`. */
   giveHandle(): LockHandle;
 }
 
@@ -49,7 +44,7 @@ export class LockHandle implements Lock {
     const { keys } = this.#call;
     if (keys.length > 1) {
       throw new LockConfigurationError(
-        `The lock on ${names(keys)} has one fence per key. Use lock.fenceOf(key) with the key of the resource.`,
+        `The lock on ${quoted(keys)} has one fence per key. Use lock.fenceOf(key) with the key of the resource.`,
         keys[0],
       );
     }
@@ -60,7 +55,7 @@ export class LockHandle implements Lock {
     const lease = this.#call.leaseOn(key);
     if (!lease) {
       throw new LockConfigurationError(
-        `Key "${key}" is not part of this lock, which is on ${names(this.keys)}. Pass one of its keys.`,
+        `Key "${key}" is not part of this lock, which is on ${quoted(this.keys)}. Pass one of its keys.`,
         key,
       );
     }
@@ -86,10 +81,7 @@ export class LockHandle implements Lock {
   }
 
   assertHeld(): void {
-    const why = this.#call.checkHeld();
-    if (why) {
-      throw why;
-    }
+    this.#call.assertHeld();
   }
 
   remainingMs(): number {
@@ -100,30 +92,15 @@ export class LockHandle implements Lock {
   run<T>(fn: () => T): T;
   run<T>(fn: () => T | PromiseLike<T>): T | Promise<T> {
     const call = this.#call;
-    call.begin();
-    let result: T | Promise<T>;
-    try {
-      result = callContext.run(call, call.resume, () => runOnce(fn, undefined)) as T | Promise<T>;
-    } catch (error) {
-      call.end();
-      throw error;
-    }
-    if (result instanceof Promise) {
-      const end = (): void => call.end();
-      result.then(end, end);
-    } else {
-      call.end();
-    }
-    return result;
+    return runInside(call, () => call.resume(() => runOnce(fn, undefined)));
   }
 
-  /** A second release does nothing but warn. */
   release(): Promise<void> {
     if (this.#call.isReleased && !this.#hasWarned) {
       this.#hasWarned = true;
       process.emitWarning(
         printable(
-          `Lock ${names(this.keys)} was released twice; the second release did nothing. Release it in one place, or use 'await using'.`,
+          `Lock ${quoted(this.keys)} was released twice; the second release did nothing. Release it in one place, or use 'await using'.`,
         ),
         'LockWarning',
       );
@@ -166,9 +143,4 @@ export class Handles {
     this.#collected.register(handle, call);
     return handle;
   }
-}
-
-/** The keys of a lock, as messages name them. */
-export function names(keys: readonly string[]): string {
-  return keys.map((key) => `"${key}"`).join(', ');
 }

@@ -1,5 +1,4 @@
 import { AsyncResource } from 'node:async_hooks';
-import type { Clock } from '../seam/time.js';
 import type { Lines } from '../leases/lines.js';
 import type { EntryEvents } from './entering-parts.js';
 
@@ -9,13 +8,11 @@ const PAUSE_MS = 1_000;
 /** Checks, while calls wait for others of this process, whether what they wait for takes too long. */
 export class LongSections {
   readonly #lines: Lines;
-  readonly #clock: Clock;
   readonly #events: EntryEvents;
   #timer: NodeJS.Timeout | undefined;
 
-  constructor(lines: Lines, clock: Clock, events: EntryEvents) {
+  constructor(lines: Lines, events: EntryEvents) {
     this.#lines = lines;
-    this.#clock = clock;
     this.#events = events;
   }
 
@@ -29,11 +26,10 @@ export class LongSections {
   /** Bound to where the store was opened: the timer must not keep the context of the call that armed it. */
   readonly #check = AsyncResource.bind((): void => {
     this.#timer = undefined;
-    const now = this.#clock.monotonic();
-    for (const { lease } of this.#lines.contended()) {
+    for (const { lease } of this.#lines.contended) {
       this.watch();
       if (lease && !lease.hasEnded && lease.state !== 'lingering') {
-        this.#events.stillHeld(lease, lease.caller.by, now - lease.acquiredAt);
+        this.#events.stillHeld(lease, lease.caller.by, lease.heldMs);
       }
     }
   });

@@ -3,6 +3,7 @@ import { keysOf, type Cycle } from '../words/cycle-call.js';
 import { LockNotAcquiredError, type LockHolder, type NotAcquiredReason } from '../words/errors.js';
 import { Lease } from '../leases/lease.js';
 import type { Busy } from '../seam/lock-store.js';
+import { quoted } from '../words/shown.js';
 
 /** What is known when a call gives up. */
 export interface GivingUp {
@@ -127,13 +128,9 @@ function deadlock({ key, frame, waitMs }: GivingUp): string | undefined {
     return undefined;
   }
   return (
-    `This call holds ${quote([...held])} while it waits: if another call takes these locks in the opposite order, the two wait for each other. ` +
-    `Take the keys in one call, withLock([${quote([...held, key].toSorted())}], …), or in the same order everywhere.`
+    `This call holds ${quoted([...held])} while it waits: if another call takes these locks in the opposite order, the two wait for each other. ` +
+    `Take the keys in one call, withLock([${quoted([...held, key].toSorted())}], …), or in the same order everywhere.`
   );
-}
-
-function quote(keys: readonly string[]): string {
-  return keys.map((name) => `"${name}"`).join(', ');
 }
 
 function seconds(ms: number): string {

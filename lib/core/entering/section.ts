@@ -1,7 +1,6 @@
 import { tracingChannel } from 'node:diagnostics_channel';
 import type { Acquisition } from './acquisition.js';
 import { withOutcomeOf } from '../words/guarded.js';
-import type { Frame } from './frame.js';
 import type { Lease } from '../leases/lease.js';
 import type { Lock } from '../words/lock.js';
 import { onceOnly, runOnce, type Body } from '../calls/run-once.js';
@@ -9,7 +8,7 @@ import type { LockedSection } from '../words/lock-telemetry.js';
 import type { TracedLock } from './traces.js';
 
 /** What telemetry learns of a call that has its locks. A class, since a getter in a literal is made anew for each call. */
-export class Section implements LockedSection {
+class Section implements LockedSection {
   readonly store: string;
   readonly name: string;
   readonly site: string;
@@ -20,7 +19,7 @@ export class Section implements LockedSection {
   readonly contended: boolean;
   readonly #lock: Lock;
 
-  constructor({ store, call, frame, hasWaited }: Acquisition<Frame>, lock: Lock) {
+  constructor({ store, call, frame, hasWaited }: Acquisition, lock: Lock) {
     this.store = store;
     this.name = call.caller.name;
     this.site = call.caller.site;
@@ -54,7 +53,7 @@ export class Sections {
     this.#telemetry = telemetry;
   }
 
-  run<T>(acquisition: Acquisition<Frame>, body: Body<T>): T | Promise<T> {
+  run<T>(acquisition: Acquisition, body: Body<T>): T | Promise<T> {
     const { lock } = acquisition.frame;
     const telemetry = this.#telemetry;
     // A re-entry is no section of its own, and a leader's would last for days.

@@ -40,7 +40,6 @@ export class Waiters {
     return this.#waiting.size - this.#inside.size + this.#asking.size >= this.#most;
   }
 
-  /** How many calls wait, for whichever keys. */
   get count(): number {
     return this.#waiting.size + this.#asking.size;
   }
@@ -52,14 +51,9 @@ export class Waiters {
     if (acquisition.withdrawn) {
       throw acquisition.withdrawn;
     }
-    if (this.#lifecycle.isClosing) {
-      return 'shutdown';
-    }
-    if (call.signal?.aborted) {
-      return 'aborted';
-    }
-    if (limitMs <= 0) {
-      return 'busy';
+    const gaveUp = acquisition.gaveUp(this.#lifecycle.isClosing);
+    if (gaveUp || limitMs <= 0) {
+      return gaveUp ?? 'busy';
     }
     const waiter = new Waiter(limitMs, call.signal, (ended) => {
       this.#waiting.delete(ended);
@@ -112,12 +106,10 @@ export class Waiters {
     return this.wait(key, acquisition, acquisition.giveUpAt, line, wanted);
   }
 
-  /** The calls that wait. */
   get calls(): readonly Acquisition[] {
     return [...this.#waiting.values(), ...this.#asking];
   }
 
-  /** How many calls of each name wait. */
   countByName(): ReadonlyMap<string, number> {
     return countByName(this.calls.map(({ call }) => call.caller));
   }

@@ -5,14 +5,14 @@ import type { Lease } from './lease.js';
 import type { AcquireReply, Busy, HoldRecord, LockStore, Place, Tickets, Turns } from '../seam/lock-store.js';
 
 /**
- * How one attempt ended. A `late` grant came after its own deadline and is none; `failed` says whether it may have been
- * carried out.
+ * How one attempt ended. A `late` grant came after its own deadline and is none; the error of `failed` says whether it may have
+ * been carried out; `unsent`: the call's time was over before.
  */
 export type AttemptResult =
   | { readonly outcome: 'granted'; readonly fence: number; readonly sent: Moment }
   | { readonly outcome: 'late' }
   | { readonly outcome: 'busy'; readonly busy: Busy }
-  | { readonly outcome: 'failed'; readonly error: LockStoreError; readonly isUnsent?: true };
+  | { readonly outcome: 'failed' | 'unsent'; readonly error: LockStoreError };
 
 /**
  * Sends one acquire at `sent`, or one join for a lease by a ticket, to be answered by `answerBy`, and gives its result to `judged`; to
@@ -30,7 +30,7 @@ export function attempt<T>(
 ): Promise<T> {
   const limitMs = Math.min(commandLimit(lease.ttlMs), Math.ceil(answerBy - sent.monotonic));
   if (limitMs <= 0) {
-    return Promise.resolve<AttemptResult>({ outcome: 'failed', error: tooSlow(lease), isUnsent: true }).then(judged);
+    return Promise.resolve<AttemptResult>({ outcome: 'unsent', error: tooSlow(lease) }).then(judged);
   }
   const record = lease.record(limitMs);
   let reply: Promise<AcquireReply>;
@@ -70,7 +70,7 @@ export function exchange(
 }
 
 /** What a reply means to a lease that was asked for at `sent`. */
-export function judge(reply: AcquireReply, sent: Moment, store: LockStore, lease: Lease, clock: Clock): AttemptResult {
+function judge(reply: AcquireReply, sent: Moment, store: LockStore, lease: Lease, clock: Clock): AttemptResult {
   if (reply.fence === undefined) {
     return { outcome: 'busy', busy: reply };
   }

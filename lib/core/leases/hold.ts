@@ -83,7 +83,6 @@ export class Hold extends Link {
     return this.#fence;
   }
 
-  /** The fence by which the store knows its lock. */
   get storedFence(): number {
     return this.#storedFence;
   }

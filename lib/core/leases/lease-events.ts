@@ -7,7 +7,6 @@ import type { Lease } from './lease.js';
 export interface Entrant {
   readonly call: Call;
   readonly frame: CallNode;
-  /** The leases that were granted to it. */
   readonly obtained: readonly Lease[];
   readonly waitedMs: number;
   readonly hasWaited: boolean;
@@ -17,7 +16,6 @@ export interface Entrant {
 /** A transaction, as leases see it. */
 export interface LeaseKeeper extends Keeper {
   readonly kept: ReadonlySet<Lease>;
-  /** It has ended. Answers what it kept, the last first. */
   end(): readonly Lease[];
 }
 
@@ -26,13 +24,14 @@ export interface LeaseEvents {
   /** What wants to learn of what went well: nobody where this is empty, and `lockChannel` has no subscribers. */
   readonly watchers: readonly unknown[];
   acquired(lease: Lease, entrant: Entrant): void;
+  /** `margin` is the part of the lease, from 0 to 1, that was left before. */
   renewed(lease: Lease, margin: number): void;
+  /** The store answered renewals, of this lease among others. */
   renewalAnswered(lease: Lease): void;
   renewalFailed(lease: Lease, error: LockError): void;
   released(lease: Lease): void;
   releaseFailed(lease: Lease, error: LockError): void;
   lost(lease: Lease, reason: LostReason, kept: boolean): void;
-  endedLate(lease: Lease, thrown: unknown): void;
   /** The last call has left a lease that was lost. */
   codeEnded(lease: Lease): void;
 }

@@ -83,13 +83,13 @@ export class LeaseTerm {
     }
   }
 
-  /** It ends at that moment, if not before. */
   endBy(moment: number): void {
     this.#deadline = Math.min(this.#deadline, moment);
   }
 
-  /** From `now` on `maxHold` and `minHold` count. */
-  limit(now: number, maxHoldMs: number, minHoldMs: number): void {
+  /** From now on `maxHold` and `minHold` count. */
+  limit(maxHoldMs: number, minHoldMs: number): void {
+    const now = this.#clock.monotonic();
     this.#maxHoldAt = now + maxHoldMs;
     this.#minHoldAt = now + minHoldMs;
   }
@@ -108,7 +108,6 @@ export class LeaseTerm {
     this.#renewAt = this.#clock.monotonic();
   }
 
-  /** The store no longer has the lock. */
   gone(): void {
     this.#lingers = false;
     this.endBy(-Infinity);

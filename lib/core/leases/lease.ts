@@ -1,12 +1,12 @@
+import type { Call } from '../words/call.js';
 import type { Caller } from '../words/caller.js';
 import { CallStack } from '../calls/call-stack.js';
 import { type Clock, commandLimit, type Moment, ttlUntil } from '../seam/time.js';
 import type { LockLostError } from '../words/errors.js';
-import { Hold } from './hold.js';
+import { Hold, type Owner } from './hold.js';
 import { LeaseTerm } from './lease-term.js';
 import { doubtOf, maxHoldOver } from './loss.js';
 import type { HoldRecord } from '../seam/lock-store.js';
-import type { Owner } from './hold.js';
 import type { TicketEntry } from './ticket.js';
 
 /**
@@ -24,17 +24,8 @@ import type { TicketEntry } from './ticket.js';
  */
 export type LeaseState = 'wanted' | 'held' | 'overdue' | 'lingering' | 'gone' | 'lost' | 'released';
 
-/** What a call wants to hold. */
-export interface LeaseRequest {
-  readonly key: string;
-  readonly owner: Owner;
-  readonly caller: Caller;
-  readonly ttlMs: number;
-  /** Whether it is renewed while its code runs. */
-  readonly renews: boolean;
-  /** The lock to enter by a ticket; undefined for one that is to be acquired. */
-  readonly joined?: TicketEntry;
-}
+/** What a call says of its leases. */
+type LeaseOptions = Pick<Call, 'caller' | 'ttlMs' | 'renew'>;
 
 /**
  * What a store grants to this process for a time: a hold in the lock of an owner, and the locked calls inside it.
@@ -57,11 +48,12 @@ export class Lease extends Hold {
   #successor: Lease | undefined;
   #loss: LockLostError | undefined;
 
-  constructor(clock: Clock, { key, owner, caller, ttlMs, renews, joined }: LeaseRequest) {
-    super(key, owner, joined);
+  /** `ticket`: of the lock to enter; undefined for one that is to be acquired. */
+  constructor(clock: Clock, key: string, owner: Owner, { caller, ttlMs, renew }: LeaseOptions, ticket?: TicketEntry) {
+    super(key, owner, ticket);
     this.#clock = clock;
     this.caller = caller;
-    this.#renews = renews;
+    this.#renews = renew;
     this.#ttlMs = ttlMs;
     this.term = new LeaseTerm(clock, ttlMs);
   }
@@ -75,7 +67,6 @@ export class Lease extends Hold {
     return this.#state === 'lost' || this.#state === 'released';
   }
 
-  /** Whether it is `held` or `overdue`. */
   get hasCode(): boolean {
     return this.#state === 'held' || this.#state === 'overdue';
   }
@@ -112,7 +103,6 @@ export class Lease extends Hold {
     return !this.hasEnded && this.remainingMs > 0;
   }
 
-  /** For how long it can be trusted; negative where it cannot. */
   get remainingMs(): number {
     return this.term.remainingMs;
   }
@@ -199,11 +189,6 @@ export class Lease extends Hold {
     this.#successor = this.term.isRenewing ? next : undefined;
     this.#state = 'released';
     return { fence: next.fence, sent: this.term.sent };
-  }
-
-  /** Its call has all its locks: from here on `maxHold` and `minHold` count. */
-  limit(maxHoldMs: number, minHoldMs: number): void {
-    this.term.limit(this.#clock.monotonic(), maxHoldMs, minHoldMs);
   }
 
   /** A nested call asks for more with the next renewal, and never for less. */

@@ -1,6 +1,6 @@
 import type { AttemptResult } from './attempt.js';
 import { asLockError, type BackgroundReleases } from './background-releases.js';
-import type { CallNode } from '../calls/call-tree.js';
+import { CallNode } from '../calls/call-tree.js';
 import { type Clock, LONGEST_COMMAND_MS, pause } from '../seam/time.js';
 import type { LockLostError, LostReason } from '../words/errors.js';
 import { lockChannel } from '../words/lock-event.js';
@@ -15,7 +15,6 @@ import type { HoldRecord, LockStore } from '../seam/lock-store.js';
 import { lossOf, type LossCause } from './loss.js';
 import { Renewer } from './renewer.js';
 
-/** What the leases of a store need. */
 export interface LeasesParts {
   /** The name under which the store is registered. */
   readonly name: string;
@@ -39,12 +38,7 @@ export class Leases {
   constructor(parts: LeasesParts) {
     const { store, clock, lifecycle, events } = parts;
     this.#parts = parts;
-    this.#renewer = new Renewer(store, clock, () => this.running, {
-      isOver: (lease) => void this.lose(lease, 'expired'),
-      failed: (lease, error) => events.renewalFailed(lease, asLockError(error, lease.key)),
-      answered: (lease) => events.renewalAnswered(lease),
-      renewed: (lease, margin) => events.renewed(lease, margin),
-    });
+    this.#renewer = new Renewer(store, clock, events, this);
     store.operator?.onForced?.((key, fence, reason = 'forced') => this.#force(key, fence, reason), lifecycle.closed);
   }
 
@@ -64,7 +58,7 @@ export class Leases {
       this.#renewer.watch(lease);
     }
     line?.heldBy(lease);
-    if (this.#isWatched) {
+    if (this.isWatched) {
       events.acquired(lease, entrant);
     }
     const forced = this.#forced.size > 0 ? this.#forcedReason(lease) : undefined;
@@ -85,7 +79,7 @@ export class Leases {
       return;
     }
     for (const lease of obtained) {
-      lease.limit(call.maxHoldMs, call.minHoldMs);
+      lease.term.limit(call.maxHoldMs, call.minHoldMs);
       this.#renewer.hasten(lease);
     }
   }
@@ -120,10 +114,10 @@ export class Leases {
   }
 
   /**
-   * A call leaves, or a transaction that kept the lease has ended (`wasKept`). The last one releases the lock, or leaves it
-   * taken until `minHold` is over. Undefined where no answer of the store is to be waited for.
+   * A call leaves, or a transaction that kept the lease has ended. The last one releases the lock, or leaves it taken until
+   * `minHold` is over. Undefined where no answer of the store is to be waited for.
    */
-  leave(lease: Lease, leaving: CallNode | LeaseKeeper, wasKept = false): Promise<void> | undefined {
+  leave(lease: Lease, leaving: CallNode | LeaseKeeper): Promise<void> | undefined {
     const hasLeft = lease.calls.remove(leaving);
     if (hasLeft && lease.loss && lease.calls.isEmpty) {
       this.#parts.events.codeEnded(lease);
@@ -133,7 +127,7 @@ export class Leases {
     }
     const lingerMs = lease.term.minHoldAt > 0 ? lease.term.minHoldAt - this.#parts.clock.monotonic() : 0;
     if (lingerMs <= 0) {
-      return this.#release(lease, leaving, wasKept);
+      return this.#release(lease, leaving);
     }
     this.#lingering.set(lease, setTimeout(() => void this.#release(lease, undefined), lingerMs).unref());
     lease.linger();
@@ -150,18 +144,12 @@ export class Leases {
     // Where the event loop was blocked, or the machine slept, no timer could notice a loss.
     this.expire(lease);
     await this.settleDoubt(lease);
-    await this.leave(lease, transaction, true);
+    await this.leave(lease, transaction);
     if (lease.loss) {
       transaction.notify(lease.loss);
     }
   }
 
-  /** The code of a lost lease has ended after its caller had stopped waiting; `thrown` is its error. */
-  endedLate(lease: Lease, thrown: unknown): void {
-    this.#parts.events.endedLate(lease, thrown);
-  }
-
-  /** Those that run. */
   get running(): readonly Lease[] {
     return this.#running.members as Lease[];
   }
@@ -176,12 +164,12 @@ export class Leases {
   }
 
   /** Whether anybody learns of what went well: nothing is made for nobody. */
-  get #isWatched(): boolean {
+  get isWatched(): boolean {
     return this.#parts.events.watchers.length > 0 || lockChannel.hasSubscribers;
   }
 
   /** Never rejects. `leaving` is the last that left. The lease serves the next call here, or is exchanged for its lease, or released. */
-  #release(lease: Lease, leaving: CallNode | LeaseKeeper | undefined, wasKept = false): Promise<void> | undefined {
+  #release(lease: Lease, leaving: CallNode | LeaseKeeper | undefined): Promise<void> | undefined {
     if (lease.loss) {
       return undefined;
     }
@@ -191,7 +179,7 @@ export class Leases {
     if (line && next && !lifecycle.isClosing && lines.mayServe(line, lease, next.lease)) {
       this.#forget(lease);
       line.admitServed(next.waiter, { outcome: 'granted', ...lease.serve(next.lease) });
-      if (this.#isWatched) {
+      if (this.isWatched) {
         events.released(lease);
       }
       return undefined;
@@ -206,8 +194,8 @@ export class Leases {
       (wasHeld) => {
         // The lease of one that lingers ends with `minHold`, perhaps a moment before its release.
         if (!wasHeld && !isLingering) {
-          this.#foundGone(lease, leaving, wasKept);
-        } else if (this.#isWatched) {
+          this.#foundGone(lease, leaving);
+        } else if (this.isWatched) {
           events.released(lease);
         }
         this.#released(exchanged ? undefined : line);
@@ -238,10 +226,10 @@ export class Leases {
   }
 
   /** Somebody deleted the lock or released it by force, and the code ended before this process could find out. */
-  #foundGone(lease: Lease, leaving: CallNode | LeaseKeeper | undefined, wasKept: boolean): void {
+  #foundGone(lease: Lease, leaving: CallNode | LeaseKeeper | undefined): void {
     const loss = lossOf(lease, this.#forcedReason(lease) ?? 'gone');
     lease.lose(loss);
-    this.#parts.events.lost(lease, loss.reason, wasKept);
+    this.#parts.events.lost(lease, loss.reason, leaving !== undefined && !(leaving instanceof CallNode));
     leaving?.notify(loss);
   }
 
@@ -284,7 +272,7 @@ export class Leases {
   }
 
   #force(key: string, fence: number, reason: LostReason): void {
-    this.#forced.note(key, { fence, reason });
+    this.#forced.note(key, fence, reason);
     for (const lease of this.running) {
       if (lease.key === key && lease.storedFence === fence) {
         this.lose(lease, reason);

@@ -49,12 +49,8 @@ export class Lines implements TurnListener {
   }
 
   /** The lines in which calls wait for another one of this process. */
-  *contended(): Iterable<Line> {
-    for (const line of this.#all) {
-      if (line.waiting > 0) {
-        yield line;
-      }
-    }
+  get contended(): readonly Line[] {
+    return this.#all.filter((line) => line.waiting > 0);
   }
 
   /** Begins the line of a key that no call here wants, for its contender. */

@@ -1,7 +1,10 @@
 import { AsyncResource } from 'node:async_hooks';
 import { type Clock, type Moment, momentOf } from '../seam/time.js';
+import { asLockError } from './background-releases.js';
 import type { Lease } from './lease.js';
+import type { LeaseEvents } from './lease-events.js';
 import type { HoldRecord, LockStore } from '../seam/lock-store.js';
+import { groupedBy } from '../words/grouped-by.js';
 
 /**
  * Leases in one renewal command: 10,000 need fewer than one command per hundred, and none keeps the server for a
@@ -15,16 +18,12 @@ const JUMP_MS = 500;
 /** For how long listeners may run in one go before the renewals that became due meanwhile are sent, in milliseconds. */
 const NOTIFYING_MS = 5;
 
-/** What a renewer finds out. */
-export interface RenewalListener {
-  /** A lease's time is over, or the store no longer has it. */
-  isOver(lease: Lease): void;
-  /** The store did not answer a renewal. */
-  failed(lease: Lease, error: unknown): void;
-  /** The store answered renewals, of this lease among others. */
-  answered(lease: Lease): void;
-  /** The store has renewed a lease. `margin` is the part of the lease, from 0 to 1, that was left before. */
-  renewed(lease: Lease, margin: number): void;
+/** What a renewer needs of the leases of its store. */
+interface RenewedLeases {
+  /** Those that run, whether they are renewed or not. */
+  readonly running: readonly Lease[];
+  /** Ends one whose time is over, or which the store no longer has. */
+  lose(lease: Lease, cause: 'expired'): void;
 }
 
 /**
@@ -33,18 +32,17 @@ export interface RenewalListener {
 export class Renewer {
   readonly #store: LockStore;
   readonly #clock: Clock;
-  readonly #listener: RenewalListener;
-  /** Those that run, whether they are renewed or not. */
-  readonly #running: () => readonly Lease[];
+  readonly #events: LeaseEvents;
+  readonly #leases: RenewedLeases;
   #timer: NodeJS.Timeout | undefined;
   #wakesAt = Infinity;
   #seen: Moment = { monotonic: 0, wall: 0 };
 
-  constructor(store: LockStore, clock: Clock, running: () => readonly Lease[], listener: RenewalListener) {
+  constructor(store: LockStore, clock: Clock, events: LeaseEvents, leases: RenewedLeases) {
     this.#store = store;
     this.#clock = clock;
-    this.#running = running;
-    this.#listener = listener;
+    this.#events = events;
+    this.#leases = leases;
   }
 
   /** A lease was just granted. */
@@ -67,15 +65,15 @@ export class Renewer {
     try {
       [held] = await this.#store.renew([record]);
     } catch (error) {
-      this.#listener.failed(lease, error);
+      this.#events.renewalFailed(lease, asLockError(error, lease.key));
     }
     if (held && !lease.hasEnded) {
       const margin = lease.margin;
       lease.confirmed(sent, record.ttlMs);
-      this.#listener.renewed(lease, margin);
+      this.#events.renewed(lease, margin);
     } else if (held === false && !lease.hasEnded) {
       lease.gone();
-      this.#listener.isOver(lease);
+      this.#leases.lose(lease, 'expired');
     }
     return held;
   }
@@ -127,7 +125,7 @@ export class Renewer {
   #wakeForNext(): void {
     const latest = this.#clock.monotonic() + LONGEST_PAUSE_MS;
     let next = Infinity;
-    for (const { term } of this.#running()) {
+    for (const { term } of this.#leases.running) {
       // One that does not end by time has no clocks to watch.
       next = Math.min(next, term.dueAt, term.deadline < Infinity ? latest : Infinity);
     }
@@ -140,7 +138,7 @@ export class Renewer {
    */
   #due(now: number, hasJumped: boolean): Lease[] {
     const due: Lease[] = [];
-    for (const lease of this.#running()) {
+    for (const lease of this.#leases.running) {
       if (lease.state === 'lingering' && now >= lease.term.deadline) {
         // Nothing is left to renew, and its code has ended; its own timer still releases it.
         lease.term.renews(false, now);
@@ -156,13 +154,13 @@ export class Renewer {
    */
   #notify(since: number): void {
     let now = since;
-    for (const lease of this.#running()) {
+    for (const lease of this.#leases.running) {
       // A listener may have ended it.
       if (now < lease.term.notifyAt || !lease.isLinked) {
         continue;
       }
       if (now >= lease.term.deadline) {
-        this.#listener.isOver(lease);
+        this.#leases.lose(lease, 'expired');
       } else {
         lease.overdue(now);
       }
@@ -199,11 +197,12 @@ export class Renewer {
     for (const lease of batch) {
       lease.term.renewalSent();
     }
+    const [first] = batch as readonly [Lease];
     let held: (boolean | undefined)[] | undefined;
     try {
       held = await this.#store.renew(records);
     } catch (error) {
-      this.#listener.failed(batch[0] as Lease, error);
+      this.#events.renewalFailed(first, asLockError(error, first.key));
     }
     // What was answered counts before it is told: listeners may work for longer than what is left of a lease.
     const margins = batch.map((lease, index) => {
@@ -212,11 +211,11 @@ export class Renewer {
       return margin;
     });
     if (held?.some((one) => one !== undefined)) {
-      this.#listener.answered(batch[0] as Lease);
+      this.#events.renewalAnswered(first);
     }
     margins.forEach((margin, index) => {
       if (margin !== undefined) {
-        this.#listener.renewed(batch[index] as Lease, margin);
+        this.#events.renewed(batch[index] as Lease, margin);
       }
     });
   }
@@ -227,15 +226,5 @@ export class Renewer {
  * the time limit of its own leases, which would be too long for much shorter ones.
  */
 function byLimit(leases: readonly Lease[]): Iterable<Lease[]> {
-  const groups = new Map<number, Lease[]>();
-  for (const lease of leases) {
-    const length = Math.floor(Math.log2(lease.limitMs));
-    const group = groups.get(length);
-    if (group) {
-      group.push(lease);
-    } else {
-      groups.set(length, [lease]);
-    }
-  }
-  return groups.values();
+  return groupedBy(leases, ({ limitMs }) => Math.floor(Math.log2(limitMs))).values();
 }

@@ -1,5 +1,6 @@
 import { LockConfigurationError } from '../words/errors.js';
 import { MOST_FENCES } from '../seam/lock-store.js';
+import { quoted } from '../words/shown.js';
 
 /** The store of an entry that names none. */
 const DEFAULT_STORE = 'default';
@@ -62,7 +63,7 @@ export function readTicket(ticket: string, key: string): TicketEntry {
   const entry = entries.find((candidate) => candidate.key === key);
   if (!entry) {
     throw new LockConfigurationError(
-      `Lock "${key}": the ticket is for ${entries.map((other) => `"${other.key}"`).join(', ')}. Pass the ticket of a lock on this key.`,
+      `Lock "${key}": the ticket is for ${quoted(entries.map((other) => other.key))}. Pass the ticket of a lock on this key.`,
       key,
     );
   }

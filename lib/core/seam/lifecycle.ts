@@ -1,3 +1,5 @@
+import { atMost } from './time.js';
+
 /** The longest time that shutdown waits for background work, in milliseconds: as long as one command may take. */
 const LONGEST_BACKGROUND_MS = 1_000;
 
@@ -65,7 +67,7 @@ export class Lifecycle {
     for (const end of this.#pauses) {
       end();
     }
-    await this.#settled();
+    await atMost(Promise.all(this.#background), LONGEST_BACKGROUND_MS);
     this.#state = 'closed';
     this.#closed.abort();
   }
@@ -76,15 +78,5 @@ export class Lifecycle {
         this.#onDrained = resolve;
       });
     }
-  }
-
-  async #settled(): Promise<void> {
-    await new Promise<void>((resolve) => {
-      const timer = setTimeout(resolve, LONGEST_BACKGROUND_MS).unref();
-      void Promise.all(this.#background).then(() => {
-        clearTimeout(timer);
-        resolve();
-      });
-    });
   }
 }

@@ -36,7 +36,6 @@ export interface Moment {
   readonly wall: number;
 }
 
-/** Reads both clocks. */
 export function momentOf(clock: Clock): Moment {
   return { monotonic: clock.monotonic(), wall: clock.wall() };
 }

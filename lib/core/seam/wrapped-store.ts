@@ -15,7 +15,6 @@ export class WrappedStore implements LockStore {
   readonly tickets: Tickets | undefined;
   readonly operator: Operator | undefined;
   readonly messages: Messages | undefined;
-  /** Only where the store has it. */
   readonly health?: () => Promise<StoreHealth>;
   readonly #store: LockStore;
   readonly #around: AroundCall;

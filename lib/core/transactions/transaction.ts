@@ -27,8 +27,6 @@ export class Transaction implements Keeper {
   readonly identity: object;
   /** Two on one key, where a call of it joined another one by a ticket. */
   readonly #kept = new Set<Lease>();
-  /** The first of each key. */
-  readonly #keptOn = new Map<string, Lease>();
   readonly #entering = new Map<string, Entering>();
   /** The calls of which the code has the signal. */
   readonly #followed = new Set<LockedCall>();
@@ -43,7 +41,6 @@ export class Transaction implements Keeper {
     return this.#hasEnded;
   }
 
-  /** The leases that it keeps. */
   get kept(): ReadonlySet<Lease> {
     return this.#kept;
   }
@@ -54,7 +51,7 @@ export class Transaction implements Keeper {
 
   /** The lease that its calls enter on a key: the first that it kept. */
   keptOn(key: string): Lease | undefined {
-    return this.#keptOn.get(key);
+    return [...this.#kept].find((lease) => lease.key === key);
   }
 
   /** The first loss of a lease that it keeps: its calls have to end. */
@@ -69,7 +66,6 @@ export class Transaction implements Keeper {
         lease.calls.keepFor(this);
         this.#countKept(this.#kept.has(lease) ? 0 : 1);
         this.#kept.add(lease);
-        this.#keptOn.set(lease.key, this.#keptOn.get(lease.key) ?? lease);
       }
     }
   }
@@ -79,7 +75,6 @@ export class Transaction implements Keeper {
     this.#followed.add(frame);
   }
 
-  /** A lease is lost, or about to be. */
   notify(loss: LockLostError): void {
     this.#loss ??= [...this.#kept].find((lease) => lease.key === loss.key && lease.loss)?.loss;
     for (const frame of this.#followed) {
@@ -119,7 +114,6 @@ export class Transaction implements Keeper {
     const kept = [...this.#kept].toReversed();
     this.#countKept(-kept.length);
     this.#kept.clear();
-    this.#keptOn.clear();
     return kept;
   }
 

@@ -1,14 +1,12 @@
 import type { Availability } from '../seam/availability.js';
 import { asLockError } from '../leases/background-releases.js';
 import type { Leases } from '../leases/leases.js';
-import { isAnswered, isRefusing, reasonsOf, statusOf, type LockHealth } from '../words/lock-health.js';
+import { isAnswered, isRefusing, reasonsOf, statusOf, type LockHealth, type StoreHealth } from '../words/lock-health.js';
 import type { Lifecycle } from '../seam/lifecycle.js';
 import type { LockStore } from '../seam/lock-store.js';
 import type { Reporter } from './reporter.js';
-import type { StoreHealth } from '../words/lock-health.js';
 import type { Waiters } from '../entering/waiters.js';
 
-/** What a check of the health looks at. */
 export interface HealthCheckParts {
   readonly store: LockStore;
   readonly lifecycle: Lifecycle;

@@ -34,17 +34,12 @@ const CHECKING: Subject = { key: '', caller: callerOf('', 'LockService.health', 
 /** How many times a ttl a section may last while others wait, until that is worth a warning. */
 const LONG = 10;
 
-/** Keeps events, for surveys. */
-export interface EventRecorder {
+/** Keeps calls that have ended, for surveys. */
+interface CallRecorder {
   record(event: LockEvent, lease: Lease | undefined): void;
-}
-
-/** The same, and learns when the code of a lost call has ended. */
-export interface CallRecorder extends EventRecorder {
   codeEnded(lease: Lease): void;
 }
 
-/** What a reporter is made of. */
 export interface ReporterParts {
   /** The name under which the store is registered. */
   readonly store: string;
@@ -52,7 +47,7 @@ export interface ReporterParts {
   readonly availability: Availability;
   readonly telemetry?: Telemetry | undefined;
   /** Keeps what went wrong, whoever else reads events. */
-  readonly incidents: EventRecorder;
+  readonly incidents: { record(event: LockEvent): void };
   /** Writes a line of the debug log; undefined where that is off. */
   readonly debug?: ((line: string) => void) | undefined;
 }
@@ -64,24 +59,14 @@ export class Reporter implements LeaseEvents, EntryEvents {
    * `lockChannel` has no subscribers, what went well need not be reported.
    */
   readonly watchers: readonly unknown[];
-  readonly #store: string;
-  readonly #onTrouble: (trouble: LockTrouble) => void;
-  readonly #availability: Availability;
-  readonly #telemetry: Telemetry | undefined;
-  readonly #incidents: EventRecorder;
-  readonly #debug: ((line: string) => void) | undefined;
-  readonly #long = new OncePerKey();
+  readonly #parts: ReporterParts;
   readonly #watchers: unknown[];
+  readonly #long = new OncePerKey();
   #recorder: CallRecorder | undefined;
 
-  constructor({ store, onTrouble, availability, telemetry, incidents, debug }: ReporterParts) {
-    this.#store = store;
-    this.#onTrouble = onTrouble;
-    this.#availability = availability;
-    this.#telemetry = telemetry;
-    this.#incidents = incidents;
-    this.#debug = debug;
-    this.#watchers = [telemetry, debug].filter((watcher) => watcher !== undefined);
+  constructor(parts: ReporterParts) {
+    this.#parts = parts;
+    this.#watchers = [parts.telemetry, parts.debug].filter((watcher) => watcher !== undefined);
     this.watchers = this.#watchers;
   }
 
@@ -96,19 +81,15 @@ export class Reporter implements LeaseEvents, EntryEvents {
     if (!lease.isServed) {
       this.#answered(lease, true);
     }
-    if (this.#isRead) {
-      const { waitedMs, hasWaited } = entrant;
-      this.#publish({ type: 'acquired', ...this.#subject(lease), fence: lease.fence, waitedMs, contended: hasWaited }, lease);
-      this.#entered(lease, lease.isJoined ? 'joined' : 'acquired');
-    }
+    const { waitedMs, hasWaited } = entrant;
+    this.#publish({ type: 'acquired', ...this.#subject(lease), fence: lease.fence, waitedMs, contended: hasWaited }, lease);
+    this.#entered(lease, lease.isJoined ? 'joined' : 'acquired');
   }
 
   /** The store answered that another owner holds the lock; `waits` says whether the call may wait for it. */
   busy(lease: Lease, { holder, remainingMs }: Busy, waits: boolean): void {
     this.#answered(lease, true);
-    if (this.#debug) {
-      this.#log({ type: 'busy', ...this.#subject(lease), heldBy: holder.by, heldMs: holder.heldMs, remainingMs });
-    }
+    this.#log({ type: 'busy', ...this.#subject(lease), heldBy: holder.by, heldMs: holder.heldMs, remainingMs });
     if (waits) {
       this.stillHeld(lease, holder.by, holder.heldMs);
     }
@@ -116,23 +97,18 @@ export class Reporter implements LeaseEvents, EntryEvents {
 
   /** A call begins to wait for another one of this process. */
   queued(lease: Lease, behind: number): void {
-    if (this.#debug) {
-      this.#log({ type: 'queued', ...this.#subject(lease), behind });
-    }
+    this.#log({ type: 'queued', ...this.#subject(lease), behind });
   }
 
   reentered({ key, fence }: Lease, caller: Caller): void {
-    if (this.#debug) {
-      this.#log({ type: 'reentered', ...this.#subject({ key, caller }), fence });
-    }
+    this.#log({ type: 'reentered', ...this.#subject({ key, caller }), fence });
     this.#entered({ key, fence, caller }, 'reentered');
   }
 
   /** A call has its locks, or `refusal` says why not. */
   ended(acquisition: Acquisition, refusal: unknown): void {
     const { waitedFor, waitedInside: inside } = acquisition;
-    // What went wrong is kept whoever reads.
-    if (refusal === undefined && (waitedFor === undefined || !this.#isRead)) {
+    if (refusal === undefined && waitedFor === undefined) {
       return;
     }
     const { call, frame, waitedMs, cycle } = acquisition;
@@ -165,9 +141,7 @@ export class Reporter implements LeaseEvents, EntryEvents {
   }
 
   released(lease: Lease): void {
-    if (this.#isRead) {
-      this.#publish({ type: 'released', ...this.#subject(lease), fence: lease.fence, heldMs: lease.heldMs }, lease);
-    }
+    this.#publish({ type: 'released', ...this.#subject(lease), fence: lease.fence, heldMs: lease.heldMs }, lease);
   }
 
   /** `kept` says that its code had ended, and a transaction kept the lock. */
@@ -191,17 +165,14 @@ export class Reporter implements LeaseEvents, EntryEvents {
     this.#trouble({ type: 'releaseFailed', ...this.#subject(lease), fence: lease.fence, error }, lease);
   }
 
-  /** The store failed an attempt to acquire. */
   attemptFailed(lease: Lease, error: LockError): void {
     this.#failed(lease, error, true);
   }
 
-  /** The store failed a renewal. */
   renewalFailed(lease: Lease, error: LockError): void {
     this.#failed(lease, error, false);
   }
 
-  /** The store answered a renewal. */
   renewalAnswered(lease: Lease): void {
     this.#answered(lease, false);
   }
@@ -216,9 +187,8 @@ export class Reporter implements LeaseEvents, EntryEvents {
     this.#answered(CHECKING, false);
   }
 
-  /** The store has renewed a lease, of which that much was left, as a part of 1. */
   renewed(lease: Lease, margin: number): void {
-    if (this.#isRead) {
+    if (this.#watchers.length > 0 || lockChannel.hasSubscribers) {
       this.#publish({ type: 'renewed', ...this.#subject(lease), fence: lease.fence, margin });
     }
   }
@@ -242,33 +212,31 @@ export class Reporter implements LeaseEvents, EntryEvents {
   }
 
   #entered(subject: Subject & { readonly fence: number }, how: LockEntry['how']): void {
-    if (this.#telemetry?.followsEntries) {
-      this.#telemetry.entered({ ...this.#subject(subject), how, fence: subject.fence });
+    const { telemetry } = this.#parts;
+    if (telemetry?.followsEntries) {
+      telemetry.entered({ ...this.#subject(subject), how, fence: subject.fence });
     }
   }
 
   /** Reported once per outage: until the store has answered again, further failures are the same news. */
   #failed(subject: Subject, error: LockError, isAttempt: boolean): void {
-    if (this.#availability.failed(error, isAttempt)) {
-      this.#watchers.push(this.#availability);
+    const { availability } = this.#parts;
+    if (availability.failed(error, isAttempt)) {
+      this.#watchers.push(availability);
       this.#trouble({ type: 'storeUnavailable', ...this.#subject(subject), error });
-    } else if (this.#debug) {
+    } else {
       this.#log({ type: 'failedAgain', ...this.#subject(subject), error });
     }
   }
 
   /** Reported once after an outage. */
   #answered(subject: Subject, isAttempt: boolean): void {
-    const awayMs = this.#availability.answered(isAttempt);
+    const { availability } = this.#parts;
+    const awayMs = availability.answered(isAttempt);
     if (awayMs !== undefined) {
-      this.#watchers.splice(this.#watchers.indexOf(this.#availability), 1);
+      this.#watchers.splice(this.#watchers.indexOf(availability), 1);
       this.#trouble({ type: 'storeAnswered', ...this.#subject(subject), awayMs });
     }
-  }
-
-  /** Whether events are read: one without a reader is not made. */
-  get #isRead(): boolean {
-    return this.#watchers.length > 0 || lockChannel.hasSubscribers;
   }
 
   #trouble(trouble: LockTrouble, lease?: Lease): void {
@@ -278,7 +246,7 @@ export class Reporter implements LeaseEvents, EntryEvents {
 
   #tell(trouble: LockTrouble): void {
     try {
-      this.#onTrouble(trouble);
+      this.#parts.onTrouble(trouble);
     } catch {
       // A broken logger must not keep a lock taken.
     }
@@ -286,15 +254,15 @@ export class Reporter implements LeaseEvents, EntryEvents {
 
   #publish(event: LockEvent, lease?: Lease): void {
     lockChannel.publish(event);
-    this.#telemetry?.event(event);
-    this.#incidents.record(event, lease);
+    this.#parts.telemetry?.event(event);
+    this.#parts.incidents.record(event);
     this.#recorder?.record(event, lease);
     this.#log(event);
   }
 
   #log(note: DebugNote): void {
     try {
-      this.#debug?.(debugLine(note));
+      this.#parts.debug?.(debugLine(note));
     } catch {
       // The same.
     }
@@ -302,6 +270,6 @@ export class Reporter implements LeaseEvents, EntryEvents {
 
   #subject({ key, caller }: Subject): EventOfLock {
     const { name, by, site, description } = caller;
-    return { store: this.#store, key, name, by, process: THIS_PROCESS, site, description };
+    return { store: this.#parts.store, key, name, by, process: THIS_PROCESS, site, description };
   }
 }

@@ -46,7 +46,7 @@ export class Telemetry implements LockTelemetry {
 
   /** Measures the operations of the store that is registered under that name. */
   timing(store: string, clock: Clock): AroundCall {
-    return async (answer, operation, _key) => {
+    return async (answer, operation) => {
       const sentAt = clock.monotonic();
       let error: LockError | undefined;
       try {

@@ -61,7 +61,6 @@ export interface LockOptions {
   name?: string | undefined;
 }
 
-/** The names of the options of a call. */
 export const LOCK_OPTIONS: OptionNames<LockOptions> = {
   ttl: true,
   wait: true,

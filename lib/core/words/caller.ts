@@ -17,7 +17,6 @@ export interface Caller {
   readonly description?: string;
 }
 
-/** How many there are of each name. */
 export function countByName(callers: Iterable<Caller>): ReadonlyMap<string, number> {
   const counts = new Map<string, number>();
   for (const { name } of callers) {

@@ -24,8 +24,8 @@ export function checkOptions<Options extends object>(site: string, options: Opti
 
 /** The error of an option that is mistyped, belongs elsewhere or does not exist. */
 function unknownOption(site: string, name: string, known: readonly string[]): LockConfigurationError {
-  const places = placesOf(name);
-  const synonym = synonymOf(name);
+  const places = PLACES.find(([, ...options]) => options.includes(name))?.[0];
+  const synonym = SYNONYMS.get(name);
   const meant = synonym !== undefined && known.includes(synonym) ? synonym : nearest(name, known);
   const what =
     places === undefined
@@ -77,26 +77,16 @@ const PLACES: readonly (readonly [place: string, ...options: string[]])[] = [
 ];
 
 /** What other libraries call an option. */
-const SYNONYMS: Readonly<Record<string, string>> = {
-  timeout: 'wait',
-  retries: 'wait',
-  retryCount: 'wait',
-  duration: 'ttl',
-  expire: 'ttl',
-};
-
-/** The places of an option, in words; undefined where there is no such option. */
-export function placesOf(option: string): string | undefined {
-  return PLACES.find(([, ...options]) => options.includes(option))?.[0];
-}
-
-/** What an option of other libraries is called here; undefined where it is none. */
-export function synonymOf(option: string): string | undefined {
-  return Object.hasOwn(SYNONYMS, option) ? SYNONYMS[option] : undefined;
-}
+const SYNONYMS: ReadonlyMap<string, string> = new Map([
+  ['timeout', 'wait'],
+  ['retries', 'wait'],
+  ['retryCount', 'wait'],
+  ['duration', 'ttl'],
+  ['expire', 'ttl'],
+]);
 
 /** Which of the names is most like one that was mistyped; undefined where none is. */
-export function nearest(mistyped: string, names: readonly string[]): string | undefined {
+function nearest(mistyped: string, names: readonly string[]): string | undefined {
   const [best] = names
     .map((name) => ({ name, edits: editsBetween(mistyped.toLowerCase(), name.toLowerCase()) }))
     .filter(({ name, edits }) => edits <= Math.ceil(name.length / 3))

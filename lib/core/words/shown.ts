@@ -12,6 +12,11 @@ export function shown(value: unknown): string {
   }
 }
 
+/** Keys, as messages name them. */
+export function quoted(keys: readonly string[]): string {
+  return keys.map((key) => `"${key}"`).join(', ');
+}
+
 /** Whether a function is a class, which cannot be called. */
 export function isClass(value: Function): boolean {
   return /^class\b/.test(Function.prototype.toString.call(value));

@@ -116,8 +116,8 @@ export const DEFECTS_OF_CORE: readonly Defect[] = [
       { file: 'lib/core/entering/entrance.ts', from: ' && !acquisition.gaveUp(lifecycle.isClosing)', to: '' },
       {
         file: 'lib/core/entering/entrance.ts',
-        from: 'if (call.signal?.aborted) {\n      // Its caller',
-        to: 'if (false) {\n      // Its caller',
+        from: 'if (refusal) {\n      this.#refuse(refusal,',
+        to: 'if (false) {\n      this.#refuse(refusal,',
       },
     ],
   },

@@ -64,7 +64,11 @@ const DEFECTS: readonly Omit<Defect, 'scenarios'>[] = [
     finding: /without a pause/,
     seed: 3,
     edits: [
-      { file: 'lib/core/leases/guests.ts', from: 'joined.catch(() => this.#refused(ticket, lease))', to: 'joined.catch(() => undefined)' },
+      {
+        file: 'lib/core/entering/guests.ts',
+        from: 'joined.catch(() => this.#refused(ticket, lease))',
+        to: 'joined.catch(() => undefined)',
+      },
     ],
   },
   {

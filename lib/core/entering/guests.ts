@@ -1,24 +1,13 @@
+import type { Acquisition } from './acquisition.js';
+import type { Lease } from '../leases/lease.js';
+import type { TicketEntry } from '../leases/ticket.js';
 import { atMost } from '../seam/time.js';
-import type { Lease } from './lease.js';
-import type { TicketEntry } from './ticket.js';
 
 /** A lease on its way into the lock of a ticket. */
 interface Guest {
   readonly lease: Lease;
   /** Settles when the lease is in, or was refused. Never rejects. */
   readonly joining: Promise<void>;
-}
-
-/** How a call enters the lock of a ticket. */
-export interface GuestEntry {
-  /** For how long it may still wait, in milliseconds. */
-  readonly leftMs: () => number;
-  /** The error of a call that may not wait for another one that asks to be let in. */
-  readonly busy: () => Error;
-  /** Enters a lease of this process that is in the lock. */
-  readonly reenter: (lease: Lease) => Promise<void>;
-  /** Makes a lease, and asks the store to let it in. */
-  readonly join: () => readonly [lease: Lease, joined: Promise<void>];
 }
 
 /**
@@ -28,15 +17,20 @@ export interface GuestEntry {
 export class Guests {
   readonly #guests = new WeakMap<TicketEntry, Guest>();
 
-  /** Enters the lease that is in the lock of the ticket, or a new one. */
-  async enter(ticket: TicketEntry, { leftMs, busy, reenter, join }: GuestEntry): Promise<Lease> {
+  /** Enters the lease that is in the lock of the ticket by `reenter`, or a new one, which `join` makes and asks the store to let in. */
+  async enter(
+    ticket: TicketEntry,
+    acquisition: Acquisition,
+    reenter: (lease: Lease) => Promise<void>,
+    join: () => readonly [lease: Lease, joined: Promise<void>],
+  ): Promise<Lease> {
     let guest = this.#guests.get(ticket);
     // No `await` between reading `#guests` and entering: two callers would both join.
     while (guest?.lease.state === 'wanted') {
-      if (leftMs() <= 0) {
-        throw busy();
+      if (acquisition.leftMs <= 0) {
+        throw acquisition.refused(ticket.key, 'busy');
       }
-      await atMost(guest.joining, leftMs());
+      await atMost(guest.joining, acquisition.leftMs);
       guest = this.#guests.get(ticket);
     }
     if (guest?.lease.hasCode && guest.lease.doubt) {
