@@ -73,6 +73,10 @@ export class Participant {
     return this.#trustedUntil;
   }
 
+  linkTo(host: Host): Link {
+    return this.links.find((link) => link.host === host) as Link;
+  }
+
   noAnswer(reason: string): Error {
     return new this.#library.LockStoreError(reason, KEY, { unknown: true });
   }
