@@ -21,6 +21,8 @@ export interface Conditions {
   readonly replaces: boolean;
 }
 
+/** For how long a link is cut at most, in longest leases. */
+const LONGEST_CUT = 4;
 /** For how long all that was reported holds at most, and a little longer. */
 const settledMs = ({ longestLeaseMs }: Conditions): number => 2 * longestLeaseMs + 10_000;
 
@@ -113,7 +115,8 @@ export class QuorumWorld {
     this.isQuiet = true;
     this.#finishReplacement();
     this.#hosts.filter((host) => !host.isUp).forEach((host) => host.start());
-    const quiet = timeline.now + 30_000 + settledMs(conditions);
+    // The last link that was cut is whole again by then.
+    const quiet = timeline.now + 30_000 + LONGEST_CUT * conditions.longestLeaseMs + settledMs(conditions);
     await this.play(quiet);
     for (const participant of this.#alive) {
       let without = Infinity;
@@ -250,7 +253,7 @@ export class QuorumWorld {
     if (links.length === 0) {
       return;
     }
-    const ms = random.between(100, 4 * conditions.longestLeaseMs);
+    const ms = random.between(100, LONGEST_CUT * conditions.longestLeaseMs);
     const cut = this.#before ? [random.pick(links)] : links.filter(() => random.chance(0.5));
     this.#dividedUntil = Math.max(this.#dividedUntil, timeline.now + ms);
     this.#say(`${name} ${what} ${cut.map(({ host }) => host.name).join(' ')} for ${Math.round(ms)}`);
