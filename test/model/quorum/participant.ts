@@ -208,7 +208,11 @@ export class Participant {
   #setTimeout(run: () => void, ms: number): object {
     const context = new AsyncResource('Timer');
     const event = this.world.timeline.after(Math.max(1, ms), () =>
-      this.handle(() => !event.cancelled && void context.runInAsyncScope(run), true),
+      this.handle(() => {
+        if (!event.cancelled) {
+          context.runInAsyncScope(run);
+        }
+      }, true),
     );
     return Object.defineProperty(event, 'unref', { value: () => event, configurable: true });
   }
