@@ -45,7 +45,7 @@ export class Attempt {
       await call(attempt);
       attempt.settled('returned');
     } catch (error) {
-      attempt.settled(outcomeOf(error), (error as Error).message);
+      attempt.settled(outcomeOf(error), isLockError(error) ? error.detail : String(error));
     }
   }
 
