@@ -1,7 +1,7 @@
 import 'reflect-metadata';
 import { Module } from '@nestjs/common';
 import { NestFactory } from '@nestjs/core';
-import { LOCK_CHANNEL, LockModule, LockService, type LockEvent } from 'nestjs-distributed-lock';
+import { LOCK_CHANNEL, LockModule, LockService, LockStoreError, type LockEvent } from 'nestjs-distributed-lock';
 import { subscribe } from 'node:diagnostics_channel';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Random } from '../support/random.js';
@@ -18,6 +18,9 @@ const LENT_MS = 100;
 /** How often the event loop is looked at, and from when on it was late, in milliseconds. */
 const PULSE_MS = 20;
 const LATE_MS = 60;
+
+/** How often a worker tries to connect for the first time. */
+const MOST_TRIES = 5;
 
 /** How long after a lock whose listener works another lock is lost, in leases. */
 const BESIDE = 0.65;
@@ -67,8 +70,12 @@ class WorkerModule {}
 
 moveWallClock(0);
 subscribe(LOCK_CHANNEL, (message) => hearOfLoss(message as LockEvent));
-if (options.isFirst) {
-  await prepare();
+// All workers connect for the first time at once, and a busy machine may keep one of them waiting for too long.
+for (let isReady = !options.isFirst, tries = 1; !isReady; tries++) {
+  isReady = await prepare().then(
+    () => true,
+    (error: unknown) => (error instanceof LockStoreError && tries < MOST_TRIES ? false : Promise.reject(error as Error)),
+  );
 }
 const app = await NestFactory.createApplicationContext(WorkerModule, { logger: false });
 const accounts = app.get(AccountService);
