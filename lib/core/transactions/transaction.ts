@@ -27,6 +27,8 @@ export class Transaction implements Keeper {
   readonly identity: object;
   /** Two on one key, where a call of it joined another one by a ticket. */
   readonly #kept = new Set<Lease>();
+  /** The first of each key. A transaction may keep thousands, and each of its calls asks. */
+  readonly #keptOn = new Map<string, Lease>();
   readonly #entering = new Map<string, Entering>();
   /** The calls of which the code has the signal. */
   readonly #followed = new Set<LockedCall>();
@@ -51,7 +53,7 @@ export class Transaction implements Keeper {
 
   /** The lease that its calls enter on a key: the first that it kept. */
   keptOn(key: string): Lease | undefined {
-    return [...this.#kept].find((lease) => lease.key === key);
+    return this.#keptOn.get(key);
   }
 
   /** The first loss of a lease that it keeps: its calls have to end. */
@@ -66,6 +68,7 @@ export class Transaction implements Keeper {
         lease.calls.keepFor(this);
         this.#countKept(this.#kept.has(lease) ? 0 : 1);
         this.#kept.add(lease);
+        this.#keptOn.set(lease.key, this.#keptOn.get(lease.key) ?? lease);
       }
     }
   }
@@ -114,6 +117,7 @@ export class Transaction implements Keeper {
     const kept = [...this.#kept].toReversed();
     this.#countKept(-kept.length);
     this.#kept.clear();
+    this.#keptOn.clear();
     return kept;
   }
 

@@ -89,7 +89,9 @@ export class Reporter implements LeaseEvents, EntryEvents {
   /** The store answered that another owner holds the lock; `waits` says whether the call may wait for it. */
   busy(lease: Lease, { holder, remainingMs }: Busy, waits: boolean): void {
     this.#answered(lease, true);
-    this.#log({ type: 'busy', ...this.#subject(lease), heldBy: holder.by, heldMs: holder.heldMs, remainingMs });
+    if (this.#parts.debug) {
+      this.#log({ type: 'busy', ...this.#subject(lease), heldBy: holder.by, heldMs: holder.heldMs, remainingMs });
+    }
     if (waits) {
       this.stillHeld(lease, holder.by, holder.heldMs);
     }
@@ -97,11 +99,15 @@ export class Reporter implements LeaseEvents, EntryEvents {
 
   /** A call begins to wait for another one of this process. */
   queued(lease: Lease, behind: number): void {
-    this.#log({ type: 'queued', ...this.#subject(lease), behind });
+    if (this.#parts.debug) {
+      this.#log({ type: 'queued', ...this.#subject(lease), behind });
+    }
   }
 
   reentered({ key, fence }: Lease, caller: Caller): void {
-    this.#log({ type: 'reentered', ...this.#subject({ key, caller }), fence });
+    if (this.#parts.debug) {
+      this.#log({ type: 'reentered', ...this.#subject({ key, caller }), fence });
+    }
     this.#entered({ key, fence, caller }, 'reentered');
   }
 

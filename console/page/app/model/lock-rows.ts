@@ -1,3 +1,4 @@
+import { groupedBy } from '../../../../lib/core/words/grouped-by.js';
 import type { Held, Orphan, StoreState, Waiting } from './state.js';
 
 /** A lock of the list. */
@@ -20,10 +21,10 @@ export interface LockRow {
 
 /** The locks of a store: held, waited for, and found by a search. */
 export function lockRows(store: StoreState, now: number): LockRow[] {
-  const waiting = groupBy(store.waiting, ({ key }) => key);
+  const waiting = groupedBy(store.waiting, ({ key }) => key);
   const queueOf = (key: string): readonly Waiting[] => waiting.get(key)?.toSorted((one, other) => one.since - other.since) ?? [];
-  const held = [...groupBy(store.held, ({ key }) => key)].flatMap(([key, holders]) =>
-    [...groupBy(holders, ({ fence }) => fence).values()].map((own) => heldRow(store, own, queueOf(key))),
+  const held = [...groupedBy(store.held, ({ key }) => key)].flatMap(([key, holders]) =>
+    [...groupedBy(holders, ({ fence }) => fence).values()].map((own) => heldRow(store, own, queueOf(key))),
   );
   const known = new Set(held.map(({ key }) => key));
   const orphans = [...store.orphans, ...(store.search?.found ?? [])].filter(({ key, until }) => {
@@ -67,18 +68,4 @@ function unheldRow(store: StoreState, key: string, waiting: readonly Waiting[]):
 /** What is left of a row where its store said at `at` that nobody holds the lock: whoever got it before that has it no more. */
 export function freedRow(row: LockRow, at: number): LockRow {
   return row.since !== undefined && row.since <= at ? { ...row, ...UNHELD, name: row.name } : row;
-}
-
-export function groupBy<T, Name>(items: readonly T[], nameOf: (item: T) => Name): Map<Name, T[]> {
-  const groups = new Map<Name, T[]>();
-  for (const item of items) {
-    const name = nameOf(item);
-    const group = groups.get(name);
-    if (group) {
-      group.push(item);
-    } else {
-      groups.set(name, [item]);
-    }
-  }
-  return groups;
 }

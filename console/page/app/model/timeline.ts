@@ -1,5 +1,5 @@
+import { groupedBy } from '../../../../lib/core/words/grouped-by.js';
 import { gaveUp } from './hot-names.js';
-import { groupBy } from './lock-rows.js';
 import type { Ended, Held, StoreState, Waiting } from './state.js';
 
 /** A stretch of time, drawn as a bar. */
@@ -30,7 +30,7 @@ export function timeline(store: StoreState, key: string, from: number, now: numb
     ...held.map((lock) => [lock.process, runningBar(lock, now)] as const),
     ...waiting.map((call) => [call.process, waitingBar(call, now)] as const),
   ];
-  return [...groupBy(bars, ([process]) => process)]
+  return [...groupedBy(bars, ([process]) => process)]
     .map(([process, own]) => ({ process, bars: own.map(([, bar]) => bar).filter(({ to }) => to > from) }))
     .filter((lane) => lane.bars.length > 0)
     .toSorted((one, other) => (one.process < other.process ? -1 : 1));

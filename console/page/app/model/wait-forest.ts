@@ -1,4 +1,4 @@
-import { groupBy } from './lock-rows.js';
+import { groupedBy } from '../../../../lib/core/words/grouped-by.js';
 import type { Held, StoreState, Waiting } from './state.js';
 
 /** A lock that calls wait for. */
@@ -19,7 +19,7 @@ export interface WaitingBranch {
 
 /** Who waits for whom: a tree for each lock whose holder does not wait itself, and one for each cycle. */
 export function waitForest(store: StoreState): WaitedLock[] {
-  const waiting = groupBy(store.waiting, ({ key }) => key);
+  const waiting = groupedBy(store.waiting, ({ key }) => key);
   const holders = new Map(store.held.map((held) => [held.key, held]));
   const heldByWaiting = new Set(store.waiting.flatMap(({ holds }) => holds.map(({ key }) => key)));
   const shown = new Set<string>();
