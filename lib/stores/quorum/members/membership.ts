@@ -18,7 +18,10 @@ import { MOST_AHEAD_US } from '../votes/vote-rules.js';
 /** For how long a start waits for the votes of servers that may be new, and how often it checks, in milliseconds. */
 const START_MS = 7_000;
 const PAUSE_MS = 20;
-/** For how long a majority waits for a server that may be there as well, and know of another one in the place of one of them, in milliseconds. */
+/**
+ * For how long a process waits for servers that have not answered before it counts the votes of a majority, in milliseconds: they may know
+ * of a process with another list.
+ */
 const OTHERS_MS = 2_000;
 /** For how long a report is trusted that a server is about to count, and how soon it has to count, in milliseconds. */
 const WANT_MS = { holds: 5_000, within: 2_000 } as const;
@@ -40,7 +43,7 @@ export class Membership {
   #isAdmitted = false;
   /** Since when a majority has answered. */
   #majorityAt: number | undefined;
-  /** Those that nobody listens for, as far as the start has found. */
+  /** Those that refused the connection at the start. They are not waited for. */
   readonly #refusing = new Set<Member>();
   /** Whether the list was checked at the start, which fails where something is wrong with it. */
   #hasStarted = false;
@@ -266,8 +269,8 @@ function runsOf(members: readonly Member[]): Set<string> {
 }
 
 /**
- * For how long reports hold, in milliseconds. A process may have a vote as long as it has heard of its server not long ago, and so renew a
- * lease. It has said so to the others with its last report to them, which was not long ago either.
+ * For how long reports hold, in milliseconds. A process counts votes of a server for `recentMs` after it has heard of it, and a lease that
+ * they renew lasts for up to `longestLeaseMs` more. Its last report to another server, which says so, is up to `recentMs` older.
  */
 function holdMs(longestLeaseMs: number): number {
   return 2 * recentMs(longestLeaseMs) + longestLeaseMs;
