@@ -12,7 +12,8 @@ export class ConnectionFailures {
   #last: Error | undefined;
   /** Why a node of a cluster could not be reached, and when that was. */
   #node: { readonly error: Error; readonly at: number } | undefined;
-  #setupRefusal: Error | undefined;
+  /** Set where the connection stands, and leads to another database or user than the one asked for. A field, since each command reads it. */
+  setupRefusal: Error | undefined;
 
   watch(connection: Connection): void {
     connection.on('connect', () => {
@@ -24,7 +25,7 @@ export class ConnectionFailures {
     connection.on('ready', () => {
       // ioredis goes on where SELECT is refused, and would keep the locks in another database.
       const refusal = this.#last?.name === 'ReplyError' ? this.#last : undefined;
-      this.#setupRefusal = refusal && !isPassing(refusal) ? setupError(refusal) : refusal;
+      this.setupRefusal = refusal && !isPassing(refusal) ? setupError(refusal) : refusal;
       this.#last = undefined;
     });
     connection.on('node error', (error: Error) => {
@@ -39,11 +40,6 @@ export class ConnectionFailures {
   /** This explains why commands are not answered from now on, until the connection is ready again. */
   note(error: Error): void {
     this.#last = error;
-  }
-
-  /** Set where the connection stands, and leads to another database or user than the one asked for. */
-  get setupRefusal(): Error | undefined {
-    return this.#setupRefusal;
   }
 
   /** The error of a command that failed. */

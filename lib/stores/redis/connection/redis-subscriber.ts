@@ -21,7 +21,8 @@ export class RedisSubscriber {
   #connection: Connection | undefined;
   #pings: NodeJS.Timeout | undefined;
   #answered = true;
-  #acknowledged = false;
+  /** Whether messages reach this process, as far as it knows. A field, since each acquire reads it. */
+  acknowledged = false;
   /** Whether the server refused the subscription: as the user may not subscribe, or for a while. */
   #isRefused = false;
   #isReported = false;
@@ -35,11 +36,6 @@ export class RedisSubscriber {
   constructor(channels: readonly [string, string], listener: SubscriberListener) {
     this.#channels = channels;
     this.#listener = listener;
-  }
-
-  /** Whether messages reach this process, as far as it knows. */
-  get acknowledged(): boolean {
-    return this.#acknowledged;
   }
 
   async open(source: RedisSource): Promise<void> {
@@ -69,7 +65,7 @@ export class RedisSubscriber {
    * message may have been sent before it stood.
    */
   distrust(): void {
-    if (this.#acknowledged && this.#connection && performance.now() - this.#changedAt > PING_MS) {
+    if (this.acknowledged && this.#connection && performance.now() - this.#changedAt > PING_MS) {
       this.#change(false);
       resubscribe(this.#connection);
     }
@@ -81,7 +77,7 @@ export class RedisSubscriber {
    */
   follow(address: string): void {
     this.#toFollow = address;
-    if (this.#acknowledged && this.#connection) {
+    if (this.acknowledged && this.#connection) {
       this.#follow(this.#connection);
     }
   }
@@ -129,8 +125,8 @@ export class RedisSubscriber {
   }
 
   #change(acknowledged: boolean): void {
-    if (this.#acknowledged !== acknowledged && !this.#closed) {
-      this.#acknowledged = acknowledged;
+    if (this.acknowledged !== acknowledged && !this.#closed) {
+      this.acknowledged = acknowledged;
       this.#changedAt = performance.now();
       this.#listener.changed();
     }
