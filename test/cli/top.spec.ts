@@ -78,6 +78,10 @@ test('top fills the screen, and its keys scroll', async () => {
     // The screen of before is back, with its cursor.
     expect(terminal.said.endsWith('\u001b[?7h\u001b[?25h\u001b[?1049l')).toBe(true);
     expect(terminal.screen.scrolled).toBe(0);
+    // Nobody sees half of a screen.
+    const updates = terminal.said.split('\u001b[?2026h').slice(1);
+    expect(updates.length).toBeGreaterThan(4);
+    expect(updates.filter((update) => !update.includes('\u001b[?2026l'))).toEqual([]);
   });
 });
 

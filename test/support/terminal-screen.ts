@@ -10,6 +10,8 @@ export class TerminalScreen {
   #rows: number;
   #columns: number;
   #lines: string[][];
+  /** What is shown until the update that has begun is whole. */
+  #before: string[][] | undefined;
   #row = 0;
   #column = 0;
   #wraps = true;
@@ -25,7 +27,7 @@ export class TerminalScreen {
 
   /** Without spaces at their ends. */
   get lines(): readonly string[] {
-    return this.#lines.map((line) =>
+    return (this.#before ?? this.#lines).map((line) =>
       Array.from(line, (character) => character ?? ' ')
         .join('')
         .trimEnd(),
@@ -73,6 +75,8 @@ export class TerminalScreen {
       this.#lines = this.#lines.map((line, at) => (at > this.#row ? [] : line));
     } else if (values === '?7') {
       this.#wraps = final === 'h';
+    } else if (values === '?2026') {
+      this.#before = final === 'h' ? this.#lines.map((line) => [...line]) : undefined;
     } else if (values === '?1049') {
       this.#lines = emptyLines(this.#rows);
     }

@@ -5,7 +5,9 @@ import { Scroll } from './scroll.js';
 /** The other screen of a terminal, without a cursor. Lines do not wrap: a character that takes two columns may make one too long. */
 const ENTER = '\u001b[?1049h\u001b[?25l\u001b[?7l';
 const LEAVE = '\u001b[?7h\u001b[?25h\u001b[?1049l';
-const TOP = '\u001b[H';
+/** What is between the two is shown at once by a terminal that knows synchronized updates; others pass over them. */
+const BEGIN = '\u001b[?2026h\u001b[H';
+const END = '\u001b[?2026l';
 /** Written before a line: after one that fills the width, the cursor still stands on its last character. */
 const EMPTY_LINE = '\u001b[2K';
 
@@ -44,7 +46,7 @@ export class Screen {
   /** The lines have nothing that a terminal obeys. Those that are too many are left out. */
   paint(lines: readonly string[]): void {
     const all = Array.from({ length: this.height }, (_, at) => EMPTY_LINE + shortened(lines[at] ?? '', this.width));
-    process.stdout.write(TOP + all.join('\r\n'));
+    process.stdout.write(BEGIN + all.join('\r\n') + END);
   }
 
   close(): void {
