@@ -261,7 +261,7 @@ async function closeAfterFailure(services: LockServices, modules: ModulesContain
 function warnWithoutHooks(): void {
   if (process.listenerCount('SIGTERM') === 0) {
     logger.warn(
-      'Shutdown hooks are off: locks that are held when the process is stopped stay taken until their ttl is over. ' +
+      'Shutdown hooks are off for SIGTERM: locks that are held when the process is stopped stay taken until their ttl is over. ' +
         'Call app.enableShutdownHooks() at start-up.',
     );
   }

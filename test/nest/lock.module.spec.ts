@@ -400,12 +400,12 @@ describe('shutdown', () => {
     }
 
     test.each([
-      ['where none are on, once', [], [expect.stringContaining('Shutdown hooks are off')]],
+      ['where none are on, once', [], [expect.stringContaining('Shutdown hooks are off for SIGTERM')]],
       ['not where they are on', ['SIGTERM'], []],
       [
         'also where they are on, and not for the signal that stops a process',
         ['SIGINT'],
-        [expect.stringContaining('Shutdown hooks are off')],
+        [expect.stringContaining('Shutdown hooks are off for SIGTERM')],
       ],
     ])('%s, after a start that takes long', async (_, signals, said) => {
       const module = await start();

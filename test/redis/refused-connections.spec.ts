@@ -8,6 +8,8 @@ import { ConnectionFailures } from '../../lib/stores/redis/connection/connection
 import { makeConnection } from '../../lib/stores/redis/connection/redis-client';
 import type { Connection } from '../../lib/stores/redis/connection/connection';
 import type { RedisSource } from '../../lib/stores/redis/connection/redis-source';
+import { RedisKeys } from '../../lib/stores/redis/scripts/redis-keys';
+import { warnOfRefusal } from '../../lib/stores/redis/wakeups';
 import { RedisLockStore } from '../../lib/stores/redis/redis-lock-store';
 import { makeLocks } from '../support/make-locks';
 import { RedisServer } from '../support/redis-server';
@@ -126,6 +128,18 @@ test('a server that is busy with a script refuses a database for a while, which 
   expect(refuse('ERR DB index is out of range')).toBeInstanceOf(LockConfigurationError);
   connection.emit('ready');
   expect(failures.setupRefusal).toBeUndefined();
+});
+
+test('a command for messages that is refused for a while is not reported as a missing right', () => {
+  const warned: string[] = [];
+  const refuse = (message: string): void => {
+    const error = Object.assign(new Error(message), { name: 'ReplyError' });
+    warnOfRefusal(error, 'Redis refused PUBLISH', new RedisKeys('lock', false), '', (warning) => warned.push(warning));
+  };
+  refuse('BUSY Redis is busy running a script. You can only call SCRIPT KILL or SHUTDOWN NOSAVE.');
+  expect(warned).toEqual([]);
+  refuse("NOPERM User guarded has no permissions to run the 'publish' command");
+  expect(warned).toEqual([expect.stringMatching(/^Redis refused PUBLISH on .*: NOPERM .* Grant the rights /)]);
 });
 
 describe('a subscription that was refused is asked for again', () => {

@@ -2,6 +2,7 @@ import type { LockError } from '../../core/words/errors.js';
 import type { Place } from '../../core/seam/lock-store.js';
 import { Listeners } from '../kit/listeners.js';
 import { Rechecks } from '../kit/rechecks.js';
+import { isPassing } from './connection/redis-errors.js';
 import type { RedisSource } from './connection/redis-source.js';
 import { RedisSubscriber } from './connection/redis-subscriber.js';
 import type { RedisKeys } from './scripts/redis-keys.js';
@@ -72,10 +73,10 @@ export class Wakeups {
 
 /**
  * Warns that a server refused a command that messages need; `untilThen` says what else follows. A connection that broke, or was closed
- * meanwhile, is no refusal.
+ * meanwhile, is no refusal, and one for a while says nothing of rights.
  */
 export function warnOfRefusal(error: Error, refused: string, keys: RedisKeys, untilThen: string, warn: (message: string) => void): void {
-  if (error.name === 'ReplyError') {
+  if (error.name === 'ReplyError' && !isPassing(error)) {
     warn(
       `${refused} on ${keys.wake('*')}: ${error.message}. Grant the rights that docs/stores/redis.md lists under "The smallest ACL"; ` +
         `until then ${untilThen}a forced release is noticed at the next renewal.`,

@@ -63,6 +63,7 @@ export class RedisConnection {
   #opening: Promise<Connection> | undefined;
   #connection: Connection | undefined;
   #wasReady = false;
+  #again: NodeJS.Timeout | undefined;
   #firstReady: Promise<void> | undefined;
   #closed = false;
 
@@ -222,7 +223,8 @@ export class RedisConnection {
       this.#wasReady = true;
       if (this.#failures.setupRefusal) {
         // It may be granted by then, or the reason has passed. Not where another connection has been set up meanwhile.
-        setTimeout(() => this.#failures.setupRefusal && this.#reconnect(), AGAIN_MS).unref();
+        clearTimeout(this.#again);
+        this.#again = setTimeout(() => this.#failures.setupRefusal && this.#reconnect(), AGAIN_MS).unref();
       }
       connection.options.enableOfflineQueue = connection.isCluster === true;
       this.#onReady(addressOf(connection));
