@@ -99,7 +99,7 @@ export class Leadership {
       if (this.#lock && reason && error instanceof LockLostError && error.bodyRuns) {
         report({ change: 'stillRuns', fence: this.#lock.fence, ledMs: this.#ledMs, reason });
         // It may have been notified only: nobody else gets the lock as long as it is renewed.
-        this.#frame?.abandon(reason);
+        this.#frame?.lose(reason);
       }
     }
     this.#hasLeft = true;

@@ -363,7 +363,7 @@ describe('a call that has ended, whose lease serves the next one,', () => {
       core.run(['k'], call, () => undefined, (own) => void (frame = own)), // prettier-ignore
       core.run(['k'], call, async (lock) => {
         expect(lock.fence).toBe((frame?.lock.fence ?? 0) + 1);
-        frame?.abandon('released');
+        frame?.lose('released');
         await sleep(5);
         expect(lock.isHeld()).toBe(true);
         expect(await elsewhere.inspect('k')).toMatchObject({ holds: 1 });
@@ -404,7 +404,7 @@ test('a call that has left cannot lose the lock that serves the next', async () 
   const second = run(() => first);
   const third = run(async (lock) => {
     await second;
-    frames[1]?.abandon('forced');
+    frames[1]?.lose('forced');
     return [lock.isHeld(), frames[1]?.loss];
   });
   expect(await third).toEqual([true, undefined]);

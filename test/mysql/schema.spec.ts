@@ -2,6 +2,7 @@ import type { PoolOptions } from 'mysql2';
 import { MySqlLockStore, schemaSql } from '../../lib/stores/mysql/index';
 import { DATABASE, MySqlServer } from '../support/mysql-server';
 import { newHold } from '../support/new-hold';
+import { migrate } from '../readme/mysql';
 import { saying } from '../support/saying';
 
 let server: MySqlServer;
@@ -63,14 +64,14 @@ async function makeByHand(mode: string): Promise<void> {
 }
 
 describe('the sql_mode of the procedures', () => {
-  test('is that of the library where schemaSql() is run by hand, and the session has its own again', async () => {
+  test('is that of the library where schemaSql() is run by hand, also again, and the session has its own again', async () => {
     const connection = await server.pool({ database }).promise().getConnection();
     await connection.query(`SET SESSION sql_mode = 'ORACLE,EMPTY_STRING_IS_NULL'`);
     const mode = async (): Promise<unknown> => (await connection.query('SELECT @@SESSION.sql_mode AS mode'))[0];
     const before = await mode();
-    for (const sql of schemaSql()) {
-      await connection.query(sql);
-    }
+    await migrate(connection);
+    expect(await mode()).toEqual(before);
+    await migrate(connection);
     expect(await mode()).toEqual(before);
     connection.release();
     await expectUsable(await open());

@@ -5,7 +5,7 @@ import { createWriteStream } from 'node:fs';
 import type { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { currentLock, DistributedLock, type Lock, type LockService } from 'nestjs-distributed-lock';
+import { currentLock, DistributedLock, lockKey, type Lock, type LockService } from 'nestjs-distributed-lock';
 import type { Pool, PoolClient, QueryResult } from 'pg';
 
 /** What `work` comes to. Where `signal` aborts, its reason, in place of whatever error the abort causes there. */
@@ -117,7 +117,7 @@ export function exportWorker(
   return new Worker<{ customerId: string }>(
     'exports',
     async ({ data }, _token, cancelled) =>
-      locks.withLock(`export:${data.customerId}`, { wait: '1m', signal: cancelled }, async (lock) => {
+      locks.withLock(lockKey`export:${data.customerId}`, { wait: '1m', signal: cancelled }, async (lock) => {
         const signal = cancelled ? AbortSignal.any([lock.signal, cancelled]) : lock.signal;
         await exportRows(data.customerId, signal);
       }),

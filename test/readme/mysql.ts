@@ -11,7 +11,11 @@ export async function make(): Promise<void> {
 
 export async function migrate(connection: Connection): Promise<void> {
   for (const sql of schemaSql()) {
-    await connection.query(sql);
+    await connection.query(sql).catch((error: { errno?: number }) => {
+      if (error.errno !== 1304) {
+        throw error;
+      }
+    });
   }
 }
 

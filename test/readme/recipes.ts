@@ -74,7 +74,9 @@ export class WithTypeOrm {
   @DistributedLock('balance:<customerId>')
   async credit(customerId: string, amount: number): Promise<void> {
     await this.dataSource.transaction(async (manager) => {
-      await manager.increment(Balance, { customerId }, 'amount', amount);
+      const balance = await manager.findOneByOrFail(Balance, { customerId });
+      balance.amount += amount;
+      await manager.save(balance);
     });
   }
 }
@@ -86,7 +88,8 @@ export class WithPrisma {
   @DistributedLock('balance:<customerId>')
   async credit(customerId: string, amount: number): Promise<void> {
     await this.prisma.$transaction(async (tx) => {
-      await tx.balance.update({ where: { customerId }, data: { amount: { increment: amount } } });
+      const balance = await tx.balance.findUniqueOrThrow({ where: { customerId } });
+      await tx.balance.update({ where: { customerId }, data: { amount: balance.amount + amount } });
     });
   }
 }

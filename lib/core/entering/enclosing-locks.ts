@@ -15,7 +15,7 @@ export class EnclosingLocks {
 
   /**
    * The lease on the key of the nearest enclosing call of these locks, or of an ended call of its transaction; or the ticket of a call
-   * that came with tickets. Throws where that lock has ended.
+   * that came with tickets. Throws where that lock has ended, or is in doubt.
    */
   lockOn(key: string, frame: Frame): Lease | TicketEntry | undefined {
     for (let at: CallNode | undefined = frame; at; at = at.parent) {

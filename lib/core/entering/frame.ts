@@ -199,7 +199,7 @@ export class Frame extends CallNode implements HandledCall {
   }
 
   /** Ends its leases although its code runs on. */
-  abandon(reason: LostReason): void {
+  lose(reason: LostReason): void {
     for (const lease of this.#taken) {
       this.#leases.lose(lease, reason);
     }

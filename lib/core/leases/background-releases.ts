@@ -9,7 +9,7 @@ import type { HoldRecord, LockStore, Place } from '../seam/lock-store.js';
  * milliseconds.
  */
 const SHARED_MS = 60_000;
-/** A command that grants may be carried out for this long after its sender gave up, in milliseconds; stores refuse it later. */
+/** A command that grants may be carried out for this long after its sender gave up, in milliseconds: `ServerClock.latest` says until when. */
 const LATEST_MS = 1_000;
 
 /**

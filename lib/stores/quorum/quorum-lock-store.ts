@@ -39,7 +39,7 @@ import { Waits } from './votes/waits.js';
 /**
  * Locks in a majority of independent Redis servers: the algorithm Redlock
  * (https://redis.io/docs/latest/develop/clients/patterns/distributed-locks/), with fences that rise over any two grants. Any
- * minority of the servers may be away, slow or empty. Waiting processes poll every 10 to 250 ms; there is no queue, and they take turns.
+ * minority of the servers may be away, slow or empty. Waiting processes poll every 5 to 250 ms; there is no queue, and they take turns.
  *
  * Given clients, it makes two connections of its own from each and never closes or changes those clients. The servers must not
  * be replicas of each other, and each must be configured not to evict.

@@ -139,7 +139,7 @@ const DEFECTS: readonly Omit<Defect, 'scenarios'>[] = [
       {
         file: 'lib/leader/leadership.ts',
         from: 'this.#frame?.notify(revoked(this.#parts.key, reason));',
-        to: 'this.#frame?.abandon(reason);',
+        to: 'this.#frame?.lose(reason);',
       },
     ],
   },
