@@ -4,6 +4,7 @@ import { stop } from 'esbuild';
 import type { Edit } from '../support/defective.js';
 import { Random, seedsOf } from '../support/random.js';
 import type { Host } from './quorum/host.js';
+import type { Participant } from './quorum/participant.js';
 import { QuorumWorld, type Conditions } from './quorum/quorum-world.js';
 import { buildQuorum, type LoadLibrary } from './quorum/simulated-library.js';
 
@@ -85,24 +86,34 @@ test.each(Object.entries(DEFECTS))(
   1_200_000,
 );
 
+/** The longest lease of directed histories. */
+const LONGEST_MS = 20_000;
+
+/** A quiet world, and how time passes there. */
+function quietWorld(load: LoadLibrary, longestLeaseMs = LONGEST_MS): readonly [QuorumWorld, (ms: number) => Promise<void>] {
+  const world = new QuorumWorld(load, { ...conditionsOf(1), longestLeaseMs, processes: 0 }, 1);
+  world.isQuiet = true;
+  return [world, (ms) => world.play(world.timeline.now + ms)];
+}
+
 /** What happens to two processes while they have different lists. */
 interface Beside {
   /** Whether the holder stands still, so many milliseconds after a moment at which it has the lock. */
   readonly standsAfterMs?: number;
   /** For how long the other one does not reach the first of the servers that they share. */
   readonly slowMs?: number;
+  /** How long after its start the other one stands still, until a moment before it reaches that server. */
+  readonly lateAfterMs?: number;
 }
 
 /**
  * A process has the lock by a new server and the first one that it shares with another list; the second one has forgotten what it said.
  * Whether a process that starts with the other list waits for the lock.
  */
-async function waitsBeside(load: LoadLibrary, { standsAfterMs, slowMs = 0 }: Beside): Promise<boolean> {
-  const longestLeaseMs = 20_000;
-  const world = new QuorumWorld(load, { ...conditionsOf(1), longestLeaseMs, processes: 0 }, 1);
-  world.isQuiet = true;
+async function waitsBeside(load: LoadLibrary, { standsAfterMs, slowMs = 0, lateAfterMs }: Beside): Promise<boolean> {
+  const longestLeaseMs = LONGEST_MS;
+  const [world, pass] = quietWorld(load);
   const { timeline } = world;
-  const pass = (ms: number): Promise<void> => world.play(timeline.now + ms);
   const [shared, other, replaced, added] = Array.from({ length: 4 }, () => world.newHost()) as [Host, Host, Host, Host];
   const before = world.newParticipant([shared, other, replaced]);
   void before.keep(longestLeaseMs);
@@ -119,7 +130,12 @@ async function waitsBeside(load: LoadLibrary, { standsAfterMs, slowMs = 0 }: Bes
   }
   const late = world.newParticipant([shared, other, replaced]);
   void late.keep(longestLeaseMs);
-  late.linkTo(shared).refuse(slowMs);
+  late.linkTo(shared).refuse(lateAfterMs ?? slowMs);
+  if (lateAfterMs !== undefined) {
+    await pass(lateAfterMs);
+    late.linkTo(shared).refuse(2_560);
+    late.pause(2_500);
+  }
   await world.play(standsAfterMs === undefined ? timeline.now + longestLeaseMs : holder.trustedUntil);
   const waits = late.trustedUntil === 0;
   holder.crash();
@@ -144,6 +160,11 @@ describe('a process that starts with another list hears of the one that has the 
       histories: [{ slowMs: 500 }],
       defect: { file: `${MEMBERS}/membership.ts`, from: 'const OTHERS_MS = 2_000;', to: 'const OTHERS_MS = 0;' },
     },
+    {
+      when: 'though it stands still until a moment before that server answers',
+      histories: [500, 700, 900].map((lateAfterMs) => ({ lateAfterMs })),
+      defect: { file: `${MEMBERS}/membership.ts`, from: 'const MOST_STILL_MS = 1_500;', to: 'const MOST_STILL_MS = Infinity;' },
+    },
   ])(
     '$when, but for a defect',
     async ({ histories, defect }) => {
@@ -154,4 +175,163 @@ describe('a process that starts with another list hears of the one that has the 
     },
     600_000,
   );
+});
+
+/**
+ * A process does not reach one of the two servers that it shares with a new list, and has told only the other one what it counts. That one is
+ * lost then. Whether a process with the new list, which is there already or not, waits for the lease.
+ */
+async function waitsWithoutWitness(load: LoadLibrary, isEmpty: boolean, isThere: boolean): Promise<boolean> {
+  const longestLeaseMs = 60_000;
+  const [world, pass] = quietWorld(load, longestLeaseMs);
+  const { timeline } = world;
+  const [shared, other, replaced, added] = Array.from({ length: 4 }, () => world.newHost()) as [Host, Host, Host, Host];
+  const before = world.newParticipant([shared, other, replaced]);
+  void before.keep(longestLeaseMs);
+  await pass(10_000);
+  const first = world.newParticipant([shared, other, added]);
+  void first.store.health();
+  await pass(5_000);
+  before.linkTo(other).refuse(1_000_000);
+  await pass(130_000);
+  expect(before.trustedUntil).toBeGreaterThan(timeline.now + longestLeaseMs * 0.95);
+  shared.kill();
+  if (isEmpty) {
+    before.pause(1_000_000);
+    shared.start();
+  }
+  const late = isThere ? first : world.newParticipant([shared, other, added]);
+  void late.keep(longestLeaseMs);
+  await world.play(before.trustedUntil);
+  const waits = late.trustedUntil === 0;
+  before.crash();
+  await pass(200_000);
+  expect(late.trustedUntil).toBeGreaterThan(0);
+  return waits;
+}
+
+test('what only a server that is lost could tell is waited for, but for a defect', async () => {
+  const from = "return inMs > 0 ? { why: 'unheard', inMs } : { counts: 'again' };";
+  const [load, defective] = [
+    await buildQuorum(),
+    await buildQuorum([{ file: `${MEMBERS}/standing.ts`, from, to: "return { counts: 'again' };" }]),
+  ];
+  const playAll = (library: LoadLibrary): Promise<boolean[]> =>
+    Promise.all([false, true].flatMap((isEmpty) => [false, true].map((isThere) => waitsWithoutWitness(library, isEmpty, isThere))));
+  expect(await playAll(load)).not.toContain(false);
+  expect(await playAll(defective)).toContain(false);
+}, 600_000);
+
+/** The machine of a process sleeps while the list is changed. Whether it gets the lock that another one has by the new list. */
+async function overtakesAsleep(load: LoadLibrary): Promise<boolean> {
+  const longestLeaseMs = 60_000;
+  const [world, pass] = quietWorld(load, longestLeaseMs);
+  const { timeline } = world;
+  const [shared, other, replaced, added] = Array.from({ length: 4 }, () => world.newHost()) as [Host, Host, Host, Host];
+  const asleep = world.newParticipant([shared, other, replaced]);
+  await tryOnce(world, asleep);
+  await pass(15_000);
+  const sleeping = asleep.sleepFor(200_000);
+  const holder = world.newParticipant([shared, other, added]);
+  void holder.store.health();
+  timeline.after(190_000, () => {
+    holder.linkTo(shared).refuse(20_000);
+    void holder.keep(longestLeaseMs);
+  });
+  await sleeping;
+  expect(holder.trustedUntil).toBeGreaterThan(timeline.now);
+  let overtakes = false;
+  while (!overtakes && timeline.now < 240_000) {
+    holder.linkTo(shared).refuse(20_000);
+    overtakes = (await tryOnce(world, asleep)) && timeline.now < holder.trustedUntil;
+  }
+  holder.crash();
+  asleep.crash();
+  return overtakes;
+}
+
+test('a process whose machine slept while the list was changed does not count what it counted before, but for a defect', async () => {
+  const from = 'this.#counts &&= serverMs < this.#countsUntil;';
+  const [load, defective] = [await buildQuorum(), await buildQuorum([{ file: `${MEMBERS}/session.ts`, from, to: '' }])];
+  expect(await overtakesAsleep(load)).toBe(false);
+  expect(await overtakesAsleep(defective)).toBe(true);
+}, 600_000);
+
+/** Tries once; whether the lock was granted, and then released. */
+async function tryOnce(world: QuorumWorld, process: Participant): Promise<boolean> {
+  const id = `try-${tries++}`;
+  const hold = { key: 'k', owner: id, id, fence: 0, fences: 1, ttlMs: 10_000, limitMs: 1_000, lingering: false, by: id };
+  const outcomes: boolean[] = [];
+  const attempt = async (): Promise<boolean> => {
+    const reply = await process.store.acquire(hold).catch(() => undefined);
+    await process.store.release(hold).catch(() => undefined);
+    return reply?.fence !== undefined;
+  };
+  void attempt().then((granted) => outcomes.push(granted));
+  while (outcomes.length === 0) {
+    await world.play(world.timeline.now + 20);
+  }
+  return outcomes[0] === true;
+}
+let tries = 0;
+
+/** For how long a lock could not be had at most, in milliseconds, by one process that tries all the time; and what happens meanwhile. */
+async function longestGap(
+  world: QuorumWorld,
+  process: Participant,
+  steps: readonly (readonly [ms: number, step: () => void])[],
+): Promise<number> {
+  const { timeline } = world;
+  let at = timeline.now;
+  for (const [ms, step] of steps) {
+    timeline.after((at += ms) - timeline.now, step);
+  }
+  let [hadAt, longest] = [timeline.now, 0];
+  while (timeline.now < at) {
+    if (await tryOnce(world, process)) {
+      longest = Math.max(longest, timeline.now - hadAt);
+      hadAt = timeline.now;
+    }
+  }
+  return Math.max(longest, timeline.now - hadAt);
+}
+
+describe('locks can be had soon again', () => {
+  const start = async (): Promise<readonly [QuorumWorld, Participant, readonly Host[], (ms: number) => Promise<void>]> => {
+    const [world, pass] = quietWorld(await buildQuorum());
+    const hosts = Array.from({ length: 3 }, () => world.newHost());
+    const participant = world.newParticipant(hosts);
+    void participant.store.health();
+    await pass(10_000);
+    return [world, participant, hosts, pass];
+  };
+
+  const nothing = (): void => undefined;
+  const restarts = (host: Host, forMs: number): (readonly [number, () => void])[] => [
+    [100, () => host.kill()],
+    [2_000, () => host.start()],
+    [forMs, nothing],
+  ];
+
+  test('where servers are restarted one after the other, each once the one before counts', async () => {
+    const [world, participant, hosts] = await start();
+    const steps = hosts.flatMap((host) => restarts(host, 60_000));
+    expect(await longestGap(world, participant, steps)).toBeLessThan(10_000);
+  }, 600_000);
+
+  test('where a second server restarts before the first one counts', async () => {
+    const [world, participant, [, first, second], pass] = await start();
+    await pass(100_000);
+    const steps = [first, second].flatMap((host) => restarts(host as Host, LONGEST_MS * 1.5));
+    // The first one counts when what was reported of its earlier run is forgotten.
+    expect(await longestGap(world, participant, [...steps, [40_000, nothing]])).toBeLessThan(2 * LONGEST_MS);
+  }, 600_000);
+
+  test('where a server is back that was cut off for long, and another one has just crashed', async () => {
+    const [world, participant, [, crashing, cutOff], pass] = await start();
+    participant.linkTo(cutOff as Host).refuse(60_000);
+    await pass(59_000);
+    crashing?.kill();
+    expect(await longestGap(world, participant, [[30_000, nothing]])).toBeLessThan(8_000);
+  }, 600_000);
 });

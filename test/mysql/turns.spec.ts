@@ -326,6 +326,25 @@ test('a place that leaves is not notified again while the statement that says so
   }
 });
 
+test('a process can be woken for a second after its last place is gone: an acquire may be on its way to queue another one', async () => {
+  await open();
+  await open();
+  const [holder, waiter] = opened as [MySqlLockStore, MySqlLockStore];
+  const canBeWoken = async (): Promise<boolean> => {
+    const [row] = await server.query<{ id: unknown }>('SELECT is_used_lock(?) AS id', [presenceName(waiter.process)]);
+    return row?.id != null;
+  };
+  const held = newHold('k', { ttlMs: 60_000, limitMs: 20_000 });
+  const { fence = 0 } = await holder.acquire(held);
+  await waiter.acquire(newHold('k', { limitMs: 20_000 }), { name: 'place' });
+  await until('that it can be woken', canBeWoken);
+  await waiter.leave('k', 'place');
+  const leftAt = performance.now();
+  await until('that it cannot', async () => !(await canBeWoken()));
+  expect(performance.now() - leftAt).toBeGreaterThan(990);
+  await holder.release({ ...held, fence });
+});
+
 test('a process that sleeps is woken also for a place that it queued while it polled', async () => {
   const held = await (await open()).acquire('k', { ttl: '60s' });
   await server.query(

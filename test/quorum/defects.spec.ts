@@ -87,8 +87,17 @@ const RULES: readonly Rule[] = [
       ],
     },
     check: async ({ verdictOf: judge }) => {
-      const isNew: Standing = { at: 0, knownMs: 9_000, counts: false, firstUseMs: undefined, restarted: false, fence: 0, reported: [] };
-      const survey = { runs: new Set<string>(), run: 'new', counting: new Set<string>(), longestLeaseMs: 60_000, now: 0 };
+      const isNew: Standing = {
+        at: 0,
+        knownMs: 9_000,
+        counts: false,
+        firstUseMs: undefined,
+        restarted: false,
+        fence: 0,
+        stored: true,
+        reported: [],
+      };
+      const survey = { silentMs: [0, 0, 0], run: 'new', counting: new Set<string>(), longestLeaseMs: 60_000, holdMs: 122_000, now: 0 };
       expect(judge(isNew, { ...survey, standings: [isNew, isNew, isNew] })).toEqual({ counts: 'first' });
       for (const known of [{ counts: true }, { restarted: true }]) {
         expect(judge(isNew, { ...survey, standings: [isNew, isNew, { ...isNew, ...known }] })).toEqual({ why: 'restarted', inMs: 51_000 });
@@ -107,13 +116,13 @@ const RULES: readonly Rule[] = [
     },
     check: async ({ verdictOf: judge }) => {
       const knowing = (...reported: string[]): Standing => ({
-        ...{ at: 0, knownMs: 9_000, counts: true, firstUseMs: undefined, restarted: false, fence: 0, reported },
+        ...{ at: 0, knownMs: 9_000, counts: true, firstUseMs: undefined, restarted: false, fence: 0, stored: true, reported },
       });
       const of = (...standings: Standing[]): unknown =>
         judge(standings[0] as Standing, {
-          ...{ standings, runs: new Set(['a', 'b', 'c']), run: 'c', counting: new Set<string>(), longestLeaseMs: 60_000, now: 0 },
+          ...{ standings, silentMs: [0, 0, 0], run: 'c', counting: new Set<string>(), longestLeaseMs: 60_000, holdMs: 122_000, now: 0 },
         });
-      const replaced = { why: 'replaced', inMs: 60_000 };
+      const replaced = { why: 'replaced', inMs: 122_000 };
       expect(of(knowing(), knowing('vote:a', 'vote:b'), knowing())).toEqual({ counts: 'again' });
       // One that restarted, or has only been added to a list, takes no place.
       expect(of(knowing(), knowing('vote:a', 'vote:b', 'vote:c', 'run:d'), knowing())).toEqual({ counts: 'again' });

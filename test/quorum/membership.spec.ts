@@ -38,11 +38,13 @@ class Server {
       throw new LockStoreError('no answer', '', { unknown: true });
     }
     await (counts === 'again' && this.held);
-    return { reply: [HOUR_MS, 1, HOUR_MS, 0, 1, Date.now() + this.aheadMs] };
+    return { reply: [HOUR_MS, 1, HOUR_MS, 0, 1, Date.now() + this.aheadMs, 1] };
   }
 
   close(): void {}
 }
+
+const STANDING = { knownMs: HOUR_MS, counts: true, firstUseMs: HOUR_MS, restarted: false, fence: 1, stored: true, reported: [] };
 
 let servers: [Server, Server, Server];
 let membership: Membership;
@@ -142,6 +144,20 @@ test('a new connection to a server that was heard of not long ago counts at once
   servers[0].aheadMs = HOUR_MS;
   await connectAnew();
   expect(membership.mayCount(0)).toBe(false);
+});
+
+test('a server that counts and did not answer is asked again soon, and not as seldom as one that did', async () => {
+  await connect();
+  const [server] = servers;
+  await connectAnew();
+  server.answers = false;
+  server.session = new Session(server.session.clock);
+  server.session.foundRun(server.name);
+  server.session.answered({ ...STANDING, at: performance.now() }, true, Infinity);
+  const before = server.asked.length;
+  membership.connected(0, server.session);
+  await until('three more', () => server.asked.length >= before + 3, 10_000);
+  expect(membership.mayCount(0)).toBe(true);
 });
 
 test('what was heard long ago is not trusted, before anybody has asked again', async () => {

@@ -163,6 +163,23 @@ describe('a quorum of five servers', () => {
     await until('that nothing is left', async () => (await quorum.fences('k')).every((fence) => fence === null));
   });
 
+  test('keeps its locks for as long as most of the servers are full', async () => {
+    const longestLease = 2_000;
+    const own = new QuorumStores(quorum, { longestLease });
+    const store = new QuorumLockStore(quorum.urls, { longestLease });
+    await store.open({ prefix: 'lock', warn: (message) => own.warnings.push(message) });
+    const held = await acquired(store, 'held', longestLease, 500);
+    await Promise.all([0, 1, 2].map((place) => quorum.at(place).client.config('SET', 'maxmemory', '1')));
+    const endsAt = performance.now() + 3 * longestLease;
+    while (performance.now() < endsAt) {
+      expect(await store.renew([held])).toEqual([true]);
+      await sleep(100);
+    }
+    expect(await store.release(held)).toBe(true);
+    await store.close();
+    expect(own.warnings).toEqual([]);
+  });
+
   test('loses only the locks whose keys an access list of most servers refuses', async () => {
     const store = await stores.open();
     const holds = await Promise.all(['a', 'b', 'c'].map((key) => acquired(store, key)));

@@ -212,6 +212,29 @@ describe('a server that did not vote for the owner of a lock', () => {
     expect((await other.acquire(newHold('k'))).fence).toBeUndefined();
   });
 
+  test('lets in whoever joined by a ticket as well: two servers may then be away', async () => {
+    const hold = await acquired(store, 'k', TTL_MS);
+    await until('five votes', () => isEverywhere(hold));
+    setMode(proxiesOfOther, [3, 4], 'refuse');
+    const guest = { ...hold, id: randomUUID() };
+    expect(await other.join(guest)).toBe(true);
+    setMode(proxiesOfOther, [3, 4], 'pass');
+    const guestsAt = (places: readonly number[]): Promise<number[]> =>
+      Promise.all(places.map((place) => stores.quorum.at(place).client.hexists(LOCK, `hold:${guest.id}`)));
+    await until('five guests', async () => {
+      expect(await other.renew([guest])).toEqual([true]);
+      return (await guestsAt([0, 1, 2, 3, 4])).every((isIn) => isIn === 1);
+    });
+    await Promise.all([0, 1].map((place) => stores.quorum.at(place).kill()));
+    expect(await other.renew([guest])).toEqual([true]);
+    expect(await other.release(guest)).toBe(true);
+    // What comes late does not let it in again.
+    await other.renew([guest]);
+    await sleep(300);
+    expect(await guestsAt([2, 3, 4])).toEqual([0, 0, 0]);
+    expect(await store.release(hold)).toBe(true);
+  });
+
   test('refuses that vote where the lock was released before it came', async () => {
     const hold = await narrowlyAcquired();
     await strangerGoes();

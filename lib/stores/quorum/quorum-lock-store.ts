@@ -116,7 +116,12 @@ export class QuorumLockStore implements LockStore, Tickets, Operator, Messages {
   }
 
   async join(hold: HoldRecord): Promise<boolean> {
-    return joinAll(await this.#open(), hold);
+    const sentAt = performance.now();
+    const isIn = await joinAll(await this.#open(), hold);
+    if (isIn) {
+      this.#grants.add(hold.id, hold.id, sentAt + hold.ttlMs);
+    }
+    return isIn;
   }
 
   async renew(holds: readonly HoldRecord[]): Promise<(boolean | undefined)[]> {

@@ -44,9 +44,13 @@ export function renewAll(quorum: Quorum, grants: Grants, holds: readonly HoldRec
 /**
  * The hold at a server that denied it while a majority confirmed it. That server may have a vote that came late, with another fence; or none,
  * where another owner had its vote at the grant, or where it was away or was emptied since. It votes now if it is free: its done marks refuse
- * that once the hold was released, and its time once the renewal is long over.
+ * that once the hold was released, and its time once the renewal is long over. A hold that joined by a ticket joins there, once the lock is.
  */
 async function mend({ commands }: Quorum, server: QuorumServer, hold: HoldRecord, vote: string, endsAt: number): Promise<void> {
+  if (vote === hold.id) {
+    await server.askInTime((latest) => commands.join(hold, latest), Math.max(1, endsAt - performance.now()));
+    return;
+  }
   const settle = async (): Promise<boolean> => isOne((await server.ask(commands.settle(hold, vote, hold.fence), hold.limitMs)).reply);
   if (await settle()) {
     return;

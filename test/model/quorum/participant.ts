@@ -21,6 +21,8 @@ export class Participant {
   readonly #backlog: { readonly timers: (() => void)[]; readonly others: (() => void)[] } = { timers: [], others: [] };
   #isAlive = true;
   #pausedUntil = -1;
+  /** What its monotonic clock has missed, in milliseconds. */
+  #sleptMs = 0;
   #trustedUntil = 0;
   #holds = 0;
 
@@ -39,7 +41,7 @@ export class Participant {
         }
       },
       random: () => random.next(),
-      monotonic: () => timeline.now,
+      monotonic: () => this.#monotonic,
       wall: () => Math.floor(1_700_000_000_000 + timeline.now),
       simulated: {
         RedisConnection: class {
@@ -106,6 +108,17 @@ export class Participant {
         }
       }
     });
+  }
+
+  /** Its machine sleeps: its monotonic clock stands still. */
+  async sleepFor(ms: number): Promise<void> {
+    this.pause(ms);
+    await this.world.play(this.world.timeline.now + ms - 1);
+    this.#sleptMs += ms;
+  }
+
+  get #monotonic(): number {
+    return this.world.timeline.now - this.#sleptMs;
   }
 
   /** Like SIGKILL. */
@@ -207,22 +220,27 @@ export class Participant {
 
   #setTimeout(run: () => void, ms: number): object {
     const context = new AsyncResource('Timer');
-    const event = this.world.timeline.after(Math.max(1, ms), () =>
-      this.handle(() => {
-        if (!event.cancelled) {
-          context.runInAsyncScope(run);
-        }
-      }, true),
-    );
+    const dueAt = this.#monotonic + ms;
+    const due = (): void => {
+      if (event.cancelled) {
+        return;
+      }
+      if (this.#monotonic < dueAt) {
+        timeline.after(dueAt - this.#monotonic, () => this.handle(due, true));
+      } else {
+        context.runInAsyncScope(run);
+      }
+    };
+    const { timeline } = this.world;
+    const event = timeline.after(Math.max(1, ms), () => this.handle(due, true));
     return Object.defineProperty(event, 'unref', { value: () => event, configurable: true });
   }
 }
 
 /** Nobody is notified of anything. */
 class NoWakeups {
+  readonly listeners = { onMessage: () => undefined, onForced: () => undefined };
   open(): void {}
   follow(): void {}
   close(): void {}
-  onMessage(): void {}
-  onForced(): void {}
 }

@@ -39,9 +39,11 @@ export class ServerRecord {
   report({ run, restarted, counts, least, said }: Report): unknown {
     const now = Math.floor(this.#machine.us / 1_000);
     if (this.#run && this.#readAt - now > SET_BACK_MS) {
-      // Times by the old clock say nothing.
+      // What was reported holds for as long as it did by the old clock.
       this.#run.seen = now;
-      this.#said.clear();
+      for (const [what, until] of this.#said) {
+        this.#said.set(what, until - this.#readAt + now);
+      }
     }
     if (this.#run?.name !== run) {
       this.#run = { name: run, seen: now, counts: false, first: undefined, restarted: this.#run !== undefined };

@@ -1,5 +1,6 @@
 import { AsyncResource } from 'node:async_hooks';
 import type { Place } from '../../../core/seam/lock-store.js';
+import { LONGEST_COMMAND_MS } from '../../../core/seam/time.js';
 import { CLAIM_MS } from '../../kit/protocol.js';
 import type { MySqlKeys } from '../mysql-keys.js';
 import type { DatabaseOptions } from '../../sql/database.js';
@@ -103,15 +104,21 @@ export class TurnWatch {
 
   /** Bound to where the store was made: it must not keep the context of the call that waits first. */
   readonly #run = AsyncResource.bind(async (): Promise<void> => {
-    let pauseMs: number = POLL_MS.near;
-    while (this.#places.size > 0) {
-      if (!this.#context.polls) {
-        this.#sleeper.prepare();
+    do {
+      let pauseMs: number = POLL_MS.near;
+      while (this.#places.size > 0) {
+        if (!this.#context.polls) {
+          this.#sleeper.prepare();
+        }
+        const mayWake = this.#sleeper.isReady;
+        const isWoken = mayWake ? await this.#sleeper.sleep(pauseMs, this.#due()) : await this.#pause(Math.min(pauseMs, POLL_MS.far));
+        pauseMs = isWoken && this.#notifyOnly() ? SLEEP_MS : await this.#look(mayWake);
       }
-      const mayWake = this.#sleeper.isReady;
-      const isWoken = mayWake ? await this.#sleeper.sleep(pauseMs, this.#due()) : await this.#pause(Math.min(pauseMs, POLL_MS.far));
-      pauseMs = isWoken && this.#notifyOnly() ? SLEEP_MS : await this.#look(mayWake);
-    }
+      if (this.#sleeper.isReady) {
+        // An acquire on its way may queue a place as that of a process that can be woken. It would be skipped as one that is gone.
+        await this.#pause(LONGEST_COMMAND_MS);
+      }
+    } while (this.#places.size > 0);
     this.#isRunning = false;
     this.#sleeper.end();
   });

@@ -16,6 +16,8 @@ function reasonOf(verdict: Verdict): string {
       return `it is new, and its votes count in ${Math.ceil(verdict.inMs)} ms unless a process knows that it had votes before`;
     case 'restarted':
       return `it restarted not long ago, and its votes count in ${Math.ceil(verdict.inMs)} ms`;
+    case 'unheard':
+      return `it may have been replaced, and its votes count in ${Math.ceil(verdict.inMs)} ms, or when the servers that are away are back`;
     case 'replaced':
       return 'other processes have another server in its place';
   }

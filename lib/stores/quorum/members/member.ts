@@ -70,6 +70,8 @@ export class Member {
   #timer: NodeJS.Timeout | undefined;
   /** The run that counted last, as far as this process knows, and when it was heard of. */
   #counted: { readonly run: string; readonly at: number; readonly serverMs: number } | undefined;
+  /** Since when it has not answered; undefined where it answers. */
+  #silentSince: number | undefined = performance.now();
   /** Whether the server may evict votes, as it said last. */
   #evicts: boolean | undefined;
   /** Why the last check failed. */
@@ -106,6 +108,11 @@ export class Member {
     return standing && this.#isRecent(standing.at, performance.now()) ? standing : undefined;
   }
 
+  /** For how long it has not answered, in milliseconds; 0 where it answers. */
+  get silentMs(): number {
+    return this.#silentSince === undefined ? 0 : performance.now() - this.#silentSince;
+  }
+
   /** Connects, and checks the server; what to warn of in its settings. */
   async open(): Promise<string[]> {
     const warnings = serverWarnings(await this.server.plain.info());
@@ -133,13 +140,15 @@ export class Member {
   }
 
   /**
-   * Reports to the server, and learns what it knows. Answers whether the server replied. The server stores that its votes count before it
+   * Reports to the server, and learns what it knows. Answers whether the server stored the report, too. The server stores that its votes count before it
    * votes: every process that finds a vote also finds that it counts.
    */
   async report({ counts, least, endsAt }: Count = NO_COUNT): Promise<boolean> {
     const { session } = this.server;
     const run = session?.run;
+    const sentAt = performance.now();
     if (!session || run === undefined) {
+      this.#silentSince ??= sentAt;
       return false;
     }
     const { readOnly } = this.#members;
@@ -151,17 +160,21 @@ export class Member {
       least,
       said: this.#members.report(),
     });
-    const sentAt = performance.now();
-    const standing = readStanding((await this.server.ask(command)).reply);
+    const { reply } = await this.server.ask(command).catch((error: LockError) => {
+      this.#silentSince ??= sentAt;
+      throw error;
+    });
+    const standing = readStanding(reply);
     if (session !== this.server.session) {
       return false;
     }
     session.clock.read(standing.serverMs, sentAt);
     const mayCount = readOnly || (counts !== '' && standing.at < endsAt) || this.#wasCounted(run, standing);
-    session.answered(standing, standing.counts && mayCount);
+    this.#silentSince = undefined;
+    session.answered(standing, standing.counts && mayCount, standing.serverMs + recentMs(this.#members.longestLeaseMs));
     this.#counted = session.counts ? { run, at: standing.at, serverMs: standing.serverMs } : this.#counted;
     this.#members.answered();
-    return true;
+    return standing.stored;
   }
 
   /** Reports soon what is known of the other servers by then. */
@@ -219,7 +232,8 @@ export class Member {
       this.#failure = failure;
       this.#warnOf(session);
       const seldomMs = Math.min(Math.max(CHECK_MS.soon, this.#members.longestLeaseMs / 4), CHECK_MS.seldom);
-      this.#checkIn(session, this.counts && this.#members.problem() === '' ? seldomMs : CHECK_MS.soon);
+      const isFine = this.counts && this.#members.problem() === '' && (!failure || this.#refusal !== undefined);
+      this.#checkIn(session, isFine ? seldomMs : CHECK_MS.soon);
     }
   }
 
@@ -236,7 +250,8 @@ export class Member {
   #warnOf(session: Session): void {
     const verdict = this.counts ? undefined : this.#members.verdict(this);
     const { detail } = this.#refusal ?? {};
-    const reason = detail ?? (verdict && verdict.counts === undefined && verdict.why !== 'new' ? verdict.why : '');
+    const why = verdict?.counts === undefined ? verdict?.why : undefined;
+    const reason = detail ?? (why === 'restarted' || why === 'replaced' ? why : '');
     const times = session.found(reason);
     if (reason !== '' && times === 2) {
       this.#members.warn(`${this.server.name} of the quorum: ${detail ?? warningOf(verdict)}`);

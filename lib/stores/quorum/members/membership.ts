@@ -23,6 +23,8 @@ const PAUSE_MS = 20;
  * of a process with another list.
  */
 const OTHERS_MS = 2_000;
+/** For how long a process may stand still, in milliseconds, for that time to count: a report takes as long. */
+const MOST_STILL_MS = 1_500;
 /** For how long a report is trusted that a server is about to count, and how soon it has to count, in milliseconds. */
 const WANT_MS = { holds: 5_000, within: 2_000 } as const;
 
@@ -41,8 +43,10 @@ export class Membership {
   #problem = '';
   /** Whether the other processes are told of this one: it has found nothing wrong with its list at a majority. */
   #isAdmitted = false;
-  /** Since when a majority has answered. */
+  /** Since when a majority has answered, and this process has run. */
   #majorityAt: number | undefined;
+  /** When this process is known to have run. */
+  #ranAt = -Infinity;
   /** Those that refused the connection at the start. They are not waited for. */
   readonly #refusing = new Set<Member>();
   /** Whether the list was checked at the start, which fails where something is wrong with it. */
@@ -155,11 +159,13 @@ export class Membership {
     return this.#members.map(({ standing }) => standing);
   }
 
-  #verdict({ standing, run }: Member): Verdict | undefined {
-    const runs = runsOf(this.#members.filter((member) => member.standing));
-    const counting = runsOf(this.#members.filter((member) => member.counts));
+  /** Of a member beside those that count, and others that are to count with it. */
+  #verdict({ standing, run }: Member, wanted: readonly Member[] = []): Verdict | undefined {
+    const counting = new Set([...this.#members.filter(({ counts }) => counts), ...wanted].flatMap((member) => member.run ?? []));
     const [standings, longestLeaseMs, now] = [this.#standings(), this.#longestLeaseMs, performance.now()];
-    return standing && run !== undefined ? verdictOf(standing, { standings, runs, run, counting, longestLeaseMs, now }) : undefined;
+    const silentMs = this.#members.map((member) => member.silentMs);
+    const survey = { standings, silentMs, counting, longestLeaseMs, holdMs: holdMs(this.#longestMs), now };
+    return standing && run !== undefined ? verdictOf(standing, { ...survey, run }) : undefined;
   }
 
   /** Nothing is known to be wrong with the list. */
@@ -187,9 +193,8 @@ export class Membership {
       if (run === undefined || !standing) {
         return [];
       }
-      const leftMs = Math.ceil(holdsMs - (now - standing.at));
-      const claim = counts || this.#claim?.counts.has(member) ? [`vote:${run}`, leftMs] : [];
-      return [`run:${run}`, leftMs, ...claim, ...(this.#claim?.wants.has(member) ? [`want:${run}`, WANT_MS.holds] : [])];
+      const claim = counts || this.#claim?.counts.has(member) ? [`vote:${run}`, Math.ceil(holdsMs - (now - standing.at))] : [];
+      return [...claim, ...(this.#claim?.wants.has(member) ? [`want:${run}`, WANT_MS.holds] : [])];
     });
     return [`servers:${this.#members.length}`, holdsMs, `lease:${this.#longestLeaseMs}`, 2 * holdsMs, ...own];
   }
@@ -203,43 +208,59 @@ export class Membership {
       this.#warnOnce(`${this.#problem} No votes count until then.`);
     }
     const there = this.#members.filter(({ standing }) => standing !== undefined);
-    this.#majorityAt = there.length < this.#majority ? undefined : (this.#majorityAt ?? performance.now());
+    const waitedMs = this.#waitedMs();
+    this.#majorityAt = there.length < this.#majority ? undefined : performance.now() - waitedMs;
     if (this.#readOnly || (!this.#isAdmitted && !this.#isSound) || this.#majorityAt === undefined) {
       return;
     }
     this.#isAdmitted = true;
     this.#compareLeases();
     const others = this.#members.filter((member) => !there.includes(member) && !this.#refusing.has(member));
-    if (others.length === 0 || performance.now() - this.#majorityAt >= OTHERS_MS) {
+    if (others.length === 0 || waitedMs >= OTHERS_MS) {
       await this.#count();
     }
+  }
+
+  /** For how long a majority has answered while this process ran, in milliseconds: others may have answered while it stood still. */
+  #waitedMs(): number {
+    const now = performance.now();
+    const stoodStill = now - this.#ranAt > MOST_STILL_MS;
+    this.#ranAt = now;
+    return stoodStill ? 0 : now - (this.#majorityAt ?? now);
   }
 
   /**
    * Has the votes count of those servers that have a right to, with fences above all that the others know.
    *
    * It says first that it wants to. Of two processes with servers that must not both count, each server tells the one that comes second of
-   * the other: a right to is found by the answers to that. Where one does not answer that did not long ago, it begins anew.
+   * the other: a right to is found by the answers to that. Where one does not answer that did a moment ago, it begins anew.
    */
   async #count(): Promise<void> {
-    const wants = new Set(this.#members.filter((member) => !member.counts && this.#verdict(member)?.counts !== undefined));
+    const wants = new Set<Member>();
+    for (const member of this.#members) {
+      if (!member.counts && this.#verdict(member, [...wants])?.counts) {
+        wants.add(member);
+      }
+    }
     if (!this.#isSound || wants.size === 0) {
       return;
     }
     const endsAt = performance.now() + WANT_MS.within;
     this.#claim = { wants, counts: new Set() };
     const answered = await Promise.all(this.#members.map((member) => member.report().catch(() => false)));
-    const verdicts = this.#members.map((member) => (wants.has(member) && !member.counts ? this.#verdict(member)?.counts : undefined));
-    if (this.#isSound && this.#members.every(({ standing }, at) => answered[at] || !standing)) {
+    const waitedMs = this.#waitedMs();
+    const isAway = (member: Member): boolean => this.#refusing.has(member) || Math.min(member.silentMs, waitedMs) >= OTHERS_MS;
+    const rights = this.#members.map((member) => (wants.has(member) && !member.counts ? this.#verdict(member)?.counts : undefined));
+    if (this.#isSound && this.#members.every((member, at) => answered[at] || isAway(member))) {
       const known = this.#standings().map((standing) => standing?.fence ?? 0);
       // What is granted may be so far ahead of the servers' clocks.
       const least = Math.max(...known, Math.floor((clockOf(this.#members.map(({ server }) => server)) ?? 0) * 1_000) + MOST_AHEAD_US);
-      this.#claim = { wants, counts: new Set(this.#members.filter((_, at) => verdicts[at])) };
+      this.#claim = { wants, counts: new Set(this.#members.filter((_, at) => rights[at])) };
       // One that remembers that it counts has not lost its counter.
       const leastOf = ({ standing }: Member): number => (standing?.counts ? 0 : least);
       await Promise.all(
         this.#members.map((member, at) =>
-          member.report({ counts: verdicts[at] ?? '', least: leastOf(member), endsAt }).catch(() => member.reportSoon()),
+          member.report({ counts: rights[at] ?? '', least: leastOf(member), endsAt }).catch(() => member.reportSoon()),
         ),
       );
     }
@@ -262,10 +283,6 @@ export class Membership {
       this.#warn(message);
     }
   }
-}
-
-function runsOf(members: readonly Member[]): Set<string> {
-  return new Set(members.flatMap(({ run }) => run ?? []));
 }
 
 /**

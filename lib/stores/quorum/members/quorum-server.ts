@@ -27,7 +27,7 @@ export class QuorumServer {
   #address = '';
   #session: Session | undefined;
 
-  /** `place` says which of the servers it is. `onReady` is called for each connection that is ready. No vote counts unless `mayCount`. */
+  /** `place` says which of the servers it is. `onReady` is called for each connection that is ready, and where it has to be checked again. No vote counts unless `mayCount`. */
   constructor(source: RedisSource, place: string, onReady: (session: Session) => void, mayCount: () => boolean) {
     this.#place = place;
     this.#onReady = onReady;
@@ -82,8 +82,13 @@ export class QuorumServer {
     const limitMs = endsAt - sentAt;
     const answer = await this.ask(commandBy(session?.clock.latest(sentAt, limitMs) ?? 0), limitMs);
     const serverMs = serverTimeIn(answer.reply);
-    if (serverMs !== undefined) {
-      session?.clock.read(serverMs, sentAt);
+    if (serverMs === undefined) {
+      return answer;
+    }
+    session?.clock.read(serverMs, sentAt);
+    if (answer.counts && session?.countsAt(serverMs) === false) {
+      this.#onReady(session);
+      return { ...answer, counts: false };
     }
     return answer;
   }

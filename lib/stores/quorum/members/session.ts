@@ -8,6 +8,7 @@ export class Session {
   #run: string | undefined;
   #standing: Standing | undefined;
   #counts = false;
+  #countsUntil = 0;
   #reason = '';
   #times = 0;
 
@@ -34,10 +35,17 @@ export class Session {
     this.#run = run;
   }
 
-  /** The server answered a report. */
-  answered(standing: Standing, counts: boolean): void {
+  /** The server answered a report. Its votes count until a time of its clock, or a later report. */
+  answered(standing: Standing, counts: boolean, until: number): void {
     this.#standing = standing;
     this.#counts = counts;
+    this.#countsUntil = until;
+  }
+
+  /** A vote was given at that time of the server's clock; whether it counts. Where the machine of this process slept, none does from then on. */
+  countsAt(serverMs: number): boolean {
+    this.#counts &&= serverMs < this.#countsUntil;
+    return this.#counts;
   }
 
   /** A check has found a reason why the votes do not count, or none (''); how often in a row it was found by now. */

@@ -12,10 +12,9 @@ export interface Standing {
   readonly restarted: boolean;
   /** Its last fence. */
   readonly fence: number;
-  /**
-   * What processes reported of their servers not long ago: `run:<id>`, those that count `vote:<id>`, those that are about to
-   * `want:<id>`, `servers:<number>`, `lease:<ms>`.
-   */
+  /** Whether it stored what was reported to it. A full server stores nothing. */
+  readonly stored: boolean;
+  /** What processes reported not long ago: of servers that count `vote:<run>`, of those that are about to `want:<run>`; `servers:<number>`, `lease:<ms>`. */
   readonly reported: readonly string[];
 }
 
@@ -29,12 +28,14 @@ const NEW_AFTER_MS = { all: 2_000, some: 5_000 } as const;
 export interface Survey {
   /** What each server knows; undefined where it has not answered for long. */
   readonly standings: readonly (Standing | undefined)[];
-  /** The runs of those that answered. */
-  readonly runs: ReadonlySet<string>;
+  /** For how long each has not answered, in milliseconds; 0 for one that answers. */
+  readonly silentMs: readonly number[];
   /** The run that is judged, and those whose votes count for this process. */
   readonly run: string;
   readonly counting: ReadonlySet<string>;
   readonly longestLeaseMs: number;
+  /** For how long reports hold, in milliseconds. */
+  readonly holdMs: number;
   readonly now: number;
 }
 
@@ -43,16 +44,18 @@ export interface Survey {
  *
  * - `first`: the quorum is used for the first time, and nothing can have been forgotten.
  * - `new`: perhaps it is; a process that knows an earlier run may still report it.
- * - `restarted`: the server may have forgotten votes, and leases that they granted may not be over.
+ * - `restarted`: the server may have forgotten votes, and leases that they granted may not be over; or what was reported of its earlier run
+ *   still holds, which may be another server.
  * - `replaced`: other processes have another server in its place, and both would make a majority with the rest.
+ * - `unheard`: whether they have is not known, as long as a server that they may have told of it is away, or has forgotten it.
  */
 export type Verdict =
   | { readonly counts: 'again' | 'first' }
-  | { readonly counts?: undefined; readonly why: 'new' | 'restarted' | 'replaced'; readonly inMs: number };
+  | { readonly counts?: undefined; readonly why: 'new' | 'restarted' | 'replaced' | 'unheard'; readonly inMs: number };
 
 /** Reads the reply to REPORT. */
 export function readStanding(reply: unknown): Standing & { readonly serverMs: number } {
-  const [knownMs, counts, firstUseMs, restarted, fence, serverMs, ...reported] = reply as readonly unknown[];
+  const [knownMs, counts, firstUseMs, restarted, fence, serverMs, stored, ...reported] = reply as readonly unknown[];
   return {
     at: performance.now(),
     knownMs: Number(knownMs),
@@ -60,6 +63,7 @@ export function readStanding(reply: unknown): Standing & { readonly serverMs: nu
     firstUseMs: Number(firstUseMs) < 0 ? undefined : Number(firstUseMs),
     restarted: Number(restarted) === 1,
     fence: Number(fence),
+    stored: Number(stored) === 1,
     reported: reported.map(String),
     serverMs: Number(serverMs),
   };
@@ -67,23 +71,24 @@ export function readStanding(reply: unknown): Standing & { readonly serverMs: nu
 
 /** Judges a server that has answered, and whose votes do not count so far for this process. */
 export function verdictOf(standing: Standing, survey: Survey): Verdict {
-  const { standings, runs, longestLeaseMs, now } = survey;
+  const { standings, silentMs, longestLeaseMs, holdMs, now } = survey;
   const there = standings.filter((other) => other !== undefined);
   const waitMs = longestOf(there, longestLeaseMs);
-  if (standing.counts) {
-    // It has forgotten nothing. But others may count a server in its place since this process was cut off from it, stood still or was started.
-    return there.every((other) => hasPlace(other, survey)) ? { counts: 'again' } : { why: 'replaced', inMs: waitMs };
-  }
+  // Another process may have reported to a server that is away, or has forgotten it, that it counts a server in this one's place.
+  const unknownForMs = (other: Standing | undefined, silent: number): number =>
+    silent > 0 || !other ? waitMs - silent : forgottenForMs(other, there, waitMs, now);
   const knownMs = agedMs(standing, standing.knownMs, now);
-  if (strangersIn(there, runs) + runs.size > standings.length) {
+  if (!there.every((other) => hasPlace(other, survey))) {
     // The earlier run of a server that restarted was reported last before its new run was known.
-    return knownMs < waitMs ? { why: 'restarted', inMs: waitMs - knownMs } : { why: 'replaced', inMs: waitMs };
+    return standing.counts || knownMs >= holdMs ? { why: 'replaced', inMs: holdMs } : { why: 'restarted', inMs: holdMs - knownMs };
   }
-  const least = Math.min(NEW_AFTER_MS.all, waitMs) / 2;
-  // The same run since before the first use: it has forgotten nothing.
-  const wasThere = there.some((other) => other.firstUseMs !== undefined && agedMs(other, other.firstUseMs, now) + least <= knownMs);
-  if (knownMs >= waitMs || (wasThere && !standing.restarted)) {
+  if (standing.counts) {
+    // It has forgotten nothing, and no other server counts in its place since this process was cut off from it, stood still or was started.
     return { counts: 'again' };
+  }
+  if (forgottenForMs(standing, there, waitMs, now) <= 0) {
+    const inMs = Math.max(...standings.map((other, at) => unknownForMs(other, silentMs[at] as number)));
+    return inMs > 0 ? { why: 'unheard', inMs } : { counts: 'again' };
   }
   if (there.some((other) => other.counts || other.restarted)) {
     return { why: 'restarted', inMs: waitMs - knownMs };
@@ -92,6 +97,15 @@ export function verdictOf(standing: Standing, survey: Survey): Verdict {
   const newAfterMs = Math.min(away === 0 ? NEW_AFTER_MS.all : NEW_AFTER_MS.some, waitMs);
   const inMs = Math.max(...there.map((other) => newAfterMs - agedMs(other, other.knownMs, now)));
   return away > (standings.length - 1) / 2 || inMs > 0 ? { why: 'new', inMs: Math.max(inMs, 1) } : { counts: 'first' };
+}
+
+/** In how many milliseconds at most the leases are over whose votes a server may have forgotten. */
+function forgottenForMs(standing: Standing, there: readonly Standing[], waitMs: number, now: number): number {
+  const knownMs = agedMs(standing, standing.knownMs, now);
+  const least = Math.min(NEW_AFTER_MS.all, waitMs) / 2;
+  // The same run since before the first use.
+  const wasThere = there.some((other) => other.firstUseMs !== undefined && agedMs(other, other.firstUseMs, now) + least <= knownMs);
+  return standing.counts || (wasThere && !standing.restarted) ? 0 : waitMs - knownMs;
 }
 
 /** The longest lease that any process of the quorum may ask for, as far as is known. */
@@ -105,13 +119,7 @@ export function numbersReported(standings: readonly (Standing | undefined)[], wh
   return [...new Set(reported)].map((each) => Number(each.slice(what.length + 1)));
 }
 
-/** How many servers other processes have that are not among these runs. */
-function strangersIn(standings: readonly Standing[], runs: ReadonlySet<string>): number {
-  const reported = new Set(standings.flatMap((standing) => standing.reported).filter((each) => each.startsWith('run:')));
-  return [...reported].filter((each) => !runs.has(each.slice(4))).length;
-}
-
-/** Whether no more servers count with the run that is judged than there are, by what processes reported to this one. */
+/** Whether no more servers count with the run that is judged than a list has, by what processes reported to this one. */
 function hasPlace({ reported }: Standing, { standings, run, counting }: Survey): boolean {
   const counted = reported.filter((each) => /^(vote|want):/.test(each)).map((each) => each.slice(5));
   return new Set([...counted, ...counting, run]).size <= standings.length;

@@ -1,20 +1,20 @@
 import { PassingMap } from './passing-map.js';
 
-/** What the store has to know of a hold that came in by votes. */
-interface VotedHold {
-  /** The name of the hold in the servers: the vote of the attempt that was granted. */
+/** What the store has to know of a hold that is in. */
+interface GrantedHold {
+  /** The name of the hold in the servers: the vote of the attempt that was granted, or its id where it joined by a ticket. */
   readonly vote: string;
   /** When its lease ends, by the monotonic clock. */
   endsAt: number;
-  /** The servers that are asked to vote for it because they denied it. */
+  /** The servers that are asked to let it in because they denied it. */
   readonly mending: Set<unknown>;
 }
 
-/** The holds that this process got by votes, by their ids. One whose lease is over without a release is forgotten some time later. */
+/** The holds that this process has in, by their ids. One whose lease is over without a release is forgotten some time later. */
 export class Grants {
-  readonly #holds = new PassingMap<VotedHold>(({ endsAt }, now) => endsAt < now);
+  readonly #holds = new PassingMap<GrantedHold>(({ endsAt }, now) => endsAt < now);
 
-  /** The name of a hold in the servers; its id, if it joined by a ticket. */
+  /** The name of a hold in the servers; its id, where that is not known. */
   voteOf(hold: string): string {
     return this.#holds.get(hold)?.vote ?? hold;
   }
@@ -31,7 +31,7 @@ export class Grants {
     }
   }
 
-  /** Has a server vote for the hold that denied it, unless that is going on. Where it fails, the next renewal finds out. */
+  /** Has a server let the hold in that denied it, unless that is going on. Where it fails, the next renewal finds out. */
   mend(hold: string, server: unknown, send: (vote: string) => Promise<unknown>): void {
     const known = this.#holds.get(hold);
     if (known && !known.mending.has(server)) {
