@@ -6,9 +6,9 @@ import { checkSource, isCluster, type RedisSource } from '../redis/connection/re
 /** Options of the quorum store. */
 export interface QuorumLockStoreOptions {
   /**
-   * The longest lease that may be asked for: a longer `ttl` is refused, and a `minHold` that would need one. The votes of a
-   * server that restarted count again when this time has passed, since it may have forgotten leases that are still running. It
-   * has to be the same in all processes: where it is not, the longest counts, and the others warn. Default: `'60s'`.
+   * The longest lease that may be asked for: a longer `ttl` is refused, and a `minHold` that would need one. The votes of a server
+   * that restarted count again when twice this time and two seconds have passed, since it may have forgotten leases that are still
+   * running. It has to be the same in all processes: where it is not, the longest counts, and the others warn. Default: `'60s'`.
    */
   longestLease?: Duration | undefined;
 }
