@@ -209,7 +209,7 @@ export class Membership {
     }
     const there = this.#members.filter(({ standing }) => standing !== undefined);
     const waitedMs = this.#waitedMs();
-    this.#majorityAt = there.length < this.#majority ? undefined : performance.now() - waitedMs;
+    this.#majorityAt = there.length < this.#majority ? undefined : (this.#majorityAt ?? performance.now());
     if (this.#readOnly || (!this.#isAdmitted && !this.#isSound) || this.#majorityAt === undefined) {
       return;
     }
@@ -224,9 +224,11 @@ export class Membership {
   /** For how long a majority has answered while this process ran, in milliseconds: others may have answered while it stood still. */
   #waitedMs(): number {
     const now = performance.now();
-    const stoodStill = now - this.#ranAt > MOST_STILL_MS;
+    if (now - this.#ranAt > MOST_STILL_MS) {
+      this.#majorityAt &&= now;
+    }
     this.#ranAt = now;
-    return stoodStill ? 0 : now - (this.#majorityAt ?? now);
+    return now - (this.#majorityAt ?? now);
   }
 
   /**
