@@ -39,7 +39,7 @@ const DEFECTS: readonly (readonly [string, string, string])[] = [
   ['is new although it restarted', `redis.call('HGET', record, 'restarted') ~= '1'`, 'true'],
   ['takes a later report for the first use', `counts == 'first' and not redis.call('HGET', record, 'first')`, `counts == 'first'`],
   ['counts before its fence is above all others', `redis.call('SET', counter, least)`, ''],
-  ['trusts times of a clock that was set back', 'if not refused and held[2] and held[2] - now > 1000 then', 'if false then'],
+  ['trusts times of a clock that was set back', 'if held[2] and held[2] - now > 1000 then', 'if false then'],
   ['shortens what another process reported', 'math.max(now + said[i + 1], tonumber(ends))', 'now + said[i + 1]'],
   ['believes for ever what was reported', 'elseif tonumber(value) > now then', 'elseif true then'],
 ];

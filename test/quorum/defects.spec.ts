@@ -94,7 +94,7 @@ const RULES: readonly Rule[] = [
         firstUseMs: undefined,
         restarted: false,
         fence: 0,
-        stored: true,
+
         reported: [],
       };
       const survey = { silentMs: [0, 0, 0], run: 'new', counting: new Set<string>(), longestLeaseMs: 60_000, holdMs: 122_000, now: 0 };
@@ -116,7 +116,7 @@ const RULES: readonly Rule[] = [
     },
     check: async ({ verdictOf: judge }) => {
       const knowing = (...reported: string[]): Standing => ({
-        ...{ at: 0, knownMs: 9_000, counts: true, firstUseMs: undefined, restarted: false, fence: 0, stored: true, reported },
+        ...{ at: 0, knownMs: 9_000, counts: true, firstUseMs: undefined, restarted: false, fence: 0, reported },
       });
       const of = (...standings: Standing[]): unknown =>
         judge(standings[0] as Standing, {

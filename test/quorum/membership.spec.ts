@@ -38,13 +38,13 @@ class Server {
       throw new LockStoreError('no answer', '', { unknown: true });
     }
     await (counts === 'again' && this.held);
-    return { reply: [HOUR_MS, 1, HOUR_MS, 0, 1, Date.now() + this.aheadMs, 1] };
+    return { reply: [HOUR_MS, 1, HOUR_MS, 0, 1, Date.now() + this.aheadMs] };
   }
 
   close(): void {}
 }
 
-const STANDING = { knownMs: HOUR_MS, counts: true, firstUseMs: HOUR_MS, restarted: false, fence: 1, stored: true, reported: [] };
+const STANDING = { knownMs: HOUR_MS, counts: true, firstUseMs: HOUR_MS, restarted: false, fence: 1, reported: [] };
 
 let servers: [Server, Server, Server];
 let membership: Membership;

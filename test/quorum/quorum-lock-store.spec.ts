@@ -163,21 +163,16 @@ describe('a quorum of five servers', () => {
     await until('that nothing is left', async () => (await quorum.fences('k')).every((fence) => fence === null));
   });
 
-  test('keeps its locks for as long as most of the servers are full', async () => {
-    const longestLease = 2_000;
-    const own = new QuorumStores(quorum, { longestLease });
-    const store = new QuorumLockStore(quorum.urls, { longestLease });
-    await store.open({ prefix: 'lock', warn: (message) => own.warnings.push(message) });
-    const held = await acquired(store, 'held', longestLease, 500);
+  test('loses its locks where most of the servers stay full, and the error says why', async () => {
+    const store = new QuorumLockStore(quorum.urls, { longestLease: 2_000 });
+    await store.open({ prefix: 'lock', warn: () => undefined });
+    const held = await acquired(store, 'held', 2_000, 500);
     await Promise.all([0, 1, 2].map((place) => quorum.at(place).client.config('SET', 'maxmemory', '1')));
-    const endsAt = performance.now() + 3 * longestLease;
-    while (performance.now() < endsAt) {
-      expect(await store.renew([held])).toEqual([true]);
-      await sleep(100);
-    }
-    expect(await store.release(held)).toBe(true);
+    await until('the refusal', async () => {
+      const said = await store.renew([held]).then(String, (error: LockError) => error.detail);
+      return /3 of 5 servers gave no answer that counts.*OOM/.test(said);
+    });
     await store.close();
-    expect(own.warnings).toEqual([]);
   });
 
   test('loses only the locks whose keys an access list of most servers refuses', async () => {

@@ -142,7 +142,7 @@ export class Host implements Machine {
       said: pairs,
     }) as Readonly<Record<string, unknown>> & { readonly reported: readonly string[] };
     const { knownMs, counts: isCounted, firstUseMs, restarted: wasRestarted, fence, serverMs, reported } = answer;
-    return [knownMs, Number(isCounted), firstUseMs, Number(wasRestarted), String(fence), serverMs, 1, ...reported];
+    return [knownMs, Number(isCounted), firstUseMs, Number(wasRestarted), String(fence), serverMs, ...reported];
   }
 
   #forget(): void {

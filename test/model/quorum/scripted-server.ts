@@ -94,7 +94,7 @@ export class ScriptedServer {
 
   async report({ run, restarted, counts, least, said }: Report): Promise<unknown> {
     const command = COMMANDS.report({ run, restarted, counts, least, said: said.flat() });
-    const [knownMs, voting, firstUseMs, isRestarted, fence, serverMs, , ...names] = (await this.#run(command)) as unknown[];
+    const [knownMs, voting, firstUseMs, isRestarted, fence, serverMs, ...names] = (await this.#run(command)) as unknown[];
     return {
       knownMs,
       counts: voting === 1,

@@ -1,9 +1,9 @@
-import { LockStoreError, type LockConfigurationError } from '../../../core/words/errors.js';
+import { LockStoreError, type LockError } from '../../../core/words/errors.js';
 import type { Verdict } from './standing.js';
 
-/** The error for a vote that does not count. `refusal` is what no retry mends, where the server was checked last. */
-export function notCounted(verdict: Verdict | undefined, refusal: LockConfigurationError | undefined): LockStoreError {
-  const reason = verdict ? reasonOf(verdict) : (refusal?.detail ?? 'it is not known yet whether it restarted');
+/** The error for a vote that does not count. `failure` is why the server was not checked last. */
+export function notCounted(verdict: Verdict | undefined, failure: LockError | undefined): LockStoreError {
+  const reason = verdict ? reasonOf(verdict) : (failure?.detail ?? 'it is not known yet whether it restarted');
   return new LockStoreError(reason, '', { unknown: true });
 }
 

@@ -136,11 +136,11 @@ export class Member {
   /** Why its votes do not count. */
   notCounted(): LockStoreError {
     const problem = this.#members.problem();
-    return problem === '' ? notCounted(this.#members.verdict(this), this.#refusal) : new LockStoreError(problem, '', { unknown: true });
+    return problem === '' ? notCounted(this.#members.verdict(this), this.#failure) : new LockStoreError(problem, '', { unknown: true });
   }
 
   /**
-   * Reports to the server, and learns what it knows. Answers whether the server stored the report, too. The server stores that its votes count before it
+   * Reports to the server, and learns what it knows. Answers whether the server replied. The server stores that its votes count before it
    * votes: every process that finds a vote also finds that it counts.
    */
   async report({ counts, least, endsAt }: Count = NO_COUNT): Promise<boolean> {
@@ -174,7 +174,7 @@ export class Member {
     session.answered(standing, standing.counts && mayCount, standing.serverMs + recentMs(this.#members.longestLeaseMs));
     this.#counted = session.counts ? { run, at: standing.at, serverMs: standing.serverMs } : this.#counted;
     this.#members.answered();
-    return standing.stored;
+    return true;
   }
 
   /** Reports soon what is known of the other servers by then. */
@@ -230,6 +230,9 @@ export class Member {
   #checked(session: Session, failure?: LockError): void {
     if (session === this.server.session) {
       this.#failure = failure;
+      if (failure) {
+        this.#silentSince ??= performance.now();
+      }
       this.#warnOf(session);
       const seldomMs = Math.min(Math.max(CHECK_MS.soon, this.#members.longestLeaseMs / 4), CHECK_MS.seldom);
       const isFine = this.counts && this.#members.problem() === '' && (!failure || this.#refusal !== undefined);

@@ -163,7 +163,9 @@ export class Membership {
   #verdict({ standing, run }: Member, wanted: readonly Member[] = []): Verdict | undefined {
     const counting = new Set([...this.#members.filter(({ counts }) => counts), ...wanted].flatMap((member) => member.run ?? []));
     const [standings, longestLeaseMs, now] = [this.#standings(), this.#longestLeaseMs, performance.now()];
-    const silentMs = this.#members.map((member) => member.silentMs);
+    // What happened while this process stood still is not known.
+    const ranMs = Math.max(1, now - (this.#majorityAt ?? now));
+    const silentMs = this.#members.map((member) => Math.min(member.silentMs, ranMs));
     const survey = { standings, silentMs, counting, longestLeaseMs, holdMs: holdMs(this.#longestMs), now };
     return standing && run !== undefined ? verdictOf(standing, { ...survey, run }) : undefined;
   }

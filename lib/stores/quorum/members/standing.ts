@@ -12,8 +12,6 @@ export interface Standing {
   readonly restarted: boolean;
   /** Its last fence. */
   readonly fence: number;
-  /** Whether it stored what was reported to it. A full server stores nothing. */
-  readonly stored: boolean;
   /** What processes reported not long ago: of servers that count `vote:<run>`, of those that are about to `want:<run>`; `servers:<number>`, `lease:<ms>`. */
   readonly reported: readonly string[];
 }
@@ -55,7 +53,7 @@ export type Verdict =
 
 /** Reads the reply to REPORT. */
 export function readStanding(reply: unknown): Standing & { readonly serverMs: number } {
-  const [knownMs, counts, firstUseMs, restarted, fence, serverMs, stored, ...reported] = reply as readonly unknown[];
+  const [knownMs, counts, firstUseMs, restarted, fence, serverMs, ...reported] = reply as readonly unknown[];
   return {
     at: performance.now(),
     knownMs: Number(knownMs),
@@ -63,7 +61,6 @@ export function readStanding(reply: unknown): Standing & { readonly serverMs: nu
     firstUseMs: Number(firstUseMs) < 0 ? undefined : Number(firstUseMs),
     restarted: Number(restarted) === 1,
     fence: Number(fence),
-    stored: Number(stored) === 1,
     reported: reported.map(String),
     serverMs: Number(serverMs),
   };

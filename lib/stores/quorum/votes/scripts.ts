@@ -190,10 +190,8 @@ return 1
  * `restarted` is 1 if the process knows an earlier run of this server. `counts` is '' or, if its votes count from now on, `again` or
  * `first`; its last fence is at least `least` then. `said` has names, each with for how many ms it holds.
  *
- * A full server stores nothing, and replies all the same, unless the run is a new one.
- *
  * Reply: `[ms since the run was first seen, 1 if its votes count, ms since the first use or -1, 1 if there was an earlier run, last
- * fence, ms since 1970, 1 if it was stored, what was reported, …]`
+ * fence, ms since 1970, what was reported, …]`
  */
 export const REPORT = script(
   'report',
@@ -202,12 +200,7 @@ export const REPORT = script(
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
 local held = redis.call('HMGET', record, 'run', 'read')
-local refused = redis.pcall('HSET', record, 'read', now)
-refused = type(refused) == 'table' and refused.err
-if refused and (held[1] ~= run or not string.find(refused, 'OOM', 1, true)) then
-  return redis.error_reply(refused)
-end
-if not refused and held[2] and held[2] - now > 1000 then
+if held[2] and held[2] - now > 1000 then
   -- The clock was set back: what was reported holds for as long as it did then.
   local fields = redis.call('HGETALL', record)
   redis.call('HSET', record, 'seen', now)
@@ -221,10 +214,11 @@ if held[1] ~= run then
   redis.call('HSET', record, 'run', run, 'seen', now, 'restarted', held[1] and 1 or 0)
   redis.call('HDEL', record, 'counts', 'first')
 end
-if not refused and restarted == 1 then
+redis.call('HSET', record, 'read', now)
+if restarted == 1 then
   redis.call('HSET', record, 'restarted', 1)
 end
-if not refused and (counts == 'again' or counts == 'first' and redis.call('HGET', record, 'restarted') ~= '1') then
+if counts == 'again' or counts == 'first' and redis.call('HGET', record, 'restarted') ~= '1' then
   -- The fence comes first: a process that finds a vote that counts has to find a fence that is above all before it.
   if (redis.call('GET', counter) or 0) + 0 < least + 0 then
     redis.call('SET', counter, least)
@@ -235,7 +229,7 @@ if not refused and (counts == 'again' or counts == 'first' and redis.call('HGET'
     redis.call('HSET', record, 'first', now)
   end
 end
-for i = 1, refused and 0 or #said, 2 do
+for i = 1, #said, 2 do
   local ends = redis.call('HGET', record, said[i]) or 0
   redis.call('HSET', record, said[i], math.max(now + said[i + 1], tonumber(ends)))
 end
@@ -251,8 +245,7 @@ for i = 1, #fields, 2 do
   end
 end
 local first = known.first and math.max(0, now - known.first) or -1
-local fence = redis.call('GET', counter) or '0'
-return {now - known.seen, known.counts or 0, first, known.restarted, fence, now, refused and 0 or 1, unpack(reported)}
+return {now - known.seen, known.counts or 0, first, known.restarted, redis.call('GET', counter) or '0', now, unpack(reported)}
 `,
 );
 
