@@ -222,6 +222,43 @@ test('what only a server that is lost could tell is waited for, but for a defect
   expect(await playAll(defective)).toContain(false);
 }, 600_000);
 
+/**
+ * As above, but the server that is lost goes on for a minute in which the waiting process stands still, a moment after it was cut off from
+ * it. Whether that process waits for the lease: what the server was told meanwhile is not known to it.
+ */
+async function waitsAfterPause(load: LoadLibrary): Promise<boolean> {
+  const longestLeaseMs = 60_000;
+  const [world, pass] = quietWorld(load, longestLeaseMs);
+  const { timeline } = world;
+  const [other, shared, replaced, added] = Array.from({ length: 4 }, () => world.newHost()) as [Host, Host, Host, Host];
+  const before = world.newParticipant([other, shared, replaced]);
+  void before.keep(longestLeaseMs);
+  await pass(10_000);
+  const waiting = world.newParticipant([other, shared, added]);
+  void waiting.store.health();
+  await pass(5_000);
+  before.linkTo(other).refuse(1_000_000);
+  await pass(105_000);
+  waiting.linkTo(shared).refuse(20_000);
+  await pass(19_000);
+  waiting.pause(70_000);
+  await pass(69_500);
+  shared.kill();
+  void waiting.keep(longestLeaseMs);
+  await world.play(before.trustedUntil);
+  const waits = waiting.trustedUntil === 0;
+  before.crash();
+  await pass(200_000);
+  expect(waiting.trustedUntil).toBeGreaterThan(timeline.now);
+  return waits;
+}
+
+test('silence counts only while the process runs, but for a defect', async () => {
+  const edit = { file: `${MEMBERS}/membership.ts`, from: 'Math.min(member.silentMs, ranMs)', to: 'member.silentMs' };
+  expect(await waitsAfterPause(await buildQuorum())).toBe(true);
+  expect(await waitsAfterPause(await buildQuorum([edit]))).toBe(false);
+}, 600_000);
+
 /** The machine of a process sleeps while the list is changed. Whether it gets the lock that another one has by the new list. */
 async function overtakesAsleep(load: LoadLibrary): Promise<boolean> {
   const longestLeaseMs = 60_000;
@@ -297,8 +334,10 @@ async function longestGap(
 }
 
 describe('locks can be had soon again', () => {
-  const start = async (): Promise<readonly [QuorumWorld, Participant, readonly Host[], (ms: number) => Promise<void>]> => {
-    const [world, pass] = quietWorld(await buildQuorum());
+  const start = async (
+    longestLeaseMs = LONGEST_MS,
+  ): Promise<readonly [QuorumWorld, Participant, readonly Host[], (ms: number) => Promise<void>]> => {
+    const [world, pass] = quietWorld(await buildQuorum(), longestLeaseMs);
     const hosts = Array.from({ length: 3 }, () => world.newHost());
     const participant = world.newParticipant(hosts);
     void participant.store.health();
@@ -320,11 +359,44 @@ describe('locks can be had soon again', () => {
   }, 600_000);
 
   test('where a second server restarts before the first one counts', async () => {
-    const [world, participant, [, first, second], pass] = await start();
+    const longestLeaseMs = 60_000;
+    const [world, participant, [, first, second], pass] = await start(longestLeaseMs);
     await pass(100_000);
-    const steps = [first, second].flatMap((host) => restarts(host as Host, LONGEST_MS * 1.5));
-    // The first one counts when what was reported of its earlier run is forgotten.
-    expect(await longestGap(world, participant, [...steps, [40_000, nothing]])).toBeLessThan(2 * LONGEST_MS);
+    const steps = [first, second].flatMap((host) => restarts(host as Host, longestLeaseMs * 1.25));
+    // The first one counts when what was reported of its earlier run is forgotten, and the second one knows of others what it was told.
+    expect(await longestGap(world, participant, [...steps, [60_000, nothing]])).toBeLessThan(1.25 * longestLeaseMs);
+  }, 600_000);
+
+  test('where the machine of the process slept for longer than its reports hold', async () => {
+    const [world, participant, , pass] = await start(60_000);
+    await pass(30_000);
+    await participant.sleepFor(200_000);
+    expect(await longestGap(world, participant, [[20_000, nothing]])).toBeLessThan(5_000);
+  }, 600_000);
+
+  test('where a server is emptied, though another one answers and says nothing of its run', async () => {
+    const [world, participant, [emptied, mute], pass] = await start();
+    await pass(60_000);
+    const votesAgain = async (): Promise<boolean> => {
+      let votes = false;
+      void participant.store.health().then(({ members }) => (votes = members?.filter(({ voting }) => voting).length === 2));
+      await pass(1_000);
+      return votes;
+    };
+    // INFO is refused from now on, on a new connection.
+    Object.defineProperty(mute, 'info', {
+      get() {
+        throw new Error('NOPERM');
+      },
+    });
+    participant.linkTo(mute as Host).break();
+    await pass(10_000);
+    emptied?.kill();
+    await pass(2_000);
+    emptied?.start();
+    const since = world.timeline.now;
+    while (!(await votesAgain()) && world.timeline.now < since + 200_000) {}
+    expect(world.timeline.now - since).toBeLessThan(2 * LONGEST_MS + 10_000);
   }, 600_000);
 
   test('where a server is back that was cut off for long, and another one has just crashed', async () => {

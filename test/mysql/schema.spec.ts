@@ -1,8 +1,8 @@
 import type { PoolOptions } from 'mysql2';
 import { MySqlLockStore, schemaSql } from '../../lib/stores/mysql/index';
+import { migrate } from '../readme/mysql';
 import { DATABASE, MySqlServer } from '../support/mysql-server';
 import { newHold } from '../support/new-hold';
-import { migrate } from '../readme/mysql';
 import { saying } from '../support/saying';
 
 let server: MySqlServer;

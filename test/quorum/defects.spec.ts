@@ -87,16 +87,7 @@ const RULES: readonly Rule[] = [
       ],
     },
     check: async ({ verdictOf: judge }) => {
-      const isNew: Standing = {
-        at: 0,
-        knownMs: 9_000,
-        counts: false,
-        firstUseMs: undefined,
-        restarted: false,
-        fence: 0,
-
-        reported: [],
-      };
+      const isNew: Standing = { at: 0, knownMs: 9_000, counts: false, firstUseMs: undefined, restarted: false, fence: 0, reported: [] };
       const survey = { silentMs: [0, 0, 0], run: 'new', counting: new Set<string>(), longestLeaseMs: 60_000, holdMs: 122_000, now: 0 };
       expect(judge(isNew, { ...survey, standings: [isNew, isNew, isNew] })).toEqual({ counts: 'first' });
       for (const known of [{ counts: true }, { restarted: true }]) {
@@ -124,8 +115,7 @@ const RULES: readonly Rule[] = [
         });
       const replaced = { why: 'replaced', inMs: 122_000 };
       expect(of(knowing(), knowing('vote:a', 'vote:b'), knowing())).toEqual({ counts: 'again' });
-      // One that restarted, or has only been added to a list, takes no place.
-      expect(of(knowing(), knowing('vote:a', 'vote:b', 'vote:c', 'run:d'), knowing())).toEqual({ counts: 'again' });
+      expect(of(knowing(), knowing('vote:a', 'vote:b', 'vote:c', 'servers:3'), knowing())).toEqual({ counts: 'again' });
       expect(of(knowing(), knowing('vote:a', 'vote:b', 'vote:d'), knowing())).toEqual(replaced);
       expect(of(knowing(), knowing(), knowing('vote:a', 'vote:b', 'want:d'))).toEqual(replaced);
     },

@@ -101,7 +101,7 @@ test('any two servers that restart empty take no lock along, and the others go o
   await Promise.all([own.close(), other.close()]);
 });
 
-test('a third one makes locks unavailable for as long as the longest lease, and the error says so', async () => {
+test('a third one makes locks unavailable for as long as what was reported of them holds, and the error says so', async () => {
   await grantedAtLast(store, 'before');
   let restartedAt = 0;
   const restartThree = async (): Promise<void> => {
@@ -130,7 +130,7 @@ test('a third one makes locks unavailable for as long as the longest lease, and 
   );
   await grantedAtLast(store, 'k');
   const tookMs = performance.now() - restartedAt;
-  expect(tookMs).toBeGreaterThan(LONGEST_MS - 200);
+  expect(tookMs).toBeGreaterThan(2 * LONGEST_MS);
   expect(tookMs).toBeLessThan(LONGEST_MS + 2 * SECOND_MS + STALLS_MS);
 }, 120_000);
 

@@ -105,6 +105,20 @@ test('a connection that was set up after a refusal, before its pause was over, s
   await until('that it stays', stays);
 });
 
+test('a connection that is refused is made anew once a second, however often it was lost meanwhile', async () => {
+  await user(...ALL);
+  await open(new Redis({ port: server.port, lazyConnect: true, username: 'locker', password: 'secret', db: 2 }));
+  await user('-select');
+  for (let losses = 0; losses < 6; losses++) {
+    await server.client.client('KILL', 'USER', 'locker');
+    await sleep(150);
+  }
+  const made = async (): Promise<number> => Number(/total_connections_received:(\d+)/.exec(await server.client.info('stats'))?.[1]);
+  const before = await made();
+  await sleep(4_000);
+  expect((await made()) - before).toBeLessThan(10);
+});
+
 test('a socket that has two errors, as with TLS, ends no process', async () => {
   const connection = await makeConnection(server.url, {});
   await connection.connect();

@@ -1,21 +1,16 @@
 import { LockConfigurationError, LockStoreError, type LockError } from '../../../core/words/errors.js';
-import { LONGEST_COMMAND_MS } from '../../../core/seam/time.js';
 import type { Argument } from '../../redis/scripts/script.js';
 import { serverWarnings } from '../../redis/server-check.js';
 import { evictsBy, valueOf } from '../../redis/server-info.js';
 import type { QuorumCommands } from '../votes/quorum-commands.js';
 import type { QuorumServer } from './quorum-server.js';
 import { notCounted, warningOf } from './member-messages.js';
+import { recentMs } from './report-times.js';
 import type { Session } from './session.js';
 import { readStanding, type Standing, type Verdict } from './standing.js';
 
 /** How often a server is checked whose votes do not count yet, and at most how seldom one whose votes do, in milliseconds. */
 const CHECK_MS = { soon: 250, seldom: 15_000 } as const;
-
-/** For how long an answer of a server is trusted, in milliseconds. */
-export function recentMs(longestLeaseMs: number): number {
-  return longestLeaseMs / 2 + LONGEST_COMMAND_MS;
-}
 
 /**
  * Whether a server's votes count from now on. If so, its next fence is above `least`. An answer after `endsAt`, by the monotonic clock,

@@ -5,8 +5,9 @@ import type { StoreHealth } from '../../../core/words/lock-health.js';
 import { answeredOf, membersOf, worstOf } from '../../kit/probe.js';
 import type { Argument } from '../../redis/scripts/script.js';
 import { listProblem } from './list-problem.js';
-import { Member, recentMs, type Members, type Participant } from './member.js';
+import { Member, type Members, type Participant } from './member.js';
 import { isSilence, patiently } from './patience.js';
+import { holdMs } from './report-times.js';
 import type { QuorumCommands } from '../votes/quorum-commands.js';
 import type { QuorumServer } from './quorum-server.js';
 import type { Session } from './session.js';
@@ -159,7 +160,7 @@ export class Membership {
     return this.#members.map(({ standing }) => standing);
   }
 
-  /** Of a member beside those that count, and others that are to count with it. */
+  /** Whether the votes of a member count beside those that do, and beside those that are to begin with it; undefined where it has not answered. */
   #verdict({ standing, run }: Member, wanted: readonly Member[] = []): Verdict | undefined {
     const counting = new Set([...this.#members.filter(({ counts }) => counts), ...wanted].flatMap((member) => member.run ?? []));
     const [standings, longestLeaseMs, now] = [this.#standings(), this.#longestLeaseMs, performance.now()];
@@ -287,14 +288,6 @@ export class Membership {
       this.#warn(message);
     }
   }
-}
-
-/**
- * For how long reports hold, in milliseconds. A process counts votes of a server for `recentMs` after it has heard of it, and a lease that
- * they renew lasts for up to `longestLeaseMs` more. Its last report to another server, which says so, is up to `recentMs` older.
- */
-function holdMs(longestLeaseMs: number): number {
-  return 2 * recentMs(longestLeaseMs) + longestLeaseMs;
 }
 
 /**

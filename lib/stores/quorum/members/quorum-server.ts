@@ -27,7 +27,10 @@ export class QuorumServer {
   #address = '';
   #session: Session | undefined;
 
-  /** `place` says which of the servers it is. `onReady` is called for each connection that is ready, and where it has to be checked again. No vote counts unless `mayCount`. */
+  /**
+   * `place` says which of the servers it is. `onReady` is called for each connection that is ready, and where one has to be checked again.
+   * No vote counts unless `mayCount`.
+   */
   constructor(source: RedisSource, place: string, onReady: (session: Session) => void, mayCount: () => boolean) {
     this.#place = place;
     this.#onReady = onReady;

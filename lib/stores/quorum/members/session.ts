@@ -42,7 +42,7 @@ export class Session {
     this.#countsUntil = until;
   }
 
-  /** A vote was given at that time of the server's clock; whether it counts. Where the machine of this process slept, none does from then on. */
+  /** Whether a vote counts that was given at that time of the server's clock. Where the machine of this process slept, none does from then on. */
   countsAt(serverMs: number): boolean {
     this.#counts &&= serverMs < this.#countsUntil;
     return this.#counts;

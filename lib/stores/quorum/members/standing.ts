@@ -12,7 +12,10 @@ export interface Standing {
   readonly restarted: boolean;
   /** Its last fence. */
   readonly fence: number;
-  /** What processes reported not long ago: of servers that count `vote:<run>`, of those that are about to `want:<run>`; `servers:<number>`, `lease:<ms>`. */
+  /**
+   * What processes reported not long ago: `vote:<run>` of servers that count, `want:<run>` of those that are about to, `servers:<number>`,
+   * `lease:<ms>`.
+   */
   readonly reported: readonly string[];
 }
 
@@ -71,9 +74,6 @@ export function verdictOf(standing: Standing, survey: Survey): Verdict {
   const { standings, silentMs, longestLeaseMs, holdMs, now } = survey;
   const there = standings.filter((other) => other !== undefined);
   const waitMs = longestOf(there, longestLeaseMs);
-  // Another process may have reported to a server that is away, or has forgotten it, that it counts a server in this one's place.
-  const unknownForMs = (other: Standing | undefined, silent: number): number =>
-    silent > 0 || !other ? waitMs - silent : forgottenForMs(other, there, waitMs, now);
   const knownMs = agedMs(standing, standing.knownMs, now);
   if (!there.every((other) => hasPlace(other, survey))) {
     // The earlier run of a server that restarted was reported last before its new run was known.
@@ -84,6 +84,9 @@ export function verdictOf(standing: Standing, survey: Survey): Verdict {
     return { counts: 'again' };
   }
   if (forgottenForMs(standing, there, waitMs, now) <= 0) {
+    // Another process may have reported to a server that is away, or has forgotten it, that it counts a server in this one's place.
+    const unknownForMs = (other: Standing | undefined, silent: number): number =>
+      silent > 0 || !other ? waitMs - silent : forgottenForMs(other, there, waitMs, now);
     const inMs = Math.max(...standings.map((other, at) => unknownForMs(other, silentMs[at] as number)));
     return inMs > 0 ? { why: 'unheard', inMs } : { counts: 'again' };
   }

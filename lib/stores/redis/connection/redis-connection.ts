@@ -63,6 +63,7 @@ export class RedisConnection {
   #opening: Promise<Connection> | undefined;
   #connection: Connection | undefined;
   #wasReady = false;
+  /** Makes a connection anew that the server refused to set up. */
   #again: NodeJS.Timeout | undefined;
   #firstReady: Promise<void> | undefined;
   #closed = false;
