@@ -150,7 +150,7 @@ describe('a process that starts with another list hears of the one that has the 
       when: 'though that one stands still at any moment after a renewal',
       histories: [0, 1_500, 3_000, 4_500].map((standsAfterMs) => ({ standsAfterMs })),
       defect: {
-        file: `${MEMBERS}/membership.ts`,
+        file: `${MEMBERS}/report-times.ts`,
         from: 'return 2 * recentMs(longestLeaseMs) + longestLeaseMs;',
         to: 'return longestLeaseMs;',
       },
