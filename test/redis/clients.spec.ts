@@ -144,3 +144,27 @@ describe('a client of another package is refused, by name, with what to pass ins
     }
   });
 });
+
+test('a client of Valkey GLIDE fails a batch for one error in it, and connects anew without a word', async () => {
+  const told: unknown[] = [];
+  const client = await GlideClient.createClient({
+    addresses: [{ host, port: server.port }],
+    requestTimeout: 5_000,
+    addressResolver: (name, port) => {
+      told.push(name);
+      return [name, port];
+    },
+  });
+  try {
+    // The other replies of the batch are gone: whether its locks were granted is not known.
+    await expect(client.customCommand(['EVAL', "return {'granted', redis.error_reply('OTHER refused')}", '0'])).rejects.toThrow(/refused/);
+
+    const idOf = async (): Promise<unknown> => client.customCommand(['CLIENT', 'ID']);
+    const before = await idOf();
+    await server.client.call('client', 'kill', 'id', Number(before));
+    await until('it has another connection', async () => (await idOf().catch(() => before)) !== before);
+    expect(told).toEqual([host]);
+  } finally {
+    client.close();
+  }
+});
