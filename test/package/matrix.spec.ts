@@ -205,7 +205,7 @@ describe('an application without ioredis', () => {
       const { stdout, stderr } = await consumer('without-ioredis').failingNode('url.mjs');
       expect(stdout).toBe('');
       expect(stderr).toContain(
-        'LockConfigurationError: RedisLockStore needs ioredis to connect to a URL. Install it: npm install ioredis.',
+        'LockConfigurationError: RedisLockStore needs ioredis where it is given no client. Install it, npm install ioredis, or pass a client of node-redis.',
       );
     },
     TEST_MS,

@@ -66,6 +66,7 @@ const LONG = [
   'test/cli/cluster.spec.ts',
   'test/cli/sentinel.spec.ts',
   'test/cli/mysql.spec.ts',
+  'test/cli/node-redis.spec.ts',
   'test/cli/certificates.spec.ts',
   // Each runs the whole contract, several times.
   'test/cli/contract',

@@ -6,8 +6,8 @@ import type { NewStore } from './new-store.js';
 import { end, sourceOf } from './redis.js';
 import { serverNames } from './server-names.js';
 
-export function newQuorumStore(address: Address): NewStore {
-  const sources = address.urls.map((url) => sourceOf(url, address));
+export async function newQuorumStore(address: Address): Promise<NewStore> {
+  const sources = await Promise.all(address.urls.map((url) => sourceOf(url, address)));
   const names = serverNames(sources);
   const findings = async (prefix: string): Promise<readonly Finding[]> => {
     const each = await Promise.all(sources.map((source, at) => redisFindings(source, prefix, names[at] as string)));

@@ -1,23 +1,28 @@
 import { LockConfigurationError } from '../../../lib/core/words/errors.js';
-import type { RedisClient, RedisConnectionOptions, RedisSource } from '../../../lib/stores/redis/connection/redis-source.js';
+import type { RedisConnectionOptions, RedisSource } from '../../../lib/stores/redis/connection/redis-source.js';
 import { RedisLockStore } from '../../../lib/stores/redis/redis-lock-store.js';
 import type { Address } from '../address/address.js';
 import { clusterFindings } from '../doctor/cluster-findings.js';
 import { redisFindings } from '../doctor/redis-findings.js';
 import { sentinelFindings } from '../doctor/sentinel-findings.js';
 import type { NewStore } from './new-store.js';
+import { clusterBy, onlyNodeRedis, serverBy } from './node-redis.js';
 import { redisOptionsOf } from './redis-options.js';
 
 /** Nothing is left of a store of Redis that was closed. */
 export const end = async (): Promise<void> => undefined;
 
 /** What a connection to one server is made from. A URL stays one where nothing is added to it. */
-export function sourceOf(url: string, { tls }: Pick<Address, 'tls'>): RedisSource {
+export async function sourceOf(url: string, { tls }: Pick<Address, 'tls'>): Promise<RedisSource> {
+  const nodeRedis = await onlyNodeRedis();
+  if (nodeRedis) {
+    return serverBy(nodeRedis, url, tls);
+  }
   return tls ? redisOptionsOf(url, tls) : url;
 }
 
-export function newRedisStore(address: Address): NewStore {
-  const source = sourceOf(address.urls[0] as string, address);
+export async function newRedisStore(address: Address): Promise<NewStore> {
+  const source = await sourceOf(address.urls[0] as string, address);
   return { store: new RedisLockStore(source), findings: (prefix) => redisFindings(source, prefix, 'server'), end };
 }
 
@@ -46,7 +51,7 @@ export async function redisSources(address: Address): Promise<readonly RedisSour
         ),
       ];
     default:
-      return urls.map((url) => sourceOf(url, address));
+      return Promise.all(urls.map((url) => sourceOf(url, address)));
   }
 }
 
@@ -68,7 +73,11 @@ function sentinelSource({ master, login }: Address, sentinels: readonly RedisCon
 }
 
 /** A client that never connects: the store makes its own connections from it. */
-async function clusterClient({ urls, tls }: Address): Promise<RedisClient> {
+async function clusterClient({ urls, tls }: Address): Promise<RedisSource> {
+  const nodeRedis = await onlyNodeRedis();
+  if (nodeRedis) {
+    return clusterBy(nodeRedis, urls, tls);
+  }
   const { Cluster } = await import('ioredis').catch((cause: unknown) => {
     throw new LockConfigurationError('--redis-cluster needs the package ioredis. Install it: npm install ioredis.', '', { cause });
   });

@@ -129,6 +129,10 @@ async function loadClient(): Promise<ClientConstructor> {
     const { Redis } = (await import('ioredis')) as unknown as { Redis: ClientConstructor };
     return Redis;
   } catch (cause) {
-    throw new LockConfigurationError('RedisLockStore needs ioredis to connect to a URL. Install it: npm install ioredis.', '', { cause });
+    throw new LockConfigurationError(
+      'RedisLockStore needs ioredis where it is given no client. Install it, npm install ioredis, or pass a client of node-redis.',
+      '',
+      { cause },
+    );
   }
 }
