@@ -2,21 +2,25 @@ import { describePostgres } from './database/describe-postgres.js';
 import { StartUpError } from './start-up.error.js';
 import { readMySqlUrl, readPostgresUrl, readRedisUrl } from './url-variable.js';
 
+/** The package that connects to Redis. */
+type RedisClientName = 'ioredis' | 'node-redis';
+
 /** Where locks live. */
 export type LockPlace =
   | { readonly store: 'memory' }
-  | { readonly store: 'redis'; readonly url: string }
-  | { readonly store: 'quorum'; readonly urls: readonly string[] }
+  | { readonly store: 'redis'; readonly url: string; readonly client?: RedisClientName }
+  | { readonly store: 'quorum'; readonly urls: readonly string[]; readonly client?: RedisClientName }
   | { readonly store: 'postgres'; readonly url: string }
   | { readonly store: 'mysql'; readonly url: string };
 
 const PLACES: Readonly<Record<LockPlace['store'], (environment: NodeJS.ProcessEnv) => LockPlace>> = {
   memory: () => ({ store: 'memory' }),
-  redis: ({ REDIS_URL }) => ({
+  redis: ({ REDIS_URL, REDIS_CLIENT }) => ({
     store: 'redis',
     url: readRedisUrl('REDIS_URL', REDIS_URL) ?? missing('redis', 'REDIS_URL', 'redis://host:6379'),
+    ...readClient(REDIS_CLIENT),
   }),
-  quorum: ({ REDIS_URLS }) => ({ store: 'quorum', urls: readServers(REDIS_URLS) }),
+  quorum: ({ REDIS_URLS, REDIS_CLIENT }) => ({ store: 'quorum', urls: readServers(REDIS_URLS), ...readClient(REDIS_CLIENT) }),
   // The rows of the locks stand in the database of the balances.
   postgres: ({ DATABASE_URL }) => ({
     store: 'postgres',
@@ -60,6 +64,16 @@ export function keepsOrder({ store }: LockPlace): boolean {
 
 export function hostOf(url: string): string {
   return new URL(url).host;
+}
+
+function readClient(client: string | undefined): { client?: RedisClientName } {
+  if (!client) {
+    return {};
+  }
+  if (client !== 'ioredis' && client !== 'node-redis') {
+    throw new StartUpError(`REDIS_CLIENT is "${client}". Set it to ioredis or node-redis, or leave it out.`);
+  }
+  return { client };
 }
 
 function readServers(text: string | undefined): readonly string[] {

@@ -1,4 +1,5 @@
-import { MemoryLockStore, QuorumLockStore, RedisLockStore, type LockStore } from 'nestjs-distributed-lock';
+import { MemoryLockStore, QuorumLockStore, RedisLockStore, type LockStore, type RedisSource } from 'nestjs-distributed-lock';
+import { createClient } from 'redis';
 import type { LockPlace } from './lock-place.js';
 import { openMySqlLocks } from './mysql-locks.js';
 import { openPostgresLocks } from './postgres-locks.js';
@@ -9,12 +10,17 @@ export async function makeLockStore(place: LockPlace): Promise<LockStore> {
     case 'memory':
       return new MemoryLockStore();
     case 'redis':
-      return new RedisLockStore(place.url);
+      return new RedisLockStore(connectionTo(place.url, place));
     case 'quorum':
-      return new QuorumLockStore(place.urls);
+      return new QuorumLockStore(place.urls.map((url) => connectionTo(url, place)));
     case 'postgres':
       return openPostgresLocks(place.url);
     case 'mysql':
       return openMySqlLocks(place.url);
   }
+}
+
+/** With a URL, the store uses ioredis. A client of node-redis it duplicates. */
+function connectionTo(url: string, { client }: { readonly client?: string }): RedisSource {
+  return client === 'node-redis' ? createClient({ url }) : url;
 }

@@ -17,6 +17,14 @@ export const SHARED_PLACES: Readonly<Record<string, () => Promise<TestPlace>>> =
     const server = await RedisServer.start();
     return { locks: { store: 'redis', url: server.url }, fail: () => server.kill(), stop: () => server.stop() };
   },
+  async 'redis by node-redis'() {
+    const server = await RedisServer.start();
+    return {
+      locks: { store: 'redis', url: server.url, client: 'node-redis' },
+      fail: () => server.kill(),
+      stop: () => server.stop(),
+    };
+  },
   async quorum() {
     const servers = await Promise.all([RedisServer.start(), RedisServer.start(), RedisServer.start()]);
     return {

@@ -80,6 +80,11 @@ describe('the settings', () => {
 
   it.each([
     [{ REDIS_URL: 'redis://cache' }, { store: 'redis', url: 'redis://cache' }, 'Redis at cache'],
+    [
+      { REDIS_URL: 'redis://cache', REDIS_CLIENT: 'node-redis' },
+      { store: 'redis', url: 'redis://cache', client: 'node-redis' },
+      'Redis at cache',
+    ],
     [{ LOCK_STORE: 'memory', REDIS_URL: 'redis://cache' }, { store: 'memory' }, 'the memory of this process'],
     [{ LOCK_STORE: 'redis', REDIS_URL: 'redis://:secret@cache:1' }, { store: 'redis', url: 'redis://:secret@cache:1' }, 'Redis at cache:1'],
     [
@@ -106,6 +111,7 @@ describe('the settings', () => {
   const SERVERS = 'redis://a:6379,redis://b:6379,redis://c:6379';
   it.each([
     [{ LOCK_STORE: 'etcd' }, 'LOCK_STORE is "etcd". Set it to memory, redis, quorum, postgres, mysql, or leave it out.'],
+    [{ REDIS_URL: 'redis://cache', REDIS_CLIENT: 'glide' }, 'REDIS_CLIENT is "glide". Set it to ioredis or node-redis, or leave it out.'],
     [{ LOCK_STORE: 'toString' }, 'LOCK_STORE is "toString". Set it to memory, redis, quorum, postgres, mysql, or leave it out.'],
     [
       { LOCK_STORE: 'redis' },

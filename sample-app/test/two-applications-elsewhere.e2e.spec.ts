@@ -1,3 +1,3 @@
 import { twoApplications } from './two-applications-suite.js';
 
-twoApplications(['quorum', 'postgres', 'mysql']);
+twoApplications(['redis by node-redis', 'quorum', 'postgres', 'mysql']);
