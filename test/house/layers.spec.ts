@@ -14,7 +14,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   'lib/nest/keys': NEST,
   'lib/nest/methods': NEST,
   'console/page': NEST,
-  'console/cli': ['ioredis', 'mysql2', 'pg'],
+  'console/cli': ['ioredis', 'mysql2', 'pg', 'redis'],
   'lib/tickets': NEST,
   'lib/otel': ['@opentelemetry/api'],
   'lib/prometheus': ['prom-client'],
