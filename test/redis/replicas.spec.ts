@@ -259,11 +259,11 @@ describe('a grant', () => {
       const store = stores[0] as RedisLockStore;
       breakLink();
       // Half of it is for the replica: several processes may stand still before the second attempt is there.
-      const hold = newHold('k', { ttlMs: 60_000, limitMs: 8_000 });
+      const hold = newHold('k', { ttlMs: 120_000, limitMs: 20_000 });
       const given = failureOf(store.acquire(hold));
       await until('the first attempt', async () => (await storedLocks()).length === 1);
       // As after a stall of the event loop: the time of core is over, and that of the store not yet.
-      const again = sendsAgain(store).acquire({ ...hold, limitMs: 50_000 });
+      const again = sendsAgain(store).acquire({ ...hold, limitMs: 80_000 });
       // A failure below must not be hidden by a rejection that nobody waits for.
       again.catch(() => undefined);
       expect(await given).toMatchObject({ unknown: true });
