@@ -1,5 +1,7 @@
 import { type Clock, systemClock } from '../../lib/core/seam/time';
+import type { LockNotAcquiredError } from '../../lib/core/words/errors';
 import { enterTickets } from '../../lib/nest/current-tickets';
+import type { LockService } from '../../lib/nest/lock.service';
 import { MemoryLockStore } from '../../lib/stores/memory/memory-lock-store';
 import { makeLocks } from '../support/make-locks';
 import { until } from '../support/until';
@@ -45,5 +47,36 @@ test('a call inside waits for no lease in doubt, and does not join beside its co
     end();
     await first;
   });
+  await holder.release();
+});
+
+test.each([
+  ['shutdown', (locks: LockService) => locks.shutdown()],
+  ['aborted', (_locks: LockService, abort: AbortController) => abort.abort()],
+])('a call that waits for another one to join sends no join of its own once it gave up: %s', async (reason, giveUp) => {
+  let joins = 0;
+  let mayAnswer = (): void => undefined;
+  const answered = new Promise<void>((resolve) => (mayAnswer = resolve));
+  class Store extends MemoryLockStore {
+    override async join(): Promise<boolean> {
+      joins++;
+      await answered;
+      return false;
+    }
+  }
+  const store = new Store();
+  const holder = await makeLocks(store).acquire('k', { ttl: '60s' });
+  const locks = makeLocks(store);
+  const abort = new AbortController();
+  await enterTickets(holder.makeTicket(), async () => {
+    const first = locks.withLock('k', () => 'first').catch(() => 'refused');
+    const second = locks.withLock('k', { signal: abort.signal }, () => 'second').catch((error: LockNotAcquiredError) => error.reason);
+    await until('that the first one joins', () => joins === 1);
+    const given = giveUp(locks, abort);
+    mayAnswer();
+    expect(await Promise.all([first, second])).toEqual(['refused', reason]);
+    await given;
+  });
+  expect(joins).toBe(1);
   await holder.release();
 });

@@ -1,5 +1,6 @@
 import type { Acquisition } from './acquisition.js';
 import type { Lease } from '../leases/lease.js';
+import type { Lifecycle } from '../seam/lifecycle.js';
 import type { TicketEntry } from '../leases/ticket.js';
 import { atMost } from '../seam/time.js';
 
@@ -15,7 +16,12 @@ interface Guest {
  * children of a locked call do.
  */
 export class Guests {
+  readonly #lifecycle: Lifecycle;
   readonly #guests = new WeakMap<TicketEntry, Guest>();
+
+  constructor(lifecycle: Lifecycle) {
+    this.#lifecycle = lifecycle;
+  }
 
   /** Enters the lease that is in the lock of the ticket by `reenter`, or a new one, which `join` makes and asks the store to let in. */
   async enter(
@@ -31,6 +37,10 @@ export class Guests {
         throw acquisition.refused(ticket.key, 'busy');
       }
       await atMost(guest.joining, acquisition.leftMs);
+      const gaveUp = acquisition.gaveUp(this.#lifecycle.isClosing);
+      if (gaveUp) {
+        throw acquisition.refused(ticket.key, gaveUp);
+      }
       guest = this.#guests.get(ticket);
     }
     if (guest?.lease.hasCode && guest.lease.doubt) {

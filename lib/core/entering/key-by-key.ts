@@ -21,13 +21,14 @@ export class KeyByKey {
   readonly #parts: EnteringParts;
   readonly #enclosing: EnclosingLocks;
   readonly #contender: Contender;
-  readonly #guests = new Guests();
+  readonly #guests: Guests;
   readonly #longSections: LongSections;
 
   constructor(parts: EnteringParts, enclosing: EnclosingLocks) {
     this.#parts = parts;
     this.#enclosing = enclosing;
     this.#contender = new Contender(parts);
+    this.#guests = new Guests(parts.lifecycle);
     this.#longSections = new LongSections(parts.lines, parts.events);
   }
 
