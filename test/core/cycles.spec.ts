@@ -73,6 +73,22 @@ test('calls inside locks that wait for another process, also behind each other, 
   expect(await Promise.all(waiting)).toEqual(['entered', 'entered', 'entered', 'entered']);
 });
 
+test.each<[string, () => Promise<unknown>, unknown]>([
+  ['tryAcquire', () => locks.tryAcquire('b'), null],
+  ['onBusy: skip', () => locks.withLock('b', { onBusy: 'skip' }, () => 'entered'), undefined],
+  ['wait: 0', () => locks.withLock('b', { wait: 0 }, () => 'entered').catch(({ reason }: LockNotAcquiredError) => reason), 'busy'],
+])('a call that does not wait closes no cycle where another one waits for its lock: %s', async (_how, take, outcome) => {
+  const holder = locks.withLock('b', async () => {
+    await sleep(50);
+    return locks.withLock('a', () => 'entered');
+  });
+  const taken = locks.withLock('a', async () => {
+    await sleep(100);
+    return take();
+  });
+  expect(await Promise.all([taken, holder])).toEqual([outcome, 'entered']);
+});
+
 test('a call that does not wait closes no cycle, and is no part of one in the same turn of the event loop', async () => {
   let go = (): void => undefined;
   const gate = new Promise<void>((resolve) => (go = resolve));

@@ -99,7 +99,8 @@ export class Waiters {
    * for this one.
    */
   async waitFor(wanted: Wanted, key: string, acquisition: Acquisition, line: WaitingLine): Promise<WaitOutcome> {
-    const cycle = findCycle(acquisition, key, wanted, WANTED);
+    // A call that does not wait is part of no cycle.
+    const cycle = acquisition.call.waitMs > 0 ? findCycle(acquisition, key, wanted, WANTED) : undefined;
     if (cycle) {
       throw acquisition.refused(key, 'cycle', wanted.lease, cycle);
     }
