@@ -18,7 +18,6 @@ class Call extends CallNode {
 class Transaction implements Keeper {
   readonly identity = {};
   readonly kept = new Set<never>();
-  readonly keepsAny = false;
   readonly notifiedOf: LockLostError[] = [];
 
   notify(loss: LockLostError): void {

@@ -106,18 +106,3 @@ test('runs of one transaction, each begun inside the one before, which ends a mo
   // Not even 25 bytes of each.
   expect((heap[2] as number) - (heap[0] as number)).toBeLessThan(1_000_000);
 });
-
-test('a transaction keeps a lease as long as it keeps one in any store, and counts each once', () => {
-  const lease = leaseOn('k');
-  const [here, elsewhere] = [transaction, new Transaction(transaction.identity)];
-  const keeps = (): boolean[] => [here, elsewhere, new Transaction({})].map(({ keepsAny }) => keepsAny);
-  expect(keeps()).toEqual([false, false, false]);
-  here.keep([lease]);
-  here.keep([lease]);
-  elsewhere.keep([leaseOn('l')]);
-  expect(keeps()).toEqual([true, true, false]);
-  here.end();
-  expect(keeps()).toEqual([true, true, false]);
-  elsewhere.end();
-  expect(keeps()).toEqual([false, false, false]);
-});

@@ -505,6 +505,31 @@ describe('transactions that take locks in opposite order', () => {
   test.each([
     ['of one process', 1],
     ['of two processes', 2],
+  ])('where a call began to wait before its transaction kept anything, %s: one call is refused soon', async (_, processes) => {
+    const scopes = [scope, processes === 1 ? scope : new TransactionScope()];
+    const both = scopes.map((each) => makeLocks(store, { transaction: each.current, deadlocksAfterMs: 100 }));
+    const [one, other] = (processes === 1 ? [both[0], both[0]] : both) as [LockService, LockService];
+    const startedAt = performance.now();
+    const outcomes = await Promise.allSettled([
+      scopes[0]?.run(async () => {
+        await sleep(20);
+        await Promise.all([one.withLock('b', { wait: '60s' }, nothing), sleep(10).then(() => one.withLock('a', nothing))]);
+      }),
+      scopes[1]?.run(async () => {
+        await other.withLock('b', nothing);
+        await sleep(200);
+        await other.withLock('a', { wait: '60s' }, nothing);
+      }),
+    ]);
+    expect(outcomes.find(({ status }) => status === 'rejected')).toMatchObject({ reason: { reason: 'cycle' } });
+    expect(outcomes.filter(({ status }) => status === 'rejected')).toHaveLength(1);
+    expect(performance.now() - startedAt).toBeLessThan(1_500);
+    await Promise.all(both.map((each) => each.shutdown()));
+  });
+
+  test.each([
+    ['of one process', 1],
+    ['of two processes', 2],
   ])('on two stores, %s: one call is refused, and its transaction may roll back', async (_, processes) => {
     const stores = [new MemoryLockStore(), new MemoryLockStore()];
     const scopes = [scope, processes === 1 ? scope : new TransactionScope()];

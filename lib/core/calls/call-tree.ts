@@ -108,8 +108,6 @@ export interface Keeper {
   /** What it is in all stores: the promise of its end. */
   readonly identity: object;
   readonly kept: ReadonlySet<{ readonly key: string }>;
-  /** Whether it keeps a lease, in whichever store. */
-  readonly keepsAny: boolean;
   /** A lease is lost, or about to be. */
   notify(loss: LockLostError): void;
 }

@@ -79,12 +79,12 @@ export class Acquisition {
   }
 
   /**
-   * Whether it has a lock while it waits: its own, an enclosing call's or its transaction's. Only such a call can be waited
-   * for in a cycle.
+   * Whether it may have a lock while it waits: its own, an enclosing call's, or its transaction's, which may take one meanwhile. Only such
+   * a call can be waited for in a cycle.
    */
   get isNested(): boolean {
     const { parent, transaction } = this.frame;
-    return parent !== undefined || this.#obtained.length > 0 || transaction?.keepsAny === true;
+    return parent !== undefined || this.#obtained.length > 0 || transaction !== undefined;
   }
 
   /** Names its wait for one lock: the same from when it begins to wait for it until it has it, or gives up. */

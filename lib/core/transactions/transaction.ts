@@ -16,9 +16,6 @@ interface Entering {
   readonly waiters: Set<Waiter>;
 }
 
-/** How many leases a transaction keeps in all stores. */
-const KEPT = new WeakMap<object, number>();
-
 /**
  * A transaction around locked calls, in one store. It keeps the leases of its calls until it has ended: other calls of it enter them,
  * and nobody else.
@@ -47,10 +44,6 @@ export class Transaction implements Keeper {
     return this.#kept;
   }
 
-  get keepsAny(): boolean {
-    return (KEPT.get(this.identity) ?? 0) > 0;
-  }
-
   /** The lease that its calls enter on a key: the first that it kept. */
   keptOn(key: string): Lease | undefined {
     return this.#keptOn.get(key);
@@ -66,7 +59,6 @@ export class Transaction implements Keeper {
     for (const lease of leases) {
       if (!lease.hasEnded) {
         lease.calls.keepFor(this);
-        this.#countKept(this.#kept.has(lease) ? 0 : 1);
         this.#kept.add(lease);
         this.#keptOn.set(lease.key, this.#keptOn.get(lease.key) ?? lease);
       }
@@ -115,13 +107,8 @@ export class Transaction implements Keeper {
   end(): readonly Lease[] {
     this.#hasEnded = true;
     const kept = [...this.#kept].toReversed();
-    this.#countKept(-kept.length);
     this.#kept.clear();
     this.#keptOn.clear();
     return kept;
-  }
-
-  #countKept(change: number): void {
-    KEPT.set(this.identity, (KEPT.get(this.identity) ?? 0) + change);
   }
 }
