@@ -141,9 +141,10 @@ export class DeadlockSearch {
     const here = this.#leaseFor(waiting, key);
     if (here) {
       reach(probe, here, waiting);
-      return;
     }
-    if (this.#chases >= MOST_CHASES) {
+    // Others may be inside by a ticket.
+    const isAllHere = here && (waiting.waitedInside || !here.isShared);
+    if (isAllHere || this.#chases >= MOST_CHASES) {
       return;
     }
     this.#chases++;
@@ -189,7 +190,7 @@ export class DeadlockSearch {
 
   /**
    * Whether the store agrees with a cycle, which may be a stranger's: the next call has what this one waits for, and somebody waits for
-   * `lease`, which it is inside of. That of another store is taken as told.
+   * `lease`, which it is inside of. That of another store is taken as told, and so is a wait for a lock that others entered by a ticket.
    */
   async #agrees(key: string, lease: Lease, next: ProbeStep): Promise<boolean> {
     const { leases, lines, inspect } = this.#parts;
@@ -198,7 +199,9 @@ export class DeadlockSearch {
       return false;
     }
     const isHere = leases.running.includes(lease);
-    return !isHere || !lines.keepQueues || lines.isWantedHere(lease) || ((await inspect(lease.key))?.waiters.length ?? 0) > 0;
+    return (
+      !isHere || lease.isShared || !lines.keepQueues || lines.isWantedHere(lease) || ((await inspect(lease.key))?.waiters.length ?? 0) > 0
+    );
   }
 }
 
