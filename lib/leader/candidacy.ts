@@ -8,7 +8,7 @@ import { Leadership, type LeadershipParts } from './leadership.js';
 /** The longest pause after errors in a row, in milliseconds. Whoever led for longer begins anew. */
 const LONGEST_PAUSE_MS = 30_000;
 
-export interface CandidacyParts extends Omit<LeadershipParts, 'call'> {
+interface CandidacyParts extends Omit<LeadershipParts, 'call'> {
   readonly call: Call;
   readonly pauseMs: number;
   /** Ends it when it aborts. */

@@ -10,7 +10,7 @@ import type { Reporter } from '../core/watching/reporter.js';
 /** For how long a candidate waits, in milliseconds, until it asks anew: 20 days. No timer lasts longer than 24.8, and some have to be longer than a wait. */
 const WAIT_MS = 20 * 86_400_000;
 
-export interface CandidatesParts {
+interface CandidatesParts {
   readonly run: RunLocked;
   readonly clock: Clock;
   readonly reporter: Reporter;

@@ -19,7 +19,7 @@ const MOST_STARTED = 32;
 /** The calls of this process that are inside a lock and wait for another one, of whichever store: a cycle may lead through several. */
 const WAITING = new Map<Acquisition, DeadlockSearch>();
 
-export interface DeadlockSearchParts {
+interface DeadlockSearchParts {
   readonly clock: Clock;
   readonly leases: Leases;
   readonly lines: Lines;

@@ -20,7 +20,7 @@ const MOST_ANSWERS = 10;
 /** How long an answer waits for the health of the store, in milliseconds: shorter than answers are taken at least. */
 const HEALTH_MS = 200;
 
-export interface PeersParts {
+interface PeersParts {
   /** The name under which the store is registered. */
   readonly name: string;
   readonly messenger: Messenger;

@@ -46,11 +46,17 @@ const probes: Probe[] = [];
 const refused = new Map<string, string[]>();
 
 /** Declares that the linter refuses, in a file of the folder, these imports, and none of those that are `taken`. */
-function linterRefuses(what: string, folder: string, expected: readonly string[], taken: readonly string[] = []): void {
-  const file = join(folder, `probe-${probes.length}.ts`);
+function linterRefuses(
+  what: string,
+  folder: string,
+  expected: readonly string[],
+  taken: readonly string[] = [],
+  name = `probe-${probes.length}.ts`,
+): void {
+  const file = join(folder, name);
   probes.push({ file, imports: [...expected, ...taken] });
-  test(`the linter refuses in ${folder} ${what}`, () => {
-    expect((refused.get(file) ?? []).toSorted()).toEqual(expected.toSorted());
+  test(`the linter refuses in ${name === 'locks.ts' ? file : folder} ${what}`, () => {
+    expect([...new Set(refused.get(file))].toSorted()).toEqual(expected.toSorted());
   });
 }
 
@@ -143,15 +149,38 @@ test('each folder of core is a storey', () => {
 });
 
 const ABOVE_CORE = ['stores/kit/protocol.js', 'nest/lock.module.js', 'peers/peers.js', 'leader/candidates.js', 'locks.js'];
+/** What only looks knows values of these, and types of all storeys. */
+const OF_WATCHING = ['words', 'seam'];
 for (const [storey, below] of Object.entries(STOREYS)) {
-  const above = Object.keys(STOREYS).filter((name) => name !== storey && !below.includes(name));
+  const known = storey === 'watching' ? OF_WATCHING : below;
+  const others = Object.keys(STOREYS).filter((name) => name !== storey && !known.includes(name));
   linterRefuses(
-    'what stands above it',
+    storey === 'watching' ? 'values of what it looks at' : 'what stands above it',
     join('lib/core', storey),
-    [...above.map((name) => `../${name}/probe.js`), ...ABOVE_CORE.map((file) => `../../${file}`)],
-    below.map((name) => `../${name}/probe.js`),
+    [...others.map((name) => `../${name}/probe.js`), ...ABOVE_CORE.map((file) => `../../${file}`)],
+    known.map((name) => `../${name}/probe.js`),
   );
 }
+
+/** A folder with those in it, and how many files are in each. */
+const sizesOf = (folder: string): [string, number][] => [
+  [folder, readdirSync(folder, { withFileTypes: true }).filter((entry) => entry.isFile()).length],
+  ...foldersOf(folder).flatMap(sizesOf),
+];
+
+test('no folder of the library has more than 17 files, and no file of core more than 300 lines', () => {
+  expect(sizesOf('lib').filter(([, files]) => files > 17)).toEqual([]);
+  const core = foldersOf('lib/core').flatMap((folder) => readdirSync(folder).map((name) => join(folder, name)));
+  expect(core.filter((file) => readFileSync(file, 'utf8').split('\n').length > 301)).toEqual([]);
+});
+
+linterRefuses(
+  'all but core, leader and peers',
+  'lib',
+  ['./nest/lock.module.js', './stores/kit/protocol.js', '../console/cli/main.js', ...PACKAGES],
+  ['./core/entering/frame.js', './leader/candidates.js', './peers/peers.js'],
+  'locks.ts',
+);
 
 for (const folder of ['lib/leader', 'lib/peers']) {
   linterRefuses(

@@ -10,7 +10,7 @@ import type { Busy } from '../seam/lock-store.js';
 import { namesHolder, notAcquired, seenHolder } from './not-acquired.js';
 import { Owner } from '../leases/hold.js';
 import type { TicketEntry } from '../leases/ticket.js';
-import { TracedWait } from './traces.js';
+import { TracedWait } from '../calls/traces.js';
 import type { Waiter } from '../calls/waiter.js';
 
 const NONE: readonly Lease[] = [];

@@ -6,7 +6,7 @@ import type { Busy } from '../seam/lock-store.js';
 import { quoted } from '../words/shown.js';
 
 /** What is known when a call gives up. */
-export interface GivingUp {
+interface GivingUp {
   readonly key: string;
   readonly reason: NotAcquiredReason;
   readonly frame: CallNode;

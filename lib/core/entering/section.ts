@@ -5,7 +5,7 @@ import type { Lease } from '../leases/lease.js';
 import type { Lock } from '../words/lock.js';
 import { onceOnly, runOnce, type Body } from '../calls/run-once.js';
 import type { LockedSection } from '../words/lock-telemetry.js';
-import type { TracedLock } from './traces.js';
+import type { TracedLock } from '../calls/traces.js';
 
 /** What telemetry learns of a call that has its locks. A class, since a getter in a literal is made anew for each call. */
 class Section implements LockedSection {

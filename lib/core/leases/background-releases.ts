@@ -1,5 +1,5 @@
 import { type Clock, LONGEST_COMMAND_MS } from '../seam/time.js';
-import { isLockError, LockStoreError, type LockError } from '../words/errors.js';
+import { LockStoreError } from '../words/errors.js';
 import type { Lease } from './lease.js';
 import type { Lifecycle } from '../seam/lifecycle.js';
 import type { HoldRecord, LockStore, Place } from '../seam/lock-store.js';
@@ -63,17 +63,4 @@ export class BackgroundReleases {
       }
     }
   }
-}
-
-/**
- * The error itself, where a store rejected with a lock error; anything else is a defect of the store, and reported as
- * its failure.
- */
-export function asLockError(error: unknown, key: string): LockError {
-  return isLockError(error)
-    ? error
-    : new LockStoreError(`Lock "${key}": the store failed. Make sure that it rejects with a LockStoreError.`, key, {
-        cause: error,
-        unknown: true,
-      });
 }

@@ -22,7 +22,7 @@ import type { TicketEntry } from './ticket.js';
  * | `lost` | it ended before its code did; the code was notified | |
  * | `released` | its code ended first; its release was sent, or it serves the next call | `lost`, where the release found it gone |
  */
-export type LeaseState = 'wanted' | 'held' | 'overdue' | 'lingering' | 'gone' | 'lost' | 'released';
+type LeaseState = 'wanted' | 'held' | 'overdue' | 'lingering' | 'gone' | 'lost' | 'released';
 
 /** What a call says of its leases. */
 type LeaseOptions = Pick<Call, 'caller' | 'ttlMs' | 'renew'>;
@@ -251,7 +251,7 @@ export class Lease extends Hold {
 
   /** The store confirmed a lease of `ttlMs` that was asked for at `sent`; a deadline never moves back, and not on once it is over. */
   confirmed(sent: Moment, ttlMs: number): void {
-    if (!this.hasEnded && !this.isOver) {
+    if (!this.isOver) {
       this.term.extend(sent, ttlMs);
     }
   }

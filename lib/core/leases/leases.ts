@@ -1,8 +1,8 @@
 import type { AttemptResult } from './attempt.js';
-import { asLockError, type BackgroundReleases } from './background-releases.js';
+import type { BackgroundReleases } from './background-releases.js';
+import { asLockError, type LockLostError, type LostReason } from '../words/errors.js';
 import { CallNode } from '../calls/call-tree.js';
 import { type Clock, LONGEST_COMMAND_MS, pause } from '../seam/time.js';
-import type { LockLostError, LostReason } from '../words/errors.js';
 import { lockChannel } from '../words/lock-event.js';
 import { ForcedReleases } from './forced-releases.js';
 import type { Lease } from './lease.js';
@@ -15,7 +15,7 @@ import type { HoldRecord, LockStore } from '../seam/lock-store.js';
 import { lossOf, type LossCause } from './loss.js';
 import { Renewer } from './renewer.js';
 
-export interface LeasesParts {
+interface LeasesParts {
   /** The name under which the store is registered. */
   readonly name: string;
   readonly store: LockStore;

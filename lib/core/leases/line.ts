@@ -75,8 +75,8 @@ export class Line implements WaitingLine {
   }
 
   /** Whether the next caller here may have the lock before the processes that queue. A candidate may not: one of theirs leads next. */
-  get mayOvertake(): boolean {
-    return this.#burst < MOST_FENCES && this.next()?.lease.caller.leads !== true;
+  mayOvertake({ caller }: Lease): boolean {
+    return this.#burst < MOST_FENCES && caller.leads !== true;
   }
 
   /** Where a caller waits until it is the contender, which will hold `lease`. */

@@ -70,7 +70,7 @@ export class Lines implements TurnListener {
 
   /** Whether the lease of a line can serve the next caller here too. */
   mayServe(line: Line, lease: Lease, next: Lease): boolean {
-    return line.mayOvertake && lease.canServe(next) && this.#mayGoOn(lease);
+    return line.mayOvertake(next) && lease.canServe(next) && this.#mayGoOn(lease);
   }
 
   /**
@@ -83,8 +83,9 @@ export class Lines implements TurnListener {
       return undefined;
     }
     this.#askFor(next.lease, line.waiting - 1);
-    const { released, attempt } = exchange(this.#store, hold, next.lease, place, line.mayOvertake, this.#clock);
-    line.admitWith(next.waiter, place, attempt, line.mayOvertake);
+    const overtakes = line.mayOvertake(next.lease);
+    const { released, attempt } = exchange(this.#store, hold, next.lease, place, overtakes, this.#clock);
+    line.admitWith(next.waiter, place, attempt, overtakes);
     return released;
   }
 

@@ -1,6 +1,6 @@
 import { AsyncResource } from 'node:async_hooks';
 import { type Clock, type Moment, momentOf } from '../seam/time.js';
-import { asLockError } from './background-releases.js';
+import { asLockError } from '../words/errors.js';
 import type { Lease } from './lease.js';
 import type { LeaseEvents } from './lease-events.js';
 import type { HoldRecord, LockStore } from '../seam/lock-store.js';

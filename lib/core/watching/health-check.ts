@@ -1,5 +1,5 @@
 import type { Availability } from '../seam/availability.js';
-import { asLockError } from '../leases/background-releases.js';
+import { asLockError } from '../words/errors.js';
 import type { Leases } from '../leases/leases.js';
 import { isAnswered, isRefusing, reasonsOf, statusOf, type LockHealth, type StoreHealth } from '../words/lock-health.js';
 import type { Lifecycle } from '../seam/lifecycle.js';
@@ -7,7 +7,7 @@ import type { LockStore } from '../seam/lock-store.js';
 import type { Reporter } from './reporter.js';
 import type { Waiters } from '../entering/waiters.js';
 
-export interface HealthCheckParts {
+interface HealthCheckParts {
   readonly store: LockStore;
   readonly lifecycle: Lifecycle;
   readonly availability: Availability;

@@ -40,7 +40,7 @@ interface CallRecorder {
   codeEnded(lease: Lease): void;
 }
 
-export interface ReporterParts {
+interface ReporterParts {
   /** The name under which the store is registered. */
   readonly store: string;
   readonly onTrouble: (trouble: LockTrouble) => void;

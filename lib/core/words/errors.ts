@@ -192,6 +192,19 @@ export class LockConfigurationError extends LockError {
 }
 
 /**
+ * The error itself, where a store rejected with a lock error; anything else is a defect of the store, and reported as
+ * its failure.
+ */
+export function asLockError(error: unknown, key: string): LockError {
+  return isLockError(error)
+    ? error
+    : new LockStoreError(`Lock "${key}": the store failed. Make sure that it rejects with a LockStoreError.`, key, {
+        cause: error,
+        unknown: true,
+      });
+}
+
+/**
  * Lets the stack of an error begin with another text than its message. It is put together when somebody reads it: the
  * error of a busy lock is made often, and its stack rarely read.
  */

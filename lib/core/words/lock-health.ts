@@ -90,7 +90,7 @@ export function isAnswered({ members, majority = 1 }: StoreHealth): boolean {
 }
 
 /** What this process knows of a store by itself: whether it answers, whether it fails all attempts to acquire, and whether it is closed here. */
-export interface Knowledge {
+interface Knowledge {
   readonly isReachable: boolean;
   readonly isFailing: boolean;
   readonly isClosing: boolean;

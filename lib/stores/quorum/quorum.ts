@@ -1,6 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { asLockError } from '../../core/leases/background-releases.js';
-import { isLockError } from '../../core/words/errors.js';
+import { asLockError, isLockError } from '../../core/words/errors.js';
 import { throwIfAllFailed } from '../kit/all-failed.js';
 import { Withdrawals } from '../kit/withdrawals.js';
 import { toLockError } from '../redis/connection/redis-errors.js';

@@ -20,7 +20,7 @@ const CONFIRMING = 0.75;
 const CHECK_MS = 500;
 
 /** What replication needs of its store. */
-export interface ReplicatedStore {
+interface ReplicatedStore {
   renewalOf(holds: readonly HoldRecord[]): Command;
   /** Releases a grant that does not count; rejects where there is no answer within `limitMs`. */
   withdraw(hold: HoldRecord, limitMs: number): Promise<unknown>;

@@ -16,7 +16,7 @@ const SLEEP_S = 2;
 const pairsOf = new WeakMap<CallbackPool, number>();
 
 /** What a sleeper needs of its database. */
-export interface SleeperContext {
+interface SleeperContext {
   readonly pool: CallbackPool;
   readonly process: string;
   readonly warn: (message: string) => void;

@@ -20,7 +20,7 @@ const MISSED_MS = 200;
 const PAUSE_MS = 250;
 
 /** What the watch needs of its database. */
-export interface WatchContext extends DatabaseOptions<MySqlKeys> {
+interface WatchContext extends DatabaseOptions<MySqlKeys> {
   readonly pool: CallbackPool;
   readonly table: string;
   /** Whether it never tries to be woken. */

@@ -9,7 +9,7 @@ const TRUST_MS = 5_000;
 const PAUSE_MS = { longest: 1_000, undelivered: 30_000 } as const;
 
 /** What a listener needs of its store, and what it reports to it. */
-export interface ListenerContext {
+interface ListenerContext {
   /** Makes a client that has not connected yet. */
   connect(): ListeningClient;
   /** Sends a message to a channel by another connection. */

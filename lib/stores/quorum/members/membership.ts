@@ -1,6 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { asLockError } from '../../../core/leases/background-releases.js';
-import { LockConfigurationError, type LockStoreError } from '../../../core/words/errors.js';
+import { asLockError, LockConfigurationError, type LockStoreError } from '../../../core/words/errors.js';
 import type { StoreHealth } from '../../../core/words/lock-health.js';
 import { answeredOf, membersOf, worstOf } from '../../kit/probe.js';
 import type { Argument } from '../../redis/scripts/script.js';

@@ -1,5 +1,4 @@
-import { asLockError } from '../../../core/leases/background-releases.js';
-import { LockConfigurationError } from '../../../core/words/errors.js';
+import { asLockError, LockConfigurationError } from '../../../core/words/errors.js';
 import type { RedisKeys } from '../../redis/scripts/redis-keys.js';
 import { warnOfRefusal } from '../../redis/wakeups.js';
 import { patiently } from './patience.js';
@@ -9,7 +8,7 @@ import { tryRights } from './rights-check.js';
 import { atServer, type Failure } from '../too-few.js';
 
 /** What the start needs besides the servers. */
-export interface StartUp {
+interface StartUp {
   readonly names: RedisKeys;
   readonly process: string;
   /** Whether nothing may be written. Rights are not tried then. */

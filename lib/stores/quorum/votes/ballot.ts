@@ -1,5 +1,4 @@
-import { asLockError } from '../../../core/leases/background-releases.js';
-import { LockStoreError } from '../../../core/words/errors.js';
+import { asLockError, LockStoreError } from '../../../core/words/errors.js';
 import type { AcquireReply } from '../../../core/seam/lock-store.js';
 import { busyReply, GONE } from './busy.js';
 import type { Quorum } from '../quorum.js';

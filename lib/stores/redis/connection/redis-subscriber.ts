@@ -7,7 +7,7 @@ import type { RedisSource } from './redis-source.js';
 const PING_MS = 5_000;
 
 /** What a subscriber reports. */
-export interface SubscriberListener {
+interface SubscriberListener {
   message(message: string): void;
   /** The subscription was acknowledged, or lost: messages may have been missed. */
   changed(): void;
