@@ -5,7 +5,7 @@ import { LockLostError, type LockError, type LostReason } from '../core/words/er
 import type { Frame } from '../core/entering/frame.js';
 import type { LeaderChange } from '../core/words/lock-event.js';
 import type { Lock } from '../core/words/lock.js';
-import { runOnce } from '../core/calls/run-once.js';
+import { onceOnly } from '../core/calls/run-once.js';
 
 /** The code of a leader. */
 export type LeaderBody = (lock: Lock) => PromiseLike<unknown>;
@@ -121,7 +121,7 @@ export class Leadership {
   /** What the code throws concerns the candidate, and no caller. */
   async #runCode(lock: Lock): Promise<void> {
     try {
-      await runOnce<Lock, unknown>(this.#parts.body, lock);
+      await onceOnly(this.#parts.body(lock));
     } catch (error) {
       this.#hasThrown = true;
       this.#thrown = error;

@@ -262,14 +262,14 @@ if not fence then`,
     edits: [
       {
         file: 'lib/core/entering/enclosing-locks.ts',
-        from: `    return undefined;
-  }
+        from: `  return undefined;
+}
 
-  #leaseOf`,
-        to: `    return this.#leases.running.find((lease) => lease.key === key);
-  }
+function leaseOf`,
+        to: `  return leases.running.find((lease) => lease.key === key);
+}
 
-  #leaseOf`,
+function leaseOf`,
       },
     ],
   },

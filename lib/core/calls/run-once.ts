@@ -4,14 +4,9 @@ import type { Lock } from '../words/lock.js';
 export type Body<T> = (lock: Lock) => T | PromiseLike<T>;
 
 /**
- * Runs a function. A lazy thenable that it returns, such as a query builder, runs each time its `then` is called: here
- * once.
+ * What a function returned, with a thenable as the promise of its one run: a lazy one, such as a query builder, runs each time its `then`
+ * is called.
  */
-export function runOnce<A, T>(fn: (argument: A) => T | PromiseLike<T>, argument: A): T | Promise<T> {
-  return onceOnly(fn(argument));
-}
-
-/** What a function returned, with a thenable as the promise of its one run. */
 export function onceOnly<T>(result: T | PromiseLike<T>): T | Promise<T> {
   if (result instanceof Promise || !isThenable(result)) {
     return result as T | Promise<T>;

@@ -5,46 +5,37 @@ import type { Lease } from '../leases/lease.js';
 import type { Leases } from '../leases/leases.js';
 import type { TicketEntry } from '../leases/ticket.js';
 
-/** What calls of one store are inside of already. */
-export class EnclosingLocks {
-  readonly #leases: Leases;
-
-  constructor(leases: Leases) {
-    this.#leases = leases;
-  }
-
-  /**
-   * The lease on the key of the nearest enclosing call of these locks, or of an ended call of its transaction; or the ticket of a call
-   * that came with tickets. Throws where that lock has ended, or is in doubt.
-   */
-  lockOn(key: string, frame: Frame): Lease | TicketEntry | undefined {
-    for (let at: CallNode | undefined = frame; at; at = at.parent) {
-      if (at instanceof Frame) {
-        const lease = at.belongsTo(this.#leases) ? this.#leaseOf(at, key) : undefined;
-        if (lease) {
-          return lease;
-        }
-      } else if (at instanceof EnteredTickets) {
-        const entry = at.entryFor(this.#leases.store, key);
-        if (entry) {
-          return entry;
-        }
+/**
+ * What a call is inside of already: the lease on the key of the nearest enclosing call of these locks, or of an ended call of its
+ * transaction; or the ticket of a call that came with tickets. Throws where that lock has ended, or is in doubt.
+ */
+export function enclosingLock(leases: Leases, key: string, frame: Frame): Lease | TicketEntry | undefined {
+  for (let at: CallNode | undefined = frame; at; at = at.parent) {
+    if (at instanceof Frame) {
+      const lease = at.belongsTo(leases) ? leaseOf(at, key, leases) : undefined;
+      if (lease) {
+        return lease;
+      }
+    } else if (at instanceof EnteredTickets) {
+      const entry = at.entryFor(leases.store, key);
+      if (entry) {
+        return entry;
       }
     }
-    return undefined;
   }
+  return undefined;
+}
 
-  #leaseOf(call: Frame, key: string): Lease | undefined {
-    const lease = call.leaseOn(key);
-    if (lease) {
-      call.assertHeld();
-      return lease;
-    }
-    const kept = call.transaction?.keptOn(key);
-    const why = kept && (this.#leases.expire(kept) ?? kept.doubt);
-    if (why) {
-      throw why;
-    }
-    return kept;
+function leaseOf(call: Frame, key: string, leases: Leases): Lease | undefined {
+  const lease = call.leaseOn(key);
+  if (lease) {
+    call.assertHeld();
+    return lease;
   }
+  const kept = call.transaction?.keptOn(key);
+  const why = kept && (leases.expire(kept) ?? kept.doubt);
+  if (why) {
+    throw why;
+  }
+  return kept;
 }

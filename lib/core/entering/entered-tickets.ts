@@ -1,5 +1,5 @@
 import { CallNode, runInside } from '../calls/call-tree.js';
-import { runOnce } from '../calls/run-once.js';
+import { onceOnly } from '../calls/run-once.js';
 import { readTickets, type TicketEntry } from '../leases/ticket.js';
 
 /** The most characters of tickets that are read, where nobody says otherwise: half of what Node takes for all headers is 8,192. */
@@ -36,7 +36,7 @@ export class EnteredTickets extends CallNode {
 
   /** Runs `fn` inside, and what its promise waits for. */
   run<T>(fn: () => T): T {
-    return runInside(this, () => runOnce(fn as () => unknown, undefined) as T);
+    return runInside(this, () => onceOnly(fn()) as T);
   }
 
   /** Something begins to run inside that does not end with a function. */

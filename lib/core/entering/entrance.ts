@@ -1,6 +1,6 @@
 import type { Acquisition } from './acquisition.js';
 import { attempt, type AttemptResult } from '../leases/attempt.js';
-import { EnclosingLocks } from './enclosing-locks.js';
+import { enclosingLock } from './enclosing-locks.js';
 import type { EnteringParts } from './entering-parts.js';
 import { KeyByKey } from './key-by-key.js';
 import { Lease } from '../leases/lease.js';
@@ -17,13 +17,11 @@ export interface EntryListener {
 /** Where calls enter the locks of one store. A call that meets nobody goes straight; the others enter key by key. */
 export class Entrance {
   readonly #parts: EnteringParts;
-  readonly #enclosing: EnclosingLocks;
   readonly #keyByKey: KeyByKey;
 
   constructor(parts: EnteringParts) {
     this.#parts = parts;
-    this.#enclosing = new EnclosingLocks(parts.leases);
-    this.#keyByKey = new KeyByKey(parts, this.#enclosing);
+    this.#keyByKey = new KeyByKey(parts);
   }
 
   /**
@@ -83,7 +81,7 @@ export class Entrance {
       return false;
     }
     const [key] = frame.keys as readonly [string];
-    const enclosing = call.reentry === 'context' && frame.parent ? this.#enclosing.lockOn(key, frame) : undefined;
+    const enclosing = call.reentry === 'context' && frame.parent ? enclosingLock(this.#parts.leases, key, frame) : undefined;
     if (enclosing) {
       return enclosing instanceof Lease && this.#reenters(enclosing, acquisition, listener);
     }

@@ -1,7 +1,7 @@
 import type { Acquisition } from './acquisition.js';
 import { Contender } from './contender.js';
 import type { EnteringParts } from './entering-parts.js';
-import type { EnclosingLocks } from './enclosing-locks.js';
+import { enclosingLock } from './enclosing-locks.js';
 import { LockConfigurationError } from '../words/errors.js';
 import { Guests } from './guests.js';
 import { Lease } from '../leases/lease.js';
@@ -19,14 +19,12 @@ import type { Wanted } from './cycle.js';
  */
 export class KeyByKey {
   readonly #parts: EnteringParts;
-  readonly #enclosing: EnclosingLocks;
   readonly #contender: Contender;
   readonly #guests: Guests;
   readonly #longSections: LongSections;
 
-  constructor(parts: EnteringParts, enclosing: EnclosingLocks) {
+  constructor(parts: EnteringParts) {
     this.#parts = parts;
-    this.#enclosing = enclosing;
     this.#contender = new Contender(parts);
     this.#guests = new Guests(parts.lifecycle);
     this.#longSections = new LongSections(parts.lines, parts.events);
@@ -56,7 +54,7 @@ export class KeyByKey {
     const { lifecycle, lines } = this.#parts;
     const { call, frame } = acquisition;
     const ticket = call.ticket === undefined ? undefined : readTicket(call.ticket, key);
-    let inherited = call.reentry === 'context' ? this.#enclosing.lockOn(key, frame) : undefined;
+    let inherited = call.reentry === 'context' ? enclosingLock(this.#parts.leases, key, frame) : undefined;
     if (!inherited && frame.transaction) {
       inherited = await this.#besideOthers(frame.transaction, key, acquisition);
     }
@@ -132,7 +130,7 @@ export class KeyByKey {
         throw acquisition.refused(key, outcome, lines.lineOf(key)?.holder);
       }
     }
-    const inherited = this.#enclosing.lockOn(key, frame);
+    const inherited = enclosingLock(this.#parts.leases, key, frame);
     if (!inherited) {
       transaction.enters(key, frame);
     }

@@ -1,6 +1,6 @@
 import { inspect } from 'node:util';
 import { runInside, type CallNode } from '../calls/call-tree.js';
-import { runOnce } from '../calls/run-once.js';
+import { onceOnly } from '../calls/run-once.js';
 import type { Lease } from '../leases/lease.js';
 import { writeTicket, type TicketEntry } from '../leases/ticket.js';
 import { LockConfigurationError, type LockLostError } from '../words/errors.js';
@@ -92,7 +92,7 @@ export class LockHandle implements Lock {
   run<T>(fn: () => T): T;
   run<T>(fn: () => T | PromiseLike<T>): T | Promise<T> {
     const call = this.#call;
-    return runInside(call, () => call.resume(() => runOnce(fn, undefined)));
+    return runInside(call, () => call.resume(() => onceOnly(fn())));
   }
 
   release(): Promise<void> {

@@ -3,7 +3,7 @@ import type { Acquisition } from './acquisition.js';
 import { withOutcomeOf } from '../words/guarded.js';
 import type { Lease } from '../leases/lease.js';
 import type { Lock } from '../words/lock.js';
-import { onceOnly, runOnce, type Body } from '../calls/run-once.js';
+import { onceOnly, type Body } from '../calls/run-once.js';
 import type { LockedSection } from '../words/lock-telemetry.js';
 import type { TracedLock } from '../calls/traces.js';
 
@@ -62,7 +62,7 @@ export class Sections {
       return result instanceof Promise ? result : onceOnly(result);
     }
     const section = new Section(acquisition, lock);
-    const run = (): T | Promise<T> => traceHold(section, () => runOnce(body, lock));
+    const run = (): T | Promise<T> => traceHold(section, () => onceOnly(body(lock)));
     if (!telemetry) {
       return run();
     }

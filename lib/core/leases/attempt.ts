@@ -90,7 +90,7 @@ export function failed(error: unknown): AttemptResult {
  */
 function isOver(sent: Moment, ttlMs: number, clock: Clock): boolean {
   const deadline = leaseDeadline(sent.monotonic, ttlMs);
-  return clock.monotonic() >= deadline || clock.wall() >= wallDeadline(sent, deadline);
+  return clock.monotonic() >= deadline || clock.wall() >= wallDeadline(deadline, sent.wall - sent.monotonic);
 }
 
 async function join(tickets: Tickets, record: HoldRecord): Promise<AcquireReply> {

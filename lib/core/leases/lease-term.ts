@@ -1,4 +1,4 @@
-import { type Clock, leaseDeadline, LONGEST_COMMAND_MS, type Moment, WALL_GRAIN_MS } from '../seam/time.js';
+import { type Clock, leaseDeadline, LONGEST_COMMAND_MS, type Moment, wallDeadline } from '../seam/time.js';
 
 /** The time for which a store has granted a lease: until when it is trusted, by both clocks, and when it is renewed. */
 export class LeaseTerm {
@@ -51,7 +51,7 @@ export class LeaseTerm {
 
   /** For how long it is trusted; negative where it is not. */
   get remainingMs(): number {
-    return Math.min(this.#deadline - this.#clock.monotonic(), this.#wallDeadline - this.#clock.wall());
+    return Math.min(this.#deadline - this.#clock.monotonic(), wallDeadline(this.#deadline, this.#wallAheadMs) - this.#clock.wall());
   }
 
   get isOver(): boolean {
@@ -60,7 +60,7 @@ export class LeaseTerm {
 
   /** Whether the wall clock is past its end, so that the machine may have slept. */
   get isInDoubt(): boolean {
-    return this.#deadline < Infinity && this.#clock.wall() >= this.#wallDeadline;
+    return this.#deadline < Infinity && this.#clock.wall() >= wallDeadline(this.#deadline, this.#wallAheadMs);
   }
 
   /** When what set the deadline was sent, by the wall clock as it is trusted since. */
@@ -173,10 +173,5 @@ export class LeaseTerm {
       return this.#deadline < this.#minHoldAt ? now : Infinity;
     }
     return Math.max(now, this.#deadline - (this.#grantedMs / 3) * (2 + Math.random() / 10));
-  }
-
-  /** Its deadline by the wall clock, which runs on while the machine sleeps. */
-  get #wallDeadline(): number {
-    return this.#deadline + this.#wallAheadMs + WALL_GRAIN_MS;
   }
 }

@@ -41,11 +41,11 @@ export function momentOf(clock: Clock): Moment {
 }
 
 /** The wall clock is read in whole milliseconds. */
-export const WALL_GRAIN_MS = 1;
+const WALL_GRAIN_MS = 1;
 
-/** A deadline by the wall clock, which runs on while the machine sleeps. */
-export function wallDeadline(sent: Moment, deadline: number): number {
-  return sent.wall + deadline - sent.monotonic + WALL_GRAIN_MS;
+/** A deadline by the wall clock, which runs on while the machine sleeps, and was so many milliseconds ahead of the monotonic one. */
+export function wallDeadline(deadline: number, wallAheadMs: number): number {
+  return deadline + wallAheadMs + WALL_GRAIN_MS;
 }
 
 /** The longest time limit of one command, in milliseconds. */

@@ -1,9 +1,9 @@
 import type { ModulesContainer } from '@nestjs/core';
 
 /** What is read of an argument or a provider. */
-interface Candidate {
+interface Suspect {
   readonly queryRunner?: { readonly isTransactionActive?: unknown } | null;
-  readonly manager?: Candidate;
+  readonly manager?: Suspect;
   readonly isTransactionActive?: unknown;
   readonly isTransaction?: unknown;
   readonly rollback?: unknown;
@@ -17,7 +17,7 @@ interface Candidate {
  * How a library shows a transaction that is open, by something that has all these properties. A method is called only where others of
  * its library stand beside it: one of the user's own of the same name may do anything.
  */
-type Sign = readonly [name: string, properties: readonly [string, ...string[]], isOpen: (value: Candidate) => boolean];
+type Sign = readonly [name: string, properties: readonly [string, ...string[]], isOpen: (value: Suspect) => boolean];
 
 /** What code is given. Another request may have it as well: only an argument shows that it is open around this call. */
 const GIVEN: readonly Sign[] = [

@@ -166,8 +166,8 @@ export class Membership {
     // What happened while this process stood still is not known.
     const ranMs = Math.max(1, now - (this.#majorityAt ?? now));
     const silentMs = this.#members.map((member) => Math.min(member.silentMs, ranMs));
-    const survey = { standings, silentMs, counting, longestLeaseMs, holdMs: holdMs(this.#longestMs), now };
-    return standing && run !== undefined ? verdictOf(standing, { ...survey, run }) : undefined;
+    const overview = { standings, silentMs, counting, longestLeaseMs, holdMs: holdMs(this.#longestMs), now };
+    return standing && run !== undefined ? verdictOf(standing, { ...overview, run }) : undefined;
   }
 
   /** Nothing is known to be wrong with the list. */

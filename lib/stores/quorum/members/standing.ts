@@ -26,7 +26,7 @@ export interface Standing {
 const NEW_AFTER_MS = { all: 2_000, some: 5_000 } as const;
 
 /** What a process knows of all servers of its quorum. */
-export interface Survey {
+export interface Overview {
   /** What each server knows; undefined where it has not answered for long. */
   readonly standings: readonly (Standing | undefined)[];
   /** For how long each has not answered, in milliseconds; 0 for one that answers. */
@@ -70,12 +70,12 @@ export function readStanding(reply: unknown): Standing & { readonly serverMs: nu
 }
 
 /** Judges a server that has answered, and whose votes do not count so far for this process. */
-export function verdictOf(standing: Standing, survey: Survey): Verdict {
-  const { standings, silentMs, longestLeaseMs, holdMs, now } = survey;
+export function verdictOf(standing: Standing, overview: Overview): Verdict {
+  const { standings, silentMs, longestLeaseMs, holdMs, now } = overview;
   const there = standings.filter((other) => other !== undefined);
   const waitMs = longestOf(there, longestLeaseMs);
   const knownMs = agedMs(standing, standing.knownMs, now);
-  if (!there.every((other) => hasPlace(other, survey))) {
+  if (!there.every((other) => hasPlace(other, overview))) {
     // The earlier run of a server that restarted was reported last before its new run was known.
     return standing.counts || knownMs >= holdMs ? { why: 'replaced', inMs: holdMs } : { why: 'restarted', inMs: holdMs - knownMs };
   }
@@ -120,7 +120,7 @@ export function numbersReported(standings: readonly (Standing | undefined)[], wh
 }
 
 /** Whether no more servers count with the run that is judged than a list has, by what processes reported to this one. */
-function hasPlace({ reported }: Standing, { standings, run, counting }: Survey): boolean {
+function hasPlace({ reported }: Standing, { standings, run, counting }: Overview): boolean {
   const counted = reported.filter((each) => /^(vote|want):/.test(each)).map((each) => each.slice(5));
   return new Set([...counted, ...counting, run]).size <= standings.length;
 }
