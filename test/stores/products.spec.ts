@@ -83,5 +83,5 @@ test.each([
 ])('%j is a server of the kind of MySQL', (version, isAurora, name, own) => {
   const found = mysqlProduct(version, isAurora);
   expect(found).toMatchObject({ name, version: own });
-  expect(found?.warning !== undefined).toBe(name === 'TiDB');
+  expect(found?.warning !== undefined).toBe(['TiDB', 'Vitess'].includes(name));
 });

@@ -61,7 +61,10 @@ function summaryOf(verdicts: readonly Verdict[], isKept: boolean): string {
   const [held, failed, skipped] = (['ok', 'FAIL', 'skip'] as const).map(
     (level) => verdicts.filter((verdict) => verdict.level === level).length,
   );
-  return `${held} rules hold, ${failed} fail, ${skipped} were skipped. ${isKept ? 'The servers will do.' : 'Change what fails, and run it again.'}`;
+  const next = isKept
+    ? 'The servers will do.'
+    : 'Change what fails, and run it again. A rule that does not say what to change: the server differs from those that are tested.';
+  return `${held} rules hold, ${failed} fail, ${skipped} were skipped. ${next}`;
 }
 
 /** Throws `WrongUse` for an address that cannot be. */

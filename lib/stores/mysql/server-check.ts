@@ -40,10 +40,12 @@ export function serverWarnings(row: Row): string[] {
 export const AURORA = `SHOW GLOBAL VARIABLES LIKE 'aurora_version'`;
 
 const TIDB = 'TiDB has no stored procedures, and these locks are made of them: ensureSchema() fails there. Keep them in another database.';
+const VITESS =
+  'The named locks of Vitess, by which waiting processes are woken, are those of one shard. Keep the locks in a keyspace with one.';
 
 const PRODUCTS = [
   [/-TiDB-v?(\d\S*)/, 'TiDB', TIDB],
-  [/^(\d\S*)-Vitess/, 'Vitess'],
+  [/^(\d\S*)-Vitess/, 'Vitess', VITESS],
   // Some versions of MariaDB begin with one that old replicas of MySQL understand.
   [/^(?:5\.5\.5-)?(\d[\d.]*)-MariaDB/i, 'MariaDB'],
   [/^(\d[\d.]*)/, 'MySQL'],
