@@ -4,6 +4,7 @@ import { createRequire } from 'node:module';
 const require = createRequire(new URL('../dist/esm/index.js', import.meta.url));
 
 export const { Redis } = require('ioredis');
+export const { createClient } = require('redis');
 export const pg = require('pg');
 export const mysql2 = require('mysql2');
 export const { NestFactory } = require('@nestjs/core');

@@ -4,10 +4,10 @@ import { handOvers } from '../hand-overs.mjs';
 import { atMost, line, waitingNote } from '../line.mjs';
 import { median } from '../numbers.mjs';
 import { newKeys } from '../pairs.mjs';
-import { thisLibrary, WAITING_PEERS } from '../subjects/index.mjs';
+import { byNodeRedis, thisLibrary, WAITING_PEERS } from '../subjects/index.mjs';
 import { askAll, withWorkers } from '../worker.mjs';
 
-const SUBJECTS = [thisLibrary, ...WAITING_PEERS];
+const SUBJECTS = [thisLibrary, byNodeRedis, ...WAITING_PEERS];
 const LIMIT_MS = 1.5;
 
 export const handOver = {

@@ -6,9 +6,9 @@ import { quorum, quorumFloor } from './quorum.mjs';
 import { redisSemaphore } from './redis-semaphore.mjs';
 import { redlock } from './redlock.mjs';
 import { leanRedlockUniversal, redlockUniversal } from './redlock-universal.mjs';
-import { handles, thisLibrary, withLock } from './this-library.mjs';
+import { byNodeRedis, handles, thisLibrary, withLock } from './this-library.mjs';
 
-export { floor, mysql, mysqlFloor, mysqlThatPolls, postgres, postgresFloor, quorum, quorumFloor, thisLibrary };
+export { byNodeRedis, floor, mysql, mysqlFloor, mysqlThatPolls, postgres, postgresFloor, quorum, quorumFloor, thisLibrary };
 
 /** By hand: an acquire, the work and a release. */
 export const PEERS = [redisSemaphore, redlock, redlockUniversal, leanRedlockUniversal];
@@ -20,7 +20,7 @@ export const WAITING_PEERS = [redisSemaphore, redlock, redlockUniversal];
 export const ALL_PEERS = [...PEERS, ...PEER_DECORATORS];
 
 /** Those whose locked calls on Redis are measured. */
-export const CALLED = [thisLibrary, withLock, handles, floor, ...ALL_PEERS];
+export const CALLED = [thisLibrary, byNodeRedis, withLock, handles, floor, ...ALL_PEERS];
 
 export function subjectNamed(name) {
   return [...CALLED, quorum, postgres, mysql, mysqlThatPolls].find((subject) => subject.name === name);

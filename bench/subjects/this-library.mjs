@@ -1,9 +1,15 @@
 import { byHand, makeDecorated } from '../decorated.mjs';
-import { DistributedLock, LockModule, LockService, NestFactory, RedisLockStore } from '../library.mjs';
+import { createClient, DistributedLock, LockModule, LockService, NestFactory, RedisLockStore } from '../library.mjs';
 
 export const thisLibrary = {
   name: 'nestjs-distributed-lock',
   connect: (port) => libraryWith(new RedisLockStore({ host: '127.0.0.1', port })),
+};
+
+export const byNodeRedis = {
+  name: 'by node-redis',
+  note: 'nestjs-distributed-lock on clients of node-redis',
+  connect: (port) => libraryWith(new RedisLockStore(createClient({ socket: { host: '127.0.0.1', port } }))),
 };
 
 /** The same without the decorator. */
