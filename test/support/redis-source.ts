@@ -1,4 +1,6 @@
-import { Cluster, type ClusterOptions } from 'ioredis';
+import { Cluster, type ClusterOptions, type Redis } from 'ioredis';
+import { Cluster as Cluster5, Redis as Redis5 } from 'ioredis-5';
+import { Cluster as ValkeyCluster, Redis as Valkey } from 'iovalkey';
 import { createClient, createCluster } from 'redis';
 import { createClient as createClient6, createCluster as createCluster6 } from 'redis-6';
 import type { RedisSource } from '../../lib/stores/redis/connection/redis-source';
@@ -27,15 +29,21 @@ interface ClientPackage {
   cluster(nodes: readonly Address[], options: ClusterClientOptions): ClusterClient;
 }
 
-const ioredis: ClientPackage = {
-  server: (url) => url,
+const ioredis = (server: (url: string) => RedisSource, Group: typeof Cluster): ClientPackage => ({
+  server,
   cluster(nodes, options) {
-    const client = new Cluster([...nodes], options);
+    const client = new Group([...nodes], options);
     // What fails shows in the commands.
     client.on('error', () => undefined);
     return { source: client, isUntouched: () => client.status !== 'end', close: () => client.disconnect() };
   },
-};
+});
+
+/** A client that never connects: the store duplicates it. */
+const lazy =
+  (Client: unknown) =>
+  (url: string): RedisSource =>
+    new (Client as typeof Redis)(url, { lazyConnect: true });
 
 const nodeRedis = (create: typeof createClient, createGroup: typeof createCluster): ClientPackage => ({
   server: (url) => create({ url }),
@@ -51,7 +59,9 @@ const nodeRedis = (create: typeof createClient, createGroup: typeof createCluste
 
 /** The client packages that `TEST_REDIS_CLIENT` names; without it, ioredis. */
 const PACKAGES: Readonly<Record<string, ClientPackage>> = {
-  ioredis,
+  ioredis: ioredis((url) => url, Cluster),
+  'ioredis-5': ioredis(lazy(Redis5), Cluster5 as never),
+  iovalkey: ioredis(lazy(Valkey), ValkeyCluster as never),
   'node-redis': nodeRedis(createClient, createCluster),
   'node-redis-6': nodeRedis(createClient6 as never, createCluster6 as never),
 };
