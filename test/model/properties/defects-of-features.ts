@@ -144,6 +144,14 @@ const DEFECTS: readonly Omit<Defect, 'scenarios'>[] = [
     ],
   },
   {
+    defect: 'a call that begins while the application closes takes its lock',
+    finding: /has shut down, and left/,
+    edits: [
+      { file: 'lib/core/entering/entrance.ts', from: 'lifecycle.isClosing || ', to: '' },
+      { file: 'lib/core/entering/entrance.ts', from: ' && !acquisition.gaveUp(lifecycle.isClosing)', to: '' },
+    ],
+  },
+  {
     defect: 'a shutdown releases nothing',
     finding: /has shut down, and left/,
     edits: [
