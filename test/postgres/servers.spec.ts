@@ -7,7 +7,7 @@ import type { LockService } from '../../lib/nest/lock.service';
 import { PostgresLockStore } from '../../lib/stores/postgres/postgres-lock-store';
 import type { PostgresLockStoreOptions } from '../../lib/stores/postgres/postgres-lock-store.options';
 import { makeLocks } from '../support/make-locks';
-import { PostgresServer } from '../support/postgres-server';
+import { connected, PostgresServer } from '../support/postgres-server';
 import { freePort } from '../support/redis-server';
 import { TcpProxy } from '../support/tcp-proxy';
 import { until } from '../support/until';
@@ -196,6 +196,13 @@ describe('a pool whose connections are all in use', () => {
   });
 });
 
+/** Gives a connection back to its pool without waiting for what was sent on it. */
+async function giveBack(pool: Pool, ...sent: readonly string[]): Promise<void> {
+  const client = await pool.connect();
+  sent.forEach((sql) => void client.query(sql).catch(() => undefined));
+  client.release();
+}
+
 describe('a connection of the pool', () => {
   test('that was given back in the middle of a transaction is not used: nobody else would see the lock', async () => {
     const pool = server.pool({ max: 1 });
@@ -207,6 +214,63 @@ describe('a connection of the pool', () => {
     const lock = await locks.acquire('k');
     expect(await others.inspect('k')).toMatchObject({ fence: lock.fence });
     await lock.release();
+  });
+
+  test('that was given back before its BEGIN was answered is not used either', async () => {
+    const pool = await connected(server.pool({ max: 1 }));
+    const locks = await openLocks(pool);
+    const others = await openLocks(server.pool());
+    await giveBack(pool, 'BEGIN');
+    const lock = await locks.acquire('k');
+    expect(await others.inspect('k')).toMatchObject({ fence: lock.fence });
+    await lock.release();
+  });
+
+  test('that was given back in a transaction that fails is not used either', async () => {
+    const pool = await connected(server.pool({ max: 1 }));
+    const locks = await openLocks(pool);
+    await giveBack(pool, 'BEGIN', 'SELECT 1 / 0');
+    await (await locks.acquire('k')).release();
+  });
+
+  test('that was given back before its BEGIN was answered does not go back once nobody waits for the lock', async () => {
+    const pool = await connected(server.pool({ max: 1 }));
+    await openLocks(pool);
+    const client = await server.pool().connect();
+    await client.query('BEGIN; LOCK TABLE distributed_lock.lease IN SHARE MODE');
+    await giveBack(pool, 'BEGIN');
+    const late = await (stores.at(-1) as PostgresLockStore).acquire(newHold('k', { limitMs: 75 })).catch((error: LockStoreError) => error);
+    expect(late).toMatchObject({ code: 'LOCK_STORE', unknown: true });
+    await client.query('COMMIT');
+    client.release();
+    const next = await pool.connect();
+    expect(next.getTransactionStatus()).toBe('I');
+    next.release();
+    expect(await server.query('SELECT FROM distributed_lock.lease WHERE owner IS NOT NULL')).toEqual([]);
+  });
+
+  test('that was given back before its COMMIT was answered commits', async () => {
+    const pool = await connected(server.pool({ max: 1 }));
+    const locks = await openLocks(pool);
+    const client = await pool.connect();
+    await client.query('BEGIN');
+    const committed = client.query('COMMIT').then(
+      ({ command }) => command,
+      (error: Error) => error.message,
+    );
+    client.release();
+    await (await locks.acquire('k')).release();
+    expect(await committed).toBe('COMMIT');
+  });
+
+  test('that was given back in a transaction that goes on is ended', async () => {
+    const pool = await connected(server.pool({ max: 1 }));
+    const locks = await openLocks(pool);
+    const client = await pool.connect();
+    await client.query('BEGIN');
+    client.query('SELECT pg_sleep(60)').catch(() => undefined);
+    client.release();
+    await (await locks.acquire('k', { wait: 30_000 })).release();
   });
 
   test.each(['repeatable read', 'serializable'])('whose sessions are %s by default excludes, and loses no call', async (level) => {

@@ -5,6 +5,7 @@ import { cancelStatement } from './cancel.js';
 import { callOf } from './functions/sql-function.js';
 import type { PoolState, PostgresClient, PostgresPool } from './postgres-pool.js';
 import { qualified } from './schema-name.js';
+import { isInside, settle } from './transaction-status.js';
 
 /** The server's time in ms since 1970. */
 export const NOW = '(extract(epoch FROM clock_timestamp()) * 1000)::bigint';
@@ -17,6 +18,9 @@ const CONFLICT = /^40(001|P01)$/;
 const LOCKED = '55P03';
 /** The connection was ended: the last statement may have been committed before. */
 const ENDED = /^(08|57P|XX)/;
+
+/** The statement was sent into a transaction of somebody else that had failed. Nothing was done. */
+const ABORTED = '25P02';
 
 class OpenTransaction extends Error {}
 
@@ -34,8 +38,15 @@ export class PostgresDialect implements Dialect<PostgresClient> {
     this.table = `${schema}.lease`;
   }
 
+  /** The last user of a connection may have sent a COMMIT, and not have waited for it: it is waited for here. */
   connect(connected: (error: Error | undefined, client: PostgresClient | undefined) => void): void {
-    this.#pool.connect(connected);
+    this.#pool.connect((error, client) => {
+      if (!client || !isInside(client)) {
+        connected(error, client);
+        return;
+      }
+      settle(client, () => connected(undefined, client));
+    });
   }
 
   whyNone(limitMs: number): string {
@@ -48,7 +59,7 @@ export class PostgresDialect implements Dialect<PostgresClient> {
   }
 
   send(client: PostgresClient, { sql, values }: Sql, answered: Answered): void {
-    if ((client.getTransactionStatus?.() ?? 'I') !== 'I') {
+    if (isInside(client)) {
       answered(new OpenTransaction());
       return;
     }
@@ -60,12 +71,20 @@ export class PostgresDialect implements Dialect<PostgresClient> {
     client.on('notice', noticed);
     client.query(sql, values, (error, result) => {
       client.removeListener('notice', noticed);
-      answered(error ?? (isLocal ? new NotReplicated() : undefined), error ? undefined : result.rows);
+      if (error) {
+        answered(error);
+      } else if (isInside(client)) {
+        // A BEGIN was on its way when it was sent. What it did ends with that transaction.
+        answered(new OpenTransaction());
+      } else {
+        answered(isLocal ? new NotReplicated() : undefined, result.rows);
+      }
     });
   }
 
+  /** Ends a connection that is inside a transaction. */
   release(client: PostgresClient, end: Error | boolean): void {
-    client.release(end);
+    client.release(end || isInside(client));
   }
 
   cancel(client: PostgresClient, isAnswered: () => boolean): Promise<void> {
@@ -73,7 +92,7 @@ export class PostgresDialect implements Dialect<PostgresClient> {
   }
 
   isInTransaction(error: Error): boolean {
-    return error instanceof OpenTransaction;
+    return error instanceof OpenTransaction || stateOf(error) === ABORTED;
   }
 
   /** A script that failed leaves its transaction open. */

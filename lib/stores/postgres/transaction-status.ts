@@ -1,0 +1,26 @@
+import { ignore } from '../sql/statement.js';
+import type { PostgresClient } from './postgres-pool.js';
+
+/** How long a connection may take to answer what its last user sent, in milliseconds. */
+const SETTLE_MS = 1_000;
+
+/** Whether the connection is inside a transaction, as far as its answers until now say. */
+export function isInside(client: PostgresClient): boolean {
+  return (client.getTransactionStatus?.() ?? 'I') !== 'I';
+}
+
+/** Waits until a connection has answered what its last user sent: it may be a COMMIT. */
+export function settle(client: PostgresClient, settled: () => void): void {
+  let isOver = false;
+  const end = (): void => {
+    if (!isOver) {
+      isOver = true;
+      clearTimeout(timer);
+      client.removeListener('error', ignore);
+      settled();
+    }
+  };
+  const timer = setTimeout(() => setImmediate(end), SETTLE_MS).unref();
+  client.on('error', ignore);
+  client.query('', undefined, end);
+}
