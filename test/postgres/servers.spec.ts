@@ -332,6 +332,25 @@ describe('a standby', () => {
   });
 });
 
+test('a connection to a standby is not used again: another one may lead to the new primary', async () => {
+  const standby = await server.startStandby();
+  const proxy = await TcpProxy.start(standby.port);
+  const pool = server.pool({ connectionString: server.urlFor('postgres', proxy.port), max: 1, idleTimeoutMillis: 0 });
+  await openLocks(await connected(pool), { listen: false });
+  const store = stores.at(-1) as PostgresLockStore;
+  const outcome = (): Promise<string> =>
+    store.acquire(newHold('k')).then(
+      () => 'granted',
+      (error: LockStoreError) => error.detail,
+    );
+  await until('that it refuses', async () => (await outcome()).includes('read-only transaction'));
+  proxy.target = server.port;
+  await until('that it grants', async () => (await outcome()) === 'granted');
+  await store.close();
+  await proxy.stop();
+  await standby.stop();
+});
+
 describe('a server that refuses', () => {
   test('the smallest rights are enough for every operation', async () => {
     await server.query('CREATE ROLE clerk LOGIN');

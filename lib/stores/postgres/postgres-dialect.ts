@@ -18,9 +18,10 @@ const CONFLICT = /^40(001|P01)$/;
 const LOCKED = '55P03';
 /** The connection was ended: the last statement may have been committed before. */
 const ENDED = /^(08|57P|XX)/;
-
 /** The statement was sent into a transaction of somebody else that had failed. Nothing was done. */
 const ABORTED = '25P02';
+/** The session is read-only, or in a transaction of somebody else. */
+const UNFIT = /^25/;
 
 class OpenTransaction extends Error {}
 
@@ -95,9 +96,12 @@ export class PostgresDialect implements Dialect<PostgresClient> {
     return error instanceof OpenTransaction || stateOf(error) === ABORTED;
   }
 
-  /** A script that failed leaves its transaction open. */
+  /**
+   * A script that failed leaves its transaction open. A connection to a standby would be the next one that the pool gives: another one may
+   * lead to the new primary.
+   */
   mayStay(error: Error, { values }: Sql): boolean {
-    return error instanceof NotReplicated || (values !== undefined && this.isRefusal(error));
+    return error instanceof NotReplicated || (values !== undefined && this.isRefusal(error) && !UNFIT.test(stateOf(error) ?? ''));
   }
 
   isRefusal(error: Error): boolean {
