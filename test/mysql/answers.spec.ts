@@ -82,6 +82,24 @@ test.each<[procedure: string, column: string, value: string, ask: Ask]>([
   }
 });
 
+test.each([
+  ['a server that is lost behind a proxy', 2013],
+  ['a commit that failed', 1180],
+])('a release that is answered with %s may have been carried out', async (_, errno) => {
+  const hold = newHold(`error ${errno}`);
+  await store.acquire(hold);
+  // Another hold: a plain statement releases the only one.
+  const putBack = await ending(
+    'release',
+    (reply) => `SIGNAL SQLSTATE 'HY000' SET MYSQL_ERRNO = ${errno}, MESSAGE_TEXT = 'so it says'; ${reply}`,
+  );
+  try {
+    await expect(release(hold)).rejects.toMatchObject({ code: 'LOCK_STORE', unknown: true });
+  } finally {
+    await putBack();
+  }
+});
+
 test('a renewal of many holds answers for those whose statement did not fail, and rejects where all failed', async () => {
   const holds = Array.from({ length: 120 }, (_, at) => newHold(`renewed ${String(at).padStart(3, '0')}`));
   const held: HoldRecord[] = [];

@@ -19,8 +19,8 @@ const ERRORS = {
   missing: [1146, 1305, 1318, 1054],
   /** The server is read-only, as a replica is. */
   readOnly: [1290, 1792, 1836],
-  /** The statement was ended: it may have been committed before. */
-  ended: [1053, 1077, 1317, 1927, 1969, 3024, 3169],
+  /** The statement was ended, or its commit failed: it may have been committed before. */
+  ended: [1053, 1077, 1180, 1317, 1927, 1969, 3024, 3169],
   /** Statements are replicated by their text, which READ COMMITTED does not allow. */
   binlog: [1665],
   /** A key may not be as long as those of the tables. */
@@ -32,11 +32,20 @@ const ERRORS = {
 type Kind = keyof typeof ERRORS;
 
 export function isA(error: unknown, kind: Kind): boolean {
-  const code = error instanceof Error && 'errno' in error ? error.errno : undefined;
-  return (ERRORS[kind] as readonly unknown[]).includes(code);
+  return (ERRORS[kind] as readonly unknown[]).includes(codeOf(error));
 }
 
 /** Whether the server answered with an error, and did nothing. */
 export function isRefusal(error: unknown): boolean {
-  return error instanceof Error && 'sqlState' in error && !('fatal' in error && error.fatal === true) && !isA(error, 'ended');
+  const isAnswered = error instanceof Error && 'sqlState' in error && !('fatal' in error && error.fatal === true);
+  return isAnswered && !isA(error, 'ended') && !isOfClient(codeOf(error));
+}
+
+/** Whether it is a code of clients, such as 2013: a proxy answers with those where it has lost the server. */
+function isOfClient(code: unknown): boolean {
+  return typeof code === 'number' && code >= 2_000 && code < 3_000;
+}
+
+function codeOf(error: unknown): unknown {
+  return error instanceof Error && 'errno' in error ? error.errno : undefined;
 }

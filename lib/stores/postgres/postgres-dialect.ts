@@ -16,8 +16,10 @@ const HOPELESS = /^(22|28|3D|3F|42|P0001)/;
 const CONFLICT = /^40(001|P01)$/;
 /** Another transaction has locked a row or a table. Nothing was done. */
 const LOCKED = '55P03';
-/** The connection was ended: the last statement may have been committed before. */
-const ENDED = /^(08|57P|XX)/;
+/** The connection was ended, here or behind a pool on the way (58000): the last statement may have been committed before. */
+const ENDED = /^(08|25P0[34]|40003|57000|57P|58000|XX)/;
+/** What ends the connection, in the languages that say it so. */
+const FATAL = /^(FATAL|PANIC)$/;
 /** The statement was sent into a transaction of somebody else that had failed. Nothing was done. */
 const ABORTED = '25P02';
 /** The session is read-only, or in a transaction of somebody else. */
@@ -106,7 +108,7 @@ export class PostgresDialect implements Dialect<PostgresClient> {
 
   isRefusal(error: Error): boolean {
     const state = stateOf(error);
-    return state !== undefined && !ENDED.test(state);
+    return state !== undefined && !ENDED.test(state) && !('severity' in error && FATAL.test(String(error.severity)));
   }
 
   isConflict(error: unknown): boolean {
