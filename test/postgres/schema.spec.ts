@@ -1,6 +1,7 @@
 import { LockConfigurationError } from '../../lib/core/words/errors';
 import { PostgresLockStore, schemaSql } from '../../lib/stores/postgres/index';
 import { makeLocks } from '../support/make-locks';
+import { newHold } from '../support/new-hold';
 import { patient } from '../support/patient';
 import { connected, PostgresServer } from '../support/postgres-server';
 import { saying } from '../support/saying';
@@ -61,6 +62,24 @@ test('what is there already is left alone: it waits for no VACUUM, stops no lock
   await server.query(schemaSql());
   await vacuum.query('ROLLBACK');
   vacuum.release();
+});
+
+test('functions of the user with names of the server do not get in between', async () => {
+  await server.query(
+    `CREATE FUNCTION public.array_remove(anyarray, anyelement) RETURNS anyarray LANGUAGE sql AS 'SELECT ARRAY(SELECT x FROM unnest($1) AS x)'`,
+  );
+  try {
+    await server.query(schemaSql());
+    await open();
+    const store = patient(opened.at(-1) as PostgresLockStore);
+    const [first, next] = [newHold('k'), newHold('k')];
+    await store.acquire(first);
+    expect(await store.acquire(next, { name: 'place' })).toMatchObject({ holder: { by: 'tester' } });
+    expect(await store.release(first)).toBe(true);
+    expect((await store.acquire(next, { name: 'place' })).fence).toBeGreaterThan(0);
+  } finally {
+    await server.query('DROP FUNCTION public.array_remove(anyarray, anyelement)');
+  }
 });
 
 test('functions of the same version that were made by another source are made anew, and so is a table that is gone', async () => {

@@ -21,7 +21,8 @@ export function sqlFunction(declaration: string, returns: string, body: string, 
 /**
  * Declares an operation. Its settings last as long as the call, and apply to the functions that it calls. Sequential
  * scans are off because a session keeps its plans: one that was made while a table was small would go on scanning it
- * when it has grown. `read` reads its reply.
+ * when it has grown. The search path leaves out functions and operators that a user has made under names of the
+ * server. `read` reads its reply.
  */
 export function operation<const P extends Parameters, Reply = unknown>(
   name: string,
@@ -30,7 +31,7 @@ export function operation<const P extends Parameters, Reply = unknown>(
   read: (reply: unknown) => Reply,
 ): SqlFunction<P, Reply> {
   const declared = Object.entries(parameters).map(([parameter, type]) => `${sqlNameOf(parameter)} ${type}`);
-  const settings = `SET lock_timeout = '${LOCK_WAIT}' SET enable_seqscan = off `;
+  const settings = `SET lock_timeout = '${LOCK_WAIT}' SET enable_seqscan = off SET search_path = pg_catalog, pg_temp `;
   return { name, parameters, read, source: sqlFunction(`${name}(${declared.join(', ')})`, 'text', body, settings) };
 }
 
