@@ -43,8 +43,15 @@ export const KEEP_ROW = `
 /** Whether a command is `LATE`. */
 export const IS_LATE = '(_latest > 0 AND now_us > _latest * 1000)';
 
+/**
+ * Changes the row where the answer confirms what a run before has done. That run may have been committed without its replica, and a commit
+ * that changes nothing waits for none. A microsecond more has no effect in this column.
+ */
+export const TOUCH = `SET l_more_done_ends = l_more_done_ends + 1;`;
+
 /** Makes the lease that was locked at least as long as `_ttl_ms` asks for. */
-export const LENGTHEN = `SET l_ends = greatest(l_ends, ${fromNow('_ttl_ms')}), l_ttl_ms = greatest(l_ttl_ms, _ttl_ms);`;
+export const LENGTHEN = `SET l_ends = greatest(l_ends, ${fromNow('_ttl_ms')}), l_ttl_ms = greatest(l_ttl_ms, _ttl_ms);
+  ${TOUCH}`;
 
 /** Whether the hold is in the lock of its owner. */
 export const IS_IN = `(l_owner <=> _owner AND locate(concat(';', _hold, '='), l_holds) > 0)`;

@@ -1,7 +1,7 @@
 import { DONE_MS } from '../../kit/protocol.js';
 import { DONE, fromNow } from '../tables.js';
 import { CONTEND, ATTEMPT, ATTEMPT_REPLY, ATTEMPT_VARIABLES, GRANT } from './acquire.js';
-import { IS_DONE, IS_LATE, KEEP_ROW, LOCK_ROW, ROW_VARIABLES } from './lease-row.js';
+import { IS_DONE, IS_LATE, KEEP_ROW, LOCK_ROW, ROW_VARIABLES, TOUCH } from './lease-row.js';
 import { readFlag, readOutcome } from '../rows.js';
 import { NAME, procedure } from './procedure.js';
 import { handOver, QUEUE_VARIABLES, WAKE } from './queue.js';
@@ -37,6 +37,8 @@ const takeOut = (hold: string, owner: string): string => `
       SET l_holds = concat(left(l_holds, at_byte), substring(l_holds, locate(';', l_holds, at_byte + 1) + 1));
       SET l_holds = nullif(l_holds, ';'), is_last = l_holds IS NULL;
     END IF;
+  ELSE
+    ${TOUCH}
   END IF;`;
 
 export const RELEASE = procedure(
