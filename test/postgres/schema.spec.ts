@@ -64,6 +64,23 @@ test('what is there already is left alone: it waits for no VACUUM, stops no lock
   vacuum.release();
 });
 
+test('keys are ordered by bytes whatever the database does, and a table of row locks that is there already serves as it is', async () => {
+  await server.query('CREATE SCHEMA distributed_lock; CREATE TABLE distributed_lock.row_lock (key text PRIMARY KEY)');
+  const collations = (): Promise<{ name: string; collation: string }[]> =>
+    server.query(
+      `SELECT c.relname AS name, l.collname AS collation FROM pg_attribute AS a JOIN pg_class AS c ON c.oid = a.attrelid
+         JOIN pg_collation AS l ON l.oid = a.attcollation
+       WHERE c.relnamespace = 'distributed_lock'::regnamespace AND c.relkind = 'r' AND a.attname IN ('key', 'hold') ORDER BY name`,
+    );
+  const others = ['done', 'lease'].map((name) => ({ name, collation: 'C' }));
+  await server.query(schemaSql());
+  expect(await collations()).toEqual([...others, { name: 'row_lock', collation: 'default' }]);
+  await server.query("BEGIN; SELECT distributed_lock.lock_rows(ARRAY['b', 'a'], 1000); COMMIT");
+  await server.query('DROP TABLE distributed_lock.row_lock');
+  await server.query(schemaSql());
+  expect(await collations()).toEqual([...others, { name: 'row_lock', collation: 'C' }]);
+});
+
 test('functions of the user with names of the server do not get in between', async () => {
   await server.query(
     `CREATE FUNCTION public.array_remove(anyarray, anyelement) RETURNS anyarray LANGUAGE sql AS 'SELECT ARRAY(SELECT x FROM unnest($1) AS x)'`,

@@ -13,7 +13,7 @@ export const WRONG_ISOLATION = 'LK001';
  * missing. A transaction that finds a row which another one is making waits for that one's end, and makes the row
  * itself if that one was rolled back. A row that was deleted while a transaction waited for it is made again.
  */
-export const ROW_LOCK = `CREATE TABLE IF NOT EXISTS SCHEMA.row_lock (key text PRIMARY KEY);
+export const ROW_LOCK = `CREATE TABLE IF NOT EXISTS SCHEMA.row_lock (key text COLLATE "C" PRIMARY KEY);
 
 CREATE OR REPLACE FUNCTION SCHEMA.lock_rows(keys text[], wait_ms integer) RETURNS boolean
 LANGUAGE plpgsql VOLATILE
