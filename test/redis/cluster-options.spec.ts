@@ -4,6 +4,7 @@ import { RedisLockStore } from '../../lib/stores/redis/redis-lock-store';
 import { makeLocks } from '../support/make-locks';
 import { isOfSlowness } from '../support/no-warning';
 import { RedisCluster } from '../support/redis-cluster';
+import type { RedisServer } from '../support/redis-server';
 import { saying } from '../support/saying';
 
 let cluster: RedisCluster;
@@ -64,6 +65,23 @@ test('a client that reconnects on errors, limits its commands, and reads numbers
 test('a client that reads numbers as text finds each master by its slots, before a key has led there', async () => {
   const opened = await open({ redisOptions: { stringNumbers: true } });
   expect((await opened.health()).members).toHaveLength((await cluster.masters()).length);
+});
+
+test('a client that connects to a node again and again does so for itself only: a failover is followed', async () => {
+  const locks = makeLocks(await open({ clusterNodeRetryStrategy: () => 100 }));
+  await locks.withLock('k', () => undefined);
+  const master = await cluster.masterOf('{k}');
+  await cluster.failover(master);
+  expect(await locks.withLock('k', { wait: '20s' }, () => 'in')).toBe('in');
+  await cluster.restart(master);
+});
+
+test('a client that waits before it follows a moved slot does so for itself only', async () => {
+  const locks = makeLocks(await open({ retryDelayOnMoved: 60_000 }));
+  await locks.withLock('k', () => undefined);
+  const owner = await cluster.masterOf('{k}');
+  await cluster.reshard('{k}', (await cluster.masters()).find((master) => master !== owner) as RedisServer);
+  expect(await locks.withLock('k', { wait: '20s' }, () => 'in')).toBe('in');
 });
 
 test.each(['a{b:', '{}', 'a}{b'])('a keyPrefix that takes the keys of a lock into several slots is refused: %s', async (keyPrefix) => {

@@ -16,7 +16,15 @@ const CLUSTER_SILENCE_MS = 2_000;
  * ioredis itself repeats a command of a cluster. It does so for a short time only: core repeats it while the caller waits, and the last
  * answer of the nodes is known before the time limit of the command.
  */
-const CLUSTER_RETRIES = { maxRedirections: 4, retryDelayOnFailover: 30, retryDelayOnClusterDown: 30, retryDelayOnTryAgain: 30 } as const;
+const CLUSTER_RETRIES = {
+  maxRedirections: 4,
+  retryDelayOnMoved: 0,
+  retryDelayOnFailover: 30,
+  retryDelayOnClusterDown: 30,
+  retryDelayOnTryAgain: 30,
+  // Only where the connection to a node has ended does ioredis ask who has its slots now.
+  clusterNodeRetryStrategy: null,
+} as const;
 
 /** What a client's own options must not change, of the connection to a server or to a node. */
 const OF_EACH_CONNECTION = {
