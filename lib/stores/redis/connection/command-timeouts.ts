@@ -124,6 +124,13 @@ export class CommandTimeouts {
     this.#silentSince = undefined;
   }
 
+  /** Resolves all that is open, in its order. */
+  answerAll(): void {
+    while (this.#first) {
+      this.#first.answered(undefined);
+    }
+  }
+
   /** Rejects the open commands: the connection is closed, and no reply comes any more. */
   stop(): void {
     clearTimeout(this.#timer);

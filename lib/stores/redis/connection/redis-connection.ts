@@ -65,7 +65,8 @@ export class RedisConnection {
   #wasReady = false;
   /** Makes a connection anew that the server refused to set up. */
   #again: NodeJS.Timeout | undefined;
-  #firstReady: Promise<void> | undefined;
+  /** Bounds those who wait for the first connection. On a promise that all share, those who gave up would stay until it is made. */
+  readonly #early = new CommandTimeouts(() => undefined);
   #closed = false;
 
   constructor(source: RedisSource, batch?: BatchScript, onReady: (address: string) => void = () => undefined, store = 'RedisLockStore') {
@@ -125,18 +126,18 @@ export class RedisConnection {
     const startedAt = performance.now();
     try {
       this.#refuseUnusable();
-      await this.#timeouts.bound(this.#toSend(), limitMs);
+      await this.#early.bound(this.#toSend(), limitMs);
     } catch (error) {
       throw this.#explained(error instanceof NoReply ? new Error(NO_CONNECTION) : error, command);
     }
     return this.run(command, limitMs - (performance.now() - startedAt), read, confirmation);
   }
 
-  /** Resolves when commands that are given to the client are sent, or fail at once. */
+  /** Resolves where commands that are given to the client are sent, or fail at once. Otherwise the first connection ends the waiting. */
   async #toSend(): Promise<void> {
     const connection = await this.#opened();
     if (!this.#wasReady && queuesForEver(connection)) {
-      await this.#firstReady;
+      await new Promise(() => undefined);
     }
   }
 
@@ -176,6 +177,7 @@ export class RedisConnection {
     // What was asked for before is still sent.
     this.#batches.flush();
     this.#timeouts.stop();
+    this.#early.stop();
     this.#connection?.disconnect();
   }
 
@@ -213,7 +215,6 @@ export class RedisConnection {
     this.#refuseUnusable();
     this.#connection = connection;
     this.#failures.watch(connection);
-    this.#firstReady = new Promise((resolve) => connection.on('ready', () => resolve()));
     connection.on('ready', () => {
       if (this.#closed) {
         // The last reply of the handshake was on its way.
@@ -228,6 +229,7 @@ export class RedisConnection {
         this.#again = setTimeout(() => this.#failures.setupRefusal && this.#reconnect(), AGAIN_MS).unref();
       }
       connection.options.enableOfflineQueue = connection.isCluster === true;
+      this.#early.answerAll();
       this.#onReady(addressOf(connection));
     });
     keepConnected(connection, () => this.#closed);
