@@ -1,12 +1,16 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
+import { rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 import { Cluster } from 'ioredis';
 import { createClient, createCluster } from 'redis';
 import type { RedisSource } from '../../lib/stores/redis/connection/redis-source';
 import { RedisLockStore } from '../../lib/stores/redis/redis-lock-store';
+import { makeLocks } from '../support/make-locks';
 import { newHold } from '../support/new-hold';
-import { freePort } from '../support/redis-server';
+import { freePort, RedisServer } from '../support/redis-server';
 import { until } from '../support/until';
 
 const host = '127.0.0.1';
@@ -47,4 +51,38 @@ test.each<[string, () => RedisSource]>([
     gc();
     return requests.filter((request) => request.deref() !== undefined).length < 10;
   });
+});
+
+test.each([
+  ['not once', true],
+  ['no more', false],
+])('health checks and messages that failed while a Cluster was reached %s are not sent later', async (_, isEarly) => {
+  const config = join(tmpdir(), `unreachable-${port}.conf`);
+  const files = ['--cluster-config-file', config, '--cluster-port', String(port)];
+  const server = await RedisServer.start('--cluster-enabled', 'yes', '--cluster-announce-ip', host, ...files);
+  try {
+    await server.client.call('CLUSTER', 'ADDSLOTSRANGE', 0, 16_383);
+    const inOrder = async (): Promise<boolean> => (await server.client.cluster('INFO')).includes('cluster_state:ok');
+    await until('that the cluster is in order', inOrder);
+    const source = new Cluster([{ host, port: server.port }], { lazyConnect: true });
+    if (isEarly) {
+      await server.kill();
+      await open(source);
+    } else {
+      await open(source);
+      await server.kill();
+    }
+    const fails = async (ask: () => Promise<unknown>): Promise<void> => expect(ask()).rejects.toMatchObject({ code: 'LOCK_STORE' });
+    // The first one may find that out.
+    await fails(() => store.send('x'));
+    await Promise.all(Array.from({ length: 50 }, () => Promise.all([fails(() => store.health()), fails(() => store.send('x'))])));
+    await server.start();
+    await makeLocks(store).withLock('k', { wait: '30s' }, () => undefined);
+    const counts = await server.commandCounts();
+    expect(counts.get('info') ?? 0).toBeLessThan(25);
+    expect(counts.get('publish') ?? 0).toBeLessThan(25);
+  } finally {
+    await server.stop();
+    rmSync(config, { force: true });
+  }
 });

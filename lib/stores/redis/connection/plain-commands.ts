@@ -10,27 +10,32 @@ import { isForbidden, NO_CONNECTION } from './redis-errors.js';
 /** The commands of a connection that run no script, each within its time. They are about no lock. */
 export class PlainCommands {
   readonly #open: () => Promise<Connection>;
-  readonly #refuseUnusable: () => void;
+  readonly #ready: (limitMs: number) => Promise<Connection>;
   readonly #timeouts: CommandTimeouts;
   readonly #failures: ConnectionFailures;
 
-  /** `refuseUnusable` throws where the connection must not be used. */
-  constructor(open: () => Promise<Connection>, refuseUnusable: () => void, timeouts: CommandTimeouts, failures: ConnectionFailures) {
+  /** `ready` resolves once commands that are given to the connection are sent, and rejects where it must not be used. */
+  constructor(
+    open: () => Promise<Connection>,
+    ready: (limitMs: number) => Promise<Connection>,
+    timeouts: CommandTimeouts,
+    failures: ConnectionFailures,
+  ) {
     this.#open = open;
-    this.#refuseUnusable = refuseUnusable;
+    this.#ready = ready;
     this.#timeouts = timeouts;
     this.#failures = failures;
   }
 
   /** The reply to INFO; empty where that is forbidden, which the store can do without. */
   info(): Promise<string> {
-    return this.#explaining((connection) => this.#infoOf(connection, LONGEST_COMMAND_MS));
+    return this.#asked((connection) => this.#infoOf(connection, LONGEST_COMMAND_MS));
   }
 
   /** What the server says of itself, or each master of a cluster: the locks of one that is full are refused, and those of the others work. */
   async probe(): Promise<readonly PromiseSettledResult<Probe>[]> {
     const servers = await this.#open().then(shardsOf, () => [undefined]);
-    return Promise.allSettled(servers.map((server) => this.#asked(() => this.#probeOf(server))));
+    return Promise.allSettled(servers.map((server) => this.#asked(() => this.#probeOf(server), PROBE_MS)));
   }
 
   /** The reply to a command that tells of the server. */
@@ -43,7 +48,7 @@ export class PlainCommands {
    * user may publish. Nothing else is answered on the connection meanwhile.
    */
   async confirming(channel: string, replicas: number, withinMs: number): Promise<number> {
-    const pipeline = (await this.#open()).pipeline().call('publish', channel, 'check').call('wait', replicas, withinMs);
+    const pipeline = (await this.#ready(PROBE_MS)).pipeline().call('publish', channel, 'check').call('wait', replicas, withinMs);
     const [, waited] = (await this.#timeouts.bound(pipeline.exec(), PROBE_MS)) ?? [];
     return waited?.[0] ? 0 : Number(waited?.[1]);
   }
@@ -63,7 +68,7 @@ export class PlainCommands {
 
   /** One step of SCAN: the next cursor, and the names of keys. */
   scan(node: Connection, cursor: string, pattern: string): Promise<readonly [string, readonly string[]]> {
-    return this.#explaining(async () => {
+    return this.#asked(async () => {
       const reply = await this.#timeouts.bound(node.call('scan', cursor, 'MATCH', pattern, 'COUNT', 1_000), LONGEST_COMMAND_MS);
       return reply as readonly [string, readonly string[]];
     });
@@ -74,7 +79,7 @@ export class PlainCommands {
    * Rejects with the error of the client, as where the user may not publish.
    */
   async publish(keys: RedisKeys, message: string, process?: string): Promise<void> {
-    const connection = await this.#open();
+    const connection = await this.#ready(LONGEST_COMMAND_MS);
     const channel = process === undefined ? channelOfDatabase(connection, keys.everybody) : keys.wake(process);
     await this.#timeouts.bound(connection.publish(channel, message), LONGEST_COMMAND_MS);
   }
@@ -84,7 +89,7 @@ export class PlainCommands {
    * handle it.
    */
   tryAsking(): Promise<void> {
-    return this.#explaining(async (connection) => {
+    return this.#asked(async (connection) => {
       if (connection.isCluster) {
         // PING, allowed or not, ends what ASKING begins: no command on a key may come next.
         const [asking] = (await this.#timeouts.bound(connection.pipeline().call('asking').call('ping').exec(), LONGEST_COMMAND_MS)) ?? [];
@@ -124,17 +129,10 @@ export class PlainCommands {
     return Number(seconds) * 1_000 + Number(micros) / 1_000;
   }
 
-  #asked<T>(ask: (connection: Connection) => Promise<T>): Promise<T> {
-    return this.#explaining((connection) => {
-      this.#refuseUnusable();
-      return ask(connection);
-    });
-  }
-
   /** Rejects with lock errors. */
-  async #explaining<T>(ask: (connection: Connection) => Promise<T>): Promise<T> {
+  async #asked<T>(ask: (connection: Connection) => Promise<T>, limitMs: number = LONGEST_COMMAND_MS): Promise<T> {
     try {
-      return await ask(await this.#open());
+      return await ask(await this.#ready(limitMs));
     } catch (error) {
       throw this.#failures.explain(error, '');
     }

@@ -8,7 +8,7 @@ import type { Connection } from './connection.js';
 import { reconnect } from './handshake.js';
 import { addressOf, keepConnected, makeConnection } from './redis-client.js';
 import { Demotions } from './demotions.js';
-import type { RedisSource } from './redis-source.js';
+import { isNodeRedis, isNodeRedisCluster, type RedisSource } from './redis-source.js';
 import { PlainCommands } from './plain-commands.js';
 import { isDemoted, isForbidden, isUnknownScript, NO_CONNECTION } from './redis-errors.js';
 import type { Command } from '../scripts/script.js';
@@ -56,7 +56,7 @@ export class RedisConnection {
   readonly #demotions = new Demotions();
   readonly plain = new PlainCommands(
     () => this.#opened(),
-    () => this.#refuseUnusable(),
+    (limitMs) => this.#readyForPlain(limitMs),
     this.#timeouts,
     this.#failures,
   );
@@ -125,15 +125,37 @@ export class RedisConnection {
   ): Promise<T> {
     const startedAt = performance.now();
     try {
-      this.#refuseUnusable();
-      await this.#early.bound(this.#toSend(), limitMs);
+      await this.#ready(limitMs);
     } catch (error) {
-      throw this.#explained(error instanceof NoReply ? new Error(NO_CONNECTION) : error, command);
+      throw this.#explained(error, command);
     }
     return this.run(command, limitMs - (performance.now() - startedAt), read, confirmation);
   }
 
-  /** Resolves where commands that are given to the client are sent, or fail at once. Otherwise the first connection ends the waiting. */
+  /** The connection, once commands that are given to it are sent, or fail at once. */
+  async #ready(limitMs: number): Promise<Connection> {
+    this.#refuseUnusable();
+    await this.#early.bound(this.#toSend(), limitMs).catch((error: unknown) => {
+      throw error instanceof NoReply ? new Error(NO_CONNECTION) : error;
+    });
+    this.#refuseUnusable();
+    const connection = await this.#opened();
+    if (connection.isCluster && connection.status !== 'ready') {
+      // It would keep commands until it knows of nodes again, however late that is.
+      throw new Error(NO_CONNECTION);
+    }
+    return connection;
+  }
+
+  /** The same for a command that runs no script. That of a client of node-redis fails with the attempt to connect, and is kept no longer. */
+  async #readyForPlain(limitMs: number): Promise<Connection> {
+    // Not within the limit: making a client takes long where a process makes many.
+    const connection = await this.#opened();
+    this.#refuseUnusable();
+    return isNodeRedis(this.#source) || isNodeRedisCluster(this.#source) ? connection : this.#ready(limitMs);
+  }
+
+  /** Never resolves before the first connection where the client would keep what it is given: `#early` ends the waiting. */
   async #toSend(): Promise<void> {
     const connection = await this.#opened();
     if (!this.#wasReady && queuesForEver(connection)) {
