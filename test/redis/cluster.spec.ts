@@ -468,6 +468,28 @@ describe('a connection to a node', () => {
     expect(troubles).toEqual([]);
   });
 
+  test('that is cut before a reply leaves the outcome unknown, also where the command is refused when it is sent again', async () => {
+    const natMap = await proxied();
+    const locks = await openLocks({ natMap });
+    await locks.withLock('k', () => undefined);
+    const { client } = await cluster.masterOf('k');
+    for (const proxy of proxies) {
+      proxy.ambush = 'evalsha';
+      proxy.onAmbush = () => {
+        proxies.forEach((each) => (each.ambush = undefined));
+        // Before the client is connected again.
+        void client.config('SET', 'min-replicas-to-write', 9);
+      };
+    }
+    try {
+      await expect(locks.acquire('k', { wait: 0, ttl: '60s' })).rejects.toMatchObject({ code: 'LOCK_STORE', unknown: true });
+      expect(await client.exists(lockOf('k'))).toBe(1);
+    } finally {
+      await client.config('SET', 'min-replicas-to-write', 0);
+    }
+    await until('that the lock is released', async () => (await client.exists(lockOf('k'))) === 0, 15_000);
+  });
+
   test('that was refused for a while is not what a later failure is put down to', async () => {
     const user = (...rules: string[]) => Promise.all(cluster.nodes.map(({ client }) => client.call('ACL', 'SETUSER', 'locker', ...rules)));
     await user('on', '>known', '~*', '&*', '+@all');

@@ -14,8 +14,11 @@ export class ConnectionFailures {
   #node: { readonly error: Error; readonly at: number } | undefined;
   /** Set where the connection stands, and leads to another database or user than the one asked for. A field, since each command reads it. */
   setupRefusal: Error | undefined;
+  /** Whether the client sends a command again whose reply was lost, and does not say so: a Cluster of ioredis. */
+  #sendsAgain = false;
 
   watch(connection: Connection): void {
+    this.#sendsAgain = connection.isCluster === true && connection.slots !== undefined;
     connection.on('connect', () => {
       // What an earlier attempt was refused says nothing of this one.
       if (this.#last?.name === 'ReplyError') {
@@ -50,7 +53,7 @@ export class ConnectionFailures {
     if (this.#last instanceof LockConfigurationError) {
       return this.#last;
     }
-    return toLockError(error, key, (isUnreachable(error) && this.#recentNodeError()) || this.#last, script);
+    return toLockError(error, key, (isUnreachable(error) && this.#recentNodeError()) || this.#last, script, this.#sendsAgain);
   }
 
   /** An old one must not be blamed: a password that was wrong for a while would end calls that may wait. */

@@ -24,9 +24,16 @@ const PLAIN_WORDS: readonly (readonly [RegExp, string])[] = [
 
 /**
  * The error of a failed command. An error reply is a known failure; a timeout or a closed connection leaves it unknown
- * whether the command was carried out. `connectionError` is the last error of the connection itself.
+ * whether the command was carried out. So does an error reply where the client `sendsAgain` by itself: it may be the reply to the second
+ * sending. `connectionError` is the last error of the connection itself.
  */
-export function toLockError(error: unknown, key: string, connectionError: Error | undefined, script?: Script): LockError {
+export function toLockError(
+  error: unknown,
+  key: string,
+  connectionError: Error | undefined,
+  script?: Script,
+  sendsAgain = false,
+): LockError {
   const failure = error instanceof Error ? error : new Error(String(error));
   const isReply = failure.name === 'ReplyError';
   const cause = withoutCommand(isReply ? failure : ofNode(connectionError ?? failure));
@@ -43,7 +50,7 @@ export function toLockError(error: unknown, key: string, connectionError: Error 
   if (isReply) {
     return new LockStoreError(`${subject}Redis failed: ${said}. The call may be repeated once that is over.`, key, {
       cause,
-      unknown: false,
+      unknown: sendsAgain,
     });
   }
   return new LockStoreError(`${subject}Redis did not answer: ${said}. Make sure that it runs and can be reached from here.`, key, {
