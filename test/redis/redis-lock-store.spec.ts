@@ -14,6 +14,7 @@ import { noWarning } from '../support/no-warning';
 import { RedisServer } from '../support/redis-server';
 import { sourceOf } from '../support/redis-source';
 import { TcpProxy } from '../support/tcp-proxy';
+import { saying } from '../support/saying';
 import { until } from '../support/until';
 import { newHold } from '../support/new-hold';
 import { goOn, stopProcess } from '../support/stopping';
@@ -236,7 +237,9 @@ describe('connections', () => {
     client.disconnect();
   });
 
-  test.each([[undefined], [null], [42], ['localhost:6379'], [new Map()], [() => undefined], [{ url: 'redis://localhost' }]])(
+  const OF_NODE_REDIS = [[{ url: 'redis://a' }], [{ socket: { host: 'a' } }], [{ rootNodes: [] }], [{ host: 'a', database: 1 }]];
+
+  test.each([[undefined], [null], [42], ['localhost:6379'], [new Map()], [() => undefined], ...OF_NODE_REDIS])(
     '%p is refused as a source',
     (source) => {
       expect(() => new RedisLockStore(source as never)).toThrow(LockConfigurationError);
@@ -245,6 +248,15 @@ describe('connections', () => {
       );
     },
   );
+
+  test('options that ioredis itself refuses fail the start, with what it says', async () => {
+    const warnings: unknown[] = [];
+    const own = new RedisLockStore({ sentinels: [{ host: '127.0.0.1', port: 1 }] });
+    const failure: unknown = await own.open({ prefix: 'lock', warn: (message) => warnings.push(message) }).catch((error: unknown) => error);
+    expect(failure).toBeInstanceOf(LockConfigurationError);
+    expect(failure).toEqual(saying(/refused the options .*Requires the name of master.*Correct them/));
+    expect(warnings.filter((warning) => typeof warning !== 'string')).toEqual([]);
+  });
 
   test('a store that was closed with one application works in the next', async () => {
     const own = new RedisLockStore(sourceOf(server.url));

@@ -5,6 +5,7 @@ import { NodeRedisConnection } from './node-redis/server-connection.js';
 import { NodeRedisClusterConnection } from './node-redis/cluster-connection.js';
 import { ClusterEndpoints } from './node-redis/cluster-endpoints.js';
 import { endpointOf } from './node-redis/endpoint.js';
+import { plainWords } from './redis-errors.js';
 import { isClient, isCluster, isNodeRedis, isNodeRedisCluster, type RedisSource } from './redis-source.js';
 
 /** After how many milliseconds a connection that ioredis gave up is made again. */
@@ -39,7 +40,7 @@ const OF_EACH_CONNECTION = {
 
 /** A connection of the store's own, not yet connected, that fails fast and comes back by itself. */
 export async function makeConnection(source: RedisSource, options: Readonly<Record<string, unknown>>): Promise<Connection> {
-  const connection = await makeClient(source, options);
+  const connection = await makeClient(source, options).catch(refuseOptions);
   boundHandshake(connection);
   connection.on('+node', keepAsking);
   connection.on('error', () => connection.stream?.on?.('error', ignore));
@@ -127,6 +128,16 @@ async function makeClient(source: RedisSource, options: Readonly<Record<string, 
   }
   const Redis = await loadClient();
   return typeof source === 'string' ? new Redis(source, own) : new Redis({ ...source, ...own });
+}
+
+function refuseOptions(cause: unknown): never {
+  if (cause instanceof LockConfigurationError) {
+    throw cause;
+  }
+  const said = plainWords((cause as Error).message);
+  throw new LockConfigurationError(`The client of Redis refused the options that the store was given: ${said}. Correct them.`, '', {
+    cause,
+  });
 }
 
 type ClientConstructor = new (...args: readonly unknown[]) => Connection;

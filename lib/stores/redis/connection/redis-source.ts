@@ -40,6 +40,9 @@ export interface RedisConnectionOptions {
 /** Where a store's connections come from: a client to duplicate, a `redis://` or `rediss://` URL, or options for ioredis. */
 export type RedisSource = RedisClient | NodeRedisClient | NodeRedisCluster | string | RedisConnectionOptions;
 
+/** Options of node-redis for which ioredis has others: it would not read them, and connect to the local machine. */
+const OF_NODE_REDIS = ['url', 'socket', 'rootNodes', 'database'];
+
 const URL_OF_REDIS = /^rediss?:\/\//;
 
 export function isClient(source: unknown): source is RedisClient {
@@ -69,13 +72,17 @@ export function checkSource(source: unknown, store = 'RedisLockStore'): RedisSou
     return source;
   }
   const prototype: unknown = typeof source === 'object' && source !== null ? Object.getPrototypeOf(source) : undefined;
-  if ((prototype === Object.prototype || prototype === null) && !('url' in (source as object))) {
+  if ((prototype === Object.prototype || prototype === null) && strangeOption(source as object) === undefined) {
     return source as RedisConnectionOptions;
   }
   const given = describeSource(source);
   throw new LockConfigurationError(
     `${store} was given ${given}. Pass a client of ioredis or iovalkey (Redis or Cluster), one of createClient() or createCluster() of node-redis, a URL such as 'redis://localhost:6379', or ioredis options.`,
   );
+}
+
+function strangeOption(options: object): string | undefined {
+  return OF_NODE_REDIS.find((option) => option in options);
 }
 
 /** Whether it can be taken apart as a URL, and user name and password decoded. */
@@ -119,5 +126,6 @@ function describeSource(source: unknown): string {
   if (client !== undefined) {
     return client;
   }
-  return 'url' in source ? 'options with a url, which ioredis does not know' : `an object of class ${source.constructor.name}`;
+  const option = strangeOption(source);
+  return option === undefined ? `an object of class ${source.constructor.name}` : `options with '${option}', which ioredis does not know`;
 }
