@@ -11,6 +11,7 @@ import type { RedisSource } from '../../lib/stores/redis/connection/redis-source
 import { makeLocks } from '../support/make-locks';
 import { RedisCluster } from '../support/redis-cluster';
 import { RedisServer } from '../support/redis-server';
+import { searched } from '../support/searched';
 import { until } from '../support/until';
 
 /** What the tests use of the clients themselves. */
@@ -38,10 +39,15 @@ function testedCluster(client: ReturnType<typeof createCluster> | ReturnType<typ
   return Object.assign(client, { ping, disconnect: () => client.destroy() }) as unknown as TestedClient;
 }
 
+const OTHER_REPLIES = { stringNumbers: true, protocol: 3, replyMapping: 'resp3' } as const;
+
 const CLIENTS: readonly [string, () => TestedClient][] = [
   ['ioredis 6', () => new Redis(server.port, host)],
   ['ioredis 5', () => new Redis5(server.port, host)],
   ['iovalkey', () => new Valkey(server.port, host)],
+  ['ioredis 6 that reads replies in other ways', () => new Redis(server.port, host, OTHER_REPLIES)],
+  ['ioredis 5 that reads numbers as text', () => new Redis5(server.port, host, { stringNumbers: true })],
+  ['iovalkey that reads numbers as text', () => new Valkey(server.port, host, { stringNumbers: true })],
   ['node-redis 5', () => createClient({ url: server.url }).on('error', () => undefined)],
   ['node-redis 6', () => createClient6({ url: server.url }).on('error', () => undefined)],
   ['node-redis 5, a Cluster', () => testedCluster(createCluster({ rootNodes: rootNodes() }))],
@@ -63,7 +69,7 @@ test('the versions are those that are claimed', async () => {
 });
 
 describe.each(CLIENTS)('with %s', (name, make) => {
-  test('locks exclude, are handed over in order, are released by force, and outlive a cut connection', async () => {
+  test('locks exclude, are handed over in order, are released by force and searched, and outlive a cut connection', async () => {
     const [client, other] = [make(), make()];
     if (name.startsWith('node-redis')) {
       await Promise.all([client, other].map((each) => (each as unknown as { connect(): Promise<unknown> }).connect()));
@@ -96,6 +102,8 @@ describe.each(CLIENTS)('with %s', (name, make) => {
     const { fence } = (await there.inspect('k')) as { fence: number };
     expect(await there.forceRelease('k', { fence })).toBe(true);
     await expect(lost).rejects.toMatchObject({ code: 'LOCK_LOST', reason: 'forced' });
+
+    expect(await there.withLock('k', () => searched(stores[0]))).toEqual(['k']);
 
     const servers = name.includes('Cluster') ? cluster.nodes : [server];
     await Promise.all(servers.map((each) => each.client.call('client', 'kill', 'type', 'normal', 'skipme', 'yes')));

@@ -36,6 +36,9 @@ const OF_EACH_CONNECTION = {
   enableAutoPipelining: false,
   // ioredis keeps a timer of this length after it was told to disconnect, which would keep the process.
   disconnectTimeout: 200,
+  // What the store reads, and ioredis of the slots of a cluster.
+  stringNumbers: false,
+  replyMapping: 'legacy',
 } as const;
 
 /** A connection of the store's own, not yet connected, that fails fast and comes back by itself. */
@@ -118,8 +121,6 @@ async function makeClient(source: RedisSource, options: Readonly<Record<string, 
           redisOptions: {
             ...(source as { options?: { redisOptions?: object } }).options?.redisOptions,
             ...OF_EACH_CONNECTION,
-            // ioredis compares the numbers of slots.
-            stringNumbers: false,
             ...options,
             socketTimeout: CLUSTER_SILENCE_MS,
           },
