@@ -128,6 +128,18 @@ test('a socket that has two errors, as with TLS, ends no process', async () => {
   connection.disconnect();
 });
 
+test('errors that a client tells after its socket has ended, as without any sentinel, add nothing to that socket', async () => {
+  const connection = await makeConnection(server.url, {});
+  await connection.connect();
+  const socket = connection.stream as unknown as EventEmitter;
+  const tell = (): boolean => (connection as unknown as EventEmitter).emit('error', new Error('All sentinels are unreachable'));
+  tell();
+  const listeners = socket.listenerCount('error');
+  tell();
+  expect(socket.listenerCount('error')).toBe(listeners);
+  connection.disconnect();
+});
+
 test('a server that is busy with a script refuses a database for a while, which is no fault of the options', () => {
   const [connection, failures] = [new EventEmitter(), new ConnectionFailures()];
   failures.watch(connection as unknown as Connection);

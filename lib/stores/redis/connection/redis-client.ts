@@ -46,12 +46,21 @@ export async function makeConnection(source: RedisSource, options: Readonly<Reco
   const connection = await makeClient(source, options).catch(refuseOptions);
   boundHandshake(connection);
   connection.on('+node', keepAsking);
-  connection.on('error', () => connection.stream?.on?.('error', ignore));
+  outliveSecondErrors(connection);
   return connection;
 }
 
 /** ioredis hears the first error of a socket only. With TLS a second one may come, as where a certificate is refused: it would end the process. */
-function ignore(): void {}
+function outliveSecondErrors(connection: Connection): void {
+  let heard: Connection['stream'];
+  connection.on('error', () => {
+    // Without any sentinel ioredis tells errors again and again, and its socket is the last one that it had.
+    if (connection.stream !== heard) {
+      heard = connection.stream;
+      heard?.on?.('error', () => undefined);
+    }
+  });
+}
 
 /**
  * ioredis sends ASKING before a command that a node redirects while a slot moves, and awaits no answer. Where that connection closes,
