@@ -187,6 +187,48 @@ test('the database, the user and the password of a client are those of the conne
   expect(list.split('\n').filter((line) => line.includes('user=locker') && line.includes(' db=3 '))).toHaveLength(2);
 });
 
+describe.each([
+  ['5', createClient],
+  ['6', createClient6 as unknown as typeof createClient],
+])('a provider of credentials of a client of version %s that takes long', (_, create) => {
+  /** Longer than a server may take for its first replies. */
+  const LONG_MS = 1_500;
+  const answer = { username: 'default', password: '' };
+  // The start does not wait for so long, and says so.
+  const warn = (): void => undefined;
+
+  test('is waited for', async () => {
+    const credentials = (): Promise<typeof answer> => sleep(LONG_MS, answer);
+    const locks = await openLocks(
+      create({ url: server.url, credentialsProvider: { type: 'async-credentials-provider', credentials } }),
+      warn,
+    );
+    expect(await locks.withLock('k', () => 'ran')).toBe('ran');
+  });
+
+  test('to subscribe has as many subscriptions as there are connections, and none in the end', async () => {
+    let active = 0;
+    const subscribe = async (): Promise<[typeof answer, { dispose(): void }]> => {
+      await sleep(LONG_MS);
+      active++;
+      return [answer, { dispose: () => void active-- }];
+    };
+    const provider = { type: 'streaming-credentials-provider', subscribe, onReAuthenticationError: () => undefined } as const;
+    const locks = await openLocks(create({ url: server.url, credentialsProvider: provider }), warn);
+    for (let cuts = 0; cuts < 2; cuts++) {
+      expect(await locks.withLock('k', () => 'ran')).toBe('ran');
+      await until('both connections', async () => (await locks.health()).hearsTurns === true && active === 2);
+      await server.client.call('CLIENT', 'KILL', 'TYPE', 'normal', 'SKIPME', 'yes');
+      await server.client.call('CLIENT', 'KILL', 'TYPE', 'pubsub');
+      await until('that both are lost', () => active === 0);
+    }
+    // The next ones are asked for by now, or will be.
+    await stores.pop()?.close();
+    await sleep(2 * LONG_MS);
+    expect(active).toBe(0);
+  });
+});
+
 test('a password that is wrong is refused, and is in no message', async () => {
   const source = createClient({ url: server.url, username: 'nobody', password: 'hunter2' });
   const error: unknown = await openLocks(source).catch((refusal: unknown) => refusal);

@@ -3,17 +3,23 @@ import type { Connection } from './connection.js';
 /** How long the first replies of a connection may take before it counts as half open, in milliseconds. */
 export const HANDSHAKE_MS = 1_000;
 const HANDSHAKE_GRACE_MS = 20;
+/** How long the provider of credentials of a client may take, in milliseconds: it may ask another service. */
+const CREDENTIALS_MS = 10_000;
+const NO_CREDENTIALS = `the provider of its credentials did not answer within ${CREDENTIALS_MS} ms`;
 const NOT_READY = `it took the connection, but was not ready within ${HANDSHAKE_MS} ms: it hangs, or it is loading its data`;
 
 /** Makes a connection anew that is not ready in time: clients have no limit for what follows once the TCP connection stands. */
 export function boundHandshake(connection: Connection): void {
   let handshake: NodeJS.Timeout | undefined;
-  connection.on('connect', () => {
+  const bound = (limitMs: number, failure: string): void => {
+    clearTimeout(handshake);
     // In two steps: after a blocked event loop, replies are read between them.
     handshake = setTimeout(() => {
-      handshake = setTimeout(() => reconnect(connection, new Error(NOT_READY)), HANDSHAKE_GRACE_MS).unref();
-    }, HANDSHAKE_MS).unref();
-  });
+      handshake = setTimeout(() => reconnect(connection, new Error(failure)), HANDSHAKE_GRACE_MS).unref();
+    }, limitMs).unref();
+  };
+  connection.on('connect', () => bound(HANDSHAKE_MS, NOT_READY));
+  connection.on('credentials', () => bound(CREDENTIALS_MS, NO_CREDENTIALS));
   connection.on('ready', () => clearTimeout(handshake));
   connection.on('close', () => clearTimeout(handshake));
 }

@@ -129,7 +129,14 @@ export class ClusterNodes {
     }
     const connection = this.#connection(node);
     this.#asked = connection;
-    const late = setTimeout(() => connection.stream?.destroy(new Error(`it did not answer within ${SLOTS_MS} ms`)), SLOTS_MS).unref();
+    let late: NodeJS.Timeout | undefined;
+    const bound = (): void => {
+      clearTimeout(late);
+      late = setTimeout(() => connection.stream?.destroy(new Error(`it did not answer within ${SLOTS_MS} ms`)), SLOTS_MS).unref();
+    };
+    bound();
+    connection.on('credentials', () => clearTimeout(late));
+    connection.on('connect', bound);
     try {
       await connection.connect();
       return slotsIn(await connection.call('CLUSTER', 'SLOTS'), connection.host);

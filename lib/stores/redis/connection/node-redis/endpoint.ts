@@ -1,4 +1,5 @@
 import type { NodeRedisClient } from '../redis-source.js';
+import { watchedProvider, type CredentialsProvider } from './credentials.js';
 
 /** What is used of a client that makes one connection. */
 export interface OneConnection {
@@ -25,6 +26,7 @@ export interface ClientOptions {
   readonly socket?: SocketOptions;
   readonly database?: number;
   readonly keyPrefix?: { toString(): string };
+  readonly credentialsProvider?: CredentialsProvider;
 }
 
 /** A server, and how clients for it are made, each of which connects once. */
@@ -36,24 +38,31 @@ export interface Endpoint {
   readonly keyPrefix: string;
   /**
    * A client that is not yet connected. `signal` ends its sockets, also those that are being connected. `failed` is called when a connection
-   * cannot be made or is lost: the client has not ended then.
+   * cannot be made or is lost: the client has not ended then. `tell` is called when credentials are asked for, and when they are there.
    */
-  make(lookup: Lookup, signal: AbortSignal, failed: (cause: Error) => void): OneConnection;
+  make(
+    lookup: Lookup,
+    signal: AbortSignal,
+    failed: (cause: Error) => void,
+    tell: (event: 'credentials' | 'connect') => void,
+  ): OneConnection;
 }
 
 /** The endpoint of a client for one server, or of that client with other options. */
 export function endpointOf(source: NodeRedisClient, overrides: ClientOptions = {}): Endpoint {
   const { options } = source as { readonly options?: ClientOptions };
   const socket = overrides.socket ?? options?.socket ?? {};
+  const provider = overrides.credentialsProvider ?? options?.credentialsProvider;
   const duplicate = source.duplicate.bind(source) as (overrides: object) => OneConnection;
   return {
     socket,
     database: options?.database,
     keyPrefix: String(overrides.keyPrefix ?? options?.keyPrefix ?? ''),
-    make: (lookup, signal, failed) =>
+    make: (lookup, signal, failed, tell) =>
       duplicate({
         ...overrides,
         ...FITTING,
+        ...(provider && { credentialsProvider: watchedProvider(provider, signal, tell) }),
         socket: { ...socket, reconnectStrategy: giveUp(failed), socketTimeout: undefined, lookup, signal },
       }),
   };

@@ -117,11 +117,13 @@ export class NodeRedisConnection extends NodeRedisCommands implements Connection
     const { host, path, lookup } = this.#endpoint.socket;
     this.#address = path ?? host ?? '';
     this.#sockets = new AbortController();
-    const client = this.#endpoint.make(this.#watched(lookup), this.#sockets.signal, (cause) => this.#ended(client, cause));
+    const tell = (event: string): unknown => this.#client === client && this.emit(event);
+    const { signal } = this.#sockets;
+    const client = this.#endpoint.make(this.#watched(lookup), signal, (cause) => this.#ended(client, cause), tell);
     this.#client = client;
     this.status = 'connecting';
     client.on('error', (error) => this.#ended(client, error));
-    client.on('connect', () => this.#client === client && this.emit('connect'));
+    client.on('connect', () => tell('connect'));
     this.#attempt = new Promise((resolve, reject) => {
       this.#refuse = reject;
       client.connect().then(
