@@ -237,17 +237,15 @@ describe('connections', () => {
     client.disconnect();
   });
 
-  const OF_NODE_REDIS = [[{ url: 'redis://a' }], [{ socket: { host: 'a' } }], [{ rootNodes: [] }], [{ host: 'a', database: 1 }]];
+  const NO_SOURCES = [undefined, null, 42, 'localhost:6379', new Map(), () => undefined];
+  const OF_NODE_REDIS = [{ url: 'redis://a' }, { socket: { host: 'a' } }, { rootNodes: [] }, { host: 'a', database: 1 }];
 
-  test.each([[undefined], [null], [42], ['localhost:6379'], [new Map()], [() => undefined], ...OF_NODE_REDIS])(
-    '%p is refused as a source',
-    (source) => {
-      expect(() => new RedisLockStore(source as never)).toThrow(LockConfigurationError);
-      expect(() => new RedisLockStore(source as never)).toThrow(
-        /Pass a client of ioredis or iovalkey \(Redis or Cluster\), one of createClient\(\) or createCluster\(\) of node-redis, a URL/,
-      );
-    },
-  );
+  test.each([...NO_SOURCES, ...OF_NODE_REDIS].map((source) => [source]))('%p is refused as a source', (source) => {
+    expect(() => new RedisLockStore(source as never)).toThrow(LockConfigurationError);
+    expect(() => new RedisLockStore(source as never)).toThrow(
+      /Pass a client of ioredis or iovalkey \(Redis or Cluster\), one of createClient\(\) or createCluster\(\) of node-redis, a URL/,
+    );
+  });
 
   test('options that ioredis itself refuses fail the start, with what it says', async () => {
     const warnings: unknown[] = [];

@@ -11,7 +11,8 @@ export class ServerClock {
 
   /** Takes the time that a reply names; its command was sent at `sentAt`, by the monotonic clock. */
   read(serverMs: number, sentAt: number): void {
-    // The server read its clock after `sentAt`: the estimate is too high by the time of travel, and never refuses a command in time.
+    // The server read its clock after `sentAt`: the estimate is too high by the time of travel, which is at most a second, and never
+    // refuses a command in time. The lowest of several estimates would, after the server's clock was set forward.
     this.#ahead = serverMs - sentAt;
     this.#sentAt = sentAt;
   }
