@@ -75,13 +75,13 @@ function stored(key = 'k'): Promise<StoredLock | null> {
 const kinds = (): string[] => troubles.map(({ type }) => type);
 
 /** The holds that were released a short while ago. A release of an earlier test may have been carried out late. */
-async function released(): Promise<string[]> {
+async function releasedHolds(): Promise<string[]> {
   return (await server.query<{ hold: string }>('SELECT hold FROM distributed_lock.done')).map(({ hold }) => hold);
 }
 
 /** Waits for a release that is none of these. */
 async function releaseAfter(before: readonly string[]): Promise<void> {
-  await until('the release', async () => (await released()).some((hold) => !before.includes(hold)));
+  await until('the release', async () => (await releasedHolds()).some((hold) => !before.includes(hold)));
 }
 
 async function free(): Promise<void> {
@@ -270,7 +270,7 @@ describe('a server that does not answer', () => {
 
   test('an acquire that timed out and is carried out later is compensated: nothing stays taken', async () => {
     await locks.withLock('k', () => undefined);
-    const before = await released();
+    const before = await releasedHolds();
     server.pause();
     await expect(locks.acquire('k', { ttl: '10m', wait: 0 })).rejects.toMatchObject({ code: 'LOCK_STORE', unknown: true });
     server.resume();
@@ -287,7 +287,7 @@ describe('a server that does not answer', () => {
     await late.withLock('k', () => undefined);
     const backends = await server.query<{ pid: number }>("SELECT pid FROM pg_stat_activity WHERE application_name = 'late'");
     const pids = backends.map(({ pid }) => pid);
-    const before = await released();
+    const before = await releasedHolds();
     // The acquire lies in the socket of a process that is stopped; the release goes by another connection.
     pids.forEach((pid) => stopProcess(pid));
     await expect(late.acquire('k', { ttl: '10m', wait: 0 })).rejects.toMatchObject({ code: 'LOCK_STORE', unknown: true });
