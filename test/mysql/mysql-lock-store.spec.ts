@@ -489,6 +489,23 @@ describe('configuration', () => {
     expect((await store.acquire(newHold('k'))).fence).toBeGreaterThan(0);
   });
 
+  test('a password that is wrong for a while is no reason to give a release up', async () => {
+    await server.query(`CREATE USER visitor IDENTIFIED BY 'one'`);
+    await server.query(`GRANT ALL ON ${DATABASE}.* TO visitor`);
+    const store = await open({ user: 'visitor', password: 'one', connectionLimit: 2 });
+    const hold = newHold('k', { ttlMs: 60_000 });
+    await store.acquire(hold);
+    await server.query(`ALTER USER visitor IDENTIFIED BY 'another'`);
+    await server.endConnections('visitor');
+    await until('that no connection is left', async () => {
+      const error = await store.release(hold).catch((reason: LockStoreError) => reason);
+      return error instanceof Error && /Access denied.*Correct the user, password and database/.test((error as LockStoreError).detail);
+    });
+    await expect(store.release(hold)).rejects.toBeInstanceOf(LockStoreError);
+    await server.query(`ALTER USER visitor IDENTIFIED BY 'one'`);
+    expect(await patient(store).release(hold)).toBe(true);
+  });
+
   test('a wrong database or password fails the start, and a server that is away is worth a warning', async () => {
     const wrong = new MySqlLockStore(server.pool({ database: 'nowhere' }));
     await expect(wrong.open({ prefix: 'lock', warn: () => undefined })).rejects.toThrow(

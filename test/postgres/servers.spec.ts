@@ -381,6 +381,22 @@ describe('a server that refuses', () => {
     await expect(opening).rejects.toBeInstanceOf(LockConfigurationError);
   });
 
+  test('a login for a while keeps a lock no longer than that: its release is repeated', async () => {
+    await server.query('CREATE ROLE visitor LOGIN SUPERUSER');
+    const locks = await openLocks(await connected(server.pool({ connectionString: server.urlFor('visitor') })), { listen: false });
+    const lock = await locks.acquire('k', { ttl: '1h' });
+    await server.query('ALTER ROLE visitor NOLOGIN');
+    await server.terminateBackends(`usename = 'visitor'`);
+    await lock.release().catch(() => undefined);
+    const refusal = (await locks.acquire('other', { wait: 0 }).catch((error: unknown) => error)) as LockStoreError;
+    expect(refusal.detail).toMatch(/there is no connection: .*visitor.*Correct the user, password and database of the pool/);
+    expect(refusal).toMatchObject({ code: 'LOCK_STORE', unknown: false });
+    await server.query('ALTER ROLE visitor LOGIN');
+    await until('that it is released', async () => {
+      return (await server.query('SELECT FROM distributed_lock.lease WHERE owner IS NOT NULL')).length === 0;
+    });
+  });
+
   test('a database without the tables fails the start with what to call', async () => {
     await server.query('CREATE DATABASE empty');
     const opening = openLocks(server.pool({ connectionString: server.url.replace(/postgres$/, 'empty') }));

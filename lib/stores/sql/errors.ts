@@ -35,7 +35,9 @@ export function toLockError(error: unknown, key: string, dialect: Dialect): Lock
   }
   const subject = key === '' ? '' : `Lock "${key}": `;
   const cure = dialect.cureOf(source);
-  if (cure !== undefined) {
+  // A call about a key comes after the start. The login worked then, and may work again: a release is repeated until then.
+  const mayPass = notSent && key !== '';
+  if (cure !== undefined && !mayPass) {
     return new LockConfigurationError(`${subject}${name} refused: ${cause.message}. ${cure}`, key, { cause });
   }
   if (!notSent && !dialect.isRefusal(source)) {
@@ -45,8 +47,13 @@ export function toLockError(error: unknown, key: string, dialect: Dialect): Lock
       unknown: true,
     });
   }
-  const message = `${notSent ? 'there is no connection: ' : ''}${cause.message}${dialect.nextStep(source)}`;
+  const message = `${notSent ? 'there is no connection: ' : ''}${cause.message}${nextStepAfter(source, dialect)}`;
   return new LockStoreError(`${subject}${name} failed: ${message}`, key, { cause, unknown: false });
+}
+
+function nextStepAfter(error: Error, dialect: Dialect): string {
+  const cure = dialect.cureOf(error);
+  return cure === undefined ? dialect.nextStep(error) : `. ${cure}`;
 }
 
 export const REPEAT = 'The call may be repeated once that is over.';
