@@ -154,7 +154,7 @@ test('a server that is away, or refuses the password, ends with 3 and one line w
   const away = await cli({ LOCKS_REDIS: `redis://:${PASSWORD}@127.0.0.1:1` }, ['list']);
   expect(away).toMatchObject({ code: 3, out: '' });
   expect(away.err).toMatch(/^Redis did not answer: .*Make sure .*\n$/);
-  const refused = await cli({}, ['list', '--redis', `redis://locker:wrong-${PASSWORD}@127.0.0.1:${server.port}`]);
+  const refused = await cli({ LOCKS_REDIS: `redis://locker:wrong-${PASSWORD}@127.0.0.1:${server.port}` }, ['list']);
   expect(refused).toMatchObject({ code: 3, out: '' });
   expect(refused.err).toMatch(/^Redis refused .*Correct the user name and password.*\n$/);
   const doctor = await cli({ LOCKS_REDIS: `redis://:${PASSWORD}@127.0.0.1:1` }, ['doctor']);

@@ -18,6 +18,11 @@ test.each([
   [['list', '--master', 'a', ...REDIS], '--master is the name of a master that Sentinels watch. Pass their URLs to --redis-sentinel.'],
   [['list', '--schema', 'locks', ...REDIS], '--schema is for PostgreSQL, and --redis has none.'],
   [['list', '--schema', 'locks', '--mysql', 'mysql://a/b'], '--schema is for PostgreSQL, and --mysql has none.'],
+  [
+    ['list', '--redis', 'redis://:secret@a'],
+    '--redis: others on this machine can read the password in the URL. Pass the URL in LOCKS_REDIS,',
+  ],
+  [['list', '--postgres', 'postgres://a/b?password=secret'], '--postgres: others on this machine can read the password in the URL.'],
   [['list', '--redis', 'redis://:secret@a', '--redis', 'redis://:secret@b'], 'list takes --redis once'],
   [['release', 'key', '--fence', '1', '--fence', '2', ...REDIS], 'release takes --fence once'],
   [['list', '--mysql', 'mysql://secret@host'], "--mysql takes a URL such as 'mysql://user@host/database'"],
@@ -91,7 +96,8 @@ test('a login in the environment completes URLs, and changes none that has one',
   };
   expect(urlsOf('--redis', 'redis://')).toEqual(['redis://me:a%2Fb%25@localhost']);
   expect(urlsOf('--redis', 'redis://you@host/1')).toEqual(['redis://you:a%2Fb%25@host/1']);
-  expect(urlsOf('--redis', 'redis://you:secret@host')).toEqual(['redis://you:secret@host']);
+  const own = parseCommandLine(['list'], { ...login, LOCKS_REDIS: 'redis://you:secret@host' });
+  expect(own).toMatchObject({ address: { urls: ['redis://you:secret@host'] } });
   expect(urlsOf('--redis-cluster', 'redis://a,redis://b')).toEqual(['redis://me:a%2Fb%25@a', 'redis://me:a%2Fb%25@b']);
   expect(urlsOf('--mysql', 'mysql://a/b')).toEqual(['mysql://me:a%2Fb%25@a/b']);
   expect(urlsOf('--postgres', 'postgres:///db?host=/tmp')).toEqual(['postgres:///db?host=%2Ftmp&user=me&password=a%2Fb%25']);

@@ -1,6 +1,6 @@
 import { STORES, type Kind } from '../options.js';
 import { WrongUse } from '../wrong-use.js';
-import { completed, loginIn, SENTINEL_LOGIN, type Login } from './login.js';
+import { completed, hasPassword, loginIn, SENTINEL_LOGIN, SERVER_LOGIN, type Login } from './login.js';
 import { filesOf, type TlsFiles, type TlsPaths } from './tls-files.js';
 import { checkUrl, urlsIn } from './urls.js';
 
@@ -54,6 +54,12 @@ export function addressOf(options: AddressOptions, env: NodeJS.ProcessEnv): Addr
   }
   const urls = urlsIn(options[kind] ?? env[variableOf(kind)] ?? '');
   checkUrls(kind, urls);
+  if (inOptions.length > 0 && urls.some(hasPassword)) {
+    const variable = kind === 'redis-sentinel' ? SENTINEL_LOGIN.password : SERVER_LOGIN.password;
+    throw new WrongUse(
+      `${asOption(kind)}: others on this machine can read the password in the URL. Pass the URL in ${variableOf(kind)}, or the password in ${variable}.`,
+    );
+  }
   const login = loginIn(env);
   return {
     kind,

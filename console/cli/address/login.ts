@@ -5,7 +5,7 @@ export interface Login {
 }
 
 /** The variables of the environment that have the login of the servers. */
-const SERVER_LOGIN = { user: 'LOCKS_USER', password: 'LOCKS_PASSWORD' } as const;
+export const SERVER_LOGIN = { user: 'LOCKS_USER', password: 'LOCKS_PASSWORD' } as const;
 
 /** Those that have the login of the Sentinels themselves. */
 export const SENTINEL_LOGIN = { user: 'LOCKS_SENTINEL_USER', password: 'LOCKS_SENTINEL_PASSWORD' } as const;
@@ -36,6 +36,11 @@ export function completed(text: string, { user, password }: Login): string {
     url.password = encodeURIComponent(password as string);
   }
   return isMissing.user || isMissing.password ? url.href : text;
+}
+
+export function hasPassword(text: string): boolean {
+  const { password, searchParams } = new URL(withHost(text));
+  return password !== '' || searchParams.has('password');
 }
 
 /** `redis://` and `redis:///1` lead to this machine, and have no place for a user. */
