@@ -1,4 +1,6 @@
 import type { Redis } from 'ioredis';
+import { Redis as Redis5 } from 'ioredis-5';
+import { Redis as Valkey } from 'iovalkey';
 import { subscribe, unsubscribe } from 'node:diagnostics_channel';
 import { mkdtempSync, rmSync } from 'node:fs';
 import type { Socket } from 'node:net';
@@ -47,8 +49,8 @@ afterEach(async () => {
   expect(warnings).toEqual([]);
 });
 
-async function openLocks(options?: Parameters<SentinelGroup['connect']>[0]): Promise<LockService> {
-  const client = group.connect(options);
+async function openLocks(...how: Parameters<SentinelGroup['connect']>): Promise<LockService> {
+  const client = group.connect(...how);
   clients.push(client);
   const store = new RedisLockStore(client);
   await store.open({ prefix: 'lock', warn: (message) => warnings.push(message) });
@@ -102,7 +104,8 @@ test.each([1, 2])(
 
 describe('a failover', () => {
   test('is retried through by calls that may wait, and fences rise though the last grants were lost', async () => {
-    const load = new Load([await openLocks(), await openLocks(), await openLocks()], ['a', 'b', 'c'], { ttl: 2_000, wait: 15_000 });
+    const services = [await openLocks(), await openLocks({}, Redis5), await openLocks({}, Valkey)];
+    const load = new Load(services, ['a', 'b', 'c'], { ttl: 2_000, wait: 15_000 });
     await sleep(500);
     const replicas = await group.replicas();
     for (const replica of replicas) {

@@ -64,12 +64,13 @@ export class SentinelGroup {
     return this.servers.filter((server) => server !== master && server.running);
   }
 
-  /** A new client. */
+  /** A new client, of another package or version where that is given. */
   connect(
     options: Pick<RedisOptions, 'sentinels' | 'connectionName' | 'lazyConnect' | 'updateSentinels' | 'sentinelRetryStrategy'> = {},
+    Client: unknown = Redis,
   ): Redis {
     const sentinels = this.sentinelPorts.map((port) => ({ host: '127.0.0.1', port }));
-    const client = new Redis({ sentinels, name: NAME, ...options });
+    const client = new (Client as typeof Redis)({ sentinels, name: NAME, ...options });
     // What fails shows in the commands.
     client.on('error', () => undefined);
     return client;
