@@ -21,7 +21,7 @@ const DEFECTS: Readonly<Record<string, Edit>> = {
   },
   'a server that remembers that it counts does so, whatever others say': {
     file: `${MEMBERS}/standing.ts`,
-    from: 'there.every((other) => hasPlace(other, survey))',
+    from: 'there.every((other) => hasPlace(other, overview))',
     to: 'true',
   },
 };

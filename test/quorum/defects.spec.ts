@@ -88,10 +88,10 @@ const RULES: readonly Rule[] = [
     },
     check: async ({ verdictOf: judge }) => {
       const isNew: Standing = { at: 0, knownMs: 9_000, counts: false, firstUseMs: undefined, restarted: false, fence: 0, reported: [] };
-      const survey = { silentMs: [0, 0, 0], run: 'new', counting: new Set<string>(), longestLeaseMs: 60_000, holdMs: 122_000, now: 0 };
-      expect(judge(isNew, { ...survey, standings: [isNew, isNew, isNew] })).toEqual({ counts: 'first' });
+      const overview = { silentMs: [0, 0, 0], run: 'new', counting: new Set<string>(), longestLeaseMs: 60_000, holdMs: 122_000, now: 0 };
+      expect(judge(isNew, { ...overview, standings: [isNew, isNew, isNew] })).toEqual({ counts: 'first' });
       for (const known of [{ counts: true }, { restarted: true }]) {
-        expect(judge(isNew, { ...survey, standings: [isNew, isNew, { ...isNew, ...known }] })).toEqual({ why: 'restarted', inMs: 51_000 });
+        expect(judge(isNew, { ...overview, standings: [isNew, isNew, { ...isNew, ...known }] })).toEqual({ why: 'restarted', inMs: 51_000 });
       }
     },
   },
@@ -99,7 +99,7 @@ const RULES: readonly Rule[] = [
     rule: 'a server that remembers that it counts does so unless another one does in its place',
     defects: {
       'others are not looked at': [
-        { file: 'lib/stores/quorum/members/standing.ts', from: 'there.every((other) => hasPlace(other, survey))', to: 'true' },
+        { file: 'lib/stores/quorum/members/standing.ts', from: 'there.every((other) => hasPlace(other, overview))', to: 'true' },
       ],
       'what others are about to count is not looked at': [
         { file: 'lib/stores/quorum/members/standing.ts', from: '/^(vote|want):/', to: '/^vote:/' },

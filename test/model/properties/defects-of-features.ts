@@ -104,8 +104,8 @@ const DEFECTS: readonly Omit<Defect, 'scenarios'>[] = [
       },
       {
         file: 'lib/core/entering/key-by-key.ts',
-        from: "call.reentry === 'context' ? this.#enclosing.lockOn(key, frame) : undefined",
-        to: 'this.#enclosing.lockOn(key, frame)',
+        from: "call.reentry === 'context' ? enclosingLock(this.#parts.leases, key, frame) : undefined",
+        to: 'enclosingLock(this.#parts.leases, key, frame)',
       },
     ],
   },
