@@ -91,7 +91,10 @@ const RULES: readonly Rule[] = [
       const overview = { silentMs: [0, 0, 0], run: 'new', counting: new Set<string>(), longestLeaseMs: 60_000, holdMs: 122_000, now: 0 };
       expect(judge(isNew, { ...overview, standings: [isNew, isNew, isNew] })).toEqual({ counts: 'first' });
       for (const known of [{ counts: true }, { restarted: true }]) {
-        expect(judge(isNew, { ...overview, standings: [isNew, isNew, { ...isNew, ...known }] })).toEqual({ why: 'restarted', inMs: 51_000 });
+        expect(judge(isNew, { ...overview, standings: [isNew, isNew, { ...isNew, ...known }] })).toEqual({
+          why: 'restarted',
+          inMs: 51_000,
+        });
       }
     },
   },
