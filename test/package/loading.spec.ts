@@ -41,7 +41,7 @@ describe('one import brings into a bundle at most', () => {
     ['isLockError', 4],
     ['LOCK_CHANNEL', 4],
     ['MemoryLockStore', 13],
-    ['RedisLockStore', 60],
+    ['RedisLockStore', 61],
     ['LockModule', 122],
     ['DistributedLock', 238],
     ['*', 350],

@@ -1,8 +1,7 @@
-import { randomUUID } from 'node:crypto';
 import { hostname } from 'node:os';
 
 /** This process, for messages: its host and its process id. */
-export const THIS_PROCESS = shown(hostname(), process.pid);
+export const THIS_PROCESS = `${hostname()} (pid ${process.pid})`;
 
 /** Who makes a locked call, for messages and events. Kept for all calls of one kind. */
 export interface Caller {
@@ -43,26 +42,8 @@ export function describedCaller(caller: Caller, description: string): Caller {
 export function holderIn(by: string, processes: readonly string[] = []): string {
   const [, host = '', pid] = /^(.*?) \(pid (\d+)\)/.exec(by) ?? [];
   const [, otherHost, otherPid] = /^([^:]+):(\d+):/.exec(processes[0] ?? '') ?? [];
-  return pid === undefined || otherPid === undefined || processes.some((name) => name.startsWith(named(host, pid)))
+  const named = `${host.replace(/[^\w.-]/g, '_')}:${pid}:`;
+  return pid === undefined || otherPid === undefined || processes.some((name) => name.startsWith(named))
     ? by
-    : shown(otherHost, otherPid);
-}
-
-/** A new name for a store instance, which shows where it runs: `<host>:<pid>:<8 hex digits>`. */
-export function processName(): string {
-  return `${named(hostname(), process.pid)}${randomUUID().slice(0, 8)}`;
-}
-
-/** How users see a process, given its name or that of one of its places: `<host> (pid <pid>)`. */
-export function shownProcess(name: string): string {
-  const [host, pid] = name.split(':');
-  return shown(host, pid);
-}
-
-function named(host: string, pid: string | number): string {
-  return `${host.replace(/[^\w.-]/g, '_')}:${pid}:`;
-}
-
-function shown(host: string | undefined, pid: string | number | undefined): string {
-  return `${host} (pid ${pid})`;
+    : `${otherHost} (pid ${otherPid})`;
 }

@@ -1,5 +1,5 @@
 import type { Busy, StoredLock } from '../../core/seam/lock-store.js';
-import { shownProcess } from '../../core/words/caller.js';
+import { shownProcess } from './process-name.js';
 
 /** Busy, with the rank in the queue (-1 outside it) and whether the place is new there. */
 interface BusyReply extends Busy {

@@ -14,7 +14,7 @@ import type {
   TurnListener,
   Turns,
 } from '../../core/seam/lock-store.js';
-import { processName, shownProcess } from '../../core/words/caller.js';
+import { processName, shownProcess } from '../kit/process-name.js';
 import { RECHECK_MS } from '../kit/protocol.js';
 import { tooManyHolds } from '../kit/refusals.js';
 import type { QueuedPlace } from '../kit/key-state.js';

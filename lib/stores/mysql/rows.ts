@@ -1,7 +1,7 @@
 import { LockStoreError } from '../../core/words/errors.js';
 import type { StoredLock } from '../../core/seam/lock-store.js';
 import { shown } from '../../core/words/shown.js';
-import { shownProcess } from '../../core/words/caller.js';
+import { shownProcess } from '../kit/process-name.js';
 import { readBusy, type AttemptReply } from '../kit/replies.js';
 import type { Row } from '../sql/dialect.js';
 import { LATE } from '../sql/operation.js';

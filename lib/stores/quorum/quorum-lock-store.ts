@@ -16,7 +16,7 @@ import { OncePerKey } from '../../core/words/once-per-key.js';
 import type { StoreHealth } from '../../core/words/lock-health.js';
 import { checkPrefix } from '../../core/words/lock-key.js';
 import { Listeners } from '../kit/listeners.js';
-import { processName } from '../../core/words/caller.js';
+import { processName } from '../kit/process-name.js';
 import { readStored } from '../kit/replies.js';
 import type { RedisSource } from '../redis/connection/redis-source.js';
 import { RedisKeys } from '../redis/scripts/redis-keys.js';

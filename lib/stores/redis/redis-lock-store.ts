@@ -23,7 +23,7 @@ import { tooManyHolds } from '../kit/refusals.js';
 import { readBusy, readStored } from '../kit/replies.js';
 import { answeredOf, membersOf, worstOf } from '../kit/probe.js';
 import { ServerClock } from '../kit/server-clock.js';
-import { processName } from '../../core/words/caller.js';
+import { processName } from '../kit/process-name.js';
 import { checkSource, isCluster, type RedisSource } from './connection/redis-source.js';
 import { RedisConnection } from './connection/redis-connection.js';
 import { checkMinReplicas, type RedisLockStoreOptions } from './redis-lock-store.options.js';

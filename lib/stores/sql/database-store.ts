@@ -17,7 +17,7 @@ import type { StoreHealth } from '../../core/words/lock-health.js';
 import { throwIfAllFailed } from '../kit/all-failed.js';
 import { Listeners } from '../kit/listeners.js';
 import { answeredOf, membersOf, worstOf } from '../kit/probe.js';
-import { processName } from '../../core/words/caller.js';
+import { processName } from '../kit/process-name.js';
 import type { Database, RowNames } from './database.js';
 import type { DatabaseLocks, ExchangeReply } from './database-locks.js';
 

@@ -1,7 +1,7 @@
 import { jest } from '@jest/globals';
 import { throwIfAllFailed } from '../../../lib/stores/kit/all-failed';
 import { NoReply, within } from '../../../lib/stores/kit/no-reply';
-import { processName, shownProcess } from '../../../lib/core/words/caller';
+import { processName, shownProcess } from '../../../lib/stores/kit/process-name';
 import { MOST_FENCE, MOST_HOLDS } from '../../../lib/stores/kit/protocol';
 import { fenceTooHigh, tooManyHolds } from '../../../lib/stores/kit/refusals';
 import { readAttempt, readBusy, readStored } from '../../../lib/stores/kit/replies';

@@ -1,0 +1,13 @@
+import { randomUUID } from 'node:crypto';
+import { hostname } from 'node:os';
+
+/** A new name for a store instance, which shows where it runs: `<host>:<pid>:<8 hex digits>`. */
+export function processName(): string {
+  return `${hostname().replace(/[^\w.-]/g, '_')}:${process.pid}:${randomUUID().slice(0, 8)}`;
+}
+
+/** How users see a process, given its name or that of one of its places: `<host> (pid <pid>)`. */
+export function shownProcess(name: string): string {
+  const [host, pid] = name.split(':');
+  return `${host} (pid ${pid})`;
+}
