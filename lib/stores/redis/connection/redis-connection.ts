@@ -135,11 +135,14 @@ export class RedisConnection {
   /** The connection, once commands that are given to it are sent, or fail at once. */
   async #ready(limitMs: number): Promise<Connection> {
     this.#refuseUnusable();
-    await this.#early.bound(this.#toSend(), limitMs).catch((error: unknown) => {
-      throw error instanceof NoReply ? new Error(NO_CONNECTION) : error;
-    });
-    this.#refuseUnusable();
-    const connection = await this.#opened();
+    let connection = this.#connection;
+    if (!connection || (!this.#wasReady && queuesForEver(connection))) {
+      await this.#early.bound(this.#toSend(), limitMs).catch((error: unknown) => {
+        throw error instanceof NoReply ? new Error(NO_CONNECTION) : error;
+      });
+      this.#refuseUnusable();
+      connection = await this.#opened();
+    }
     if (connection.isCluster && connection.status !== 'ready') {
       // It would keep commands until it knows of nodes again, however late that is.
       throw new Error(NO_CONNECTION);
@@ -149,8 +152,9 @@ export class RedisConnection {
 
   /** The same for a command that runs no script. That of a client of node-redis fails with the attempt to connect, and is kept no longer. */
   async #readyForPlain(limitMs: number): Promise<Connection> {
-    // Not within the limit: making a client takes long where a process makes many.
-    const connection = await this.#opened();
+    // Not within the limit: making a client takes long where a process makes many. One turn at most: a message that is sent before the store
+    // closes has to be on its way by then.
+    const connection = this.#connection ?? (await this.#opened());
     this.#refuseUnusable();
     return isNodeRedis(this.#source) || isNodeRedisCluster(this.#source) ? connection : this.#ready(limitMs);
   }
