@@ -190,7 +190,7 @@ export class DeadlockSearch {
 
   /**
    * Whether the store agrees with a cycle, which may be a stranger's: the next call has what this one waits for, and somebody waits for
-   * `lease`, which it is inside of. That of another store is taken as told, and so is a wait for a lock that others entered by a ticket.
+   * `lease`, which it is inside of. That of another store is taken as told, and so is a wait for a lock that others are inside of too.
    */
   async #agrees(key: string, lease: Lease, next: ProbeStep): Promise<boolean> {
     const { leases, lines, inspect } = this.#parts;
@@ -198,10 +198,11 @@ export class DeadlockSearch {
     if (!wanted || next.holds !== key || next.fence < wanted.fence || next.fence >= wanted.fence + MOST_FENCES) {
       return false;
     }
-    const isHere = leases.running.includes(lease);
-    return (
-      !isHere || lease.isShared || !lines.keepQueues || lines.isWantedHere(lease) || ((await inspect(lease.key))?.waiters.length ?? 0) > 0
-    );
+    if (!leases.running.includes(lease) || !lines.keepQueues || lines.isWantedHere(lease)) {
+      return true;
+    }
+    const held = await inspect(lease.key);
+    return held !== null && (held.waiters.length > 0 || (lease.isShared && held.holds > 1));
   }
 }
 
