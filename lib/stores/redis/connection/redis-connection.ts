@@ -8,7 +8,7 @@ import type { Connection } from './connection.js';
 import { reconnect } from './handshake.js';
 import { addressOf, keepConnected, makeConnection } from './redis-client.js';
 import { Demotions } from './demotions.js';
-import type { RedisSource } from './redis-source.js';
+import { isNodeRedis, isNodeRedisCluster, type RedisSource } from './redis-source.js';
 import { PlainCommands } from './plain-commands.js';
 import { isDemoted, isForbidden, isUnknownScript, NO_CONNECTION } from './redis-errors.js';
 import type { Command } from '../scripts/script.js';
@@ -150,14 +150,13 @@ export class RedisConnection {
     return connection;
   }
 
-  /** The same for a command that runs no script. */
+  /** The same for a command that runs no script. That of a client of node-redis fails with the attempt to connect, and is kept no longer. */
   async #readyForPlain(limitMs: number): Promise<Connection> {
     // Not within the limit: making a client takes long where a process makes many. One turn at most: a message that is sent before the store
     // closes has to be on its way by then.
-    if (!this.#connection) {
-      await this.#opened();
-    }
-    return this.#ready(limitMs);
+    const connection = this.#connection ?? (await this.#opened());
+    this.#refuseUnusable();
+    return isNodeRedis(this.#source) || isNodeRedisCluster(this.#source) ? connection : this.#ready(limitMs);
   }
 
   /** Never resolves before the first connection where the client would keep what it is given: `#early` ends the waiting. */
