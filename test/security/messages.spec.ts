@@ -90,38 +90,43 @@ test('a probe for a lock that is held, and a call that waits in it, makes nobody
 });
 
 describe('a cycle that is none, told by a stranger who reads all messages', () => {
-  test.each(['that nobody waits for what the call holds', 'that the next call holds nothing'])(
-    'ends no wait where the store says %s',
-    async (why) => {
-      const others = makeLocks(store, { wait: 30_000 });
-      const inner = await others.acquire('inner');
-      const probes: { origin: string; fence: number }[] = [];
-      store.onMessage((text) => {
-        const message = JSON.parse(text) as { kind: string; lap: number; origin: string; fence: number };
-        probes.push(...(message.kind === 'probe' && message.lap === 1 ? [message] : []));
-      });
-      const isWanted = why.includes('next call');
-      let waiting: Promise<unknown> | undefined;
-      await locks.withLock('outer', async ({ fence }) => {
-        waiting = isWanted ? others.withLock('outer', () => 'waited') : undefined;
-        const waits = locks.withLock('inner', { wait: '1m' }, () => 'done');
-        await until('a probe', () => probes.length > 0);
-        const [{ origin, fence: holders }] = probes as [{ origin: string; fence: number }];
-        const call = { process: 'p', site: 'x', waitedMs: 1, heldMs: 1 };
-        const own = { ...call, wait: origin, waitsFor: 'inner', holds: 'outer', fence };
-        const next = { ...call, wait: randomUUID(), waitsFor: 'outer', holds: 'inner', fence: isWanted ? 1 : holders };
-        const forged = { kind: 'probe', origin, key: 'outer', fence, path: [], cycle: [own, next] };
-        await store.send(JSON.stringify({ ...forged, id: randomUUID(), lap: 3 }));
-        await store.send(JSON.stringify({ ...forged, id: randomUUID(), lap: 2, path: [next], cycle: [next, own] }));
-        // Until it has looked anew, what it was told is judged.
-        const told = probes.length;
-        await Promise.race([waits, until('more probes', () => probes.length > told + 1)]);
-        await inner.release();
-        expect(await waits).toBe('done');
-      });
-      expect(await waiting).toBe(isWanted ? 'waited' : undefined);
-    },
-  );
+  test.each([
+    'that nobody waits for what the call holds',
+    'that nobody waits for what the call holds, and that its guest has left',
+    'that the next call holds nothing',
+  ])('ends no wait where the store says %s', async (why) => {
+    const others = makeLocks(store, { wait: 30_000 });
+    const inner = await others.acquire('inner');
+    const probes: { origin: string; fence: number }[] = [];
+    store.onMessage((text) => {
+      const message = JSON.parse(text) as { kind: string; lap: number; origin: string; fence: number };
+      probes.push(...(message.kind === 'probe' && message.lap === 1 ? [message] : []));
+    });
+    const isWanted = why.includes('next call');
+    let waiting: Promise<unknown> | undefined;
+    await locks.withLock('outer', async (lock) => {
+      const { fence } = lock;
+      if (why.includes('guest')) {
+        await others.withLock('outer', { ticket: lock.makeTicket() }, () => undefined);
+      }
+      waiting = isWanted ? others.withLock('outer', () => 'waited') : undefined;
+      const waits = locks.withLock('inner', { wait: '1m' }, () => 'done');
+      await until('a probe', () => probes.length > 0);
+      const [{ origin, fence: holders }] = probes as [{ origin: string; fence: number }];
+      const call = { process: 'p', site: 'x', waitedMs: 1, heldMs: 1 };
+      const own = { ...call, wait: origin, waitsFor: 'inner', holds: 'outer', fence };
+      const next = { ...call, wait: randomUUID(), waitsFor: 'outer', holds: 'inner', fence: isWanted ? 1 : holders };
+      const forged = { kind: 'probe', origin, key: 'outer', fence, path: [], cycle: [own, next] };
+      await store.send(JSON.stringify({ ...forged, id: randomUUID(), lap: 3 }));
+      await store.send(JSON.stringify({ ...forged, id: randomUUID(), lap: 2, path: [next], cycle: [next, own] }));
+      // Until it has looked anew, what it was told is judged.
+      const told = probes.length;
+      await Promise.race([waits, until('more probes', () => probes.length > told + 1)]);
+      await inner.release();
+      expect(await waits).toBe('done');
+    });
+    expect(await waiting).toBe(isWanted ? 'waited' : undefined);
+  });
 });
 
 test('a stranger who asks all the time is answered ten times a second at most', async () => {
