@@ -148,7 +148,10 @@ export class Trial {
     assert.deepEqual(await store.renew(listOf(changed(hold, { ttlMs: 1 }))), [true], 'the hold is not in its lock any more');
   }
 
-  /** The names of the places of this key whose turn a store was notified of, as they come; since it was opened last. */
+  /**
+   * The names of the places of this key whose turn a store was notified of, as they come; since it was opened last. Each is in it once, as a
+   * message may come twice: a cluster client that moves its subscription has two for a moment.
+   */
   turnsOf(store: OfferedStore): readonly string[] {
     return this.#turns.get(store) ?? [];
   }
@@ -157,7 +160,7 @@ export class Trial {
   #listen(store: LockStore): void {
     const names: string[] = [];
     this.#turns.set(store, names);
-    store.turns?.onTurn({ turn: (key, name) => key === this.key && names.push(name), recheck: () => undefined });
+    store.turns?.onTurn({ turn: (key, name) => key === this.key && !names.includes(name) && names.push(name), recheck: () => undefined });
   }
 }
 

@@ -174,6 +174,31 @@ test('a store may show those who wait in a form of its own, with the process id'
   expect([...failures]).toEqual([]);
 });
 
+test('a store whose messages come twice, and once more much later, keeps the contract', async () => {
+  const again = (notify: () => unknown): void => {
+    notify();
+    notify();
+    setTimeout(notify, 60);
+  };
+  const { failures } = await runContract(
+    one((store) => ({
+      turns: {
+        ...store.turns,
+        onTurn: ({ turn, recheck }, until) => store.turns.onTurn({ turn: (...message) => again(() => turn(...message)), recheck }, until),
+      },
+      operator: {
+        ...store.operator,
+        onForced: (listener, until) => store.operator.onForced((...message) => again(() => listener(...message)), until),
+      },
+      messages: {
+        ...store.messages,
+        onMessage: (listener, until) => store.messages.onMessage((...message) => again(() => listener(...message)), until),
+      },
+    })),
+  );
+  expect([...failures]).toEqual([]);
+});
+
 test.each([
   'acquire, renew and release settle',
   'an acquire that was not answered',

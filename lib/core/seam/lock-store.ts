@@ -104,7 +104,7 @@ export interface FoundLock extends StoredLock {
   readonly key: string;
 }
 
-/** Is notified of turns. Both calls are hints: a message may be lost, late, or meant for a place that was given up. */
+/** Is notified of turns. Both calls are hints: a message may be lost, late, come twice, or be meant for a place that was given up. */
 export interface TurnListener {
   /** The lock is reserved, for a short while, for the place of that name. */
   turn(key: string, name: string): void;

@@ -133,19 +133,22 @@ export const DEFECTS_OF_TURNS: Readonly<Record<string, Defect>> = {
   'hands over with every copy of a release': {
     rule: 'a release that is sent twice hands over once',
     change: (store) => {
-      const notified: [TurnListener, string, string][] = [];
+      const released = new Set<string>();
+      const turns = new Map<string, string>();
       return {
         ...mapTurns(store, (listener) => ({
           turn: (key, name) => {
-            notified.push([listener, key, name]);
+            turns.set(key, name);
             listener.turn(key, name);
           },
           recheck: () => undefined,
         })),
         release: async (hold) => {
-          const answer = await store.release(hold);
-          notified.filter(([, key]) => key === hold.key).forEach(([listener, key, name]) => listener.turn(key, name));
-          return answer;
+          if (released.has(hold.id)) {
+            await store.turns.leave(hold.key, turns.get(hold.key) ?? '');
+          }
+          released.add(hold.id);
+          return store.release(hold);
         },
       };
     },
