@@ -5,6 +5,7 @@ import { makeLocks } from '../support/make-locks';
 import { isOfSlowness } from '../support/no-warning';
 import { RedisCluster } from '../support/redis-cluster';
 import { clusterClient, type ClusterClient } from '../support/redis-source';
+import { refusalOf } from '../support/refusal-of';
 import { until } from '../support/until';
 import { saying } from '../support/saying';
 
@@ -89,14 +90,14 @@ test('the rights of a single server, CLUSTER SLOTS and ASKING are enough on ever
 });
 
 test.each(CLUSTER_RIGHTS)('without %s the start fails with an error that names it', async (right) => {
-  const error = (await connectAs(without(right)).catch((failure: unknown) => failure)) as Error;
+  const error = await refusalOf(() => connectAs(without(right)));
   expect(error).toBeInstanceOf(LockConfigurationError);
   expect((error as LockError).detail).toMatch(/smallest ACL/);
   expect((error as LockError).detail).toContain(`'${right.slice(1)}'`);
 });
 
 test('locks that replicas confirm need the right to WAIT besides, and a start without it names it', async () => {
-  await expect(connectAs(ALL, { minReplicas: 1 })).rejects.toThrow(saying(/'wait'.*smallest ACL/));
+  expect(await refusalOf(() => connectAs(ALL, { minReplicas: 1 }))).toEqual(saying(/'wait'.*smallest ACL/));
   const locks = makeLocks(await connectAs([...ALL, '+wait'], { minReplicas: 1 }));
   await Promise.all(
     KEYS.map((key) =>

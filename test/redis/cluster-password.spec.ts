@@ -6,6 +6,7 @@ import { LockConfigurationError, type LockError } from '../../lib/core/words/err
 import { RedisLockStore } from '../../lib/stores/redis/redis-lock-store';
 import { clusterClient } from '../support/redis-source';
 import { RedisServer } from '../support/redis-server';
+import { refusalOf } from '../support/refusal-of';
 
 test('a wrong password of a Cluster fails at start, naming what to correct and not the password', async () => {
   const folder = mkdtempSync(join(tmpdir(), 'lock-password-'));
@@ -14,8 +15,7 @@ test('a wrong password of a Cluster fails at start, naming what to correct and n
   await node.client.config('SET', 'requirepass', 'right');
   const client = clusterClient([node], { redisOptions: { password: 'wrong-password' }, lazyConnect: true });
   const store = new RedisLockStore(client.source);
-  const error = (await store.open({ prefix: 'lock', warn: () => undefined }).catch((failure: unknown) => failure)) as Error;
-  await store.close();
+  const error = await refusalOf(() => store.open({ prefix: 'lock', warn: () => undefined }).finally(() => store.close()));
   client.close();
   await node.stop();
   rmSync(folder, { recursive: true });

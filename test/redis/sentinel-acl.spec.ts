@@ -3,6 +3,7 @@ import { LockConfigurationError, type LockError } from '../../lib/core/words/err
 import { RedisLockStore } from '../../lib/stores/redis/redis-lock-store';
 import { makeLocks } from '../support/make-locks';
 import { SentinelGroup } from '../support/redis-sentinel';
+import { refusalOf } from '../support/refusal-of';
 import { until } from '../support/until';
 
 /** Of the user on the servers, which are what one server alone asks for. */
@@ -15,8 +16,8 @@ const SENTINEL_RIGHTS = ['+sentinel|get-master-addr-by-name', '+sentinel|sentine
 
 let group: SentinelGroup;
 let sentinels: Redis[];
-let client: Redis;
-let store: RedisLockStore;
+const clients: Redis[] = [];
+const stores: RedisLockStore[] = [];
 let warnings: string[];
 
 beforeAll(async () => {
@@ -36,15 +37,15 @@ beforeEach(() => {
   warnings = [];
 });
 afterEach(async () => {
-  await store.close();
-  client.disconnect();
+  await Promise.all(stores.splice(0).map((store) => store.close()));
+  clients.splice(0).forEach((client) => client.disconnect());
 });
 
 async function connectAs(sentinelRights: readonly string[]): Promise<RedisLockStore> {
   for (const sentinel of sentinels) {
     await sentinel.acl('SETUSER', 'watcher', 'reset', 'on', '>secret', ...sentinelRights);
   }
-  client = new Redis({
+  const client = new Redis({
     sentinels: group.sentinelPorts.map((port) => ({ host: '127.0.0.1', port })),
     name: 'locks',
     username: 'locker',
@@ -53,14 +54,16 @@ async function connectAs(sentinelRights: readonly string[]): Promise<RedisLockSt
     sentinelPassword: 'secret',
     lazyConnect: true,
   });
+  clients.push(client);
   client.on('error', () => undefined);
-  store = new RedisLockStore(client);
+  const store = new RedisLockStore(client);
+  stores.push(store);
   await store.open({ prefix: 'lock', warn: (message) => warnings.push(message) });
   return store;
 }
 
 test.each(SENTINEL_RIGHTS.slice(0, 2))('without %s on the sentinels the start fails with an error that names it', async (right) => {
-  const error = (await connectAs(SENTINEL_RIGHTS.filter((other) => other !== right)).catch((failure: unknown) => failure)) as Error;
+  const error = await refusalOf(() => connectAs(SENTINEL_RIGHTS.filter((other) => other !== right)));
   expect(error).toBeInstanceOf(LockConfigurationError);
   expect((error as LockError).detail).toContain(`NOPERM this user has no permissions to run the '${right.slice(1)}' command`);
 });

@@ -1,4 +1,5 @@
 import { Cluster, Redis } from 'ioredis';
+import { Cluster as ValkeyCluster, Redis as Valkey } from 'iovalkey';
 import { QuorumLockStore, RedisLockStore } from 'nestjs-distributed-lock';
 import { MySqlLockStore } from 'nestjs-distributed-lock/mysql';
 import { PostgresLockStore } from 'nestjs-distributed-lock/postgres';
@@ -6,7 +7,9 @@ import { createPool, type PoolConnection } from 'mysql2/promise';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Pool } from 'pg';
 import { createClient, createCluster } from 'redis';
+import { createClient as createClient6, createCluster as createCluster6 } from 'redis-6';
 import type { LockStore } from '../../lib/core/seam/lock-store.js';
+import type { RedisSource } from '../../lib/stores/redis/connection/redis-source.js';
 import type { WorkerSource } from './worker-options.js';
 
 /** How long a connection may take, in milliseconds. Without a limit, one that was half open from the start keeps its place in the pool. */
@@ -26,13 +29,16 @@ const nothing = async (): Promise<void> => undefined;
 
 export function storeOf(source: WorkerSource): WorkerStore {
   switch (source.kind) {
-    // About every second process uses the other client, in the same queues.
-    case 'single':
-      return {
-        store: new RedisLockStore(process.pid % 2 === 0 ? createClient({ url: source.url }) : source.url),
-        prepare: nothing,
-        end: nothing,
-      };
+    case 'single': {
+      const { url } = source;
+      return oneOf(
+        0,
+        () => new Redis(url),
+        () => new Valkey(url),
+        () => createClient({ url }),
+        () => createClient6({ url }),
+      );
+    }
     case 'quorum': {
       const store = new QuorumLockStore(source.urls, { longestLease: source.longestLeaseMs });
       return { store, prepare: nothing, end: nothing };
@@ -62,21 +68,31 @@ export function storeOf(source: WorkerSource): WorkerStore {
     case 'cluster': {
       const { minReplicas, ports, natMap } = source;
       const nodes = ports.map((port) => ({ host: '127.0.0.1', port }));
-      if (process.pid % 2 === 0) {
-        const client = createCluster({ rootNodes: nodes.map((socket) => ({ socket })), nodeAddressMap: natMap });
-        return { store: new RedisLockStore(client, { minReplicas }), prepare: nothing, end: nothing };
-      }
-      return ofIoredis(new Cluster(nodes, { natMap }), minReplicas);
+      const options = { rootNodes: nodes.map((socket) => ({ socket })), nodeAddressMap: natMap };
+      return oneOf(
+        minReplicas,
+        () => new Cluster(nodes, { natMap }),
+        () => new ValkeyCluster(nodes, { natMap }),
+        () => createCluster(options),
+        () => createCluster6(options),
+      );
     }
     case 'sentinel': {
       const { minReplicas, ports, natMap } = source;
       const sentinels = ports.map((port) => ({ host: '127.0.0.1', port }));
-      return ofIoredis(new Redis({ sentinels, name: 'locks', natMap }), minReplicas);
+      return oneOf(
+        minReplicas,
+        () => new Redis({ sentinels, name: 'locks', natMap }),
+        () => new Valkey({ sentinels, name: 'locks', natMap }),
+      );
     }
   }
 }
 
-function ofIoredis(client: Cluster | Redis, minReplicas: number): WorkerStore {
-  client.on('error', () => undefined);
-  return { store: new RedisLockStore(client, { minReplicas }), prepare: nothing, end: async () => client.disconnect() };
+/** Each process uses one of the clients, in the same queues. Those of node-redis are not connected, and need no end. */
+function oneOf(minReplicas: number, ...clients: readonly (() => RedisSource & object)[]): WorkerStore {
+  const client = (clients[process.pid % clients.length] as () => RedisSource & object)();
+  const end = async (): Promise<void> => ('isOpen' in client ? undefined : (client as Redis).disconnect());
+  (client as Redis).on('error', () => undefined);
+  return { store: new RedisLockStore(client, { minReplicas }), prepare: nothing, end };
 }
