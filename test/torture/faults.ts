@@ -70,9 +70,9 @@ export const FAULTS = {
   /** SIGSTOP of more servers of a quorum than may be away. */
   outage: { place: 'servers', lasts: [0.2, 1.5], weight: 1.5 },
   /** SIGKILL of some servers of a quorum, which start again without their data, until they count again. */
-  forget: { place: 'servers', lasts: [2.6, 3], weight: 1.5 },
+  forget: { place: 'servers', lasts: [4.2, 4.6], weight: 1.5 },
   /** SIGKILL of some servers of a quorum, which come back with what they had some time before, until they count again. */
-  snapshot: { place: 'servers', lasts: [3.4, 3.8], weight: 1.5 },
+  snapshot: { place: 'servers', lasts: [4.9, 5.3], weight: 1.5 },
   /** SIGKILL of all servers of a quorum while a lock is held, which start again without their data, and a process that starts then. */
   rebirth: { place: 'servers', lasts: [2.8, 3.2], weight: 1 },
   /** SIGKILL of a server that has written down what it keeps, and a new start. */
