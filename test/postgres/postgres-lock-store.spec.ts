@@ -11,6 +11,7 @@ import { makeLocks } from '../support/make-locks';
 import { noWarning } from '../support/no-warning';
 import { patient } from '../support/patient';
 import { connected, PostgresServer } from '../support/postgres-server';
+import { refusalOf } from '../support/refusal-of';
 import { until } from '../support/until';
 import { saying } from '../support/saying';
 import { newHold } from '../support/new-hold';
@@ -47,16 +48,6 @@ async function somebodyListens(): Promise<boolean> {
      AND (query LIKE 'LISTEN%' OR pid IN (SELECT pid FROM pg_locks WHERE locktype = 'advisory' AND mode = 'ShareLock'))`,
   );
   return rows.length > 0;
-}
-
-/** The error that a start of a store fails with. One that waited in vain for its connection warns, and is repeated. */
-async function failureOf(store: PostgresLockStore): Promise<unknown> {
-  let failure: unknown;
-  await until('that the start fails', async () => {
-    failure = await store.open({ prefix: 'lock', warn: () => undefined }).catch((error: unknown) => error);
-    return failure !== undefined;
-  });
-  return failure;
 }
 
 /** Locks the row of a key, and returns what unlocks it. */
@@ -478,7 +469,9 @@ describe('configuration', () => {
 
   test('a pool with a wrong password or database fails the start, and one whose server is away is worth a warning', async () => {
     const wrong = new PostgresLockStore(server.pool({ connectionString: server.url.replace(/postgres$/, 'nowhere') }));
-    expect(await failureOf(wrong)).toEqual(saying(/database "nowhere" does not exist.*Correct the user/));
+    expect(await refusalOf(() => wrong.open({ prefix: 'lock', warn: () => undefined }))).toEqual(
+      saying(/database "nowhere" does not exist.*Correct the user/),
+    );
     const warnings: string[] = [];
     const away = new PostgresLockStore(server.pool({ connectionString: server.urlFor('postgres', 1) }));
     opened.push(away);
@@ -494,7 +487,9 @@ describe('configuration', () => {
     await blocker.query('BEGIN; LOCK TABLE distributed_lock.lease');
     const store = new PostgresLockStore([slow, server.pool({ connectionString: server.url.replace(/postgres$/, 'nowhere') })]);
     opened.push(store);
-    expect(await failureOf(store)).toEqual(saying('database "nowhere" does not exist'));
+    expect(await refusalOf(() => store.open({ prefix: 'lock', warn: () => undefined }))).toEqual(
+      saying('database "nowhere" does not exist'),
+    );
     await blocker.query('COMMIT');
     blocker.release();
     await sleep(1_000);

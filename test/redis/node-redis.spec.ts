@@ -14,6 +14,7 @@ import { makeLocks } from '../support/make-locks';
 import { newHold } from '../support/new-hold';
 import { noWarning } from '../support/no-warning';
 import { RedisServer } from '../support/redis-server';
+import { refusalOf } from '../support/refusal-of';
 import { saying } from '../support/saying';
 import { TcpProxy } from '../support/tcp-proxy';
 import { searched } from '../support/searched';
@@ -231,13 +232,7 @@ describe.each([
 
 test('a password that is wrong is refused, and is in no message', async () => {
   const source = createClient({ url: server.url, username: 'nobody', password: 'hunter2' });
-  let error: unknown;
-  // Where the machine stands still for long, a start warns that the server did not answer.
-  await until('that the server has answered', async () => {
-    let warned = false;
-    error = await openLocks(source, () => (warned = true)).catch((refusal: unknown) => refusal);
-    return !warned;
-  });
+  const error = await refusalOf(() => openLocks(source));
   expect(error).toEqual(saying(/WRONGPASS.*Correct the user name and password/));
   expect(JSON.stringify([String(error), error])).not.toContain('hunter2');
 });
