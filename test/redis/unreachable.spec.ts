@@ -11,6 +11,7 @@ import { RedisLockStore } from '../../lib/stores/redis/redis-lock-store';
 import { makeLocks } from '../support/make-locks';
 import { newHold } from '../support/new-hold';
 import { freePort, RedisServer } from '../support/redis-server';
+import { TcpProxy } from '../support/tcp-proxy';
 import { until } from '../support/until';
 
 const host = '127.0.0.1';
@@ -29,12 +30,14 @@ async function open(source: RedisSource): Promise<void> {
 
 const cluster = (): Cluster => new Cluster([{ host, port }], { lazyConnect: true });
 
-test.each<[string, () => RedisSource]>([
+const SOURCES: readonly [string, () => RedisSource][] = [
   ['a Cluster of ioredis', cluster],
   ['Sentinel', () => ({ sentinels: [{ host, port }], name: 'locks' })],
   ['a client of node-redis', () => createClient({ socket: { host, port } })],
   ['a Cluster of node-redis', () => createCluster({ rootNodes: [{ socket: { host, port } }] })],
-])('calls that failed while %s was never reached leave nothing behind', async (_, source) => {
+];
+
+test.each(SOURCES)('calls that failed while %s was never reached leave nothing behind', async (_, source) => {
   await open(source());
   const context = new AsyncLocalStorage();
   const requests: WeakRef<object>[] = [];
@@ -51,6 +54,19 @@ test.each<[string, () => RedisSource]>([
     gc();
     return requests.filter((request) => request.deref() !== undefined).length < 10;
   });
+});
+
+test.each(SOURCES)('a message that %s was not ready to send names the time it waited', async (_, source) => {
+  const silent = await TcpProxy.start(port);
+  silent.mode = 'blackhole';
+  port = silent.port;
+  await open(source());
+  await expect(store.send('x')).rejects.toMatchObject({
+    unknown: false,
+    detail: expect.stringMatching(/there is no connection: none could be made within \d+ ms/) as unknown,
+  });
+  await store.close();
+  await silent.stop();
 });
 
 test.each([

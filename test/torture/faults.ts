@@ -73,8 +73,11 @@ export const FAULTS = {
   forget: { place: 'servers', lasts: [4.2, 4.6], weight: 1.5 },
   /** SIGKILL of some servers of a quorum, which come back with what they had some time before, until they count again. */
   snapshot: { place: 'servers', lasts: [4.9, 5.3], weight: 1.5 },
-  /** SIGKILL of all servers of a quorum while a lock is held, which start again without their data, and a process that starts then. */
-  rebirth: { place: 'servers', lasts: [2.8, 3.2], weight: 1 },
+  /**
+   * SIGKILL of all servers of a quorum while a lock is held, which start again without their data, and a process that starts then. Lasts until
+   * all count again.
+   */
+  rebirth: { place: 'servers', lasts: [5, 5.4], weight: 1 },
   /** SIGKILL of a server that has written down what it keeps, and a new start. */
   recover: { place: 'servers', lasts: [0.8, 1.2], weight: 2 },
   /** The row of a key is deleted by an administrator, and with it the last fence and the queue. */

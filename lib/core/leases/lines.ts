@@ -103,8 +103,8 @@ export class Lines implements TurnListener {
   }
 
   /**
-   * The contender is about to ask the store. Answers the place where it may queue: none for a call that does not wait, which takes no
-   * other process's turn.
+   * Notes that the contender asks the store now; `attempt` sends. Answers the place where it may queue: none for a call that does not wait,
+   * which takes no other process's turn.
    */
   ask(line: Line, lease: Lease, waits: boolean): Place | undefined {
     const place = waits ? (line.place ?? this.#newPlace()) : undefined;

@@ -18,7 +18,7 @@ export interface PooledConnection {
   removeListener(event: 'error', listener: (error: Error) => void): unknown;
 }
 
-/** What a database does otherwise than another one: how its driver sends a statement, and what its errors and replies mean. */
+/** How a driver sends a statement, and what its errors and replies mean. The SQL of the operations is that of `OPERATIONS` of each store. */
 export interface Dialect<Connection extends PooledConnection = PooledConnection> {
   /** What messages call it. */
   readonly name: string;

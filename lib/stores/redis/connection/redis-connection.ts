@@ -8,9 +8,9 @@ import type { Connection } from './connection.js';
 import { reconnect } from './handshake.js';
 import { addressOf, keepConnected, makeConnection } from './redis-client.js';
 import { Demotions } from './demotions.js';
-import { isNodeRedis, isNodeRedisCluster, type RedisSource } from './redis-source.js';
+import type { RedisSource } from './redis-source.js';
 import { PlainCommands } from './plain-commands.js';
-import { isDemoted, isForbidden, isUnknownScript, NO_CONNECTION } from './redis-errors.js';
+import { isDemoted, isForbidden, isUnknownScript, NO_CONNECTION, notConnectedWithin } from './redis-errors.js';
 import type { Command } from '../scripts/script.js';
 import { sendConfirmed, type Confirmation } from './send-confirmed.js';
 
@@ -138,7 +138,7 @@ export class RedisConnection {
     let connection = this.#connection;
     if (!connection || (!this.#wasReady && queuesForEver(connection))) {
       await this.#early.bound(this.#toSend(), limitMs).catch((error: unknown) => {
-        throw error instanceof NoReply ? new Error(NO_CONNECTION) : error;
+        throw error instanceof NoReply ? notConnectedWithin(limitMs) : error;
       });
       this.#refuseUnusable();
       connection = await this.#opened();
@@ -150,13 +150,13 @@ export class RedisConnection {
     return connection;
   }
 
-  /** The same for a command that runs no script. That of a client of node-redis fails with the attempt to connect, and is kept no longer. */
+  /** The same for a command that runs no script. Making a client is not within the limit: it takes long where a process makes many. */
   async #readyForPlain(limitMs: number): Promise<Connection> {
-    // Not within the limit: making a client takes long where a process makes many. One turn at most: a message that is sent before the store
-    // closes has to be on its way by then.
-    const connection = this.#connection ?? (await this.#opened());
-    this.#refuseUnusable();
-    return isNodeRedis(this.#source) || isNodeRedisCluster(this.#source) ? connection : this.#ready(limitMs);
+    // One turn at most: a message that is sent before the store closes has to be on its way by then.
+    if (!this.#connection) {
+      await this.#opened();
+    }
+    return this.#ready(limitMs);
   }
 
   /** Never resolves before the first connection where the client would keep what it is given: `#early` ends the waiting. */

@@ -9,8 +9,8 @@ const HOPELESS =
 /** The failure of a command that was not sent: there is no connection, and commands do not wait for one. */
 export const NO_CONNECTION = 'there is no connection';
 
-/** The same in ioredis' words. */
-const NOT_SENT = new RegExp(`enableOfflineQueue|^${NO_CONNECTION}$`);
+/** The same, also in ioredis' words. */
+const NOT_SENT = new RegExp(`enableOfflineQueue|^${NO_CONNECTION}`);
 
 /** What an ioredis cluster says where it cannot reach the node that serves a slot, or knows of none. */
 const UNREACHABLE = new RegExp(`Connection is closed|MOVED|${NOT_SENT.source}`);
@@ -18,7 +18,7 @@ const UNREACHABLE = new RegExp(`Connection is closed|MOVED|${NOT_SENT.source}`);
 /** What clients say of themselves, and what has happened. */
 const PLAIN_WORDS: readonly (readonly [RegExp, string])[] = [
   [/max retries per request|^Socket closed unexpectedly|^Disconnects client/, 'the connection was lost'],
-  [NOT_SENT, NO_CONNECTION],
+  [/enableOfflineQueue/, NO_CONNECTION],
   [/Connection is closed/, 'the connection was closed'],
 ];
 
@@ -57,6 +57,11 @@ export function toLockError(
     cause,
     unknown: !NOT_SENT.test(failure.message),
   });
+}
+
+/** The failure of a command that waited `limitMs` for the first connection. */
+export function notConnectedWithin(limitMs: number): Error {
+  return new Error(`${NO_CONNECTION}: none could be made within ${Math.max(0, Math.round(limitMs))} ms`);
 }
 
 /** Whether the reason for a failure is with the connection to a node of a cluster, and not in what a node answered. */
