@@ -8,8 +8,16 @@ export interface Asked {
 }
 
 /**
- * One operation of a store, as its caller saw it: one line of `operations.ndjson`. docs/guarantees.md says when a history is sound. Times
- * are milliseconds of `now()`.
+ * One operation of a store, as its caller saw it: one line of `operations.ndjson`. Times are milliseconds of `now()`.
+ *
+ * The first line of the file is `{"version":1,"table":"one"}`: the history of one table; of one that is `replicated`, which a failover may
+ * set back; or `none`, since each server of a quorum has a table of its own. Such a history is written and not replayed.
+ *
+ * A history is sound where, for each key, all operations with a known outcome can be put in an order in which each is carried out between
+ * its `invoke` and its `return`, and `LockTable` (`lib/stores/kit/lock-table.ts`) gives each answer. What is unknown is carried out or not,
+ * up to four seconds after it was given up. A place is skipped only while its process is `away` or its store closed. After `forget` with
+ * `anything` a key is judged again from its next grant, and its queue from the first grant to somebody who had not queued. On a replicated
+ * table an attempt that failed may have been granted and withdrawn.
  *
  * | op | what it tells |
  * |---|---|
