@@ -4,9 +4,9 @@ import { short } from './table.mjs';
 const PANELS = [
   { row: 'pair', title: 'pair: µs for a locked call' },
   { row: 'pair +1 ms', title: 'pair, 1 ms away: µs' },
-  { row: 'hot', title: 'hot: pairs/s of 64 callers that want one key' },
+  { row: 'hot', title: 'hot: pairs/s of 64 callers, one key' },
   { row: 'hot +1 ms', title: 'hot, 1 ms away: pairs/s' },
-  { row: 'hot loop', title: 'hot loop: pairs/s of 64 callers that ask again at once' },
+  { row: 'hot loop', title: 'hot loop: pairs/s, each asks again' },
   { row: 'hot loop +1 ms', title: 'hot loop, 1 ms away: pairs/s' },
   { row: 'fleet', title: 'fleet: ms until 4 processes are through' },
   { row: 'fleet +1 ms', title: 'fleet, 1 ms away: ms' },
@@ -49,7 +49,7 @@ function panel({ title, bars }) {
   const isLog = Math.max(...values) > 100 * Math.min(...values);
   const length = isLog ? logLength(values) : (value) => value / Math.max(...values);
   const direction = unit === MORE_IS_BETTER ? 'more is better' : 'less is better';
-  const caption = `${title}, ${direction}${isLog ? ', log scale' : ''}`;
+  const caption = `${title}, ${direction}${isLog ? ', log' : ''}`;
   return [`<text y="12" font-weight="bold">${caption}</text>`, ...bars.map((bar, index) => drawn(bar, index, length))].join('\n');
 }
 
