@@ -33,6 +33,9 @@ export const USAGE = `npm run torture -- [options]
   --mutants               runs with each of them
   --keep                  leaves the histories of a run where they are
   --replay A,B            replays the histories of these folders, or of all folders in one, and runs nothing
+
+TEST_REDIS_CLIENT=NAME has all processes on Redis use one client: ioredis, iovalkey, node-redis or node-redis-6; the last two not with
+sentinel. Without it, each process has another one.
 `;
 
 /** Reads the command line. Answers what is wrong with it as a text, or `USAGE` where that is asked for. */

@@ -31,13 +31,12 @@ export function storeOf(source: WorkerSource): WorkerStore {
   switch (source.kind) {
     case 'single': {
       const { url } = source;
-      return oneOf(
-        0,
-        () => new Redis(url),
-        () => new Valkey(url),
-        () => createClient({ url }),
-        () => createClient6({ url }),
-      );
+      return oneOf(0, {
+        ioredis: () => new Redis(url),
+        iovalkey: () => new Valkey(url),
+        'node-redis': () => createClient({ url }),
+        'node-redis-6': () => createClient6({ url }),
+      });
     }
     case 'quorum': {
       const store = new QuorumLockStore(source.urls, { longestLease: source.longestLeaseMs });
@@ -69,29 +68,36 @@ export function storeOf(source: WorkerSource): WorkerStore {
       const { minReplicas, ports, natMap } = source;
       const nodes = ports.map((port) => ({ host: '127.0.0.1', port }));
       const options = { rootNodes: nodes.map((socket) => ({ socket })), nodeAddressMap: natMap };
-      return oneOf(
-        minReplicas,
-        () => new Cluster(nodes, { natMap }),
-        () => new ValkeyCluster(nodes, { natMap }),
-        () => createCluster(options),
-        () => createCluster6(options),
-      );
+      return oneOf(minReplicas, {
+        ioredis: () => new Cluster(nodes, { natMap }),
+        iovalkey: () => new ValkeyCluster(nodes, { natMap }),
+        'node-redis': () => createCluster(options),
+        'node-redis-6': () => createCluster6(options),
+      });
     }
     case 'sentinel': {
       const { minReplicas, ports, natMap } = source;
       const sentinels = ports.map((port) => ({ host: '127.0.0.1', port }));
-      return oneOf(
-        minReplicas,
-        () => new Redis({ sentinels, name: 'locks', natMap }),
-        () => new Valkey({ sentinels, name: 'locks', natMap }),
-      );
+      return oneOf(minReplicas, {
+        ioredis: () => new Redis({ sentinels, name: 'locks', natMap }),
+        iovalkey: () => new Valkey({ sentinels, name: 'locks', natMap }),
+      });
     }
   }
 }
 
-/** Each process uses one of the clients, in the same queues. Those of node-redis are not connected, and need no end. */
-function oneOf(minReplicas: number, ...clients: readonly (() => RedisSource & object)[]): WorkerStore {
-  const client = (clients[process.pid % clients.length] as () => RedisSource & object)();
+/**
+ * Each process uses one of the clients, in the same queues; all use the one that `TEST_REDIS_CLIENT` names. Those of node-redis are not
+ * connected, and need no end.
+ */
+function oneOf(minReplicas: number, clients: Readonly<Record<string, () => RedisSource & object>>): WorkerStore {
+  const names = Object.keys(clients);
+  const { TEST_REDIS_CLIENT: name = names[process.pid % names.length] as string } = process.env;
+  const make = clients[name];
+  if (!make) {
+    throw new Error(`TEST_REDIS_CLIENT is ${name}. Use ${names.join(', ')}.`);
+  }
+  const client = make();
   const end = async (): Promise<void> => ('isOpen' in client ? undefined : (client as Redis).disconnect());
   (client as Redis).on('error', () => undefined);
   return { store: new RedisLockStore(client, { minReplicas }), prepare: nothing, end };
