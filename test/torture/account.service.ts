@@ -2,12 +2,10 @@ import { Inject, Injectable } from '@nestjs/common';
 import { currentLock, DistributedLock, LockService, type Lock } from 'nestjs-distributed-lock';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Attempt } from './attempt.js';
+import { NESTED_LEASES } from './faults.js';
 import type { HistoryFile } from './history.js';
 import type { Random } from '../support/random.js';
 import type { Registers } from './registers.js';
-
-/** What a nested call asks for, in leases. */
-const NESTED_LEASES = 10;
 
 /** Lets a lock's ticket be used in another process; resolves when that one has left, or after a while. */
 export type Lend = (key: string, owner: string, ticket: string) => Promise<void>;

@@ -9,6 +9,9 @@ export interface Fault {
   readonly weight: number;
 }
 
+/** How many leases the nested call of `nest` asks for. */
+export const NESTED_LEASES = 10;
+
 /** Faults of worker processes, of their connections, of keys and of the servers, by name. */
 export const FAULTS = {
   /** SIGSTOP of a worker. */

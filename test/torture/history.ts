@@ -7,10 +7,15 @@ export function now(): number {
   return Number(process.hrtime.bigint()) / 1e6;
 }
 
+/** How often a process shows that its event loop turns, and how much later that counts as a stall, in milliseconds. */
+const [PULSE_MS, LATE_MS] = [20, 60];
+
 /** A process's own file of events: a line is one write, so a process that is killed loses none. */
 export class HistoryFile {
   readonly #process: string;
   readonly #file: number;
+  #turnedAt = Infinity;
+  #pulse: NodeJS.Timeout | undefined;
 
   constructor(folder: string, process: string) {
     this.#process = process;
@@ -18,11 +23,31 @@ export class HistoryFile {
   }
 
   write(event: Omit<HistoryEvent, 'process' | 't'> & { readonly t?: number }): void {
+    this.#noteStall();
     writeSync(this.#file, `${JSON.stringify({ process: this.#process, t: now(), ...event })}\n`);
   }
 
+  /** Writes down from now on when the event loop of this process stood still. */
+  watchEventLoop(): void {
+    this.#turnedAt = now();
+    this.#pulse = setInterval(() => {
+      this.#noteStall();
+      this.#turnedAt = now();
+    }, PULSE_MS).unref();
+  }
+
   close(): void {
+    clearInterval(this.#pulse);
     closeSync(this.#file);
+  }
+
+  /** A process may be killed before its next pulse, so a stall comes before what it writes next. */
+  #noteStall(): void {
+    const since = this.#turnedAt;
+    if (now() - since > PULSE_MS + LATE_MS) {
+      this.#turnedAt = now();
+      this.write({ op: 'stall', phase: 'info', since });
+    }
   }
 }
 

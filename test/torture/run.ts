@@ -8,7 +8,7 @@ import type { LockStore } from '../../lib/core/seam/lock-store.js';
 import { RedisServer } from '../support/redis-server.js';
 import { CLAIM_MS, type Evidence } from './checks/check.js';
 import { entriesOf } from './entry.js';
-import type { FaultName } from './faults.js';
+import { NESTED_LEASES, type FaultName } from './faults.js';
 import { Fleet } from './fleet.js';
 import { HistoryFile, now, readHistories } from './history.js';
 import { Nemesis } from './nemesis.js';
@@ -137,7 +137,13 @@ async function end(fleet: Fleet, topology: Topology, store: LockStore): Promise<
   // Before anybody looks at them: whoever finds a lock without an expiry gives it one.
   const leftovers = await topology.withoutExpiry();
   await Promise.all([stopped, ...allKeysOf(topology).map(async (key) => leftovers.push(...(await refusalOf(key, store, () => endedAt))))]);
-  return [...leftovers, ...(await topology.orphans())];
+  let orphans = await topology.orphans();
+  // A process that was killed in a nested call leaves a longer lease.
+  while (orphans.some((text) => text.includes(' nest')) && now() < endedAt + NESTED_LEASES * LEASE_MS) {
+    await sleep(100);
+    orphans = await topology.orphans();
+  }
+  return [...leftovers, ...orphans];
 }
 
 /** Takes a key and gives it back; what was wrong, if it could not be had in time, counted from the end of the last process. */

@@ -15,10 +15,6 @@ import { storeOf } from './worker-store.js';
 
 /** A holder waits at most so long for whoever has its ticket, in milliseconds. */
 const LENT_MS = 100;
-/** How often the event loop is looked at, and from when on it was late, in milliseconds. */
-const PULSE_MS = 20;
-const LATE_MS = 60;
-
 /** How often a worker tries to connect for the first time. */
 const MOST_TRIES = 5;
 
@@ -82,7 +78,7 @@ const accounts = app.get(AccountService);
 history.write({ op: 'start', phase: 'info' });
 tell({ type: 'started' });
 process.on('message', (message) => void hear(message as WorkerMessage));
-const pulse = watchEventLoop();
+history.watchEventLoop();
 const { busy, quiet, led } = options.keys;
 const candidate = new CandidateOfWorker(app.get(LockService), led, options.leaseMs, history, random);
 await Promise.all([...Array.from({ length: 14 }, () => callers(busy, 20)), callers(quiet, 1_200)]);
@@ -91,7 +87,6 @@ await candidate.ended();
 await end();
 operations.close();
 registers.close();
-clearInterval(pulse);
 history.write({ op: 'stop', phase: 'info' });
 process.disconnect();
 
@@ -211,15 +206,4 @@ function sleepThrough(ms: number): void {
 
 function moveWallClock(offsetMs: number): void {
   Date.now = () => realNow() + options.wallMs + offsetMs;
-}
-
-function watchEventLoop(): NodeJS.Timeout {
-  let last = now();
-  return setInterval(() => {
-    const since = last;
-    last = now();
-    if (last - since > PULSE_MS + LATE_MS) {
-      history.write({ op: 'stall', phase: 'info', since });
-    }
-  }, PULSE_MS);
 }
