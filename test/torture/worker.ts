@@ -15,6 +15,7 @@ import { storeOf } from './worker-store.js';
 
 /** A holder waits at most so long for whoever has its ticket, in milliseconds. */
 const LENT_MS = 100;
+
 /** How often a worker tries to connect for the first time. */
 const MOST_TRIES = 5;
 
