@@ -94,7 +94,7 @@ export class Listener {
       }
       this.#end();
       tried();
-      await sleep(pauseMs, undefined, { ref: false, signal: this.#closing.signal }).catch(() => undefined);
+      await sleep(pauseMs, undefined, { signal: this.#closing.signal }).catch(() => undefined);
     }
   }
 

@@ -25,6 +25,7 @@ export class NodeRedisClusterConnection extends NodeRedisCommands implements Con
   #subscription: NodeRedisConnection | undefined;
   /** How often a subscription has ended since one was acknowledged. */
   #endings = 0;
+  /** The pause before the next attempt, which keeps the process as an open connection does. It never ends where this is closed. */
   #again: NodeJS.Timeout | undefined;
 
   constructor(endpoints: ClusterEndpoints) {
@@ -101,7 +102,9 @@ export class NodeRedisClusterConnection extends NodeRedisCommands implements Con
         break;
       } catch (error) {
         this.emit('error', error);
-        await sleep(backOff(attempts), undefined, { ref: false });
+        await new Promise<void>((resolve) => {
+          this.#again = setTimeout(resolve, backOff(attempts));
+        });
       }
     }
     if (!this.#isClosed) {
@@ -130,7 +133,7 @@ export class NodeRedisClusterConnection extends NodeRedisCommands implements Con
         if (!redirection) {
           // Another node may have the slot, and this one may not know.
           this.#nodes.refreshSoon();
-          await sleep(AGAIN_MS, undefined, { ref: false });
+          await sleep(AGAIN_MS);
         } else if (redirection.how === 'MOVED') {
           this.#nodes.moved(redirection.slot, redirection.address);
         }
@@ -147,7 +150,7 @@ export class NodeRedisClusterConnection extends NodeRedisCommands implements Con
     this.#subscription = undefined;
     node.disconnect();
     this.emit('close');
-    this.#again = setTimeout(() => void this.#subscribeAgain(), backOff(++this.#endings)).unref();
+    this.#again = setTimeout(() => void this.#subscribeAgain(), backOff(++this.#endings));
   }
 
   async #subscribeAgain(): Promise<void> {

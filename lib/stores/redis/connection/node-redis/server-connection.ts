@@ -152,8 +152,8 @@ export class NodeRedisConnection extends NodeRedisCommands implements Connection
     }
     this.#client = undefined;
     this.status = 'reconnecting';
-    // Before the listeners: one of them may close this connection.
-    this.#again = setTimeout(() => this.#connect(), backOff(++this.#attempts)).unref();
+    // Before the listeners: one of them may close this connection. It keeps the process, as an open connection does.
+    this.#again = setTimeout(() => this.#connect(), backOff(++this.#attempts));
     destroy(client, this.#sockets);
     const failure = reason && failureOf(reason);
     this.#refuse(failure ?? new Error(NO_CONNECTION));
