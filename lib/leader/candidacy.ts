@@ -114,7 +114,8 @@ export class Candidacy implements Candidate {
         resolve();
         return;
       }
-      const timer = setTimeout(end, ms).unref();
+      // Keeps the process, as standing by does: it may have nothing else to do while its store is away.
+      const timer = setTimeout(end, ms);
       signal.addEventListener('abort', end, { once: true });
       function end(): void {
         clearTimeout(timer);

@@ -6,7 +6,7 @@ import { RedisCluster } from '../support/redis-cluster';
 import { freePort, RedisServer } from '../support/redis-server';
 
 /** Has a store open, and nothing else, until it is told to close it. */
-const program = (client: string): string => `
+const storeProgram = (client: string): string => `
   import { RedisLockStore } from 'nestjs-distributed-lock';
   import { PostgresLockStore } from 'nestjs-distributed-lock/postgres';
   import { Cluster, Redis } from 'ioredis';
@@ -33,11 +33,31 @@ const CLUSTER = {
 const SENTINEL = { Sentinel: (port: number) => `({ sentinels: [{ host, port: ${port} }], name: 'locks' })` };
 
 let child: ChildProcess;
+let exited: Promise<unknown[]>;
+/** Whether it has printed its line. */
+let isSaid = false;
 
-async function openStore(client: string): Promise<void> {
-  const args = ['--import', './test/support/typescript.mjs', '--input-type=module', '--eval', program(client)];
+/** Its code returns at once each time that it leads; nothing else keeps the process. */
+const LEADS_THREE_TIMES = `
+  import { LockModule, LockService, MemoryLockStore } from 'nestjs-distributed-lock';
+  import { NestFactory } from '@nestjs/core';
+  const app = await NestFactory.createApplicationContext(LockModule.forRoot({ store: new MemoryLockStore() }), { logger: false });
+  let turns = 0;
+  app.get(LockService).lead('feed', async () => {
+    if (++turns === 3) {
+      console.log('led');
+      setTimeout(() => app.close(), 100);
+    }
+  }, { pause: 300 });
+`;
+
+async function start(program: string): Promise<void> {
+  const args = ['--import', './test/support/typescript.mjs', '--input-type=module', '--eval', program];
   child = spawn(process.execPath, args, { stdio: ['ignore', 'pipe', 'inherit'] });
-  await Promise.race([once(child.stdout as NonNullable<typeof child.stdout>, 'data'), once(child, 'exit')]);
+  exited = once(child, 'exit');
+  isSaid = false;
+  const said = once(child.stdout as NonNullable<typeof child.stdout>, 'data').then(() => (isSaid = true));
+  await Promise.race([said, exited]);
 }
 
 afterEach(() => child?.kill('SIGKILL'));
@@ -48,20 +68,20 @@ async function keepsItsProcess(): Promise<void> {
   await sleep(2_000);
   expect(child).toMatchObject({ exitCode: null, signalCode: null });
   child.kill('SIGTERM');
-  expect(await once(child, 'exit')).toEqual([0, null]);
+  expect(await exited).toEqual([0, null]);
 }
 
 test.each(Object.entries({ ...REDIS, ...CLUSTER, ...SENTINEL }))(
   'an open store keeps its process where %s reaches no server',
   async (_, client) => {
-    await openStore(client(await freePort()));
+    await start(storeProgram(client(await freePort())));
     await keepsItsProcess();
   },
 );
 
 test.each(Object.entries(REDIS))('an open store keeps its process where %s loses its server', async (_, client) => {
   const server = await RedisServer.start();
-  await openStore(client(Number(new URL(server.url).port)));
+  await start(storeProgram(client(Number(new URL(server.url).port))));
   await server.kill();
   await keepsItsProcess();
   await server.stop();
@@ -71,7 +91,7 @@ test.each(Object.entries(CLUSTER))(
   'an open store keeps its process where %s loses all nodes',
   async (_, client) => {
     const cluster = await RedisCluster.start();
-    await openStore(client(Number(new URL((await cluster.masters())[0]?.url ?? '').port)));
+    await start(storeProgram(client(Number(new URL((await cluster.masters())[0]?.url ?? '').port))));
     await Promise.all(cluster.nodes.map((node) => node.kill()));
     await keepsItsProcess();
     await cluster.stop();
@@ -81,8 +101,14 @@ test.each(Object.entries(CLUSTER))(
 
 test('an open store keeps its process where PostgreSQL restarts', async () => {
   const server = await PostgresServer.start();
-  await openStore(`new Pool({ connectionString: '${server.url}', idleTimeoutMillis: 1 })`);
+  await start(storeProgram(`new Pool({ connectionString: '${server.url}', idleTimeoutMillis: 1 })`));
   await server.kill();
   await keepsItsProcess();
   await server.stop();
+});
+
+test('a candidate keeps its process in its pauses', async () => {
+  await start(LEADS_THREE_TIMES);
+  expect(await exited).toEqual([0, null]);
+  expect(isSaid).toBe(true);
 });
