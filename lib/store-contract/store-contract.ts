@@ -15,7 +15,7 @@ import { skipReason, type Rule } from './rule.js';
 import type { StoreContractOptions, TestRunner } from './store-contract.options.js';
 import { TICKET_RULES } from './rules/tickets.js';
 import { TIME_LIMIT_RULES } from './rules/time-limits.js';
-import { TooSlow, Trial, WaitedInVain } from './trial.js';
+import { NotNotified, TooSlow, Trial, WaitedInVain } from './trial.js';
 import { TURN_RULES } from './rules/turns.js';
 
 const GROUPS: Readonly<Record<string, readonly Rule[]>> = {
@@ -60,7 +60,7 @@ export function storeContract({ describe, test }: TestRunner, options: StoreCont
   }
 }
 
-/** Checks a rule; again where it failed because the machine or the database, not the store, was too slow. */
+/** Checks a rule; again where it failed because the machine or the database, not the store, was too slow, or a message was lost. */
 async function check(rule: Rule, options: StoreContractOptions): Promise<void> {
   for (let round = 1; ; round++) {
     const trial = new Trial(options);
@@ -75,7 +75,8 @@ async function check(rule: Rule, options: StoreContractOptions): Promise<void> {
       const error = isInVain ? thrown.cause : thrown;
       // What it waited for in vain at the end says nothing of the machine.
       const tookMs = (isInVain ? thrown.since : performance.now()) - startedAt;
-      const why = whyVoid(error, tookMs, trial.ms(rule.withinMs));
+      const mayBeLost = thrown instanceof NotNotified && round === 1 ? 'a notice did not come, and a message may be lost' : undefined;
+      const why = whyVoid(error, tookMs, trial.ms(rule.withinMs)) ?? mayBeLost;
       if (round === MOST_ROUNDS || why === undefined) {
         throw error;
       }

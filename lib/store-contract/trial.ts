@@ -203,6 +203,18 @@ export class WaitedInVain extends Error {
   }
 }
 
+/** The same for a notice. Its message may be lost: it is a hint. */
+export class NotNotified extends WaitedInVain {}
+
+/** Waits until `check`, which looks for a notice, no longer throws. */
+export async function notified(check: () => void): Promise<void> {
+  try {
+    await eventually(check);
+  } catch (error) {
+    throw error instanceof WaitedInVain ? new NotNotified(error.cause, error.since) : error;
+  }
+}
+
 /** Waits until `check` no longer throws, for two seconds at most: messages take a while. */
 export async function eventually(check: () => void | Promise<void>, mostMs = 2_000): Promise<void> {
   const startedAt = performance.now();

@@ -174,6 +174,34 @@ test('a store may show those who wait in a form of its own, with the process id'
   expect([...failures]).toEqual([]);
 });
 
+test('a store that loses a notice keeps the contract', async () => {
+  const warn = jest.spyOn(process, 'emitWarning').mockImplementation(() => undefined);
+  // The first of each run, which all its listeners miss.
+  const lossy = (): (<Args extends unknown[]>(notify: (...args: Args) => unknown) => (...args: Args) => void) => {
+    let lost: string | undefined;
+    return (notify) =>
+      (...args) => {
+        const message = JSON.stringify(args);
+        lost ??= message;
+        if (message !== lost) {
+          notify(...args);
+        }
+      };
+  };
+  const { failures } = await runContract(
+    one((store) => {
+      const [turns, forced] = [lossy(), lossy()];
+      return {
+        turns: { ...store.turns, onTurn: ({ turn, recheck }, until) => store.turns.onTurn({ turn: turns(turn), recheck }, until) },
+        operator: { ...store.operator, onForced: (listener, until) => store.operator.onForced(forced(listener), until) },
+      };
+    }),
+  );
+  expect([...failures]).toEqual([]);
+  expect(warn).toHaveBeenCalledWith(expect.stringMatching(/ is repeated: a notice did not come, and a message may be lost\.$/));
+  warn.mockRestore();
+});
+
 test('a store whose messages come twice, and once more much later, keeps the contract', async () => {
   const again = (notify: () => unknown): void => {
     notify();

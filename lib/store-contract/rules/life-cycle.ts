@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { rule, type Rule } from '../rule.js';
 import type { StoreOffer } from '../store-contract.options.js';
-import { eventually, newPlace, type OfferedStore } from '../trial.js';
+import { newPlace, notified, type OfferedStore } from '../trial.js';
 
 const OFFERS: readonly StoreOffer[] = ['open', 'turns', 'tickets', 'operator', 'messages', 'search', 'forced', 'health', 'reservesFences'];
 
@@ -74,7 +74,7 @@ export const LIFE_CYCLE_RULES: readonly Rule[] = [
         const held = await trial.acquired({}, holder);
         await trial.refused(trial.hold(), store, { name });
         await holder.release(held);
-        await eventually(() => assert.equal(trial.turnsOf(store).at(-1), name));
+        await notified(() => assert.equal(trial.turnsOf(store).at(-1), name));
         await store.turns.leave(trial.key, name);
         return name;
       };
@@ -104,7 +104,7 @@ export const LIFE_CYCLE_RULES: readonly Rule[] = [
       const force = async (store: OfferedStore, by: OfferedStore): Promise<number> => {
         const { fence } = await trial.acquired({}, store);
         assert.equal(await by.operator.forceRelease(trial.key, fence), true);
-        await eventually(() => assert.ok(all.has(fence)));
+        await notified(() => assert.ok(all.has(fence)));
         return fence;
       };
       const listen = (store: OfferedStore): void => store.operator.onForced((key, fence) => key === trial.key && all.add(fence));

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { inspect } from 'node:util';
 import { rulesWith, type Rule } from '../rule.js';
-import { changed, eventually, guestOf, listOf, newPlace, type OfferedStore, type Trial } from '../trial.js';
+import { changed, guestOf, listOf, newPlace, notified, type OfferedStore, type Trial } from '../trial.js';
 
 const operatorRule = rulesWith({ needs: ['operator'] });
 
@@ -91,7 +91,7 @@ export const OPERATOR_RULES: readonly Rule[] = [
     const notices = forcedOf(trial, trial.store);
     const held = await trial.acquired();
     await trial.other.operator.forceRelease(trial.key, held.fence);
-    await eventually(() => assert.deepEqual([...notices], [held.fence]));
+    await notified(() => assert.deepEqual([...notices], [held.fence]));
   }),
 
   operatorRule('a forced release ends the hold: it neither renews nor releases the next lock', async (trial) => {
@@ -110,7 +110,7 @@ export const OPERATOR_RULES: readonly Rule[] = [
     const held = await trial.acquired();
     await trial.other.tickets.join(guestOf(held));
     assert.equal(await trial.store.operator.forceRelease(trial.key, held.fence), true);
-    await eventually(() => assert.deepEqual([[...notices], [...noticesElsewhere]], [[held.fence], [held.fence]]));
+    await notified(() => assert.deepEqual([[...notices], [...noticesElsewhere]], [[held.fence], [held.fence]]));
   }),
 
   operatorRule('a forced release of a free lock answers false', async (trial) => {

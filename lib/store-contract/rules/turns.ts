@@ -3,7 +3,7 @@ import { AsyncLocalStorage } from 'node:async_hooks';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { HoldRecord, Place } from '../../core/seam/lock-store.js';
 import { rule, rulesWith, type Rule } from '../rule.js';
-import { changed, eventually, guestOf, listOf, newPlace, type OfferedStore, type Trial } from '../trial.js';
+import { changed, guestOf, listOf, newPlace, notified, type OfferedStore, type Trial } from '../trial.js';
 
 /**
  * For how long a lock is reserved for a place, in milliseconds: a rule of the contract, which the suite does not
@@ -34,7 +34,7 @@ async function queuedUntilTheLeaseEnds(trial: Trial): Promise<{ hold: HoldRecord
 /** Waits for notices, and expects that there are these and no others. */
 export async function expectTurns(notices: readonly string[], ...places: readonly Place[]): Promise<void> {
   const names = places.map(({ name }) => name);
-  await eventually(() => assert.deepEqual(notices, names));
+  await notified(() => assert.deepEqual(notices, names));
 }
 
 /** The order of waiters in the queue. `trial.store` holds, `trial.other` waits. */
@@ -186,7 +186,7 @@ export const TURN_RULES: readonly Rule[] = [
     const holder = await trial.acquired();
     await context.run('the context of a waiting call', () => queued(trial));
     await trial.store.release(holder);
-    await eventually(() => assert.deepEqual([...contexts], [undefined]));
+    await notified(() => assert.deepEqual([...contexts], [undefined]));
   }),
 
   turnRule('a join enters before the queue', { needs: ['tickets'] }, async (trial) => {
