@@ -2,7 +2,7 @@ import { setMaxListeners } from 'node:events';
 import { callContext } from '../core/calls/call-tree.js';
 import type { Call } from '../core/words/call.js';
 import type { Candidate } from './candidate.js';
-import { LockNotAcquiredError, type LockError } from '../core/words/errors.js';
+import { LockConfigurationError, LockNotAcquiredError, type LockError } from '../core/words/errors.js';
 import { Leadership, type LeadershipParts } from './leadership.js';
 
 /** The longest pause after errors in a row, in milliseconds. Whoever led for longer begins anew. */
@@ -32,6 +32,8 @@ export class Candidacy implements Candidate {
   readonly #stopping = new AbortController();
   #leadership: Leadership | undefined;
   #failures = 0;
+  /** Whether its pauses keep the process: not where its store was closed without it, as after a boot that failed. */
+  #keepsProcess = true;
 
   constructor(parts: CandidacyParts) {
     this.#parts = parts;
@@ -89,6 +91,7 @@ export class Candidacy implements Candidate {
     const { clock, pauseMs, report } = this.#parts;
     const since = clock.monotonic();
     const reason = await leadership.end();
+    this.#keepsProcess = !(reason instanceof LockConfigurationError);
     const hasFailed = reason === 'threw' || typeof reason === 'object';
     this.#failures = hasFailed && clock.monotonic() - since < LONGEST_PAUSE_MS ? this.#failures + 1 : Number(hasFailed);
     if (this.#stopping.signal.aborted) {
@@ -114,8 +117,10 @@ export class Candidacy implements Candidate {
         resolve();
         return;
       }
-      // Keeps the process, as standing by does: it may have nothing else to do while its store is away.
       const timer = setTimeout(end, ms);
+      if (!this.#keepsProcess) {
+        timer.unref();
+      }
       signal.addEventListener('abort', end, { once: true });
       function end(): void {
         clearTimeout(timer);

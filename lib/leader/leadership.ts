@@ -1,6 +1,7 @@
 import { currentCall } from '../core/calls/call-tree.js';
 import type { Call } from '../core/words/call.js';
 import type { Clock } from '../core/seam/time.js';
+import { LONGEST_TIMER_MS } from '../core/words/duration.js';
 import { LockLostError, type LockError, type LostReason } from '../core/words/errors.js';
 import type { Frame } from '../core/entering/frame.js';
 import type { LeaderChange } from '../core/words/lock-event.js';
@@ -84,6 +85,8 @@ export class Leadership {
   async #standBy(): Promise<void> {
     const { key, call, run, report } = this.#parts;
     report({ change: 'standby' });
+    // Code that only awaits its signal has no timer, nor has every store one.
+    const keepsProcess = setInterval(() => undefined, LONGEST_TIMER_MS);
     try {
       await run(
         [key],
@@ -102,6 +105,7 @@ export class Leadership {
         this.#frame?.lose(reason);
       }
     }
+    clearInterval(keepsProcess);
     this.#hasLeft = true;
   }
 

@@ -1,8 +1,12 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import { createPool, type Pool } from 'mysql2/promise';
 import { LockStoreError } from 'nestjs-distributed-lock';
 import { MySqlLockStore } from 'nestjs-distributed-lock/mysql';
 import { describeLockPlace } from './lock-place.js';
 import { StartUpError } from './start-up.error.js';
+
+/** How long the end of a pool may take, in milliseconds. */
+const POOL_END_MS = 2_000;
 
 /** A store never closes its user's pool, so this one is closed with the store. */
 class PooledLockStore extends MySqlLockStore {
@@ -15,8 +19,8 @@ class PooledLockStore extends MySqlLockStore {
 
   override async close(): Promise<void> {
     await super.close();
-    // It has ended also where it says that the server has closed a connection before.
-    await this.#pool.end().catch(() => undefined);
+    // It has ended also where it says that the server has closed a connection before, and waits for one that hangs.
+    await Promise.race([this.#pool.end().catch(() => undefined), sleep(POOL_END_MS, undefined, { ref: false })]);
   }
 }
 

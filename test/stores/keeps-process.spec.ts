@@ -1,7 +1,5 @@
-import { spawn, type ChildProcess } from 'node:child_process';
-import { once } from 'node:events';
-import { setTimeout as sleep } from 'node:timers/promises';
 import { PostgresServer } from '../support/postgres-server';
+import { Program } from '../support/program';
 import { RedisCluster } from '../support/redis-cluster';
 import { freePort, RedisServer } from '../support/redis-server';
 
@@ -32,58 +30,23 @@ const CLUSTER = {
 };
 const SENTINEL = { Sentinel: (port: number) => `({ sentinels: [{ host, port: ${port} }], name: 'locks' })` };
 
-let child: ChildProcess;
-let exited: Promise<unknown[]>;
-/** Whether it has printed its line. */
-let isSaid = false;
+let program: Program;
 
-/** Its code returns at once each time that it leads; nothing else keeps the process. */
-const LEADS_THREE_TIMES = `
-  import { LockModule, LockService, MemoryLockStore } from 'nestjs-distributed-lock';
-  import { NestFactory } from '@nestjs/core';
-  const app = await NestFactory.createApplicationContext(LockModule.forRoot({ store: new MemoryLockStore() }), { logger: false });
-  let turns = 0;
-  app.get(LockService).lead('feed', async () => {
-    if (++turns === 3) {
-      console.log('led');
-      setTimeout(() => app.close(), 100);
-    }
-  }, { pause: 300 });
-`;
-
-async function start(program: string): Promise<void> {
-  const args = ['--import', './test/support/typescript.mjs', '--input-type=module', '--eval', program];
-  child = spawn(process.execPath, args, { stdio: ['ignore', 'pipe', 'inherit'] });
-  exited = once(child, 'exit');
-  isSaid = false;
-  const said = once(child.stdout as NonNullable<typeof child.stdout>, 'data').then(() => (isSaid = true));
-  await Promise.race([said, exited]);
-}
-
-afterEach(() => child?.kill('SIGKILL'));
-
-/** While it has no server, the process goes on; it ends with the store. */
-async function keepsItsProcess(): Promise<void> {
-  // The first attempts to connect again, and the pauses between them.
-  await sleep(2_000);
-  expect(child).toMatchObject({ exitCode: null, signalCode: null });
-  child.kill('SIGTERM');
-  expect(await exited).toEqual([0, null]);
-}
+afterEach(() => program?.kill());
 
 test.each(Object.entries({ ...REDIS, ...CLUSTER, ...SENTINEL }))(
   'an open store keeps its process where %s reaches no server',
   async (_, client) => {
-    await start(storeProgram(client(await freePort())));
-    await keepsItsProcess();
+    program = await Program.start(storeProgram(client(await freePort())));
+    await program.expectToStay();
   },
 );
 
 test.each(Object.entries(REDIS))('an open store keeps its process where %s loses its server', async (_, client) => {
   const server = await RedisServer.start();
-  await start(storeProgram(client(Number(new URL(server.url).port))));
+  program = await Program.start(storeProgram(client(Number(new URL(server.url).port))));
   await server.kill();
-  await keepsItsProcess();
+  await program.expectToStay();
   await server.stop();
 });
 
@@ -91,9 +54,9 @@ test.each(Object.entries(CLUSTER))(
   'an open store keeps its process where %s loses all nodes',
   async (_, client) => {
     const cluster = await RedisCluster.start();
-    await start(storeProgram(client(Number(new URL((await cluster.masters())[0]?.url ?? '').port))));
+    program = await Program.start(storeProgram(client(Number(new URL((await cluster.masters())[0]?.url ?? '').port))));
     await Promise.all(cluster.nodes.map((node) => node.kill()));
-    await keepsItsProcess();
+    await program.expectToStay();
     await cluster.stop();
   },
   120_000,
@@ -101,14 +64,26 @@ test.each(Object.entries(CLUSTER))(
 
 test('an open store keeps its process where PostgreSQL restarts', async () => {
   const server = await PostgresServer.start();
-  await start(storeProgram(`new Pool({ connectionString: '${server.url}', idleTimeoutMillis: 1 })`));
+  program = await Program.start(storeProgram(`new Pool({ connectionString: '${server.url}', idleTimeoutMillis: 1 })`));
   await server.kill();
-  await keepsItsProcess();
+  await program.expectToStay();
   await server.stop();
 });
 
-test('a candidate keeps its process in its pauses', async () => {
-  await start(LEADS_THREE_TIMES);
-  expect(await exited).toEqual([0, null]);
-  expect(isSaid).toBe(true);
+test('a store of PostgreSQL that is closed while it opens does not begin to listen', async () => {
+  const server = await PostgresServer.start();
+  program = await Program.start(`
+    import { Pool } from 'pg';
+    import { PostgresLockStore } from 'nestjs-distributed-lock/postgres';
+    const pool = new Pool({ connectionString: '${server.url}' });
+    const store = new PostgresLockStore(pool);
+    await store.ensureSchema();
+    const opening = store.open({ prefix: 'lock', warn: () => undefined });
+    await store.close();
+    await opening;
+    await pool.end();
+    console.log('closed');
+  `);
+  await program.expectToEnd('closed\n');
+  await server.stop();
 });

@@ -87,8 +87,8 @@ export class BodyRun<T> implements EntryListener, LossListener {
       this.#gaveUp = true;
       this.#reject(stillRunning(frame.expire() ?? loss, graceMs));
     };
-    // Outside of any call, as the loss may be noticed in another one.
-    this.#grace = callContext.run(undefined, () => setTimeout(stopWaiting, graceMs).unref());
+    // Outside of any call, as the loss may be noticed in another one. It keeps the process, since somebody awaits the answer.
+    this.#grace = callContext.run(undefined, () => setTimeout(stopWaiting, graceMs));
   }
 
   static #run<T>(this: void, run: BodyRun<T>): T | Promise<T> {

@@ -63,6 +63,8 @@ export abstract class Database<Names extends RowNames = RowNames, N extends Noti
   readonly tidying: Tidying = new Tidying(() => this.tidySome());
   /** What operations have to pass first, because the database was away when it was opened. */
   #check: (() => Promise<void>) | undefined;
+  /** Of the `open` that was called last, until it is closed. */
+  #opened: DatabaseOptions<Names> | undefined;
   #notifier: N | undefined;
 
   constructor(dialect: Dialect, operations: LockOperations) {
@@ -102,6 +104,7 @@ export abstract class Database<Names extends RowNames = RowNames, N extends Noti
     this.close();
     this.tidying.start();
     const options = { ...given, warn: once(given.warn) };
+    this.#opened = options;
     this.#check = this.#checkWith(options);
     try {
       await this.#check();
@@ -111,16 +114,23 @@ export abstract class Database<Names extends RowNames = RowNames, N extends Noti
       }
       options.warn(`${error.detail} Locked calls fail until then.`);
     }
-    this.#notifier = this.newNotifier(options);
-    await this.#notifier?.open?.();
+    if (this.#opened === options) {
+      this.#notifier = this.newNotifier(options);
+      await this.#notifier?.open?.();
+    }
   }
 
   probe(): Promise<Probe> {
     return probe(() => this.askState({ key: '', limitMs: PROBE_MS }));
   }
 
+  /** What is sent after it is refused: its pool may live on. */
   close(): void {
     this.tidying.stop();
+    this.#opened = undefined;
+    this.#check = async () => {
+      throw new LockConfigurationError(`${this.dialect.store} was closed. Make a new one for new locks.`);
+    };
     this.#notifier?.close();
     this.#notifier = undefined;
   }
