@@ -1,3 +1,7 @@
+import { AsyncLocalStorage } from 'node:async_hooks';
+import { inspect } from 'node:util';
+import { setFlagsFromString } from 'node:v8';
+import { runInNewContext } from 'node:vm';
 import { BasicPooledClientSideCache, createCluster, RESP_TYPES } from 'redis';
 import { createCluster as createCluster6 } from 'redis-6';
 import type { LockService } from '../../lib/nest/lock.service';
@@ -8,6 +12,8 @@ import { newHold } from '../support/new-hold';
 import { noWarning } from '../support/no-warning';
 import { RedisCluster } from '../support/redis-cluster';
 import type { RedisServer } from '../support/redis-server';
+import { refusalOf } from '../support/refusal-of';
+import { saying } from '../support/saying';
 import { TcpProxy } from '../support/tcp-proxy';
 import { until } from '../support/until';
 
@@ -162,6 +168,49 @@ describe.each([
     expect(await locks.inspect('k')).toBeNull();
     await stores.pop()?.close();
     await until('that its connections are gone', async () => (await connections()).every((id) => before.includes(id)));
+  });
+
+  test('finds the others where the only node that it was connected to dies, which is its only root', async () => {
+    const master = await masterOfK();
+    const [replica] = (await cluster.replicasOf(master)) as [RedisServer];
+    const way = await TcpProxy.start(master.port);
+    proxies.push(way);
+    const there = { host: '127.0.0.1', port: way.port };
+    const store = new RedisLockStore(make({ rootNodes: [{ socket: there }], nodeAddressMap: { [`127.0.0.1:${master.port}`]: there } }));
+    stores.push(store);
+    const locks = makeLocks(store, { ttl: 2_000, wait: 30_000 });
+    await locks.withLock('k', () => undefined);
+    await replica.client.cluster('FAILOVER');
+    await cluster.promoted([replica]);
+    way.mode = 'refuse';
+    way.cut();
+    expect(await locks.withLock('k', () => 'served')).toBe('served');
+  });
+
+  test('says what is wrong with the URL of a node, and not the password in it', async () => {
+    const url = 'redis://app:hunter2@127.0.0.1:1';
+    const error = await refusalOf(() => openLocks(make({ rootNodes: [{ url }], defaults: { socket: { tls: true } } })));
+    expect(error).toEqual(saying(/refused the options of a node of the cluster: tls.*Correct them/));
+    expect(inspect(error, { depth: 5 })).not.toContain('hunter2');
+  });
+
+  test('keeps nothing of the calls that needed a node first', async () => {
+    const locks = await openLocks(make());
+    const context = new AsyncLocalStorage();
+    const requests: WeakRef<object>[] = [];
+    const call = (_each: unknown, at: number): Promise<unknown> => {
+      const request = {};
+      requests.push(new WeakRef(request));
+      return context.run(request, () => locks.withLock(`key ${at}`, () => undefined));
+    };
+    await Promise.all(Array.from({ length: 6 }, call));
+    setFlagsFromString('--expose-gc');
+    const gc = runInNewContext('gc') as () => void;
+    // The last one may be that of a timer.
+    await until('that they are forgotten', () => {
+      gc();
+      return requests.filter((request) => request.deref() !== undefined).length < 2;
+    });
   });
 
   (version === '6' ? test : test.skip)('has its keyPrefix before its keys', async () => {

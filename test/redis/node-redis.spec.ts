@@ -4,9 +4,10 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { ClientRegistry } from '@redis/client/dist/lib/opentelemetry/client-registry';
-import { BasicClientSideCache, createClient, RESP_TYPES } from 'redis';
+import { BasicClientSideCache, createClient, createCluster, RESP_TYPES } from 'redis';
 import { createClient as createClient6 } from 'redis-6';
 import type { HoldRecord } from '../../lib/core/seam/lock-store';
+import type { LockError } from '../../lib/core/words/errors';
 import type { LockService } from '../../lib/nest/lock.service';
 import type { RedisSource } from '../../lib/stores/redis/connection/redis-source';
 import { RedisLockStore } from '../../lib/stores/redis/redis-lock-store';
@@ -36,6 +37,12 @@ async function openLocks(source: RedisSource, warn: (message: string) => void = 
   stores.push(store);
   await store.open({ prefix: 'lock', warn });
   return makeLocks(store, { ttl: 60_000, wait: 60_000 });
+}
+
+/** How many clients node-redis has for OpenTelemetry. */
+function registered(): number {
+  const { instance } = ClientRegistry as unknown as { instance: { getAll(): Iterable<unknown> } };
+  return [...instance.getAll()].length;
 }
 
 const channelsOf = async ({ client }: RedisServer): Promise<number> =>
@@ -186,6 +193,54 @@ test('the database, the user and the password of a client are those of the conne
   expect(held.isHeld()).toBe(true);
   const list = String(await server.client.call('CLIENT', 'LIST'));
   expect(list.split('\n').filter((line) => line.includes('user=locker') && line.includes(' db=3 '))).toHaveLength(2);
+});
+
+describe.each([
+  ['5', createClient],
+  ['6', createClient6 as unknown as typeof createClient],
+])('credentials of a client of version %s', (_, create) => {
+  test('whose provider rejects with a text are an outage that it explains', async () => {
+    let isSealed = false;
+    const credentials = async (): Promise<{ password: string }> => {
+      if (isSealed) {
+        // oxlint-disable-next-line typescript/only-throw-error -- a provider may
+        throw 'the vault is sealed';
+      }
+      return { password: 'any' };
+    };
+    const locks = await openLocks(create({ url: server.url, credentialsProvider: { type: 'async-credentials-provider', credentials } }));
+    await locks.withLock('k', () => undefined);
+    isSealed = true;
+    await server.client.call('CLIENT', 'KILL', 'TYPE', 'normal', 'SKIPME', 'yes');
+    const reason = async (): Promise<string> => String(await locks.acquire('k', { wait: 0 }).catch(({ detail }: LockError) => detail));
+    await until('that calls fail for that reason', async () => (await reason()).includes('the vault is sealed'));
+    isSealed = false;
+    expect(await locks.withLock('k', () => 'ran')).toBe('ran');
+  });
+
+  test('with a password alone are those of the default user, also where it needs none', async () => {
+    const locks = await openLocks(create({ url: server.url.replace('//', '//:any@') }));
+    expect(await locks.withLock('k', () => 'ran')).toBe('ran');
+  });
+
+  test('that are new are not sent on the connection of the subscription, which would be refused', async () => {
+    const listeners: ((credentials: object) => void)[] = [];
+    const refused: unknown[] = [];
+    const subscribe = async ({ onNext }: { onNext(credentials: object): void }): Promise<unknown> => {
+      listeners.push(onNext);
+      return [{ username: 'default', password: 'any' }, { dispose: () => undefined }];
+    };
+    const onReAuthenticationError = (error: unknown): unknown => refused.push(error);
+    const provider = { type: 'streaming-credentials-provider', subscribe, onReAuthenticationError };
+    const locks = await openLocks(create({ url: server.url, credentialsProvider: provider as never }));
+    await until('the subscription', async () => (await locks.health()).hearsTurns === true);
+    await server.client.config('RESETSTAT');
+    listeners.forEach((onNext) => onNext({ username: 'default', password: 'other' }));
+    // On the other connection they are.
+    await until('AUTH', async () => ((await server.commandCounts()).get('auth') ?? 0) > 0);
+    await locks.withLock('k', () => undefined);
+    expect(refused).toEqual([]);
+  });
 });
 
 describe.each([
@@ -343,9 +398,36 @@ test('a client that finds no server stays in no list of node-redis, which OpenTe
   await store.open({ prefix: 'lock', warn: () => undefined });
   await sleep(1_000);
   await stores.pop()?.close();
-  const { instance } = ClientRegistry as unknown as { instance: { getAll(): Iterable<unknown> } };
   // The client that was given is in it.
-  expect([...instance.getAll()].length).toBeLessThanOrEqual(1);
+  expect(registered()).toBeLessThanOrEqual(1);
+});
+
+test('a client whose connection is cut while it is closed, and one that only makes others, stay in no such list', async () => {
+  ClientRegistry.init();
+  const proxy = await TcpProxy.start(server.port);
+  const source = createClient({ url: proxy.url });
+  const group = createCluster({ rootNodes: [{ url: 'redis://127.0.0.1:1' }] });
+  const before = registered();
+  await openLocks(source);
+  const closing = stores.pop()?.close();
+  proxy.cut();
+  await closing;
+  const store = new RedisLockStore(group);
+  await store.open({ prefix: 'lock', warn: () => undefined });
+  await store.close();
+  await until('that none is left', () => registered() <= before);
+  await proxy.stop();
+});
+
+test('an address that is refused by each of two protocols says so', async () => {
+  const both = [
+    { address: '::1', family: 6 },
+    { address: '127.0.0.1', family: 4 },
+  ];
+  const lookup = ((_name, _options, found) => setImmediate(() => found(null, both))) as LookupFunction;
+  const warnings: string[] = [];
+  await openLocks(createClient({ socket: { host: 'both', port: 1, lookup } }), (message) => warnings.push(message));
+  expect(warnings).toEqual([expect.stringMatching(/did not answer: connect E\w+ /)]);
 });
 
 test('nothing keeps the process of a store that was closed', async () => {

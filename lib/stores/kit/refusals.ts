@@ -20,3 +20,9 @@ export function fenceTooHigh(key: string, counter: string, remedy: string): Lock
     key,
   );
 }
+
+/** What an error says. Where a host has several addresses, Node gives an error for each, and no words for all of them. */
+export function messageOf(error: Error): string {
+  const { errors = [] } = error as { readonly errors?: readonly Error[] };
+  return error.message || errors[0]?.message || error.name;
+}

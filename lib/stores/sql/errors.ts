@@ -1,5 +1,5 @@
 import { isLockError, LockConfigurationError, LockStoreError, type LockError } from '../../core/words/errors.js';
-import { fenceTooHigh } from '../kit/refusals.js';
+import { fenceTooHigh, messageOf } from '../kit/refusals.js';
 import type { Dialect } from './dialect.js';
 
 /** The statement was not sent, because there was no connection for it. */
@@ -69,9 +69,7 @@ export function tooLate(key: string, { name }: Dialect): LockStoreError {
 
 /** The error without what the server or the driver adds to it, such as values of the statement, which must not reach a log. */
 function copyOf(error: Error): Error {
-  // Where a host has several addresses, Node gives an error for each, and none for all of them.
-  const [first] = error instanceof AggregateError ? (error.errors as Error[]) : [];
-  const copy = new Error((error.message || first?.message || error.name).replace(/\.$/, ''));
+  const copy = new Error(messageOf(error).replace(/\.$/, ''));
   copy.name = error.name;
   return 'code' in error ? Object.assign(copy, { code: error.code }) : copy;
 }

@@ -1,5 +1,5 @@
 import { LockConfigurationError, LockError, LockStoreError } from '../../../core/words/errors.js';
-import { fenceTooHigh } from '../../kit/refusals.js';
+import { fenceTooHigh, messageOf } from '../../kit/refusals.js';
 import type { Script } from '../scripts/script.js';
 
 /** Error replies that stay the same however often the command is repeated. */
@@ -38,7 +38,7 @@ export function toLockError(
   const isReply = failure.name === 'ReplyError';
   const cause = withoutCommand(isReply ? failure : ofNode(connectionError ?? failure));
   const subject = key === '' ? '' : `Lock "${key}": `;
-  const said = plainWords(cause.message);
+  const said = plainWords(messageOf(cause));
   const counter = /\bFENCE (\d+)/.exec(cause.message)?.[1];
   if (isReply && counter) {
     return fenceTooHigh(key, counter, 'delete the keys <prefix>:fence:*');

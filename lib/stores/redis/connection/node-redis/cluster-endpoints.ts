@@ -1,6 +1,6 @@
 import { LockConfigurationError } from '../../../../core/words/errors.js';
 import { partsOf } from './cluster-slots.js';
-import { endpointOf, type ClientOptions, type Endpoint, type SocketOptions } from './endpoint.js';
+import { endpointOf, type ClientOptions, type Endpoint, type OneConnection, type SocketOptions } from './endpoint.js';
 import type { NodeRedisClient, NodeRedisCluster } from '../redis-source.js';
 
 type Address = { readonly host: string; readonly port: number };
@@ -73,6 +73,12 @@ function clientOf(source: NodeRedisCluster): NodeRedisClient {
   const connecting = cluster.nodeClient(node);
   const { client } = node;
   connecting.catch(() => undefined);
+  try {
+    // Otherwise it gives up by itself, and stays in lists of node-redis. It can be duplicated all the same.
+    (client as unknown as OneConnection).destroy();
+  } catch {
+    // It was not open yet.
+  }
   return client as NodeRedisClient;
 }
 

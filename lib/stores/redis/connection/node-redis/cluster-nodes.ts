@@ -1,4 +1,5 @@
-import { partsOf, slotOfKey, slotsIn, type SlotTable } from './cluster-slots.js';
+import { AsyncResource } from 'node:async_hooks';
+import { partsOf, slotOfKey, topologyIn, type SlotTable, type Topology } from './cluster-slots.js';
 import { boundHandshake } from '../handshake.js';
 import { NodeRedisConnection } from './server-connection.js';
 import type { ClusterEndpoints } from './cluster-endpoints.js';
@@ -16,6 +17,8 @@ export class ClusterNodes {
   readonly #onError: (error: Error) => void;
   readonly #nodes = new Map<string, NodeRedisConnection>();
   #slots: SlotTable = [];
+  /** All that were known last: where those that are connected and the roots are away, a replica may say who took their place. */
+  #known: ReadonlySet<string> = new Set();
   #refreshing: Promise<void> | undefined;
   /** The connection by which a root is asked who has which slots. */
   #asked: NodeRedisConnection | undefined;
@@ -59,10 +62,11 @@ export class ClusterNodes {
 
   /** The node at an address, also where it has no slot yet. */
   at(address: string): NodeRedisConnection {
-    const known = this.#nodes.get(address);
-    if (known) {
-      return known;
-    }
+    return this.#nodes.get(address) ?? this.#join(address);
+  }
+
+  /** Bound to where the store was opened: a connection must not keep the context of the call that needed it first. */
+  readonly #join = AsyncResource.bind((address: string): NodeRedisConnection => {
     const node = this.#connection(this.#endpoints.node(address), address);
     if (this.#closed) {
       return node;
@@ -77,7 +81,7 @@ export class ClusterNodes {
     });
     node.connect().catch(() => undefined);
     return node;
-  }
+  });
 
   /** A node said who has a slot. Others may have moved as well. */
   moved(slot: number, address: string): void {
@@ -108,12 +112,15 @@ export class ClusterNodes {
 
   async #refresh(): Promise<void> {
     const errors: unknown[] = [];
-    for (const node of [...shuffled(this.#connected()), ...shuffled(this.#endpoints.roots())]) {
+    const known = [...this.#known].map((address) => this.#endpoints.node(address));
+    for (const node of [...shuffled(this.#connected()), ...shuffled(this.#endpoints.roots()), ...shuffled(known)]) {
       if (this.#closed) {
         throw new Error(NO_CONNECTION);
       }
       try {
-        this.#slots = await this.#slotsBy(node);
+        const { slots, nodes } = await this.#topologyBy(node);
+        this.#slots = slots;
+        this.#known = nodes;
         this.#leave();
         return;
       } catch (error) {
@@ -123,9 +130,9 @@ export class ClusterNodes {
     throw errors.find((error) => error instanceof Error && error.name === 'ReplyError') ?? errors.at(-1);
   }
 
-  async #slotsBy(node: NodeRedisConnection | Endpoint): Promise<SlotTable> {
+  async #topologyBy(node: NodeRedisConnection | Endpoint): Promise<Topology> {
     if (node instanceof NodeRedisConnection) {
-      return slotsIn(await node.call('CLUSTER', 'SLOTS'), node.host);
+      return topologyIn(await node.call('CLUSTER', 'SLOTS'), node.host);
     }
     const connection = this.#connection(node);
     this.#asked = connection;
@@ -139,7 +146,7 @@ export class ClusterNodes {
     connection.on('connect', bound);
     try {
       await connection.connect();
-      return slotsIn(await connection.call('CLUSTER', 'SLOTS'), connection.host);
+      return topologyIn(await connection.call('CLUSTER', 'SLOTS'), connection.host);
     } finally {
       clearTimeout(late);
       connection.disconnect();

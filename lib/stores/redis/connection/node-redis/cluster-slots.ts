@@ -28,19 +28,29 @@ export function redirectionIn(error: unknown, askedHost: string): Redirection | 
 /** The address of the master of each slot, as far as it is known. */
 export type SlotTable = (string | undefined)[];
 
-/** The table in a reply to CLUSTER SLOTS; rejects one that names no node. */
-export function slotsIn(reply: unknown, askedHost: string): SlotTable {
-  const table: SlotTable = Array.from({ length: SLOTS }, () => undefined);
-  for (const [first, last, [host, port]] of reply as readonly (readonly [number, number, readonly [string | null, number]])[]) {
-    const master = `${host || askedHost}:${port}`;
-    for (let slot = first; slot <= last; slot++) {
-      table[slot] = master;
-    }
+/** What a node knows of its cluster. */
+export interface Topology {
+  readonly slots: SlotTable;
+  /** The addresses of all nodes, the replicas among them. */
+  readonly nodes: ReadonlySet<string>;
+}
+
+/** First and last slot of a range, its master, and the replicas of that one. */
+type Range = readonly [first: number, last: number, ...nodes: readonly (readonly [host: string | null, port: number])[]];
+
+/** What a reply to CLUSTER SLOTS says; rejects one that names no node. */
+export function topologyIn(reply: unknown, askedHost: string): Topology {
+  const slots: SlotTable = Array.from({ length: SLOTS }, () => undefined);
+  const nodes = new Set<string>();
+  for (const [first, last, ...named] of reply as readonly Range[]) {
+    const addresses = named.map(([host, port]) => `${host || askedHost}:${port}`);
+    addresses.forEach((address) => nodes.add(address));
+    slots.fill(addresses[0], first, last + 1);
   }
-  if (!table.some((master) => master)) {
+  if (nodes.size === 0) {
     throw new Error('no node of the cluster has a slot');
   }
-  return table;
+  return { slots, nodes };
 }
 
 /** The host and the port of an address; a host of IPv6 has colons too. */

@@ -1,16 +1,31 @@
+interface Credentials {
+  readonly username?: string | undefined;
+  readonly password?: string | undefined;
+}
+
+/** What a provider calls with new credentials. */
+interface CredentialsListener {
+  onNext(credentials: Credentials): void;
+  onError(error: Error): void;
+}
+
 /** Where a client of node-redis has its user and password from. */
 export interface CredentialsProvider {
   readonly type: string;
-  credentials(): Promise<unknown>;
-  subscribe(listener: unknown): Promise<readonly [unknown, { dispose(): void }]>;
+  credentials(): Promise<Credentials>;
+  subscribe(listener: CredentialsListener): Promise<readonly [Credentials, { dispose(): void }]>;
   onReAuthenticationError(error: unknown): void;
 }
 
-/** The same provider; tells when it is asked, and when its answer is there and the server is spoken to. `signal` ends its subscription. */
+/**
+ * The same provider; tells when it is asked, and when its answer is there and the server is spoken to. `signal` ends its subscription, and
+ * while the client is `subscribed` it gets no new credentials: version 5 would be refused an AUTH on that connection.
+ */
 export function watchedProvider(
   provider: CredentialsProvider,
   signal: AbortSignal,
   tell: (event: 'credentials' | 'connect') => void,
+  subscribed: () => boolean,
 ): CredentialsProvider {
   const watch = async <T>(ask: () => Promise<T>): Promise<T> => {
     tell('credentials');
@@ -20,10 +35,13 @@ export function watchedProvider(
   };
   return {
     type: provider.type,
-    credentials: () => watch(() => provider.credentials()),
+    credentials: () => watch(async () => withUser(await provider.credentials())),
     subscribe: (listener) =>
       watch(async () => {
-        const [credentials, subscription] = await provider.subscribe(listener);
+        const [credentials, subscription] = await provider.subscribe({
+          onNext: (next) => subscribed() || listener.onNext(withUser(next)),
+          onError: (error) => listener.onError(error),
+        });
         // node-redis itself keeps that of a client which ended by itself, or before the answer came.
         const dispose = (): void => subscription.dispose();
         if (signal.aborted) {
@@ -31,8 +49,13 @@ export function watchedProvider(
         } else {
           signal.addEventListener('abort', dispose, { once: true });
         }
-        return [credentials, { dispose: () => undefined }];
+        return [withUser(credentials), { dispose: () => undefined }];
       }),
     onReAuthenticationError: (error) => provider.onReAuthenticationError(error),
   };
+}
+
+/** A server without a password takes one for the default user by name only, and version 6 does not name it where it speaks RESP 2. */
+function withUser(credentials: Credentials): Credentials {
+  return credentials.password === undefined ? credentials : { ...credentials, username: credentials.username ?? 'default' };
 }

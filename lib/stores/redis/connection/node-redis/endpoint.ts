@@ -1,9 +1,12 @@
+import { LockConfigurationError } from '../../../../core/words/errors.js';
 import type { NodeRedisClient } from '../redis-source.js';
 import { watchedProvider, type CredentialsProvider } from './credentials.js';
 
 /** What is used of a client that makes one connection. */
 export interface OneConnection {
   readonly isReady: boolean;
+  /** Whether it has a subscription. */
+  readonly isPubSubActive: boolean;
   readonly options?: { readonly socket?: SocketOptions };
   connect(): Promise<unknown>;
   destroy(): void;
@@ -58,13 +61,20 @@ export function endpointOf(source: NodeRedisClient, overrides: ClientOptions = {
     socket,
     database: options?.database,
     keyPrefix: String(overrides.keyPrefix ?? options?.keyPrefix ?? ''),
-    make: (lookup, signal, failed, tell) =>
-      duplicate({
-        ...overrides,
-        ...FITTING,
-        ...(provider && { credentialsProvider: watchedProvider(provider, signal, tell) }),
-        socket: { ...socket, reconnectStrategy: giveUp(failed), socketTimeout: undefined, lookup, signal },
-      }),
+    make: (lookup, signal, failed, tell) => {
+      const subscribed = (): boolean => client.isPubSubActive;
+      const client = withoutSecrets(() =>
+        duplicate({
+          // It was read when the client was made. Read again, its credentials would go before those of the provider.
+          url: undefined,
+          ...overrides,
+          ...FITTING,
+          ...(provider && { credentialsProvider: watchedProvider(provider, signal, tell, subscribed) }),
+          socket: { ...socket, reconnectStrategy: giveUp(failed), socketTimeout: undefined, lookup, signal },
+        }),
+      );
+      return client;
+    },
   };
 }
 
@@ -83,6 +93,16 @@ const FITTING = {
   pingInterval: undefined,
   readonly: false,
 };
+
+/** The options of a root of a cluster are read only now. What node-redis says of them may have its URL, and that a password. */
+function withoutSecrets<T>(make: () => T): T {
+  try {
+    return make();
+  } catch (error) {
+    const said = (error as Error).message.replaceAll(/\w+:\/\/\S+/g, 'of a node');
+    throw new LockConfigurationError(`node-redis refused the options of a node of the cluster: ${said.replace(/\.$/, '')}. Correct them.`);
+  }
+}
 
 /** A client of version 5 that is destroyed after it gave up by itself stays in lists of node-redis. */
 function giveUp(failed: (cause: Error) => void): (attempts: number, cause: Error) => false {

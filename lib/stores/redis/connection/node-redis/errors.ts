@@ -1,3 +1,4 @@
+import { isNativeError } from 'node:util/types';
 import { NO_CONNECTION, setupError } from '../redis-errors.js';
 
 /** What a server says where the connection would lead to another database than the one asked for. */
@@ -7,9 +8,9 @@ const REPLY = /^[A-Z]{2,}[A-Z0-9]*\b/;
 /** What node-redis says of a command that it did not send. */
 const NOT_SENT = /^The client is (closed|offline)/;
 
-/** Why a connection failed. node-redis gives up one that is refused its database. */
-export function failureOf(error: Error): Error {
-  const failure = withReplyName(error);
+/** Why a connection failed. node-redis gives up one that is refused its database. A provider of credentials may reject with anything. */
+export function failureOf(error: unknown): Error {
+  const failure = withReplyName(asError(error));
   return NO_DATABASE.test(failure.message) ? setupError(failure) : failure;
 }
 
@@ -32,6 +33,10 @@ function withReplyName(error: Error): Error {
 
 /** Throws why a command failed, in the words that the store knows. */
 export function refuse(error: unknown): never {
-  const failure = error instanceof Error ? withReplyName(error) : new Error(String(error));
+  const failure = withReplyName(asError(error));
   throw NOT_SENT.test(failure.message) ? new Error(NO_CONNECTION, { cause: failure }) : failure;
+}
+
+function asError(thrown: unknown): Error {
+  return isNativeError(thrown) ? thrown : new Error(String(thrown));
 }

@@ -118,8 +118,10 @@ export class NodeRedisConnection extends NodeRedisCommands implements Connection
     this.#address = path ?? host ?? '';
     this.#sockets = new AbortController();
     const tell = (event: string): unknown => this.#client === client && this.emit(event);
-    const { signal } = this.#sockets;
-    const client = this.#endpoint.make(this.#watched(lookup), signal, (cause) => this.#ended(client, cause), tell);
+    const sockets = this.#sockets;
+    // One that gives up while it is closed has to be destroyed too, or stays in lists of node-redis.
+    const failed = (cause: Error): void => (this.#client === client ? this.#ended(client, cause) : destroy(client, sockets));
+    const client = this.#endpoint.make(this.#watched(lookup), sockets.signal, failed, tell);
     this.#client = client;
     this.status = 'connecting';
     client.on('error', (error) => this.#ended(client, error));
