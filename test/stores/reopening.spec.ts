@@ -1,6 +1,10 @@
 import type { HoldRecord } from '../../lib/core/seam/lock-store';
 import { MemoryLockStore } from '../../lib/stores/memory/memory-lock-store';
 import { RedisLockStore } from '../../lib/stores/redis/redis-lock-store';
+import { Pool } from 'pg';
+import { PostgresLockStore } from '../../lib/stores/postgres/postgres-lock-store';
+import { PostgresServer } from '../support/postgres-server';
+import { saying } from '../support/saying';
 import { RedisServer } from '../support/redis-server';
 import { until } from '../support/until';
 import { newHold } from '../support/new-hold';
@@ -53,4 +57,28 @@ describe.each(Object.entries(STORES))('a %s store that is closed and opened agai
       await until('the end of the subscription', async () => (await subscriptions()) === 0);
     }
   });
+});
+
+test('a store in PostgreSQL that was closed refuses what is asked of it, until it is opened again', async () => {
+  const postgres = await PostgresServer.start();
+  const pool = new Pool({ connectionString: postgres.url, connectionTimeoutMillis: 5_000 });
+  const store = new PostgresLockStore(pool);
+  await store.ensureSchema();
+  const open = (): Promise<void> => store.open({ prefix: 'reopened', warn: () => undefined });
+  await open();
+  const hold = holdOf('holder');
+  const { fence = 0 } = await store.acquire(hold);
+  await store.close();
+  for (const ask of [
+    () => store.acquire(holdOf('other')),
+    () => store.renew([{ ...hold, fence }]),
+    () => store.release({ ...hold, fence }),
+  ]) {
+    await expect(ask()).rejects.toThrow(saying('PostgresLockStore was closed'));
+  }
+  await open();
+  expect(await store.release({ ...hold, fence })).toBe(true);
+  await store.close();
+  await pool.end();
+  await postgres.stop();
 });
