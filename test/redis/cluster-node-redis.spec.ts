@@ -190,7 +190,7 @@ describe.each([
   test('says what is wrong with the URL of a node, and not the password in it', async () => {
     const url = 'redis://app:hunter2@127.0.0.1:1';
     const error = await refusalOf(() => openLocks(make({ rootNodes: [{ url }], defaults: { socket: { tls: true } } })));
-    expect(error).toEqual(saying(/refused the options of a node of the cluster: tls.*Correct them/));
+    expect(error).toEqual(saying(/refused the options that the store was given: tls.*Correct them/));
     expect(inspect(error, { depth: 5 })).not.toContain('hunter2');
   });
 

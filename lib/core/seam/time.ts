@@ -64,8 +64,8 @@ export function leastLimitOf(holds: readonly { readonly limitMs: number }[]): nu
 }
 
 /**
- * Resolves after so many milliseconds, and keeps the process running meanwhile only where `keepsProcess` is set. By the global timer, which fake timers
- * replace: those that a file imports from `node:timers/promises` they miss.
+ * Resolves after so many milliseconds, and keeps the process running meanwhile only where `keepsProcess` is set. By the global timer,
+ * which fake timers replace: those that a file imports from `node:timers/promises` they miss.
  */
 export function pause(ms: number, keepsProcess = false): Promise<void> {
   return new Promise((resolve) => {

@@ -61,7 +61,7 @@ export abstract class Database<Names extends RowNames = RowNames, N extends Noti
   readonly operations: LockOperations;
   readonly calls: Calls;
   readonly tidying: Tidying = new Tidying(() => this.tidySome());
-  /** What operations have to pass first, because the database was away when it was opened. */
+  /** What operations have to pass first: the check, where the database was away when it was opened; nothing passes once it was closed. */
   #check: (() => Promise<void>) | undefined;
   /** Of the `open` that was called last, until it is closed. */
   #opened: DatabaseOptions<Names> | undefined;

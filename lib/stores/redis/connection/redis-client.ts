@@ -5,7 +5,7 @@ import { NodeRedisConnection } from './node-redis/server-connection.js';
 import { NodeRedisClusterConnection } from './node-redis/cluster-connection.js';
 import { ClusterEndpoints } from './node-redis/cluster-endpoints.js';
 import { endpointOf } from './node-redis/endpoint.js';
-import { plainWords } from './redis-errors.js';
+import { optionsError } from './redis-errors.js';
 import { isClient, isCluster, isNodeRedis, isNodeRedisCluster, type RedisSource } from './redis-source.js';
 
 /** After how many milliseconds a connection that ioredis gave up is made again. */
@@ -141,13 +141,7 @@ async function makeClient(source: RedisSource, options: Readonly<Record<string, 
 }
 
 function refuseOptions(cause: unknown): never {
-  if (cause instanceof LockConfigurationError) {
-    throw cause;
-  }
-  const said = plainWords((cause as Error).message);
-  throw new LockConfigurationError(`The client of Redis refused the options that the store was given: ${said}. Correct them.`, '', {
-    cause,
-  });
+  throw cause instanceof LockConfigurationError ? cause : optionsError(cause as Error);
 }
 
 type ClientConstructor = new (...args: readonly unknown[]) => Connection;

@@ -100,6 +100,12 @@ export function setupError(refusal: Error): LockConfigurationError {
   );
 }
 
+/** The error of options that the client refused. Its own may have a URL in it, and that a password. */
+export function optionsError({ message }: Error): LockConfigurationError {
+  const said = plainWords(message.replaceAll(/\w+:\/\/\S+/g, 'it was given'));
+  return new LockConfigurationError(`The client of Redis refused the options that the store was given: ${said}. Correct them.`);
+}
+
 /** Where no node of a cluster could be used, ioredis gives the reason only in the error of the last one. */
 function ofNode(error: Error): Error {
   return 'lastNodeError' in error && error.lastNodeError instanceof Error ? error.lastNodeError : error;

@@ -1,5 +1,5 @@
-import { LockConfigurationError } from '../../../../core/words/errors.js';
 import type { NodeRedisClient } from '../redis-source.js';
+import { optionsError } from '../redis-errors.js';
 import { watchedProvider, type CredentialsProvider } from './credentials.js';
 
 /** What is used of a client that makes one connection. */
@@ -63,7 +63,7 @@ export function endpointOf(source: NodeRedisClient, overrides: ClientOptions = {
     keyPrefix: String(overrides.keyPrefix ?? options?.keyPrefix ?? ''),
     make: (lookup, signal, failed, tell) => {
       const subscribed = (): boolean => client.isPubSubActive;
-      const client = withoutSecrets(() =>
+      const client = orRefused(() =>
         duplicate({
           // It was read when the client was made. Read again, its credentials would go before those of the provider.
           url: undefined,
@@ -94,13 +94,12 @@ const FITTING = {
   readonly: false,
 };
 
-/** The options of a root of a cluster are read only now. What node-redis says of them may have its URL, and that a password. */
-function withoutSecrets<T>(make: () => T): T {
+/** The options of a root of a cluster are read only where a client for it is made. */
+function orRefused<T>(make: () => T): T {
   try {
     return make();
   } catch (error) {
-    const said = (error as Error).message.replaceAll(/\w+:\/\/\S+/g, 'of a node');
-    throw new LockConfigurationError(`node-redis refused the options of a node of the cluster: ${said.replace(/\.$/, '')}. Correct them.`);
+    throw optionsError(error as Error);
   }
 }
 

@@ -37,6 +37,7 @@ export function refuse(error: unknown): never {
   throw NOT_SENT.test(failure.message) ? new Error(NO_CONNECTION, { cause: failure }) : failure;
 }
 
+/** An error of a time limit is none to `isNativeError`, and one of another realm none to `instanceof`. */
 function asError(thrown: unknown): Error {
-  return isNativeError(thrown) ? thrown : new Error(String(thrown));
+  return isNativeError(thrown) || thrown instanceof Error ? thrown : new Error(String(thrown));
 }
