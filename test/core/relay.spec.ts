@@ -195,6 +195,27 @@ describe('a lease', () => {
     expect(outcomes[2]).toMatchObject({ reason: { code: 'LOCK_LOST', reason: 'forced' } });
   });
 
+  test.each([
+    ['is trusted from the sending on', 3_000, 6_000],
+    ['counts as late, and is released, where it came after its own end', 7_000, 0],
+  ])('that came by an exchange %s, as one that was asked for alone', async (_, replyMs, mostMs) => {
+    const exchange = store.exchange.bind(store);
+    store.exchange = async (...parameters) => {
+      const answer = await exchange(...parameters);
+      await sleep(replyMs);
+      return answer;
+    };
+    const locks = makeLocks(Object.assign(store, { keepsLimits: true }));
+    const [, left] = await Promise.all([
+      locks.withLock('k', { ttl: 6_000 }, () => sleep(5)),
+      locks.withLock('k', { ttl: 6_000, wait: 60_000 }, (lock) => lock.remainingMs()),
+    ]);
+    expect(store.commands.slice(0, 2)).toEqual(['acquire 1', 'exchange 1']);
+    // A late one is asked for again, and that has all its time.
+    expect(store.commands.filter((command) => command.startsWith('acquire'))).toHaveLength(mostMs ? 1 : 2);
+    expect(left).toBeLessThanOrEqual((mostMs || 6_000 + replyMs) - replyMs);
+  });
+
   test('is renewed in the name of the call that it serves, which inspect then shows', async () => {
     const locks = makeLocks(store);
     let shown: string | undefined;

@@ -16,6 +16,18 @@ export const DEFECTS_OF_CORE: readonly Defect[] = [
     ],
   },
   {
+    defect: 'the deadline of a grant that came by an exchange is counted from the reply',
+    finding: /for longer than the store has granted/,
+    scenarios: relays,
+    edits: [
+      {
+        file: 'lib/core/leases/attempt.ts',
+        from: 'judge(answered, sent, store, next, clock)',
+        to: 'judge(answered, momentOf(clock), store, next, clock)',
+      },
+    ],
+  },
+  {
     defect: 'the deadline of a renewal is counted from the reply',
     finding: /for longer than the store has granted/,
     seed: 2,
