@@ -53,6 +53,19 @@ test('the doctor names each master, and fails where slots have no node', async (
   await cluster.settled();
 });
 
+test('the doctor tries to write on each master', async () => {
+  const masters = await cluster.masters();
+  const [first] = masters as [RedisServer];
+  await first.client.config('SET', 'min-replicas-to-write', 9);
+  const refused = await cli(env, ['doctor']);
+  await first.client.config('SET', 'min-replicas-to-write', 0);
+  expect(refused).toMatchObject({ code: 1, err: '' });
+  expect(refused.out.match(/^FAIL.*$/gm)).toEqual([
+    expect.stringMatching(new RegExp(`^FAIL {2}node .*:${first.port}: writes: .*NOREPLICAS`)),
+  ]);
+  expect(refused.out.match(/^ok .*: writes: /gm)).toHaveLength(masters.length - 1);
+});
+
 test('a login that is wrong, and a server that is no Cluster, are named with the next step', async () => {
   // What the nodes answered, and that the connections to them were closed, may come in any order.
   const wrong = await cliUntil({ ...env, LOCKS_PASSWORD: `wrong-${PASSWORD}` }, ['list'], ({ err }) => err.startsWith('Redis refused '));

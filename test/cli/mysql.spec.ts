@@ -84,6 +84,34 @@ test('the doctor tells the version, and fails where a database has no locks or t
   expect(readOnly.out).toMatch(/^FAIL {2}store: It takes no writes/m);
 });
 
+test.each([
+  ['locked tables', ['LOCK TABLES app.distributed_lock_lease WRITE'], 'UNLOCK TABLES'],
+  ['a global read lock', ['FLUSH TABLES WITH READ LOCK'], 'UNLOCK TABLES'],
+  ['a backup', ['BACKUP STAGE START', 'BACKUP STAGE FLUSH', 'BACKUP STAGE BLOCK_DDL', 'BACKUP STAGE BLOCK_COMMIT'], 'BACKUP STAGE END'],
+  ['a row that a transaction has locked', ['BEGIN', 'SELECT * FROM app.distributed_lock_lease FOR UPDATE'], 'ROLLBACK'],
+])('the doctor fails where writes wait for %s', async (_name, strike, mend) => {
+  const session = await server.pool({ connectionLimit: 1 }).promise().getConnection();
+  for (const sql of strike) {
+    await session.query(sql);
+  }
+  const refused = await cli(env, ['doctor']);
+  await session.query(mend);
+  session.release();
+  expect(refused).toMatchObject({ code: 1, err: '' });
+  expect(refused.out.match(/^FAIL.*$/gm)).toEqual([
+    expect.stringMatching(/^FAIL {2}server: writes: .*A session may have locked the tables/),
+  ]);
+  await cliUntil(env, ['doctor'], ({ code, out }) => code === 0 && /^ok {4}server: writes: A lock was acquired within /m.test(out));
+});
+
+test('the doctor leaves one row, however often it runs', async () => {
+  for (let run = 0; run < 2; run++) {
+    await cliUntil(env, ['doctor'], ({ code }) => code === 0);
+  }
+  const rows = await server.query("SELECT owner FROM app.distributed_lock_lease WHERE name LIKE '%doctor%'");
+  expect(rows).toEqual([{ owner: null }]);
+});
+
 test('a server that is away, or refuses the login, ends with 3 and one line without the password', async () => {
   const away = await cli({ LOCKS_MYSQL: `mysql://user:${PASSWORD}@127.0.0.1:1/app` }, ['list']);
   expect(away).toMatchObject({ code: 3, out: '', err: expect.stringMatching(/^MySQL .*\n$/) });

@@ -54,6 +54,21 @@ test('the doctor says of a server that is full or a replica that it grants nothi
   expect(two.out).toMatch(/^warn {2}member 2 of 3: It takes no writes, so it grants nothing\./m);
 });
 
+test('the doctor tries to write on each server of a quorum, and fails where a majority refuses', async () => {
+  const [first, second] = [stores.quorum.at(0).client, stores.quorum.at(1).client];
+  await first.config('SET', 'min-replicas-to-write', 1);
+  const one = await cli(env, ['doctor']);
+  await second.client('PAUSE', 600_000, 'WRITE');
+  const two = await cli(env, ['doctor']);
+  await Promise.all([first.config('SET', 'min-replicas-to-write', 0), second.client('UNPAUSE')]);
+  expect(one).toMatchObject({ code: 0, err: '' });
+  expect(one.out).toMatch(/^warn {2}server 1 of 3: writes: .*NOREPLICAS/m);
+  expect(one.out).toMatch(/^ok {4}server 2 of 3: writes: /m);
+  expect(two).toMatchObject({ code: 1, err: '' });
+  expect(two.out).toMatch(/^warn {2}server 2 of 3: writes: .* CLIENT PAUSE /m);
+  expect(two.out).toMatch(/^FAIL {2}store: Fewer servers vote than a majority/m);
+});
+
 test('the doctor warns of a server that is away, and fails without a majority', async () => {
   const [first, second, third] = stores.quorum.urls as [string, string, string];
   const gone = 'redis://:not-to-be-printed@127.0.0.1:1';

@@ -1,6 +1,6 @@
 import { printable } from '../../../lib/core/words/shown.js';
 import type { CommandLine } from '../command-line.js';
-import { failure, warning, type Finding } from '../doctor/finding.js';
+import { failure, fails, warning, type Finding } from '../doctor/finding.js';
 import { healthFindings } from '../doctor/health-findings.js';
 import { hintOf } from '../hints.js';
 import { print, printJson } from '../output.js';
@@ -20,7 +20,7 @@ export async function doctor(session: Session, line: CommandLine): Promise<numbe
   } else {
     print(...findings.map(({ level, subject, text }) => printable(`${level.padEnd(4)}  ${subject}: ${text}`)));
   }
-  return findings.some(({ level }) => level === 'FAIL') ? 1 : 0;
+  return fails(findings) ? 1 : 0;
 }
 
 /** Of the store as the application would use it, besides what is known already. */

@@ -31,7 +31,7 @@ export async function mysqlPlace(address: Address): Promise<Place> {
       }
       await new MySqlLockStore(pools).ensureSchema();
     },
-    findings: async () => (await Promise.all(pools.map((pool, at) => mysqlFindings(pool, names[at] as string)))).flat(),
+    findings: async () => (await Promise.all(pools.map((pool, at) => mysqlFindings(pool, 'lock', names[at] as string)))).flat(),
     connect: () => new MySqlLockStore(pools),
     remove: () => made.remove((at) => send(admins[at] as Pool, `DROP DATABASE IF EXISTS ${nameOf(at)}`)),
     end: () => endPools([...admins, ...pools]),

@@ -31,7 +31,7 @@ export async function postgresPlace(address: Address): Promise<Place> {
         await made.on(pool, () => makeSchema(pool, schema));
       }
     },
-    findings: async () => (await Promise.all(pools.map((pool, at) => postgresFindings(pool, schema, names[at] as string)))).flat(),
+    findings: async () => (await Promise.all(pools.map((pool, at) => postgresFindings(pool, schema, 'lock', names[at] as string)))).flat(),
     connect,
     remove: () => made.remove((pool) => pool.query(`DROP SCHEMA IF EXISTS "${schema}" CASCADE`)),
     end: () => endPools(pools),

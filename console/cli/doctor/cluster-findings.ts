@@ -1,11 +1,17 @@
 import { RedisConnection } from '../../../lib/stores/redis/connection/redis-connection.js';
 import type { RedisSource } from '../../../lib/stores/redis/connection/redis-source.js';
+import { slotOfKey, topologyIn } from '../../../lib/stores/redis/connection/node-redis/cluster-slots.js';
+import { RedisKeys } from '../../../lib/stores/redis/scripts/redis-keys.js';
 import { valueOf } from '../../../lib/stores/redis/server-info.js';
 import { isLockError } from '../../../lib/core/words/errors.js';
 import { failure, ok, warning, type Finding } from './finding.js';
 import { redisFindings } from './redis-findings.js';
+import { PAUSED, redisWrites } from './redis-writes.js';
+import { OWN_KEY, writesFinding } from './writes-finding.js';
 
 const SLOTS = 16_384;
+/** How many keys are looked at for one in the slots of a master: hundreds of masters find one each. */
+const MOST_KEYS = 10_000;
 
 /** What a Cluster says of itself, and each of its masters. */
 export async function clusterFindings(source: RedisSource, prefix: string): Promise<readonly Finding[]> {
@@ -17,12 +23,30 @@ export async function clusterFindings(source: RedisSource, prefix: string): Prom
       const { host, port } = node.options;
       return redisFindings(node as unknown as RedisSource, prefix, `node ${host}:${port}`, 'cluster');
     });
-    return [slots, ...(await Promise.all(each)).flat()];
+    const [said, written] = [(await Promise.all(each)).flat(), await writesFindings(connection, prefix)];
+    return [slots, ...said, ...written];
   } catch (error) {
     return [failure('cluster', error)];
   } finally {
     connection.close();
   }
+}
+
+/** Whether each master that has slots takes writes, by a key in one of them. */
+async function writesFindings(connection: RedisConnection, prefix: string): Promise<readonly Finding[]> {
+  const { slots } = topologyIn(await connection.plain.ask('CLUSTER', 'SLOTS'), '');
+  const masters = new Set(slots.filter((address) => address !== undefined));
+  const keys = new RedisKeys((await connection.plain.keyPrefix()) + prefix, true);
+  const found = new Map<string, string>();
+  for (let at = 1; at <= MOST_KEYS && found.size < masters.size; at++) {
+    const key = `${OWN_KEY}:${at}`;
+    const master = slots[slotOfKey(keys.lock(keys.tag(key)))];
+    if (master !== undefined && !found.has(master)) {
+      found.set(master, key);
+    }
+  }
+  const writes = redisWrites(connection, prefix, true);
+  return Promise.all([...found].map(([master, key]) => writesFinding(writes, `node ${master}`, PAUSED, key)));
 }
 
 /** Whether a node serves each slot: the locks of the others fail. */

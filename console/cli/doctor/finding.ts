@@ -18,6 +18,11 @@ export function warning(subject: string, text: string): Finding {
   return { level: 'warn', subject, text };
 }
 
+/** Whether one of them fails. What was found wrong once is not tried. */
+export function fails(findings: readonly Finding[]): boolean {
+  return findings.some(({ level }) => level === 'FAIL');
+}
+
 /** Which server it is; `tested` is the product that the tests of the locks run with. */
 export function versionFinding(subject: string, product: Product | undefined, tested: string): Finding {
   if (!product) {

@@ -1,19 +1,25 @@
 import { Calls } from '../../../lib/stores/sql/calls.js';
 import type { Row } from '../../../lib/stores/sql/dialect.js';
 import { MySqlDialect } from '../../../lib/stores/mysql/mysql-dialect.js';
+import { MySqlLockStore } from '../../../lib/stores/mysql/mysql-lock-store.js';
 import { checkMySqlPools } from '../../../lib/stores/mysql/mysql-lock-store.options.js';
 import type { MySqlPool } from '../../../lib/stores/mysql/mysql-pool.js';
 import { textOf } from '../../../lib/stores/mysql/rows.js';
 import { checkSchema, COLUMNS_FOUND, PROCEDURES_FOUND, readSchema } from '../../../lib/stores/mysql/schema-found.js';
 import { AURORA, CHECK, IS_READ_ONLY, productBy, serverWarnings } from '../../../lib/stores/mysql/server-check.js';
-import { failure, ok, versionFinding, warning, type Finding } from './finding.js';
+import { failure, fails, ok, versionFinding, warning, type Finding } from './finding.js';
+import { databaseWritesFinding } from './writes-finding.js';
 
 const LIMIT = { key: '', limitMs: 1_000 } as const;
 /** A server that takes no writes of this user has the finding of the store, which fails. */
 const STATE = `SELECT ${IS_READ_ONLY} AS read_only`;
 
-/** What a database of MySQL or MariaDB says of itself and of the locks in it, without writing. */
-export async function mysqlFindings(source: MySqlPool, name: string): Promise<Finding[]> {
+/** What holds up the writes of a server that answers what is read. */
+const LOCKED =
+  'A session may have locked the tables or the server: see SHOW FULL PROCESSLIST for LOCK TABLES, FLUSH TABLES WITH READ LOCK or a backup.';
+
+/** What a database of MySQL or MariaDB says of itself and of the locks in it, and whether it takes writes. */
+export async function mysqlFindings(source: MySqlPool, prefix: string, name: string): Promise<Finding[]> {
   const findings: Finding[] = [];
   try {
     const [{ pool, database }] = checkMySqlPools(source) as [ReturnType<typeof checkMySqlPools>[number]];
@@ -34,6 +40,9 @@ export async function mysqlFindings(source: MySqlPool, name: string): Promise<Fi
     const values = [database];
     checkSchema(readSchema(await ask(PROCEDURES_FOUND, values), await ask(COLUMNS_FOUND, values), database), database);
     findings.push(ok(`${name}: schema`, `"${database}" has the tables and procedures of this version.`));
+    if (!fails(findings)) {
+      findings.push(await databaseWritesFinding(new MySqlLockStore(source), prefix, name, LOCKED));
+    }
   } catch (error) {
     findings.push(failure(name, error));
   }

@@ -1,14 +1,20 @@
 import { PostgresDialect } from '../../../lib/stores/postgres/postgres-dialect.js';
+import { PostgresLockStore } from '../../../lib/stores/postgres/postgres-lock-store.js';
 import type { PostgresPool } from '../../../lib/stores/postgres/postgres-pool.js';
 import { checkSchema, qualified } from '../../../lib/stores/postgres/schema-name.js';
 import { CHECK, checkVersion, PRODUCT, productBy, serverWarnings } from '../../../lib/stores/postgres/server-check.js';
 import { Calls } from '../../../lib/stores/sql/calls.js';
 import { failure, ok, versionFinding, warning, type Finding } from './finding.js';
+import { databaseWritesFinding } from './writes-finding.js';
 
 const LIMIT = { key: '', limitMs: 1_000 } as const;
 
-/** What a database says of itself and of the locks in it, without writing. */
-export async function postgresFindings(pool: PostgresPool, given: string | undefined, name: string): Promise<Finding[]> {
+/** What holds up the writes of a server that answers what is read. */
+const LOCKED =
+  'A session may have locked the tables, or commits wait for a standby that is away: see pg_stat_activity, and synchronous_standby_names.';
+
+/** What a database says of itself and of the locks in it, and whether it takes writes. */
+export async function postgresFindings(pool: PostgresPool, given: string | undefined, prefix: string, name: string): Promise<Finding[]> {
   const schema = checkSchema(given);
   const calls = new Calls(new PostgresDialect(pool, schema));
   const findings: Finding[] = [];
@@ -21,6 +27,7 @@ export async function postgresFindings(pool: PostgresPool, given: string | undef
     const [made] = await calls.run({ sql: qualified('SELECT SCHEMA.version() AS version', schema), values: [] }, LIMIT);
     checkVersion(Number(made?.['version']), schema);
     findings.push(ok(`${name}: schema`, `"${schema}" has version ${String(made?.['version'])}.`));
+    findings.push(await databaseWritesFinding(new PostgresLockStore(pool, { schema, listen: false }), prefix, name, LOCKED));
   } catch (error) {
     findings.push(failure(name, error));
   }

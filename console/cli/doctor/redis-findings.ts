@@ -3,12 +3,17 @@ import type { RedisSource } from '../../../lib/stores/redis/connection/redis-sou
 import { evictionWarning, serverWarnings } from '../../../lib/stores/redis/server-check.js';
 import { evictsBy, productBy, refusesBy, valueOf } from '../../../lib/stores/redis/server-info.js';
 import { missingRights } from '../../../lib/stores/redis/visible-rights.js';
-import { failure, ok, versionFinding, warning, type Finding } from './finding.js';
+import { failure, fails, ok, versionFinding, warning, type Finding } from './finding.js';
+import { PAUSED, redisWrites } from './redis-writes.js';
+import { writesFinding } from './writes-finding.js';
 
 /** From which part of maxmemory on a server is worth a warning. */
 const NEARLY_FULL = 0.9;
 
-/** What a server of Redis says of itself, without writing; `mode` is the one that it has to be in. */
+/**
+ * What a server of Redis says of itself, and whether it takes writes; `mode` is the one that it has to be in. In a Cluster only a key of its
+ * own slots tells.
+ */
 export async function redisFindings(
   source: RedisSource,
   prefix: string,
@@ -19,7 +24,13 @@ export async function redisFindings(
   try {
     const info = await connection.plain.info();
     const [wrong] = modeFindings(info, `${name}: mode`, mode);
-    return wrong ? [wrong] : [...settings(info, name), rightsFinding(await missingRights(connection, prefix), name)];
+    if (wrong) {
+      return [wrong];
+    }
+    const found = [...settings(info, name), rightsFinding(await missingRights(connection, prefix), name)];
+    return mode === 'cluster' || fails(found)
+      ? found
+      : [...found, await writesFinding(redisWrites(connection, prefix, false), name, PAUSED)];
   } catch (error) {
     return [failure(name, error)];
   } finally {
@@ -93,7 +104,7 @@ function rightsFinding(missing: readonly string[] | undefined, name: string): Fi
   if (!missing) {
     return warning(
       subject,
-      'They cannot be seen without writing: the server is older than 7.0, or the user may not ask ACL DRYRUN. The application tries them when it starts.',
+      'They cannot be seen one by one: the server is older than 7.0, or the user may not ask ACL DRYRUN. The application tries them when it starts.',
     );
   }
   return missing.length === 0

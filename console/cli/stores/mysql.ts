@@ -12,7 +12,7 @@ export async function newMySqlStore(address: Address): Promise<NewStore> {
   const names = serverNames(pools);
   return {
     store: new MySqlLockStore(pools),
-    findings: async () => (await Promise.all(pools.map((pool, at) => mysqlFindings(pool, names[at] as string)))).flat(),
+    findings: async (prefix) => (await Promise.all(pools.map((pool, at) => mysqlFindings(pool, prefix, names[at] as string)))).flat(),
     end: () => endPools(pools),
   };
 }

@@ -14,7 +14,8 @@ export async function newPostgresStore(address: Address, schema: string | undefi
   const names = serverNames(pools);
   return {
     store: new PostgresLockStore(pools, { schema }),
-    findings: async () => (await Promise.all(pools.map((pool, at) => postgresFindings(pool, schema, names[at] as string)))).flat(),
+    findings: async (prefix) =>
+      (await Promise.all(pools.map((pool, at) => postgresFindings(pool, schema, prefix, names[at] as string)))).flat(),
     end: () => endPools(pools),
   };
 }

@@ -1,0 +1,18 @@
+import type { RedisConnection } from '../../../lib/stores/redis/connection/redis-connection.js';
+import { isOne, RedisCommands } from '../../../lib/stores/redis/scripts/redis-commands.js';
+import { RedisKeys } from '../../../lib/stores/redis/scripts/redis-keys.js';
+import { processName } from '../../../lib/stores/kit/process-name.js';
+import { readAttempt } from '../../../lib/stores/kit/replies.js';
+import type { Writes } from './writes-finding.js';
+
+/** What holds up the writes of a server that answers what is read. */
+export const PAUSED = 'It answers what is read: CLIENT PAUSE holds up writes, which CLIENT UNPAUSE ends, or a long command does.';
+
+/** The writes that locks need, by a connection to a server or a Cluster. */
+export function redisWrites(connection: RedisConnection, prefix: string, isCluster: boolean): Writes {
+  const commands = new RedisCommands(new RedisKeys(prefix, isCluster), processName());
+  return {
+    acquire: (hold) => connection.run(commands.acquire(hold, undefined, false, 0), hold.limitMs, readAttempt),
+    release: (hold) => connection.run(commands.release(hold), hold.limitMs, isOne),
+  };
+}
