@@ -1,8 +1,8 @@
-import { Logger } from '@nestjs/common';
 import { LockStoreError } from 'nestjs-distributed-lock';
 import { PostgresLockStore } from 'nestjs-distributed-lock/postgres';
-import { Pool } from 'pg';
+import type { Pool } from 'pg';
 import { describePostgres } from './database/describe-postgres.js';
+import { openPool } from './database/open-pool.js';
 import { StartUpError } from './start-up.error.js';
 
 /**
@@ -25,9 +25,7 @@ class PooledLockStore extends PostgresLockStore {
 
 /** Makes the table of the locks where it is missing; throws `StartUpError` where the database does not answer. */
 export async function openPostgresLocks(url: string): Promise<PostgresLockStore> {
-  const pool = new Pool({ connectionString: url, max: 4, connectionTimeoutMillis: 5_000 });
-  pool.on('error', (error) => new Logger('Locks').warn(`An idle connection was lost: ${error.message}`));
-  const store = new PooledLockStore(pool);
+  const store = new PooledLockStore(openPool('Locks', { connectionString: url, max: 4 }));
   try {
     await store.ensureSchema();
     return store;

@@ -24,6 +24,10 @@ export class SampleProcess {
     }
   }
 
+  get isRunning(): boolean {
+    return this.#child.exitCode === null && this.#child.signalCode === null;
+  }
+
   /** Resolves when it takes requests. */
   async url(): Promise<string> {
     const listening = /listens on (http:\S+)\.$/m;

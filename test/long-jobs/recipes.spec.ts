@@ -2,7 +2,7 @@
 // What is claimed is that work ends, however long the machine stands still meanwhile.
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { Queue } from 'bullmq';
-import { mkdtempSync, readFileSync, rmSync, statSync } from 'node:fs';
+import { createReadStream, mkdtempSync, readFileSync, rmSync, statSync } from 'node:fs';
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
@@ -95,6 +95,29 @@ test('pg: PostgreSQL runs the query no more, and its connection is not used agai
   }
 });
 
+test('pg and mysql2: a server that is killed during a query fails the call, and not the process', async () => {
+  const { signal } = new AbortController();
+  const postgres = await PostgresServer.start();
+  const mysql = await MySqlServer.start();
+  try {
+    const byPg = rejectionOf(pgQuery(postgres.pool(), postgres.pool(), signal, 'SELECT pg_sleep(600)'));
+    const byMySql = rejectionOf(mysqlQuery(mysql.pool().promise(), mysql.pool().promise(), signal, 'SELECT SLEEP(600)'));
+    const count = async (rows: Promise<unknown[]>): Promise<number> => (await rows).length;
+    await until('the queries run', async () => {
+      const running = [
+        count(postgres.query(`SELECT FROM pg_stat_activity WHERE state = 'active' AND query LIKE 'SELECT pg_sleep(600%'`)),
+        count(mysql.query(`SELECT ID FROM information_schema.PROCESSLIST WHERE INFO LIKE 'SELECT SLEEP(600%'`)),
+      ];
+      return (await Promise.all(running)).every((found) => found === 1);
+    });
+    await Promise.all([postgres.kill(), mysql.kill()]);
+    expect(await byPg).toBeInstanceOf(Error);
+    expect(await byMySql).toBeInstanceOf(Error);
+  } finally {
+    await Promise.all([postgres.stop(), mysql.stop()]);
+  }
+}, 120_000);
+
 test('mysql2: the server runs the query no more, and its connection is not used again', async () => {
   const server = await MySqlServer.start();
   try {
@@ -125,7 +148,7 @@ test('streams: the source is closed, and the file grows no more', async () => {
       }
     })(),
   );
-  const ended = rejectionOf(locks.attach(new Archive()).store(path, rows));
+  const ended = rejectionOf(locks.attach(new Archive()).store(path, () => rows));
   await until('rows are written', () => statSync(path, { throwIfNoEntry: false })?.size !== undefined && statSync(path).size > 0);
   await loseLock(`archive:${path}`);
   expect(await ended).toMatchObject(LOST);
@@ -133,6 +156,15 @@ test('streams: the source is closed, and the file grows no more', async () => {
   const { size } = statSync(path);
   await sleep(200);
   expect(statSync(path).size).toBe(size);
+});
+
+test('streams: one that fails at once fails the call that waited for its lock, and not the process', async () => {
+  const path = join(folder, 'late');
+  const lock = await locks.acquire(`archive:${path}`);
+  const ended = rejectionOf(locks.attach(new Archive()).store(path, () => createReadStream(join(folder, 'missing'))));
+  await sleep(100);
+  await lock.release();
+  expect(await ended).toMatchObject({ code: 'ENOENT' });
 });
 
 describe('child processes: the program is gone when the call has ended', () => {

@@ -21,9 +21,13 @@ class Balances {
   }
 }
 
+const pool = new Pool({ connectionString: process.env['DATABASE_URL'] });
+// The server may have ended a connection while the process was frozen.
+pool.on('error', (error) => console.error(error));
+
 @Module({
   imports: [LockModule.forRoot({ store: new RedisLockStore(process.env['REDIS_URL'] ?? ''), wait: '30s' })],
-  providers: [Balances, { provide: Pool, useValue: new Pool({ connectionString: process.env['DATABASE_URL'] }) }],
+  providers: [Balances, { provide: Pool, useValue: pool }],
 })
 class AppModule {}
 

@@ -28,15 +28,18 @@ export class Reports {
 
 export class Archive {
   @DistributedLock({ key: 'archive:<0>', ttl: '10s' })
-  async store(path: string, rows: Readable): Promise<void> {
+  async store(path: string, openRows: () => Readable): Promise<void> {
     const { signal } = currentLock() as Lock;
-    await orLost(signal, pipeline(rows, createWriteStream(path), { signal }));
+    await orLost(signal, pipeline(openRows(), createWriteStream(path), { signal }));
   }
 }
 
 /** Runs a query that PostgreSQL stops when `signal` aborts. `control` is a pool of its own, for the cancelling alone. */
 export async function pgQuery(pool: Pool, control: Pool, signal: AbortSignal, sql: string, values: unknown[] = []): Promise<QueryResult> {
   const client = (await pool.connect()) as PoolClient & { readonly processID: number };
+  // A connection that ends fails the query, and says so by an event too: without a listener, the process would end.
+  const ignore = (): void => undefined;
+  client.on('error', ignore);
   const cancel = (): void => {
     control.query('SELECT pg_cancel_backend($1)', [client.processID]).catch((error: unknown) => console.error(error));
   };
@@ -46,6 +49,7 @@ export async function pgQuery(pool: Pool, control: Pool, signal: AbortSignal, sq
     return await orLost(signal, client.query(sql, values));
   } finally {
     signal.removeEventListener('abort', cancel);
+    client.off('error', ignore);
     // A cancel that comes late must not hit the next query of this connection.
     client.release(signal.aborted);
   }

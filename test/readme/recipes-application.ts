@@ -40,6 +40,7 @@ const CREDITS = 8;
 const [database, redis, bank] = process.argv.slice(2) as [string, string, string];
 const connection = { host: '127.0.0.1', port: Number(new URL(redis).port) };
 const pool = new Pool({ connectionString: database });
+pool.on('error', (error) => console.error(error));
 const openTypeOrm = (): Promise<DataSource> => new DataSource({ type: 'postgres', url: database, entities: [Balance] }).initialize();
 initializeTransactionalContext({ storageDriver: StorageDriver.ASYNC_LOCAL_STORAGE });
 const ofDatabase: DynamicModule = {

@@ -2,9 +2,10 @@ import type { EntityManager } from '@mikro-orm/postgresql';
 import { sql } from 'drizzle-orm';
 import { drizzle } from 'drizzle-orm/node-postgres';
 import createKnex from 'knex';
+import type { Pool } from 'pg';
 import { Sequelize } from 'sequelize';
 import { DataSource } from 'typeorm';
-import { initializeTransactionalContext, Propagation, runInTransaction } from 'typeorm-transactional';
+import { deleteDataSourceByName, initializeTransactionalContext, Propagation, runInTransaction } from 'typeorm-transactional';
 import type { PostgresServer } from '../support/postgres-server';
 import { withDecorators } from '../readme/transactions';
 import { openMikroOrm } from '../support/mikro-orm';
@@ -15,6 +16,7 @@ import {
   knexTransaction,
   followTypeOrm,
   inTransaction,
+  outliveConnections,
   prismaTransaction,
   sequelizeTransaction,
 } from './recipes';
@@ -60,8 +62,17 @@ async function typeOrmTransactional(server: PostgresServer): Promise<Account> {
         await runInTransaction(() => inner(run), { propagation: Propagation.NESTED });
         await outer(run);
       }),
-    close: () => dataSource.destroy(),
+    close: () => {
+      deleteDataSourceByName('default');
+      return dataSource.destroy();
+    },
   };
+}
+
+function poolOf(server: PostgresServer): Pool {
+  const pool = server.pool();
+  outliveConnections(pool);
+  return pool;
 }
 
 async function knex(server: PostgresServer): Promise<Account> {
@@ -78,7 +89,7 @@ async function knex(server: PostgresServer): Promise<Account> {
 }
 
 async function drizzleOrm(server: PostgresServer): Promise<Account> {
-  const pool = server.pool();
+  const pool = poolOf(server);
   const database = drizzle(pool);
   followDrizzle(database);
   return {
@@ -110,7 +121,7 @@ async function mikroOrm(server: PostgresServer): Promise<Account> {
 }
 
 async function pg(server: PostgresServer): Promise<Account> {
-  const pool = server.pool();
+  const pool = poolOf(server);
   return {
     transaction: (body) => inTransaction(pool, (client) => body((statement) => client.query(statement))),
     nested: (inner, outer) =>

@@ -1,6 +1,7 @@
 import 'reflect-metadata';
 import { Test } from '@nestjs/testing';
 import { execFile } from 'node:child_process';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { promisify } from 'node:util';
 import { Sequelize, type Transaction } from 'sequelize';
 import { DataSource } from 'typeorm';
@@ -49,6 +50,29 @@ test.each(Object.entries(LIBRARIES))(
       expectHeldToTheCommit(await check(account));
     } finally {
       await account.close();
+    }
+  },
+  60_000,
+);
+
+test.each(Object.entries(LIBRARIES))(
+  'a connection that ends in the middle of a transaction of %s fails that one alone',
+  async (_name, open) => {
+    const account = await open(server);
+    try {
+      const cut = account.transaction(async (ask) => {
+        await ask('SELECT 1');
+        expect(await server.terminateBackends('xact_start IS NOT NULL')).toBe(1);
+        await until('that it has ended', async () => (await server.terminateBackends('xact_start IS NOT NULL')) === 0);
+        // Its end is read, between two statements.
+        await sleep(100);
+        await ask('SELECT 1');
+      });
+      await expect(cut).rejects.toThrow();
+      await account.transaction(async (ask) => void (await ask('SELECT 1')));
+    } finally {
+      // MikroORM never gives back a connection whose rollback failed, and waits for it.
+      account.close().catch(() => undefined);
     }
   },
   60_000,

@@ -36,19 +36,25 @@ export function prismaTransaction<T>(prisma: PrismaClient, work: (tx: Prisma.Tra
   return transactions.run(() => prisma.$transaction(work, { maxWait: 10_000, timeout: 30_000 }));
 }
 
+export function outliveConnections(pool: Pool): void {
+  pool.on('error', (error) => console.error(error)); // an idle one ended, and is replaced
+  pool.on('connect', (client) => client.on('error', () => undefined)); // one in use: its next statement fails
+}
+
 export function inTransaction<T>(pool: Pool, work: (client: PoolClient) => Promise<T>): Promise<T> {
   return transactions.run(async () => {
     const client = await pool.connect();
+    let broken = false;
     try {
       await client.query('BEGIN');
       const result = await work(client);
       await client.query('COMMIT');
       return result;
     } catch (error) {
-      await client.query('ROLLBACK');
+      await client.query('ROLLBACK').catch(() => (broken = true));
       throw error;
     } finally {
-      client.release();
+      client.release(broken);
     }
   });
 }

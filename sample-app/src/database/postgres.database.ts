@@ -1,7 +1,7 @@
-import { Logger } from '@nestjs/common';
-import { Pool } from 'pg';
+import type { Pool } from 'pg';
 import { Database, type Query } from './database.js';
 import { describePostgres } from './describe-postgres.js';
+import { openPool } from './open-pool.js';
 
 /** A PostgreSQL server, for any number of processes. */
 export class PostgresDatabase extends Database {
@@ -11,9 +11,7 @@ export class PostgresDatabase extends Database {
   constructor(url: string) {
     super();
     this.description = describePostgres(url);
-    this.#pool = new Pool({ connectionString: url, connectionTimeoutMillis: 5_000 });
-    // A connection that breaks while idle is replaced; without a listener the process would end.
-    this.#pool.on('error', (error) => new Logger(PostgresDatabase.name).warn(`An idle connection was lost: ${error.message}`));
+    this.#pool = openPool(PostgresDatabase.name, { connectionString: url });
   }
 
   protected async run(...[sql, params]: Parameters<Query>): Promise<readonly unknown[]> {

@@ -1,0 +1,3 @@
+import { outages } from './outages-suite.js';
+
+outages(['redis']);
