@@ -1,6 +1,7 @@
 import { Catch, Logger, type ArgumentsHost, type ExceptionFilter } from '@nestjs/common';
 import { throwError } from 'rxjs';
-import { LockError, LockNotAcquiredError, type LockErrorBody } from '../core/words/errors.js';
+import { LockError, LockLostError, LockNotAcquiredError, type LockErrorBody } from '../core/words/errors.js';
+import { Repetitions } from './repetitions.js';
 
 interface WebSocketClient {
   readonly nsp?: unknown;
@@ -10,12 +11,14 @@ interface WebSocketClient {
 
 /**
  * Answers lock errors with their code: over HTTP with `Retry-After` where it is known, over RPC as the error of the
- * reply, over WebSocket as an `exception` event, over GraphQL as an error with `extensions`. Busy is logged without a
- * stack. Optional: without it, Nest answers HTTP with the same statuses.
+ * reply, over WebSocket as an `exception` event, over GraphQL as an error with `extensions`. The first error of a kind is
+ * logged, busy without a stack; those that follow it are counted, in one line a minute. Optional: without it, Nest
+ * answers HTTP with the same statuses.
  */
 @Catch(LockError)
 export class LockExceptionFilter implements ExceptionFilter<LockError> {
   readonly #logger = new Logger(LockExceptionFilter.name);
+  readonly #repetitions = new Repetitions((line) => this.#logger.warn(line));
 
   /** Throws the error again where it came by a transport of somebody else's. */
   catch(error: LockError, host: ArgumentsHost): unknown {
@@ -25,12 +28,24 @@ export class LockExceptionFilter implements ExceptionFilter<LockError> {
   }
 
   #log(error: LockError): void {
+    if (!this.#repetitions.isFirst(kindOf(error), error.detail)) {
+      return;
+    }
     if (error instanceof LockNotAcquiredError) {
       this.#logger.warn(error.detail);
     } else {
       this.#logger.error(error.detail, error.stack);
     }
   }
+}
+
+/** Which errors are news of each other: a busy lock by its key, all else by why it fails. */
+function kindOf(error: LockError): string {
+  if (error instanceof LockNotAcquiredError) {
+    return `${error.name} ${error.reason} ${error.key}`;
+  }
+  const { code, message = '' } = (error.cause ?? {}) as { readonly code?: string; readonly message?: string };
+  return `${error.name} ${error instanceof LockLostError ? error.reason : (code ?? /^[A-Z]+\b/.exec(message)?.[0] ?? '')}`;
 }
 
 function answerTo(error: LockError, host: ArgumentsHost): unknown {

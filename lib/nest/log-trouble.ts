@@ -1,8 +1,11 @@
 import { Logger } from '@nestjs/common';
 import { printable } from '../core/words/shown.js';
 import type { LockTrouble } from '../core/words/lock-event.js';
+import { Repetitions } from './repetitions.js';
 
 const logger = new Logger('LockModule');
+/** A store that flaps, or code that forgets its handles, has many of these. */
+const repetitions = new Repetitions((line) => logger.warn(line));
 
 /** Writes what an operator should see to the log. */
 export function logTrouble(trouble: LockTrouble): void {
@@ -34,13 +37,14 @@ export function logTrouble(trouble: LockTrouble): void {
       );
       break;
     case 'unreleased':
-      logger.warn(
+      warnOf(
+        trouble,
         `${where} was never released: the handle that acquire() gave was garbage collected after ${Math.round(trouble.heldMs)} ms. The ` +
           "lock is renewed until the process ends. Use 'await using', or release() in a finally block, and set maxHold.",
       );
       break;
     case 'releaseFailed':
-      logger.warn(`${where} was not released, and ends with its lease: ${trouble.error.detail}`);
+      warnOf(trouble, `${where} was not released, and ends with its lease: ${trouble.error.detail}`);
       break;
     case 'storeUnavailable':
       logger.error(`The lock store '${trouble.store}' is unavailable. ${trouble.error.detail}`);
@@ -51,6 +55,13 @@ export function logTrouble(trouble: LockTrouble): void {
     case 'leader':
       logLeader(trouble, printable(`"${trouble.key}" (${trouble.by})`));
       break;
+  }
+}
+
+/** Not once for each call. */
+function warnOf({ type, store, key }: LockTrouble, message: string): void {
+  if (repetitions.isFirst(`${type} ${store} ${key}`, message)) {
+    logger.warn(message);
   }
 }
 

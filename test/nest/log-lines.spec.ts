@@ -1,0 +1,150 @@
+import 'reflect-metadata';
+import { afterEach, beforeEach, describe, expect, jest, test } from '@jest/globals';
+import { Controller, Logger, Post, type ArgumentsHost, type INestApplication } from '@nestjs/common';
+import { Test } from '@nestjs/testing';
+import { AsyncLocalStorage } from 'node:async_hooks';
+import request from 'supertest';
+import {
+  DistributedLock,
+  LockConfigurationError,
+  LockExceptionFilter,
+  LockModule,
+  LockNotAcquiredError,
+  LockStoreError,
+  RedisLockStore,
+} from '../../lib/index';
+import type { LockError } from '../../lib/core/words/errors';
+import type { LockTrouble } from '../../lib/core/words/lock-event';
+import { logTrouble } from '../../lib/nest/log-trouble';
+import { RedisServer } from '../support/redis-server';
+import { startTime, stopTime } from '../support/virtual-time';
+
+/** What came to the log, with the stacks. */
+let lines: string[];
+
+beforeEach(() => {
+  lines = [];
+  const keep = (message: unknown, stack?: unknown): void => void lines.push([message, stack].filter(Boolean).join('\n'));
+  jest.spyOn(Logger.prototype, 'error').mockImplementation(keep);
+  jest.spyOn(Logger.prototype, 'warn').mockImplementation(keep);
+  jest.spyOn(Logger.prototype, 'log').mockImplementation(() => undefined);
+});
+afterEach(() => void jest.restoreAllMocks());
+
+@Controller()
+class Requests {
+  @Post('book')
+  @DistributedLock({ key: 'book', wait: 0 })
+  async book(): Promise<void> {}
+}
+
+test('of a hundred requests that an outage fails, one has a line with its stack', async () => {
+  const server = await RedisServer.start();
+  const module = await Test.createTestingModule({
+    imports: [LockModule.forRoot({ store: new RedisLockStore(server.url) })],
+    controllers: [Requests],
+  }).compile();
+  const app: INestApplication = module.createNestApplication().useGlobalFilters(new LockExceptionFilter());
+  await app.listen(0);
+  try {
+    await request(app.getHttpServer()).post('/book').expect(201);
+    await server.kill();
+    lines.length = 0;
+    for (let sent = 0; sent < 10; sent++) {
+      await Promise.all(Array.from({ length: 10 }, () => request(app.getHttpServer()).post('/book').expect(503)));
+    }
+    const ofRequests = lines.filter((line) => /\n +at /.test(line));
+    // A connection that is cut and one that is refused are two kinds.
+    expect(ofRequests.length).toBeGreaterThan(0);
+    expect(ofRequests.length).toBeLessThan(4);
+    expect(lines.length).toBeLessThan(6);
+  } finally {
+    await app.close();
+    await server.stop();
+  }
+});
+
+describe('in a minute', () => {
+  beforeEach(() => startTime({ passes: false }));
+  afterEach(stopTime);
+
+  const away = (key: string, code = 'ECONNREFUSED'): LockError =>
+    new LockStoreError(`Lock "${key}": Redis did not answer: ${code}.`, key, {
+      cause: Object.assign(new Error(code), { code }),
+      unknown: true,
+    });
+  const busy = (key: string): LockError =>
+    new LockNotAcquiredError(`Lock "${key}" was not acquired.`, key, { reason: 'busy', waitedMs: 0 });
+  const answering = (): ((error: LockError) => void) => {
+    const filter = new LockExceptionFilter();
+    const response = { header: () => undefined, status: () => ({ send: () => undefined }) };
+    const host = { getType: () => 'http', switchToHttp: () => ({ getResponse: () => response }) } as unknown as ArgumentsHost;
+    return (refusal) => void filter.catch(refusal, host);
+  };
+  const heads = (): string[] => lines.splice(0).map((line) => line.split('\n')[0] as string);
+
+  test('the others of a kind are counted, until a minute passes without one; then the next is told whole', () => {
+    const answer = answering();
+    for (let sent = 0; sent < 100; sent++) {
+      answer(away(`order:${sent}`));
+    }
+    expect(lines).toEqual([expect.stringMatching(/^Lock "order:0": Redis did not answer: ECONNREFUSED\.\n.* +at /s)]);
+    lines.length = 0;
+    jest.advanceTimersByTime(60_000);
+    expect(heads()).toEqual(['99 more in the last minute. The last one: Lock "order:99": Redis did not answer: ECONNREFUSED.']);
+    answer(away('order:7'));
+    expect(lines).toEqual([]);
+    jest.advanceTimersByTime(60_000);
+    expect(heads()).toEqual(['1 more in the last minute. The last one: Lock "order:7": Redis did not answer: ECONNREFUSED.']);
+    jest.advanceTimersByTime(60_000);
+    expect(lines).toEqual([]);
+    answer(away('order:8'));
+    expect(lines).toEqual([expect.stringMatching(/^Lock "order:8".*\n +at /s)]);
+  });
+
+  test('another kind of error, and another busy key, is told at once', () => {
+    const answer = answering();
+    const errors = [
+      away('a'),
+      away('a', 'ETIMEDOUT'),
+      new LockStoreError('Lock "a": Redis refused the password.', 'a', { cause: new Error('WRONGPASS invalid'), unknown: false }),
+      new LockConfigurationError('Lock "a": Redis refused a command.', 'a', { cause: new Error('NOPERM evalsha') }),
+      busy('a'),
+      busy('b'),
+    ];
+    errors.forEach(answer);
+    expect(heads()).toEqual(errors.map(({ detail }) => detail));
+    errors.forEach(answer);
+    expect(heads()).toEqual([]);
+  });
+
+  test('no more than a hundred kinds are told apart', () => {
+    const answer = answering();
+    for (let key = 0; key < 1_000; key++) {
+      answer(busy(`order:${key}`));
+    }
+    expect(heads()).toHaveLength(101);
+    jest.advanceTimersByTime(60_000);
+    expect(heads()).toEqual(['899 more in the last minute, of several kinds. The last one: Lock "order:999" was not acquired.']);
+  });
+
+  test('a line that counts is of no request', () => {
+    const answer = answering();
+    const requests = new AsyncLocalStorage<string>();
+    const contexts: unknown[] = [];
+    jest.spyOn(Logger.prototype, 'warn').mockImplementation(() => void contexts.push(requests.getStore()));
+    requests.run('first', () => [away('a'), away('a')].forEach(answer));
+    jest.advanceTimersByTime(60_000);
+    expect(contexts).toEqual([undefined]);
+  });
+
+  test.each(['releaseFailed', 'unreleased'] as const)('%s of one key is told once, and then counted', (type) => {
+    const trouble = { type, store: 'default', key: 'job', by: 'vm (pid 1)', heldMs: 7, error: away('job') } as unknown as LockTrouble;
+    for (let call = 0; call < 10; call++) {
+      logTrouble(trouble);
+    }
+    expect(heads()).toEqual([expect.stringContaining('Lock "job" of vm (pid 1) was n')]);
+    jest.advanceTimersByTime(60_000);
+    expect(heads()).toEqual([expect.stringMatching(/^9 more in the last minute\. The last one: Lock "job"/)]);
+  });
+});
