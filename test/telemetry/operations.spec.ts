@@ -86,11 +86,13 @@ const COUNTED = [
 ] as const;
 
 test.each([
-  ['the first of a series that is new', '_x3 1x10', true],
-  ['the first of a series that began at 0', '0x3 1x10', true],
-  ['nothing, in a series that began at 0', '0x24', false],
-  ['nothing new', '3x24', false],
-])('panels and rules agree on %s', async (_, values, isShown) => {
+  ['the first of a series that is new', '_x3 1x10', '9x24', '4m', true],
+  ['the first of a series that began at 0', '0x3 1x10', '9x24', '4m', true],
+  ['nothing, in a series that began at 0', '0x24', '9x24', '24m', false],
+  ['nothing new', '3x24', '9x24', '24m', false],
+  ['nothing, where a process with old values is seen for the first time', '_x3 3x24', '_x3 9x24', '4m', false],
+  ['the next one there', '_x3 3 4x24', '_x3 9x24', '4m', true],
+])('panels and rules agree on %s', async (_, values, limits, at, isShown) => {
   const folder = mkdtempSync(join(tmpdir(), 'lock-rules-'));
   try {
     const shown = panels.flatMap(({ title, targets }) => targets.map(({ expr, legendFormat }) => ({ expr, names: [title, legendFormat] })));
@@ -99,16 +101,16 @@ test.each([
       const query = expr.replaceAll('$__range', '15m').replaceAll(/\$(store|name)/g, '.+');
       return {
         interval: '1m',
-        input_series: [{ series: `${name}{instance="a",distributed_lock_name="n",distributed_lock_store="s",${label}}`, values }],
-        // A rule and its panel, a minute after the event; a series of old values is older than each of the spans.
-        promql_expr_test: [
-          { expr: `(${query}) > bool 0`, eval_time: isShown ? '4m' : '24m', exp_samples: [{ labels: '{}', value: Number(isShown) }] },
-          {
-            expr: `count(ALERTS{alertname="${alertname}"}) or vector(0)`,
-            eval_time: isShown ? '4m' : '24m',
-            exp_samples: [{ labels: '{}', value: Number(isShown) }],
-          },
+        input_series: [
+          { series: `${name}{instance="a",distributed_lock_name="n",distributed_lock_store="s",${label}}`, values },
+          { series: 'distributed_lock_waiter_limit{instance="a",distributed_lock_store="s"}', values: limits },
         ],
+        // A rule and its panel, a minute after the event; a series of old values is older than each of the spans.
+        promql_expr_test: [`((${query}) > bool 0) or vector(0)`, `count(ALERTS{alertname="${alertname}"}) or vector(0)`].map((asked) => ({
+          expr: asked,
+          eval_time: at,
+          exp_samples: [{ labels: '{}', value: Number(isShown) }],
+        })),
       };
     });
     const file = join(folder, 'agree.yml');
