@@ -8,6 +8,9 @@ const LATELY_MS = 60_000;
 /** How often all of them are asked for, in milliseconds: a process may not have answered for a while. */
 const ALL_EVERY_MS = 45_000;
 
+/** How many of a store are kept: as many as a browser shows. */
+const MOST_KEPT = 5_000;
+
 type Known = FoundIncident & { readonly at: number };
 
 /** Remembers the incidents of the day while somebody looks, so that processes need not send all of them in each survey. */
@@ -47,6 +50,7 @@ export class KnownIncidents {
       }
     }
     const all = [...known.values()].toSorted((one, other) => one.at - other.at);
+    all.splice(0, all.length - MOST_KEPT).forEach(({ id }) => known.delete(id));
     return all.map((incident) => told(incident, now));
   }
 }

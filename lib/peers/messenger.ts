@@ -24,11 +24,11 @@ export class Messenger {
     this.#send(message, to).catch(() => undefined);
   }
 
-  /** Registers a listener. It checks what it gets: a message may be a stranger's. */
-  onMessage(listener: (message: unknown) => void): void {
+  /** Registers a listener, which gets each message with its length. It checks what it gets: a message may be a stranger's. */
+  onMessage(listener: (message: unknown, length: number) => void): void {
     this.#store.messages?.onMessage((text) => {
       if (text.length <= LONGEST_MESSAGE && !this.#closed.aborted) {
-        listener(parse(text));
+        listener(parse(text), text.length);
       }
     }, this.#closed);
   }

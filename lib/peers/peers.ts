@@ -9,9 +9,21 @@ import { FlightRecorder } from './flight-recorder.js';
 import type { ForcedNotice, IncidentLog } from './incident-log.js';
 import type { Messenger } from './messenger.js';
 import { ownAnswer } from './own-answer.js';
-import { isProbe } from './probe-message.js';
+import { isProbe, PROBE } from './probe-message.js';
 import { EXPECTED_MS, RollCall, type SurveyOptions } from './roll-call.js';
-import { isAnswer, isBye, isForced, isRoll, type ByeMessage, type ForcedMessage, type Roll, type RollAnswer } from './roll-message.js';
+import {
+  ANSWER,
+  FORCED,
+  isAnswer,
+  isBye,
+  isForced,
+  isRoll,
+  type ByeMessage,
+  type ForcedMessage,
+  type Roll,
+  type RollAnswer,
+} from './roll-message.js';
+import { onlyShaped } from './shape.js';
 import type { Survey } from './survey.js';
 
 /** How many rolls a process answers within a second at most. */
@@ -53,7 +65,7 @@ export class Peers {
     this.#startedAt = clock.monotonic();
     this.#id = `${process}#${randomUUID().slice(0, 4)}`;
     this.#roll = new RollCall(clock, name, process, messenger);
-    messenger.onMessage((message) => this.#heard(message));
+    messenger.onMessage((message, length) => this.#heard(message, length));
   }
 
   /** Keeps the calls that end from now on. */
@@ -83,17 +95,18 @@ export class Peers {
     }
   }
 
-  #heard(message: unknown): void {
+  /** Of what is kept, nothing else comes further: a message may be full of what nobody reads. */
+  #heard(message: unknown, length: number): void {
     if (isProbe(message)) {
-      this.#parts.deadlocks?.heard(message);
+      this.#parts.deadlocks?.heard(onlyShaped(message, PROBE));
     } else if (isRoll(message)) {
       void this.#answer(message);
     } else if (isForced(message)) {
-      this.#parts.incidents.heard(message);
+      this.#parts.incidents.heard(onlyShaped(message, FORCED));
     } else if (isBye(message)) {
       this.#roll.left(message.process);
     } else if (isAnswer(message) && message.process.id !== this.#id) {
-      this.#roll.heard(message);
+      this.#roll.heard(onlyShaped(message, ANSWER), length);
     }
   }
 

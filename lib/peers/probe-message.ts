@@ -45,7 +45,7 @@ const STEPS = {
   },
 } as const;
 
-const PROBE: Fields = {
+export const PROBE: Fields = {
   kind: ['probe'],
   id: 'text',
   lap: 'count',

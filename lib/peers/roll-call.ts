@@ -8,8 +8,11 @@ import type { Survey } from './survey.js';
 const ANSWERS_MS = { least: 300, after: 100, most: 1_000 } as const;
 /** For how long a process is expected to answer that has answered once, in milliseconds. */
 export const EXPECTED_MS = 60_000;
-/** The most messages of answers that are taken. */
+/** The most messages of answers that are taken, and the most characters of all of them: whoever may send messages can send answers. */
 const MOST_PARTS = 2_000;
+const MOST_CHARACTERS = 32_000_000;
+/** The most processes that are expected to answer. */
+const MOST_EXPECTED = 2_000;
 
 /** What is asked for besides the locks and the calls that wait. */
 export interface SurveyOptions {
@@ -31,8 +34,8 @@ export class RollCall {
   readonly #to: string;
   readonly #messenger: Messenger;
   /** By the id of the roll. */
-  readonly #collecting = new Map<string, (answer: RollAnswer) => void>();
-  /** When each process answered last. */
+  readonly #collecting = new Map<string, (answer: RollAnswer, length: number) => void>();
+  /** When each process answered last, the last one last. */
   readonly #answeredAt = new Map<string, number>();
 
   /** `store` is the name under which the store is registered, and `to` that of this process in it. */
@@ -50,12 +53,16 @@ export class RollCall {
     const take = (answer: RollAnswer): void => {
       const { id: process } = answer.process;
       heard.set(process, (heard.get(process) ?? new Map<number, RollAnswer>()).set(answer.part, answer));
+      this.#answeredAt.delete(process);
       this.#answeredAt.set(process, this.#clock.monotonic());
+      const [oldest] = this.#answeredAt.size > MOST_EXPECTED ? this.#answeredAt.keys() : [];
+      this.#answeredAt.delete(oldest ?? '');
     };
     own.forEach(take);
     const from = own[0]?.process.id ?? '';
+    let untaken = 0;
     if (this.#messenger.process !== undefined) {
-      await this.#collect({ kind: 'roll', id, from, to: this.#to, recent, health, incidentsMs }, heard, take);
+      untaken = await this.#collect({ kind: 'roll', id, from, to: this.#to, recent, health, incidentsMs }, heard, take);
     }
     const answers = [...heard.values()].flatMap((parts) => Array.from(parts.values()));
     return {
@@ -65,14 +72,14 @@ export class RollCall {
       waiting: rowsOf(answers, ({ waiting }) => waiting),
       ended: rowsOf(answers, ({ ended }) => ended),
       incidents: rowsOf(answers, ({ incidents = [] }) => incidents),
-      leftOut: answers.reduce((sum, { leftOut }) => sum + leftOut, 0),
+      leftOut: answers.reduce((sum, { leftOut }) => sum + leftOut, untaken),
       silent: this.#expected().filter((process) => !heard.has(process)),
     };
   }
 
   /** A process has answered; one that nobody waits for is not listened to. */
-  heard(answer: RollAnswer): void {
-    this.#collecting.get(answer.id)?.(answer);
+  heard(answer: RollAnswer, length: number): void {
+    this.#collecting.get(answer.id)?.(answer, length);
   }
 
   /** A process has closed: no answer of it is expected. A stranger can say so as well; the process is expected again once it answers. */
@@ -80,12 +87,14 @@ export class RollCall {
     this.#answeredAt.delete(process);
   }
 
-  /** Sends the roll, and takes the answers for as long as some may still come. */
-  async #collect(roll: Roll, heard: ReadonlyMap<string, Heard>, take: (answer: RollAnswer) => void): Promise<void> {
+  /** Sends the roll, and takes the answers for as long as some may still come. Resolves to how many locks and calls were too many. */
+  async #collect(roll: Roll, heard: ReadonlyMap<string, Heard>, take: (answer: RollAnswer) => void): Promise<number> {
     const startedAt = this.#clock.monotonic();
     const expected = this.#expected();
     let lastAt = startedAt;
     let parts = 0;
+    let characters = 0;
+    let untaken = 0;
     await new Promise<void>((resolve) => {
       let timer: NodeJS.Timeout | undefined;
       const look = (): void => {
@@ -100,17 +109,22 @@ export class RollCall {
           timer = setTimeout(look, leftMs);
         }
       };
-      this.#collecting.set(roll.id, (answer) => {
-        if (parts++ < MOST_PARTS) {
-          take(answer);
-          lastAt = this.#clock.monotonic();
-          look();
+      this.#collecting.set(roll.id, (answer, length) => {
+        if (parts >= MOST_PARTS || characters + length > MOST_CHARACTERS) {
+          untaken += answer.held.length + answer.waiting.length;
+          return;
         }
+        parts++;
+        characters += length;
+        take(answer);
+        lastAt = this.#clock.monotonic();
+        look();
       });
       this.#messenger.send(roll);
       look();
     });
     this.#collecting.delete(roll.id);
+    return untaken;
   }
 
   /** The processes that have answered in the last minute. */

@@ -74,13 +74,13 @@ const CALL = { key: 'text', name: 'text', site: 'text', description: TEXT } as c
 
 const FORCED_BY = { by: TEXT, reason: TEXT, process: 'text' } as const;
 
-const FORCED: Fields = { kind: ['forced'], from: 'text', key: 'text', fence: 'count', ...FORCED_BY };
+export const FORCED: Fields = { kind: ['forced'], from: 'text', key: 'text', fence: 'count', ...FORCED_BY };
 
 const BYE: Fields = { kind: ['bye'], process: 'text' };
 
 const ROLL: Fields = { kind: ['roll'], id: 'text', from: 'text', to: 'text', recent: 'boolean', health: 'boolean', incidentsMs: MS };
 
-const ANSWER: Fields = {
+export const ANSWER: Fields = {
   kind: ['answer'],
   id: 'text',
   process: {

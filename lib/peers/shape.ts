@@ -59,3 +59,22 @@ function fitsParts(value: unknown, shape: Exclude<Shape, string>): boolean {
 function has<Name extends 'list' | 'maybe'>(shape: object, name: Name): shape is { readonly [N in Name]: Shape } {
   return name in shape;
 }
+
+/** A copy of a value that fits, without the fields that its shape does not name. */
+export function onlyShaped<T>(value: T, shape: Shape): T {
+  return shaped(value, shape) as T;
+}
+
+function shaped(value: unknown, shape: Shape): unknown {
+  if (value === undefined || typeof shape === 'string' || Array.isArray(shape)) {
+    return value;
+  }
+  if (has(shape, 'maybe')) {
+    return shaped(value, shape.maybe);
+  }
+  if (has(shape, 'list')) {
+    return (value as readonly unknown[]).map((item) => shaped(item, shape.list));
+  }
+  const fields = value as Record<string, unknown>;
+  return Object.fromEntries(Object.entries(shape).map(([field, its]) => [field, shaped(fields[field], its as Shape)]));
+}

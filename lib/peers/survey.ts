@@ -147,7 +147,7 @@ export interface Survey {
   readonly ended: readonly EndedCall[];
   /** What went wrong lately. */
   readonly incidents: readonly FoundIncident[];
-  /** How many locks and calls were left out, since a process lists 1,000 at most. */
+  /** How many locks and calls were left out: a process lists 1,000 at most, and the answers of all have 32 million characters at most. */
   readonly leftOut: number;
   /** Processes that hold or wait, as others have seen, and have not answered: stopped, cut off, or of an older version. */
   readonly silent: readonly string[];
