@@ -27,6 +27,8 @@ const DEFECTS: readonly (readonly [string, string, string])[] = [
   ['gives a fence that no number can count', 'if least + more > 9007199254740991 then', 'if false then'],
   ['gives one fence for a block', 'local more = fences - 1', 'local more = 0'],
   ['forgets the block where its counter was ahead', `string.format('%.0f', least + more)`, 'wanted'],
+  ['forgets since when a lock is held whose vote is cast again', 'whole(ms - age), vote', 'whole(ms), vote'],
+  ['gives the time of a vote that is cast again for that of the grant', `'last', whole(ms - age)`, `'last', whole(ms)`],
   ['shortens a lease by another vote', `if redis.call('PTTL', lock) < ttl then`, 'if true then'],
   ['keeps a lease whose clock was set back', 'if left < 0 or left > most then', 'if false then'],
   ['gives another vote the fence', 'if held[1] ~= owner or not held[2] then', 'if held[1] ~= owner then'],

@@ -1,8 +1,9 @@
 import 'reflect-metadata';
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { LockError } from '../../lib/core/words/errors';
+import type { LockError, LockNotAcquiredError } from '../../lib/core/words/errors';
 import type { HoldRecord } from '../../lib/core/seam/lock-store';
 import type { QuorumLockStore } from '../../lib/stores/quorum/quorum-lock-store';
+import { makeLocks } from '../support/make-locks';
 import { acquired, newHold, QuorumStores } from '../support/quorum-stores';
 import { RedisQuorum } from '../support/redis-quorum';
 import { until } from '../support/until';
@@ -100,6 +101,36 @@ test('any two servers that restart empty take no lock along, and the others go o
   expect(await other.release(next)).toBe(true);
   await Promise.all([own.close(), other.close()]);
 });
+
+test('a lock that is held while all servers restart one after the other has its holder, and since when', async () => {
+  const rolling = new QuorumStores(await RedisQuorum.start(3), { longestLease: 1_500 });
+  try {
+    const [own, other] = [await rolling.open(), await rolling.open()];
+    const lock = await makeLocks(own, { ttl: 1_500 }).acquire('k');
+    const before = await own.inspect('k');
+    expect(before?.by).not.toBe('');
+    for (const [place, server] of rolling.quorum.servers.entries()) {
+      await server.kill();
+      await server.start();
+      await until('its vote', async () => {
+        const { members } = await other.health();
+        return members?.[place]?.voting === true && (await rolling.quorum.fences('k')).every((fence) => fence === String(before?.fence));
+      });
+    }
+    expect(lock.isHeld()).toBe(true);
+    const after = await other.inspect('k');
+    expect(after).toMatchObject({ fence: lock.fence, by: before?.by, holds: 1 });
+    expect(Math.abs(Number(after?.since) - Number(before?.since))).toBeLessThan(500);
+    const failure = await makeLocks(other, { ttl: 1_500 })
+      .acquire('k', { wait: 0 })
+      .catch((error: unknown) => error);
+    expect(failure).toMatchObject({ holder: { by: before?.by } });
+    expect((failure as LockNotAcquiredError).holder?.heldMs).toBeGreaterThan(3_000);
+    await lock.release();
+  } finally {
+    await rolling.stop();
+  }
+}, 60_000);
 
 test('a third one makes locks unavailable for as long as what was reported of them holds, and the error says so', async () => {
   await grantedAtLast(store, 'before');

@@ -1,7 +1,7 @@
 import 'reflect-metadata';
 import { randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { HoldRecord } from '../../lib/core/seam/lock-store';
+import type { Busy, HoldRecord, StoredLock } from '../../lib/core/seam/lock-store';
 import type { QuorumLockStore } from '../../lib/stores/quorum/quorum-lock-store';
 import { SETTLE, VOTE } from '../../lib/stores/quorum/votes/scripts';
 import { makeLocks } from '../support/make-locks';
@@ -210,6 +210,68 @@ describe('a server that did not vote for the owner of a lock', () => {
     }
     await renewsEverywhere(hold);
     expect((await other.acquire(newHold('k'))).fence).toBeUndefined();
+  });
+
+  /** Each of the servers is emptied, and votes again with a renewal. */
+  async function emptied(by: QuorumLockStore, renewal: HoldRecord): Promise<void> {
+    for (const place of [0, 1, 2, 3, 4]) {
+      await stores.quorum.at(place).client.flushall();
+      await until('five votes', async () => {
+        expect(await by.renew([renewal])).toEqual([true]);
+        return isEverywhere(renewal);
+      });
+    }
+  }
+
+  test('votes for what the lock was: who holds it, since when, until when, and its fences', async () => {
+    const grantedAt = performance.now();
+    const asked = { ...newHold('k', TTL_MS), by: 'the holder', fences: 16 };
+    const { fence } = (await store.acquire(asked)) as { fence: number };
+    const hold = { ...asked, fence };
+    await until('five votes', () => isEverywhere(hold));
+    const before = await store.inspect('k');
+    await sleep(1_000);
+    // Core says who holds a lock only where it is another call than the one that was granted, and asks for 1 ms to have a lease confirmed.
+    const renewal = { ...hold, ttlMs: 1, by: '' };
+    await emptied(store, renewal);
+    const stillFor = performance.now() - grantedAt;
+    expect(await store.inspect('k')).toMatchObject({ fence, by: 'the holder', holds: 1 });
+    const after = await store.inspect('k');
+    expect(Math.abs(Number(after?.since) - Number(before?.since))).toBeLessThan(500);
+    expect(after?.remainingMs).toBeGreaterThan(TTL_MS - stillFor - 1_000);
+    const counters = await Promise.all(stores.quorum.servers.map(({ client }) => client.get('lock:fence:{0}')));
+    expect(counters.map(Number).filter((counter) => counter < fence + 15)).toEqual([]);
+    const busy = await other.acquire(newHold('k'));
+    expect(busy).toMatchObject({ holder: { by: 'the holder', heldMs: expect.any(Number) } });
+    expect((busy as Busy).holder.heldMs).toBeGreaterThanOrEqual(1_000);
+    // The lease serves another call meanwhile.
+    expect(await store.renew([{ ...renewal, by: 'the next one' }])).toEqual([true]);
+    await emptied(store, renewal);
+    expect(await other.inspect('k')).toMatchObject({ fence, by: 'the next one' });
+  });
+
+  test('votes for whoever joined by a ticket, also where the call that was granted has left', async () => {
+    const hold = await acquired(store, 'k', TTL_MS);
+    const before = await store.inspect('k');
+    await sleep(1_000);
+    const guest = { ...hold, id: randomUUID(), by: 'a guest' };
+    expect(await other.join(guest)).toBe(true);
+    await until('five guests', async () => {
+      expect(await other.renew([guest])).toEqual([true]);
+      return (await other.inspect('k'))?.holds === 2 && isEverywhere(hold);
+    });
+    expect(await store.release(hold)).toBe(true);
+    await emptied(other, guest);
+    const { since, ...stored } = (await store.inspect('k')) as StoredLock;
+    expect(stored).toMatchObject({ fence: hold.fence, by: 'a guest', holds: 1 });
+    expect(Math.abs(since.getTime() - Number(before?.since))).toBeLessThan(500);
+    expect((await store.acquire(newHold('k'))).fence).toBeUndefined();
+    expect(await other.release(guest)).toBe(true);
+    await until('the release', async () => (await ownersAt([0, 1, 2, 3, 4])).every((owner) => owner === null));
+    // What comes late does not let it in again.
+    await other.renew([guest]);
+    await sleep(300);
+    expect(await ownersAt([0, 1, 2, 3, 4])).toEqual([null, null, null, null, null]);
   });
 
   test('lets in whoever joined by a ticket as well: two servers may then be away', async () => {

@@ -101,7 +101,6 @@ export class QuorumLockStore implements LockStore, Tickets, Operator, Messages {
   }
 
   async acquire(hold: HoldRecord): Promise<AcquireReply> {
-    const { id, ttlMs } = hold;
     const sentAt = performance.now();
     const quorum = await this.#open();
     const attempt = ++this.#attempts;
@@ -110,16 +109,17 @@ export class QuorumLockStore implements LockStore, Tickets, Operator, Messages {
       this.#waits.refused(hold, sentAt);
     } else {
       this.#waits.granted(hold);
-      this.#grants.add(id, voteOf(id, attempt), sentAt + ttlMs);
+      this.#grants.add(hold, voteOf(hold.id, attempt), sentAt);
     }
     return reply;
   }
 
   async join(hold: HoldRecord): Promise<boolean> {
     const sentAt = performance.now();
-    const isIn = await joinAll(await this.#open(), hold);
+    const quorum = await this.#open();
+    const isIn = await joinAll(quorum, hold);
     if (isIn) {
-      this.#grants.add(hold.id, hold.id, sentAt + hold.ttlMs);
+      this.#grants.add(hold, voteOf(hold.id, 0), sentAt, sentAt - quorum.ageMs(hold.fence));
     }
     return isIn;
   }
@@ -128,7 +128,7 @@ export class QuorumLockStore implements LockStore, Tickets, Operator, Messages {
     const sentAt = performance.now();
     const quorum = await this.#open();
     const verdicts = await renewTogether(holds, (some) => renewAll(quorum, this.#grants, some));
-    holds.forEach(({ id, ttlMs }, at) => verdicts[at] && this.#grants.lengthen(id, sentAt + ttlMs));
+    holds.forEach((hold, at) => verdicts[at] && this.#grants.renewed(hold, sentAt));
     return verdicts;
   }
 

@@ -46,6 +46,11 @@ export class Quorum {
     return clockOf(this.servers);
   }
 
+  /** How old the lock with that fence is, in milliseconds: a fence is about the time of its grant. */
+  ageMs(fence: number): number {
+    return Math.max(0, (this.clockMs ?? Date.now()) - fence / 1_000);
+  }
+
   /** Connects, and resolves when each server was checked or did not answer in time: with the failures of those that are of no use. */
   open(): Promise<readonly (Failure | undefined)[]> {
     return (this.#opening ??= this.membership.open().then((failures) => {

@@ -1,7 +1,7 @@
 import type { HoldRecord } from '../../core/seam/lock-store.js';
 import { leastLimitOf } from '../../core/seam/time.js';
-import { isOne, readAnswers } from '../redis/scripts/redis-commands.js';
-import type { Grants } from './votes/grants.js';
+import { isLate, isOne, readAnswers } from '../redis/scripts/redis-commands.js';
+import type { GrantedHold, Grants } from './votes/grants.js';
 import type { Quorum } from './quorum.js';
 import type { QuorumServer } from './members/quorum-server.js';
 import { attemptOf } from './votes/quorum-commands.js';
@@ -19,7 +19,7 @@ export function renewAll(quorum: Quorum, grants: Grants, holds: readonly HoldRec
   const mendAll = (server: QuorumServer, answers: readonly boolean[], confirmed: readonly (boolean | undefined)[]): void =>
     holds.forEach((hold, at) => {
       if (confirmed[at] && !answers[at]) {
-        grants.mend(hold.id, server, (vote) => mend(quorum, server, hold, vote, endsAt));
+        grants.mend(hold.id, server, (known) => mend(quorum, server, hold, known, endsAt));
       }
     });
   const send = async (server: QuorumServer): Promise<boolean[]> => {
@@ -44,20 +44,33 @@ export function renewAll(quorum: Quorum, grants: Grants, holds: readonly HoldRec
 /**
  * The hold at a server that denied it while a majority confirmed it. That server may have a vote that came late, with another fence; or none,
  * where another owner had its vote at the grant, or where it was away or was emptied since. It votes now if it is free: its done marks refuse
- * that once the hold was released, and its time once the renewal is long over. A hold that joined by a ticket joins there, once the lock is.
+ * that once the hold was released, and its time once the renewal is long over. A hold that joined by a ticket joins there; where the lock is
+ * not there, it votes as well: the hold that was granted may have left. The lock is what it was: who holds it, since when, and for how long.
  */
-async function mend({ commands }: Quorum, server: QuorumServer, hold: HoldRecord, vote: string, endsAt: number): Promise<void> {
-  if (vote === hold.id) {
-    await server.askInTime((latest) => commands.join(hold, latest), Math.max(1, endsAt - performance.now()));
-    return;
+async function mend(
+  { commands }: Quorum,
+  server: QuorumServer,
+  hold: HoldRecord,
+  { vote, by, since, endsAt: leaseEndsAt }: Readonly<GrantedHold>,
+  endsAt: number,
+): Promise<void> {
+  const attempt = attemptOf(vote);
+  if (attempt === 0) {
+    const { reply } = await server.askInTime((latest) => commands.join(hold, latest), Math.max(1, endsAt - performance.now()));
+    if (isLate(reply) || Number(reply) !== 0) {
+      return;
+    }
   }
   const settle = async (): Promise<boolean> => isOne((await server.ask(commands.settle(hold, vote, hold.fence), hold.limitMs)).reply);
   if (await settle()) {
     return;
   }
-  const request = { hold, attempt: attemptOf(vote), fence: hold.fence, waitedMs: FIRST_MS };
-  const leftMs = endsAt - performance.now();
+  const now = performance.now();
+  const leftMs = endsAt - now;
   if (leftMs > 0) {
+    // A renewal asks for less than what is left where it only confirms a lease.
+    const ttlMs = hold.lingering ? hold.ttlMs : Math.max(hold.ttlMs, leaseEndsAt - now);
+    const request = { hold: { ...hold, by, ttlMs }, attempt, fence: hold.fence, waitedMs: FIRST_MS, ageMs: now - since };
     await server.askInTime((latest) => commands.vote(request, latest), leftMs);
     await settle();
   }

@@ -99,7 +99,7 @@ export class Host implements Machine {
   }
 
   #vote(args: readonly (string | number)[]): unknown {
-    const [owner, votes, , process, by, proposed, attempt, ttlMs, waitedMs, latest, fences] = args;
+    const [owner, votes, , process, by, proposed, attempt, ttlMs, waitedMs, fences, ageMs, latest] = args;
     const reply: VoteReply = this.#votes.vote({
       owner: String(owner),
       hold: holdOf(votes).slice(0, -1),
@@ -110,6 +110,7 @@ export class Host implements Machine {
       proposed: Number(proposed),
       fences: Number(fences),
       waitedMs: Number(waitedMs),
+      ageMs: Number(ageMs),
       latest: Number(latest),
     });
     if ('fence' in reply) {

@@ -53,9 +53,9 @@ export class ScriptedServer {
     await this.#client.flushall();
   }
 
-  async vote({ owner, hold, fences, attempt, process, ttlMs, by, proposed, waitedMs, latest }: VoteRequest): Promise<VoteReply> {
+  async vote({ owner, hold, fences, attempt, process, ttlMs, by, proposed, waitedMs, ageMs, latest }: VoteRequest): Promise<VoteReply> {
     const asks = { key: KEY, owner, id: hold, fences, ttlMs, by };
-    const command = new QuorumCommands(KEYS, process).vote({ hold: asks, attempt, fence: proposed, waitedMs }, latest);
+    const command = new QuorumCommands(KEYS, process).vote({ hold: asks, attempt, fence: proposed, waitedMs, ageMs }, latest);
     const reply = await this.#run(command).catch((error: Error) => /FENCE (\S+)/.exec(error.message)?.[1] ?? Promise.reject(error));
     if (Array.isArray(reply)) {
       const [remainingMs, heldBy, heldMs, rank, serverMs] = reply as [number, string, number, number, number];

@@ -134,8 +134,8 @@ interface Caller {
 function callerOf(random: Random, count: number): Caller {
   const process = random.pick(PROCESSES);
   const hold = `${process}-${Math.floor(count / 12) + random.whole(0, 1)}`;
-  const attempt = 1 + Math.floor(count / 6) + random.whole(0, 2);
-  return { owner: `owner of ${hold}`, hold, attempt, vote: `${hold}.${attempt}`, process };
+  const attempt = random.chance(0.1) ? 0 : 1 + Math.floor(count / 6) + random.whole(0, 2);
+  return { owner: `owner of ${hold}`, hold, attempt, vote: attempt === 0 ? hold : `${hold}.${attempt}`, process };
 }
 
 function requestOf(random: Random, caller: Caller, stored: Stored, us: number, ttlMs: number, latest: number): Omit<VoteRequest, 'fences'> {
@@ -155,6 +155,7 @@ function requestOf(random: Random, caller: Caller, stored: Stored, us: number, t
     by: `${process} at work`,
     proposed: random.pick([...proposals, us + MOST_AHEAD_US + random.whole(-1, 1)]),
     waitedMs: Math.max(0, random.pick(waits)),
+    ageMs: random.pick([0, 0, 1, 60, 10_000]),
     latest,
   };
 }

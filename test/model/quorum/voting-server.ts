@@ -8,7 +8,7 @@ export interface Machine {
   counter: number | undefined;
 }
 
-/** What VOTE is given. */
+/** What VOTE is given; the attempt of a hold that joined is 0. */
 export interface VoteRequest {
   readonly owner: string;
   readonly hold: string;
@@ -20,6 +20,8 @@ export interface VoteRequest {
   /** How many fences it reserves. */
   readonly fences: number;
   readonly waitedMs: number;
+  /** How old the lock is, where the vote is cast again. */
+  readonly ageMs: number;
   /** The latest time at which it may vote, in ms since 1970, or 0. */
   readonly latest: number;
 }
@@ -58,7 +60,7 @@ interface Waiters {
 
 /**
  * One server of a quorum as a state machine, for one key: what VOTE and SETTLE do there, and the scripts of the single server, whose holds
- * are votes here. The votes of one hold are called `<hold>.<number of the attempt>`.
+ * are votes here. The votes of one hold are called `<hold>.<number of the attempt>`, or `<hold>` where it joined.
  *
  * | the lock | and | VOTE |
  * |---|---|---|
@@ -87,7 +89,7 @@ export class VotingServer {
     if (this.#isLate(request.latest)) {
       return { lateAt: this.#ms };
     }
-    if (this.#done.has(hold) || this.#done.has(`${hold}.${attempt}`)) {
+    if (this.#done.has(hold) || this.#done.has(voteOf(hold, attempt))) {
       return this.#refusal(0);
     }
     if (this.#lock) {
@@ -107,7 +109,7 @@ export class VotingServer {
     }
     const reply = this.#grant(request);
     waiters.waiting.delete(process);
-    waiters.last = isInSlice ? waiters.last : { process, since: this.#ms };
+    waiters.last = isInSlice ? waiters.last : { process, since: this.#ms - request.ageMs };
     waiters.endsAt = this.#ms + 2 * PRESENT_MS;
     return reply;
   }
@@ -220,7 +222,7 @@ export class VotingServer {
   }
 
   /** A proposal far ahead of the server's clock is cut; what follows the last fence is above it. */
-  #grant({ owner, hold, attempt, process, ttlMs, by, proposed, fences }: VoteRequest): VoteReply {
+  #grant({ owner, hold, attempt, process, ttlMs, by, proposed, fences, ageMs }: VoteRequest): VoteReply {
     const { us, counter } = this.#machine;
     const wanted = proposed - us > MOST_AHEAD_US ? us : proposed;
     // Without a counter, the clock stands for it; which may itself be far ahead of the others.
@@ -231,14 +233,14 @@ export class VotingServer {
     }
     const fence = Math.max(wanted, least);
     this.#machine.counter = fence + more;
-    const holds = new Map([[`${hold}.${attempt}`, process]]);
-    this.#lock = { owner, fence, ttlMs, since: this.#ms, by, holds, endsAt: this.#ms + ttlMs };
+    const holds = new Map([[voteOf(hold, attempt), process]]);
+    this.#lock = { owner, fence, ttlMs, since: this.#ms - ageMs, by, holds, endsAt: this.#ms + ttlMs };
     return { fence, serverMs: this.#ms };
   }
 
   /** Whatever the fence of the lock is now, the vote is for that one. */
   #voteAgain(lock: Lock, { hold, attempt, process, ttlMs }: VoteRequest): VoteReply {
-    const vote = `${hold}.${attempt}`;
+    const vote = voteOf(hold, attempt);
     const others = [...lock.holds.keys()].filter((name) => name !== vote && /^(.*)\.\d+$/.exec(name)?.[1] === hold);
     if (!lock.holds.has(vote)) {
       if (others.some((other) => Number(other.slice(hold.length + 1)) > attempt)) {
@@ -295,4 +297,8 @@ export class VotingServer {
       }
     }
   }
+}
+
+function voteOf(hold: string, attempt: number): string {
+  return attempt === 0 ? hold : `${hold}.${attempt}`;
 }

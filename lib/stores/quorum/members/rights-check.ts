@@ -10,7 +10,7 @@ export async function tryRights(server: QuorumServer, commands: QuorumCommands, 
   const hold = startUpHold(`start-up check ${randomUUID()}`);
   const { key, id, ttlMs } = hold;
   const ask = async (command: Command): Promise<unknown> => (await server.ask(command)).reply;
-  const request = { hold, attempt: 1, fence: proposed, waitedMs: 0 };
+  const request = { hold, attempt: 1, fence: proposed, waitedMs: 0, ageMs: 0 };
   const fence = Number.parseInt(String(await ask(commands.vote(request, 0))), 10);
   await ask(commands.vote({ ...request, hold: { ...hold, owner: randomUUID() }, waitedMs: 1 }, 0));
   await ask(commands.vote({ ...request, hold: { ...hold, ttlMs: ttlMs + 1 }, attempt: 2 }, 0));

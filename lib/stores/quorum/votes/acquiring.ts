@@ -21,7 +21,7 @@ export function acquireAll(quorum: Quorum, fences: Fences, hold: HoldRecord, att
   const endsAt = performance.now() + limitMs;
   const vote = voteOf(hold.id, attempt);
   const fence = fences.next(hold.fences, quorum.clockMs);
-  const request = { hold, attempt, fence, waitedMs };
+  const request = { hold, attempt, fence, waitedMs, ageMs: 0 };
   const ballot = new Ballot(quorum, key, {
     contestMs: Math.min(CONTEST.mostMs, limitMs * CONTEST.part),
     vote: (server) => server.askInTime((latest) => commands.vote(request, latest), limitMs),

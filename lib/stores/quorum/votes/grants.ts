@@ -1,9 +1,14 @@
+import type { HoldRecord } from '../../../core/seam/lock-store.js';
 import { PassingMap } from './passing-map.js';
 
-/** What the store has to know of a hold that is in. */
-interface GrantedHold {
+/** What the store has to know of a hold that is in: a vote that is cast again needs it, and a renewal does not say it. */
+export interface GrantedHold {
   /** The name of the hold in the servers: the vote of the attempt that was granted, or its id where it joined by a ticket. */
   readonly vote: string;
+  /** Who holds the lock. */
+  by: string;
+  /** Since when it is held, by the monotonic clock. */
+  readonly since: number;
   /** When its lease ends, by the monotonic clock. */
   endsAt: number;
   /** The servers that are asked to let it in because they denied it. */
@@ -19,24 +24,25 @@ export class Grants {
     return this.#holds.get(hold)?.vote ?? hold;
   }
 
-  add(hold: string, vote: string, endsAt: number): void {
-    this.#holds.set(hold, { vote, endsAt, mending: new Set() });
+  add({ id, by, ttlMs }: HoldRecord, vote: string, sentAt: number, since = sentAt): void {
+    this.#holds.set(id, { vote, by, since, endsAt: sentAt + ttlMs, mending: new Set() });
   }
 
   /** Its lease was renewed. */
-  lengthen(hold: string, endsAt: number): void {
-    const known = this.#holds.get(hold);
+  renewed({ id, by, ttlMs }: HoldRecord, sentAt: number): void {
+    const known = this.#holds.get(id);
     if (known) {
-      known.endsAt = Math.max(known.endsAt, endsAt);
+      known.endsAt = Math.max(known.endsAt, sentAt + ttlMs);
+      known.by = by || known.by;
     }
   }
 
   /** Has a server let the hold in that denied it, unless that is going on. Where it fails, the next renewal finds out. */
-  mend(hold: string, server: unknown, send: (vote: string) => Promise<unknown>): void {
+  mend(hold: string, server: unknown, send: (known: Readonly<GrantedHold>) => Promise<unknown>): void {
     const known = this.#holds.get(hold);
     if (known && !known.mending.has(server)) {
       known.mending.add(server);
-      send(known.vote)
+      send(known)
         .catch(() => undefined)
         .finally(() => known.mending.delete(server));
     }

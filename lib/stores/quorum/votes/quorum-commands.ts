@@ -6,12 +6,14 @@ import { REPORT, SETTLE, VOTE } from './scripts.js';
 /** What a hold asks the servers to vote for. */
 export interface VoteRequest {
   readonly hold: Pick<HoldRecord, 'key' | 'owner' | 'id' | 'fences' | 'ttlMs' | 'by'>;
-  /** Names the vote: rises with each attempt of this process. */
+  /** Names the vote: rises with each attempt of this process; 0 for a hold that joined by a ticket. */
   readonly attempt: number;
   /** The fence that the process proposes. */
   readonly fence: number;
   /** For how long the caller has waited, in milliseconds. */
   readonly waitedMs: number;
+  /** How old the lock is where the vote is cast again, in milliseconds; else 0. */
+  readonly ageMs: number;
 }
 
 /** What a process reports to a server. */
@@ -31,7 +33,7 @@ export interface Report {
 /** The commands of a quorum: its own, and those of the Redis store, whose holds are votes here. */
 export class QuorumCommands extends RedisCommands {
   /** `latest` is the latest server time at which the server may vote, in ms since 1970; 0 where that is unknown. */
-  vote({ hold, attempt, fence, waitedMs }: VoteRequest, latest: number): Command {
+  vote({ hold, attempt, fence, waitedMs, ageMs }: VoteRequest, latest: number): Command {
     const { key, owner, id, fences, ttlMs, by } = hold;
     const tag = this.names.tag(key);
     const vote = voteOf(id, attempt);
@@ -50,8 +52,9 @@ export class QuorumCommands extends RedisCommands {
       attempt,
       ttl: Math.ceil(ttlMs),
       waited: waitedMs,
-      latest,
       fences,
+      age: Math.floor(ageMs),
+      latest,
     });
   }
 
@@ -76,12 +79,12 @@ export class QuorumCommands extends RedisCommands {
   }
 }
 
-/** The name of a vote: the hold of one attempt. What comes late of one attempt concerns no other. */
+/** The name of a vote: the hold of one attempt, or one that joined (0). What comes late of one attempt concerns no other. */
 export function voteOf(hold: string, attempt: number | ''): string {
-  return `${hold}.${attempt}`;
+  return attempt === 0 ? hold : `${hold}.${attempt}`;
 }
 
-/** The number of the attempt in the name of a vote. */
+/** The number of the attempt in the name of a vote; 0 in that of a hold that joined. */
 export function attemptOf(vote: string): number {
-  return Number(vote.slice(vote.lastIndexOf('.') + 1));
+  return vote.includes('.') ? Number(vote.slice(vote.lastIndexOf('.') + 1)) : 0;
 }

@@ -6,7 +6,7 @@ import { ABOUT_MS, MOST_AHEAD_US, PRESENT_MS, SLICE_MS } from './vote-rules.js';
 
 /**
  * The scripts of a quorum's servers, besides those of the Redis store. A lock is stored as there; its holds are votes, each called
- * `hold:<hold>.<number of the attempt>`. What comes late of one attempt concerns no other.
+ * `hold:<hold>.<number of the attempt>`, or `hold:<hold>` where the hold joined by a ticket. What comes late of one attempt concerns no other.
  *
  * | key | what it holds |
  * |---|---|
@@ -23,7 +23,7 @@ import { ABOUT_MS, MOST_AHEAD_US, PRESENT_MS, SLICE_MS } from './vote-rules.js';
  *
  * `withdrawn` is the done mark of the vote. The fields of all votes of the hold begin with `votes`. `fence` is the first of so many `fences`
  * that the process proposes.
- * The caller has waited for `waited` ms, 0 in its first attempt.
+ * The caller has waited for `waited` ms, 0 in its first attempt. The lock is `age` ms old: 0, unless the vote is cast again.
  *
  * Reply: `fence ms`, the fence that was stored and the server's time; or `[remaining ms, by, held ms, how many wait longer, server's
  * time in ms]` where another owner has the lock, another process has waited longer, or this hold or this attempt has ended; or
@@ -34,7 +34,7 @@ export const VOTE = script(
   {
     keys: ['lock', 'done', 'withdrawn', 'counter', 'waiters'],
     args: ['owner', 'votes', 'vote', 'process', 'by', 'fence'],
-    numbers: ['attempt', 'ttl', 'waited', 'latest', 'fences'],
+    numbers: ['attempt', 'ttl', 'waited', 'fences', 'age', 'latest'],
   },
   `
 local time = redis.call('TIME')
@@ -55,7 +55,7 @@ local function grant()
   -- A counter that was lost may have been ahead of the proposal, but hardly of the server's clock; which may be ahead itself.
   local least = math.min(now, wanted + ${MOST_AHEAD_US})
 ${GIVE_FENCE}
-  local since, hold = whole(ms), vote
+  local since, hold = whole(ms - age), vote
 ${STORE_GRANT}
   return given .. ' ' .. whole(ms)
 end
@@ -145,7 +145,7 @@ if not held[1] then
   local reply = grant()
   redis.call('HDEL', waiters, process)
   if not in_slice then
-    redis.call('HSET', waiters, 'last', whole(ms) .. ' ' .. process)
+    redis.call('HSET', waiters, 'last', whole(ms - age) .. ' ' .. process)
   end
   redis.call('PEXPIRE', waiters, ${2 * PRESENT_MS})
   return reply
