@@ -92,7 +92,7 @@ const RULES: readonly Rule[] = [
       expect(judge(isNew, { ...overview, standings: [isNew, isNew, isNew] })).toEqual({ counts: 'first' });
       for (const known of [{ counts: true }, { restarted: true }]) {
         expect(judge(isNew, { ...overview, standings: [isNew, isNew, { ...isNew, ...known }] })).toEqual({
-          why: 'restarted',
+          why: 'unknown',
           inMs: 51_000,
         });
       }

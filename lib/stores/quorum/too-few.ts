@@ -22,8 +22,8 @@ export function tooFew(key: string, servers: number, failures: readonly Failure[
   const cause = failures.find(({ error }) => isForbidden(error)) ?? failures[0];
   const reasons = failures.map(({ server, error }) => `${server.name}: ${reasonOf(error)}`);
   return new LockStoreError(
-    `${subject}${failures.length} of ${servers} servers gave no answer that counts, and ${why}. ${reasons.join('; ')}. ` +
-      'Make sure that most of them run and can be reached from here.',
+    `${subject}${failures.length} of ${servers} servers gave no answer that counts, and ${why}. ${reasons.join('; ')}.` +
+      (failures.some(({ error }) => isSilent(error)) ? ' Make sure that most of them run and can be reached from here.' : ''),
     key,
     { cause: cause?.error.cause, unknown: cast || failures.some(({ error }) => error instanceof LockStoreError && error.unknown) },
   );
@@ -36,6 +36,11 @@ export function atServer({ server, error }: Failure): LockError {
   return error instanceof LockStoreError
     ? new LockStoreError(detail, error.key, { cause, unknown: error.unknown })
     : new LockConfigurationError(detail, error.key, { cause });
+}
+
+/** Whether a server gave no answer at all. */
+function isSilent({ cause }: LockError): boolean {
+  return cause instanceof Error && cause.name !== 'ReplyError';
 }
 
 function reasonOf({ cause, detail }: LockError): string {

@@ -248,11 +248,10 @@ export class Member {
   #warnOf(session: Session): void {
     const verdict = this.counts ? undefined : this.#members.verdict(this);
     const { detail } = this.#refusal ?? {};
-    const why = verdict?.counts === undefined ? verdict?.why : undefined;
-    const reason = detail ?? (why === 'restarted' || why === 'replaced' ? why : '');
-    const times = session.found(reason);
-    if (reason !== '' && times === 2) {
-      this.#members.warn(`${this.server.name} of the quorum: ${detail ?? warningOf(verdict)}`);
+    const times = session.found(detail ?? (verdict?.counts === undefined ? verdict?.why : undefined) ?? '');
+    const warning = detail ?? (verdict && warningOf(verdict));
+    if (warning !== undefined && times === 2) {
+      this.#members.warn(`${this.server.name} of the quorum: ${warning}`);
     }
   }
 }

@@ -44,15 +44,22 @@ export interface Overview {
  * Whether the votes of a server count: from now on, and why; or in how many milliseconds at the earliest, and why not yet.
  *
  * - `first`: the quorum is used for the first time, and nothing can have been forgotten.
- * - `new`: perhaps it is; a process that knows an earlier run may still report it.
- * - `restarted`: the server may have forgotten votes, and leases that they granted may not be over; or what was reported of its earlier run
- *   still holds, which may be another server.
- * - `replaced`: other processes have another server in its place, and both would make a majority with the rest.
+ * - `new`: perhaps it is; a process that knows an earlier run may still report it. For ever, as long as too few answer.
+ * - `restarted`: an earlier run is known, or another server at its address. It may have forgotten votes, and leases that they granted may not
+ *   be over.
+ * - `unknown`: the same, but no earlier run is known: nobody has seen it before, or it was emptied.
+ * - `contested`: as many others have votes as there are places. Those are the earlier runs of servers that restarted, or the servers of
+ *   processes with another list.
+ * - `replaced`: processes with another list have another server in its place, and both would make a majority with the rest.
  * - `unheard`: whether they have is not known, as long as a server that they may have told of it is away, or has forgotten it.
  */
 export type Verdict =
   | { readonly counts: 'again' | 'first' }
-  | { readonly counts?: undefined; readonly why: 'new' | 'restarted' | 'replaced' | 'unheard'; readonly inMs: number };
+  | {
+      readonly counts?: undefined;
+      readonly why: 'new' | 'restarted' | 'unknown' | 'contested' | 'replaced' | 'unheard';
+      readonly inMs: number;
+    };
 
 /** Reads the reply to REPORT. */
 export function readStanding(reply: unknown): Standing & { readonly serverMs: number } {
@@ -77,7 +84,9 @@ export function verdictOf(standing: Standing, overview: Overview): Verdict {
   const knownMs = agedMs(standing, standing.knownMs, now);
   if (!there.every((other) => hasPlace(other, overview))) {
     // The earlier run of a server that restarted was reported last before its new run was known.
-    return standing.counts || knownMs >= holdMs ? { why: 'replaced', inMs: holdMs } : { why: 'restarted', inMs: holdMs - knownMs };
+    return standing.counts || knownMs >= holdMs
+      ? { why: 'replaced', inMs: holdMs }
+      : { why: standing.restarted ? 'restarted' : 'contested', inMs: holdMs - knownMs };
   }
   if (standing.counts) {
     // It has forgotten nothing, and no other server counts in its place since this process was cut off from it, stood still or was started.
@@ -91,12 +100,15 @@ export function verdictOf(standing: Standing, overview: Overview): Verdict {
     return inMs > 0 ? { why: 'unheard', inMs } : { counts: 'again' };
   }
   if (there.some((other) => other.counts || other.restarted)) {
-    return { why: 'restarted', inMs: waitMs - knownMs };
+    return { why: standing.restarted ? 'restarted' : 'unknown', inMs: waitMs - knownMs };
   }
   const away = standings.length - there.length;
   const newAfterMs = Math.min(away === 0 ? NEW_AFTER_MS.all : NEW_AFTER_MS.some, waitMs);
   const inMs = Math.max(...there.map((other) => newAfterMs - agedMs(other, other.knownMs, now)));
-  return away > (standings.length - 1) / 2 || inMs > 0 ? { why: 'new', inMs: Math.max(inMs, 1) } : { counts: 'first' };
+  if (away > (standings.length - 1) / 2) {
+    return { why: 'new', inMs: Infinity };
+  }
+  return inMs > 0 ? { why: 'new', inMs } : { counts: 'first' };
 }
 
 /** In how many milliseconds at most the leases are over whose votes a server may have forgotten. */
