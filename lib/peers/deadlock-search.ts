@@ -142,8 +142,8 @@ export class DeadlockSearch {
     if (here) {
       reach(probe, here, waiting);
     }
-    // Others may be inside by a ticket.
-    const isAllHere = here && (waiting.waitedInside || !here.isShared);
+    // Others may be inside by a ticket. A call that waits inside a lease waits for calls of that one only.
+    const isAllHere = waiting.waitedInside || (here && !here.isShared);
     if (isAllHere || this.#chases >= MOST_CHASES) {
       return;
     }
@@ -163,7 +163,7 @@ export class DeadlockSearch {
   /** The lease of this process that a call waits for. */
   #leaseFor({ frame, waitedInside }: Acquisition, key: string): Lease | undefined {
     const { leases, lines } = this.#parts;
-    return waitedInside ? leases.running.find((lease) => lease.key === key && lease.calls.encloses(frame)) : lines.lineOf(key)?.lease;
+    return waitedInside ? leases.running.find(({ calls }) => calls.hasWaiting(frame)) : lines.lineOf(key)?.lease;
   }
 
   #cameBack(probe: Probe, origin: Acquisition, lease: Lease): void {

@@ -77,19 +77,6 @@ describe('the calls inside a lease', () => {
     expect([stack.isOnlyKept, stack.isEmpty]).toEqual([false, true]);
   });
 
-  test('enclose what was made inside one of them, or inside a transaction that keeps the lease, and nothing else', () => {
-    const inner = callIn(outer);
-    const sibling = callIn();
-    stack.push(outer);
-    expect([stack.encloses(inner), stack.encloses(sibling), stack.encloses(outer)]).toEqual([true, false, false]);
-    // The top of them has nothing inside.
-    stack.push(callIn(outer));
-    expect(stack.encloses(inner)).toBe(true);
-    stack.keepFor(transaction);
-    expect([stack.encloses(callIn(undefined, transaction)), stack.encloses(sibling)]).toEqual([true, false]);
-    expect(stack.encloses(callIn(undefined, new Transaction()))).toBe(false);
-  });
-
   test('are notified of a loss, and so is each that enters later; before it, nobody is', () => {
     const late = callIn(outer);
     stack.push(outer);
@@ -109,6 +96,7 @@ describe('calls that wait to enter', () => {
     expect(stack.admitNext()).toBe(true);
     expect(await one.outcome).toBe('admitted');
     expect([stack.top, stack.waiting]).toEqual([first, 2]);
+    expect([stranger, first, second].map((call) => stack.hasWaiting(call))).toEqual([true, false, true]);
     // The second would run beside the first.
     expect(stack.admitNext()).toBe(false);
     stack.remove(first);

@@ -1,6 +1,6 @@
-import type { LockNotAcquiredError } from '../../lib/core/words/errors';
+import { LockStoreError, type LockNotAcquiredError } from '../../lib/core/words/errors';
 import type { LockEvent } from '../../lib/core/words/lock-event';
-import type { FoundLock, LockStore, Messages } from '../../lib/core/seam/lock-store';
+import type { FoundLock, HoldRecord, LockStore, Messages } from '../../lib/core/seam/lock-store';
 import { FlightRecorder } from '../../lib/peers/flight-recorder';
 import type { EndedCall } from '../../lib/peers/survey';
 import { outsideLocks } from '../../lib/core/calls/call-tree';
@@ -416,6 +416,39 @@ describe('a call that waits inside a lock for longer than a search for deadlocks
       await Promise.all([1, 2].map((each) => locks.withLock('k', () => long().then(() => order.push(each)))));
     });
     expect(order).toEqual([1, 2]);
+  });
+
+  describe('where it came by tickets from another application of this process', () => {
+    let joinsFrom = 0;
+    class Store extends MemoryLockStore {
+      override join(hold: HoldRecord): Promise<boolean> {
+        return performance.now() < joinsFrom
+          ? Promise.reject(new LockStoreError('the store is away', hold.key, { unknown: false }))
+          : super.join(hold);
+      }
+    }
+    /** What the other application does for a call that has the lock. */
+    const inTheOther = (work: (other: LockService) => Promise<unknown>): Promise<unknown> => {
+      const shared = new Store();
+      const [mine, other] = [1, 2].map(() => makeLocks(shared, { deadlocksAfterMs: 100, wait: 15_000, ttl: 20_000 })) as [
+        LockService,
+        LockService,
+      ];
+      return mine.withLock('k', () => enterTickets(makeTickets(), () => work(other)));
+    };
+
+    test('and the store does not let it join for long', async () => {
+      joinsFrom = performance.now() + 3_000;
+      expect(await inTheOther((other) => other.withLock('k', () => 'in'))).toBe('in');
+      joinsFrom = performance.now() + 3_000;
+      expect(await inTheOther((other) => other.withLock(['a', 'k'], () => 'in'))).toBe('in');
+    });
+
+    test('and waits there for another call of the same ticket', async () => {
+      const order: number[] = [];
+      await inTheOther((other) => Promise.all([1, 2].map((each) => other.withLock('k', () => long().then(() => order.push(each))))));
+      expect(order).toEqual([1, 2]);
+    });
   });
 
   test('where it came in by a ticket, and waits neither for the holder nor for its transaction', async () => {

@@ -57,11 +57,6 @@ export class CallStack {
     (this.#keepers ??= new Set()).add(transaction);
   }
 
-  /** Whether a call was made from inside one of them. */
-  encloses(call: CallNode): boolean {
-    return this.#calls.some((outer) => call.isInside(outer)) || this.#keeping((transaction) => call.isWithin(transaction));
-  }
-
   /**
    * Whether `waiting` blocks the lease: it runs inside the innermost call, or inside a transaction that keeps the lease, and
    * `wanting` does not. `wanting` is undefined where it is in another process.
@@ -82,6 +77,11 @@ export class CallStack {
 
   get waiting(): number {
     return this.#entering?.size ?? 0;
+  }
+
+  /** Whether a call waits there. */
+  hasWaiting(call: CallNode): boolean {
+    return this.#entering !== undefined && [...this.#entering.values()].includes(call);
   }
 
   /** Lets the first waiting call in that may enter; false where there is none. */

@@ -70,7 +70,8 @@ export class Waiters {
       this.#inside.add(waiter);
     }
     line?.add(waiter);
-    if (this.#deadlocks && acquisition.isNested && call.ticket === undefined) {
+    // What joins by a ticket has no line: it waits for the store, and for no other call.
+    if (this.#deadlocks && line && acquisition.isNested && call.ticket === undefined) {
       this.#deadlocks.watch(acquisition);
     }
     return waiter.outcome;
