@@ -1,4 +1,4 @@
-import { isLockError } from '../../lib/core/words/errors.js';
+import { LockConfigurationError } from '../../lib/core/words/errors.js';
 import type { CommandLine } from './command-line.js';
 import type { Session } from './session.js';
 
@@ -30,20 +30,22 @@ function silent(where: string, elsewhere: string): string {
   return `No process answers at ${where}. An application that runs has ${elsewhere}, or an older version of this library.`;
 }
 
-/** Why a command has found nothing, if no process answers and no lock is held at its prefix; undefined otherwise. */
+/** Why a command has found nothing, if no process answers and no lock is held at its prefix; undefined otherwise. Rejects where the store is away. */
 export async function absenceOf(session: Session, line: CommandLine): Promise<string | undefined> {
   if (session.unheard !== undefined || (await session.locks.survey({})).processes.length > 1) {
     return undefined;
   }
+  await session.checkHearing();
   const held = await holdsAny(session);
   return held === 'some' ? undefined : nobodyAnswers(line, FOUND[held]);
 }
 
-/** Why a command that asks processes has found nothing, if none has `answered`; undefined otherwise. */
+/** Why a command that asks processes has found nothing, if none has `answered`; undefined otherwise. Likewise. */
 export async function silenceOf(session: Session, line: CommandLine, answered: number): Promise<string | undefined> {
   if (answered > 0) {
     return undefined;
   }
+  await session.checkHearing();
   const held = await holdsAny(session);
   return held === 'some' ? SILENT : nobodyAnswers(line, FOUND[held]);
 }
@@ -60,8 +62,8 @@ async function holdsAny({ locks }: Session): Promise<'some' | 'none' | 'unknown'
     }
     return listing.leftOut.unsearched ? 'unknown' : 'none';
   } catch (error) {
-    // The user may not search the store, or it has gone away meanwhile: what the command found is worth showing all the same.
-    if (!isLockError(error)) {
+    // The user may not search the store.
+    if (!(error instanceof LockConfigurationError)) {
       throw error;
     }
     return 'unknown';

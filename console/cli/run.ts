@@ -1,5 +1,5 @@
 import { checkKey } from '../../lib/core/words/lock-key.js';
-import { isLockError, LockConfigurationError } from '../../lib/core/words/errors.js';
+import { isLockError } from '../../lib/core/words/errors.js';
 import { VERSION } from '../../lib/core/words/version.js';
 import type { CommandName } from './command-table.js';
 import { contract } from './commands/contract.js';
@@ -15,7 +15,7 @@ import { completionOf } from './completion/completion.js';
 import { helpOf } from './help.js';
 import { hintOf } from './hints.js';
 import { print, tell } from './output.js';
-import { Session } from './session.js';
+import { cannotAsk, Session } from './session.js';
 import { WrongUse } from './wrong-use.js';
 
 type Command = (session: Session, line: CommandLine) => Promise<number>;
@@ -51,16 +51,16 @@ function textOf({ text, about }: TextLine): string {
   }
 }
 
-/** Commands that only ask processes are of no use where the user may not; others say what is missing. */
+/** Commands that only ask processes are of no use where that cannot be done; others say why. */
 function checkHearing({ command }: CommandLine, unheard: string | undefined): void {
   if (unheard === undefined || command === 'release') {
     return;
   }
-  const problem = `Processes cannot be asked: ${unheard}`;
+  const problem = cannotAsk(unheard);
   if (command !== 'list' && command !== 'inspect') {
-    throw new LockConfigurationError(problem);
+    throw problem;
   }
-  tell(problem);
+  tell(problem.detail);
 }
 
 /** Commands that only ask processes cannot be run on a store that carries no messages between them. */

@@ -3,6 +3,7 @@ import { isAnswered } from '../../lib/core/words/lock-health.js';
 import type { LockStore } from '../../lib/core/seam/lock-store.js';
 import { Locks } from '../../lib/locks.js';
 import { checkPrefix } from '../../lib/core/words/lock-key.js';
+import type { Address } from './address/address.js';
 import type { CommandLine } from './command-line.js';
 import { whyUnheard } from './hearing.js';
 import type { Finding } from './doctor/finding.js';
@@ -14,13 +15,15 @@ import { WrongUse } from './wrong-use.js';
 export class Session {
   readonly locks: Locks;
   readonly store: LockStore;
+  readonly #address: Address;
   readonly #made: NewStore;
   readonly #prefix: string;
   #unheard: string | undefined;
 
-  private constructor(made: NewStore, prefix: string) {
+  private constructor(address: Address, made: NewStore, prefix: string) {
     const { store } = made;
     this.store = store;
+    this.#address = address;
     this.#made = made;
     this.#prefix = prefix;
     this.locks = new Locks({ name: 'default', store, maxWaiters: { perKey: 0, perProcess: 0 }, onTrouble: () => undefined });
@@ -29,13 +32,13 @@ export class Session {
   /** Without a connection. Throws `WrongUse` for an address or a name that cannot be. */
   static async of({ address, prefix, schema }: CommandLine): Promise<Session> {
     try {
-      return new Session(await makeStore(address, schema), checkPrefix(prefix));
+      return new Session(address, await makeStore(address, schema), checkPrefix(prefix));
     } catch (error) {
       throw error instanceof LockConfigurationError ? new WrongUse(error.detail, { cause: error }) : error;
     }
   }
 
-  /** The right that is missing to ask processes, and what to do; undefined where none is known to be. */
+  /** Why processes could not be asked, and what to do; undefined where they could. */
   get unheard(): string | undefined {
     return this.#unheard;
   }
@@ -54,6 +57,26 @@ export class Session {
   async connect(): Promise<void> {
     const warnings: string[] = [];
     await this.open((message) => warnings.push(message));
+    await this.#checkStore();
+    this.#unheard = await this.#whyUnheard(warnings);
+  }
+
+  /** Rejects with the reason where no process can have answered: the store is away, or messages do not arrive here. */
+  async checkHearing(): Promise<void> {
+    await this.#checkStore();
+    const unheard = await this.#whyUnheard([]);
+    if (unheard !== undefined) {
+      throw cannotAsk(unheard);
+    }
+  }
+
+  async close(): Promise<void> {
+    await this.locks.shutdown();
+    await this.store.close();
+    await this.#made.end();
+  }
+
+  async #checkStore(): Promise<void> {
     const said = await this.store.health?.();
     if (said && !isAnswered(said)) {
       const answered = said.members?.filter(({ reachable }) => reachable).length ?? 0;
@@ -63,14 +86,14 @@ export class Session {
         { unknown: false },
       );
     }
-    if (this.store.messages) {
-      this.#unheard = await whyUnheard(this.store.messages, warnings);
-    }
   }
 
-  async close(): Promise<void> {
-    await this.locks.shutdown();
-    await this.store.close();
-    await this.#made.end();
+  async #whyUnheard(warnings: readonly string[]): Promise<string | undefined> {
+    return this.store.messages && whyUnheard(this.store.messages, this.#address, warnings);
   }
+}
+
+/** The error of a command that only asks processes. */
+export function cannotAsk(unheard: string): LockConfigurationError {
+  return new LockConfigurationError(`Processes cannot be asked: ${unheard}`);
 }

@@ -2,6 +2,7 @@ import { once } from 'node:events';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { isLockError } from '../../../lib/core/words/errors.js';
 import { printable } from '../../../lib/core/words/shown.js';
+import { ageOf } from '../age.js';
 import type { CommandLine } from '../command-line.js';
 import { columns, print, printJson, remark } from '../output.js';
 import type { Session } from '../session.js';
@@ -64,8 +65,16 @@ async function watch(ask: () => Promise<View>): Promise<void> {
   }
   try {
     const over = once(ended.signal, 'abort');
+    let failingSince: Date | undefined;
     while (!ended.signal.aborted) {
-      const asked = ask().catch((error: unknown) => stale(view, error));
+      const askedAt = new Date();
+      const asked = ask().then(
+        (answer) => {
+          failingSince = undefined;
+          return answer;
+        },
+        (error: unknown) => stale(view, error, (failingSince ??= askedAt)),
+      );
       view = (await Promise.race([asked, over.then(() => undefined)])) ?? view;
       paint();
       await Promise.race([sleep(REPAINT_MS), over]);
@@ -75,10 +84,11 @@ async function watch(ask: () => Promise<View>): Promise<void> {
   }
 }
 
-/** The view as it was, with the reason why there is no later one; an outage may be over soon. */
-function stale(view: View | undefined, error: unknown): View {
+/** The view as it was, with the reason why there is no later one, and since when; an outage may be over soon. */
+function stale(view: View | undefined, error: unknown, since: Date): View {
   if (!view || !isLockError(error)) {
     throw error;
   }
-  return { ...view, status: error.detail };
+  const what = error.code === 'LOCK_STORE' ? 'The store is away' : 'Nothing new';
+  return { ...view, status: `${what} since ${since.toISOString()} (${ageOf(since)}): ${error.detail}` };
 }

@@ -1,9 +1,10 @@
 import type { LockStore } from '../../../lib/core/seam/lock-store.js';
 import { isLockError } from '../../../lib/core/words/errors.js';
 import type { Address } from '../address/address.js';
+import { unheardBy } from '../hearing.js';
 import type { Place } from './place.js';
 import { rulesOf, verdictOf, type Verdict } from './rules.js';
-import { unheard, type Server } from './server.js';
+import type { Server } from './server.js';
 
 /** The rules are made for a server that answers within this time, in milliseconds; others get more. */
 const QUICK_MS = 5;
@@ -34,7 +35,7 @@ export class Run {
     const timeScale = Math.min(MOST_SCALE, Math.max(1, latencyMs / QUICK_MS));
     const hears = heard !== false;
     const rules = rulesOf({ offers: this.#place.offers(hears), timeScale, connect: () => this.#connect(hears) });
-    const hint = (group: string): string => (!hears && BY_MESSAGES.has(group) ? unheard(address) : '');
+    const hint = (group: string): string => (!hears && BY_MESSAGES.has(group) ? unheardBy(address) : '');
     for (const rule of rules) {
       const verdict = await verdictOf(rule, hint);
       if (this.isStopped) {

@@ -3,6 +3,7 @@ import type { LockStore } from '../../../lib/core/seam/lock-store.js';
 import { isLockError } from '../../../lib/core/words/errors.js';
 import type { Address } from '../address/address.js';
 import type { Finding } from '../doctor/finding.js';
+import { unheardBy } from '../hearing.js';
 import type { Place } from './place.js';
 
 /** For how long a subscription that was just asked for may take, in milliseconds. */
@@ -33,7 +34,7 @@ export async function examine(place: Place, address: Address): Promise<Server> {
       await store.close();
     }
     if (said.hearsTurns === false) {
-      findings.push({ level: 'FAIL', subject: 'messages', text: unheard(address) });
+      findings.push({ level: 'FAIL', subject: 'messages', text: unheardBy(address) });
     }
   } catch (error) {
     if (!isLockError(error)) {
@@ -58,11 +59,4 @@ async function healthOf(store: LockStore): Promise<{ hearsTurns?: boolean | unde
     }
     await sleep(AGAIN_MS);
   }
-}
-
-/** Why messages do not arrive, and what to do. */
-export function unheard({ kind }: Pick<Address, 'kind'>): string {
-  return kind === 'postgres'
-    ? 'No NOTIFY arrives. A pooler in transaction mode, such as pgbouncer, passes no LISTEN: give PostgresLockStore the address of the server itself as the option listen, or let the pool lead there.'
-    : 'No message arrives. Grant SUBSCRIBE and PUBLISH, and the channels &<prefix>:wake:*.';
 }

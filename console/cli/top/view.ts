@@ -18,14 +18,17 @@ export interface View {
   readonly snapshot: (filter: string) => Snapshot;
 }
 
-/** Asks the processes; searches the store instead where it carries no messages. */
-export function viewOf({ locks, store }: Session, line: CommandLine): Promise<View> {
-  return store.messages ? askProcesses(locks, line) : searchStore(locks, line);
+/** Asks the processes; searches the store instead where it carries no messages. Rejects where the store is away. */
+export function viewOf(session: Session, line: CommandLine): Promise<View> {
+  return session.store.messages ? askProcesses(session, line) : searchStore(session.locks, line);
 }
 
-async function askProcesses(locks: Session['locks'], line: CommandLine): Promise<View> {
-  const survey = await locks.survey({});
+async function askProcesses(session: Session, line: CommandLine): Promise<View> {
+  const survey = await session.locks.survey({});
   const processes = survey.processes.length - 1;
+  if (processes === 0) {
+    await session.checkHearing();
+  }
   const all = `${processes} ${processes === 1 ? 'process answers' : 'processes answer'}. The locks of those that do not are in: list.`;
   const leftOut = survey.leftOut > 0 ? ` Processes left out ${survey.leftOut} locks and calls of their own.` : '';
   const status = processes === 0 ? nobodyAnswers(line) : `${all}${leftOut}`;
