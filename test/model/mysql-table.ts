@@ -12,7 +12,7 @@ import { EXCHANGE, FORCE_RELEASE, RELEASE } from '../../lib/stores/mysql/procedu
 import { RENEW } from '../../lib/stores/mysql/procedures/renew.js';
 import { textOf } from '../../lib/stores/mysql/rows.js';
 import { grantingStatement, grantingValues, releasingStatement, releasingValues } from '../../lib/stores/mysql/short-cuts.js';
-import { DONE, LEASE, NOW, QUEUE_MS as LONGER_QUEUE_MS } from '../../lib/stores/mysql/tables.js';
+import { DONE, IS_HONEST, LATER, LEASE, NOW, QUEUE_MS as LONGER_QUEUE_MS } from '../../lib/stores/mysql/tables.js';
 import type { Row } from '../../lib/stores/sql/dialect.js';
 import { valuesOf, type ArgumentsOf, type Parameters } from '../../lib/stores/sql/operation.js';
 import { Random } from '../support/random.js';
@@ -59,6 +59,8 @@ export class MySqlTable implements OtherSide {
   static async begin(connection: Connection, now: number, edit: (source: string) => string, hasShortCuts: boolean): Promise<MySqlTable> {
     const prepared = (source: string): string =>
       edit(source)
+        .replaceAll(LATER, CLOCK)
+        .replaceAll(IS_HONEST, 'TRUE')
         .replaceAll(NOW, CLOCK)
         // The queue of the lock table is forgotten sooner.
         .replaceAll(`${LONGER_QUEUE_MS} * 1000`, `${QUEUE_MS} * 1000`)

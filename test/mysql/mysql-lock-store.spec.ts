@@ -72,7 +72,9 @@ describe('what is stored', () => {
     const [row] = await server.query<Record<string, number>>(`SELECT * FROM ${LEASE}`);
     expect(row).toMatchObject({ owner: null, fence, holds: null, turn: null, queue: null, done_answer: 1 });
     // An acquire of the same hold may arrive so much later.
-    expect((row?.['done_ends'] ?? 0) - (row?.['ends'] ?? 0)).toBe(10_000_000);
+    const kept = (row?.['done_ends'] ?? 0) - (row?.['ends'] ?? 0);
+    expect(kept).toBeGreaterThanOrEqual(10_000_000);
+    expect(kept).toBeLessThanOrEqual(11_000_000);
     await server.query(`UPDATE ${LEASE} SET fence = fence + 1000000000000`);
     expect(await locks.withLock('balance:42', (lock) => lock.fence)).toBe(fence + 1_000_000_000_000 + MOST_FENCES);
   });

@@ -8,6 +8,7 @@ import type { MySqlKeys } from './mysql-keys.js';
 import type { CheckedPool } from './mysql-lock-store.options.js';
 import type { CallbackPool } from './mysql-pool.js';
 import { onOneConnection, type Run } from './connections/connection.js';
+import { ROLLBACK } from './procedures/procedure.js';
 import { BATCH } from './procedures/upkeep.js';
 import { readShown, showing } from './rows.js';
 import { creations, OPERATIONS, setMode, SQL_MODE } from './schema.js';
@@ -66,7 +67,10 @@ export class MySqlDatabase extends Database<MySqlKeys, TurnWatch> {
   }
 
   protected async askState(call: Call): Promise<ProbeAnswer> {
-    const [row] = await this.calls.run({ sql: `SELECT ${NOW} AS now_us, ${IS_READ_ONLY} AS read_only, version() AS version` }, call);
+    const [row] = await this.calls.run(
+      { sql: `SELECT ${NOW} AS now_us, ${IS_READ_ONLY} AS read_only, version() AS version LIMIT 1` },
+      call,
+    );
     const server = this.#isAurora === undefined ? undefined : productBy(String(row?.['version']), this.#isAurora)?.name;
     return { serverMs: Number(row?.['now_us']) / 1_000, server, refuses: Number(row?.['read_only']) === 1 ? 'readOnly' : undefined };
   }
@@ -108,7 +112,7 @@ export class MySqlDatabase extends Database<MySqlKeys, TurnWatch> {
   /** Creates what is missing, one process after the other: what one has created must not be dropped by the next one. */
   async #create(run: Run): Promise<void> {
     // The last user of the connection may have left a transaction open. A server without named locks does without.
-    await run({ sql: 'ROLLBACK' });
+    await run({ sql: ROLLBACK });
     await run({ sql: setMode(`'${SQL_MODE}'`) });
     await run({ sql: `SET SESSION lock_wait_timeout = ${LOCK_WAIT_S}` });
     await run({ sql: `SELECT get_lock('${NAMES}schema', ${LOCK_WAIT_S})` }).catch(() => undefined);

@@ -2,13 +2,15 @@ import type { Answered, Dialect, Row, Sql } from '../sql/dialect.js';
 import type { Operation } from '../sql/operation.js';
 import { ignore } from '../sql/statement.js';
 import { REPEAT } from '../sql/errors.js';
+import { RefusedRights } from '../sql/refused-rights.js';
 import { isA, isRefusal, NotCommitted } from './mysql-errors.js';
 import type { CallbackPool, MySqlConnection } from './mysql-pool.js';
 import { numberOf } from './rows.js';
 import { procedureName } from './schema.js';
 import { endStatement, identify } from './connections/session.js';
 import { sendTo } from './connections/connection.js';
-import { LEASE } from './tables.js';
+import { LEASE, NOW } from './tables.js';
+import { REFRESH, ROLLBACK } from './procedures/procedure.js';
 
 /** MySQL or MariaDB by a pool of `mysql2`, with the locks in a database. */
 export class MySqlDialect implements Dialect<MySqlConnection> {
@@ -16,11 +18,14 @@ export class MySqlDialect implements Dialect<MySqlConnection> {
   readonly store = 'MySqlLockStore';
   readonly table = LEASE;
   readonly #pool: CallbackPool;
+  readonly #refusals = new RefusedRights();
   readonly #database: string;
+  readonly #refreshing: Sql;
 
   constructor(pool: CallbackPool, database: string) {
     this.#pool = pool;
     this.#database = database;
+    this.#refreshing = { sql: `CALL ${procedureName(REFRESH, database)}()` };
   }
 
   connect(connected: (error: Error | null, connection: MySqlConnection | undefined) => void): void {
@@ -35,7 +40,7 @@ export class MySqlDialect implements Dialect<MySqlConnection> {
   send(connection: MySqlConnection, statement: Sql, answered: Answered): void {
     identify(connection);
     if (statement.sql.startsWith('SELECT ')) {
-      read(connection, statement, answered);
+      read(connection, statement.sql.includes(NOW) ? this.#refreshing : ROLLING_BACK, statement, answered);
     } else {
       sendTo(connection, statement, (error, reply) => answered(error ?? (has(reply, IN_TRANSACTION) ? new NotCommitted() : null), reply));
     }
@@ -55,12 +60,12 @@ export class MySqlDialect implements Dialect<MySqlConnection> {
   }
 
   isInTransaction(error: Error): boolean {
-    return isA(error, 'inTransaction');
+    return isA(error, 'unfit');
   }
 
   /** A connection to a server that was demoted would be the next one that the pool gives: another one may lead to the new primary. */
   mayStay(error: Error): boolean {
-    return isRefusal(error) && !isA(error, 'readOnly');
+    return isRefusal(error) && !isA(error, 'readOnly') && !isA(error, 'unfit') && !(isA(error, 'right') && this.#refusals.isDue());
   }
 
   isRefusal(error: Error): boolean {
@@ -109,23 +114,25 @@ const CURES = {
 } as const;
 
 /**
- * Sends a query that sees what is committed by now: in a transaction that is open already, it would see what was committed when that
- * began. So it leaves none open either.
+ * Sends a query after `first`, so that it sees what is committed by now: in a transaction that is open already, it would see what was
+ * committed when that began. So it leaves none open either.
  */
-function read(connection: MySqlConnection, statement: Sql, answered: Answered): void {
-  let commits = true;
-  sendTo(connection, ROLLBACK, (_error, reply) => {
-    commits = has(reply, AUTOCOMMIT);
-  });
-  sendTo(connection, statement, (error, reply) => {
-    if (!commits) {
-      sendTo(connection, ROLLBACK, ignore);
+function read(connection: MySqlConnection, first: Sql, statement: Sql, answered: Answered): void {
+  sendTo(connection, first, (failed, begun) => {
+    if (failed) {
+      answered(failed);
+      return;
     }
-    answered(error, reply);
+    sendTo(connection, statement, (error, reply) => {
+      if (!has(begun, AUTOCOMMIT)) {
+        sendTo(connection, ROLLING_BACK, ignore);
+      }
+      answered(error, reply);
+    });
   });
 }
 
-const ROLLBACK: Sql = { sql: 'ROLLBACK' };
+const ROLLING_BACK: Sql = { sql: ROLLBACK };
 
 /** The flags of a reply that say that a transaction is open, and that each statement commits by itself. */
 const IN_TRANSACTION = 1;

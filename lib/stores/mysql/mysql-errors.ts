@@ -9,8 +9,8 @@ export class NotCommitted extends Error {
 const ERRORS = {
   /** Two transactions waited for each other, or one waited too long for a row. The procedure has rolled back. */
   conflict: [1205, 1213],
-  /** The last user of the connection left a transaction open: nothing was done. */
-  inTransaction: [1568],
+  /** The last user of the connection left a transaction open, its own or one of XA, or locked tables, or lets it read few rows: nothing was done. */
+  unfit: [1099, 1100, 1104, 1192, 1223, 1397, 1398, 1399, 1400, 1401, 1402, 1440, 1568, 1613, 1614],
   /** The user, the password or the database is wrong. */
   access: [1045, 1049, 1698],
   /** The user lacks a right on the database, a table or a procedure. */
@@ -18,7 +18,9 @@ const ERRORS = {
   /** There is no such table or procedure, or no such parameter. */
   missing: [1146, 1305, 1318, 1054],
   /** The server is read-only, as a replica is. */
-  readOnly: [1290, 1792, 1836],
+  readOnly: [1290, 1836],
+  /** Transactions of this session are read-only, unless they say otherwise, as the procedures do. */
+  readOnlySession: [1792],
   /** The statement was ended, or its commit failed: it may have been committed before. */
   ended: [1053, 1077, 1180, 1317, 1927, 1969, 3024, 3169],
   /** Statements are replicated by their text, which READ COMMITTED does not allow. */

@@ -8,10 +8,10 @@ const listOf = (names: readonly string[]): string => names.map((name) => `'${nam
 
 /** What a database has of the schema. The value of both is its name. */
 export const PROCEDURES_FOUND = `SELECT routine_name AS name, sql_mode AS mode FROM information_schema.routines
-WHERE routine_schema = ? AND routine_name IN (${listOf(PROCEDURES.map((procedure) => procedureName(procedure)))})`;
+WHERE routine_schema = ? AND routine_name IN (${listOf(PROCEDURES.map((procedure) => procedureName(procedure)))}) LIMIT 1000`;
 export const COLUMNS_FOUND = `SELECT c.table_name AS table_name, c.column_name AS column_name, c.data_type AS data_type, t.engine AS engine
 FROM information_schema.columns AS c JOIN information_schema.tables AS t ON t.table_schema = c.table_schema AND t.table_name = c.table_name
-WHERE c.table_schema = ? AND c.table_name IN (${listOf(TABLES.map(({ name }) => name))})`;
+WHERE c.table_schema = ? AND c.table_name IN (${listOf(TABLES.map(({ name }) => name))}) LIMIT 1000`;
 
 /** The schema as a database has it, as far as the user may see it. */
 export interface FoundSchema {

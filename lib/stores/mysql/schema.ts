@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { ACQUIRE } from './procedures/acquire.js';
 import { JOIN } from './procedures/join.js';
-import { creationOf, type Procedure } from './procedures/procedure.js';
+import { creationOf, REFRESH, type Procedure } from './procedures/procedure.js';
 import { LEAVE } from './procedures/queue.js';
 import { EXCHANGE, FORCE_RELEASE, RELEASE } from './procedures/release.js';
 import { RENEW } from './procedures/renew.js';
@@ -11,7 +11,7 @@ import { NAMES, qualified, TABLES } from './tables.js';
 /** The operations of the store: what the scripts are to the Redis store. `LockOperations` says what each does. */
 export const OPERATIONS = { ACQUIRE, EXCHANGE, JOIN, RENEW, RELEASE, LEAVE, FORCE_RELEASE, TIDY, PURGE, NUMBERED } as const;
 
-export const PROCEDURES: readonly Procedure[] = Object.values(OPERATIONS);
+export const PROCEDURES: readonly Procedure[] = [REFRESH, ...Object.values(OPERATIONS)];
 
 /**
  * What the procedures mean. A procedure keeps the sql_mode of the session that creates it: with another one it compares otherwise, takes

@@ -3,7 +3,7 @@ import { productIn, type Product } from '../kit/product.js';
 import type { Row } from '../sql/dialect.js';
 
 /** What a server is asked at the start. */
-export const CHECK = `SELECT version() AS version, @@innodb_flush_log_at_trx_commit AS flushes, @@read_only AS is_read_only`;
+export const CHECK = `SELECT version() AS version, @@innodb_flush_log_at_trx_commit AS flushes, @@read_only AS is_read_only LIMIT 1`;
 
 /** Whether it takes no writes of this user, as an expression: some may write to a server that is read-only. */
 export const IS_READ_ONLY = `@@global.read_only NOT IN ('0', 'OFF') AND NOT EXISTS (

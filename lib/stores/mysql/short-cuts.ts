@@ -5,7 +5,7 @@ import { toLockError } from '../sql/errors.js';
 import type { MySqlDatabase } from './mysql-database.js';
 import { isA, NotCommitted } from './mysql-errors.js';
 import type { MySqlKeys } from './mysql-keys.js';
-import { NOW } from './tables.js';
+import { IS_HONEST, LATER, NOW } from './tables.js';
 
 /** For how long no plain statement is tried on a key where one changed nothing, in milliseconds. */
 const PAUSE_MS = 2_000;
@@ -26,7 +26,8 @@ interface Change {
 /**
  * The two operations of a lock that nobody else wants, each as one plain statement: they cost the server half of what the procedures do.
  * Where such a statement changes nothing, the procedure is called. They write what the procedures write, and have their times from the
- * beginning of the statement, which may wait for the row: a lease is never longer for that.
+ * beginning of the statement, which may wait for the row: a lease is never longer than its ttl from the grant on. Where the clock of the
+ * session does not follow that of the server, they change nothing.
  */
 export class ShortCuts {
   readonly #database: MySqlDatabase;
@@ -78,10 +79,10 @@ export class ShortCuts {
         return change;
       }
     } catch (error) {
-      // Otherwise it did nothing: the server refused it because of a concurrent one, or a session does not commit by itself.
+      // Otherwise it did nothing: the server refused it because of a concurrent one, or a session does not commit by itself, or only reads.
       if (error instanceof NotCommitted) {
         this.#uncommittedUntil = performance.now() + UNCOMMITTED_MS;
-      } else if (!isA(error, 'conflict')) {
+      } else if (!isA(error, 'conflict') && !isA(error, 'readOnlySession')) {
         throw toLockError(error, key, this.#database.dialect);
       }
     }
@@ -112,9 +113,9 @@ export function grantingStatement(table: string): string {
       AND NOT (done_hold <=> ? AND done_ends > ${NOW})`;
   // The assignments are made from left to right: the first one decides, and tells the others by the inserted id.
   return `INSERT INTO ${table} (name, owner, fence, ttl_ms, since, holder, ends, holds)
-SELECT ?, ?, last_insert_id(${NOW}), ?, ${NOW}, ?, ${NOW} + ? * 1000, ? FROM dual WHERE ? = 0 OR ${NOW} <= ? * 1000
+SELECT ?, ?, last_insert_id(${NOW}), ?, ${NOW}, ?, ${LATER} + ? * 1000, ? FROM dual WHERE ${IS_HONEST} AND (? = 0 OR ${LATER} <= ? * 1000)
 ON DUPLICATE KEY UPDATE fence = CASE WHEN ${isFree} THEN last_insert_id(greatest(fence + ${MOST_FENCES}, ${NOW})) ELSE fence + last_insert_id(0) END,
-  ${granted('owner', '?')}, ${granted('ttl_ms', '?')}, ${granted('since', NOW)}, ${granted('holder', '?')}, ${granted('ends', `${NOW} + ? * 1000`)},
+  ${granted('owner', '?')}, ${granted('ttl_ms', '?')}, ${granted('since', NOW)}, ${granted('holder', '?')}, ${granted('ends', `${LATER} + ? * 1000`)},
   ${granted('holds', '?')}, ${granted('turn', 'NULL')}`;
 }
 
@@ -135,8 +136,8 @@ export function grantingValues(row: Buffer, { owner, id, ttlMs, by }: HoldRecord
 
 /** Releases the only hold of a lock that nobody waits for, and leaves its done mark in the row. */
 export function releasingStatement(table: string): string {
-  return `UPDATE ${table} SET owner = NULL, holds = NULL, turn = NULL, ends = ${NOW}, done_hold = ?, done_answer = 1, done_ends = ${NOW} + ${DONE_MS} * 1000
-WHERE name = ? AND owner = ? AND holds = ? AND ends > ${NOW} AND queue IS NULL AND done_ends <= ${NOW}`;
+  return `UPDATE ${table} SET owner = NULL, holds = NULL, turn = NULL, ends = ${NOW}, done_hold = ?, done_answer = 1, done_ends = ${LATER} + ${DONE_MS} * 1000
+WHERE ${IS_HONEST} AND name = ? AND owner = ? AND holds = ? AND ends > ${LATER} AND queue IS NULL AND done_ends <= ${NOW}`;
 }
 
 /** The values of it. */

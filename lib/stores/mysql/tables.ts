@@ -11,8 +11,25 @@ export function qualified(name: string, database: string | undefined): string {
   return database === undefined ? name : `\`${database.replaceAll('`', '``')}\`.${name}`;
 }
 
-/** The server's clock in µs since 1970, when the statement began. It does not depend on the time zone of the session. */
+/**
+ * The server's clock in µs since 1970, when the statement began. It does not depend on the time zone of the session, but on its variable
+ * `timestamp`, which makes the clock stand still: procedures set that back first, and plain statements ask `IS_HONEST`.
+ */
 export const NOW = "TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))";
+
+/** What `NOW` may be behind the clock, in µs. */
+const MOST_BEHIND = 1_000_000;
+/** What the clock reads more than it did when the statement began, in µs. Where the server was started with `sysdate-is-now`, it is 0. */
+const ELAPSED = 'TIMESTAMPDIFF(MICROSECOND, NOW(6), SYSDATE(6))';
+
+/** Whether `NOW` is behind the clock by less than a second, and known to be. */
+export const IS_HONEST = `${ELAPSED} BETWEEN 1 AND ${MOST_BEHIND}`;
+
+/**
+ * The clock now, for what must not be too early where the clock of the session stands still. It is within a second of `NOW`, also where
+ * the time zone of the session has a change of its offset between the two.
+ */
+export const LATER = `(${NOW} + least(greatest(${ELAPSED}, 0), ${MOST_BEHIND}))`;
 
 /** The SQL of the time so many milliseconds from `now_us`; `ms` is an SQL expression. */
 export function fromNow(ms: string | number): string {

@@ -1,5 +1,6 @@
 import { ignore } from '../../sql/statement.js';
 import type { CallbackPool, MySqlConnection } from '../mysql-pool.js';
+import { ROLLBACK } from '../procedures/procedure.js';
 import { NAMES } from '../tables.js';
 import { ask, connectionOf } from './connection.js';
 
@@ -167,8 +168,8 @@ export class Sleeper {
     connection.on('error', ignore);
     try {
       // In a transaction, each sleep would see what was committed when that began.
-      await ask(connection, 'ROLLBACK', SILENCE_MS);
-      await ask(connection, 'SET autocommit = 1', SILENCE_MS);
+      await ask(connection, ROLLBACK, SILENCE_MS);
+      await ask(connection, 'SET autocommit = 1, timestamp = DEFAULT, sql_select_limit = DEFAULT', SILENCE_MS);
       const [row] = await ask(connection, `SELECT get_lock('${name}', ${GET_S}) AS got`, GET_S * 1_000 + SILENCE_MS);
       if (Number(row?.['got']) === GOT) {
         return connection;

@@ -200,10 +200,10 @@ export class TurnWatch {
   #looking(): string {
     const { process, table } = this.#context;
     const mine = hex(`${process}:`);
-    const firstPlace = "trim(TRAILING '~' FROM substring_index(substring(queue, 2), ';', 1))";
+    const firstPlace = `trim(TRAILING ${hex('~')} FROM substring_index(substring(queue, 2), ${hex(';')}, 1))`;
     return `SELECT name, turn, ${firstPlace} AS first_place, ends - ${NOW} AS left_us, coalesce(locate(${mine}, queue), 0) AS is_queued FROM ${table}
-WHERE name IN (${this.#names()}) AND (ends <= ${NOW} OR locate(${mine}, turn) = 1 OR locate(${mine}, substring_index(queue, ';', 3)) > 0
-  OR coalesce(locate(${mine}, queue), 0) = 0)`;
+WHERE name IN (${this.#names()}) AND (ends <= ${NOW} OR locate(${mine}, turn) = 1 OR locate(${mine}, substring_index(queue, ${hex(';')}, 3)) > 0
+  OR coalesce(locate(${mine}, queue), 0) = 0) LIMIT ${this.#places.size}`;
   }
 
   /**

@@ -4,6 +4,11 @@ import { sqlNameOf, type Operation, type Parameters } from '../../sql/operation.
 /** The type of names. Texts are bytes of UTF-8, which are compared byte by byte. */
 export const NAME = 'VARBINARY(2048)';
 
+/** Ends a transaction, whatever `completion_type` the session has. */
+export const ROLLBACK = 'ROLLBACK AND NO CHAIN NO RELEASE';
+/** Has the session follow the server's clock again. */
+const SET_CLOCK = 'SET timestamp = DEFAULT;';
+
 /** A stored procedure that the store calls. It answers one row. */
 export interface Procedure<P extends Parameters = Parameters, Reply = unknown> extends Operation<P, Reply> {
   /** What stands between BEGIN and END. */
@@ -24,19 +29,32 @@ export function procedure<const P extends Parameters, Reply>(
 
 /**
  * One transaction. It is READ COMMITTED whatever the session has, so that each statement sees what was committed while the one before it
- * waited for a row, and no gap is locked. MySQL refuses that where the last user of the connection left a transaction open.
+ * waited for a row, and no gap is locked. MySQL refuses that where the last user of the connection left a transaction open. What else that
+ * user has set changes neither the clock nor what a commit does.
  */
 function transaction(variables: string, body: string, reply: string): string {
   return `
   ${variables}
-  DECLARE EXIT HANDLER FOR SQLEXCEPTION BEGIN ROLLBACK; RESIGNAL; END;
+  DECLARE EXIT HANDLER FOR SQLEXCEPTION BEGIN ${ROLLBACK}; RESIGNAL; END;
+  ${SET_CLOCK}
   SET TRANSACTION ISOLATION LEVEL READ COMMITTED;
-  START TRANSACTION;
+  START TRANSACTION READ WRITE;
   ${body}
-  COMMIT;
+  COMMIT AND NO CHAIN NO RELEASE;
   ${reply}
 `;
 }
+
+/** Comes before a query that reads the clock: that sees what is committed by now. */
+export const REFRESH: Procedure = {
+  name: 'refresh',
+  parameters: {},
+  body: `
+  ${ROLLBACK};
+  ${SET_CLOCK}
+`,
+  read: () => undefined,
+};
 
 /** The statement that creates a procedure, which is called `name` there. */
 export function creationOf({ parameters, body }: Procedure, name: string): string {

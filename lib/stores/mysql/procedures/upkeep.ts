@@ -59,9 +59,10 @@ export const NUMBERED = procedure(
   'numbered',
   { key: NAME, number: 'MEDIUMBLOB' },
   `
-  DECLARE now_us BIGINT DEFAULT ${NOW};
+  DECLARE now_us BIGINT;
   DECLARE known MEDIUMBLOB;`,
-  `IF _number <> '1 of 1' THEN
+  `SET now_us = ${NOW};
+  IF _number <> '1 of 1' THEN
     INSERT INTO ${LEASE} (name, holder) VALUES (_key, _number) ON DUPLICATE KEY UPDATE fence = fence;
   END IF;
   SELECT max(holder) INTO known FROM ${LEASE} WHERE name = _key;`,
