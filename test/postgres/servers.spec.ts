@@ -387,6 +387,32 @@ describe('a server that refuses', () => {
     expect(refusal.message).toMatch(new RegExp(`lacks ${right} on lease`));
   });
 
+  test('rows that a policy hides is an error at once that names the policy, and no statement goes on', async () => {
+    await server.query('CREATE ROLE tenant LOGIN');
+    await server.query('GRANT USAGE ON SCHEMA distributed_lock TO tenant');
+    await server.query('GRANT SELECT, INSERT, UPDATE, DELETE ON distributed_lock.lease, distributed_lock.done TO tenant');
+    await openLocks(server.pool({ connectionString: server.urlFor('tenant') }));
+    const [store] = stores as [PostgresLockStore];
+    const held = newHold('k');
+    await store.acquire(held);
+    await server.query('CREATE POLICY own_rows ON distributed_lock.lease USING (false) WITH CHECK (true)');
+    await server.query('ALTER TABLE distributed_lock.lease ENABLE ROW LEVEL SECURITY');
+    try {
+      for (const call of [() => store.acquire(newHold('k')), () => store.release(held), () => store.forceRelease('k', 1)]) {
+        const refusal = await refusalOf(call);
+        expect(refusal).toBeInstanceOf(LockConfigurationError);
+        expect((refusal as LockConfigurationError).detail).toMatch(
+          /row-level security hides the row .*: own_rows\. Let the policies .* or give it BYPASSRLS/,
+        );
+      }
+      const busy = await server.query("SELECT FROM pg_stat_activity WHERE usename = 'tenant' AND state = 'active'");
+      expect(busy).toEqual([]);
+    } finally {
+      await server.query('DROP POLICY own_rows ON distributed_lock.lease');
+      await server.query('ALTER TABLE distributed_lock.lease DISABLE ROW LEVEL SECURITY');
+    }
+  });
+
   test('a login for a while keeps a lock no longer than that: its release is repeated', async () => {
     await server.query('CREATE ROLE visitor LOGIN SUPERUSER');
     const locks = await openLocks(await connected(server.pool({ connectionString: server.urlFor('visitor') })), { listen: false });

@@ -15,6 +15,7 @@ const LONG = [
   'test/stores/mysql.spec.ts',
   'test/security/tickets-elsewhere.spec.ts',
   'test/postgres/defects.spec.ts',
+  'test/postgres/given-back.spec.ts',
   // The runner of the tests, and whole programs.
   'test/runner/',
   'test/postgres/processes.spec.ts',

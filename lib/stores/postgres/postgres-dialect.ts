@@ -1,6 +1,7 @@
 import type { Answered, Dialect, Sql } from '../sql/dialect.js';
 import { NotReplicated, REPEAT } from '../sql/errors.js';
 import type { Operation } from '../sql/operation.js';
+import { RefusedRights } from '../sql/refused-rights.js';
 import { cancelStatement } from './cancel.js';
 import { callOf } from './functions/sql-function.js';
 import type { PoolState, PostgresClient, PostgresPool } from './postgres-pool.js';
@@ -8,7 +9,10 @@ import { qualified } from './schema-name.js';
 import { isInside, settle } from './transaction-status.js';
 
 /** The server's time in ms since 1970. */
-export const NOW = '(extract(epoch FROM clock_timestamp()) * 1000)::bigint';
+export const NOW = '(extract(epoch FROM pg_catalog.clock_timestamp()) * 1000)::bigint';
+
+/** In another encoding, the server would take the bytes of a key for those of another one. */
+const ENCODING = 'pg_catalog.pg_client_encoding()';
 
 /** SQLSTATE codes that no repetition changes: https://www.postgresql.org/docs/current/errcodes-appendix.html. */
 const HOPELESS = /^(22|28|3D|3F|42|P0001)/;
@@ -22,10 +26,13 @@ const ENDED = /^(08|25P0[34]|40003|57000|57P|58000|XX)/;
 const FATAL = /^(FATAL|PANIC)$/;
 /** The statement was sent into a transaction of somebody else that had failed. Nothing was done. */
 const ABORTED = '25P02';
-/** The session is read-only, or in a transaction of somebody else. */
-const UNFIT = /^25/;
+/** The session is read-only, in a transaction of somebody else, or has too short a `statement_timeout`. */
+const UNFIT = /^(25|57014)/;
+/** The user lacks a right, or a policy hides rows from it. */
+const NO_RIGHT = '42501';
 
-class OpenTransaction extends Error {}
+/** The last user of the connection left it in a state in which nothing of ours is carried out. */
+class Unfit extends Error {}
 
 /** PostgreSQL by a pool of `pg`, with the locks in a schema. */
 export class PostgresDialect implements Dialect<PostgresClient> {
@@ -34,6 +41,7 @@ export class PostgresDialect implements Dialect<PostgresClient> {
   readonly table: string;
   readonly #pool: PostgresPool & PoolState;
   readonly #schema: string;
+  readonly #refusals = new RefusedRights();
 
   constructor(pool: PostgresPool & PoolState, schema: string) {
     this.#pool = pool;
@@ -63,7 +71,7 @@ export class PostgresDialect implements Dialect<PostgresClient> {
 
   send(client: PostgresClient, { sql, values }: Sql, answered: Answered): void {
     if (isInside(client)) {
-      answered(new OpenTransaction());
+      answered(new Unfit());
       return;
     }
     // Its commit did not wait for a standby, because an administrator cancelled that wait.
@@ -76,9 +84,9 @@ export class PostgresDialect implements Dialect<PostgresClient> {
       client.removeListener('notice', noticed);
       if (error) {
         answered(error);
-      } else if (isInside(client)) {
+      } else if (isInside(client) || (values && (result.rows[0]?.['encoding'] ?? 'UTF8') !== 'UTF8')) {
         // A BEGIN was on its way when it was sent. What it did ends with that transaction.
-        answered(new OpenTransaction());
+        answered(new Unfit());
       } else {
         answered(isLocal ? new NotReplicated() : undefined, result.rows);
       }
@@ -95,7 +103,7 @@ export class PostgresDialect implements Dialect<PostgresClient> {
   }
 
   isInTransaction(error: Error): boolean {
-    return error instanceof OpenTransaction || stateOf(error) === ABORTED;
+    return error instanceof Unfit || stateOf(error) === ABORTED;
   }
 
   /**
@@ -103,7 +111,9 @@ export class PostgresDialect implements Dialect<PostgresClient> {
    * lead to the new primary.
    */
   mayStay(error: Error, { values }: Sql): boolean {
-    return error instanceof NotReplicated || (values !== undefined && this.isRefusal(error) && !UNFIT.test(stateOf(error) ?? ''));
+    const state = stateOf(error) ?? '';
+    const isFit = !UNFIT.test(state) && !(state === NO_RIGHT && this.#refusals.isDue());
+    return error instanceof NotReplicated || (values !== undefined && this.isRefusal(error) && isFit);
   }
 
   isRefusal(error: Error): boolean {
@@ -123,7 +133,7 @@ export class PostgresDialect implements Dialect<PostgresClient> {
     if (state.startsWith('28') || state.startsWith('3D')) {
       return 'Correct the user, password and database of the pool given to PostgresLockStore.';
     }
-    if (state === '42501') {
+    if (state === NO_RIGHT) {
       return this.#grantFor(error.message);
     }
     if (state === 'P0001') {
@@ -135,6 +145,9 @@ export class PostgresDialect implements Dialect<PostgresClient> {
   }
 
   #grantFor(refusal: string): string {
+    if (/row-level security/.test(refusal)) {
+      return `Let the policies on the tables of the schema "${this.#schema}" show the user all rows, or give it BYPASSRLS.`;
+    }
     if (/for function /.test(refusal)) {
       return `Grant the user EXECUTE on the functions of the schema "${this.#schema}".`;
     }
@@ -147,7 +160,10 @@ export class PostgresDialect implements Dialect<PostgresClient> {
   }
 
   callOf(operation: Operation): string {
-    return qualified(`SELECT ${callOf(operation)} AS reply, ${NOW} AS now`, this.#schema);
+    return qualified(
+      `SELECT CASE ${ENCODING} WHEN 'UTF8' THEN ${callOf(operation)} END AS reply, ${NOW} AS now, ${ENCODING} AS encoding`,
+      this.#schema,
+    );
   }
 
   answerIn(reply: unknown): { readonly answer: unknown; readonly serverMs: number } {

@@ -40,7 +40,7 @@ export class BatchedCalls {
     const giveUpAt = performance.now() + limitMs;
     const sendAlone = (request: Request): Promise<unknown> =>
       this.#statements.call(this.#operation, { ...request, limitMs: giveUpAt - performance.now() });
-    const values = parameters.map((_, at) => requests.map((request) => request.values[at]));
+    const values = parameters.map((_, at) => requests.map((request) => request.values[at] ?? ''));
     try {
       const replies = (await this.#statements.send(this.#batch, { key: '', limitMs, values })) as readonly unknown[];
       return requests.map((request, at) => replies[at] ?? sendAlone(request));

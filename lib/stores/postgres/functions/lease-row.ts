@@ -1,7 +1,11 @@
 import { sqlFunction } from './sql-function.js';
 
+/** How often a row is looked for that others delete, before it counts as hidden. */
+const MOST_TRIES = 100;
+
 /**
- * Locks the row of a key, and makes it where there is none.
+ * Locks the row of a key, and makes it where there is none. Raises an error where a policy of row-level security hides it: it could be
+ * neither locked nor made.
  *
  * Reply: the row, without the lock, the reservation and the queue if they have expired.
  */
@@ -12,9 +16,13 @@ export const LOCKED = sqlFunction(
 DECLARE
   l SCHEMA.lease;
 BEGIN
-  LOOP
+  FOR tries IN 1..${MOST_TRIES} LOOP
     SELECT * INTO l FROM SCHEMA.lease WHERE key = _key FOR UPDATE;
     EXIT WHEN FOUND;
+    IF tries = ${MOST_TRIES} THEN
+      RAISE insufficient_privilege USING MESSAGE = 'row-level security hides the row of the key in SCHEMA.lease: '
+        || coalesce((SELECT string_agg(polname, ', ') FROM pg_policy WHERE polrelid = 'SCHEMA.lease'::regclass), 'no policy');
+    END IF;
     INSERT INTO SCHEMA.lease (key, ends) VALUES (_key, clock_timestamp()) ON CONFLICT DO NOTHING;
   END LOOP;
   IF l.ends <= clock_timestamp() THEN

@@ -47,7 +47,8 @@ export function operation<const P extends Parameters, Reply = unknown>(
  */
 export function batchable<P extends Parameters & { readonly key: 'text' }, Reply>(single: SqlFunction<P, Reply>): SqlFunction<P, Reply> {
   const lists = Object.entries(single.parameters).map(([parameter, type]) => [parameter, `${type}[]`] as const);
-  const values = lists.map(([parameter]) => `${sqlNameOf(parameter)}[i]`);
+  // A session may read NULL within a list as a text.
+  const values = lists.map(([parameter]) => (parameter === 'place' ? `nullif(_place[i], '')` : `${sqlNameOf(parameter)}[i]`));
   const batch = operation(
     `${single.name}_batch`,
     Object.fromEntries(lists) as Parameters,
