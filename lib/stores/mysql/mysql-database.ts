@@ -8,13 +8,12 @@ import type { MySqlKeys } from './mysql-keys.js';
 import type { CheckedPool } from './mysql-lock-store.options.js';
 import type { CallbackPool } from './mysql-pool.js';
 import { onOneConnection, type Run } from './connections/connection.js';
-import { ROLLBACK } from './procedures/procedure.js';
 import { BATCH } from './procedures/upkeep.js';
 import { readShown, showing } from './rows.js';
 import { creations, OPERATIONS, setMode, SQL_MODE } from './schema.js';
 import { checkSchema, COLUMNS_FOUND, PROCEDURES_FOUND, readSchema, strangeMode, type FoundSchema } from './schema-found.js';
 import { AURORA, CHECK, IS_READ_ONLY, productBy, serverWarnings } from './server-check.js';
-import { LEASE, NAMES, NOW, qualified } from './tables.js';
+import { LEASE, NAMES, NOW, qualified, ROLLBACK } from './tables.js';
 import { TurnWatch } from './connections/turn-watch.js';
 
 /** How long one waits who creates the schema, for others who do, and for calls of what is to be dropped, in seconds. */

@@ -9,8 +9,8 @@ import { numberOf } from './rows.js';
 import { procedureName } from './schema.js';
 import { endStatement, identify } from './connections/session.js';
 import { sendTo } from './connections/connection.js';
-import { LEASE, NOW } from './tables.js';
-import { REFRESH, ROLLBACK } from './procedures/procedure.js';
+import { LEASE, NOW, ROLLBACK } from './tables.js';
+import { REFRESH } from './procedures/procedure.js';
 
 /** MySQL or MariaDB by a pool of `mysql2`, with the locks in a database. */
 export class MySqlDialect implements Dialect<MySqlConnection> {

@@ -17,6 +17,9 @@ export function qualified(name: string, database: string | undefined): string {
  */
 export const NOW = "TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))";
 
+/** Ends a transaction, whatever `completion_type` the session has. */
+export const ROLLBACK = 'ROLLBACK AND NO CHAIN NO RELEASE';
+
 /** What `NOW` may be behind the clock, in µs. */
 const MOST_BEHIND = 1_000_000;
 /** What the clock reads more than it did when the statement began, in µs. Where the server was started with `sysdate-is-now`, it is 0. */

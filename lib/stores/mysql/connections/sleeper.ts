@@ -1,7 +1,6 @@
 import { ignore } from '../../sql/statement.js';
 import type { CallbackPool, MySqlConnection } from '../mysql-pool.js';
-import { ROLLBACK } from '../procedures/procedure.js';
-import { NAMES } from '../tables.js';
+import { NAMES, ROLLBACK } from '../tables.js';
 import { ask, connectionOf } from './connection.js';
 
 /** For how long no connection is asked for after one was not to be had, or after a wake-up did not arrive, in milliseconds. */

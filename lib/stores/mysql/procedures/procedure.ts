@@ -1,11 +1,10 @@
 import type { Row } from '../../sql/dialect.js';
 import { sqlNameOf, type Operation, type Parameters } from '../../sql/operation.js';
+import { ROLLBACK } from '../tables.js';
 
 /** The type of names. Texts are bytes of UTF-8, which are compared byte by byte. */
 export const NAME = 'VARBINARY(2048)';
 
-/** Ends a transaction, whatever `completion_type` the session has. */
-export const ROLLBACK = 'ROLLBACK AND NO CHAIN NO RELEASE';
 /** Has the session follow the server's clock again. */
 const SET_CLOCK = 'SET timestamp = DEFAULT;';
 
