@@ -47,6 +47,29 @@ test('a store that keeps no order is asked again after 50 to 250 ms, each time a
   await held.release();
 });
 
+test('a call that gives up releases what an attempt without an answer may have got, also where a later one found the lock busy', async () => {
+  const held = await makeLocks(store).acquire('k', { ttl: 60_000 });
+  const released: string[] = [];
+  const release = store.release.bind(store);
+  store.release = (hold) => {
+    released.push(hold.id);
+    return release(hold);
+  };
+  const asked: string[] = [];
+  store.answer = async (hold, reply) => {
+    const answer = await reply;
+    if (asked.push(hold.id) === 1) {
+      throw new LockStoreError('no reply', hold.key, { unknown: true });
+    }
+    return answer;
+  };
+  const locks = makeLocks(store);
+  await expect(locks.withLock('k', { wait: 1_000 }, never)).rejects.toMatchObject({ reason: 'busy' });
+  expect(asked.length).toBeGreaterThan(1);
+  expect(new Set(asked)).toEqual(new Set(released));
+  await held.release();
+});
+
 test('a call that does not wait has no place in the queue, whichever of its keys is busy', async () => {
   const held = await makeLocks(store).acquire('b');
   expect(await makeLocks(store).tryAcquire(['a', 'b'])).toBeNull();

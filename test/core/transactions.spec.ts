@@ -736,6 +736,21 @@ describe('the function that names the end', () => {
     warn.mockRestore();
   });
 
+  test('that returns the promise of one that has ended keeps calls in nothing of it: what it lost refuses none of them', async () => {
+    const warn = jest.spyOn(process, 'emitWarning').mockReturnValue();
+    let end!: () => void;
+    const ended = new Promise<void>((resolve) => (end = resolve));
+    start({ transaction: () => ended });
+    await locks.withLock('k', nothing);
+    await lose();
+    await expect(locks.withLock('j', never)).rejects.toMatchObject({ code: 'LOCK_LOST', key: 'k' });
+    end();
+    await turn();
+    expect(await locks.withLock('j', () => 'entered')).toBe('entered');
+    expect(await isTaken('j')).toBe(false);
+    warn.mockRestore();
+  });
+
   test('of a scope returns none once it has ended, also to the first code after the end', async () => {
     const warn = jest.spyOn(process, 'emitWarning').mockReturnValue();
     for (const leave of Object.values(LEFT_BEHIND)) {
