@@ -6,6 +6,7 @@ import { rowLockSql } from '../../lib/stores/mysql/row-lock/row-lock-table';
 import { procedureName } from '../../lib/stores/mysql/schema';
 import { loadWith } from '../support/defective';
 import { DATABASE, MySqlServer } from '../support/mysql-server';
+import { TIDIED, tidiedAfterStep } from '../stores/tidied-after-step';
 import { newHold } from '../support/new-hold';
 import { inTransaction } from './in-transaction';
 
@@ -111,6 +112,12 @@ const PROBES: Readonly<Record<string, { probe: Probe; expected: unknown; right: 
     expected: [1, undefined],
     right: 'WHERE ends >= _after AND ends <= now_us ORDER BY',
     wrong: 'WHERE ends >= _after ORDER BY',
+  },
+  'tidying begins anew where the clock was set back since it ran': {
+    probe: async (_store, database) => tidiedAfterStep(server, database),
+    expected: TIDIED,
+    right: 'SET _after = CASE WHEN _after > now_us THEN 0 ELSE _after END;',
+    wrong: '',
   },
 };
 

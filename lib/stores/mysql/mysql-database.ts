@@ -91,10 +91,8 @@ export class MySqlDatabase extends Database<MySqlKeys, TurnWatch> {
   }
 
   protected async tidySome(): Promise<boolean> {
-    const { removed, last } = await this.calls.call(OPERATIONS.TIDY, { after: this.#tidiedUntil }, { key: '', limitMs: Infinity });
-    const until = last ?? this.#tidiedUntil;
-    // Where the server's clock was set back, marks expire before that time again.
-    this.#tidiedUntil = until > (this.calls.clock.now() ?? 0) * 1_000 ? 0 : until;
+    const { removed, until } = await this.calls.call(OPERATIONS.TIDY, { after: this.#tidiedUntil }, { key: '', limitMs: Infinity });
+    this.#tidiedUntil = until;
     return removed >= BATCH;
   }
 

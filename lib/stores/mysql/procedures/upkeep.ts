@@ -7,7 +7,9 @@ export const BATCH = 1_000;
 
 /**
  * Deletes done marks that have expired after the time `after`. Those before it were deleted, and the server might go through what is left
- * of them again and again.
+ * of them again and again. Where its clock was set back since, marks expire before that time again, and it begins anew.
+ *
+ * Answers: how many, and until which time.
  */
 export const TIDY = procedure(
   'tidy',
@@ -15,13 +17,14 @@ export const TIDY = procedure(
   `
   DECLARE now_us, last_us, removed BIGINT;`,
   `SET now_us = ${NOW};
+  SET _after = CASE WHEN _after > now_us THEN 0 ELSE _after END;
   SELECT max(ends) INTO last_us FROM (
     SELECT ends FROM ${DONE} WHERE ends >= _after AND ends <= now_us ORDER BY ends LIMIT ${BATCH}
   ) AS expired;
   DELETE FROM ${DONE} WHERE ends >= _after AND ends <= last_us;
   SET removed = row_count();`,
-  `SELECT removed, last_us, now_us;`,
-  (row) => ({ removed: numberOf(row, 'removed', ''), last: row['last_us'] === null ? undefined : numberOf(row, 'last_us', '') }),
+  `SELECT removed, coalesce(last_us, _after) AS until_us, now_us;`,
+  (row) => ({ removed: numberOf(row, 'removed', ''), until: numberOf(row, 'until_us', '') }),
 );
 
 /** Among the names before `before`. Rows that another transaction has locked are left, and those with a done mark that counts. */
