@@ -1,8 +1,15 @@
 import type { HoldRecord } from '../../lib/core/seam/lock-store';
 import { PostgresLockStore, schemaSql } from '../../lib/stores/postgres/index';
+import type { runStatement } from '../../lib/stores/sql/statement';
+import { comesBack, endsWhenCancelled, pooledBy } from '../stores/sql/pooled';
+import { loadWith, type Edit } from '../support/defective';
 import { PostgresServer } from '../support/postgres-server';
 import { until } from '../support/until';
 import { newHold } from '../support/new-hold';
+
+const STATEMENT = 'lib/stores/sql/statement.ts';
+/** How long a defect has to show, in milliseconds. */
+const SHORT_MS = 3_000;
 
 let server: PostgresServer;
 let count = 0;
@@ -164,6 +171,30 @@ describe.each(Object.keys(PROBES))('%s', (name) => {
     const { store, schema } = await open(own(right), own(wrong));
     expect(await probe(store, schema)).not.toEqual(expected);
   });
+});
+
+/** Defects of a statement on a connection of the pool, each with what is not so then. */
+const OF_STATEMENTS: Readonly<Record<string, { edit: Edit; probe: (run: typeof runStatement) => Promise<boolean> }>> = {
+  'a connection that comes when its statement has given up is kept': {
+    edit: { file: STATEMENT, from: 'queueMicrotask(() => this.#release(connection, false));', to: '' },
+    probe: (run) => {
+      const pooled = pooledBy(server, 1);
+      return comesBack(pooled, (limitMs) => run(pooled.dialect, { sql: 'SELECT 1' }, limitMs), SHORT_MS);
+    },
+  },
+  'the connection of a statement that was cancelled goes back to the pool': {
+    edit: {
+      file: STATEMENT,
+      from: 'this.#release(this.#connection, error || this.#isCancelled)',
+      to: 'this.#release(this.#connection, error)',
+    },
+    probe: (run) => endsWhenCancelled(pooledBy(server, 2), run, SHORT_MS),
+  },
+};
+
+test.each(Object.entries(OF_STATEMENTS))('it shows where %s', async (_name, { edit, probe }) => {
+  const wrong = await loadWith<{ runStatement: typeof runStatement }>(`export { runStatement } from './stores/sql/statement'`, [edit]);
+  expect(await probe(wrong.runStatement)).toBe(false);
 });
 
 test('an operation that the server refused because of another one is sent again', async () => {
