@@ -4,6 +4,7 @@ import type { runStatement } from '../../lib/stores/sql/statement';
 import { comesBack, endsWhenCancelled, pooledBy } from '../stores/sql/pooled';
 import { loadWith, type Edit } from '../support/defective';
 import { PostgresServer } from '../support/postgres-server';
+import { quickest } from '../support/quickest';
 import { until } from '../support/until';
 import { newHold } from '../support/new-hold';
 
@@ -143,6 +144,29 @@ const PROBES: Readonly<Record<string, { probe: Probe; expected: unknown; right: 
     l := "s".hand_over(l, NULL);`,
     wrong: `ELSIF l.turn = _place THEN
     l := "s".hand_over(l, l.queue[1]);`,
+  },
+  'a renewal waits for a row that is locked for half of its time': {
+    async probe(store, schema) {
+      const held = hold('k');
+      const { fence } = await store.acquire(held);
+      const client = await server.pool().connect();
+      await client.query(`BEGIN; SELECT FROM ${schema}.lease FOR UPDATE`);
+      // The other half is for one that waits for the row, too.
+      const waitedMs = await quickest(1_500, async () => {
+        const [row] = await server.query<{ ms: number }>(
+          `SELECT ${schema}.renew(ARRAY['lock:{k}'], ARRAY[$1::text], ARRAY[$2::bigint], ARRAY[$3::text], ARRAY[5000], ARRAY[''], ARRAY[false], 2000),
+            (extract(epoch FROM clock_timestamp() - statement_timestamp()) * 1000)::float8 AS ms`,
+          [held.owner, fence, held.id],
+        );
+        return row?.ms ?? 0;
+      });
+      await client.query('ROLLBACK');
+      client.release();
+      return waitedMs >= 1_000 && waitedMs < 1_500;
+    },
+    expected: true,
+    right: '(wait_until - clock_timestamp()) / 2',
+    wrong: 'wait_until - clock_timestamp()',
   },
   'a lease that a clock which was set back has made long is cut': {
     async probe(store, schema) {

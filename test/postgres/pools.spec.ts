@@ -46,6 +46,26 @@ test('a pool of a pg that does not know whether a connection is inside a transac
   expect(() => new PostgresLockStore(older)).toThrow(/of a pg before 8\.21.*Install pg 8\.21 or later/);
 });
 
+test.each([
+  [160, 80],
+  [400, 200],
+  [1_000, 250],
+])(
+  'a renewal that has %d ms waits for rows that are locked for %d ms at most: the others have their answer in time',
+  async (limitMs, waitMs) => {
+    const store = await open(server.pool());
+    const query = jest.spyOn(Client.prototype, 'query');
+    const holds = [newHold('k', { fence: 1, limitMs }), newHold('l', { fence: 1, limitMs: 1_000 })];
+    let sent: readonly (readonly unknown[])[] = [];
+    await until('that it is sent', async () => {
+      await store.renew(holds).catch(() => undefined);
+      sent = query.mock.calls.filter(([sql]) => String(sql).includes('.renew('));
+      return sent.length > 0;
+    });
+    expect((sent[0]?.[1] as readonly unknown[]).at(-1)).toBe(waitMs);
+  },
+);
+
 test('what locks send runs in the context of no caller', async () => {
   const pool = server.pool();
   const store = patient(await open(pool));

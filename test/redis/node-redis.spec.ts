@@ -20,6 +20,7 @@ import { saying } from '../support/saying';
 import { TcpProxy } from '../support/tcp-proxy';
 import { searched } from '../support/searched';
 import { until } from '../support/until';
+import { areToldUnknown } from './lost-reply';
 
 let server: RedisServer;
 const stores: RedisLockStore[] = [];
@@ -147,6 +148,15 @@ test('an error inside the reply to a batch is an answer', async () => {
   } finally {
     await server.client.config('SET', 'maxmemory', 0);
   }
+});
+
+test.each<[string, (url: string) => RedisSource]>([
+  ['5', (url) => createClient({ url })],
+  ['6', (url) => createClient6({ url }) as never],
+])('a reply that is lost with its connection leaves open what happened, by version %s, for each call of a batch', async (_, make) => {
+  const newStore = (url: string): RedisLockStore => new RedisLockStore(make(url));
+  expect(await areToldUnknown(server, newStore, ['alone'])).toEqual([true]);
+  expect(await areToldUnknown(server, newStore, ['one', 'two', 'three'])).toEqual([true, true, true]);
 });
 
 test('a store that is closed while it connects leaves no connection', async () => {

@@ -16,6 +16,7 @@ const LONG = [
   'test/security/tickets-elsewhere.spec.ts',
   'test/postgres/defects.spec.ts',
   'test/postgres/given-back.spec.ts',
+  'test/redis/defects.spec.ts',
   // The runner of the tests, and whole programs.
   'test/runner/',
   'test/postgres/processes.spec.ts',
