@@ -59,10 +59,11 @@ test.each([
     let sent: readonly (readonly unknown[])[] = [];
     await until('that it is sent', async () => {
       await store.renew(holds).catch(() => undefined);
-      sent = query.mock.calls.filter(([sql]) => String(sql).includes('.renew('));
+      sent = query.mock.calls.filter(([sql]) => sql.includes('.renew('));
       return sent.length > 0;
     });
-    expect((sent[0]?.[1] as readonly unknown[]).at(-1)).toBe(waitMs);
+    const [[, values]] = sent as [[string, readonly unknown[]]];
+    expect(values.at(-1)).toBe(waitMs);
   },
 );
 

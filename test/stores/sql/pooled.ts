@@ -41,7 +41,7 @@ export const POOL_SERVERS: Readonly<Record<string, () => Promise<PoolServer>>> =
   async MariaDB() {
     const server = await MySqlServer.start();
     const ids = async (where: string): Promise<number[]> =>
-      (await server.query<{ id: number }>(`SELECT id FROM information_schema.processlist WHERE ${where}`)).map(({ id }) => Number(id));
+      (await server.query<{ id: number }>(`SELECT id FROM information_schema.processlist WHERE ${where}`)).map(({ id }) => id);
     return {
       pooled: (most) => {
         const pool: MySqlPool = server.pool({ connectionLimit: most, idleTimeout: LONG_S * 1_000 });
