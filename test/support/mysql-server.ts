@@ -1,6 +1,6 @@
 import { spawn, spawnSync, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
-import { closeSync, existsSync, mkdirSync, mkdtempSync, openSync, readFileSync, renameSync, rmSync } from 'node:fs';
+import { closeSync, existsSync, mkdirSync, mkdtempSync, openSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createPool, type Pool, type PoolOptions } from 'mysql2';
@@ -8,16 +8,36 @@ import { freePort } from './redis-server';
 import { until } from './until';
 import { goOn, stopProcess } from './stopping';
 
-/** The files of a new server have this log already. */
-const LOG_SIZE = '--innodb-log-file-size=16M';
+/** Whether the tests run on MySQL, which `scripts/fetch-servers.mjs` fetches. Else they run on MariaDB. */
+export const IS_MYSQL = (process.env['TEST_SERVER'] ?? '').startsWith('mysql-');
+
+/** Who comes to MySQL by an address is not at `localhost`, where its root is. MariaDB makes one for each. */
+const RIGHTS = `RENAME USER root@localhost TO root@'127.0.0.1';\n`;
+
+/** What the products call differently: the server, how the files of a new one are made, and the settings that it then keeps. */
+const PRODUCT = IS_MYSQL
+  ? {
+      name: 'MySQL',
+      server: 'mysqld',
+      making: (rights: string) => ['mysqld', '--no-defaults', '--initialize-insecure', `--init-file=${rights}`],
+      files: ['--innodb-redo-log-capacity=16M', '--innodb-data-file-path=ibdata1:12M:autoextend'],
+      settings: ['--secure-file-priv=NULL', '--mysqlx=0', '--skip-log-bin', '--sync-binlog=0', '--innodb-doublewrite=0'],
+    }
+  : {
+      name: 'MariaDB',
+      server: 'mariadbd',
+      making: () => ['mariadb-install-db', '--no-defaults', '--auth-root-authentication-method=normal', '--skip-test-db'],
+      files: ['--innodb-log-file-size=16M'],
+      settings: ['--debug-no-sync'],
+    };
 
 /** A crash of the machine is not among the faults, and one of the server loses nothing without flushes to the disk. */
 const SETTINGS = [
   '--no-defaults',
   '--bind-address=127.0.0.1',
   '--innodb-buffer-pool-size=32M',
-  LOG_SIZE,
-  '--debug-no-sync',
+  ...PRODUCT.files,
+  ...PRODUCT.settings,
   '--innodb-flush-method=nosync',
   '--innodb-flush-log-at-trx-commit=2',
   '--innodb-use-native-aio=0',
@@ -34,7 +54,18 @@ const USER = process.getuid?.() === 0 ? ['--user=root'] : [];
 
 export const DATABASE = 'app';
 
-/** A real MariaDB server of the test's own, on a free port and in a folder that goes with it. */
+/** The product as the library names it. */
+export const PRODUCT_NAME = PRODUCT.name;
+
+const OF_MARIADB = ['EMPTY_STRING_IS_NULL', 'IGNORE_BAD_TABLE_OPTIONS', 'ORACLE', 'SIMULTANEOUS_ASSIGNMENT', 'TIME_ROUND_FRACTIONAL'];
+const OF_MYSQL = ['TIME_TRUNCATE_FRACTIONAL'];
+
+/** Those of some names of `sql_mode` that the product knows. */
+export function modesOf(names: readonly string[]): string[] {
+  return names.filter((name) => !(IS_MYSQL ? OF_MARIADB : OF_MYSQL).includes(name));
+}
+
+/** A real server of MariaDB or MySQL of the test's own, on a free port and in a folder that goes with it. */
 export class MySqlServer {
   readonly port: number;
   readonly #folder: string;
@@ -99,12 +130,12 @@ export class MySqlServer {
     const within = (name: string): string => join(this.#folder, name);
     // A server that starts deletes the temporary tables that it finds, those of another one that works there among them.
     const place = [`--datadir=${within('data')}`, `--tmpdir=${this.#folder}`, `--socket=${within('socket')}`, `--port=${this.port}`];
-    const [file, ...words] = [...TIED, 'mariadbd', ...SETTINGS, ...USER, ...place, ...this.#settings] as [string, ...string[]];
+    const [file, ...words] = [...TIED, PRODUCT.server, ...SETTINGS, ...USER, ...place, ...this.#settings] as [string, ...string[]];
     this.#child = spawn(file, words, { cwd: this.#folder, stdio: ['ignore', log, log] });
     closeSync(log);
-    await until('that MariaDB answers', async () => {
+    await until(`that ${PRODUCT.name} answers`, async () => {
       if (!this.running) {
-        throw new Error(`MariaDB did not start: ${this.log().trimEnd().split('\n').slice(-5).join('\n')}`);
+        throw new Error(`${PRODUCT.name} did not start: ${this.log().trimEnd().split('\n').slice(-5).join('\n')}`);
       }
       return this.query('SELECT 1').then(
         () => true,
@@ -124,6 +155,9 @@ export class MySqlServer {
 
   /** Ends it when all is written. */
   async shutDown(): Promise<void> {
+    // MySQL waits two seconds for the connections that are open.
+    await this.#observer?.promise().end();
+    this.#observer = undefined;
     const exited = once(this.#child as ChildProcess, 'exit');
     this.#child?.kill('SIGTERM');
     await exited;
@@ -132,7 +166,7 @@ export class MySqlServer {
   /** Has what another server has, and nothing else; both are not running. */
   copyFrom(original: MySqlServer): void {
     rmSync(join(this.#folder, 'data'), { recursive: true, force: true });
-    run('cp', ['-a', join(original.#folder, 'data'), join(this.#folder, 'data')]);
+    copyData(join(original.#folder, 'data'), join(this.#folder, 'data'));
   }
 
   pause(): void {
@@ -172,20 +206,16 @@ export class MySqlServer {
 /** Makes the files of a new server: once, and then as copies, which take a tenth of the time. */
 function makeData(data: string, settings: readonly string[]): void {
   const pageSize = settings.filter((setting) => setting.startsWith('--innodb-page-size'));
-  const version = run('mariadbd', ['--version']).replace(/[^\w.]+/g, '-');
+  const version = run(PRODUCT.server, ['--version']).replace(/[^\w.]+/g, '-').slice(-100); // prettier-ignore
   const template = join('.cache', `${version}data${pageSize.join().replaceAll(/\W/g, '')}`);
   if (!existsSync(template)) {
     mkdirSync('.cache', { recursive: true });
     const own = join(process.cwd(), `${template}.${process.pid}`);
-    run('mariadb-install-db', [
-      '--no-defaults',
-      '--auth-root-authentication-method=normal',
-      '--skip-test-db',
-      LOG_SIZE,
-      ...USER,
-      ...pageSize,
-      `--datadir=${own}`,
-    ]);
+    const rights = `${own}.sql`;
+    writeFileSync(rights, RIGHTS);
+    const [command, ...args] = PRODUCT.making(rights) as [string, ...string[]];
+    run(command, [...args, ...PRODUCT.files, ...USER, ...pageSize, `--datadir=${own}`]);
+    rmSync(rights);
     try {
       // Under its name when it is whole, unless another suite was first.
       renameSync(own, template);
@@ -193,7 +223,13 @@ function makeData(data: string, settings: readonly string[]): void {
       rmSync(own, { recursive: true });
     }
   }
-  run('cp', ['-a', template, data]);
+  copyData(template, data);
+}
+
+function copyData(from: string, to: string): void {
+  run('cp', ['-a', from, to]);
+  // A server of MySQL has its identity there, and makes a new one.
+  rmSync(join(to, 'auto.cnf'), { force: true });
 }
 
 function run(command: string, args: readonly string[]): string {

@@ -68,6 +68,21 @@ export const EXCHANGE_RULES: readonly Rule[] = [
     await exchanged(trial, await trial.acquired(), trial.hold(), false);
   }),
 
+  exchangeRule('an exchange that grants to a place of this process that waits is answered as granted', async (trial) => {
+    for (const mayOvertake of [false, true]) {
+      const holder = await trial.acquired();
+      const { hold, place } = await queued(trial, trial.store);
+      // By then the process can be woken where it waits in the database.
+      await trial.pass(300);
+      const { released, reply } = await exchange(trial, holder, hold, place, mayOvertake);
+      assert.equal(released, true);
+      assert.ok(reply.fence !== undefined, 'the exchange was answered with busy: a grant was expected');
+      await trial.expectHeld(changed(hold, { fence: reply.fence }));
+      assert.equal(await trial.store.release(hold), true);
+    }
+    await trial.expectFree();
+  }),
+
   exchangeRule('an exchange for a hold that has ended hands over, and takes nothing', async (trial) => {
     const notices = trial.turnsOf(trial.other);
     const { holder, waiter } = await queuedBehind(trial);

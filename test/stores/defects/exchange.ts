@@ -1,3 +1,4 @@
+import { LockStoreError } from '../../../lib/core/words/errors';
 import type { Turns } from '../../../lib/core/seam/lock-store';
 import { isGrant, type Defect, type Parts } from './defect';
 
@@ -39,6 +40,28 @@ export const DEFECTS_OF_EXCHANGE: Readonly<Record<string, Defect>> = {
           ? store.turns.exchange(hold, next, place, mayOvertake)
           : { released: await store.release(hold), reply: { remainingMs: 0, holder: { by: '', heldMs: 0 } } },
       ),
+  },
+  'fails where it grants to a place that waits': {
+    rule: 'an exchange that grants to a place of this process that waits',
+    change: (store) => {
+      const waiting = new Set<string>();
+      return {
+        acquire: async (hold, place) => {
+          const reply = await store.acquire(hold, place);
+          if (place && !isGrant(reply)) {
+            waiting.add(place.name);
+          }
+          return reply;
+        },
+        ...mapExchange(store, async (hold, next, place, mayOvertake) => {
+          const answer = await store.turns.exchange(hold, next, place, mayOvertake);
+          if (waiting.has(place.name)) {
+            throw new LockStoreError('the statement was refused', hold.key, { unknown: false });
+          }
+          return answer;
+        }),
+      };
+    },
   },
   'exchanges for a hold that has ended': {
     rule: 'an exchange for a hold that has ended',

@@ -54,12 +54,17 @@ export const handOver = (mine: string): string => `
     END IF;
   END WHILE;`;
 
-/** Ends the sleep of the process whose turn it is, once the transaction is committed, if its connection is there still. */
+/**
+ * Ends the sleep of the process whose turn it is, once the transaction is committed, if its connection is there still. No error of that is
+ * one of the operation, which is done: on MySQL, unlike on MariaDB, a named lock without a name is one.
+ */
 export const WAKE = `
-  IF sleeper IS NOT NULL AND is_used_lock(${presenceOf('l_turn')}) <=> sleeper THEN
+  IF sleeper IS NOT NULL AND l_turn IS NOT NULL THEN
     BEGIN
       DECLARE CONTINUE HANDLER FOR SQLEXCEPTION BEGIN END;
-      KILL QUERY sleeper;
+      IF is_used_lock(${presenceOf('l_turn')}) <=> sleeper THEN
+        KILL QUERY sleeper;
+      END IF;
     END;
   END IF;`;
 
