@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { DATABASE, MySqlServer } from './mysql-server';
+import { DATABASE, IS_MYSQL, MySqlServer } from './mysql-server';
 import { freePort } from './redis-server';
 import { until } from './until';
 
@@ -7,23 +7,50 @@ import { until } from './until';
 const USER = 'app';
 const OTHER = `${DATABASE}_too`;
 
+/** What the products call differently of how a replica follows and confirms. */
+const { words, settings, follow, APPLIED } = IS_MYSQL
+  ? {
+      words: { primary: 'source', replica: 'replica' },
+      settings: [
+        '--gtid-mode=ON',
+        '--enforce-gtid-consistency=ON',
+        '--log-replica-updates',
+        '--skip-replica-start',
+        '--plugin-load-add=semisync_source.so;semisync_replica.so',
+      ],
+      // What it has applied is in its files, which are those of the primary.
+      follow: (port: number): string[] => [
+        `CHANGE REPLICATION SOURCE TO SOURCE_HOST = '127.0.0.1', SOURCE_PORT = ${port}, SOURCE_USER = 'root', SOURCE_CONNECT_RETRY = 1, SOURCE_RETRY_COUNT = 86400, SOURCE_AUTO_POSITION = 1`,
+      ],
+      APPLIED: 'SELECT gtid_subset(?, @@GLOBAL.gtid_executed) AS applied',
+    }
+  : {
+      words: { primary: 'master', replica: 'slave' },
+      settings: ['--log-slave-updates', '--skip-slave-start'],
+      follow: (port: number, position: string): string[] => [
+        'RESET MASTER',
+        `SET GLOBAL gtid_slave_pos = '${position}'`,
+        `CHANGE MASTER TO MASTER_HOST = '127.0.0.1', MASTER_PORT = ${port}, MASTER_USER = 'root', MASTER_CONNECT_RETRY = 1, MASTER_USE_GTID = slave_pos`,
+      ],
+      APPLIED: 'SELECT ? = @@gtid_slave_pos AS applied',
+    };
+
 /** Commits wait for the replica, before anybody sees what they changed, and for as long as it takes. */
 const SETTINGS = [
   '--log-bin=bin',
   '--relay-log=relay',
-  '--log-slave-updates',
   '--binlog-format=ROW',
   '--read-only=1',
-  '--skip-slave-start',
-  '--rpl-semi-sync-slave-enabled=1',
-  '--rpl-semi-sync-master-wait-point=AFTER_SYNC',
-  '--rpl-semi-sync-master-timeout=86400000',
+  ...settings,
+  `--rpl-semi-sync-${words.replica}-enabled=1`,
+  `--rpl-semi-sync-${words.primary}-wait-point=AFTER_SYNC`,
+  `--rpl-semi-sync-${words.primary}-timeout=86400000`,
 ];
 
 /** How long a machine that has much else to do may take to replicate again, in milliseconds. */
 const REPLICATES_MS = 60_000;
 
-/** A primary and a replica of MariaDB, which confirms all commits. */
+/** A primary and a replica, which confirms all commits. */
 export class MySqlPair {
   #primary: MySqlServer;
   #replica: MySqlServer;
@@ -57,6 +84,11 @@ export class MySqlPair {
     return this.#replica;
   }
 
+  /** Has the replica follow the primary again, once it was started. */
+  async follow(): Promise<void> {
+    await this.#replica.query(`START ${words.replica}`);
+  }
+
   /** Kills the primary, and starts it again a while later. */
   async recover(awayMs: number): Promise<void> {
     await this.#primary.kill();
@@ -76,10 +108,10 @@ export class MySqlPair {
     } else {
       old.pause();
     }
-    await next.query('STOP SLAVE IO_THREAD');
+    await next.query(`STOP ${words.replica} IO_THREAD`);
     await until('that all was applied', () => isApplied(next), REPLICATES_MS);
-    await next.query('STOP SLAVE');
-    await next.query('RESET SLAVE ALL');
+    await next.query(`STOP ${words.replica}`);
+    await next.query(`RESET ${words.replica} ALL`);
     [this.#primary, this.#replica] = [next, old];
     await this.#lead(false);
     moved();
@@ -107,31 +139,29 @@ export class MySqlPair {
   /** Starts both, which have the same data. */
   async #begin(): Promise<void> {
     await Promise.all([this.#primary.start(), this.#replica.start()]);
-    const [row] = await this.#primary.query<{ position: string }>('SELECT @@gtid_binlog_pos AS position');
-    await this.#replica.query('RESET MASTER');
-    await this.#replica.query('SET GLOBAL gtid_slave_pos = ?', [row?.position]);
-    await this.#replica.query(
-      `CHANGE MASTER TO MASTER_HOST = '127.0.0.1', MASTER_PORT = ${this.#primary.port}, MASTER_USER = 'root', MASTER_CONNECT_RETRY = 1, MASTER_USE_GTID = slave_pos`,
-    );
-    await this.#replica.query('START SLAVE');
+    const position = IS_MYSQL ? '' : await this.#primary.query<{ position: string }>('SELECT @@gtid_binlog_pos AS position').then(([row]) => row?.position ?? ''); // prettier-ignore
+    for (const sql of follow(this.#primary.port, position)) {
+      await this.#replica.query(sql);
+    }
+    await this.follow();
     await this.#lead(true);
     await until('that the replica confirms', () => this.#isConfirmed(), REPLICATES_MS);
   }
 
   /** Lets the primary write: each commit waits for the replica where there is one. */
   async #lead(isConfirmed: boolean): Promise<void> {
-    await this.#primary.query(`SET GLOBAL rpl_semi_sync_master_enabled = ${isConfirmed ? 1 : 0}`);
+    await this.#primary.query(`SET GLOBAL rpl_semi_sync_${words.primary}_enabled = ${isConfirmed ? 1 : 0}`);
     await this.#primary.query('SET GLOBAL read_only = 0');
   }
 
   async #isConfirmed(): Promise<boolean> {
-    const [row] = await this.#primary.query<{ Value: string }>(`SHOW STATUS LIKE 'Rpl_semi_sync_master_clients'`);
+    const [row] = await this.#primary.query<{ Value: string }>(`SHOW STATUS LIKE 'Rpl_semi_sync_${words.primary}_clients'`);
     return Number(row?.Value) === 1;
   }
 }
 
 async function isApplied(replica: MySqlServer): Promise<boolean> {
-  const [row] = await replica.query<{ Gtid_IO_Pos: string }>('SHOW SLAVE STATUS');
-  const [applied] = await replica.query<{ position: string }>('SELECT @@gtid_slave_pos AS position');
-  return row?.Gtid_IO_Pos === applied?.position;
+  const [row = {}] = await replica.query<{ Gtid_IO_Pos?: string; Retrieved_Gtid_Set?: string }>(`SHOW ${words.replica} STATUS`);
+  const [answer] = await replica.query<{ applied: number }>(APPLIED, [row.Gtid_IO_Pos ?? row.Retrieved_Gtid_Set]);
+  return answer?.applied === 1;
 }

@@ -1,6 +1,7 @@
 import { parseArgs } from 'node:util';
 import { FAULTS, type FaultName } from './faults.js';
 import { MUTANTS, type Mutant } from './mutants.js';
+import { SERVERS } from '../../scripts/fetched-servers.mjs';
 import { TOPOLOGIES, type TopologyName } from './topologies/all.js';
 
 /** A day. */
@@ -25,6 +26,8 @@ export const USAGE = `npm run torture -- [options]
   --seconds N             how long each run lasts (60; with mutants 20)
   --topology A,B          ${Object.keys(TOPOLOGIES).join(', ')} (all)
                           with four processes and 18 keys; mysql with 8 keys, in two databases
+  --server NAME           a server that is fetched for it, instead of the one of the machine:
+                          ${Object.keys(SERVERS).join(', ')}
   --seed N                repeats a plan of faults
   --nemesis A,B           the faults to cause, or none (all):
                           ${Object.keys(FAULTS).join(', ')}
@@ -47,6 +50,7 @@ export function readOptions(args: readonly string[]): Options | string {
       options: {
         seconds: { type: 'string' },
         topology: { type: 'string' },
+        server: { type: 'string' },
         seed: { type: 'string', default: String(Math.floor(Math.random() * 1_000_000)) },
         nemesis: { type: 'string' },
         mutant: { type: 'string' },
@@ -59,7 +63,7 @@ export function readOptions(args: readonly string[]): Options | string {
   } catch (error) {
     return `${(error as Error).message}\n\n${USAGE}`;
   }
-  const { topology, nemesis, mutant, mutants } = values;
+  const { topology, server, nemesis, mutant, mutants } = values;
   const seed = Number(values.seed);
   const seconds = Number(values.seconds ?? (mutant !== undefined || mutants ? 20 : 60));
   if (values.help || !Number.isInteger(seed) || !(seconds >= 5 && seconds <= LONGEST_S)) {
@@ -68,6 +72,7 @@ export function readOptions(args: readonly string[]): Options | string {
   const faults = nemesis === 'none' ? [] : nemesis?.split(',');
   const unknown = [
     ...unknownIn('topology', topology?.split(','), TOPOLOGIES),
+    ...unknownIn('server', server === undefined ? [] : [server], SERVERS),
     ...unknownIn('fault', faults, FAULTS),
     ...unknownIn('mutant', mutant?.split(','), MUTANTS),
   ];
