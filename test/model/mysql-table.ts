@@ -69,8 +69,9 @@ export class MySqlTable implements OtherSide {
         .replaceAll('KILL QUERY sleeper;', 'KILL QUERY sleeper; SET @test_woken = first_place;');
     const sources = PROCEDURES.map((procedure) => prepared(creationOf(procedure, `${procedure.name}_test`)));
     if (MySqlTable.#made !== sources.join()) {
-      for (const source of sources) {
-        await connection.query(source.replace('CREATE', 'CREATE OR REPLACE'));
+      for (const [index, source] of sources.entries()) {
+        await connection.query(`DROP PROCEDURE IF EXISTS ${(PROCEDURES[index] as Procedure).name}_test`);
+        await connection.query(source);
       }
       MySqlTable.#made = sources.join();
     }

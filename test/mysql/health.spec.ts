@@ -2,7 +2,7 @@ import { MySqlLockStore } from '../../lib/stores/mysql/index';
 import type { LockService } from '../../lib/nest/lock.service';
 import { healthWith } from '../support/health-with';
 import { makeLocks } from '../support/make-locks';
-import { DATABASE, MySqlServer } from '../support/mysql-server';
+import { DATABASE, MySqlServer, PRODUCT_NAME } from '../support/mysql-server';
 import { until } from '../support/until';
 
 let server: MySqlServer;
@@ -32,7 +32,7 @@ async function openLocks(user: string): Promise<LockService> {
 
 test('a server that is read-only is down without a call, and up again with its next answer', async () => {
   const locks = await openLocks('plain');
-  expect(await healthWith(locks)).toMatchObject({ status: 'up', reachable: true, server: 'MariaDB' });
+  expect(await healthWith(locks)).toMatchObject({ status: 'up', reachable: true, server: PRODUCT_NAME });
   await server.query('SET GLOBAL read_only = 1');
   expect(await healthWith(locks, 'readOnly')).toMatchObject({ reachable: true, refuses: 'readOnly' });
   expect(await locks.health({ downAfter: '10m' })).toMatchObject({ status: 'degraded' });

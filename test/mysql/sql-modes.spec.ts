@@ -1,13 +1,13 @@
 import type { HoldRecord } from '../../lib/core/seam/lock-store';
 import { MySqlLockStore } from '../../lib/stores/mysql/index';
 import { makeLocks } from '../support/make-locks';
-import { MySqlServer } from '../support/mysql-server';
+import { modesOf, MySqlServer } from '../support/mysql-server';
 import { newHold } from '../support/new-hold';
 import { noWarning } from '../support/no-warning';
 import { until } from '../support/until';
 
-/** Each changes what SQL means. Those that MySQL does not know are among them. */
-const MODES = [
+/** Each changes what SQL means, of one product or of both. */
+const MODES = modesOf([
   '',
   'ALLOW_INVALID_DATES',
   'ANSI_QUOTES',
@@ -29,8 +29,9 @@ const MODES = [
   'SIMULTANEOUS_ASSIGNMENT',
   'STRICT_ALL_TABLES',
   'TIME_ROUND_FRACTIONAL',
+  'TIME_TRUNCATE_FRACTIONAL',
   'TRADITIONAL',
-];
+]);
 
 let server: MySqlServer;
 let databases = 0;

@@ -74,8 +74,9 @@ describe('on a large table', () => {
   beforeAll(async () => {
     server = await MySqlServer.start();
     await new MySqlLockStore(server.pool()).ensureSchema();
-    await server.query(`INSERT INTO ${LEASE} (name, ends) SELECT concat('lock:{', seq, '}'), seq FROM ${DATABASE}.seq_1_to_20000`);
-    await server.query(`INSERT INTO ${DATABASE}.distributed_lock_done SELECT concat('hold ', seq), 1, seq FROM ${DATABASE}.seq_1_to_20000`);
+    const numbers = Array.from({ length: 20_000 }, (_, at) => at + 1);
+    await server.query(`INSERT INTO ${LEASE} (name, ends) VALUES ?`, [numbers.map((at) => [`lock:{${at}}`, at])]);
+    await server.query(`INSERT INTO ${DATABASE}.distributed_lock_done VALUES ?`, [numbers.map((at) => [`hold ${at}`, 1, at])]);
     await server.query(`ANALYZE TABLE ${LEASE}, ${DATABASE}.distributed_lock_done`);
   });
   afterAll(() => server.stop());
