@@ -96,7 +96,9 @@ describe('on a large table', () => {
       `SELECT name FROM ${LEASE} WHERE name > 'lock:{7' AND name < 'lock:{7\xFF' AND owner IS NOT NULL AND ends > 1 ORDER BY name LIMIT 1000`,
     ],
   ])('%s is looked up by an index', async (_what, sql) => {
-    const plan = await server.query<{ type: string; key: string | null; Extra: string | null; rows: number }>(`EXPLAIN FORMAT=TRADITIONAL ${sql}`);
+    const plan = await server.query<{ type: string; key: string | null; Extra: string | null; rows: number }>(
+      `EXPLAIN FORMAT=TRADITIONAL ${sql}`,
+    );
     for (const { type, key, Extra } of plan) {
       expect({ type, key, Extra }).toMatchObject({ type: expect.stringMatching(/^(const|eq_ref|range|ref)$/), key: expect.any(String) });
       expect(Extra ?? '').not.toMatch(/filesort|temporary/);
